@@ -6,7 +6,7 @@ import type { NodeEvents } from '../observe/events.js'
 import type { TaskTable } from '../tasks/task-table.js'
 import type { Participants } from './consensus/participants.js'
 import { newHead, type HeadDeps, type Launching, type SwarmLaunch } from './create.js'
-import type { SurveyDeps } from './eligibility.js'
+import type { Eligibility } from './eligibility.js'
 import { checkPrepared, prepare } from './prepare.js'
 import type { SwarmHead, SwarmStore } from './store.js'
 import type { SwarmHere } from './memory.js'
@@ -18,7 +18,8 @@ export interface SwarmPlan extends SwarmRequest {
 }
 
 /** Dependencies of the launcher. */
-export interface LauncherDeps extends HeadDeps, SurveyDeps {
+export interface LauncherDeps extends HeadDeps {
+  readonly eligibility: Pick<Eligibility, 'survey'>
   readonly tasks: TaskTable
   readonly events: NodeEvents
   readonly swarmStore: SwarmStore
@@ -85,12 +86,12 @@ export class Launcher {
   }
 
   async #launch(launching: SwarmLaunchRequest): Promise<string> {
-    const { tasks, events, commit, swarmStore } = this.#deps
+    const { tasks, events, commit, swarmStore, eligibility, directory } = this.#deps
     const { request } = launching
     const refused = new Set<string>()
     const [, ...further] = launching.capabilities
-    const prepared = prepare(this.#deps, { ...launching, further }, refused)
-    checkPrepared(this.#deps, prepared)
+    const prepared = prepare(eligibility, { ...launching, further }, refused)
+    checkPrepared(directory, prepared)
     const { items } = prepared
     if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
     const allowed = prepared.found.map((one) => one.allowed)

@@ -4,7 +4,6 @@ import type { NodeId } from '../../kit/ids.js'
 import { type IdKind, resolveId } from '../../kit/resolve-id.js'
 import { shown } from '../../kit/text.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
-import { needsOf } from '../../domain/swarm/expand.js'
 import type { RunOutcome } from '../../domain/swarm/machine.js'
 import type { SwarmInfo, SwarmPreview, SwarmRequest } from '../../ports/swarm-api.js'
 import { endedSwarm, infoOf, type SwarmView } from './finished-swarm.js'
@@ -19,7 +18,7 @@ import { ReplicatedSwarm } from './consensus/replicated-swarm.js'
 import { Coordinator, type CoordinatorDeps } from './coordinator.js'
 import { Participants, type ParticipantsDeps } from './consensus/participants.js'
 import type { SwarmSession } from './session.js'
-import { refusedKey, survey, type Survey, type SurveyDeps } from './eligibility.js'
+import { Eligibility, type SurveyDeps } from './eligibility.js'
 import type { TaskTable } from '../tasks/task-table.js'
 import type { ItemRun } from './lease-requests.js'
 
@@ -29,7 +28,7 @@ const TICK_MS = 500
 /** Dependencies of the swarm table. */
 export interface SwarmTableDeps
   extends Omit<CoordinatorDeps, 'onEnd' | 'onStatus' | 'hasCapacity' | 'peers'>,
-    Omit<ParticipantsDeps, keyof CoordinatorDeps | 'survey' | 'memory'>,
+    Omit<ParticipantsDeps, keyof CoordinatorDeps | 'eligibility' | 'memory'>,
     SurveyDeps {
   readonly clock: Clock
   readonly tasks: TaskTable
@@ -59,21 +58,27 @@ export class SwarmTable {
   readonly participants: Participants
   readonly #deps: SwarmTableDeps
   readonly #memory = new SwarmMemory()
-  /** By running swarm: addresses of agents that the rules refuse, each recorded once. */
-  readonly #refused = new Map<string, Set<string>>()
+  readonly #eligibility: Eligibility
   readonly #launcher: Launcher
   #timer: Timer | null = null
   #isStopped = false
 
   constructor(deps: SwarmTableDeps) {
     this.#deps = deps
+    const eligibility = new Eligibility(deps)
+    this.#eligibility = eligibility
     this.participants = new Participants({
       ...deps,
       ...this.#hooks(),
-      survey: (head) => this.#survey(head, null),
+      eligibility,
       memory: this.#memory
     })
-    this.#launcher = new Launcher({ ...deps, participants: this.participants, begin: (launch, refused) => this.#begin(launch, refused) })
+    this.#launcher = new Launcher({
+      ...deps,
+      eligibility,
+      participants: this.participants,
+      begin: (launch, refused) => this.#begin(launch, refused)
+    })
   }
 
   /** Resumes the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
@@ -98,7 +103,7 @@ export class SwarmTable {
   /** Starts the checks of leases and deadlines. */
   start(): void {
     this.#timer = this.#deps.clock.every(TICK_MS, () => {
-      for (const run of this.#memory.running()) run.tick(this.#survey(run.head))
+      for (const run of this.#memory.running()) run.tick(this.#eligibility.check(run.head))
       this.#showApprovals()
     })
   }
@@ -106,11 +111,6 @@ export class SwarmTable {
   /** A swarm in memory by its whole id: launched here, or one in which this node is a participant. */
   inMemory(id: string): SwarmHere | undefined {
     return this.#memory.get(id)
-  }
-
-  /** Eligible agents, by need. */
-  #survey({ id, request, onBehalfOf, stages }: SwarmHead, refused: Set<string> | null = this.#refused.get(id) ?? null): Survey[] {
-    return needsOf(stages).wants.map((wants) => survey(this.#deps, { request, wants, onBehalfOf }, refused))
   }
 
   /** This node stops; running swarms resume at its next start. */
@@ -127,20 +127,19 @@ export class SwarmTable {
 
   /** The effects of a launch, and the agents that would be left out. Nothing is recorded. @throws NodeError USAGE */
   preview(request: SwarmRequest, onBehalfOf?: CertifiedPower): SwarmPreview {
-    return previewOf(this.#deps, { request, further: [], onBehalfOf })
+    return previewOf({ eligibility: this.#eligibility, directory: this.#deps.directory }, { request, further: [], onBehalfOf })
   }
 
   /** null: this node stops. */
   #begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere | null {
     if (this.#isStopped) return null
     if (launch.head.voters === undefined) return this.#run(launch, refused)
-    this.#refused.set(launch.head.id, refused)
+    this.#eligibility.begin(launch.head.id, refused)
     return this.participants.launched(launch.head, launch.items)
   }
 
   #run(launch: SwarmLaunch, refused: Set<string>): Coordinator {
-    const { id } = launch.head
-    this.#refused.set(id, refused)
+    this.#eligibility.begin(launch.head.id, refused)
     const run = new Coordinator({ ...this.#deps, ...this.#hooks() }, launch)
     this.#memory.add(run)
     return run
@@ -213,10 +212,8 @@ export class SwarmTable {
    */
   invite(id: string, agent: string): void {
     const run = this.get(id)
-    const { wants } = needsOf(run.head.stages)
-    // A refusal of a repeated invitation is recorded again.
-    for (const { capability } of wants) this.#refused.get(run.head.id)?.delete(refusedKey(agent, capability))
-    const found = this.#survey(run.head)
+    this.#eligibility.forget(run.head, agent)
+    const found = this.#eligibility.check(run.head)
     if (found.some(({ allowed }) => allowed.includes(agent))) {
       return coordinatorOf(run)?.invite(found.map(({ allowed }) => allowed.filter((one) => one === agent)))
     }
@@ -266,7 +263,7 @@ export class SwarmTable {
 
   #ended(run: SwarmHere): void {
     const { tasks, events } = this.#deps
-    this.#refused.delete(run.head.id)
+    this.#eligibility.end(run.head.id)
     const { counts, status } = run.info()
     events.add('swarm', 'a swarm ended', { swarm: run.head.id, status, ...counts })
     const outcome = swarmOutcome({ status, counts, error: run.end?.error ?? null })

@@ -6,7 +6,7 @@ import type { LeaseMark } from '../../../domain/swarm/handover.js'
 import { RECORDS } from '../../../domain/swarm/record-index.js'
 import { CommitQueue, type CommitQueueDeps, type Notification, type NotificationQueue } from '../../ledger/commit-queue.js'
 import { Coordinator, type CoordinatorDeps } from '../coordinator.js'
-import type { Survey } from '../eligibility.js'
+import type { Eligibility } from '../eligibility.js'
 import { leasesBefore, type SwarmPast } from '../restore.js'
 import type { SwarmEnd, SwarmHead, SwarmItem, SwarmLease } from '../store.js'
 import type { CancelRequest } from './cancel-request.js'
@@ -119,8 +119,7 @@ export class Leadership implements NotificationQueue {
 /** Dependencies of the coordinator role. */
 export interface CoordinatorRoleDeps extends Omit<CoordinatorDeps, 'onStatus' | 'onEnd'> {
   readonly self: NodeId
-  /** Agents that may take part now, by need. */
-  survey(head: SwarmHead): Survey[]
+  readonly eligibility: Pick<Eligibility, 'of'>
 }
 
 /** The swarm that this node may coordinate, and its callbacks. */
@@ -196,7 +195,7 @@ export class CoordinatorRole {
       onStatus: (_run: Coordinator, status: 'running' | 'stalled') => onStatus(status)
     }
     const isNew = past.rows.length + past.leases.length === 0
-    const allowed = this.#deps.survey(head).map((one) => one.allowed)
+    const allowed = this.#deps.eligibility.of(head).map((one) => one.allowed)
     return new Coordinator({ ...this.#deps, ...hooks }, { head, items, allowed, past: isNew ? null : past, term })
   }
 

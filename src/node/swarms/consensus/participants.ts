@@ -82,7 +82,7 @@ export class Participants {
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items, record: this.#join('open'), isCancelRequested: false })
     this.#deps.memory.add(swarm)
     swarm.open({ type: 'fresh' })
-    swarm.tick(this.#deps.survey(head))
+    swarm.tick(this.#deps.eligibility.of(head))
     return swarm
   }
 

@@ -226,7 +226,7 @@ export class ReplicatedSwarm implements SwarmView {
         return
       case 'seated':
         await offers?.onJoined(from, message)
-        return this.tick(this.#deps.survey(this.head))
+        return this.tick(this.#deps.eligibility.of(this.head))
       case 'want':
         return await this.#contentStore.give(from, message.wants, (await offers?.pieces(message.wants)) ?? [])
       case 'pieces':
