@@ -12,6 +12,14 @@ export interface SwarmView {
   follow(listener: (event: SwarmEvent) => void): Following
 }
 
+/** Gets the changes of swarms. */
+export interface SwarmObserver<Swarm> {
+  /** A swarm has no agent for its waiting items, or no coordinator; or one again. */
+  onStatus(swarm: Swarm, status: 'running' | 'stalled'): void
+  /** Called once when a swarm has ended. */
+  onEnd(swarm: Swarm): void
+}
+
 /** The info of a swarm without live leases. */
 export function infoOf(
   { id, request, createdAt, deadline }: SwarmHead,

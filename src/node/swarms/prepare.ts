@@ -14,12 +14,6 @@ export const MAX_ITEMS = 10_000
 /** Kinds of agents (by capability and labels) that one swarm looks for. */
 export const MAX_NEEDS = 64
 
-/** Dependencies of a preview. */
-export interface PreviewDeps {
-  readonly eligibility: Pick<Eligibility, 'survey'>
-  readonly directory: Pick<Directory, 'namer'>
-}
-
 /** The parts of a swarm, and the eligible agents for each. */
 export interface Prepared {
   readonly stages: SwarmHead['stages']
@@ -74,13 +68,8 @@ export function checkPrepared(directory: Pick<Directory, 'namer'>, { stages, wan
   for (const [index, { id, count, isDistinct, capability }] of stages.entries()) {
     const may = found[needOf[index] ?? 0]?.allowed.length ?? 0
     if (isDistinct !== true || count <= may) continue
-    throw new NodeError(
-      'NO_CAPABLE_AGENT',
-      `${id} asks for ${count} answers of different agents, but only ${may} that have ${capability} may take part`,
-      {
-        data: { capability }
-      }
-    )
+    const message = `${id} asks for ${count} answers of different agents, but only ${may} that have ${capability} may take part`
+    throw new NodeError('NO_CAPABLE_AGENT', message, { data: { capability } })
   }
 }
 
@@ -136,7 +125,7 @@ function checked(plan: unknown): Plan {
 }
 
 /** A preview of a launch, with the eligible agents. Nothing is recorded, no agent is asked. @throws NodeError USAGE, as {@link prepare} */
-export function previewOf({ eligibility, directory }: PreviewDeps, wanted: Wanted): SwarmPreview {
+export function previewOf(eligibility: Pick<Eligibility, 'survey'>, directory: Pick<Directory, 'namer'>, wanted: Wanted): SwarmPreview {
   const prepared = prepare(eligibility, wanted, null)
   const { stages, items, found } = prepared
   const { needOf } = needsOf(stages)
