@@ -29,22 +29,8 @@ export function infoOf(
   const at = { createdAt: new Date(createdAt).toISOString(), deadlineAt: new Date(deadline).toISOString(), durationMs }
   const { round } = request
   const loop = round === undefined ? {} : { round: { number: round.number, first: round.first ?? id } }
-  return {
-    id,
-    goal,
-    capability,
-    strategy,
-    ...loop,
-    stages,
-    status,
-    participants,
-    leftOut,
-    counts,
-    running: 0,
-    waitingForApproval: 0,
-    ...at,
-    error
-  }
+  const live = { running: 0, waitingForApproval: 0 }
+  return { id, goal, capability, strategy, ...loop, stages, status, participants, leftOut, counts, ...live, ...at, error }
 }
 
 /** The event log of a swarm, with its first event. */

@@ -125,9 +125,8 @@ export class SwarmTable {
   /** Every swarm in memory or in the ledger, newest first. @throws NodeError STORE_DAMAGED */
   async listAll(): Promise<SwarmInfo[]> {
     const all = this.list()
-    for await (const head of this.#deps.swarmStore.heads()) {
+    for await (const head of this.#deps.swarmStore.heads())
       if (head.end !== null && !this.#deps.memory.all.has(head.id)) all.push(infoOf(head, head.end))
-    }
     return all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0))
   }
 

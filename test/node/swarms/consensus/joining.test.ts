@@ -55,9 +55,10 @@ function scene(): Scene {
     },
     tell: (to: NodeId, { body }: SwarmWord) => sent.push({ to, body }),
     createReplica: ({ head, record }: OpenMembership) => {
-      const [opened, confirmed]: string[][] = [[], []]
-      const open = ({ type }: { type: string }): unknown => opened?.push(type)
-      return { head, record, opened, confirmed, open, isOpen: false, confirm: (name: string) => Promise.resolve(confirmed?.push(name)) }
+      const opened: string[] = []
+      const confirmed: string[] = []
+      const open = ({ type }: { type: string }): unknown => opened.push(type)
+      return { head, record, opened, confirmed, open, isOpen: false, confirm: (name: string) => Promise.resolve(confirmed.push(name)) }
     }
   }
   const joining = new Joining(deps as unknown as JoiningDeps)

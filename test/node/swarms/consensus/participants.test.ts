@@ -18,27 +18,28 @@ interface Scene {
 
 /** This node votes in `swarm_1` with two others, and has granted epoch 3. */
 function scene(sandboxes: Readonly<Record<NodeId, string>> = {}, fails = false): Scene {
-  const [calls, lines]: string[][] = [[], []]
+  const calls: string[] = []
+  const lines: string[] = []
   const swarm = {
     head: { id: 'swarm_1', voters: [self, bob, cyd] },
     epoch: 3,
-    onWord: (_peer: NodeId, { body }: SwarmWord) => (fails ? Promise.reject(new Error('no')) : Promise.resolve(calls?.push(body.kind))),
-    tick: () => calls?.push('tick')
+    onWord: (_peer: NodeId, { body }: SwarmWord) => (fails ? Promise.reject(new Error('no')) : Promise.resolve(calls.push(body.kind))),
+    tick: () => calls.push('tick')
   }
   const deps = {
     self,
     hash,
-    telemetry: new MemoryTelemetry({ clock: new ManualClock(), level: 'warn', format: 'text', write: (line) => lines?.push(line) }),
+    telemetry: new MemoryTelemetry({ clock: new ManualClock(), level: 'warn', format: 'text', write: (line) => lines.push(line) }),
     directory: { certificate: (node: NodeId) => ({ sandboxId: sandboxes[node] }) },
     memory: { replicated: (id: string) => (id === 'swarm_1' ? swarm : undefined), runningReplicated: () => [swarm] },
     swarmStore: { get: () => Promise.resolve(null) },
     eligibility: { of: () => [] },
     joining: {
-      onInvitation: () => Promise.resolve(calls?.push('invitation')),
+      onInvitation: () => Promise.resolve(calls.push('invitation')),
       onPieces: (_peer: NodeId, { swarm: id }: { swarm: string }) => Promise.resolve(id === 'swarm_2')
     }
   }
-  return { participants: new Participants(deps as unknown as ParticipantsDeps), calls: calls ?? [], lines: lines ?? [] }
+  return { participants: new Participants(deps as unknown as ParticipantsDeps), calls, lines }
 }
 
 const head = {
