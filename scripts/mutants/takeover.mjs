@@ -38,9 +38,9 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'a node that lost its disk votes as if it never had',
-    file: 'src/node/swarms/consensus/participants.ts',
-    find: "this.#join(ledger === null ? 'invited' : 'lost')",
-    put: "this.#join(ledger === '' ? 'lost' : 'invited')",
+    file: 'src/node/swarms/consensus/joining.ts',
+    find: "state: ledger === null ? 'invited' : 'lost'",
+    put: "state: ledger === '' ? 'lost' : 'invited'",
     test,
     title: 'a participant that lost its disk votes only when'
   },
@@ -70,9 +70,9 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'who only takes part in swarms forgets none of them',
-    file: 'src/node/swarms/swarm-table.ts',
-    find: '    else tasks.fail(run.head.taskId, outcome.error)\n    this.#trim(0)',
-    put: '    else tasks.fail(run.head.taskId, outcome.error)',
+    file: 'src/node/swarms/lifecycle.ts',
+    find: '    else tasks.fail(taskId, outcome.error)\n    memory.evict()',
+    put: '    else tasks.fail(taskId, outcome.error)',
     test: 'node/swarms/consensus/replicated-swarm.takeover',
     title: 'who only takes part in swarms keeps the newest hundred in memory'
   },
@@ -126,10 +126,10 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'plans that are offered push out those that are on their way',
-    file: 'src/node/swarms/consensus/participants.ts',
+    file: 'src/node/swarms/consensus/joining.ts',
     find: 'lastSeenAt <= since',
     put: 'lastSeenAt > since - PLAN_IDLE_MS',
-    test: 'node/swarms/consensus/participants',
+    test: 'node/swarms/consensus/joining',
     title: 'more large plans than there is room for all come, however often each is offered again meanwhile'
   },
   {

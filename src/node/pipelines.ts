@@ -17,7 +17,8 @@ import type { NodeDeps } from './dependencies.js'
 import { Requests } from './requests/caller/requests.js'
 import { sizeOf } from '../kit/size.js'
 import { SwarmStore } from './swarms/store.js'
-import { SwarmTable } from './swarms/swarm-table.js'
+import { createSwarmTable } from './swarms/compose.js'
+import type { SwarmTable } from './swarms/swarm-table.js'
 import type { SwarmWord } from './swarms/consensus/participant.js'
 import { SwarmDocuments } from './documents/swarm-documents.js'
 import { VoteStore } from './swarms/consensus/vote-store.js'
@@ -122,7 +123,7 @@ function createLanes(common: Common, later: () => Pipelines): Lanes {
 
 function createSwarms(common: Common, { outbound, requests, lanes }: Pick<Pipelines, 'outbound' | 'requests' | 'lanes'>): SwarmTable {
   const { leaseMs, defaultTtlMs, swarmDeadlineMs: deadlineMs } = common.settings
-  return new SwarmTable({
+  return createSwarmTable({
     ...common,
     outbound,
     requests,

@@ -1,16 +1,16 @@
 import type { NodeId } from '../../kit/ids.js'
 import { stepSwarm, swarmStatus, type RunOutcome, type SwarmEffect, type SwarmInput, type SwarmState } from '../../domain/swarm/machine.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../../ports/swarm-api.js'
-import type { Telemetry } from '../../ports/telemetry.js'
-import { CommitQueue, type NotificationQueue } from '../ledger/commit-queue.js'
-import { eventLogOf, infoOf, type SwarmView } from './finished-swarm.js'
-import type { SwarmStore, SwarmEnd, SwarmHead, SwarmItem, SwarmLease } from './store.js'
+import type { Directory } from '../cards/directory.js'
+import { CommitQueue, type CommitQueueDeps, type NotificationQueue } from '../ledger/commit-queue.js'
+import { eventLogOf, infoOf, type SwarmObserver, type SwarmView } from './finished-swarm.js'
+import type { SwarmEnd, SwarmHead, SwarmItem, SwarmLease } from './store.js'
 import type { Following } from './event-log.js'
-import { LeaseRequests, type LeaseRequestsDeps, type ItemRun } from './lease-requests.js'
+import type { ItemRun, LeaseRequests, LeasesOf } from './lease-requests.js'
 import type { SwarmLaunch } from './create.js'
 import { restoreState, type SwarmPast } from './restore.js'
 import { subTaskIndex, type SwarmSession } from './session.js'
-import { type SwarmOffersDeps, Recruiter } from './offers.js'
+import type { Recruiter, Recruiting } from './offers.js'
 import { SwarmOutcomes, type OutcomesDeps } from './outcomes.js'
 import { SwarmReport, type LeaseName } from './report.js'
 import type { StageChange } from './stages.js'
@@ -18,14 +18,14 @@ import type { Leadership } from './consensus/leadership.js'
 import type { Survey } from './eligibility.js'
 
 /** Dependencies of a coordinator. */
-export interface CoordinatorDeps extends SwarmOffersDeps, LeaseRequestsDeps, Pick<OutcomesDeps, 'hasCapacity'> {
-  readonly telemetry: Telemetry
-  readonly swarmStore: SwarmStore
-  readonly limits: { readonly leaseMs: number; readonly deadlineMs: number; readonly defaultTtlMs: number }
-  /** It has no agent for its waiting items, or one again. */
-  onStatus(run: Coordinator, status: 'running' | 'stalled'): void
-  /** Called once when it has ended. */
-  onEnd(run: Coordinator): void
+export interface CoordinatorDeps extends CommitQueueDeps, OutcomesDeps {
+  readonly directory: Directory
+  readonly limits: { readonly leaseMs: number; readonly defaultTtlMs: number }
+  readonly observer: SwarmObserver<Coordinator>
+  /** Makes the lease requests of a swarm. */
+  createLeases(swarm: LeasesOf): LeaseRequests
+  /** Makes the offers of a swarm. */
+  createRecruiter(swarm: Recruiting): Recruiter
 }
 
 /** One swarm under way: performs the effects of the lease machine, and reports them once they are durable. */
@@ -59,10 +59,10 @@ export class Coordinator implements SwarmView {
       notifications: this.#notifications,
       standing: () => this.#standing(),
       onChange: (change) => this.#go(change),
-      onEnd: () => deps.onEnd(this)
+      onEnd: () => deps.observer.onEnd(this)
     })
     this.#leases = this.#createLeases()
-    this.#recruiting = new Recruiter(deps, {
+    this.#recruiting = deps.createRecruiter({
       head,
       onInput: (input) => this.#step(input),
       onLeftOut: (leftOut) => eventLog.tell({ type: 'left-out', ...leftOut })
@@ -129,7 +129,7 @@ export class Coordinator implements SwarmView {
     if (status === this.#shownStatus || (status !== 'running' && status !== 'stalled')) return
     this.#shownStatus = status
     this.#report.eventLog.tell({ type: 'status', status })
-    this.#deps.onStatus(this, status)
+    this.#deps.observer.onStatus(this, status)
   }
 
   /** Cancels it: leases are released, open items end. Resolves when that is durable. */
@@ -186,7 +186,7 @@ export class Coordinator implements SwarmView {
 
   #createLeases(): LeaseRequests {
     const [{ swarmStore }, { head }] = [this.#deps, this]
-    return new LeaseRequests(this.#deps, {
+    return this.#deps.createLeases({
       head,
       work: (index) => ({ capability: this.#report.stages.capability(index), input: this.#report.stages.input(index, this.#items) }),
       changes: (lease) => [swarmStore.leased(head.id, lease)],

@@ -4,13 +4,14 @@ import { shellWord } from '../../kit/text.js'
 import type { AgentRegistry, RegisteredCard } from '../../domain/card/registry.js'
 import type { RefusalCode } from '../../domain/routing/decide.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
-import type { StageWants } from '../../domain/swarm/expand.js'
+import { needsOf, type StageWants } from '../../domain/swarm/expand.js'
 import type { LeftOut, SwarmRequest } from '../../ports/swarm-api.js'
 import { OPERATOR } from '../../domain/card/card.js'
 import type { Directory } from '../cards/directory.js'
 import type { Outbound } from '../messaging/outbound.js'
 import type { PeerTable } from '../peers/peer-table.js'
 import { justified } from './offers.js'
+import type { SwarmHead } from './store.js'
 import type { Visibility } from '../cards/visibility.js'
 
 /** The reason to leave out an agent on an offline node. */
@@ -41,9 +42,49 @@ export interface WantedAgents {
   readonly onBehalfOf?: CertifiedPower | undefined
 }
 
-/** The key of a recorded refusal. */
-export function refusedKey(agent: string, capability: string): string {
-  return `${capability} ${agent}`
+/** Finds eligible agents for swarms. It records each refusal by the rules once for a running swarm. */
+export class Eligibility {
+  readonly #deps: SurveyDeps
+  /** By running swarm: {@link refusedKey} of recorded refusals. */
+  readonly #refused = new Map<string, Set<string>>()
+
+  constructor(deps: SurveyDeps) {
+    this.#deps = deps
+  }
+
+  /** See {@link survey}. */
+  survey(wanted: WantedAgents, onRecord: Set<string> | null): Survey {
+    return survey(this.#deps, wanted, onRecord)
+  }
+
+  /** Eligible agents of a swarm, by need. Nothing is recorded. */
+  of(head: SwarmHead): Survey[] {
+    return this.#byNeed(head, null)
+  }
+
+  /** Eligible agents of a swarm, by need. Records new refusals if it is one of {@link begin}. */
+  check(head: SwarmHead): Survey[] {
+    return this.#byNeed(head, this.#refused.get(head.id) ?? null)
+  }
+
+  #byNeed({ request, onBehalfOf, stages }: SwarmHead, onRecord: Set<string> | null): Survey[] {
+    return needsOf(stages).wants.map((wants) => this.survey({ request, wants, onBehalfOf }, onRecord))
+  }
+
+  /** A swarm starts to run here. `refused`: {@link refusedKey} of recorded refusals. */
+  begin(id: string, refused: Set<string>): void {
+    this.#refused.set(id, refused)
+  }
+
+  /** Lets refusals of an agent be recorded again, since it is invited again. */
+  forget({ id, stages }: SwarmHead, agent: string): void {
+    for (const { capability } of needsOf(stages).wants) this.#refused.get(id)?.delete(refusedKey(agent, capability))
+  }
+
+  /** A swarm has ended. */
+  end(id: string): void {
+    this.#refused.delete(id)
+  }
 }
 
 /**
@@ -91,7 +132,7 @@ export function survey(
 
 /** The error when no agent takes part: tells apart a missing capability, missing labels, refusals and offline nodes. */
 export function nobody(
-  { directory }: Pick<SurveyDeps, 'directory'>,
+  directory: Pick<Directory, 'namer'>,
   { capability, labels = [] }: StageWants,
   { leftOut, refusals }: Survey
 ): NodeError {
@@ -110,4 +151,9 @@ export function nobody(
   return new NodeError(refusals[0] ?? 'PEER_OFFLINE', `no agent that has ${capability} may take part: ${why}`, {
     data: { leftOut: named }
   })
+}
+
+/** The key of a recorded refusal. */
+function refusedKey(agent: string, capability: string): string {
+  return `${capability} ${agent}`
 }

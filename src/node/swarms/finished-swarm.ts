@@ -12,6 +12,14 @@ export interface SwarmView {
   follow(listener: (event: SwarmEvent) => void): Following
 }
 
+/** Gets the changes of swarms. */
+export interface SwarmObserver<Swarm> {
+  /** A swarm has no agent for its waiting items, or no coordinator; or one again. */
+  onStatus(swarm: Swarm, status: 'running' | 'stalled'): void
+  /** Called once when a swarm has ended. */
+  onEnd(swarm: Swarm): void
+}
+
 /** The info of a swarm without live leases. */
 export function infoOf(
   { id, request, createdAt, deadline }: SwarmHead,
@@ -21,22 +29,8 @@ export function infoOf(
   const at = { createdAt: new Date(createdAt).toISOString(), deadlineAt: new Date(deadline).toISOString(), durationMs }
   const { round } = request
   const loop = round === undefined ? {} : { round: { number: round.number, first: round.first ?? id } }
-  return {
-    id,
-    goal,
-    capability,
-    strategy,
-    ...loop,
-    stages,
-    status,
-    participants,
-    leftOut,
-    counts,
-    running: 0,
-    waitingForApproval: 0,
-    ...at,
-    error
-  }
+  const live = { running: 0, waitingForApproval: 0 }
+  return { id, goal, capability, strategy, ...loop, stages, status, participants, leftOut, counts, ...live, ...at, error }
 }
 
 /** The event log of a swarm, with its first event. */

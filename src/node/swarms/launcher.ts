@@ -1,15 +1,15 @@
 import { NodeError } from '../../kit/errors.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
-import type { LedgerChange } from '../../ports/ledger.js'
 import type { SwarmRequest } from '../../ports/swarm-api.js'
-import type { NodeEvents } from '../observe/events.js'
-import type { TaskTable } from '../tasks/task-table.js'
+import type { CommitQueueDeps } from '../ledger/commit-queue.js'
 import type { Participants } from './consensus/participants.js'
+import type { Coordinator } from './coordinator.js'
 import { newHead, type HeadDeps, type Launching, type SwarmLaunch } from './create.js'
-import type { SurveyDeps } from './eligibility.js'
+import type { Eligibility } from './eligibility.js'
 import { checkPrepared, prepare } from './prepare.js'
 import type { SwarmHead, SwarmStore } from './store.js'
-import type { SwarmHere } from './swarm-table.js'
+import type { SwarmLifecycle } from './lifecycle.js'
+import type { SwarmHere, SwarmMemory } from './memory.js'
 
 /** The request of a program to launch a swarm. */
 export interface SwarmPlan extends SwarmRequest {
@@ -18,15 +18,14 @@ export interface SwarmPlan extends SwarmRequest {
 }
 
 /** Dependencies of the launcher. */
-export interface LauncherDeps extends HeadDeps, SurveyDeps {
-  readonly tasks: TaskTable
-  readonly events: NodeEvents
+export interface LauncherDeps extends HeadDeps, Pick<CommitQueueDeps, 'commit'> {
+  readonly eligibility: Pick<Eligibility, 'survey' | 'begin'>
   readonly swarmStore: SwarmStore
-  readonly participants: Pick<Participants, 'joinedHead' | 'launchChanges'>
-  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
-  commit(changes: readonly LedgerChange[]): Promise<void>
-  /** Begins a recorded swarm; null when this node stops: it resumes at the next start. */
-  begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere | null
+  readonly memory: Pick<SwarmMemory, 'add'>
+  readonly lifecycle: Pick<SwarmLifecycle, 'launched' | 'resumed'>
+  readonly participants: Pick<Participants, 'joinedHead' | 'launchChanges' | 'launched' | 'resume'>
+  /** Starts to coordinate a swarm of this node alone. */
+  createCoordinator(launch: SwarmLaunch): Coordinator
 }
 
 /** A launch, and the callback that gets its run first. */
@@ -34,11 +33,12 @@ interface SwarmLaunchRequest extends Launching {
   onRun(run: SwarmHere): void
 }
 
-/** Launches swarms: checks them, records them, and makes an idempotency key name one swarm. */
+/** Launches and resumes swarms: checks them, records them, and makes an idempotency key name one swarm. */
 export class Launcher {
   readonly #deps: LauncherDeps
   /** Launches under way, one at a time for the name of each idempotency key. */
   readonly #launching = new Map<string, Promise<unknown>>()
+  #isStopped = false
 
   constructor(deps: LauncherDeps) {
     this.#deps = deps
@@ -85,23 +85,52 @@ export class Launcher {
   }
 
   async #launch(launching: SwarmLaunchRequest): Promise<string> {
-    const { tasks, events, commit, swarmStore } = this.#deps
-    const { request } = launching
+    const { lifecycle, commit, swarmStore, eligibility, directory, participants } = this.#deps
     const refused = new Set<string>()
     const [, ...further] = launching.capabilities
-    const prepared = prepare(this.#deps, { ...launching, further }, refused)
-    checkPrepared(this.#deps, prepared)
+    const prepared = prepare(eligibility, { ...launching, further }, refused)
+    checkPrepared(directory, prepared)
     const { items } = prepared
     if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
     const allowed = prepared.found.map((one) => one.allowed)
-    const head = this.#deps.participants.joinedHead(newHead(this.#deps, launching, prepared), items, allowed.flat())
-    await commit([...swarmStore.launched(head, items), ...this.#deps.participants.launchChanges(head)])
-    const { capability, goal } = request
-    tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, head.taskId)
-    tasks.working(head.taskId)
-    events.add('swarm', 'a swarm was launched', { swarm: head.id, capability, items: items.length })
-    const run = this.#deps.begin({ head, items, allowed, past: null }, refused)
-    if (run !== null) launching.onRun(run)
+    const head = participants.joinedHead(newHead(this.#deps, launching, prepared), items, allowed.flat())
+    await commit([...swarmStore.launched(head, items), ...participants.launchChanges(head)])
+    lifecycle.launched(head)
+    // It resumes at the next start.
+    if (this.#isStopped) return head.id
+    eligibility.begin(head.id, refused)
+    launching.onRun(head.voters === undefined ? this.#run({ head, items, allowed, past: null }) : participants.launched(head, items))
     return head.id
+  }
+
+  /** Resumes the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
+  async resume(): Promise<void> {
+    const { swarmStore, lifecycle, participants, eligibility } = this.#deps
+    for (const id of await swarmStore.open()) {
+      const head = await swarmStore.get(id)
+      if (head === null) continue
+      const { items, leases } = await swarmStore.unfinished(id)
+      lifecycle.resumed(head)
+      if (head.voters !== undefined) {
+        await participants.resume(head, items)
+        continue
+      }
+      const past = { leases, rows: await swarmStore.results(head) }
+      eligibility.begin(id, new Set())
+      const run = this.#run({ head, items, allowed: [], past })
+      // Its work since the copy was made would be repeated.
+      if (head.isRestored === true) await run.cancel()
+    }
+  }
+
+  /** This node stops: no swarm starts any more. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  #run(launch: SwarmLaunch): Coordinator {
+    const run = this.#deps.createCoordinator(launch)
+    this.#deps.memory.add(run)
+    return run
   }
 }

@@ -34,7 +34,7 @@ export interface LeaseRequestsDeps {
 }
 
 /** The swarm of the leases, and its callbacks. */
-interface LeasesOf {
+export interface LeasesOf {
   readonly head: SwarmHead
   /** The term of this node as coordinator, in a swarm with several participants. */
   readonly term: Pick<Leadership, 'epoch' | 'mark'> | null

@@ -216,7 +216,7 @@ export function justified(request: Pick<SwarmRequest, 'justification'>): { justi
 }
 
 /** The swarm to recruit for, and its callbacks. */
-interface Recruiting {
+export interface Recruiting {
   readonly head: SwarmHead
   onInput(input: SwarmInput): void
   /** One more agent is left out. */

@@ -76,8 +76,15 @@ export class SwarmOutcomes {
   fault(lease: SwarmLease, result: unknown): NodeError | null {
     const { swarmStore, hasCapacity } = this.#deps
     const { head, report } = this.#swarm
-    if (hasCapacity(sizeOf(result))) return rowFault(swarmStore, head.id, { lease, shown: report.shown(lease), result })
-    return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
+    if (!hasCapacity(sizeOf(result)))
+      return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
+    try {
+      const row = { ...report.shown(lease), status: 'completed', result, error: null, durationMs: Number.MAX_SAFE_INTEGER } as const
+      swarmStore.settled(head.id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
+      return null
+    } catch (error) {
+      return asNodeError(error)
+    }
   }
 
   /** Records the outcome of an item. */
@@ -134,25 +141,6 @@ function keptRow(swarmStore: SwarmStore, id: string, row: SwarmRow): { readonly 
   } catch {
     const bare = { ...row, row: { ...row.row, error: bareOf(row.row.error) } }
     return { row: bare, change: swarmStore.settled(id, bare) }
-  }
-}
-
-/** Why a result cannot be stored; null when it can. */
-function rowFault(
-  swarmStore: SwarmStore,
-  id: string,
-  {
-    lease,
-    shown,
-    result
-  }: { readonly lease: SwarmLease; readonly shown: Pick<SwarmRow['row'], 'stage' | 'item' | 'agent' | 'attempt'>; readonly result: unknown }
-): NodeError | null {
-  try {
-    const row = { ...shown, status: 'completed', result, error: null, durationMs: Number.MAX_SAFE_INTEGER } as const
-    swarmStore.settled(id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
-    return null
-  } catch (error) {
-    return asNodeError(error)
   }
 }
 

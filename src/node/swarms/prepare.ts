@@ -6,7 +6,8 @@ import { isReducer } from '../../domain/swarm/reduce.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
 import type { SwarmPreview, SwarmRequest } from '../../ports/swarm-api.js'
 import type { SwarmHead, SwarmItem } from './store.js'
-import { nobody, survey, type Survey, type SurveyDeps } from './eligibility.js'
+import type { Directory } from '../cards/directory.js'
+import { nobody, type Eligibility, type Survey } from './eligibility.js'
 
 /** Items of one swarm, at most. */
 export const MAX_ITEMS = 10_000
@@ -33,15 +34,15 @@ export interface Wanted {
 }
 
 /**
- * Splits a request into sub-tasks and items, and finds eligible agents. `onRecord`: as in {@link survey}.
+ * Splits a request into sub-tasks and items, and finds eligible agents. `onRecord`: as in {@link Eligibility.survey}.
  * @throws NodeError USAGE when it cannot be split: faults of a plan with their path in `data.faults`.
  */
-export function prepare(deps: SurveyDeps, wanted: Wanted, onRecord: Set<string> | null): Prepared {
+export function prepare(eligibility: Pick<Eligibility, 'survey'>, wanted: Wanted, onRecord: Set<string> | null): Prepared {
   const { request, further, onBehalfOf } = wanted
   const known = new Map<string, Survey>()
   const look = (wants: StageWants): Survey => {
     const key = JSON.stringify([wants.capability, wants.further ?? [], [...(wants.labels ?? [])].sort()])
-    const found = known.get(key) ?? survey(deps, { request, wants, onBehalfOf }, onRecord)
+    const found = known.get(key) ?? eligibility.survey({ request, wants, onBehalfOf }, onRecord)
     known.set(key, found)
     return found
   }
@@ -58,22 +59,17 @@ export function prepare(deps: SurveyDeps, wanted: Wanted, onRecord: Set<string> 
 }
 
 /** @throws NodeError when a sub-task has no eligible agent: see {@link nobody}; NO_CAPABLE_AGENT for too few different agents. */
-export function checkPrepared(deps: SurveyDeps, { stages, wants, found }: Prepared): void {
+export function checkPrepared(directory: Pick<Directory, 'namer'>, { stages, wants, found }: Prepared): void {
   for (const [need, one] of wants.entries()) {
     const some = found[need]
-    if (some !== undefined && some.allowed.length === 0) throw nobody(deps, one, some)
+    if (some !== undefined && some.allowed.length === 0) throw nobody(directory, one, some)
   }
   const { needOf } = needsOf(stages)
   for (const [index, { id, count, isDistinct, capability }] of stages.entries()) {
     const may = found[needOf[index] ?? 0]?.allowed.length ?? 0
     if (isDistinct !== true || count <= may) continue
-    throw new NodeError(
-      'NO_CAPABLE_AGENT',
-      `${id} asks for ${count} answers of different agents, but only ${may} that have ${capability} may take part`,
-      {
-        data: { capability }
-      }
-    )
+    const message = `${id} asks for ${count} answers of different agents, but only ${may} that have ${capability} may take part`
+    throw new NodeError('NO_CAPABLE_AGENT', message, { data: { capability } })
   }
 }
 
@@ -129,11 +125,11 @@ function checked(plan: unknown): Plan {
 }
 
 /** A preview of a launch, with the eligible agents. Nothing is recorded, no agent is asked. @throws NodeError USAGE, as {@link prepare} */
-export function previewOf(deps: SurveyDeps, wanted: Wanted): SwarmPreview {
-  const prepared = prepare(deps, wanted, null)
+export function previewOf(eligibility: Pick<Eligibility, 'survey'>, directory: Pick<Directory, 'namer'>, wanted: Wanted): SwarmPreview {
+  const prepared = prepare(eligibility, wanted, null)
   const { stages, items, found } = prepared
   const { needOf } = needsOf(stages)
-  const namer = deps.directory.namer()
+  const namer = directory.namer()
   return {
     stages: stages.map(({ id, capability, labels = [], from, count, needs }, index) => {
       const { allowed = [], leftOut = [] } = found[needOf[index] ?? 0] ?? {}
@@ -150,7 +146,7 @@ export function previewOf(deps: SurveyDeps, wanted: Wanted): SwarmPreview {
         isPinned
       }
     }),
-    error: faultOf(() => checkPrepared(deps, prepared))
+    error: faultOf(() => checkPrepared(directory, prepared))
   }
 }
 

@@ -66,10 +66,9 @@ export class SwarmReport {
 
   /** Its state in the terms of the specification. */
   session(state: SwarmState, end: SwarmEnd | null, isRecruiting: boolean): SwarmSession {
-    const { id, request, capabilities, createdAt } = this.#head
     const { participants, eventLog } = this
-    const [goal, names, rows] = [request.goal, this.#names, eventLog.rows]
-    return sessionOf({ id, goal, capabilities, names, state, end: end?.status ?? null, isRecruiting, participants, rows, createdAt })
+    const [head, names, { rows }] = [this.#head, this.#names, eventLog]
+    return sessionOf({ head, names, state, end: end?.status ?? null, isRecruiting, participants, rows })
   }
 
   /** Its accepted results so far, in the order of the items; once it has ended, also the combined ones. */

@@ -1,6 +1,6 @@
 import type { FinalSwarmStatus, SwarmState } from '../../domain/swarm/machine.js'
 import type { SwarmItemStatus } from '../../ports/swarm-api.js'
-import type { SwarmRow } from './store.js'
+import type { SwarmHead, SwarmRow } from './store.js'
 
 /** Status of a swarm in the terms of the specification. */
 export type SwarmSessionStatus = 'recruiting' | 'active' | 'completing' | 'completed' | 'failed'
@@ -34,9 +34,7 @@ export interface SwarmSession {
 
 /** The data from which a session is built. */
 export interface SessionDeps {
-  readonly id: string
-  readonly goal: string
-  readonly capabilities: readonly string[]
+  readonly head: Pick<SwarmHead, 'id' | 'request' | 'capabilities' | 'createdAt'>
   readonly names: readonly string[]
   readonly state: SwarmState
   /** Its end, once reported. */
@@ -45,7 +43,6 @@ export interface SessionDeps {
   readonly participants: ReadonlySet<string>
   /** The reported outcomes, by index of the item. */
   readonly rows: ReadonlyMap<number, SwarmRow>
-  readonly createdAt: number
 }
 
 /** Name of a sub-task, as used for its item's requests. */
@@ -60,18 +57,8 @@ export function subTaskIndex(swarmId: string, id: string): number | null {
 }
 
 /** The current session of a swarm, read from the lease machine. */
-export function sessionOf({
-  id,
-  goal,
-  capabilities,
-  names,
-  state,
-  end,
-  isRecruiting,
-  participants,
-  rows,
-  createdAt
-}: SessionDeps): SwarmSession {
+export function sessionOf({ head, names, state, end, isRecruiting, participants, rows }: SessionDeps): SwarmSession {
+  const { id, request, capabilities, createdAt } = head
   const subTasks = state.items.map((item, index): SwarmSubTask => {
     const base: SwarmSubTask = {
       id: subTaskId(id, index),
@@ -85,7 +72,7 @@ export function sessionOf({
   const completed = subTasks.filter((_one, index) => rows.get(index)?.row.status === 'completed')
   return {
     id,
-    taskDescription: goal,
+    taskDescription: request.goal,
     participants: [...participants],
     subTasks,
     status: end !== null ? (end === 'completed' ? 'completed' : 'failed') : statusOf(state, isRecruiting),

@@ -4,43 +4,41 @@ import type { NodeId } from '../../kit/ids.js'
 import { type IdKind, resolveId } from '../../kit/resolve-id.js'
 import { shown } from '../../kit/text.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
-import { needsOf } from '../../domain/swarm/expand.js'
 import type { RunOutcome } from '../../domain/swarm/machine.js'
 import type { SwarmInfo, SwarmPreview, SwarmRequest } from '../../ports/swarm-api.js'
-import { endedSwarm, infoOf, type SwarmView } from './finished-swarm.js'
-import type { NodeEvents } from '../observe/events.js'
-import { recordedSwarmTask, swarmOutcome, type RecordedTask } from '../tasks/from-record.js'
-import type { SwarmEnd, SwarmHead } from './store.js'
-import { Launcher, type SwarmPlan } from './launcher.js'
-import { previewOf } from './prepare.js'
-import type { SwarmLaunch } from './create.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { Directory } from '../cards/directory.js'
+import type { Requests } from '../requests/caller/requests.js'
+import { recordedSwarmTask, type RecordedTask } from '../tasks/from-record.js'
+import type { Participants } from './consensus/participants.js'
 import { ReplicatedSwarm } from './consensus/replicated-swarm.js'
-import { Coordinator, type CoordinatorDeps } from './coordinator.js'
-import { Participants, type ParticipantsDeps } from './consensus/participants.js'
-import type { SwarmSession } from './session.js'
-import { refusedKey, survey, type Survey, type SurveyDeps } from './eligibility.js'
-import type { TaskTable } from '../tasks/task-table.js'
+import { Coordinator } from './coordinator.js'
+import type { Eligibility } from './eligibility.js'
+import { endedSwarm, infoOf, type SwarmView } from './finished-swarm.js'
+import type { Launcher, SwarmPlan } from './launcher.js'
 import type { ItemRun } from './lease-requests.js'
+import type { SwarmLifecycle } from './lifecycle.js'
+import { coordinatorOf, type SwarmHere, type SwarmMemory } from './memory.js'
+import { previewOf } from './prepare.js'
+import type { SwarmSession } from './session.js'
+import type { SwarmEnd, SwarmHead, SwarmStore } from './store.js'
 
-/** Swarms kept in memory; the oldest ended ones are evicted first, and read from the ledger then. */
-const KEPT = 100
-/** Bytes of results kept in memory, likewise. When running swarms use all of it, further results are refused. */
-const KEPT_BYTES = 128 * 1024 * 1024
 /** How often leases and deadlines are checked, in milliseconds. */
 const TICK_MS = 500
 
 /** Dependencies of the swarm table. */
-export interface SwarmTableDeps
-  extends Omit<CoordinatorDeps, 'onEnd' | 'onStatus' | 'hasCapacity' | 'peers'>,
-    Omit<ParticipantsDeps, keyof CoordinatorDeps | 'survey' | 'replicated' | 'running' | 'add'>,
-    SurveyDeps {
+export interface SwarmTableDeps {
   readonly clock: Clock
-  readonly tasks: TaskTable
-  readonly events: NodeEvents
+  readonly telemetry: Telemetry
+  readonly directory: Directory
+  readonly swarmStore: SwarmStore
+  readonly requests: Pick<Requests, 'endRun'>
+  readonly memory: SwarmMemory
+  readonly eligibility: Eligibility
+  readonly lifecycle: Pick<SwarmLifecycle, 'showApprovals'>
+  readonly participants: Participants
+  readonly launcher: Launcher
 }
-
-/** A swarm in memory: of this node alone, or of several participants. */
-export type SwarmHere = Coordinator | ReplicatedSwarm
 
 /** Ids of swarms as people type them. */
 const SWARM_IDS: IdKind = {
@@ -52,117 +50,52 @@ const SWARM_IDS: IdKind = {
   list: 'a2a-node swarm ls'
 }
 
-/** Callbacks of swarms to their table. */
-interface SwarmHooks {
-  onEnd(swarm: SwarmHere): void
-  onStatus(swarm: SwarmHere, status: 'running' | 'stalled'): void
-  hasCapacity(bytes: number): boolean
-}
-
 /** The swarms launched here, and swarms of other nodes in which this node votes. Running ones resume from the ledger after a restart. */
 export class SwarmTable {
   /** This node as a participant of swarms. */
   readonly participants: Participants
   readonly #deps: SwarmTableDeps
-  readonly #runs = new Map<string, SwarmHere>()
-  /** By running swarm: addresses of agents that the rules refuse, each recorded once. */
-  readonly #refused = new Map<string, Set<string>>()
-  readonly #launcher: Launcher
   #timer: Timer | null = null
-  #isStopped = false
 
   constructor(deps: SwarmTableDeps) {
     this.#deps = deps
-    this.participants = new Participants({
-      ...deps,
-      ...this.#hooks(),
-      survey: (head) => this.#survey(head, null),
-      replicated: (id) => replicatedOf(this.#runs.get(id)),
-      running: () => this.#running().flatMap((run) => replicatedOf(run) ?? []),
-      add: (swarm) => void this.#runs.set(swarm.head.id, swarm)
-    })
-    this.#launcher = new Launcher({ ...deps, participants: this.participants, begin: (launch, refused) => this.#begin(launch, refused) })
+    this.participants = deps.participants
   }
 
-  /** Resumes the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
+  /** See {@link Launcher.resume}. */
   async resume(): Promise<void> {
-    const { swarmStore, tasks } = this.#deps
-    for (const id of await swarmStore.open()) {
-      const head = await swarmStore.get(id)
-      if (head === null) continue
-      const { items, leases } = await swarmStore.unfinished(id)
-      const { task, events } = recordedSwarmTask(head)
-      if (head.taskId !== '') tasks.restore(task, events)
-      if (head.voters !== undefined) {
-        await this.participants.resume(head, items)
-        continue
-      }
-      const run = this.#run({ head, items, allowed: [], past: { leases, rows: await swarmStore.results(head) } }, new Set())
-      // Its work since the copy was made would be repeated.
-      if (head.isRestored === true) await run.cancel()
-    }
+    await this.#deps.launcher.resume()
   }
 
   /** Starts the checks of leases and deadlines. */
   start(): void {
     this.#timer = this.#deps.clock.every(TICK_MS, () => {
-      for (const run of this.#running()) run.tick(this.#survey(run.head))
-      this.#showApprovals()
+      for (const run of this.#deps.memory.running()) run.tick(this.#deps.eligibility.check(run.head))
+      this.#deps.lifecycle.showApprovals()
     })
   }
 
   /** A swarm in memory by its whole id: launched here, or one in which this node is a participant. */
   inMemory(id: string): SwarmHere | undefined {
-    return this.#runs.get(id)
-  }
-
-  /** Eligible agents, by need. */
-  #survey({ id, request, onBehalfOf, stages }: SwarmHead, refused: Set<string> | null = this.#refused.get(id) ?? null): Survey[] {
-    return needsOf(stages).wants.map((wants) => survey(this.#deps, { request, wants, onBehalfOf }, refused))
+    return this.#deps.memory.get(id)
   }
 
   /** This node stops; running swarms resume at its next start. */
   async stop(): Promise<void> {
-    this.#isStopped = true
+    this.#deps.launcher.stop()
     this.#deps.clock.clear(this.#timer)
-    await Promise.all([...this.#runs.values()].map((run) => run.stop()))
+    await Promise.all([...this.#deps.memory.all.values()].map((run) => run.stop()))
   }
 
   /** Launches a swarm, see {@link Launcher.launch}. */
   launch(plan: SwarmPlan, onBehalfOf?: CertifiedPower, onRun?: (run: SwarmHere) => void): Promise<string> {
-    return this.#launcher.launch(plan, onBehalfOf, onRun)
+    return this.#deps.launcher.launch(plan, onBehalfOf, onRun)
   }
 
   /** The effects of a launch, and the agents that would be left out. Nothing is recorded. @throws NodeError USAGE */
   preview(request: SwarmRequest, onBehalfOf?: CertifiedPower): SwarmPreview {
-    return previewOf(this.#deps, { request, further: [], onBehalfOf })
-  }
-
-  /** null: this node stops. */
-  #begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere | null {
-    if (this.#isStopped) return null
-    if (launch.head.voters === undefined) return this.#run(launch, refused)
-    this.#refused.set(launch.head.id, refused)
-    return this.participants.launched(launch.head, launch.items)
-  }
-
-  #run(launch: SwarmLaunch, refused: Set<string>): Coordinator {
-    const { id } = launch.head
-    this.#refused.set(id, refused)
-    const run = new Coordinator({ ...this.#deps, ...this.#hooks() }, launch)
-    this.#runs.set(id, run)
-    return run
-  }
-
-  #hooks(): SwarmHooks {
-    return {
-      onEnd: (swarm) => this.#ended(swarm),
-      hasCapacity: (bytes) => this.#hasCapacity(bytes),
-      onStatus: ({ head: { id } }, status) => {
-        const text = status === 'stalled' ? 'a swarm has nobody who could go on' : 'a swarm goes on'
-        this.#deps.events.add('swarm', text, { swarm: id })
-      }
-    }
+    const { eligibility, directory } = this.#deps
+    return previewOf(eligibility, directory, { request, further: [], onBehalfOf })
   }
 
   /** Cancels a swarm; resolves when that is durable. An ended one stays as it is. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
@@ -174,7 +107,7 @@ export class SwarmTable {
 
   /** Cancels by the swarm's task; false when no running swarm has it. */
   async cancelTask(taskId: string): Promise<boolean> {
-    const run = this.#running().find((one) => one.head.taskId === taskId)
+    const run = this.#deps.memory.running().find((one) => one.head.taskId === taskId)
     await run?.cancel()
     return run !== undefined
   }
@@ -186,15 +119,14 @@ export class SwarmTable {
 
   /** Every swarm in memory, newest first. */
   list(): SwarmInfo[] {
-    return [...this.#runs.values()].reverse().map((run) => run.info())
+    return [...this.#deps.memory.all.values()].reverse().map((run) => run.info())
   }
 
   /** Every swarm in memory or in the ledger, newest first. @throws NodeError STORE_DAMAGED */
   async listAll(): Promise<SwarmInfo[]> {
     const all = this.list()
-    for await (const head of this.#deps.swarmStore.heads()) {
-      if (head.end !== null && !this.#runs.has(head.id)) all.push(infoOf(head, head.end))
-    }
+    for await (const head of this.#deps.swarmStore.heads())
+      if (head.end !== null && !this.#deps.memory.all.has(head.id)) all.push(infoOf(head, head.end))
     return all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0))
   }
 
@@ -202,8 +134,8 @@ export class SwarmTable {
   async find(id: string): Promise<SwarmView> {
     const { swarmStore, telemetry } = this.#deps
     const known = new Map<string, { readonly run: SwarmHere } | { readonly head: SwarmHead; readonly end: SwarmEnd }>()
-    for (const [one, run] of this.#runs) known.set(one, { run })
-    if (!this.#runs.has(id))
+    for (const [one, run] of this.#deps.memory.all) known.set(one, { run })
+    if (!this.#deps.memory.all.has(id))
       for await (const head of swarmStore.heads(id))
         if (head.end !== null && !known.has(head.id)) known.set(head.id, { head, end: head.end })
     const hit = resolveId(id, known, SWARM_IDS)
@@ -212,7 +144,7 @@ export class SwarmTable {
 
   /** Sessions of the running swarms, oldest first. */
   activeSessions(): SwarmSession[] {
-    return this.#running().map((run) => run.session())
+    return this.#deps.memory.running().map((run) => run.session())
   }
 
   /**
@@ -221,10 +153,8 @@ export class SwarmTable {
    */
   invite(id: string, agent: string): void {
     const run = this.get(id)
-    const { wants } = needsOf(run.head.stages)
-    // A refusal of a repeated invitation is recorded again.
-    for (const { capability } of wants) this.#refused.get(run.head.id)?.delete(refusedKey(agent, capability))
-    const found = this.#survey(run.head)
+    this.#deps.eligibility.forget(run.head, agent)
+    const found = this.#deps.eligibility.check(run.head)
     if (found.some(({ allowed }) => allowed.includes(agent))) {
       return coordinatorOf(run)?.invite(found.map(({ allowed }) => allowed.filter((one) => one === agent)))
     }
@@ -244,79 +174,27 @@ export class SwarmTable {
    */
   onHeartbeat(peer: NodeId, keys: readonly string[], awaitsApproval = false): void {
     for (const [id, runs] of runsOf(keys)) {
-      const strays = this.#runs.get(id)?.onHeartbeat(peer, runs, awaitsApproval) ?? runs
+      const strays = this.#deps.memory.get(id)?.onHeartbeat(peer, runs, awaitsApproval) ?? runs
       for (const { index, attempt } of strays) this.#deps.requests.endRun(peer, `${id}.${index}#${attempt}`)
     }
-    this.#showApprovals()
-  }
-
-  #showApprovals(): void {
-    const { tasks } = this.#deps
-    for (const run of this.#running()) {
-      const { head } = run
-      const awaitsApproval = coordinatorOf(run)?.awaitsApproval === true
-      if (awaitsApproval) tasks.lost(head.taskId)
-      else tasks.working(head.taskId)
-      tasks.waitFor(head.taskId, awaitsApproval ? 'approval' : null)
-    }
+    this.#deps.lifecycle.showApprovals()
   }
 
   /** A peer is gone: leases of its agents that others may get return at once. */
   onOffline(peer: NodeId): void {
-    for (const run of this.#running()) run.lost(peer)
+    for (const run of this.#deps.memory.running()) run.lost(peer)
   }
 
   /** Removes expired swarms from the ledger. Returns the number of keys. */
   async purgeExpired(now: number): Promise<number> {
-    for (const run of this.#running()) if (run instanceof ReplicatedSwarm && run.head.expiresAt <= now) await run.expire()
+    for (const run of this.#deps.memory.runningReplicated()) if (run.head.expiresAt <= now) await run.expire()
     return await this.#deps.swarmStore.purgeExpired(now)
-  }
-
-  #ended(run: SwarmHere): void {
-    const { tasks, events } = this.#deps
-    this.#refused.delete(run.head.id)
-    const { counts, status } = run.info()
-    events.add('swarm', 'a swarm ended', { swarm: run.head.id, status, ...counts })
-    const outcome = swarmOutcome({ status, counts, error: run.end?.error ?? null })
-    if (outcome.type === 'result') tasks.complete(run.head.taskId, outcome.result)
-    else tasks.fail(run.head.taskId, outcome.error)
-    this.#trim(0)
   }
 
   /** One swarm in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
   get(id: string): SwarmHere {
-    return resolveId(id, this.#runs, SWARM_IDS)
+    return resolveId(id, this.#deps.memory.all, SWARM_IDS)
   }
-
-  #running(): SwarmHere[] {
-    return [...this.#runs.values()].filter((run) => run.isRunning)
-  }
-
-  /** Evicts swarms to make room. Returns whether it is enough. */
-  #hasCapacity(bytes: number): boolean {
-    return this.#trim(bytes) <= KEPT_BYTES
-  }
-
-  /** Evicts ended swarms, oldest first, until `more` bytes have room. Returns the bytes held together with them. */
-  #trim(more: number): number {
-    let bytes = [...this.#runs.values()].reduce((sum, run) => sum + run.bytes, more)
-    for (const [id, run] of this.#runs) {
-      if (this.#runs.size <= KEPT && bytes <= KEPT_BYTES) break
-      if (run.isRunning) continue
-      this.#runs.delete(id)
-      bytes -= run.bytes
-    }
-    return bytes
-  }
-}
-
-/** null: another node coordinates it. */
-function coordinatorOf(swarm: SwarmHere): Coordinator | null {
-  return swarm instanceof ReplicatedSwarm ? swarm.coordinator : swarm
-}
-
-function replicatedOf(swarm: SwarmHere | undefined): ReplicatedSwarm | undefined {
-  return swarm instanceof ReplicatedSwarm ? swarm : undefined
 }
 
 /** Runs of swarm items in heartbeats, by swarm. */

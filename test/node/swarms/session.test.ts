@@ -17,16 +17,13 @@ function session(state: SwarmState, rows: readonly [number, SwarmRow['row']['sta
     ([index, status]) => [index, { index, order: index, holder: 'a@b', row: { status, result: `of ${index}` } }] as const
   )
   return sessionOf({
-    id: 'swarm_1',
-    goal: 'count',
-    capabilities: ['echo.say'],
+    head: { id: 'swarm_1', request: { goal: 'count', capability: 'echo.say', strategy: 'map' }, capabilities: ['echo.say'], createdAt: 1 },
     names: ITEMS,
     state,
     end: null,
     isRecruiting: false,
     participants: new Set(['a@b']),
     rows: new Map(known as unknown as [number, SwarmRow][]),
-    createdAt: 1,
     ...more
   })
 }

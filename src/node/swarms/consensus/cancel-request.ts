@@ -1,7 +1,7 @@
-import { wait, type Clock } from '../../../kit/clock.js'
+import { wait } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
-import type { LedgerChange } from '../../../ports/ledger.js'
 import { Abort } from '../../../kit/abort.js'
+import type { CommitQueueDeps } from '../../ledger/commit-queue.js'
 import type { SwarmStore, SwarmHead } from '../store.js'
 import type { SwarmEventLog } from '../event-log.js'
 
@@ -9,11 +9,8 @@ import type { SwarmEventLog } from '../event-log.js'
 const PATIENCE_MS = 5000
 
 /** Dependencies of a cancel request. */
-export interface CancelRequestDeps {
-  readonly clock: Clock
+export interface CancelRequestDeps extends Pick<CommitQueueDeps, 'clock' | 'commit'> {
   readonly swarmStore: SwarmStore
-  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
-  commit(changes: readonly LedgerChange[]): Promise<void>
 }
 
 /** The swarm to cancel. */
@@ -52,12 +49,11 @@ export class CancelRequest {
   /** Records the request. @throws NodeError CONFLICT after the swarm's deadline, or the ledger's error. */
   async make(): Promise<void> {
     const { head } = this.#swarm
-    if (!this.#isTimely) {
+    if (!this.#isTimely)
       throw new NodeError(
         'CONFLICT',
         'the time of the swarm is over: it ends as soon as a majority of its participants can reach each other'
       )
-    }
     if (this.#isWanted) return
     await this.#deps.commit([this.#deps.swarmStore.cancelRequested(head.id)])
     this.#isWanted = true

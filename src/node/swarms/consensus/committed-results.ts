@@ -1,10 +1,9 @@
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
-import type { Clock } from '../../../kit/clock.js'
 import { decodeEnd, decodeMark, decodeOutcome, type LeaseMark } from '../../../domain/swarm/handover.js'
 import { isMark, RECORDS, recordKind } from '../../../domain/swarm/record-index.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
-import type { Telemetry } from '../../../ports/telemetry.js'
+import type { CommitQueueDeps } from '../../ledger/commit-queue.js'
 import type { SwarmStore, SwarmEnd, SwarmHead, SwarmRow } from '../store.js'
 import type { ContentName } from './content-transfer.js'
 import type { SwarmEventLog } from '../event-log.js'
@@ -14,14 +13,10 @@ import { MAX_RECORDS } from '../../../domain/swarm/coordination-message.js'
 import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 
 /** Dependencies of committed results. */
-export interface CommittedResultsDeps {
-  readonly clock: Clock
-  readonly telemetry: Telemetry
+export interface CommittedResultsDeps extends CommitQueueDeps {
   readonly swarmStore: SwarmStore
   readonly swarmVotes: VoteStore
   readonly limits: { readonly defaultTtlMs: number }
-  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
-  commit(changes: readonly LedgerChange[]): Promise<void>
 }
 
 /** The followed swarm. */

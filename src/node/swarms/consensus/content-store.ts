@@ -15,14 +15,9 @@ export class ContentStore {
   #pieces = 0
 
   constructor(deps: ParticipantDeps, head: SwarmHead) {
-    const { clock, swarmVotes, tell } = deps
     this.#deps = deps
     this.#head = head
-    this.contents = new ContentTransfer({
-      now: () => clock.monotonic(),
-      digest: (content) => swarmVotes.digest(content),
-      ask: (to, wants) => tell(to, { name: 'swarm', body: { kind: 'want', swarm: head.id, wants } })
-    })
+    this.contents = new ContentTransfer(deps, head.id)
   }
 
   /** Increases with every piece received or sent. */

@@ -37,25 +37,26 @@ interface WantedContent extends ContentName {
   bytes: number
 }
 
-/** Dependencies of contents. */
-export interface ContentsDeps {
-  /** Monotonic milliseconds. */
-  now(): number
-  digest(content: Uint8Array): string
-  /** Asks a node for contents, each from a byte offset on. */
-  ask(to: NodeId, wants: ParticipantMessageOf<'want'>['wants']): void
+/** Dependencies of a content transfer. */
+export interface ContentTransferDeps {
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly swarmVotes: Pick<VoteStore, 'digest'>
+  /** Sends to another participant. Never throws. */
+  tell(to: NodeId, message: { readonly name: 'swarm'; readonly body: ParticipantMessageOf<'want'> }): void
 }
 
 /** Contents of one swarm that are here but not durable yet, and contents being fetched in pieces. */
 export class ContentTransfer {
-  readonly #deps: ContentsDeps
+  readonly #deps: ContentTransferDeps
+  readonly #swarm: string
   readonly #here = new Map<string, { readonly name: ContentName; readonly content: Uint8Array }>()
   readonly #wanted = new Map<string, WantedContent>()
   #bytes = 0
   #moved = 0
 
-  constructor(deps: ContentsDeps) {
+  constructor(deps: ContentTransferDeps, swarm: string) {
     this.#deps = deps
+    this.#swarm = swarm
   }
 
   /** Increases with every piece received. */
@@ -103,7 +104,7 @@ export class ContentTransfer {
 
   /** Asks again for missing contents. */
   tick(): void {
-    const now = this.#deps.now()
+    const now = this.#deps.clock.monotonic()
     const due = [...this.#wanted.values()].filter(
       ({ askedAt, tries }) => now - askedAt >= backoffMs({ baseMs: AGAIN_MS, maxMs: MAX_AGAIN_MS }, tries - 1)
     )
@@ -118,17 +119,17 @@ export class ContentTransfer {
       // An announced size may be wrong: a transfer from another node begins anew.
       if (one.asked !== source) this.#anew(one)
       one.asked = source
-      one.askedAt = this.#deps.now()
+      one.askedAt = this.#deps.clock.monotonic()
       byNode.set(source, [...(byNode.get(source) ?? []), one])
     }
     for (const [node, wants] of byNode) {
-      for (let from = 0; from < wants.length; from += MAX_PIECES) {
-        this.#deps.ask(
-          node,
-          wants.slice(from, from + MAX_PIECES).map(({ index, digest, at }) => ({ index, digest, at }))
-        )
-      }
+      for (let from = 0; from < wants.length; from += MAX_PIECES) this.#send(node, wants.slice(from, from + MAX_PIECES))
     }
+  }
+
+  #send(to: NodeId, wanted: readonly WantedContent[]): void {
+    const wants = wanted.map(({ index, digest, at }) => ({ index, digest, at }))
+    this.#deps.tell(to, { name: 'swarm', body: { kind: 'want', swarm: this.#swarm, wants } })
   }
 
   /** Takes requested pieces, and with `isWelcome` also whole contents that were not requested. True: a wanted content is complete. */
@@ -140,7 +141,7 @@ export class ContentTransfer {
       if (data === null || piece.bytes > MAX_CONTENT_BYTES) continue
       if (wanted?.asked === from) isWhole = this.#grow(wanted, piece, data) || isWhole
       else if (isWelcome && data.byteLength === piece.bytes && this.#bytes + piece.bytes <= MAX_PUSHED_BYTES) {
-        if (this.#deps.digest(data) !== piece.digest) continue
+        if (this.#deps.swarmVotes.digest(data) !== piece.digest) continue
         this.put(piece, data)
         isWhole ||= wanted !== undefined
       }
@@ -157,13 +158,13 @@ export class ContentTransfer {
     wanted.at = at
     wanted.bytes = piece.bytes
     if (at < piece.bytes) {
-      wanted.askedAt = this.#deps.now()
-      if (wanted.asked !== null) this.#deps.ask(wanted.asked, [{ index: wanted.index, digest: wanted.digest, at }])
+      wanted.askedAt = this.#deps.clock.monotonic()
+      if (wanted.asked !== null) this.#send(wanted.asked, [wanted])
       return false
     }
     // Memory is used for received pieces, never for the announced size.
     const content = concatBytes(wanted.chunks)
-    if (this.#deps.digest(content) !== wanted.digest) return this.#anew(wanted)
+    if (this.#deps.swarmVotes.digest(content) !== wanted.digest) return this.#anew(wanted)
     this.put(wanted, content)
     return true
   }
@@ -173,23 +174,6 @@ export class ContentTransfer {
     Object.assign(wanted, { chunks: [], at: 0 })
     return false
   }
-}
-
-/** Dependencies of content requests. */
-export interface AskingDeps {
-  readonly clock: Clock
-  readonly swarmVotes: VoteStore
-  /** Sends to another participant. Never throws. */
-  tell(to: NodeId, message: { readonly name: 'swarm'; readonly body: ParticipantMessageOf<'want'> }): void
-}
-
-/** An empty content transfer for a swarm. */
-export function contentsOf({ clock, swarmVotes, tell }: AskingDeps, swarm: string): ContentTransfer {
-  return new ContentTransfer({
-    now: () => clock.monotonic(),
-    digest: (content) => swarmVotes.digest(content),
-    ask: (to, wants) => tell(to, { name: 'swarm', body: { kind: 'want', swarm, wants } })
-  })
 }
 
 /** The piece of a content from a byte offset on. */

@@ -22,21 +22,21 @@ interface FollowerView {
   readonly items: readonly SwarmItem[]
 }
 
-/** Dependencies of the follower report. */
-interface FollowerViewDeps {
+/** Dependencies of the reports at a follower. */
+interface FollowerDeps {
   readonly clock: Clock
-  readonly directory: Pick<Directory, 'namer'>
+  readonly directory: Pick<Directory, 'namer' | 'ref'>
   readonly limits: { readonly leaseMs: number }
 }
 
 /** Reports the state of a swarm that another node coordinates, by the outcomes known here. */
 export class FollowerReport {
-  readonly #deps: FollowerViewDeps
+  readonly #deps: FollowerDeps
   readonly #view: FollowerView
   /** Count of outcomes at the last report of the sub-tasks. */
   #known = -1
 
-  constructor(deps: FollowerViewDeps, view: FollowerView) {
+  constructor(deps: FollowerDeps, view: FollowerView) {
     this.#deps = deps
     this.#view = view
   }
@@ -70,19 +70,15 @@ export class FollowerReport {
   session(end: SwarmEnd | null): SwarmSession {
     const { clock, limits } = this.#deps
     const { head, items, eventLog } = this.#view
-    const { id, request, capabilities, createdAt } = head
     const { rows } = eventLog
     return sessionOf({
-      id,
-      goal: request.goal,
-      capabilities,
+      head,
       names: items.map(({ name }) => name),
       state: restoreState({ head, items, past: { rows: [...rows.values()], leases: [] } }, clock, limits.leaseMs),
       end: end?.status ?? null,
       isRecruiting: rows.size === 0,
       participants: new Set(this.#holders()),
-      rows,
-      createdAt
+      rows
     })
   }
 
@@ -129,18 +125,14 @@ interface Followed {
 /** Exchanges accepted records and cancel requests between the participants of one swarm. */
 export class FollowerSync {
   readonly #deps: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>
-  readonly #swarm: string
+  readonly #followed: Followed
   readonly #others: readonly NodeId[]
-  readonly #accepted: CommittedResults
-  readonly #cancelRequest: Pick<CancelRequest, 'isOpen'>
   #askedAt = Number.NEGATIVE_INFINITY
 
-  constructor(deps: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>, { swarm, voters, accepted, cancelRequest }: Followed) {
+  constructor(deps: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>, followed: Followed) {
     this.#deps = deps
-    this.#swarm = swarm
-    this.#others = voters.filter((node) => node !== deps.self)
-    this.#accepted = accepted
-    this.#cancelRequest = cancelRequest
+    this.#followed = followed
+    this.#others = followed.voters.filter((node) => node !== deps.self)
   }
 
   /** Time passed, and this node does not coordinate: it asks the coordinator, or all participants. */
@@ -151,35 +143,38 @@ export class FollowerSync {
   /** Asks at once. */
   ask(coordinator: NodeId | null): void {
     const { clock, self, tell } = this.#deps
+    const { swarm, accepted, cancelRequest } = this.#followed
     this.#askedAt = clock.monotonic()
-    const { isWhole, size } = this.#accepted.records
+    const { isWhole, size } = accepted.records
     const have = isWhole ? size : 0
     for (const node of coordinator === null || coordinator === self ? this.#others : [coordinator]) {
-      tell(node, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have, from: 0 } })
-      if (this.#cancelRequest.isOpen) tell(node, { name: 'swarm', body: { kind: 'cancel', swarm: this.#swarm } })
+      tell(node, { name: 'swarm', body: { kind: 'follow', swarm, have, from: 0 } })
+      if (cancelRequest.isOpen) tell(node, { name: 'swarm', body: { kind: 'cancel', swarm } })
     }
-    this.#accepted.take([], self)
+    accepted.take([], self)
   }
 
   /** Answers a follower. A follower that knows all records only learns that there is a coordinator, and its epoch. */
   answer(from: NodeId, { have, from: index }: ParticipantMessageOf<'follow'>): void {
-    const { records } = this.#accepted
-    const page = records.page(this.#swarm, index)
+    const { swarm, accepted } = this.#followed
+    const { records } = accepted
+    const page = records.page(swarm, index)
     this.#deps.tell(from, { name: 'swarm', body: have < records.size ? page : { ...page, items: [], next: null } })
   }
 
   /** A participant reports accepted records. */
   onMessage(from: NodeId, { epoch, total, items, next }: ParticipantMessageOf<'accepted'>): void {
-    this.#accepted.take(this.#accepted.learn(items, { total, epoch }), from)
-    if (next === null) return
-    this.#deps.tell(from, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have: this.#accepted.records.size, from: next } })
+    const { swarm, accepted: known } = this.#followed
+    known.take(known.learn(items, { total, epoch }), from)
+    if (next !== null) this.#deps.tell(from, { name: 'swarm', body: { kind: 'follow', swarm, have: known.records.size, from: next } })
   }
 
   /** Reports newly accepted records to all others. */
   announce(epoch: number, accepted: readonly ContentName[]): void {
-    const items = this.#accepted.learn(accepted, { total: 0, epoch })
+    const { swarm, accepted: known } = this.#followed
+    const items = known.learn(accepted, { total: 0, epoch })
     if (items.length === 0) return
-    const body = { kind: 'accepted', swarm: this.#swarm, epoch, total: this.#accepted.records.size, items, next: null } as const
+    const body = { kind: 'accepted', swarm, epoch, total: known.records.size, items, next: null } as const
     for (const node of this.#others) this.#deps.tell(node, { name: 'swarm', body })
   }
 }
@@ -193,12 +188,6 @@ export const NO_MAJORITY = 'nobody coordinates it: it goes on when a majority of
 /** The same at a node with a majority that could not get the records accepted before. */
 export const NO_CONTENTS = `${NO_MAJORITY}, and give each other all that they accepted before`
 
-/** Dependencies of the leader status. */
-interface LeaderStatusDeps {
-  readonly clock: Clock
-  readonly directory: Pick<Directory, 'ref'>
-}
-
 /** The swarm, and the callback for its status. */
 interface LeaderStatusSwarm {
   readonly eventLog: SwarmEventLog
@@ -208,7 +197,7 @@ interface LeaderStatusSwarm {
 
 /** The coordinator of one swarm, as known here: reports each change, and the lack of one. */
 export class LeaderStatus {
-  readonly #deps: LeaderStatusDeps
+  readonly #deps: FollowerDeps
   readonly #of: LeaderStatusSwarm
   #coordinatedAt: number
   #coordinator: string | null = null
@@ -218,7 +207,7 @@ export class LeaderStatus {
   /** The lack as last reported. */
   #lack = ''
 
-  constructor(deps: LeaderStatusDeps, of: LeaderStatusSwarm) {
+  constructor(deps: FollowerDeps, of: LeaderStatusSwarm) {
     this.#deps = deps
     this.#of = of
     this.#coordinatedAt = deps.clock.monotonic()

@@ -5,6 +5,7 @@ import { encodePayload } from '../../../domain/envelope/codec.js'
 import { majorityOf } from '../../../domain/swarm/coordination.js'
 import { PLAN_INDEX, type ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import { RECORDS } from '../../../domain/swarm/record-index.js'
+import type { Directory } from '../../cards/directory.js'
 import type { Survey } from '../eligibility.js'
 import type { SwarmHead, SwarmItem, SwarmStore } from '../store.js'
 import { pieceOf, type ContentName, type Piece } from './content-transfer.js'
@@ -152,7 +153,7 @@ export class Invitations {
 export interface MembershipDeps extends ParticipantDeps {
   readonly ids: IdSource
   readonly swarmStore: Pick<SwarmStore, 'unfinished'>
-  isPutOut(node: NodeId): boolean
+  readonly directory: Pick<Directory, 'isPutOut'>
 }
 
 /** The swarm of a membership, and its callbacks. */
@@ -224,7 +225,7 @@ export class SwarmMembership {
   /** Time passed. `found`: eligible agents, by need. */
   tick(found: readonly Survey[]): void {
     const [launcher] = this.#voters
-    const isWelcome = launcher !== undefined && !this.#deps.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
+    const isWelcome = launcher !== undefined && !this.#deps.directory.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
     this.#participant?.standing(this.offers === null ? isWelcome : this.offers.hasMajority)
     this.#participant?.tick()
   }

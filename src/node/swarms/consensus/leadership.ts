@@ -5,10 +5,12 @@ import { leaseInEpoch } from '../../../domain/swarm/coordination.js'
 import type { LeaseMark } from '../../../domain/swarm/handover.js'
 import { RECORDS } from '../../../domain/swarm/record-index.js'
 import { CommitQueue, type CommitQueueDeps, type Notification, type NotificationQueue } from '../../ledger/commit-queue.js'
-import { Coordinator, type CoordinatorDeps } from '../coordinator.js'
-import type { Survey } from '../eligibility.js'
+import type { Coordinator } from '../coordinator.js'
+import type { SwarmLaunch } from '../create.js'
+import type { Eligibility } from '../eligibility.js'
+import type { SwarmObserver } from '../finished-swarm.js'
 import { leasesBefore, type SwarmPast } from '../restore.js'
-import type { SwarmEnd, SwarmHead, SwarmItem, SwarmLease } from '../store.js'
+import type { SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmStore } from '../store.js'
 import type { CancelRequest } from './cancel-request.js'
 import type { CommittedResults } from './committed-results.js'
 import type { ContentName } from './content-transfer.js'
@@ -117,14 +119,16 @@ export class Leadership implements NotificationQueue {
 }
 
 /** Dependencies of the coordinator role. */
-export interface CoordinatorRoleDeps extends Omit<CoordinatorDeps, 'onStatus' | 'onEnd'> {
+export interface CoordinatorRoleDeps extends CommitQueueDeps {
   readonly self: NodeId
-  /** Agents that may take part now, by need. */
-  survey(head: SwarmHead): Survey[]
+  readonly swarmStore: Pick<SwarmStore, 'unfinished'>
+  readonly eligibility: Pick<Eligibility, 'of'>
+  /** Starts to coordinate a swarm. */
+  createCoordinator(launch: SwarmLaunch, observer: SwarmObserver<Coordinator>): Coordinator
 }
 
 /** The swarm that this node may coordinate, and its callbacks. */
-interface CoordinatorRoleOf {
+export interface CoordinatorRoleOf {
   readonly head: SwarmHead
   readonly eventLog: SwarmEventLog
   readonly accepted: CommittedResults
@@ -191,13 +195,10 @@ export class CoordinatorRole {
 
   #coordinator(items: readonly SwarmItem[], past: SwarmPast, term: Leadership): Coordinator {
     const { head, onStatus, onEnd } = this.#swarm
-    const hooks = {
-      onEnd: (run: Coordinator) => onEnd(run.end),
-      onStatus: (_run: Coordinator, status: 'running' | 'stalled') => onStatus(status)
-    }
+    const observer: SwarmObserver<Coordinator> = { onEnd: (run) => onEnd(run.end), onStatus: (_run, status) => onStatus(status) }
     const isNew = past.rows.length + past.leases.length === 0
-    const allowed = this.#deps.survey(head).map((one) => one.allowed)
-    return new Coordinator({ ...this.#deps, ...hooks }, { head, items, allowed, past: isNew ? null : past, term })
+    const allowed = this.#deps.eligibility.of(head).map((one) => one.allowed)
+    return this.#deps.createCoordinator({ head, items, allowed, past: isNew ? null : past, term }, observer)
   }
 
   /** Records are accepted. */

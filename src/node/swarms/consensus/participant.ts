@@ -1,4 +1,3 @@
-import type { Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Coordination } from '../../../domain/swarm/coordination.js'
@@ -8,8 +7,7 @@ import { MAX_RECORDS, type CoordinationMessage, type Tell } from '../../../domai
 import { openVoter, stepVoter } from '../../../domain/swarm/coordination-vote.js'
 import type { VoterEffect, VoterInput, VoterStart, VoterState } from '../../../domain/swarm/coordination-vote.js'
 import type { ParticipantMessage } from '../../../domain/swarm/participant-message.js'
-import type { LedgerChange } from '../../../ports/ledger.js'
-import type { Telemetry } from '../../../ports/telemetry.js'
+import type { CommitQueueDeps } from '../../ledger/commit-queue.js'
 import { pieceOf, piecesMessages, type ContentName, type ContentTransfer } from './content-transfer.js'
 import { NO_CONTENTS, NO_MAJORITY } from './follower.js'
 import type { ContentStore } from './content-store.js'
@@ -23,13 +21,9 @@ const STUCK_MS = 60_000
 const PUSHED_BYTES = 16 * 1024
 
 /** Dependencies of a participant. */
-export interface ParticipantDeps {
-  readonly clock: Clock
-  readonly telemetry: Telemetry
+export interface ParticipantDeps extends CommitQueueDeps {
   readonly self: NodeId
   readonly swarmVotes: VoteStore
-  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
-  commit(changes: readonly LedgerChange[]): Promise<void>
   /** Sends to another participant, unless there is no link. Never throws. */
   tell(to: NodeId, message: SwarmWord): void
 }

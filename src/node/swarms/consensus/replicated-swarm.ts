@@ -3,27 +3,31 @@ import type { NodeId } from '../../../kit/ids.js'
 import type { VoterStart } from '../../../domain/swarm/coordination-vote.js'
 import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../../../ports/swarm-api.js'
+import type { Directory } from '../../cards/directory.js'
 import type { Coordinator } from '../coordinator.js'
 import type { Survey } from '../eligibility.js'
 import type { Following, SwarmEventLog } from '../event-log.js'
-import { eventLogOf, type SwarmView } from '../finished-swarm.js'
+import { eventLogOf, type SwarmObserver, type SwarmView } from '../finished-swarm.js'
 import type { ItemRun } from '../lease-requests.js'
 import type { SwarmSession } from '../session.js'
-import type { SwarmEnd, SwarmHead, SwarmItem, SwarmRow } from '../store.js'
+import type { SwarmEnd, SwarmHead, SwarmItem, SwarmRow, SwarmStore } from '../store.js'
 import { CancelRequest } from './cancel-request.js'
-import { CommittedResults } from './committed-results.js'
+import { CommittedResults, type CommittedResultsDeps } from './committed-results.js'
 import { ContentStore } from './content-store.js'
 import { FollowerReport, FollowerSync, LeaderStatus, NO_MAJORITY } from './follower.js'
 import { SwarmMembership, type MembershipDeps } from './invitations.js'
-import { CoordinatorRole, type CoordinatorRoleDeps } from './leadership.js'
+import type { CoordinatorRole, CoordinatorRoleOf } from './leadership.js'
 import type { SwarmWord } from './participant.js'
 import type { ParticipantRecord } from './vote-store.js'
 
 /** Dependencies of a swarm with several participants. */
-export interface ReplicatedSwarmDeps extends CoordinatorRoleDeps, Omit<MembershipDeps, 'swarmStore'> {
-  onStatus(swarm: ReplicatedSwarm, status: 'running' | 'stalled'): void
-  /** Called once when it has ended here. */
-  onEnd(swarm: ReplicatedSwarm): void
+export interface ReplicatedSwarmDeps extends CommittedResultsDeps, MembershipDeps {
+  readonly directory: Directory
+  readonly swarmStore: SwarmStore
+  readonly limits: { readonly leaseMs: number; readonly defaultTtlMs: number }
+  readonly observer: SwarmObserver<ReplicatedSwarm>
+  /** Makes the role of this node as coordinator of a swarm. */
+  createRole(swarm: CoordinatorRoleOf): CoordinatorRole
 }
 
 /** How this node starts as a participant. */
@@ -58,27 +62,26 @@ export class ReplicatedSwarm implements SwarmView {
     this.#deps = deps
     this.#end = head.end
     const eventLog = eventLogOf(head, deps.telemetry)
-    const onStatus = (status: 'running' | 'stalled'): void => deps.onStatus(this, status)
+    const onStatus = (status: 'running' | 'stalled'): void => deps.observer.onStatus(this, status)
     const names = items.map(({ name, pinnedTo }) => ({ name, ...(pinnedTo === undefined ? {} : { pinnedTo }) }))
     this.#eventLog = eventLog
     this.#report = new FollowerReport(deps, { head, eventLog, items: names })
     this.#leaderStatus = new LeaderStatus(deps, { eventLog, onStatus })
     const contentStore = new ContentStore(deps, head)
-    const accepted = new CommittedResults(deps, { head, eventLog, contentStore, onOver: (end) => this.#over(end) })
-    const cancelRequest = new CancelRequest(deps, { head, eventLog, isWanted: isCancelRequested })
     this.#contentStore = contentStore
-    this.#accepted = accepted
-    this.#cancelRequest = cancelRequest
-    this.#following = new FollowerSync(deps, { swarm: head.id, voters: head.voters ?? [], accepted, cancelRequest })
-    this.#role = new CoordinatorRole(deps, {
-      ...{ head, eventLog, accepted, cancelRequest, onStatus },
+    this.#accepted = new CommittedResults(deps, { head, eventLog, contentStore, onOver: (end) => this.#over(end) })
+    this.#cancelRequest = new CancelRequest(deps, { head, eventLog, isWanted: isCancelRequested })
+    const shared = { accepted: this.#accepted, cancelRequest: this.#cancelRequest }
+    this.#following = new FollowerSync(deps, { swarm: head.id, voters: head.voters ?? [], ...shared })
+    this.#role = deps.createRole({
+      ...{ head, eventLog, ...shared, onStatus },
       isOver: () => this.#end !== null,
       onChange: () => this.#tell(),
       onEnd: (end) => this.#ended(end)
     })
     this.#membership = new SwarmMembership(deps, {
       ...{ head, record, contentStore },
-      isVoid: (name) => accepted.records.isVoid(name),
+      isVoid: (name) => this.#accepted.records.isVoid(name),
       onBegin: (participant, epoch, known) => void this.#role.begin(participant, epoch, known),
       onAccepted: (epoch, known) => {
         this.#following.announce(epoch, known)
@@ -225,8 +228,7 @@ export class ReplicatedSwarm implements SwarmView {
       case 'seat':
         return
       case 'seated':
-        await offers?.onJoined(from, message)
-        return this.tick(this.#deps.survey(this.head))
+        return await offers?.onJoined(from, message)
       case 'want':
         return await this.#contentStore.give(from, message.wants, (await offers?.pieces(message.wants)) ?? [])
       case 'pieces':
@@ -270,6 +272,6 @@ export class ReplicatedSwarm implements SwarmView {
     this.#end = end
     this.#membership.end()
     this.#accepted.close()
-    this.#deps.onEnd(this)
+    this.#deps.observer.onEnd(this)
   }
 }

@@ -3,7 +3,13 @@ import fc from 'fast-check'
 import { toBase64 } from '../../../../src/kit/bytes.js'
 import { bytesToText, type NodeId } from '../../../../src/kit/ids.js'
 import { MAX_CONTENT_BYTES, PIECE_BYTES } from '../../../../src/domain/swarm/participant-message.js'
-import { type ContentName, type Piece, pieceOf, ContentTransfer } from '../../../../src/node/swarms/consensus/content-transfer.js'
+import {
+  type ContentName,
+  ContentTransfer,
+  type ContentTransferDeps,
+  type Piece,
+  pieceOf
+} from '../../../../src/node/swarms/consensus/content-transfer.js'
 import { actor, hash } from '../../../support/membership.js'
 
 const [ann, bob, cyd] = [actor('ann').id, actor('bob').id, actor('cyd').id]
@@ -17,9 +23,8 @@ interface Asked extends ContentName {
 function scene(): { contents: ContentTransfer; asked: Asked[]; pass(ms?: number): void } {
   let now = 0
   const asked: Asked[] = []
-  const ask = (to: NodeId, wants: readonly (ContentName & { at: number })[]): void =>
-    void asked.push(...wants.map((want) => ({ to, ...want })))
-  const contents = new ContentTransfer({ now: () => now, digest, ask })
+  const tell: ContentTransferDeps['tell'] = (to, { body }) => void asked.push(...body.wants.map((want) => ({ to, ...want })))
+  const contents = new ContentTransfer({ clock: { monotonic: () => now }, swarmVotes: { digest }, tell }, 'swarm_1')
   const pass = (ms = 32_000): void => {
     now += ms
     contents.tick()

@@ -1,0 +1,67 @@
+import type { NodeEvents } from '../observe/events.js'
+import { recordedSwarmTask, swarmOutcome } from '../tasks/from-record.js'
+import type { TaskTable } from '../tasks/task-table.js'
+import type { Eligibility } from './eligibility.js'
+import type { SwarmObserver } from './finished-swarm.js'
+import { coordinatorOf, type SwarmHere, type SwarmMemory } from './memory.js'
+import type { SwarmHead } from './store.js'
+
+/** Dependencies of the lifecycle. */
+export interface SwarmLifecycleDeps {
+  readonly tasks: TaskTable
+  readonly events: NodeEvents
+  readonly memory: Pick<SwarmMemory, 'evict' | 'running'>
+  readonly eligibility: Pick<Eligibility, 'end'>
+}
+
+/** Reports swarms as tasks and events of this node, from launch to end. */
+export class SwarmLifecycle implements SwarmObserver<SwarmHere> {
+  readonly #deps: SwarmLifecycleDeps
+
+  constructor(deps: SwarmLifecycleDeps) {
+    this.#deps = deps
+  }
+
+  /** A swarm was launched here. */
+  launched({ id, taskId, itemCount, request: { capability, goal } }: SwarmHead): void {
+    const { tasks, events } = this.#deps
+    tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, taskId)
+    tasks.working(taskId)
+    events.add('swarm', 'a swarm was launched', { swarm: id, capability, items: itemCount })
+  }
+
+  /** A swarm resumes after a restart; only its launcher has a task for it. */
+  resumed(head: SwarmHead): void {
+    const { task, events } = recordedSwarmTask(head)
+    if (head.taskId !== '') this.#deps.tasks.restore(task, events)
+  }
+
+  /** Shows which swarms wait for a person. */
+  showApprovals(): void {
+    const { tasks, memory } = this.#deps
+    for (const swarm of memory.running()) {
+      const { taskId } = swarm.head
+      const awaitsApproval = coordinatorOf(swarm)?.awaitsApproval === true
+      if (awaitsApproval) tasks.lost(taskId)
+      else tasks.working(taskId)
+      tasks.waitFor(taskId, awaitsApproval ? 'approval' : null)
+    }
+  }
+
+  onStatus({ head }: SwarmHere, status: 'running' | 'stalled'): void {
+    const text = status === 'stalled' ? 'a swarm has nobody who could go on' : 'a swarm goes on'
+    this.#deps.events.add('swarm', text, { swarm: head.id })
+  }
+
+  onEnd(swarm: SwarmHere): void {
+    const { tasks, events, memory, eligibility } = this.#deps
+    const { id, taskId } = swarm.head
+    eligibility.end(id)
+    const { counts, status } = swarm.info()
+    events.add('swarm', 'a swarm ended', { swarm: id, status, ...counts })
+    const outcome = swarmOutcome({ status, counts, error: swarm.end?.error ?? null })
+    if (outcome.type === 'result') tasks.complete(taskId, outcome.result)
+    else tasks.fail(taskId, outcome.error)
+    memory.evict()
+  }
+}
