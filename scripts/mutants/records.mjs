@@ -47,7 +47,7 @@ export const RECORD_MUTANTS = [
     file: 'src/adapters/storage/audit/audit-writer.ts',
     find: 'seq: (last?.seq ?? 0) + 1, hash: UNPROVEN,',
     put: 'seq: last?.seq ?? 0, hash: last?.hash ?? GENESIS,',
-    test: 'adapters/storage/audit/audit-writer',
+    test: 'adapters/storage/audit/audit-writer.prove',
     title: 'a chain whose head was taken away or made unreadable stays broken over every start'
   },
   {
@@ -71,7 +71,7 @@ export const RECORD_MUTANTS = [
     file: 'src/adapters/storage/audit/audit-log.ts',
     find: 'await writeHead({ dir, name }, FRESH_HEAD)',
     put: 'await readHead({ dir, name })',
-    test: 'adapters/storage/audit/audit-writer',
+    test: 'adapters/storage/audit/audit-writer.prove',
     title: 'a crash at any write leaves a log that holds'
   },
   {

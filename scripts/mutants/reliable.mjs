@@ -247,8 +247,8 @@ export const RELIABLE_MUTANTS = [
     file: 'src/node/requests/caller/outcome.ts',
     find: 'if (isKept && !isNow) tell()',
     put: 'if (!isNow) tell()',
-    test: 'simulation/worlds-1',
-    title: 'whatever happens to the nodes of five hundred worlds'
+    test: 'simulation/worlds.prove',
+    title: 'whatever happens to the nodes of nine hundred further worlds'
   },
   {
     name: 'an end that a start decides is shown before it is on disk',
@@ -328,8 +328,8 @@ export const RELIABLE_MUTANTS = [
     file: 'src/node/messaging/outbound.ts',
     find: 'return lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())',
     put: 'const before = reliable.changes()\n    return lanes.record({ source: sender, target: recipient }, message, () => before)',
-    test: 'simulation/worlds-2.prove',
-    title: 'whatever happens to the nodes of five hundred further worlds'
+    test: 'simulation/worlds.prove',
+    title: 'whatever happens to the nodes of nine hundred further worlds'
   },
   {
     name: 'a node does not start when one record is damaged',
@@ -400,7 +400,7 @@ export const RELIABLE_MUTANTS = [
     file: 'src/adapters/storage/ledger/durable-ledger.ts',
     find: 'this.#marking ??= this.#markSoon()',
     put: 'this.#marking ??= null',
-    test: 'adapters/storage/ledger/durable-ledger',
+    test: 'adapters/storage/ledger/durable-ledger.prove',
     title: 'a ledger that lost what was committed before its process was killed is found'
   },
   {

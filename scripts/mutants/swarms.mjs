@@ -113,8 +113,8 @@ export const SWARM_MUTANTS = [
     file: 'src/node/swarms/lease-requests.ts',
     find: 'if (this.#leases.get(open.lease.index) !== open) throw',
     put: 'if (this.#leases.size < 0) throw',
-    test: 'simulation/worlds-2.prove',
-    title: 'whatever happens to the nodes of five hundred further worlds'
+    test: 'simulation/worlds.prove',
+    title: 'whatever happens to the nodes of nine hundred further worlds'
   },
   {
     name: 'an item that may be repeated ends in doubt',

@@ -8,20 +8,8 @@ export const BUDGET_S = 20
 /** Seconds of one slow proof. */
 export const PROOF_BUDGET_S = 180
 
-/** Files that need longer, in seconds. */
-export const LONGER = {
-  // Two homes of one node take each other's links until one of them stops, twice.
-  'test/e2e/backup.test.ts': 40,
-  // Simulates a crash at every write, with real files.
-  'test/adapters/storage/audit/audit-writer.test.ts': 60,
-  'test/adapters/storage/ledger/durable-ledger.test.ts': 40,
-  // Cuts random updates at every place.
-  'test/domain/document/update/cut.test.ts': 50,
-  // Two of its tests start, kill and restart three processes.
-  'test/e2e/membership.test.ts': 40,
-  // Five hundred worlds.
-  'test/simulation/worlds-1.test.ts': 120
-}
+/** Files that need longer, in seconds: none at present. */
+export const LONGER = {}
 
 /** CPU milliseconds of `probe` on the machine that the budgets were measured on. */
 const REFERENCE_MS = 15

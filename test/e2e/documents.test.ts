@@ -1,9 +1,8 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
-import * as Y from 'yjs'
 import { untilText, write } from '../support/document-nodes.js'
-import { type LocalNode, localMesh, testMesh, type TestNode, until } from '../support/nodes.js'
+import { type LocalNode, localMesh, until } from '../support/nodes.js'
 
 async function isThere(file: string): Promise<boolean> {
   return await fs.stat(file).then(
@@ -39,24 +38,6 @@ test('a text that is edited on one node is there on the two others, whoever edit
   t.is((await again.api.call('documents.read', { document: 'notes', type: 'text' })).value, 'hello world')
   await write(again, 'hello again')
   await Promise.all([a, c].map((node) => untilText(node, 'hello again')))
-})
-
-test('what a node wrote before it was killed for good comes to a member that was away, from a third', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
-  await b.api.call('documents.create', { name: 'notes' })
-  await write(b, 'first')
-  await Promise.all([a, c].map((node) => untilText(node, 'first')))
-  await c.stop()
-  await write(b, 'first, and the last words')
-  await untilText(a, 'first, and the last words')
-  b.kill('SIGKILL')
-  await b.exited
-  const back = await mesh.start('c', { home: c.home })
-  await untilText(back, 'first, and the last words')
-  await write(back, 'first, and the last words, and more')
-  await untilText(a, 'first, and the last words, and more')
-  t.pass()
 })
 
 test('a text of a million characters is set in one go and read on another node, and a larger one too', async (t) => {
@@ -125,30 +106,4 @@ test('who loses the right to write is refused, and what it wrote until then stay
   await until(c.api, 'documents.list', {}, ({ documents }) => documents[0]?.writers === 3)
   const { streams } = await c.api.call('documents.show', { document: 'notes' })
   t.alike(Object.fromEntries(streams.map(({ node, mayWrite }) => [node.name, mayWrite])), { a: true, b: false, c: true })
-})
-
-test('who joins reads a document of several writers whole at once, and so does its program', async (t) => {
-  const mesh = await localMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
-  await a.api.call('documents.create', { name: 'notes' })
-  await untilText(b, '')
-  for (let line = 0; line < 100; line++)
-    for (const { api, name } of [a, b])
-      await api.call('documents.edit', {
-        document: 'notes',
-        edit: { type: 'text', splice: { at: 0, remove: 0, insert: `${name} ${line}\n` } }
-      })
-  const isWhole = (text: unknown): boolean => String(text).split('\n').length === 201
-  await until(a.api, 'documents.read', { document: 'notes', type: 'text' }, ({ value }) => isWhole(value))
-  const { code } = await a.api.call('invite.create', { uses: 4 })
-  for (const name of ['c', 'd', 'e', 'f']) {
-    const { api } = await mesh.start(name, { join: code })
-    const [first] = await Promise.all([
-      until(api, 'documents.live', { document: 'notes' }, () => true),
-      api.call('documents.read', { document: 'notes', type: 'text' }).then(({ value }) => t.ok(isWhole(value), `${name} reads it whole`))
-    ])
-    const doc = new Y.Doc()
-    if (first.type === 'open') Y.applyUpdate(doc, first.update)
-    t.ok(isWhole(doc.getText('text').toJSON()), `a program of ${name} begins with the whole`)
-  }
 })

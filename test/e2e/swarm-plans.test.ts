@@ -3,7 +3,8 @@ import path from 'node:path'
 import test from 'brittle'
 import type { AgentDetail, AgentInfo } from '../../src/ports/node-api.js'
 import type { SwarmPreview, SwarmResults } from '../../src/ports/swarm-api.js'
-import { type LocalMesh, type LocalNode, localMesh, testMesh, until, untilAgent, untilOnline } from '../support/nodes.js'
+import { type LocalMesh, type LocalNode, localMesh, untilAgent, untilOnline } from '../support/nodes.js'
+import { job } from '../support/swarm-agents.js'
 
 /** Nodes a, b and c; b is marked `gpu` and `zone=eu`. */
 async function labelledMesh(mesh: LocalMesh): Promise<LocalNode[]> {
@@ -29,25 +30,6 @@ test('labels of the config stand on the cards that other nodes hold', async (t) 
   t.alike((await a.json<AgentDetail>(['agents', 'show', 'host@b'])).labels, ['gpu', 'zone=eu'])
   t.ok((await a.cli(['agents', 'show', 'host@b'])).stdout.includes('gpu, zone=eu'))
 })
-
-/** An agent file: `job.<what>` answers what the expression makes of `input`, `attempt` and `env`. */
-function job(what: string, expression: string, ms = 0): string {
-  const program = `let s='';process.stdin.on('data',d=>s+=d).on('end',()=>{const {input,attempt}=JSON.parse(s);const r=(${expression});setTimeout(()=>console.log(JSON.stringify(r)),${ms})})`
-  return `---
-name: ${what}
-description: Does ${what}.
-a2a:
-  version: 0.1.0
-  capabilities:
-    - id: job.${what}
-      description: ${what}
-      input: { type: object }
-      idempotent: true
-  runtime: { type: command, command: [node, -e, ${JSON.stringify(program)}] }
-  limits: { timeout: 1m, concurrency: 4 }
----
-`
-}
 
 interface Done {
   readonly status: string
@@ -167,42 +149,4 @@ test('a dry run shows who would do what and who is left out, and begins nothing;
   await untilAgent(a, 'sum@a')
   const summed = await run(a, [...each, '--reduce', 'job.sum'])
   t.alike([summed.code, summed.done.result], [0, { sum: 3, goal: 'report' }])
-})
-
-test('the launcher is killed in the middle of a plan: after its restart the plan goes on from what was recorded, each item once', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = await mesh.meshOf('a', 'b')
-  await fs.writeFile(path.join(b.home, 'agents', 'step.md'), job('step', '({sum:(input.values||[]).reduce((x,y)=>x+y,input.n||0)})', 300))
-  await untilAgent(a, 'step@b')
-  const plan = path.join(await mesh.dir(), 'plan.yaml')
-  await fs.writeFile(
-    plan,
-    `tasks:
-  - { id: first, capability: job.step, input: { n: 1 } }
-  - { id: many, capability: job.step, needs: [first], items: [10, 20, 30, 40], input: { n: "{item}", values: ["{first/sum}"] } }
-  - { id: race, capability: job.step, strategy: race, input: { values: ["{many/0/sum}", "{many/3/sum}"] } }
-  - { id: last, capability: job.step, input: { values: ["{race/sum}", "{many/1/sum}"] }, when: "{race/sum} == 52" }
-`
-  )
-  const id = (await a.cli(['swarm', 'run', 'sum', '--plan', plan, '--detach'])).stdout.trim()
-  await until(a.api, 'swarm.watch', { id }, (event) => event.type === 'item' && event.stage === 'many')
-  a.kill('SIGKILL')
-  await a.exited
-  const again = await mesh.start('a', { home: a.home })
-  const watch = await again.cli(['swarm', 'watch', id, '--json'])
-  t.is(watch.code, 0, watch.stderr)
-  const { results, status, result } = await again.json<SwarmResults>(['swarm', 'results', id])
-  t.alike([status, result], ['completed', { sum: 73 }])
-  t.alike(
-    results.map(({ item, result: one }) => [item, (one as { sum: number }).sum]),
-    [
-      ['first', 1],
-      ['many: 1', 11],
-      ['many: 2', 21],
-      ['many: 3', 31],
-      ['many: 4', 41],
-      ['race 1', 52],
-      ['last', 73]
-    ]
-  )
 })

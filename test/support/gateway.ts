@@ -1,6 +1,7 @@
 import type { Assert } from 'brittle'
 import { TaskService } from '../../src/node/gateway/task-service.js'
-import type { GatewayReply, GatewaySnapshot } from '../../src/ports/gateway.js'
+import type { Message } from '../../src/domain/gateway/message.js'
+import type { GatewayReply, GatewaySend, GatewaySnapshot } from '../../src/ports/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import type { FakeNode } from './fake-node.js'
 
@@ -20,3 +21,23 @@ export function taskOf(reply: GatewayReply): GatewaySnapshot {
   if (reply.kind !== 'task') throw new Error('an answer without a task')
   return reply.snapshot
 }
+
+let said = 0
+
+/** A message of a client, with an id of its own. */
+export const says = (text: string, more: Partial<Message> = {}): Message => ({
+  messageId: `m${++said}`,
+  role: 'user',
+  parts: [{ text }],
+  ...more
+})
+
+/** A request to the agent `slow` that does not wait for the end of the task. */
+export const request = (message: Message, more: Partial<GatewaySend> = {}): GatewaySend => ({
+  message,
+  agent: 'slow',
+  skill: null,
+  mayAnswer: false,
+  wait: false,
+  ...more
+})

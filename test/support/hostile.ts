@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Assert } from 'brittle'
+import type { NoiseStream } from 'hyperswarm'
 import { startNode, type RunningNode } from '../../src/compose/compose.js'
 import { loadConfig } from '../../src/config/load.js'
 import { resolveHome } from '../../src/config/paths.js'
@@ -11,6 +12,7 @@ import { encodeEnvelope } from '../../src/domain/envelope/codec.js'
 import { SCHEMA_VERSION, type A2AEnvelope } from '../../src/domain/envelope/envelope.js'
 import { seal } from '../../src/domain/membership/signing.js'
 import type { SignedCard } from '../../src/domain/membership/types.js'
+import { keyToText } from '../../src/kit/ids.js'
 import type { AuditEvent } from '../../src/ports/audit.js'
 import type { Link } from '../../src/ports/mesh.js'
 import type { NodeApi } from '../../src/ports/node-api.js'
@@ -172,4 +174,13 @@ async function auditLines(dir: string): Promise<AuditEvent[]> {
   const texts = await Promise.all(files.map((file) => fs.readFile(path.join(dir, file), 'utf8')))
   // The last line may be half written.
   return texts.flatMap((text) => text.split('\n').slice(0, -1)).map((line) => JSON.parse(line) as AuditEvent)
+}
+
+/** A test that needs a scene may take a while where many run at once. */
+export const PATIENT = { timeout: 120_000 }
+
+/** Eve's stream to her victim. */
+export function streamOf({ member, victim }: Eve): NoiseStream {
+  const streams = [...member.swarm.connections]
+  return streams.find((one) => keyToText(one.remotePublicKey) === victim.id) as NoiseStream
 }

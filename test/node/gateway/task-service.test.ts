@@ -1,28 +1,17 @@
 import test, { type Assert } from 'brittle'
-import type { Message } from '../../../src/domain/gateway/message.js'
 import type { GatewayEvent } from '../../../src/domain/gateway/task.js'
 import { TaskService, MAX_PAGE_BYTES } from '../../../src/node/gateway/task-service.js'
 import { RETENTION_MS } from '../../../src/node/gateway/task-index.js'
-import type { GatewayPaging, GatewaySend } from '../../../src/ports/gateway.js'
+import type { GatewayPaging } from '../../../src/ports/gateway.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { MortalLedger } from '../../support/durable-scene.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 import { failsWith } from '../../support/fails.js'
 import { ALICE, gatewayOf, taskOf } from '../../support/gateway.js'
+import { request, says } from '../../support/gateway.js'
 
 const BOB: Principal = { ...ALICE, name: 'token bob', id: 'tok_b' }
-
-let said = 0
-const says = (text: string, more: Partial<Message> = {}): Message => ({ messageId: `m${++said}`, role: 'user', parts: [{ text }], ...more })
-const request = (message: Message, more: Partial<GatewaySend> = {}): GatewaySend => ({
-  message,
-  agent: 'slow',
-  skill: null,
-  mayAnswer: false,
-  wait: false,
-  ...more
-})
 
 async function scene(t: Assert, agents: readonly FakeAgent[] = []) {
   const world = new World(t)
@@ -348,39 +337,4 @@ test('a task that rests is let go of when its time is over, with its messages', 
   await failsWith(t, 'TASK_NOT_FOUND', () => gateway.get(ALICE, task.id))
   t.alike(await owner.ledger.list({ from: 'a2a-', to: 'a2a.', limit: 10 }), [])
   t.not(taskOf(await gateway.send(ALICE, request(message))).task.id, task.id, 'and its message begins anew')
-})
-
-test('a task that is answered while others are let go of is kept or gone as a whole', async (t: Assert) => {
-  for (let ticks = 0; ticks <= 40; ticks += 4) {
-    const world = new World(t)
-    const ledger = new MortalLedger()
-    const slow = new FakeAgent(agentDefinition('slow'))
-    const gateway = await gatewayOf(t, await world.owner({ agents: [slow], ledger }))
-    const ids: string[] = []
-    for (const text of ['a', 'b', 'c']) {
-      const begun = gateway.send(ALICE, request(says(text)))
-      await world.settle()
-      slow.finish({ a2a: { state: 'input-required' } })
-      await world.settle()
-      ids.push(taskOf(await begun).task.id)
-    }
-    const release = ledger.hold('now')
-    world.clock.advance(RETENTION_MS + 120_000)
-    release()
-    for (let tick = 0; tick < ticks; tick++) await Promise.resolve()
-    const answering = gateway.send(ALICE, request(says('answer', { taskId: ids[2] ?? '' }))).then(
-      (reply) => taskOf(reply).task.state,
-      (error: { code: string }) => error.code
-    )
-    await world.pass(3000)
-    const answer = await answering
-    const now = await gateway.get(ALICE, ids[2] ?? '').then(
-      ({ task }) => task.state,
-      (error: { code: string }) => error.code
-    )
-    const kept = (await ledger.list({ from: 'a2a-', to: 'a2a.', limit: 20 })).length
-    t.is(now, answer, `${ticks}`)
-    t.is(slow.open.length, answer === 'working' ? 1 : 0)
-    t.is(kept === 0, answer === 'TASK_NOT_FOUND', 'nothing is left of what is gone')
-  }
 })

@@ -2,18 +2,11 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'brittle'
-import type { Assert } from 'brittle'
-import fc from 'fast-check'
-import { openDurableLedger } from '../../../../src/adapters/storage/ledger/durable-ledger.js'
-import type { LedgerOnDisk } from '../../../../src/adapters/storage/ledger/durable-ledger.js'
-import type { LedgerDurability } from '../../../../src/ports/ledger.js'
 import { encodeCommit, NO_SEAL } from '../../../../src/adapters/storage/ledger/ledger-record.js'
 import { utf8 } from '../../../../src/kit/ids.js'
-import type { Ledger } from '../../../../src/ports/ledger.js'
 import { ledgerContract } from '../../../contracts/ledger.js'
 import { failsWith } from '../../../support/fails.js'
-import { holds } from '../../../support/holds.js'
-import { tempDir } from '../../../support/tmp.js'
+import { home, journals, keys, keysOf, numbered } from '../../../support/ledger-home.js'
 
 for (const durability of ['process', 'power'] as const) {
   ledgerContract(`durable ledger (${durability})`, async (t) => {
@@ -107,26 +100,6 @@ test('a last commit without changes, by which a ledger that failed is tried, dam
   }
 })
 
-test('a crash at any moment leaves every commit that was promised, whole, and none behind a gap', async (t) => {
-  const { dir, open } = await home(t)
-  const ledger = await open()
-  for (let at = 1; at <= 20; at++) await ledger.commit([numbered(at), { key: `twin/${at}`, value: utf8('x') }])
-  const [journal] = await journals(dir)
-  const bytes = await fs.readFile(path.join(dir, journal ?? ''))
-  const property = fc.asyncProperty(fc.nat(bytes.byteLength), fc.uint8Array({ maxLength: 40 }), async (length, torn) => {
-    // The store has nothing yet: all comes from the journal, of which the end did not get to the disk as it was written.
-    const crashed = await home(t)
-    await fs.mkdir(crashed.dir, { recursive: true })
-    await fs.writeFile(path.join(crashed.dir, journal ?? ''), Buffer.concat([bytes.subarray(0, length), torn]))
-    const after = await crashed.open()
-    const found = await keysOf(after)
-    const twins = await after.list({ from: 'twin/', to: 'twin0', limit: 100 })
-    await after.close()
-    return found.join() === keys(found.length).join() && twins.length === found.length && found.length <= 20
-  })
-  await holds(t, property, 100)
-})
-
 test('what a peer wrote is not taken for a commit, though it looks like one, where the record that holds it was cut short', async (t) => {
   const { dir, open } = await home(t)
   const ledger = await open()
@@ -153,31 +126,6 @@ test('a journal of an earlier version, which has no seal, is read', async (t) =>
   t.alike((await journals(dir)).length, 1)
 })
 
-test('any change of a byte before the last commits is found, unless the store has them already', async (t) => {
-  const { dir, open } = await home(t)
-  const ledger = await open()
-  for (let at = 1; at <= 10; at++) await ledger.commit([numbered(at)])
-  const [journal] = await journals(dir)
-  const good = await fs.readFile(path.join(dir, journal ?? ''))
-  const promised = Math.floor((good.byteLength / 10) * 8)
-  const property = fc.asyncProperty(fc.nat(promised), fc.integer({ min: 1, max: 255 }), async (at, change) => {
-    const damaged = await home(t)
-    await fs.mkdir(damaged.dir, { recursive: true })
-    const bad = Buffer.from(good)
-    bad[at] = (bad[at] ?? 0) ^ change
-    await fs.writeFile(path.join(damaged.dir, journal ?? ''), bad)
-    const code = await damaged.open().then(
-      (opened) => opened.close().then(() => 'opened'),
-      (error: { code: string }) => error.code
-    )
-    return code === 'STORE_DAMAGED'
-  })
-  await holds(t, property, 100)
-  await fs.writeFile(path.join(dir, journal ?? ''), good.fill(0, 0, promised))
-  await ledger.close()
-  t.alike(await keysOf(await open()), keys(10))
-})
-
 test('a ledger that was put back to what it was before is found', async (t) => {
   const { dir, open } = await home(t)
   const before = await open()
@@ -190,38 +138,6 @@ test('a ledger that was put back to what it was before is found', async (t) => {
   await fs.rm(dir, { recursive: true })
   await fs.rename(`${dir}-old`, dir)
   await failsWith(t, 'STORE_DAMAGED', open)
-})
-
-test('a ledger that lost what was committed before its process was killed is found, however it was lost', async (t) => {
-  for (const durability of ['power', 'process'] as const) {
-    const { dir, open, marked } = await home(t, durability)
-    const ledger = await open()
-    for (let at = 1; at <= 20; at++) await ledger.commit([numbered(at)])
-    await marked(20)
-    // As the kill leaves it.
-    const [journal] = await journals(dir)
-    const place = path.join(`${dir}-killed`, journal ?? '')
-    const found = async (): Promise<string[] | null> => {
-      const again = await openDurableLedger({ dir: `${dir}-killed`, durability, mark: { read: async () => 20, write: async () => {} } })
-      const held = await keysOf(again)
-      await again.close()
-      return held
-    }
-    const killed = async (): Promise<void> => {
-      await fs.rm(`${dir}-killed`, { recursive: true, force: true })
-      await fs.cp(dir, `${dir}-killed`, { recursive: true, filter: (name) => path.basename(name) !== 'LOCK' })
-    }
-    await killed()
-    t.alike(await found(), keys(20), 'a kill alone loses nothing')
-    await killed()
-    await fs.truncate(place, Math.floor((await fs.stat(place)).size / 2))
-    await failsWith(t, 'STORE_DAMAGED', found)
-    await killed()
-    await fs.rm(place)
-    await failsWith(t, 'STORE_DAMAGED', found)
-    await fs.rm(`${dir}-killed`, { recursive: true })
-    await failsWith(t, 'STORE_DAMAGED', found)
-  }
 })
 
 test('the journal is given back as it grows; nothing is lost by it', async (t) => {
@@ -281,69 +197,6 @@ test('removed entries give their room back', async (t) => {
   const { bytes: empty } = await again.size()
   t.ok(empty < full / 10, `${full} bytes, then ${empty}`)
 })
-
-interface Home {
-  readonly dir: string
-  readonly open: () => Promise<LedgerOnDisk>
-  /** Resolves when the mark tells of so many commits. */
-  readonly marked: (commits: number) => Promise<void>
-}
-
-/** A place for a ledger; those that were opened are closed before it goes. */
-async function home(t: Assert, durability: LedgerDurability = 'power'): Promise<Home> {
-  const dir = path.join(await tempDir(t), 'ledger')
-  let commits = 0
-  const listeners = new Set<() => void>()
-  const mark = {
-    read: () => Promise.resolve(commits),
-    write: (number: number) => {
-      commits = number
-      for (const listener of listeners) listener()
-      return Promise.resolve()
-    }
-  }
-  return {
-    dir,
-    marked: (most) =>
-      new Promise((resolve) => {
-        // The ledger's own timer keeps no process alive.
-        const alive = setInterval(() => {}, 1000)
-        const look = (): void => {
-          if (commits < most) return
-          clearInterval(alive)
-          resolve()
-        }
-        listeners.add(look)
-        look()
-      }),
-    open: async () => {
-      const ledger = await openDurableLedger({ dir, durability, mark })
-      t.teardown(() => ledger.close())
-      return ledger
-    }
-  }
-}
-
-function numbered(at: number): { key: string; value: Uint8Array } {
-  return { key: keyOf(at), value: utf8(`value ${at}`) }
-}
-
-function keyOf(at: number): string {
-  return `key/${String(at).padStart(4, '0')}`
-}
-
-function keys(count: number): string[] {
-  return Array.from({ length: count }, (_, at) => keyOf(at + 1))
-}
-
-async function keysOf(ledger: Ledger): Promise<string[]> {
-  const entries = await ledger.list({ from: 'key/', to: 'key0', limit: 1000 })
-  return entries.map(({ key }) => key)
-}
-
-async function journals(dir: string): Promise<string[]> {
-  return (await fs.readdir(dir)).filter((name) => name.startsWith('journal-'))
-}
 
 test('the pages of a ledger are what it held after one commit, whatever is committed while they are read', async (t) => {
   const { open } = await home(t)

@@ -1,8 +1,0 @@
-import test from 'brittle'
-import { firstFault } from './worlds.js'
-
-test('whatever happens to the nodes of five hundred further worlds, nothing acknowledged is lost and nothing happens twice', {
-  timeout: 600_000
-}, async (t) => {
-  t.is(await firstFault({ from: 501, count: 500 }), null)
-})
