@@ -1,6 +1,7 @@
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
+import { AgentSelector } from './cards/select-target.js'
 import { Approvals } from './policy/approvals.js'
 import { InProcessAgents } from './agents/in-process-agents.js'
 import { CalleeRequests } from './requests/callee/record.js'
@@ -32,6 +33,7 @@ export interface Pipelines {
   readonly inbound: Inbound
   readonly lanes: Lanes
   readonly outbound: Outbound
+  readonly selector: AgentSelector
   readonly requests: Requests
   readonly executor: Executor
   readonly direct: DirectAnswers
@@ -63,16 +65,18 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const cancelHere = (key: string): void => [approvals, executor].forEach((part) => part.onCancel(self, key))
   const requests = new Requests({ ...common, outbound, lanes, limits: settings, cancelHere })
   const swarms = createSwarms(common, { outbound, requests, lanes })
-  const negotiations = new Negotiations({ ...common, outbound })
-  const channels = new Channels({ ...common, outbound, giveUpMs: settings.channelGiveUpMs })
+  const selector = new AgentSelector({ ...common, outbound })
+  const negotiations = new Negotiations({ ...common, selector, outbound })
   const executor = createExecutor(common, { outbound, callee, lanes }, later)
   const approvals: Approvals = new Approvals({ ...common, inbound, executor, requests, swarms, limits: settings })
   const swarmDocuments = new SwarmDocuments({ ...common, outbound, streams: deps.documents, swarms, executor })
   const direct = new DirectAnswers({ ...common, inProcess, executor })
   const pipelines: Pipelines = {
+    channels: new Channels({ ...common, outbound, giveUpMs: settings.channelGiveUpMs }),
     inbound,
     lanes,
     outbound,
+    selector,
     requests,
     executor,
     direct,
@@ -80,7 +84,6 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
     swarmDocuments,
     inProcess,
     approvals,
-    channels,
     negotiations
   }
   return pipelines
