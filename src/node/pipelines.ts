@@ -13,7 +13,8 @@ import type { InboundMessage } from './messaging/inbound-message.js'
 import { Lanes } from './reliable/lanes.js'
 import { takeStream } from './sdk/router.js'
 import { Negotiations, answerProposal, type ProposalAnswerDeps } from './negotiation/negotiations.js'
-import { Outbound } from './messaging/outbound.js'
+import { ChannelRetry } from './messaging/channel-retry.js'
+import { DraftResolver, Outbound } from './messaging/outbound.js'
 import type { NodeDeps } from './dependencies.js'
 import { Requests } from './requests/caller/requests.js'
 import { sizeOf } from '../kit/size.js'
@@ -24,6 +25,10 @@ import { SwarmDocuments } from './documents/swarm-documents.js'
 import { VoteStore } from './swarms/consensus/vote-store.js'
 import type { Services } from './services.js'
 import { Executor } from './requests/callee/executor.js'
+import { Admissions, Heartbeats, InFlight } from './requests/callee/in-flight.js'
+import { Replies } from './requests/callee/replies.js'
+import { Runner } from './requests/callee/runner.js'
+import type { LedgerChange } from '../ports/ledger.js'
 
 /** Payloads of notifications over this size are left out of the events, in bytes. */
 const EVENT_PAYLOAD_BYTES = 4096
@@ -45,22 +50,22 @@ export interface Pipelines {
   readonly negotiations: Negotiations
 }
 
+type Changes = readonly LedgerChange[]
 type Common = Omit<NodeDeps, keyof Services> & Services
 
 /** Builds the pipelines of a node. They refer to each other, and all exist before the first message. */
 export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const common = { ...deps, ...tables }
-  const { settings, self, subscriptions } = common
+  const { settings, self } = common
   const later = (): Pipelines => pipelines
-  const callee = new CalleeRequests({ ...common, isInPerson: ({ agentId }) => inProcess.isInPerson(agentId) })
+  const callee = new CalleeRequests({
+    ...common,
+    isInPerson: ({ agentId }) => inProcess.isInPerson(agentId),
+    areVoters: (swarm, nodes) => swarms.participants.areVoters(swarm, nodes)
+  })
   const lanes = createLanes(common, later)
   const inbound = createInbox(common, callee, later)
-  const outbound = new Outbound({
-    ...common,
-    lanes,
-    onSent: (envelope) => subscriptions.sent(envelope),
-    deliverHere: (envelope) => inbound.receiveHere(envelope)
-  })
+  const outbound = createOutbound(common, lanes, inbound)
   const inProcess = new InProcessAgents({ ...common, outbound })
   const cancelHere = (key: string): void => [approvals, executor].forEach((part) => part.onCancel(self, key))
   const requests = new Requests({ ...common, outbound, lanes, limits: settings, cancelHere })
@@ -95,19 +100,38 @@ function createExecutor(
   later: () => Pipelines
 ): Executor {
   const { settings, self } = common
-  return new Executor({
-    ...common,
-    outbound,
-    callee,
-    commit: (changes) => lanes.commit(changes),
-    limits: { ...settings, answerTtlMs: settings.defaultTtlMs },
+  const inFlight = new InFlight()
+  const shared = { ...common, outbound, callee, inFlight, limits: settings, commit: (changes: Changes) => lanes.commit(changes) }
+  const replies = new Replies({ ...shared, answerTtlMs: settings.defaultTtlMs })
+  const heartbeats = new Heartbeats({
+    ...shared,
     inPerson: () => later().inProcess.inPerson(),
-    isPast: (peer, swarm, epoch) => later().swarms.participants.isPast(peer, swarm, epoch),
-    areVoters: (swarm, nodes) => later().swarms.participants.areVoters(swarm, nodes),
     onHeartbeatHere: ({ requests: keys, waiting }) => {
       later().requests.onHeartbeat(self, keys, waiting)
       later().swarms.onHeartbeat(self, keys)
     }
+  })
+  const admissions = new Admissions({ ...shared, isPast: (peer, swarm, epoch) => later().swarms.participants.isPast(peer, swarm, epoch) })
+  return new Executor({ ...shared, replies, heartbeats, admissions, runner: new Runner({ ...shared, replies }) })
+}
+
+function createOutbound(common: Common, lanes: Lanes, inbound: Inbound): Outbound {
+  const { clock, directory, events, nextHop, peers, subscriptions, telemetry } = common
+  return new Outbound({
+    ...common,
+    lanes,
+    resolver: new DraftResolver(common),
+    delivery: new ChannelRetry({
+      clock,
+      budget: peers.budget,
+      reach: (peer) => nextHop.reach(peer),
+      onFailure: (peer, { code, message }) => {
+        telemetry.count('errors', 'delivery')
+        events.add('delivery-failed', message, { code, peer: directory.ref(peer).name })
+      }
+    }),
+    onSent: (envelope) => subscriptions.sent(envelope),
+    deliverHere: (envelope) => inbound.receiveHere(envelope)
   })
 }
 
