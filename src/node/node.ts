@@ -3,6 +3,7 @@ import { MembershipAudit, MemberSync } from './peers/member-sync.js'
 import { Orphans, Purge, Recovery } from './requests/recovery.js'
 import type { NodeDeps } from './dependencies.js'
 import { PeerDispatch } from './peer-dispatch.js'
+import { controlHandlers, peerListeners } from './peer-listeners.js'
 import { createPipelines } from './pipelines.js'
 import type { Pipelines } from './pipelines.js'
 import { createServices } from './services.js'
@@ -26,7 +27,7 @@ export function createNode(deps: NodeDeps): NodeCore {
   const { agents, approvals, channels, exchanges, lanes, negotiations, cardGossip } = core
   const { outbound, localCards, peers, policy, presence, requests, swarms, executor } = core
   const [members, changes] = [new MemberSync({ ...deps, ...tables }), new MembershipAudit({ ...deps, ...tables })]
-  const messages = new PeerDispatch({ ...core, telemetry: deps.telemetry, links: deps.links })
+  const messages = new PeerDispatch({ ...core, listeners: peerListeners({ ...deps, ...core }), controls: controlHandlers(core) })
   const recovery = new Recovery({ ...deps, ...core })
   const guards = [core.ledgerQuota, core.orphans, new Purge({ ...deps, ...core })]
   const stopped = [...guards, recovery, messages, members, presence, approvals, swarms, requests, executor, negotiations, lanes, peers]
