@@ -10,6 +10,7 @@ import { DirectAnswers } from './gateway/direct-answer.js'
 import { Inbound } from './messaging/inbound.js'
 import { threadOf } from './messaging/inbound-message.js'
 import type { InboundMessage } from './messaging/inbound-message.js'
+import { Refusals, Verification } from './messaging/verify.js'
 import { Lanes } from './reliable/lanes.js'
 import { takeStream } from './sdk/router.js'
 import { Negotiations, answerProposal, type ProposalAnswerDeps } from './negotiation/negotiations.js'
@@ -173,20 +174,26 @@ function tellPeer({ peers, telemetry }: Common, to: NodeId, message: SwarmWord):
 }
 
 function createInbox(common: Common, callee: CalleeRequests, later: () => Pipelines): Inbound {
-  const { subscriptions, settings } = common
+  const { settings, subscriptions } = common
+  const refusals = new Refusals({ ...common, refuse: (thread, error) => later().executor.refuse(thread, error) })
   return new Inbound({
     ...common,
     ttlMs: settings.defaultTtlMs,
-    commit: (changes) => later().lanes.commit(changes),
-    record: (incoming, envelope) => callee.record(incoming, envelope),
-    onReply: (incoming) => later().requests.recordReply(incoming),
-    onLetIn: ({ recipient, header, payload }) => subscriptions.received(recipient.agentId, header, payload),
-    onRequest: (incoming) => later().inProcess.onRequest(incoming) || later().executor.onRequest(incoming),
-    onNotification: (incoming) =>
-      later().inProcess.onNotification(incoming) || noteNotification(common, incoming, later().executor.onNotification(incoming)),
-    onProposal: (incoming) => takeProposal({ ...common, ...later() }, incoming),
-    onStream: (incoming) => takeStream(common, incoming),
-    refuse: (thread, error) => later().executor.refuse(thread, error),
+    refusals,
+    verification: new Verification({ ...common, refusals }),
+    records: {
+      commit: (changes) => later().lanes.commit(changes),
+      record: (incoming, envelope) => callee.record(incoming, envelope),
+      onReply: (incoming) => later().requests.recordReply(incoming)
+    },
+    receivers: {
+      onLetIn: ({ recipient, header, payload }) => subscriptions.received(recipient.agentId, header, payload),
+      onRequest: (incoming) => later().inProcess.onRequest(incoming) || later().executor.onRequest(incoming),
+      onNotification: (incoming) =>
+        later().inProcess.onNotification(incoming) || noteNotification(common, incoming, later().executor.onNotification(incoming)),
+      onProposal: (incoming) => takeProposal({ ...common, ...later() }, incoming),
+      onStream: (incoming) => takeStream(common, incoming)
+    },
     hold: (awaiting) => later().approvals.hold(awaiting)
   })
 }
