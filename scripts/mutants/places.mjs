@@ -71,7 +71,7 @@ export const PLACES_MUTANTS = [
   },
   {
     name: 'a link over which an exchange is open makes room',
-    file: 'src/node/peer-dispatch.ts',
+    file: 'src/node/peer-listeners.ts',
     find: '|| exchanges.isOpenWith(peer) || requests.has(peer)',
     put: '|| (exchanges.isOpenWith(peer) && requests.has(peer))',
     test: 'node/peers/spare-link',

@@ -69,8 +69,8 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'an answer is acknowledged without what it says',
     file: 'src/node/messaging/inbound.ts',
-    find: '...this.#deps.onReply(arrival)',
-    put: '...this.#deps.onReply(arrival), changes: []',
+    find: '...this.#deps.records.onReply(arrival)',
+    put: '...this.#deps.records.onReply(arrival), changes: []',
     test: 'node/requests/durable',
     title: 'a late outcome is recorded and can be read, also after a restart'
   },

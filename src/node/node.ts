@@ -1,8 +1,9 @@
 import type { AttachOptions, AttachedAgent } from './agents/in-process-agents.js'
 import { MembershipAudit, MemberSync } from './peers/member-sync.js'
-import { Orphans, Recovery } from './requests/recovery.js'
+import { Orphans, Purge, Recovery } from './requests/recovery.js'
 import type { NodeDeps } from './dependencies.js'
 import { PeerDispatch } from './peer-dispatch.js'
+import { controlHandlers, peerListeners } from './peer-listeners.js'
 import { createPipelines } from './pipelines.js'
 import type { Pipelines } from './pipelines.js'
 import { createServices } from './services.js'
@@ -22,14 +23,13 @@ export interface NodeCore extends Services, Pipelines {
 export function createNode(deps: NodeDeps): NodeCore {
   const tables = createServices(deps)
   const pipelines = createPipelines(deps, tables)
-  const orphans = new Orphans({ ...tables, ...pipelines, clock: deps.clock, telemetry: deps.telemetry })
-  const core = { ...tables, ...pipelines, orphans }
+  const core = { ...tables, ...pipelines, orphans: new Orphans({ ...deps, ...tables, ...pipelines }) }
   const { agents, approvals, channels, exchanges, lanes, negotiations, cardGossip } = core
   const { outbound, localCards, peers, policy, presence, requests, swarms, executor } = core
   const [members, changes] = [new MemberSync({ ...deps, ...tables }), new MembershipAudit({ ...deps, ...tables })]
-  const messages = new PeerDispatch({ ...core, telemetry: deps.telemetry, links: deps.links })
+  const messages = new PeerDispatch({ ...core, listeners: peerListeners({ ...deps, ...core }), controls: controlHandlers(core) })
   const recovery = new Recovery({ ...deps, ...core })
-  const guards = [core.ledgerQuota, orphans]
+  const guards = [core.ledgerQuota, core.orphans, new Purge({ ...deps, ...core })]
   const stopped = [...guards, recovery, messages, members, presence, approvals, swarms, requests, executor, negotiations, lanes, peers]
   return {
     deps,
@@ -45,7 +45,8 @@ export function createNode(deps: NodeDeps): NodeCore {
         onView: () => localCards.publish(),
         onRevoked: (peer) => [requests, approvals, executor].forEach((part) => part.onRevoked(peer))
       })
-      await lanes.open().then(() => recovery.resume(members.putOut()))
+      await lanes.open()
+      await recovery.resume(members.putOut()).then(() => swarms.resume())
       for (const part of [...guards, lanes, executor, requests, swarms]) part.start()
       await peers.start(messages)
       await recovery.start().then(() => core.documents.start())

@@ -1,6 +1,7 @@
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
+import { AgentSelector } from './cards/select-target.js'
 import { Approvals } from './policy/approvals.js'
 import { InProcessAgents } from './agents/in-process-agents.js'
 import { CalleeRequests } from './requests/callee/record.js'
@@ -9,10 +10,12 @@ import { DirectAnswers } from './gateway/direct-answer.js'
 import { Inbound } from './messaging/inbound.js'
 import { threadOf } from './messaging/inbound-message.js'
 import type { InboundMessage } from './messaging/inbound-message.js'
+import { Refusals, Verification } from './messaging/verify.js'
 import { Lanes } from './reliable/lanes.js'
 import { takeStream } from './sdk/router.js'
 import { Negotiations, answerProposal, type ProposalAnswerDeps } from './negotiation/negotiations.js'
-import { Outbound } from './messaging/outbound.js'
+import { ChannelRetry } from './messaging/channel-retry.js'
+import { DraftResolver, Outbound } from './messaging/outbound.js'
 import type { NodeDeps } from './dependencies.js'
 import { Requests } from './requests/caller/requests.js'
 import { sizeOf } from '../kit/size.js'
@@ -24,6 +27,10 @@ import { SwarmDocuments } from './documents/swarm-documents.js'
 import { VoteStore } from './swarms/consensus/vote-store.js'
 import type { Services } from './services.js'
 import { Executor } from './requests/callee/executor.js'
+import { Admissions, Heartbeats, InFlight } from './requests/callee/in-flight.js'
+import { Replies } from './requests/callee/replies.js'
+import { Runner } from './requests/callee/runner.js'
+import type { LedgerChange } from '../ports/ledger.js'
 
 /** Payloads of notifications over this size are left out of the events, in bytes. */
 const EVENT_PAYLOAD_BYTES = 4096
@@ -33,6 +40,7 @@ export interface Pipelines {
   readonly inbound: Inbound
   readonly lanes: Lanes
   readonly outbound: Outbound
+  readonly selector: AgentSelector
   readonly requests: Requests
   readonly executor: Executor
   readonly direct: DirectAnswers
@@ -44,36 +52,38 @@ export interface Pipelines {
   readonly negotiations: Negotiations
 }
 
+type Changes = readonly LedgerChange[]
 type Common = Omit<NodeDeps, keyof Services> & Services
 
 /** Builds the pipelines of a node. They refer to each other, and all exist before the first message. */
 export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const common = { ...deps, ...tables }
-  const { settings, self, subscriptions } = common
+  const { settings, self } = common
   const later = (): Pipelines => pipelines
-  const callee = new CalleeRequests({ ...common, isInPerson: ({ agentId }) => inProcess.isInPerson(agentId) })
+  const callee = new CalleeRequests({
+    ...common,
+    isInPerson: ({ agentId }) => inProcess.isInPerson(agentId),
+    areVoters: (swarm, nodes) => swarms.participants.areVoters(swarm, nodes)
+  })
   const lanes = createLanes(common, later)
   const inbound = createInbox(common, callee, later)
-  const outbound = new Outbound({
-    ...common,
-    lanes,
-    onSent: (envelope) => subscriptions.sent(envelope),
-    deliverHere: (envelope) => inbound.receiveHere(envelope)
-  })
+  const outbound = createOutbound(common, lanes, inbound)
   const inProcess = new InProcessAgents({ ...common, outbound })
   const cancelHere = (key: string): void => [approvals, executor].forEach((part) => part.onCancel(self, key))
   const requests = new Requests({ ...common, outbound, lanes, limits: settings, cancelHere })
   const swarms = createSwarms(common, { outbound, requests, lanes })
-  const negotiations = new Negotiations({ ...common, outbound })
-  const channels = new Channels({ ...common, outbound, giveUpMs: settings.channelGiveUpMs })
+  const selector = new AgentSelector({ ...common, outbound })
+  const negotiations = new Negotiations({ ...common, selector, outbound })
   const executor = createExecutor(common, { outbound, callee, lanes }, later)
   const approvals: Approvals = new Approvals({ ...common, inbound, executor, requests, swarms, limits: settings })
   const swarmDocuments = new SwarmDocuments({ ...common, outbound, streams: deps.documents, swarms, executor })
   const direct = new DirectAnswers({ ...common, inProcess, executor })
   const pipelines: Pipelines = {
+    channels: new Channels({ ...common, outbound, giveUpMs: settings.channelGiveUpMs }),
     inbound,
     lanes,
     outbound,
+    selector,
     requests,
     executor,
     direct,
@@ -81,7 +91,6 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
     swarmDocuments,
     inProcess,
     approvals,
-    channels,
     negotiations
   }
   return pipelines
@@ -93,19 +102,38 @@ function createExecutor(
   later: () => Pipelines
 ): Executor {
   const { settings, self } = common
-  return new Executor({
-    ...common,
-    outbound,
-    callee,
-    commit: (changes) => lanes.commit(changes),
-    limits: { ...settings, answerTtlMs: settings.defaultTtlMs },
+  const inFlight = new InFlight()
+  const shared = { ...common, outbound, callee, inFlight, limits: settings, commit: (changes: Changes) => lanes.commit(changes) }
+  const replies = new Replies({ ...shared, answerTtlMs: settings.defaultTtlMs })
+  const heartbeats = new Heartbeats({
+    ...shared,
     inPerson: () => later().inProcess.inPerson(),
-    isPast: (peer, swarm, epoch) => later().swarms.participants.isPast(peer, swarm, epoch),
-    areVoters: (swarm, nodes) => later().swarms.participants.areVoters(swarm, nodes),
     onHeartbeatHere: ({ requests: keys, waiting }) => {
       later().requests.onHeartbeat(self, keys, waiting)
       later().swarms.onHeartbeat(self, keys)
     }
+  })
+  const admissions = new Admissions({ ...shared, isPast: (peer, swarm, epoch) => later().swarms.participants.isPast(peer, swarm, epoch) })
+  return new Executor({ ...shared, replies, heartbeats, admissions, runner: new Runner({ ...shared, replies }) })
+}
+
+function createOutbound(common: Common, lanes: Lanes, inbound: Inbound): Outbound {
+  const { clock, directory, events, nextHop, peers, subscriptions, telemetry } = common
+  return new Outbound({
+    ...common,
+    lanes,
+    resolver: new DraftResolver(common),
+    delivery: new ChannelRetry({
+      clock,
+      budget: peers.budget,
+      reach: (peer) => nextHop.reach(peer),
+      onFailure: (peer, { code, message }) => {
+        telemetry.count('errors', 'delivery')
+        events.add('delivery-failed', message, { code, peer: directory.ref(peer).name })
+      }
+    }),
+    onSent: (envelope) => subscriptions.sent(envelope),
+    deliverHere: (envelope) => inbound.receiveHere(envelope)
   })
 }
 
@@ -147,20 +175,26 @@ function tellPeer({ peers, telemetry }: Common, to: NodeId, message: SwarmWord):
 }
 
 function createInbox(common: Common, callee: CalleeRequests, later: () => Pipelines): Inbound {
-  const { subscriptions, settings } = common
+  const { settings, subscriptions } = common
+  const refusals = new Refusals({ ...common, refuse: (thread, error) => later().executor.refuse(thread, error) })
   return new Inbound({
     ...common,
     ttlMs: settings.defaultTtlMs,
-    commit: (changes) => later().lanes.commit(changes),
-    record: (incoming, envelope) => callee.record(incoming, envelope),
-    onReply: (incoming) => later().requests.recordReply(incoming),
-    onLetIn: ({ recipient, header, payload }) => subscriptions.received(recipient.agentId, header, payload),
-    onRequest: (incoming) => later().inProcess.onRequest(incoming) || later().executor.onRequest(incoming),
-    onNotification: (incoming) =>
-      later().inProcess.onNotification(incoming) || noteNotification(common, incoming, later().executor.onNotification(incoming)),
-    onProposal: (incoming) => takeProposal({ ...common, ...later() }, incoming),
-    onStream: (incoming) => takeStream(common, incoming),
-    refuse: (thread, error) => later().executor.refuse(thread, error),
+    refusals,
+    verification: new Verification({ ...common, refusals }),
+    records: {
+      commit: (changes) => later().lanes.commit(changes),
+      record: (incoming, envelope) => callee.record(incoming, envelope),
+      onReply: (incoming) => later().requests.recordReply(incoming)
+    },
+    receivers: {
+      onLetIn: ({ recipient, header, payload }) => subscriptions.received(recipient.agentId, header, payload),
+      onRequest: (incoming) => later().inProcess.onRequest(incoming) || later().executor.onRequest(incoming),
+      onNotification: (incoming) =>
+        later().inProcess.onNotification(incoming) || noteNotification(common, incoming, later().executor.onNotification(incoming)),
+      onProposal: (incoming) => takeProposal({ ...common, ...later() }, incoming),
+      onStream: (incoming) => takeStream(common, incoming)
+    },
     hold: (awaiting) => later().approvals.hold(awaiting)
   })
 }

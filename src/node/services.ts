@@ -19,6 +19,7 @@ import { LinkCalls } from './gateway/mesh/calls.js'
 import { LocalCards } from './cards/local-cards.js'
 import type { NodeDeps } from './dependencies.js'
 import { Forwarder } from './relay/forwarder.js'
+import { RelayReceiver } from './relay/relay-receiver.js'
 import { RemoteCards } from './cards/remote-cards.js'
 import { PeerTable } from './peers/peer-table.js'
 import { PolicyStore } from './policy/policy-store.js'
@@ -60,6 +61,7 @@ export interface Services {
   readonly nextHop: NextHop
   readonly forwarder: Forwarder
   readonly originSignature: OriginSignature
+  readonly relay: RelayReceiver
   readonly requestStore: RequestStore
   readonly cutRuns: CutRuns
   readonly checkShare: CheckShare
@@ -132,13 +134,14 @@ function createDocuments(
 }
 
 /** The relay: routes to members without a link, and forwarding for others. */
-function createRelay(deps: NodeDeps, tables: RelayTables): Pick<Services, 'routes' | 'originSignature' | 'nextHop' | 'forwarder'> {
+function createRelay(
+  deps: NodeDeps,
+  tables: RelayTables
+): Pick<Services, 'routes' | 'originSignature' | 'nextHop' | 'forwarder' | 'relay'> {
   const common = { ...deps, ...tables }
   const routes = new RouteDiscovery(common)
-  return {
-    routes,
-    originSignature: new OriginSignature(common),
-    nextHop: new NextHop({ ...common, routes }),
-    forwarder: new Forwarder({ ...common, routes })
-  }
+  const originSignature = new OriginSignature(common)
+  const [nextHop, forwarder] = [new NextHop({ ...common, routes }), new Forwarder({ ...common, routes })]
+  const relay = new RelayReceiver({ ...common, routes, originSignature, nextHop, forwarder })
+  return { routes, originSignature, nextHop, forwarder, relay }
 }

@@ -20,13 +20,13 @@ import type { Answer } from '../requests/caller/request-codec.js'
 import type { DraftHead } from '../messaging/outbound.js'
 import { previewOf } from '../../kit/preview.js'
 import { agentProblems } from '../agents/health.js'
-import { findAgent, pickCapable } from '../cards/select-target.js'
+import { findAgent } from '../cards/select-target.js'
 import { isRefusal } from '../../domain/reliable/repeat.js'
 
 /** Dependencies of the calls about agents and messages. */
 export interface MessagesApiDeps
-  extends Pick<Services, 'agentLookup' | 'agents' | 'asked' | 'directory' | 'localCards' | 'presence' | 'registry' | 'self' | 'visibility'>,
-    Pick<Pipelines, 'outbound' | 'requests'> {
+  extends Pick<Services, 'agentLookup' | 'agents' | 'directory' | 'localCards' | 'presence' | 'registry' | 'self' | 'visibility'>,
+    Pick<Pipelines, 'outbound' | 'requests' | 'selector'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'logState' | 'membership' | 'settings'>
 }
 
@@ -114,7 +114,7 @@ export async function callCapability(
   const head = headOf(node, 'request', { onBehalfOf: by, as, ...(justification === undefined ? {} : { justification }) })
   const target =
     agent === null
-      ? pickCapable(node, { ...head, capabilities: [params.capability], mayBeAway: params.wait === false, sees })
+      ? node.selector.pick({ ...head, capabilities: [params.capability], mayBeAway: params.wait === false, sees })
       : await agentFor(node, agent, { by, head })
   const card = node.directory.card(target)
   if (card !== undefined && sees(card) && card.capabilities.every((one) => one.id !== params.capability)) {

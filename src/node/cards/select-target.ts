@@ -33,8 +33,8 @@ export function findAgent(
   }
 }
 
-/** Dependencies of {@link pickCapable}. */
-export interface TargetDeps {
+/** Dependencies of {@link AgentSelector}. */
+interface AgentSelectorDeps {
   readonly self: NodeId
   readonly registry: AgentRegistry
   readonly presence: Presence
@@ -52,47 +52,53 @@ export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
   readonly sees?: (card: RegisteredCard) => boolean
 }
 
-/**
- * Chooses an agent with all the capabilities: an allowed one, online unless told otherwise, never the sender. Order: able to take work now,
- * inside the mesh, least busy, local. The load of remote agents is known only as far as it comes from this node.
- * @throws NodeError CAPABILITY_NOT_FOUND when no agent has them; the refusal of the rules when none is allowed; PEER_OFFLINE when all are
- * offline.
- */
-export function pickCapable(
-  deps: TargetDeps,
-  { capabilities, mayBeAway = false, sees = () => true, ...draft }: CapableDraft
-): AgentAddress {
-  const { self, registry, presence, agents, asked } = deps
-  const [first, ...rest] = capabilities
-  const cards = registry.findByCapability(first).filter((card) => hasAll(card, rest) && !isSame(card, draft.sender))
-  const isHere = (card: RegisteredCard): boolean => card.nodeId === self
-  const isAway = (card: RegisteredCard): boolean => !isHere(card) && !presence.isOnline(card.nodeId)
-  const draftTo = ({ id, nodeId }: RegisteredCard): DraftHead => ({ ...draft, capability: first, recipient: { agentId: id, nodeId } })
-  let refused: RegisteredCard | null = null
-  const usable = cards.filter((card) => {
-    if (isAway(card) && !mayBeAway) return false
-    const { allowed } = deps.outbound.verdict(draftTo(card))
-    if (!allowed && (refused === null || (sees(card) && !sees(refused)))) refused = card
-    return allowed
-  })
-  const placeOf = (card: RegisteredCard): readonly number[] => [
-    Number(isAway(card)),
-    Number(isHere(card) && !agents.isAble(card.id)),
-    Number(card.external === true),
-    isHere(card) ? agents.tasksAPlace(card.id) : asked.tasks(card.address),
-    Number(!isHere(card))
-  ]
-  const [best] = usable.map((card) => ({ card, place: placeOf(card) })).sort((a, b) => compared(a.place, b.place))
-  if (best !== undefined) {
-    if (isHere(best.card)) agents.expect(best.card.id)
-    else asked.expect(best.card.address)
-    return { agentId: best.card.id, nodeId: best.card.nodeId }
+/** Chooses the agents of messages that name a capability. */
+export class AgentSelector {
+  readonly #deps: AgentSelectorDeps
+
+  constructor(deps: AgentSelectorDeps) {
+    this.#deps = deps
   }
-  // With no allowed agent, fail with the refusal of one, as a direct message to it would, on record.
-  if (refused !== null && sees(refused)) deps.outbound.check(draftTo(refused))
-  else if (refused !== null) deps.outbound.judge(draftTo(refused))
-  if (!cards.some(sees)) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
-  throw new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
+
+  /**
+   * Chooses an agent with all the capabilities: an allowed one, online unless told otherwise, never the sender. Order: able to take work now,
+   * inside the mesh, least busy, local. The load of remote agents is known only as far as it comes from this node.
+   * @throws NodeError CAPABILITY_NOT_FOUND when no agent has them; the refusal of the rules when none is allowed; PEER_OFFLINE when all are
+   * offline.
+   */
+  pick({ capabilities, mayBeAway = false, sees = () => true, ...draft }: CapableDraft): AgentAddress {
+    const { self, registry, presence, agents, asked, outbound } = this.#deps
+    const [first, ...rest] = capabilities
+    const cards = registry.findByCapability(first).filter((card) => hasAll(card, rest) && !isSame(card, draft.sender))
+    const isHere = (card: RegisteredCard): boolean => card.nodeId === self
+    const isAway = (card: RegisteredCard): boolean => !isHere(card) && !presence.isOnline(card.nodeId)
+    const draftTo = ({ id, nodeId }: RegisteredCard): DraftHead => ({ ...draft, capability: first, recipient: { agentId: id, nodeId } })
+    let refused: RegisteredCard | null = null
+    const usable = cards.filter((card) => {
+      if (isAway(card) && !mayBeAway) return false
+      const { allowed } = outbound.verdict(draftTo(card))
+      if (!allowed && (refused === null || (sees(card) && !sees(refused)))) refused = card
+      return allowed
+    })
+    const placeOf = (card: RegisteredCard): readonly number[] => [
+      Number(isAway(card)),
+      Number(isHere(card) && !agents.isAble(card.id)),
+      Number(card.external === true),
+      isHere(card) ? agents.tasksAPlace(card.id) : asked.tasks(card.address),
+      Number(!isHere(card))
+    ]
+    const [best] = usable.map((card) => ({ card, place: placeOf(card) })).sort((a, b) => compared(a.place, b.place))
+    if (best !== undefined) {
+      if (isHere(best.card)) agents.expect(best.card.id)
+      else asked.expect(best.card.address)
+      return { agentId: best.card.id, nodeId: best.card.nodeId }
+    }
+    // With no allowed agent, fail with the refusal of one, as a direct message to it would, on record.
+    if (refused !== null && sees(refused)) outbound.check(draftTo(refused))
+    else if (refused !== null) outbound.judge(draftTo(refused))
+    if (!cards.some(sees)) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
+    throw new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
+  }
 }
 
 /** Compares by the first number that differs. */

@@ -13,8 +13,9 @@ import type { GatewaySend } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import { powerOf } from './caller.js'
 import type { NodeDeps } from '../dependencies.js'
-import { pickCapable, type NameDeps, type TargetDeps } from '../cards/select-target.js'
+import type { AgentSelector, NameDeps } from '../cards/select-target.js'
 import type { Visibility } from '../cards/visibility.js'
+import type { AgentHost } from '../agents/agent-host.js'
 import type { CheckShare } from '../agents/check-share.js'
 import type { NodeId } from '../../kit/ids.js'
 import { askedWork } from '../../domain/policy/requested-work.js'
@@ -26,7 +27,10 @@ import type { TaskLog } from './task-log.js'
 import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './turn-runner.js'
 
 /** Dependencies of {@link gatewayTarget} and its checks. */
-export interface ResolveAgentDeps extends NameDeps, TargetDeps {
+export interface ResolveAgentDeps extends NameDeps {
+  readonly self: NodeId
+  readonly selector: AgentSelector
+  readonly agents: AgentHost
   readonly deps: Pick<NodeDeps, 'clock' | 'toAgentJson'>
   readonly visibility: Visibility
   readonly accessControl: AccessControl
@@ -100,10 +104,10 @@ function targetAt(
   return { address, capability }
 }
 
-/** An agent with the skill. @throws NodeError as {@link pickCapable} */
+/** An agent with the skill. @throws NodeError as {@link AgentSelector.pick} */
 function capableAgent(node: ResolveAgentDeps, by: Principal, { skill, message }: Pick<GatewaySend, 'skill' | 'message'>): AgentAddress {
   if (skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
-  return pickCapable(node, {
+  return node.selector.pick({
     sender: { agentId: OPERATOR, nodeId: node.self },
     type: 'request',
     onBehalfOf: powerOf(by),

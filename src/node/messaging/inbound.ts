@@ -1,6 +1,5 @@
 import type { Clock } from '../../kit/clock.js'
-import { messageOf, NodeError } from '../../kit/errors.js'
-import type { ErrorBody } from '../../kit/errors.js'
+import { messageOf } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import { headerOf } from '../../domain/envelope/header.js'
@@ -10,15 +9,14 @@ import { askedWork, namedCapabilities } from '../../domain/policy/requested-work
 import type { RoutingQuestion } from '../../domain/routing/decide.js'
 import type { LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { Verification, type Arrival, type VerificationDeps, refusedArrival } from './verify.js'
+import { SHORT_TTL_MS, type Arrival, type Refusals, type Verification } from './verify.js'
 import type { ExchangeTable } from './exchange-table.js'
 import { threadOf } from './inbound-message.js'
-import type { AwaitingApproval, InboundMessage, RecordedRequest, Thread } from './inbound-message.js'
+import type { AwaitingApproval, InboundMessage, RecordedRequest } from './inbound-message.js'
 import type { Admission, LaneMessage } from '../reliable/lane-receiver.js'
-import type { Decision, Refusal } from '../policy/access-control.js'
+import type { AccessControl, Decision, Refusal } from '../policy/access-control.js'
+import type { Traffic } from '../observe/traffic.js'
 
-/** Time limit of the answer to a proposal and of the error for a refused message, in milliseconds. */
-const SHORT_TTL_MS = 60_000
 /** The longest stream of a peer, in milliseconds. */
 export const STREAM_TTL_MS = 600_000
 
@@ -39,19 +37,35 @@ export interface Recording {
 }
 
 /** Dependencies of {@link Inbound}. */
-export interface InboundDeps extends VerificationDeps {
+interface InboundDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
+  readonly traffic: Traffic
+  readonly accessControl: AccessControl
+  readonly verification: Verification
+  readonly refusals: Refusals
   readonly exchanges: ExchangeTable
   readonly self: NodeId
   /** Time limit of the answer to a request, in milliseconds. */
   readonly ttlMs: number
+  readonly records: MessageRecords
+  readonly receivers: MessageReceivers
+  /** Holds a message for approval, or returns why it cannot. */
+  hold(message: AwaitingApproval): Refusal | null
+}
+
+/** The records of messages in the ledger. */
+interface MessageRecords {
   /** The ledger record to commit before a request goes on; null for a message that is not recorded. */
   record(incoming: InboundMessage, envelope: Uint8Array): Promise<Recording | null>
   /** The ledger changes of an admitted reply. */
   onReply(incoming: InboundMessage): Pick<Admission, 'changes' | 'failed'>
   /** Commits changes to the ledger. @throws NodeError from the ledger. */
   commit(changes: readonly LedgerChange[]): Promise<void>
+}
+
+/** The receivers of admitted messages. */
+interface MessageReceivers {
   /** Called with every admitted message, before it goes on. */
   onLetIn(incoming: InboundMessage): void
   /** Called with admitted opening messages, by type. */
@@ -60,10 +74,6 @@ export interface InboundDeps extends VerificationDeps {
   onProposal(incoming: InboundMessage): void
   /** False: no subscriber takes the stream. */
   onStream(incoming: InboundMessage): boolean
-  /** Reports a refusal to the sender of an opening message. */
-  refuse(to: Thread, error: ErrorBody): void
-  /** Holds a message for approval, or returns why it cannot. */
-  hold(message: AwaitingApproval): Refusal | null
 }
 
 /** The outcome of a message within this node. */
@@ -87,17 +97,15 @@ const NOTHING: Admission = { changes: [], done: () => {}, failed: () => {} }
 /** The inbound pipeline: decode and verify (by {@link Verification}), record, decide, dispatch. No input of a peer can throw out of it. */
 export class Inbound {
   readonly #deps: InboundDeps
-  readonly #arrivals: Verification
 
   constructor(deps: InboundDeps) {
     this.#deps = deps
-    this.#arrivals = new Verification(deps, (refused, refusal) => this.#answer(refused, refusal))
   }
 
   /** Takes an encoded envelope of a peer that came outside of lanes; `hops`: the nodes that relayed it. */
   receive(peer: NodeId, bytes: Uint8Array, hops: readonly NodeId[] = []): void {
     this.#guarded(peer, () => {
-      const arrival = this.#arrivals.read(peer, { bytes, lane: null, hops })
+      const arrival = this.#deps.verification.read(peer, { bytes, lane: null, hops })
       if (arrival?.header.type === 'request') void this.#recordFirst(arrival)
       else if (arrival !== null) this.#decideAndDispatch(arrival)
     })
@@ -110,19 +118,19 @@ export class Inbound {
    */
   admit({ lane, envelope, hops }: LaneMessage): Promise<Admission> {
     const peer = lane.source.nodeId
-    const arrival = this.#guarded(peer, () => this.#arrivals.read(peer, { bytes: envelope, lane, hops }))
+    const arrival = this.#guarded(peer, () => this.#deps.verification.read(peer, { bytes: envelope, lane, hops }))
     return arrival === null ? Promise.resolve(NOTHING) : this.#admitted(arrival)
   }
 
   /** Resumes a request that was recorded before this node stopped. Returns the recorded reason when it cannot, or null. */
   recover(peer: NodeId, { envelope, recorded }: { readonly envelope: Uint8Array; readonly recorded: RecordedRequest }): Refusal | null {
-    const again = this.#arrivals.again(peer, envelope)
+    const again = this.#deps.verification.again(peer, envelope)
     if (!('party' in again)) {
       this.#deps.accessControl.record('refusal', again, { peer, header: null })
       return again
     }
     // A request that had begun was admitted: report its end, whichever the rules are now.
-    if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#deps.onRequest({ ...again, recorded }))
+    if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#deps.receivers.onRequest({ ...again, recorded }))
     else this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
     return null
   }
@@ -132,7 +140,7 @@ export class Inbound {
     const header = headerOf(envelope)
     const peer = this.#deps.self
     const since = this.#deps.clock.monotonic()
-    const verified = this.#arrivals.verify(peer, header)
+    const verified = this.#deps.verification.verify(peer, header)
     if ('refusal' in verified) {
       this.#deps.accessControl.record('refusal', verified.refusal, { peer: null, header })
       return { isReported: true, refusal: verified.refusal }
@@ -168,7 +176,7 @@ export class Inbound {
 
   /** Asks the rules again about a held message: cards, certificates and policy may have changed. */
   askAgain(incoming: InboundMessage): Decided | Refusal {
-    const verified = this.#arrivals.verify(incoming.peer, incoming.header)
+    const verified = this.#deps.verification.verify(incoming.peer, incoming.header)
     if ('refusal' in verified) return verified.refusal
     const { clock, accessControl } = this.#deps
     const target = verified.target.party
@@ -183,22 +191,22 @@ export class Inbound {
   async #recordFirst(arrival: Arrival): Promise<void> {
     const { peer, header } = arrival
     try {
-      const recording = await this.#deps.record(arrival, arrival.bytes)
+      const recording = await this.#deps.records.record(arrival, arrival.bytes)
       if (recording === null) return void this.#guarded(peer, () => this.#decideAndDispatch(arrival))
-      await this.#deps.commit(recording.changes).finally(() => recording.end())
+      await this.#deps.records.commit(recording.changes).finally(() => recording.end())
       this.#guarded(peer, () => this.#goOn({ recorded: recording.recorded, ...arrival }))
     } catch (error) {
       this.#note(peer, error, header.correlationId ?? header.id)
-      this.#guarded(peer, () => this.#answer(arrival, REFUSALS.noRecord))
+      this.#guarded(peer, () => this.#deps.refusals.answer(arrival, REFUSALS.noRecord))
     }
   }
 
   async #admitted(arrival: Arrival): Promise<Admission> {
     if (!OPENING_TYPES.has(arrival.header.type)) {
       if (this.#fate(arrival) !== null) return NOTHING
-      return { done: () => this.#dispatch(arrival), ...this.#deps.onReply(arrival) }
+      return { done: () => this.#dispatch(arrival), ...this.#deps.records.onReply(arrival) }
     }
-    const recording = await this.#deps.record(arrival, arrival.bytes)
+    const recording = await this.#deps.records.record(arrival, arrival.bytes)
     if (recording === null) return { changes: [], done: () => this.#goOn(arrival), failed: () => {} }
     const { changes, recorded } = recording
     const done = (): void => {
@@ -210,8 +218,8 @@ export class Inbound {
 
   /** Verifies a second time: during the commit, its sender may have been revoked, or lost a tier. */
   #goOn(arrival: Arrival): void {
-    const verified = this.#arrivals.verify(arrival.peer, arrival.header)
-    if ('refusal' in verified) this.#refuse(arrival, verified.refusal)
+    const verified = this.#deps.verification.verify(arrival.peer, arrival.header)
+    if ('refusal' in verified) this.#deps.refusals.refuse(arrival, verified.refusal)
     else this.#decideAndDispatch({ ...arrival, ...verified })
   }
 
@@ -242,7 +250,7 @@ export class Inbound {
   #fate(arrival: Arrival): Refusal | 'late' | 'held' | null {
     const fate = this.#decide(arrival)
     if (fate === 'late') this.#deps.telemetry.count('messages_refused', 'late')
-    else if (fate !== null && fate !== 'held') this.#refuse(arrival, fate)
+    else if (fate !== null && fate !== 'held') this.#deps.refusals.refuse(arrival, fate)
     return fate
   }
 
@@ -283,39 +291,20 @@ export class Inbound {
   }
 
   #dispatch(incoming: InboundMessage): void {
-    this.#deps.onLetIn(incoming)
+    this.#deps.receivers.onLetIn(incoming)
     switch (incoming.header.type) {
       case 'request':
-        return this.#deps.onRequest(incoming)
+        return this.#deps.receivers.onRequest(incoming)
       case 'notification':
-        return this.#deps.onNotification(incoming)
+        return this.#deps.receivers.onNotification(incoming)
       case 'task-proposal':
-        return this.#deps.onProposal(incoming)
+        return this.#deps.receivers.onProposal(incoming)
       case 'stream-start':
-        if (!this.#deps.onStream(incoming)) this.#tell(threadOf(incoming), REFUSALS.noStreams)
+        if (!this.#deps.receivers.onStream(incoming)) this.#deps.refusals.tell(threadOf(incoming), REFUSALS.noStreams)
         return
       default:
         return this.#deps.exchanges.deliver(threadOf(incoming), incoming.header, incoming.payload)
     }
-  }
-
-  #refuse(arrival: Arrival, refusal: Refusal): void {
-    const { accessControl, directory } = this.#deps
-    accessControl.record('refusal', refusal, refusedArrival(directory, arrival))
-    this.#answer(arrival, refusal)
-  }
-
-  /** Answers a refused message if its sender awaits an answer. */
-  #answer(refused: Omit<InboundMessage, 'payload'>, refusal: Refusal): void {
-    const { type } = refused.header
-    if (type === 'notification' || !OPENING_TYPES.has(type)) return
-    const thread = threadOf(refused)
-    // The error goes back along the thread, so the thread must be open for it.
-    if (this.#deps.exchanges.letIn(thread, SHORT_TTL_MS)) this.#tell(thread, refusal)
-  }
-
-  #tell(thread: Thread, { code, rule, reason }: Refusal): void {
-    this.#deps.refuse(thread, new NodeError(code, reason, { data: { rule } }).toBody())
   }
 }
 

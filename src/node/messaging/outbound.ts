@@ -9,15 +9,12 @@ import { askedWork } from '../../domain/policy/requested-work.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../../domain/routing/decide.js'
 import { type CallerAuthority, confinement } from '../../domain/routing/effective.js'
 import type { LedgerChange } from '../../ports/ledger.js'
-import type { Telemetry } from '../../ports/telemetry.js'
 import type { AgentHost } from '../agents/agent-host.js'
 import type { ExchangeTable, ReplyHandler } from './exchange-table.js'
-import { ChannelRetry } from './channel-retry.js'
+import type { ChannelRetry } from './channel-retry.js'
 import type { Directory } from '../cards/directory.js'
-import type { NodeEvents } from '../observe/events.js'
 import type { ReceivedHere } from './inbound.js'
 import type { Lanes } from '../reliable/lanes.js'
-import type { PeerTable } from '../peers/peer-table.js'
 import type { AccessControl } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import type { NextHop } from '../relay/next-hop.js'
@@ -26,17 +23,14 @@ import type { NextHop } from '../relay/next-hop.js'
 export interface OutboundDeps {
   readonly clock: Clock
   readonly ids: IdSource
-  readonly directory: Directory
+  readonly self: NodeId
+  readonly resolver: DraftResolver
   readonly accessControl: AccessControl
   readonly traffic: Traffic
-  readonly telemetry: Telemetry
-  readonly nextHop: NextHop
-  readonly peers: Pick<PeerTable, 'budget'>
-  readonly lanes: Pick<Lanes, 'record' | 'commit'>
   readonly exchanges: ExchangeTable
-  readonly events: NodeEvents
-  readonly agents: Pick<AgentHost, 'isReserved'>
-  readonly self: NodeId
+  readonly lanes: Pick<Lanes, 'record' | 'commit'>
+  readonly nextHop: NextHop
+  readonly delivery: ChannelRetry
   /** Called with every message sent to another node. */
   onSent?(envelope: A2AEnvelope): void
   /** The inbound pipeline, for agents of this node. */
@@ -86,102 +80,32 @@ const NEGOTIATION: ReadonlySet<MessageType> = new Set(['task-proposal', 'task-ac
 /** The fields of a message that the rules need. */
 export type DraftHead = Omit<OutboundDraft, 'payload' | 'replies' | 'made' | 'isKept' | 'reliable'>
 
-/** The outbound pipeline: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbound.send} reads as the list. */
-export class Outbound {
-  readonly #deps: OutboundDeps
-  readonly #delivery: ChannelRetry
+/** Dependencies of {@link DraftResolver}. */
+interface DraftResolverDeps {
+  readonly directory: Directory
+  readonly exchanges: Pick<ExchangeTable, 'maySend'>
+  readonly accessControl: Pick<AccessControl, 'isStrict'>
+  readonly agents: Pick<AgentHost, 'isReserved'>
+  readonly self: NodeId
+}
 
-  constructor(deps: OutboundDeps) {
-    const { clock, nextHop, peers, directory, events, telemetry } = deps
+/** Resolves the two agents of a message, and makes the question to the rules. */
+export class DraftResolver {
+  readonly #deps: DraftResolverDeps
+
+  constructor(deps: DraftResolverDeps) {
     this.#deps = deps
-    this.#delivery = new ChannelRetry({
-      clock,
-      budget: peers.budget,
-      reach: (peer) => nextHop.reach(peer),
-      onFailure: (peer, { code, message }) => {
-        telemetry.count('errors', 'delivery')
-        events.add('delivery-failed', message, { code, peer: directory.ref(peer).name })
-      }
-    })
   }
 
-  /**
-   * Sends a message; resolves when the channel (or the local agent) has it.
-   * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED by the rules; AGENT_NOT_FOUND; PEER_OFFLINE, OVERLOADED by the
-   * channel; DELIVERY_FAILED after repeated channel failures (CHANNEL_CLOSED at once with `isKept`); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by
-   * the envelope.
-   */
-  async send(draft: OutboundDraft): Promise<A2AEnvelope> {
-    const { clock, traffic, self } = this.#deps
-    const since = clock.monotonic()
-    const sender = this.#sender(draft)
-    const envelope = this.#stamp(draft, sender)
-    const question = this.#question(draft, sender)
-    const rule = passed(this.#decide(question, since, envelope))
-    const to = draft.recipient.nodeId
-    const path = draft.isBroadcast === true ? 'broadcast' : to === self ? 'local' : 'remote'
-    let here: ReceivedHere
-    try {
-      here = await this.#away(draft, envelope)
-    } catch (error) {
-      traffic.refused(asNodeError(error).code, envelope, path)
-      throw error
-    }
-    const { isReported, refusal } = here
-    if (refusal !== null) throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
-    const at = clock.monotonic()
-    traffic.sent(
-      { peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since, at },
-      isReported ? null : path
-    )
-    if (to !== self) this.#deps.onSent?.(envelope)
-    return envelope
-  }
-
-  /** Rejects the messages that wait for a retry. */
-  close(): void {
-    this.#delivery.close()
-  }
-
-  /** Checks a message as {@link Outbound.send} would, also on record, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
-  check(draft: DraftHead): void {
-    passed(this.judge(draft))
-  }
-
-  /** As {@link Outbound.verdict}, with a record of a refusal. @throws NodeError AGENT_NOT_FOUND. */
-  judge(draft: DraftHead): Verdict {
-    return this.#decide(this.#question(draft, this.#sender(draft)), this.#deps.clock.monotonic())
-  }
-
-  /** The verdict of this node's rules on a message, without sending or recording. @throws NodeError AGENT_NOT_FOUND. */
-  verdict(draft: DraftHead): Verdict {
-    return asFarAsHere(this.#deps.accessControl.ask(this.#question(draft, this.#sender(draft))))
-  }
-
-  #sender({ sender, onBehalfOf }: DraftHead): RoutingParty {
+  /** The sender as the rules see it. @throws NodeError AGENT_NOT_FOUND. */
+  sender({ sender, onBehalfOf }: DraftHead): RoutingParty {
     const party = this.#deps.directory.party(sender, onBehalfOf)
     if (party === null) throw new NodeError('AGENT_NOT_FOUND', `no agent ${sender.agentId} to send as`)
     return party
   }
 
-  #stamp(draft: OutboundDraft, sender: RoutingParty): A2AEnvelope {
-    const { clock, ids } = this.#deps
-    const { made, recipient, type, payload, correlationId, justification } = draft
-    // Name each member: every message is stamped, and spreading is slow.
-    const envelope: A2AEnvelope = {
-      id: made?.id ?? ids.next('msg'),
-      schemaVersion: SCHEMA_VERSION,
-      sender: sender.address,
-      recipient: addressText(recipient),
-      type,
-      timestamp: made?.timestamp ?? clock.now(),
-      payload,
-      metadata: claims(sender, justification)
-    }
-    return correlationId === undefined ? envelope : { correlationId, ...envelope }
-  }
-
-  #question(draft: DraftHead, sender: RoutingParty): RoutingQuestion {
+  /** The question to the rules. @throws NodeError AGENT_NOT_FOUND. */
+  question(draft: DraftHead, sender = this.sender(draft)): RoutingQuestion {
     const { directory, exchanges, accessControl, agents, self } = this.#deps
     const { recipient, type, capability, correlationId, justification } = draft
     const target = directory.party(recipient)
@@ -205,6 +129,85 @@ export class Outbound {
       ...(isReserved ? { isReserved } : {}),
       ...confinement(draft.onBehalfOf)
     }
+  }
+}
+
+/** The outbound pipeline: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbound.send} reads as the list. */
+export class Outbound {
+  readonly #deps: OutboundDeps
+
+  constructor(deps: OutboundDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Sends a message; resolves when the channel (or the local agent) has it.
+   * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED by the rules; AGENT_NOT_FOUND; PEER_OFFLINE, OVERLOADED by the
+   * channel; DELIVERY_FAILED after repeated channel failures (CHANNEL_CLOSED at once with `isKept`); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by
+   * the envelope.
+   */
+  async send(draft: OutboundDraft): Promise<A2AEnvelope> {
+    const { clock, resolver, traffic, self } = this.#deps
+    const since = clock.monotonic()
+    const sender = resolver.sender(draft)
+    const envelope = this.#stamp(draft, sender)
+    const question = resolver.question(draft, sender)
+    const rule = passed(this.#decide(question, since, envelope))
+    const to = draft.recipient.nodeId
+    const path = draft.isBroadcast === true ? 'broadcast' : to === self ? 'local' : 'remote'
+    let here: ReceivedHere
+    try {
+      here = await this.#away(draft, envelope)
+    } catch (error) {
+      traffic.refused(asNodeError(error).code, envelope, path)
+      throw error
+    }
+    const { isReported, refusal } = here
+    if (refusal !== null) throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
+    const at = clock.monotonic()
+    traffic.sent(
+      { peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since, at },
+      isReported ? null : path
+    )
+    if (to !== self) this.#deps.onSent?.(envelope)
+    return envelope
+  }
+
+  /** Rejects the messages that wait for a retry. */
+  close(): void {
+    this.#deps.delivery.close()
+  }
+
+  /** Checks a message as {@link Outbound.send} would, also on record, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
+  check(draft: DraftHead): void {
+    passed(this.judge(draft))
+  }
+
+  /** As {@link Outbound.verdict}, with a record of a refusal. @throws NodeError AGENT_NOT_FOUND. */
+  judge(draft: DraftHead): Verdict {
+    return this.#decide(this.#deps.resolver.question(draft), this.#deps.clock.monotonic())
+  }
+
+  /** The verdict of this node's rules on a message, without sending or recording. @throws NodeError AGENT_NOT_FOUND. */
+  verdict(draft: DraftHead): Verdict {
+    return asFarAsHere(this.#deps.accessControl.ask(this.#deps.resolver.question(draft)))
+  }
+
+  #stamp(draft: OutboundDraft, sender: RoutingParty): A2AEnvelope {
+    const { clock, ids } = this.#deps
+    const { made, recipient, type, payload, correlationId, justification } = draft
+    // Name each member: every message is stamped, and spreading is slow.
+    const envelope: A2AEnvelope = {
+      id: made?.id ?? ids.next('msg'),
+      schemaVersion: SCHEMA_VERSION,
+      sender: sender.address,
+      recipient: addressText(recipient),
+      type,
+      timestamp: made?.timestamp ?? clock.now(),
+      payload,
+      metadata: claims(sender, justification)
+    }
+    return correlationId === undefined ? envelope : { correlationId, ...envelope }
   }
 
   #decide(question: RoutingQuestion, since: number, envelope?: A2AEnvelope): Verdict {
@@ -262,7 +265,7 @@ export class Outbound {
     if (reliable !== undefined) await lanes.commit(reliable.changes())
     if (bytes === null) return this.#deps.deliverHere(envelope)
     if (draft.isKept === true) nextHop.send(to, envelope, bytes)
-    else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => nextHop.send(to, envelope, bytes) })
+    else await this.#deps.delivery.deliver(to, { bytes: bytes.byteLength, send: () => nextHop.send(to, envelope, bytes) })
     return ELSEWHERE
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../kit/clock.js'
+import { NodeError, type ErrorBody } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import { addressText, type AgentAddress } from '../../domain/card/card.js'
 import { decodeEnvelope, isRelayed, withHops } from '../../domain/envelope/codec.js'
@@ -6,10 +7,11 @@ import type { EnvelopeHeader } from '../../domain/envelope/header.js'
 import type { Lane } from '../../domain/reliable/keys.js'
 import type { Links, Strike } from '../../ports/mesh.js'
 import type { Directory, NamedAgent } from '../cards/directory.js'
-import type { InboundMessage } from './inbound-message.js'
+import type { ExchangeTable } from './exchange-table.js'
+import { threadOf, type InboundMessage, type Thread } from './inbound-message.js'
 import type { Refusal, AccessControl, RefusedFrom } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
-import type { EnvelopeMetadata } from '../../domain/envelope/envelope.js'
+import { OPENING_TYPES, type EnvelopeMetadata } from '../../domain/envelope/envelope.js'
 import type { RoutingParty } from '../../domain/routing/decide.js'
 import { weakened } from '../../domain/routing/hops.js'
 
@@ -52,26 +54,64 @@ export interface Arrival extends InboundMessage, Verified {
 }
 
 /** Dependencies of {@link Verification}. */
-export interface VerificationDeps {
+interface VerificationDeps {
   readonly clock: Clock
   readonly traffic: Traffic
   readonly directory: Directory
   readonly accessControl: AccessControl
   readonly links: Pick<Links, 'strike'>
   readonly self: NodeId
+  readonly refusals: Refusals
 }
 
-/** Reports a refusal to the sender of a message. */
-export type RefusalAnswer = (refused: Omit<InboundMessage, 'payload'>, refusal: Refusal) => void
+/** Time limit of the answer to a proposal and of the error for a refused message, in milliseconds. */
+export const SHORT_TTL_MS = 60_000
+
+/** Dependencies of {@link Refusals}. */
+interface RefusalsDeps {
+  readonly directory: Directory
+  readonly accessControl: Pick<AccessControl, 'record'>
+  readonly exchanges: Pick<ExchangeTable, 'letIn'>
+  /** Reports a refusal to the sender of an opening message. */
+  refuse(to: Thread, error: ErrorBody): void
+}
+
+/** Records refused messages, and answers their senders. */
+export class Refusals {
+  readonly #deps: RefusalsDeps
+
+  constructor(deps: RefusalsDeps) {
+    this.#deps = deps
+  }
+
+  /** Records the refusal of a verified message, and answers it. */
+  refuse(arrival: Arrival, refusal: Refusal): void {
+    const { accessControl, directory } = this.#deps
+    accessControl.record('refusal', refusal, refusedArrival(directory, arrival))
+    this.answer(arrival, refusal)
+  }
+
+  /** Answers a refused message if its sender awaits an answer. */
+  answer(refused: Omit<InboundMessage, 'payload'>, refusal: Refusal): void {
+    const { type } = refused.header
+    if (type === 'notification' || !OPENING_TYPES.has(type)) return
+    const thread = threadOf(refused)
+    // The error goes back along the thread, so the thread must be open for it.
+    if (this.#deps.exchanges.letIn(thread, SHORT_TTL_MS)) this.tell(thread, refusal)
+  }
+
+  /** Sends a refusal along an open thread. */
+  tell(thread: Thread, { code, rule, reason }: Refusal): void {
+    this.#deps.refuse(thread, new NodeError(code, reason, { data: { rule } }).toBody())
+  }
+}
 
 /** The first stages of the inbound pipeline: decode, verify. */
 export class Verification {
   readonly #deps: VerificationDeps
-  readonly #answer: RefusalAnswer
 
-  constructor(deps: VerificationDeps, answer: RefusalAnswer) {
+  constructor(deps: VerificationDeps) {
     this.#deps = deps
-    this.#answer = answer
   }
 
   /** Reads a message of a peer, from its own link or relayed. null: it was refused, with a record. */
@@ -121,7 +161,7 @@ export class Verification {
   #rejected({ refusal, parties, strike }: Rejected, from: Pick<InboundMessage, 'peer' | 'header' | 'isReliable'>): null {
     if (strike === null) this.#deps.accessControl.record('refusal', refusal, from)
     else this.#strike(refusal, from, strike)
-    if (parties !== null) this.#answer({ ...from, ...parties }, refusal)
+    if (parties !== null) this.#deps.refusals.answer({ ...from, ...parties }, refusal)
     return null
   }
 

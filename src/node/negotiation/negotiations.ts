@@ -27,7 +27,7 @@ import type { ExchangeTable } from '../messaging/exchange-table.js'
 import { threadOf, type InboundMessage, type Thread } from '../messaging/inbound-message.js'
 import type { Subscriptions } from '../messaging/subscriptions.js'
 import type { OutboundDraft, Outbound } from '../messaging/outbound.js'
-import { findAgent, pickCapable, type NameDeps, type TargetDeps } from '../cards/select-target.js'
+import { findAgent, type AgentSelector, type NameDeps } from '../cards/select-target.js'
 import type { AgentHost } from '../agents/agent-host.js'
 import type { LedgerQuota } from '../ledger/quota.js'
 
@@ -53,10 +53,14 @@ export interface ProposalDraft {
 }
 
 /** Dependencies of negotiations. */
-export interface NegotiationsDeps extends TargetDeps, NameDeps {
+export interface NegotiationsDeps extends NameDeps {
+  readonly self: NodeId
   readonly clock: Clock
   readonly ids: IdSource
   readonly telemetry: Telemetry
+  readonly agents: Pick<AgentHost, 'definition'>
+  readonly selector: AgentSelector
+  readonly outbound: Outbound
   readonly exchanges: ExchangeTable
   readonly subscriptions: Subscriptions
 }
@@ -327,7 +331,7 @@ export class Negotiations {
     const [first, ...rest] = requiredCapabilities
     if (first === undefined) throw new NodeError('USAGE', 'a proposal names an agent or the capabilities that it needs')
     const why = justification === undefined ? {} : { justification }
-    return pickCapable(this.#deps, { sender, type: 'task-proposal', capabilities: [first, ...rest], ...why })
+    return this.#deps.selector.pick({ sender, type: 'task-proposal', capabilities: [first, ...rest], ...why })
   }
 
   #onReply(entry: Negotiation, header: EnvelopeHeader, payload: unknown): void {

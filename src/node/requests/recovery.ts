@@ -31,7 +31,6 @@ const PURGE_MS = 600_000
 const LISTED = 500
 /** Requests removed at once that make a compaction worthwhile. */
 const MANY = 1000
-
 /** How long the answer to a request that is not taken up may wait, in milliseconds. */
 const ANSWER_MS = 60_000
 /** How long after the start requests wait for a missing agent, in milliseconds. */
@@ -47,16 +46,15 @@ export interface RecoveryDeps {
   readonly cutRuns: CutRuns
   readonly lastFault?: LastFault
   readonly directory: Pick<Directory, 'card' | 'isPutOut' | 'party'>
-  readonly ledger: Pick<Ledger, 'commit' | 'compact'>
+  readonly ledger: Pick<Ledger, 'commit'>
   readonly requests: Pick<Requests, 'onRevoked' | 'resume'>
   readonly inbound: Pick<Inbound, 'recover'>
   readonly exchanges: Pick<ExchangeTable, 'letIn'>
   readonly executor: Pick<Executor, 'end'>
   readonly tasks: Pick<TaskTable, 'restore'>
-  readonly swarms: Pick<SwarmTable, 'purgeExpired' | 'resume'>
 }
 
-/** Takes up requests that had no end when this node stopped, and removes expired ones. */
+/** Takes up requests that had no end when this node stopped. */
 export class Recovery {
   readonly #deps: RecoveryDeps
   /** Requests of other nodes that wait for their sender's card. */
@@ -65,14 +63,11 @@ export class Recovery {
   /** Turns that have ended, of requests that ran when this node ended. */
   #turnsOver = 0
   #timer: Timer | null = null
-  #purgeTimer: Timer | null = null
-  readonly #expiry: ExpiryClock
   /** Monotonic milliseconds. */
   #startedAt = 0
 
   constructor(deps: RecoveryDeps) {
     this.#deps = deps
-    this.#expiry = new ExpiryClock(deps.clock)
   }
 
   /** Resumes this node's requests, except to removed nodes, and lists recently ended ones. @throws NodeError STORE_DAMAGED */
@@ -90,7 +85,6 @@ export class Recovery {
       requests.resume(record)
     }
     for (const peer of putOut) requests.onRevoked(peer)
-    await this.#deps.swarms.resume()
   }
 
   async #restore(record: RequestRecord): Promise<void> {
@@ -98,11 +92,10 @@ export class Recovery {
     if (restored !== null) this.#deps.tasks.restore(restored.task, restored.events)
   }
 
-  /** Takes up the requests of other nodes, and starts to remove expired ones. */
+  /** Takes up the requests of other nodes. */
   async start(): Promise<void> {
     const { clock, cutRuns, lastFault, telemetry } = this.#deps
     this.#startedAt = clock.monotonic()
-    this.#purgeTimer = clock.every(PURGE_MS, () => void this.#purge())
     const { waiting: requests } = cutRuns
     if (lastFault !== undefined) telemetry.log('error', 'this node ended by an error of its own', { reason: lastFault.reason })
     if (requests > 0) telemetry.log('warn', 'this node ended while requests ran; they run again one after the other', { requests })
@@ -120,7 +113,6 @@ export class Recovery {
     this.#isStopped = true
     this.#deps.cutRuns.stop()
     clock.clear(this.#timer)
-    clock.clear(this.#purgeTimer)
   }
 
   async #again(): Promise<void> {
@@ -155,7 +147,7 @@ export class Recovery {
       const record = await requestStore.get(name)
       if (record !== null) await this.#takeUp(name, record)
     } catch (error) {
-      this.#note('a request that was not finished could not be read', error)
+      note(this.#deps.telemetry, 'a request that was not finished could not be read', error)
     }
     return true
   }
@@ -198,8 +190,44 @@ export class Recovery {
     // A ledger that refuses changes now holds up no other request.
     void this.#deps.executor.end(thread, record, isDone ? ENDINGS.interrupted : failed(refusal.code, refusal.reason))
   }
+}
 
-  async #purge(): Promise<void> {
+function note(telemetry: Telemetry, what: string, error: unknown): void {
+  telemetry.count('errors', 'ledger')
+  telemetry.log('error', what, { reason: messageOf(error) })
+}
+
+/** Dependencies of the purge of expired records. */
+interface PurgeDeps {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly ledger: Pick<Ledger, 'compact'>
+  readonly requestStore: Pick<RequestStore, 'purgeExpired'>
+  readonly swarms: Pick<SwarmTable, 'purgeExpired'>
+}
+
+/** Removes expired requests and swarms from the ledger. */
+export class Purge {
+  readonly #deps: PurgeDeps
+  readonly #expiry: ExpiryClock
+  #timer: Timer | null = null
+
+  constructor(deps: PurgeDeps) {
+    this.#deps = deps
+    this.#expiry = new ExpiryClock(deps.clock)
+  }
+
+  /** Starts to remove expired records. */
+  start(): void {
+    this.#timer = this.#deps.clock.every(PURGE_MS, () => void this.#run())
+  }
+
+  /** Stops. */
+  stop(): void {
+    this.#deps.clock.clear(this.#timer)
+  }
+
+  async #run(): Promise<void> {
     const { requestStore, clock, ledger, swarms, telemetry } = this.#deps
     const now = this.#expiry.now()
     const byMs = clock.now() - now
@@ -208,13 +236,8 @@ export class Recovery {
       const purged = (await requestStore.purgeExpired(now)) + (await swarms.purgeExpired(now))
       if (purged >= MANY) await ledger.compact()
     } catch (error) {
-      this.#note('what has expired could not be removed', error)
+      note(telemetry, 'what has expired could not be removed', error)
     }
-  }
-
-  #note(what: string, error: unknown): void {
-    this.#deps.telemetry.count('errors', 'ledger')
-    this.#deps.telemetry.log('error', what, { reason: messageOf(error) })
   }
 }
 

@@ -22,8 +22,10 @@ import type { EnvelopeHandler, Subscriptions } from '../messaging/subscriptions.
 import type { OutboundDraft } from '../messaging/outbound.js'
 import type { RoutingPath } from '../observe/observability.js'
 import type { AccessControl } from '../policy/access-control.js'
-import { findAgent, pickCapable } from '../cards/select-target.js'
-import type { NameDeps, TargetDeps } from '../cards/select-target.js'
+import { findAgent } from '../cards/select-target.js'
+import type { NameDeps } from '../cards/select-target.js'
+import type { Pipelines } from '../pipelines.js'
+import type { Services } from '../services.js'
 
 /** How long replies to a sent message are accepted, in milliseconds. */
 const REPLY_TTL_MS = 600_000
@@ -52,7 +54,10 @@ export interface TierRoutingConfig {
 }
 
 /** Dependencies of {@link SdkRouter}. */
-export interface SdkRouterDeps extends TargetDeps, NameDeps {
+export interface SdkRouterDeps
+  extends NameDeps,
+    Pick<Services, 'presence' | 'registry' | 'self'>,
+    Pick<Pipelines, 'outbound' | 'selector'> {
   readonly clock: Clock
   readonly exchanges: ExchangeTable
   readonly accessControl: AccessControl
@@ -129,7 +134,7 @@ export class SdkRouter {
   async #target({ recipient, type, metadata }: A2AEnvelope, sender: AgentAddress): Promise<AgentAddress> {
     if (metadata?.routingHint === 'capability') {
       const { justification } = metadata
-      return pickCapable(this.#deps, {
+      return this.#deps.selector.pick({
         sender,
         type,
         capabilities: [recipient],

@@ -4,7 +4,6 @@ import { Abort } from '../../../src/kit/abort.js'
 import { MAX_WAITING } from '../../../src/node/agents/agent-queue.js'
 import { MAX_IN_FLIGHT_MS } from '../../../src/node/agents/load-estimate.js'
 import { TaskService } from '../../../src/node/gateway/task-service.js'
-import { pickCapable } from '../../../src/node/cards/select-target.js'
 import type { AgentDefinition } from '../../../src/ports/agent-runtime.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { agentDefinition, capability, FakeAgent } from '../../support/fake-agents.js'
@@ -136,7 +135,7 @@ test('a task that an agent was chosen for and that never came is not counted for
   const world = new World(t)
   const { core } = await world.owner({ agents: [able('one'), able('two')] })
   const choose = () =>
-    pickCapable(core, { sender: { agentId: 'operator', nodeId: core.self }, type: 'request', capabilities: [SKILL] }).agentId
+    core.selector.pick({ sender: { agentId: 'operator', nodeId: core.self }, type: 'request', capabilities: [SKILL] }).agentId
   t.alike([choose(), choose(), choose()], ['one', 'two', 'one'])
   await world.pass(MAX_IN_FLIGHT_MS)
   t.is(core.agents.tasksAPlace('one'), 0)

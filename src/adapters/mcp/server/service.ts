@@ -26,7 +26,6 @@ import { ResourceManager } from '../resources/resource-limits.js'
 import { joinResources, ResourceRegistry } from '../resources/resource-registry.js'
 import type { ResourceSource } from '../resources/resource-source.js'
 import { RequestStates } from '../http/request-states.js'
-import type { RunIds } from './run-ids.js'
 import { uuidRunIds } from './run-ids.js'
 import { type ServedConnection, serveMcp } from './serve.js'
 import type { McpDeps } from './server.js'
@@ -67,9 +66,6 @@ export interface McpServiceDeps {
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
   readonly log: ToolLog
-  readonly ids?: RunIds
-  /** 32 bytes that seal the states of handlers, which clients carry; absent: new ones. */
-  readonly stateKey?: Uint8Array
   apiFor(principal: Principal): NodeApi
   /** The newest lines of the audit log. */
   readonly audit: () => Promise<readonly unknown[]>
@@ -98,15 +94,14 @@ export class McpService {
   readonly #offers = new Map<string, Offer>()
   readonly #connections = new Set<ServedConnection>()
   readonly #http: McpHttp
-  readonly #ids: RunIds
-  readonly #stateKey: Uint8Array
+  readonly #ids = uuidRunIds()
+  /** Seals the states of handlers, which clients carry. */
+  readonly #stateKey = randomBytes(32)
   #isClosed = false
 
   constructor(deps: McpServiceDeps) {
     const { settings, clock } = deps
     this.#deps = deps
-    this.#ids = deps.ids ?? uuidRunIds()
-    this.#stateKey = deps.stateKey ?? randomBytes(32)
     this.#meter = startProcessMeter(clock)
     this.#http = new McpHttp({ clock, newId: () => this.#ids.connectionCorrelationId(), connect: (principal) => this.#connect(principal) })
     this.#limits = new ResourceManager(

@@ -1,81 +1,56 @@
-import type { Clock, Timer } from '../../../kit/clock.js'
+import type { Clock } from '../../../kit/clock.js'
 import { messageOf, NodeError, type ErrorBody } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
-import type { ControlBody } from '../../../domain/channel/control.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { readRequest, workKey, type RequestPayload } from '../../../domain/task/payloads.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
-import { priorRequest, type PriorRequestDeps } from './record.js'
-import {
-  EarlyCancels,
-  abandon,
-  InFlight,
-  keyOf,
-  nameOf,
-  type Claim,
-  type HereRun,
-  type HereWork,
-  sendHeartbeats,
-  type HeartbeatDeps,
-  notificationRequest,
-  notificationPayload,
-  Admissions,
-  type AdmissionsDeps
-} from './in-flight.js'
+import type { CalleeRequests } from './record.js'
+import { EarlyCancels, abandon, keyOf, nameOf, notificationRequest, notificationPayload } from './in-flight.js'
+import type { Admissions, Claim, Heartbeats, HereRun, HereWork, InFlight } from './in-flight.js'
+import type { ExchangeTable } from '../../messaging/exchange-table.js'
 import { threadOf, type InboundMessage, type Thread } from '../../messaging/inbound-message.js'
 import { ENDINGS, responseOf, type Ending } from '../../../domain/task/outcome.js'
 import type { RecordedTask } from '../../tasks/from-record.js'
-import { Replies, type RepliesDeps } from './replies.js'
-import { Runner, type RunnerDeps } from './runner.js'
+import type { TaskTable } from '../../tasks/task-table.js'
+import type { Replies } from './replies.js'
+import type { Runner } from './runner.js'
 
 /** Dependencies of the executor. */
-export interface ExecutorDeps
-  extends Omit<RepliesDeps, 'answerTtlMs' | 'ways'>,
-    Pick<AdmissionsDeps, 'isPast' | 'checkShare'>,
-    Omit<PriorRequestDeps, 'requestStore'>,
-    Omit<RunnerDeps, 'replies' | 'inFlight'> {
+interface ExecutorDeps {
+  readonly self: NodeId
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly nextHop: HeartbeatDeps['nextHop'] & RepliesDeps['nextHop']
-  readonly limits: {
-    readonly maxInFlight: number
-    readonly maxInFlightPerPeer: number
-    readonly leaseMs: number
-    readonly heartbeatMs: number
-    readonly answerTtlMs: number
-  }
-  /** See HeartbeatDeps. */
-  inPerson(): ReadonlyMap<NodeId, readonly string[]>
-  /** Heartbeats of work for this very node. */
-  onHeartbeatHere(body: ControlBody<'heartbeat'>): void
-  /** Makes bytes of attachments into base64 text, as agents get them. */
-  toAgentJson(value: unknown): unknown
+  readonly exchanges: Pick<ExchangeTable, 'end'>
+  readonly tasks: Pick<TaskTable, 'restore'>
+  readonly callee: CalleeRequests
+  readonly inFlight: InFlight
+  readonly admissions: Admissions
+  readonly runner: Runner
+  readonly replies: Replies
+  readonly heartbeats: Heartbeats
 }
 
 /** The callee's side of requests: admits, refuses, repeats and cancels them, and sends heartbeats. */
 export class Executor {
   readonly #deps: ExecutorDeps
   readonly #replies: Replies
-  readonly #inFlight = new InFlight()
-  readonly #intake: Admissions
+  readonly #inFlight: InFlight
   readonly #runner: Runner
   /** Cancellations that arrived before their requests. */
   readonly #canceled = new EarlyCancels()
   #isStopping = false
-  #timer: Timer | null = null
 
   constructor(deps: ExecutorDeps) {
     this.#deps = deps
-    this.#replies = new Replies({ ...deps, answerTtlMs: deps.limits.answerTtlMs })
-    this.#intake = new Admissions({ ...deps, inFlight: this.#inFlight })
-    this.#runner = new Runner({ ...deps, replies: this.#replies, inFlight: this.#inFlight })
+    this.#replies = deps.replies
+    this.#inFlight = deps.inFlight
+    this.#runner = deps.runner
   }
 
   /** Starts the heartbeats. */
   start(): void {
-    const { clock, limits } = this.#deps
-    this.#timer = clock.every(limits.heartbeatMs, () => sendHeartbeats(this.#deps, this.#inFlight))
+    this.#deps.heartbeats.start()
   }
 
   /**
@@ -84,7 +59,7 @@ export class Executor {
    */
   async stop(): Promise<void> {
     this.#isStopping = true
-    this.#deps.clock.clear(this.#timer)
+    this.#deps.heartbeats.stop()
     const pieces = this.#inFlight.all()
     const awaited = pieces.filter((one) => one.isAwaited)
     this.#replies.stopping()
@@ -120,7 +95,7 @@ export class Executor {
     if (payload === null) return void this.#replies.refuse(thread, ENDINGS.malformed.error)
     const refusal = incoming.recorded?.refusal ?? null
     if (refusal !== null) return void this.#replies.refuse(thread, refusal)
-    const asked = priorRequest(incoming, payload, this.#deps)
+    const asked = this.#deps.callee.prior(incoming, payload)
     const key = keyOf(asked, payload)
     const joined = asked.voters === undefined ? this.#inFlight.join(asked.peer, key, thread) : 'new'
     if (joined !== 'new') return this.#repeated(thread, joined)
@@ -183,7 +158,7 @@ export class Executor {
     if (this.#isStopping) return this.#leave(request, record)
     // Also a cancellation that arrived during the ledger read.
     const isCanceled = this.#canceled.take(incoming.peer, workKey(asked.requestId, asked.attempt))
-    const payload = isCanceled ? null : this.#intake.check(incoming, asked)
+    const payload = isCanceled ? null : this.#deps.admissions.check(incoming, asked)
     if (payload !== null && !(payload instanceof NodeError))
       return void this.#runner.run(this.#runner.open(incoming, { payload, isNotification: false, record, ...claim }))
     const replies = this.#replies
@@ -213,7 +188,7 @@ export class Executor {
     // The peer chooses the id: without a key of its own it could match a request, or another notification.
     const key = `notification ${keyOf(incoming, asked)}`
     if (this.#inFlight.has(incoming.peer, key)) return false
-    const payload = this.#intake.check(incoming, asked)
+    const payload = this.#deps.admissions.check(incoming, asked)
     if (payload instanceof NodeError) return false
     void this.#runner.run(this.#runner.open(incoming, { key, payload, isNotification: true, threads: [threadOf(incoming)], record: null }))
     return true
@@ -226,7 +201,7 @@ export class Executor {
   here({ recipient, capability, input, names }: HereWork): HereRun | NodeError {
     const { self } = this.#deps
     if (this.#isStopping) return new NodeError('PEER_OFFLINE', 'this node stops')
-    const payload = this.#intake.check({ peer: self, recipient }, notificationPayload(names.requestId, input, capability))
+    const payload = this.#deps.admissions.check({ peer: self, recipient }, notificationPayload(names.requestId, input, capability))
     if (payload instanceof NodeError) return payload
     const key = `here ${names.requestId}`
     const piece = this.#runner.open(

@@ -9,7 +9,7 @@ import type { AgentTask } from '../../../ports/agent-runtime.js'
 import type { Abort } from '../../../kit/abort.js'
 import type { HostOutcome, AgentHost } from '../../agents/agent-host.js'
 import type { InboundMessage, Thread } from '../../messaging/inbound-message.js'
-import type { Clock } from '../../../kit/clock.js'
+import type { Clock, Timer } from '../../../kit/clock.js'
 import { MAX_HEARTBEAT_KEYS, type ControlBody } from '../../../domain/channel/control.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import type { NextHop } from '../../relay/next-hop.js'
@@ -237,12 +237,13 @@ export class EarlyCancels {
 }
 
 /** Dependencies of heartbeats. */
-export interface HeartbeatDeps {
+interface HeartbeatDeps {
+  readonly inFlight: InFlight
   readonly self: NodeId
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
-  readonly limits: { readonly leaseMs: number }
+  readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number }
   /** Runs that programs answer in person, by the requesting node. */
   inPerson(): ReadonlyMap<NodeId, readonly string[]>
   /** Heartbeats of work for this very node. */
@@ -250,32 +251,59 @@ export interface HeartbeatDeps {
 }
 
 /** Reports its live requests to each caller, and ends leases of lost launchers. */
-export function sendHeartbeats(deps: HeartbeatDeps, inFlight: InFlight): void {
-  const now = deps.clock.monotonic()
-  for (const piece of inFlight.all()) {
-    // Unrepeatable work runs to its end: it is never assigned again.
-    const isLease = piece.payload.swarm !== null && piece.record?.isRepeatable !== false
-    const isGone = piece.lostAt !== null && now - piece.lostAt > deps.limits.leaseMs && !deps.nextHop.isReachable(piece.peer)
-    if (isLease && isGone) abandon(piece)
-  }
-  const inPerson = deps.inPerson()
-  const ofNode = inFlight.byListener()
-  for (const node of new Set([...ofNode.keys(), ...inPerson.keys()])) {
-    const live = (ofNode.get(node) ?? []).filter((piece) => piece.isAwaited)
-    const waiting = live.filter((piece) => !piece.isRunning)
-    const requests = [...live.map(nameOf), ...(inPerson.get(node) ?? [])].slice(0, MAX_HEARTBEAT_KEYS)
-    heartbeat(deps, node, { requests, waiting: waiting.map(nameOf).slice(0, MAX_HEARTBEAT_KEYS) })
-  }
-}
+export class Heartbeats {
+  readonly #deps: HeartbeatDeps
+  #timer: Timer | null = null
 
-function heartbeat({ nextHop, self, onHeartbeatHere, telemetry }: HeartbeatDeps, peer: NodeId, body: ControlBody<'heartbeat'>): void {
-  if (body.requests.length === 0) return
-  if (peer === self) return onHeartbeatHere(body)
-  if (!nextHop.isReachable(peer)) return nextHop.seek(peer)
-  try {
-    nextHop.sendControl(peer, 'heartbeat', body)
-  } catch (error) {
-    telemetry.log('debug', 'a heartbeat could not be sent', { peer, reason: messageOf(error) })
+  constructor(deps: HeartbeatDeps) {
+    this.#deps = deps
+  }
+
+  /** Starts to report. */
+  start(): void {
+    const { clock, limits } = this.#deps
+    this.#timer = clock.every(limits.heartbeatMs, () => this.#send())
+  }
+
+  /** Stops. */
+  stop(): void {
+    this.#deps.clock.clear(this.#timer)
+  }
+
+  #send(): void {
+    const { inFlight } = this.#deps
+    this.#endLost()
+    const inPerson = this.#deps.inPerson()
+    const ofNode = inFlight.byListener()
+    for (const node of new Set([...ofNode.keys(), ...inPerson.keys()])) {
+      const live = (ofNode.get(node) ?? []).filter((piece) => piece.isAwaited)
+      const waiting = live.filter((piece) => !piece.isRunning)
+      const requests = [...live.map(nameOf), ...(inPerson.get(node) ?? [])].slice(0, MAX_HEARTBEAT_KEYS)
+      this.#report(node, { requests, waiting: waiting.map(nameOf).slice(0, MAX_HEARTBEAT_KEYS) })
+    }
+  }
+
+  #endLost(): void {
+    const { clock, inFlight, limits, nextHop } = this.#deps
+    const now = clock.monotonic()
+    for (const piece of inFlight.all()) {
+      // Unrepeatable work runs to its end: it is never assigned again.
+      const isLease = piece.payload.swarm !== null && piece.record?.isRepeatable !== false
+      const isGone = piece.lostAt !== null && now - piece.lostAt > limits.leaseMs && !nextHop.isReachable(piece.peer)
+      if (isLease && isGone) abandon(piece)
+    }
+  }
+
+  #report(peer: NodeId, body: ControlBody<'heartbeat'>): void {
+    const { nextHop, self, telemetry } = this.#deps
+    if (body.requests.length === 0) return
+    if (peer === self) return this.#deps.onHeartbeatHere(body)
+    if (!nextHop.isReachable(peer)) return nextHop.seek(peer)
+    try {
+      nextHop.sendControl(peer, 'heartbeat', body)
+    } catch (error) {
+      telemetry.log('debug', 'a heartbeat could not be sent', { peer, reason: messageOf(error) })
+    }
   }
 }
 
@@ -285,7 +313,7 @@ const MAX_INPUT_BYTES_PER_PEER = 64 * 1024 * 1024
 const MAX_INPUT_BYTES = 256 * 1024 * 1024
 
 /** Dependencies of admission. */
-export interface AdmissionsDeps {
+interface AdmissionsDeps {
   readonly checkShare: Pick<CheckShare, 'payerOf' | 'within'>
   readonly agents: Pick<AgentHost, 'inputFault'>
   readonly directory: Pick<Directory, 'card'>

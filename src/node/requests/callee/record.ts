@@ -25,7 +25,7 @@ import { votersDigest } from '../../../domain/swarm/coordination.js'
 const BEYOND_MS = 3_600_000
 
 /** Dependencies of callee requests. */
-export interface CalleeRequestsDeps {
+export interface CalleeRequestsDeps extends PriorRequestDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly ids: IdSource
@@ -71,6 +71,11 @@ export class CalleeRequests {
 
   constructor(deps: CalleeRequestsDeps) {
     this.#deps = deps
+  }
+
+  /** As {@link priorRequest}. */
+  prior(incoming: InboundMessage, payload: RequestPayload): InboundMessage {
+    return priorRequest(incoming, payload, this.#deps)
   }
 
   /** The record to commit before a message is handled; null when it is no request of another node. @throws NodeError STORE_DAMAGED */
@@ -302,7 +307,7 @@ function described(directory: Directory, agent: AgentAddress, capability: string
 }
 
 /** Dependencies of the lookup of prior requests. */
-export interface PriorRequestDeps {
+interface PriorRequestDeps {
   readonly requestStore: Pick<RequestStore, 'name'>
   /** Do both nodes vote in the swarm, as this one does? */
   areVoters(swarm: string, nodes: readonly NodeId[]): boolean
