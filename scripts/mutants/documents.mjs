@@ -14,8 +14,8 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'streams that were left before the mesh heard of them are read no more',
-    file: 'src/node/documents/documents.ts',
-    find: '[own, ...this.#own.unheardOf(name)]',
+    file: 'src/node/documents/open-documents.ts',
+    find: '[own, ...streams.unheardOf(name)]',
     put: '[own]',
     test: 'node/documents/local-streams',
     title: 'what a node wrote before the mesh heard of it is there, and told to the others, though which streams are its own is lost'
@@ -135,15 +135,15 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a node uses clocks of its stream again that it did not read back',
     file: 'src/node/documents/open-document.ts',
-    find: 'if (this.#fed.lengthOf(own) < this.#deps.written(own))',
-    put: 'if (this.#fed.lengthOf(own) < 0)',
+    find: 'if (replica.lengthOf(own) < this.#deps.written(own))',
+    put: 'if (replica.lengthOf(own) < 0)',
     test: 'node/documents/open-document',
     title: 'nothing is written before what the own stream holds was read back'
   },
   {
     name: 'half of a document is served',
-    file: 'src/node/documents/open-document.ts',
-    find: 'if (this.#renewal.isDue || this.#isBehind) await this.#feed()',
+    file: 'src/node/documents/document-replica.ts',
+    find: 'if (!this.#isWhole) await this.feed()',
     put: '',
     test: 'node/documents/open-document',
     title: 'what could not be read whole nobody reads or edits'
@@ -351,8 +351,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a document that somebody is about to open is removed',
     file: 'src/node/documents/documents.ts',
-    find: 'if (this.#uses.has(name)) throw',
-    put: "if (this.#uses.has('')) throw",
+    find: 'if (this.#open.isInUse(name)) throw',
+    put: "if (this.#open.isInUse('')) throw",
     test: 'node/documents/documents.forget',
     title: 'a document that somebody wants in the very moment in which it is removed is either in use, or goes and comes back'
   },
@@ -399,7 +399,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'the length of an own stream is not on record when its edit is acknowledged',
     file: 'src/node/documents/local-streams.ts',
-    find: 'await this.#record(stream, String(blocks))',
+    find: 'await this.#record(stream, String(length))',
     put: '',
     test: 'node/documents/local-streams',
     title: 'an edit is on record, apart from its stream, before it is acknowledged'

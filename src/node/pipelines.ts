@@ -23,7 +23,7 @@ import { SwarmStore } from './swarms/store.js'
 import { createSwarmTable } from './swarms/compose.js'
 import type { SwarmTable } from './swarms/swarm-table.js'
 import type { SwarmWord } from './swarms/consensus/participant.js'
-import { SwarmDocuments } from './documents/swarm-documents.js'
+import { EligibleAgents, SwarmDocuments } from './documents/swarm-documents.js'
 import { VoteStore } from './swarms/consensus/vote-store.js'
 import type { Services } from './services.js'
 import { Executor } from './requests/callee/executor.js'
@@ -76,7 +76,8 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const negotiations = new Negotiations({ ...common, selector, outbound })
   const executor = createExecutor(common, { outbound, callee, lanes }, later)
   const approvals: Approvals = new Approvals({ ...common, inbound, executor, requests, swarms, limits: settings })
-  const swarmDocuments = new SwarmDocuments({ ...common, outbound, streams: deps.documents, swarms, executor })
+  const eligible = new EligibleAgents({ ...common, outbound })
+  const swarmDocuments = new SwarmDocuments({ ...common, streams: deps.documents, swarms, executor, eligible })
   const direct = new DirectAnswers({ ...common, inProcess, executor })
   const pipelines: Pipelines = {
     channels: new Channels({ ...common, outbound, giveUpMs: settings.channelGiveUpMs }),

@@ -8,6 +8,7 @@ import { CutRuns } from './requests/callee/cut-runs.js'
 import { Directory } from './cards/directory.js'
 import { DocumentSessions } from './documents/sessions.js'
 import { Documents } from './documents/documents.js'
+import { Forks } from './documents/forks.js'
 import { AskedElsewhere } from './agents/load-estimate.js'
 import { NodeEvents } from './observe/events.js'
 import { OriginSignature } from './relay/origin-signature.js'
@@ -129,7 +130,7 @@ function createDocuments(
   deps: NodeDeps,
   tables: Pick<Services, 'self' | 'peers' | 'events'>
 ): Pick<Services, 'documents' | 'documentSessions'> {
-  const documents = new Documents({ ...deps, ...tables })
+  const documents = new Documents({ ...deps, ...tables, forks: new Forks({ ...deps, ...tables }) })
   return { documents, documentSessions: new DocumentSessions({ ...deps, ...tables, documents }) }
 }
 

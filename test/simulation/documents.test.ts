@@ -6,6 +6,7 @@ import { Replica } from '../../src/domain/document/replica.js'
 import { editShared, readShared } from '../../src/domain/document/shared-types.js'
 import { openBlock, sealBlock } from '../../src/node/documents/local-streams.js'
 import { keptDocument } from '../../src/node/documents/local-cache.js'
+import { DocumentReplica } from '../../src/node/documents/document-replica.js'
 import { OpenDocument } from '../../src/node/documents/open-document.js'
 import type { DocumentStreams } from '../../src/ports/documents.js'
 import { countingIds } from '../support/counting-ids.js'
@@ -39,19 +40,25 @@ class Writer {
     this.#streams = streams
     this.own = (await streams.own(ID)).stream
     const ids = countingIds()
-    const document = new OpenDocument({
+    const onError = (error: unknown): unknown => this.errors.push(error)
+    const seal = (block: Uint8Array): Uint8Array => sealBlock(block, { document: ID, self: this.id, tier: 1, ids, at: 1 })
+    const replica = new DocumentReplica({
       make: (own) => new Replica({ guid: ID, hash, own }),
       streams,
       base: () => Promise.resolve(null),
       own: this.own,
-      written: () => 0,
-      mustHavePlace: () => {},
-      kept: keptDocument(ID, { hash, documents: streams, onError: (error) => this.errors.push(error) }),
-      seal: (block) => sealBlock(block, { document: ID, self: this.id, tier: 1, ids, at: 1 }),
+      kept: keptDocument(ID, { hash, documents: streams, onError }),
       open: (bytes) => openBlock(bytes, ID),
       onStop: ({ reason }) => this.errors.push(new Error(reason)),
+      onError
+    })
+    const document = new OpenDocument({
+      replica,
+      append: (stream, blocks) => streams.append(stream, blocks.map(seal)),
+      written: () => 0,
+      mustHavePlace: () => {},
       onWritten: () => {},
-      onError: (error) => this.errors.push(error)
+      onError
     })
     this.document = document
     streams.start({ onBlocks: (stream) => document.onBlocks(stream), onFetched: () => {}, onForked: () => {} })

@@ -7,31 +7,26 @@ import { shown } from '../../kit/text.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { StreamStop } from '../../domain/document/stream.js'
 import type { DocumentRecord } from '../../domain/membership/types.js'
-import type { Audit } from '../../ports/audit.js'
 import type { DocumentStreams } from '../../ports/documents.js'
 import type { Ledger } from '../../ports/ledger.js'
 import type { MemberLog, Membership } from '../../ports/mesh.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { AbandonedDocuments, shareProblems, DocumentUses } from './left-documents.js'
+import { AbandonedDocuments, shareProblems } from './left-documents.js'
 import { ArrivedDocuments } from './initial-sync.js'
-import { countedStreams, memberAccess } from './access.js'
-import { Forks, FORKED, tellStop } from './forks.js'
-import { openBlock, sealBlock, LocalStreams } from './local-streams.js'
+import { type Forks, FORKED } from './forks.js'
+import { openBlock, LocalStreams } from './local-streams.js'
 import { DocumentShares } from './shares.js'
 import { DocumentSnapshots } from './snapshots/snapshots.js'
-import type { NodeEvents } from '../observe/events.js'
 import { FetchShare } from './fetch-share.js'
 import { ReplicationSet } from './replication-set.js'
-import { keptDocument } from './local-cache.js'
 import { type IndexedDocument, DocumentIndex } from './document-index.js'
 import { DocumentMarks } from './marks.js'
-import { OpenDocument } from './open-document.js'
+import type { OpenDocument } from './open-document.js'
+import { OpenDocuments } from './open-documents.js'
 import type { PeerTable } from '../peers/peer-table.js'
 
-/** How long an unused document stays in memory, in milliseconds. */
-const IDLE_MS = 30_000
 /** Interval between the checks whether an open document is due for a snapshot, in milliseconds. */
 const SNAPSHOT_MS = 60_000
 
@@ -41,22 +36,14 @@ export interface DocumentsDeps {
   readonly ids: IdSource
   readonly hash: Hash
   readonly telemetry: Telemetry
-  readonly events: NodeEvents
   readonly store: NodeStore
   readonly ledger: Pick<Ledger, 'get' | 'commit'>
   readonly log: MemberLog
   readonly membership: Membership
   readonly documents: DocumentStreams
-  readonly audit: Audit
   readonly self: NodeId
   readonly peers: Pick<PeerTable, 'isAlone'>
-}
-
-interface OpenedDocument {
-  readonly document: OpenDocument
-  own: StreamKey | null
-  holders: number
-  idle: Timer | null
+  readonly forks: Forks
 }
 
 /** The documents of the mesh, and the open ones of this node. */
@@ -68,12 +55,8 @@ export class Documents {
   /** The documents that were complete here once. */
   readonly arrived: ArrivedDocuments
   readonly #deps: DocumentsDeps
-  readonly #opened = new Map<string, Promise<OpenedDocument>>()
-  /** The entries of {@link #opened} whose opening is done. */
-  readonly #open = new Map<string, OpenedDocument>()
-  readonly #uses = new DocumentUses<OpenedDocument>({ open: (name) => this.#openFor(name), letGo: (...one) => this.#released(...one) })
   readonly #changes: Emitter<void>
-  readonly #forks: Forks
+  readonly #open: OpenDocuments
   readonly #own: LocalStreams
   /** Which documents are followed. */
   readonly followed: ReplicationSet
@@ -89,11 +72,10 @@ export class Documents {
     this.#deps = deps
     const onError = (error: unknown): void => this.#failed(error)
     const onChange = (): void => this.#changes.emit()
-    const common = { ...deps, onError, onChange, isForked: (stream: StreamKey) => this.#forks.has(stream) }
+    const common = { ...deps, onError, onChange, isForked: (stream: StreamKey) => deps.forks.has(stream) }
     this.#changes = new Emitter(onError)
     this.known = new DocumentIndex(deps)
-    this.#forks = new Forks(deps)
-    this.#own = new LocalStreams({ ...common, onLost: (...lost) => this.marks.expect(...lost) })
+    this.#own = new LocalStreams({ ...common, known: this.known, onLost: (...lost) => this.marks.expect(...lost) })
     this.#snapshots = new DocumentSnapshots({
       ...deps,
       idOf: (name) => this.known.idOf(name),
@@ -108,38 +90,51 @@ export class Documents {
       ...common,
       shares: this.shares,
       fetching: new FetchShare({ ...deps, isAlone: (peer) => deps.peers.isAlone(peer) }),
-      isOpen: (name) => this.#open.has(name),
+      isOpen: (name) => this.#open.find(name) !== undefined,
       hasArrived: (name) => this.arrived.has(name),
       ownOf: (name) => this.#own.streamsOf(name),
       snapshotsOf: (record) => this.#snapshots.used.coresOf(record)
     })
+    this.#open = this.#newOpenDocuments(onError)
     this.#abandoned = new AbandonedDocuments({
       ...common,
       shares: this.shares,
       followed: this.followed,
       marks: this.marks,
-      isInUse: (name) => this.#uses.has(name),
+      isInUse: (name) => this.#open.isInUse(name),
       remove: (name, streams) => this.#removeBlocks(name, streams)
+    })
+  }
+
+  #newOpenDocuments(onError: (error: unknown) => void): OpenDocuments {
+    return new OpenDocuments({
+      ...this.#deps,
+      known: this.known,
+      followed: this.followed,
+      own: this.#own,
+      snapshots: this.#snapshots,
+      onReview: () => this.#review(),
+      onStop: (name, stop) => this.#onStop(name, stop),
+      onError
     })
   }
 
   /** Starts to follow the documents that this node may see. */
   async start(): Promise<void> {
     const { documents, log } = this.#deps
-    await this.shares.start()
-    await this.followed.start()
-    await this.arrived.start()
-    await this.marks.start()
-    await this.#own.start()
-    await this.#snapshots.used.start()
+    const stored = [this.shares, this.followed, this.arrived, this.marks, this.#own, this.#snapshots.used]
+    for (const one of stored) await one.start()
     documents.start({
       onBlocks: (stream) => this.#onBlocks(stream),
-      onFetched: (stream) => this.#onFetched(stream),
+      onFetched: (stream) => this.#leaveOwn(stream, 'others have more of the former one than was here'),
       onForked: (stream) => this.#onForked(stream)
     })
     this.#stopLog = log.onChange(() => this.#review())
     this.#review()
-    this.#timer = this.#deps.clock.every(SNAPSHOT_MS, () => this.#snapshot())
+    this.#timer = this.#deps.clock.every(SNAPSHOT_MS, () => {
+      this.#snapshots.review()
+      this.#open.offerSnapshots()
+    })
   }
 
   /** Closes all documents after pending work is done. */
@@ -148,18 +143,8 @@ export class Documents {
     this.#own.quieten()
     this.#stopLog()
     this.#deps.clock.clear(this.#timer)
-    await this.#abandoned.close()
-    await this.#snapshots.close()
-    const opened = await Promise.allSettled(this.#opened.values())
-    for (const one of opened) {
-      if (one.status !== 'fulfilled') continue
-      this.#deps.clock.clear(one.value.idle)
-      await this.#keepAndClose(one.value)
-    }
-    await this.marks.close()
-    await this.arrived.close()
-    await this.shares.close()
-    await this.followed.close()
+    const parts = [this.#abandoned, this.#snapshots, this.#open, this.marks, this.arrived, this.shares, this.followed]
+    for (const one of parts) await one.close()
   }
 
   /** Calls back when the list of documents, or the stored part of one, may have changed. */
@@ -185,29 +170,23 @@ export class Documents {
 
   /** How a stream ended; null while it goes on, and when the document is not open. */
   stopOf(name: string, stream: StreamKey): string | null {
-    if (this.#forks.has(stream)) return FORKED
-    return this.#open.get(name)?.document.stops().get(stream)?.reason ?? null
+    return this.#deps.forks.has(stream) ? FORKED : (this.#open.find(name)?.document.stops.get(stream)?.reason ?? null)
   }
 
   /** The problems of documents, for `status`. */
   problems(): Problem[] {
+    const { forks, log } = this.#deps
     const damage = this.damage()
     // A damaged store takes in no blocks of members.
-    const shares = shareProblems(this, this.#deps.log.view())
-    return [...(damage.length > 0 ? damage : this.marks.problems()), ...this.#forks.problems(), ...this.#snapshots.problems(), ...shares]
+    const shares = shareProblems(this, log.view())
+    return [...(damage.length > 0 ? damage : this.marks.problems()), ...forks.problems(), ...this.#snapshots.problems(), ...shares]
   }
 
   /** The damage of the document store, once noticed. Until a repair the stored part of a document is unknown. */
   damage(): Problem[] {
     const { fault } = this.#deps.documents
-    if (fault === null) return []
-    return [
-      {
-        code: fault.code,
-        message: `${fault.message}; shared documents that cannot be read are refused, and a repair takes over all others`,
-        next: STOP_AND_REPAIR
-      }
-    ]
+    const effect = 'shared documents that cannot be read are refused, and a repair takes over all others'
+    return fault === null ? [] : [{ code: fault.code, message: `${fault.message}; ${effect}`, next: STOP_AND_REPAIR }]
   }
 
   /** Runs `use` on an open document, which stays open for a while after. @throws NodeError as `use`, or as opening does */
@@ -221,48 +200,21 @@ export class Documents {
   }
 
   /** Opens a document until `release`. A document that is not followed is followed again. */
-  async hold(name: string): Promise<{ readonly document: OpenDocument; release(): void }> {
-    const { opened, release } = await this.#uses.hold(name)
-    return { document: opened.document, release }
-  }
-
-  async #openFor(name: string): Promise<OpenedDocument> {
-    if (!this.isFollowed(name)) {
-      await this.followed.add(name)
-      this.#review()
-    }
-    this.followed.use(name)
-    await this.#renew(name)
-    const opening = this.#opened.get(name) ?? this.#openNow(name)
-    this.#opened.set(name, opening)
-    const opened = await opening
-    // It may have been closed while it was opened.
-    if (this.#open.get(name) !== opened) return await this.#openFor(name)
-    opened.holders++
-    this.#deps.clock.clear(opened.idle)
-    return opened
-  }
-
-  #released(name: string, opened: OpenedDocument): void {
-    const rest = (): Promise<void> => this.#snapshots.offer(name, opened.document).then(() => this.#let(name, opened))
-    if (--opened.holders === 0 && !this.#isClosed) opened.idle = this.#deps.clock.after(IDLE_MS, () => void rest())
+  hold(name: string): ReturnType<OpenDocuments['hold']> {
+    return this.#open.hold(name)
   }
 
   /** Stops following a document and removes its blocks here. Returns the number of removed bytes. @throws NodeError CONFLICT while it is in use */
   async forget({ record: { name, streams } }: IndexedDocument): Promise<number> {
     const { documents } = this.#deps
     // No await comes before the document is no longer followed: a later opener waits until the blocks are removed.
-    if (this.#uses.has(name)) throw new NodeError('CONFLICT', 'the document is in use here')
-    const opened = this.#open.get(name)
-    const keys = new Set([
-      ...streams.map(({ coreKey }) => coreKey),
-      ...(opened === undefined || opened.own === null ? [] : [opened.own]),
-      ...this.#own.unheardOf(name)
-    ])
+    if (this.#open.isInUse(name)) throw new NodeError('CONFLICT', 'the document is in use here')
+    const own = this.#open.find(name)?.own ?? null
+    const keys = new Set([...streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own]), ...this.#own.unheardOf(name)])
     const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, this.snapshotBytes(name))
     this.arrived.forget(name)
     await this.followed.forget(name, async () => {
-      if (opened !== undefined) await this.#let(name, opened)
+      await this.#open.letGo(name)
       // Peers may then hold more blocks of this stream than this node.
       await this.#own.forget(name)
       await this.#removeBlocks(name, [...keys])
@@ -287,91 +239,13 @@ export class Documents {
     this.#changes.emit()
   }
 
-  /** Reopens a document that was opened without the right to write, once this node may write it. */
-  async #renew(name: string): Promise<void> {
-    const { log, self } = this.#deps
-    const record = log.view().documents.get(name)
-    const opened = this.#open.get(name)
-    if (opened?.own === null && record !== undefined && memberAccess(log.view(), record, self).mayWrite) await this.#let(name, opened)
-  }
-
-  #openNow(name: string): Promise<OpenedDocument> {
-    return this.#opening(name).catch((error: unknown) => {
-      this.#opened.delete(name)
-      throw error
-    })
-  }
-
-  async #opening(name: string): Promise<OpenedDocument> {
-    const { documents, log, self, hash } = this.#deps
-    const record = log.view().documents.get(name)
-    if (record === undefined) throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(name)}"`)
-    // Only nodes that use documents load Yjs.
-    const { Replica } = await import('../../domain/document/replica.js')
-    const id = this.known.idOf(name)
-    const mayWrite = memberAccess(log.view(), record, self).mayWrite
-    const own = mayWrite ? await this.#own.open(name, id) : null
-    const document = new OpenDocument({
-      make: (stream) => new Replica({ guid: id, hash, own: stream }),
-      streams: {
-        read: (stream, from, limit) => documents.read(stream, from, limit),
-        size: (stream) => documents.size(stream),
-        append: (stream, blocks) => this.#append(name, stream, blocks)
-      },
-      own,
-      written: (stream) => this.#own.blocksOf(stream),
-      mustHavePlace: (stream) => this.#own.mustHavePlace(name, stream),
-      base: () => this.#snapshots.used.base(log.view().documents.get(name) ?? record),
-      kept: keptDocument(id, { hash, documents, onError: (error) => this.#failed(error) }),
-      seal: (block) => this.#seal(id, block),
-      open: (bytes) => openBlock(bytes, id),
-      onStop: (stop) => this.#onStop(name, stop),
-      onWritten: (stream) => this.#own.announce(name, stream),
-      onError: (error) => this.#failed(error)
-    })
-    const opened: OpenedDocument = { document, own, holders: 0, idle: null }
-    this.#open.set(name, opened)
-    try {
-      await this.#moveOn(name)
-      this.#review()
-      // Opens the cores of these streams: an unopened one has length 0. `mustBeHere` opens the streams of other members.
-      await Promise.all(this.#own.unheardOf(name).map((stream) => documents.length(stream)))
-      await this.#follow(name, opened)
-    } catch (error) {
-      // A document that failed to open is unusable.
-      this.#open.delete(name)
-      await document.close()
-      throw error
-    }
-    return opened
-  }
-
-  #seal(document: string, block: Uint8Array): Uint8Array {
-    const { clock, ids, membership, self } = this.#deps
-    return sealBlock(block, { document, self, ids, tier: membership.certificate().body.maxTier, at: clock.now() })
-  }
-
-  async #let(name: string, opened: OpenedDocument): Promise<void> {
-    if (opened.holders > 0 || this.#open.get(name) !== opened) return
-    this.#open.delete(name)
-    this.#opened.delete(name)
-    this.#deps.clock.clear(opened.idle)
-    await this.#keepAndClose(opened)
-  }
-
-  /** Closes a document. A document that cannot be cached is rebuilt from its streams. */
-  async #keepAndClose({ document }: OpenedDocument): Promise<void> {
-    await document.keep().catch((error: unknown) => this.#failed(error))
-    await document.close()
-  }
-
   /** The view changed: updates the followed documents and their counted blocks. */
   #review(): void {
     if (this.#isClosed) return
     this.#snapshots.note()
     this.#own.announceAll()
     this.#followAll()
-    for (const [name, opened] of this.#open) this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
+    this.#open.review()
     this.#snapshots.review()
     this.#changes.emit()
   }
@@ -383,58 +257,29 @@ export class Documents {
     this.#abandoned.review()
   }
 
-  /** Takes and makes the snapshots that are due. */
-  #snapshot(): void {
-    this.#snapshots.review()
-    for (const [name, { document }] of this.#open) void this.#snapshots.offer(name, document)
-  }
-
   #onBegun(name: string, isOther: boolean): void {
-    this.#open.get(name)?.document.onBegun(isOther)
+    this.#open.find(name)?.document.onBegun(isOther)
     if (this.#isClosed) return
     this.#followAll()
     this.#changes.emit()
   }
 
-  async #follow(name: string, { document, own }: OpenedDocument): Promise<void> {
-    const view = this.#deps.log.view()
-    const record = view.documents.get(name)
-    if (record === undefined) return
-    const counted = countedStreams(view, record)
-    for (const stream of counted.keys()) if (this.#forks.has(stream)) document.onForked(stream, FORKED)
-    // Others ignore a stream that the log does not name yet, too, once the right to write is lost.
-    const { mayWrite } = memberAccess(view, record, this.#deps.self)
-    const unheard = own === null ? [] : [own, ...this.#own.unheardOf(name)]
-    for (const stream of unheard) if (!counted.has(stream)) counted.set(stream, mayWrite ? Number.POSITIVE_INFINITY : 0)
-    await document.follow(counted)
-  }
-
   #onBlocks(stream: StreamKey): void {
-    for (const [name, { document, own }] of this.#open) {
-      const streams = this.#deps.log.view().documents.get(name)?.streams ?? []
-      if (stream === own || streams.some(({ coreKey }) => coreKey === stream)) document.onBlocks(stream)
-    }
+    this.#open.onBlocks(stream)
     this.#snapshots.onBlocks(stream)
     this.marks.due()
     this.#changes.emit()
   }
 
-  #onFetched(stream: StreamKey): void {
-    this.#leaveOwn(stream, 'others have more of the former one than was here')
-  }
-
   #onForked(stream: StreamKey): void {
-    this.#forks.add(stream)
+    this.#deps.forks.add(stream)
     this.#leaveOwn(stream, 'this node signed two different blocks at one place')
-    for (const [name, { document }] of this.#open) {
-      const streams = this.#deps.log.view().documents.get(name)?.streams ?? []
-      if (streams.some(({ coreKey }) => coreKey === stream)) document.onForked(stream, FORKED)
-    }
+    this.#open.onForked(stream)
     this.#changes.emit()
   }
 
   #onStop(name: string, stop: StreamStop): void {
-    tellStop(this.#deps, name, stop)
+    this.#deps.forks.reportStop(name, stop)
     this.#leaveOwn(stop.stream, stop.reason)
   }
 
@@ -444,26 +289,8 @@ export class Documents {
     if (name === null) return
     this.marks.left(name, stream)
     this.#deps.telemetry.log('warn', 'this node goes on with another stream of a document', { document: shown(name), reason })
-    this.#own
-      .leave(name)
-      .then(() => this.#moveOn(name))
-      .catch((error: unknown) => this.#failed(error))
-  }
-
-  /** Moves an open document to the stream that is written now. */
-  async #moveOn(name: string): Promise<void> {
-    const opened = this.#open.get(name)
-    if (opened === undefined || opened.own === null || this.#own.nameOf(opened.own) === name) return
-    const own = await this.#own.open(name, this.known.idOf(name))
-    opened.own = own
-    // Follow the new stream even when the rebuild fails now: the next use rebuilds the document.
-    await opened.document.goOn(own).finally(() => this.#review())
-  }
-
-  async #append(name: string, stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void> {
-    if (this.#own.nameOf(stream) !== name)
-      throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
-    await this.#own.wrote(name, stream, await this.#deps.documents.append(stream, blocks))
+    const moved = this.#own.leave(name).then(() => this.#open.goOn(name))
+    moved.catch((error: unknown) => this.#failed(error))
   }
 
   #failed(error: unknown): void {

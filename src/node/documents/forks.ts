@@ -17,7 +17,9 @@ export const FORKED = 'its member signed two different blocks at one place'
 /** Dependencies of {@link Forks}. */
 export interface ForksDeps {
   readonly audit: Audit
-  readonly log: MemberLog
+  readonly events: NodeEvents
+  readonly log: Pick<MemberLog, 'view'>
+  readonly telemetry: Telemetry
   readonly self: NodeId
 }
 
@@ -27,7 +29,10 @@ interface Fork {
   readonly member: NodeId
 }
 
-/** Streams of documents with two branches, both signed by their member: reported until the member goes on with another stream. */
+/**
+ * Reports faults in streams of documents: skipped blocks once, and two branches that one member signed until that member goes on with another
+ * stream.
+ */
 export class Forks {
   readonly #deps: ForksDeps
   readonly #streams = new Set<StreamKey>()
@@ -60,6 +65,16 @@ export class Forks {
     return this.#streams.has(stream)
   }
 
+  /** Reports that later blocks of a stream are skipped, with its member and the reason. */
+  reportStop(name: string, { stream, at, reason }: StreamStop): void {
+    const { events, log, telemetry } = this.#deps
+    const streams = log.view().documents.get(name)?.streams ?? []
+    const source = streams.find(({ coreKey }) => coreKey === stream)?.nodeKey ?? null
+    const what = { code: 'CRDT_DESERIALIZATION_FAILED', source, document: shown(name), at }
+    telemetry.log('warn', 'updates of a document are skipped', { ...what, reason })
+    events.add('document', `updates of a document are skipped: ${reason}`, { ...what, stream })
+  }
+
   /** The problems for `status`: one for each member of a document with forked streams and no other stream. */
   problems(): Problem[] {
     const problems = new Map<string, Problem>()
@@ -87,17 +102,4 @@ export class Forks {
         .map(({ nodeKey, coreKey }) => ({ stream: coreKey, document, member: nodeKey }))
     )
   }
-}
-
-/** Reports that later blocks of a stream are skipped, with its member and the reason. */
-export function tellStop(
-  { events, log, telemetry }: Pick<ForksDeps, 'log'> & { readonly events: NodeEvents; readonly telemetry: Telemetry },
-  name: string,
-  { stream, at, reason }: StreamStop
-): void {
-  const streams = log.view().documents.get(name)?.streams ?? []
-  const source = streams.find(({ coreKey }) => coreKey === stream)?.nodeKey ?? null
-  const what = { code: 'CRDT_DESERIALIZATION_FAILED', source, document: shown(name), at }
-  telemetry.log('warn', 'updates of a document are skipped', { ...what, reason })
-  events.add('document', `updates of a document are skipped: ${reason}`, { ...what, stream })
 }

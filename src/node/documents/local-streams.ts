@@ -6,13 +6,15 @@ import type { StreamKey } from '../../domain/document/client-ids.js'
 import { hasPlaceFor, isStreamOf, MAX_STREAMS_OF_MEMBER } from '../../domain/membership/fold/document.js'
 import type { DocumentStreams } from '../../ports/documents.js'
 import type { Ledger } from '../../ports/ledger.js'
-import type { MemberLog } from '../../ports/mesh.js'
+import type { MemberLog, Membership } from '../../ports/mesh.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { addressText, OPERATOR } from '../../domain/card/card.js'
 import { decodeEnvelope, encodeEnvelope } from '../../domain/envelope/codec.js'
 import { SCHEMA_VERSION } from '../../domain/envelope/envelope.js'
 import type { Tier } from '../../domain/routing/tier.js'
+import { memberAccess } from './access.js'
+import type { DocumentIndex } from './document-index.js'
 
 /** Name of the stored document of own streams. */
 export const OWN_STREAMS = 'document-streams'
@@ -22,12 +24,15 @@ const LOG_TIMEOUT_MS = 30_000
 /** Dependencies of {@link LocalStreams}. */
 export interface LocalStreamsDeps {
   readonly clock: Clock
+  readonly ids: IdSource
   readonly telemetry: Telemetry
   readonly store: NodeStore
   readonly ledger: Pick<Ledger, 'get' | 'commit'>
   readonly log: MemberLog
-  readonly documents: Pick<DocumentStreams, 'own'>
+  readonly membership: Pick<Membership, 'certificate'>
+  readonly documents: Pick<DocumentStreams, 'own' | 'append'>
   readonly self: NodeId
+  readonly known: Pick<DocumentIndex, 'idOf'>
   /** Called when a stream of a document once had `blocks` blocks, and the store no longer has all of them. */
   onLost(name: string, stream: StreamKey, blocks: number): void
   onError(error: unknown): void
@@ -105,8 +110,16 @@ export class LocalStreams {
     this.#isQuiet = true
   }
 
-  /** The stream to write: the former one when it is whole, else a new one. `id`: of the document. */
-  async open(name: string, id: string): Promise<StreamKey> {
+  /** True when this node may write a document that the log names. */
+  mayWrite(name: string): boolean {
+    const { log, self } = this.#deps
+    const record = log.view().documents.get(name)
+    return record !== undefined && memberAccess(log.view(), record, self).mayWrite
+  }
+
+  /** The stream to write: the former one when it is whole, else a new one. */
+  async open(name: string): Promise<StreamKey> {
+    const id = this.#deps.known.idOf(name)
     for (;;) {
       const known = this.#of(name)
       const { stream, blocks, isWhole } = await this.#deps.documents.own(`${id}/${known.times}`)
@@ -161,13 +174,16 @@ export class LocalStreams {
   }
 
   /**
-   * Records the new length of a stream. When this resolves the ledger has the number, as durable as the blocks. Never rejects: the blocks
-   * are in the stream, even when the ledger fails to store the number.
+   * Appends blocks to the stream of a document. When this resolves the ledger has the new length, as durable as the blocks. A ledger that
+   * fails to store it does not reject: the blocks are in the stream. @throws NodeError CONFLICT for a stream that was left; as the store
    */
-  async wrote(name: string, stream: StreamKey, blocks: number): Promise<void> {
+  async append(name: string, stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void> {
+    if (this.nameOf(stream) !== name) throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
+    const sealed = blocks.map((block) => this.#seal(name, block))
+    const length = await this.#deps.documents.append(stream, sealed)
     if (this.nameOf(stream) !== name) return
-    this.#own.set(name, { ...this.#of(name), blocks })
-    await this.#record(stream, String(blocks))
+    this.#own.set(name, { ...this.#of(name), blocks: length })
+    await this.#record(stream, String(length))
   }
 
   /** Leaves the stream: later blocks go into another one. From the call until the next opening this node has no stream of the document. */
@@ -218,6 +234,11 @@ export class LocalStreams {
     // The log may reorder the entries later, so that this one does not count.
     const done = (): void => void this.#announced.delete(own)
     log.submit({ kind: 'document-stream', mesh: mesh.id, name, coreKey: own }, LOG_TIMEOUT_MS).then(done).catch(again)
+  }
+
+  #seal(name: string, block: Uint8Array): Uint8Array {
+    const { clock, ids, known, membership, self } = this.#deps
+    return sealBlock(block, { document: known.idOf(name), self, ids, tier: membership.certificate().body.maxTier, at: clock.now() })
   }
 
   #isKnown(name: string, own: StreamKey): boolean {

@@ -179,12 +179,8 @@ export class DocumentMarks {
   }
 
   #isNamed(name: string, stream: StreamKey): boolean {
-    return (
-      this.#deps.log
-        .view()
-        .documents.get(name)
-        ?.streams.some(({ coreKey }) => coreKey === stream) === true
-    )
+    const { documents } = this.#deps.log.view()
+    return documents.get(name)?.streams.some(({ coreKey }) => coreKey === stream) === true
   }
 
   #length(stream: StreamKey): number {

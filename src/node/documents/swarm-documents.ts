@@ -14,6 +14,7 @@ import { parseAddress } from '../../domain/card/card.js'
 import { knownLengths, memberAccess } from './access.js'
 import type { PeerTable } from '../peers/peer-table.js'
 import { survey, type SurveyDeps } from '../swarms/eligibility.js'
+import type { SwarmHead } from '../swarms/store.js'
 import type { SwarmTable } from '../swarms/swarm-table.js'
 import type { Executor } from '../requests/callee/executor.js'
 
@@ -23,15 +24,17 @@ const STORED = 'swarm-documents'
 const PATIENCE_MS = 10_000
 
 /** Dependencies of {@link SwarmDocuments}. */
-export interface SwarmDocumentsDeps extends SurveyDeps {
+export interface SwarmDocumentsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly log: MemberLog
   readonly store: NodeStore
+  readonly self: NodeId
   readonly peers: Pick<PeerTable, 'isOnline' | 'send'>
   readonly streams: Pick<DocumentStreams, 'length'>
   readonly swarms: Pick<SwarmTable, 'inMemory'>
   readonly executor: Pick<Executor, 'leaderOf'>
+  readonly eligible: Pick<EligibleAgents, 'nodesOf'>
 }
 
 /**
@@ -78,12 +81,9 @@ export class SwarmDocuments {
 
   /** The participants of a swarm that this node launched or joined; null for any other swarm. */
   #participants(id: string): NodeId[] | null {
-    const { self, swarms } = this.#deps
+    const { eligible, self, swarms } = this.#deps
     const head = swarms.inMemory(id)?.head
-    if (head === undefined) return null
-    const { request, onBehalfOf, stages, voters = [] } = head
-    const agents = needsOf(stages).wants.flatMap((wants) => survey(this.#deps, { request, wants, onBehalfOf }, null).allowed)
-    return [...new Set([self, ...voters, ...agents.flatMap((agent) => parseAddress(agent)?.nodeId ?? [])])]
+    return head === undefined ? null : [...new Set([self, ...(head.voters ?? []), ...eligible.nodesOf(head)])]
   }
 
   #make(name: string, participants: readonly NodeId[]): Promise<void> {
@@ -147,4 +147,19 @@ export class SwarmDocuments {
 function maySee(view: MembershipView, name: string, node: NodeId): boolean {
   const record = view.documents.get(name)
   return record !== undefined && memberAccess(view, record, node).maySee
+}
+
+/** The agents that may take part in a swarm. */
+export class EligibleAgents {
+  readonly #deps: SurveyDeps
+
+  constructor(deps: SurveyDeps) {
+    this.#deps = deps
+  }
+
+  /** The nodes of the agents that are eligible now for some stage of a swarm. */
+  nodesOf({ request, onBehalfOf, stages }: Pick<SwarmHead, 'request' | 'onBehalfOf' | 'stages'>): NodeId[] {
+    const allowed = needsOf(stages).wants.flatMap((wants) => survey(this.#deps, { request, wants, onBehalfOf }, null).allowed)
+    return allowed.flatMap((agent) => parseAddress(agent)?.nodeId ?? [])
+  }
 }

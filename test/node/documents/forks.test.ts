@@ -1,8 +1,11 @@
 import test from 'brittle'
+import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import type { DocumentRecord, MembershipView } from '../../../src/domain/membership/types.js'
 import { Forks } from '../../../src/node/documents/forks.js'
+import { NodeEvents } from '../../../src/node/observe/events.js'
 import { FakeAudit } from '../../support/fake-node.js'
 import { FakeLog } from '../../support/fake-log.js'
+import { ManualClock } from '../../support/manual-clock.js'
 import { actor, founded } from '../../support/membership.js'
 
 const owner = actor('owner')
@@ -16,6 +19,8 @@ function documentOf(streams: DocumentRecord['streams']): DocumentRecord {
 function scene(streams: DocumentRecord['streams']): {
   readonly forks: Forks
   readonly audit: FakeAudit
+  readonly events: NodeEvents
+  readonly lines: string[]
   set(next: DocumentRecord['streams']): void
 } {
   const model = founded()
@@ -24,9 +29,15 @@ function scene(streams: DocumentRecord['streams']): {
   const log = new FakeLog(model).of(owner)
   const view = (): MembershipView => ({ ...model.view(), documents: new Map(documents.map((one) => [one.name, one])) })
   const audit = new FakeAudit()
+  const clock = new ManualClock()
+  const lines: string[] = []
+  const telemetry = new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: (line) => lines.push(line) })
+  const events = new NodeEvents(clock, telemetry)
   return {
-    forks: new Forks({ audit, log: { ...log, view }, self: owner.id }),
+    forks: new Forks({ audit, events, telemetry, log: { ...log, view }, self: owner.id }),
     audit,
+    events,
+    lines,
     set: (next) => {
       documents = [documentOf(next)]
     }
@@ -65,4 +76,17 @@ test('a stream that no document names is forked, and nobody is blamed for it', (
   const { forks, audit } = scene([])
   forks.add('unknown')
   t.alike([forks.has('unknown'), forks.problems(), audit.all], [true, [], []])
+})
+
+test('a stop is logged and added to the events with the member of its stream, or with none for an unknown stream', (t) => {
+  const { forks, events, lines } = scene([{ nodeKey: writer.id, coreKey: 'first' }])
+  for (const stream of ['first', 'unknown']) forks.reportStop('plan', { stream, at: 3, reason: 'bad bytes', needsRebuild: false })
+  t.alike(
+    events.recent().map(({ data }) => [data['source'], data['stream'], data['at']]),
+    [
+      [writer.id, 'first', 3],
+      [null, 'unknown', 3]
+    ]
+  )
+  t.is(lines.filter((line) => line.includes('updates of a document are skipped')).length, 2)
 })

@@ -4,6 +4,7 @@ import { keyToText, utf8 } from '../../../src/kit/ids.js'
 import { Replica } from '../../../src/domain/document/replica.js'
 import { openBlock, sealBlock } from '../../../src/node/documents/local-streams.js'
 import { keptDocument } from '../../../src/node/documents/local-cache.js'
+import { DocumentReplica } from '../../../src/node/documents/document-replica.js'
 import { OpenDocument } from '../../../src/node/documents/open-document.js'
 import type { DocumentChange } from '../../../src/node/documents/replica-feed.js'
 import type { DocumentStreams } from '../../../src/ports/documents.js'
@@ -49,13 +50,11 @@ class Scene {
     { own = this.own, counted = EVERYTHING }: { readonly own?: string; readonly counted?: number | null } = {}
   ): Promise<OpenDocument> {
     const ids = countingIds()
-    const document = new OpenDocument({
+    const onError = (error: unknown): unknown => this.errors.push(error)
+    const seal = (block: Uint8Array): Uint8Array => sealBlock(block, { document: ID, self: this.ann, tier: 1, ids, at: 1 })
+    const replica = new DocumentReplica({
       make: (stream) => new Replica({ guid: ID, hash, own: stream }),
       streams: {
-        append: async (stream, bytes) => {
-          this.before('append', stream)
-          return await this.streams.append(stream, bytes)
-        },
         read: async (stream, from, limit) => {
           this.before('read', stream)
           const blocks = await this.streams.read(stream, from, limit)
@@ -66,14 +65,21 @@ class Scene {
       },
       base: () => Promise.resolve(null),
       own,
-      written: (stream) => this.written.get(stream) ?? 0,
-      mustHavePlace: () => {},
-      kept: keptDocument(ID, { hash, documents: this.streams, onError: (error) => this.errors.push(error) }),
-      seal: (block) => sealBlock(block, { document: ID, self: this.ann, tier: 1, ids, at: 1 }),
+      kept: keptDocument(ID, { hash, documents: this.streams, onError }),
       open: (bytes) => openBlock(bytes, ID),
       onStop: () => {},
+      onError
+    })
+    const document = new OpenDocument({
+      replica,
+      append: async (stream, bytes) => {
+        this.before('append', stream)
+        return await this.streams.append(stream, bytes.map(seal))
+      },
+      written: (stream) => this.written.get(stream) ?? 0,
+      mustHavePlace: () => {},
       onWritten: () => {},
-      onError: (error) => this.errors.push(error)
+      onError
     })
     t.teardown(() => document.close())
     await document.follow(new Map<string, number>([[this.own, EVERYTHING], ...(counted === null ? [] : [[this.other, counted] as const])]))
