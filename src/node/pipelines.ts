@@ -3,6 +3,7 @@ import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import { AgentSelector } from './cards/select-target.js'
 import { Approvals } from './policy/approvals.js'
+import { ApprovalAudit, ApprovalNotices } from './policy/pending-approvals.js'
 import { InProcessAgents } from './agents/in-process-agents.js'
 import { CalleeRequests } from './requests/callee/record.js'
 import { Channels } from './sdk/channels.js'
@@ -74,7 +75,8 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const selector = new AgentSelector({ ...common, outbound })
   const negotiations = new Negotiations({ ...common, selector, outbound })
   const executor = createExecutor(common, { outbound, callee, lanes }, later)
-  const approvals: Approvals = new Approvals({ ...common, inbound, executor, requests, swarms, limits: settings })
+  const [record, notices] = [new ApprovalAudit(common), new ApprovalNotices({ ...common, requests, swarms })]
+  const approvals = new Approvals({ ...common, inbound, executor, record, notices, limits: settings })
   const swarmDocuments = new SwarmDocuments({ ...common, outbound, streams: deps.documents, swarms, executor })
   const direct = new DirectAnswers({ ...common, inProcess, executor })
   const pipelines: Pipelines = {
