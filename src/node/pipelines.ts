@@ -3,6 +3,7 @@ import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import { AgentSelector } from './cards/select-target.js'
 import { Approvals } from './policy/approvals.js'
+import { ApprovalAudit, ApprovalNotices } from './policy/pending-approvals.js'
 import { InProcessAgents } from './agents/in-process-agents.js'
 import { CalleeRequests } from './requests/callee/record.js'
 import { Channels } from './sdk/channels.js'
@@ -17,7 +18,11 @@ import { Negotiations, answerProposal, type ProposalAnswerDeps } from './negotia
 import { ChannelRetry } from './messaging/channel-retry.js'
 import { DraftResolver, Outbound } from './messaging/outbound.js'
 import type { NodeDeps } from './dependencies.js'
-import { Requests } from './requests/caller/requests.js'
+import { CommitQueue } from './ledger/commit-queue.js'
+import { CancelQueue, StrayRuns } from './requests/caller/cancel-queue.js'
+import { Dispatcher } from './requests/caller/peer-queue.js'
+import { makeRequest } from './requests/caller/record.js'
+import { requestFactory, Requests } from './requests/caller/requests.js'
 import { sizeOf } from '../kit/size.js'
 import { SwarmStore } from './swarms/store.js'
 import { createSwarmTable } from './swarms/compose.js'
@@ -58,7 +63,7 @@ type Common = Omit<NodeDeps, keyof Services> & Services
 /** Builds the pipelines of a node. They refer to each other, and all exist before the first message. */
 export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const common = { ...deps, ...tables }
-  const { settings, self } = common
+  const { settings } = common
   const later = (): Pipelines => pipelines
   const callee = new CalleeRequests({
     ...common,
@@ -69,13 +74,13 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const inbound = createInbox(common, callee, later)
   const outbound = createOutbound(common, lanes, inbound)
   const inProcess = new InProcessAgents({ ...common, outbound })
-  const cancelHere = (key: string): void => [approvals, executor].forEach((part) => part.onCancel(self, key))
-  const requests = new Requests({ ...common, outbound, lanes, limits: settings, cancelHere })
+  const requests = createRequests(common, { outbound, lanes }, later)
   const swarms = createSwarms(common, { outbound, requests, lanes })
   const selector = new AgentSelector({ ...common, outbound })
   const negotiations = new Negotiations({ ...common, selector, outbound })
   const executor = createExecutor(common, { outbound, callee, lanes }, later)
-  const approvals: Approvals = new Approvals({ ...common, inbound, executor, requests, swarms, limits: settings })
+  const [record, notices] = [new ApprovalAudit(common), new ApprovalNotices({ ...common, requests, swarms })]
+  const approvals = new Approvals({ ...common, inbound, executor, record, notices, limits: settings })
   const eligible = new EligibleAgents({ ...common, outbound })
   const swarmDocuments = new SwarmDocuments({ ...common, streams: deps.documents, swarms, executor, eligible })
   const direct = new DirectAnswers({ ...common, inProcess, executor })
@@ -136,6 +141,19 @@ function createOutbound(common: Common, lanes: Lanes, inbound: Inbound): Outboun
     onSent: (envelope) => subscriptions.sent(envelope),
     deliverHere: (envelope) => inbound.receiveHere(envelope)
   })
+}
+
+function createRequests(common: Common, { outbound, lanes }: Pick<Pipelines, 'outbound' | 'lanes'>, later: () => Pipelines): Requests {
+  const { self, settings } = common
+  const shared = { ...common, outbound, lanes, limits: settings }
+  const cancellations = new CancelQueue({
+    ...common,
+    cancelHere: (key) => [later().approvals, later().executor].forEach((part) => part.onCancel(self, key))
+  })
+  const strays = new StrayRuns({ ...shared, cancel: (peer, key) => cancellations.cancel(peer, key) })
+  const ends = new CommitQueue({ ...common, commit: (changes) => lanes.commit(changes) })
+  const parts = { ...shared, cancellations, strays, ends, dispatcher: new Dispatcher(common) }
+  return new Requests({ ...parts, open: requestFactory(parts), make: (asking) => makeRequest(shared, asking) })
 }
 
 function createLanes(common: Common, later: () => Pipelines): Lanes {

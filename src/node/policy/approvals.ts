@@ -6,14 +6,12 @@ import type { Unsubscribe } from '../../kit/events.js'
 import type { IdSource, NodeId } from '../../kit/ids.js'
 import { type IdKind, mayStandFor, resolveId } from '../../kit/resolve-id.js'
 import type { RequestPayload } from '../../domain/task/payloads.js'
-import type { Audit } from '../../ports/audit.js'
 import type { WrittenRule } from '../../ports/policy.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import {
-  ApprovalAudit,
+  type ApprovalAudit,
   type Noted,
-  ApprovalNotices,
-  type ApprovalNoticesDeps,
+  type ApprovalNotices,
   MAX_APPROVALS,
   runKeyOf,
   PendingApprovals,
@@ -21,30 +19,26 @@ import {
   type WaitingParts
 } from './pending-approvals.js'
 import type { ExchangeTable } from '../messaging/exchange-table.js'
-import type { Directory } from '../cards/directory.js'
-import type { NodeEvents } from '../observe/events.js'
 import { threadOf } from '../messaging/inbound-message.js'
 import type { AwaitingApproval, InboundMessage } from '../messaging/inbound-message.js'
 import type { Inbound } from '../messaging/inbound.js'
 import type { PolicyStore } from './policy-store.js'
 import type { Refusal } from './access-control.js'
-import type { Traffic } from '../observe/traffic.js'
+import type { NextHop } from '../relay/next-hop.js'
 import type { Executor } from '../requests/callee/executor.js'
 
 /** Dependencies of {@link Approvals}. */
-export interface ApprovalsDeps extends ApprovalNoticesDeps {
+interface ApprovalsDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly telemetry: Telemetry
-  readonly audit: Audit
-  readonly directory: Directory
-  readonly events: NodeEvents
+  readonly record: ApprovalAudit
+  readonly notices: ApprovalNotices
+  readonly nextHop: Pick<NextHop, 'isReachable'>
   readonly policy: PolicyStore
   readonly inbound: Pick<Inbound, 'askAgain' | 'pass'>
   readonly exchanges: ExchangeTable
-  readonly traffic: Traffic
   readonly executor: Pick<Executor, 'knows' | 'onRequest' | 'fail' | 'withdraw' | 'refuse'>
-  readonly self: NodeId
   readonly limits: { readonly approvalTimeoutMs: number; readonly heartbeatMs: number; readonly leaseMs: number }
 }
 
@@ -111,7 +105,6 @@ export class Approvals {
   readonly #list = new PendingApprovals()
   readonly #changes: Emitter<null>
   readonly #record: ApprovalAudit
-  readonly #words: ApprovalNotices
   /** By id, which time limit passed: the last undecided messages. */
   readonly #late = new BoundedMap<string, PendingApproval['endsBy']>(MAX_APPROVALS)
   readonly #remembering = new RememberedDecisions()
@@ -120,8 +113,7 @@ export class Approvals {
 
   constructor(deps: ApprovalsDeps) {
     this.#deps = deps
-    this.#record = new ApprovalAudit(deps)
-    this.#words = new ApprovalNotices(deps)
+    this.#record = deps.record
     this.#changes = new Emitter((error) => deps.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) }))
   }
 
@@ -351,7 +343,7 @@ export class Approvals {
   }
 
   #tell(peer: NodeId): void {
-    this.#words.tell(peer, this.#list.ofPeer(peer))
+    this.#deps.notices.tell(peer, this.#list.ofPeer(peer))
   }
 }
 

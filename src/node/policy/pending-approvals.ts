@@ -235,7 +235,7 @@ export class ApprovalAudit {
 }
 
 /** Dependencies of {@link ApprovalNotices}. */
-export interface ApprovalNoticesDeps {
+interface ApprovalNoticesDeps {
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
   readonly self: NodeId

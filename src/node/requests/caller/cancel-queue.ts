@@ -11,7 +11,7 @@ import type { RequestStore } from '../store.js'
 const MAX_WAITING = 1000
 
 /** Dependencies of the cancel queue. */
-export interface CancelQueueDeps {
+interface CancelQueueDeps {
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'isReachable' | 'sendControl'>
   readonly self: NodeId

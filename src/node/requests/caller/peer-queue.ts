@@ -2,6 +2,7 @@ import type { Clock } from '../../../kit/clock.js'
 import { asNodeError, messageOf, type ErrorCode, type NodeError } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
+import type { AskedElsewhere } from '../../agents/load-estimate.js'
 import type { NextHop } from '../../relay/next-hop.js'
 import type { OutgoingRequest } from './request.js'
 
@@ -165,11 +166,13 @@ export class RequestIndex {
 }
 
 /** Dependencies of the dispatcher. */
-export interface DispatcherDeps {
+interface DispatcherDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly self: NodeId
   readonly nextHop: Pick<NextHop, 'isReachable' | 'seek'>
+  /** Counts the requests of each agent. */
+  readonly asked: Pick<AskedElsewhere, 'begun' | 'ended'>
 }
 
 /** Decides when requests are sent or sent again: when their peer is reachable and has room, or has lost them. */
@@ -179,6 +182,18 @@ export class Dispatcher {
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps
+  }
+
+  /** Adds a request that is about to be sent. */
+  begun(request: OutgoingRequest): void {
+    this.#deps.asked.begun(request.sending.agent)
+    this.index.add(request)
+  }
+
+  /** Removes a request that has ended. Its place in the window goes to the next one. */
+  ended(request: OutgoingRequest): void {
+    if (this.index.remove(request)) this.#deps.asked.ended(request.sending.agent)
+    this.sendQueued(request.peer)
   }
 
   /** Is there no route to a peer? */

@@ -9,6 +9,8 @@ import { retryAfterMs } from '../../../domain/reliable/repeat.js'
 import { isDue, SETTLED, stepCaller } from '../../../domain/reliable/request.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import { STORED, type Asking, type CallerOutcome, type RequestMaking, type RequestNames } from './request-codec.js'
+import { ENDINGS } from '../../../domain/task/outcome.js'
+import type { LedgerQuota } from '../../ledger/quota.js'
 import { isIdempotent, onlyReads } from '../callee/record.js'
 import type { Directory } from '../../cards/directory.js'
 import type { TaskTable } from '../../tasks/task-table.js'
@@ -210,22 +212,24 @@ function resultOf(result: unknown): RequestContents {
 }
 
 /** Dependencies of new requests. */
-export interface MakeRequestDeps {
+interface MakeRequestDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly tasks: TaskTable
   readonly directory: Directory
   readonly requestStore: RequestStore
+  readonly ledgerQuota: Pick<LedgerQuota, 'isFull'>
   readonly limits: { readonly defaultTtlMs: number }
 }
 
-/** Names a request, and opens its task and its record. */
+/** Names a request, and opens its task and its record. @throws NodeError OVERLOADED when the ledger is full. */
 export function makeRequest(deps: MakeRequestDeps, asking: Asking): RequestMaking {
   const { requestStore, clock, directory, limits } = deps
   const names = nameRequest(deps, asking)
   const { target, capability, allowRepeat = false, mayGoUnrecorded = false, mayQueue } = asking
   if (asking.lease !== undefined || (mayGoUnrecorded && !mayQueue && onlyReads(directory, target, capability)))
     return { asking, names, record: null }
+  if (deps.ledgerQuota.isFull) throw NodeError.fromBody(ENDINGS.full.error)
   const isRepeatable = allowRepeat || isIdempotent(directory, target, capability)
   const record = freshRecord(asking, names, { now: clock.now(), ttlMs: limits.defaultTtlMs, isRepeatable })
   return { asking, names, record: new CallerRecord(requestStore, record, false) }

@@ -1,32 +1,38 @@
-import type { Timer } from '../../../kit/clock.js'
-import { asNodeError, messageOf, NodeError } from '../../../kit/errors.js'
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { asNodeError, messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { workKey } from '../../../domain/task/payloads.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
-import { makeRequest, storedRequest, type MakeRequestDeps } from './record.js'
-import { CancelQueue, type CancelQueueDeps, StrayRuns } from './cancel-queue.js'
-import { CommitQueue } from '../../ledger/commit-queue.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import { storedRequest } from './record.js'
+import type { CancelQueue, StrayRuns } from './cancel-queue.js'
+import type { CommitQueue } from '../../ledger/commit-queue.js'
 import type { Admission } from '../../reliable/lane-receiver.js'
 import type { InboundMessage } from '../../messaging/inbound-message.js'
 import type { Lanes } from '../../reliable/lanes.js'
-import type { LedgerQuota } from '../../ledger/quota.js'
 import type { Answer, Asking, RequestMaking, RequestNames, RequestDeps } from './request-codec.js'
-import { ENDINGS } from '../../../domain/task/outcome.js'
-import type { AskedElsewhere } from '../../agents/load-estimate.js'
 import { OutgoingRequest } from './request.js'
-import { Dispatcher } from './peer-queue.js'
+import type { Dispatcher } from './peer-queue.js'
+import type { RequestStore } from '../store.js'
 import type { NextHop } from '../../relay/next-hop.js'
 
 /** Dependencies of the caller's requests. */
-export interface RequestsDeps
-  extends Omit<RequestDeps, 'onEnd' | 'onFull' | 'cancellations' | 'ends' | 'record'>,
-    CancelQueueDeps,
-    Omit<MakeRequestDeps, 'limits'> {
-  readonly nextHop: NextHop
-  readonly ledgerQuota: Pick<LedgerQuota, 'isFull'>
-  readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'forget' | 'holds'>
-  readonly asked: Pick<AskedElsewhere, 'begun' | 'ended'>
+interface RequestsDeps {
+  readonly clock: Clock
+  readonly self: NodeId
+  readonly limits: { readonly heartbeatMs: number }
+  readonly requestStore: RequestStore
+  readonly nextHop: Pick<NextHop, 'seek'>
+  readonly lanes: Pick<Lanes, 'giveUp' | 'forget'>
+  readonly dispatcher: Dispatcher
+  readonly cancellations: CancelQueue
+  readonly strays: StrayRuns
+  readonly ends: CommitQueue
+  /** Names a new request, and opens its task and its record. @throws NodeError when the ledger is full. */
+  make(asking: Asking): RequestMaking
+  /** Makes the object of a request. */
+  open(making: RequestMaking): OutgoingRequest
 }
 
 /** A request under way. */
@@ -40,33 +46,14 @@ export interface Asked extends Omit<RequestNames, 'attempt'> {
 /** The caller's side of requests. */
 export class Requests {
   readonly #deps: RequestsDeps
-  readonly #ofRequest: RequestDeps
-  readonly #cancellations: CancelQueue
-  readonly #ends: CommitQueue
   readonly #dispatcher: Dispatcher
   readonly #index: Dispatcher['index']
-  readonly #strays: StrayRuns
   #timer: Timer | null = null
 
   constructor(deps: RequestsDeps) {
     this.#deps = deps
-    this.#dispatcher = new Dispatcher(deps)
-    this.#index = this.#dispatcher.index
-    this.#cancellations = new CancelQueue(deps)
-    this.#strays = new StrayRuns({ ...deps, cancel: (peer, key) => this.#cancellations.cancel(peer, key) })
-    this.#ends = new CommitQueue({ ...deps, commit: (changes) => deps.lanes.commit(changes) })
-    this.#ofRequest = {
-      ...deps,
-      cancellations: this.#cancellations,
-      ends: this.#ends,
-      record: (changes, requestId) => isRecorded(deps, changes, requestId),
-      onFull: (request) => this.#dispatcher.wait(request),
-      onEnd: (request) => {
-        if (this.#index.remove(request)) deps.asked.ended(request.sending.agent)
-        // Its place in the window goes to the next one.
-        this.#dispatcher.sendQueued(request.peer)
-      }
-    }
+    this.#dispatcher = deps.dispatcher
+    this.#index = deps.dispatcher.index
   }
 
   /** Starts the checks of open requests. */
@@ -80,9 +67,7 @@ export class Requests {
    * @throws NodeError an error of the outbound pipeline or the ledger.
    */
   async ask(asking: Asking): Promise<Asked> {
-    const making = makeRequest(this.#deps, asking)
-    if (making.record !== null && this.#deps.ledgerQuota.isFull) throw NodeError.fromBody(ENDINGS.full.error)
-    const request = this.#add(making)
+    const request = this.#add(this.#deps.make(asking))
     try {
       if (asking.mayQueue && this.#dispatcher.isAway(request.peer)) await this.#queueAtOnce(request)
       else await request.send()
@@ -112,9 +97,8 @@ export class Requests {
   }
 
   #add(making: RequestMaking): OutgoingRequest {
-    const request = new OutgoingRequest(this.#ofRequest, making)
-    this.#deps.asked.begun(request.sending.agent)
-    this.#index.add(request)
+    const request = this.#deps.open(making)
+    this.#dispatcher.begun(request)
     return request
   }
 
@@ -146,7 +130,7 @@ export class Requests {
   async stop(): Promise<void> {
     this.#deps.clock.clear(this.#timer)
     for (const request of this.#index.dropQueues()) request.outcome.abandon()
-    await this.#ends.stop()
+    await this.#deps.ends.stop()
   }
 
   /** Is a request to the peer under way or queued? */
@@ -169,7 +153,7 @@ export class Requests {
 
   /** Tells a peer to end a run, given by its name in heartbeats, unless a caller here waits for it. */
   endRun(peer: NodeId, key: string): void {
-    if (!this.#index.of(peer).some(({ sending }) => sending.key === key)) this.#cancellations.cancel(peer, key)
+    if (!this.#index.of(peer).some(({ sending }) => sending.key === key)) this.#deps.cancellations.cancel(peer, key)
   }
 
   /** A peer reports its requests, and the ones that wait for a free slot of their agent. */
@@ -186,7 +170,7 @@ export class Requests {
   #named(peer: NodeId, keys: readonly string[], waitsFor: (key: string) => 'slot' | 'approval' | null): void {
     const named = new Set(keys)
     for (const request of this.#index.of(peer)) if (named.delete(request.sending.key)) request.named(waitsFor(request.sending.key))
-    if (named.size > 0) void this.#strays.look(peer, named)
+    if (named.size > 0) void this.#deps.strays.look(peer, named)
   }
 
   /** A message of a request is durable at its peer. */
@@ -196,7 +180,7 @@ export class Requests {
 
   /** Is a request under way here, or may its end be about to be recorded? */
   knows(requestId: string): boolean {
-    return this.#index.find('id', requestId) !== undefined || this.#ends.pending > 0
+    return this.#index.find('id', requestId) !== undefined || this.#deps.ends.pending > 0
   }
 
   /** The unreported wait of a task's request: for its node's acknowledgement, then for a slot of its agent. null: it is not under way. */
@@ -233,20 +217,37 @@ export class Requests {
   /** A peer was removed from the mesh: nothing is expected of it any more. */
   onRevoked(peer: NodeId): void {
     for (const request of this.#index.dropQueues(peer)) request.peerIsOut()
-    this.#cancellations.forget(peer)
+    this.#deps.cancellations.forget(peer)
     void this.#deps.lanes.forget(peer)
   }
 
   /** There is a new path to a peer: waiting requests are sent. */
   onReachable(peer: NodeId): void {
-    this.#cancellations.onReachable(peer)
+    this.#deps.cancellations.onReachable(peer)
     this.#dispatcher.onReachable(peer)
   }
 }
 
+/** Dependencies of {@link requestFactory}. */
+interface RequestFactoryDeps extends Omit<RequestDeps, 'onEnd' | 'onFull' | 'record'> {
+  readonly dispatcher: Dispatcher
+  readonly telemetry: Telemetry
+}
+
+/** A function that makes the objects of requests. */
+export function requestFactory(deps: RequestFactoryDeps): (making: RequestMaking) => OutgoingRequest {
+  const ofRequest: RequestDeps = {
+    ...deps,
+    record: (changes, requestId) => isRecorded(deps, changes, requestId),
+    onFull: (request) => deps.dispatcher.wait(request),
+    onEnd: (request) => deps.dispatcher.ended(request)
+  }
+  return (making) => new OutgoingRequest(ofRequest, making)
+}
+
 /** Commits the state of a request. False: the ledger refused it. Never rejects. */
 async function isRecorded(
-  { lanes, telemetry }: Pick<RequestsDeps, 'lanes' | 'telemetry'>,
+  { lanes, telemetry }: Pick<RequestFactoryDeps, 'lanes' | 'telemetry'>,
   changes: readonly LedgerChange[],
   requestId: string
 ): Promise<boolean> {
