@@ -44,18 +44,6 @@ export interface Receipt {
   readonly stops: readonly StreamStop[]
 }
 
-/** Numbers of a replica, as they are now. */
-export interface ReplicaCounts {
-  readonly streams: number
-  /** Applied blocks, and blocks that wait for dependencies. */
-  readonly applied: number
-  readonly waiting: number
-  readonly waitingBytes: number
-  /** Size of the document as one update, in bytes. */
-  readonly bytes: number
-  readonly isFull: boolean
-}
-
 const REVERSED = 'an update whose left and right are the wrong way round'
 /** Origin of transactions from streams, so that they are not taken for edits of this node. */
 const FROM_STREAMS = Symbol('from streams')
@@ -103,18 +91,9 @@ export class Replica {
     return this.#streams.lengths()
   }
 
-  /** See {@link ReplicaCounts}. Measures the document: not for a hot path. */
-  counts(): ReplicaCounts {
-    const streams = [...this.#streams]
-    const sum = (of: (stream: DocumentStream) => number): number => streams.reduce((total, stream) => total + of(stream), 0)
-    return {
-      streams: streams.length,
-      applied: sum(({ applied }) => applied),
-      waiting: sum(({ waiting }) => waiting.length),
-      waitingBytes: sum(({ waitingBytes }) => waitingBytes),
-      bytes: this.#size.exact(),
-      isFull: this.isFull()
-    }
+  /** The number of blocks that wait for dependencies. */
+  get waiting(): number {
+    return [...this.#streams].reduce((sum, { waiting }) => sum + waiting.length, 0)
   }
 
   /** Has the document reached its size? It then takes no further block but such that only delete, nor should its node let anybody edit. */
@@ -207,7 +186,7 @@ export class Replica {
     const { own } = this.#options
     const stream = own === null ? null : this.#streams.of(own)
     if (stream === null) return { ok: true, blocks: [] }
-    const faultOf = (block: CheckedBlock): string | null => (this.#hasReversed(block) ? REVERSED : null)
+    const faultOf = (block: CheckedBlock): string | null => (this.#streams.hasReversed(block) ? REVERSED : null)
     const taken = this.#edits.take(stream, { sessions: this.#streams.ids.sessionsOf(stream.key), isFull: () => this.isFull(), faultOf })
     if (!taken.ok) this.#isVoid = true
     return taken
@@ -291,13 +270,13 @@ export class Replica {
       isMoving = false
       for (const stream of this.#streams) {
         for (let block = stream.waiting[0]; block !== undefined && this.#isReady(block); block = stream.waiting[0]) {
-          if (this.#hasReversed(block)) {
+          if (this.#streams.hasReversed(block)) {
             stream.drop()
             stops.push(this.#end(stream, { at: stream.applied, reason: REVERSED }))
             isMoving = true
             break
           }
-          if (!this.#apply(block)) {
+          if (!apply(this.doc, block)) {
             stops.push(this.#end(stream, { at: stream.applied, reason: 'Yjs refuses an update' }))
             return stops
           }
@@ -321,22 +300,18 @@ export class Replica {
     }
     return false
   }
+}
 
-  #hasReversed({ updates }: CheckedBlock): boolean {
-    return updates.some(({ contents }) => this.#streams.isReversed(contents))
+/** False when Yjs threw or kept something back: with updates that passed the checks it does neither. */
+function apply(doc: Y.Doc, { updates }: CheckedBlock): boolean {
+  let isWhole = false
+  try {
+    doc.transact(() => {
+      for (const { bytes } of updates) Y.applyUpdate(doc, bytes, FROM_STREAMS)
+      isWhole = true
+    }, FROM_STREAMS)
+  } catch {
+    // Thrown before the end of the work it is Yjs; after it, an observer of some program, which is no fault of the stream.
   }
-
-  /** False when Yjs threw or kept something back: with updates that passed the checks it does neither. */
-  #apply({ updates }: CheckedBlock): boolean {
-    let isWhole = false
-    try {
-      this.doc.transact(() => {
-        for (const { bytes } of updates) Y.applyUpdate(this.doc, bytes, FROM_STREAMS)
-        isWhole = true
-      }, FROM_STREAMS)
-    } catch {
-      // Thrown before the end of the work it is Yjs; after it, an observer of some program, which is no fault of the stream.
-    }
-    return isWhole && this.doc.store.pendingStructs === null && this.doc.store.pendingDs === null
-  }
+  return isWhole && doc.store.pendingStructs === null && doc.store.pendingDs === null
 }

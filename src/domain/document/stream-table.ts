@@ -1,7 +1,7 @@
 import type { Hash } from '../../kit/sign.js'
 import { ClientIds, type StreamKey } from './client-ids.js'
 import type { SnapshotHead } from './snapshot.js'
-import { DocumentStream, type StreamEnd, type StreamPast } from './stream.js'
+import { type CheckedBlock, DocumentStream, type StreamEnd, type StreamPast } from './stream.js'
 import type { UpdateContents } from './update/update.js'
 
 /** Streams that one document may have. */
@@ -83,6 +83,11 @@ export class StreamTable {
   /** The stream of a key; undefined when it is unknown. */
   find(key: StreamKey | null): DocumentStream | undefined {
     return this.#streams.get(key ?? '')
+  }
+
+  /** Is an update of a block reversed? See {@link isReversed}. */
+  hasReversed({ updates }: CheckedBlock): boolean {
+    return updates.some(({ contents }) => this.isReversed(contents))
   }
 
   /** Is the right one of a crossing of an update before the left one? See {@link DocumentStream.isReversed}. */

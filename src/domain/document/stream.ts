@@ -123,11 +123,6 @@ export class DocumentStream {
     return this.applied + this.waiting.length
   }
 
-  /** Bytes of the blocks that wait. */
-  get waitingBytes(): number {
-    return this.#waitingBytes
-  }
-
   /** Are the waiting blocks at their limits? */
   get isFull(): boolean {
     return this.waiting.length >= WAITING_LIMITS.maxBlocks || this.#waitingBytes >= WAITING_LIMITS.maxBytes

@@ -61,7 +61,7 @@ test('a snapshot has the sessions of applied blocks alone: what waits is told ag
   }
   const early = replicaOf(null)
   tell(early, [bob])
-  t.is(early.counts().waiting, 2)
+  t.is(early.waiting, 2)
   const late = replicaOf(null)
   t.is(late.load(early.snapshot()), null)
   t.alike(tell(late, [bob, ann]), [], 'no stream ends')

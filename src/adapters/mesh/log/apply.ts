@@ -37,7 +37,12 @@ export async function applyNodes({ nodes, view, host, verify }: ApplyDeps): Prom
 
 /** The effect of an entry on the view: a dry run, for entries that another node wants appended. */
 export async function tryEntry(view: Hyperbee, entry: Entry, context: Omit<FoldContext, 'isBootstrapRelay'>): Promise<FoldResult> {
-  return fold(await recordsOf(view, entry), entry, { ...context, isBootstrapRelay: false })
+  const snapshot = view.snapshot()
+  try {
+    return fold(await recordsOf(snapshot, entry), entry, { ...context, isBootstrapRelay: false })
+  } finally {
+    await snapshot.close()
+  }
 }
 
 function isClaimOf({ body }: Entry, core: string): boolean {

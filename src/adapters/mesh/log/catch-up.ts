@@ -1,27 +1,21 @@
 import { backoffMs } from '../../../kit/backoff.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { SignedView } from './signed-view.js'
 
 /** Milliseconds between two checks whether the log stands still. */
 const LOOK_MS = 3000
 /** The longest time between two looks while nothing helps, in milliseconds. */
 const MAX_LOOK_MS = 60_000
 
-/** Lengths of a log. */
-export interface LogLengths {
-  /** Entries in the view here. */
-  readonly own: number
-  /** Entries that the owner has signed, as far as known here. */
-  readonly signed: number
-}
-
 /** Dependencies of {@link CatchUp}. */
 export interface CatchUpDeps {
   readonly clock: Clock
-  lengths(): LogLengths
-  /** Does the view here differ from the signed view of the owner, as far as that goes? */
-  isAstray(): Promise<boolean>
-  /** Takes the signed view of the owner, without its entries. Never rejects. */
-  jump(): Promise<void>
+  readonly telemetry: Telemetry
+  readonly view: Pick<SignedView, 'lengths' | 'isAstray'>
+  /** Takes the signed view of the owner, without its entries. */
+  repair(): Promise<unknown>
 }
 
 /**
@@ -47,14 +41,21 @@ export class CatchUp {
 
   /** Looks again after `vain` looks in a row that did not help. */
   #after(vain: number): Timer {
-    const { own } = this.#deps.lengths()
+    const { own } = this.#deps.view.lengths()
     return this.#deps.clock.after(backoffMs({ baseMs: LOOK_MS, maxMs: MAX_LOOK_MS }, vain), () => void this.#look(own, vain))
   }
 
   async #look(before: number, vain: number): Promise<void> {
-    const { own, signed } = this.#deps.lengths()
-    const isStill = own === before && (own < signed || (await this.#deps.isAstray()))
-    if (isStill) await this.#deps.jump()
+    const { own, signed } = this.#deps.view.lengths()
+    const isStill = own === before && (own < signed || (await this.#deps.view.isAstray()))
+    if (isStill) await this.#jump()
     if (!this.#isClosed) this.#timer = this.#after(isStill ? vain + 1 : 0)
+  }
+
+  /** Entries here that the owner has not signed yet are put in order again on top of the signed view. */
+  async #jump(): Promise<void> {
+    const { telemetry, repair } = this.#deps
+    telemetry.log('warn', 'the mesh log stands still or went astray: the view that the owner signed is taken')
+    await repair().catch((error: unknown) => telemetry.log('warn', 'the signed view is not here yet', { reason: messageOf(error) }))
   }
 }

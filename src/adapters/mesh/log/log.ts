@@ -9,7 +9,7 @@ import { Emitter } from '../../../kit/events.js'
 import { keyFromText, keyToText } from '../../../kit/ids.js'
 import type { MeshId, NodeId } from '../../../kit/ids.js'
 import type { Sign, Verify } from '../../../kit/sign.js'
-import { documentCoreKey, memberKey } from '../../../domain/membership/keys.js'
+import { documentCoreKey } from '../../../domain/membership/keys.js'
 import type { FoldResult } from '../../../domain/membership/fold/effects.js'
 import { seal } from '../../../domain/membership/signing.js'
 import type { Entry, EntryBody, MembershipView } from '../../../domain/membership/types.js'
@@ -92,11 +92,7 @@ export class AutobaseLog implements MemberLog {
   private constructor(
     deps: LogDeps,
     base: GuardedBase,
-    {
-      encryptionKey,
-      failed,
-      writers
-    }: { readonly encryptionKey: Uint8Array; readonly failed: Promise<Error>; readonly writers: LogWriters }
+    { encryptionKey, failed, writers }: Pick<AutobaseLog, 'encryptionKey' | 'failed'> & { readonly writers: LogWriters }
   ) {
     this.failed = failed
     this.#writers = writers
@@ -122,12 +118,7 @@ export class AutobaseLog implements MemberLog {
     this.#submissions = this.#newSubmissions()
     this.#signedView = new SignedView(deps.store, base)
     this.#revoked = this.#newRevokedCores()
-    this.#catchUp = new CatchUp({
-      clock,
-      lengths: () => this.#signedView.lengths(),
-      isAstray: () => this.#signedView.isAstray(),
-      jump: () => this.#jump()
-    })
+    this.#catchUp = new CatchUp({ clock, telemetry, view: this.#signedView, repair: () => base.repair() })
   }
 
   /** Opens (or founds) the mesh log in a store and reads it. @throws NodeError STORE_DAMAGED */
@@ -262,22 +253,11 @@ export class AutobaseLog implements MemberLog {
   #newRevokedCores(): RevokedCores {
     const { clock, telemetry } = this.#deps
     const open = (core: string): Hypercore => this.#open(core)
-    return new RevokedCores({ self: this.coreKey, clock, telemetry, open, needed: (member, core) => this.#needed(member, core) })
+    return new RevokedCores({ self: this.coreKey, clock, telemetry, open, needed: (...core) => this.#signedView.orderedBlocks(...core) })
   }
 
-  /** As long as the owner has not signed the revocation another entry may still come before it. */
-  async #needed(member: NodeId, core: string): Promise<number | null> {
-    if (!(await this.#signedView.isSigned(memberKey(member)))) return null
-    return (await this.#base.system?.get(keyFromText(core)))?.length ?? 0
-  }
-
-  async #try(entry: Entry): Promise<FoldResult> {
-    const snapshot = this.#base.view.snapshot()
-    try {
-      return await tryEntry(snapshot, entry, { verify: this.#deps.verify, meshId: this.meshId })
-    } finally {
-      await snapshot.close()
-    }
+  #try(entry: Entry): Promise<FoldResult> {
+    return tryEntry(this.#base.view, entry, { verify: this.#deps.verify, meshId: this.meshId })
   }
 
   /** Other nodes need the claim before they read the own core, and the base takes it before this node is a writer. */
@@ -313,15 +293,6 @@ export class AutobaseLog implements MemberLog {
     }
     this.onChange(review)
     review(this.view())
-  }
-
-  /** Entries here that the owner has not signed yet are put in order again on top of the signed view. */
-  async #jump(): Promise<void> {
-    const { telemetry } = this.#deps
-    telemetry.log('warn', 'the mesh log stands still or went astray: the view that the owner signed is taken')
-    await this.#base
-      .repair()
-      .catch((error: unknown) => telemetry.log('warn', 'the signed view is not here yet', { reason: messageOf(error) }))
   }
 
   #mayAppend(): boolean {

@@ -2,7 +2,16 @@ import b4a from 'b4a'
 import type Autobase from 'autobase'
 import type Corestore from 'corestore'
 import type Hyperbee from 'hyperbee'
-import type { LogLengths } from './catch-up.js'
+import { keyFromText } from '../../../kit/ids.js'
+import { memberKey } from '../../../domain/membership/keys.js'
+
+/** Lengths of a log. */
+interface LogLengths {
+  /** Entries in the view here. */
+  readonly own: number
+  /** Entries that the owner has signed, as far as known here. */
+  readonly signed: number
+}
 
 /** The view as the owner signed it, compared with the view made here. */
 export class SignedView {
@@ -31,6 +40,15 @@ export class SignedView {
     } finally {
       await snapshot.close()
     }
+  }
+
+  /**
+   * The number of blocks of a revoked member's core that are in the order of the log. null: the owner has not signed the revocation yet, so
+   * another entry may still come before it.
+   */
+  async orderedBlocks(member: string, core: string): Promise<number | null> {
+    if (!(await this.isSigned(memberKey(member)))) return null
+    return (await this.#base.system?.get(keyFromText(core)))?.length ?? 0
   }
 
   /** Does the view here differ from the signed one, as far as that goes? False when that is unknown. */

@@ -1,5 +1,6 @@
 import test from 'brittle'
 import { CatchUp } from '../../../../src/adapters/mesh/log/catch-up.js'
+import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -10,9 +11,9 @@ test('a log that stands still behind what its owner signed, or differs from it, 
   let jumps = 0
   const catchUp = new CatchUp({
     clock,
-    lengths: () => log,
-    isAstray: () => Promise.resolve(log.isAstray),
-    jump: async () => {
+    telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
+    view: { lengths: () => log, isAstray: () => Promise.resolve(log.isAstray) },
+    repair: async () => {
       jumps++
       log.own = log.signed
       log.isAstray = false
@@ -44,13 +45,16 @@ test('a signed view that is not to be had is asked for ever less often, never tw
   const clock = new ManualClock()
   let jumps = 0
   let end: () => void = () => {}
-  const jump = (): Promise<void> => {
+  const repair = (): Promise<void> => {
     jumps++
-    return new Promise((resolve) => {
-      end = resolve
-    })
+    // Every second attempt fails: that is logged, and nothing else.
+    const isFailing = jumps % 2 === 0
+    return new Promise((resolve, reject) => (end = isFailing ? () => reject(new Error('not here')) : resolve))
   }
-  const catchUp = new CatchUp({ clock, lengths: () => ({ own: 1, signed: 2 }), isAstray: () => Promise.resolve(false), jump })
+  const lines: string[] = []
+  const telemetry = new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: (line) => lines.push(line) })
+  const view = { lengths: () => ({ own: 1, signed: 2 }), isAstray: () => Promise.resolve(false) }
+  const catchUp = new CatchUp({ clock, telemetry, view, repair })
   clock.advance(600_000)
   t.is(jumps, 1, 'the first one has not ended')
   const gaps: number[] = []
@@ -63,6 +67,7 @@ test('a signed view that is not to be had is asked for ever less often, never tw
     gaps.push(clock.monotonic() - from)
   }
   t.alike(gaps, [6000, 12_000, 24_000, 48_000, 60_000, 60_000, 60_000])
+  t.is(lines.filter((line) => line.includes('not here')).length, 3)
   catchUp.close()
   end()
   await turn()
