@@ -10,8 +10,6 @@ export const PROOF_BUDGET_S = 180
 
 /** Files that need longer, in seconds. */
 export const LONGER = {
-  // One of its tests waits 30 s for a signature of the owner.
-  'test/adapters/mesh/log/log.test.ts': 70,
   // Two homes of one node take each other's links until one of them stops, twice.
   'test/e2e/backup.test.ts': 40,
   // Simulates a crash at every write, with real files.
