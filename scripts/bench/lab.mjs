@@ -76,7 +76,8 @@ export async function endChild(child) {
 /** A UDP port of loopback that is free now, below those that client sockets get. */
 export async function freePort() {
   for (;;) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000)
+    // `fetch` refuses 10080, and no port above it.
+    const port = 10_100 + Math.floor(Math.random() * 20_000)
     const socket = dgram.createSocket('udp4')
     const isFree = await new Promise((resolve) => {
       socket.once('error', () => resolve(false))

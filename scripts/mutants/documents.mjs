@@ -345,7 +345,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/adapters/mesh/log/signed-view.ts',
     find: 'entry.seq < this.#base.view.core.core.state.length',
     put: 'entry.seq >= 0',
-    test: 'adapters/mesh/log/log',
+    test: 'adapters/mesh/log/log.signed.prove',
     title: 'a core of a document is signed once'
   },
   {

@@ -61,7 +61,8 @@ test('a call waits for approval, says so, and completes once it is allowed', asy
 
 async function auditText(node: LocalNode): Promise<string> {
   const all = await fs.readdir(path.join(node.home, 'audit'), { recursive: true, withFileTypes: true })
-  const texts = all.filter((one) => one.isFile()).map((one) => fs.readFile(path.join(one.parentPath, one.name), 'utf8'))
+  // Other files are replaced while the node runs.
+  const texts = all.filter(({ name }) => name.endsWith('.ndjson')).map((one) => fs.readFile(path.join(one.parentPath, one.name), 'utf8'))
   return (await Promise.all(texts)).join('')
 }
 

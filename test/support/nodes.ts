@@ -309,7 +309,8 @@ function firstLine(child: ChildProcess): Promise<string> {
 /** A UDP port that is free now, below those that client sockets get. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000)
+    // `fetch` refuses 10080, and no port above it.
+    const port = 10_100 + Math.floor(Math.random() * 20_000)
     const socket = dgram.createSocket('udp4')
     const isFree = await new Promise<boolean>((resolve) => {
       socket.once('error', () => resolve(false))

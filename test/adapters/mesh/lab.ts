@@ -326,3 +326,16 @@ function memoryNetwork(net: MemoryNet): ReturnType<typeof labNetwork> {
   }
   return { network: network as unknown as Network, takeover: () => {}, swarm: none }
 }
+
+/** A mesh of an owner, an admin and a member, all linked. */
+export async function threeNodes(t: Teardown): Promise<{ lab: Lab; owner: LabNode; admin: LabNode; member: LabNode }> {
+  const lab = await meshLab(t)
+  const owner = await lab.found('owner')
+  await owner.start()
+  const admin = await lab.member('admin', owner, { admin: true })
+  const member = await lab.member('member', owner)
+  const all = [owner, admin, member]
+  await Promise.all(all.map((node) => untilView(node, (view) => view.members.size === 3)))
+  await Promise.all(all.flatMap((node) => all.filter((other) => other !== node).map((other) => node.seen.link(other.id))))
+  return { lab, owner, admin, member }
+}

@@ -1,7 +1,7 @@
 import { GrowingArtifacts } from '../../../domain/gateway/growing-artifacts.js'
 import type { Artifact, Part } from '../../../domain/gateway/message.js'
 import { ASKING_STATES, type GatewayState, RESTING_STATES } from '../../../domain/gateway/task.js'
-import { isRecord, JSON_LIMITS, jsonFault, writtenJson } from '../../../kit/json.js'
+import { isRecord, jsonFault, RESULT_LIMITS, writtenJson } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import type { AgentOutcome } from '../../../ports/agent-runtime.js'
 import { MAX_FAULT_TEXT, RemoteFault } from './remote-fault.js'
@@ -13,8 +13,6 @@ export const MAX_REMOTE_EVENTS = 10_000
 const PART_BYTES = 32
 /** Most bytes of one progress report; a larger artifact is in the result only. */
 const MAX_REPORT_BYTES = 65_536
-/** Results are bounded in bytes; of their structure only depth and dangerous keys matter. */
-const RESULT_LIMITS = { ...JSON_LIMITS, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
 
 /** States of a remote task; `unknown` for states that this node does not know. */
 export type RemoteState = GatewayState | 'unknown'

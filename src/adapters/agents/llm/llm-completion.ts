@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser'
-import { isRecord, parseJson } from '../../../kit/json.js'
+import { isRecord, parseJson, RESULT_LIMITS } from '../../../kit/json.js'
 import { failedWithin, LlmFault } from './llm-fault.js'
 
 /** Marks the end of a stream. */
@@ -16,14 +16,16 @@ export class CompletionReader {
     onComment: () => (this.#isStream = true)
   })
   #chunks: string[] = []
-  /** The beginning, as long as it is white space; then null. */
-  #start: string | null = ''
+  /** Something came that is not white space. */
+  #hasBegun = false
   /** The body, when it is JSON and no stream. */
   #whole: string[] | null = null
   /** Something of a stream came. */
   #isStream = false
   #isOver = false
   #isFinished = false
+  /** No more bytes come: what cannot be read is cut off. */
+  #isEnding = false
 
   /** The server said that nothing follows. */
   get isOver(): boolean {
@@ -35,7 +37,7 @@ export class CompletionReader {
     return this.#isFinished
   }
 
-  /** The chunks in the next bytes. @throws LlmFault for the server's error, or a frame that is cut */
+  /** The chunks in the next bytes. @throws LlmFault for the server's error, or a frame that cannot be used */
   feed(bytes: Uint8Array): readonly string[] {
     this.#text(this.#decoder.decode(bytes, { stream: true }))
     return this.#chunks.splice(0)
@@ -43,28 +45,25 @@ export class CompletionReader {
 
   /** The last chunks, after the last byte. @throws LlmFault as {@link feed}, and when the answer is not complete */
   end(): readonly string[] {
+    this.#isEnding = true
     this.#text(this.#decoder.decode())
     if (this.#whole !== null) this.#takeWhole(this.#whole.join(''))
     // A last frame may lack its empty line.
     else this.#parser.feed('\n\n')
-    if (!this.#isFinished && !this.#isOver) throw this.#cut()
+    if (!this.#isFinished && !this.#isOver) throw this.#isStream || !this.#hasBegun ? cut() : noCompletion()
     return this.#chunks.splice(0)
   }
 
-  #cut(): LlmFault {
-    if (this.#isStream || this.#start !== null) return new LlmFault('dropped', 'ended its answer in the middle')
-    return new LlmFault('unreadable', 'gave an answer that cannot be used: it is no completion')
-  }
-
   #text(text: string): void {
-    if (this.#start !== null) {
-      const begun = (this.#start + text).trimStart()
-      this.#start = begun === '' ? '' : null
-      if (begun.startsWith('{')) this.#whole = []
+    let rest = text
+    if (!this.#hasBegun) {
       // No stream has white space before its first field that matters.
-      if (begun !== '') this.#text(begun)
-    } else if (this.#whole === null) this.#parser.feed(text)
-    else this.#whole.push(text)
+      rest = text.trimStart()
+      this.#hasBegun = rest !== ''
+      if (rest.startsWith('{')) this.#whole = []
+    }
+    if (this.#whole === null) this.#parser.feed(rest)
+    else this.#whole.push(rest)
   }
 
   #take(data: string): void {
@@ -73,17 +72,18 @@ export class CompletionReader {
     if (this.#isOver) return
     if (text === DONE) this.#isOver = true
     // Keep-alives are written in many forms, but never as JSON objects.
-    if (!text.startsWith('{')) return
-    const parsed = parseJson(text)
-    if (!parsed.ok) throw new LlmFault('unreadable', `sent a frame that is no JSON: ${parsed.reason}`)
-    this.#takeChunk(parsed.value)
+    if (text.startsWith('{')) this.#takeChunk(this.#valueOf(text))
   }
 
   #takeWhole(text: string): void {
-    const parsed = parseJson(text)
-    if (!parsed.ok) throw new LlmFault('unreadable', `gave an answer that is no JSON: ${parsed.reason}`)
-    this.#takeChunk(asChunk(parsed.value))
-    if (!this.#isFinished) throw new LlmFault('unreadable', 'gave an answer that cannot be used: it is no completion')
+    this.#takeChunk(asChunk(this.#valueOf(text)))
+    if (!this.#isFinished) throw noCompletion()
+  }
+
+  #valueOf(text: string): unknown {
+    const parsed = parseJson(text, RESULT_LIMITS)
+    if (parsed.ok) return parsed.value
+    throw this.#isEnding ? cut() : new LlmFault('unreadable', `sent a frame that cannot be used: ${parsed.reason}`)
   }
 
   #takeChunk(value: unknown): void {
@@ -92,6 +92,14 @@ export class CompletionReader {
     this.#isFinished ||= choicesOf(value).some(hasFinish)
     this.#chunks.push(JSON.stringify(value))
   }
+}
+
+function cut(): LlmFault {
+  return new LlmFault('dropped', 'ended its answer in the middle')
+}
+
+function noCompletion(): LlmFault {
+  return new LlmFault('unreadable', 'gave an answer that cannot be used: it is no completion')
 }
 
 /** The error in a frame: `{error}` of most servers, `{object: "error", message}` of vLLM; null for none. */

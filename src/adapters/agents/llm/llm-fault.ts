@@ -10,7 +10,7 @@ export type LlmFaultKind = 'unreachable' | 'refused' | 'failed' | 'stalled' | 'd
 
 /** A refusal of a server. */
 export interface ServerRefusal {
-  /** Of HTTP; null for an error within an answer. */
+  /** Of HTTP, or the one that an error within an answer gives; null: it gives none. */
   readonly status: number | null
   /** Seconds that it asked to wait; null: it did not. */
   readonly retryAfter: number | null
@@ -23,15 +23,17 @@ const MAX_WORDS = 300
 /** Characters of an error within an answer that decide about its meaning. */
 const MAX_ERROR_TEXT = 65_536
 
+/** `key`: the server refuses the key of this node. `lasting`: the same question fails again. `passing`: it may succeed later. */
+type Meaning = 'key' | 'lasting' | 'passing'
+
 /** Why a question to a model has no answer. */
 export class LlmFault extends Error {
   readonly kind: LlmFaultKind
-  /** Of HTTP, for `refused`; else null. */
+  /** See {@link ServerRefusal}; null for other kinds. */
   readonly status: number | null
   /** Seconds that the server asked to wait. */
   readonly retryAfter: number | null
-  /** May the same question succeed later? */
-  readonly isPassing: boolean
+  readonly meaning: Meaning
 
   /** `message`: the fault, after "the LLM provider x ..."; it is written to the log of the node. */
   constructor(kind: LlmFaultKind, message: string, refusal: ServerRefusal | null = null) {
@@ -40,13 +42,15 @@ export class LlmFault extends Error {
     this.kind = kind
     this.status = refusal?.status ?? null
     this.retryAfter = refusal?.retryAfter ?? null
-    this.isPassing = isPassing(kind, refusal)
+    this.meaning = meaningOf(kind, refusal)
   }
 }
 
-/** Texts of errors that the same question gets again: its length, or the account behind the key. */
+/** Texts of errors about the key of this node. */
+const ABOUT_KEY = /api[ _-]?key\b|authenticat|unauthori[sz]ed|permission[ _-]?(?:denied|error)/i
+/** Texts of errors that the same question gets again: its length, or a used account. */
 const LASTING =
-  /insufficient[ _-](?:quota|funds|balance|credit)|exceeded your current quota|quota[ _-]exceeded|billing|payment required|context[ _-]?(?:length|size|window)|exceed_context|maximum context|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens/i
+  /insufficient[ _-](?:quota|funds|balance|credit)|exceeded your current quota|quota[ _-]exceeded|payment required|context[ _-]?(?:length|size|window)|exceed_context|maximum context|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens/i
 /** Texts of errors that pass with the load of the server. */
 const BUSY = /overload|rate[ _-]?limit|too many requests|(?:try|retry) again later|at capacity|server is busy/i
 /** Statuses that refuse the request in any form. */
@@ -54,18 +58,29 @@ const WRONG_PLACE: ReadonlySet<number> = new Set([401, 403, 404, 405, 407, 410])
 /** Statuses after which the same may succeed. */
 const LATER: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504, 529])
 
-/** The meaning of an error counts, not its status alone: servers give 429 for a used quota, and 500 for a question that is too long. */
-function isPassing(kind: LlmFaultKind, refusal: ServerRefusal | null): boolean {
-  if (kind === 'unreachable' || kind === 'dropped') return true
-  if (refusal === null || LASTING.test(refusal.errorText)) return false
-  return refusal.status === null || LATER.has(refusal.status) || (!WRONG_PLACE.has(refusal.status) && BUSY.test(refusal.errorText))
+/** The text of an error goes before its status: servers give 429 for a used quota, and 500 for a question that is too long. */
+function meaningOf(kind: LlmFaultKind, refusal: ServerRefusal | null): Meaning {
+  if (kind === 'unreachable' || kind === 'dropped') return 'passing'
+  if (refusal === null) return 'lasting'
+  const { status, errorText } = refusal
+  if (status === 401 || status === 403 || ABOUT_KEY.test(errorText)) return 'key'
+  if (LASTING.test(errorText)) return 'lasting'
+  if (status === null || LATER.has(status)) return 'passing'
+  return !WRONG_PLACE.has(status) && BUSY.test(errorText) ? 'passing' : 'lasting'
 }
 
-/** An error that a server gave within an answer. */
+/** An error that a server gave within an answer: bounded JSON. */
 export function failedWithin(error: unknown): LlmFault {
   const words = shown(messageIn(error) ?? '', MAX_WORDS)
   const errorText = (JSON.stringify(error) ?? '').slice(0, MAX_ERROR_TEXT)
-  return new LlmFault('failed', `failed${words === '' ? ' without a reason' : `: ${words}`}`, { status: null, retryAfter: null, errorText })
+  const message = `failed${words === '' ? ' without a reason' : `: ${words}`}`
+  return new LlmFault('failed', message, { status: statusIn(error), retryAfter: null, errorText })
+}
+
+function statusIn(error: unknown): number | null {
+  if (!isRecord(error)) return null
+  const status = [error['status'], error['code']].find((one) => Number.isInteger(one) && Number(one) >= 400 && Number(one) < 600)
+  return status === undefined ? null : Number(status)
 }
 
 /** State of the run that a fault ends. */
@@ -88,23 +103,24 @@ export function faultOutcome(fault: LlmFault, { provider, isBegun, hasActed }: F
     ok: false,
     code: code === 'LLM_INIT_FAILED' && isBegun ? 'TASK_FAILED' : code,
     message: `the LLM provider ${provider} ${faultText(fault)}`,
-    ...(code === 'TIMEOUT' || code === 'PAYLOAD_TOO_LARGE' ? {} : { retryable: fault.isPassing && !hasActed }),
+    ...(code === 'TIMEOUT' || code === 'PAYLOAD_TOO_LARGE' ? {} : { retryable: fault.meaning === 'passing' && !hasActed }),
     ...(fault.retryAfter === null ? {} : { data: { retryAfter: fault.retryAfter } })
   }
 }
 
-function codeOf({ kind, status, message }: LlmFault): FailureCode {
+function codeOf({ kind, status, meaning, message }: LlmFault): FailureCode {
   if (kind === 'stalled') return 'TIMEOUT'
   if (kind === 'too-large') return 'PAYLOAD_TOO_LARGE'
-  if (kind === 'unreachable') return 'LLM_INIT_FAILED'
+  if (kind === 'unreachable' || meaning === 'key') return 'LLM_INIT_FAILED'
   if (status === null) return 'TASK_FAILED'
   const isUnknownModel = status >= 400 && status < 500 && /\bmodel\b/i.test(message) && /not (?:found|exist)|unknown/i.test(message)
   // 503: llama.cpp is loading its model.
   return WRONG_PLACE.has(status) || status < 400 || status === 503 || isUnknownModel ? 'LLM_INIT_FAILED' : 'TASK_FAILED'
 }
 
-function faultText({ status, message }: LlmFault): string {
-  return status === 401 || status === 403 ? `refuses this node (HTTP ${status}): see its key in the config` : message
+function faultText({ status, meaning, message }: LlmFault): string {
+  if (meaning !== 'key') return message
+  return `refuses this node${status === null ? '' : ` (HTTP ${status})`}: see its key in the config`
 }
 
 /**

@@ -1,10 +1,7 @@
-import { isRecord, jsonFault, parseJson } from '../../../kit/json.js'
+import { isRecord, parseJson, RESULT_LIMITS } from '../../../kit/json.js'
 import type { CapabilityDescriptor } from '../../../domain/card/card.js'
 import type { AgentDefinition, AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import { failure } from '../files/hosted-agent.js'
-
-/** Characters of an answer that are searched for JSON, all attempts together. */
-const MAX_SEARCH = 4_194_304
 
 /** The system prompt: the text of the agent file, then the node's facts of the task. */
 export function systemPrompt(definition: AgentDefinition, instructions: string, capabilityId: string): string {
@@ -34,52 +31,55 @@ function inputText(input: unknown): string {
 
 /**
  * The last answer of the model as the result of a capability: its text, or its JSON where the capability gives no text. Many models write
- * around it, against their instructions: then the only JSON value in it counts.
+ * around it, against their instructions: then the only fence counts, or the only object or array.
  */
 export function answerOf(text: string, capability: CapabilityDescriptor | undefined): AgentOutcome {
   if (capability === undefined || !wantsJson(capability)) return { ok: true, result: text }
-  const parsed = parseJson(text)
-  if (parsed.ok) return checked(parsed.value)
+  const whole = parseJson(text, RESULT_LIMITS)
+  if (whole.ok) return { ok: true, result: whole.value }
+  const inFence = parseJson(fenced(text), RESULT_LIMITS)
+  if (inFence.ok) return { ok: true, result: inFence.value }
   const values = jsonWithin(text, typesOf(capability))
-  if (values.length === 1) return checked(values[0])
-  const reason = values.length === 0 ? `is no JSON: ${parsed.reason}` : 'has more than one JSON value'
+  const [value] = values
+  if (values.length === 1) return { ok: true, result: value }
+  const reason = values.length === 0 ? `is no JSON: ${whole.reason}` : 'has more than one JSON value'
   return failure('INVALID_OUTPUT', `the answer of the model ${reason}`)
 }
 
-function checked(value: unknown): AgentOutcome {
-  const fault = jsonFault(value)
-  return fault === null ? { ok: true, result: value } : failure('INVALID_OUTPUT', `the answer of the model: ${fault}`)
+/** The content of the only fence in a text; empty for none, or several. */
+function fenced(text: string): string {
+  const lines = text.split('\n')
+  const marks = lines.flatMap((line, at) => (line.trimStart().startsWith('```') ? [at] : []))
+  return marks.length === 2 ? lines.slice((marks[0] ?? 0) + 1, marks[1]).join('\n') : ''
 }
 
-/** The objects and arrays in a text, as far as a capability may give them; at most two. */
+/**
+ * The objects and arrays in a text, as far as a capability may give them. The content of brackets is one value or none: a part of a
+ * broken value is no answer.
+ */
 function jsonWithin(text: string, types: ReadonlySet<unknown>): readonly unknown[] {
-  const opens = [...(types.has('object') ? ['{'] : []), ...(types.has('array') ? ['['] : [])]
   const values: unknown[] = []
-  let left = MAX_SEARCH
-  for (let at = 0; at < text.length && left > 0 && values.length < 2; at++) {
-    if (!opens.includes(text[at] ?? '')) continue
-    const end = endOfValue(text, at, left)
-    left -= end - at
-    const parsed = parseJson(text.slice(at, end))
-    if (!parsed.ok) continue
-    values.push(parsed.value)
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] !== '{' && text[at] !== '[') continue
+    const end = endOfBrackets(text, at)
+    const parsed = parseJson(text.slice(at, end), RESULT_LIMITS)
+    if (parsed.ok && types.has(text[at] === '{' ? 'object' : 'array')) values.push(parsed.value)
     at = end - 1
   }
   return values
 }
 
-/** Where the brackets that open at a place are all closed; else the place after `most` characters. */
-function endOfValue(text: string, from: number, most: number): number {
-  const last = Math.min(text.length, from + most)
+/** Where the brackets that open at a place are all closed; the end of the text when they are not. */
+function endOfBrackets(text: string, from: number): number {
   let [depth, isText] = [0, false]
-  for (let at = from; at < last; at++) {
+  for (let at = from; at < text.length; at++) {
     const char = text[at]
     if (isText && char === '\\') at++
     else if (char === '"') isText = !isText
     else if (!isText && (char === '{' || char === '[')) depth++
     else if (!isText && (char === '}' || char === ']') && --depth === 0) return at + 1
   }
-  return last
+  return text.length
 }
 
 function typesOf({ outputSchema }: CapabilityDescriptor): ReadonlySet<unknown> {

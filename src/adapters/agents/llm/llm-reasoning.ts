@@ -1,12 +1,12 @@
-/** Tags around the reasoning that some models write into their text, without brackets. */
+/** Names of the tags that some models write around reasoning in their text. */
 const TAGS = ['think', 'thinking', 'thought', 'reasoning'] as const
-/** The tags with their ends. Magistral writes square brackets. */
+/** The tags, and the closing tag of each. Magistral writes square brackets. */
 const PAIRS: readonly (readonly [open: string, close: string])[] = [
   ...TAGS.map((tag) => [`<${tag}>`, `</${tag}>`] as const),
   ['[THINK]', '[/THINK]']
 ]
-/** An end alone on its line: the server's template wrote the beginning. */
-const LONE_END = new RegExp(`^[ \\t]*(?:${PAIRS.map(([, close]) => close.replaceAll(/[[\]]/g, '\\$&')).join('|')})[ \\t]*$`, 'm')
+/** White space before an answer in which a tag is awaited, in characters. */
+const MAX_SPACE = 1024
 
 /** Separates the answer of a model from the reasoning before it, piece by piece. Tags after the first word of the answer are text. */
 export class ReasoningFilter {
@@ -31,6 +31,7 @@ export class ReasoningFilter {
         this.#close = null
       }
       const begun = this.#pending.trimStart()
+      if (this.#pending.length - begun.length > MAX_SPACE) return this.#release()
       const pair = PAIRS.find(([open]) => begun.startsWith(open))
       if (pair === undefined) return PAIRS.some(([open]) => open.startsWith(begun)) ? '' : this.#release()
       this.#close = pair[1]
@@ -51,8 +52,17 @@ export class ReasoningFilter {
   }
 }
 
-/** A whole answer without reasoning whose beginning the server's template wrote, so that only its end is there. */
+/**
+ * A whole answer without reasoning whose beginning the template of the server wrote: its end is alone on a line, and no beginning stands
+ * before it.
+ */
 export function withoutLoneEnd(text: string): string {
-  const end = LONE_END.exec(text)
-  return end === null ? text : text.slice(end.index + end[0].length).trimStart()
+  for (const [open, close] of PAIRS) {
+    const at = text.indexOf(close)
+    if (at === -1 || text.slice(0, at).includes(open)) continue
+    const [before = ''] = text.slice(0, at).split('\n').slice(-1)
+    const [after = ''] = text.slice(at + close.length).split('\n', 1)
+    if (before.trim() === '' && after.trim() === '') return text.slice(at + close.length).trimStart()
+  }
+  return text
 }

@@ -76,6 +76,7 @@ export async function askModel(
       ...(deps.system === '' ? {} : { system: deps.system })
     })
     for await (const part of answer.fullStream) reading.take(part)
+    reading.end()
   } catch (error) {
     fault = error instanceof LlmFault ? error : new LlmFault('unreadable', wordsOf(error))
   } finally {
@@ -109,7 +110,6 @@ class TurnReading {
   }
 
   turn(): Turn {
-    this.#push(this.#reasoning.end())
     return { text: withoutLoneEnd(this.#text.join('')), calls: this.#calls, finish: this.#finish }
   }
 
@@ -127,16 +127,20 @@ class TurnReading {
     }
   }
 
+  /** No part follows. @throws LlmFault for too much text */
+  end(): void {
+    this.#push(this.#reasoning.end())
+  }
+
   #takeText(text: string): void {
-    const bytes = Buffer.byteLength(text)
-    this.received += bytes
-    this.#textBytes += bytes
-    if (this.#textBytes > this.#maxTextBytes) throw new LlmFault('too-large', `answered with more than ${this.#maxTextBytes} bytes of text`)
+    this.received += Buffer.byteLength(text)
     this.#push(this.#reasoning.push(text))
   }
 
   #push(answer: string): void {
     if (answer === '') return
+    this.#textBytes += Buffer.byteLength(answer)
+    if (this.#textBytes > this.#maxTextBytes) throw new LlmFault('too-large', `answered with more than ${this.#maxTextBytes} bytes of text`)
     this.#text.push(answer)
     this.#onText(answer)
   }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as pause } from 'node:timers/promises'
-import { parseJson } from '../../../kit/json.js'
+import { parseJson, RESULT_LIMITS } from '../../../kit/json.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import { agentEnvironment, type Environment } from '../files/environment.js'
 import { failure, type RuntimeContext } from '../files/hosted-agent.js'
@@ -32,9 +32,6 @@ export interface ModuleEnd {
   /** For people. */
   readonly reason: string
 }
-
-/** Results are bounded in bytes; of their structure only depth and dangerous keys matter. */
-const RESULT_LIMITS = { maxDepth: 32, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
 
 interface PendingRun {
   readonly context: RuntimeContext

@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { messageOf } from '../../../kit/errors.js'
 import { fromUtf8 } from '../../../kit/ids.js'
-import { isRecord, jsonFault } from '../../../kit/json.js'
+import { isRecord, jsonFault, RESULT_LIMITS } from '../../../kit/json.js'
 import { LineSplitter, type LongLine } from '../../../kit/lines.js'
 import type { AgentOutcome, AgentTask, HealthFinding } from '../../../ports/agent-runtime.js'
 import type { CommandSpec } from './command-type.js'
@@ -21,8 +21,6 @@ const MAX_PROGRESS_LINE = 65_536
 const IDLE_LOOKS = 20
 const MAX_LOOKS = 100
 const LOOK_MS = 50
-/** Results are bounded in bytes; of their structure only depth and dangerous keys matter. */
-const RESULT_LIMITS = { maxDepth: 32, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
 
 /** Dependencies of {@link CommandRuntime}. */
 export interface CommandDeps {

@@ -1,11 +1,9 @@
-import { isRecord, jsonFault } from '../../../kit/json.js'
+import { isRecord, jsonFault, RESULT_LIMITS } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import type { AgentOutcome } from '../../../ports/agent-runtime.js'
 
 /** Longest text of a failure that is passed on, in characters. */
 const MAX_FAILURE_TEXT = 2000
-/** Results are bounded in bytes; of their structure only depth and dangerous keys matter. */
-const RESULT_LIMITS = { maxDepth: 32, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
 
 /**
  * The outcome of a `tools/call` result: `structuredContent` when present; a single text as JSON when it parses, else as text; several

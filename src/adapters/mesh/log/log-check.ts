@@ -3,7 +3,7 @@ import type Corestore from 'corestore'
 import { keyFromText, keyToText } from '../../../kit/ids.js'
 import { readEntries } from '../cores/store-scan.js'
 import { lengthOf } from './log-marks.js'
-import { writerCores } from './log-copy.js'
+import { logCores } from './log-copy.js'
 import { namespaced } from '../network/mesh.js'
 import type { MeshState } from '../network/mesh-node.js'
 
@@ -14,7 +14,7 @@ export interface LogFacts {
   /** Own writer core (z32) and its length. */
   readonly core: string
   readonly length: number
-  /** Blocks of each writer core (z32) from its first one on. */
+  /** Of each core of the log (z32): see {@link lengthOf}. */
   readonly lengths: ReadonlyMap<string, number>
   /** Blocks of all writer cores that could be read. */
   readonly blocks: number
@@ -27,10 +27,11 @@ export async function readLog(store: Corestore, state: Pick<MeshState, 'key' | '
   const nodeId = keyToText((await store.createKeyPair('a2a-node/node')).publicKey)
   const lengths = new Map<string, number>()
   let [blocks, length] = [0, 0]
-  for await (const core of writerCores(store, keyFromText(state.key))) {
-    for (let at = 0; at < core.contiguousLength; at++) if ((await core.get(at, { wait: false })) !== null) blocks++
+  for await (const found of logCores(store, keyFromText(state.key))) {
+    const { core, isView } = found
+    lengths.set(keyToText(core.key), await lengthOf(found))
+    for (let at = 0; !isView && at < core.contiguousLength; at++) if ((await core.get(at, { wait: false })) !== null) blocks++
     if (keyToText(core.key) === keyToText(own)) length = core.length
-    lengths.set(keyToText(core.key), await lengthOf(core))
     await core.close()
   }
   return { nodeId, core: keyToText(own), length, lengths, blocks }

@@ -64,15 +64,28 @@ async function copyRound({ from, to, meshKey, opened }: Round): Promise<boolean>
 
 /** The cores of a store that writers of a mesh appended to, opened; close each. */
 export async function* writerCores(store: Corestore, meshKey: Uint8Array): AsyncGenerator<Hypercore> {
-  for await (const discoveryKey of store.list()) {
-    const core = store.get({ discoveryKey })
-    await core.ready()
-    if (core.length > 0 && (await isWriterOf(core, meshKey))) yield core
-    else await core.close()
+  for await (const { core, isView } of logCores(store, meshKey)) {
+    if (isView) await core.close()
+    else yield core
   }
 }
 
-async function isWriterOf(core: Hypercore, meshKey: Uint8Array): Promise<boolean> {
-  const [referrer, view] = await Promise.all([core.getUserData('referrer'), core.getUserData('autobase/view')])
-  return view === null && referrer !== null && b4a.equals(referrer, meshKey)
+/** A core of the log of a mesh: of a writer, or a view. */
+export interface LogCore {
+  readonly core: Hypercore
+  readonly isView: boolean
+}
+
+/**
+ * The cores of the log of a mesh in a store, opened; close each. The engine names a new view a core of the log before it names it a view:
+ * for a moment it looks like that of a writer.
+ */
+export async function* logCores(store: Corestore, meshKey: Uint8Array): AsyncGenerator<LogCore> {
+  for await (const discoveryKey of store.list()) {
+    const core = store.get({ discoveryKey })
+    await core.ready()
+    const [referrer, view] = await Promise.all([core.getUserData('referrer'), core.getUserData('autobase/view')])
+    if (core.length > 0 && referrer !== null && b4a.equals(referrer, meshKey)) yield { core, isView: view !== null }
+    else await core.close()
+  }
 }

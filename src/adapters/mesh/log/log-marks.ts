@@ -1,5 +1,4 @@
 import type Corestore from 'corestore'
-import type Hypercore from 'hypercore'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import { messageOf, STOP_AND_REPAIR } from '../../../kit/errors.js'
 import { Emitter, type Unsubscribe } from '../../../kit/events.js'
@@ -10,7 +9,7 @@ import type { LogProblem } from '../../../ports/node-api.js'
 import type { NodeStore } from '../../../ports/storage.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { isGivenBack } from '../cores/given-back.js'
-import { writerCores } from './log-copy.js'
+import { type LogCore, logCores } from './log-copy.js'
 
 /** Name of the stored document of the marks. */
 export const LOG_MARKS = 'log-marks'
@@ -129,9 +128,9 @@ export class LogMarks {
   async #look(): Promise<void> {
     const { store, meshId } = this.#deps
     const lengths = new Map<string, number>()
-    for await (const core of writerCores(store, keyFromText(meshId))) {
-      lengths.set(keyToText(core.key), await lengthOf(core))
-      await core.close()
+    for await (const found of logCores(store, keyFromText(meshId))) {
+      lengths.set(keyToText(found.core.key), await lengthOf(found))
+      await found.core.close()
     }
     const wasShort = this.#isShort
     this.#isShort = isShort(this.#cores, lengths)
@@ -145,9 +144,12 @@ export class LogMarks {
   }
 }
 
-/** Blocks of a core from its first one on; infinite when this node removed some, so that it never counts as shorter. */
-export async function lengthOf(core: Hypercore): Promise<number> {
-  return (await isGivenBack(core)) ? Number.POSITIVE_INFINITY : core.contiguousLength
+/**
+ * Blocks of a core from its first one on. Infinite, so that it never counts as shorter: for a view, which may have a mark of the moment in
+ * which it looked like a writer's core, and when this node removed blocks.
+ */
+export async function lengthOf({ core, isView }: LogCore): Promise<number> {
+  return isView || (await isGivenBack(core)) ? Number.POSITIVE_INFINITY : core.contiguousLength
 }
 
 /** The stored marks of a home: blocks of each writer core of a mesh. */

@@ -78,33 +78,47 @@ test('a whole completion is the same answer as its stream', (t) => {
   t.is(read(JSON.stringify({ choices: [{ index: 0, message }] })).fault, null, 'without a finish reason it is whole all the same')
 })
 
-test("a server's error within an answer is told in its words, and passes unless its meaning lasts", (t) => {
-  const errors: readonly (readonly [string, string, boolean])[] = [
-    ['{"error":{"code":500,"message":"CUDA out of memory","type":"server_error"}}', 'CUDA out of memory', true],
-    ['{"error":{"message":"Overloaded","type":"overloaded_error"}}', 'Overloaded', true],
-    ['{"error":"model runner has stopped"}', 'model runner has stopped', true],
-    ['{"object":"error","message":"engine died","code":500}', 'engine died', true],
+test("a server's error within an answer is told in its words, with its meaning", (t) => {
+  const errors: readonly (readonly [string, string, string])[] = [
+    ['{"error":{"code":500,"message":"CUDA out of memory","type":"server_error"}}', 'CUDA out of memory', 'passing'],
+    ['{"error":{"message":"Overloaded","type":"overloaded_error"}}', 'Overloaded', 'passing'],
+    ['{"error":"model runner has stopped"}', 'model runner has stopped', 'passing'],
+    ['{"object":"error","message":"engine died","code":500}', 'engine died', 'passing'],
     [
       '{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}',
       'context size',
-      false
+      'lasting'
     ],
-    ['{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}', 'quota', false]
+    ['{"error":{"code":400,"message":"tools is no array"}}', 'tools is no array', 'lasting'],
+    ['{"error":{"code":401,"message":"no entry"}}', 'no entry', 'key'],
+    ['{"error":{"message":"bad token","type":"authentication_error"}}', 'bad token', 'key'],
+    ['{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}', 'quota', 'lasting']
   ]
-  for (const [body, words, isPassing] of errors)
+  for (const [body, words, meaning] of errors)
     for (const text of [body, `data: ${HELLO}\n\ndata: ${body}\n\n`]) {
       const { fault } = read(text)
-      t.alike([fault?.kind, fault?.isPassing, fault?.message.includes(words)], ['failed', isPassing, true], text)
+      t.alike([fault?.kind, fault?.meaning, fault?.message.includes(words)], ['failed', meaning, true], text)
     }
   t.is(read(`data: ${chunk({ content: 'a' }, 'stop').replace('{', '{"error":null,')}\n\n`).fault, null)
 })
 
 test('an answer that ends before its finish was dropped, and a body that is none cannot be used', (t) => {
-  for (const text of ['', ' \n', `data: ${HELLO}\n\n`, `data: ${HELLO}\n\ndata: {"cho`, ': wait\n\n', 'data: \n\n'])
-    t.ok(['dropped', 'unreadable'].includes(read(text).fault?.kind ?? ''), JSON.stringify(text))
-  for (const text of ['', `data: ${HELLO}\n\n`, ': wait\n\n']) t.is(read(text).fault?.kind, 'dropped', JSON.stringify(text))
-  for (const text of ['<h1>hello</h1>', '{"object":"list","data":[]}', '{"choices":', 'data: {"choices": nonsense\n\n'])
+  const dropped = ['', ' \n', `data: ${HELLO}\n\n`, `data: ${HELLO}\n\ndata: {"cho`, ': wait\n\n', 'data: \n\n', '{"choices":']
+  for (const text of dropped) t.is(read(text).fault?.kind, 'dropped', JSON.stringify(text))
+  for (const text of ['<h1>hello</h1>', '{"object":"list","data":[]}', 'data: {"choices": nonsense\n\n'])
     t.is(read(text).fault?.kind, 'unreadable', text)
+})
+
+test('a frame is bounded in depth, not in the length of its text', (t) => {
+  const long = 'x'.repeat(1_100_000)
+  for (const text of [
+    `data: ${chunk({ content: long }, 'stop')}\n\n`,
+    JSON.stringify({ choices: [{ index: 0, message: { content: long } }] })
+  ])
+    t.is(read(text).fault, null)
+  const deep = '{"choices":'.repeat(100_000) + '1' + '}'.repeat(100_000)
+  t.is(read(`data: ${deep}\n\n`).fault?.kind, 'unreadable')
+  t.is(read(`data: {"error":${deep}}\n\n`).fault?.kind, 'unreadable')
 })
 
 test('chunks do not depend on how the bytes are cut, whatever they are', async (t) => {

@@ -22,14 +22,16 @@ test('the words of an error are found in every form, and are short and safe to s
 })
 
 test('an outcome tells what went wrong, and no more than its caller may know', async (t) => {
-  const kind = fc.constantFrom('unreachable', 'refused', 'stalled', 'dropped', 'too-large', 'unreadable')
-  const status = fc.integer({ min: 300, max: 599 })
-  const property = fc.property(kind, status, fc.boolean(), fc.boolean(), (one, code, isBegun, hasActed) => {
-    const refusal = one === 'refused' ? { status: code, retryAfter: null, errorText: '' } : null
+  const kind = fc.constantFrom('unreachable', 'refused', 'failed', 'stalled', 'dropped', 'too-large', 'unreadable')
+  const status = fc.option(fc.integer({ min: 300, max: 599 }))
+  const errorText = fc.constantFrom('', 'Incorrect API key provided: sk-1', '{"type":"authentication_error"}', 'slow down')
+  const property = fc.property(kind, status, errorText, fc.boolean(), fc.boolean(), (one, code, text, isBegun, hasActed) => {
+    const refusal = one === 'refused' || one === 'failed' ? { status: code, retryAfter: null, errorText: text } : null
     const outcome = faultOutcome(new LlmFault(one, 'said: the key sk-1', refusal), { provider: 'local', isBegun, hasActed })
     if (outcome.ok) return false
-    const isSilent = !(refusal !== null && (code === 401 || code === 403)) || !outcome.message.includes('sk-1')
-    return isSilent && !(isBegun && outcome.code === 'LLM_INIT_FAILED') && !(hasActed && outcome.retryable === true)
+    const isAboutKey = refusal !== null && (code === 401 || code === 403 || /key|auth/.test(text))
+    if (isAboutKey && (outcome.message.includes('sk-1') || outcome.retryable !== false)) return false
+    return !(isBegun && outcome.code === 'LLM_INIT_FAILED') && !(hasActed && outcome.retryable === true)
   })
   await holds(t, property, 500)
 })

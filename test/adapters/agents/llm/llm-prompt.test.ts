@@ -38,7 +38,7 @@ test('an answer is text unless its capability gives none; JSON is bounded and ho
 test('the only JSON value of an answer counts, whatever stands around it; several are no answer', (t) => {
   const around = [
     '```json\n{"a":1}\n```',
-    'Here it is:\n```\n{"a":1}\n```\nAnything else?',
+    'Here it is:\n```\n{"a":1}\n```\nAnything else? {',
     'Sure! {"a":1}',
     'See [1] for "details": {"a":1} :-}',
     '{ no } {"a":1}'
@@ -47,7 +47,20 @@ test('the only JSON value of an answer counts, whatever stands around it; severa
   const LIST = { ...DATA, outputSchema: { type: 'array' } }
   t.alike(answerOf('The list: [{"a":"]"},2]. {"b":1}', LIST), { ok: true, result: [{ a: ']' }, 2] })
   t.alike(answerOf('So: {"a":{"b":[{"c":"}\\""}]}}', DATA), { ok: true, result: { a: { b: [{ c: '}"' }] } } })
-  for (const text of ['{"a":1} or {"a":2}', 'none', '{"a":1', 'so {"__proto__":1}', '{'.repeat(100_000)]) {
+  const NUMBER = { ...DATA, outputSchema: { type: 'number' } }
+  t.alike(answerOf('```json\n5\n```', NUMBER), { ok: true, result: 5 })
+  t.is(answerOf('It is 5.', NUMBER).ok, false)
+  t.is(answerOf('{"list":[1]', LIST).ok, false, 'a part of a broken value is no answer')
+  t.is(answerOf('So: {"list":[1]}', LIST).ok, false)
+  for (const text of [
+    '{"a":{"b":1}',
+    '{"a":[{"b":1}], oops}',
+    '{"a":1} or {"a":2}',
+    'none',
+    '{"a":1',
+    'so {"__proto__":1}',
+    '{'.repeat(100_000)
+  ]) {
     const outcome = answerOf(text, DATA)
     t.is(outcome.ok ? 'ok' : outcome.code, 'INVALID_OUTPUT', text.slice(0, 20))
   }

@@ -24,6 +24,8 @@ test('reasoning before an answer is no answer, in whatever tags a model writes i
 
 test('tags within an answer, and what only looks like a tag, are text', (t) => {
   for (const text of ['Use <think> and </think>.', '<thinker>a</thinker>', '<thin', '<', '[1] [THINK]', ' a', '']) t.is(answer(text), text)
+  const late = `${' '.repeat(2000)}<think>Hm.</think>a`
+  t.alike([answer(late), answer(late.slice(0, 1000), late.slice(1000))], [late, late], 'no tag is awaited for ever')
 })
 
 test('an answer does not depend on how its text is cut', async (t) => {
@@ -52,5 +54,6 @@ test('an answer does not depend on how its text is cut', async (t) => {
 test('an end of reasoning alone on its line ends reasoning whose beginning the server wrote', (t) => {
   t.is(withoutLoneEnd('Hm, hello?\n</think>\n\nhello'), 'hello')
   t.is(withoutLoneEnd('Hm.\n[/THINK]\nhello'), 'hello')
-  t.is(withoutLoneEnd('The tag </think> ends it.'), 'The tag </think> ends it.')
+  for (const text of ['The tag </think> ends it.', 'Example:\n<think>\nHm.\n</think>\nhello', '</think> it is', 'hello'])
+    t.is(withoutLoneEnd(text), text)
 })

@@ -416,9 +416,16 @@ test('after a finish reason, token counts are waited for, and an end that does n
   clock.advance(2000)
   t.is(resultOf(await running), PIECES.join(''))
   await server.seen[0].closed
-  const run = recordedRun()
-  const chunks = [...VLLM.text(PIECES), VLLM.usage(3, 4)].map((chunk) => Buffer.from(`data: ${chunk}\n\n`))
-  t.is(resultOf(await llmAgent(t, 'http://server/v1', { fetch: answerIn(chunks) }).run(HELLO, run)), PIECES.join(''))
+  let send: (more: string) => void = () => {}
+  const slow = await llmServer(t, (response) => {
+    begun(response).write(text.join(''))
+    send = (more) => void response.write(more)
+  })
+  const [counting, run] = [new WatchedClock(), recordedRun()]
+  const counted = llmAgent(t, slow.url, { clock: counting }).run(HELLO, run)
+  await counting.armed(2000, 1)
+  send(eventsOf([VLLM.usage(3, 4)]))
+  t.is(resultOf(await counted), PIECES.join(''))
   t.alike(usageOf(run), { turns: 1, inputTokens: 3, outputTokens: 4, isEstimated: false })
 })
 
@@ -461,6 +468,8 @@ test('an error is tried again by its meaning: a used quota and a question that i
   t.is(await retryable(529, { message: 'Overloaded' }), true)
   t.is(await retryable(400, { message: 'The model is overloaded, try again later' }), true)
   t.is(await retryable(400, { message: 'tools is no array' }), false)
+  const paid = 'Rate limit reached. Add a payment method at https://llm.example/account/billing, or see https://llm.example/api-keys'
+  t.is(await retryable(429, { message: paid }), true, 'an address in a text decides nothing')
 })
 
 test('no content, or reasoning alone, is no answer, and may be asked for again', async (t: Assert) => {
@@ -476,5 +485,7 @@ test('reasoning in tags is neither in the result nor in what is told of it', asy
   const run = recordedRun()
   t.is(resultOf(await ask(t, [streaming(VLLM.text(['<thi', 'nk>Hm', '.</th', 'ink>', 'hel', 'lo']))], {}, run)), 'hello')
   t.is(tokensOf(run), 'hello')
+  const long = ['<think>', 'x'.repeat(70_000), '</think>', 'hello']
+  t.is(resultOf(await ask(t, [streaming(VLLM.text(long))])), 'hello', 'nor does it count as text of the result')
   t.is(resultOf(await ask(t, [streaming(VLLM.text(['Hm.\n</think>\n\nhello']))])), 'hello')
 })

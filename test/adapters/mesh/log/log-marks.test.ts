@@ -2,7 +2,8 @@ import test, { type Assert } from 'brittle'
 import Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import { giveBack } from '../../../../src/adapters/mesh/cores/given-back.js'
-import { LOG_MARKS, LogMarks, type LogMarksDeps } from '../../../../src/adapters/mesh/log/log-marks.js'
+import { logCores } from '../../../../src/adapters/mesh/log/log-copy.js'
+import { isShort, lengthOf, LOG_MARKS, LogMarks, type LogMarksDeps, readLogMarks } from '../../../../src/adapters/mesh/log/log-marks.js'
 import { keyFromText, keyToText, utf8 } from '../../../../src/kit/ids.js'
 import type { MeshId } from '../../../../src/kit/ids.js'
 import { FakeStore } from '../../../support/fake-store.js'
@@ -12,6 +13,7 @@ import { tempDir } from '../../../support/tmp.js'
 
 interface Scene {
   readonly core: Hypercore
+  readonly store: Corestore
   readonly marks: LogMarks
   readonly documents: FakeStore
   readonly clock: ManualClock
@@ -36,6 +38,7 @@ async function scene(t: Assert, marked?: number): Promise<Scene> {
   const telemetry = new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} })
   return {
     core,
+    store,
     marks: new LogMarks({ store, documents, meshId, log, clock, telemetry }),
     documents,
     clock,
@@ -82,4 +85,29 @@ test('a core of which this node removed blocks is never taken for shorter', asyn
   t.alike(marks.problems(), [])
   await marks.close()
   t.alike(await documents.read(LOG_MARKS), { mesh: meshId, cores: { [meshId]: 2 } })
+})
+
+test('a view that looked like the core of a writer for a moment is no loss, now and at later starts', async (t: Assert) => {
+  const { core, store, marks, documents, clock, meshId, changed } = await scene(t)
+  const view = store.get({ name: 'view' }) as Hypercore & { truncate(length: number): Promise<void> }
+  await view.ready()
+  await view.append([utf8('a'), utf8('b'), utf8('c')])
+  await view.setUserData('referrer', core.key)
+  await marks.start()
+  clock.advance(200)
+  await marks.close()
+  t.is((await readLogMarks(documents, meshId))[keyToText(view.key)], 3)
+  await view.setUserData('autobase/view', utf8('view'))
+  // A new order of entries makes a view shorter.
+  await view.truncate(1)
+  changed()
+  clock.advance(200)
+  await marks.close()
+  t.alike(marks.problems(), [])
+  const lengths = new Map<string, number>()
+  for await (const found of logCores(store, core.key)) {
+    lengths.set(keyToText(found.core.key), await lengthOf(found))
+    await found.core.close()
+  }
+  t.absent(isShort(await readLogMarks(documents, meshId), lengths), 'nor does doctor find one')
 })

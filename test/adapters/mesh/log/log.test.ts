@@ -1,46 +1,11 @@
 import test from 'brittle'
-import type { Assert } from 'brittle'
 import { encodeEntry } from '../../../../src/domain/membership/codec.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../../src/domain/membership/types.js'
-import { type LogSubject, memberLogContract } from '../../../contracts/member-log.js'
 import { eventually } from '../../../support/agents/eventually.js'
 import { failsWith } from '../../../support/fails.js'
 import { actor, cardBody, keyText } from '../../../support/membership.js'
-import { keepApart, type Lab, type LabNode, meshLab, untilView } from '../lab.js'
-
-memberLogContract('Autobase log', async (t: Assert) => {
-  const { lab, owner, admin, member } = await threeNodes(t)
-  return { mesh: owner.mesh.meshId, owner: subject(lab, owner), admin: subject(lab, admin), member: subject(lab, member) }
-})
-
-async function threeNodes(t: Assert): Promise<{ lab: Lab; owner: LabNode; admin: LabNode; member: LabNode }> {
-  const lab = await meshLab(t)
-  const owner = await lab.found('owner')
-  await owner.start()
-  const admin = await lab.member('admin', owner, { admin: true })
-  const member = await lab.member('member', owner)
-  const all = [owner, admin, member]
-  await Promise.all(all.map((node) => untilView(node, (view) => view.members.size === 3)))
-  await Promise.all(all.flatMap((node) => all.filter((other) => other !== node).map((other) => node.seen.link(other.id))))
-  return { lab, owner, admin, member }
-}
-
-function subject(lab: Lab, node: LabNode): LogSubject {
-  return {
-    id: node.id,
-    sign: node.mesh.sign,
-    log: node.mesh.log,
-    cutOff: () => node.mesh.links.close(),
-    reopen: async () => {
-      const again = await lab.reopen(node)
-      await again.start()
-      await again.seen.until(() => again.mesh.links.list().length > 0)
-      return subject(lab, again)
-    },
-    close: () => node.close()
-  }
-}
+import { keepApart, type LabNode, threeNodes, untilView } from '../lab.js'
 
 test('an entry handed over a link is appended when the log accepts it, and only once', async (t) => {
   const { owner, member } = await threeNodes(t)
@@ -172,23 +137,3 @@ function inviteEntry(by: LabNode): EntryBody {
 function revocation(by: LabNode, of: LabNode): EntryBody {
   return { kind: 'revocation', mesh: by.mesh.meshId, nodeKey: of.id, at: Date.now(), reason: 'a test' }
 }
-
-test('a core of a document is signed once the owner has signed the log so far', { timeout: 90_000 }, async (t) => {
-  const { lab, owner, admin } = await threeNodes(t)
-  const { meshId: mesh, log } = admin.mesh
-  const [stream, snapshot] = [keyText('stream'), keyText('snapshot')]
-  await owner.mesh.log.submit({ kind: 'document', mesh, name: 'notes', access: null, at: 1 })
-  await log.submit({ kind: 'document-stream', mesh, name: 'notes', coreKey: stream })
-  await eventually(() => log.isCoreSigned(stream))
-  t.absent(await log.isCoreSigned(snapshot), 'nobody wrote it yet')
-  await owner.close()
-  const made = { serial: 0, coreKey: snapshot, blocks: 1, hash: keyText('hash'), lengths: { [stream]: 1024 } }
-  await log.submit({ kind: 'document-snapshot', mesh, name: 'notes', ...made })
-  t.is(log.view().documents.get('notes')?.snapshot?.coreKey, snapshot, 'it is in force here')
-  t.absent(await log.isCoreSigned(snapshot), 'but the owner did not sign it')
-  t.ok(await log.isCoreSigned(stream))
-  t.absent(await log.isCoreSigned(keyText('of nobody')))
-  // The owner acknowledges what others wrote every ten seconds or so.
-  await (await lab.reopen(owner)).start()
-  await eventually(() => log.isCoreSigned(snapshot))
-})
