@@ -70,6 +70,46 @@ export class ExpiryClock {
   }
 }
 
+/** Runs a function soon after it is due, at most once per interval. */
+export class Debounce {
+  readonly #clock: Clock
+  readonly #everyMs: number
+  readonly #run: () => void
+  #timer: Timer | null = null
+  #isDue = false
+  #isClosed = false
+
+  constructor(clock: Clock, everyMs: number, run: () => void) {
+    this.#clock = clock
+    this.#everyMs = everyMs
+    this.#run = run
+  }
+
+  /** Runs it in this turn, or at the end of the interval. */
+  due(): void {
+    if (this.#timer === null) this.run()
+    else this.#isDue = true
+  }
+
+  /** Runs it now. */
+  run(): void {
+    if (this.#isClosed) return
+    this.#isDue = false
+    this.#clock.clear(this.#timer)
+    this.#timer = this.#clock.after(this.#everyMs, () => {
+      this.#timer = null
+      if (this.#isDue) this.run()
+    })
+    this.#run()
+  }
+
+  /** Runs it no more. */
+  close(): void {
+    this.#isClosed = true
+    this.#clock.clear(this.#timer)
+  }
+}
+
 /** Resolves after `delayMs` of the given clock, or at once when the signal aborts. */
 export function wait(clock: Clock, delayMs: number, signal?: AbortSignalLike): Promise<void> {
   return new Promise((resolve) => {

@@ -75,15 +75,15 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const outbound = createOutbound(common, lanes, inbound)
   const inProcess = new InProcessAgents({ ...common, outbound })
   const requests = createRequests(common, { outbound, lanes }, later)
-  const swarms = createSwarms(common, { outbound, requests, lanes })
+  const swarmStore = new SwarmStore(common.ledger, common.hash)
+  const swarms = createSwarms(common, { outbound, requests, lanes, swarmStore })
   const selector = new AgentSelector({ ...common, outbound })
   const negotiations = new Negotiations({ ...common, selector, outbound })
   const executor = createExecutor(common, { outbound, callee, lanes }, later)
   const [record, notices] = [new ApprovalAudit(common), new ApprovalNotices({ ...common, requests, swarms })]
   const approvals = new Approvals({ ...common, inbound, executor, record, notices, limits: settings })
   const eligible = new EligibleAgents({ ...common, outbound })
-  const swarmDocuments = new SwarmDocuments({ ...common, streams: deps.documents, swarms, executor, eligible })
-  const direct = new DirectAnswers({ ...common, inProcess, executor })
+  const swarmDocuments = new SwarmDocuments({ ...common, streams: deps.documents, swarms, swarmStore, executor, eligible })
   const pipelines: Pipelines = {
     channels: new Channels({ ...common, outbound, giveUpMs: settings.channelGiveUpMs }),
     inbound,
@@ -92,7 +92,7 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
     selector,
     requests,
     executor,
-    direct,
+    direct: new DirectAnswers({ ...common, inProcess, executor }),
     swarms,
     swarmDocuments,
     inProcess,
@@ -168,13 +168,15 @@ function createLanes(common: Common, later: () => Pipelines): Lanes {
   })
 }
 
-function createSwarms(common: Common, { outbound, requests, lanes }: Pick<Pipelines, 'outbound' | 'requests' | 'lanes'>): SwarmTable {
+type SwarmTableParts = Pick<Pipelines, 'outbound' | 'requests' | 'lanes'> & { readonly swarmStore: SwarmStore }
+
+function createSwarms(common: Common, { outbound, requests, lanes, swarmStore }: SwarmTableParts): SwarmTable {
   const { leaseMs, defaultTtlMs, swarmDeadlineMs: deadlineMs } = common.settings
   return createSwarmTable({
     ...common,
     outbound,
     requests,
-    swarmStore: new SwarmStore(common.ledger, common.hash),
+    swarmStore,
     swarmVotes: new VoteStore(common.ledger, common.hash),
     ledgerName: () => lanes.ledgerName,
     tell: (to, message) => tellPeer(common, to, message),

@@ -193,6 +193,14 @@ export interface DocumentCalls {
     result: { readonly id: string; readonly name: string; readonly bytes: number }
   }
   /**
+   * Removes the document from the mesh, for good; for its creator and the owner of the mesh. Nobody may see it any more, all nodes remove
+   * their blocks after 10 minutes, and its name stays taken.
+   */
+  'documents.remove': {
+    params: { readonly document: string }
+    result: { readonly id: string; readonly name: string; readonly removed: true }
+  }
+  /**
    * Sets readers and writers; for its creator and the owner of the mesh. A former writer's earlier contributions stay, later ones count
    * nowhere. A former reader gets no new blocks, and keeps the received ones.
    */

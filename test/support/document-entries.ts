@@ -7,12 +7,12 @@ import type { Tier } from '../../src/domain/routing/tier.js'
 import { demand } from './demand.js'
 import { actor, keyText, MESH } from './membership.js'
 
-const KINDS = ['document', 'document-access', 'document-stream', 'document-snapshot'] as const
+export const DOCUMENT_KINDS = ['document', 'document-access', 'document-stream', 'document-snapshot', 'document-removed'] as const
 
 interface DocumentOp {
   readonly op: 'document'
   readonly by: number
-  readonly kind: (typeof KINDS)[number]
+  readonly kind: (typeof DOCUMENT_KINDS)[number]
   readonly name: string
   readonly serial: number
   readonly tier: Tier
@@ -24,7 +24,7 @@ export function arbDocumentOp(by: fc.Arbitrary<number>): fc.Arbitrary<DocumentOp
   return fc.record({
     op: fc.constant('document' as const),
     by,
-    kind: fc.constantFrom(...KINDS),
+    kind: fc.constantFrom(...DOCUMENT_KINDS),
     name: fc.constantFrom('a', 'b', 'c', 'c'),
     serial: fc.integer({ min: 1, max: 4 }),
     tier: fc.constantFrom<Tier[]>(0, 1, 2, 3),
@@ -47,6 +47,8 @@ export function documentBody({ kind, name, serial, tier, core }: DocumentOp): En
   if (kind === 'document') return { kind, mesh: MESH, name, access: tier === 0 ? access : null, at: 1000 }
   if (kind === 'document-access') return { kind, mesh: MESH, name, access, lengths: { [keyText(core)]: serial } }
   if (kind === 'document-stream') return { kind, mesh: MESH, name, coreKey: keyText(core) }
+  // Few removals: nothing can be done to a removed document.
+  if (kind === 'document-removed') return { kind, mesh: MESH, name: serial === 1 ? name : `${name}/none`, at: 2000 }
   const lengths = { [keyText(core)]: (tier + 1) * SNAPSHOT_BLOCKS - (serial === 4 ? 1 : 0) }
   // Few cores, some of them streams: what is known already is no core of a snapshot.
   const coreKey = keyText(tier === 3 && serial === 2 ? core : `snapshot/${core}/${tier}`)
@@ -73,6 +75,13 @@ export function checkDocuments(before: MembershipView, after: MembershipView, en
     const now = after.documents.get(name)
     demand(now?.creator === document.creator, 'a document stays and keeps its creator')
     demand(canonicalJson(now.streams.slice(0, document.streams.length)) === canonicalJson(document.streams), 'streams are only added')
+    if (now.removed !== undefined) {
+      const isRemoval = entry.body.kind === 'document-removed' && entry.body.name === name
+      const isAllowed = isRemoval && (entry.by === actor('owner').id || entry.by === document.creator)
+      demand(document.removed === undefined ? isAllowed : canonicalJson(now) === canonicalJson(document), 'removed once, by whom it may be')
+      continue
+    }
+    demand(document.removed === undefined, 'a removed document never comes back')
     const [was, is] = [document.access, now.access]
     demand((is?.access.serial ?? 0) >= (was?.access.serial ?? 0), 'access lists never go back')
     if (is !== null && canonicalJson(is) !== canonicalJson(was))

@@ -50,8 +50,9 @@ export class FakeLog {
   async #submit(node: Actor, body: EntryBody): Promise<void> {
     await Promise.resolve()
     if (!this.isWritable) throw new NodeError('TIMEOUT', 'no writer took the entry')
+    const { skipped, isFull } = this.model.apply(seal('entry', body, node))
+    if (isFull) throw new NodeError('OVERLOADED', `the mesh log takes no more: ${skipped ?? ''}`, { retryable: false })
     this.submitted.push(body)
-    this.model.apply(seal('entry', body, node))
     this.changed()
   }
 }

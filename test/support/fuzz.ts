@@ -228,6 +228,8 @@ function logEntries(): FuzzTarget {
   log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: null, at: 1000 })
   log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: bob.coreKey })
   log.write(ann, { kind: 'document-access', mesh: MESH, name: 'notes', access: ACCESS, lengths: { [bob.coreKey]: 4 } })
+  log.write(ann, { kind: 'document', mesh: MESH, name: 'gone', access: null, at: 1000 })
+  log.write(ann, { kind: 'document-removed', mesh: MESH, name: 'gone', at: 2000 })
   const before = log.state()
   const originals = new Set(log.entries.map(({ entry }) => fromUtf8(encodeEntry(entry))))
   const take = (bytes: Uint8Array): boolean => {

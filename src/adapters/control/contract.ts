@@ -222,6 +222,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'documents.read': reading,
   'documents.edit': z.strictObject({ document, edit }),
   'documents.forget': z.strictObject({ document }),
+  'documents.remove': z.strictObject({ document }),
   'documents.restrict': z.strictObject({ document, see: rule, write: rule }),
   'documents.apply': z.strictObject({ document, session: ref, update: bytes }),
   'documents.awareness': z.strictObject({ document, session: ref, update: bytes })

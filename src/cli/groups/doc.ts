@@ -87,8 +87,14 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
     name: 'rm',
     args: '<doc>',
     about: 'remove a document from this node; other nodes keep theirs',
-    options: [{ flags: '--yes', about: 'do not ask' }],
-    more: ['Changes that no other node has are lost. Reading or writing it again fetches it again.'],
+    options: [
+      { flags: '--everywhere', about: 'remove it from the mesh, for good (its creator, and the owner of the mesh)' },
+      { flags: '--yes', about: 'do not ask' }
+    ],
+    more: [
+      'Changes that no other node has are lost. Reading or writing it again fetches it again.',
+      'With --everywhere its creator has room for another document, and its name stays taken.'
+    ],
     load: async () => (await import('../commands/doc/doc.js')).removeDocument
   }
 ]

@@ -21,6 +21,15 @@ export function restrictDenied(document: DeniedDocument): NodeError {
   return new NodeError('FORBIDDEN', message, { next: stepsOf(document) })
 }
 
+/** FORBIDDEN for a member that may not remove the document from the mesh. */
+export function removalDenied(document: DeniedDocument): NodeError {
+  const { name } = document
+  const message = `the document ${shown(name)} cannot be removed from the mesh here: ${sayersText(document)} can remove it`
+  return new NodeError('FORBIDDEN', message, {
+    next: [`a2a-node doc rm ${shellWord(name)}   # from this node`, `a2a-node doc show ${shellWord(name)}`]
+  })
+}
+
 function sayersText({ creator, owner }: DeniedDocument): string {
   const named = (name: string | null): string => (name === null ? '' : ` (${shown(name, 64)})`)
   return `its creator${named(creator)} and the owner of the mesh${named(owner)}`

@@ -49,6 +49,8 @@ export interface DocumentIndexRecord {
   readonly by: Readonly<Record<NodeId, number>>
   /** Bytes of access lists, streams and snapshots of all documents, by author. */
   readonly bytes: Readonly<Record<NodeId, number>>
+  /** Removed documents by creator; absent: none. All versions must write the same record of a log without such entries. */
+  readonly removed?: Readonly<Record<NodeId, number>>
 }
 
 /** Is the value at a card's key a tombstone? */
@@ -133,7 +135,7 @@ export class Records {
 
   /** How many documents there are. */
   documentIndex(): DocumentIndexRecord {
-    // A view that is older than the bound on bytes has none.
+    // A view that is older than the bounds has none.
     return { total: 0, by: {}, bytes: {}, ...this.#read<Partial<DocumentIndexRecord>>(DOCUMENTS_KEY) }
   }
 

@@ -160,6 +160,7 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
     lengths: z.record(keySchema, z.int().min(0)),
     ends: keySchema.optional()
   }),
+  z.strictObject({ kind: z.literal('document-removed'), mesh: keySchema, name: documentNameSchema, at: timeSchema }),
   z.strictObject({ kind: z.literal('document-stream'), mesh: keySchema, name: documentNameSchema, coreKey: keySchema }),
   z.strictObject({
     kind: z.literal('document-snapshot'),

@@ -97,6 +97,8 @@ export type EntryBody =
       /** Core of a snapshot to end: its content is not the state that it claims. */
       readonly ends?: string | undefined
     } & StreamLengths)
+  /** The author removes a document from the mesh, for good. */
+  | { readonly kind: 'document-removed'; readonly mesh: MeshId; readonly name: string; readonly at: number }
   /** The author writes into a document with this stream. */
   | { readonly kind: 'document-stream'; readonly mesh: MeshId; readonly name: string; readonly coreKey: string }
   /** The author stored the state of a document after the first blocks of its streams. */
@@ -200,6 +202,8 @@ export interface DocumentRecord {
   readonly snapshot?: (DocumentSnapshot & { readonly before?: DocumentSnapshot | undefined }) | undefined
   /** Cores of the last snapshots that an access list ended, oldest first: a replica that began with one of them is wrong. */
   readonly ended?: readonly string[] | undefined
+  /** Nobody may see or write it any more, and its name is taken for good: entries of the removed one could follow. Absent: it was not removed. */
+  readonly removed?: { readonly by: NodeId; readonly at: number } | undefined
 }
 
 /** One member's stream of a document: a core by its key (z32). */

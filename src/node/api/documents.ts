@@ -1,3 +1,4 @@
+import { Debounce } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import type { NodeId } from '../../kit/ids.js'
@@ -7,7 +8,7 @@ import { DOCUMENT_NAME } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { shellWord } from '../../kit/text.js'
 import type { AccessRule, DocumentAccess } from '../../domain/document/access.js'
-import { type DeniedDocument, restrictDenied, writeDenied } from '../../domain/document/denied.js'
+import { type DeniedDocument, removalDenied, restrictDenied, writeDenied } from '../../domain/document/denied.js'
 import type { DocumentRecord } from '../../domain/membership/types.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type {
@@ -33,7 +34,6 @@ import type { Principal } from '../../ports/node-api.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { Pipelines } from '../pipelines.js'
 import type { Services } from '../services.js'
-import type { Clock, Timer } from '../../kit/clock.js'
 import type { WatchRow } from './watches.js'
 
 /** Time limit for bringing a change into the log, in milliseconds. */
@@ -71,6 +71,7 @@ export const DOCUMENT_CALLS: {
   'documents.read': ['read', ({ node, certified }, params) => readDocument(node, params, certified)],
   'documents.edit': ['send', ({ node, certified }, params) => editDocument(node, params, certified)],
   'documents.forget': ['admin', ({ node, certified }, params) => forgetDocument(node, params, certified)],
+  'documents.remove': ['admin', ({ node, certified }, params) => removeDocument(node, params, certified)],
   'documents.restrict': ['admin', ({ node, certified }, params) => restrictDocument(node, params, certified)],
   'documents.apply': ['send', ({ node, certified }, params) => applyToDocument(node, params, certified)],
   'documents.awareness': ['send', ({ node, certified }, params) => tellPresence(node, params, certified)]
@@ -114,7 +115,7 @@ async function showDocument(
 
 /**
  * Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT for an invalid name, AMBIGUOUS_NAME for one that looks
- * like the name of another document, FORBIDDEN, TIMEOUT
+ * like the name of another document, CONFLICT for the name of a removed one, OVERLOADED at a limit, FORBIDDEN, TIMEOUT
  */
 async function createDocument(
   node: DocumentsApiDeps,
@@ -122,6 +123,7 @@ async function createDocument(
   by: DocumentCaller
 ): Result<'documents.create'> {
   const { log, clock } = node.deps
+  if (log.view().documents.get(name)?.removed !== undefined) throw new NodeError('CONFLICT', REMOVED, { next: ['a2a-node doc ls'] })
   if (!log.view().documents.has(name)) refuseDocumentName(node, name, by)
   await node.swarmDocuments.ensure(name)
   const isThere = log.view().documents.has(name)
@@ -133,6 +135,8 @@ async function createDocument(
   const known = node.documents.known.find(name, by)
   return { ...documentDetail(node, known, by), created: !isThere && known.record.creator === node.self }
 }
+
+const REMOVED = 'a document of that name was removed from the mesh: its name stays taken, so choose another one'
 
 /** Compares only names that the caller may see, so that nobody learns the names of other documents. */
 function refuseDocumentName(node: DocumentsApiDeps, name: string, by: DocumentCaller): void {
@@ -216,6 +220,19 @@ async function forgetDocument(
   const known = node.documents.known.find(document, by)
   const bytes = await node.documents.forget(known)
   return { id: known.id, name: known.record.name, bytes }
+}
+
+/** `doc rm --everywhere`. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, TIMEOUT */
+async function removeDocument(
+  node: DocumentsApiDeps,
+  { document }: DocumentParams<'documents.remove'>,
+  by: DocumentCaller
+): Result<'documents.remove'> {
+  const { log, clock } = node.deps
+  const { id, record } = node.documents.known.find(document, by)
+  if (!node.documents.known.access(record, by).mayRestrict) throw removalDenied(deniedDocument(node, record))
+  await log.submit({ kind: 'document-removed', mesh: meshOf(node), name: record.name, at: clock.now() }, LOG_TIMEOUT_MS)
+  return { id, name: record.name, removed: true }
 }
 
 /** Applies an update of a program with an open document. @throws NodeError as `DocumentSessions.apply` */
@@ -452,44 +469,4 @@ function mustBeWhole(node: DocumentsApiDeps, by: DocumentCaller): void {
 
 function meshOf(node: DocumentsApiDeps): string {
   return node.deps.membership.meshId
-}
-
-/** Runs a function soon after it is due, at most once per interval. */
-export class Debounce {
-  readonly #clock: Clock
-  readonly #everyMs: number
-  readonly #run: () => void
-  #timer: Timer | null = null
-  #isDue = false
-  #isClosed = false
-
-  constructor(clock: Clock, everyMs: number, run: () => void) {
-    this.#clock = clock
-    this.#everyMs = everyMs
-    this.#run = run
-  }
-
-  /** Runs it in this turn, or at the end of the interval. */
-  due(): void {
-    if (this.#timer === null) this.run()
-    else this.#isDue = true
-  }
-
-  /** Runs it now. */
-  run(): void {
-    if (this.#isClosed) return
-    this.#isDue = false
-    this.#clock.clear(this.#timer)
-    this.#timer = this.#clock.after(this.#everyMs, () => {
-      this.#timer = null
-      if (this.#isDue) this.run()
-    })
-    this.#run()
-  }
-
-  /** Runs it no more. */
-  close(): void {
-    this.#isClosed = true
-    this.#clock.clear(this.#timer)
-  }
 }

@@ -23,10 +23,11 @@ export const NOT_ALLOWED = 'its member may not write'
 
 const NOTHING: CallerVerdict = { maySee: false, mayWrite: false, mayRestrict: false }
 
-/** The rights of a member on a document, by the view alone. An unknown or revoked member has none. */
+/** The rights of a member on a document, by the view alone. An unknown or revoked member has none, and nobody on a removed document. */
 export function memberAccess(view: MembershipView, document: DocumentRecord, node: NodeId): Pick<AccessVerdict, 'maySee' | 'mayWrite'> {
   const member = view.members.get(node)
-  return member === undefined || member.revoked !== null ? NOTHING : accessOf(guarded(view, document), memberOf(member.certificate.body))
+  if (member === undefined || member.revoked !== null || document.removed !== undefined) return NOTHING
+  return accessOf(guarded(view, document), memberOf(member.certificate.body))
 }
 
 /** The rights of a caller of node `self`. A caller weaker than its node does not get rights granted to that node by name. */

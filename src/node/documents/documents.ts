@@ -102,7 +102,7 @@ export class Documents {
       followed: this.followed,
       marks: this.marks,
       isInUse: (name) => this.#open.isInUse(name),
-      remove: (name, streams) => this.#removeBlocks(name, streams)
+      remove: (record) => this.#remove(record)
     })
   }
 
@@ -177,16 +177,14 @@ export class Documents {
   problems(): Problem[] {
     const { forks, log } = this.#deps
     const damage = this.damage()
+    const stored = damage.length > 0 ? damage : this.marks.problems()
     // A damaged store takes in no blocks of members.
-    const shares = shareProblems(this, log.view())
-    return [...(damage.length > 0 ? damage : this.marks.problems()), ...forks.problems(), ...this.#snapshots.problems(), ...shares]
+    return [...stored, ...this.#own.problems(), ...forks.problems(), ...this.#snapshots.problems(), ...shareProblems(this, log.view())]
   }
 
   /** The damage of the document store, once noticed. Until a repair the stored part of a document is unknown. */
   damage(): Problem[] {
-    const { fault } = this.#deps.documents
-    const effect = 'shared documents that cannot be read are refused, and a repair takes over all others'
-    return fault === null ? [] : [{ code: fault.code, message: `${fault.message}; ${effect}`, next: STOP_AND_REPAIR }]
+    return damageOf(this.#deps.documents)
   }
 
   /** Runs `use` on an open document, which stays open for a while after. @throws NodeError as `use`, or as opening does */
@@ -205,38 +203,36 @@ export class Documents {
   }
 
   /** Stops following a document and removes its blocks here. Returns the number of removed bytes. @throws NodeError CONFLICT while it is in use */
-  async forget({ record: { name, streams } }: IndexedDocument): Promise<number> {
-    const { documents } = this.#deps
+  async forget({ record }: IndexedDocument): Promise<number> {
     // No await comes before the document is no longer followed: a later opener waits until the blocks are removed.
-    if (this.#open.isInUse(name)) throw new NodeError('CONFLICT', 'the document is in use here')
-    const own = this.#open.find(name)?.own ?? null
-    const keys = new Set([...streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own]), ...this.#own.unheardOf(name)])
-    const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, this.snapshotBytes(name))
-    this.arrived.forget(name)
-    await this.followed.forget(name, async () => {
-      await this.#open.letGo(name)
-      // Peers may then hold more blocks of this stream than this node.
-      await this.#own.forget(name)
-      await this.#removeBlocks(name, [...keys])
-    })
+    if (this.#open.isInUse(record.name)) throw new NodeError('CONFLICT', 'the document is in use here')
+    const sizes = this.#streamsOf(record).map((stream) => this.#deps.documents.size(stream).bytes)
+    const bytes = sizes.reduce((sum, size) => sum + size, this.snapshotBytes(record.name))
+    await this.followed.forget(record.name, () => this.#remove(record))
     return bytes
   }
 
-  /** Removes the local blocks of a document that is no longer followed. */
-  async #removeBlocks(name: string, streams: readonly StreamKey[]): Promise<void> {
-    const { documents, log } = this.#deps
-    const record = log.view().documents.get(name)
-    const snapshots = record === undefined ? [] : this.#snapshots.used.coresOf(record)
+  #streamsOf({ name, streams }: DocumentRecord): StreamKey[] {
+    return [...new Set([...streams.map(({ coreKey }) => coreKey), ...this.#own.streamsOf(name)])]
+  }
+
+  /** Removes all that is here of a document that is no longer followed. */
+  async #remove(record: DocumentRecord): Promise<void> {
+    const { name } = record
+    const streams = this.#streamsOf(record)
+    this.arrived.forget(name)
+    await this.#open.letGo(name)
+    // Peers may then hold more blocks of this stream than this node.
+    await this.#own.forget(name)
+    const snapshots = this.#snapshots.used.coresOf(record)
     this.#review()
     await this.marks.forget(name)
     await this.#snapshots.forget(name)
-    await documents.remove(streams)
-    await documents.keep(this.known.idOf(name), null)
+    await this.#deps.documents.remove(streams)
+    await this.#deps.documents.keep(this.known.idOf(name), null)
     this.shares.release([...streams, ...snapshots])
-    if (this.#isClosed) return
     // Documents that had no room before may have room now.
-    this.#followAll()
-    this.#changes.emit()
+    this.#followAgain()
   }
 
   /** The view changed: updates the followed documents and their counted blocks. */
@@ -250,6 +246,12 @@ export class Documents {
     this.#changes.emit()
   }
 
+  #followAgain(): void {
+    if (this.#isClosed) return
+    this.#followAll()
+    this.#changes.emit()
+  }
+
   #followAll(): void {
     const streams = this.followed.streams(this.#deps.log.view())
     this.#deps.documents.follow(streams)
@@ -259,9 +261,7 @@ export class Documents {
 
   #onBegun(name: string, isOther: boolean): void {
     this.#open.find(name)?.document.onBegun(isOther)
-    if (this.#isClosed) return
-    this.#followAll()
-    this.#changes.emit()
+    this.#followAgain()
   }
 
   #onBlocks(stream: StreamKey): void {
@@ -296,4 +296,9 @@ export class Documents {
   #failed(error: unknown): void {
     if (!this.#isClosed) this.#deps.telemetry.log('error', 'a document', { reason: messageOf(error) })
   }
+}
+
+function damageOf({ fault }: Pick<DocumentStreams, 'fault'>): Problem[] {
+  const effect = 'shared documents that cannot be read are refused, and a repair takes over all others'
+  return fault === null ? [] : [{ code: fault.code, message: `${fault.message}; ${effect}`, next: STOP_AND_REPAIR }]
 }

@@ -8,7 +8,6 @@ import type { Problem } from '../../ports/node-api.js'
 import type { DocumentShares } from './shares.js'
 import type { ReplicationSet, LeftStream } from './replication-set.js'
 import type { Clock, Timer } from '../../kit/clock.js'
-import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { DocumentMarks } from './marks.js'
 
@@ -61,24 +60,24 @@ export function shareOf({ followed, shares }: Left, { documents }: Pick<Membersh
   }
 }
 
-/** How long a document must be abandoned before its blocks are removed, in milliseconds: the log may still undo a revocation. */
+/** How long a document must be abandoned before its blocks are removed, in milliseconds: the log may still undo a revocation or removal. */
 const RECLAIM_MS = 600_000
 
 /** Dependencies of {@link AbandonedDocuments}. */
 interface AbandonedDocumentsDeps {
   readonly clock: Clock
   readonly log: Pick<MemberLog, 'view'>
-  readonly followed: Pick<ReplicationSet, 'isAbandoned' | 'removeAbandoned'>
+  readonly followed: Pick<ReplicationSet, 'isAbandoned' | 'isUsed' | 'removeAbandoned'>
   readonly shares: Pick<DocumentShares, 'isStored'>
   readonly marks: Pick<DocumentMarks, 'has'>
   /** True while a document is in use. */
   isInUse(name: string): boolean
-  /** Removes the local blocks of a document that is no longer followed, with these streams. */
-  remove(name: string, streams: readonly StreamKey[]): Promise<void>
+  /** Removes the local blocks of a document that is no longer followed. */
+  remove(record: DocumentRecord): Promise<void>
   onError(error: unknown): void
 }
 
-/** Frees the disk space of unused documents whose only writers were revoked. */
+/** Frees the disk space of removed documents, and of unused ones whose only writers were revoked. */
 export class AbandonedDocuments {
   readonly #deps: AbandonedDocumentsDeps
   #timer: Timer | null = null
@@ -108,7 +107,7 @@ export class AbandonedDocuments {
   #stored(): DocumentRecord[] {
     const { log, followed, shares, marks } = this.#deps
     const isStored = ({ name, streams }: DocumentRecord): boolean =>
-      marks.has(name) || streams.some(({ coreKey }) => shares.isStored(coreKey))
+      followed.isUsed(name) || marks.has(name) || streams.some(({ coreKey }) => shares.isStored(coreKey))
     return [...log.view().documents.values()].filter((record) => followed.isAbandoned(record) && isStored(record))
   }
 
@@ -116,11 +115,10 @@ export class AbandonedDocuments {
     const { followed, isInUse, remove } = this.#deps
     try {
       for (const record of this.#stored()) {
-        const { name, streams } = record
+        const { name } = record
         // A caller may have opened it during the removal of another document.
         if (this.#isClosed || isInUse(name) || !followed.isAbandoned(record)) continue
-        const cores = streams.map(({ coreKey }) => coreKey)
-        await followed.removeAbandoned(name, () => remove(name, cores))
+        await followed.removeAbandoned(name, () => remove(record))
       }
     } finally {
       this.#timer = null

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.js'
-import { messageOf, NodeError } from '../../kit/errors.js'
+import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
 import { fromUtf8, type NodeId, type IdSource } from '../../kit/ids.js'
 import { shellWord, shown } from '../../kit/text.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
@@ -8,6 +8,7 @@ import type { DocumentStreams } from '../../ports/documents.js'
 import type { Ledger } from '../../ports/ledger.js'
 import type { MemberLog, Membership } from '../../ports/mesh.js'
 import type { NodeStore } from '../../ports/storage.js'
+import type { Problem } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { addressText, OPERATOR } from '../../domain/card/card.js'
 import { decodeEnvelope, encodeEnvelope } from '../../domain/envelope/codec.js'
@@ -73,6 +74,8 @@ export class LocalStreams {
   readonly #deps: LocalStreamsDeps
   /** By name of the document. */
   readonly #own = new Map<string, LocalStream>()
+  /** Why the log takes no stream of this node in a document, by name of the document. */
+  readonly #refusals = new Map<string, string>()
   /** The same by stream. */
   readonly #names = new Map<StreamKey, string>()
   /** Streams that are being brought into the log, or wait for the next attempt. */
@@ -208,10 +211,16 @@ export class LocalStreams {
     return { ...own, unheard: [...others, stream].slice(-MAX_STREAMS_OF_MEMBER) }
   }
 
-  /** @throws NodeError CONFLICT when the mesh takes no further stream, so that no other member would ever see writes to this one */
+  /**
+   * @throws NodeError CONFLICT when the document takes no further stream, and OVERLOADED when the log takes none of this node: no other
+   * member would ever see writes to this one
+   */
   mustHavePlace(name: string, own: StreamKey): void {
     const record = this.#deps.log.view().documents.get(name)
-    if (record === undefined || this.#isKnown(name, own) || hasPlaceFor(record, this.#deps.self)) return
+    if (record === undefined || this.#isKnown(name, own)) return
+    const refusal = this.#refusals.get(name)
+    if (refusal !== undefined) throw refused(name, refusal)
+    if (hasPlaceFor(record, this.#deps.self)) return
     throw new NodeError('CONFLICT', 'the mesh takes no further stream of this node in the document: go on in a new document', {
       next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc set <new document>']
     })
@@ -220,20 +229,33 @@ export class LocalStreams {
   /** Submits a stream to the log until the log names it. Other members see none of it before. */
   announce(name: string, own: StreamKey): void {
     const { clock, log, telemetry } = this.#deps
-    const { mesh } = log.view()
-    if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own)) return
+    const { documents, mesh } = log.view()
+    if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own) || documents.get(name)?.removed !== undefined) return
     this.#announced.add(own)
     const again = (error: unknown): void => {
       if (this.#isQuiet) return
-      telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason: messageOf(error) })
+      const reason = messageOf(error)
+      if (asNodeError(error).code === 'OVERLOADED') this.#refusals.set(name, reason)
+      telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason })
       clock.after(LOG_TIMEOUT_MS, () => {
         this.#announced.delete(own)
         if (!this.#isQuiet) this.announce(name, own)
       })
     }
     // The log may reorder the entries later, so that this one does not count.
-    const done = (): void => void this.#announced.delete(own)
+    const done = (): void => {
+      this.#announced.delete(own)
+      this.#refusals.delete(name)
+    }
     log.submit({ kind: 'document-stream', mesh: mesh.id, name, coreKey: own }, LOG_TIMEOUT_MS).then(done).catch(again)
+  }
+
+  /** One for each document whose changes at this node reach no other member. */
+  problems(): Problem[] {
+    return [...this.#refusals].map(([name, refusal]) => {
+      const { code, message, next } = refused(name, refusal)
+      return { code, message, next: next[0] ?? '' }
+    })
   }
 
   #seal(name: string, block: Uint8Array): Uint8Array {
@@ -312,4 +334,11 @@ export function openBlock(bytes: Uint8Array, document: string): Uint8Array | nul
   if (!decoded.ok || decoded.header.type !== 'stream-data' || decoded.header.correlationId !== document) return null
   const payload = decoded.payload()
   return payload.ok && payload.value instanceof Uint8Array ? payload.value : null
+}
+
+function refused(name: string, refusal: string): NodeError {
+  return new NodeError('OVERLOADED', `changes of the document ${shown(name)} at this node reach no other member: ${refusal}`, {
+    retryable: false,
+    next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc ls']
+  })
 }

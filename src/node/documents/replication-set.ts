@@ -93,6 +93,11 @@ export class ReplicationSet {
     this.#store().catch(this.#deps.onError)
   }
 
+  /** Was a document used here, and not removed since? */
+  isUsed(name: string): boolean {
+    return this.#used.has(name)
+  }
+
   /** Stops following a document at once; `remove` then removes its local blocks. */
   forget(name: string, remove: () => Promise<void>): Promise<void> {
     this.#forgotten.add(name)
@@ -106,7 +111,10 @@ export class ReplicationSet {
 
   /** Removes the local blocks of an abandoned document. If it is opened meanwhile, it is followed after the removal. */
   removeAbandoned(name: string, remove: () => Promise<void>): Promise<void> {
-    return this.#leave(name, Promise.resolve().then(remove))
+    const forgetUse = async (): Promise<void> => {
+      if (this.#used.delete(name)) await this.#store()
+    }
+    return this.#leave(name, Promise.resolve().then(remove).then(forgetUse))
   }
 
   /** The streams to keep here, in the order of transfer. */
@@ -125,7 +133,7 @@ export class ReplicationSet {
 
   /** Streams and snapshots of a document that this node does not keep, or keeps only in part, though the document is not forgotten. */
   leftOf(record: DocumentRecord): LeftStream[] {
-    if (!this.has(record.name)) return []
+    if (!this.has(record.name) || record.removed !== undefined) return []
     const isAbandoned = this.isAbandoned(record)
     return this.#payersOf(record).flatMap(({ stream, payer: { node } }) => {
       const reason = isAbandoned ? 'revoked' : this.#deps.shares.isRefused(stream) ? 'bytes' : this.#left.get(stream)
@@ -133,8 +141,9 @@ export class ReplicationSet {
     })
   }
 
-  /** True when a document is unused here and all its writers were revoked. */
+  /** True when a document was removed from the mesh, or is unused here and all its writers were revoked. */
   isAbandoned(record: DocumentRecord): boolean {
+    if (record.removed !== undefined) return true
     const { members } = this.#deps.log.view()
     const isOut = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean => (members.get(nodeKey)?.revoked ?? null) !== null
     return record.streams.length > 0 && record.streams.every(isOut) && this.#useOf(record) === 'none'
@@ -193,7 +202,10 @@ export class ReplicationSet {
 
   /** Writes the current lists, one write after the other. */
   #store(): Promise<void> {
-    const done = this.#writing.then(() => this.#deps.store.write(STORED, { forgotten: [...this.#forgotten], used: [...this.#used] }))
+    const { log, store } = this.#deps
+    const isThere = (name: string): boolean => log.view().documents.get(name)?.removed === undefined
+    const stored = (names: ReadonlySet<string>): string[] => [...names].filter(isThere)
+    const done = this.#writing.then(() => store.write(STORED, { forgotten: stored(this.#forgotten), used: stored(this.#used) }))
     this.#writing = done.catch(() => {})
     return done
   }

@@ -14,12 +14,14 @@ import { parseAddress } from '../../domain/card/card.js'
 import { knownLengths, memberAccess } from './access.js'
 import type { PeerTable } from '../peers/peer-table.js'
 import { survey, type SurveyDeps } from '../swarms/eligibility.js'
-import type { SwarmHead } from '../swarms/store.js'
+import type { SwarmHead, SwarmStore } from '../swarms/store.js'
 import type { SwarmTable } from '../swarms/swarm-table.js'
 import type { Executor } from '../requests/callee/executor.js'
 
 /** Name of the stored list of documents with rules set by a caller. */
 const STORED = 'swarm-documents'
+/** Name of the stored list of documents that this node made for swarms. */
+const STORED_MADE = 'swarm-documents-made'
 /** How long a call waits for a document, in milliseconds. */
 const PATIENCE_MS = 10_000
 
@@ -33,6 +35,7 @@ export interface SwarmDocumentsDeps {
   readonly peers: Pick<PeerTable, 'isOnline' | 'send'>
   readonly streams: Pick<DocumentStreams, 'length'>
   readonly swarms: Pick<SwarmTable, 'inMemory'>
+  readonly swarmStore: Pick<SwarmStore, 'heads'>
   readonly executor: Pick<Executor, 'leaderOf'>
   readonly eligible: Pick<EligibleAgents, 'nodesOf'>
 }
@@ -46,6 +49,7 @@ export class SwarmDocuments {
   /** Documents that are being made. */
   readonly #making = new Map<string, Promise<void>>()
   #handedOver: Promise<Set<string>> | null = null
+  #writing: Promise<void> = Promise.resolve()
 
   constructor(deps: SwarmDocumentsDeps) {
     this.#deps = deps
@@ -55,7 +59,7 @@ export class SwarmDocuments {
   async ensure(name: string): Promise<void> {
     const { log, peers, executor, self } = this.#deps
     const isThere = (): boolean => maySee(log.view(), name, self)
-    if (isThere()) return
+    if (isThere() || log.view().documents.get(name)?.removed !== undefined) return
     const participants = this.#participants(name)
     if (participants !== null) return await this.#make(name, participants)
     const leader = executor.leaderOf(name)
@@ -96,7 +100,10 @@ export class SwarmDocuments {
     const { log, telemetry } = this.#deps
     try {
       const entry = await this.#entry(name, participants)
-      if (entry !== null) await log.submit(entry, PATIENCE_MS)
+      if (entry === null) return
+      // Before the entry: a document that is not noted would stay for good.
+      if (entry.kind === 'document') await this.#note(name)
+      await log.submit(entry, PATIENCE_MS)
     } catch (error) {
       telemetry.log('warn', 'the document of a swarm could not be made', { swarm: name, reason: messageOf(error) })
     }
@@ -107,6 +114,7 @@ export class SwarmDocuments {
     const { clock, log, self, streams } = this.#deps
     const { mesh, documents } = log.view()
     const record = documents.get(name)
+    if (record?.removed !== undefined) return null
     const before = record?.access?.access
     if (mesh === null || participants.every((node) => before?.see.members.includes(node))) return null
     const members = [...new Set([...(before?.see.members ?? []), ...participants])].slice(0, MAX_LISTED)
@@ -117,6 +125,54 @@ export class SwarmDocuments {
     const isOurs = record.creator === self && record.access?.by === self && !(await this.#theirs()).has(name)
     if (!isOurs) return null
     return { kind: 'document-access', mesh: mesh.id, name, access, lengths: await knownLengths(streams, record) }
+  }
+
+  /** Removes the documents of swarms that this node no longer knows, except those with rules set by a caller. Never rejects. */
+  async removeExpired(): Promise<void> {
+    const { telemetry } = this.#deps
+    try {
+      for (const name of await this.#made()) if (await this.#isOver(name)) await this.#forget(name)
+    } catch (error) {
+      telemetry.log('warn', 'the documents of expired swarms could not be removed', { reason: messageOf(error) })
+    }
+  }
+
+  /** Is the swarm of a document gone, or the document itself? Such a document is removed, or needs no look any more. */
+  async #isOver(name: string): Promise<boolean> {
+    if (this.#making.has(name) || (await this.#isKnown(name))) return false
+    const { documents, mesh } = this.#deps.log.view()
+    const record = documents.get(name)
+    const isOurs = record?.removed === undefined && record?.creator === this.#deps.self && record.access?.by === this.#deps.self
+    if (!isOurs || mesh === null || (await this.#theirs()).has(name)) return true
+    await this.#deps.log.submit({ kind: 'document-removed', mesh: mesh.id, name, at: this.#deps.clock.now() }, PATIENCE_MS)
+    return true
+  }
+
+  /** Is the swarm in memory or in the ledger? */
+  async #isKnown(id: string): Promise<boolean> {
+    const { swarms, swarmStore } = this.#deps
+    if (swarms.inMemory(id) !== undefined) return true
+    for await (const head of swarmStore.heads(id)) if (head.id === id) return true
+    return false
+  }
+
+  async #made(): Promise<readonly string[]> {
+    return (await this.#deps.store.read<string[]>(STORED_MADE)) ?? []
+  }
+
+  async #note(name: string): Promise<void> {
+    await this.#write((names) => [...names.filter((one) => one !== name), name])
+  }
+
+  async #forget(name: string): Promise<void> {
+    await this.#write((names) => names.filter((one) => one !== name))
+  }
+
+  /** One change of the list after the other. */
+  #write(change: (names: readonly string[]) => readonly string[]): Promise<void> {
+    const done = this.#writing.then(async () => this.#deps.store.write(STORED_MADE, change(await this.#made())))
+    this.#writing = done.catch(() => {})
+    return done
   }
 
   /** Names of documents with rules set at this node. */

@@ -17,6 +17,7 @@ import { taskFromRecord, type RecordedTask } from '../tasks/from-record.js'
 import type { LastFault } from '../dependencies.js'
 import type { RequestStore } from './store.js'
 import type { Requests } from './caller/requests.js'
+import type { SwarmDocuments } from '../documents/swarm-documents.js'
 import type { SwarmTable } from '../swarms/swarm-table.js'
 import type { TaskTable } from '../tasks/task-table.js'
 import type { Executor } from './callee/executor.js'
@@ -204,9 +205,10 @@ interface PurgeDeps {
   readonly ledger: Pick<Ledger, 'compact'>
   readonly requestStore: Pick<RequestStore, 'purgeExpired'>
   readonly swarms: Pick<SwarmTable, 'purgeExpired'>
+  readonly swarmDocuments: Pick<SwarmDocuments, 'removeExpired'>
 }
 
-/** Removes expired requests and swarms from the ledger. */
+/** Removes expired requests and swarms from the ledger, and the documents of these swarms from the mesh. */
 export class Purge {
   readonly #deps: PurgeDeps
   readonly #expiry: ExpiryClock
@@ -228,13 +230,14 @@ export class Purge {
   }
 
   async #run(): Promise<void> {
-    const { requestStore, clock, ledger, swarms, telemetry } = this.#deps
+    const { requestStore, clock, ledger, swarms, swarmDocuments, telemetry } = this.#deps
     const now = this.#expiry.now()
     const byMs = clock.now() - now
     if (byMs > 0) telemetry.log('info', 'the clock went forward: what has expired by it is removed when it stays', { byMs })
     try {
       const purged = (await requestStore.purgeExpired(now)) + (await swarms.purgeExpired(now))
       if (purged >= MANY) await ledger.compact()
+      await swarmDocuments.removeExpired()
     } catch (error) {
       note(telemetry, 'what has expired could not be removed', error)
     }

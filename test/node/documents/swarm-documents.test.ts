@@ -127,3 +127,33 @@ test('a document of a swarm that does not come is not there, and nobody waits lo
   await world.pass(11_000, 1000)
   await reading
 })
+
+test('the document of a swarm goes with the swarm, unless somebody set its rules', async (t) => {
+  for (const isKept of [false, true]) {
+    const { world, swarm, launcher, worker, owner } = await scene(t)
+    await write({ world }, worker, swarm, 'found it')
+    if (isKept) {
+      const restricted = launcher.api().call('documents.restrict', { document: swarm, see: { tier: 'L1' }, write: { tier: 'L1' } })
+      await world.settle()
+      await restricted
+    }
+    const { swarmDocuments, swarms } = launcher.core
+    const expiresAt = swarms.inMemory(swarm)?.head.expiresAt ?? 0
+    const look = async (): Promise<void> => {
+      const looking = swarmDocuments.removeExpired()
+      await world.settle()
+      await looking
+    }
+    await look()
+    t.is(await read(owner, swarm), 'found it', 'as long as the swarm is known')
+    await swarms.cancel(swarm)
+    await world.settle()
+    await swarms.purgeExpired(expiresAt + 1_000_000)
+    Object.assign(swarms, { inMemory: () => undefined })
+    await look()
+    t.is(launcher.core.deps.log.view().documents.get(swarm)?.removed === undefined, isKept)
+    t.alike(await launcher.store.read('swarm-documents-made'), [], 'it is looked at no more')
+    if (isKept) t.is(await read(owner, swarm), 'found it')
+    else await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(owner, swarm))
+  }
+})

@@ -220,6 +220,7 @@ export class AutobaseLog implements MemberLog {
       isClosed: () => this.#isClosed,
       onChange: (listener) => this.#changes.on(listener),
       refresh: () => this.#reader.refresh(),
+      tryOut: (entry) => this.#try(entry),
       isWriter: () => this.#base.writable,
       mayAppend: () => this.#mayAppend(),
       mayWrite: () => this.view().members.get(this.#deps.nodeId)?.certificate.body.mayWrite === true,

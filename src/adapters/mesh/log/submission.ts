@@ -1,6 +1,7 @@
 import type { Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import { isApplied } from '../../../domain/membership/fold/applied.js'
+import type { FoldResult } from '../../../domain/membership/fold/effects.js'
 import { encodeEntry } from '../../../domain/membership/codec.js'
 import type { Entry, MembershipView } from '../../../domain/membership/types.js'
 import type { EntryRelayOptions } from './entry-relay.js'
@@ -19,6 +20,8 @@ export interface SubmissionDeps {
   view(): MembershipView
   isClosed(): boolean
   onChange(listener: () => void): () => void
+  /** The effect that the entry would have on the log as it is here. @throws Error when that cannot be read */
+  tryOut(entry: Entry): Promise<Pick<FoldResult, 'skipped' | 'isFull'>>
   /**
    * Appends the entry or hands it to a writer. `isAgain`: it was taken before, and the view does not show it. True: it is in the log, or a
    * writer says so. Never rejects.
@@ -30,7 +33,7 @@ export interface SubmissionDeps {
 
 /** One entry on its way into the log: offered until a writer took it, done when the own view shows it. */
 export class Submission {
-  /** Resolves when applied. @throws NodeError TIMEOUT, INTERNAL */
+  /** Resolves when applied. @throws NodeError OVERLOADED when a limit of the log is reached, TIMEOUT, INTERNAL */
   readonly done: Promise<void>
   readonly #deps: SubmissionDeps
   readonly #bytes: Uint8Array
@@ -40,6 +43,8 @@ export class Submission {
   #wasTaken = false
   /** Monotonic milliseconds. */
   #takenAt = 0
+  /** Why the log as it is here does not accept the entry; null: it does, as far as known. */
+  #refusal: string | null = null
 
   constructor(deps: SubmissionDeps) {
     this.#deps = deps
@@ -49,13 +54,13 @@ export class Submission {
 
   /** Checks whether it is done, and offers it if no writer has taken it yet. */
   attempt(): void {
-    const { entry, clock, view, isClosed, offer } = this.#deps
+    const { entry, clock, view, isClosed } = this.#deps
     if (isApplied(view(), entry)) return this.#settle(null)
     if (isClosed()) return this.#settle(new NodeError('INTERNAL', 'the mesh log is closed'))
     if (this.#isTaken && clock.monotonic() - this.#takenAt >= SHOWN_MS) this.#isTaken = false
     if (this.#isOffering || this.#isTaken) return
     this.#isOffering = true
-    void offer(this.#bytes, this.#wasTaken).then((isTaken) => {
+    void this.#offer().then((isTaken) => {
       this.#isOffering = false
       this.#isTaken = isTaken
       if (!isTaken) return
@@ -63,6 +68,19 @@ export class Submission {
       this.#takenAt = clock.monotonic()
       void this.#deps.refresh().then(() => this.attempt(), ignore)
     })
+  }
+
+  /** True: a writer took it. Never rejects. */
+  async #offer(): Promise<boolean> {
+    const { entry, offer, tryOut } = this.#deps
+    // A view that cannot be read refuses nothing.
+    const tried = await tryOut(entry).catch(ignore)
+    this.#refusal = tried?.skipped ?? null
+    if (tried?.isFull !== true) return await offer(this.#bytes, this.#wasTaken)
+    this.#settle(
+      new NodeError('OVERLOADED', `the mesh log takes no more: ${tried.skipped}`, { retryable: false, next: ['a2a-node status'] })
+    )
+    return false
   }
 
   async #start(): Promise<void> {
@@ -83,6 +101,7 @@ export class Submission {
   }
 
   #timeoutMessage(): string {
+    if (this.#refusal !== null) return `the mesh log, as far as this node has it, does not accept the change: ${this.#refusal}`
     return this.#wasTaken
       ? 'a writer took the entry, but the log does not show it: this node may not make that change, or the writer did not do as it said'
       : 'no node that may write the log took the entry: none could be reached, or this node may not make that change'
@@ -90,7 +109,7 @@ export class Submission {
 }
 
 /** Dependencies of {@link Submissions}. */
-export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'onChange' | 'refresh'> {
+export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'onChange' | 'refresh' | 'tryOut'> {
   /** Appends to the own core; rejects when that failed. null: this node appends no entries now, since it is no writer or its core is full. */
   append(entry: Uint8Array): Promise<boolean> | null
   /** Has this node a writer core that the log reads? */
@@ -114,9 +133,9 @@ export class Submissions {
     this.#deps = deps
   }
 
-  /** Resolves when the view shows the entry. @throws NodeError TIMEOUT, INTERNAL */
+  /** Resolves when the view shows the entry. @throws NodeError OVERLOADED when a limit of the log is reached, TIMEOUT, INTERNAL */
   async submit(entry: Entry, timeoutMs: number): Promise<void> {
-    const { clock, view, isClosed, onChange, refresh, mayWrite, mayAppend, claim } = this.#deps
+    const { mayWrite, mayAppend, claim, isClosed } = this.#deps
     let isClaimed = entry.body.kind !== 'core'
     const offer = async (bytes: Uint8Array, isAgain: boolean): Promise<boolean> => {
       if (await this.#offer(bytes, isAgain)) return true
@@ -124,7 +143,7 @@ export class Submissions {
       isClaimed = true
       return await claim(bytes)
     }
-    const submission = new Submission({ entry, clock, timeoutMs, view, isClosed, onChange, offer, refresh })
+    const submission = new Submission({ ...this.#deps, entry, timeoutMs, offer })
     this.#open.add(submission)
     await submission.done.finally(() => this.#open.delete(submission))
   }

@@ -6,7 +6,7 @@ import { shown } from '../../../kit/text.js'
 import type { DocumentDetail, DocumentInfo, DocumentWriter } from '../../../ports/document-api.js'
 import { emptyText, hintedAll, noteProblems } from '../../terminal/banner.js'
 import { canAsk, confirm } from '../../terminal/confirm.js'
-import type { Action } from '../../context.js'
+import type { Action, CommandContext } from '../../context.js'
 import { accessFacts } from '../../documents/facts.js'
 import { EXIT } from '../../exit-codes.js'
 import { isSet } from '../../options.js'
@@ -86,14 +86,29 @@ function stateText({ mayWrite, stopped }: DocumentWriter): string {
   return mayWrite ? 'writes' : 'may not write any more'
 }
 
-/** `doc rm <doc>`: this node keeps it no longer. */
+/** `doc rm <doc>`: this node keeps it no longer; with `--everywhere` it is removed from the mesh. */
 export const removeDocument: Action = async ({ output, api }, [document = ''], options) => {
-  const { name, may } = await api().call('documents.show', { document })
+  const one = await api().call('documents.show', { document })
+  const { name, may } = one
   const isAsked = !isSet(options, 'yes') && !output.json && canAsk(output)
+  if (isSet(options, 'everywhere')) return await removeEverywhere({ output, api }, one, isAsked)
   if (isAsked) output.note(`What ${may.write ? 'you wrote into' : 'is here of'} ${shown(name)} and nobody else has is lost.`)
   if (isAsked && !(await confirm('keep it here no longer?'))) throw new NodeError('CANCELED', 'nothing was removed', { next: [] })
   const gone = await api().call('documents.forget', { document })
   if (output.json) output.object('doc-removed@1', gone)
   else output.print(`${shown(gone.name)} is removed from this node: ${bytesText(gone.bytes)} freed`)
+  return EXIT.ok
+}
+
+async function removeEverywhere(
+  { output, api }: Pick<CommandContext, 'output' | 'api'>,
+  { id, name, bytes }: DocumentDetail,
+  isAsked: boolean
+): Promise<number> {
+  if (isAsked) output.note(`${shown(name)} is lost on all nodes, and its name stays taken.`)
+  if (isAsked && !(await confirm('remove it from the mesh?'))) throw new NodeError('CANCELED', 'nothing was removed', { next: [] })
+  await api().call('documents.remove', { document: id })
+  if (output.json) output.object('doc-removed@1', { id, name, bytes, everywhere: true })
+  else output.print(`${shown(name)} is removed from the mesh; each node removes its blocks within minutes`)
   return EXIT.ok
 }

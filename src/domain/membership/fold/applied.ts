@@ -26,6 +26,8 @@ export function isApplied(view: MembershipView, entry: Entry): boolean {
       return view.documents.has(body.name)
     case 'document-access':
       return (view.documents.get(body.name)?.access?.access.serial ?? 0) >= body.access.serial
+    case 'document-removed':
+      return view.documents.get(body.name)?.removed !== undefined
     case 'document-stream':
       return view.documents.get(body.name)?.streams.some(isStreamOf(entry.by, body.coreKey)) === true
     case 'document-snapshot':

@@ -1,5 +1,5 @@
 import { cardBytes, checkSignedCard } from '../../card/schema.js'
-import { type FoldResult, put, type Scene, skip } from './effects.js'
+import { type FoldResult, full, put, type Scene, skip } from './effects.js'
 import { cardIndexKey, cardKey } from '../keys.js'
 import { type CardIndexRecord, type CardTombstone, isTombstone } from '../records.js'
 import type { EntryBody, SignedCard } from '../types.js'
@@ -21,11 +21,11 @@ export function foldCard(scene: Scene, body: CardEntryBody<'card'>): FoldResult 
   if (revision <= revisionOf(stored)) return skip('a newer card is known')
   const index = records.cardIndex(by)
   const isNew = !index.live.includes(id)
-  if (isNew && index.live.length >= MAX_CARDS) return skip(`the node has ${MAX_CARDS} cards`)
+  if (isNew && index.live.length >= MAX_CARDS) return full(`the node has ${MAX_CARDS} cards`)
   const checked = checkSignedCard(body.card, { certificate: scene.author.certificate.body, verify: scene.verify })
   if (!checked.ok) return skip(checked.reason)
   const bytes = index.bytes - bytesOf(stored) + bytesOf(body.card)
-  if (bytes > MAX_CARDS_BYTES) return skip(`the cards of the node would have more than ${MAX_CARDS_BYTES} bytes`)
+  if (bytes > MAX_CARDS_BYTES) return full(`the cards of the node would have more than ${MAX_CARDS_BYTES} bytes`)
   const next: CardIndexRecord = {
     live: isNew ? [...index.live, id] : index.live,
     tombstones: index.tombstones - (isTombstone(stored) ? 1 : 0),
@@ -49,7 +49,7 @@ export function foldCardRemoved(scene: Scene, body: CardEntryBody<'card-removed'
   const stored = records.card(by, agentId)
   if (isTombstone(stored) ? revision <= stored.removed : revision < revisionOf(stored)) return skip('a newer card is known')
   const index = records.cardIndex(by)
-  if (!isTombstone(stored) && index.tombstones >= MAX_TOMBSTONES) return skip(`the node has removed ${MAX_TOMBSTONES} cards`)
+  if (!isTombstone(stored) && index.tombstones >= MAX_TOMBSTONES) return full(`the node has removed ${MAX_TOMBSTONES} cards`)
   const next: CardIndexRecord = {
     live: index.live.filter((id) => id !== agentId),
     tombstones: index.tombstones + (isTombstone(stored) ? 0 : 1),

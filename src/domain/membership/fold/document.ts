@@ -1,7 +1,7 @@
 import type { NodeId } from '../../../kit/ids.js'
 import { canonicalJson } from '../../../kit/json.js'
 import { accessOf, mayRestrict, newerAccess } from '../../document/access.js'
-import { type FoldResult, put, type Scene, skip } from './effects.js'
+import { type FoldResult, full, put, type Scene, skip } from './effects.js'
 import { DOCUMENTS_KEY, documentCoreKey, documentKey } from '../keys.js'
 import { serialFault } from '../serial.js'
 import type { DocumentIndexRecord } from '../records.js'
@@ -9,8 +9,10 @@ import type { Certificate, DocumentRecord, DocumentSnapshot, DocumentStreamRecor
 
 /** Documents of one mesh. */
 export const MAX_DOCUMENTS = 4096
-/** Documents that one member may create. */
+/** Documents of one member. */
 export const MAX_DOCUMENTS_OF_MEMBER = 1024
+/** Removed documents of one member: each keeps its name. */
+export const MAX_REMOVED_DOCUMENTS_OF_MEMBER = 4096
 /** Streams of one document. */
 export const MAX_DOCUMENT_STREAMS = 512
 /** Streams of one member: each restored or repaired home has a new one. */
@@ -31,15 +33,17 @@ export function foldDocument(scene: Scene, { name, access, at }: DocumentEntryBo
   const { by, records, mesh } = scene
   if (records.document(name) !== null) return skip('the document is known already')
   const { total, by: counts, ...index } = records.documentIndex()
-  const count = Object.hasOwn(counts, by) ? (counts[by] ?? 0) : 0
+  const count = countOf(counts, by)
   // The owner can always create a document: no one else uses up the total.
-  if (by !== mesh.owner && total >= MAX_DOCUMENTS) return skip(`the mesh has ${MAX_DOCUMENTS} documents`)
-  if (count >= MAX_DOCUMENTS_OF_MEMBER) return skip(`the node has created ${MAX_DOCUMENTS_OF_MEMBER} documents`)
+  if (by !== mesh.owner && total >= MAX_DOCUMENTS) return full(`the mesh has ${MAX_DOCUMENTS} documents`)
+  if (count >= MAX_DOCUMENTS_OF_MEMBER) return full(`the node has ${MAX_DOCUMENTS_OF_MEMBER} documents`)
+  if (countOf(index.removed, by) >= MAX_REMOVED_DOCUMENTS_OF_MEMBER)
+    return full(`the node has removed ${MAX_REMOVED_DOCUMENTS_OF_MEMBER} documents`)
   const fault = access === null ? null : serialFault(0, access.serial)
   if (fault !== null) return skip(fault)
   const list = access === null ? null : { access, by, lengths: {} }
   const counted = charged(scene, { ...index, total: total + 1, by: { ...counts, [by]: count + 1 } }, { more: listBytes(list, []) })
-  if (counted === null) return skip(OVER_SHARE)
+  if (counted === null) return full(OVER_SHARE)
   const record: DocumentRecord = { name, creator: by, createdAt: at, access: list, streams: [] }
   return put(
     new Map<string, unknown>([
@@ -47,6 +51,38 @@ export function foldDocument(scene: Scene, { name, access, at }: DocumentEntryBo
       [DOCUMENTS_KEY, counted]
     ])
   )
+}
+
+/**
+ * Removes a document: its creator has room for another one, and its access list takes no more bytes. The name stays taken, since entries of
+ * the removed document may come again. Its streams stay known, so that every node finds their blocks and removes them.
+ */
+export function foldDocumentRemoved(scene: Scene, { name, at }: DocumentEntryBody<'document-removed'>): FoldResult {
+  const { by, records, mesh } = scene
+  const record = records.document(name)
+  if (record === null) return skip('the document is unknown')
+  if (record.removed !== undefined) return skip(REMOVED)
+  const { creator, createdAt, streams, access } = record
+  if (!mayRestrict({ owner: mesh.owner, creator, access: null }, by)) return skip('its author may not remove the document')
+  const { total, by: counts, removed = {}, ...index } = records.documentIndex()
+  const next = {
+    ...index,
+    total: total - 1,
+    by: { ...counts, [creator]: countOf(counts, creator) - 1 },
+    removed: { ...removed, [creator]: countOf(removed, creator) + 1 }
+  }
+  return put(
+    new Map<string, unknown>([
+      [documentKey(name), { name, creator, createdAt, access: null, streams, removed: { by, at } } satisfies DocumentRecord],
+      [DOCUMENTS_KEY, charged({ ...scene, by: access?.by ?? by }, next, { more: 0, less: listBytes(access, streams) })]
+    ])
+  )
+}
+
+const REMOVED = 'the document is removed'
+
+function countOf(counts: Readonly<Record<NodeId, number>> = {}, node: NodeId): number {
+  return Object.hasOwn(counts, node) ? (counts[node] ?? 0) : 0
 }
 
 const OVER_SHARE = `access lists, streams and snapshots of the node take ${MAX_DOCUMENT_BYTES_OF_MEMBER / 1_048_576} MiB in the log already`
@@ -82,6 +118,7 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }
   const { by, records, mesh } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
+  if (record.removed !== undefined) return skip(REMOVED)
   if (!mayRestrict({ owner: mesh.owner, creator: record.creator, access: null }, by))
     return skip('its author may not restrict the document')
   if (Object.keys(lengths).length > MAX_DOCUMENT_STREAMS) return skip('it names too many streams')
@@ -94,7 +131,7 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }
   if (stored !== null && !isNewer(next, stored, mesh.owner)) return skip('a newer one is known')
   const change = { more: listBytes(next, record.streams), less: listBytes(stored, record.streams), lessOf: stored?.by ?? by }
   const counted = charged(scene, records.documentIndex(), change)
-  if (counted === null) return skip(OVER_SHARE)
+  if (counted === null) return full(OVER_SHARE)
   return put(
     new Map<string, unknown>([
       [documentKey(name), { ...withoutEnded(record, ends), access: next }],
@@ -122,14 +159,15 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: DocumentEntr
   const { by, records, mesh, author } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
+  if (record.removed !== undefined) return skip(REMOVED)
   const { streams, creator } = record
   if (streams.some(isStreamOf(by, coreKey))) return skip('the stream is known already')
   if ((records.documentOfCore(coreKey) ?? name) !== name) return skip('the stream is one of another document')
   const guarded = { owner: mesh.owner, creator, access: record.access?.access ?? null }
   if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
-  if (!hasPlaceFor(record, by)) return skip('the limit of streams is reached')
+  if (!hasPlaceFor(record, by)) return full('the limit of streams is reached')
   const counted = charged(scene, records.documentIndex(), { more: STREAM_BYTES })
-  if (counted === null) return skip(OVER_SHARE)
+  if (counted === null) return full(OVER_SHARE)
   return put(
     new Map<string, unknown>([
       [documentKey(name), { ...record, streams: [...streams, { nodeKey: by, coreKey }] }],
@@ -150,6 +188,7 @@ export function foldDocumentSnapshot(
   const { records, mesh, author } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
+  if (record.removed !== undefined) return skip(REMOVED)
   if (records.documentOfCore(coreKey) !== null) return skip('its core is one of a document already')
   const guarded = { owner: mesh.owner, creator: record.creator, access: record.access?.access ?? null }
   if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
@@ -158,7 +197,7 @@ export function foldDocumentSnapshot(
   const known = new Set(record.streams.map((stream) => stream.coreKey))
   if (Object.keys(lengths).some((stream) => !known.has(stream))) return skip('it is of a stream that is not one of the document')
   const counted = charged(scene, records.documentIndex(), { more: STREAM_BYTES })
-  if (counted === null) return skip(OVER_SHARE)
+  if (counted === null) return full(OVER_SHARE)
   return put(
     new Map<string, unknown>([
       [documentKey(name), { ...record, snapshot: { coreKey, blocks, hash, lengths, ...formerOf(record) } }],

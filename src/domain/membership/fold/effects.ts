@@ -14,6 +14,8 @@ export interface FoldResult {
   readonly removeWriters: readonly string[]
   /** Why the entry was not accepted; null when it was. A refused admission has a reason and puts its refusal. */
   readonly skipped: string | null
+  /** It was not accepted since a limit is reached: later entries of other members change nothing about that. */
+  readonly isFull: boolean
 }
 
 /** Context of the fold beside records and entry; the same on every node. */
@@ -35,10 +37,15 @@ export interface Scene {
 
 /** The entry changes nothing. */
 export function skip(reason: string): FoldResult {
-  return { puts: new Map(), addWriters: [], removeWriters: [], skipped: reason }
+  return { puts: new Map(), addWriters: [], removeWriters: [], skipped: reason, isFull: false }
+}
+
+/** The entry changes nothing, since a limit is reached. */
+export function full(reason: string): FoldResult {
+  return { ...skip(reason), isFull: true }
 }
 
 /** The entry is accepted and puts these. */
 export function put(puts: ReadonlyMap<string, unknown>, writers?: WritersChange): FoldResult {
-  return { puts, addWriters: writers?.addWriters ?? [], removeWriters: writers?.removeWriters ?? [], skipped: null }
+  return { puts, addWriters: writers?.addWriters ?? [], removeWriters: writers?.removeWriters ?? [], skipped: null, isFull: false }
 }

@@ -1,8 +1,8 @@
 import type { NodeId } from '../../../kit/ids.js'
-import { type FoldContext, type FoldResult, put, type Scene, skip } from './effects.js'
+import { type FoldContext, type FoldResult, full, put, type Scene, skip } from './effects.js'
 import { foldAdmission } from './admission.js'
 import { foldCard, foldCardRemoved } from './card.js'
-import { foldDocument, foldDocumentAccess, foldDocumentSnapshot, foldDocumentStream } from './document.js'
+import { foldDocument, foldDocumentAccess, foldDocumentRemoved, foldDocumentSnapshot, foldDocumentStream } from './document.js'
 import { foldCertificate, foldCore, foldRevocation } from './member.js'
 import { withInvite } from '../invite-share.js'
 import { endInviteFault, isOwnerCertificate, termsFault } from '../grant.js'
@@ -65,8 +65,8 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
     case 'core':
       return [WRITERS_KEY]
     case 'document':
-      return [documentKey(body.name), DOCUMENTS_KEY]
     case 'document-access':
+    case 'document-removed':
       return [documentKey(body.name), DOCUMENTS_KEY]
     case 'document-stream':
     case 'document-snapshot':
@@ -124,6 +124,8 @@ function foldBody(scene: Scene, body: Exclude<EntryBody, Body<'founding'>>): Fol
       return foldDocument(scene, body)
     case 'document-access':
       return foldDocumentAccess(scene, body)
+    case 'document-removed':
+      return foldDocumentRemoved(scene, body)
     case 'document-stream':
       return foldDocumentStream(scene, body)
     case 'document-snapshot':
@@ -160,7 +162,7 @@ function foldInvite(scene: Scene, body: Body<'invite'>): FoldResult {
   const invite = [inviteKey(body.invite.id), record] as const
   if (scene.by === scene.mesh.owner) return put(new Map([invite]))
   const index = withInvite(scene.records.inviteIndex(scene.by), body.invite)
-  if (index === null) return skip('invites of the node fill its share of the log')
+  if (index === null) return full('invites of the node fill its share of the log')
   return put(new Map<string, unknown>([invite, [inviteIndexKey(scene.by), index]]))
 }
 

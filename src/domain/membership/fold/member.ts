@@ -1,4 +1,4 @@
-import { type FoldResult, put, type Scene, skip } from './effects.js'
+import { type FoldResult, full, put, type Scene, skip } from './effects.js'
 import { changeFault, grantFault, isOwnerCertificate } from '../grant.js'
 import { cardIndexKey, cardKey, memberKey, REVOKED_KEY, WRITERS_KEY } from '../keys.js'
 import { LOG_SHARE_LIMITS, mayHaveCore } from '../log-share.js'
@@ -60,7 +60,7 @@ export function foldCore(scene: Scene, { coreKey, serial }: MemberEntryBody<'cor
   const writers = records.writers()
   if (writers.eligible.some((one) => one.coreKey === coreKey && one.nodeKey !== by)) return skip('the core is that of another writer')
   // Each one has a share of its own on every disk.
-  if (by !== mesh.owner && !mayHaveCore(author, coreKey)) return skip(`the node had ${LOG_SHARE_LIMITS.maxCores} cores already`)
+  if (by !== mesh.owner && !mayHaveCore(author, coreKey)) return full(`the node had ${LOG_SHARE_LIMITS.maxCores} cores already`)
   const former = new Set([...(author.formerCores ?? []), author.coreKey])
   former.delete(coreKey)
   const member: MemberRecord = { ...author, coreKey, coreSerial: serial, formerCores: [...former] }

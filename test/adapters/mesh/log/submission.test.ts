@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { Submission } from '../../../../src/adapters/mesh/log/submission.js'
+import { Submission, type SubmissionDeps } from '../../../../src/adapters/mesh/log/submission.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../../src/domain/membership/types.js'
 import { failsWith } from '../../../support/fails.js'
@@ -9,8 +9,10 @@ import { actor, cardBody, founded, MESH, signedCard } from '../../../support/mem
 const owner = actor('owner')
 const body: EntryBody = { kind: 'card', mesh: MESH, card: signedCard(owner, cardBody('tester')) }
 
+type Tried = Awaited<ReturnType<SubmissionDeps['tryOut']>>
+
 /** A submission of a card to a log that is a model. */
-function submit(taken: () => boolean) {
+function submit(taken: () => boolean, tried = (): Tried => ({ skipped: null, isFull: false })) {
   const log = founded()
   const clock = new ManualClock()
   const listeners = new Set<() => void>()
@@ -30,6 +32,7 @@ function submit(taken: () => boolean) {
       if (isAgain) state.again++
       return Promise.resolve(taken())
     },
+    tryOut: () => Promise.resolve(tried()),
     refresh: () => Promise.resolve()
   })
   const apply = (): void => {
@@ -49,6 +52,7 @@ test('an entry is offered again each second until a writer takes it, then waited
     await settle()
     clock.advance(1000)
   }
+  await settle()
   t.is(state.offers, 4)
   isTaken = true
   await settle()
@@ -79,6 +83,8 @@ test('an attempt while an offer is under way offers nothing', async (t) => {
   const { submission, state, apply } = submit(() => true)
   submission.attempt()
   submission.attempt()
+  await settle()
+  submission.attempt()
   t.is(state.offers, 1)
   apply()
   await t.execution(submission.done)
@@ -95,6 +101,43 @@ test('what nobody takes, and what the log does not accept, time out with the rea
     const error = await failsWith(t, 'TIMEOUT', () => submission.done)
     t.ok(error.message.includes(reason))
   }
+})
+
+test('an entry beyond a limit of the log fails at once, with the limit, and is offered to nobody', async (t) => {
+  for (const skipped of ['the node has created 1024 documents', 'the limit of streams is reached']) {
+    const { submission, state, clock } = submit(
+      () => true,
+      () => ({ skipped, isFull: true })
+    )
+    const error = await failsWith(t, 'OVERLOADED', () => submission.done)
+    t.alike([error.message.includes(skipped), error.retryable, state.offers, clock.pending], [true, false, 0, 0])
+  }
+})
+
+test('a limit that is reached while an entry waits ends it, too', async (t) => {
+  let tried: Tried = { skipped: null, isFull: false }
+  const { submission, clock, state } = submit(
+    () => false,
+    () => tried
+  )
+  await settle()
+  tried = { skipped: 'the mesh has 4096 documents', isFull: true }
+  clock.advance(1000)
+  const error = await failsWith(t, 'OVERLOADED', () => submission.done)
+  t.ok(error.message.includes('4096'))
+  t.is(state.offers, 1)
+})
+
+test('an entry that the log refuses for now is offered, and its timeout names the reason', async (t) => {
+  const { submission, clock, state } = submit(
+    () => false,
+    () => ({ skipped: 'its author is no member', isFull: false })
+  )
+  await settle()
+  t.is(state.offers, 1)
+  clock.advance(5000)
+  const error = await failsWith(t, 'TIMEOUT', () => submission.done)
+  t.ok(error.message.includes('its author is no member'))
 })
 
 test('closing the log ends it', async (t) => {

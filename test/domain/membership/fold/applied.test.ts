@@ -26,6 +26,8 @@ test('each entry counts as applied once the view shows it, and not before', (t: 
     () => log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: keyText('s') }),
     () => log.write(ann, snapshotBody({ core: 'snapshot', lengths: { s: SNAPSHOT_BLOCKS } })),
     () => log.write(ann, { kind: 'document-access', mesh: MESH, name: 'notes', access: ACCESS, lengths: {} }),
+    () => log.write(ann, { kind: 'document', mesh: MESH, name: 'gone', access: null, at: 1 }),
+    () => log.write(ann, { kind: 'document-removed', mesh: MESH, name: 'gone', at: 2 }),
     () => log.revoke(owner, ann)
   ]
   for (const step of steps) {

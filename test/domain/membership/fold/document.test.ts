@@ -4,6 +4,7 @@ import { countedBlocks } from '../../../../src/domain/document/counted.js'
 import {
   MAX_DOCUMENT_BYTES_OF_MEMBER,
   MAX_DOCUMENTS_OF_MEMBER,
+  MAX_REMOVED_DOCUMENTS_OF_MEMBER,
   MAX_STREAMS_OF_MEMBER,
   SNAPSHOT_BLOCKS
 } from '../../../../src/domain/membership/fold/document.js'
@@ -281,4 +282,54 @@ test('of who lost the right by its certificate so many blocks count as the snaps
   t.alike(log.view().documents.get('notes')?.ended, [keyText('one')], 'who believed it hears of that')
   t.is(counted(log, 'b'), SNAPSHOT_BLOCKS - 1)
   t.is(counted(log, 'a'), Number.POSITIVE_INFINITY)
+})
+
+const remove = (log: LogModel, by: Actor, name = 'notes') => log.write(by, { kind: 'document-removed', mesh: MESH, name, at: 2000 })
+const index = (log: LogModel) => log.records.get(DOCUMENTS_KEY) as DocumentIndexRecord
+
+test('a removed document gives back the place of its creator and the bytes of its list, and keeps its name and streams', (t: Assert) => {
+  for (const by of [ann, owner]) {
+    const log = written()
+    const bytes = index(log).bytes
+    restrict(log, ann, { ...ACCESS, serial: 1 })
+    t.is(remove(log, by).skipped, null)
+    t.alike(index(log), { total: 0, by: { [ann.id]: 0 }, bytes, removed: { [ann.id]: 1 } })
+    const record = log.view().documents.get('notes')
+    t.alike([record?.access, record?.streams.length, record?.removed], [null, 2, { by: by.id, at: 2000 }])
+    const before = log.state()
+    for (const entry of [...log.entries]) t.is(log.apply(entry.entry, entry.isBootstrapRelay).isFull, false)
+    t.is(log.state(), before, 'entries of a removed document that come again change nothing')
+  }
+})
+
+test('nothing is done to a removed document, and nobody but its creator and the owner of the mesh removes one', (t: Assert) => {
+  const log = written()
+  for (const by of [bob, cat]) t.ok(remove(log, by).skipped)
+  t.ok(remove(log, ann, 'other').skipped, 'a document that nobody created')
+  t.is(remove(log, ann).skipped, null)
+  const state = log.state()
+  t.ok(create(log, ann).skipped, 'not again')
+  t.ok(create(log, bob).skipped)
+  t.ok(stream(log, ann, 'c').skipped)
+  t.ok(restrict(log, ann, { ...ACCESS, serial: 2 }).skipped)
+  t.ok(snap(log, ann, { core: 'x', lengths: { a: 2000 } }).skipped)
+  t.ok(remove(log, owner).skipped)
+  t.is(log.state(), state)
+})
+
+test('a member makes a bounded number of documents at a time, and removes a bounded number in its life', (t: Assert) => {
+  const log = world()
+  for (let at = 0; at < MAX_DOCUMENTS_OF_MEMBER; at++) create(log, ann, null, `d${at}`)
+  t.ok(create(log, ann, null, 'more').isFull)
+  remove(log, ann, 'd0')
+  t.is(create(log, ann, null, 'more').skipped, null)
+  log.records.set(DOCUMENTS_KEY, { ...index(log), by: {}, removed: { [ann.id]: MAX_REMOVED_DOCUMENTS_OF_MEMBER } })
+  t.ok(create(log, ann, null, 'last').isFull)
+  t.is(create(log, bob, null, 'last').skipped, null)
+})
+
+test('the index of documents is written as before in a mesh that removed none: its bytes are signed', (t: Assert) => {
+  const log = written()
+  const bytes = `"bytes":{"${ann.id}":128,"${bob.id}":128}`
+  t.is(JSON.stringify(index(log)), `{"total":1,"by":{"${ann.id}":1},${bytes}}`)
 })

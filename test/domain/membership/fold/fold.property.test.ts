@@ -8,7 +8,7 @@ import { seal } from '../../../../src/domain/membership/signing.js'
 import type { Entry, MembershipView } from '../../../../src/domain/membership/types.js'
 import { MAX_WRITERS } from '../../../../src/domain/membership/writers.js'
 import type { Tier } from '../../../../src/domain/routing/tier.js'
-import { arbDocumentOp, checkDocuments, documentBody, documentWithStream } from '../../../support/document-entries.js'
+import { arbDocumentOp, checkDocuments, DOCUMENT_KINDS, documentBody, documentWithStream } from '../../../support/document-entries.js'
 import { demand } from '../../../support/demand.js'
 import {
   type Actor,
@@ -306,7 +306,7 @@ test('whatever honest and hostile authors try, in any order, the rules of member
     'settings',
     'core',
     'core skipped',
-    ...['document', 'document-access', 'document-stream', 'document-snapshot'].flatMap((what) => [what, `${what} skipped`])
+    ...DOCUMENT_KINDS.flatMap((what) => [what, `${what} skipped`])
   ]) {
     t.ok((tried.get(kind) ?? 0) > 0, `${kind}: ${tried.get(kind)}`)
   }

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
-import { Debounce } from '../../../src/node/api/documents.js'
-import { ManualClock } from '../../support/manual-clock.js'
+import { Debounce } from '../../src/kit/clock.js'
+import { ManualClock } from '../support/manual-clock.js'
 
 test('what is due often runs at once, then once in a while, and never after its end', (t: Assert) => {
   const clock = new ManualClock()

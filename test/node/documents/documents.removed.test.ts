@@ -1,0 +1,106 @@
+import test, { type Assert } from 'brittle'
+import { MAX_DOCUMENT_BYTES_OF_MEMBER, MAX_DOCUMENTS_OF_MEMBER } from '../../../src/domain/membership/fold/document.js'
+import { DOCUMENTS_KEY } from '../../../src/domain/membership/keys.js'
+import { documentScene, Program, textOn, write } from '../../support/document-scene.js'
+import { failsWith } from '../../support/fails.js'
+import type { FakeNode } from '../../support/fake-node.js'
+
+const names = async (node: FakeNode): Promise<string[]> => (await node.api().call('documents.list', {})).documents.map(({ name }) => name)
+
+/** The streams whose blocks a node removes from now on. */
+function freedBy(node: FakeNode): Set<string> {
+  const freed = new Set<string>()
+  const { documents } = node.core.deps
+  const remove = documents.remove.bind(documents)
+  Object.assign(documents, {
+    remove: (streams: readonly string[]): Promise<void> => {
+      for (const stream of streams) freed.add(stream)
+      return remove(streams)
+    }
+  })
+  return freed
+}
+
+test('a document that its creator removes is gone on every node, its blocks too, and its name stays taken', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await write(bob.api(), 'of bob')
+  await write(ann.api(), 'of bob and ann')
+  await world.settle()
+  t.is(await textOn(owner), 'of bob and ann')
+  const streams =
+    world.log
+      .view()
+      .documents.get('notes')
+      ?.streams.map(({ coreKey }) => coreKey) ?? []
+  const freed = new Map([owner, ann, bob].map((node) => [node, freedBy(node)]))
+  const program = new Program(t, bob.api())
+  await world.settle()
+  await failsWith(t, 'FORBIDDEN', () => bob.api().call('documents.remove', { document: 'notes' }))
+  const { removed } = await ann.api().call('documents.remove', { document: 'notes' })
+  t.is(removed, true)
+  await world.settle()
+  t.is(program.fault?.code, 'DOCUMENT_NOT_FOUND', 'a program that has it open is told')
+  for (const node of [owner, ann, bob]) {
+    t.alike(await names(node), [])
+    for (const call of [() => textOn(node), () => write(node.api(), 'again')]) await failsWith(t, 'DOCUMENT_NOT_FOUND', call)
+    const error = await failsWith(t, 'CONFLICT', () => node.api().call('documents.create', { name: 'notes' }))
+    t.ok(error.message.includes('was removed'))
+  }
+  t.is(streams.length, 2)
+  await world.pass(590_000, 60_000)
+  for (const [node, of] of freed) t.is(of.size, 0, `${node.actor.name}: the log may still undo the removal`)
+  await world.pass(60_000, 10_000)
+  for (const [node, of] of freed) {
+    t.ok(
+      streams.every((stream) => of.has(stream)),
+      `nothing of it is left at ${node.actor.name}`
+    )
+    t.alike(node.core.documents.problems(), [])
+    t.alike((await node.store.read<{ used: string[] }>('documents'))?.used ?? [], [])
+  }
+  t.is(world.log.submitted.filter(({ kind }) => kind === 'document-stream').length, 2, 'no node announces its stream again')
+})
+
+test('the owner of the mesh removes the document of a member that is away', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await write(ann.api(), 'of ann')
+  await world.settle()
+  await ann.core.close()
+  await owner.api().call('documents.remove', { document: 'notes' })
+  await world.settle()
+  t.alike(await names(bob), [])
+  const again = await world.start(ann.actor, { store: ann.store, ledger: ann.ledger })
+  await world.link(owner, again)
+  await world.pass(1_300_000, 60_000)
+  t.alike(await names(again), [])
+  t.alike(again.core.documents.problems(), [])
+})
+
+test('a document beyond a limit of the log is refused at once, with the limit, and there is room again after a removal', async (t: Assert) => {
+  const { world, ann } = await documentScene(t)
+  world.log.model.records.set(DOCUMENTS_KEY, { total: 1024, by: { [ann.id]: MAX_DOCUMENTS_OF_MEMBER }, bytes: {} })
+  const before = world.clock.monotonic()
+  const error = await failsWith(t, 'OVERLOADED', () => ann.api().call('documents.create', { name: 'more' }))
+  t.ok(error.message.includes(`${MAX_DOCUMENTS_OF_MEMBER} documents`))
+  t.is(error.retryable, false)
+  t.is(world.clock.monotonic(), before, 'nothing was waited for')
+  await ann.api().call('documents.remove', { document: 'notes' })
+  await ann.api().call('documents.create', { name: 'more' })
+  t.alike(await names(ann), ['more'])
+})
+
+test('changes that the log lets reach no other member are refused, and status says so', async (t: Assert) => {
+  const { world, ann, bob } = await documentScene(t)
+  world.log.model.records.set(DOCUMENTS_KEY, { total: 1, by: { [ann.id]: 1 }, bytes: { [bob.id]: MAX_DOCUMENT_BYTES_OF_MEMBER } })
+  await write(bob.api(), 'first')
+  await world.settle()
+  const problem = bob.core.documents.problems().find(({ code }) => code === 'OVERLOADED')
+  t.ok(problem?.message.includes('reach no other member'))
+  t.is(problem?.next, 'a2a-node doc export notes')
+  await failsWith(t, 'OVERLOADED', () => write(bob.api(), 'second'))
+  world.log.model.records.set(DOCUMENTS_KEY, { total: 1, by: { [ann.id]: 1 }, bytes: {} })
+  await world.pass(31_000, 1000)
+  t.alike(bob.core.documents.problems(), [], 'once the log takes the stream, all is well')
+  t.is(await textOn(ann), 'first')
+  await write(bob.api(), 'second')
+})
