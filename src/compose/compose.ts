@@ -54,7 +54,7 @@ import { VERSION } from './version.js'
 
 export type { StartOptions } from './open-home.js'
 export type { RunningNode } from './running-node.js'
-export { newAgentFiles, runAgentFile } from './agent-files.js'
+export { importAgents, newAgentFiles, runAgentFile } from './agent-files.js'
 export { sandboxOfHome } from './home-sandbox.js'
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from '../adapters/agents/files/check-file.js'
 

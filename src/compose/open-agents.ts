@@ -7,7 +7,7 @@ import type { AgentDefinition, AgentSource, HostedAgent } from '../ports/agent-r
 import type { ImportedTools } from '../ports/imported-tools.js'
 import type { ImportAdapter } from '../ports/imports.js'
 import type { NodeStore } from '../ports/storage.js'
-import { AgentFiles } from '../adapters/agents/files/agent-source.js'
+import { AgentFiles, type ImportedDirectory } from '../adapters/agents/files/agent-source.js'
 import { hostAgent } from '../adapters/agents/files/hosted-agent.js'
 import { ImportedAgents } from '../adapters/agents/imports/imported-agents.js'
 import { ProcessGroups } from '../adapters/agents/process/process-groups.js'
@@ -20,6 +20,8 @@ import type { RemoteSpec } from '../adapters/a2a/remote/remote-skills.js'
 import { connectionsTo, type ImportedAddress } from '../adapters/mcp/imported/imported-connection.js'
 import { ListTags } from '../adapters/mcp/imported/imported-http.js'
 import { ImportedServer, type ImportedServerSpec } from '../adapters/mcp/imported/imported-server.js'
+import { onlyProvider } from '../config/agent-imports.js'
+import { configDirectory } from '../config/load.js'
 import type { A2AAgentSetting, A2ASecretSetting } from '../config/a2a-agents.js'
 import type { McpServerSetting } from '../config/mcp-servers.js'
 import { type EnvValues, resolvedValue } from './env-values.js'
@@ -54,6 +56,7 @@ export function openAgents(
   const log: ImportedLog = (level, message, fields) => telemetry.log(level, message, fields)
   const files = new AgentFiles({
     dirs: [home.agents, ...config.agents.dirs, ...extraAgentDirs],
+    imports: importsOf(config, path.dirname(home.configFile)),
     runDir: home.run,
     grants: config.agents.grants,
     starters: config.agents.starters,
@@ -80,6 +83,15 @@ export function openAgents(
   const runtime = { run: callOnce.bind(null, net), end: () => Promise.resolve() }
   const caller = hostAgent({ definition: callerDefinition, runtime, clock })
   return { source, tools, caller, apis, mesh }
+}
+
+/** The directories of sub-agent files of the config. */
+function importsOf({ agents, llm }: Config, base: string): readonly ImportedDirectory[] {
+  return Object.values(agents.imports).map((one) => ({
+    ...one,
+    dir: configDirectory(one.dir, base),
+    model: one.model ?? onlyProvider(llm.providers)
+  }))
 }
 
 interface LlmNeeds {
