@@ -80,7 +80,9 @@ export class AgentFiles implements AgentSource {
   readonly #deps: AgentDeps & { readonly groups: ProcessGroups }
   readonly #compileSchema: CompileSchema
   readonly #starters: readonly LocalAgent[]
-  readonly #imports: readonly ImportedDirectory[]
+  #dirs: readonly string[]
+  #imports: readonly ImportedDirectory[]
+  #onChange: OnChange | null = null
   #entries = new Map<string, WatchedFile>()
   #current: AgentSet = { agents: [], faults: [] }
   readonly #retiring = new Set<LocalAgent>()
@@ -92,6 +94,7 @@ export class AgentFiles implements AgentSource {
 
   constructor(options: AgentFilesOptions) {
     this.#options = options
+    this.#dirs = options.dirs
     this.#imports = options.imports ?? []
     const { runDir, grants, starters, compileSchema, env = process.env, log = () => {}, ...shared } = options
     this.#deps = { ...shared, groups: options.groups ?? new ProcessGroups(runDir), env, log }
@@ -109,13 +112,25 @@ export class AgentFiles implements AgentSource {
 
   watch(onChange: OnChange): void {
     if (this.#watcher !== null || this.#closing !== null) return
-    const dirs = [...this.#options.dirs, ...this.#imports.map(({ dir }) => dir)]
+    this.#onChange = onChange
+    const dirs = [...this.#dirs, ...this.#imports.map(({ dir }) => dir)]
     const rescan = (): void => {
       this.#options.clock.clear(this.#gather)
       this.#gather = this.#options.clock.after(GATHER_MS, () => void this.#scan(onChange))
     }
     const onError = (error: unknown): void => this.#deps.log('warn', 'agent files cannot be watched', { reason: messageOf(error) })
     this.#watcher = new WatchedDirectories({ dirs, clock: this.#options.clock, onChange: rescan, onError })
+  }
+
+  /** Serves the agents of these directories from now on. Agents that stay are not made again. */
+  follow({ dirs, imports }: Required<Pick<AgentFilesOptions, 'dirs' | 'imports'>>): void {
+    this.#dirs = dirs
+    this.#imports = imports
+    const [before, onChange] = [this.#watcher, this.#onChange]
+    if (before === null || onChange === null) return
+    this.#watcher = null
+    this.#scanning = this.#scanning.then(() => before.close())
+    this.watch(onChange)
   }
 
   close(): Promise<void> {
@@ -144,7 +159,7 @@ export class AgentFiles implements AgentSource {
 
   async #scanNow(onChange: OnChange): Promise<void> {
     if (this.#closing !== null) return
-    const { files, faults: listFaults } = await listFiles(this.#options.dirs)
+    const { files, faults: listFaults } = await listFiles(this.#dirs)
     const faults = [...listFaults]
     const entries = new Map<string, WatchedFile>()
     for (const file of files) entries.set(file, await this.#read(file))

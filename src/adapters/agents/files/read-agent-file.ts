@@ -40,6 +40,8 @@ export async function readAgentFile(file: string, compileSchema: CompileSchema, 
     ...(format === undefined ? {} : { format })
   })
   const { files, ignored } = parsed
+  // Another runtime makes another agent of the same text.
+  if (made?.kind === 'agent') text += `\n${JSON.stringify(subAgents)}`
   const missing: AgentFault[] = []
   for (const { path, key, line } of files) {
     const stat = await fs.stat(path).catch(() => null)
