@@ -39,7 +39,14 @@ const entry = z
 
 /** The map of directories by name. */
 export const agentImportsSchema: z.ZodType<Readonly<Record<string, AgentImportSetting>>> = z
-  .record(z.string().regex(/^[a-z0-9-]{1,32}$/, 'must be a name of at most 32 of a-z, 0-9 and dash'), entry, 'must be a mapping of names')
+  .record(
+    z
+      .string()
+      .max(32, 'must be a name of at most 32 characters')
+      .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, 'must be a name of a-z, 0-9 and single dashes between them'),
+    entry,
+    'must be a mapping of names'
+  )
   .refine((all) => Object.keys(all).length <= MAX_AGENT_IMPORTS, `has more than ${MAX_AGENT_IMPORTS} directories`)
 
 /** A model that no entry names: the only provider; null when there are none or several. */

@@ -125,7 +125,7 @@ const nodeKeys = {
   tier: Tier.nullable().default(null),
   sandbox: z
     .string()
-    .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of letters, digits, dot, underscore and dash')
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, dots, underscores and dashes, a letter or digit first')
     .nullable()
     .default(null),
   capabilities: z.array(CapabilityBlock).min(1, 'must list at least one capability').max(CARD_MAX_CAPABILITIES),

@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { commandFault } from '../../../kit/names/rule.js'
 import { isAgentId, isPathStep } from '../../../domain/card/schema.js'
 
 /** Ids that no agent of a file may have: the node's own agent. */
@@ -10,6 +11,8 @@ export const ID_RULE = 'must be 1 to 64 characters of a-z, 0-9, dot, underscore 
 /** Why no agent of a file may have this id, which has the form of one; null when it may. */
 export function idFault(id: string): string | null {
   if (RESERVED_IDS.has(id) || !isAgentId(id)) return 'is reserved by the node; choose another name'
+  const fault = isPathStep(id) ? null : commandFault(id)
+  if (fault !== null) return `cannot be an id: ${fault}`
   return isPathStep(id) ? 'is a step of a path, which no URL can name; choose another name' : null
 }
 
