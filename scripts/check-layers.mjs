@@ -58,6 +58,7 @@ const EXCEPT = Object.fromEntries(
   Object.entries({
     start: 'compose',
     agents: 'compose',
+    'import-agents': 'compose',
     'mcp/mcp': 'compose',
     restore: 'maintenance',
     doctor: 'maintenance',

@@ -1,4 +1,4 @@
-import { copyFileSync, statSync, truncateSync } from 'node:fs'
+import { closeSync, copyFileSync, fstatSync, openSync, statSync, truncateSync, writeSync } from 'node:fs'
 
 /** Bytes of the log of a background node before it is begun anew; the one before is kept beside it. */
 const LOG_MAX_BYTES = 16 * 1024 * 1024
@@ -18,6 +18,39 @@ export function boundLog(file: string): void {
   }
   look()
   setInterval(look, LOOK_MS).unref()
+}
+
+/**
+ * Writes the output of this process to the file of that name from now on, when another one has its place, as after a rotation. The file is
+ * made when it is gone. Best effort: without it the output stays where it is.
+ */
+export function reopenLog(file: string): void {
+  try {
+    if (isSameFile(file, reopened ?? process.stderr.fd)) return
+    const fd = openSync(file, 'a', 0o600)
+    if (reopened !== null) closeSync(reopened)
+    reopened = fd
+    for (const stream of [process.stdout, process.stderr]) stream.write = writerTo
+  } catch {}
+}
+
+/** Descriptor of the log file in use; null while it is the one of the start. */
+let reopened: number | null = null
+
+function isSameFile(file: string, fd: number): boolean {
+  try {
+    const [there, open] = [statSync(file), fstatSync(fd)]
+    return there.dev === open.dev && there.ino === open.ino
+  } catch {
+    return false
+  }
+}
+
+const writerTo: typeof process.stderr.write = (chunk: Uint8Array | string, ...rest: unknown[]): boolean => {
+  if (reopened !== null) writeSync(reopened, typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
+  const done = rest.find((one) => typeof one === 'function')
+  if (done !== undefined) queueMicrotask(() => (done as () => void)())
+  return true
 }
 
 /** The open file stays the one that is written to, so its content is copied; without room for that it is dropped. */

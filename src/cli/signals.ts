@@ -11,8 +11,8 @@ export interface StopSignals {
   release(): void
 }
 
-/** Listens for SIGINT, SIGTERM and SIGHUP. */
-export function stopSignals(): StopSignals {
+/** Listens for SIGINT, SIGTERM and SIGHUP. With `onHangup` each SIGHUP calls it and ends nothing. */
+export function stopSignals(onHangup?: () => void): StopSignals {
   let tell: (code: number) => void = () => {}
   let isAsked = false
   const first = new Promise<number>((resolve) => (tell = resolve))
@@ -23,6 +23,7 @@ export function stopSignals(): StopSignals {
     tell(code)
   }
   const names = Object.keys(CODES) as (keyof typeof CODES)[]
-  for (const name of names) process.on(name, listener)
-  return { first, release: () => names.forEach((name) => process.off(name, listener)) }
+  const listeners = names.map((name) => [name, name === 'SIGHUP' && onHangup !== undefined ? onHangup : listener] as const)
+  for (const [name, one] of listeners) process.on(name, one)
+  return { first, release: () => listeners.forEach(([name, one]) => process.off(name, one)) }
 }

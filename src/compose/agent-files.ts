@@ -4,6 +4,7 @@ import path from 'node:path'
 import type { AgentOutcome } from '../ports/agent-runtime.js'
 import type { AgentLog } from '../adapters/agents/files/runtime-type.js'
 import { type NewAgentFile, type NewAgents, writeNewAgents } from '../adapters/agents/process/new-files.js'
+import { importAgentFiles, type ImportedFile, type ImportOptions } from '../adapters/agents/files/import-files.js'
 import { runAgentFile as runFile } from '../adapters/agents/files/run-file.js'
 import type { Config } from '../config/settings.js'
 import { storeError } from '../adapters/storage/home/store-errors.js'
@@ -13,6 +14,15 @@ import { openLlm } from './open-llm.js'
 /** Writes files of new agents, a preset or one agent, without a node. @throws NodeError USAGE, AGENT_NOT_FOUND, FILE_EXISTS, NO_PERMISSION, DISK_FULL */
 export async function newAgentFiles(wanted: NewAgents): Promise<readonly NewAgentFile[]> {
   return await writeNewAgents(wanted).catch((error: unknown) => {
+    throw storeError(error, wanted.dir)
+  })
+}
+
+/**
+ * Makes agent files of sub-agent files of other clients, without a node. @throws NodeError USAGE, NO_PERMISSION, DISK_FULL
+ */
+export async function importAgents(wanted: ImportOptions): Promise<readonly ImportedFile[]> {
+  return await importAgentFiles(wanted).catch((error: unknown) => {
     throw storeError(error, wanted.dir)
   })
 }

@@ -48,13 +48,15 @@ import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js
 import { openAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
 import { bindHttp } from './serve-http.js'
+import { ConfigReload } from './config-reload.js'
 import { PackageFaults } from './package-faults.js'
 import { Unwind } from './unwind.js'
 import { VERSION } from './version.js'
+import { REDACT_KEYS } from '../adapters/telemetry/redact.js'
 
 export type { StartOptions } from './open-home.js'
 export type { RunningNode } from './running-node.js'
-export { newAgentFiles, runAgentFile } from './agent-files.js'
+export { importAgents, newAgentFiles, runAgentFile } from './agent-files.js'
 export { sandboxOfHome } from './home-sandbox.js'
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from '../adapters/agents/files/check-file.js'
 
@@ -76,7 +78,11 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   })
   const unwind = new Unwind((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
   try {
-    return await start({ options, clock, telemetry, unwind, faults })
+    const reload = new ConfigReload(options.config, { clock, telemetry })
+    reload.live(['log.level', 'log.redactKeys'], ({ log }) =>
+      telemetry.adjust({ level: options.log === null ? null : log.level, redactKeys: [...REDACT_KEYS, ...log.redactKeys] })
+    )
+    return await start({ options, clock, telemetry, unwind, faults, reload })
   } catch (error) {
     await unwind.run()
     throw storeError(error, options.home.home)
@@ -127,7 +133,8 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
-  const found = (): readonly Problem[] => [mended, problems(), guarded.problems(), agents.tools.problems(), deps.faults.problems()].flat()
+  const found = (): readonly Problem[] =>
+    [mended, problems(), guarded.problems(), agents.tools.problems(), deps.faults.problems(), deps.reload.problems()].flat()
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
   const made = { mesh, network: record.network, startedAt, lastFault, agents: agents.source, compileSchema, problems: found }
   const node = buildNode(deps, { ...kept, ...made })

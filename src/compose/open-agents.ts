@@ -7,7 +7,7 @@ import type { AgentDefinition, AgentSource, HostedAgent } from '../ports/agent-r
 import type { ImportedTools } from '../ports/imported-tools.js'
 import type { ImportAdapter } from '../ports/imports.js'
 import type { NodeStore } from '../ports/storage.js'
-import { AgentFiles } from '../adapters/agents/files/agent-source.js'
+import { AgentFiles, type AgentFilesOptions, type ImportedDirectory } from '../adapters/agents/files/agent-source.js'
 import { hostAgent } from '../adapters/agents/files/hosted-agent.js'
 import { ImportedAgents } from '../adapters/agents/imports/imported-agents.js'
 import { ProcessGroups } from '../adapters/agents/process/process-groups.js'
@@ -20,6 +20,8 @@ import type { RemoteSpec } from '../adapters/a2a/remote/remote-skills.js'
 import { connectionsTo, type ImportedAddress } from '../adapters/mcp/imported/imported-connection.js'
 import { ListTags } from '../adapters/mcp/imported/imported-http.js'
 import { ImportedServer, type ImportedServerSpec } from '../adapters/mcp/imported/imported-server.js'
+import { onlyProvider } from '../config/agent-imports.js'
+import { configDirectory } from '../config/load.js'
 import type { A2AAgentSetting, A2ASecretSetting } from '../config/a2a-agents.js'
 import type { McpServerSetting } from '../config/mcp-servers.js'
 import { type EnvValues, resolvedValue } from './env-values.js'
@@ -44,26 +46,27 @@ export interface OpenedAgents {
 
 /** Makes the sources of agents. Nothing is read or started before their `load`. */
 export function openAgents(
-  { options, clock, telemetry }: StartDeps,
+  { options, clock, telemetry, reload }: StartDeps,
   { compileSchema, store }: { readonly compileSchema: CompileSchema; readonly store: NodeStore }
 ): OpenedAgents {
-  const { config, home, extraAgentDirs } = options
+  const { config, home } = options
   const env: EnvValues = { ...process.env, A2A_NODE_HOME: home.home }
   const groups = new ProcessGroups(home.run)
   const [apis, mesh] = [new AgentApis(), new LateMesh(clock)]
   const log: ImportedLog = (level, message, fields) => telemetry.log(level, message, fields)
   const files = new AgentFiles({
-    dirs: [home.agents, ...config.agents.dirs, ...extraAgentDirs],
+    ...directoriesOf(options, config),
     runDir: home.run,
     grants: config.agents.grants,
     starters: config.agents.starters,
     groups,
     env,
-    llm: llmOf(config, apis, { env, clock, compileSchema, store, log }),
+    llm: llmOf(() => reload.config, apis, { env, clock, compileSchema, store, log }),
     clock,
     compileSchema,
     log
   })
+  reload.live(['agents.dirs', 'agents.imports', 'llm.providers'], (next) => files.follow(directoriesOf(options, next)))
   const net: RemoteNet = { clock, mesh, policy: { allowed: config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) } }
   let taken: readonly HostedAgent[] = []
   const tools = new ImportedAgents({
@@ -82,6 +85,22 @@ export function openAgents(
   return { source, tools, caller, apis, mesh }
 }
 
+function directoriesOf({ home, extraAgentDirs }: StartOptions, config: Config): Required<Pick<AgentFilesOptions, 'dirs' | 'imports'>> {
+  return {
+    dirs: [home.agents, ...config.agents.dirs, ...extraAgentDirs],
+    imports: importsOf(config, path.dirname(home.configFile))
+  }
+}
+
+/** The directories of sub-agent files of the config. */
+function importsOf({ agents, llm }: Config, base: string): readonly ImportedDirectory[] {
+  return Object.values(agents.imports).map((one) => ({
+    ...one,
+    dir: configDirectory(one.dir, base),
+    model: one.model ?? onlyProvider(llm.providers)
+  }))
+}
+
 interface LlmNeeds {
   readonly env: EnvValues
   readonly clock: Clock
@@ -90,11 +109,11 @@ interface LlmNeeds {
   readonly log: ImportedLog
 }
 
-function llmOf({ llm }: Config, apis: AgentApis, { env, clock, compileSchema, store, log }: LlmNeeds): ReturnType<typeof openLlm> {
+function llmOf(config: () => Config, apis: AgentApis, { env, clock, compileSchema, store, log }: LlmNeeds): ReturnType<typeof openLlm> {
   const onFault = (error: unknown): void =>
     log('warn', 'what agents of language models used today could not be kept', { reason: messageOf(error) })
   return openLlm({
-    providers: () => llm.providers,
+    providers: () => config().llm.providers,
     env,
     clock,
     tools: toolsOfMesh(apis, { clock, compileSchema }),

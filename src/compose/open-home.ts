@@ -34,6 +34,7 @@ import { MemoryTelemetry } from '../adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from '../adapters/telemetry/redact.js'
 import type { LastFault, NodeDeps } from '../node/dependencies.js'
 import type { PackageFault } from '../kit/package-fault.js'
+import type { ConfigReload } from './config-reload.js'
 import type { PackageFaults } from './package-faults.js'
 import type { Unwind } from './unwind.js'
 
@@ -72,7 +73,7 @@ export interface StartOptions {
 }
 
 /** Makes the telemetry. Loads pino only for the format `json`. */
-export async function openTelemetry({ config, log }: StartOptions, clock: Clock): Promise<Telemetry> {
+export async function openTelemetry({ config, log }: StartOptions, clock: Clock): Promise<MemoryTelemetry> {
   const { level, format, redactKeys } = config.log
   const write = log === undefined ? (line: string) => void process.stderr.write(line) : log
   return new MemoryTelemetry({
@@ -90,6 +91,8 @@ export interface StartDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly unwind: Unwind
+  /** The config in force. */
+  readonly reload: ConfigReload
   /** Errors of packages that the node survived. */
   readonly faults: PackageFaults
 }

@@ -1,10 +1,10 @@
 import { type ErrorCode, NodeError } from '../kit/errors.js'
-import type { NodeApi, NodeInfo, Principal } from '../ports/node-api.js'
+import type { NodeApi, NodeInfo, Principal, ReloadInfo } from '../ports/node-api.js'
 import type { PushAdmin } from '../ports/push-api.js'
 import type { OAuthAdmin } from '../ports/oauth-api.js'
 import { adHocFinder } from './ad-hoc.js'
 import { startControlServer } from '../adapters/control/server.js'
-import { shownConfig } from '../config/settings.js'
+import { type Config, shownConfig } from '../config/settings.js'
 import type { CardService } from '../adapters/a2a/cards/card-routes.js'
 import type { HttpListener } from '../adapters/http/listener.js'
 import type { HttpRoute } from '../adapters/http/route.js'
@@ -34,6 +34,11 @@ export interface RunningNode {
   readonly layer: Layer
   /** Resolves when the node has stopped, by close() or by itself (revoked, invite used up): null or the reason. */
   readonly stopped: Promise<NodeError | null>
+  /**
+   * Loads the config anew and applies the settings that can change while the node runs. Never rejects: with a bad config the old one stays
+   * in force, and the report says so, as `status` does.
+   */
+  reload(load: () => Promise<Config>): Promise<ReloadInfo>
   /** Stops cleanly within `node.shutdownTimeoutMs`. Idempotent. */
   close(): Promise<void>
 }
@@ -135,7 +140,7 @@ class ComposedNode implements RunningNode {
   #tellStopped: (reason: NodeError | null) => void = () => {}
 
   constructor(deps: StartDeps, { node, mesh, backup, http, agents }: Served) {
-    const { home, config } = deps.options
+    const { home } = deps.options
     this.#deps = deps
     this.#mesh = mesh
     this.observability = node.observability
@@ -144,7 +149,11 @@ class ComposedNode implements RunningNode {
     })
     this.#host = {
       node,
-      config: { path: home.configFile, config: { ...shownConfig(config), given: [...config.given] } },
+      get config() {
+        const { config } = deps.reload
+        return { path: home.configFile, config: { ...shownConfig(config), given: [...config.given] } }
+      },
+      reload: () => deps.reload.last,
       tools: agents.tools,
       findRemote: adHocFinder({ node, ...agents }),
       backup,
@@ -168,6 +177,10 @@ class ComposedNode implements RunningNode {
 
   attach(options: AttachOptions): Promise<AttachedAgent> {
     return this.#host.node.attach(options)
+  }
+
+  reload(load: () => Promise<Config>): Promise<ReloadInfo> {
+    return this.#deps.reload.reload(load)
   }
 
   close(): Promise<void> {

@@ -6,6 +6,7 @@ import { entryFaults } from './entry-values.js'
 import { readEnv } from './env.js'
 import { readConfigFile } from './file.js'
 import { GUARDRAILS, type GuardrailSettings, patternFaults } from './guardrails.js'
+import { onlyProvider } from './agent-imports.js'
 import { allSettings, type Config, type ConfigSource, isFileOnly, type NamedSetting } from './settings.js'
 
 /** Sources of the settings of a start. */
@@ -46,6 +47,32 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   if (first === undefined) return loader.build(chosen)
   const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : ''
   throw new NodeError('CONFIG_INVALID', `${faultText(first)}${more}`, { data: { faults } })
+}
+
+function heartbeatFaults({ swarm: { heartbeatMs, leaseMs } }: Config, chosen: ReadonlyMap<string, Candidate>): ConfigFault[] {
+  if (heartbeatMs * 2 <= leaseMs) return []
+  const where = chosen.get('swarm.heartbeatMs') ?? chosen.get('swarm.leaseMs')
+  const reason = `${heartbeatMs} ms is more than half of swarm.leaseMs (${leaseMs} ms)`
+  const allowed = `at most ${Math.floor(leaseMs / 2)}`
+  return [{ where: where?.where ?? 'defaults', line: where?.line ?? null, key: 'swarm.heartbeatMs', reason, allowed, nearest: [] }]
+}
+
+/** Sub-agents of a language model need one: their own, or the only one of the node. */
+function importFaults({ agents, llm: { providers } }: Config, chosen: ReadonlyMap<string, Candidate>): ConfigFault[] {
+  const candidate = chosen.get('agents.imports')
+  return Object.entries(agents.imports).flatMap(([name, { runtime, model }]) => {
+    if (runtime !== 'llm' || (model === null && onlyProvider(providers) !== null)) return []
+    const [provider = ''] = model?.split('/') ?? []
+    if (model !== null && Object.hasOwn(providers, provider)) return []
+    const known = Object.keys(providers)
+    const reason =
+      model === null ? 'has no model, and llm.providers is not one alone' : `names the provider ${provider}, which is not in llm.providers`
+    const line = candidate?.lineAt?.([name]) ?? null
+    const where = candidate?.where.replace(/:\d+$/, line === null ? '$&' : `:${line}`) ?? 'defaults'
+    return [
+      { where, line, key: `agents.imports.${name}`, reason, allowed: `a provider, or provider/model, of: ${known.join(', ')}`, nearest: [] }
+    ]
+  })
 }
 
 /** The setting that has patterns. */
@@ -99,20 +126,7 @@ class Loader {
   /** Rules between settings. */
   crossFaults(chosen: ReadonlyMap<string, Candidate>): ConfigFault[] {
     const { config } = this.build(chosen)
-    const { heartbeatMs, leaseMs } = config.swarm
-    if (heartbeatMs * 2 <= leaseMs) return []
-    const where = chosen.get('swarm.heartbeatMs') ?? chosen.get('swarm.leaseMs')
-    const reason = `${heartbeatMs} ms is more than half of swarm.leaseMs (${leaseMs} ms)`
-    return [
-      {
-        where: where?.where ?? 'defaults',
-        line: where?.line ?? null,
-        key: 'swarm.heartbeatMs',
-        reason,
-        allowed: `at most ${Math.floor(leaseMs / 2)}`,
-        nearest: []
-      }
-    ]
+    return [...heartbeatFaults(config, chosen), ...importFaults(config, chosen)]
   }
 
   build(chosen: ReadonlyMap<string, Candidate>): LoadedConfig {
@@ -143,6 +157,11 @@ class Loader {
   #fault(candidate: Candidate, named: NamedSetting, reason: string): void {
     this.faults.push({ where: candidate.where, line: candidate.line, key: named.path, reason, allowed: named.setting.allowed, nearest: [] })
   }
+}
+
+/** A directory of a config file: `~/...` is below the user's home, a relative one below `base`. */
+export function configDirectory(dir: string, base: string): string {
+  return path.resolve(base, expand(dir))
 }
 
 function expand(dir: string): string {

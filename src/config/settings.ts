@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { nameFault, nameRule, NODE_NAME } from '../kit/names/rule.js'
 import { type A2AAgentSetting, a2aAgentsSchema, MAX_A2A_AGENTS, shownAgents } from './a2a-agents.js'
+import { type AgentImportSetting, agentImportsSchema, MAX_AGENT_IMPORTS } from './agent-imports.js'
 import {
   GUARDRAILS,
   type GuardrailSettings,
@@ -162,6 +163,14 @@ export const SETTINGS = {
   agents: {
     dirs: directories('Further directories with agent files.'),
     grants: directories('Directories that the starter agent `files` may read. None by default.'),
+    imports: define<Readonly<Record<string, AgentImportSetting>>>({
+      schema: agentImportsSchema,
+      fallback: {},
+      form: 'servers',
+      unit: null,
+      allowed: `a mapping of at most ${MAX_AGENT_IMPORTS} names, each with dir and runtime; in the config file only`,
+      about: 'Directories with sub-agent files of other clients, whose agents this node offers.'
+    }),
     starters: flag(true, 'Offer the starter agents host, text and files.')
   },
   http: {

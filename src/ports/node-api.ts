@@ -85,6 +85,20 @@ export interface StatusInfo {
   readonly approvals: { readonly waiting: number }
   readonly outbox: { readonly pending: number }
   readonly problems: readonly Problem[]
+  /** The last reload of the config (SIGHUP of a detached node); null before the first. Absent in answers of earlier builds. */
+  readonly reload?: ReloadInfo | null
+}
+
+/** A reload of the config of a running node. Settings are named `section.key`. */
+export interface ReloadInfo {
+  /** ISO time. */
+  readonly at: string
+  /** Changed settings that are in force now. */
+  readonly applied: readonly string[]
+  /** Changed settings that wait for a restart. */
+  readonly needRestart: readonly string[]
+  /** Why the config was not loaded, so that the old one stays in force; null else. */
+  readonly error: string | null
 }
 
 /** `id`. */

@@ -26,6 +26,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'http.maxConnections': 512,
   'agents.dirs': [],
   'agents.grants': [],
+  'agents.imports': {},
   'agents.starters': true,
   'routing.replies': 'exchange',
   'policy.approvalTimeoutMs': 300_000,

@@ -225,6 +225,7 @@ export class World {
       findRemote: () => Promise.reject(new NodeError('INTERNAL', 'nobody to ask here')),
       backup: () => Promise.reject(new NodeError('INTERNAL', 'no backup here')),
       isStopping: () => false,
+      reload: () => null,
       oauth: () => null,
       http: () => null
     }

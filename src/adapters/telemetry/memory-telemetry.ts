@@ -41,15 +41,27 @@ interface Timing {
 /** Counts and times in memory; log lines go to a writer. */
 export class MemoryTelemetry implements Telemetry {
   readonly #options: TelemetryOptions
-  readonly #write: (record: LogRecord) => void
+  #level: LogLevel | null
+  #write: (record: LogRecord) => void
   readonly #counters = new Map<MetricName, Map<string | null, Counter>>()
   readonly #timings = new Map<MetricName, Timing>()
 
   constructor(options: TelemetryOptions) {
     this.#options = options
-    const { format, write } = options
-    const redact = redactor(options.redactKeys)
-    this.#write = format === 'text' ? (record) => write(textLine(record, redact)) : format(write, redact)
+    this.#level = options.level
+    this.#write = this.#writer(options.redactKeys)
+  }
+
+  /** Changes the least level that is written, and the keys whose values are not logged. */
+  adjust({ level, redactKeys }: Pick<TelemetryOptions, 'level' | 'redactKeys'>): void {
+    this.#level = level
+    this.#write = this.#writer(redactKeys)
+  }
+
+  #writer(redactKeys: readonly string[] | undefined): (record: LogRecord) => void {
+    const { format, write } = this.#options
+    const redact = redactor(redactKeys)
+    return format === 'text' ? (record) => write(textLine(record, redact)) : format(write, redact)
   }
 
   log(level: LogLevel, message: string, fields: Readonly<Record<string, unknown>> = {}): void {
@@ -62,7 +74,7 @@ export class MemoryTelemetry implements Telemetry {
   }
 
   logs(level: LogLevel): boolean {
-    const least = this.#options.level
+    const least = this.#level
     return least !== null && LEVELS.indexOf(level) >= LEVELS.indexOf(least)
   }
 

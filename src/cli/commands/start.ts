@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { tuneHeap } from '../heap.js'
 import type { RunningNode, StartOptions } from '../../compose/compose.js'
-import { listenAddress } from '../../config/settings.js'
+import { type Config, listenAddress } from '../../config/settings.js'
 import { pidOfSocket } from '../../adapters/control/answer-limit.js'
 import { connectControl } from '../../adapters/control/client.js'
 import { tierFromText } from '../../adapters/control/terms.js'
@@ -13,7 +13,7 @@ import { bannerLines } from '../terminal/banner.js'
 import type { Action, CommandContext } from '../context.js'
 import { reportReady, startDetached } from '../detach.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
-import { boundLog } from '../log-file.js'
+import { boundLog, reopenLog } from '../log-file.js'
 import { isSet, type Options } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { takeUncaughtErrors } from '../package-errors.js'
@@ -59,8 +59,10 @@ export async function startAny(context: CommandContext, options: Options, startN
   if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
   const config = await startConfig(context, options)
   if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, options, flags), flags)
-  if (isSet(options, 'reportReady')) boundLog(context.paths().logFile)
-  const signals = stopSignals()
+  const isDetached = isSet(options, 'reportReady')
+  if (isDetached) boundLog(context.paths().logFile)
+  const reloads = new Reloads(context, () => startConfig(context, options))
+  const signals = stopSignals(isDetached ? () => reloads.hangup() : undefined)
   try {
     const home = context.paths()
     const onProgress = (line: string): void => context.output.note(line)
@@ -73,11 +75,13 @@ export async function startAny(context: CommandContext, options: Options, startN
       extraAgentDirs: flags.agentDirs,
       onProgress
     })
-    return await runNode(context, await untilStarted(starting, signals), {
+    const node = await untilStarted(starting, signals)
+    reloads.serve(node)
+    return await runNode(context, node, {
       name: flags.name,
       signals,
       limitMs: config.node.shutdownTimeoutMs,
-      reports: isSet(options, 'reportReady')
+      reports: isDetached
     })
   } catch (error) {
     if (error instanceof StoppedEarly) return error.exitCode
@@ -95,6 +99,30 @@ function hungNode(error: unknown, context: CommandContext): unknown {
   const { socket, run } = context.paths()
   const pid = pidOfSocket(socket, run)
   return pid === null ? error : new NodeError(error.code, `${error.message} (pid ${pid})`, { next: [`kill -9 ${pid}`], cause: error })
+}
+
+/** Reloads log and config of a detached node at each SIGHUP; one that comes before the node is up waits for it. */
+class Reloads {
+  readonly #context: CommandContext
+  readonly #load: () => Promise<Config>
+  #node: Pick<RunningNode, 'reload'> | null = null
+  #isWanted = false
+
+  constructor(context: CommandContext, load: () => Promise<Config>) {
+    this.#context = context
+    this.#load = load
+  }
+
+  hangup(): void {
+    reopenLog(this.#context.paths().logFile)
+    if (this.#node === null) this.#isWanted = true
+    else void this.#node.reload(this.#load)
+  }
+
+  serve(node: Pick<RunningNode, 'reload'>): void {
+    this.#node = node
+    if (this.#isWanted) void node.reload(this.#load)
+  }
 }
 
 /** A signal came before the node was up. */

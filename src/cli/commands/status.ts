@@ -19,6 +19,11 @@ export const status: Action = async ({ output, api, env }, _args, options) => {
   return EXIT.ok
 }
 
+function reloadText({ at, applied, needRestart, error }: NonNullable<StatusInfo['reload']>): string {
+  const done = error === null ? `reloaded ${at}: ${applied.length === 0 ? 'nothing to apply' : applied.join(', ')}` : `not reloaded ${at}`
+  return needRestart.length === 0 ? done : `${done}; after a restart: ${needRestart.join(', ')}`
+}
+
 function statusLines(output: Output, info: StatusInfo, userHome: string | undefined): string[] {
   const { mesh, tasks, approvals, outbox, agents } = info
   return [
@@ -32,6 +37,7 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
         }
       ],
       ['home', tildePath(info.home, userHome)],
+      ...(info.reload === undefined || info.reload === null ? [] : [['config', reloadText(info.reload)] as const]),
       ['network', info.network],
       ...(info.http === null ? [] : [['http', info.http] as const]),
       ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online`],

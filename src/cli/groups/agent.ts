@@ -23,6 +23,24 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../commands/agents.js')).newAgent
   },
   {
+    name: 'import',
+    args: '<file> [command...]',
+    about: 'make agents of sub-agent files of Claude Code, Copilot, Gemini CLI or OpenCode',
+    options: [
+      { flags: '--runtime <runtime>', about: 'what runs them: a language model of the config, or a program', choices: ['llm', 'command'] },
+      { flags: '--model <model>', about: 'with llm: the provider, or provider/model (default: the only provider)' },
+      { flags: '--tier <tier>', about: 'L0 to L3 (default: that of the node)' },
+      { flags: '--dry-run', about: 'say what would be written, and write nothing' }
+    ],
+    more: [
+      'A directory is read with its subdirectories. The files go into the directory of agent files; none is overwritten.',
+      'With command the program is the client of the file (claude, copilot, gemini, opencode), or the words after --:',
+      '  a2a-node agents import ~/.claude/agents --runtime command -- ./my-runner --fast',
+      'To follow changes of a directory, name it in agents.imports of the config.'
+    ],
+    load: async () => (await import('../commands/import-agents.js')).importAgents
+  },
+  {
     name: 'run',
     args: '<file> <json>',
     about: 'run an agent file once, without a node (- reads the input from stdin)',

@@ -66,6 +66,7 @@ const NODE: readonly CommandRow[] = [
     ],
     more: [
       'Without --join the code is the variable A2A_NODE_JOIN, while the home is in no mesh.',
+      'SIGHUP makes a detached node reload its log file and config; see a2a-node status.',
       'Ctrl-C stops the node. Exit codes: 130 after Ctrl-C, 143 after SIGTERM, 0 after a2a-node stop.'
     ],
     load: async () => (await import('../commands/start.js')).start

@@ -50,10 +50,16 @@ export function nameFault(text: string, form: NameForm): NameFault | null {
   return { reason, instead: reasonAgainst(plain, form) === null ? plain : null }
 }
 
+/** Why a command line could not take a text for a name: it reads as an option, as a pattern, or as a place. null when it can. */
+export function commandFault(text: string): string | null {
+  if (/^\p{Pd}/u.test(text)) return 'it begins with a dash, as the options of commands do'
+  return /[\p{L}\p{N}]/u.test(text) ? null : 'it has neither a letter nor a digit'
+}
+
 /** The rule for names of a form, in words for people. */
 export function nameRule({ max, reserved }: NameForm): string {
   const but = reserved === '' ? '' : `, without ${reserved}`
-  return `a name has 1 to ${max} characters${but}: letters of one script, digits, spaces and signs of ASCII`
+  return `a name has 1 to ${max} characters${but}, no dash first: letters of one script, digits, spaces and signs of ASCII`
 }
 
 /** A character as people look it up: `U+200B`. */
@@ -65,7 +71,7 @@ function reasonAgainst(text: string, { max, reserved }: NameForm): string | null
   if (text.trim() === '') return 'it is empty'
   if (text.length > max) return `it has ${text.length} characters, and ${max} are the most`
   if (text !== text.trim()) return 'it begins or ends with a space'
-  return characterFault(text, reserved) ?? compositionFault(text)
+  return characterFault(text, reserved) ?? commandFault(text) ?? compositionFault(text)
 }
 
 function characterFault(text: string, reserved: string): string | null {
@@ -132,5 +138,6 @@ function plainForm(text: string): string {
     .normalize('NFKC')
     .replace(/[\p{C}\p{Default_Ignorable_Code_Point}]/gu, '')
     .normalize('NFKC')
+    .replace(/^[\p{Pd}\s]+/u, '')
     .trim()
 }

@@ -1,3 +1,4 @@
+import { commandFault } from '../../kit/names/rule.js'
 import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { isKeyText } from '../../kit/ids.js'
@@ -221,6 +222,8 @@ export class InProcessAgents {
 
 function hostedOf(options: AttachOptions): HostedAgent {
   const { id, description = '', tier = null, sandboxId = null, capabilities = [], concurrency = LIMITS.concurrency } = options
+  const fault = id === '' || isPathStep(id) ? null : commandFault(id)
+  if (fault !== null) throw new NodeError('INVALID_CARD', `the agent's card is not valid: id: ${fault}; choose another id`)
   if (isPathStep(id)) throw new NodeError('INVALID_CARD', `the agent's card is not valid: id: no URL can name ${id}; choose another id`)
   if (capabilities.length > 0 && options.run === undefined) throw new NodeError('USAGE', `agent ${id} has capabilities, but no run`)
   return {

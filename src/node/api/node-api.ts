@@ -18,6 +18,7 @@ import type {
   NodeApi,
   NodeInfo,
   Principal,
+  ReloadInfo,
   StatusInfo,
   WatchName
 } from '../../ports/node-api.js'
@@ -57,6 +58,8 @@ export interface ApiHost {
   readonly node: NodeCore
   /** The config for `config show` of the running node. */
   readonly config: { readonly path: string; readonly config: unknown }
+  /** The last reload of the config; null before the first. */
+  reload(): ReloadInfo | null
   /** The imported MCP servers. */
   readonly tools: ImportedTools
   /** Finds the A2A agent of a card. @throws NodeError CAPABILITY_NOT_FOUND; USAGE when there is no room for its agent */
@@ -109,7 +112,8 @@ export function statusInfo(host: ApiHost): StatusInfo {
     outbox: { pending: node.requests.waitingCount() + node.lanes.waiting },
     problems: [node.deps, node.policy, node.ledgerQuota, node.documents, node.orphans]
       .flatMap((part) => part.problems())
-      .concat(agentProblems(node))
+      .concat(agentProblems(node)),
+    reload: host.reload()
   }
 }
 

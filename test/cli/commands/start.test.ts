@@ -141,6 +141,7 @@ function fakeNode(stopped: Promise<NodeError | null>, close = async () => {}): R
     close,
     attach,
     observability: new A2AObservability(),
+    reload: () => Promise.reject(new Error('start reloads nothing by itself')),
     apiFor: () => new FakeNodeApi(),
     get layer(): never {
       throw new Error('start needs no layer')

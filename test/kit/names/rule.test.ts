@@ -133,11 +133,11 @@ test('whatever is taken stays itself in NFKC, has nothing that nobody sees, and 
   )
 })
 
-test('every name of printable ASCII that was taken before is taken, and nodes have no @', async (t: Assert) => {
+test('every name of printable ASCII with a letter or digit, and no dash first, is taken, and nodes have no @', async (t: Assert) => {
   const arbAscii = fc
     .string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)), minLength: 1, maxLength: 64 })
     .map((text) => text.trim())
-    .filter((text) => text !== '')
+    .filter((text) => /^[^-]/.test(text) && /[A-Za-z0-9]/.test(text))
   await holds(
     t,
     fc.property(arbAscii, (text) => {
@@ -147,4 +147,16 @@ test('every name of printable ASCII that was taken before is taken, and nodes ha
   )
   t.ok(nameRule(NODE_NAME).includes('1 to 64 characters, without @'))
   t.absent(nameRule(DOCUMENT_NAME).includes('@'))
+})
+
+test('a name that a command line reads as an option, a pattern or a place is refused, with the reason', (t) => {
+  for (const form of [NODE_NAME, DOCUMENT_NAME]) {
+    for (const name of ['-x', '--json', '-', '\u2010box', '--name=x'])
+      t.ok(nameFault(name, form)?.reason.includes('begins with a dash'), name)
+    for (const name of ['*', '?', '..', '/', '[!]', '~', '**'])
+      t.ok(nameFault(name, form)?.reason.includes('neither a letter nor a digit'), name)
+    for (const name of ['x-1', 'a*', '7', '#1', 'Ünal', '电脑']) t.is(nameFault(name, form), null, name)
+  }
+  t.is(nameFault('--json', NODE_NAME)?.instead, 'json')
+  t.is(nameFault('*', NODE_NAME)?.instead, null)
 })

@@ -6,22 +6,29 @@ import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { parseDuration, parseSize } from '../../../kit/units.js'
 import { RUNTIMES } from '../runtimes.js'
+import { hasIdForm, idFault } from './agent-identity.js'
 import { Text } from './file-values.js'
 import type { RuntimeSpec, RuntimeType } from './runtime-type.js'
 
-/** Ids that no file may take: the node's own agent and the broadcast address. */
-const RESERVED_IDS: ReadonlySet<string> = new Set(['operator', '*'])
-
+/** Longest name of an agent, as cards have it. */
+const NAME_MAX = 128
 const DAY_MS = 86_400_000
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
 const Texts = z.array(Text(1024)).max(64).optional()
 
+const TITLE = 'must be 1 to 128 characters on one line, with a letter or a digit'
+
+/** An id, or a display name; see `agentIdOf`. */
 const Name = z
   .string()
-  .regex(/^[a-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, dot, underscore and dash')
-  .refine((name) => !RESERVED_IDS.has(name), 'is reserved by the node; choose another name')
-  .refine((name) => !isPathStep(name), 'is a step of a path, which no URL can name; choose another name')
+  .min(1, TITLE)
+  .max(NAME_MAX, TITLE)
+  .superRefine((name, context) => {
+    const isTitle = shown(name, NAME_MAX) === name && /[\p{L}\p{N}]/u.test(name)
+    const reason = isPathStep(name) || hasIdForm(name) ? idFault(name) : isTitle ? null : TITLE
+    if (reason !== null) context.addIssue(reason)
+  })
 
 const Tier = z.string('must be L0, L1, L2 or L3').transform((text, context) => {
   const tier = tierFromText(text)
@@ -118,7 +125,7 @@ const nodeKeys = {
   tier: Tier.nullable().default(null),
   sandbox: z
     .string()
-    .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of letters, digits, dot, underscore and dash')
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, dots, underscores and dashes, a letter or digit first')
     .nullable()
     .default(null),
   capabilities: z.array(CapabilityBlock).min(1, 'must list at least one capability').max(CARD_MAX_CAPABILITIES),
@@ -133,7 +140,7 @@ const nodeKeys = {
 /** The front matter of an agent file. Unknown keys above `a2a` pass; inside `a2a` every key must be known. */
 function frontMatter(runtimes: readonly RuntimeType[]) {
   return z.looseObject({
-    name: Name,
+    name: Name.optional(),
     description: Text(8192),
     tools: z.unknown().optional(),
     model: z.unknown().optional(),

@@ -8,6 +8,7 @@ import type { CompileSchema } from '../../../kit/sign.js'
 import { nearest, shown } from '../../../kit/text.js'
 import type { AgentDefinition, AgentFault } from '../../../ports/agent-runtime.js'
 import { AGENT_FORMAT, type AgentFields, type AgentFormat, type CapabilityFields, fileReason, TOP_LEVEL_KEYS } from './agent-file-schema.js'
+import { agentIdOf } from './agent-identity.js'
 import { type FrontMatter, type PathStep, type PlacedFault, readFrontMatter } from './front-matter.js'
 import type { NeededFile, RuntimeSpec, WrittenRuntime } from './runtime-type.js'
 
@@ -73,11 +74,13 @@ export function parseAgentFile(text: string, context: AgentFileContext): AgentFi
   const type = format.runtime(written['type'])
   const files = (type?.files?.(written, base) ?? []).map((one) => ({ ...one, line }))
   const ofRuntime = (type?.faults?.(written) ?? []).map(({ at, reason }) => ({ line: matter.lineOf([...RUNTIME, ...at]), reason }))
-  const rest = [...capabilityFaults(matter, compileSchema), ...ofRuntime]
-  if (!checked.success || type === undefined || rest.length > 0) return { ...faulty(context, [...misshapen, ...rest], ignored), files }
+  const id = agentIdOf(valueAt(matter.data, ['name']), file)
+  const rest = [...capabilityFaults(matter, compileSchema), ...ofRuntime, ...(checked.success && id === null ? [noId(matter)] : [])]
+  if (!checked.success || type === undefined || id === null || rest.length > 0)
+    return { ...faulty(context, [...misshapen, ...rest], ignored), files }
   return {
     ok: true,
-    definition: definitionOf(checked.data, file),
+    definition: definitionOf(checked.data, id, file),
     runtime: type.spec(checked.data.a2a.runtime, base),
     files,
     ignored,
@@ -96,6 +99,12 @@ type AgentMatter = Extract<FrontMatter, { ok: true }>
 function faulty(context: AgentFileContext, faults: readonly PlacedFault[], ignored: readonly string[] = []): FaultyAgentFile {
   const placed = faults.map(({ line, reason }) => ({ file: context.file, line, reason: shown(reason, 512) }))
   return { ok: false, ignored, faults: inOrder(placed), files: [] }
+}
+
+/** The fault of a file that gives its agent no id. */
+function noId(matter: AgentMatter): PlacedFault {
+  const reason = 'the name of the file gives no id: write a name of a-z, 0-9, dot, underscore and dash (name: my-agent), or rename the file'
+  return { line: matter.lineOf(['name']), reason }
 }
 
 /** Sorts faults by line. */
@@ -135,7 +144,9 @@ function suggestion(key: string, known: readonly string[]): string {
 }
 
 function missingHint(at: readonly PathStep[]): string {
-  return at[0] === 'a2a' && at.length === 1 ? ': it says what the agent can do (capabilities) and how to run it (runtime)' : ''
+  return at[0] === 'a2a' && at.length === 1
+    ? ': it says what the agent can do (capabilities) and how to run it (runtime); "a2a-node agents import" adds one to a sub-agent file'
+    : ''
 }
 
 function isMissing(data: unknown, at: readonly PathStep[]): boolean {
@@ -189,11 +200,11 @@ function schemaFault(schema: unknown, compileSchema: CompileSchema): string | nu
   }
 }
 
-function definitionOf(fields: AgentFields, file: string): AgentDefinition {
+function definitionOf(fields: AgentFields, id: string, file: string): AgentDefinition {
   const { version, tier, sandbox, capabilities, prompts, runtime, limits } = fields.a2a
   return {
-    id: fields.name,
-    name: fields.name,
+    id,
+    name: fields.name ?? id,
     version,
     description: fields.description,
     tier,

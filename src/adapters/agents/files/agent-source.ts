@@ -13,8 +13,9 @@ import type { Environment } from './environment.js'
 import type { LocalAgent } from './hosted-agent.js'
 import { ProcessGroups } from '../process/process-groups.js'
 import type { SharedDeps } from '../runtimes.js'
-import { readAgentFile } from './read-agent-file.js'
+import { readAgentFile, type ReadAgentOptions } from './read-agent-file.js'
 import type { AgentDeps, AgentLog } from './runtime-type.js'
+import type { SubAgentRuntime } from './sub-agent.js'
 import { killLeftovers } from '../process/run-records.js'
 import { BUILT_IN, createStarters } from '../starters/starters.js'
 import { WatchedDirectories } from './watched-directories.js'
@@ -28,6 +29,8 @@ const MAX_FILES = 1000
 export interface AgentFilesOptions extends SharedDeps {
   /** Absolute directories with agent files (`*.md`, not below); on a duplicate id the earlier one wins. */
   readonly dirs: readonly string[]
+  /** Absolute directories with sub-agent files, which come after `dirs`. Default: none. */
+  readonly imports?: readonly ImportedDirectory[]
   /** Where process groups are recorded, `<home>/run`. */
   readonly runDir: string
   /** Directories that the starter agent `files` may read (config key `agents.grants`). */
@@ -45,6 +48,11 @@ export interface AgentFilesOptions extends SharedDeps {
   readonly env?: Environment
   /** Default: no log. */
   readonly log?: AgentLog
+}
+
+/** A directory of sub-agent files with their runtime. */
+export interface ImportedDirectory extends SubAgentRuntime {
+  readonly dir: string
 }
 
 /** State of one file. */
@@ -72,6 +80,9 @@ export class AgentFiles implements AgentSource {
   readonly #deps: AgentDeps & { readonly groups: ProcessGroups }
   readonly #compileSchema: CompileSchema
   readonly #starters: readonly LocalAgent[]
+  #dirs: readonly string[]
+  #imports: readonly ImportedDirectory[]
+  #onChange: OnChange | null = null
   #entries = new Map<string, WatchedFile>()
   #current: AgentSet = { agents: [], faults: [] }
   readonly #retiring = new Set<LocalAgent>()
@@ -83,6 +94,8 @@ export class AgentFiles implements AgentSource {
 
   constructor(options: AgentFilesOptions) {
     this.#options = options
+    this.#dirs = options.dirs
+    this.#imports = options.imports ?? []
     const { runDir, grants, starters, compileSchema, env = process.env, log = () => {}, ...shared } = options
     this.#deps = { ...shared, groups: options.groups ?? new ProcessGroups(runDir), env, log }
     this.#compileSchema = compileSchema ?? createSchemaCompiler()
@@ -99,12 +112,25 @@ export class AgentFiles implements AgentSource {
 
   watch(onChange: OnChange): void {
     if (this.#watcher !== null || this.#closing !== null) return
+    this.#onChange = onChange
+    const dirs = [...this.#dirs, ...this.#imports.map(({ dir }) => dir)]
     const rescan = (): void => {
       this.#options.clock.clear(this.#gather)
       this.#gather = this.#options.clock.after(GATHER_MS, () => void this.#scan(onChange))
     }
     const onError = (error: unknown): void => this.#deps.log('warn', 'agent files cannot be watched', { reason: messageOf(error) })
-    this.#watcher = new WatchedDirectories({ dirs: this.#options.dirs, clock: this.#options.clock, onChange: rescan, onError })
+    this.#watcher = new WatchedDirectories({ dirs, clock: this.#options.clock, onChange: rescan, onError })
+  }
+
+  /** Serves the agents of these directories from now on. Agents that stay are not made again. */
+  follow({ dirs, imports }: Required<Pick<AgentFilesOptions, 'dirs' | 'imports'>>): void {
+    this.#dirs = dirs
+    this.#imports = imports
+    const [before, onChange] = [this.#watcher, this.#onChange]
+    if (before === null || onChange === null) return
+    this.#watcher = null
+    this.#scanning = this.#scanning.then(() => before.close())
+    this.watch(onChange)
   }
 
   close(): Promise<void> {
@@ -133,9 +159,15 @@ export class AgentFiles implements AgentSource {
 
   async #scanNow(onChange: OnChange): Promise<void> {
     if (this.#closing !== null) return
-    const { files, faults } = await listFiles(this.#options.dirs)
+    const { files, faults: listFaults } = await listFiles(this.#dirs)
+    const faults = [...listFaults]
     const entries = new Map<string, WatchedFile>()
     for (const file of files) entries.set(file, await this.#read(file))
+    for (const imported of this.#imports) {
+      const listed = await listFiles([imported.dir])
+      faults.push(...listed.faults)
+      for (const file of listed.files) if (!entries.has(file)) entries.set(file, await this.#read(file, imported))
+    }
     const before = this.#current
     const hostedBefore = [...this.#entries.values()].flatMap((entry) => entry.agent?.hosted ?? [])
     this.#entries = entries
@@ -154,12 +186,18 @@ export class AgentFiles implements AgentSource {
     }
   }
 
-  async #read(file: string): Promise<WatchedFile> {
+  async #read(file: string, subAgents?: SubAgentRuntime): Promise<WatchedFile> {
     const known = this.#entries.get(file) ?? { file, text: '', faults: [], good: null, agent: null }
-    const read = await readAgentFile(file, this.#compileSchema, this.#options.format)
+    const read = await readAgentFile(file, this.#compileSchema, this.#readOptions(subAgents))
     if (read.text === known.text && read.text !== '') return known
     if (read.ok) return { ...known, text: read.text, faults: [], good: read }
-    return { ...known, text: read.text, faults: read.faults }
+    // A file without a fault is no agent any more, by the will of its author.
+    return { ...known, text: read.text, faults: read.faults, good: read.faults.length === 0 ? null : known.good }
+  }
+
+  #readOptions(subAgents: SubAgentRuntime | undefined): ReadAgentOptions {
+    const { format } = this.#options
+    return { ...(format === undefined ? {} : { format }), ...(subAgents === undefined ? {} : { subAgents }) }
   }
 
   /** Chooses the agents in service: starters first, then files in order. A duplicate id is a fault of the later file. */

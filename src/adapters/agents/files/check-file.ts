@@ -31,7 +31,7 @@ export interface AgentFileReport {
  */
 export async function checkAgentFile(file: string, sandbox: string | null = null, format = AGENT_FORMAT): Promise<AgentFileReport> {
   const absolute = path.resolve(file)
-  return reportOf(await readAgentFile(absolute, createSchemaCompiler(), format), { absolute, sandbox, format })
+  return reportOf(await readAgentFile(absolute, createSchemaCompiler(), { format }), { absolute, sandbox, format })
 }
 
 /**
@@ -48,7 +48,7 @@ export async function checkAgentDirectory(
   const holders = new Map<string, string>()
   const reports: AgentFileReport[] = faults.map((fault) => faulty(fault.file, [], [fault]))
   for (const file of files) {
-    const read = await readAgentFile(file, compileSchema, format)
+    const read = await readAgentFile(file, compileSchema, { format })
     const holder = read.ok ? holders.get(read.definition.id) : undefined
     if (read.ok && holder === undefined) holders.set(read.definition.id, file)
     reports.push(

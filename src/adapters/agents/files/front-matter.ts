@@ -3,6 +3,7 @@ import { jsonFault } from '../../../kit/json.js'
 import { messageOf } from '../../../kit/errors.js'
 import { shown } from '../../../kit/text.js'
 import { unresolvedAlias, yamlReason } from '../../../kit/yaml-reason.js'
+import { quotePlainValues, quotesHint } from './plain-values.js'
 
 /** Largest front matter, in characters: bounds the cost of parsing a hostile one. The body of a file may be longer. */
 export const MAX_FRONT_MATTER = 32_768
@@ -33,31 +34,51 @@ export type FrontMatter =
   | { readonly ok: false; readonly faults: readonly PlacedFault[] }
 
 /**
- * Reads the YAML front matter of a Markdown text. Never throws.
+ * Reads the YAML front matter of a Markdown text. Never throws. A plain value at the top level that is no YAML, such as a description
+ * with `: ` in it, is a text, as for the clients of sub-agent files.
  * Bounds: 32 Ki characters of front matter, JSON nesting, 32 uses of anchors; faults carry lines of the whole file.
  */
 export function readFrontMatter(text: string): FrontMatter {
-  const parts = split(text)
+  const parts = splitFrontMatter(text)
   if (typeof parts === 'string') return failed([{ line: 1, reason: parts }])
+  const read = parse(parts)
+  if (read.ok) return read
+  const yaml = quotePlainValues(parts.yaml, isReadable)
+  const repaired = yaml === parts.yaml ? read : parse({ ...parts, yaml })
+  return repaired.ok ? repaired : read
+}
+
+const PARSING = { prettyErrors: false, uniqueKeys: true, logLevel: 'silent' } as const
+
+function parse({ yaml, body }: MatterParts): FrontMatter {
   const lines = new LineCounter()
   try {
-    const document = parseDocument(parts.yaml, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'silent' })
+    const document = parseDocument(yaml, { ...PARSING, lineCounter: lines })
     // The block starts on the second line of the file.
     const lineAt = (offset: number): number => lines.linePos(offset).line + 1
-    if (document.errors.length > 0) {
-      return failed(
-        document.errors.slice(0, 20).map((error) => ({ line: lineAt(error.pos[0]), reason: `not YAML: ${yamlReason(error.code)}` }))
-      )
-    }
+    if (document.errors.length > 0) return failed(syntaxFaults(document, yaml, lineAt))
     const key = collectionKey(document)
     if (key !== null) return failed([{ line: lineAt(key), reason: 'not YAML that is used here: a key must be plain text' }])
     const data: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
     const fault = jsonFault(data)
     if (fault !== null) return failed([{ line: 2, reason: `front matter: ${fault}` }])
-    return { ok: true, data, body: parts.body, lineOf: (path) => lineAt(offsetOf(document, path)) }
+    return { ok: true, data, body, lineOf: (path) => lineAt(offsetOf(document, path)) }
   } catch (error) {
     return failed([{ line: 2, reason: `not YAML: ${aliasReason(error)}` }])
   }
+}
+
+function syntaxFaults({ errors }: Document.Parsed, yaml: string, lineAt: (offset: number) => number): readonly PlacedFault[] {
+  const lines = yaml.split('\n')
+  return errors.slice(0, 20).map(({ code, pos }) => {
+    const line = lineAt(pos[0])
+    return { line, reason: `not YAML: ${yamlReason(code)}${quotesHint(code, lines[line - 2] ?? '')}` }
+  })
+}
+
+/** Is it YAML by itself? Anchors of other keys are not looked for. */
+function isReadable(pair: string): boolean {
+  return parseDocument(pair, PARSING).errors.length === 0
 }
 
 /** Why a document without syntax errors gives no data. */
@@ -72,7 +93,16 @@ function failed(faults: readonly PlacedFault[]): FrontMatter {
   return { ok: false, faults }
 }
 
-function split(text: string): { yaml: string; body: string } | string {
+/** A Markdown text in two. */
+export interface MatterParts {
+  /** The lines between the two `---` lines. */
+  readonly yaml: string
+  /** The text after them. */
+  readonly body: string
+}
+
+/** Divides a text at its `---` lines; the reason when it has no front matter that can be read. */
+export function splitFrontMatter(text: string): MatterParts | string {
   const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(text)
   if (opening === null) return 'the file must begin with a line of three dashes (---) that opens its front matter'
   const closing = /^---[ \t]*\r?$/gm

@@ -54,7 +54,8 @@ export interface RunFileReport {
  */
 export async function runAgentFile(options: RunFileOptions): Promise<RunFileReport> {
   const compileSchema = createSchemaCompiler()
-  const agentFile = await readAgentFile(path.resolve(options.file), compileSchema, options.format)
+  const { format } = options
+  const agentFile = await readAgentFile(path.resolve(options.file), compileSchema, format === undefined ? {} : { format })
   if (!agentFile.ok) {
     const [first] = agentFile.faults
     const where = first?.line === null || first === undefined ? options.file : `${options.file}:${first.line}`

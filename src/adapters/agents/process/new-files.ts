@@ -4,9 +4,8 @@ import { NodeError } from '../../../kit/errors.js'
 import { shellWord } from '../../../kit/text.js'
 import { DEFAULT_TIER_ASSIGNMENTS } from '../../../domain/routing/tier-rules.js'
 import { type Tier, type TierText, tierText } from '../../../domain/routing/tier.js'
-import { parseAgentFile } from '../files/agent-file.js'
+import { hasIdForm, ID_RULE, idFault } from '../files/agent-identity.js'
 import { checkAgentDirectory } from '../files/check-file.js'
-import { createSchemaCompiler } from '../schemas/compile-schema.js'
 import { STARTER_IDS } from '../starters/starters.js'
 
 /** Sets of agents with their tiers, by name. */
@@ -101,11 +100,10 @@ function tiersOf(name: string | null, preset: string | null): readonly (readonly
   })
 }
 
-/** The name is an agent's id and a file's name: it must be valid in the file. */
-function checkName(one: NewAgentFile): void {
-  const parsed = parseAgentFile(textOf(one), { file: one.file, compileSchema: createSchemaCompiler() })
-  const reason = one.id.startsWith('.') ? 'must not begin with a dot' : parsed.ok ? null : (parsed.faults[0]?.reason ?? '')
-  if (reason !== null) throw new NodeError('USAGE', `an agent cannot be called "${one.id}": ${reason.replace(/^name /, 'it ')}`)
+/** The name is an agent's id and a file's name. */
+function checkName({ id }: NewAgentFile): void {
+  const reason = id.startsWith('.') ? 'must not begin with a dot' : hasIdForm(id) ? idFault(id) : ID_RULE
+  if (reason !== null) throw new NodeError('USAGE', `an agent cannot be called "${id}": it ${reason}`)
 }
 
 function textOf({ id, tier }: Pick<NewAgentFile, 'id' | 'tier'>): string {

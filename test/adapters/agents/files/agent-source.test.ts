@@ -266,3 +266,34 @@ test('each fault is logged once, when it comes up', async (t: Assert) => {
   t.is(lines.length, 2)
   t.ok(lines[1]?.includes('c.md'))
 })
+
+test('sub-agent files of a directory of the config are agents, and follow every change of it', async (t: Assert) => {
+  const dir = path.join(await tempDir(t), 'sub agents')
+  await fs.mkdir(dir)
+  const write = (name: string, text: string): Promise<void> => fs.writeFile(path.join(dir, name), text)
+  await write('README.md', '# Agents\n')
+  await write('Log Reader.agent.md', '---\nname: Log Reader\ndescription: Reads logs: all of them\n---\nRead.\n')
+  await write('own.md', agentText('own'))
+  const imported = { dir, runtime: 'llm', model: 'local', tier: 'L3', command: null } as const
+  const { first, change } = await open(t, { 'a.md': agentText('ant') }, { imports: [imported] })
+  t.alike(idsOf(first), ['ant', 'log-reader', 'own'])
+  t.alike(first.faults, [], 'a text beside them is no fault')
+  const { definition } = agentOf(first, 'log-reader')
+  t.alike([definition.name, definition.tier, definition.runtime], ['Log Reader', 3, 'llm'])
+  const more = await change(
+    () => write('new-one.md', '---\ndescription: New\n---\nDo.\n'),
+    (set) => idsOf(set).includes('new-one')
+  )
+  t.alike(idsOf(more), ['ant', 'log-reader', 'new-one', 'own'])
+  const broken = await change(
+    () => write('new-one.md', '---\ndescription: "New" one\n---\nDo.\n'),
+    (set) => set.faults.length > 0
+  )
+  t.ok(broken.faults[0]?.reason.endsWith('put the value in quotes'))
+  t.ok(idsOf(broken).includes('new-one'), 'the last good version serves')
+  const disabled = await change(
+    () => write('new-one.md', '---\ndescription: New\ndisable: true\n---\nDo.\n'),
+    (set) => !idsOf(set).includes('new-one')
+  )
+  t.alike(disabled.faults, [])
+})

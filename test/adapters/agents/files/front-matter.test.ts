@@ -101,3 +101,43 @@ test('whatever stands in a file, reading it never throws', (t) => {
   )
   t.pass()
 })
+
+test('a plain value that is no YAML is read as the clients of sub-agent files read it: as text', (t) => {
+  const texts = [
+    'Use it for tests: unit and end to end',
+    'Use when: x. Examples: <example>user: "It\'s late"</example>\\n<b>assistant: ok</b>',
+    '@mentions of people',
+    '`code` first',
+    '*Bold* words: first',
+    '[Beta] reads logs',
+    '{name} greets: people',
+    '- dash first',
+    '&more, and: this',
+    '%d of it',
+    'ends with a colon:'
+  ]
+  for (const text of texts) {
+    for (const end of ['\n', '\r\n']) {
+      const read = readFrontMatter(['---', 'name: a', `description: ${text}`, 'tools: [x, y]', 'a2a:', '  tier: L1', '---', ''].join(end))
+      if (!read.ok) return t.fail(`${text}: ${read.faults[0]?.reason}`)
+      t.alike(read.data, { name: 'a', description: text, tools: ['x', 'y'], a2a: { tier: 'L1' } })
+      t.is(read.lineOf(['a2a', 'tier']), 6, 'lines stay those of the file')
+    }
+  }
+  const folded = readFrontMatter('---\ndescription: First: a line\n  second: "another"\n\nname: a\n---\n')
+  t.alike(folded.ok && folded.data, { description: 'First: a line second: "another"', name: 'a' })
+})
+
+test('where a value cannot be read, the fault says to put it in quotes', (t) => {
+  for (const [line, text] of [
+    [4, 'name: a\na2a:\n  description: one: two\n'],
+    [2, 'description: "Fast" and good\n'],
+    [3, "name: a\ndescription: 'It's good'\n"],
+    [4, 'name: a\na2a:\n  capabilities: @all\n']
+  ] as const) {
+    const read = readFrontMatter(`---\n${text}---\n`)
+    t.ok(!read.ok && read.faults.some((one) => one.line === line && one.reason.endsWith('put the value in quotes')), text)
+  }
+  const open = readFrontMatter('---\ntools: [a, b\nname: c\n---\n')
+  t.ok(!open.ok && open.faults.every(({ reason }) => !reason.includes('quotes')), 'an open list is no text')
+})

@@ -1,0 +1,43 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import { connect } from '../../src/client.js'
+import type { NodeInfo, StatusInfo } from '../../src/ports/node-api.js'
+import { testMesh, until } from '../support/nodes.js'
+import { tempDir } from '../support/tmp.js'
+
+test('a hangup makes a detached node reload its config and log, and another one end', async (t) => {
+  const mesh = await testMesh(t)
+  const home = await tempDir(t)
+  const [config, log] = [path.join(home, 'config.yaml'), path.join(home, 'node.log')]
+  const started = await mesh.run(['--home', home, '--json', 'start', '--detach'])
+  t.is(started.code, 0, started.stderr)
+  const { pid } = JSON.parse(started.stdout) as NodeInfo
+  t.teardown(() => mesh.run(['--home', home, 'stop']))
+  const api = connect({ home })
+  const reloaded = async (text: string): Promise<StatusInfo> => {
+    await fs.writeFile(config, text)
+    const before = (await api.call('node.status', {})).reload?.at
+    process.kill(pid, 'SIGHUP')
+    return await until(api, 'node.status', {}, ({ reload }) => reload?.at !== before)
+  }
+  const more = path.join(home, 'more')
+  await fs.mkdir(more)
+  await fs.writeFile(
+    path.join(more, 'echo.md'),
+    '---\ndescription: d\na2a: { capabilities: [{ id: e }], runtime: { type: command, command: [cat] } }\n---\n'
+  )
+  await fs.rename(log, `${log}.1`)
+  const { reload } = await reloaded(`agents: { dirs: [${more}] }\nhttp: { maxConnections: 9 }\n`)
+  t.alike([reload?.applied, reload?.needRestart, reload?.error], [['agents.dirs'], ['http.maxConnections'], null])
+  await until(api, 'node.status', {}, ({ agents }) => agents.ready.includes('echo'))
+  t.ok((await fs.readFile(log, 'utf8')).includes('the config was reloaded'), 'the log is a new file')
+  const bad = await reloaded('http: { maxConnections: many }\n')
+  t.ok(bad.state === 'running' && bad.pid === pid && bad.reload?.error?.includes('config.yaml:1'), 'it goes on with the old config')
+  t.ok(bad.agents.ready.includes('echo'))
+  const { stdout } = await mesh.run(['--home', home, 'status'])
+  t.ok(stdout.includes('not reloaded') && stdout.includes('after a restart: http.maxConnections'), stdout)
+  const attached = await mesh.start('b')
+  attached.kill('SIGHUP')
+  t.is((await attached.exited).code, 129)
+})
