@@ -31,7 +31,7 @@ import { type ServedConnection, serveMcp } from './serve.js'
 import type { McpDeps } from './server.js'
 import type { ToolLog, ToolSource } from './tool.js'
 import { ToolCatalog } from './tool-catalog.js'
-import type { InvocationRecord } from './tool-record.js'
+import type { OnCompleted } from './tool-record.js'
 import { ToolRegistry } from './tool-registry.js'
 
 /** Instructions for each client. */
@@ -72,7 +72,7 @@ export interface McpServiceDeps {
   /** The MCP servers of the config. */
   readonly imported: Pick<ImportedTools, 'list' | 'named'>
   /** Called with the record of each ended tool call. */
-  readonly onCompleted: (record: InvocationRecord) => void
+  readonly onCompleted: OnCompleted
   /** Offered to every caller beside the node's own. */
   readonly more?: { readonly tools: ToolSource; readonly resources: ResourceSource; readonly prompts: PromptSource }
 }
