@@ -12,7 +12,7 @@ import { AgentPrompts } from '../resources/agent-prompts.js'
 import { mcpClientTool } from '../tools/client-tool.js'
 import { type Expose, ExposedTools } from '../tools/exposed-tools.js'
 import type { Eras } from './gated-transport.js'
-import { healthTool } from '../tools/health-tool.js'
+import { HEALTH_OPTIONS, healthTool } from '../tools/health-tool.js'
 import { HttpConnection } from '../http/http-connection.js'
 import { McpHttp, type McpHttpCall } from '../http/http-route.js'
 import type { LineStreams } from './line-transport.js'
@@ -178,7 +178,7 @@ export class McpService {
     const { maxConcurrentExecutions } = settings.resources
     const health = healthTool({ name: 'a2a-node', version, limits: this.#limits, settings: { ...limits, maxConcurrentExecutions } })
     const own = this.#ownTools(api, principal)
-    own.register(health.definition, health.handler)
+    own.register(health.definition, health.handler, HEALTH_OPTIONS)
     // A tool that a caller registers acts as that caller: no other caller sees it.
     const registered = new ToolRegistry(compileSchema)
     const admin = adminTools({

@@ -59,6 +59,9 @@ interface ToolRunner {
   tool: string | null
 }
 
+/** Gives back the slot of a tool that needs none. */
+const NO_SLOT: ReleaseSlot = () => {}
+
 /** Runs calls of tools in the order of the specification (mcp-runtime, Processing Order, steps 3 to 10). */
 export class ToolPipeline {
   readonly #deps: PipelineDeps
@@ -81,7 +84,7 @@ export class ToolPipeline {
       const size = limits.validatePayloadSize(call.args)
       if (!size.valid) return this.#refuse(run, refusalOf('PAYLOAD_TOO_LARGE', `the input ${size.errors[0]?.message ?? 'too large'}`))
       if (tool === undefined) return this.#refuse(run, await this.#unknown(call.name))
-      const release = limits.tryAcquireSlot()
+      const release = tool.needsSlot === false ? NO_SLOT : limits.tryAcquireSlot()
       if (release === null) return this.#refuse(run, this.#full())
       return await this.#checked(run, tool, release)
     } catch (error) {
