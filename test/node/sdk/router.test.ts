@@ -138,35 +138,57 @@ test('Feature: a2a-mcp-protocols, Property 14: Broadcast delivery', async (t) =>
   )
 })
 
+/** An id of a capability: dots and dashes, one the beginning of another. */
+const arbSkill = fc.oneof(
+  fc.constantFrom('a', 'a.b', 'a.b.c', 'a-b', 'b'),
+  fc.stringMatching(/^[a-z][a-z0-9]{0,6}(\.[a-z][a-z0-9-]{0,6}[a-z]){0,2}$/)
+)
+const arbAgents = fc.array(fc.record({ at: fc.nat(2), can: fc.uniqueArray(arbSkill, { maxLength: 3 }) }), { maxLength: 5 })
+
 test('Feature: a2a-mcp-protocols, Property 15: Capability-based routing', async (t) => {
   const { world, places, heard, listen } = await scene(t)
   const sender = await listen(places[0], 'sender')
-  const skills = new Map<string, readonly string[]>()
-  const can = [['one', 'two'], ['two'], ['three'], ['one', 'three'], ['two', 'four'], []]
-  for (const [index, mine] of can.entries()) skills.set(await listen(places[index % 3], `agent${index}`, { can: mine }), mine)
-  await holds(
-    t,
-    fc.asyncProperty(
-      fc.constantFrom('one', 'two', 'three', 'four', 'five'),
-      fc.constantFrom('notification', 'task-proposal'),
-      async (wanted, type) => {
-        heard.clear()
-        const metadata = { tier: 0 as const, routingHint: 'capability' as const }
-        const result = await places[0].layer.router.send(made(places[0], { sender, recipient: wanted, type, payload: 1, metadata }))
-        await world.settle()
-        heard.delete(sender)
-        if (wanted === 'five') {
-          assert.deepEqual([result.delivered, result.code, heard.size], [false, 'CAPABILITY_NOT_FOUND', 0])
-          assert.ok(result.error?.includes('five'))
-          return
-        }
-        assert.equal(result.delivered, true)
-        assert.deepEqual([...heard.keys()], [result.targetAgentId])
-        assert.ok(skills.get(result.targetAgentId)?.includes(wanted), 'its card has the capability')
+  const property = fc.asyncProperty(
+    arbAgents,
+    arbSkill,
+    fc.nat(),
+    fc.constantFrom('notification', 'task-proposal'),
+    async (agents, other, pick, type) => {
+      const attached = new Map<string, { readonly can: readonly string[]; readonly close: () => Promise<void> }>()
+      for (const [index, { at, can }] of agents.entries()) {
+        const [{ node, layer }, id] = [places[at], `agent${index}`]
+        const capabilities = can.map((one) => capability(one))
+        const { address, close } = await node.core.attach({ id, tier: 0, capabilities, ...(can.length === 0 ? {} : { run: () => null }) })
+        const stop = layer.router.onReceive(id, (envelope) => heard.set(address, [envelope]))
+        attached.set(address, {
+          can,
+          close: async () => {
+            stop()
+            await close()
+          }
+        })
       }
-    ),
-    100
+      await world.settle()
+      heard.clear()
+      const offered = [...new Set(agents.flatMap(({ can }) => can))]
+      const wanted = pick % 4 === 0 || offered.length === 0 ? other : (offered[pick % offered.length] ?? other)
+      const metadata = { tier: 0 as const, routingHint: 'capability' as const }
+      const result = await places[0].layer.router.send(made(places[0], { sender, recipient: wanted, type, payload: 1, metadata }))
+      await world.settle()
+      heard.delete(sender)
+      const reached = [...heard.keys()]
+      for (const { close } of attached.values()) await close()
+      await world.settle()
+      if (offered.includes(wanted)) {
+        assert.deepEqual([result.delivered, reached], [true, [result.targetAgentId]])
+        assert.ok(attached.get(result.targetAgentId)?.can.includes(wanted), 'its card has the capability')
+      } else {
+        assert.deepEqual([result.delivered, result.code, reached], [false, 'CAPABILITY_NOT_FOUND', []])
+        assert.ok(result.error?.includes(wanted))
+      }
+    }
   )
+  await holds(t, property, 150)
 })
 
 test('Feature: a2a-mcp-protocols, Property 29: Sandbox routing enforcement between nodes', async (t) => {
