@@ -10,6 +10,7 @@ import { maxMessageBytes } from '../adapters/mcp/server/message-bytes.js'
 import type { McpService } from '../adapters/mcp/server/service.js'
 import { readAudit } from '../adapters/storage/audit/audit-read.js'
 import type { A2AObservability } from '../node/observe/observability.js'
+import type { ToolCalls } from '../node/observe/tool-calls.js'
 import type { StartDeps } from './open-home.js'
 import { VERSION } from './version.js'
 
@@ -20,6 +21,7 @@ const AUDIT_LINES = 200
 export interface McpOpening {
   apiFor(principal: Principal): NodeApi
   readonly observability: A2AObservability
+  readonly toolCalls: ToolCalls
   readonly imported: ImportedTools
 }
 
@@ -75,7 +77,8 @@ async function loadMcp(deps: StartDeps, opening: McpOpening): Promise<McpService
     apiFor,
     audit: () => newestLines(home.audit),
     imported: opening.imported,
-    onCompleted: (record) => {
+    onCompleted: (record, resultChars) => {
+      opening.toolCalls.add(record, resultChars)
       const event = invocationEvent(record)
       if (event !== null) opening.observability.emit(event)
     }

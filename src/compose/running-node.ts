@@ -68,6 +68,7 @@ export async function serveNode(deps: StartDeps, served: Served): Promise<Runnin
   const mcp = openMcp(deps, {
     apiFor: (principal) => running.apiFor(principal),
     observability: node.observability,
+    toolCalls: node.toolCalls,
     imported: served.agents.tools
   })
   const server = await startControlServer({

@@ -33,6 +33,39 @@ export interface Measured {
   readonly timings: readonly { readonly name: string; readonly count: number; readonly sumMs: number; readonly maxMs: number }[]
   /** Of the agents of a node. */
   readonly agents?: readonly AgentMeasured[]
+  /** Of its messages and MCP tools; absent for a caller in a sandbox. */
+  readonly a2a?: A2AMeasured
+}
+
+/** Sums and means of messages and MCP tool calls (spec a2a-mcp-mesh, A2AMetrics). A mean without a duration is 0. Times in milliseconds. */
+export interface A2AMeasured {
+  readonly totalMessagesSent: number
+  readonly totalMessagesReceived: number
+  /** Each message of this node once, also one between two of its agents. */
+  readonly messagesByType: Readonly<Record<string, number>>
+  /** Of the routing decisions with a duration. */
+  readonly averageRoutingLatencyMs: number
+  readonly timedRoutings: number
+  readonly totalRoutingMs: number
+  /** Refused and failed messages, and input that is no message. */
+  readonly errorCount: number
+  readonly totalToolInvocations: number
+  readonly toolInvocationsByTool: Readonly<Record<string, number>>
+  readonly averageToolDurationMs: number
+  readonly toolErrorCount: number
+  readonly tools: readonly ToolMeasured[]
+}
+
+/** Measurements of one MCP tool. */
+export interface ToolMeasured {
+  /** Canonical name; `unknown`: calls of tools that do not exist; `other`: calls of tools beyond the limit of names. */
+  readonly tool: string
+  readonly invocations: number
+  readonly errors: number
+  /** Calls with a duration, in which the next two are. */
+  readonly timed: number
+  readonly totalDurationMs: number
+  readonly averageDurationMs: number
 }
 
 /** Upper bounds of the times of runs that are counted apart, in seconds. */
@@ -82,6 +115,32 @@ function agentLines(agents: readonly AgentMeasured[]): string[] {
   ]
 }
 
+/** The samples of messages and tools. */
+function a2aLines({ errorCount, timedRoutings, totalRoutingMs, tools }: A2AMeasured): string[] {
+  const of = (tool: string): string => `{tool="${escapeLabel(tool)}"}`
+  const perTool = tools.flatMap(({ tool, timed, totalDurationMs }) => [
+    `a2a_node_tool_seconds_sum${of(tool)} ${totalDurationMs / 1000}`,
+    `a2a_node_tool_seconds_count${of(tool)} ${timed}`
+  ])
+  return [
+    ...headOf('a2a_node_message_errors_total', 'counter', 'Refused and failed messages, and input that is no message.'),
+    `a2a_node_message_errors_total ${errorCount}`,
+    ...headOf(
+      'a2a_node_message_routing_seconds',
+      'summary',
+      'Time of messages through the node, from their start to their channel or agent.'
+    ),
+    `a2a_node_message_routing_seconds_sum ${totalRoutingMs / 1000}`,
+    `a2a_node_message_routing_seconds_count ${timedRoutings}`,
+    ...headOf('a2a_node_tool_invocations_total', 'counter', 'Calls of an MCP tool of this node.'),
+    ...tools.map(({ tool, invocations }) => `a2a_node_tool_invocations_total${of(tool)} ${invocations}`),
+    ...headOf('a2a_node_tool_errors_total', 'counter', 'Calls of an MCP tool that gave no result.'),
+    ...tools.map(({ tool, errors }) => `a2a_node_tool_errors_total${of(tool)} ${errors}`),
+    ...headOf('a2a_node_tool_seconds', 'summary', 'Time of the calls of an MCP tool.'),
+    ...perTool
+  ]
+}
+
 /** The text format of Prometheus, version 0.0.4: counters with an optional `label`, timings as summaries in seconds. */
 export function prometheusLines(snapshot: Measured): string[] {
   const lines: string[] = []
@@ -97,7 +156,7 @@ export function prometheusLines(snapshot: Measured): string[] {
     lines.push(...headOf(metric, 'summary', helpOf(name)), `${metric}_sum ${sumMs / 1000}`, `${metric}_count ${count}`)
     lines.push(...headOf(`${metric}_max`, 'gauge', `Longest: ${helpOf(name)}`), `${metric}_max ${maxMs / 1000}`)
   }
-  return [...lines, ...agentLines(snapshot.agents ?? [])]
+  return [...lines, ...agentLines(snapshot.agents ?? []), ...(snapshot.a2a === undefined ? [] : a2aLines(snapshot.a2a))]
 }
 
 function headOf(metric: string, type: 'counter' | 'summary' | 'gauge' | 'histogram', help: string): string[] {

@@ -29,6 +29,7 @@ import { RequestStore } from './requests/store.js'
 import { AccessControl } from './policy/access-control.js'
 import { RouteDiscovery } from './relay/route-discovery.js'
 import { A2AObservability } from './observe/observability.js'
+import { ToolCalls } from './observe/tool-calls.js'
 import { Traffic } from './observe/traffic.js'
 import { TaskTable } from './tasks/task-table.js'
 import { Tokens } from './access/tokens.js'
@@ -55,6 +56,7 @@ export interface Services {
   readonly tasks: TaskTable
   readonly accessControl: AccessControl
   readonly observability: A2AObservability
+  readonly toolCalls: ToolCalls
   readonly traffic: Traffic
   readonly policy: PolicyStore
   readonly subscriptions: Subscriptions
@@ -75,8 +77,7 @@ export interface Services {
 /** Builds the state and services of a node. */
 export function createServices(deps: NodeDeps): Services {
   const { clock, ids, telemetry, log, membership, settings } = deps
-  const self = membership.nodeId
-  const [registry, events] = [new AgentRegistry(), new NodeEvents(clock, telemetry)]
+  const [self, registry, events] = [membership.nodeId, new AgentRegistry(), new NodeEvents(clock, telemetry)]
   const peers = new PeerTable({ ...deps, nodeId: self, giveUpMs: settings.channelGiveUpMs })
   const [localCards, observability] = [new LocalCards({ ...deps, registry }), new A2AObservability()]
   const remoteCards = new RemoteCards({ ...deps, registry, self, certificateOf: (node) => peers.certificate(node) })
@@ -108,6 +109,7 @@ export function createServices(deps: NodeDeps): Services {
     accessControl,
     policy: new PolicyStore({ ...deps, accessControl, directory, events, self }),
     observability,
+    toolCalls: new ToolCalls(),
     traffic,
     subscriptions: new Subscriptions(telemetry),
     ...createDocuments(deps, { self, peers, events })

@@ -21,6 +21,7 @@ import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } 
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
 import type { TokenCalls } from './token-api.js'
+import type { ToolCallCalls } from './tool-calls.js'
 
 export type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, TaskInfo }
 
@@ -254,6 +255,23 @@ export interface EventInfo {
   readonly data: Readonly<Record<string, unknown>>
 }
 
+/** Parameters of `events`. An event must match all of them. Default: all events that are not about one message or tool call. */
+export interface EventQuery {
+  readonly follow?: boolean
+  /** Also events of single messages and tool calls. */
+  readonly all?: boolean
+  /** Types of events, those of messages and tool calls included. */
+  readonly types?: readonly string[]
+  /** Text in the message or the data, e.g. a name of an agent, a node or a tool. */
+  readonly about?: string
+  /** Only refusals, errors and failures. */
+  readonly failed?: boolean
+  /** Unix milliseconds of the earliest event. */
+  readonly since?: number
+  /** The most recent events of these before new ones. */
+  readonly limit?: number
+}
+
 /** Parameters of `backup`. */
 export interface BackupRequest {
   /** Absolute. */
@@ -273,7 +291,7 @@ export interface BackupInfo {
 }
 
 /** Every call with its parameters and result. Parameters that name a node or agent take ids, names and unique prefixes. */
-export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
+export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallCalls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
   'node.status': { params: Record<string, never>; result: StatusInfo }
   'node.id': { params: Record<string, never>; result: IdInfo }
@@ -404,8 +422,8 @@ export interface Watches extends DocumentWatches {
   'approvals.list': { params: Record<string, never>; item: { readonly approvals: readonly ApprovalInfo[] } }
   /** From the swarm's first event to its `done`. */
   'swarm.watch': { params: { readonly id: string }; item: SwarmEvent }
-  /** Recent ones first; with `follow` it continues with new ones. */
-  'node.events': { params: { readonly follow?: boolean }; item: EventInfo }
+  /** Recent ones first, by time; with `follow` it continues with new ones. */
+  'node.events': { params: EventQuery; item: EventInfo }
 }
 
 /** Name of a call. */

@@ -17,7 +17,8 @@ import { ResourceManager } from '../../src/adapters/mcp/resources/resource-limit
 import { serveMcp, type ServedConnection, type ServeDeps } from '../../src/adapters/mcp/server/serve.js'
 import type { ToolHandler, ToolSource } from '../../src/adapters/mcp/server/tool.js'
 import { ToolCatalog } from '../../src/adapters/mcp/server/tool-catalog.js'
-import type { InvocationRecord } from '../../src/adapters/mcp/server/tool-record.js'
+import type { InvocationRecord } from '../../src/ports/tool-calls.js'
+import type { OnCompleted } from '../../src/adapters/mcp/server/tool-record.js'
 import { ToolRegistry } from '../../src/adapters/mcp/server/tool-registry.js'
 import { ManualClock } from './manual-clock.js'
 
@@ -44,6 +45,8 @@ export class McpScene {
   readonly clock = new ManualClock()
   readonly registry = new ToolRegistry(compile)
   readonly records: InvocationRecord[] = []
+  /** Called with each record as well. */
+  onRecord: OnCompleted = () => {}
   readonly logs: { readonly level: string; readonly message: string; readonly fields: Readonly<Record<string, unknown>> }[] = []
   readonly meter = { memory: 1, delay: 0, memoryBytes: (): number => this.meter.memory, loopDelayMs: (): number => this.meter.delay }
   readonly limits: ResourceManager
@@ -74,8 +77,9 @@ export class McpScene {
       defaultTimeoutMs: 30_000,
       eras: 'both',
       maxPayloadBytes,
-      onCompleted: (record) => {
+      onCompleted: (record, resultChars) => {
         this.records.push(record)
+        this.onRecord(record, resultChars)
         for (const heard of this.#heard.splice(0)) heard()
       },
       ...given

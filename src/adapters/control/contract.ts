@@ -214,6 +214,12 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'approvals.show': z.strictObject({ id: ref }),
   'approvals.allow': approval,
   'approvals.deny': approval,
+  'tools.calls': z.strictObject({
+    tool: z.string().min(1).max(256).exactOptional(),
+    failed: z.boolean().exactOptional(),
+    since: z.int().min(0).exactOptional(),
+    limit: z.int().min(1).max(2000).exactOptional()
+  }),
   'tools.list': none,
   'tools.refresh': z.strictObject({ server: z.string().min(1).max(2048).exactOptional(), accept: sha256.exactOptional() }),
   'documents.list': none,
@@ -241,7 +247,15 @@ export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params'
   'documents.read': reading,
   'documents.live': z.strictObject({ document, clientId: z.int().positive().exactOptional() }),
   'swarm.watch': z.strictObject({ id: ref }),
-  'node.events': z.strictObject({ follow: z.boolean().exactOptional() })
+  'node.events': z.strictObject({
+    follow: z.boolean().exactOptional(),
+    all: z.boolean().exactOptional(),
+    types: z.array(z.string().min(1).max(64)).min(1).max(32).exactOptional(),
+    about: z.string().min(1).max(256).exactOptional(),
+    failed: z.boolean().exactOptional(),
+    since: z.int().min(0).exactOptional(),
+    limit: z.int().min(1).max(2000).exactOptional()
+  })
 }
 
 /**

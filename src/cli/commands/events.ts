@@ -1,19 +1,22 @@
+import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import type { EventInfo, NodeApi } from '../../ports/node-api.js'
+import type { EventInfo, EventQuery, NodeApi } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { idsIn, type NodeNames, nodeNames, withNames } from '../node-names.js'
-import { isSet } from '../options.js'
+import { countOption, durationOption, given, isSet, type Options, textOption } from '../options.js'
 import { jsonLine, type Output } from '../terminal/output.js'
 import { timeText } from '../words.js'
 
 /** Longest line, where no terminal says how wide it is. */
 const LINE_MAX = 500
 const VALUE_MAX = 80
+/** The most recent events that a node keeps. */
+const MAX_EVENTS = 2000
 
 /** `events`: recent ones; with `--follow` those to come too. */
 export const events: Action = async ({ output, api }, _args, options) => {
-  const params = isSet(options, 'follow') ? { follow: true } : {}
+  const params = queryOf(options)
   const names = new EventNames(api())
   let seen = 0
   for await (const event of api().watch('node.events', params)) {
@@ -21,8 +24,24 @@ export const events: Action = async ({ output, api }, _args, options) => {
     if (output.json) output.object('event@1', { ...event, message: hinted(output, event.message) })
     else output.print(eventLine(output, event, await names.of(event)))
   }
-  if (seen === 0 && !output.json) output.note('nothing happened yet')
+  if (seen === 0 && !output.json) output.note(Object.keys(params).length === 0 ? 'nothing happened yet' : 'no event matches')
   return EXIT.ok
+}
+
+/** @throws NodeError USAGE */
+function queryOf(options: Options): EventQuery {
+  const [types, sinceMs] = [textOption(options, 'type')?.split(','), durationOption(options, 'since')]
+  if (types?.includes('') === true) throw new NodeError('USAGE', '--type takes names of types, such as refusal,peer')
+  const switches = (['follow', 'all', 'failed'] as const).flatMap((name) => (isSet(options, name) ? [[name, true] as const] : []))
+  return {
+    ...Object.fromEntries(switches),
+    ...given({
+      types,
+      about: textOption(options, 'about'),
+      since: sinceMs === undefined ? undefined : Math.max(0, Date.now() - sinceMs),
+      limit: countOption(options, 'limit', [1, MAX_EVENTS])
+    })
+  }
 }
 
 /** Names of nodes, fetched again when an event has an unknown id. */

@@ -1,7 +1,8 @@
-import { prometheusLines } from '../../kit/prometheus.js'
+import { type A2AMeasured, prometheusLines } from '../../kit/prometheus.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { isSet } from '../options.js'
+import type { Output } from '../terminal/output.js'
 import { printTable } from '../terminal/render.js'
 import { rttText } from '../words.js'
 
@@ -21,6 +22,32 @@ export const metrics: Action = async ({ output, api }, _args, options) => {
       rttText(one.maxMs)
     ])
     await printTable(output, ['TIME', 'COUNT', 'MEAN', 'MAX'], timings)
+    if (snapshot.a2a !== undefined) await printA2A(output, snapshot.a2a)
   }
   return EXIT.ok
+}
+
+async function printA2A(output: Output, a2a: A2AMeasured): Promise<void> {
+  output.print()
+  await printTable(
+    output,
+    ['MESSAGES', 'VALUE'],
+    [
+      ['sent', String(a2a.totalMessagesSent)],
+      ['received', String(a2a.totalMessagesReceived)],
+      ['errors', String(a2a.errorCount)],
+      ['mean routing time', rttText(a2a.timedRoutings === 0 ? null : a2a.averageRoutingLatencyMs)],
+      ...Object.entries(a2a.messagesByType).map(([type, count]) => [type, String(count)])
+    ]
+  )
+  output.print()
+  const total = ['all tools', a2a.totalToolInvocations, a2a.toolErrorCount, a2a.averageToolDurationMs] as const
+  const tools = a2a.tools.map((one) => [one.tool, one.invocations, one.errors, one.averageDurationMs] as const)
+  const rows = [...tools, total].map(([tool, calls, errors, mean]) => [
+    tool,
+    String(calls),
+    String(errors),
+    rttText(calls === 0 ? null : mean)
+  ])
+  await printTable(output, ['MCP TOOL', 'CALLS', 'ERRORS', 'MEAN'], rows)
 }

@@ -16,6 +16,22 @@ export const TOOL_COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../commands/mcp/tools.js')).callTool
   },
   {
+    name: 'calls',
+    about: 'recent calls that MCP clients made to tools of this node: arguments, result, time',
+    options: [
+      { flags: '--tool <name>', about: 'only calls of this tool' },
+      { flags: '--failed', about: 'only calls that gave no result' },
+      { flags: '--since <duration>', about: 'only the last, e.g. 10m' },
+      { flags: '--limit <n>', about: 'at most this number of calls, the newest' }
+    ],
+    more: [
+      'The node keeps the newest 500 calls in memory, at most 4 MiB. With --json each call is one line with its arguments and its result.',
+      '',
+      'Example: a2a-node tools calls --failed --json > calls.jsonl'
+    ],
+    load: async () => (await import('../commands/mcp/calls.js')).listCalls
+  },
+  {
     name: 'refresh',
     args: '[server]',
     about: 'ask a server, or all, for its tools now',

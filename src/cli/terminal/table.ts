@@ -285,7 +285,21 @@ const WORK: readonly CommandRow[] = [
     name: 'events',
     about: 'recent events',
     group: 'Observe',
-    options: [{ flags: '-f, --follow', about: 'follow new events' }],
+    options: [
+      { flags: '-f, --follow', about: 'follow new events' },
+      { flags: '--all', about: 'also events of single messages and tool calls' },
+      { flags: '--type <types>', about: 'only these types, comma-separated, e.g. refusal or tool-invocation' },
+      { flags: '--about <text>', about: 'only events with this text, e.g. a name of an agent, a node or a tool' },
+      { flags: '--failed', about: 'only refusals, errors and failures' },
+      { flags: '--since <duration>', about: 'only the last, e.g. 10m' },
+      { flags: '--limit <n>', about: 'at most this number of recent events, the newest' }
+    ],
+    more: [
+      'Types of single messages and tool calls: message-sent, message-received, routing-decision, tool-invocation, error.',
+      'The node keeps 1,000 of these events and 1,000 others in memory.',
+      '',
+      'Example: a2a-node events --all --failed --since 10m'
+    ],
     load: async () => (await import('../commands/events.js')).events
   },
   {

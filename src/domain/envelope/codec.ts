@@ -5,7 +5,7 @@ import { fromUtf8, type NodeId, utf8 } from '../../kit/ids.js'
 import { JSON_LIMITS, jsonFault, parseJson, type JsonLimits } from '../../kit/json.js'
 import { lift, restore, type Attachment } from './attachments.js'
 import type { A2AEnvelope } from './envelope.js'
-import { headerFault, measureHeader, readHeader, writeHeader, type EnvelopeHeader, type WireState } from './header.js'
+import { assertHeader, measureHeader, readHeader, writeHeader, type EnvelopeHeader, type EnvelopeFault, type WireState } from './header.js'
 import { ENVELOPE_LIMITS } from './limits.js'
 
 export type { EnvelopeHeader } from './header.js'
@@ -44,12 +44,11 @@ const EMPTY = new Uint8Array(0)
 /**
  * An envelope as bytes: version, header, codec of the body, table of attachments, body (docs/PROTOCOL). Byte arrays and strings over 16 KiB
  * of the payload travel as attachments.
- * @throws NodeError INVALID_ENVELOPE for a missing or wrong field, or a payload without a JSON form. PAYLOAD_TOO_LARGE over 16 MiB in all,
- * 1 MiB of JSON, 8 KiB of header or 64 attachments
+ * @throws NodeError INVALID_ENVELOPE for a missing or wrong field, or a payload without a JSON form; SCHEMA_VERSION_MISMATCH;
+ * PAYLOAD_TOO_LARGE over 16 MiB in all, 1 MiB of JSON, 8 KiB of header or 64 attachments
  */
 export function encodeEnvelope(envelope: A2AEnvelope): Uint8Array {
-  const fault = headerFault(envelope)
-  if (fault !== null) throw new NodeError('INVALID_ENVELOPE', fault)
+  assertHeader(envelope)
   return c.encode(WIRE, { header: envelope, body: bodyOf(envelope.payload) })
 }
 
@@ -176,7 +175,7 @@ export type DecodedEnvelope =
     }
   | {
       readonly ok: false
-      readonly code: 'INVALID_ENVELOPE' | 'SCHEMA_VERSION_MISMATCH'
+      readonly code: EnvelopeFault['code']
       readonly reason: string
       /** The message's id when that much was readable. */
       readonly id: string | null
@@ -219,7 +218,7 @@ export function withHops(
   return { header, bytes: noted }
 }
 
-function refused(code: 'INVALID_ENVELOPE' | 'SCHEMA_VERSION_MISMATCH', reason: string, id: string | null): DecodedEnvelope {
+function refused(code: EnvelopeFault['code'], reason: string, id: string | null): DecodedEnvelope {
   return { ok: false, code, reason, id }
 }
 

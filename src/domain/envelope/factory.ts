@@ -3,7 +3,7 @@ import { NodeError } from '../../kit/errors.js'
 import type { IdSource } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata, type MessageType } from './envelope.js'
-import { headerFault, headerOf, type EnvelopeHeader } from './header.js'
+import { assertHeader, headerOf, type EnvelopeHeader } from './header.js'
 
 /** The caller's fields of a new envelope; the factory adds id, version and time. */
 export interface EnvelopeParts {
@@ -60,8 +60,7 @@ export class EnvelopeFactory {
       payload: parts.payload,
       ...(parts.metadata === undefined ? {} : { metadata: parts.metadata })
     }
-    const fault = headerFault(headerOf(envelope))
-    if (fault !== null) throw new NodeError('INVALID_ENVELOPE', fault)
+    assertHeader(headerOf(envelope))
     return envelope
   }
 

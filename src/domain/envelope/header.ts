@@ -1,7 +1,9 @@
 import c from 'compact-encoding'
 import { isWellFormed } from '../../kit/bytes.js'
+import { NodeError } from '../../kit/errors.js'
 import { isKeyText, keyFromText, keyToText, utf8, type NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
+import { shown } from '../../kit/text.js'
 import { isTier, type Tier } from '../routing/tier.js'
 import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata } from './envelope.js'
 import { ENVELOPE_LIMITS } from './limits.js'
@@ -29,10 +31,36 @@ const FLAG = { correlationId: 1, metadata: 2, sandboxId: 4, routingHint: 8, just
 const ALL_FLAGS = 63
 const METADATA_FLAGS = FLAG.sandboxId | FLAG.routingHint | FLAG.justification | FLAG.hops
 
-/** Why a header may not be sent or accepted, or null when it is sound. The one rule for every codec of envelopes. */
-export function headerFault(header: EnvelopeHeader): string | null {
+/** Why a header may not be sent or accepted. */
+export interface EnvelopeFault {
+  readonly code: 'INVALID_ENVELOPE' | 'SCHEMA_VERSION_MISMATCH'
+  readonly reason: string
+}
+
+/** The fault of a header, or null when it is sound. The one rule for every codec of envelopes. A foreign version is reported before others. */
+export function headerFault(header: EnvelopeHeader): EnvelopeFault | null {
+  const version = versionFault(header.schemaVersion)
+  if (version !== null) return version
+  const reason = fieldFault(header)
+  return reason === null ? null : { code: 'INVALID_ENVELOPE', reason }
+}
+
+/** Checks a header before it is sent. @throws NodeError INVALID_ENVELOPE, SCHEMA_VERSION_MISMATCH with the expected and the actual version */
+export function assertHeader(header: EnvelopeHeader): void {
+  const fault = headerFault(header)
+  if (fault !== null) throw new NodeError(fault.code, fault.reason)
+}
+
+/** The fault of a schema version: a mismatch for any other number or text, with both versions; invalid for a value that is no version. */
+export function versionFault(actual: unknown): EnvelopeFault | null {
+  if (actual === SCHEMA_VERSION) return null
+  const isVersion = typeof actual === 'number' || typeof actual === 'string'
+  const reason = `schemaVersion: expected ${SCHEMA_VERSION}, got ${isVersion ? shown(String(actual), 40) : typeof actual}`
+  return { code: isVersion ? 'SCHEMA_VERSION_MISMATCH' : 'INVALID_ENVELOPE', reason }
+}
+
+function fieldFault(header: EnvelopeHeader): string | null {
   if (!isText(header.id, maxIdLength)) return `id: 1 to ${maxIdLength} characters`
-  if (header.schemaVersion !== SCHEMA_VERSION) return versionFault(header.schemaVersion)
   if (!isText(header.sender, maxNameLength)) return `sender: 1 to ${maxNameLength} characters`
   if (!isText(header.recipient, maxNameLength)) return `recipient: 1 to ${maxNameLength} characters`
   if (!MESSAGE_TYPES.includes(header.type)) return 'type: not a known type of message'
@@ -41,11 +69,6 @@ export function headerFault(header: EnvelopeHeader): string | null {
   if (!Number.isSafeInteger(header.timestamp) || header.timestamp < 0) return 'timestamp: unix milliseconds'
   if (header.metadata === undefined) return null
   return isRecord(header.metadata) ? metadataFault(header.metadata) : 'metadata: an object'
-}
-
-/** How a foreign schema version is reported: expected and actual. */
-export function versionFault(actual: unknown): string {
-  return `schemaVersion: expected ${SCHEMA_VERSION}, got ${String(actual)}`
 }
 
 function metadataFault(metadata: EnvelopeMetadata): string | null {
@@ -132,12 +155,7 @@ function writeHops(state: WireState, hops: readonly NodeId[]): void {
 /** Result of reading a header. The id, when readable, allows an answer to the sender of an invalid one. */
 export type HeaderReading =
   | { readonly ok: true; readonly header: EnvelopeHeader }
-  | {
-      readonly ok: false
-      readonly code: 'INVALID_ENVELOPE' | 'SCHEMA_VERSION_MISMATCH'
-      readonly reason: string
-      readonly id: string | null
-    }
+  | ({ readonly ok: false; readonly id: string | null } & EnvelopeFault)
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -150,8 +168,8 @@ export function readHeader(state: WireState, seen: { id: string | null }): Heade
   const schemaVersion = c.uint.decode(state)
   const id = c.utf8.decode(state)
   if (id.length > 0 && id.length <= maxIdLength) seen.id = id
-  if (schemaVersion !== SCHEMA_VERSION)
-    return { ok: false, code: 'SCHEMA_VERSION_MISMATCH', reason: versionFault(schemaVersion), id: seen.id }
+  const version = versionFault(schemaVersion)
+  if (version !== null) return { ok: false, id: seen.id, ...version }
   if (type === undefined) return invalid('type: not a known type of message', seen.id)
   const sender = c.utf8.decode(state)
   const recipient = c.utf8.decode(state)
@@ -163,7 +181,7 @@ export function readHeader(state: WireState, seen: { id: string | null }): Heade
   if (correlationId !== undefined) header.correlationId = correlationId
   if ((flags & FLAG.metadata) !== 0) header.metadata = readMetadata(state, flags)
   const fault = headerFault(header)
-  return fault === null ? { ok: true, header } : invalid(fault, seen.id)
+  return fault === null ? { ok: true, header } : { ok: false, id: seen.id, ...fault }
 }
 
 function invalid(reason: string, id: string | null): HeaderReading {

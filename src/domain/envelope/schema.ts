@@ -4,8 +4,8 @@ import { NodeError } from '../../kit/errors.js'
 import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { isRecord, JSON_LIMITS, jsonFault, parseJson } from '../../kit/json.js'
 import { lift, restore, type Attachment } from './attachments.js'
-import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope } from './envelope.js'
-import { headerFault, versionFault } from './header.js'
+import { MESSAGE_TYPES, type A2AEnvelope } from './envelope.js'
+import { assertHeader, type EnvelopeFault, headerFault, versionFault } from './header.js'
 import { ENVELOPE_LIMITS } from './limits.js'
 import { jsonReason } from '../schema-words.js'
 
@@ -49,7 +49,7 @@ export const A2AEnvelopeSchema: z.ZodType<A2AEnvelope> = z
   })
   .superRefine((envelope, context) => {
     const fault = headerFault(envelope)
-    if (fault !== null) context.addIssue({ code: 'custom', message: fault })
+    if (fault !== null) context.addIssue({ code: 'custom', message: fault.reason })
   })
 
 const AttachmentsSchema = z
@@ -58,17 +58,16 @@ const AttachmentsSchema = z
   .default([])
 
 /** Result of {@link envelopeFromJson}. */
-export type EnvelopeReading =
-  | { readonly ok: true; readonly envelope: A2AEnvelope }
-  | { readonly ok: false; readonly code: 'INVALID_ENVELOPE' | 'SCHEMA_VERSION_MISMATCH'; readonly reason: string }
+export type EnvelopeReading = { readonly ok: true; readonly envelope: A2AEnvelope } | ({ readonly ok: false } & EnvelopeFault)
 
 /**
  * An envelope as JSON text, for the edges that speak JSON. Byte arrays of the payload stand as null and come beside it in
  * `attachments: [{pointer, base64}]`.
- * @throws NodeError INVALID_ENVELOPE when a field is out of bounds or the payload has no JSON form
+ * @throws NodeError INVALID_ENVELOPE when a field is out of bounds or the payload has no JSON form; SCHEMA_VERSION_MISMATCH
  */
 export function envelopeToJson(envelope: A2AEnvelope): string {
-  const fault = headerFault(envelope) ?? jsonFault(envelope.payload, { ...JSON_LIMITS, maxString: maxBytes })
+  assertHeader(envelope)
+  const fault = jsonFault(envelope.payload, { ...JSON_LIMITS, maxString: maxBytes })
   if (fault !== null) throw new NodeError('INVALID_ENVELOPE', fault)
   const lifted = lift(envelope.payload, { maxInlineText: Number.POSITIVE_INFINITY })
   if (lifted === null) throw new NodeError('INVALID_ENVELOPE', `payload: more than ${maxAttachments} byte arrays`)
@@ -86,10 +85,8 @@ export function envelopeFromJson(text: string): EnvelopeReading {
   const json = parseJson(text, { ...JSON_LIMITS, maxDepth: JSON_LIMITS.maxDepth + 1, maxString: MAX_TEXT })
   if (!json.ok) return invalid(json.reason)
   if (!isRecord(json.value)) return invalid('not an object')
-  const { schemaVersion } = json.value
-  if (typeof schemaVersion === 'number' && schemaVersion !== SCHEMA_VERSION) {
-    return { ok: false, code: 'SCHEMA_VERSION_MISMATCH', reason: versionFault(schemaVersion) }
-  }
+  const version = versionFault(json.value['schemaVersion'])
+  if (version?.code === 'SCHEMA_VERSION_MISMATCH') return { ok: false, ...version }
   const shape = A2AEnvelopeSchema.safeParse({ payload: undefined, ...json.value }, { error: jsonReason })
   if (!shape.success) return invalid(issueText(shape.error))
   const attachments = attachmentsOf(json.value.attachments)

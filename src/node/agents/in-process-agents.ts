@@ -21,6 +21,7 @@ import { threadOf } from '../messaging/inbound-message.js'
 import type { InboundMessage, Thread } from '../messaging/inbound-message.js'
 import type { Subscriptions } from '../messaging/subscriptions.js'
 import type { OutboundDraft, Outbound } from '../messaging/outbound.js'
+import type { Traffic } from '../observe/traffic.js'
 import type { LocalCards } from '../cards/local-cards.js'
 import { surplusReason } from './health.js'
 
@@ -92,6 +93,7 @@ export interface InProcessAgentsDeps {
   /** Subscribed programs answer requests themselves. */
   readonly subscriptions: Subscriptions
   readonly self: NodeId
+  readonly traffic: Traffic
 }
 
 /** The agents that are programs in this process: they have signed cards like any other, and get their messages directly. */
@@ -181,8 +183,8 @@ export class InProcessAgents {
   }
 
   async #send(sender: AgentAddress, program: AttachOptions, message: OutgoingMessage): Promise<A2AEnvelope> {
-    const { recipient: name, ...rest } = message
-    const recipient = this.#target(name)
+    const { recipient: _recipient, ...rest } = message
+    const recipient = this.#target(sender, message)
     const isAsking = OPENING_TYPES.has(message.type) && message.type !== 'notification'
     const replies = isAsking ? { replies: { ttlMs: REPLY_TTL_MS, handler: this.#replyHandler({ sender, recipient }, program) } } : {}
     const [capability] = namedCapabilities(message.type, message.payload)
@@ -198,9 +200,15 @@ export class InProcessAgents {
   }
 
   /** Addresses with a node key, as in messages, need no look-up. */
-  #target(recipient: string): AgentAddress {
+  #target(sender: AgentAddress, { recipient, type }: OutgoingMessage): AgentAddress {
     const address = parseAddress(recipient)
-    return address !== null && isKeyText(address.nodeId) ? address : this.#deps.directory.agent(recipient)
+    if (address !== null && isKeyText(address.nodeId)) return address
+    try {
+      return this.#deps.directory.agent(recipient)
+    } catch (error) {
+      this.#deps.traffic.notSent(error, { sender: addressText(sender), recipient, type })
+      throw error
+    }
   }
 
   async #post(draft: OutboundDraft): Promise<void> {

@@ -178,6 +178,7 @@ const CLIENT_CALLS: Pick<CallTable, ClientCall> = {
       return { ids: await pushAdmin(host).retry(id ?? null) }
     }
   ],
+  'tools.calls': ['admin', ({ node }, params) => ({ calls: node.toolCalls.list(params) })],
   'tools.list': ['read', ({ host }) => ({ servers: host.tools.list() })],
   'tools.refresh': [
     'admin',
@@ -204,7 +205,7 @@ const CALLS: CallTable = {
   'node.status': ['read', ({ host }) => statusInfo(host)],
   'node.id': ['read', ({ node }) => showId(node)],
   'node.stop': ['admin', ({ host }) => stop(host)],
-  'node.metrics': ['read', ({ node }) => ({ ...node.deps.telemetry.snapshot(), agents: node.agents.measured() })],
+  'node.metrics': ['read', ({ node, principal }) => metricsOf(node, principal)],
   'audit.flush': ['read', ({ node }) => flushAudit(node)],
   'node.backup': ['admin', ({ host }, params) => host.backup(params)],
   'node.config': ['read', ({ host }) => host.config],
@@ -235,6 +236,12 @@ const CALLS: CallTable = {
   ...CLIENT_CALLS,
   ...OAUTH_CALLS,
   ...DOCUMENT_CALLS
+}
+
+/** Tool names name agents of every sandbox, so a sandboxed caller gets no measurements of tools. */
+function metricsOf({ deps, agents, observability }: NodeCore, { sandboxId }: Principal): Calls['node.metrics']['result'] {
+  const own = { ...deps.telemetry.snapshot(), agents: agents.measured() }
+  return sandboxId === null ? { ...own, a2a: observability.getMetrics() } : own
 }
 
 /** Work for a caller in the operator's name has the caller's rights. */
@@ -410,6 +417,7 @@ const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchN
   'oauth.approve',
   'oauth.deny',
   'oauth.rotate',
+  'tools.calls',
   'tools.list',
   'tools.refresh'
 ])

@@ -14,7 +14,7 @@ import { shown } from '../../kit/text.js'
 import { previewOf } from '../../kit/preview.js'
 
 /** Dependencies of the watches. */
-export interface WatchDeps extends Pick<Services, 'agents' | 'directory' | 'events' | 'tasks'> {
+export interface WatchDeps extends Pick<Services, 'agents' | 'directory' | 'events' | 'observability' | 'tasks'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState'>
 }
 
@@ -77,14 +77,15 @@ export function watchApprovals(node: ApprovalsApiDeps, push: Push<Watches['appro
   return node.approvals.onChange(tell)
 }
 
-/** `node.events`: recent events, and with `follow` also later ones. */
+/** `node.events`: recent events that match, and with `follow` also later ones. */
 export function watchEvents(
-  { events }: Pick<WatchDeps, 'events'>,
-  { follow = false }: Watches['node.events']['params'],
+  { events, observability, directory }: Pick<WatchDeps, 'directory' | 'events' | 'observability'>,
+  { follow = false, ...query }: Watches['node.events']['params'],
   { push, end }: { readonly push: Push<Watches['node.events']['item']>; readonly end: End }
 ): Unsubscribe {
-  for (const event of events.recent()) push(event)
-  if (follow) return events.on(push)
+  const stop = events.watch(query, { traffic: observability, namer: () => directory.namer(), push })
+  if (follow) return stop
+  stop()
   end()
   return () => {}
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.js'
-import { asNodeError, NodeError } from '../../kit/errors.js'
+import { NodeError } from '../../kit/errors.js'
 import type { IdSource, NodeId } from '../../kit/ids.js'
 import { addressText, type AgentAddress } from '../../domain/card/card.js'
 import { encodeEnvelope } from '../../domain/envelope/codec.js'
@@ -16,7 +16,8 @@ import type { Directory } from '../cards/directory.js'
 import type { ReceivedHere } from './inbound.js'
 import type { Lanes } from '../reliable/lanes.js'
 import type { AccessControl } from '../policy/access-control.js'
-import type { Traffic } from '../observe/traffic.js'
+import type { RoutingPath } from '../observe/observability.js'
+import type { Traffic, TrafficHeader } from '../observe/traffic.js'
 import type { NextHop } from '../relay/next-hop.js'
 
 /** Dependencies of {@link Outbound}. */
@@ -132,6 +133,13 @@ export class DraftResolver {
   }
 }
 
+/** A message on its way: its sender as the rules see it, its start in monotonic milliseconds, and its path. */
+interface SendContext {
+  readonly sender: RoutingParty
+  readonly since: number
+  readonly path: RoutingPath
+}
+
 /** The outbound pipeline: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbound.send} reads as the list. */
 export class Outbound {
   readonly #deps: OutboundDeps
@@ -147,30 +155,38 @@ export class Outbound {
    * the envelope.
    */
   async send(draft: OutboundDraft): Promise<A2AEnvelope> {
-    const { clock, resolver, traffic, self } = this.#deps
+    const { clock, traffic } = this.#deps
     const since = clock.monotonic()
-    const sender = resolver.sender(draft)
-    const envelope = this.#stamp(draft, sender)
-    const question = resolver.question(draft, sender)
-    const rule = passed(this.#decide(question, since, envelope))
-    const to = draft.recipient.nodeId
-    const path = draft.isBroadcast === true ? 'broadcast' : to === self ? 'local' : 'remote'
-    let here: ReceivedHere
+    const path = this.#path(draft)
+    let envelope: A2AEnvelope | null = null
     try {
-      here = await this.#away(draft, envelope)
+      const sender = this.#deps.resolver.sender(draft)
+      envelope = this.#stamp(draft, sender)
+      await this.#decideAndSend(envelope, draft, { sender, since, path })
+      return envelope
     } catch (error) {
-      traffic.refused(asNodeError(error).code, envelope, path)
+      traffic.notSent(error, envelope ?? headerOfDraft(draft), path)
       throw error
     }
-    const { isReported, refusal } = here
-    if (refusal !== null) throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
+  }
+
+  async #decideAndSend(envelope: A2AEnvelope, draft: OutboundDraft, { sender, since, path }: SendContext): Promise<void> {
+    const { clock, traffic, self } = this.#deps
+    const question = this.#deps.resolver.question(draft, sender)
+    const rule = this.#passed(this.#decide(question, since, envelope))
+    const { isReported, refusal } = await this.#away(draft, envelope)
+    if (refusal !== null) throw traffic.reported(new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } }))
     const at = clock.monotonic()
+    const to = draft.recipient.nodeId
     traffic.sent(
       { peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since, at },
       isReported ? null : path
     )
     if (to !== self) this.#deps.onSent?.(envelope)
-    return envelope
+  }
+
+  #path({ isBroadcast, recipient }: OutboundDraft): RoutingPath {
+    return isBroadcast === true ? 'broadcast' : recipient.nodeId === this.#deps.self ? 'local' : 'remote'
   }
 
   /** Rejects the messages that wait for a retry. */
@@ -180,7 +196,12 @@ export class Outbound {
 
   /** Checks a message as {@link Outbound.send} would, also on record, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
   check(draft: DraftHead): void {
-    passed(this.judge(draft))
+    try {
+      this.#passed(this.judge(draft))
+    } catch (error) {
+      this.#deps.traffic.notSent(error, headerOfDraft(draft))
+      throw error
+    }
   }
 
   /** As {@link Outbound.verdict}, with a record of a refusal. @throws NodeError AGENT_NOT_FOUND. */
@@ -219,6 +240,12 @@ export class Outbound {
     const tiers = { from: question.sender.tier, to: question.target.tier }
     accessControl.record('refusal', { code, rule, reason }, { peer: null, header, ...tiers })
     return verdict
+  }
+
+  /** The rule that lets a message pass. @throws NodeError of a refusal, which is recorded. */
+  #passed(verdict: Verdict): string {
+    if (verdict.allowed) return verdict.rule
+    throw this.#deps.traffic.reported(new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } }))
   }
 
   /** Records the message or passes it to the channel. The exchange of an opening message is open before any reply can arrive. */
@@ -285,10 +312,9 @@ function asFarAsHere(verdict: Verdict): Verdict {
   return line === undefined ? { allowed: true, rule } : { allowed: true, rule, line }
 }
 
-/** The rule that lets a message pass. @throws NodeError of a refusal. */
-function passed(verdict: Verdict): string {
-  if (verdict.allowed) return verdict.rule
-  throw new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })
+/** The header of a message without an envelope yet, for its record. */
+function headerOfDraft({ sender, recipient, type }: DraftHead): TrafficHeader {
+  return { sender: addressText(sender), recipient: addressText(recipient), type }
 }
 
 function claims({ tier, sandboxId }: RoutingParty, justification: string | undefined): EnvelopeMetadata {

@@ -1,11 +1,20 @@
 import type { Clock } from '../../kit/clock.js'
 import { Emitter } from '../../kit/events.js'
 import type { Unsubscribe } from '../../kit/events.js'
-import type { EventInfo } from '../../ports/node-api.js'
+import { shown } from '../../kit/text.js'
+import type { EventInfo, EventQuery } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
+import type { A2ALogEvent, A2AObservability } from './observability.js'
 
 /** The number of events kept for `events`. */
 const KEPT = 1000
+
+/** Dependencies of {@link NodeEvents.watch}. */
+interface EventSources {
+  readonly traffic: Pick<A2AObservability, 'getRecentEvents' | 'on'>
+  readonly namer: () => (address: string) => string
+  readonly push: (event: EventInfo) => void
+}
 
 /**
  * Events of this node, newest last: a bounded list with listeners. Beyond the bound the oldest event of the most frequent kind is dropped,
@@ -55,6 +64,23 @@ export class NodeEvents {
     return [...this.#recent]
   }
 
+  /**
+   * Pushes the recent events that match, by time, then each new one until the returned stop. `traffic` has the events of messages and tool
+   * calls, `namer` makes a function that writes an address with the name of its node.
+   */
+  watch({ limit, ...query }: EventQuery, { traffic, namer, push }: EventSources): Unsubscribe {
+    const matches = eventFilter(query)
+    const name = namer()
+    const past = [...this.#recent, ...traffic.getRecentEvents().map((event) => trafficEvent(event, name))].filter(matches)
+    past.sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? -1 : 1))
+    for (const event of limit === undefined ? past : past.slice(-limit)) push(event)
+    const pushMatch = (event: EventInfo): void => (matches(event) ? push(event) : undefined)
+    const stops = [this.on(pushMatch), traffic.on((event) => pushMatch(trafficEvent(event, namer())))]
+    return () => {
+      for (const stop of stops) stop()
+    }
+  }
+
   /** Calls back for each new event. */
   on(listener: (event: EventInfo) => void): Unsubscribe {
     return this.#live.on(listener)
@@ -64,4 +90,57 @@ export class NodeEvents {
 /** Kind of an event. Its words are this node's own, so there are few kinds. */
 function kindOf({ type, message }: EventInfo): string {
   return `${type} ${message}`
+}
+
+/** Texts of events of messages and tool calls, by type. */
+const MESSAGES: Readonly<Record<A2ALogEvent['type'], string>> = {
+  'message-sent': 'a message was sent',
+  'message-received': 'a message came in',
+  'routing-decision': 'a message passed the rules',
+  'tool-invocation': 'a tool was called',
+  error: 'a message was no envelope, or could not be sent'
+}
+
+/** An event of a message or a tool call as a line of `events`. `name` writes an address with the name of its node. */
+function trafficEvent({ type, timestamp, duration, ...event }: A2ALogEvent, name: (address: string) => string): EventInfo {
+  const { sender, recipient, success, hops, ...rest } = event
+  const isRefused = type === 'routing-decision' && success === false
+  return {
+    at: new Date(timestamp).toISOString(),
+    type,
+    message: isRefused ? 'a message was refused' : MESSAGES[type],
+    data: {
+      ...rest,
+      ...(sender === undefined ? {} : { sender: shown(name(sender)) }),
+      ...(recipient === undefined ? {} : { recipient: shown(name(recipient)) }),
+      ...(hops === undefined || hops.length === 0 ? {} : { hops }),
+      ...(success === undefined ? {} : { success }),
+      ...(duration === undefined ? {} : { durationMs: duration })
+    }
+  }
+}
+
+/** The test of one event against a query: every given member must match. */
+function eventFilter({ all = false, types, about, failed = false, since }: EventQuery): (event: EventInfo) => boolean {
+  const wanted = types === undefined ? null : new Set(types)
+  const from = since === undefined ? null : new Date(since).toISOString()
+  return (event) =>
+    (wanted === null ? all || !isTraffic(event) : wanted.has(event.type)) &&
+    (!failed || isFailure(event)) &&
+    (from === null || event.at >= from) &&
+    (about === undefined || isAbout(event, about))
+}
+
+function isTraffic({ type }: EventInfo): boolean {
+  return Object.hasOwn(MESSAGES, type)
+}
+
+/** Refusals and failures have a code, or say that they were no success. */
+function isFailure({ type, data }: EventInfo): boolean {
+  return type === 'refusal' || type === 'error' || type.endsWith('-failed') || data['success'] === false
+}
+
+function isAbout({ message, data }: EventInfo, text: string): boolean {
+  if (message.includes(text)) return true
+  return Object.values(data).some((value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).includes(text))
 }

@@ -1,11 +1,13 @@
 import type { NodeId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
+import { Emitter, type Unsubscribe } from '../../kit/events.js'
+import type { A2AMeasured } from '../../kit/prometheus.js'
 import { MESSAGE_TYPES } from '../../domain/envelope/envelope.js'
 import type { MessageType } from '../../domain/envelope/envelope.js'
 
 /** The most events for `getRecentEvents`. */
 const KEPT_EVENTS = 1000
-/** The most tools counted by name; calls of further ones count as `other`. */
+/** The most tools counted by name; calls of further ones count as `other`, calls of unknown ones as `unknown`. */
 const MAX_TOOLS = 1000
 
 /** The path of a message: within this node, to or from another, or as one of a broadcast. */
@@ -27,6 +29,8 @@ export interface A2ALogEvent {
   readonly duration?: number
   /** false: refused or failed. */
   readonly success?: boolean
+  /** The error code of a refused or failed one, where known. */
+  readonly code?: string
   /** Unix milliseconds. */
   readonly timestamp: number
 }
@@ -35,25 +39,20 @@ export interface A2ALogEvent {
 type GivenEvent = { readonly [K in keyof A2ALogEvent]: A2ALogEvent[K] | undefined } & Pick<A2ALogEvent, 'type' | 'timestamp'>
 
 /** Sums of the events since the start or the last reset (spec a2a-mcp-mesh, A2AMetrics). */
-export interface A2AMetrics {
-  readonly totalMessagesSent: number
-  readonly totalMessagesReceived: number
-  /** Sent and received ones. */
+export interface A2AMetrics extends A2AMeasured {
   readonly messagesByType: Readonly<Record<MessageType, number>>
-  /** Of the routing decisions with a duration; 0 without any. */
-  readonly averageRoutingLatencyMs: number
-  /** Events of type `error`, and messages and decisions that say `success: false`. */
-  readonly errorCount: number
-  readonly totalToolInvocations: number
-  readonly toolInvocationsByTool: Readonly<Record<string, number>>
-  readonly averageToolDurationMs: number
-  readonly toolErrorCount: number
 }
 
 /** A mean as its sum and count. */
 interface Mean {
   sum: number
   count: number
+}
+
+/** The numbers of one tool. */
+interface ToolCount extends Mean {
+  invocations: number
+  errors: number
 }
 
 /** A kept event as given, and its safe form after the first read. */
@@ -71,24 +70,36 @@ export class A2AObservability {
   #errors = 0
   #toolErrors = 0
   #byType = new Map<MessageType, number>()
-  #byTool = new Map<string, number>()
+  #byTool = new Map<string, ToolCount>()
   #routing: Mean = { sum: 0, count: 0 }
   #tools: Mean = { sum: 0, count: 0 }
   #invocations = 0
+  readonly #live = new Emitter<A2ALogEvent>(() => {})
 
   /** Takes an event. Never throws; an invalid duration does not count. */
   emit(event: GivenEvent): void {
+    this.#keep(event)
+    this.#count(event)
+  }
+
+  #keep(event: GivenEvent): void {
     const oldest = this.#recent[this.#next]
-    if (oldest === undefined) this.#recent[this.#next] = kept(event)
+    const place = oldest ?? kept(event)
+    if (oldest === undefined) this.#recent[this.#next] = place
     else keepIn(oldest, event)
     this.#next = (this.#next + 1) % KEPT_EVENTS
+    if (this.#live.size > 0) this.#live.emit((place.event = eventOf(place)))
+  }
+
+  #count(event: GivenEvent): void {
     if (event.type === 'tool-invocation') return this.#tool(event)
     if (event.type === 'error' || event.success === false) this.#errors++
     if (event.type === 'routing-decision') add(this.#routing, event.duration)
     if (event.type === 'message-sent') this.#sent++
     if (event.type === 'message-received') this.#received++
     const { messageType } = event
-    const isMessage = event.type === 'message-sent' || event.type === 'message-received'
+    // A message within the node was sent here, too: it is one message.
+    const isMessage = event.type === 'message-sent' || (event.type === 'message-received' && event.routingPath !== 'local')
     if (isMessage && messageType !== undefined) this.#byType.set(messageType, (this.#byType.get(messageType) ?? 0) + 1)
   }
 
@@ -100,12 +111,27 @@ export class A2AObservability {
       totalMessagesReceived: this.#received,
       messagesByType: Object.fromEntries(byType) as Record<MessageType, number>,
       averageRoutingLatencyMs: meanOf(this.#routing),
+      timedRoutings: this.#routing.count,
+      totalRoutingMs: this.#routing.sum,
       errorCount: this.#errors,
       totalToolInvocations: this.#invocations,
-      toolInvocationsByTool: Object.fromEntries(this.#byTool),
+      toolInvocationsByTool: Object.fromEntries([...this.#byTool].map(([tool, { invocations }]) => [tool, invocations])),
       averageToolDurationMs: meanOf(this.#tools),
-      toolErrorCount: this.#toolErrors
+      toolErrorCount: this.#toolErrors,
+      tools: [...this.#byTool].map(([tool, one]) => ({
+        tool,
+        invocations: one.invocations,
+        errors: one.errors,
+        timed: one.count,
+        totalDurationMs: one.sum,
+        averageDurationMs: meanOf(one)
+      }))
     }
+  }
+
+  /** Calls back with each later event, safe to show. Returns the stop. */
+  on(listener: (event: A2ALogEvent) => void): Unsubscribe {
+    return this.#live.on(listener)
   }
 
   /** The newest events, oldest first, safe to show: at most `limit`, by default all that are kept (1,000). */
@@ -127,19 +153,25 @@ export class A2AObservability {
     this.#tools = { sum: 0, count: 0 }
   }
 
-  #tool({ toolName = 'unnamed', duration, success }: GivenEvent): void {
-    this.#invocations++
-    if (success === false) this.#toolErrors++
-    add(this.#tools, duration)
+  #tool({ toolName = 'unknown', duration, success }: GivenEvent): void {
     const name = this.#byTool.has(toolName) || this.#byTool.size < MAX_TOOLS ? toolName : 'other'
-    this.#byTool.set(name, (this.#byTool.get(name) ?? 0) + 1)
+    const tool = this.#byTool.get(name) ?? { invocations: 0, errors: 0, sum: 0, count: 0 }
+    this.#byTool.set(name, tool)
+    this.#invocations++
+    tool.invocations++
+    if (success === false) {
+      this.#toolErrors++
+      tool.errors++
+    }
+    add(this.#tools, duration)
+    add(tool, duration)
   }
 }
 
 /** Names each member: faster than a generic copy, and every message makes some events. */
 function kept(event: GivenEvent): KeptEvent {
-  const { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp } = event
-  return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp, event: null }
+  const { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, code, timestamp } = event
+  return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, code, timestamp, event: null }
 }
 
 /** Reuses the object of the dropped event: new objects that live for a while cost extra at garbage collection. */
@@ -154,6 +186,7 @@ function keepIn(place: KeptEvent, event: GivenEvent): void {
   place.toolName = event.toolName
   place.duration = event.duration
   place.success = event.success
+  place.code = event.code
   place.timestamp = event.timestamp
   place.event = null
 }

@@ -1,6 +1,6 @@
 import { Stamps } from '../../kit/clock.js'
 import type { Clock } from '../../kit/clock.js'
-import type { ErrorCode } from '../../kit/errors.js'
+import { asNodeError, type ErrorCode } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
@@ -44,6 +44,8 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 export class Traffic {
   readonly #deps: TrafficDeps
   readonly #stamps: Stamps
+  /** Errors of messages whose refusal is already reported. */
+  readonly #reported = new WeakSet<Error>()
 
   constructor(deps: TrafficDeps) {
     this.#deps = deps
@@ -56,7 +58,7 @@ export class Traffic {
     const { header, since, at } = passage
     telemetry.count('messages_sent', header.type)
     telemetry.time('routing_ms', at - since)
-    this.#emit('message-sent', header, at)
+    this.#emit('message-sent', header, { at, path: passage.peer === null ? 'local' : 'remote' })
     if (path !== null) this.#passedRules(passage, path)
     // Within this node, the inbound pipeline records it.
     if (passage.peer !== null) this.#acrossTiers('sent', passage)
@@ -66,13 +68,13 @@ export class Traffic {
   /** Reports a readable message that came in, before any decision. `at`: monotonic milliseconds, just now. */
   received(header: TrafficHeader, at: number): void {
     this.#deps.telemetry.count('messages_received', header.type)
-    this.#emit('message-received', header, at)
+    this.#emit('message-received', header, { at, path: pathOf(header) })
   }
 
   /** Reports received bytes that are no message. */
   unreadable(): void {
     this.#deps.telemetry.count('messages_received', 'unreadable')
-    this.#deps.observability.emit({ type: 'error', timestamp: this.#deps.clock.now(), success: false })
+    this.#error('INVALID_ENVELOPE')
   }
 
   /** Reports a message that goes to its agent. The outbound pipeline reports one within this node, unless it awaited approval. */
@@ -91,26 +93,50 @@ export class Traffic {
     this.#line('a message was passed on', passage)
   }
 
-  /** Reports a message that was refused, or could not be sent. */
+  /** Marks the error of a refusal that was reported by {@link refused}, and returns it. */
+  reported<E extends Error>(error: E): E {
+    this.#reported.add(error)
+    return error
+  }
+
+  /**
+   * Reports the error of a message of this node that could not be sent: once, though several callers may pass the same error.
+   * `header`: null for a message without a sound header.
+   */
+  notSent(error: unknown, header: TrafficHeader | null, path?: RoutingPath): void {
+    if (error instanceof Error && this.#reported.has(error)) return
+    if (error instanceof Error) this.#reported.add(error)
+    const { code } = asNodeError(error)
+    if (header === null) this.#error(code)
+    else this.refused(code, header, path)
+  }
+
+  /** Reports a message that was refused. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
     const { telemetry } = this.#deps
-    this.#decided(header, path, { duration: null, timestamp: this.#deps.clock.now() })
+    this.#decided(header, path, { code, duration: null, timestamp: this.#deps.clock.now() })
     if (telemetry.logs('debug')) telemetry.log('debug', 'a message was refused', { code, ...lineFields(header) })
   }
 
-  #emit(type: A2ALogEvent['type'], { id, sender, recipient, type: messageType }: TrafficHeader, at: number): void {
-    this.#deps.observability.emit({ type, envelopeId: id, sender, recipient, messageType, timestamp: this.#stamps.of(at) })
+  #error(code: ErrorCode): void {
+    this.#deps.observability.emit({ type: 'error', code, timestamp: this.#deps.clock.now(), success: false })
+  }
+
+  #emit(type: A2ALogEvent['type'], header: TrafficHeader, { at, path }: { readonly at: number; readonly path: RoutingPath }): void {
+    const { id, sender, recipient, type: messageType } = header
+    const timestamp = this.#stamps.of(at)
+    this.#deps.observability.emit({ type, envelopeId: id, sender, recipient, messageType, routingPath: path, timestamp })
   }
 
   #passedRules({ header, since, at }: Passage, path: RoutingPath): void {
-    this.#decided(header, path, { duration: at - since, timestamp: this.#stamps.of(at) })
+    this.#decided(header, path, { code: undefined, duration: at - since, timestamp: this.#stamps.of(at) })
   }
 
   /** `duration`: null for a message that did not pass. */
   #decided(
     { id, sender, recipient, type: messageType, metadata }: TrafficHeader,
     routingPath: RoutingPath,
-    { duration, timestamp }: { readonly duration: number | null; readonly timestamp: number }
+    { code, duration, timestamp }: { readonly code: ErrorCode | undefined; readonly duration: number | null; readonly timestamp: number }
   ): void {
     this.#deps.observability.emit({
       type: 'routing-decision',
@@ -122,6 +148,7 @@ export class Traffic {
       hops: metadata?.hops,
       duration: duration ?? undefined,
       success: duration !== null,
+      code,
       timestamp
     })
   }

@@ -32,6 +32,8 @@ export interface AgentChannelDeps {
   post(envelope: A2AEnvelope): Promise<void>
   /** True with a link. */
   isLinked(): boolean
+  /** Called with the error of each message that was not sent. */
+  onRefused(error: NodeError, envelope: A2AEnvelope): void
   /** Called once. */
   onClosed(): void
 }
@@ -97,12 +99,15 @@ export class AgentChannel {
    */
   send(envelope: A2AEnvelope): Promise<void> {
     const { localAgent, remoteAgent } = this.#deps
-    if (this.status === 'closed') return Promise.reject(this.#closedError())
-    if (envelope.sender !== localAgent || envelope.recipient !== remoteAgent)
-      return Promise.reject(new NodeError('USAGE', `this channel carries messages from ${localAgent} to ${remoteAgent}`))
+    if (this.status === 'closed') return Promise.reject(this.#refused(this.#closedError(), envelope))
+    if (envelope.sender !== localAgent || envelope.recipient !== remoteAgent) {
+      const error = new NodeError('USAGE', `this channel carries messages from ${localAgent} to ${remoteAgent}`)
+      return Promise.reject(this.#refused(error, envelope))
+    }
     const bytes = sizeOf(envelope.payload)
     const isFull = this.#waiting.length > 0 && this.#waitingBytes + bytes > MAX_WAITING_BYTES
-    if (isFull || this.#waiting.length >= MAX_WAITING) return Promise.reject(new NodeError('OVERLOADED', 'too much waits for this channel'))
+    if (isFull || this.#waiting.length >= MAX_WAITING)
+      return Promise.reject(this.#refused(new NodeError('OVERLOADED', 'too many messages wait for this channel'), envelope))
     return new Promise((resolve, reject) => {
       this.#waitingBytes += bytes
       this.#waiting.push({ envelope, bytes, resolve, reject })
@@ -152,7 +157,7 @@ export class AgentChannel {
       this.#waiting.shift()
       this.#waitingBytes -= next.bytes
       if (failure === null) next.resolve()
-      else next.reject(failure)
+      else next.reject(this.#refused(failure, next.envelope))
     }
     this.#isPumping = false
     // A link that opened during the last failing try did not start the pump.
@@ -173,8 +178,13 @@ export class AgentChannel {
     if (type === 'opened') void this.#pump()
     if (type !== 'closed') return
     this.#waitingBytes = 0
-    for (const { reject } of this.#waiting.splice(0)) reject(this.#closedError())
+    for (const { envelope, reject } of this.#waiting.splice(0)) reject(this.#refused(this.#closedError(), envelope))
     this.#deps.onClosed()
+  }
+
+  #refused(error: NodeError, envelope: A2AEnvelope): NodeError {
+    this.#deps.onRefused(error, envelope)
+    return error
   }
 
   #closedError(): NodeError {

@@ -3,12 +3,14 @@ import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import type { IdSource, NodeId } from '../../kit/ids.js'
 import { addressText, type AgentAddress, parseAddress } from '../../domain/card/card.js'
+import { headerFault, headerOf } from '../../domain/envelope/header.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { AgentChannel } from './channel.js'
 import type { ExchangeTable } from '../messaging/exchange-table.js'
 import type { Subscriptions } from '../messaging/subscriptions.js'
 import { draftOf, withReplies } from './router.js'
 import type { Outbound } from '../messaging/outbound.js'
+import type { Traffic } from '../observe/traffic.js'
 import type { PeerTable } from '../peers/peer-table.js'
 import { findAgent } from '../cards/select-target.js'
 import type { NameDeps } from '../cards/select-target.js'
@@ -26,6 +28,7 @@ export interface ChannelsDeps extends NameDeps {
   readonly subscriptions: Subscriptions
   readonly exchanges: ExchangeTable
   readonly self: NodeId
+  readonly traffic: Traffic
   /** Default of the longest time of a channel without a link, in milliseconds. */
   readonly giveUpMs: number
 }
@@ -102,7 +105,7 @@ export class Channels {
   }
 
   #add(local: AgentAddress, remote: AgentAddress, { giveUpMs }: OpenChannelOptions): AgentChannel {
-    const { clock, ids, telemetry, self, outbound, subscriptions, exchanges } = this.#deps
+    const { clock, ids, telemetry, self, outbound, subscriptions, exchanges, traffic } = this.#deps
     const id = ids.next('chan')
     const channel = new AgentChannel({
       clock,
@@ -114,6 +117,10 @@ export class Channels {
       giveUpMs: giveUpMs ?? this.#deps.giveUpMs,
       post: async (envelope) => void (await outbound.send(withReplies(draftOf(envelope, local, remote), exchanges))),
       isLinked: () => this.#isLinked(remote.nodeId),
+      onRefused: (error, envelope) => {
+        const header = headerOf(envelope)
+        traffic.notSent(error, headerFault(header) === null ? header : null)
+      },
       onClosed: () => this.#forget(id)
     })
     const stop = subscriptions.onReceive(local.agentId, (envelope) => channel.received(envelope))

@@ -9,7 +9,7 @@ import { addressText, type AgentAddress, parseAddress } from '../../domain/card/
 import type { RegisteredCard } from '../../domain/card/registry.js'
 import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../../domain/envelope/envelope.js'
-import { headerFault, headerOf } from '../../domain/envelope/header.js'
+import { assertHeader, type EnvelopeHeader, headerOf } from '../../domain/envelope/header.js'
 import { meshSettingsSchema } from '../../domain/membership/schema.js'
 import type { MeshSettings } from '../../domain/membership/types.js'
 import type { SandboxRules } from '../../domain/routing/decide.js'
@@ -21,6 +21,7 @@ import type { InboundMessage } from '../messaging/inbound-message.js'
 import type { EnvelopeHandler, Subscriptions } from '../messaging/subscriptions.js'
 import type { OutboundDraft } from '../messaging/outbound.js'
 import type { RoutingPath } from '../observe/observability.js'
+import type { Traffic, TrafficHeader } from '../observe/traffic.js'
 import type { AccessControl } from '../policy/access-control.js'
 import { findAgent } from '../cards/select-target.js'
 import type { NameDeps } from '../cards/select-target.js'
@@ -62,6 +63,7 @@ export interface SdkRouterDeps
   readonly exchanges: ExchangeTable
   readonly accessControl: AccessControl
   readonly subscriptions: Subscriptions
+  readonly traffic: Traffic
 }
 
 /** Sends envelopes of this node's agents to any agent of the mesh, by the node's own pipelines and rules (spec a2a-mcp-mesh, A2ARouter). */
@@ -81,15 +83,18 @@ export class SdkRouter {
     const since = this.#deps.clock.monotonic()
     if (!isRecord(envelope) || typeof envelope.recipient !== 'string') {
       const error = new NodeError('INVALID_ENVELOPE', 'an envelope is an object with a recipient')
-      return this.#failed(error, { path: 'local', targetAgentId: '', since })
+      return this.#failed(error, { path: 'local', targetAgentId: '', since, header: null })
     }
+    let header: EnvelopeHeader | null = null
     try {
+      assertHeader(headerOf(envelope))
+      header = headerOf(envelope)
       const sender = this.#sender(envelope)
       if (envelope.recipient === '*') return await this.#broadcast(envelope, sender, since)
       const target = await this.#target(envelope, sender)
       return await this.#toOne(draftOf(envelope, sender, target), since)
     } catch (error) {
-      return this.#failed(error, { path: 'local', targetAgentId: envelope.recipient, since })
+      return this.#failed(error, { path: 'local', targetAgentId: envelope.recipient, since, header })
     }
   }
 
@@ -123,8 +128,6 @@ export class SdkRouter {
   }
 
   #sender(envelope: A2AEnvelope): AgentAddress {
-    const fault = headerFault(headerOf(envelope))
-    if (fault !== null) throw new NodeError('INVALID_ENVELOPE', fault)
     const { self } = this.#deps
     const sender = parseAddress(envelope.sender) ?? { agentId: envelope.sender, nodeId: self }
     if (sender.nodeId === self) return sender
@@ -155,7 +158,7 @@ export class SdkRouter {
       await outbound.send(withReplies(draft, exchanges))
       return { delivered: true, path, targetAgentId, latencyMs: clock.monotonic() - since }
     } catch (error) {
-      return this.#failed(error, { path, targetAgentId, since })
+      return this.#failed(error, { path, targetAgentId, since, header: headerOfDraft(draft) })
     }
   }
 
@@ -172,25 +175,36 @@ export class SdkRouter {
     }
     const targets = await Promise.all(outcomes)
     const delivered = targets.some((one) => one.delivered)
-    const result = { delivered, path: 'broadcast' as const, targetAgentId: '*', latencyMs: clock.monotonic() - since, targets }
-    return delivered ? result : { ...result, code: 'DELIVERY_FAILED', error: 'no agent took the message' }
+    if (delivered) return { delivered, path: 'broadcast', targetAgentId: '*', latencyMs: clock.monotonic() - since, targets }
+    const error = new NodeError('DELIVERY_FAILED', 'no agent took the message')
+    // Each refused copy is counted by itself.
+    if (targets.length > 0) this.#deps.traffic.reported(error)
+    return { ...this.#failed(error, { path: 'broadcast', targetAgentId: '*', since, header: headerOf(envelope) }), targets }
   }
 
   /** Sends one copy of a broadcast, with an id of its own and the common thread. */
-  async #oneOfAll({ made, ...draft }: OutboundDraft, since: number): Promise<RoutingResult> {
+  async #oneOfAll(copy: OutboundDraft, since: number): Promise<RoutingResult> {
     const { presence, self } = this.#deps
+    const { made, ...draft } = copy
     const { recipient } = draft
     const correlationId = draft.correlationId ?? made?.id
     const isAway = recipient.nodeId !== self && !presence.isOnline(recipient.nodeId)
     if (!isAway) return this.#toOne({ ...draft, isBroadcast: true, ...(correlationId === undefined ? {} : { correlationId }) }, since)
     const error = new NodeError('PEER_OFFLINE', 'the peer is not connected')
-    return this.#failed(error, { path: 'broadcast', targetAgentId: addressText(recipient), since })
+    return this.#failed(error, { path: 'broadcast', targetAgentId: addressText(recipient), since, header: headerOfDraft(draft) })
   }
 
+  /** `header`: null for an envelope without a sound one. */
   #failed(
     error: unknown,
-    { path, targetAgentId, since }: Pick<RoutingResult, 'path' | 'targetAgentId'> & { since: number }
+    {
+      path,
+      targetAgentId,
+      since,
+      header
+    }: Pick<RoutingResult, 'path' | 'targetAgentId'> & { readonly since: number; readonly header: TrafficHeader | null }
   ): RoutingResult {
+    this.#deps.traffic.notSent(error, header, path)
     const { code, message } = asNodeError(error)
     return { delivered: false, path, targetAgentId, latencyMs: this.#deps.clock.monotonic() - since, code, error: `${code}: ${message}` }
   }
@@ -200,8 +214,14 @@ function addressOf({ id, nodeId }: RegisteredCard): AgentAddress {
   return { agentId: id, nodeId }
 }
 
-/** The outbound draft of an existing envelope. */
+/** The header of a draft, for the record of its refusal. */
+function headerOfDraft({ sender, recipient, type, made }: OutboundDraft): TrafficHeader {
+  return { sender: addressText(sender), recipient: addressText(recipient), type, ...(made === undefined ? {} : { id: made.id }) }
+}
+
+/** The outbound draft of an existing envelope. @throws NodeError INVALID_ENVELOPE, SCHEMA_VERSION_MISMATCH by its header */
 export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: AgentAddress): OutboundDraft {
+  assertHeader(headerOf(envelope))
   const { id, timestamp, type, payload, correlationId, metadata } = envelope
   return {
     sender,

@@ -97,6 +97,7 @@ test('what is about the whole node is not for a sandboxed caller, whatever its s
     ['token.revoke', { id: 'tok_1' }],
     ['push.list', {}],
     ['push.retry', { all: true }],
+    ['tools.calls', {}],
     ['tools.list', {}],
     ['tools.refresh', {}]
   ]

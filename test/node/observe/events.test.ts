@@ -1,6 +1,8 @@
 import test from 'brittle'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { NodeEvents } from '../../../src/node/observe/events.js'
+import { A2AObservability } from '../../../src/node/observe/observability.js'
+import type { EventQuery } from '../../../src/ports/node-api.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
 function events(): { events: NodeEvents; lines: string[]; clock: ManualClock } {
@@ -57,4 +59,39 @@ test('a listener that throws harms nobody', (t) => {
   list.add('a', 'b')
   t.is(heard, 1)
   t.is(lines.length, 1)
+})
+
+test('events of the node and of single messages and tools are one list by time, with filters that all must match', (t) => {
+  const { events: list, clock } = events()
+  const traffic = new A2AObservability()
+  list.add('peer', 'a peer is online', { peer: 'gpu-box' })
+  clock.advance(1000)
+  traffic.emit({ type: 'message-sent', sender: 'text@1', recipient: 'host@2', routingPath: 'remote', timestamp: clock.now() })
+  traffic.emit({ type: 'tool-invocation', toolName: 'text.stats', duration: 3, success: false, code: 'TIMEOUT', timestamp: clock.now() })
+  clock.advance(1000)
+  list.add('refusal', 'a message was refused', { code: 'TIER_VIOLATION' })
+  const pushed: string[] = []
+  const sources = { traffic, namer: () => (address: string) => address.replace('@1', '@laptop') }
+  const types = (query: EventQuery): string[] => {
+    pushed.length = 0
+    list.watch(query, { ...sources, push: ({ type }) => pushed.push(type) })()
+    return [...pushed]
+  }
+  t.alike(types({}), ['peer', 'refusal'])
+  t.alike(types({ all: true }), ['peer', 'message-sent', 'tool-invocation', 'refusal'])
+  t.alike(types({ types: ['message-sent', 'peer'] }), ['peer', 'message-sent'])
+  t.alike(types({ all: true, about: 'laptop' }), ['message-sent'])
+  t.alike(types({ all: true, about: 'text' }), ['message-sent', 'tool-invocation'])
+  t.alike(types({ all: true, failed: true }), ['tool-invocation', 'refusal'])
+  t.alike(types({ all: true, failed: true, limit: 1 }), ['refusal'])
+  t.alike(types({ all: true, since: clock.now() - 1000 }), ['message-sent', 'tool-invocation', 'refusal'])
+  const stop = list.watch({ all: true, failed: true, limit: 1 }, { ...sources, push: ({ type }) => pushed.push(type) })
+  pushed.length = 0
+  list.add('peer', 'a peer is online')
+  traffic.emit({ type: 'error', timestamp: clock.now() })
+  traffic.emit({ type: 'routing-decision', success: true, timestamp: clock.now() })
+  list.add('delivery-failed', 'a message was not carried on')
+  stop()
+  traffic.emit({ type: 'error', timestamp: clock.now() })
+  t.alike(pushed, ['error', 'delivery-failed'])
 })

@@ -10,6 +10,7 @@ const arbEvent: fc.Arbitrary<A2ALogEvent> = fc.record(
   {
     type: fc.constantFrom(...TYPES),
     messageType: fc.constantFrom(...MESSAGE_TYPES),
+    routingPath: fc.constantFrom('local', 'remote', 'broadcast'),
     toolName: fc.constantFrom('a.read', 'a.write', '__proto__'),
     duration: fc.oneof(fc.nat(1000), fc.constantFrom(-1, Number.NaN, Number.POSITIVE_INFINITY)),
     success: fc.boolean(),
@@ -27,11 +28,14 @@ test('every sum and average follows from the events since the last reset', async
     }
     const counted = resetAt < events.length ? events.slice(resetAt) : events
     const of = (type: A2ALogEvent['type']): A2ALogEvent[] => counted.filter((one) => one.type === type)
-    const messages = [...of('message-sent'), ...of('message-received')]
+    const messages = [...of('message-sent'), ...of('message-received').filter((one) => one.routingPath !== 'local')]
     const metrics = observability.getMetrics()
     const failed = counted.filter((one) => one.type !== 'tool-invocation' && (one.type === 'error' || one.success === false))
-    const tools = new Map<string, number>()
-    for (const { toolName = 'unnamed' } of of('tool-invocation')) tools.set(toolName, (tools.get(toolName) ?? 0) + 1)
+    const tools = new Map<string, A2ALogEvent[]>()
+    for (const one of of('tool-invocation')) {
+      const { toolName = 'unknown' } = one
+      tools.set(toolName, [...(tools.get(toolName) ?? []), one])
+    }
     return (
       metrics.totalMessagesSent === of('message-sent').length &&
       metrics.totalMessagesReceived === of('message-received').length &&
@@ -41,7 +45,14 @@ test('every sum and average follows from the events since the last reset', async
       metrics.errorCount === failed.length &&
       metrics.totalToolInvocations === of('tool-invocation').length &&
       metrics.toolErrorCount === of('tool-invocation').filter((one) => one.success === false).length &&
-      JSON.stringify(Object.entries(metrics.toolInvocationsByTool)) === JSON.stringify([...tools])
+      JSON.stringify(Object.entries(metrics.toolInvocationsByTool)) ===
+        JSON.stringify([...tools].map(([name, calls]) => [name, calls.length])) &&
+      metrics.tools.length === tools.size &&
+      metrics.tools.every(({ tool, invocations, errors, averageDurationMs }) => {
+        const calls = tools.get(tool) ?? []
+        const failures = calls.filter((one) => one.success === false).length
+        return invocations === calls.length && errors === failures && averageDurationMs === mean(calls)
+      })
     )
   })
   await holds(t, property, 300)

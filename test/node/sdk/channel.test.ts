@@ -18,6 +18,8 @@ interface Scene {
   readonly channel: AgentChannel
   readonly clock: ManualClock
   readonly posted: string[]
+  /** Ids and codes of the messages that were not sent. */
+  readonly refused: string[]
   isLinked: boolean
   refusal: NodeError | null
   closed: number
@@ -26,9 +28,11 @@ interface Scene {
 function scene(): Scene {
   const clock = new ManualClock()
   const posted: string[] = []
+  const refused: string[] = []
   const state: Scene = {
     clock,
     posted,
+    refused,
     isLinked: true,
     refusal: null,
     closed: 0,
@@ -46,6 +50,7 @@ function scene(): Scene {
         return Promise.resolve()
       },
       isLinked: () => state.isLinked,
+      onRefused: ({ code }, { id }) => refused.push(`${id} ${code}`),
       onClosed: () => {
         state.closed++
       }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
+import type { ErrorCode } from '../../../src/kit/errors.js'
 import type { A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import type { EnvelopeParts } from '../../../src/domain/envelope/factory.js'
 import type { SandboxRules } from '../../../src/domain/routing/decide.js'
@@ -137,35 +138,57 @@ test('Feature: a2a-mcp-protocols, Property 14: Broadcast delivery', async (t) =>
   )
 })
 
+/** An id of a capability: dots and dashes, one the beginning of another. */
+const arbSkill = fc.oneof(
+  fc.constantFrom('a', 'a.b', 'a.b.c', 'a-b', 'b'),
+  fc.stringMatching(/^[a-z][a-z0-9]{0,6}(\.[a-z][a-z0-9-]{0,6}[a-z]){0,2}$/)
+)
+const arbAgents = fc.array(fc.record({ at: fc.nat(2), can: fc.uniqueArray(arbSkill, { maxLength: 3 }) }), { maxLength: 5 })
+
 test('Feature: a2a-mcp-protocols, Property 15: Capability-based routing', async (t) => {
   const { world, places, heard, listen } = await scene(t)
   const sender = await listen(places[0], 'sender')
-  const skills = new Map<string, readonly string[]>()
-  const can = [['one', 'two'], ['two'], ['three'], ['one', 'three'], ['two', 'four'], []]
-  for (const [index, mine] of can.entries()) skills.set(await listen(places[index % 3], `agent${index}`, { can: mine }), mine)
-  await holds(
-    t,
-    fc.asyncProperty(
-      fc.constantFrom('one', 'two', 'three', 'four', 'five'),
-      fc.constantFrom('notification', 'task-proposal'),
-      async (wanted, type) => {
-        heard.clear()
-        const metadata = { tier: 0 as const, routingHint: 'capability' as const }
-        const result = await places[0].layer.router.send(made(places[0], { sender, recipient: wanted, type, payload: 1, metadata }))
-        await world.settle()
-        heard.delete(sender)
-        if (wanted === 'five') {
-          assert.deepEqual([result.delivered, result.code, heard.size], [false, 'CAPABILITY_NOT_FOUND', 0])
-          assert.ok(result.error?.includes('five'))
-          return
-        }
-        assert.equal(result.delivered, true)
-        assert.deepEqual([...heard.keys()], [result.targetAgentId])
-        assert.ok(skills.get(result.targetAgentId)?.includes(wanted), 'its card has the capability')
+  const property = fc.asyncProperty(
+    arbAgents,
+    arbSkill,
+    fc.nat(),
+    fc.constantFrom('notification', 'task-proposal'),
+    async (agents, other, pick, type) => {
+      const attached = new Map<string, { readonly can: readonly string[]; readonly close: () => Promise<void> }>()
+      for (const [index, { at, can }] of agents.entries()) {
+        const [{ node, layer }, id] = [places[at], `agent${index}`]
+        const capabilities = can.map((one) => capability(one))
+        const { address, close } = await node.core.attach({ id, tier: 0, capabilities, ...(can.length === 0 ? {} : { run: () => null }) })
+        const stop = layer.router.onReceive(id, (envelope) => heard.set(address, [envelope]))
+        attached.set(address, {
+          can,
+          close: async () => {
+            stop()
+            await close()
+          }
+        })
       }
-    ),
-    100
+      await world.settle()
+      heard.clear()
+      const offered = [...new Set(agents.flatMap(({ can }) => can))]
+      const wanted = pick % 4 === 0 || offered.length === 0 ? other : (offered[pick % offered.length] ?? other)
+      const metadata = { tier: 0 as const, routingHint: 'capability' as const }
+      const result = await places[0].layer.router.send(made(places[0], { sender, recipient: wanted, type, payload: 1, metadata }))
+      await world.settle()
+      heard.delete(sender)
+      const reached = [...heard.keys()]
+      for (const { close } of attached.values()) await close()
+      await world.settle()
+      if (offered.includes(wanted)) {
+        assert.deepEqual([result.delivered, reached], [true, [result.targetAgentId]])
+        assert.ok(attached.get(result.targetAgentId)?.can.includes(wanted), 'its card has the capability')
+      } else {
+        assert.deepEqual([result.delivered, result.code, reached], [false, 'CAPABILITY_NOT_FOUND', []])
+        assert.ok(result.error?.includes(wanted))
+      }
+    }
   )
+  await holds(t, property, 150)
 })
 
 test('Feature: a2a-mcp-protocols, Property 29: Sandbox routing enforcement between nodes', async (t) => {
@@ -235,7 +258,7 @@ test('refusals are results: who may not send, to whom, and what is malformed', a
   t.is((await router.send(made(here, base))).code, 'ESCALATION_REQUIRED')
   t.is((await router.send(made(here, { ...base, metadata: { tier: 3, justification: 'asked to' } }))).delivered, true)
   t.is((await router.send(made(here, { ...base, sender: target, recipient: sender }))).code, 'FORBIDDEN')
-  t.is((await router.send({ ...made(here, base), schemaVersion: 2 })).error, 'INVALID_ENVELOPE: schemaVersion: expected 1, got 2')
+  t.is((await router.send({ ...made(here, base), schemaVersion: 2 })).error, 'SCHEMA_VERSION_MISMATCH: schemaVersion: expected 1, got 2')
   t.is((await router.send(made(here, { ...base, sender: 'ghost' }))).code, 'AGENT_NOT_FOUND')
 })
 
@@ -334,4 +357,97 @@ test('a listener that stops or throws disturbs nobody', async (t) => {
   await world.settle()
   t.is(heard.get(target)?.length, 1)
   t.ok(here.node.lines.some((line) => line.includes('a listener did not take its message')))
+})
+
+/** An envelope of the agent `sender`, and what becomes of it. */
+interface Attempt {
+  readonly change: Readonly<Record<string, unknown>>
+  /** null: it is delivered. */
+  readonly code: ErrorCode | null
+}
+
+const ATTEMPTS: readonly Attempt[] = [
+  { change: {}, code: null },
+  { change: { recipient: 'far' }, code: null },
+  ...[0, 2, 1.5, -1, 2 ** 40, '2', '1'].map((schemaVersion) => ({ change: { schemaVersion }, code: 'SCHEMA_VERSION_MISMATCH' as const })),
+  ...[undefined, null, {}].map((schemaVersion) => ({ change: { schemaVersion }, code: 'INVALID_ENVELOPE' as const })),
+  // A version of another program decides before fields that only it may know.
+  { change: { schemaVersion: 2, type: 'sing' }, code: 'SCHEMA_VERSION_MISMATCH' },
+  { change: { type: 'sing' }, code: 'INVALID_ENVELOPE' },
+  { change: { timestamp: -1 }, code: 'INVALID_ENVELOPE' },
+  { change: { recipient: 7 }, code: 'INVALID_ENVELOPE' },
+  { change: { sender: 'ghost' }, code: 'AGENT_NOT_FOUND' },
+  { change: { recipient: 'nobody' }, code: 'AGENT_NOT_FOUND' },
+  { change: { recipient: 'no.such', metadata: { tier: 3, routingHint: 'capability' } }, code: 'CAPABILITY_NOT_FOUND' },
+  { change: { recipient: 'strong' }, code: 'ESCALATION_REQUIRED' },
+  { change: { metadata: { tier: 3, sandboxId: 'box' } }, code: 'SANDBOX_VIOLATION' }
+]
+
+async function attemptScene(t: Assert) {
+  const { world, places, listen } = await scene(t)
+  const [here, there] = places
+  const sender = await listen(here, 'sender', { tier: 3 })
+  const near = await listen(here, 'near', { tier: 3 })
+  await listen(there, 'far', { tier: 3 })
+  await listen(here, 'strong')
+  const envelope = (change: Attempt['change'] = {}): A2AEnvelope => ({
+    ...made(here, { sender, recipient: near, type: 'notification', payload: {} }),
+    ...change
+  })
+  return { world, here, there, sender, near, envelope }
+}
+
+test('an envelope of another schema version is refused as SCHEMA_VERSION_MISMATCH by every way to send', async (t: Assert) => {
+  const { here, there, sender, near, envelope } = await attemptScene(t)
+  const channel = await here.layer.channels.openChannel(sender, near)
+  for (const { change, code } of ATTEMPTS.filter((one) => 'schemaVersion' in one.change)) {
+    const { code: refused, error } = await here.layer.router.send(envelope(change))
+    t.is(refused, code, JSON.stringify(change))
+    if (code === 'SCHEMA_VERSION_MISMATCH') t.ok(error?.includes(`expected 1, got ${String(change['schemaVersion'])}`), error)
+    await failsWith(t, code ?? 'INTERNAL', () => channel.send(envelope(change)))
+    t.is((await here.layer.router.send(envelope({ ...change, recipient: '*' }))).code, code)
+  }
+  t.is(there.node.counted('messages_received', 'notification'), 0)
+})
+
+test('every refused send is counted as an error, and every message by its type, once each', async (t: Assert) => {
+  const { world, here, there, envelope } = await attemptScene(t)
+  const property = fc.asyncProperty(fc.array(fc.constantFrom(...ATTEMPTS), { minLength: 1, maxLength: 12 }), async (attempts) => {
+    for (const { node } of [here, there]) node.core.observability.resetMetrics()
+    for (const { change, code } of attempts)
+      assert.equal((await here.layer.router.send(envelope(change))).code, code ?? undefined, JSON.stringify(change))
+    await world.settle()
+    const { errorCount, messagesByType, totalMessagesSent } = here.node.core.observability.getMetrics()
+    const delivered = attempts.filter(({ code }) => code === null)
+    assert.equal(errorCount, attempts.length - delivered.length)
+    assert.equal(totalMessagesSent, delivered.length)
+    assert.equal(messagesByType.notification, delivered.length)
+    const far = delivered.filter(({ change }) => change['recipient'] === 'far').length
+    assert.equal(there.node.core.observability.getMetrics().messagesByType.notification, far)
+  })
+  await holds(t, property, 100)
+})
+
+test('a message that its channel, its program or its absent peer refuses is counted as one error', async (t: Assert) => {
+  const { world, here, there, sender, near, envelope } = await attemptScene(t)
+  const { observability } = here.node.core
+  const errors = async (act: () => Promise<unknown>): Promise<number> => {
+    const before = observability.getMetrics().errorCount
+    await act().catch(() => {})
+    return observability.getMetrics().errorCount - before
+  }
+  const channel = await here.layer.channels.openChannel(sender, near)
+  t.is(await errors(() => channel.send(envelope({ recipient: 'near' }))), 1, 'an envelope for another agent')
+  await channel.close()
+  t.is(await errors(() => channel.send(envelope())), 1, 'a closed channel')
+  const program = await here.node.core.attach({ id: 'program', tier: 3 })
+  t.is(await errors(() => program.send({ recipient: 'nobody', type: 'notification', payload: 1 })), 1, 'an unknown agent')
+  t.is(await errors(() => program.send({ recipient: 'strong', type: 'notification', payload: 1 })), 1, 'a stronger agent')
+  world.net.disconnect(here.node.id, there.node.id)
+  await world.settle()
+  const before = observability.getMetrics().errorCount
+  const { targets = [] } = await here.layer.router.send(envelope({ recipient: '*' }))
+  const refused = targets.filter(({ delivered }) => !delivered)
+  t.ok(refused.some(({ code }) => code === 'PEER_OFFLINE'))
+  t.is(observability.getMetrics().errorCount - before, refused.length, 'absent peers and stronger agents')
 })

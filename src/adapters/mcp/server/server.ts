@@ -19,7 +19,7 @@ import { JSON_RPC, structuredErrorOf } from './structured-error.js'
 import type { ToolLog } from './tool.js'
 import type { ToolCatalog } from './tool-catalog.js'
 import { ToolPipeline } from './tool-pipeline.js'
-import type { InvocationRecord } from './tool-record.js'
+import type { OnCompleted } from './tool-record.js'
 
 /** Resources of one client with notifications of changes, at most. */
 const MAX_SUBSCRIPTIONS = 1024
@@ -43,7 +43,7 @@ export interface McpDeps {
   /** `tools.defaultTimeoutMs`. */
   readonly defaultTimeoutMs: number
   /** Called with the record of each ended tool call. */
-  readonly onCompleted?: (record: InvocationRecord) => void
+  readonly onCompleted?: OnCompleted
 }
 
 type Listens = ConstructorParameters<typeof ListenedResources>[1]

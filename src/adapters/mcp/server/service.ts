@@ -12,7 +12,7 @@ import { AgentPrompts } from '../resources/agent-prompts.js'
 import { mcpClientTool } from '../tools/client-tool.js'
 import { type Expose, ExposedTools } from '../tools/exposed-tools.js'
 import type { Eras } from './gated-transport.js'
-import { healthTool } from '../tools/health-tool.js'
+import { HEALTH_OPTIONS, healthTool } from '../tools/health-tool.js'
 import { HttpConnection } from '../http/http-connection.js'
 import { McpHttp, type McpHttpCall } from '../http/http-route.js'
 import type { LineStreams } from './line-transport.js'
@@ -31,7 +31,7 @@ import { type ServedConnection, serveMcp } from './serve.js'
 import type { McpDeps } from './server.js'
 import type { ToolLog, ToolSource } from './tool.js'
 import { ToolCatalog } from './tool-catalog.js'
-import type { InvocationRecord } from './tool-record.js'
+import type { OnCompleted } from './tool-record.js'
 import { ToolRegistry } from './tool-registry.js'
 
 /** Instructions for each client. */
@@ -72,7 +72,7 @@ export interface McpServiceDeps {
   /** The MCP servers of the config. */
   readonly imported: Pick<ImportedTools, 'list' | 'named'>
   /** Called with the record of each ended tool call. */
-  readonly onCompleted: (record: InvocationRecord) => void
+  readonly onCompleted: OnCompleted
   /** Offered to every caller beside the node's own. */
   readonly more?: { readonly tools: ToolSource; readonly resources: ResourceSource; readonly prompts: PromptSource }
 }
@@ -178,7 +178,7 @@ export class McpService {
     const { maxConcurrentExecutions } = settings.resources
     const health = healthTool({ name: 'a2a-node', version, limits: this.#limits, settings: { ...limits, maxConcurrentExecutions } })
     const own = this.#ownTools(api, principal)
-    own.register(health.definition, health.handler)
+    own.register(health.definition, health.handler, HEALTH_OPTIONS)
     // A tool that a caller registers acts as that caller: no other caller sees it.
     const registered = new ToolRegistry(compileSchema)
     const admin = adminTools({

@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import type { Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
+import type { ToolOutcome } from '../../../ports/tool-calls.js'
 import { NO_CLIENT, type ClientAsk, type ClientSide } from '../tools/client-ask.js'
 import { Deadlines } from './deadlines.js'
 import type { ReleaseSlot, ResourceManager } from '../resources/resource-limits.js'
@@ -9,7 +10,7 @@ import { RunSignal } from './run-signal.js'
 import { refusalOf, structuredErrorOf, type StructuredError } from './structured-error.js'
 import type { RegisteredTool, ToolContext, ToolLog } from './tool.js'
 import type { ToolCatalog } from './tool-catalog.js'
-import { recordOf, tellRecord, type InvocationRecord, type ToolOutcome } from './tool-record.js'
+import { type OnCompleted, recordOf, tellRecord } from './tool-record.js'
 import { wrapError, wrapResult, type WrappedResult } from './tool-result.js'
 
 /** One `tools/call` whose shape is right. */
@@ -45,7 +46,7 @@ export interface PipelineDeps {
   /** Of tools that name none. */
   readonly defaultTimeoutMs: number
   /** Called when a call was answered, and again when its handler ended after that. */
-  readonly onCompleted?: ((record: InvocationRecord) => void) | undefined
+  readonly onCompleted?: OnCompleted | undefined
 }
 
 /** A call with its ids, its start and its tool. */
@@ -54,9 +55,12 @@ interface ToolRunner {
   readonly runId: string
   readonly correlationId: string
   readonly startedMs: number
-  /** Canonical once the tool is known. */
-  tool: string
+  /** Canonical name; null for a tool that does not exist. */
+  tool: string | null
 }
+
+/** Gives back the slot of a tool that needs none. */
+const NO_SLOT: ReleaseSlot = () => {}
 
 /** Runs calls of tools in the order of the specification (mcp-runtime, Processing Order, steps 3 to 10). */
 export class ToolPipeline {
@@ -72,15 +76,15 @@ export class ToolPipeline {
   async call(call: ToolCall): Promise<ToolAnswer> {
     const { ids, clock, tools, limits } = this.#deps
     const correlationId = call.correlationId ?? ids.correlationId()
-    const run: ToolRunner = { call, runId: ids.runId(), correlationId, startedMs: clock.monotonic(), tool: call.name }
+    const run: ToolRunner = { call, runId: ids.runId(), correlationId, startedMs: clock.monotonic(), tool: null }
     try {
-      const size = limits.validatePayloadSize(call.args)
-      if (!size.valid) return this.#refuse(run, refusalOf('PAYLOAD_TOO_LARGE', `the input ${size.errors[0]?.message ?? 'too large'}`))
       const found = tools.find(call.name)
       const tool = found instanceof Promise ? await found : found
+      run.tool = tool?.definition.name ?? null
+      const size = limits.validatePayloadSize(call.args)
+      if (!size.valid) return this.#refuse(run, refusalOf('PAYLOAD_TOO_LARGE', `the input ${size.errors[0]?.message ?? 'too large'}`))
       if (tool === undefined) return this.#refuse(run, await this.#unknown(call.name))
-      run.tool = tool.definition.name
-      const release = limits.tryAcquireSlot()
+      const release = tool.needsSlot === false ? NO_SLOT : limits.tryAcquireSlot()
       if (release === null) return this.#refuse(run, this.#full())
       return await this.#checked(run, tool, release)
     } catch (error) {
@@ -157,7 +161,7 @@ export class ToolPipeline {
       },
       client: call.client ?? NO_CLIENT,
       log: (level, message, fields) => {
-        this.#deps.log(level, message, { ...fields, tool: run.tool, runId, correlationId })
+        this.#deps.log(level, message, { ...fields, tool: run.tool ?? call.name, runId, correlationId })
         if (isOpen()) call.tell?.(level, message)
       },
       progress: (report) => {
@@ -189,14 +193,16 @@ export class ToolPipeline {
 
   #report(run: ToolRunner, { outcome, error, json }: { outcome: ToolOutcome; error: StructuredError | null; json: string | null }): void {
     const { clock, limits, log, onCompleted } = this.#deps
-    const { runId, correlationId, tool } = run
+    const { runId, correlationId, call } = run
+    const tool = run.tool ?? call.name
     const durationMs = clock.monotonic() - run.startedMs
     if (outcome !== 'late_completed') limits.answered(error?.code ?? null)
     const about = { tool, runId, correlationId, outcome, durationMs }
     const level = outcome === 'success' ? 'debug' : outcome === 'late_completed' ? 'warn' : 'info'
     log(level, 'tool call ended', error === null ? about : { ...about, error: { code: error.code, message: error.message } })
     if (onCompleted === undefined) return
-    tellRecord({ onCompleted, log }, recordOf({ ...about, arguments: run.call.args, at: clock.now() }, { error, json }))
+    const base = { ...about, arguments: call.args, at: clock.now(), ...(run.tool === null ? { isUnknown: true } : {}) }
+    tellRecord({ onCompleted, log }, recordOf(base, { error, json }), json?.length ?? 0)
   }
 }
 

@@ -1,30 +1,7 @@
 import { messageOf } from '../../../kit/errors.js'
+import type { InvocationRecord } from '../../../ports/tool-calls.js'
 import type { StructuredError } from './structured-error.js'
 import type { ToolLog } from './tool.js'
-
-/**
- * How a call ended (spec mcp-runtime, ToolCompletionOutcome). `timeout` is the answer at the deadline; when the handler ends after
- * that, `late_completed` follows. `aborted` and `disconnected_completed`: the client had cancelled or gone, and the handler threw,
- * or ended all the same. `protocol_error`: the request was refused as such, no tool was called.
- */
-export type ToolOutcome = 'success' | 'tool_error' | 'timeout' | 'late_completed' | 'aborted' | 'disconnected_completed' | 'protocol_error'
-
-/** Record of an ended call. Plain JSON, the same after `JSON.stringify` and parsing. */
-export interface InvocationRecord {
-  /** Canonical; as the client wrote it when there is no such tool. */
-  readonly tool: string
-  readonly arguments: unknown
-  /** Of a call whose handler returned. */
-  readonly result?: unknown
-  readonly error?: { readonly code: string; readonly message: string; readonly details?: unknown }
-  readonly durationMs: number
-  readonly outcome: ToolOutcome
-  /** Absent for `protocol_error`: there was no run. */
-  readonly runId?: string
-  readonly correlationId: string
-  /** Unix milliseconds. */
-  readonly at: number
-}
 
 /** Makes a record. Its result is parsed only when it is read. */
 export function recordOf(
@@ -45,25 +22,41 @@ export function recordOf(
   }
 }
 
-/** A call in the form that the node counts (A2AObservability); null for a refused request and for a second record of a call. */
-export function invocationEvent({ tool, durationMs, outcome, at }: InvocationRecord): {
+/** A call in the form that the node counts (A2AObservability). */
+export interface InvocationEvent {
   readonly type: 'tool-invocation'
-  readonly toolName: string
+  /** Absent for a tool that does not exist: its name is the client's own text. */
+  readonly toolName?: string
   readonly duration: number
   readonly success: boolean
+  readonly code?: string
   readonly timestamp: number
-} | null {
-  if (outcome === 'late_completed' || outcome === 'protocol_error') return null
-  return { type: 'tool-invocation', toolName: tool, duration: durationMs, success: outcome === 'success', timestamp: at }
 }
+
+/** The event of a call; null for a refused request and for a second record of a call. */
+export function invocationEvent({ tool, isUnknown, durationMs, outcome, error, at }: InvocationRecord): InvocationEvent | null {
+  if (outcome === 'late_completed' || outcome === 'protocol_error') return null
+  return {
+    type: 'tool-invocation',
+    ...(isUnknown === true ? {} : { toolName: tool }),
+    duration: durationMs,
+    success: outcome === 'success',
+    ...(error === undefined ? {} : { code: error.code }),
+    timestamp: at
+  }
+}
+
+/** Called with each record, and the length of its result as JSON: the result is parsed only when it is read. */
+export type OnCompleted = (record: InvocationRecord, resultChars: number) => void
 
 /** Passes a record to its consumer, whose failure must not stop an answer. */
 export function tellRecord(
-  { onCompleted, log }: { readonly onCompleted?: ((record: InvocationRecord) => void) | undefined; readonly log: ToolLog },
-  record: InvocationRecord
+  { onCompleted, log }: { readonly onCompleted?: OnCompleted | undefined; readonly log: ToolLog },
+  record: InvocationRecord,
+  resultChars = 0
 ): void {
   try {
-    onCompleted?.(record)
+    onCompleted?.(record, resultChars)
   } catch (error) {
     log('error', 'a record of a tool call was not taken', { correlationId: record.correlationId, reason: messageOf(error) })
   }

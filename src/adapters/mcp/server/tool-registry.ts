@@ -46,7 +46,7 @@ export class ToolRegistry implements ToolSource {
    * Adds a tool. @throws NodeError INVALID_INPUT with the faults for a definition that cannot be served (a schema whose root is not
    * an object, too), CONFLICT with the reason DUPLICATE_TOOL when the name is taken, OVERLOADED for one too many.
    */
-  register(definition: ToolDefinition, handler: ToolHandler, options: Pick<RegisteredTool, 'timeoutMs'> = {}): void {
+  register(definition: ToolDefinition, handler: ToolHandler, options: Pick<RegisteredTool, 'timeoutMs' | 'needsSlot'> = {}): void {
     const faults = this.#faultsOf(definition)
     if (faults.length > 0) {
       const [{ path, message }] = faults as [SchemaFault]

@@ -44,6 +44,8 @@ export interface RegisteredTool {
   readonly validator: (args: unknown) => readonly { readonly path: string; readonly message: string }[]
   /** Milliseconds until its caller is answered with TIMEOUT; absent: `tools.defaultTimeoutMs`; null: the handler sees to it. */
   readonly timeoutMs?: number | null
+  /** false: it runs without a slot, also when all are taken. For tools that only look at this process. Default: true. */
+  readonly needsSlot?: boolean
 }
 
 /** Where tools come from: a registry, the agents of the mesh, the meta tools. */

@@ -1,6 +1,6 @@
 import { NodeError } from '../../../kit/errors.js'
 import type { CompileSchema } from '../../../kit/sign.js'
-import { HEALTH_SCHEMA } from './health-tool.js'
+import { HEALTH_OPTIONS, HEALTH_SCHEMA } from './health-tool.js'
 import { publishedName } from './published-names.js'
 import type { ToolSchema, ToolContext, ToolHandler, ToolSource } from '../server/tool.js'
 import { duplicateTool, ToolRegistry } from '../server/tool-registry.js'
@@ -127,7 +127,11 @@ async function registerTool(args: Readonly<Record<string, unknown>>, deps: Admin
   const named = { name, description, inputSchema }
   // Another call may have registered it while the rest was looked through.
   if ((await deps.isTaken(name)) || deps.registry.get(publishedName(name)) !== undefined) throw duplicateTool(name)
-  deps.registry.register(version === undefined ? named : { ...named, version }, handlerOf(toolType, deps))
+  deps.registry.register(
+    version === undefined ? named : { ...named, version },
+    handlerOf(toolType, deps),
+    toolType === 'health' ? HEALTH_OPTIONS : {}
+  )
   return { registered: name }
 }
 

@@ -30,7 +30,10 @@ export interface HealthResponse {
   readonly status: 'healthy' | 'degraded' | 'unhealthy'
 }
 
-/** The health tool, to register. Its own call holds a slot while it looks. */
+/** How a health tool of any name is registered: it measures slots, so it takes none. */
+export const HEALTH_OPTIONS: Pick<RegisteredTool, 'needsSlot'> = { needsSlot: false }
+
+/** The health tool, to register. It answers also when all slots are taken, and does not count itself. */
 export function healthTool(deps: HealthDeps): Pick<RegisteredTool, 'definition' | 'handler'> {
   const definition: ToolDefinition = {
     name: 'health',

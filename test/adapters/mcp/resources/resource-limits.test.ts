@@ -1,6 +1,9 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { healthTool, type HealthResponse } from '../../../../src/adapters/mcp/tools/health-tool.js'
+import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
+import { ToolRegistry } from '../../../../src/adapters/mcp/server/tool-registry.js'
+import { adminTools } from '../../../../src/adapters/mcp/tools/admin-tools.js'
+import { HEALTH_OPTIONS, healthTool, type HealthResponse } from '../../../../src/adapters/mcp/tools/health-tool.js'
 import { startProcessMeter } from '../../../../src/adapters/mcp/server/process-meter.js'
 import { ResourceManager, type ReleaseSlot } from '../../../../src/adapters/mcp/resources/resource-limits.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
@@ -104,7 +107,7 @@ test('the health tool tells name, settings, telemetry and status', async (t: Ass
   const scene = new McpScene()
   const settings = { defaultTimeoutMs: 30_000, maxConcurrentExecutions: 10, maxPayloadBytes: 1_048_576, maxStateBytes: 262_144 }
   const { definition, handler } = healthTool({ name: 'node', version: '1.0.0', limits: scene.limits, settings })
-  scene.registry.register(definition, handler)
+  scene.registry.register(definition, handler, HEALTH_OPTIONS)
   const client = scene.connect(t)
   await client.open()
   scene.meter.delay = 150
@@ -112,10 +115,60 @@ test('the health tool tells name, settings, telemetry and status', async (t: Ass
   t.alike(health, {
     server: { name: 'node', version: '1.0.0' },
     config: { toolTimeoutMs: 30_000, maxConcurrentExecutions: 10, maxPayloadBytes: 1_048_576, maxStateBytes: 262_144 },
-    resources: { memoryUsageBytes: 1, eventLoopDelayMs: 150, concurrentExecutions: 1, maxConcurrentExecutions: 10 },
+    resources: { memoryUsageBytes: 1, eventLoopDelayMs: 150, concurrentExecutions: 0, maxConcurrentExecutions: 10 },
     status: 'degraded'
   })
   t.is(payloadOf(await client.ask(call(1, 'health', { a: 1 })))['code'], 'INVALID_ARGUMENT')
+})
+
+/** A node with so many slots, the first `taken` of them in use, and its health as the tools say it. */
+async function healthWith(t: Assert, slots: number, taken: number): Promise<readonly HealthResponse[]> {
+  const registry = new ToolRegistry(createSchemaCompiler())
+  const scene: McpScene = new McpScene({
+    maxConcurrentExecutions: slots,
+    sources: [
+      adminTools({
+        settings: { adminRegistrationEnabled: true, dynamicRegistrationEnabled: true, adminPolicy: 'local_stdio_only' },
+        caller: { transport: 'stdio', hasToken: false },
+        compile: createSchemaCompiler(),
+        registry,
+        isTaken: () => Promise.resolve(false),
+        health: (args, context) => handler(args, context),
+        sendMessage: () => Promise.resolve(null)
+      }),
+      registry
+    ]
+  })
+  const settings = { defaultTimeoutMs: 30_000, maxConcurrentExecutions: slots, maxPayloadBytes: 1_048_576, maxStateBytes: 262_144 }
+  const { definition, handler } = healthTool({ name: 'node', version: '1.0.0', limits: scene.limits, settings })
+  scene.registry.register(definition, handler, HEALTH_OPTIONS)
+  const client = scene.connect(t)
+  await client.open()
+  await client.ask(call('r', 'admin/registerTool', { name: 'x.pulse', description: '', toolType: 'health' }))
+  let begun = 0
+  scene.tool('hold', () => {
+    begun++
+    return new Promise(() => {})
+  })
+  for (let i = 0; i < taken; i++) client.write(call(`hold${i}`, 'hold'))
+  const names = ['health', 'x.pulse', 'x__pulse']
+  // Together, since none may count another one.
+  const before = client.answers.length
+  for (const name of names) client.write(call(name, name))
+  const answers = (await client.heard(before + names.length)).slice(before)
+  t.is(begun, taken)
+  return answers.map((one) => payloadOf(one) as unknown as HealthResponse)
+}
+
+test('health needs no slot and counts no call of its own, under any name: an idle node is healthy, a full one answers', async (t: Assert) => {
+  for (const slots of [1, 2, 3, 5])
+    for (const taken of [0, slots - 1, slots]) {
+      const status = taken === slots ? 'unhealthy' : taken > slots * 0.8 ? 'degraded' : 'healthy'
+      for (const { status: seen, resources } of await healthWith(t, slots, taken)) {
+        t.is(seen, status, `${taken} of ${slots} slots`)
+        t.is(resources.concurrentExecutions, taken)
+      }
+    }
 })
 
 test('the meter of the process sees an event loop that was held up', async (t: Assert) => {

@@ -1,0 +1,45 @@
+import { shown } from '../../../kit/text.js'
+import type { StoredInvocation } from '../../../ports/tool-calls.js'
+import type { Action } from '../../context.js'
+import { EXIT } from '../../exit-codes.js'
+import { countOption, durationOption, given, isSet, textOption } from '../../options.js'
+import { jsonLine } from '../../terminal/output.js'
+import { type Cell, printTable } from '../../terminal/render.js'
+import { rttText, timeText } from '../../words.js'
+
+const TEXT_MAX = 200
+/** The most calls that a node keeps. */
+const MAX_CALLS = 500
+
+/** `tools calls`: the stored records of MCP tool calls, oldest first. */
+export const listCalls: Action = async ({ output, api }, _args, options) => {
+  const sinceMs = durationOption(options, 'since')
+  const query = given({
+    tool: textOption(options, 'tool'),
+    failed: isSet(options, 'failed') ? true : undefined,
+    since: sinceMs === undefined ? undefined : Math.max(0, Date.now() - sinceMs),
+    limit: countOption(options, 'limit', [1, MAX_CALLS])
+  })
+  const { calls } = await api().call('tools.calls', query)
+  if (output.json) for (const call of calls) output.object('tool-call@1', call)
+  else if (calls.length === 0) output.note(Object.keys(query).length === 0 ? 'no MCP client has called a tool yet' : 'no call matches')
+  else await printTable(output, ['TIME', 'TOOL', 'OUTCOME', 'TOOK', 'ARGUMENTS', 'RESULT'], calls.map(rowOf))
+  return EXIT.ok
+}
+
+function rowOf(call: StoredInvocation): Cell[] {
+  const { at, tool, outcome, durationMs } = call
+  return [
+    timeText(new Date(at).toISOString()),
+    { text: tool, style: 'bold' },
+    { text: outcome, style: outcome === 'success' ? 'green' : 'red' },
+    rttText(durationMs),
+    textOf(call, 'arguments'),
+    call.error === undefined ? textOf(call, 'result') : shown(`${call.error.code}: ${call.error.message}`, TEXT_MAX)
+  ]
+}
+
+function textOf({ omitted = [], ...call }: StoredInvocation, member: 'arguments' | 'result'): string {
+  if (omitted.includes(member)) return '(too large)'
+  return call[member] === undefined ? '-' : shown(jsonLine(call[member]), TEXT_MAX)
+}
