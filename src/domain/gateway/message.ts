@@ -2,6 +2,8 @@ import { isRecord, jsonFault, writtenJson } from '../../kit/json.js'
 
 /** Parts of one message or artifact. */
 export const MAX_PARTS = 64
+/** Characters of the media type of a part. */
+export const MAX_MEDIA_TYPE = 256
 /** Characters of an id that a client gives: of a message, context or task. */
 export const MAX_CLIENT_ID = 256
 
@@ -88,7 +90,7 @@ const PART: MessageMembers = [
   { name: 'raw', check: (value) => (typeof value === 'string' && BASE64.test(value) ? null : 'must be base64') },
   { name: 'url', check: text(0, 2048) },
   { name: 'filename', check: text(0, 1024) },
-  { name: 'mediaType', check: text(0, 256) },
+  { name: 'mediaType', check: text(0, MAX_MEDIA_TYPE) },
   { name: 'metadata', check: metadata }
 ]
 
