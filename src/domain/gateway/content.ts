@@ -1,5 +1,5 @@
 import { fromBase64 } from '../../kit/bytes.js'
-import { isRecord, parseJson } from '../../kit/json.js'
+import { isRecord, parseJson, SIZED_LIMITS } from '../../kit/json.js'
 import { NodeError } from '../../kit/errors.js'
 import type { CapabilityDescriptor } from '../card/card.js'
 import { type Artifact, MAX_MEDIA_TYPE, type Message, type Part } from './message.js'
@@ -31,7 +31,7 @@ export function inputOf(parts: readonly Part[]): unknown {
 }
 
 function textInput(text: string): unknown {
-  const parsed = text.trimStart().startsWith('{') ? parseJson(text) : null
+  const parsed = text.trimStart().startsWith('{') ? parseJson(text, SIZED_LIMITS) : null
   return parsed?.ok === true && isRecord(parsed.value) ? parsed.value : { text }
 }
 

@@ -1,4 +1,4 @@
-import { isRecord, jsonFault, writtenJson } from '../../kit/json.js'
+import { isRecord, jsonFault, SIZED_LIMITS, writtenJson } from '../../kit/json.js'
 
 /** Parts of one message or artifact. */
 export const MAX_PARTS = 64
@@ -122,7 +122,7 @@ export function readMessage(value: unknown): MessageRead<Message> {
 
 /** Reads an artifact as an agent reports it. Total. JSON beyond the limits is refused. */
 export function readArtifact(value: unknown): MessageRead<Artifact> {
-  const fault = jsonFault(value)
+  const fault = jsonFault(value, SIZED_LIMITS)
   return fault === null ? read<Artifact>(value, ARTIFACT, 'artifact') : { ok: false, faults: [{ path: 'artifact', message: fault }] }
 }
 
