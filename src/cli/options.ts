@@ -1,6 +1,6 @@
 import { tierFromText, type Tier } from '../adapters/control/terms.js'
 import { NodeError } from '../kit/errors.js'
-import { JSON_LIMITS, jsonFault, type JsonLimits, jsonSyntaxReason } from '../kit/json.js'
+import { jsonFault, type JsonLimits, jsonSyntaxReason, SIZED_LIMITS } from '../kit/json.js'
 import { refuseName } from '../kit/names/refuse-name.js'
 import { NODE_NAME } from '../kit/names/rule.js'
 import { formatDuration, parseDuration } from '../kit/units.js'
@@ -93,7 +93,7 @@ export function tierArgument(text: string, label = 'the tier'): Tier {
 }
 
 /** JSON of an argument, within limits. @throws NodeError USAGE */
-export function jsonArgument(text: string, label: string, limits: JsonLimits = JSON_LIMITS): unknown {
+export function jsonArgument(text: string, label: string, limits: JsonLimits = SIZED_LIMITS): unknown {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -104,7 +104,7 @@ export function jsonArgument(text: string, label: string, limits: JsonLimits = J
 }
 
 /** A JSON value of any source, within limits. @throws NodeError USAGE for a value beyond the limits */
-export function boundedJson(value: unknown, label: string, limits: JsonLimits = JSON_LIMITS): unknown {
+export function boundedJson(value: unknown, label: string, limits: JsonLimits = SIZED_LIMITS): unknown {
   const fault = jsonFault(value, limits)
   if (fault === null) return value
   throw new NodeError('USAGE', `${label} goes beyond a limit: ${fault}`)

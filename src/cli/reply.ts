@@ -1,5 +1,5 @@
 import { type ErrorBody, NodeError } from '../kit/errors.js'
-import { isRecord, parseJson } from '../kit/json.js'
+import { isRecord, parseJson, SIZED_LIMITS } from '../kit/json.js'
 import { givenText } from '../kit/schema/text.js'
 import { shown } from '../kit/text.js'
 import { formatDuration } from '../kit/units.js'
@@ -69,7 +69,7 @@ function withSteps(reply: Reply, params: Calls[MessageCall]['params']): Reply {
 }
 
 function withGiven({ data }: ErrorBody, params: Calls[MessageCall]['params']): object {
-  const parsed = 'text' in params ? parseJson(params.text) : null
+  const parsed = 'text' in params ? parseJson(params.text, SIZED_LIMITS) : null
   const text = 'text' in params ? { text: params.text } : null
   const input = 'input' in params ? params.input : parsed?.ok === true && isRecord(parsed.value) ? parsed.value : text
   return { ...(isRecord(data) ? data : {}), given: givenText(input) }

@@ -70,7 +70,7 @@ export function openAgents(
   const net: RemoteNet = { clock, mesh, policy: { allowed: config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) } }
   let taken: readonly HostedAgent[] = []
   const tools = new ImportedAgents({
-    adapters: [...serversOf(options, { env, groups, clock, compileSchema }), ...remotesOf(options, { env, net, log })],
+    adapters: [...serversOf(options, { env, groups, clock, compileSchema, log }), ...remotesOf(options, { env, net, log })],
     store,
     clock,
     chance: Math.random,
@@ -126,17 +126,19 @@ interface ServerNeeds {
   readonly groups: ProcessGroups
   readonly clock: Clock
   readonly compileSchema: CompileSchema
+  readonly log: ImportedLog
 }
 
 /** The MCP servers of the config. */
-function serversOf({ config, home }: StartOptions, { env, groups, clock, compileSchema }: ServerNeeds): readonly ImportAdapter[] {
+function serversOf({ config, home }: StartOptions, { env, groups, clock, compileSchema, log }: ServerNeeds): readonly ImportAdapter[] {
   // Third-party servers do not get the path of the home.
   const programs = programStarter(groups, { ...env, A2A_NODE_HOME: undefined })
   return Object.entries(config.mcp.servers).map(([name, setting]) => {
     const spec = specOf(name, setting, home.configFile)
     const address = (): ImportedAddress => addressOf(name, setting, { env, dir: path.dirname(home.configFile) })
     const { maxOutputBytes } = spec
-    const open = connectionsTo({ address, programs, clock, version: VERSION, maxOutputBytes, tags: new ListTags(), fetch })
+    const onNote = (reason: string): void => log('warn', 'an MCP server breaks its protocol', { server: name, reason })
+    const open = connectionsTo({ address, programs, clock, version: VERSION, maxOutputBytes, tags: new ListTags(), fetch, onNote })
     return new ImportedServer({ spec, open, compileSchema })
   })
 }

@@ -50,6 +50,7 @@ export function openMcp(deps: StartDeps, opening: McpOpening): McpPlaces {
       path: '/mcp',
       methods: ['POST', 'GET', 'DELETE'],
       maxBodyBytes: maxMessageBytes(config.tools.maxPayloadBytes),
+      readsLargeBodies: true,
       handle: async (request, response, call) => {
         if (call.principal.kind === 'client')
           throw new HttpError(403, { code: 'FORBIDDEN', message: 'clients of the OAuth server have the A2A gateway alone' })

@@ -8,7 +8,9 @@ export const MAX_PATTERN = 512
 /** Work of one side: the steps of its patterns, repetitions written out, times the characters of its longest text. About 25 ns each at worst. */
 export const MAX_PATTERN_WORK = 100_000_000
 /** Longest text that a guardrail may let through, in characters. */
-export const MAX_GUARDED = 1_000_000
+export const MAX_GUARDED = 16_777_216
+/** Characters that agents may say where the config names no length. */
+const DEFAULT_OUTPUT = 1_000_000
 
 /** Rules for a text. */
 export interface GuardrailSetting {
@@ -34,7 +36,7 @@ export interface RateLimitSetting {
 /** As shipped: length alone. */
 export const GUARDRAILS: GuardrailSettings = {
   input: { maxLength: 100_000, deny: [] },
-  output: { maxLength: MAX_GUARDED, deny: [] }
+  output: { maxLength: DEFAULT_OUTPUT, deny: [] }
 }
 
 /** As shipped: what no program that waits for its answers comes to, and a loop that went wrong does. */

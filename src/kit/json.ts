@@ -12,6 +12,9 @@ export interface JsonLimits {
 /** The shipped bounds (shared limits of the wire): depth 32, 1,000 keys an object, 1 MiB strings. */
 export const JSON_LIMITS: JsonLimits = { maxDepth: 32, maxKeys: 1000, maxString: 1_048_576 }
 
+/** For values whose bytes are bounded where they come in: a fixed bound of one string would defeat a larger setting for the whole. */
+export const SIZED_LIMITS: JsonLimits = { ...JSON_LIMITS, maxString: Number.POSITIVE_INFINITY }
+
 /** For results, which are bounded in bytes: of their structure only depth and dangerous keys matter. */
 export const RESULT_LIMITS: JsonLimits = { ...JSON_LIMITS, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
 

@@ -22,7 +22,7 @@ const SETTINGS = {
 } as const
 
 /** The MCP server of a node of a world, as that of a running node is put together. */
-export function mcpServiceOf(world: World, node: FakeNode, given: Pick<McpServiceDeps, 'more'> = {}): McpService {
+export function mcpServiceOf(world: World, node: FakeNode, given: Partial<Pick<McpServiceDeps, 'more' | 'onCompleted'>> = {}): McpService {
   return new McpService({
     version: '0.0.0',
     settings: SETTINGS,

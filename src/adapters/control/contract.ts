@@ -1,13 +1,15 @@
 import { z } from 'zod'
 import { MESSAGE_TYPES } from '../../domain/envelope/envelope.js'
 import { NodeError } from '../../kit/errors.js'
-import { jsonFault } from '../../kit/json.js'
+import { jsonFault, SIZED_LIMITS } from '../../kit/json.js'
 import type { Plan } from '../../domain/swarm/plan.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import type { SwarmRequest } from '../../ports/swarm-api.js'
 
 const DAY_MS = 86_400_000
 const KIB = 1024
+/** Characters of a text for an agent: the largest value of `tools.maxPayloadBytes`. */
+const MAX_INPUT = 16 * KIB * KIB
 
 const none = z.strictObject({})
 /** Id, name or prefix of a node, agent, task, swarm or invite; also `id@node` and `*`. */
@@ -21,7 +23,7 @@ const duration = z
 
 /** A place where any JSON may stand, its members may be bytes: the only kind of place that takes them. */
 const json = z.unknown().superRefine((value, context) => {
-  const fault = value === undefined ? 'is missing' : jsonFault(value)
+  const fault = value === undefined ? 'is missing' : jsonFault(value, SIZED_LIMITS)
   if (fault !== null) context.addIssue({ code: 'custom', message: fault })
 })
 
@@ -174,7 +176,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'agents.show': z.strictObject({ agent: ref }),
   'message.send': z.strictObject({
     agent: ref,
-    text: z.string().max(KIB * KIB),
+    text: z.string().max(MAX_INPUT),
     type: z.enum(['request', 'notification']).exactOptional(),
     justification: justification.exactOptional(),
     timeoutMs: duration.exactOptional(),

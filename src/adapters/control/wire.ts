@@ -1,5 +1,5 @@
 import { NodeError } from '../../kit/errors.js'
-import { JSON_LIMITS, type JsonLimits } from '../../kit/json.js'
+import { type JsonLimits, SIZED_LIMITS } from '../../kit/json.js'
 
 /** The one Host header of the control API; a web page cannot send it. */
 export const CONTROL_HOST = 'a2a-node'
@@ -12,7 +12,13 @@ export const OPEN_PATH = '/v0/open/'
 
 const MIB = 1_048_576
 /** Largest request body in bytes, by call; {@link BODY_MAX} for all others. */
-const LARGE_BODIES: Readonly<Record<string, number>> = { 'swarm.start': 64 * MIB, 'swarm.preview': 64 * MIB }
+const LARGE_BODIES: Readonly<Record<string, number>> = {
+  'swarm.start': 64 * MIB,
+  'swarm.preview': 64 * MIB,
+  // An input of 16 MiB, its bytes as base64.
+  'message.send': 24 * MIB,
+  'message.call': 24 * MIB
+}
 /** Largest request body of most calls in bytes: 1 MiB. */
 export const BODY_MAX = MIB
 
@@ -21,8 +27,8 @@ export function bodyMax(name: string): number {
   return Object.hasOwn(LARGE_BODIES, name) ? (LARGE_BODIES[name] ?? BODY_MAX) : BODY_MAX
 }
 
-/** Bounds of parameters: a JSON value lies a few levels inside them, and 1 MiB of bytes is longer as base64. */
-export const PARAMS_LIMITS: JsonLimits = { ...JSON_LIMITS, maxDepth: 36, maxString: 2_097_152 }
+/** Bounds of parameters: a JSON value lies a few levels inside them. {@link bodyMax} bounds their bytes. */
+export const PARAMS_LIMITS: JsonLimits = { ...SIZED_LIMITS, maxDepth: 36 }
 
 /** The only member of a line that ends a watch with an error: `{"$error": ErrorBody}`. */
 export const ERROR_LINE = '$error'

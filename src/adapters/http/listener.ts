@@ -292,7 +292,7 @@ class Listener implements HttpListener {
     if (route === undefined) throw new HttpError(404, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
     if (!route.methods.includes(request.method ?? '')) throw wrongMethod(route)
     const maxBytes = route.maxBodyBytes ?? BODY_MAX
-    if (announcedBytes(request) > maxBytes) throw tooLarge(maxBytes)
+    if (announcedBytes(request) > maxBytes && route.readsLargeBodies !== true) throw tooLarge(maxBytes)
     const exchange = new HttpExchange({ request, response }, { path, query, grant, maxBytes, isWaiting, limits: this.#limits })
     asked.exchange = exchange
     this.#open.add(exchange)

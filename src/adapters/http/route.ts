@@ -35,6 +35,8 @@ interface RouteShape {
   readonly methods: readonly string[]
   /** Largest body in bytes; default {@link BODY_MAX}. */
   readonly maxBodyBytes?: number
+  /** The handler reads every body, so that it can give its own answer to a larger one. Default: the listener refuses it first. */
+  readonly readsLargeBodies?: true
   /** The body of an error that the listener answers with here, in the words of the protocol of the place; null: as everywhere. */
   readonly errorBody?: (error: HttpError, request: { readonly method: string; readonly path: string }) => object | null
 }

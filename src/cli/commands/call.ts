@@ -1,11 +1,12 @@
 import { NodeError } from '../../kit/errors.js'
-import { parseJson } from '../../kit/json.js'
+import { parseJson, SIZED_LIMITS } from '../../kit/json.js'
 import type { Action } from '../context.js'
 import { given, jsonArgument } from '../options.js'
 import { awaitReply, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
 
-const INPUT_MAX = 1_048_576
+/** Bytes of an input on stdin: the largest value of `tools.maxPayloadBytes`. */
+const INPUT_MAX = 16_777_216
 
 /** `call <agent|-> <capability> <json|->`, and `call <card URL> [skill] <json|text|->`. */
 export const call: Action = async (context, [agent = '', ...rest], options) => {
@@ -26,7 +27,7 @@ export const call: Action = async (context, [agent = '', ...rest], options) => {
 
 /** Input that is not JSON is a text: people talk to agents. */
 function inputOf(text: string): unknown {
-  const parsed = parseJson(text)
+  const parsed = parseJson(text, SIZED_LIMITS)
   return parsed.ok && typeof parsed.value === 'object' && parsed.value !== null ? parsed.value : text
 }
 

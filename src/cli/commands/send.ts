@@ -3,7 +3,8 @@ import { given, textOption } from '../options.js'
 import { awaitReply, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
 
-const TEXT_MAX = 1_048_576
+/** Bytes of a text on stdin: the largest value of `tools.maxPayloadBytes`. */
+const TEXT_MAX = 16_777_216
 
 /** `send <agent|*> <text|->`. */
 export const send: Action = async (context, [agent = '', text = ''], options) => {

@@ -2,7 +2,7 @@ import c from 'compact-encoding'
 import { NodeError } from '../../kit/errors.js'
 import { unwritten } from '../../kit/bytes.js'
 import { fromUtf8, type NodeId, utf8 } from '../../kit/ids.js'
-import { JSON_LIMITS, jsonFault, parseJson, type JsonLimits } from '../../kit/json.js'
+import { jsonFault, parseJson, SIZED_LIMITS } from '../../kit/json.js'
 import { lift, restore, type Attachment } from './attachments.js'
 import type { A2AEnvelope } from './envelope.js'
 import { assertHeader, measureHeader, readHeader, writeHeader, type EnvelopeHeader, type EnvelopeFault, type WireState } from './header.js'
@@ -36,9 +36,6 @@ interface PreparedEnvelope {
   readonly body: EnvelopeBody
 }
 
-/** Of a payload before its long strings are lifted out; the sizes are checked after that. */
-const PAYLOAD_LIMITS: JsonLimits = { ...JSON_LIMITS, maxString: Number.POSITIVE_INFINITY }
-
 const EMPTY = new Uint8Array(0)
 
 /**
@@ -55,7 +52,7 @@ export function encodeEnvelope(envelope: A2AEnvelope): Uint8Array {
 function bodyOf(payload: unknown): EnvelopeBody {
   if (payload === undefined) return { codec: BODY.none, main: EMPTY, entries: [] }
   if (payload instanceof Uint8Array) return { codec: BODY.bytes, main: payload, entries: [] }
-  const fault = jsonFault(payload, PAYLOAD_LIMITS)
+  const fault = jsonFault(payload, SIZED_LIMITS)
   if (fault !== null) throw new NodeError('INVALID_ENVELOPE', `payload: ${fault}`)
   const lifted = lift(payload, { maxInlineText })
   if (lifted === null) throw tooLarge(`more than ${maxAttachments} attachments`)

@@ -1,7 +1,8 @@
-import { isRecord, parseJson } from '../../kit/json.js'
+import { fromBase64 } from '../../kit/bytes.js'
+import { isRecord, parseJson, SIZED_LIMITS } from '../../kit/json.js'
 import { NodeError } from '../../kit/errors.js'
 import type { CapabilityDescriptor } from '../card/card.js'
-import type { Artifact, Message, Part } from './message.js'
+import { type Artifact, MAX_MEDIA_TYPE, type Message, type Part } from './message.js'
 
 /** A result of an agent that needs an answer of its client first: `{"a2a": {"state": "input-required", "message": "Which one?"}}`. */
 export interface AgentQuestion {
@@ -30,7 +31,7 @@ export function inputOf(parts: readonly Part[]): unknown {
 }
 
 function textInput(text: string): unknown {
-  const parsed = text.trimStart().startsWith('{') ? parseJson(text) : null
+  const parsed = text.trimStart().startsWith('{') ? parseJson(text, SIZED_LIMITS) : null
   return parsed?.ok === true && isRecord(parsed.value) ? parsed.value : { text }
 }
 
@@ -60,8 +61,19 @@ function fileOf({ raw, url, filename, mediaType }: Part): object[] {
   return [{ ...about, ...(raw === undefined ? { url } : { bytes: raw }) }]
 }
 
-/** A result as content: a text (or `{"text": ...}` alone) is text, anything else is data. */
-export function partsOf(result: unknown): readonly Part[] {
+/** The media type of results that are bytes in base64, by the schema of the output: `{contentEncoding: base64}`; null for other results. */
+export function bytesMediaType(outputSchema: unknown): string | null {
+  if (!isRecord(outputSchema) || outputSchema['contentEncoding'] !== 'base64') return null
+  const type = outputSchema['contentMediaType']
+  return typeof type === 'string' && type !== '' && type.length <= MAX_MEDIA_TYPE ? type : 'application/octet-stream'
+}
+
+/**
+ * A result as content: a text (or `{"text": ...}` alone) is text, anything else is data. `mediaType`: of a result that is bytes in base64,
+ * which becomes a file ({@link bytesMediaType}).
+ */
+export function partsOf(result: unknown, mediaType: string | null = null): readonly Part[] {
+  if (mediaType !== null && typeof result === 'string' && fromBase64(result) !== null) return [{ raw: result, mediaType }]
   if (typeof result === 'string') return [{ text: result }]
   if (isRecord(result) && typeof result['text'] === 'string' && Object.keys(result).length === 1) return [{ text: result['text'] }]
   return [{ data: result ?? null, mediaType: 'application/json' }]
@@ -104,9 +116,9 @@ export function reportParts(report: unknown): readonly Part[] | null {
 /** Id of the artifact with the result of a task. */
 export const RESULT = 'result'
 
-/** The result of a task as its artifact. */
-export function resultArtifact(result: unknown): Artifact {
-  return { artifactId: RESULT, name: RESULT, parts: partsOf(result) }
+/** The result of a task as its artifact; `mediaType` as for {@link partsOf}. */
+export function resultArtifact(result: unknown, mediaType: string | null = null): Artifact {
+  return { artifactId: RESULT, name: RESULT, parts: partsOf(result, mediaType) }
 }
 
 /** Where the message says so, in the words of an error; faces of the gateway where it goes elsewhere put that in its place. */

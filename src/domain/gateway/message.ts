@@ -1,7 +1,9 @@
-import { isRecord, jsonFault, writtenJson } from '../../kit/json.js'
+import { isRecord, jsonFault, SIZED_LIMITS, writtenJson } from '../../kit/json.js'
 
 /** Parts of one message or artifact. */
 export const MAX_PARTS = 64
+/** Characters of the media type of a part. */
+export const MAX_MEDIA_TYPE = 256
 /** Characters of an id that a client gives: of a message, context or task. */
 export const MAX_CLIENT_ID = 256
 
@@ -88,7 +90,7 @@ const PART: MessageMembers = [
   { name: 'raw', check: (value) => (typeof value === 'string' && BASE64.test(value) ? null : 'must be base64') },
   { name: 'url', check: text(0, 2048) },
   { name: 'filename', check: text(0, 1024) },
-  { name: 'mediaType', check: text(0, 256) },
+  { name: 'mediaType', check: text(0, MAX_MEDIA_TYPE) },
   { name: 'metadata', check: metadata }
 ]
 
@@ -120,7 +122,7 @@ export function readMessage(value: unknown): MessageRead<Message> {
 
 /** Reads an artifact as an agent reports it. Total. JSON beyond the limits is refused. */
 export function readArtifact(value: unknown): MessageRead<Artifact> {
-  const fault = jsonFault(value)
+  const fault = jsonFault(value, SIZED_LIMITS)
   return fault === null ? read<Artifact>(value, ARTIFACT, 'artifact') : { ok: false, faults: [{ path: 'artifact', message: fault }] }
 }
 

@@ -1,6 +1,6 @@
 import type { AbortSignalLike } from '../../kit/clock.js'
 import { asNodeError, NodeError, type ErrorBody } from '../../kit/errors.js'
-import { isRecord, parseJson } from '../../kit/json.js'
+import { isRecord, parseJson, SIZED_LIMITS } from '../../kit/json.js'
 import { safeTitle } from '../../kit/names/safe-name.js'
 import { shellWord, shown } from '../../kit/text.js'
 import { type AgentAddress, defaultCapability, OPERATOR } from '../../domain/card/card.js'
@@ -173,7 +173,7 @@ export function taskInfo(node: Pick<MessagesApiDeps, 'directory' | 'requests'>, 
 
 /** A JSON object is the input itself; other text becomes `{"text": ...}`. */
 function inputOf(text: string): unknown {
-  const parsed = parseJson(text)
+  const parsed = parseJson(text, SIZED_LIMITS)
   return parsed.ok && isRecord(parsed.value) ? parsed.value : { text }
 }
 

@@ -2,7 +2,7 @@ import type { AbortSignalLike } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import { TransientMap } from '../../kit/transient.js'
 import { addressText } from '../../domain/card/card.js'
-import { justificationIn, partsOf } from '../../domain/gateway/content.js'
+import { bytesMediaType, justificationIn, partsOf } from '../../domain/gateway/content.js'
 import { type Message, placed } from '../../domain/gateway/message.js'
 import { ENDED_STATES, type GatewayInput, type GatewayRun, type GatewayState, type GatewayTask } from '../../domain/gateway/task.js'
 import type { GatewaySend, OutputRules } from '../../ports/gateway.js'
@@ -81,7 +81,7 @@ export class TaskIntake {
       return isFirst ? await this.#begin(by, request, { ...target, over }) : await this.#taskOf(by, request, target)
     }
     const contextId = message.contextId ?? ids.next('ctx')
-    return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(result) }
+    return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(result, bytesMediaType(capability.outputSchema)) }
   }
 
   /** The task of a message: for a repeated message, the task that it began before. */

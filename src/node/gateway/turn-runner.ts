@@ -2,7 +2,15 @@ import { asNodeError, type ErrorCode, messageOf, NodeError } from '../../kit/err
 import type { NodeId } from '../../kit/ids.js'
 import { TransientMap } from '../../kit/transient.js'
 import { type AgentAddress, OPERATOR, parseAddress } from '../../domain/card/card.js'
-import { inputOf, JUSTIFICATION_PLACE, justificationIn, questionOf, reportParts, resultArtifact } from '../../domain/gateway/content.js'
+import {
+  bytesMediaType,
+  inputOf,
+  JUSTIFICATION_PLACE,
+  justificationIn,
+  questionOf,
+  reportParts,
+  resultArtifact
+} from '../../domain/gateway/content.js'
 import { type Message, type Part, readArtifact } from '../../domain/gateway/message.js'
 import {
   ENDED_STATES,
@@ -22,6 +30,7 @@ import type { DirectAnswers, DirectPath } from './direct-answer.js'
 import { isNeverLearned } from '../../domain/task/outcome.js'
 import type { TaskLog } from './task-log.js'
 import { isViolation, OutputGuard } from './output-guard.js'
+import type { Directory } from '../cards/directory.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { Requests } from '../requests/caller/requests.js'
 import type { Executor } from '../requests/callee/executor.js'
@@ -53,6 +62,7 @@ const DEFERRED = {
 export interface TurnRunnerDeps {
   readonly deps: Pick<NodeDeps, 'ids' | 'settings' | 'telemetry' | 'toAgentJson'>
   readonly self: NodeId
+  readonly directory: Pick<Directory, 'card'>
   readonly tasks: TaskTable
   readonly requests: Pick<Requests, 'ask' | 'cancelTask'>
   readonly executor: Pick<Executor, 'cancelTask'>
@@ -259,7 +269,7 @@ function saying(
 
 /** Dependencies of {@link FollowedTurn}. */
 interface FollowedTurnDeps {
-  readonly node: Pick<TurnRunnerDeps, 'deps' | 'tasks'>
+  readonly node: Pick<TurnRunnerDeps, 'deps' | 'directory' | 'tasks'>
   readonly log: TaskLog
   /** Ends the task of the turn, unless it rests. */
   end(task: GatewayTask, state: TurnFailure, why: string): void
@@ -374,8 +384,15 @@ class FollowedTurn {
     const isSent = this.#output.isSent(result, task.id === id)
     if (this.#output.isSpoken(result)) this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })
     else if (result !== null && result !== undefined && !isSent)
-      this.#add(task, { type: 'artifact', artifact: resultArtifact(result), append: false, lastChunk: true })
+      this.#add(task, { type: 'artifact', artifact: resultArtifact(result, this.#mediaType(task)), append: false, lastChunk: true })
     this.#add(task, { type: 'status', state: 'completed' })
+  }
+
+  /** Of a result that is a file: null for other results. */
+  #mediaType({ agent, capability }: GatewayTask): string | null {
+    const address = parseAddress(agent)
+    const card = address === null ? undefined : this.#deps.node.directory.card(address)
+    return bytesMediaType(card?.capabilities.find(({ id }) => id === capability)?.outputSchema)
   }
 
   #say(task: GatewayTask, state: GatewayState, parts: readonly Part[]): void {

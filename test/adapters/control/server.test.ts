@@ -238,8 +238,17 @@ test('an error keeps its code, next steps and data; an unexpected one is INTERNA
 
 test('parameters too large to be taken are not sent', async (t: Assert) => {
   const { api, fake } = await serve(t)
-  t.is(await codeOf(api.call('message.send', { agent: 'a', text: 'x'.repeat(2_000_000) })), 'USAGE')
+  t.is(await codeOf(api.call('documents.create', { name: 'x'.repeat(2_000_000) })), 'USAGE')
+  t.is(await codeOf(api.call('message.send', { agent: 'a', text: 'x'.repeat(26_000_000) })), 'USAGE')
   t.is(fake.seen.length, 0)
+})
+
+test('a text or an input is bounded by its whole call, not by a length of its own', async (t: Assert) => {
+  const { api, fake } = await serve(t)
+  const text = 'x'.repeat(8_000_000)
+  await codeOf(api.call('message.send', { agent: 'a', text }))
+  await codeOf(api.call('message.call', { agent: 'a', capability: 'c', input: { text, bytes: new Uint8Array(3_000_000) } }))
+  t.is(fake.seen.length, 2)
 })
 
 test('a client that hangs up ends its watch on the node', async (t: Assert) => {

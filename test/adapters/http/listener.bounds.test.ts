@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import http from 'node:http'
 import net from 'node:net'
 import test, { type Assert } from 'brittle'
-import { healthRoute, type HttpRoute, type TokenCall } from '../../../src/adapters/http/route.js'
+import type { HttpError } from '../../../src/adapters/http/http-error.js'
+import { healthRoute, type HttpCall, type HttpRoute, type TokenCall } from '../../../src/adapters/http/route.js'
 import {
   ask,
   echoRoute,
@@ -31,6 +32,19 @@ test('a body at the bound passes, one byte more is 413, announced or not', async
     t.is(statusOf(large), 413)
     t.is(errorOf(large).code, 'PAYLOAD_TOO_LARGE')
   }
+})
+
+test('a route that reads large bodies itself refuses one in its own words', async (t: Assert) => {
+  const handle = async (_request: unknown, _response: unknown, call: HttpCall): Promise<unknown> =>
+    await call.readBody().catch((error: HttpError) => {
+      error.shape = { own: 'words' }
+      throw error
+    })
+  const { port } = await listening(t, [{ path: '/echo', methods: ['POST'], maxBodyBytes: 10, readsLargeBodies: true, handle }])
+  const text = `${head('POST /echo', { port, headers: [WITH_TOKEN, 'Content-Length: 11', 'Connection: close'] })}${'x'.repeat(11)}`
+  const answer = await ask(t, port, text)
+  t.is(statusOf(answer), 413)
+  t.ok(answer.endsWith('{"own":"words"}'))
 })
 
 test('a client that is still sending reads its 401 or 413, and is cut when it does not stop', async (t: Assert) => {

@@ -141,6 +141,12 @@ test('reading what clients and agents say never throws, and takes only what has 
   t.alike(faults.ok ? [] : faults.faults.map(({ path }) => path), ['message.messageId', 'message.role', 'message.parts[0]'], 'all at once')
 })
 
+test('a long text of a message is read like a short one', (t: Assert) => {
+  const text = 'x'.repeat(3_000_000)
+  t.alike(inputOf([{ text: JSON.stringify({ a: text }) }]), { a: text })
+  t.ok(readArtifact({ artifactId: 'a', parts: [{ text }] }).ok)
+})
+
 test('an agent is asked with what a message says: a text, an object, or its parts by kind', (t: Assert) => {
   t.alike(inputOf([{ text: 'hello' }]), { text: 'hello' })
   t.alike(inputOf([{ text: ' {"a":1}' }]), { a: 1 })

@@ -1,15 +1,15 @@
 import test, { type Assert } from 'brittle'
 import type { GatewaySnapshot } from '../../../src/domain/gateway/task.js'
-import { agentDefinition, FakeAgent } from '../../support/fake-agents.js'
+import { agentDefinition, capability, FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 import { ALICE, gatewayOf } from '../../support/gateway.js'
 
 const ASKED = { skill: null, mayAnswer: false, wait: false } as const
 
 /** A task whose agent says `Let me see.` in one turn of its model and `Two words.` in the next one, and gives this result. */
-async function answered(t: Assert, result: unknown): Promise<GatewaySnapshot & { readonly told: string[] }> {
+async function answered(t: Assert, result: unknown, outputSchema: unknown = {}): Promise<GatewaySnapshot & { readonly told: string[] }> {
   const world = new World(t)
-  const slow = new FakeAgent(agentDefinition('slow'))
+  const slow = new FakeAgent(agentDefinition('slow', { capabilities: [{ ...capability('slow.do'), outputSchema }] }))
   const gateway = await gatewayOf(t, await world.owner({ agents: [slow] }))
   const message = { messageId: 'm', role: 'user', parts: [{ text: 'a' }] } as const
   const reply = await gateway.send(ALICE, { ...ASKED, agent: 'slow', message })
@@ -32,6 +32,18 @@ async function answered(t: Assert, result: unknown): Promise<GatewaySnapshot & {
     told.push(event.type === 'artifact' ? `${event.append ? '+' : ''}${event.artifact.parts[0]?.text}` : event.type)
   return { ...(await gateway.get(ALICE, id)), told }
 }
+
+test('bytes in base64 are a file of their type; a text that is none stays a text', async (t: Assert) => {
+  for (const [output, result, part] of [
+    [{ contentEncoding: 'base64', contentMediaType: 'image/png' }, 'iVBORw==', { raw: 'iVBORw==', mediaType: 'image/png' }],
+    [{ type: 'string', contentEncoding: 'base64' }, 'AQI=', { raw: 'AQI=', mediaType: 'application/octet-stream' }],
+    [{ contentEncoding: 'base64' }, 'no base64', { text: 'no base64' }],
+    [{ contentEncoding: 'quoted-printable' }, 'AQI=', { text: 'AQI=' }]
+  ] as const) {
+    const { artifacts } = await answered(t, result, output)
+    t.alike(artifacts[0]?.parts, [part])
+  }
+})
 
 test('what a language model says is the result in pieces, which its next turn replaces, and which is not told again as a whole', async (t: Assert) => {
   const { artifacts, history, told } = await answered(t, 'Two words.')

@@ -22,6 +22,8 @@ export const MODULE_AGENT: ModuleSpec = { type: 'module', path: fileURLToPath(ne
 /** What a test may choose. */
 export interface AgentOptions {
   readonly limits?: Partial<AgentLimits>
+  /** The output schema of its capability. Default: anything. */
+  readonly output?: unknown
   readonly env?: Environment
   readonly clock?: Clock
   readonly log?: (message: string) => void
@@ -49,7 +51,7 @@ export async function openAgent(t: Assert, runtime: CommandSpec | ModuleSpec, op
     env: options.env ?? process.env,
     log: (_level: unknown, message: string) => options.log?.(message)
   }
-  const agent = buildAgent({ definition: definitionOf(runtime.type, options.limits), runtime, instructions: '' }, parts)
+  const agent = buildAgent({ definition: definitionOf(runtime.type, options.limits, options.output), runtime, instructions: '' }, parts)
   t.teardown(async () => {
     await agent.close()
     await groups.close()

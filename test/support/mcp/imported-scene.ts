@@ -44,6 +44,8 @@ export interface Scripted {
 export interface ImportedScene {
   readonly imported: ImportedAgents
   readonly dir: string
+  /** Notes on servers that break the protocol: `<server>: <note>`. */
+  readonly logged: readonly string[]
   agents(): readonly HostedAgent[]
   info(name: string): ImportedServerInfo
   /** Calls a tool; the outcome. */
@@ -70,13 +72,22 @@ export async function importedScene(
   const planFile = (name: string): string => path.join(dir, `${name}.json`)
   const notesFile = (name: string): string => path.join(dir, `${name}.notes`)
   let agents: readonly HostedAgent[] = []
+  const logged: string[] = []
   for (const { name, plan } of servers) fs.writeFileSync(planFile(name), JSON.stringify(plan))
   const imported = new ImportedAgents({
     adapters: servers.map(({ name, spec, address, env = {}, fetch: send = fetch }) => {
       const program = { command: [process.execPath, SERVER, planFile(name), notesFile(name)] as [string, ...string[]], env, cwd: dir }
       const full = specOf(name, spec)
       const { maxOutputBytes } = full
-      const parts = { programs, clock: realClock, version: '0.0.0', maxOutputBytes, tags: new ListTags(), fetch: send }
+      const parts = {
+        programs,
+        clock: realClock,
+        version: '0.0.0',
+        maxOutputBytes,
+        tags: new ListTags(),
+        fetch: send,
+        onNote: (note: string) => void logged.push(`${name}: ${note}`)
+      }
       const open = connectionsTo({ ...parts, address: () => address ?? { kind: 'stdio', program } })
       return new ImportedServer({ spec: full, open, compileSchema: createSchemaCompiler() })
     }),
@@ -99,6 +110,7 @@ export async function importedScene(
   const scene: ImportedScene = {
     imported,
     dir,
+    logged,
     agents: () => agents,
     info: (name) => imported.list().find((one) => one.name === name) as ImportedServerInfo,
     call: async (server, tool, input = {}, run = recordedRun()) => {

@@ -95,7 +95,10 @@ function handle(message) {
   if (method === 'ping') return send({ id, result: {} })
   if (method === 'tools/list') {
     note('list')
-    const { tools, endlessPages } = plan()
+    const { tools, pages, endlessPages } = plan()
+    // `pages`: of tools, by their cursors; '' is the first one.
+    const page = pages?.[params?.cursor ?? '']
+    if (pages !== undefined) return send({ id, result: page ?? { tools: [] } })
     return send({ id, result: { tools, ...(endlessPages === true ? { nextCursor: String(Math.random()) } : {}) } })
   }
   if (method === 'tools/call') {

@@ -2,7 +2,7 @@ import { backoffMs } from '../../../kit/backoff.js'
 import { type AbortSignalLike, type Clock, wait } from '../../../kit/clock.js'
 import { asNodeError } from '../../../kit/errors.js'
 import { fromUtf8, type NodeId, utf8 } from '../../../kit/ids.js'
-import { isRecord, parseJson } from '../../../kit/json.js'
+import { isRecord, parseJson, SIZED_LIMITS } from '../../../kit/json.js'
 import type { CallItem, CallPiece, CallRequest, MemberCalls } from '../../../ports/member-calls.js'
 import { MESH_PARAMETERS } from './mesh-binding.js'
 import { readMeshUrl } from './mesh-uri.js'
@@ -80,7 +80,7 @@ class CallProgress {
 
   constructor(request: CallRequest) {
     this.request = request
-    const parsed = parseJson(fromUtf8(request.body))
+    const parsed = parseJson(fromUtf8(request.body), SIZED_LIMITS)
     this.#rpc = parsed.ok && isRecord(parsed.value) ? parsed.value : {}
     const { params } = this.#rpc
     if (isRecord(params) && typeof params['id'] === 'string') this.#taskId = params['id']
@@ -123,7 +123,7 @@ function stateIn(body: Uint8Array): unknown {
 }
 
 function resultIn(body: Uint8Array): Record<string, unknown> {
-  const parsed = parseJson(fromUtf8(body))
+  const parsed = parseJson(fromUtf8(body), SIZED_LIMITS)
   const result = parsed.ok && isRecord(parsed.value) ? parsed.value['result'] : null
   return isRecord(result) ? result : {}
 }

@@ -17,7 +17,7 @@ import {
   type ServiceSource
 } from './service-params.js'
 
-/** Largest body of a request, in bytes. One text in it has at most 1 MiB, i.e. a file of 768 KiB as base64. */
+/** Largest body of a request, in bytes. */
 export const MAX_GATEWAY_BODY = 10_485_760
 const JSON_TYPES: ReadonlySet<string> = new Set(['application/json', 'application/a2a+json'])
 

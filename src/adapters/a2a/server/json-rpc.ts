@@ -1,5 +1,5 @@
 import { fromUtf8 } from '../../../kit/ids.js'
-import { isRecord, jsonFault } from '../../../kit/json.js'
+import { isRecord, jsonFault, SIZED_LIMITS } from '../../../kit/json.js'
 import { A2AFault, faultOf } from './fault.js'
 import { type OperationInput, METHODS, type Operation } from './operations.js'
 import type { ProtocolVersion } from './service-params.js'
@@ -59,7 +59,7 @@ function jsonIn(body: Uint8Array): unknown {
 }
 
 function checkLimits(value: unknown): void {
-  const fault = jsonFault(value)
+  const fault = jsonFault(value, SIZED_LIMITS)
   if (fault !== null) throw new A2AFault('INVALID_REQUEST', `the body is not taken: ${fault}`)
 }
 

@@ -1,7 +1,7 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai'
 import type { Clock } from '../../../kit/clock.js'
-import { isRecord, jsonFault } from '../../../kit/json.js'
+import { isRecord, jsonFault, SIZED_LIMITS } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import type { AgentTool } from '../../../ports/agent-tools.js'
 import { type ReportedTokens, type TokenCounts, tokensOf } from './llm-progress.js'
@@ -169,7 +169,7 @@ function toolsOf(tools: readonly AgentTool[]): ToolSet {
 function callOf({ toolCallId: id, toolName: name, input }: Extract<TurnPart, { type: 'tool-call' }>): TurnCall {
   const args: unknown = input
   if (!isRecord(args)) return { id, name, args: {}, fault: 'the arguments are no JSON object' }
-  const fault = jsonFault(args)
+  const fault = jsonFault(args, SIZED_LIMITS)
   return { id, name, args: fault === null ? args : {}, fault }
 }
 

@@ -21,10 +21,14 @@ const MAX_PROGRESS_LINE = 65_536
 const IDLE_LOOKS = 20
 const MAX_LOOKS = 100
 const LOOK_MS = 50
+const NO_TEXT =
+  "the agent's stdout is no UTF-8 text; for bytes, give the capability `output: { type: string, contentEncoding: base64 }` in the agent file"
 
 /** Dependencies of {@link CommandRuntime}. */
 export interface CommandDeps {
   readonly spec: CommandSpec
+  /** Capabilities whose result is stdout as bytes, given to callers as base64 text. */
+  readonly binary: ReadonlySet<string>
   /** Bytes of stdout at most. */
   readonly maxOutputBytes: number
   readonly groups: ProcessGroups
@@ -34,7 +38,8 @@ export interface CommandDeps {
 
 /**
  * One process a task, in a process group of its own, without a shell. The program reads one line of JSON on stdin, writes its
- * result to stdout (JSON when it parses, else text) and progress to descriptor 3; a non-zero exit is a failure.
+ * result to stdout (base64 text of its bytes for a binary capability, else JSON when it parses, else text) and progress to descriptor 3. A
+ * non-zero exit is a failure, and so are bytes that are no UTF-8 without a binary capability.
  */
 export class CommandRuntime implements Runtime {
   readonly #deps: CommandDeps
@@ -107,7 +112,7 @@ export class CommandRuntime implements Runtime {
     readProgress(progress.end(), context)
     if (isTooLarge) return failure('PAYLOAD_TOO_LARGE', `the agent wrote more than ${maxOutputBytes} bytes`)
     if (code !== 0) return failure('TASK_FAILED', exitText({ code, signal, stderr: stderr.text() }))
-    return resultOf(output.text())
+    return this.#deps.binary.has(task.capability) ? { ok: true, result: output.bytes().toString('base64') } : resultOf(output.text())
   }
 }
 
@@ -150,7 +155,8 @@ function exitText({ code, signal, stderr }: { code: number | null; signal: NodeJ
   return `the agent's program ${how}${stderr === '' ? '' : `: ${stderr}`}`
 }
 
-function resultOf(text: string): AgentOutcome {
+function resultOf(text: string | null): AgentOutcome {
+  if (text === null) return failure('INVALID_OUTPUT', NO_TEXT)
   let value: unknown
   try {
     value = JSON.parse(text)

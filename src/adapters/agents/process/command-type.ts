@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { z } from 'zod'
+import { bytesMediaType } from '../../../domain/gateway/content.js'
+import type { AgentDefinition } from '../../../ports/agent-runtime.js'
 import { agentEnvironment, type Environment } from '../files/environment.js'
 import { EnvironmentBlock, Text } from '../files/file-values.js'
 import type { RuntimeFault, RuntimeType, WrittenRuntime } from '../files/runtime-type.js'
@@ -39,7 +41,11 @@ export const commandType: RuntimeType<CommandSpec, z.output<typeof schema>> = {
   faults,
   check,
   create: ({ definition, runtime }, { groups, env }) =>
-    new CommandRuntime({ spec: runtime, maxOutputBytes: definition.limits.maxOutputBytes, groups, env })
+    new CommandRuntime({ spec: runtime, binary: binaryOf(definition), maxOutputBytes: definition.limits.maxOutputBytes, groups, env })
+}
+
+function binaryOf({ capabilities }: AgentDefinition): ReadonlySet<string> {
+  return new Set(capabilities.filter(({ outputSchema }) => bytesMediaType(outputSchema) !== null).map(({ id }) => id))
 }
 
 function faults({ command }: WrittenRuntime): readonly RuntimeFault[] {

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer'
+
 /** Bytes that a program wrote, up to a limit. */
 export class BoundedOutput {
   readonly #chunks: Uint8Array[] = []
@@ -16,9 +18,15 @@ export class BoundedOutput {
     return true
   }
 
-  /** All of it as text; broken UTF-8 becomes U+FFFD. */
-  text(): string {
-    return Buffer.concat(this.#chunks).toString('utf8')
+  /** All of it. */
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks)
+  }
+
+  /** All of it as text; null when it is no UTF-8. */
+  text(): string | null {
+    const bytes = this.bytes()
+    return isUtf8(bytes) ? bytes.toString('utf8') : null
   }
 }
 

@@ -5,10 +5,10 @@ import { isRecord } from '../../../kit/json.js'
 import type { Principal } from '../../../ports/node-api.js'
 import { HttpAnswer } from './http-answer.js'
 import type { HttpConnection } from './http-connection.js'
-import { standardHeadersFault } from './http-headers.js'
+import { decodedHeader, standardHeadersFault } from './http-headers.js'
 import { HttpSessions, type SessionCaller } from './http-sessions.js'
 import { correlationIdOf, errorResponse, inFlightFault, type JsonRpcFault } from '../server/json-rpc.js'
-import { createError, JSON_RPC } from '../server/structured-error.js'
+import { createError, JSON_RPC, type StructuredError } from '../server/structured-error.js'
 
 /** A request with a valid token: its caller, its body and its end. */
 export interface McpHttpCall extends SessionCaller {
@@ -24,6 +24,8 @@ export interface McpHttpDeps {
   readonly newId: () => string
   /** A connection of a caller to a server of its own. */
   connect(principal: Principal): HttpConnection
+  /** Counts a call of a tool whose body was too large to be read. */
+  refuseOversized(tool: string): StructuredError
   readonly keepAliveMs?: number
 }
 
@@ -41,6 +43,9 @@ const STATUS: Readonly<Record<number, number>> = {
 const STATUS_OF_CLAIMED: typeof STATUS = { ...STATUS, [JSON_RPC.METHOD_NOT_FOUND]: 404 }
 const SESSION = 'mcp-session-id'
 const LISTEN = 'subscriptions/listen'
+const CALL = 'tools/call'
+/** Characters of the name of a tool in a record. */
+const MAX_TOOL_NAME = 256
 /** It keeps nothing between two texts. */
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
@@ -68,7 +73,7 @@ export class McpHttp {
     if (!/application\/json|\*\/\*|application\/\*|text\/event-stream/i.test(accept)) {
       return this.#refuse(response, { status: 406, message: 'accept application/json and text/event-stream' })
     }
-    const body = parsed(await call.readBody())
+    const body = parsed(await call.readBody().catch((error: unknown) => this.#unread(error, request)))
     if (body === undefined) return this.#refuse(response, { status: 400, code: JSON_RPC.PARSE_ERROR, message: 'Parse error' })
     if (!isRecord(body)) {
       const reason = Array.isArray(body) ? 'batches are not served: send one message a request' : 'a message is a JSON object'
@@ -107,7 +112,7 @@ export class McpHttp {
     if (body['method'] === 'notifications/cancelled') return void response.writeHead(202).end()
     const connection = this.#sessions.shared(posted.call)
     if (connection === null) return this.#full(response, body)
-    const isCall = body['method'] === 'tools/call'
+    const isCall = body['method'] === CALL
     const looked = isCall ? (connection.paramHeaders?.faultOf(body['params'], request.headers) ?? null) : null
     const mismatch = looked instanceof Promise ? await looked : looked
     if (mismatch !== null) return this.#refuse(response, { ...mismatch, body })
@@ -152,6 +157,21 @@ export class McpHttp {
     const answer = new HttpAnswer(response, { mayStream, headers, onError, keepAliveMs, statusOf: (code) => statuses[code] ?? 200 })
     const giveUp = connection.request({ ...body, id }, answer)
     call.onAbort(giveUp)
+  }
+
+  /**
+   * A body that is too large is not read, so its id is unknown. Unless a header names another method, it may only be that large as a call of
+   * a tool.
+   */
+  #unread(error: unknown, { headers }: IncomingMessage): never {
+    const { 'mcp-method': method = CALL, 'mcp-name': name } = headers
+    if (isRecord(error) && error['status'] === 413 && method === CALL) {
+      const tool = typeof name === 'string' ? (decodedHeader(name.trim()) ?? '') : ''
+      const { correlationId = '', ...data } = this.#deps.refuseOversized(tool.slice(0, MAX_TOOL_NAME))
+      const fault = { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }
+      error['shape'] = errorResponse(fault, correlationId)
+    }
+    throw error
   }
 
   /** Opens the stream for a session's notifications. */

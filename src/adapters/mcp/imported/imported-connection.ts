@@ -1,5 +1,4 @@
 import type { Client, Transport } from '@modelcontextprotocol/client'
-import { z } from 'zod'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { TokenBucket } from '../../../kit/rate.js'
@@ -9,7 +8,8 @@ import type { ImportConnection, ImportEvents } from '../../../ports/imports.js'
 import { boundAnswers } from './imported-answers.js'
 import { type FaultScene, ImportedFault, faultOf } from './imported-fault.js'
 import { importedFetch, type ListTags } from './imported-http.js'
-import { type ImportedTool, MAX_IMPORTED_TOOLS } from './imported-list.js'
+import type { ImportedTool } from './imported-list.js'
+import { readPages, toolPage } from './imported-pages.js'
 import { StdioTransport, UNASKED_RATE } from './imported-stdio.js'
 
 /** How long a server may take to begin, in milliseconds. */
@@ -24,14 +24,6 @@ const MIN_STREAM_RETRY_MS = 1000
 const MAX_STREAM_RETRY_MS = 30_000
 /** Longest time of the library's own timers; the node has its own deadlines. */
 const NEVER_MS = 2_147_483_647
-/** Bytes of one tool list as JSON, all pages together. */
-export const MAX_LIST_BYTES = 8_388_608
-/** Pages of it. */
-const MAX_PAGES = 64
-
-/** Lenient: one tool of a wrong shape must not hide the others. */
-const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() })
-
 /** Where a server is. */
 export type ImportedAddress =
   | { readonly kind: 'stdio'; readonly program: ProgramSpec }
@@ -62,6 +54,8 @@ export interface ConnectionDeps {
   readonly maxOutputBytes: number
   readonly tags: ListTags
   readonly fetch: typeof fetch
+  /** The server breaks its protocol, but can be used; a sentence for the log. */
+  readonly onNote: (note: string) => void
 }
 
 /** Makes a function that opens connections to one server. The client library is loaded at the first use. */
@@ -110,6 +104,8 @@ class ConnectionOpening implements Connection {
   #client: Client | null = null
   #isClosed = false
   #cutReason: string | null = null
+  /** The last note on the tool list: each is logged once. */
+  #note: string | null = null
 
   constructor(deps: ConnectionDeps, events: ImportEvents, library: McpLibrary) {
     this.#deps = deps
@@ -163,22 +159,13 @@ class ConnectionOpening implements Connection {
   async list(signal: AbortSignal): Promise<readonly unknown[]> {
     const client = this.#open()
     if (client.getServerCapabilities()?.tools === undefined) return []
-    const tools: unknown[] = []
-    let bytes = 0
-    let cursor: string | null = null
-    for (let pages = 0; pages < MAX_PAGES; pages++) {
-      const params: Record<string, unknown> = cursor === null ? {} : { cursor }
-      const got: z.infer<typeof page> = await this.#ask(
-        client.request({ method: 'tools/list', params }, page, { signal, timeout: NEVER_MS })
+    const { tools, note } = await readPages((cursor) =>
+      this.#ask(
+        client.request({ method: 'tools/list', params: cursor === null ? {} : { cursor } }, toolPage, { signal, timeout: NEVER_MS })
       )
-      tools.push(...got.tools)
-      bytes += Buffer.byteLength(JSON.stringify(got.tools))
-      if (tools.length > MAX_IMPORTED_TOOLS) throw new ImportedFault('answered', `it lists more than ${MAX_IMPORTED_TOOLS} tools`)
-      if (bytes > MAX_LIST_BYTES) throw new ImportedFault('answered', `its tool list has more than ${MAX_LIST_BYTES} bytes`)
-      cursor = got.nextCursor ?? null
-      if (cursor === null) return tools
-    }
-    throw new ImportedFault('answered', `its tool list has more than ${MAX_PAGES} pages`)
+    )
+    if (note !== null) this.#noted(note)
+    return tools
   }
 
   async call(
@@ -216,6 +203,11 @@ class ConnectionOpening implements Connection {
     }
     await this.#client?.close().catch(() => {})
     await this.transport.close().catch(() => {})
+  }
+
+  #noted(note: string): void {
+    if (note !== this.#note) this.#deps.onNote(`${note}; the list was ended there`)
+    this.#note = note
   }
 
   #open(): Client {

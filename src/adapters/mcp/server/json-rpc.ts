@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/server'
 import { PROTOCOL_VERSION_META_KEY } from '@modelcontextprotocol/server'
-import { isRecord, jsonFault } from '../../../kit/json.js'
+import { isRecord, jsonFault, SIZED_LIMITS } from '../../../kit/json.js'
 import { JSON_RPC } from './structured-error.js'
 
 /** Longest id of a request, in characters. */
@@ -46,7 +46,7 @@ function readCall(message: Readonly<Record<string, unknown>>): ReadMessage {
   const answerTo = 'id' in message ? (id as RequestId) : null
   if (message['jsonrpc'] !== '2.0') return invalid(answerTo, "jsonrpc must be '2.0'")
   if (typeof method !== 'string' || method.length === 0) return invalid(answerTo, 'method must be a text')
-  const fault = jsonFault(message)
+  const fault = jsonFault(message, SIZED_LIMITS)
   if (fault !== null) return invalid(answerTo, fault)
   if (answerTo === null) {
     return isRecord(params)
@@ -60,7 +60,9 @@ function readCall(message: Readonly<Record<string, unknown>>): ReadMessage {
 // A wrong response gets no answer: answers could go back and forth for ever.
 function readResponse(message: Readonly<Record<string, unknown>>): ReadMessage {
   const isWhole = message['jsonrpc'] === '2.0' && 'result' in message !== 'error' in message && isRequestId(message['id'])
-  return isWhole && jsonFault(message) === null ? { kind: 'response' } : { kind: 'dropped', reason: 'not a response to any request' }
+  return isWhole && jsonFault(message, SIZED_LIMITS) === null
+    ? { kind: 'response' }
+    : { kind: 'dropped', reason: 'not a response to any request' }
 }
 
 function isRequestId(id: unknown): id is RequestId {

@@ -1,11 +1,18 @@
 import type { RequestId } from '@modelcontextprotocol/server'
 import { LineSplitter, type LongLine } from '../../../kit/lines.js'
+import { toolOfEdges } from './oversized-call.js'
 
 /** Bytes of the start and of the end of a line that is too long, kept to find its id in. */
 const EDGE_BYTES = 512
 
-/** A line of a stream: its text (null when it is no UTF-8), or a mark that it was too long, with the id of its request if known. */
-export type Line = { readonly text: string | null } | { readonly tooLong: { readonly id: RequestId | null } }
+/** Found at the edges of a line that was too long: the id of its request, and the tool that it calls ({@link toolOfEdges}). */
+export interface TooLong {
+  readonly id: RequestId | null
+  readonly tool: string | null
+}
+
+/** A line of a stream: its text (null when it is no UTF-8), or a mark that it was too long. */
+export type Line = { readonly text: string | null } | { readonly tooLong: TooLong }
 
 /**
  * Cuts a stream of bytes into lines (`\n` or `\r\n`); empty ones are left out. Holds at most one line and `maxLineBytes`; of a longer
@@ -22,7 +29,7 @@ export class LineReader {
   /** The lines that end in this chunk. */
   *take(chunk: Uint8Array): Generator<Line> {
     for (const one of this.#splitter.push(chunk)) {
-      const line = one instanceof Uint8Array ? this.#lineOf(one) : { tooLong: { id: idOfEdges(one) } }
+      const line = one instanceof Uint8Array ? this.#lineOf(one) : { tooLong: { id: idOfEdges(one), tool: toolOfEdges(one) } }
       if (line !== null) yield line
     }
   }

@@ -1,11 +1,13 @@
-import type { Server, Transport } from '@modelcontextprotocol/server'
+import type { CallToolResult, Server, Transport } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { BegunTransport } from './begun-transport.js'
 import { GatedTransport, type Eras, type RefusedRequest } from './gated-transport.js'
 import { versionClaim } from './json-rpc.js'
 import { LineTransport, type LineStreams } from './line-transport.js'
 import { maxMessageBytes } from './message-bytes.js'
+import { refuseOversized } from './oversized-call.js'
 import { tellRecord } from './tool-record.js'
+import { wrapError } from './tool-result.js'
 import { createMcpServer, type McpDeps } from './server.js'
 
 /** Dependencies of a connection, beside the dependencies of its server. */
@@ -29,7 +31,8 @@ export function serveMcp(over: LineStreams | Transport, deps: ServeDeps): Served
   const { ids, log, eras, maxPayloadBytes } = deps
   const correlationId = ids.connectionCorrelationId()
   const maxLineBytes = maxMessageBytes(maxPayloadBytes)
-  const inner = 'input' in over ? new LineTransport(over, { maxLineBytes, correlationId }) : over
+  const refuseCall = (tool: string): CallToolResult => wrapError(refuseOversized(deps, tool, maxLineBytes))
+  const inner = 'input' in over ? new LineTransport(over, { maxLineBytes, correlationId, refuseCall }) : over
   const onRefused = (refused: RefusedRequest): void => reportRefused(refused, deps)
   const gate = new GatedTransport(inner, { correlationId, eras, log, onRefused })
   const onerror = ({ message }: Error): void => log('debug', 'mcp connection', { correlationId, reason: message })

@@ -14,6 +14,8 @@ import { type Expose, ExposedTools } from '../tools/exposed-tools.js'
 import type { Eras } from './gated-transport.js'
 import { HEALTH_OPTIONS, healthTool } from '../tools/health-tool.js'
 import { HttpConnection } from '../http/http-connection.js'
+import { maxMessageBytes } from './message-bytes.js'
+import { refuseOversized } from './oversized-call.js'
 import { McpHttp, type McpHttpCall } from '../http/http-route.js'
 import type { LineStreams } from './line-transport.js'
 import { callAgent, sendToAgent } from '../tools/mesh-call.js'
@@ -103,11 +105,18 @@ export class McpService {
     const { settings, clock } = deps
     this.#deps = deps
     this.#meter = startProcessMeter(clock)
-    this.#http = new McpHttp({ clock, newId: () => this.#ids.connectionCorrelationId(), connect: (principal) => this.#connect(principal) })
     this.#limits = new ResourceManager(
       { maxConcurrentExecutions: settings.resources.maxConcurrentExecutions, maxPayloadBytes: settings.tools.maxPayloadBytes },
       this.#meter
     )
+    const { log, onCompleted } = deps
+    const oversized = { clock, log, onCompleted, ids: this.#ids, limits: this.#limits }
+    this.#http = new McpHttp({
+      clock,
+      newId: () => this.#ids.connectionCorrelationId(),
+      connect: (principal) => this.#connect(principal),
+      refuseOversized: (tool) => refuseOversized(oversized, tool, maxMessageBytes(settings.tools.maxPayloadBytes))
+    })
   }
 
   /** Serves a stream of lines until either side ends it. */

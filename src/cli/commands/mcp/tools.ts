@@ -9,7 +9,8 @@ import { type Cell, plural, printTable } from '../../terminal/render.js'
 import { awaitReply } from '../../reply.js'
 import { readStdin } from '../../stdin.js'
 
-const INPUT_MAX = 1_048_576
+/** Bytes of an input on stdin: the largest value of `tools.maxPayloadBytes`. */
+const INPUT_MAX = 16_777_216
 /** Tools that an error names. */
 const NAMED = 20
 

@@ -30,6 +30,29 @@ test('stdout is JSON when it parses, else text without its last newline', async 
   t.is(resultOf(await run(t, ['true'])), '')
 })
 
+const BINARY = { type: 'string', contentEncoding: 'base64', contentMediaType: 'image/png' }
+
+/** Outputs of programs in octal escapes of printf, and whether they are UTF-8. */
+const OUTPUTS: readonly (readonly [name: string, octal: string, bytes: readonly number[], text: string | null])[] = [
+  ['an image', '\\211PNG\\000\\001', [0x89, 0x50, 0x4e, 0x47, 0, 1], null],
+  ['Latin-1 text', 'caf\\351', [0x63, 0x61, 0x66, 0xe9], null],
+  ['half a character', 'a\\342\\202', [0x61, 0xe2, 0x82], null],
+  ['UTF-16 with its mark', '\\377\\376a\\000', [0xff, 0xfe, 0x61, 0], null],
+  ['UTF-8 with a NUL and a line break', 'a\\000\\303\\251\\n', [0x61, 0, 0xc3, 0xa9, 0x0a], 'a\0é'],
+  ['nothing', '', [], '']
+]
+
+test('bytes of a program travel as bytes, or its task fails clearly', async (t: Assert) => {
+  for (const [name, octal, bytes, text] of OUTPUTS) {
+    const command = ['printf', octal]
+    t.is(resultOf(await run(t, command, { output: BINARY })), Buffer.from(bytes).toString('base64'), name)
+    const plain = await run(t, command)
+    if (text !== null) t.is(resultOf(plain), text, `${name} is text`)
+    else t.ok(/no UTF-8 text.*contentEncoding: base64/.test(failureText(t, 'INVALID_OUTPUT', plain)), `${name} is refused as text`)
+  }
+  t.is(resultOf(await run(t, ['printf', '42'], { output: BINARY })), 'NDI=', 'bytes are not read as JSON')
+})
+
 test('a result nested too deeply, or with a key that is not allowed, is INVALID_OUTPUT', async (t: Assert) => {
   failureText(t, 'INVALID_OUTPUT', await run(t, ['echo', '['.repeat(40) + ']'.repeat(40)]))
   failureText(t, 'INVALID_OUTPUT', await run(t, ['echo', '{"__proto__": 1}']))

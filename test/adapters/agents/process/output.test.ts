@@ -15,6 +15,13 @@ test('a character cut in two by chunks is whole again', (t) => {
   t.is(output.text(), 'é€')
 })
 
+test('bytes that are no UTF-8 are no text', (t) => {
+  const output = new BoundedOutput(10)
+  output.push(new Uint8Array([0x41, 0xff]))
+  t.is(output.text(), null)
+  t.alike([...output.bytes()], [0x41, 0xff])
+})
+
 test('of a tail the last bytes are kept, without half a character at its start', (t) => {
   const tail = new TailOutput(4)
   tail.push(Buffer.from('long before '))

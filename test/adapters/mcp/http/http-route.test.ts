@@ -1,6 +1,11 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import test, { type Assert } from 'brittle'
 import { CLAIM } from '../../../support/mcp.js'
+import { HttpError } from '../../../../src/adapters/http/http-error.js'
+import { World } from '../../../support/fake-node.js'
+import { mcpServiceOf } from '../../../support/mcp-http.js'
 import { INITIALIZE, modern, scene, session } from '../../../support/mcp-http-scene.js'
+import type { InvocationRecord } from '../../../../src/ports/tool-calls.js'
 
 interface Refusal {
   readonly id: unknown
@@ -128,4 +133,32 @@ test('of two tokens that differ only in their id neither gets into the session o
   t.is((await post('POST', ping, { ...second, ...ofSecond })).status, 200)
   if (slow.open.length > 0) slow.finish({ done: true })
   t.ok((await call).text.includes('done'), 'the other is at work')
+})
+
+test('a body that is too large for any call is refused as one, unless its headers name another method', async (t: Assert) => {
+  const world = new World(t)
+  const records: InvocationRecord[] = []
+  const service = mcpServiceOf(world, await world.owner(), { onCompleted: (record) => void records.push(record) })
+  t.teardown(() => service.close())
+  const principal = { kind: 'token', name: 'one', tier: 0, sandboxId: null, scopes: ['read', 'send'] } as const
+  const refusedAs = async (headers: Readonly<Record<string, string>>): Promise<HttpError['shape']> => {
+    const error = new HttpError(413, { code: 'PAYLOAD_TOO_LARGE', message: 'too large' })
+    const request = { method: 'POST', headers: { 'content-type': 'application/json', ...headers } } as unknown as IncomingMessage
+    const call = { principal, onAbort: () => {}, onTokenEnd: () => () => {}, readBody: () => Promise.reject(error) }
+    await t.exception(service.handle(request, {} as ServerResponse, call))
+    return error.shape
+  }
+  for (const [headers, tool] of [
+    [{}, ''],
+    [{ 'mcp-method': 'tools/call', 'mcp-name': 'text__do' }, 'text__do'],
+    [{ 'mcp-method': 'tools/call', 'mcp-name': '=?base64?w6Q=?=' }, 'ä']
+  ] as const) {
+    const { error } = (await refusedAs(headers)) as unknown as Refusal
+    const record = records.at(-1)
+    t.alike([error.data['code'], record?.tool, record?.outcome], ['RESOURCE_EXHAUSTED', tool, 'tool_error'])
+    t.alike([error.data['runId'], error.data['correlationId']], [record?.runId, record?.correlationId])
+    t.ok(record?.runId)
+  }
+  t.is(await refusedAs({ 'mcp-method': 'tools/list' }), null)
+  t.is(records.length, 3)
 })

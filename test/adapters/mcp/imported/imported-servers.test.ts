@@ -194,7 +194,7 @@ test('lists without end are refused, and the server is said to have failed', asy
   const many = Array.from({ length: 2001 }, (_, i) => ({ name: `tool_${i}` }))
   const scene = await importedScene(t, [
     { name: 'many', plan: { tools: many } },
-    { name: 'pages', plan: { tools: toolsOf('echo'), endlessPages: true } },
+    { name: 'pages', plan: { tools: [], endlessPages: true } },
     { name: 'broken', plan: { tools: [], exit: 4 } },
     NEIGHBOUR
   ])
@@ -209,6 +209,25 @@ test('lists without end are refused, and the server is said to have failed', asy
   )
   t.ok(scene.imported.problems().some(({ code, next }) => code === 'TOOL_SERVER_FAILED' && next === 'a2a-node tools refresh broken'))
   await isUnharmed(t, scene)
+})
+
+test('a server whose cursors lead round keeps its tools, with a note in the log', async (t: Assert) => {
+  const [one, two] = [toolsOf('echo'), toolsOf('pid')]
+  const scene = await importedScene(t, [
+    { name: 'circle', plan: { tools: [], pages: { '': { tools: one, nextCursor: 'a' }, a: { tools: two, nextCursor: 'a' } } } },
+    { name: 'deaf', plan: { tools: one, endlessPages: true } },
+    NEIGHBOUR
+  ])
+  await Promise.all(['circle', 'deaf', 'good'].map((name) => scene.ready(name)))
+  t.alike(
+    scene.info('circle').tools.map(({ name }) => name),
+    ['echo', 'pid']
+  )
+  t.alike(await scene.call('deaf', 'echo', { text: 'a' }), { ok: true, result: 'a' })
+  t.alike([...scene.logged].sort(), [
+    'circle: its tool list repeats a cursor; the list was ended there',
+    'deaf: its tool list repeats a page; the list was ended there'
+  ])
 })
 
 test('a program that cannot be started is told with its name', async (t: Assert) => {

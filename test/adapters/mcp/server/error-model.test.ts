@@ -209,9 +209,9 @@ test('a line that is too long is refused with its id where that can be told, and
   await client.open()
   const long = 'x'.repeat(70_000)
   const rows: readonly (readonly [unknown, unknown])[] = [
-    [call(5, 'echo', { long }), 5],
-    [{ method: 'tools/call', params: { name: 'echo', arguments: { long, id: 1 } }, jsonrpc: '2.0', id: 'last' }, 'last'],
-    [{ id: 'first', method: 'tools/call', params: { long } }, 'first'],
+    [{ jsonrpc: '2.0', id: 5, method: 'x', params: { long } }, 5],
+    [{ method: 'x', params: { arguments: { long, id: 1 } }, jsonrpc: '2.0', id: 'last' }, 'last'],
+    [{ id: 'first', method: 'prompts/get', params: { name: 'tools/call', long } }, 'first'],
     [{ jsonrpc: '2.0', method: 'x', params: { long, id: 7 } }, null],
     [`${long}"id":7}`, null],
     [long, null]
@@ -221,6 +221,51 @@ test('a line that is too long is refused with its id where that can be told, and
     t.alike([answer.error?.code, answer.id, answer.error?.data?.['correlationId']], [-32_600, id, 'connection-1'])
   }
   t.alike(payloadOf(await client.ask(call(5, 'echo', { a: 1 }))), { a: 1 })
+})
+
+test('a call of a tool is refused as one, however far its arguments go beyond their bound', async (t: Assert) => {
+  const scene = new McpScene({ maxPayloadBytes: 1024 })
+  scene.tool('echo', (args) => Promise.resolve(args))
+  const client = scene.connect(t)
+  await client.open()
+  for (const bytes of [1025, 60_000, 70_000, 200_000]) {
+    const args = { say: 'x'.repeat(bytes) }
+    const name = 'echo'
+    const calls: readonly (readonly [string, unknown, string])[] = [
+      ['id first', call(`a${bytes}`, name, args), name],
+      ['id last', { method: 'tools/call', params: { name, arguments: args }, jsonrpc: '2.0', id: `b${bytes}` }, name],
+      [
+        'method last',
+        { id: `c${bytes}`, params: { arguments: args, name }, jsonrpc: '2.0', method: 'tools/call' },
+        bytes < 66_000 ? name : ''
+      ],
+      [
+        'with _meta',
+        { jsonrpc: '2.0', id: `d${bytes}`, method: 'tools/call', params: { _meta: { progressToken: 1 }, name, arguments: args } },
+        name
+      ]
+    ]
+    for (const [at, line, tool] of calls) {
+      const [before, records] = [scene.limits.consecutiveExhausted, scene.records.length]
+      const answer = await client.ask(line)
+      const { code, runId, correlationId } = payloadOf(answer)
+      t.alike([answer.error, answer.result?.['isError'], code], [undefined, true, 'RESOURCE_EXHAUSTED'], `${at}, ${bytes}`)
+      const record = scene.records[records]
+      t.alike([record?.tool, record?.outcome, record?.runId], [tool, 'tool_error', runId], `${at}, ${bytes}: on record`)
+      t.ok(typeof runId === 'string' && typeof correlationId === 'string')
+      t.is(scene.limits.consecutiveExhausted, before + 1, 'it counts for health')
+    }
+  }
+  t.alike(payloadOf(await client.ask(call(5, 'echo', { a: 1 }))), { a: 1 })
+})
+
+test('a setting above 1 MiB holds for one long text', async (t: Assert) => {
+  const scene = new McpScene({ maxPayloadBytes: 3_145_728 })
+  scene.tool('echo', ({ say }) => Promise.resolve((say as string).length))
+  const client = scene.connect(t)
+  await client.open()
+  t.is(payloadOf(await client.ask(call(1, 'echo', { say: 'x'.repeat(3_000_000) }))), 3_000_000)
+  t.is(payloadOf(await client.ask(call(2, 'echo', { say: 'x'.repeat(3_145_728) })))['code'], 'RESOURCE_EXHAUSTED')
 })
 
 test('arguments beyond tools.maxPayloadBytes in a line that fits are RESOURCE_EXHAUSTED', async (t: Assert) => {

@@ -48,15 +48,15 @@ test('any bytes, however cut, give as many lines as there are, and no more is he
 test('a line that is too long is skipped to its end without being kept, and told once with its id', async (t) => {
   const arbId = fc.oneof(fc.integer(), fc.stringMatching(/^[A-Za-z0-9._-]{1,20}$/))
   const arbLong = fc.integer({ min: 5000, max: 100_000 })
-  const property = fc.property(arbId, arbLong, arbCuts, fc.nat({ max: 2 }), (id, size, cuts, order) => {
-    const call = { method: 'x', params: { pad: 'p'.repeat(size), id: 'inner' } }
+  const property = fc.property(arbId, arbLong, arbCuts, fc.nat({ max: 2 }), fc.boolean(), (id, size, cuts, order, isCall) => {
+    const call = { method: isCall ? 'tools/call' : 'x', params: { pad: 'p'.repeat(size), id: 'inner' } }
     const message = [
       { jsonrpc: '2.0', id, ...call },
       { ...call, jsonrpc: '2.0', id },
       { ...call, id, jsonrpc: '2.0' }
     ][order]
     const { lines, mostHeld } = read(Buffer.from(`${JSON.stringify(message)}\n"next"\n`), cuts, 4000)
-    return mostHeld <= 8192 && JSON.stringify(lines) === JSON.stringify([{ tooLong: { id } }, { text: '"next"' }])
+    return mostHeld <= 8192 && JSON.stringify(lines) === JSON.stringify([{ tooLong: { id, tool: isCall ? '' : null } }, { text: '"next"' }])
   })
   await holds(t, property, 200)
 })

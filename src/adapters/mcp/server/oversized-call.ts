@@ -1,0 +1,35 @@
+import type { LongLine } from '../../../kit/lines.js'
+import type { PipelineDeps } from './tool-pipeline.js'
+import { refusalOf, type StructuredError } from './structured-error.js'
+import { recordOf, tellRecord } from './tool-record.js'
+
+/** Dependencies of {@link refuseOversized}. */
+export type OversizedDeps = Pick<PipelineDeps, 'clock' | 'ids' | 'log' | 'limits' | 'onCompleted'>
+
+const SIMPLE = String.raw`(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*(?:-?\d{1,15}|"[^"\\]{0,256}"))`
+const METHOD = String.raw`"method"\s*:\s*"tools/call"`
+const FIRST_METHOD = new RegExp(String.raw`^\s*\{\s*(?:${SIMPLE}\s*,\s*){0,2}${METHOD}\s*,`)
+const LAST_METHOD = new RegExp(String.raw`,\s*(?:${SIMPLE}\s*,\s*){0,2}${METHOD}\s*(?:,\s*${SIMPLE}\s*){0,2}\}\s*$`)
+const NAME = /"params"\s*:\s*\{\s*(?:"_meta"\s*:\s*\{[^{}]*\}\s*,\s*)?"name"\s*:\s*"([^"\\]{1,256})"/
+
+/** The tool that a message calls of which only the edges are known: '' when they do not show it, null when they show no call of a tool. */
+export function toolOfEdges({ head, tail }: Pick<LongLine, 'head' | 'tail'>): string | null {
+  const [first, last] = [head, tail].map((bytes) => Buffer.from(bytes).toString('utf8')) as [string, string]
+  if (!FIRST_METHOD.test(first) && !LAST_METHOD.test(last)) return null
+  return NAME.exec(first)?.[1] ?? ''
+}
+
+/**
+ * Refuses a call whose message was too large to be read: RESOURCE_EXHAUSTED with a run id, counted for health and recorded like each other
+ * call that is refused. `maxBytes`: of a message.
+ */
+export function refuseOversized({ clock, ids, log, limits, onCompleted }: OversizedDeps, tool: string, maxBytes: number): StructuredError {
+  const [runId, correlationId] = [ids.runId(), ids.correlationId()]
+  const refused = refusalOf('PAYLOAD_TOO_LARGE', `the message of the call has more than ${maxBytes} bytes`)
+  const error: StructuredError = { ...refused, runId, correlationId }
+  limits.answered(error.code)
+  const about = { tool, runId, correlationId, outcome: 'tool_error', durationMs: 0 } as const
+  log('info', 'tool call ended', { ...about, error: { code: error.code, message: error.message } })
+  tellRecord({ onCompleted, log }, recordOf({ ...about, arguments: {}, at: clock.now() }, { error, json: null }))
+  return error
+}
