@@ -83,7 +83,15 @@ type Tried = Pick<FailedTry, 'error' | 'isUnknown' | 'isUnsent' | 'isRepeatable'
 /** The error that a caller gets: it is not retryable when the work may have been done and may not be repeated. */
 export function errorForCaller(one: Tried): ErrorBody {
   const { error, isRepeatable } = one
-  return error.retryable && !mayRunAgain({ isRepeatable, isUndone: isNothingDone(one) }) ? { ...error, retryable: false } : error
+  return error.retryable && !mayRunAgain({ isRepeatable, isUndone: isNothingDone(one) }) ? notRetryable(error) : error
+}
+
+/** The error of work that is not to be asked for again: it names no time for that. */
+export function notRetryable(error: ErrorBody): ErrorBody {
+  const { data, ...rest } = error
+  if (!isRecord(data) || !Object.hasOwn(data, 'retryAfter')) return { ...error, retryable: false }
+  const others = Object.entries(data).filter(([key]) => key !== 'retryAfter')
+  return { ...rest, retryable: false, ...(others.length === 0 ? {} : { data: Object.fromEntries(others) }) }
 }
 
 /** Does an error say that rules, or a person, did not let the message through? */

@@ -1,6 +1,6 @@
 import { messageOf, NodeError } from '../../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
-import { endOf } from '../reliable/repeat.js'
+import { endOf, notRetryable, retryAfterMs } from '../reliable/repeat.js'
 import type { RequestPayload } from './payloads.js'
 
 /** An end without a result. */
@@ -63,14 +63,19 @@ export interface ReportedFailure {
   readonly isUnknown?: boolean
 }
 
-/** How work ends of which an agent says so, with the details that it gives. `isRepeatable`: its capability may be repeated, or its caller allowed it. */
+/**
+ * How work ends of which an agent says so, with the details that it gives. `isRepeatable`: its capability may be repeated, or its caller
+ * allowed it. An agent that names a time for the next try means that there may be one, as far as the work may be repeated.
+ */
 export function endedBy(reported: ReportedFailure, isRepeatable: boolean): Ending {
   const { code, message, retryable, data, isUnknown = false } = reported
-  const details = { ...(retryable === undefined ? {} : { retryable }), ...(data === undefined ? {} : { data }) }
-  const error = new NodeError(code, message, details).toBody()
+  const mayRetry = retryable ?? (isRepeatable && retryAfterMs({ data }) > 0 ? true : undefined)
+  const details = { ...(mayRetry === undefined ? {} : { retryable: mayRetry }), ...(data === undefined ? {} : { data }) }
+  const made = new NodeError(code, message, details).toBody()
+  const error = made.retryable ? made : notRetryable(made)
   const status = endOf({ isUnknown, isRepeatable })
   // When its agent does not know whether it was done, the outcome stays unknown.
-  if (status === 'unknown') return { status, error: { ...error, retryable: false, isFinal: true } }
+  if (status === 'unknown') return { status, error: { ...notRetryable(error), isFinal: true } }
   return { status, error: retryable === false ? { ...error, isFinal: true } : error }
 }
 
@@ -81,7 +86,7 @@ function unknown(message: string): Ending & { readonly status: 'unknown' } {
 /** The end of work that is not repeated. */
 function neverRepeated(message: string): Ending & { readonly status: 'unknown' } {
   const { status, error } = unknown(message)
-  return { status, error: { ...error, retryable: false } }
+  return { status, error: notRetryable(error) }
 }
 
 /** The response with a result. */
