@@ -2,7 +2,7 @@ import { asNodeError, type ErrorCode, messageOf, NodeError } from '../../kit/err
 import type { NodeId } from '../../kit/ids.js'
 import { TransientMap } from '../../kit/transient.js'
 import { type AgentAddress, OPERATOR, parseAddress } from '../../domain/card/card.js'
-import { inputOf, JUSTIFICATION_PLACE, justificationIn, questionOf, reportParts, resultArtifact } from '../../domain/gateway/content.js'
+import { inputOf, JUSTIFICATION_PLACE, justificationIn, statedBy, reportParts, resultArtifact } from '../../domain/gateway/content.js'
 import { type Message, type Part, readArtifact } from '../../domain/gateway/message.js'
 import {
   ENDED_STATES,
@@ -19,6 +19,7 @@ import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
 import type { Asking } from '../requests/caller/request-codec.js'
 import type { DirectAnswers, DirectPath } from './direct-answer.js'
+import { statedEnd } from '../../domain/task/stated.js'
 import { isNeverLearned } from '../../domain/task/outcome.js'
 import type { TaskLog } from './task-log.js'
 import { isViolation, OutputGuard } from './output-guard.js'
@@ -360,16 +361,18 @@ class FollowedTurn {
   #ended(task: GatewayTask, { id, state, result: given, error }: Task): void {
     const result = this.#deps.node.deps.toAgentJson(given)
     if (state === 'completed') this.#add(task, { type: 'status', state: 'working' })
-    if (this.#isWithheld(task, state === 'completed' ? result : (error?.message ?? null))) return
+    const end = statedEnd(error)
+    const ending = end === null ? null : { a2a: end }
+    if (this.#isWithheld(task, state === 'completed' ? result : (ending ?? error?.message ?? null))) return
     this.#deps.unfollow()
-    if (state !== 'completed') {
+    const stated = statedBy(ending ?? result)
+    if (state !== 'completed' && stated === null) {
       const known = error === null ? null : asClientError(NodeError.fromBody(error))
       const isRefused = known !== null && REFUSALS.has(known.code) && this.#deps.log.current(task).state === 'submitted'
       const why = known === null ? state : `${known.message} (${known.code})`
       return this.#deps.end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', why)
     }
-    const question = questionOf(result)
-    if (question !== null) return this.#say(task, question.state, question.parts)
+    if (stated !== null) return this.#say(task, stated.state, stated.parts)
     // The result of a remote A2A agent was sent already. Artifacts of earlier turns may differ.
     const isSent = this.#output.isSent(result, task.id === id)
     if (this.#output.isSpoken(result)) this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })
