@@ -351,10 +351,34 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a document that somebody is about to open is removed',
     file: 'src/node/documents/documents.ts',
-    find: 'if (this.#open.isInUse(name)) throw',
+    find: 'if (this.#open.isInUse(record.name)) throw',
     put: "if (this.#open.isInUse('')) throw",
     test: 'node/documents/documents.forget',
     title: 'a document that somebody wants in the very moment in which it is removed is either in use, or goes and comes back'
+  },
+  {
+    name: 'removed documents have no limit',
+    file: 'src/domain/membership/fold/document.ts',
+    find: 'if (countOf(index.removed, by) >=',
+    put: "if (countOf(index.removed, '') >=",
+    test: 'domain/membership/fold/document',
+    title: 'a member makes a bounded number of documents at a time, and removes a bounded number in its life'
+  },
+  {
+    name: 'any member removes a document from the mesh',
+    file: 'src/domain/membership/fold/document.ts',
+    find: "if (!mayRestrict({ owner: mesh.owner, creator, access: null }, by)) return skip('its author may not remove the document')",
+    put: '',
+    test: 'domain/membership/fold/document',
+    title: 'nothing is done to a removed document, and nobody but its creator and the owner of the mesh removes one'
+  },
+  {
+    name: 'a change beyond a limit of the log waits for its timeout',
+    file: 'src/adapters/mesh/log/submission.ts',
+    find: 'if (tried?.isFull !== true) return',
+    put: 'if (tried !== null) return',
+    test: 'adapters/mesh/log/submission',
+    title: 'an entry beyond a limit of the log fails at once, with the limit, and is offered to nobody'
   },
   {
     name: 'texts of XML in no element are typed over',

@@ -301,7 +301,7 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'invites of an admin have no share of the log',
     file: 'src/domain/membership/fold/fold.ts',
-    find: "if (index === null) return skip('invites of the node fill its share of the log')",
+    find: "if (index === null) return full('invites of the node fill its share of the log')",
     put: 'if (index === null) return put(new Map([invite]))',
     test: 'domain/membership/invite-share',
     title: 'invites of a member have a share of the log, by number'

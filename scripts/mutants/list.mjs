@@ -273,7 +273,7 @@ export const MUTANTS = [
   {
     name: 'messages that came in are not counted',
     file: 'src/node/observe/traffic.ts',
-    find: "this.#emit('message-received', header, at)",
+    find: "this.#emit('message-received', header, { at, path: pathOf(header) })",
     put: 'void [header, at]',
     test: 'node/observe/traffic',
     title: property(32)

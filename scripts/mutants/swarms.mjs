@@ -175,7 +175,7 @@ export const SWARM_MUTANTS = [
   {
     name: 'a caller is told to try again what may not be repeated',
     file: 'src/domain/reliable/repeat.ts',
-    find: '? { ...error, retryable: false } : error',
+    find: '? notRetryable(error) : error',
     put: '? error : error',
     test: 'node/swarms/lease-requests.repeats',
     title: 'an item that may not be repeated runs once'

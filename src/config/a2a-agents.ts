@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isRecord } from '../kit/json.js'
-import { agentUrl, text } from './entry-values.js'
+import { agentUrl, httpUrl, shownUrl, text } from './entry-values.js'
 import { bounds, pin, power, serverName } from './mcp-servers.js'
 
 /** Remote A2A agents of one config. */
@@ -22,6 +22,8 @@ export interface A2ASecretSetting {
 export interface A2AAgentSetting {
   /** URL of its card; an origin alone stands for its well-known path. */
   readonly card: string
+  /** URL at which the agent is called in the place of that on its card; null: none. */
+  readonly url: string | null
   readonly auth: A2ASecretSetting | null
   /** JWK by which its card must be signed; null: it need not be. */
   readonly key: Readonly<Record<string, unknown>> | null
@@ -63,6 +65,7 @@ const key = z.record(z.string().max(32), z.unknown()).refine((one) => typeof one
 const entry = z
   .strictObject({
     card: agentUrl,
+    url: httpUrl.nullable().default(null),
     auth: auth.nullable().default(null),
     key: key.nullable().default(null),
     skills: z.array(text(256)).min(1, 'must name a skill').max(512).nullable().default(null),
@@ -83,6 +86,9 @@ export function shownAgents(value: unknown): unknown {
   if (!isRecord(value)) return value
   const agents = value as Record<string, A2AAgentSetting>
   return Object.fromEntries(
-    Object.entries(agents).map(([name, one]) => [name, { ...one, card: one.card.replace(/[?#].*$/s, '?(hidden)') }])
+    Object.entries(agents).map(([name, one]) => [
+      name,
+      { ...one, card: shownUrl(one.card), url: one.url === null ? null : shownUrl(one.url) }
+    ])
   )
 }

@@ -12,7 +12,7 @@ test('the plan that USING.md shows is a good one', async (t) => {
 })
 
 test('the keys of a task that USING.md lists are all that there are', (t) => {
-  const [, list = ''] = /The keys of a task:\n\n((?:- .*\n)+)/.exec(fs.readFileSync('docs/USING.md', 'utf8')) ?? []
+  const [, list = ''] = /Keys of a task:\n\n((?:- .*\n)+)/.exec(fs.readFileSync('docs/USING.md', 'utf8')) ?? []
   const named = list.split('\n').flatMap((line) => [...line.matchAll(/(?:^- |[,;] )`([a-z]+)`(?=[,:])/g)].map(([, key]) => key))
   const keys = ['id', 'capability', 'labels', 'needs', 'when', 'input', 'items', 'strategy', 'answers', 'judge']
   const found = checkPlan({ tasks: [Object.fromEntries(keys.map((key) => [key, null]))] })

@@ -96,6 +96,47 @@ test('an agent asks back, and its client answers, in both versions', async (t) =
   }
 })
 
+test('an end that an agent states is the state of its task on every wire, in the mesh and in a swarm', async (t) => {
+  const refusals = { rejected: [422, 'task_rejected'], failed: [500, 'internal_error'], canceled: [409, 'conflict'] }
+  const node = await gatewayNode(await localMesh(t), 'a')
+  for (const [named, state, code] of [
+    ['rejected', 'rejected', 'TASK_FAILED'],
+    ['TASK_STATE_FAILED', 'failed', 'TASK_FAILED'],
+    ['cancelled', 'canceled', 'CANCELED']
+  ] as const) {
+    const input = { state: named, why: 'not on Sundays' }
+    const one = at(await call(node, 'SendMessage', v1(input)), 'result', 'task', 'status')
+    t.alike(
+      [at(one, 'state'), at(one, 'message', 'parts', 0, 'text')],
+      [`TASK_STATE_${state.toUpperCase()}`, 'not on Sundays'],
+      `JSON-RPC: ${named}`
+    )
+    const old = at(await call(node, 'message/send', v03(input)), 'result', 'status')
+    t.alike([at(old, 'state'), at(old, 'message', 'parts', 0, 'text')], [state, 'not on Sundays'], '0.3')
+    const rest = (await ask(node, '/agents/talk/message:send', { json: v1(input) })).body
+    t.is(at(rest, 'task', 'status', 'state'), `TASK_STATE_${state.toUpperCase()}`, 'REST')
+    const run = await ask(node, '/agents/talk/run', { json: { prompt: JSON.stringify(input) } })
+    t.alike([run.status, run.body['error']], refusals[state], `run: ${JSON.stringify(run.body)}`)
+    const called = await node.node.cli(['call', 'talk', 'talk.say', JSON.stringify(input), '--json'])
+    t.alike([called.code, at(JSON.parse(called.stdout), 'error', 'code')], [1, code], called.stdout + called.stderr)
+    const [last] = (await node.node.json<{ tasks: { state: string }[] }>(['tasks'])).tasks
+    t.is(last?.state, state, 'tasks')
+    const swarm = await node.node.cli([
+      'swarm',
+      'run',
+      'try',
+      '--strategy',
+      'each',
+      '--capability',
+      'talk.say',
+      '--input',
+      JSON.stringify(input),
+      '--json'
+    ])
+    t.is(swarm.code, 1, swarm.stdout + swarm.stderr)
+  }
+})
+
 test('a node is killed in the middle of a stream: who comes again with the last id hears 4, 5, ... and nothing twice', async (t) => {
   const mesh = await testMesh(t)
   const before = await gatewayNode(mesh, 'a')
@@ -144,6 +185,12 @@ test('an agent of another node is reached by a URL of this one', async (t) => {
   t.is(at(done, 'result', 'task', 'artifacts', 0, 'parts', 0, 'text'), 'you said over there')
   const routed = await call(here, 'SendMessage', v1('by skill', { metadata: { skillId: 'talk.say' } }), '/a2a')
   t.is(at(routed, 'result', 'task', 'status', 'state'), 'TASK_STATE_COMPLETED')
+  const refused = await call(here, 'SendMessage', v1({ state: 'rejected', why: 'not here' }), '/agents/talk@far')
+  t.alike(
+    [at(refused, 'result', 'task', 'status', 'state'), at(refused, 'result', 'task', 'status', 'message', 'parts', 0, 'text')],
+    ['TASK_STATE_REJECTED', 'not here'],
+    'an end that an agent of another node states'
+  )
   const events: number[] = []
   for await (const event of streamed(here, '/agents/talk@far/message:stream', { json: v1({ chunks: ['a'] }) })) events.push(event.id)
   t.alike(

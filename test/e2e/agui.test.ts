@@ -195,6 +195,17 @@ test('a node that stops says that the task goes on; the same input tells the res
   t.alike([taskOf(rest), textOf(rest)], [taskOf(events), 'you said late'])
 })
 
+test('an agent that states an end ends the run: as an error, or as canceled', async (t) => {
+  const node = await gatewayNode(await localMesh(t), 'a')
+  const end = async (state: string): Promise<unknown[]> => {
+    const last = (await runOf(t, node, inputOf(state, [user({ state, why: 'no' })]))).at(-1)
+    return [last?.type, last?.['code'] ?? last?.outcome?.type, last?.['message']]
+  }
+  t.alike(await end('rejected'), ['RUN_ERROR', 'TASK_REJECTED', 'no'])
+  t.alike(await end('TASK_STATE_FAILED'), ['RUN_ERROR', 'TASK_FAILED', 'no'])
+  t.alike((await end('cancelled')).slice(0, 2), ['RUN_FINISHED', 'cancelled'])
+})
+
 test('what is no run is refused before it begins, as JSON, and a token sees its own threads alone', async (t) => {
   const node = await gatewayNode(await localMesh(t), 'a')
   const good = inputOf('thread', [user('hi')])

@@ -28,6 +28,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 export default {
   async run({ input }, { progress, signal }) {
     if (input.ask) return { a2a: { state: 'input-required', message: input.ask } }
+    if (input.state) return { a2a: { state: input.state, message: input.why } }
     if (input.fail) throw new Error(input.fail)
     for (const [at, chunk] of (input.chunks ?? []).entries()) {
       while (at > 0 && input.gate && !existsSync(input.gate + at)) await wait(20, undefined, { signal })

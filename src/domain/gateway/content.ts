@@ -2,11 +2,15 @@ import { fromBase64 } from '../../kit/bytes.js'
 import { isRecord, parseJson, SIZED_LIMITS } from '../../kit/json.js'
 import { NodeError } from '../../kit/errors.js'
 import type { CapabilityDescriptor } from '../card/card.js'
+import { isEnd, statedState, type StatedState } from '../task/stated.js'
 import { type Artifact, MAX_MEDIA_TYPE, type Message, type Part } from './message.js'
 
-/** A result of an agent that needs an answer of its client first: `{"a2a": {"state": "input-required", "message": "Which one?"}}`. */
-export interface AgentQuestion {
-  readonly state: 'input-required' | 'auth-required'
+/**
+ * A result of an agent that is none, but the state of its task: a question to its client, or an end without a result, e.g.
+ * `{"a2a": {"state": "input-required", "message": "Which one?"}}`.
+ */
+export interface StatedResult {
+  readonly state: StatedState['state']
   readonly parts: readonly Part[]
 }
 
@@ -79,13 +83,12 @@ export function partsOf(result: unknown, mediaType: string | null = null): reado
   return [{ data: result ?? null, mediaType: 'application/json' }]
 }
 
-/** Does an agent ask instead of giving a result? */
-export function questionOf(result: unknown): AgentQuestion | null {
-  const about = aboutOf(result)
-  const state = about?.['state']
-  if (state !== 'input-required' && state !== 'auth-required') return null
-  const { message } = about ?? {}
-  return { state, parts: message === undefined ? [{ text: 'more is needed to go on' }] : partsOf(message) }
+/** The state that an agent gives its task in the place of a result; null: it gives a result. */
+export function statedBy(result: unknown): StatedResult | null {
+  const stated = statedState(result)
+  if (stated === null) return null
+  const { state, message } = stated
+  return { state, parts: message === undefined ? [{ text: isEnd(stated) ? state : 'more is needed to go on' }] : partsOf(message) }
 }
 
 /** The artifact that a report of progress carries, unchecked: `{"a2a": {"artifact": {...}, "append": true, "lastChunk": false}}`. */

@@ -1,4 +1,5 @@
 import { isRecord, jsonFault, SIZED_LIMITS, writtenJson } from '../../kit/json.js'
+import { A2A_NULLS, withoutNulls } from '../../kit/schema/nulls.js'
 
 /** Parts of one message or artifact. */
 export const MAX_PARTS = 64
@@ -123,7 +124,9 @@ export function readMessage(value: unknown): MessageRead<Message> {
 /** Reads an artifact as an agent reports it. Total. JSON beyond the limits is refused. */
 export function readArtifact(value: unknown): MessageRead<Artifact> {
   const fault = jsonFault(value, SIZED_LIMITS)
-  return fault === null ? read<Artifact>(value, ARTIFACT, 'artifact') : { ok: false, faults: [{ path: 'artifact', message: fault }] }
+  return fault === null
+    ? read<Artifact>(withoutNulls(value, A2A_NULLS), ARTIFACT, 'artifact')
+    : { ok: false, faults: [{ path: 'artifact', message: fault }] }
 }
 
 function read<T>(value: unknown, members: MessageMembers, name: string): MessageRead<T> {

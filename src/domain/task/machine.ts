@@ -25,12 +25,13 @@ export type TaskStep =
   | { readonly ok: false; readonly reason: string }
 
 /**
- * Transitions of states. `working` goes back to `submitted` when its worker is lost. A task never leaves a final state. `unknown` ends only
+ * Transitions of states. `working` goes back to `submitted` when its worker is lost, and to `rejected` when its
+ * agent finds that it will not do the work. A task never leaves a final state. `unknown` ends only
  * by a late outcome; its reason may become known later.
  */
 const NEXT: Readonly<Record<TaskState, ReadonlySet<TaskState>>> = {
   submitted: new Set(['working', 'rejected', 'canceled', 'failed', 'unknown']),
-  working: new Set(['submitted', 'input-required', 'auth-required', 'completed', 'failed', 'canceled', 'unknown']),
+  working: new Set(['submitted', 'input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected', 'unknown']),
   'input-required': new Set(['working', 'failed', 'canceled', 'unknown']),
   'auth-required': new Set(['working', 'failed', 'canceled', 'rejected', 'unknown']),
   unknown: new Set(['completed', 'failed', 'unknown']),

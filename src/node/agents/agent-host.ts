@@ -1,4 +1,5 @@
 import { OPERATOR } from '../../domain/card/card.js'
+import { statedFailure, statedState } from '../../domain/task/stated.js'
 import type { AbortSignalLike, Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import { boundedCheck } from '../../kit/schema/cost.js'
@@ -234,8 +235,12 @@ export class AgentHost {
       // A cancel may have come while the start was recorded.
       if (options.signal.aborted) return noTurn(agentId, 'aborted')
       const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
-      const faults = outcome.ok ? output(outcome.result) : []
-      this.#spent(hosting, this.#deps.clock.monotonic() - from, outcome.ok && faults.length === 0)
+      const stated = outcome.ok ? statedState(outcome.result) : null
+      // A question or a stated end is no result, so no schema of results applies to it.
+      const faults = outcome.ok && stated === null ? output(outcome.result) : []
+      const ended = outcome.ok ? statedFailure(outcome.result) : null
+      this.#spent(hosting, this.#deps.clock.monotonic() - from, outcome.ok && ended === null && faults.length === 0)
+      if (ended !== null) return { ok: false, ...ended }
       if (faults.length === 0) return outcome
       return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${task.capability}: ${faultText(faults)}` }
     } catch (error) {

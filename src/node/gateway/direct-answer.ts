@@ -1,5 +1,5 @@
 import type { Clock, AbortSignalLike } from '../../kit/clock.js'
-import { NodeError, messageOf } from '../../kit/errors.js'
+import { asNodeError, NodeError, messageOf } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import { type AgentAddress, OPERATOR, type CapabilityDescriptor } from '../../domain/card/card.js'
 import { askedWork } from '../../domain/policy/requested-work.js'
@@ -14,11 +14,12 @@ import type { AccessControl } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import type { HereRun } from '../requests/callee/in-flight.js'
 import type { Executor } from '../requests/callee/executor.js'
-import { artifactOf, inputOf, questionOf } from '../../domain/gateway/content.js'
+import { artifactOf, inputOf, statedBy } from '../../domain/gateway/content.js'
 import type { Part } from '../../domain/gateway/message.js'
 import type { OutputRules } from '../../ports/gateway.js'
 import type { Asking } from '../requests/caller/request-codec.js'
 import { endedBy } from '../../domain/task/outcome.js'
+import { statedEnd } from '../../domain/task/stated.js'
 import { asClientError, askingOf, type TurnHead } from './turn-runner.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { Requests } from '../requests/caller/requests.js'
@@ -152,7 +153,7 @@ interface DirectReading {
 /** The outcome of a read. */
 interface DirectRead {
   readonly result: unknown
-  /** True for an outcome that no message can hold: a question, or artifacts beside the result. */
+  /** True for an outcome that no message can hold: a question, a stated end, or artifacts beside the result. */
   readonly needsTask: boolean
 }
 
@@ -163,13 +164,14 @@ export async function readNow(node: DirectReadDeps, head: TurnHead, reading: Dir
   try {
     result = node.deps.toAgentJson(await resultOf(node, head, reading))
   } catch (error) {
-    // Artifacts sent before the failure are reported with it.
-    if (signal?.aborted !== true && hasArtifacts(node, names.taskId)) return { result: null, needsTask: true }
+    // Artifacts sent before the failure are reported with it. A task that its agent rejected is rejected, not a failed call.
+    if (signal?.aborted !== true && (statedEnd(asNodeError(error)) !== null || hasArtifacts(node, names.taskId)))
+      return { result: null, needsTask: true }
     obey(reading, messageOf(error))
     throw asClientError(error)
   }
   obey(reading, result)
-  return { result, needsTask: questionOf(result) !== null || hasArtifacts(node, names.taskId) }
+  return { result, needsTask: statedBy(result) !== null || hasArtifacts(node, names.taskId) }
 }
 
 function obey({ rules }: DirectReading, stated: unknown): void {

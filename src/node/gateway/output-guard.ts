@@ -1,5 +1,5 @@
 import { sizeOf } from '../../kit/size.js'
-import { partsOf, questionOf, RESULT } from '../../domain/gateway/content.js'
+import { partsOf, statedBy, RESULT } from '../../domain/gateway/content.js'
 import type { Part } from '../../domain/gateway/message.js'
 import type { GatewayEvent, GatewayInput } from '../../domain/gateway/task.js'
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
@@ -48,7 +48,7 @@ export class OutputGuard {
     const broken = this.#rules.violation(last)
     if (broken !== null || !this.#rules.holdsBack) return broken ?? buffered
     const isAlone = buffered.length === 0 && this.#before.length === 0
-    const telling = isAlone ? [] : joinedTexts(this.#before, buffered, questionOf(last)?.parts ?? partsOf(last ?? ''))
+    const telling = isAlone ? [] : joinedTexts(this.#before, buffered, statedBy(last)?.parts ?? partsOf(last ?? ''))
     return this.#rules.denied([...telling, ...buffered.map(plain)]) ?? buffered
   }
 }

@@ -201,7 +201,7 @@ export class TaskIntake {
     const { id, contextId } = before
     refuseWeaker(by, before)
     if (message.contextId !== undefined && message.contextId !== contextId)
-      throw new NodeError('INVALID_INPUT', 'the task is of another context')
+      throw new NodeError('INVALID_INPUT', 'the task is of another context', { data: { reason: 'CONTEXT' } })
     checkAnswer(this.#deps.node, by, { task: before, message })
     const run = this.#turn(request)
     const reason = this.#deps.log.add(before, { type: 'message', message: { ...message, contextId }, run })

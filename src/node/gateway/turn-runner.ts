@@ -7,9 +7,9 @@ import {
   inputOf,
   JUSTIFICATION_PLACE,
   justificationIn,
-  questionOf,
   reportParts,
-  resultArtifact
+  resultArtifact,
+  statedBy
 } from '../../domain/gateway/content.js'
 import { type Message, type Part, readArtifact } from '../../domain/gateway/message.js'
 import {
@@ -27,6 +27,7 @@ import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
 import type { Asking } from '../requests/caller/request-codec.js'
 import type { DirectAnswers, DirectPath } from './direct-answer.js'
+import { statedEnd } from '../../domain/task/stated.js'
 import { isNeverLearned } from '../../domain/task/outcome.js'
 import type { TaskLog } from './task-log.js'
 import { isViolation, OutputGuard } from './output-guard.js'
@@ -370,16 +371,18 @@ class FollowedTurn {
   #ended(task: GatewayTask, { id, state, result: given, error }: Task): void {
     const result = this.#deps.node.deps.toAgentJson(given)
     if (state === 'completed') this.#add(task, { type: 'status', state: 'working' })
-    if (this.#isWithheld(task, state === 'completed' ? result : (error?.message ?? null))) return
+    const end = statedEnd(error)
+    const ending = end === null ? null : { a2a: end }
+    if (this.#isWithheld(task, state === 'completed' ? result : (ending ?? error?.message ?? null))) return
     this.#deps.unfollow()
-    if (state !== 'completed') {
+    const stated = statedBy(ending ?? result)
+    if (state !== 'completed' && stated === null) {
       const known = error === null ? null : asClientError(NodeError.fromBody(error))
       const isRefused = known !== null && REFUSALS.has(known.code) && this.#deps.log.current(task).state === 'submitted'
       const why = known === null ? state : `${known.message} (${known.code})`
       return this.#deps.end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', why)
     }
-    const question = questionOf(result)
-    if (question !== null) return this.#say(task, question.state, question.parts)
+    if (stated !== null) return this.#say(task, stated.state, stated.parts)
     // The result of a remote A2A agent was sent already. Artifacts of earlier turns may differ.
     const isSent = this.#output.isSent(result, task.id === id)
     if (this.#output.isSpoken(result)) this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })
@@ -414,11 +417,16 @@ export interface TurnHead {
   readonly justification?: string | undefined
 }
 
+/** Advice that names an option of the command line, which a client of the gateway has not. */
+const CLI_ADVICE = /,?(?: or)? with --[a-z-]+/g
+
 /** An error with advice for a client of the gateway. */
 export function asClientError(error: unknown): NodeError {
   const known = asNodeError(error)
-  if (known.code !== 'ESCALATION_REQUIRED') return known
-  return new NodeError(known.code, `${known.message}, ${JUSTIFICATION_PLACE}`, { data: known.data })
+  const { code, data, retryable } = known
+  if (code === 'ESCALATION_REQUIRED') return new NodeError(code, `${known.message}, ${JUSTIFICATION_PLACE}`, { data })
+  const message = known.message.replace(CLI_ADVICE, '')
+  return message === known.message ? known : new NodeError(code, message, { data, retryable })
 }
 
 /** A turn as a request of the node. */

@@ -1,5 +1,6 @@
 import { applyTask, createTask } from '../../domain/task/machine.js'
 import type { TaskInput } from '../../domain/task/machine.js'
+import { endStateOf } from '../../domain/task/stated.js'
 import type { Task, TaskEvent } from '../../domain/task/task.js'
 import type { RequestRecord } from '../../domain/reliable/records.js'
 import { NodeError } from '../../kit/errors.js'
@@ -49,9 +50,7 @@ function inputsOf({ status, error, role, tries }: RequestRecord, result: unknown
       return [working, { type: 'result', result }]
     case 'failed':
     case 'unknown':
-      return error === null
-        ? []
-        : [{ type: 'error', error, state: status === 'unknown' ? 'unknown' : error.code === 'CANCELED' ? 'canceled' : 'failed' }]
+      return error === null ? [] : [{ type: 'error', error, state: status === 'unknown' ? 'unknown' : endStateOf(error) }]
   }
 }
 

@@ -6,6 +6,7 @@ import { TransientMap } from '../../kit/transient.js'
 import type { IdSource } from '../../kit/ids.js'
 import { applyTask, createTask } from '../../domain/task/machine.js'
 import type { TaskInput } from '../../domain/task/machine.js'
+import { endStateOf } from '../../domain/task/stated.js'
 import { FINAL_STATES } from '../../domain/task/task.js'
 import type { Task, TaskEvent, WaitingFor } from '../../domain/task/task.js'
 import type { Telemetry } from '../../ports/telemetry.js'
@@ -122,10 +123,10 @@ export class TaskTable {
     this.#apply(id, { type: 'result', result })
   }
 
-  /** The task ended without a result; the code CANCELED ends it as canceled. */
+  /** The task ended without a result: canceled by the code CANCELED, rejected when its agent said so. */
   fail(id: string, error: ErrorBody): void {
     const isLate = this.get(id)?.state === 'unknown'
-    this.#apply(id, { type: 'error', error, state: error.code === 'CANCELED' && !isLate ? 'canceled' : 'failed' })
+    this.#apply(id, { type: 'error', error, state: isLate ? 'failed' : endStateOf(error) })
   }
 
   /** The outcome is unknown, for this reason; a late outcome still counts. */

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { utf8 } from '../../../src/kit/ids.js'
-import { artifactOf, inputOf, partsOf, questionOf, reportParts } from '../../../src/domain/gateway/content.js'
+import { artifactOf, inputOf, partsOf, statedBy, reportParts } from '../../../src/domain/gateway/content.js'
 import { type Message, readArtifact, readMessage } from '../../../src/domain/gateway/message.js'
 import { decodeLog, decodeTask, encodeLog, encodeTask } from '../../../src/domain/gateway/task-record.js'
 import {
@@ -128,7 +128,7 @@ test('reading what clients and agents say never throws, and takes only what has 
     fc.property(fc.oneof(arbJson(), fc.anything()), (value) => {
       readMessage(value)
       readArtifact(value)
-      questionOf(value)
+      statedBy(value)
       artifactOf(value)
       reportParts(value)
       return partsOf(value).length === 1
@@ -159,11 +159,11 @@ test('an agent is asked with what a message says: a text, an object, or its part
     data: [1],
     files: [{ filename: 'x.png', mediaType: 'image/png', bytes: 'AA==' }, { url: 'https://a/b' }]
   })
-  t.alike(questionOf({ a2a: { state: 'input-required', message: 'Which one?' } }), {
+  t.alike(statedBy({ a2a: { state: 'input-required', message: 'Which one?' } }), {
     state: 'input-required',
     parts: [{ text: 'Which one?' }]
   })
-  t.is(questionOf({ a2a: { state: 'completed' } }), null)
+  t.is(statedBy({ a2a: { state: 'completed' } }), null)
   t.alike(partsOf({ text: 'a' }), [{ text: 'a' }])
   t.alike(partsOf({ text: 'a', b: 1 }), [{ data: { text: 'a', b: 1 }, mediaType: 'application/json' }])
 })

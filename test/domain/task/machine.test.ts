@@ -106,7 +106,7 @@ test('each state leads only where it may', (t) => {
   }
   const legal: Record<string, readonly TaskState[]> = {
     submitted: ['working', 'failed', 'canceled', 'rejected', 'unknown'],
-    working: ['submitted', 'input-required', 'auth-required', 'completed', 'failed', 'canceled', 'unknown'],
+    working: ['submitted', 'input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected', 'unknown'],
     'input-required': ['working', 'failed', 'canceled', 'unknown'],
     'auth-required': ['working', 'failed', 'canceled', 'rejected', 'unknown'],
     unknown: ['completed', 'failed']

@@ -237,6 +237,24 @@ test('a result that does not fit its schema is a failure', async (t) => {
   t.is(outcome.ok ? '' : outcome.code, 'INVALID_OUTPUT')
 })
 
+test('a question or an end that an agent states is no result: no schema judges it, and an end is a failure', async (t) => {
+  const states = ['input_required', 'TASK_STATE_AUTH_REQUIRED', 'rejected', 'failed', 'cancelled']
+  const agents = states.map(
+    (state, at) =>
+      new FakeAgent(agentDefinition(`a${at}`, { capabilities: [capability(`a${at}.do`, { outputSchema: { type: 'number' } })] }), () => ({
+        ok: true,
+        result: { a2a: { state, message: 'no' } }
+      }))
+  )
+  const { give, host } = await hosted(t, agents)
+  const outcomes = await Promise.all(states.map((_, at) => give(`a${at}`)))
+  t.alike(
+    outcomes.map((outcome) => (outcome.ok ? 'ok' : `${outcome.code} ${outcome.message}`)),
+    ['ok', 'ok', 'TASK_FAILED no', 'TASK_FAILED no', 'CANCELED no']
+  )
+  t.is(host.measured().filter(({ failures }) => failures === 1).length, 3)
+})
+
 test('a runtime that throws fails its task, and the queue goes on', async (t) => {
   let calls = 0
   const agent = new FakeAgent(agentDefinition('a'), () => {

@@ -131,6 +131,24 @@ test('what only reads is stopped when nobody waits for it any more, and when its
   t.is(slow.open.length, 0)
 })
 
+test('an agent that only reads and rejects its task gives a rejected task, not a failed call', async (t: Assert) => {
+  const agent = new FakeAgent(agentDefinition('looks', { capabilities: [capability('looks.do', { sideEffect: 'read' })] }), () => ({
+    ok: true,
+    result: { a2a: { state: 'TASK_STATE_REJECTED', message: { why: 'closed' } } }
+  }))
+  const world = new World(t)
+  const node = await world.owner({ agents: [agent] })
+  const gateway = new TaskService(node.core)
+  await gateway.start()
+  t.teardown(() => gateway.stop())
+  const message = { messageId: 'm1', role: 'user' as const, parts: [{ text: 'hi' }] }
+  const asked = gateway.send(ALICE, { message, agent: 'looks', skill: null, mayAnswer: true, wait: true })
+  await world.settle()
+  const reply = await asked
+  const task = reply.kind === 'task' ? reply.snapshot.task : null
+  t.alike([task?.state, task?.message?.parts], ['rejected', [{ data: { why: 'closed' }, mediaType: 'application/json' }]])
+})
+
 test('a weaker token asks a stronger agent with a justification in the metadata of its message, and is told so', async (t: Assert) => {
   const reads = capability('look.up', { sideEffect: 'read' })
   const world = new World(t)

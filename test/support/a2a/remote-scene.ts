@@ -32,6 +32,7 @@ export function remoteSpec(card: string, more: Partial<RemoteSpec> = {}): Remote
   return {
     name: 'far',
     card,
+    url: null,
     tier: null,
     sandbox: null,
     skills: null,

@@ -1,6 +1,7 @@
 import { asNodeError } from '../../../kit/errors.js'
 import { JUSTIFICATION_PLACE } from '../../../domain/gateway/content.js'
-import type { Part } from '../../../domain/gateway/message.js'
+import type { GatewayTask } from '../../../domain/gateway/task.js'
+import { writtenJson } from '../../../kit/json.js'
 import { A2AFault } from '../server/fault.js'
 import { type Violation, violationText } from '../server/guardrails.js'
 
@@ -15,6 +16,7 @@ const STATUS = {
   not_found: 404,
   method_not_allowed: 405,
   conflict: 409,
+  task_rejected: 422,
   payload_too_large: 413,
   unsupported_media_type: 415,
   rate_limited: 429,
@@ -106,12 +108,18 @@ export function facadeFaultOf(thrown: unknown): FacadeFault {
   return new FacadeFault(OF_NODE[code] ?? 'internal_error', message, { cause: thrown })
 }
 
-/** The fault of a failed task. Its last message ends with the code, which the node adds: `... (TASK_FAILED)`. */
-export function taskFault({ text: words = '', metadata }: Part): FacadeFault {
+/** Faults by states that an agent gives its task; a failure stays internal. */
+const OF_STATE: Readonly<Record<string, FacadeFaultKind>> = { rejected: 'task_rejected', canceled: 'conflict' }
+
+/** The fault of a failed task. A message of the node ends with the code: `... (TASK_FAILED)`; other messages are of the agent. */
+export function taskFault({ state, message }: Pick<GatewayTask, 'state' | 'message'>): FacadeFault {
+  const { text, data, metadata } = message?.parts[0] ?? { text: state }
+  const words = text ?? writtenJson(data)
   const details = metadata?.['guardrail']
   if (details !== undefined) return new FacadeFault('guardrail_violation', words, { details })
-  const [, message = words, code = ''] = /^(.*) \(([A-Z][A-Z_]*)\)$/s.exec(words) ?? []
+  const [, cause = words, code = ''] = /^(.*) \(([A-Z][A-Z_]*)\)$/s.exec(words) ?? []
   // Too large output of an agent is no fault of the request.
   const isKnown = Object.hasOwn(OF_NODE, code) && code !== 'PAYLOAD_TOO_LARGE'
-  return new FacadeFault(isKnown ? (OF_NODE[code] ?? 'internal_error') : 'internal_error', message, { cause: words })
+  const kind = isKnown ? OF_NODE[code] : code === '' ? OF_STATE[state] : undefined
+  return new FacadeFault(kind ?? 'internal_error', cause, { cause: words })
 }

@@ -162,8 +162,8 @@ export class FacadeRuns {
 
   /** @throws FacadeFault for a task that failed, or a result that a guardrail holds back */
   #resultOf(snapshot: GatewaySnapshot, { caller, from }: { readonly caller: FacadeCaller; readonly from: number }): FacadeResult {
-    const { id, contextId, capability, state, message } = snapshot.task
-    if (!isAnswered(state)) throw taskFault(message?.parts[0] ?? { text: state })
+    const { id, contextId, capability, state } = snapshot.task
+    if (!isAnswered(state)) throw taskFault(snapshot.task)
     const result = contentOf(snapshot)
     const broken = this.#deps.guardrails.violation('output', result)
     if (broken !== null) throw guardrailFault(broken)

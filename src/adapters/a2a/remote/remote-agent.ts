@@ -51,12 +51,12 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
 
   constructor(deps: RemoteAgentDeps) {
     const { spec, secret } = deps
-    const { name: asker, card, key, maxOutputBytes, timeoutMs } = spec
+    const { name: asker, card, url, key, maxOutputBytes, timeoutMs } = spec
     this.spec = spec
     this.address = card
     this.isAllowed = allowedNames(spec.skills)
     this.#deps = deps
-    this.#place = { card, asker, secret, key, maxOutputBytes, timeoutMs }
+    this.#place = { card, url, asker, secret, key, maxOutputBytes, timeoutMs }
   }
 
   /** Fetches the card anew for each list; no connection stays open. */

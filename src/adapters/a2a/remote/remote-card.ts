@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { canonicalJson, isRecord, JSON_LIMITS, jsonFault } from '../../../kit/json.js'
+import { A2A_NULLS, withoutNulls } from '../../../kit/schema/nulls.js'
 import { shown } from '../../../kit/text.js'
 import type { MessageFault } from '../../../domain/gateway/message.js'
 import { readBy } from '../../../domain/gateway/schema-read.js'
@@ -130,7 +131,8 @@ export type CardRead =
   | { readonly ok: false; readonly reason: string; readonly isCard: boolean }
 
 /** Reads a card of 1.0 or 0.3; a card of both versions is read as 1.0. Never throws. */
-export function readRemoteCard(value: unknown): CardRead {
+export function readRemoteCard(written: unknown): CardRead {
+  const value = withoutNulls(written, A2A_NULLS)
   const fault = isRecord(value) ? jsonFault(value, JSON_LIMITS) : 'it is no JSON object'
   if (fault !== null || !isRecord(value)) return unusable(fault ?? '')
   // 1.0 and 0.3 require one of these members each.
@@ -201,6 +203,27 @@ function interfaceOf({
   if (known !== 'JSONRPC' && known !== 'HTTP+JSON') return []
   const spoken = /^1(?:\.|$)/.test(version) ? '1.0' : /^0\.3(?:\.|$)/.test(version) ? '0.3' : null
   return spoken === null || url.length > 2048 ? [] : [{ url, binding: known, version: spoken, tenant }]
+}
+
+/** Hosts that name every address of their own machine, so none that a client could reach. */
+const NOWHERE: ReadonlySet<string> = new Set(['0.0.0.0', '[::]'])
+
+/**
+ * The card with addresses that a client can reach. A server behind a container or proxy often does not know its own, so the origin from
+ * which the card was fetched takes the place of a missing or unspecified host. `from`: URL of the card.
+ */
+export function reachableCard(card: RemoteCard, from: string): RemoteCard {
+  return { ...card, interfaces: card.interfaces.map((one) => ({ ...one, url: reachableUrl(one.url, from) })) }
+}
+
+function reachableUrl(written: string, from: string): string {
+  if (!URL.canParse(from)) return written
+  // Without a path of its own, the address is that of the agent, not of the card.
+  const base = from.replace(/[?#].*$/s, '').replace(/\.well-known\/[^/]*$/, '')
+  if (!URL.canParse(written)) return URL.canParse(written, base) ? new URL(written, base).href : written
+  const url = new URL(written)
+  if (!NOWHERE.has(url.hostname)) return written
+  return new URL(base).origin + url.pathname + url.search
 }
 
 /** The interface to use: the first of 1.0, else the first. */

@@ -3,6 +3,7 @@ import type { Client } from '@a2a-js/sdk/client'
 import type { Artifact, Part } from '../../../domain/gateway/message.js'
 import { chosenInterface, type RemoteCard } from './remote-card.js'
 import { RemoteFault } from './remote-fault.js'
+import { nullFreeFetch } from './remote-nulls.js'
 import { fromSdkPart, type RemoteInput, toSdkPart } from './remote-parts.js'
 import type { RemoteEvent, RemoteState, RemoteReply } from './remote-task.js'
 import type { GuardedFetch } from '../net/ssrf-fetch.js'
@@ -41,7 +42,7 @@ const STATES: readonly RemoteState[] = [
 /** Makes a client for a card, in the version of its interface. Loads the client library at first use. */
 export async function remoteLink(card: RemoteCard, fetchImpl: GuardedFetch): Promise<RemoteLink> {
   const { ClientFactory, JsonRpcTransportFactory, RestTransportFactory } = await import('@a2a-js/sdk/client')
-  const options = { fetchImpl, legacyCompat: { enabled: true } }
+  const options = { fetchImpl: nullFreeFetch(fetchImpl), legacyCompat: { enabled: true } }
   const factory = new ClientFactory({ transports: [new JsonRpcTransportFactory(options), new RestTransportFactory(options)] })
   return linkOf(await factory.createFromAgentCard(sdkCard(card)), card.isStreaming)
 }

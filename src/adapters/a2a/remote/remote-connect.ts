@@ -5,7 +5,14 @@ import { type AddressPolicy, judgeAddress } from '../net/address-guard.js'
 import { meshCard } from '../mesh-binding/mesh-card.js'
 import { meshFetch, type MeshReach } from '../mesh-binding/mesh-client.js'
 import { isMeshUrl } from '../mesh-binding/mesh-uri.js'
-import { chosenInterface, MAX_REMOTE_CARD_BYTES, type RemoteCard, readRemoteCard } from './remote-card.js'
+import {
+  chosenInterface,
+  MAX_REMOTE_CARD_BYTES,
+  reachableCard,
+  readRemoteCard,
+  type RemoteCard,
+  type RemoteInterface
+} from './remote-card.js'
 import { type RemoteLink, remoteLink } from './remote-client.js'
 import { refusedAddress, RemoteFault } from './remote-fault.js'
 import { judgeSignatures } from './remote-signature.js'
@@ -31,6 +38,8 @@ export interface RemoteSecret {
 export interface RemotePlace {
   /** URL of its card or its origin, or the mesh URL of an agent of another member (`a2a-mesh://`). */
   readonly card: string
+  /** URL at which its agent is called; absent or null: that of the card. */
+  readonly url?: string | null
   /** The calling agent of this node over the mesh; absent: its operator. */
   readonly asker?: string
   readonly secret: RemoteSecret | null
@@ -66,8 +75,15 @@ export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: Abor
   const read = readRemoteCard(parsed.value)
   if (!read.ok) throw new RemoteFault('answered', read.isCard ? `its card is not to be used: ${read.reason}` : noCard(url))
   await checkSignature(parsed.value, place.key)
-  checkPlace(net, place, read.card)
-  return read.card
+  const card = reachableCard(read.card, url)
+  checkPlace(net, place, card)
+  return card
+}
+
+/** The interface that a card and the config of its agent lead to. */
+function interfaceOf({ url = null }: Pick<RemotePlace, 'url'>, card: RemoteCard): RemoteInterface {
+  const chosen = chosenInterface(card)
+  return url === null ? chosen : { ...chosen, url }
 }
 
 /** Makes a client from a card fetched from `place`. @throws RemoteFault when the card leads to a refused address */
@@ -87,7 +103,7 @@ export async function connectRemote(net: RemoteNet, place: RemotePlace, card: Re
     maxBytes,
     maxStreamBytes: maxBytes * 2
   }
-  return await remoteLink(card, withSecret(guardedFetch({ ...net, policy, limits }), place))
+  return await remoteLink({ ...card, interfaces: [interfaceOf(place, card)] }, withSecret(guardedFetch({ ...net, policy, limits }), place))
 }
 
 async function fetchMeshCard(net: RemoteNet, place: RemotePlace, signal: AbortSignal): Promise<RemoteCard> {
@@ -120,22 +136,32 @@ function cardUrl(text: string): string {
  * Checks the interface of a card against the origin of the card. A host that the config does not name may not lead to a host
  * that it names, and https may not lead to http. Returns the policy for the interface.
  */
-function checkPlace({ policy }: RemoteNet, { card: place }: RemotePlace, card: RemoteCard): AddressPolicy {
-  const from = judgeAddress(cardUrl(place), policy)
+function checkPlace({ policy }: RemoteNet, place: RemotePlace, card: RemoteCard): AddressPolicy {
+  const { url } = interfaceOf(place, card)
+  // The operator chose this address, so the card has no say in it.
+  if ((place.url ?? null) !== null) return checkChosen(url, policy)
+  const from = judgeAddress(cardUrl(place.card), policy)
   if (!from.ok) throw refusedAddress(from.reason, 'the address of the card is refused')
   const within = from.isAllowed ? policy : { allowed: [] }
-  const { url } = chosenInterface(card)
   const to = judgeAddress(url, within)
-  if (!to.ok) throw refusedAddress(to.reason, 'its card leads to an address that is refused')
+  if (!to.ok) throw refusedAddress(`${to.reason}; a2a.agents can name another: url`, 'its card leads to an address that is refused')
   if (from.url.protocol === 'https:' && to.url.protocol !== 'https:')
     throw new RemoteFault('unsent', 'its card came over https and leads to http')
   return within
 }
 
+function checkChosen(url: string, policy: AddressPolicy): AddressPolicy {
+  const verdict = judgeAddress(url, policy)
+  if (!verdict.ok) throw refusedAddress(verdict.reason, 'the address in the config is refused')
+  return policy
+}
+
 /** Sends the secret only to the origin of the card and the origins in the config. */
-function withSecret(send: GuardedFetch, { card, secret }: RemotePlace): GuardedFetch {
+function withSecret(send: GuardedFetch, { card, url: chosen = null, secret }: RemotePlace): GuardedFetch {
   if (secret === null) return send
-  const origins = new Set([card, ...secret.origins].flatMap((one) => (URL.canParse(one) ? [new URL(one).origin] : [])))
+  const origins = new Set(
+    [card, ...(chosen === null ? [] : [chosen]), ...secret.origins].flatMap((one) => (URL.canParse(one) ? [new URL(one).origin] : []))
+  )
   return async (input, init = {}) => {
     const url = input instanceof Request ? input.url : String(input)
     if (!URL.canParse(url) || !origins.has(new URL(url).origin)) return await send(input, init)

@@ -22,6 +22,8 @@ export interface RemoteSpec {
   readonly name: string
   /** URL of its card, or its origin, which means the well-known path. */
   readonly card: string
+  /** URL at which it is called; null: that of its card. */
+  readonly url: string | null
   readonly tier: Tier | null
   readonly sandbox: string | null
   /** Globs of the offered skills; null: all. */

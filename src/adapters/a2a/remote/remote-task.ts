@@ -134,12 +134,12 @@ export class RemoteTask {
         return this.#result(this.#question(this.#state))
       case 'canceled':
         return { ok: false, code: 'CANCELED', message: `the A2A agent ${agent} canceled it${this.#why()}` }
+      case 'rejected': {
+        const message = `the A2A agent ${agent} rejected it${this.#why()}`
+        return { ok: false, code: 'TASK_FAILED', message, data: { a2a: { state: 'rejected', message } } }
+      }
       default:
-        return {
-          ok: false,
-          code: 'TASK_FAILED',
-          message: `the A2A agent ${agent} ${this.#state === 'rejected' ? 'rejected it' : 'failed'}${this.#why()}`
-        }
+        return { ok: false, code: 'TASK_FAILED', message: `the A2A agent ${agent} failed${this.#why()}` }
     }
   }
 

@@ -154,7 +154,8 @@ function isMeant({ code }: NodeError): boolean {
   return code !== 'INTERNAL'
 }
 
-function metadataOf({ code }: NodeError): Record<string, string> {
-  const name = SPEC_NAMES[code] ?? SPEC_NAMES[OF_NODE[code] ?? 'INTERNAL']
+function metadataOf({ code, data }: NodeError): Record<string, string> {
+  const isContext = isRecord(data) && data['reason'] === 'CONTEXT'
+  const name = isContext ? 'CONTEXT_NOT_FOUND' : (SPEC_NAMES[code] ?? SPEC_NAMES[OF_NODE[code] ?? 'INTERNAL'])
   return { code, ...(name === undefined ? {} : { name }) }
 }

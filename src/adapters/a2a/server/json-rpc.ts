@@ -1,5 +1,6 @@
 import { fromUtf8 } from '../../../kit/ids.js'
 import { isRecord, jsonFault, SIZED_LIMITS } from '../../../kit/json.js'
+import { A2A_NULLS, withoutNulls } from '../../../kit/schema/nulls.js'
 import { A2AFault, faultOf } from './fault.js'
 import { type OperationInput, METHODS, type Operation } from './operations.js'
 import type { ProtocolVersion } from './service-params.js'
@@ -27,7 +28,7 @@ export function callRpc(body: Uint8Array, perform: (method: string, params: unkn
     const { jsonrpc, method, params } = request
     if (jsonrpc !== '2.0') throw new A2AFault('INVALID_REQUEST', 'jsonrpc: must be "2.0"')
     if (typeof method !== 'string') throw new A2AFault('INVALID_REQUEST', 'method: must be a text')
-    return perform(method, params ?? {}).then((given) => ({ id, given }), failed)
+    return perform(method, withoutNulls(params ?? {}, A2A_NULLS)).then((given) => ({ id, given }), failed)
   } catch (error) {
     return Promise.resolve(failed(error))
   }
@@ -47,7 +48,7 @@ export function rpcOperation(method: string, asked: ProtocolVersion | null): Ope
 export function parsedBody(body: Uint8Array): unknown {
   const value = jsonIn(body)
   checkLimits(value)
-  return value
+  return withoutNulls(value, A2A_NULLS)
 }
 
 function jsonIn(body: Uint8Array): unknown {

@@ -33,22 +33,30 @@ export interface ListenerError {
   readonly status: number
   readonly code: string
   readonly message: string
+  /** Headers of the answer; those of a 401 say whether a token came. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** An error of the listener below the URL of an agent or of the node, in the form of the binding there. */
-export function listenerFault(
-  { status, code, message }: ListenerError,
-  { method, path }: { readonly method: string; readonly path: string }
-): object {
-  const rpc = { code: [400, 405, 408, 413].includes(status) ? INVALID_REQUEST : INTERNAL, message, data: [errorInfo(code)] }
+export function listenerFault(error: ListenerError, { method, path }: { readonly method: string; readonly path: string }): object {
+  const { status, message } = error
+  const rpc = { code: [400, 405, 408, 413].includes(status) ? INVALID_REQUEST : INTERNAL, message, data: [infoOf(error)] }
   if (method === 'POST' && path === '') return { jsonrpc: '2.0', id: null, error: rpc }
   if (pathVersion(path, null) === '0.3') return rpc
-  return restError({ status, code, message })
+  return restError(error)
 }
 
 /** The same in the form of REST (A2A 1.0, section 11.6). */
-export function restError({ status, code, message }: ListenerError): object {
-  return { error: { code: status, status: NAMES[status] ?? 'INVALID_ARGUMENT', message, details: [errorInfo(code)] } }
+export function restError(error: ListenerError): object {
+  const { status, message } = error
+  return { error: { code: status, status: NAMES[status] ?? 'INVALID_ARGUMENT', message, details: [infoOf(error)] } }
+}
+
+/** The details of an error, with its name in the gateway's specification. */
+function infoOf({ status, code, headers = {} }: ListenerError): object {
+  if (status !== 401) return errorInfo(code)
+  const isWrong = headers['www-authenticate']?.includes('error="invalid_token"') === true
+  return errorInfo(code, { name: isWrong ? 'INVALID_CREDENTIALS' : 'AUTHENTICATION_REQUIRED' })
 }
 
 /** The same at a path of the facade. */

@@ -1,4 +1,5 @@
 import { isRecord } from '../../../kit/json.js'
+import { shown } from '../../../kit/text.js'
 import type { Message, MessageFault } from '../../../domain/gateway/message.js'
 import { readMessage } from '../../../domain/gateway/message.js'
 import { A2AFault, type FieldViolation } from './fault.js'
@@ -104,8 +105,24 @@ function skillIn(value: unknown, place: string): string | null {
   return skill === '' ? null : skill
 }
 
-/** Reads the parameters of a list. @throws A2AFault */
+/** Parameters of a list. Clients send their tenant and metadata too. */
+const LIST_PARAMS: ReadonlySet<string> = new Set([
+  'contextId',
+  'status',
+  'statusTimestampAfter',
+  'pageSize',
+  'pageToken',
+  'historyLength',
+  'includeArtifacts',
+  'tenant',
+  'metadata'
+])
+
+/** Reads the parameters of a list. An unknown filter is refused: without it, the list would show more than its client wants. @throws A2AFault */
 export function readList(params: Record<string, unknown>): ListParams {
+  const unknown = Object.keys(params).filter((name) => !LIST_PARAMS.has(name))
+  if (unknown.length > 0)
+    throw invalidAll(unknown.slice(0, 16).map((name) => ({ field: shown(name, 64), description: 'is no filter of a list' })))
   const after = optionalText(params, 'statusTimestampAfter')
   const since = after === undefined ? undefined : Date.parse(after)
   if (since !== undefined && Number.isNaN(since)) throw invalid('statusTimestampAfter', 'must be an ISO 8601 time')

@@ -1,4 +1,5 @@
 import { isRecord } from '../../../kit/json.js'
+import { MCP_NULLS, NullFreeEvents, withoutNullsText } from '../../../kit/schema/nulls.js'
 import { ImportedFault, retryAfterText } from './imported-fault.js'
 
 /** Room of a body beside the result in it: JSON writes some characters as six, and events have lines of their own. */
@@ -69,7 +70,7 @@ export function importedFetch(deps: ImportedFetchDeps): ImportedFetch {
       const body = { jsonrpc: '2.0', id: asked.id, result: deps.tags.resultOf(asked.page) }
       return new Response(JSON.stringify(body), { headers: { 'content-type': 'application/json' } })
     }
-    const bounded = boundedBody(response, deps)
+    const bounded = await nullFree(boundedBody(response, deps))
     return asked === null ? bounded : await noteTag(bounded, asked.page, deps.tags)
   }
 }
@@ -137,6 +138,25 @@ function boundedBody(response: Response, { maxOutputBytes, takeEvent, cut }: Imp
   })
   const { status, statusText, headers } = response
   return new Response(response.body.pipeThrough(count), { status, statusText, headers })
+}
+
+/** The body without members that are null, which the library refuses. Other bodies than JSON and events stay. */
+async function nullFree(response: Response): Promise<Response> {
+  const { body, status, statusText, headers } = response
+  const type = headers.get('content-type') ?? ''
+  const isStream = type.includes('text/event-stream')
+  if (body === null || (!isStream && !type.includes('application/json'))) return response
+  const clean = isStream ? eventsOf(body) : withoutNullsText(await response.text(), MCP_NULLS)
+  return new Response(clean, { status, statusText, headers })
+}
+
+function eventsOf(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  const lines = new NullFreeEvents(MCP_NULLS)
+  const clean = new TransformStream<string, string>({
+    transform: (text, controller) => controller.enqueue(lines.push(text)),
+    flush: (controller) => controller.enqueue(lines.end())
+  })
+  return body.pipeThrough(new TextDecoderStream()).pipeThrough(clean).pipeThrough(new TextEncoderStream())
 }
 
 /** Counts the blank lines of a stream, each of which ends an event. Lines end as its specification has it: `\n`, `\r\n` or `\r`. */

@@ -3,6 +3,7 @@ import { BoundedSet } from '../../../kit/bounded.js'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
+import { MCP_NULLS, withoutNulls } from '../../../kit/schema/nulls.js'
 import { type RateLimit, TokenBucket } from '../../../kit/rate.js'
 import { shown } from '../../../kit/text.js'
 import type { ProgramSpec, ProgramStarter, RunningProgram } from '../../../ports/programs.js'
@@ -100,7 +101,7 @@ export class StdioTransport implements Transport {
     if (this.#isClosed) return
     let message: unknown
     try {
-      message = JSON.parse(text)
+      message = withoutNulls(JSON.parse(text), MCP_NULLS)
     } catch {
       return this.#garbage(text)
     }

@@ -1,4 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import test, { type Assert } from 'brittle'
 import { eventually } from '../../../support/agents/eventually.js'
 import { FakeStore } from '../../../support/fake-store.js'
@@ -301,4 +303,90 @@ test('a signature is checked by the key of the config; one that names its own ke
   t.ok(/not signed by the key/.test((await settledWith(plain, jwk)) ?? ''))
   t.ok(/not signed by the key/.test((await settledWith({ ...signed, description: 'changed' }, jwk)) ?? ''))
   t.ok(/signature of its card is wrong/.test((await settledWith({ ...selfSigned, description: 'changed' }, null)) ?? ''))
+})
+
+/** A value with each absent member of A2A as null. */
+const PART = { metadata: null, file: null, raw: null, url: null, filename: null, mediaType: null }
+const OTHERS = { contextId: null, taskId: null, metadata: null, extensions: null, referenceTaskIds: null }
+const DONE = { message: null, timestamp: null }
+
+/** A raw server on loopback that gives every request the same result; `card` gets its URL. */
+async function rawServer(t: Assert, card: (url: string) => object, result: object): Promise<string> {
+  const server = http.createServer((request, response) => {
+    void json(request).then((body) => {
+      const { id } = body as { readonly id?: unknown }
+      const answer = request.method === 'GET' ? card(url) : { jsonrpc: '2.0', id, result, error: null }
+      const isStream = request.method === 'POST' && /tream/.test(JSON.stringify(body))
+      response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json')
+      response.end(isStream ? `data: ${JSON.stringify(answer)}\n\n` : JSON.stringify(answer))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => new Promise((resolve) => server.close(resolve)))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return url
+}
+
+async function json(request: http.IncomingMessage): Promise<unknown> {
+  let text = ''
+  for await (const chunk of request) text += String(chunk)
+  return text === '' ? {} : JSON.parse(text)
+}
+
+const SKILL = { id: 'talk', name: 'Talk', description: 'Talks.', tags: null }
+const oldCard = (url: string, streaming: boolean): object => ({
+  name: 'Old',
+  url,
+  protocolVersion: '0.3.0',
+  capabilities: { streaming },
+  skills: [SKILL]
+})
+const newCard = (url: string, streaming: boolean): object => ({
+  name: 'New',
+  capabilities: { streaming },
+  supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+  skills: [SKILL]
+})
+
+test('null is absent in tasks and messages of a remote agent, plain or streamed, in either version', async (t: Assert) => {
+  const [part, oldPart] = [
+    { ...PART, text: 'hi', data: null },
+    { ...PART, kind: 'text', text: 'hi', data: null }
+  ]
+  const task = {
+    id: 't',
+    ...OTHERS,
+    history: null,
+    artifacts: [{ artifactId: 'x', name: null, description: null, metadata: null, parts: [part] }]
+  }
+  const results = [
+    [newCard, { task: null, message: { messageId: 'a', role: 'ROLE_AGENT', ...OTHERS, parts: [part] } }],
+    [newCard, { message: null, task: { ...task, status: { state: 'TASK_STATE_COMPLETED', ...DONE } } }],
+    [oldCard, { kind: 'message', messageId: 'a', role: 'agent', ...OTHERS, parts: [oldPart] }],
+    [oldCard, { kind: 'task', ...task, artifacts: [{ artifactId: 'x', parts: [oldPart] }], status: { state: 'completed', ...DONE } }]
+  ] as const
+  for (const [card, result] of results)
+    for (const streaming of [false, true]) {
+      const url = await rawServer(t, (at) => card(at, streaming), result)
+      const scene = await remoteScene(t, remoteSpec(`${url}/.well-known/agent-card.json`))
+      await scene.settled()
+      t.alike(await scene.call('talk', 'hello'), { ok: true, result: 'hi' }, `${JSON.stringify(result).slice(0, 30)} ${String(streaming)}`)
+    }
+})
+
+test('a card that names no address that a client reaches is used at its own address, or at the url of the config', async (t: Assert) => {
+  const answer = { message: { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } }
+  for (const named of ['http://0.0.0.0:1/', 'http://[::]/a2a', '/a2a', '']) {
+    const url = await rawServer(t, () => newCard(named, false), answer)
+    const scene = await remoteScene(t, remoteSpec(`${url}/.well-known/agent-card.json`))
+    await scene.settled()
+    t.alike(await scene.call('talk', 'hello'), { ok: true, result: 'hi' }, named)
+  }
+  const lost = await rawServer(t, () => newCard('https://internal.example/', false), answer)
+  const chosen = await remoteScene(t, remoteSpec(`${lost}/.well-known/agent-card.json`, { url: `${lost}/a2a` }))
+  await chosen.settled()
+  t.alike(await chosen.call('talk', 'hello'), { ok: true, result: 'hi' }, 'the url of the config')
+  const refused = await remoteScene(t, remoteSpec(`${lost}/.well-known/agent-card.json`, { url: 'http://192.168.1.1/' }))
+  await refused.settled()
+  t.ok(/the address in the config is refused/.test(refused.info().lastError ?? ''), refused.info().lastError ?? 'not refused')
 })

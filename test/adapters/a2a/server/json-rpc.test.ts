@@ -23,6 +23,17 @@ test('a request beyond the limits of JSON is refused by its id, in a sentence', 
     t.alike(await called(request(params)), { id: 'r1', given: { value: 'done' } }, 'the bound of the body is the bound of a text')
 })
 
+test('null is absent in the parameters of a client, except in its data', async (t) => {
+  const params = {
+    metadata: null,
+    configuration: { historyLength: null, taskPushNotificationConfig: null },
+    message: { messageId: 'm', contextId: null, parts: [{ text: 'a', data: null, metadata: null }, { data: null }, { data: { b: null } }] }
+  }
+  let got: unknown
+  await callRpc(utf8(request(JSON.stringify(params))), (_method, given) => Promise.resolve({ value: (got = given) as object }))
+  t.alike(got, { configuration: {}, message: { messageId: 'm', parts: [{ text: 'a' }, { data: null }, { data: { b: null } }] } })
+})
+
 test('what has no id that can be told is refused without one', async (t) => {
   const cases = [
     ['{"id":"r1"', 'PARSE_ERROR the body is not JSON'],

@@ -313,3 +313,34 @@ test('the official server of the newer protocol is spoken to in it on HTTP', asy
     JSON.stringify(seen)
   )
 })
+
+test('null is absent in lists and results of a server, as JSON or as events', async (t: Assert) => {
+  for (const isStream of [false, true]) {
+    const server = await httpServer(t, { tools: toolsOf('echo') })
+    server.instead = (rpc, message, response) => {
+      const results: Readonly<Record<string, object>> = {
+        'tools/list': {
+          nextCursor: null,
+          _meta: null,
+          tools: [{ name: 'echo', title: null, description: null, inputSchema: { type: 'object' }, outputSchema: null, annotations: null }]
+        },
+        'tools/call': {
+          isError: null,
+          structuredContent: null,
+          content: [{ type: 'text', text: 'hi', annotations: null, _meta: null }],
+          _meta: null
+        }
+      }
+      const result = results[rpc]
+      if (result === undefined) return false
+      const answer = JSON.stringify({ jsonrpc: '2.0', id: (message as { readonly id?: unknown }).id, result, error: null })
+      response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json' })
+      response.end(isStream ? `event: message\ndata: ${answer}\n\n` : answer)
+      return true
+    }
+    const scene = await importedScene(t, [named(server)])
+    await scene.ready('web')
+    t.alike(await scene.call('web', 'echo', { text: 'x' }), { ok: true, result: 'hi' }, isStream ? 'events' : 'JSON')
+    await scene.close()
+  }
+})

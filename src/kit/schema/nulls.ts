@@ -1,0 +1,115 @@
+import { isRecord } from '../json.js'
+
+/** Which members of foreign JSON are data of a person or program, so that their nulls mean something. */
+export interface NullRules {
+  /** Members whose value is kept as it is, unless it is null itself. */
+  readonly data: ReadonlySet<string>
+  /** Is the null of a member a value? Default: never. */
+  isValue?(name: string, parent: Readonly<Record<string, unknown>>): boolean
+}
+
+/** Levels within which nulls are left out: more than any foreign JSON may have. */
+const MAX_DEPTH = 64
+
+/**
+ * JSON without the members that are null: serializers of Java and .NET write absent members so. Null items of lists stay. Returns the value
+ * itself when nothing is left out. Below 64 levels everything stays.
+ */
+export function withoutNulls(value: unknown, rules: NullRules): unknown {
+  return cleaned(value, rules, MAX_DEPTH)
+}
+
+function cleaned(value: unknown, rules: NullRules, depth: number): unknown {
+  if (depth === 0) return value
+  if (Array.isArray(value)) return cleanedList(value, rules, depth)
+  if (!isRecord(value)) return value
+  let copy: Record<string, unknown> | null = null
+  for (const name of Object.keys(value)) {
+    const member = value[name]
+    const isAbsent = member === null && rules.isValue?.(name, value) !== true
+    const next = isAbsent || rules.data.has(name) ? member : cleaned(member, rules, depth - 1)
+    if (!isAbsent && next === member) continue
+    copy ??= { ...value }
+    if (isAbsent) delete copy[name]
+    else copy[name] = next
+  }
+  return copy ?? value
+}
+
+function cleanedList(list: readonly unknown[], rules: NullRules, depth: number): readonly unknown[] {
+  let copy: unknown[] | null = null
+  for (const [at, item] of list.entries()) {
+    const next = cleaned(item, rules, depth - 1)
+    if (next === item) continue
+    copy ??= [...list]
+    copy[at] = next
+  }
+  return copy ?? list
+}
+
+/** The same for JSON as text. Text that is no JSON, or has nothing to leave out, stays as it is. */
+export function withoutNullsText(text: string, rules: NullRules): string {
+  if (!text.includes('null')) return text
+  try {
+    const value: unknown = JSON.parse(text)
+    const next = withoutNulls(value, rules)
+    return next === value ? text : JSON.stringify(next)
+  } catch {
+    return text
+  }
+}
+
+/** The same for a stream of server-sent events, each of which has its JSON on one line. Its reader bounds the length of lines. */
+export class NullFreeEvents {
+  readonly #rules: NullRules
+  /** The pieces of the line that has not ended. */
+  #open: string[] = []
+
+  constructor(rules: NullRules) {
+    this.#rules = rules
+  }
+
+  /** Takes text and returns the lines that it ends. */
+  push(text: string): string {
+    let lines = ''
+    let from = 0
+    for (const { 0: end, index } of text.matchAll(/[\r\n]+/g)) {
+      lines += this.#line(text.slice(from, index)) + end
+      from = index + end.length
+    }
+    if (from < text.length) this.#open.push(text.slice(from))
+    return lines
+  }
+
+  /** The line without an end, at the end of the stream. */
+  end(): string {
+    return this.#line('')
+  }
+
+  #line(rest: string): string {
+    const line = this.#open.length === 0 ? rest : this.#open.join('') + rest
+    this.#open = []
+    return line.startsWith('data:') ? `data:${withoutNullsText(line.slice(5), this.#rules)}` : line
+  }
+}
+
+/** The null id of a response of JSON-RPC means that its request could not be read. */
+function isNullId(name: string, parent: Readonly<Record<string, unknown>>): boolean {
+  return name === 'id' && 'jsonrpc' in parent
+}
+
+const CONTENT = ['text', 'raw', 'url', 'file'] as const
+
+/**
+ * For cards, tasks and messages of A2A, and input of AG-UI. The null of `data` is a value where a part has no other content.
+ */
+export const A2A_NULLS: NullRules = {
+  data: new Set(['data', 'metadata', 'context', 'state', 'forwardedProps', 'payload']),
+  isValue: (name, parent) => isNullId(name, parent) || (name === 'data' && CONTENT.every((other) => (parent[other] ?? null) === null))
+}
+
+/** For answers of MCP servers: inputs, results and schemas of tools are data. */
+export const MCP_NULLS: NullRules = {
+  data: new Set(['arguments', 'structuredContent', 'inputSchema', 'outputSchema', '_meta', 'data']),
+  isValue: isNullId
+}

@@ -1,0 +1,49 @@
+import test from 'brittle'
+import fc from 'fast-check'
+import { NodeError } from '../../../src/kit/errors.js'
+import { endStateOf, isEnd, MAX_STATED_REASON, statedEnd, statedFailure, statedState } from '../../../src/domain/task/stated.js'
+import { holds } from '../../support/holds.js'
+
+const STATES = ['input-required', 'auth-required', 'rejected', 'failed', 'canceled'] as const
+
+/** The spellings of A2A 0.3, of the gateway document and of A2A 1.0. */
+const SPELLINGS = [
+  (state: string): string => state,
+  (state: string): string => state.replaceAll('-', '_'),
+  (state: string): string => `TASK_STATE_${state.replaceAll('-', '_').toUpperCase()}`,
+  (state: string): string => state.toUpperCase(),
+  (state: string): string => state.replace('canceled', 'cancelled')
+]
+
+test('an agent states the state of its task in every spelling', async (t) => {
+  await holds(
+    t,
+    fc.property(fc.constantFrom(...STATES), fc.constantFrom(...SPELLINGS), fc.jsonValue(), (state, spell, message) => {
+      const stated = statedState({ a2a: { state: spell(state), message } })
+      return stated?.state === state && stated.message === message
+    })
+  )
+  for (const other of ['completed', 'working', 'TASK_STATE_', '', 7, null])
+    t.is(statedState({ a2a: { state: other } }), null, `${String(other)} is no end and no question`)
+})
+
+test('an end that an agent states survives the error of its request, whatever the reason', async (t) => {
+  await holds(
+    t,
+    fc.property(fc.constantFrom(...STATES), fc.option(fc.jsonValue(), { nil: undefined }), (state, message) => {
+      const stated = statedState({ a2a: { state, message } })
+      const failure = statedFailure({ a2a: { state, message } })
+      if (stated === null || !isEnd(stated)) return failure === null
+      if (failure === null) return false
+      const error = new NodeError(failure.code, failure.message, { data: failure.data }).toBody()
+      return statedEnd(error)?.state === state && endStateOf(error) === state && error.message !== ''
+    })
+  )
+  const long = statedFailure({ a2a: { state: 'rejected', message: 'x'.repeat(2 * MAX_STATED_REASON) } })
+  t.is(long?.message.length, MAX_STATED_REASON, 'a long reason is cut')
+  t.is(
+    endStateOf(new NodeError('POLICY_DENIED', 'no', { data: { a2a: { state: 'rejected' } } }).toBody()),
+    'failed',
+    'only its agent says so'
+  )
+})
