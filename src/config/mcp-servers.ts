@@ -169,7 +169,7 @@ export const serverName: z.ZodType<string, string> = z
   .refine((name) => name !== RESERVED, 'is reserved by the node; choose another name')
 
 /** The nearest allowed name of a server with another name, e.g. of other clients; null when no letter or digit of ASCII is in it. */
-function serverNameOf(given: string): string | null {
+export function serverNameOf(given: string): string | null {
   const near = given
     .toLowerCase()
     .replace(/[^a-z0-9_]+/g, '-')

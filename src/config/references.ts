@@ -67,3 +67,13 @@ export function expandReferences(value: string, env: Readonly<Record<string, str
   }
   return { ok: true, text }
 }
+
+/** Names of the variables that a value needs: those of its `${...}` without a default. */
+export function neededVariables(value: string): string[] {
+  return piecesOf(value).flatMap((piece) => ('variable' in piece && piece.fallback === null ? [piece.variable] : []))
+}
+
+/** Rewrites references: `change` gets the text between `${` and `}`, and returns the text for the whole, or null to keep it. */
+export function rewriteReferences(value: string, change: (inner: string) => string | null): string {
+  return value.replace(TOKEN, (whole, inner: string | undefined) => (inner === undefined ? whole : (change(inner) ?? whole)))
+}
