@@ -1,6 +1,6 @@
 import path from 'node:path'
 import type { Clock } from '../kit/clock.js'
-import { messageOf } from '../kit/errors.js'
+import { messageOf, NodeError } from '../kit/errors.js'
 import type { CompileSchema } from '../kit/sign.js'
 import { tierFromText } from '../domain/routing/tier.js'
 import type { AgentDefinition, AgentSource, HostedAgent } from '../ports/agent-runtime.js'
@@ -23,6 +23,7 @@ import { ImportedServer, type ImportedServerSpec } from '../adapters/mcp/importe
 import { onlyProvider } from '../config/agent-imports.js'
 import { configDirectory } from '../config/load.js'
 import type { A2AAgentSetting, A2ASecretSetting } from '../config/a2a-agents.js'
+import { webUrlFault } from '../config/entry-values.js'
 import type { McpServerSetting } from '../config/mcp-servers.js'
 import { type EnvValues, resolvedValue } from './env-values.js'
 import type { Config } from '../config/settings.js'
@@ -195,9 +196,20 @@ function addressOf(
   { env, dir }: { readonly env: EnvValues; readonly dir: string }
 ): ImportedAddress {
   const { command, url, cwd } = setting
+  const resolved = (key: string, value: string): string => resolvedValue(value, env, `mcp.servers.${name}: ${key}`)
+  // An argument or a path that begins with env: is a text.
+  const expanded = (key: string, value: string): string => (value.includes('${') ? resolved(key, value) : value)
   const given = (values: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(Object.entries(values).map(([key, value]) => [key, resolvedValue(value, env, `mcp.servers.${name}: ${key}`)]))
-  if (url !== null) return { kind: 'http', url, headers: given(setting.headers) }
-  const [program = '', ...args] = command ?? []
-  return { kind: 'stdio', program: { command: [program, ...args], env: given(setting.env), cwd: path.resolve(dir, cwd ?? '.') } }
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [key, resolved(key, value)]))
+  if (url !== null) return { kind: 'http', url: checkedUrl(name, expanded('url', url)), headers: given(setting.headers) }
+  const [program = '', ...args] = (command ?? []).map((one) => expanded('command', one))
+  const place = path.resolve(dir, expanded('cwd', cwd ?? '.'))
+  return { kind: 'stdio', program: { command: [program, ...args], env: given(setting.env), cwd: place } }
+}
+
+/** An address after its references are resolved. @throws NodeError CONFIG_INVALID, without the address: it may hold a secret */
+function checkedUrl(name: string, url: string): string {
+  const fault = webUrlFault(url)
+  if (fault === null) return url
+  throw new NodeError('CONFIG_INVALID', `mcp.servers.${name}: url: ${fault}`, { next: ['a2a-node config check'] })
 }

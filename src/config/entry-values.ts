@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { shown } from '../kit/text.js'
+import { referenceFault } from './references.js'
 
 /** Replacement for a hidden value. */
 export const HIDDEN = '(hidden)'
-/** A value that is read from the environment of the node: `env:NAME`. */
-const REFERENCE = /^env:[A-Za-z_][A-Za-z0-9_]*$/
+/** A value that is read from the environment of the node: `env:NAME` or `${NAME}`. */
+const REFERENCE = /^(?:env:[A-Za-z_][A-Za-z0-9_]*|\$\{(?:env:)?[A-Za-z_][A-Za-z0-9_]*\})$/
 
 /** A text of 1 to `max` characters. */
 export const text = (max: number): z.ZodType<string> =>
@@ -20,11 +21,18 @@ export function unit(rule: string, parse: (text: string) => number | null, [min,
   })
 }
 
+/** Refuses a text with a `${...}` that no environment can resolve. */
+export function checkReferences(value: string, context: { addIssue(message: string): void }): void {
+  const fault = referenceFault(value)
+  if (fault !== null) context.addIssue(fault)
+}
+
 /** A header value or a key. */
 export const headerValue: z.ZodType<string> = z
   .string('must be text')
   .max(8192)
   .regex(/^\P{Cc}*$/u, 'has control characters')
+  .superRefine(checkReferences)
 
 /** Headers of requests; none when absent. */
 export const headers = z.record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, 'is no name of a header'), headerValue).default({})
@@ -32,10 +40,21 @@ export const headers = z.record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,
 /** An http or https address without a password. */
 export const httpUrl = text(2048).superRefine(checkWebUrl)
 
+/** An http or https address, or one that is complete after its `${...}` are resolved; {@link webUrlFault} judges it then. */
+export const httpUrlWithReferences = text(2048).superRefine((value, context) =>
+  value.includes('${') ? checkReferences(value, context) : checkWebUrl(value, context)
+)
+
 function checkWebUrl(value: string, context: { addIssue(message: string): void }): void {
+  const fault = value.includes('${') ? 'takes no ${...} here: write the address' : webUrlFault(value)
+  if (fault !== null) context.addIssue(fault)
+}
+
+/** The fault of an address that is not http or https, or holds a password; null for none. */
+export function webUrlFault(value: string): string | null {
   const parsed = URL.canParse(value) ? new URL(value) : null
-  if (parsed === null || !/^https?:$/.test(parsed.protocol)) context.addIssue('must be an http or https address')
-  else if (parsed.username !== '' || parsed.password !== '') context.addIssue('must not hold a password: use headers')
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) return 'must be an http or https address'
+  return parsed.username !== '' || parsed.password !== '' ? 'must not hold a password: use headers' : null
 }
 
 /** A URL of an agent of another member of the mesh. */

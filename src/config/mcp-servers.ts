@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isRecord } from '../kit/json.js'
 import { parseDuration, parseSize } from '../kit/units.js'
-import { headers, HIDDEN, hideValues, httpUrl, shownUrl, text, unit } from './entry-values.js'
+import { checkReferences, headers, HIDDEN, hideValues, httpUrlWithReferences, shownUrl, text, unit } from './entry-values.js'
 
 /** MCP servers of one config. */
 export const MAX_MCP_SERVERS = 32
@@ -12,15 +12,15 @@ const MAX_OUTPUT_BYTES = 16 * MIB
 
 /** One MCP server whose tools this node offers, as the config file names it. */
 export interface McpServerSetting {
-  /** Program and arguments of a server on stdio; null for one that is reached by `url`. */
+  /** Program and arguments of a server on stdio, `${...}` as written; null for one that is reached by `url`. */
   readonly command: readonly string[] | null
-  /** Variables of the program; `env:NAME` takes that of the node. */
+  /** Variables of the program; `env:NAME` and `${NAME}` take those of the node. */
   readonly env: Readonly<Record<string, string>>
   /** Where the program runs, as it was written; null: the directory of the config file. */
   readonly cwd: string | null
-  /** Address of a server on streamable HTTP; null for a program. */
+  /** Address of a server on streamable HTTP, `${...}` as written; null for a program. */
   readonly url: string | null
-  /** Headers of each request; `env:NAME` takes a variable of the node. */
+  /** Headers of each request; `env:NAME` and `${NAME}` take variables of the node. */
   readonly headers: Readonly<Record<string, string>>
   /** Of its agent; null: the certificate's. */
   readonly tier: 'L0' | 'L1' | 'L2' | 'L3' | null
@@ -41,14 +41,44 @@ export interface McpServerSetting {
   readonly pin: string | null
 }
 
+/** A value that may hold `${...}`; numbers and booleans count as text. */
+const programText = z
+  .union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' })
+  .transform(String)
+  .superRefine(checkReferences)
+
 const variables = z
-  .record(
-    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name that an environment variable may have'),
-    z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String)
-  )
+  .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name that an environment variable may have'), programText)
   .default({})
 
-const COMMAND = 'must be a list of the program and its arguments: [program, argument]'
+const COMMAND = 'must be a program, or a list of the program and its arguments: [program, argument]'
+/** Words of a command line. */
+const MAX_WORDS = 256
+
+/** A program as one text has its arguments in `args`; a list has them behind the program, and takes more in `args`. */
+const command = z
+  .union([z.string(), z.array(z.unknown())], COMMAND)
+  .transform((given) => (typeof given === 'string' ? [given] : given))
+  .pipe(z.array(programText).min(1, COMMAND).max(MAX_WORDS))
+  .superRefine(([program = ''], context) => {
+    if (isCommandLine(program)) context.addIssue('must be a program alone; its arguments go into args')
+  })
+
+/** Names of transports in the files of MCP clients. */
+const TRANSPORTS = { stdio: 'stdio', http: 'http', 'streamable-http': 'http', streamable_http: 'http', streamablehttp: 'http' } as const
+
+const transport = z
+  .string('must be text')
+  .transform((name) => name.toLowerCase())
+  .pipe(
+    z.enum(Object.keys(TRANSPORTS) as (keyof typeof TRANSPORTS)[], {
+      error: ({ input }) =>
+        input === 'sse'
+          ? 'is a transport that MCP has replaced; give the address of the server for streamable HTTP, with type http'
+          : 'must be stdio, http or streamable-http'
+    })
+  )
+  .transform((name) => TRANSPORTS[name])
 
 /** Tier and sandbox of an agent that represents others, as in agent files. */
 export const power = {
@@ -77,14 +107,12 @@ export const pin = z
 
 const entry = z
   .strictObject({
-    command: z
-      .array(z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String), COMMAND)
-      .min(1, COMMAND)
-      .max(256)
-      .optional(),
+    type: transport.optional(),
+    command: command.optional(),
+    args: z.array(programText, 'must be a list of arguments: [argument, argument]').max(MAX_WORDS).optional(),
     env: variables,
-    cwd: text(4096).optional(),
-    url: httpUrl.optional(),
+    cwd: text(4096).superRefine(checkReferences).optional(),
+    url: httpUrlWithReferences.optional(),
     headers,
     ...power,
     ...bounds,
@@ -96,14 +124,17 @@ const entry = z
     const wrong = (key: string, message: string): void => context.addIssue({ code: 'custom', path: [key], message })
     if (one.command === undefined && one.url === undefined) context.addIssue('needs command (a program) or url (an HTTP server)')
     if (one.command !== undefined && one.url !== undefined) wrong('url', 'excludes command: a server has one of them')
+    if (one.command === undefined && one.args !== undefined) wrong('args', 'goes with command only')
     if (one.command === undefined && Object.keys(one.env).length > 0) wrong('env', 'goes with command only')
     if (one.command === undefined && one.cwd !== undefined) wrong('cwd', 'goes with command only')
     if (one.url === undefined && Object.keys(one.headers).length > 0) wrong('headers', 'go with url only')
+    if (one.type === 'stdio' && one.command === undefined) wrong('type', 'stdio needs command')
+    if (one.type === 'http' && one.url === undefined) wrong('type', 'http needs url')
   })
   .transform(
-    ({ command, cwd, url: address, timeout, maxOutput, ...rest }): McpServerSetting => ({
-      ...rest,
-      command: command ?? null,
+    ({ command: program, args = [], cwd, url: address, timeout, maxOutput, ...rest }): McpServerSetting => ({
+      ...withoutType(rest),
+      command: program === undefined ? null : [...program, ...args],
       cwd: cwd ?? null,
       url: address ?? null,
       timeoutMs: timeout,
@@ -111,19 +142,63 @@ const entry = z
     })
   )
 
-const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
+/** The transport follows from `command` and `url`. */
+function withoutType<T extends { type?: unknown }>({ type: _type, ...rest }: T): Omit<T, 'type'> {
+  return rest
+}
+
+/** Is it a program of the PATH with arguments? A path may hold spaces. */
+function isCommandLine(program: string): boolean {
+  return program.trim() === '' || /^[^\s/\\]+\s+\S/.test(program)
+}
+
+const NAME = /^[a-z0-9]+(?:[-_][a-z0-9]+)*$/
+const NAME_MAX = 32
+const RESERVED = 'operator'
 
 /** Name of a server, which is the id of its agent. */
 export const serverName: z.ZodType<string, string> = z
   .string()
-  .max(32, 'must be a name of at most 32 characters')
-  .regex(NAME, 'must be a name of a-z, 0-9 and single dashes between them')
-  .refine((name) => name !== 'operator', 'is reserved by the node; choose another name')
+  .max(NAME_MAX, `must be a name of at most ${NAME_MAX} characters`)
+  .refine((name) => NAME.test(name), {
+    error: ({ input }) => {
+      const near = serverNameOf(String(input))
+      return `must be a name of a-z, 0-9 and single - or _ between them${near === null ? '' : `; write ${near}`}`
+    }
+  })
+  .refine((name) => name !== RESERVED, 'is reserved by the node; choose another name')
+
+/** The nearest allowed name of a server with another name, e.g. of other clients; null when no letter or digit of ASCII is in it. */
+export function serverNameOf(given: string): string | null {
+  const near = given
+    .toLowerCase()
+    .replace(/[^a-z0-9_]+/g, '-')
+    .replace(/[-_]*-[-_]*/g, '-')
+    .replace(/_+/g, '_')
+    .replace(/^[-_]+/, '')
+    .slice(0, NAME_MAX)
+    .replace(/[-_]+$/, '')
+  return near === '' || near === RESERVED ? null : near
+}
+
+/** The names whose capabilities would have the same names: they differ in `-` and `_` alone. */
+function sameNames(names: readonly string[]): readonly [string, string] | null {
+  for (const [i, name] of names.entries()) {
+    const other = names.slice(0, i).find((one) => one.replaceAll('_', '-') === name.replaceAll('_', '-'))
+    if (other !== undefined) return [other, name]
+  }
+  return null
+}
 
 /** The map of servers by name. */
 export const mcpServersSchema: z.ZodType<Readonly<Record<string, McpServerSetting>>> = z
   .record(serverName, entry, 'must be a mapping of server names')
   .refine((servers) => Object.keys(servers).length <= MAX_MCP_SERVERS, `has more than ${MAX_MCP_SERVERS} servers`)
+  .superRefine((servers, context) => {
+    const same = sameNames(Object.keys(servers))
+    if (same === null) return
+    context.addIssue({ code: 'custom', path: [same[1]], message: `differs from ${same[0]} in - and _ alone; choose another name` })
+  })
 
 /** The servers for display: values of variables and headers, arguments after the program and the query of a URL are hidden. */
 export function shownServers(value: unknown): unknown {

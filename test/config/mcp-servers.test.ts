@@ -66,7 +66,7 @@ test('each fault is told with the line where it stands, and without the value', 
     '    none:',
     '      tier: L1',
     '    wrong:',
-    '      command: a program',
+    '      command: { program: a }',
     '      timeout: soon',
     '      sideEffect: lots',
     '      colour: red',
@@ -85,7 +85,7 @@ test('each fault is told with the line where it stands, and without the value', 
   has('3 mcp.servers.Upper: must be a name')
   has('6 mcp.servers.both.url: excludes command')
   has('7 mcp.servers.none: needs command')
-  has('10 mcp.servers.wrong.command: must be a list')
+  has('10 mcp.servers.wrong.command: must be a program, or a list')
   has('11 mcp.servers.wrong.timeout: must be a duration')
   has('12 mcp.servers.wrong.sideEffect: must be none')
   has('13 mcp.servers.wrong.colour: no such key')
@@ -131,4 +131,68 @@ test('secrets are never shown: values of variables and headers, queries, argumen
     t.ok(stdout.includes('env:KEY') && !stdout.includes('s3cret'))
   }
   t.ok(allSettings().some(({ path: name }) => name === 'mcp.servers'))
+})
+
+/** The command of each server, or its address. */
+async function starts(t: Assert, servers: Readonly<Record<string, unknown>>): Promise<unknown[]> {
+  const { config } = await load(t, [JSON.stringify({ mcp: { servers } })])
+  return Object.values(config.mcp.servers).map(({ command, url }) => command ?? url)
+}
+
+test('a server is named and started as the files of MCP clients write it', async (t: Assert) => {
+  const found = await starts(t, {
+    my_files: { command: 'npx', args: ['-y', '@scope/server-files', 8080, true] },
+    'a-b_c': { type: 'stdio', command: ['uvx', 'time'], args: ['--utc'] },
+    spaces: { command: '/opt/My Tools/serve', args: [] },
+    web: { type: 'http', url: 'https://host/mcp' },
+    modern: { type: 'streamable-http', url: 'https://host/mcp', headers: { 'x-key': '${KEY}' } },
+    camel: { type: 'streamableHttp', url: 'https://${HOST:-host}/mcp' }
+  })
+  t.alike(found, [
+    ['npx', '-y', '@scope/server-files', '8080', 'true'],
+    ['uvx', 'time', '--utc'],
+    ['/opt/My Tools/serve'],
+    'https://host/mcp',
+    'https://host/mcp',
+    'https://${HOST:-host}/mcp'
+  ])
+  const wrong = await faults(t, [
+    ...SERVERS,
+    '    line: { command: npx -y @scope/server }',
+    '    old: { type: sse, url: "https://host/sse" }',
+    '    pipe: { type: websocket, url: "https://host/" }',
+    '    Git Hub: { command: a }'
+  ])
+  const rules = ['3 mcp.servers.line.command: must be a program alone', '4 mcp.servers.old.type: is a transport that MCP has replaced']
+  rules.push('5 mcp.servers.pipe.type: must be stdio, http', '6 mcp.servers.Git Hub: must be a name of a-z')
+  for (const [i, rule] of rules.entries()) t.ok(wrong[i]?.startsWith(rule), wrong[i])
+  t.ok(wrong[3]?.endsWith('; write git-hub'))
+  t.ok(/type: http needs url/.test((await faults(t, [...SERVERS, '    x: { type: http, command: a }'])).join()))
+  t.ok(/args: goes with command/.test((await faults(t, [...SERVERS, '    x: { url: "http://h/", args: [a] }'])).join()))
+  t.ok(
+    /a-b: differs from a_b in - and _/.test((await faults(t, [...SERVERS, '    a_b: { command: a }', '    a-b: { command: a }'])).join())
+  )
+})
+
+test('a reference that no environment can resolve is refused where it is written', async (t: Assert) => {
+  const lines = [
+    '    args: { command: node, args: ["--key=${input:api-key}"] }',
+    '    env: { command: node, env: { ROOT: "${workspaceFolder}/data" } }',
+    '    cwd: { command: node, cwd: "${workspaceFolder:app}" }',
+    '    list: { command: [node, "${open"] }',
+    '    url: { url: "https://host/${config:mcp.path}" }',
+    '    head: { url: "https://host/", headers: { x-key: "Bearer ${A B s3cret}" } }'
+  ]
+  const found = await faults(t, [...SERVERS, ...lines])
+  t.alike(
+    found.map((one) => one.split(': ')[0]),
+    ['3 mcp.servers.args.args.0', '4 mcp.servers.env.env.ROOT', '5 mcp.servers.cwd.cwd'].concat([
+      '6 mcp.servers.list.command.1',
+      '7 mcp.servers.url.url',
+      '8 mcp.servers.head.headers.x-key'
+    ])
+  )
+  t.ok(found.every((one) => one.includes('write ${NAME}')) && !found.join().includes('s3cret'))
+  const model = ['llm:', '  providers:', '    local: { url: "http://${HOST}/v1", headers: { x-key: "${input:key}" } }']
+  t.is((await faults(t, model)).length, 2, 'other addresses and headers neither pass it on')
 })

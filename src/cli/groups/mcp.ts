@@ -17,6 +17,19 @@ export const MCP_COMMANDS: readonly CommandRow[] = [
           'Network options are for the node that --embed runs.'
         ],
         load: async () => (await import('../commands/mcp/mcp.js')).serveMcp
+      },
+      {
+        name: 'import',
+        args: '<mcp.json>',
+        about: 'add the MCP servers of Claude, Cursor, VS Code, Gemini CLI or Codex to the config of this node',
+        options: [{ flags: '--dry-run', about: 'say what would be added, and write nothing' }],
+        more: [
+          'JSON with mcpServers, servers or mcp.servers; TOML (.toml) with mcp_servers. An entry of the config is never changed.',
+          'The old config is kept beside the new one. ${input:id} becomes a variable of the node: ${ID}.',
+          '',
+          'Example: a2a-node mcp import ~/.cursor/mcp.json --dry-run'
+        ],
+        load: async () => (await import('../commands/mcp/import.js')).importServers
       }
     ]
   }

@@ -40,9 +40,14 @@ export interface ImportedCard extends ImportOffer {
   readonly tools: ReadonlyMap<string, ImportedTool>
 }
 
+/** The start of the capabilities of a server. Its `_` become `-`, so that no tool of another server has the same capability. */
+export function capabilityPrefix(server: string): string {
+  return `mcp_${server.replaceAll('_', '-')}_`
+}
+
 /** The capability of a tool: `mcp_<server>_<tool>`, in the letters of capabilities, cut with a hash where that is not the name itself. */
 export function capabilityId(server: string, tool: string): string {
-  const plain = `mcp_${server}_${tool.replace(/[^A-Za-z0-9_.-]/g, '_')}`
+  const plain = `${capabilityPrefix(server)}${tool.replace(/[^A-Za-z0-9_.-]/g, '_')}`
   if (plain.length <= MAX_ID && plain.endsWith(tool)) return plain
   const digest = createHash('sha256').update(tool).digest('hex').slice(0, 8)
   return `${plain.slice(0, MAX_ID - 9)}_${digest}`

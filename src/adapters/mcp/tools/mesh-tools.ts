@@ -6,6 +6,7 @@ import type { CompileSchema, SchemaFault } from '../../../kit/sign.js'
 import { asNodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
+import { capabilityPrefix } from '../imported/imported-card.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
 import { callAgent } from './mesh-call.js'
 import { PublishedNames } from './published-names.js'
@@ -143,7 +144,7 @@ function shortName(agentId: string, capability: string): string {
 
 function toolName({ id, origin, node }: AgentDetail, tool: string): string {
   // A tool of an imported server has the server's name in its own already.
-  if (origin === 'local') return tool.startsWith(`mcp_${id}_`) ? tool : `${id}.${tool}`
+  if (origin === 'local') return tool.startsWith(capabilityPrefix(id)) ? tool : `${id}.${tool}`
   return `${id}@${node.name}.${tool}`
 }
 

@@ -1,0 +1,136 @@
+import { mkdir } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { withServers } from '../../../config/add-servers.js'
+import { parseConfigText } from '../../../config/file.js'
+import { loadConfig } from '../../../config/load.js'
+import { importedServer, type ServerImport } from '../../../config/mcp-import.js'
+import { mcpServersSchema } from '../../../config/mcp-servers.js'
+import type { Config } from '../../../config/settings.js'
+import { NodeError } from '../../../kit/errors.js'
+import { shown } from '../../../kit/text.js'
+import { readClientFile, writeClientFile } from '../../clients/client-file.js'
+import { serversIn } from '../../clients/server-list.js'
+import type { Action } from '../../context.js'
+import { EXIT, EXIT_CODES } from '../../exit-codes.js'
+import { isSet } from '../../options.js'
+import type { Output } from '../../terminal/output.js'
+
+/** The result for one server of the file. */
+interface ServerReport {
+  /** Its name in the file. */
+  readonly from: string
+  /** Its name in the config; null when it is not taken. */
+  readonly name: string | null
+  readonly status: 'imported' | 'unchanged' | 'skipped' | 'refused'
+  readonly reason: string | null
+  readonly variables: readonly { readonly name: string; readonly isSet: boolean }[]
+  readonly ignored: readonly string[]
+}
+
+/** `mcp import <file>`: adds the servers of a client's file to the config. An entry that is there is never changed. */
+export const importServers: Action = async ({ output, paths, env }, [source = ''], options) => {
+  const file = path.resolve(source)
+  const { configFile } = paths()
+  const { config } = await loadConfig({ file: configFile, env })
+  const found = serversIn(await readClientFile(file))
+  const isDryRun = isSet(options, 'dryRun')
+  const added: Record<string, unknown> = {}
+  const origin = { dir: path.dirname(file), workspace: workspaceOf(file) }
+  const servers = Object.entries(found).map(([from, entry]) => {
+    const one = importedServer(from, entry, origin)
+    const report = reportOf(from, one, { config, added, env })
+    if (one.ok && report.status === 'imported') added[one.name] = one.entry
+    return report
+  })
+  const backup = Object.keys(added).length === 0 ? null : await write(configFile, added, isDryRun)
+  const isWritten = !isDryRun && Object.keys(added).length > 0
+  const next = (isWritten ? ['a2a-node config check', 'a2a-node start'] : []).map((one) => output.hint(one))
+  if (output.json) output.object('mcp-import@1', { isDryRun, file, config: configFile, backup, servers, next })
+  else print(output, servers, { isDryRun, backup, configFile, next, isWritten })
+  const refused = servers.filter(({ status }) => status === 'refused').length
+  if (refused === 0) return EXIT.ok
+  return refused === servers.length ? EXIT_CODES.CONFIG_INVALID : EXIT.partly
+}
+
+/** The project of a file that clients keep in one: `.mcp.json`, `.cursor/mcp.json`, `.vscode/mcp.json`, `.codex/config.toml`. */
+function workspaceOf(file: string): string | null {
+  const dir = path.dirname(file)
+  if (path.basename(file) === '.mcp.json') return dir
+  const isOfClient = ['.cursor', '.vscode', '.codex', '.gemini'].includes(path.basename(dir))
+  return isOfClient && path.dirname(dir) !== os.homedir() ? path.dirname(dir) : null
+}
+
+interface ImportState {
+  readonly config: Config
+  readonly added: Readonly<Record<string, unknown>>
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+function reportOf(from: string, one: ServerImport, { config, added, env }: ImportState): ServerReport {
+  if (!one.ok) return { from, name: null, status: one.status, reason: one.reason, variables: [], ignored: [] }
+  const { name, entry, ignored } = one
+  const variables = one.variables.map((variable) => ({ name: variable, isSet: env[variable] !== undefined }))
+  const report = (status: ServerReport['status'], reason: string | null): ServerReport => ({
+    from,
+    name,
+    status,
+    reason,
+    variables,
+    ignored
+  })
+  const old = config.mcp.servers[name]
+  if (old !== undefined) {
+    const isSame = isDeepStrictEqual(mcpServersSchema.parse({ [name]: entry })[name], old)
+    return isSame ? report('unchanged', null) : report('skipped', `mcp.servers.${name} of the config is another server, and stays`)
+  }
+  if (Object.hasOwn(config.a2a.agents, name)) return report('refused', `${name} is an agent of a2a.agents of the config`)
+  const all = mcpServersSchema.safeParse(Object.fromEntries([...Object.keys({ ...config.mcp.servers, ...added }), name].map(bare)))
+  if (Object.hasOwn(added, name)) return report('refused', `${name} is the name of another server of the file too`)
+  return all.success ? report('imported', null) : report('refused', all.error.issues[0]?.message ?? 'has a name that is not allowed')
+}
+
+/** An entry for a check of names and their number. */
+function bare(name: string): readonly [string, unknown] {
+  return [name, { command: 'x' }]
+}
+
+/** Writes the config with further servers, after a check of the whole. Returns the path of the copy of the old one. */
+async function write(configFile: string, added: Readonly<Record<string, unknown>>, isDryRun: boolean): Promise<string | null> {
+  const before = await readClientFile(configFile)
+  const text = await withServers(before.text ?? '', added)
+  const { faults } = await parseConfigText(text, configFile)
+  if (faults.length > 0 || Buffer.byteLength(text) > 262_144)
+    throw new NodeError('CONFIG_INVALID', `${configFile} would not be a config that this node reads; nothing was written`, {
+      next: ['a2a-node config check']
+    })
+  if (isDryRun) return null
+  await mkdir(path.dirname(configFile), { recursive: true, mode: 0o700 })
+  return await writeClientFile(before, text, Date.now())
+}
+
+const STYLES = { imported: 'green', unchanged: 'dim', skipped: 'dim', refused: 'red' } as const
+
+interface Printed {
+  readonly isDryRun: boolean
+  readonly isWritten: boolean
+  readonly backup: string | null
+  readonly configFile: string
+  readonly next: readonly string[]
+}
+
+function print(output: Output, servers: readonly ServerReport[], { isDryRun, isWritten, backup, configFile, next }: Printed): void {
+  for (const { from, name, status, reason, variables, ignored } of servers) {
+    const renamed = name === null || name === from ? '' : ` as ${name}`
+    const label = isDryRun && status === 'imported' ? 'would import' : status
+    output.print(`${output.paint(STYLES[status], label)}  ${shown(from)}${renamed}${reason === null ? '' : `: ${shown(reason, 1000)}`}`)
+    const unset = variables.filter((one) => !one.isSet).map((one) => one.name)
+    if (unset.length > 0) output.print(`  set in the environment of the node: ${shown(unset.join(', '), 1000)}`)
+    if (ignored.length > 0) output.print(`  not used: ${shown(ignored.join(', '), 1000)}`)
+  }
+  if (servers.length === 0) output.print('no MCP servers there')
+  if (isWritten) output.print(`written: ${shown(configFile, 4096)}`)
+  if (backup !== null) output.print(`before:  ${shown(backup, 4096)}`)
+  for (const one of next) output.print(`  ${shown(one, 5000)}`)
+}
