@@ -29,7 +29,14 @@ export type { EnvelopeHandler } from './node/messaging/subscriptions.js'
 export type { SdkRouter as MeshRouter, RoutingResult, TierRoutingConfig } from './node/sdk/router.js'
 export type { Negotiations, ProposalDraft } from './node/negotiation/negotiations.js'
 export { type A2ALogEvent, type A2AMetrics, A2AObservability, type RoutingPath } from './node/observe/observability.js'
-export type { Reliable, ReliableOutcome, ReliableRequest, UnacknowledgedMessage } from './node/sdk/reliable.js'
+export type {
+  Reliable,
+  ReliableOptions,
+  ReliableOutcome,
+  ReliableRequest,
+  ReliableRequestOptions,
+  UnacknowledgedMessage
+} from './node/sdk/reliable.js'
 export type { CreateSwarmOptions, SwarmCoordinator } from './node/sdk/swarms.js'
 export type { SwarmSession, SwarmSessionStatus, SwarmSubTask } from './node/swarms/session.js'
 export type * from './ports/document-api.js'

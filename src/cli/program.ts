@@ -3,6 +3,7 @@ import { NodeError } from '../kit/errors.js'
 import { nearest } from '../kit/text.js'
 import type { Options } from './options.js'
 import type { Sink } from './terminal/terminal.js'
+import { withListStep } from './timeouts.js'
 import { COMMANDS, type CommandRow, GLOBAL_OPTIONS, type OptionSpec } from './terminal/table.js'
 
 /** The verb of lists; `list` is the same. */
@@ -95,7 +96,7 @@ function addCommand(parent: Command, spec: CommandRow, run: CommandRun): void {
     const meant = spec.load === undefined ? spec.sub?.find(({ name }) => name === LIST) : spec
     if (meant === undefined) throw usageError(command, `which one: ${(spec.sub ?? []).map((one) => one.name).join(', ')}?`)
     const given = command.optsWithGlobals()
-    await run(meant, command.args, given, (error) => withUsage(command, error))
+    await run(meant, command.args, given, (error) => withListStep(withUsage(command, error), listOf(command)))
   })
 }
 
@@ -138,6 +139,18 @@ function withUsage(command: Command, error: NodeError): NodeError {
   const { data, next } = usageError(command, error.message)
   const isOwn = error.next.some((one) => one !== 'a2a-node --help')
   return new NodeError('USAGE', error.message, { data, next: isOwn ? error.next : next, cause: error })
+}
+
+/** The command that lists the things of a group, or shows the only one; null where the group has none, or for that command itself. */
+function listOf(command: Command): string | null {
+  const group = command.commands.length > 0 ? command : command.parent
+  if (group === null || group.parent === null) return null
+  const found = group.commands.find((one) => one.name() === LIST) ?? group.commands.find(isWhole)
+  return found === undefined || found === command ? null : pathOf(found)
+}
+
+function isWhole(command: Command): boolean {
+  return command.name() === 'show' && command.registeredArguments.length === 0
 }
 
 function pathOf(command: Command): string {

@@ -10,6 +10,7 @@ import { followCall, type MessageCall } from './follow-message.js'
 import { durationOption, given, type GivenOptions, type Options, textOption } from './options.js'
 import { jsonText, type Output, plainText } from './terminal/output.js'
 import { type Cell, printTable } from './terminal/render.js'
+import { timeoutSteps } from './timeouts.js'
 
 /** The step of errors that know of no task. */
 const ALL_TASKS = 'a2a-node tasks'
@@ -60,10 +61,13 @@ export async function awaitReply<N extends MessageCall>(
   }
 }
 
-/** A reply whose error names the task to look at, and the given input where it does not fit. */
+/** A reply whose error names the task to look at, the option for more time, and the given input where it does not fit. */
 function withSteps(reply: Reply, params: Calls[MessageCall]['params']): Reply {
-  const { error, taskId } = reply
+  const error = reply.error ?? (reply.outcome === 'UNKNOWN' ? noAnswer(reply) : null)
+  const { taskId } = reply
   if (error === null) return reply
+  const late = timeoutSteps({ ...reply, error }, { name: '--timeout', givenMs: params.timeoutMs })
+  if (late !== null) return { ...reply, error: { ...error, next: late } }
   const next = error.next.map((step) => (step === ALL_TASKS && taskId !== null ? `a2a-node tasks show ${shown(taskId)}` : step))
   return { ...reply, error: { ...error, next, ...(error.code === 'INVALID_INPUT' ? { data: withGiven(error, params) } : {}) } }
 }
@@ -122,8 +126,12 @@ function answerText({ outcome, taskId, payload, reason }: BroadcastTarget): stri
 function failureOf(reply: Reply): NodeError {
   if (reply.error !== null) return NodeError.fromBody(reply.error)
   const next = [reply.taskId === null ? ALL_TASKS : `a2a-node tasks show ${reply.taskId}`]
-  if (reply.outcome === 'UNKNOWN') return new NodeError('TIMEOUT', `no answer of ${reply.agent} yet; it may still be at work`, { next })
   return new NodeError('TASK_FAILED', `${reply.agent} failed`, { next })
+}
+
+/** The error of an unknown outcome for which the node gives none. */
+function noAnswer({ agent }: Reply): ErrorBody {
+  return new NodeError('TIMEOUT', `no answer of ${agent} yet; the work may still run`).toBody()
 }
 
 function exitCode(reply: Reply): number {

@@ -1,6 +1,9 @@
 const DURATION_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const SIZE_BYTES: Readonly<Record<string, number>> = { b: 1, kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3 }
 
+/** Units of a duration as people type them, with their milliseconds, the longest first. */
+export const LONGEST_UNIT_FIRST = Object.entries(DURATION_MS).toSorted(([, a], [, b]) => b - a)
+
 /** `10s`, `5m`, `2h`, `1.5s`, `250ms`, `1d` as whole milliseconds; null for anything else. */
 export function parseDuration(text: string): number | null {
   return parseUnit(text, DURATION_MS)

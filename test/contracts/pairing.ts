@@ -1,7 +1,7 @@
 import test from 'brittle'
 import type { Assert } from 'brittle'
 import type { Clock } from '../../src/kit/clock.js'
-import type { ErrorCode } from '../../src/kit/errors.js'
+import type { ErrorCode, NodeError } from '../../src/kit/errors.js'
 import type { NodeId } from '../../src/kit/ids.js'
 import type { MemberLog, Pairing } from '../../src/ports/mesh.js'
 import { failsWith } from '../support/fails.js'
@@ -131,7 +131,8 @@ export function pairingContract(name: string, open: (t: Assert) => Promise<Pairi
     const world = await open(t)
     const { code } = await invite(world.admin, {})
     await world.admin.pairing.close()
-    await refused(t, world, { name: 'newcomer', code, timeoutMs: 1000 }, 'NO_ADMIN_ONLINE')
+    const { message } = await refused(t, world, { name: 'newcomer', code, timeoutMs: 1000 }, 'NO_ADMIN_ONLINE')
+    t.ok(message.includes('answered within 1 s, so this node did not start'), message)
   })
 }
 
@@ -143,8 +144,9 @@ async function invite({ pairing, log, mesh }: AdminSubject, options: InviteOptio
   return made
 }
 
-async function refused(t: Assert, world: PairingWorld, attempt: JoinAttempt, code: ErrorCode): Promise<void> {
+async function refused(t: Assert, world: PairingWorld, attempt: JoinAttempt, code: ErrorCode): Promise<NodeError> {
   const before = world.admin.log.view().members.size
-  await failsWith(t, code, () => world.join(attempt))
+  const error = await failsWith(t, code, () => world.join(attempt))
   t.is(world.admin.log.view().members.size, before, 'nobody was let in')
+  return error
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
+import { formatDuration } from '../../kit/units.js'
 
 const ANSWER_MS = 15_000
 /** Calls that a healthy node answers from memory. */
@@ -21,11 +22,17 @@ export function answerMs(name: string, params: unknown): number | null {
   return typeof timeoutMs === 'number' ? Math.min(timeoutMs + MARGIN_MS, 2 ** 31 - 1) : null
 }
 
-/** The error for a node that holds its socket but says nothing: TIMEOUT, with its process id when the file beside the socket tells. */
-export function silentNode(socketPath: string): NodeError {
+/**
+ * The error of a call that a node took and did not answer within `limitMs`: TIMEOUT, with the process id that the file beside the socket names.
+ * The process still runs and may make the change, so `data.outcome` is `unknown`. A node that answers not even from memory is to be killed.
+ */
+export function silentNode(socketPath: string, { name, limitMs }: { readonly name: string; readonly limitMs: number }): NodeError {
   const pid = pidOfSocket(socketPath, path.dirname(socketPath))
-  return new NodeError('TIMEOUT', `the node at ${socketPath} does not answer${pid === null ? '' : ` (pid ${pid})`}`, {
-    next: [pid === null ? 'a2a-node status' : `kill -9 ${pid}`]
+  const late = `does not answer${pid === null ? '' : ` (pid ${pid})`}: no reply to ${name} within ${formatDuration(limitMs)}`
+  const next = [...(pid === null || !QUICK.has(name) ? ['a2a-node status'] : []), ...(pid === null ? [] : [`kill -9 ${pid}`])]
+  return new NodeError('TIMEOUT', `the node at ${socketPath} ${late}; the node still runs, and may still do it`, {
+    data: { outcome: 'unknown' },
+    next
   })
 }
 

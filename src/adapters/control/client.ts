@@ -47,7 +47,7 @@ export async function openControl(socketPath: string, protocol: string): Promise
   return await new Promise<Duplex>((resolve, reject) => {
     const headers = { host: CONTROL_HOST, 'content-type': 'application/json', connection: 'upgrade', upgrade: protocol }
     const outgoing = http.request({ socketPath, path: OPEN_PATH + protocol, method: 'POST', headers, agent: false })
-    const limit = setTimeout(() => void outgoing.destroy(silentNode(socketPath)), OPEN_MS)
+    const limit = setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name: protocol, limitMs: OPEN_MS })), OPEN_MS)
     outgoing.on('error', (error) => reject(failure(error, socketPath)))
     outgoing.once('close', () => clearTimeout(limit))
     outgoing.once('upgrade', (_response, socket, head) => {
@@ -86,8 +86,8 @@ async function send(socketPath: string, request: ControlRequest): Promise<http.I
     const outgoing = http.request({ socketPath, path: path + name, method: 'POST', headers, agent: false }, resolve)
     outgoing.on('error', (error) => reject(signal?.aborted ? canceled() : failure(error, socketPath)))
     const abort = (): void => void outgoing.destroy()
-    const silent = (): void => void outgoing.destroy(silentNode(socketPath))
-    const limit = request.limitMs === null ? undefined : setTimeout(silent, request.limitMs)
+    const { limitMs } = request
+    const limit = limitMs === null ? undefined : setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name, limitMs })), limitMs)
     signal?.addEventListener('abort', abort)
     outgoing.once('response', () => clearTimeout(limit))
     outgoing.once('close', () => {

@@ -12,6 +12,7 @@ import { isSet, jsonArgument, textOption } from '../options.js'
 import { jsonLine, jsonText, type Output, plainText } from '../terminal/output.js'
 import { type Cell, printFacts, printTable, wrap } from '../terminal/render.js'
 import { readStdin } from '../stdin.js'
+import { isLimitOfAgent } from '../timeouts.js'
 
 const INPUT_MAX = 16_777_216
 
@@ -147,7 +148,10 @@ export const runAgent: Action = async ({ output, paths, env }, [file = '', json 
     return (await loadConfig({ file: paths().configFile, env })).config
   }
   const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, { input, config, warn })
-  if (!outcome.ok) throw new NodeError(outcome.code, outcome.message, { next: [`a2a-node agents check ${shellWord(file)}`] })
+  if (!outcome.ok) {
+    const bound = isLimitOfAgent(outcome) ? ` (a2a.limits.timeout of ${shown(file, 4096)})` : ''
+    throw new NodeError(outcome.code, `${outcome.message}${bound}`, { next: [`a2a-node agents check ${shellWord(file)}`] })
+  }
   if (output.json) output.object('agent-run@1', outcome)
   else output.print(typeof outcome.result === 'string' ? plainText(outcome.result) : jsonText(outcome.result))
   return EXIT.ok

@@ -15,8 +15,8 @@ export const stop: Action = async ({ output, api }) => {
   const until = performance.now() + GONE_MS
   while (isAlive(pid)) {
     if (performance.now() > until) {
-      throw new NodeError('TIMEOUT', `the node (pid ${pid}) has not ended within ${GONE_MS / 1000} s`, {
-        next: [`kill -9 ${pid}`]
+      throw new NodeError('TIMEOUT', `the node (pid ${pid}) has not ended within ${GONE_MS / 1000} s; it still runs, and is closing`, {
+        next: ['a2a-node status', `kill -9 ${pid}`]
       })
     }
     await delay(LOOK_MS)

@@ -46,7 +46,7 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
 
 function left(id: string): NodeError {
   const message = `the deadline of swarm ${id} is over and it has no coordinator: it ends once a majority of its participants connect`
-  return new NodeError('TIMEOUT', message, { next: ['a2a-node peers', `a2a-node swarm watch ${id}`] })
+  return new NodeError('TIMEOUT', message, { next: ['a2a-node peers', `a2a-node swarm watch ${id}`, `a2a-node swarm cancel ${id}`] })
 }
 
 /** Names of the other nodes that can coordinate a swarm; none where its launcher alone does. Never rejects. */

@@ -4,6 +4,7 @@ import type { Plan } from '../../domain/swarm/plan.js'
 import type { SwarmRequest } from '../../ports/swarm-api.js'
 import type { CommandContext } from '../context.js'
 import { jsonLine } from '../terminal/output.js'
+import { timeoutSteps } from '../timeouts.js'
 
 /** Capability of an agent that turns goals into plans. */
 export const PLANNER = 'swarm.plan'
@@ -44,7 +45,10 @@ export async function requestPlan(
     ...(justification === undefined ? {} : { justification }),
     ...(deadlineMs === undefined ? {} : { timeoutMs: deadlineMs })
   })
-  if (reply.error !== null) throw new NodeError(reply.error.code, `no plan was made: ${reply.error.message}`, { next: ['a2a-node agents'] })
+  if (reply.error !== null) {
+    const next = timeoutSteps(reply, { name: '--deadline', givenMs: deadlineMs }) ?? ['a2a-node agents']
+    throw new NodeError(reply.error.code, `no plan was made: ${reply.error.message}`, { next })
+  }
   const { payload } = reply
   const plan = isRecord(payload) && isRecord(payload['plan']) ? payload['plan'] : payload
   if (isRecord(plan)) return plan as unknown as Plan

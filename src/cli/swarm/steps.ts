@@ -4,6 +4,7 @@ import { givenText } from '../../kit/schema/text.js'
 import { shellWord, shown } from '../../kit/text.js'
 import type { SwarmEvent, SwarmRequest } from '../../ports/swarm-api.js'
 import type { Output } from '../terminal/output.js'
+import { isLimitOfAgent, longerStep } from '../timeouts.js'
 
 /** How a swarm was launched by this command line; null for one that is only watched. */
 export interface LaunchedStep {
@@ -21,6 +22,10 @@ const AGAIN_CHARACTERS = 400
 /** Errors of work that an agent had begun. */
 const OF_WORK: ReadonlySet<string> = new Set(['TASK_FAILED', 'TIMEOUT', 'INVALID_OUTPUT'])
 const BEGUN = '  before you run the failed items again, check what they did: a part of their work may be done'
+const IN_DOUBT =
+  '  before you run it again with more time, check the unknown items: they were canceled, and a part of their work may be done'
+/** Milliseconds that a swarm has without `--deadline`. */
+const DEADLINE_MS = 600_000
 /** The step of errors that know nothing better: the results say the same. */
 const GENERAL = 'a2a-node tasks'
 
@@ -31,16 +36,17 @@ export function stepLines(output: Output, failures: readonly Failure[], launched
   // A new launch with the same key would only find this swarm.
   const mayRetype = launched !== null && launched.request.idempotencyKey === undefined
   const isInDoubt = failures.some(({ status }) => status === 'unknown')
-  const isLate = failures.some(({ error }) => error?.code === 'TIMEOUT' && !isOfAgent(error))
-  const longer = isLate && mayRetype && !isInDoubt ? output.retyped('--deadline', "'<longer>'") : null
+  const isLate = failures.some(({ error }) => error?.code === 'TIMEOUT' && !isLimitOfAgent(error))
+  const longer = isLate && mayRetype ? longerLine(output, launched.request.deadlineMs) : null
   const error = failures[0]?.error ?? null
-  const slow = failures.find((one) => one.error !== null && isOfAgent(one.error))
+  const slow = failures.find((one) => one.error !== null && isLimitOfAgent(one.error))
   const limit = slow === undefined ? [] : [output.hint(`a2a-node agents show ${shellWord(slow.agent)}`)]
   const mending = [...limit, ...(error === null ? [] : mendingSteps(output, error))]
   const known = failures.filter(({ status }) => status === 'failed')
   const again = mayRetype && launched.isList && longer === null && known.length > 0 ? againLine(output, known) : null
   const steps = [longer, ...(longer === null ? mending : []), again].filter((one) => one !== null)
   const lines = steps.map((one) => `  try: ${shown(one, 1000)}`)
+  if (longer !== null && isInDoubt) return [IN_DOUBT, ...lines]
   return again !== null && known.some(hasBegun) ? [...lines.slice(0, -1), BEGUN, ...lines.slice(-1)] : lines
 }
 
@@ -49,9 +55,10 @@ function hasBegun({ error }: Failure): boolean {
   return error !== null && !error.retryable && OF_WORK.has(error.code)
 }
 
-/** Was the work ended by the limit of its agent? No deadline of the caller changes that. */
-function isOfAgent({ code, data }: ErrorBody): boolean {
-  return code === 'TIMEOUT' && isRecord(data) && 'limitMs' in data
+/** This command line with twice the time. */
+function longerLine(output: Output, givenMs: number | undefined): string | null {
+  const [name = '', value = ''] = longerStep({ name: '--deadline', givenMs }, DEADLINE_MS).split(' ')
+  return output.retyped(name, value)
 }
 
 /** Next steps for the error of a whole swarm. */

@@ -38,7 +38,10 @@ export interface CommandRow {
 }
 
 const WATCH: OptionSpec = { flags: '-w, --watch', about: 'keep watching; with --json one object a line' }
-const TIMEOUT: OptionSpec = { flags: '--timeout <duration>', about: 'how long to wait (default: 30s; with --no-wait 24h)' }
+const TIMEOUT: OptionSpec = {
+  flags: '--timeout <duration>',
+  about: 'how long to wait; the work may run on (default: 30s; with --no-wait 24h)'
+}
 const ALLOW_REPEAT: OptionSpec = {
   flags: '--allow-repeat',
   about: 'run it again after an unknown outcome, though its capability may not be repeated'

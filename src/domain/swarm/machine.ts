@@ -259,7 +259,7 @@ function tick(step: Step): void {
 function expire(step: Step): void {
   const { state, now, effects } = step
   for (const lease of allLeases(state)) lose(state, lease, { reason: 'deadline', code: 'TIMEOUT', now, effects })
-  const outcome = failure('TIMEOUT', 'not finished by the deadline of the swarm')
+  const outcome = failure('TIMEOUT', 'not finished by the deadline of the swarm, which canceled work under way')
   for (const [index, item] of state.items.entries()) {
     if (item.status === 'blocked') item.status = 'waiting'
     finishItem(state, index, { outcome, now, effects })

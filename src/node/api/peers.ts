@@ -5,7 +5,7 @@ import { refuseName } from '../../kit/names/refuse-name.js'
 import { NODE_NAME } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { type IdKind, resolveId } from '../../kit/resolve-id.js'
-import { shown } from '../../kit/text.js'
+import { shellWord, shown } from '../../kit/text.js'
 import { sandboxIdSchema } from '../../domain/card/schema.js'
 import { amendCertificate } from '../../domain/membership/admit.js'
 import { changeFault, endInviteFault } from '../../domain/membership/grant.js'
@@ -180,7 +180,14 @@ export async function pingPeer(node: PeersApiDeps, nodeId: NodeId, count: number
     if (link === null) throw new NodeError('PEER_OFFLINE', 'the peer is gone')
     return { peer: node.directory.ref(nodeId), path: link.path, rttMs }
   } catch (error) {
-    throw asNodeError(error).code === 'PEER_OFFLINE' ? ((await relayedOnly(node, nodeId, error)) ?? error) : error
+    const { code, message } = asNodeError(error)
+    if (code === 'PEER_OFFLINE') throw (await relayedOnly(node, nodeId, error)) ?? error
+    if (code !== 'TIMEOUT') throw error
+    const { name } = node.directory.ref(nodeId)
+    throw new NodeError('TIMEOUT', `${name}: ${message}, after ${rttMs.length} of ${count} answers; no further ping is sent`, {
+      next: [`a2a-node peers show ${shellWord(name)}`],
+      cause: error
+    })
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
+import { formatDuration } from '../../kit/units.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { ChannelMessage } from '../../domain/channel/frames.js'
 import { type LinkUse, spareLink } from '../../domain/membership/neighbours.js'
@@ -166,7 +167,7 @@ export class PeerTable {
     return new Promise((resolve, reject) => {
       const timer: Timer = clock.after(PING_TIMEOUT_MS, () => {
         this.#pings.delete(key)
-        reject(new NodeError('TIMEOUT', 'no answer to the ping'))
+        reject(new NodeError('TIMEOUT', `no answer to the ping within ${formatDuration(PING_TIMEOUT_MS)}`))
       })
       this.#pings.set(key, (at) => {
         clock.clear(timer)

@@ -40,6 +40,20 @@ export interface ReliableRequest {
   readonly error: ErrorBody | null
 }
 
+/** Options of a reliable request. */
+export interface ReliableOptions {
+  /** The sender: id or address of an agent of this node. Default: the operator. */
+  readonly from?: string
+  /** Id of the capability. Default: the default capability of the target. */
+  readonly capability?: string
+}
+
+/** Options of a request whose answer is awaited. */
+export interface ReliableRequestOptions extends ReliableOptions {
+  /** Milliseconds to wait. Default: `tasks.requestTimeoutMs`. */
+  readonly timeoutMs?: number
+}
+
 /** A message that its node has not acknowledged. */
 export interface UnacknowledgedMessage {
   readonly messageId: string
@@ -76,23 +90,24 @@ export class Reliable {
   }
 
   /**
-   * Requests an agent's default capability. Resolves with the request id once the request is durable here, wherever the agent is. It lives
-   * for `ledger.defaultTtlMs`; its outcome is reported under its id.
-   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; errors of the outbound pipeline or the ledger
+   * Requests a capability of an agent. Resolves with the request id once the request is durable here, wherever the agent is. It lives for
+   * `ledger.defaultTtlMs`; its outcome is reported under its id. The rules apply to the sender's tier and sandbox.
+   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; CAPABILITY_NOT_FOUND; errors of the outbound pipeline or the ledger
    */
-  async sendReliableMessage(target: string, payload: unknown): Promise<string> {
-    const asked = await this.#ask(target, payload, { mayQueue: true })
+  async sendReliableMessage(target: string, payload: unknown, options: ReliableOptions = {}): Promise<string> {
+    const asked = await this.#ask(target, payload, { ...options, mayQueue: true })
     void asked.answer.then((answer) => this.#ended(asked.requestId, answer))
     return asked.requestId
   }
 
   /**
-   * Requests an agent's default capability, and returns the result. After `timeoutMs` (default `tasks.requestTimeoutMs`) it fails with
+   * Requests a capability of an agent, and returns the result. `options` as a number is its `timeoutMs`. After that time it fails with
    * TIMEOUT; the outcome is then unknown, and can be read later.
    * @throws NodeError as {@link Reliable.sendReliableMessage}; the failure of the agent
    */
-  async sendRequest(target: string, payload: unknown, timeoutMs?: number): Promise<unknown> {
-    const asked = await this.#ask(target, payload, { mayQueue: false, timeoutMs })
+  async sendRequest(target: string, payload: unknown, options: number | ReliableRequestOptions = {}): Promise<unknown> {
+    const given = typeof options === 'number' ? { timeoutMs: options } : options
+    const asked = await this.#ask(target, payload, { ...given, mayQueue: false })
     const answer = await asked.answer
     this.#ended(asked.requestId, answer)
     if (answer.outcome === 'COMPLETED') return answer.result
@@ -167,18 +182,27 @@ export class Reliable {
     return REQUEST_POLICY.maxAttempts
   }
 
-  async #ask(text: string, input: unknown, { mayQueue, timeoutMs }: { mayQueue: boolean; timeoutMs?: number | undefined }): Promise<Asked> {
-    const { directory, requests, self } = this.#deps
+  async #ask(text: string, input: unknown, options: ReliableRequestOptions & { readonly mayQueue: boolean }): Promise<Asked> {
+    const { directory, requests } = this.#deps
+    const { mayQueue, timeoutMs, from = OPERATOR, capability = null } = options
     const { requestTimeoutMs, defaultTtlMs } = this.#deps.deps.settings
     return await requests.ask({
-      sender: { agentId: OPERATOR, nodeId: self },
+      sender: this.#sender(from),
       target: directory.agent(text),
-      capability: null,
+      capability,
       input,
       description: '',
       timeoutMs: timeoutMs ?? (mayQueue ? defaultTtlMs : requestTimeoutMs),
       mayQueue
     })
+  }
+
+  /** An agent of this node. @throws NodeError AGENT_NOT_FOUND */
+  #sender(from: string): AgentAddress {
+    const { directory, self } = this.#deps
+    const sender = parseAddress(from) ?? { agentId: from, nodeId: self }
+    if (sender.nodeId === self && directory.card(sender) !== undefined) return sender
+    throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(sender)} on this node`)
   }
 
   #ended(id: string, answer: Answer): void {

@@ -50,12 +50,24 @@ test('a call that a stuck node does not answer is TIMEOUT and names the process 
   const api = connectControl(socket, () => 20)
   const unknown = await failureOf(api.call('node.status', {}))
   t.is(unknown.code, 'TIMEOUT')
-  t.is(unknown.message, `the node at ${socket} does not answer`)
+  t.is(
+    unknown.message,
+    `the node at ${socket} does not answer: no reply to node.status within 20 ms; the node still runs, and may still do it`
+  )
   t.alike(unknown.next, ['a2a-node status'])
   writeFileSync(path.join(path.dirname(socket), 'node.pid'), JSON.stringify({ pid: 4242, socket }))
   const known = await failureOf(api.call('node.stop', {}))
-  t.is(known.message, `the node at ${socket} does not answer (pid 4242)`)
+  t.is(
+    known.message,
+    `the node at ${socket} does not answer (pid 4242): no reply to node.stop within 20 ms; the node still runs, and may still do it`
+  )
   t.alike(known.next, ['kill -9 4242'])
+  const slow = await failureOf(api.call('documents.create', { name: 'a' }))
+  t.alike(
+    [slow.next, slow.data],
+    [['a2a-node status', 'kill -9 4242'], { outcome: 'unknown' }],
+    'a slow call is no reason to kill the node at once'
+  )
   writeFileSync(path.join(path.dirname(socket), 'node.pid'), JSON.stringify({ pid: 4242, socket: '/elsewhere' }))
   t.alike((await failureOf(api.call('node.stop', {}))).next, ['a2a-node status'])
 })

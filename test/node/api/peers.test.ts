@@ -33,6 +33,20 @@ test('a ping of a member to which others have links and carry nothing says that'
   )
 })
 
+test('a ping that nobody answers names the member, the time and the answers before it', async (t) => {
+  const world = new World(t)
+  const [a, b] = [await world.member('a'), await world.member('b')]
+  const [, there] = world.net.connect(a.id, b.id)
+  await world.settle()
+  there.isHeld = true
+  const failing = failsWith(t, 'TIMEOUT', () => a.api().call('peers.ping', { peer: 'b', count: 3 }))
+  await world.settle()
+  await world.pass(5000)
+  const { message, next } = await failing
+  t.is(message, 'b: no answer to the ping within 5 s, after 0 of 3 answers; no further ping is sent')
+  t.alike(next, ['a2a-node peers show b'])
+})
+
 test('a way that is remembered and leads nowhere by now is not told as one', async (t) => {
   const { world, a, b, c } = await beyond(t)
   const ping = async (): Promise<string> => {

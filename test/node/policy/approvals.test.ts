@@ -111,7 +111,7 @@ test('the sender takes a request back by canceling, and when its own time is ove
   t.is((await peer.api().call('node.status', {})).approvals.waiting, 1)
   await world.pass(5000)
   const { outcome, error } = await late
-  t.alike([outcome, error?.message], ['UNKNOWN', 'nobody allowed it in time; it was taken back'])
+  t.alike([outcome, error?.message, error?.data], ['UNKNOWN', 'nobody allowed it in time; it was taken back', { timeoutMs: 5000 }])
   const { state, error: why } = await owner.api().call('tasks.show', { id: (await late).taskId ?? '' })
   t.alike([state, why?.message], ['unknown', 'nobody allowed it in time; it was taken back'], 'the task says so too')
   t.alike(await waitingOf(peer), [])

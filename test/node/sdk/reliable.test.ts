@@ -58,6 +58,29 @@ test('a request of a program gives the result of its agent, or what it failed wi
   await failsWith(t, 'AGENT_NOT_FOUND', () => reliable.sendRequest('nobody@peer', {}))
 })
 
+test('a request of a program speaks as the named agent, for any capability of its target', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { here, peer } = scene
+  const { reliable } = createLayer(here.core)
+  await here.core.attach({ id: 'writer', tier: 0, capabilities: [] })
+  const target = `slow@${peer.id}`
+  for (const [from, capabilityId] of [
+    ['writer', 'slow.once'],
+    [`writer@${here.id}`, 'slow.again']
+  ] as const) {
+    const id = await reliable.sendReliableMessage('slow@peer', {}, { from, capability: capabilityId })
+    await scene.world.settle()
+    t.is((await reliable.getRequestRecord(id))?.sourceAgentId, `writer@${here.id}`)
+    t.is(scene.begun.at(-1)?.capability, capabilityId, 'the target runs it')
+    t.ok(reliable.getLastSequence(`writer@${here.id}`, target) > 0, 'in a lane of the agent')
+    scene.finish()
+    await scene.world.settle()
+  }
+  await failsWith(t, 'AGENT_NOT_FOUND', () => reliable.sendRequest('slow@peer', {}, { from: 'nobody' }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () => reliable.sendReliableMessage('slow@peer', {}, { from: `slow@${peer.id}` }))
+  await failsWith(t, 'CAPABILITY_NOT_FOUND', () => reliable.sendRequest('slow@peer', {}, { from: 'writer', capability: 'slow.none' }))
+})
+
 test('what is not acknowledged can be read, as it was sent', async (t) => {
   const scene = await DurableScene.start(t)
   const { reliable } = createLayer(scene.here.core)

@@ -87,7 +87,7 @@ class Host implements LocalAgent {
     }
     const { timeoutMs } = this.definition.limits
     const onAbort = (): void => stopAs(failure('CANCELED', 'canceled'), true)
-    const message = `no result within ${formatDuration(timeoutMs)}, the time limit of the agent`
+    const message = `no result within ${formatDuration(timeoutMs)}, the time limit of the agent; its work was ended`
     const late = { ok: false, code: 'TIMEOUT', message, data: { limitMs: timeoutMs } } as const
     const timer = this.#clock.after(timeoutMs, () => stopAs(late))
     run.signal.addEventListener('abort', onAbort)

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
+import { formatDuration } from '../../../kit/units.js'
 import { isApplied } from '../../../domain/membership/fold/applied.js'
 import type { FoldResult } from '../../../domain/membership/fold/effects.js'
 import { encodeEntry } from '../../../domain/membership/codec.js'
@@ -85,7 +86,7 @@ export class Submission {
 
   async #start(): Promise<void> {
     const { clock, timeoutMs, onChange } = this.#deps
-    const deadline = clock.after(timeoutMs, () => this.#settle(new NodeError('TIMEOUT', this.#timeoutMessage())))
+    const deadline = clock.after(timeoutMs, () => this.#settle(this.#timedOut()))
     const again = clock.every(OFFER_AGAIN_MS, () => this.attempt())
     const stop = onChange(() => this.attempt())
     try {
@@ -98,6 +99,14 @@ export class Submission {
       clock.clear(again)
       stop()
     }
+  }
+
+  /** Its offer is over. An entry that left this node may still be applied; one that the log refuses is not. */
+  #timedOut(): NodeError {
+    const within = `within ${formatDuration(this.#deps.timeoutMs)}`
+    const after = this.#refusal === null ? '; the change may still be made' : ''
+    const details = this.#refusal === null ? { data: { outcome: 'unknown' } } : {}
+    return new NodeError('TIMEOUT', `${this.#timeoutMessage()} (${within})${after}`, { ...details, next: ['a2a-node peers'] })
   }
 
   #timeoutMessage(): string {

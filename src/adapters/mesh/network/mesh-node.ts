@@ -19,7 +19,7 @@ import type { Telemetry } from '../../../ports/telemetry.js'
 import type { CoreCare } from '../log/core-care.js'
 import type { CoreFault } from '../log/guarded-base.js'
 import type { GateRefusal } from '../links/hello.js'
-import { distrustedJoin, otherOwner, refusedJoin } from '../pairing/join.js'
+import { distrustedJoin, otherOwner, refusedJoin, unansweredJoin } from '../pairing/join.js'
 import { Quarantine } from '../log/quarantine.js'
 import type { PeerLinks } from '../links/links.js'
 import type { AutobaseLog } from '../log/log.js'
@@ -226,7 +226,7 @@ export class MeshNode implements Mesh {
     return new Promise((resolve, reject) => {
       if (this.#state.chain.length > 0) return resolve()
       const timer = clock.after(GRANT_TIMEOUT_MS, () => {
-        reject(this.#grantFault === null ? refusedJoin('NO_ADMIN_ONLINE') : distrustedJoin(this.#grantFault))
+        reject(this.#grantFault === null ? unansweredJoin(GRANT_TIMEOUT_MS) : distrustedJoin(this.#grantFault))
       })
       this.#grantWaiters.push(() => {
         clock.clear(timer)

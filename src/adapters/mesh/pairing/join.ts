@@ -1,6 +1,7 @@
 import BlindPairing from 'blind-pairing'
 import type { DecodedInvite, PairedData } from 'blind-pairing'
 import { NodeError } from '../../../kit/errors.js'
+import { formatDuration } from '../../../kit/units.js'
 import type { ErrorCode } from '../../../kit/errors.js'
 import { bytesToText, keyToText } from '../../../kit/ids.js'
 import type { MeshId } from '../../../kit/ids.js'
@@ -55,7 +56,7 @@ export async function requestJoin(deps: PairingDeps, options: JoinOptions): Prom
   let stopWaiting: () => void = () => {}
   try {
     return await new Promise<Paired>((resolve, reject) => {
-      const timer = deps.clock.after(timeoutMs, () => reject(refusedJoin('NO_ADMIN_ONLINE')))
+      const timer = deps.clock.after(timeoutMs, () => reject(unansweredJoin(timeoutMs)))
       stopWaiting = () => deps.clock.clear(timer)
       const userData = encodeJoinData({ v: 1, request })
       const onadd = (paired: PairedData): void => {
@@ -106,8 +107,6 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
   AMBIGUOUS_NAME: 'the name of this node looks like the name of another member; the invite is still good, join by it with another name',
   INVALID_INPUT: 'the admin does not take the name of this node; the invite is still good, join by it with another name',
   REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
-  NO_ADMIN_ONLINE:
-    'no admin of the mesh answered: the node that made the invite, or another admin, must run and be reachable; then join again',
   CONFLICT:
     'another home of this node, restored from a backup or repaired later, replaced this one in the mesh; a repair of this one replaces the other, which then stops'
 }
@@ -137,6 +136,12 @@ export function distrustedJoin(fault: string): NodeError {
 export function otherOwner(): NodeError {
   const message = 'the log of the mesh names another owner than the one by whose invite this node joined, so it leaves the mesh'
   return new NodeError('INVITE_INVALID', message, { next: ['a2a-node start --join -'] })
+}
+
+/** The error of a join that no admin answered in `waitedMs`: NO_ADMIN_ONLINE. */
+export function unansweredJoin(waitedMs: number): NodeError {
+  const state = `no admin of the mesh answered within ${formatDuration(waitedMs)}, so this node did not start`
+  return new NodeError('NO_ADMIN_ONLINE', `${state}: the node of the invite, or another admin, must run and be reachable; then join again`)
 }
 
 /** The error of a node that the mesh does not let in, or puts out. */

@@ -1,5 +1,6 @@
 import type { Timer } from '../../../kit/clock.js'
 import { asNodeError, NodeError, type ErrorBody } from '../../../kit/errors.js'
+import { formatDuration } from '../../../kit/units.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { mayRunAgain } from '../../../domain/reliable/repeat.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
@@ -209,11 +210,15 @@ export class OutgoingRequest implements QueuedRequest {
   #giveUp(): void {
     // Nothing left this node, so the outcome is known.
     if (!this.sending.hasLeft) {
-      const offline = new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody()
+      const { timeoutMs } = this.#making.asking
+      const why = `the peer did not come back within ${formatDuration(timeoutMs)}; nothing was sent`
+      const offline = new NodeError('PEER_OFFLINE', why, { data: { timeoutMs } }).toBody()
       return this.outcome.fail(this.sending.refusal ?? offline)
     }
-    const why = this.#awaitsApproval ? 'nobody allowed it in time; it was taken back' : 'no answer in time; the work may still go on'
-    this.outcome.unknown(new NodeError('TIMEOUT', why).toBody(), retryAfter(this.#deps, 0))
+    const { timeoutMs } = this.#making.asking
+    const unanswered = `no answer within ${formatDuration(timeoutMs)}; the work may still run`
+    const why = this.#awaitsApproval ? 'nobody allowed it in time; it was taken back' : unanswered
+    this.outcome.unknown(new NodeError('TIMEOUT', why, { data: { timeoutMs } }).toBody(), retryAfter(this.#deps, 0))
   }
 
   #givenUp(): void {

@@ -45,7 +45,7 @@ test('after its time the work is told to end, and the run is over when it has', 
   clock.advance(1)
   t.ok(runs[0]?.context.signal.aborted)
   runs[0]?.finish(done)
-  const message = 'no result within 1 s, the time limit of the agent'
+  const message = 'no result within 1 s, the time limit of the agent; its work was ended'
   const late = { ok: false, code: 'TIMEOUT', message, data: { limitMs: 1000 } } as const
   t.alike(await running, late, 'a result that comes too late does not count')
   t.is(clock.pending, 0)
