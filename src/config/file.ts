@@ -7,7 +7,7 @@ import { yamlReason } from '../kit/yaml-reason.js'
 import { type Candidate, type ConfigFault, faultText } from './candidate.js'
 import { SETTINGS, type SettingTable } from './settings.js'
 
-const MAX_BYTES = 262_144
+export const MAX_CONFIG_BYTES = 262_144
 
 /** Settings and faults of a config file. */
 export interface FileValues {
@@ -27,7 +27,7 @@ export async function readConfigFile(file: string): Promise<FileValues> {
 
 async function readText(file: string): Promise<string | null> {
   try {
-    if ((await stat(file)).size > MAX_BYTES) throw invalid(file, null, `larger than ${MAX_BYTES} bytes`)
+    if ((await stat(file)).size > MAX_CONFIG_BYTES) throw invalid(file, null, `larger than ${MAX_CONFIG_BYTES} bytes`)
     return await readFile(file, 'utf8')
   } catch (error) {
     if (error instanceof NodeError) throw error

@@ -3,7 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { withServers } from '../../../config/add-servers.js'
-import { parseConfigText } from '../../../config/file.js'
+import { MAX_CONFIG_BYTES, parseConfigText } from '../../../config/file.js'
 import { loadConfig } from '../../../config/load.js'
 import { importedServer, type ServerImport } from '../../../config/mcp-import.js'
 import { mcpServersSchema } from '../../../config/mcp-servers.js'
@@ -101,7 +101,7 @@ async function write(configFile: string, added: Readonly<Record<string, unknown>
   const before = await readClientFile(configFile)
   const text = await withServers(before.text ?? '', added)
   const { faults } = await parseConfigText(text, configFile)
-  if (faults.length > 0 || Buffer.byteLength(text) > 262_144)
+  if (faults.length > 0 || Buffer.byteLength(text) > MAX_CONFIG_BYTES)
     throw new NodeError('CONFIG_INVALID', `${configFile} would not be a config that this node reads; nothing was written`, {
       next: ['a2a-node config check']
     })
