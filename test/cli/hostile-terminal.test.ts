@@ -102,7 +102,7 @@ function argumentsOf(command: string, args: string): string[] {
   }
   return (
     known[command] ??
-    [...args.matchAll(/<(\w+)>/g)].map(([, name]) => (name === 'agent' ? 'text@gpu-box' : name === 'peer' ? 'phone' : 'x'))
+    [...args.matchAll(/<([^>]+)>/g)].map(([, name]) => (name === 'agent' ? 'text@gpu-box' : name === 'peer' ? 'phone' : 'x'))
   )
 }
 
