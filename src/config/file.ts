@@ -7,6 +7,7 @@ import { yamlReason } from '../kit/yaml-reason.js'
 import { type Candidate, type ConfigFault, faultText } from './candidate.js'
 import { SETTINGS, type SettingTable } from './settings.js'
 
+/** Bytes of the config file. */
 export const MAX_CONFIG_BYTES = 262_144
 
 /** Settings and faults of a config file. */
