@@ -133,13 +133,6 @@ export class DraftResolver {
   }
 }
 
-/** A message on its way: its sender as the rules see it, its start in monotonic milliseconds, and its path. */
-interface SendContext {
-  readonly sender: RoutingParty
-  readonly since: number
-  readonly path: RoutingPath
-}
-
 /** The outbound pipeline: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbound.send} reads as the list. */
 export class Outbound {
   readonly #deps: OutboundDeps
@@ -155,34 +148,27 @@ export class Outbound {
    * the envelope.
    */
   async send(draft: OutboundDraft): Promise<A2AEnvelope> {
-    const { clock, traffic } = this.#deps
+    const { clock, traffic, self } = this.#deps
     const since = clock.monotonic()
+    const to = draft.recipient.nodeId
     const path = this.#path(draft)
     let envelope: A2AEnvelope | null = null
     try {
       const sender = this.#deps.resolver.sender(draft)
       envelope = this.#stamp(draft, sender)
-      await this.#decideAndSend(envelope, draft, { sender, since, path })
+      const question = this.#deps.resolver.question(draft, sender)
+      const rule = this.#passed(this.#decide(question, since, envelope))
+      const { isReported, refusal } = await this.#away(draft, envelope)
+      if (refusal !== null) throw traffic.reported(new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } }))
+      const tiers = { from: sender.tier, to: question.target.tier }
+      const passage = { peer: to === self ? null : to, header: envelope, ...tiers, rule, since, at: clock.monotonic() }
+      traffic.sent(passage, isReported ? null : path)
+      if (to !== self) this.#deps.onSent?.(envelope)
       return envelope
     } catch (error) {
       traffic.notSent(error, envelope ?? headerOfDraft(draft), path)
       throw error
     }
-  }
-
-  async #decideAndSend(envelope: A2AEnvelope, draft: OutboundDraft, { sender, since, path }: SendContext): Promise<void> {
-    const { clock, traffic, self } = this.#deps
-    const question = this.#deps.resolver.question(draft, sender)
-    const rule = this.#passed(this.#decide(question, since, envelope))
-    const { isReported, refusal } = await this.#away(draft, envelope)
-    if (refusal !== null) throw traffic.reported(new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } }))
-    const at = clock.monotonic()
-    const to = draft.recipient.nodeId
-    traffic.sent(
-      { peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since, at },
-      isReported ? null : path
-    )
-    if (to !== self) this.#deps.onSent?.(envelope)
   }
 
   #path({ isBroadcast, recipient }: OutboundDraft): RoutingPath {
