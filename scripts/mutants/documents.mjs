@@ -215,8 +215,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'what is before the beginning of a stream is fetched',
     file: 'src/adapters/mesh/documents/document-core.ts',
-    find: 'core.download({ start: blocks, end:',
-    put: 'core.download({ start: 0, end:',
+    find: 'return { core, start: blocks, end:',
+    put: 'return { core, start: 0, end:',
     test: 'adapters/mesh/documents/document-cores.beginning',
     title: 'a newcomer whose stream begins later fetches what is behind'
   },

@@ -68,11 +68,19 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a stream does not rest',
-    file: 'src/adapters/mesh/documents/document-core.ts',
-    find: 'if (ms === 0 || this.#isClosed) return',
-    put: 'if (ms >= 0 || this.#isClosed) return',
+    file: 'src/adapters/mesh/documents/stream-fetch.ts',
+    find: 'if (ms === 0 || wanted() === null) return',
+    put: 'if (ms >= 0 || wanted() === null) return',
     test: 'adapters/mesh/documents/document-cores',
     title: 'of a stream nothing more is asked for as long as it is to rest'
+  },
+  {
+    name: 'an oversized block of a stream is fetched as any other',
+    file: 'src/adapters/mesh/documents/stream-fetch.ts',
+    find: 'if (bytes > BLOCK_LIMITS.maxBytes) {',
+    put: 'if (bytes < 0) {',
+    test: 'adapters/mesh/documents/document-cores',
+    title: 'of a stream with a block larger than any of a document'
   },
   {
     name: 'large blocks of a stream are asked for as small ones are',

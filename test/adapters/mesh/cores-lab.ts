@@ -22,6 +22,8 @@ export class Side {
   readonly forked: string[] = []
   /** Streams of which blocks came from others. */
   readonly fetched = new Set<string>()
+  /** Warnings in its log. */
+  readonly warnings: string[] = []
   /** How often its store was opened. */
   opened = 0
   #waiting: (() => void)[] = []
@@ -30,7 +32,7 @@ export class Side {
     const clock = systemClock()
     this.cores = new DocumentCores({
       clock,
-      telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
+      telemetry: new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: (line) => this.#warned(line) }),
       toError: asNodeError,
       open: async () => {
         this.opened++
@@ -59,6 +61,11 @@ export class Side {
   /** Resolves when something is so; looked at whenever the cores tell something. */
   async until(holds: () => boolean): Promise<void> {
     while (!holds()) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  }
+
+  #warned(line: string): void {
+    this.warnings.push(line)
+    this.#wake()
   }
 
   #wake(): void {

@@ -4,7 +4,7 @@ import { cardBody } from '../membership.js'
 import { type TestNode, untilTrue } from '../nodes.js'
 import type { EvilCalls } from './calls.js'
 import { badBlocks } from './log-cores.js'
-import type { HostileMember } from './member.js'
+import { BLOCKS_PER_MEBIBYTE, type HostileMember } from './member.js'
 import type { AttackScene } from './scene.js'
 
 /** How much a hostile member does: a little in a test, all in `npm run hostile`. */
@@ -135,7 +135,7 @@ function streams({ eve, victim, bob }: AttackScene, size: Size): Promise<Blows> 
   const areHere = async ({ api }: TestNode): Promise<boolean> =>
     (await api.call('documents.list', {})).documents
       .filter(({ name, following }) => name.startsWith('bulk-') && following)
-      .every(({ blocks }) => blocks === mebibytes)
+      .every(({ blocks }) => blocks === mebibytes * BLOCKS_PER_MEBIBYTE)
   // What is still on its way costs honest calls that are to be made without an attack.
   const rest = async (): Promise<void> => {
     for (const node of [victim, bob]) await untilTrue(() => areHere(node), 'all blocks of what is kept are here', FETCHED_MS)

@@ -4,6 +4,7 @@ import { DocumentCores } from '../../../src/adapters/mesh/documents/document-cor
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { asNodeError } from '../../../src/kit/errors.js'
+import { BLOCK_LIMITS } from '../../../src/domain/document/block.js'
 import type { StreamKey } from '../../../src/domain/document/client-ids.js'
 import type { SignedCard } from '../../../src/domain/membership/types.js'
 import type { Lab } from '../../adapters/mesh/lab.js'
@@ -12,7 +13,10 @@ import { tempDir, type Teardown } from '../tmp.js'
 import { EvilCalls } from './calls.js'
 import { LogCores } from './log-cores.js'
 
-const MEBIBYTE = new Uint8Array(1_048_576)
+/** A largest block, and a little more than a quarter of a MiB. */
+const BLOCK = new Uint8Array(BLOCK_LIMITS.maxBytes)
+/** Blocks of her streams in a MiB. */
+export const BLOCKS_PER_MEBIBYTE = 4
 
 /** A member made of the product's own parts: its link, its cores of the log and its cores of documents take what a test wants. */
 export class HostileMember extends Eve {
@@ -65,10 +69,10 @@ export class HostileMember extends Eve {
     await log.submit({ kind: 'card', mesh, card })
   }
 
-  /** Writes to a stream of hers of that name as many blocks of 1 MiB, which hold no document; all who may see it can have them. */
+  /** Writes to a stream of hers of that name so many MiB in largest blocks, which hold no document; all who may see it can have them. */
   async writeStream(name: string, mebibytes: number): Promise<StreamKey> {
     const { stream } = await this.#documents.own(name)
-    for (let at = 0; at < mebibytes; at++) await this.#documents.append(stream, [MEBIBYTE])
+    for (let at = 0; at < mebibytes * BLOCKS_PER_MEBIBYTE; at++) await this.#documents.append(stream, [BLOCK])
     this.#streams.add(stream)
     this.#documents.follow([...this.#streams].map((one) => ({ stream: one, mayHave: () => true })))
     return stream

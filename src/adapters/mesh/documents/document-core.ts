@@ -1,13 +1,14 @@
 import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type Protomux from 'protomux'
-import type { Clock, Timer } from '../../../kit/clock.js'
+import type { Clock } from '../../../kit/clock.js'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import { keyFromText } from '../../../kit/ids.js'
+import { BLOCK_LIMITS } from '../../../domain/document/block.js'
 import type { StreamKey } from '../../../domain/document/client-ids.js'
 import type { StreamSize } from '../../../ports/documents.js'
 import { beginningOf, bytesBefore, type CoreBeginning, contiguousLength, NO_BEGINNING, setBeginning } from '../cores/core-beginning.js'
-import { BlockWindow } from '../links/block-window.js'
+import { StreamFetch } from './stream-fetch.js'
 
 /** Bytes of one stream: an own stream takes no more, and of another no more is fetched. */
 export const MAX_STREAM_BYTES = 268_435_456
@@ -45,14 +46,9 @@ export class DocumentCore {
   #beginning: CoreBeginning = NO_BEGINNING
   /** Bytes before it begins; null as long as the tree does not say. */
   #before: number | null = 0
-  #download: ReturnType<Hypercore['download']> | null = null
-  readonly #window = new BlockWindow()
-  /** Until it fires nothing is requested. */
-  #rest: Timer | null = null
+  readonly #fetch: StreamFetch
   /** Number of reported blocks. */
   #announced = 0
-  /** Blocks that came from peers. */
-  #fetched = 0
   #isClosed = false
   #isForked = false
   /** Why it could not be opened. */
@@ -63,6 +59,7 @@ export class DocumentCore {
 
   constructor(deps: DocumentCoreDeps) {
     this.#deps = deps
+    this.#fetch = new StreamFetch({ clock: deps.clock, restMs: (bytes) => deps.restMs(bytes), wanted: () => this.#missing() })
     this.#opening = this.#open().catch((error: unknown) => this.#failed(error))
   }
 
@@ -108,7 +105,7 @@ export class DocumentCore {
     const mayFetch = !this.#isForked && this.#mayFetch(core)
     const isMore = mayFetch && peers.some(({ remoteLength }) => remoteLength > core.length)
     const announced = peers.map(({ protomux }) => protomux)
-    return { blocks: mayFetch ? core.length : this.#storedLength(core), isMore, announced, fetched: this.#fetched }
+    return { blocks: mayFetch ? core.length : this.#storedLength(core), isMore, announced, fetched: this.#fetch.blocks }
   }
 
   /** Moves its beginning behind the first `blocks` blocks. `onBegun`: called before any of them is removed. */
@@ -128,7 +125,7 @@ export class DocumentCore {
     if (this.#isForked) return
     onBegun(beginning)
     // Pending requests would fetch the blocks again at once, and a node abandons an own stream whose blocks peers gave it.
-    this.#download?.destroy()
+    this.#fetch.pause()
     await core.clear(0, Math.min(blocks, core.length))
     await this.#measure(core)
     this.#tell(core)
@@ -165,7 +162,7 @@ export class DocumentCore {
   /** Stops replicating it. */
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#deps.clock.clear(this.#rest)
+    this.#fetch.close()
     await this.#opening
     const core = this.#core
     if (core === null) return
@@ -186,8 +183,7 @@ export class DocumentCore {
     const core = store.get({ key: keyFromText(stream), writable: false, allowFork: false })
     await core.ready()
     if (this.#isClosed) return await core.close()
-    this.#window.signed(core.length, core.byteLength)
-    this.#ask(core)
+    this.#fetch.signed(core)
     this.#beginning = await beginningOf(core)
     // A killed process may have stored the beginning without removing the blocks before it.
     const { blocks } = this.#beginning
@@ -199,17 +195,9 @@ export class DocumentCore {
     this.#isForked ||= core.core.header.frozen
     if (!this.#isForked) {
       core.on('append', () => this.#grown(core))
-      core.on('download', (_index, bytes) => {
-        this.#fetched++
-        this.#window.took(bytes)
-        this.#ask(core)
-        this.#slowDown(core, bytes)
-        this.#deps.onFetched(stream)
-        this.#tell(core)
-        if (this.#before === null) void this.#measure(core)
-      })
-      this.#slowDown(core, 0)
-      this.#fetch(core)
+      core.on('download', (index, bytes) => this.#downloaded(core, index, bytes))
+      this.#fetch.slowDown(0)
+      this.#fetch.start()
     }
     this.attach(this.#wanted)
     this.#tell(core)
@@ -222,42 +210,36 @@ export class DocumentCore {
     // Begun later meanwhile, it is measured again.
     if (this.#isClosed || this.#isForked || this.#beginning.blocks !== blocks) return
     this.#before = before
-    this.#fetch(core)
+    this.#fetch.start()
     this.attach(this.#wanted)
-  }
-
-  /** Limits requests under way to each peer, the same for a near and a far one. */
-  #ask(core: Hypercore): void {
-    core.core.replicator.setInflightRange(this.#window.blocks, this.#window.blocks)
   }
 
   /** Continues requests at once when no rest is due any more: the document may be in use now. */
   resume(): void {
-    if (this.#rest === null || this.#core === null || this.#deps.restMs(0) > 0) return
-    this.#deps.clock.clear(this.#rest)
-    this.#rest = null
-    if (!this.#isClosed && !this.#isForked) this.#fetch(this.#core)
+    this.#fetch.resume()
   }
 
-  /** Requests nothing for a while when blocks come faster than they may. */
-  #slowDown(core: Hypercore, bytes: number): void {
-    const ms = this.#deps.restMs(bytes)
-    if (ms === 0 || this.#isClosed) return
-    const { clock } = this.#deps
-    this.#download?.destroy()
-    clock.clear(this.#rest)
-    this.#rest = clock.after(ms, () => {
-      this.#rest = null
-      if (!this.#isClosed && !this.#isForked) this.#fetch(core)
-    })
-  }
-
-  /** Of a stream of unknown size behind its beginning, requests only the first block: it tells the size. */
-  #fetch(core: Hypercore): void {
-    if (this.#rest !== null) return
-    this.#download?.destroy()
+  /** The blocks to request. Of a stream of unknown size behind its beginning only the first one: it tells the size. */
+  #missing(): { readonly core: Hypercore; readonly start: number; readonly end: number } | null {
+    const core = this.#core
+    if (core === null || this.#isClosed || this.#isForked) return null
     const { blocks } = this.#beginning
-    this.#download = core.download({ start: blocks, end: this.#before === null ? blocks + 1 : -1 })
+    return { core, start: blocks, end: this.#before === null ? blocks + 1 : -1 }
+  }
+
+  #downloaded(core: Hypercore, index: number, bytes: number): void {
+    if (!this.#fetch.took(core, bytes)) return void this.#refuse(core, index)
+    this.#deps.onFetched(this.#deps.stream)
+    this.#tell(core)
+    if (this.#before === null) void this.#measure(core)
+  }
+
+  /** Detaches a stream with an oversized block, and does not keep that block: passing it on delays every message on a link. */
+  async #refuse(core: Hypercore, index: number): Promise<void> {
+    const { stream, onFault } = this.#deps
+    this.attach(this.#wanted)
+    onFault(stream, `a block of the stream has more than ${BLOCK_LIMITS.maxBytes} bytes: nothing more of it is fetched`)
+    await core.clear(index, index + 1).catch((error: unknown) => onFault(stream, messageOf(error)))
   }
 
   #storedLength(core: Hypercore): number {
@@ -265,8 +247,7 @@ export class DocumentCore {
   }
 
   #grown(core: Hypercore): void {
-    this.#window.signed(core.length, core.byteLength)
-    this.#ask(core)
+    this.#fetch.signed(core)
     if (this.#isTooLong(core)) this.#deps.onFault(this.#deps.stream, `the stream has more than ${MAX_STREAM_BYTES} bytes`)
     // The links that may have it stay known: a share may have room later.
     if (!this.#mayFetch(core)) this.attach(this.#wanted)
@@ -274,6 +255,7 @@ export class DocumentCore {
   }
 
   #mayFetch(core: Hypercore): boolean {
+    if (this.#fetch.isRefused) return false
     return this.#before === null || (!this.#isTooLong(core) && this.#deps.mayHold(core.byteLength - this.#before))
   }
 
