@@ -333,8 +333,8 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'pairing chain not followed',
     file: 'src/adapters/mesh/network/mesh-node.ts',
-    find: 'if (!verdict.ok) {',
-    put: 'if (chain.length === 0) {',
+    find: 'if (!verdict.ok) return',
+    put: 'if (!verdict.ok && chain.length === 0) return',
     test: 'adapters/mesh/links/impostor',
     title: 'a certificate of a member that may not invite is none'
   },

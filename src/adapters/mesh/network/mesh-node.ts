@@ -19,10 +19,11 @@ import type { Telemetry } from '../../../ports/telemetry.js'
 import type { CoreCare } from '../log/core-care.js'
 import type { CoreFault } from '../log/guarded-base.js'
 import type { GateRefusal } from '../links/hello.js'
-import { distrustedJoin, otherOwner, refusedJoin, unansweredJoin } from '../pairing/join.js'
+import { otherOwner, refusedJoin } from '../pairing/join.js'
 import { Quarantine } from '../log/quarantine.js'
 import type { PeerLinks } from '../links/links.js'
 import type { AutobaseLog } from '../log/log.js'
+import { CertificateWait } from './certificate-wait.js'
 import type { MeshBinding } from './mesh-binding.js'
 import type { Network } from './network.js'
 import { OwnCore } from '../log/own-core.js'
@@ -32,8 +33,6 @@ import { hash, signer, verify } from './sodium.js'
 import { LOG_NOT_HERE } from '../log/missing-log.js'
 import { timely } from './timely.js'
 
-/** How long a newcomer waits for its certificate after an admin confirmed, in milliseconds. */
-export const GRANT_TIMEOUT_MS = 15_000
 /** How long after a refusal of its invite a newcomer still waits for its certificate, in milliseconds: any member may lie. */
 const REFUSED_MS = 2000
 /** How long a step of closing may take, in milliseconds; on loopback answers come at once or never. */
@@ -153,15 +152,13 @@ export class MeshNode implements Mesh {
   readonly expelled: Promise<NodeError>
   readonly #deps: MeshDeps
   readonly #stateListeners: ((state: MeshState) => void)[] = []
-  readonly #grantWaiters: (() => void)[] = []
+  readonly #certificateWait = new CertificateWait()
   readonly #joinedBy: string | null
   readonly #ownCore: OwnCore
   readonly #quarantine: Quarantine
   #state: MeshState
   /** Runs after a newcomer was told that its invite is lost. */
   #refusedTimer: Timer | null = null
-  /** Why the last certificate given to a newcomer does not count; null: none was given. */
-  #grantFault: string | null = null
   #tellExpelled: (error: NodeError) => void = () => {}
 
   constructor({ deps, log, links, swarm, state, inviteId }: MeshNodeDeps) {
@@ -223,16 +220,7 @@ export class MeshNode implements Mesh {
    * INVITE_INVALID when one came that does not lead to the owner.
    */
   granted(clock: Clock): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.#state.chain.length > 0) return resolve()
-      const timer = clock.after(GRANT_TIMEOUT_MS, () => {
-        reject(this.#grantFault === null ? unansweredJoin(GRANT_TIMEOUT_MS) : distrustedJoin(this.#grantFault))
-      })
-      this.#grantWaiters.push(() => {
-        clock.clear(timer)
-        resolve()
-      })
-    })
+    return this.#state.chain.length > 0 ? Promise.resolve() : this.#certificateWait.start(clock)
   }
 
   settled(): Promise<void> {
@@ -322,11 +310,7 @@ export class MeshNode implements Mesh {
     if (view.members.has(this.nodeId)) return
     const { meshId: mesh, owner, nodeId: leaf } = this
     const verdict = verifyChain(chain, { mesh, owner, leaf, now: this.#deps.clock.now(), verify, view })
-    // Another peer may still bring one that holds: any member may send a wrong one.
-    if (!verdict.ok) {
-      this.#grantFault = `the certificate that it gave does not count: ${verdict.reason}`
-      return
-    }
+    if (!verdict.ok) return this.#certificateWait.refused(verdict.reason)
     this.#remember(chain)
     this.links.review()
   }
@@ -396,7 +380,7 @@ export class MeshNode implements Mesh {
   #remember(chain: CertificateChain): void {
     if (chain.length === 0 || JSON.stringify(chain) === JSON.stringify(this.#state.chain)) return
     this.#setState({ ...this.#state, chain, name: this.log.view().mesh?.name ?? this.#state.name })
-    for (const resolve of this.#grantWaiters.splice(0)) resolve()
+    this.#certificateWait.end()
   }
 
   #setState(state: MeshState): void {

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import type { Assert } from 'brittle'
-import { GRANT_TIMEOUT_MS } from '../../../../src/adapters/mesh/network/mesh-node.js'
+import { GRANT_TIMEOUT_MS } from '../../../../src/adapters/mesh/network/certificate-wait.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import type { Clock } from '../../../../src/kit/clock.js'
 import { failsWith } from '../../../support/fails.js'

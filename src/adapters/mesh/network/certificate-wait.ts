@@ -1,0 +1,35 @@
+import type { Clock } from '../../../kit/clock.js'
+import { distrustedJoin, unansweredJoin } from '../pairing/join.js'
+
+/** How long a newcomer waits for its certificate after an admin confirmed, in milliseconds. */
+export const GRANT_TIMEOUT_MS = 15_000
+
+/** A newcomer's wait for its first certificate. */
+export class CertificateWait {
+  readonly #waiters: (() => void)[] = []
+  /** Why the last given certificate does not count; null: none was given. */
+  #fault: string | null = null
+
+  /** Resolves at {@link CertificateWait.end}. @throws NodeError NO_ADMIN_ONLINE after 15 s; INVITE_INVALID when only refused ones came. */
+  start(clock: Clock): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = clock.after(GRANT_TIMEOUT_MS, () => {
+        reject(this.#fault === null ? unansweredJoin(GRANT_TIMEOUT_MS) : distrustedJoin(this.#fault))
+      })
+      this.#waiters.push(() => {
+        clock.clear(timer)
+        resolve()
+      })
+    })
+  }
+
+  /** A given certificate does not count. The wait goes on: any member may send a wrong one, and another peer may bring one that holds. */
+  refused(reason: string): void {
+    this.#fault = `the certificate that it gave does not count: ${reason}`
+  }
+
+  /** The certificate is there. */
+  end(): void {
+    for (const resolve of this.#waiters.splice(0)) resolve()
+  }
+}
