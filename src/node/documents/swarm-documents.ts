@@ -59,7 +59,7 @@ export class SwarmDocuments {
   async ensure(name: string): Promise<void> {
     const { log, peers, executor, self } = this.#deps
     const isThere = (): boolean => maySee(log.view(), name, self)
-    if (isThere() || log.view().documents.get(name)?.removed !== undefined) return
+    if (isThere() || log.view().removedDocuments.has(name)) return
     const participants = this.#participants(name)
     if (participants !== null) return await this.#make(name, participants)
     const leader = executor.leaderOf(name)
@@ -112,9 +112,9 @@ export class SwarmDocuments {
   /** The entry that makes the document or adds new participants; null: nothing to do. @throws NodeError CONFLICT as {@link knownLengths} */
   async #entry(name: string, participants: readonly NodeId[]): Promise<EntryBody | null> {
     const { clock, log, self, streams } = this.#deps
-    const { mesh, documents } = log.view()
+    const { mesh, documents, removedDocuments } = log.view()
+    if (removedDocuments.has(name)) return null
     const record = documents.get(name)
-    if (record?.removed !== undefined) return null
     const before = record?.access?.access
     if (mesh === null || participants.every((node) => before?.see.members.includes(node))) return null
     const members = [...new Set([...(before?.see.members ?? []), ...participants])].slice(0, MAX_LISTED)
@@ -142,7 +142,7 @@ export class SwarmDocuments {
     if (this.#making.has(name) || (await this.#isKnown(name))) return false
     const { documents, mesh } = this.#deps.log.view()
     const record = documents.get(name)
-    const isOurs = record?.removed === undefined && record?.creator === this.#deps.self && record.access?.by === this.#deps.self
+    const isOurs = record?.creator === this.#deps.self && record.access?.by === this.#deps.self
     if (!isOurs || mesh === null || (await this.#theirs()).has(name)) return true
     await this.#deps.log.submit({ kind: 'document-removed', mesh: mesh.id, name, at: this.#deps.clock.now() }, PATIENCE_MS)
     return true
