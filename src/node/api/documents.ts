@@ -262,7 +262,7 @@ async function tellPresence(
   return { told: true }
 }
 
-/** The document of a name or an id. The document of a swarm is made on first use. @throws NodeError DOCUMENT_NOT_FOUND */
+/** The document of a name or an id. The document of a swarm is made on first use. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED */
 async function found(node: DocumentsApiDeps, document: string, by: DocumentCaller): Promise<IndexedDocument> {
   await node.swarmDocuments.ensure(document)
   return node.documents.known.find(document, by)
