@@ -7,6 +7,15 @@ import { isRecord } from '../kit/json.js'
  * @throws NodeError CONFIG_INVALID when the result would say something else
  */
 export async function withServers(text: string, servers: Readonly<Record<string, unknown>>): Promise<string> {
+  const changed = await changedText(text, servers).catch(() => null)
+  if (changed !== null) return changed
+  throw new NodeError('CONFIG_INVALID', 'the config file is written in a way that takes no further servers; add them by hand', {
+    next: ['a2a-node config path']
+  })
+}
+
+/** The text with the servers; null when it would say something else. Rejects for YAML that cannot be read, such as a second document. */
+async function changedText(text: string, servers: Readonly<Record<string, unknown>>): Promise<string | null> {
   const yaml = await import('yaml')
   const doc = yaml.parseDocument(text)
   const before = valueOf(doc.toJS({ maxAliasCount: 0 }))
@@ -22,10 +31,7 @@ export async function withServers(text: string, servers: Readonly<Record<string,
   }
   const mcp = valueOf(before['mcp'])
   const wanted = { ...before, mcp: { ...mcp, servers: { ...valueOf(mcp['servers']), ...servers } } }
-  if (isDeepStrictEqual(yaml.parse(after, { maxAliasCount: 0 }), wanted)) return after
-  throw new NodeError('CONFIG_INVALID', 'the config file is written in a way that takes no further servers; add them by hand', {
-    next: ['a2a-node config path']
-  })
+  return isDeepStrictEqual(yaml.parse(after, { maxAliasCount: 0 }), wanted) ? after : null
 }
 
 function valueOf(value: unknown): Readonly<Record<string, unknown>> {

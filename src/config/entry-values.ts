@@ -4,8 +4,8 @@ import { referenceFault } from './references.js'
 
 /** Replacement for a hidden value. */
 export const HIDDEN = '(hidden)'
-/** A value that is read from the environment of the node: `env:NAME` or `${NAME}`. */
-const REFERENCE = /^(?:env:[A-Za-z_][A-Za-z0-9_]*|\$\{(?:env:)?[A-Za-z_][A-Za-z0-9_]*\})$/
+/** A value that is read from the environment of the node: `env:NAME`, `${NAME}` or `Bearer ${NAME}`. */
+const REFERENCE = /^(?:env:[A-Za-z_][A-Za-z0-9_]*|(?:(?:Bearer|Basic|Token) )?\$\{(?:env:)?[A-Za-z_][A-Za-z0-9_]*\})$/
 
 /** A text of 1 to `max` characters. */
 export const text = (max: number): z.ZodType<string> =>

@@ -1,8 +1,8 @@
 import path from 'node:path'
 import { isRecord } from '../kit/json.js'
 import { entryFaults } from './entry-values.js'
-import { mcpServersSchema, serverNameOf } from './mcp-servers.js'
-import { neededVariables, rewriteReferences } from './references.js'
+import { mcpServersSchema, type McpServerSetting, serverNameOf } from './mcp-servers.js'
+import { literalText, neededVariables, rewriteReferences } from './references.js'
 
 /** Where the file of an MCP client is from. */
 export interface ImportOrigin {
@@ -10,6 +10,8 @@ export interface ImportOrigin {
   readonly dir: string
   /** Directory of the project that the file belongs to; null for a file of the user. */
   readonly workspace: string | null
+  /** The client replaces `$NAME` as well as `${NAME}`: Gemini CLI. */
+  readonly hasPlainReferences: boolean
 }
 
 /** A server of another client in the form of `mcp.servers`; or the reason why it is not taken. */
@@ -18,6 +20,8 @@ export type ServerImport =
       readonly ok: true
       readonly name: string
       readonly entry: Readonly<Record<string, unknown>>
+      /** The same as the config gives it. */
+      readonly setting: McpServerSetting
       /** Variables that must be set in the environment of the node. */
       readonly variables: readonly string[]
       /** Keys that this node has no use for. */
@@ -30,24 +34,29 @@ const CODEX = ['env_http_headers', 'bearer_token_env_var', 'env_vars', 'enabled_
 for (const key of [...CODEX, 'includeTools', 'timeout']) TAKEN.add(key)
 
 /** Translates a server of Claude, Cursor, VS Code, Gemini CLI or Codex. `${input:id}` becomes a variable, `${workspaceFolder}` the project. */
-export function importedServer(given: string, from: unknown, origin: ImportOrigin): ServerImport {
-  if (!isRecord(from)) return refused('is no object')
+export function importedServer(given: string, written: unknown, origin: ImportOrigin): ServerImport {
+  if (!isRecord(written)) return refused('is no object')
+  const from = origin.hasPlainReferences ? mapTexts(written, withBraces) : written
   if (from['disabled'] === true || from['enabled'] === false) return { ok: false, status: 'skipped', reason: 'is turned off there' }
   if (isThisNode(from)) return { ok: false, status: 'skipped', reason: 'is this node itself' }
-  const reason = lossOf(from)
+  const reason = lossOf(from) ?? otherMeaning(from)
   if (reason !== null) return refused(reason)
   const name = serverNameOf(given)
   if (name === null) return refused('has a name that this node cannot have: rename it in the file')
-  const entry = mapTexts(entryOf(from, origin), (text) => rewritten(text, origin)) as Record<string, unknown>
+  const entry = entryOf(
+    mapTexts(from, (text) => rewritten(text, origin)),
+    origin
+  )
   const checked = mcpServersSchema.safeParse({ [name]: entry })
-  if (!checked.success) {
-    const [first] = entryFaults(checked.error)
+  const setting = checked.data?.[name]
+  if (!checked.success || setting === undefined) {
+    const [first] = checked.success ? [] : entryFaults(checked.error)
     return refused(`${(first?.path ?? []).slice(1).map(String).join('.')} ${first?.reason ?? ''}`.trim())
   }
-  const { command, env, cwd, url, headers } = checked.data[name] ?? {}
-  const texts = [...(command ?? []), ...Object.values(env ?? {}), cwd ?? '', url ?? '', ...Object.values(headers ?? {})]
+  const { command, env, cwd, url, headers } = setting
+  const texts = [...(command ?? []), ...Object.values(env), cwd ?? '', url ?? '', ...Object.values(headers)]
   const variables = [...new Set(texts.flatMap(neededVariables))]
-  return { ok: true, name, entry, variables, ignored: Object.keys(from).filter((key) => !TAKEN.has(key)) }
+  return { ok: true, name, entry, setting, variables, ignored: Object.keys(from).filter((key) => !TAKEN.has(key)) }
 }
 
 function refused(reason: string): ServerImport {
@@ -71,17 +80,36 @@ function lossOf(from: Readonly<Record<string, unknown>>): string | null {
   return null
 }
 
+/** A text that means something else in `mcp.servers` than for the client; null when there is none. */
+function otherMeaning(from: Readonly<Record<string, unknown>>): string | null {
+  const taken = Object.entries(from).filter(([key]) => TAKEN.has(key))
+  for (const [key, value] of taken) {
+    if (textsIn(value).some((text) => text.includes('$${')))
+      return `${key} has $\${, which is a literal \${ in mcp.servers: write it in another form`
+    if (!['env', 'headers', 'http_headers'].includes(key)) continue
+    const named = textsIn(value).find((text) => /^env:[A-Za-z_][A-Za-z0-9_]*$/.test(text))
+    if (named !== undefined) return `${key} has the text ${named}, which is a variable in mcp.servers: write it in another form`
+  }
+  return null
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  return Array.isArray(value) || isRecord(value) ? Object.values(value).flatMap(textsIn) : []
+}
+
 function entryOf(from: Readonly<Record<string, unknown>>, { dir, workspace }: ImportOrigin): Record<string, unknown> {
   const { command, args } = from
   const url = from['httpUrl'] ?? from['url'] ?? from['serverUrl']
-  const cwd = typeof from['cwd'] === 'string' && !from['cwd'].startsWith('${') ? path.resolve(workspace ?? dir, from['cwd']) : from['cwd']
+  const [base, project] = [literalText(workspace ?? dir), workspace === null ? undefined : literalText(workspace)]
+  const cwd = typeof from['cwd'] === 'string' && !from['cwd'].startsWith('${') ? path.resolve(base, from['cwd']) : from['cwd']
   const isProgram = command !== undefined
   const entry = {
     type: from['type'] ?? from['transport'],
     command,
     args: Array.isArray(args) && args.length === 0 ? undefined : args,
     env: filled({ ...record(from['env']), ...forwarded(from['env_vars']) }),
-    cwd: cwd ?? (isProgram ? (workspace ?? undefined) : undefined),
+    cwd: cwd ?? (isProgram ? project : undefined),
     url,
     headers: filled(headersOf(from)),
     tools: from['enabled_tools'] ?? from['includeTools'],
@@ -118,29 +146,52 @@ function headersOf(from: Readonly<Record<string, unknown>>): Record<string, unkn
 /** Seconds of Codex, or milliseconds; a small number may be seconds, and is not taken. */
 function timeoutOf(from: Readonly<Record<string, unknown>>): number | undefined {
   const seconds = from['tool_timeout_sec']
-  if (typeof seconds === 'number' || typeof seconds === 'bigint') return Math.ceil(Number(seconds) * 1000)
+  if (typeof seconds === 'number') return Math.ceil(seconds * 1000)
   return typeof from['timeout'] === 'number' && from['timeout'] >= 1000 ? from['timeout'] : undefined
 }
 
-function mapTexts(value: unknown, change: (text: string) => string): unknown {
-  if (typeof value === 'string') return change(value)
-  if (typeof value === 'bigint') return Number(value)
-  if (Array.isArray(value)) return value.map((one) => mapTexts(one, change))
-  if (!isRecord(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, mapTexts(one, change)]))
+function mapTexts(values: Readonly<Record<string, unknown>>, change: (text: string) => string): Record<string, unknown> {
+  const mapped = (value: unknown): unknown => {
+    if (typeof value === 'string') return change(value)
+    if (Array.isArray(value)) return value.map(mapped)
+    return isRecord(value) ? mapTexts(value, change) : value
+  }
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, mapped(value)]))
+}
+
+/** `$NAME` as `${NAME}`. */
+function withBraces(text: string): string {
+  return text.replaceAll(/\$([A-Za-z_]\w*)/g, '$${$1}')
 }
 
 function rewritten(text: string, { workspace }: ImportOrigin): string {
   return rewriteReferences(text, (inner) => {
     if (inner.startsWith('input:')) return `\${${variableOf(inner.slice('input:'.length))}}`
     if (workspace === null) return null
-    if (inner === 'workspaceFolder') return workspace
-    return inner === 'workspaceFolderBasename' ? path.basename(workspace) : null
+    if (inner === 'workspaceFolder') return literalText(workspace)
+    return inner === 'workspaceFolderBasename' ? literalText(path.basename(workspace)) : null
   })
 }
 
-/** The variable for a question of VS Code: `api-key` is API_KEY. */
+/** Variables that shells and logins set: an answer to a question is none of them. */
+const OF_SHELLS = new Set([
+  'PATH',
+  'HOME',
+  'USER',
+  'LOGNAME',
+  'SHELL',
+  'PWD',
+  'OLDPWD',
+  'LANG',
+  'TERM',
+  'TMPDIR',
+  'HOSTNAME',
+  'EDITOR',
+  'MAIL'
+])
+
+/** The variable for a question of VS Code: `api-key` is API_KEY, and `path` is INPUT_PATH. */
 function variableOf(id: string): string {
   const name = id.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_')
-  return /^[A-Z_]/.test(name) ? name : `INPUT_${name}`
+  return /^[A-Z]/.test(name) && !OF_SHELLS.has(name) ? name : `INPUT_${name}`
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { isRecord } from '../kit/json.js'
+import { OPERATOR, RESERVED_ID } from '../kit/names/rule.js'
 import { parseDuration, parseSize } from '../kit/units.js'
 import { checkReferences, headers, HIDDEN, hideValues, httpUrlWithReferences, shownUrl, text, unit } from './entry-values.js'
 
@@ -154,7 +155,6 @@ function isCommandLine(program: string): boolean {
 
 const NAME = /^[a-z0-9]+(?:[-_][a-z0-9]+)*$/
 const NAME_MAX = 32
-const RESERVED = 'operator'
 
 /** Name of a server, which is the id of its agent. */
 export const serverName: z.ZodType<string, string> = z
@@ -166,7 +166,7 @@ export const serverName: z.ZodType<string, string> = z
       return `must be a name of a-z, 0-9 and single - or _ between them${near === null ? '' : `; write ${near}`}`
     }
   })
-  .refine((name) => name !== RESERVED, 'is reserved by the node; choose another name')
+  .refine((name) => name !== OPERATOR, RESERVED_ID)
 
 /** The nearest allowed name of a server with another name, e.g. of other clients; null when no letter or digit of ASCII is in it. */
 export function serverNameOf(given: string): string | null {
@@ -178,7 +178,7 @@ export function serverNameOf(given: string): string | null {
     .replace(/^[-_]+/, '')
     .slice(0, NAME_MAX)
     .replace(/[-_]+$/, '')
-  return near === '' || near === RESERVED ? null : near
+  return near === '' || near === OPERATOR ? null : near
 }
 
 /** The names whose capabilities would have the same names: they differ in `-` and `_` alone. */
@@ -215,6 +215,20 @@ function shownServer(one: McpServerSetting): unknown {
     url: one.url === null ? null : shownUrl(one.url),
     headers: hideValues(one.headers)
   }
+}
+
+/** Places of values that are hidden for display: these may be secrets, as they do not come from the environment of the node. */
+export function secretPlaces(one: McpServerSetting): string[] {
+  const hiddenOf = (key: string, values: Readonly<Record<string, string>>): string[] =>
+    Object.entries(hideValues(values)).flatMap(([name, value]) => (value === HIDDEN ? [`${key}.${name}`] : []))
+  const hasSecretWord = one.command?.some((word, i, words) => i > 0 && looksSecret(word, words[i - 1] ?? '')) === true
+  const hasQuery = one.url !== null && shownUrl(one.url) !== one.url
+  return [
+    ...hiddenOf('env', one.env),
+    ...hiddenOf('headers', one.headers),
+    ...(hasSecretWord ? ['args'] : []),
+    ...(hasQuery ? ['url'] : [])
+  ]
 }
 
 /** An argument that names itself a secret, or follows a flag that does. */

@@ -77,7 +77,8 @@ function xdg(env: Readonly<Record<string, string | undefined>>, name: string, fa
   return path.join(userHome(env), ...fallback)
 }
 
-function userHome(env: Readonly<Record<string, string | undefined>>): string {
+/** The home directory of the user: an absolute `HOME`, else that of the account. */
+export function userHome(env: Readonly<Record<string, string | undefined>>): string {
   const home = env['HOME']
   return home !== undefined && path.isAbsolute(home) ? home : os.homedir()
 }

@@ -68,6 +68,11 @@ export function expandReferences(value: string, env: Readonly<Record<string, str
   return { ok: true, text }
 }
 
+/** A text in which nothing is a reference, e.g. a path. */
+export function literalText(text: string): string {
+  return text.replaceAll('${', () => '$${')
+}
+
 /** Names of the variables that a value needs: those of its `${...}` without a default. */
 export function neededVariables(value: string): string[] {
   return piecesOf(value).flatMap((piece) => ('variable' in piece && piece.fallback === null ? [piece.variable] : []))

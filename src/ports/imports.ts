@@ -2,6 +2,9 @@ import type { AbortSignalLike } from '../kit/clock.js'
 import type { AgentDefinition, AgentOutcome, AgentRun, AgentTask } from './agent-runtime.js'
 import type { ImportedServerInfo, ToolListChange } from './imported-tools.js'
 
+/** The result of one server or file of an import. `unchanged`: an earlier import wrote the same. */
+export type ImportStatus = 'imported' | 'unchanged' | 'skipped' | 'refused'
+
 /** Events of a connection. */
 export interface ImportEvents {
   /** The other side says that its list changed. */

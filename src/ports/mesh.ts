@@ -84,7 +84,8 @@ export interface MemberLog {
   /**
    * Signs the entry with the node key and brings it into the log: as a writer itself, else through a connected writer. Resolves when this
    * node's view has applied it or found it superseded.
-   * @throws NodeError OVERLOADED at once when a limit of the log is reached; TIMEOUT when no writer took it in time; INTERNAL when the log is closed
+   * @throws NodeError at once OVERLOADED when a limit of the log is reached, and DISK_FULL or STORE_DAMAGED of a writer that appends nothing;
+   * TIMEOUT when no writer took it in time; INTERNAL when the log is closed
    */
   submit(body: EntryBody, timeoutMs?: number): Promise<void>
   /** Has the owner signed that a core (z32 of its key) is one of a document? The log never takes that back. */

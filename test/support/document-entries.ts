@@ -71,17 +71,19 @@ interface SnapshotTerms {
 
 /** What one entry may have changed of documents. */
 export function checkDocuments(before: MembershipView, after: MembershipView, entry: Entry): void {
+  for (const [name, document] of before.removedDocuments)
+    demand(canonicalJson(after.removedDocuments.get(name)) === canonicalJson(document), 'a removed document never comes back')
   for (const [name, document] of before.documents) {
-    const now = after.documents.get(name)
+    const removed = after.removedDocuments.get(name)
+    const now = removed ?? after.documents.get(name)
     demand(now?.creator === document.creator, 'a document stays and keeps its creator')
     demand(canonicalJson(now.streams.slice(0, document.streams.length)) === canonicalJson(document.streams), 'streams are only added')
-    if (now.removed !== undefined) {
+    if (removed !== undefined) {
       const isRemoval = entry.body.kind === 'document-removed' && entry.body.name === name
-      const isAllowed = isRemoval && (entry.by === actor('owner').id || entry.by === document.creator)
-      demand(document.removed === undefined ? isAllowed : canonicalJson(now) === canonicalJson(document), 'removed once, by whom it may be')
+      demand(isRemoval && (entry.by === actor('owner').id || entry.by === document.creator), 'removed by whom it may be')
+      demand(!after.documents.has(name), 'a removed document is none of the others')
       continue
     }
-    demand(document.removed === undefined, 'a removed document never comes back')
     const [was, is] = [document.access, now.access]
     demand((is?.access.serial ?? 0) >= (was?.access.serial ?? 0), 'access lists never go back')
     if (is !== null && canonicalJson(is) !== canonicalJson(was))

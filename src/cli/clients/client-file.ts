@@ -35,13 +35,24 @@ export async function readClientFile(file: string): Promise<ClientFile> {
   }
 }
 
+/** Settings of {@link writeClientFile}. */
+export interface WriteOptions {
+  /** Time of the copy of the old file, in unix milliseconds. */
+  readonly now: number
+  /** Only the owner may read the new file: it holds secrets. Default: the mode of the old one. */
+  readonly isPrivate?: boolean
+  /** The command to give again after a conflict. Default: `a2a-node connect`. */
+  readonly again?: string
+}
+
 /**
  * Replaces the content of a client's file atomically: a new file with the same mode and owner takes its name. Of a link, the target is
  * replaced.
  * @returns the path of the copy of the old file; null for none
  * @throws NodeError CONFLICT when the file has changed since; NO_PERMISSION, DISK_FULL
  */
-export async function writeClientFile(before: ClientFile, text: string, now: number): Promise<string | null> {
+export async function writeClientFile(before: ClientFile, text: string, options: WriteOptions): Promise<string | null> {
+  const { now, isPrivate = false, again = 'a2a-node connect' } = options
   const { file, read } = before
   const bytes = Buffer.from(read?.bytes.subarray(0, 3).toString() === BOM ? BOM + text : text)
   const target = read?.target ?? file
@@ -50,13 +61,13 @@ export async function writeClientFile(before: ClientFile, text: string, now: num
   const backup = read === null ? null : `${file}.${new Date(now).toISOString().replaceAll(/[-:]/g, '')}.bak`
   const made: string[] = []
   try {
-    await writeNew(fresh, bytes, read?.stats ?? null)
+    await writeNew(fresh, bytes, read?.stats ?? null, isPrivate ? 0o700 : 0o7777)
     made.push(fresh)
     if (backup !== null && read !== null) {
-      await writeNew(backup, read.bytes, read.stats)
+      await writeNew(backup, read.bytes, read.stats, 0o7777)
       made.push(backup)
     }
-    await checkUnchanged(before)
+    await checkUnchanged(before, again)
     await fs.rename(fresh, target)
     return backup
   } catch (error) {
@@ -100,15 +111,15 @@ function textOf(file: string, bytes: Buffer): string {
   }
 }
 
-/** Writes a file that is not there, on disk when this resolves; a failure leaves none. */
-async function writeNew(file: string, bytes: Buffer, like: Stats | null): Promise<void> {
+/** Writes a file that is not there, with the mode of another as far as `mask` allows. On disk when this resolves; a failure leaves none. */
+async function writeNew(file: string, bytes: Buffer, ...[like, mask]: readonly [Stats | null, number]): Promise<void> {
   const handle = await fs.open(file, 'wx', NEW_FILE_MODE)
   try {
     await handle.writeFile(bytes)
     if (like !== null) {
       const own = await handle.stat()
       if (own.uid !== like.uid || own.gid !== like.gid) await handle.chown(like.uid, like.gid)
-      await handle.chmod(like.mode & 0o7777)
+      await handle.chmod(like.mode & mask)
     }
     await handle.sync()
   } catch (error) {
@@ -120,15 +131,13 @@ async function writeNew(file: string, bytes: Buffer, like: Stats | null): Promis
 }
 
 /** A client that runs may write its file at any moment. */
-async function checkUnchanged({ file, read }: ClientFile): Promise<void> {
+async function checkUnchanged({ file, read }: ClientFile, again: string): Promise<void> {
   const now = await readWhole(file)
   if (now === null ? read === null : read?.bytes.equals(now.bytes) === true && read.target === now.target) return
   throw new NodeError(
     'CONFLICT',
-    `${file} was changed by another program meanwhile; nothing was written. Quit the client, then try again`,
-    {
-      next: ['a2a-node connect']
-    }
+    `${file} was changed by another program meanwhile; nothing was written. Quit that program, then try again`,
+    { next: [again] }
   )
 }
 

@@ -77,7 +77,7 @@ export function connectClient(client: CodingClient): Action {
     if (!context.output.json) printDiff(context.output, diff)
     const isWritten = action !== 'none' && !isDryRun
     if (isWritten) await agree(context, options, { plan, found })
-    const backup = isWritten ? await writeClientFile(found.file, text, Date.now()) : null
+    const backup = isWritten ? await writeClientFile(found.file, text, { now: Date.now() }) : null
     return tell(context, plan, { action, diff, backup, isRemoval, isDryRun })
   }
 }

@@ -2,7 +2,8 @@ import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { shellWord, shown } from '../../kit/text.js'
 import type { Action } from '../context.js'
-import { EXIT, EXIT_CODES } from '../exit-codes.js'
+import { EXIT_CODES } from '../exit-codes.js'
+import { importExit, statusText } from '../import-report.js'
 import { isSet, type Options, textOption, tierOption } from '../options.js'
 import type { Output } from '../terminal/output.js'
 
@@ -22,9 +23,10 @@ export const importAgents: Action = async ({ output, paths, env }, [source = '',
   const next = nextOf(written, isDryRun).map((one) => output.hint(one))
   if (output.json) output.object('agents-import@1', { isDryRun, files, next })
   else printImported(output, files, { isDryRun, next })
-  const refused = files.filter(({ status }) => status === 'refused').length
-  if (refused === 0) return EXIT.ok
-  return files.every(({ target }) => target === null) ? EXIT_CODES.AGENT_FILE_INVALID : EXIT.partly
+  return importExit(
+    files.map(({ status }) => status),
+    EXIT_CODES.AGENT_FILE_INVALID
+  )
 }
 
 /** @throws NodeError USAGE */
@@ -55,8 +57,6 @@ function modelOf(model: string | undefined, providers: readonly string[]): strin
   })
 }
 
-const STYLES = { imported: 'green', unchanged: 'dim', skipped: 'dim', refused: 'red' } as const
-
 function printImported(
   output: Output,
   files: readonly Imported[],
@@ -65,7 +65,7 @@ function printImported(
   for (const { file, status, id, target, reason, line, ignored } of files) {
     const place = shown(line === null ? file : `${file}:${line}`, 4096)
     const what = target === null ? `${place}: ${shown(reason ?? '', 1000)}` : `${place}  agent ${shown(id)}, ${shown(target, 4096)}`
-    output.print(`${output.paint(STYLES[status], isDryRun && status === 'imported' ? 'would import' : status)}  ${what}`)
+    output.print(`${statusText(output, status, isDryRun)}  ${what}`)
     if (target !== null && ignored.length > 0) output.print(`  not used: ${ignored.map((one) => shown(one)).join(', ')}`)
   }
   if (files.length === 0) output.print('no sub-agent files (*.md) there')

@@ -1,8 +1,7 @@
 import type { NodeId } from '../../kit/ids.js'
 import type { Tier } from '../routing/tier.js'
 
-/** Id of the built-in agent that people and swarms send as. */
-export const OPERATOR = 'operator'
+export { OPERATOR } from '../../kit/names/rule.js'
 
 /** How an agent is reached. */
 export interface AgentEndpoint {

@@ -23,6 +23,7 @@ import type {
   MemberRecord,
   MeshRecord,
   RefusalRecord,
+  RemovedDocument,
   SettingsRecord,
   SignedCard,
   WritersRecord
@@ -56,6 +57,11 @@ export interface DocumentIndexRecord {
 /** Is the value at a card's key a tombstone? */
 export function isTombstone(value: unknown): value is CardTombstone {
   return isRecord(value) && typeof value.removed === 'number'
+}
+
+/** Was the document of a record removed? */
+export function isRemoved(record: DocumentRecord): record is RemovedDocument {
+  return 'removed' in record
 }
 
 /** The view's records as the fold reads them. They are this node's own: the fold alone wrote them. */

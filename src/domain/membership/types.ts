@@ -202,8 +202,12 @@ export interface DocumentRecord {
   readonly snapshot?: (DocumentSnapshot & { readonly before?: DocumentSnapshot | undefined }) | undefined
   /** Cores of the last snapshots that an access list ended, oldest first: a replica that began with one of them is wrong. */
   readonly ended?: readonly string[] | undefined
-  /** Nobody may see or write it any more, and its name is taken for good: entries of the removed one could follow. Absent: it was not removed. */
-  readonly removed?: { readonly by: NodeId; readonly at: number } | undefined
+}
+
+/** The view's record of a removed document: nobody may see or write it, and its name is taken for good, since its entries could come again. */
+export interface RemovedDocument extends DocumentRecord {
+  readonly access: null
+  readonly removed: { readonly by: NodeId; readonly at: number }
 }
 
 /** One member's stream of a document: a core by its key (z32). */
@@ -229,6 +233,8 @@ export interface MembershipView {
   readonly writers: WritersRecord
   /** null: as shipped. */
   readonly settings: SettingsRecord | null
-  /** By name. */
+  /** By name, without the removed ones. */
   readonly documents: ReadonlyMap<string, DocumentRecord>
+  /** By name. */
+  readonly removedDocuments: ReadonlyMap<string, RemovedDocument>
 }

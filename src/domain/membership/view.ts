@@ -2,7 +2,7 @@ import type { MeshId, NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { inviteFault } from './grant.js'
 import { parseRecordKey, type RecordKey } from './keys.js'
-import { isTombstone } from './records.js'
+import { isRemoved, isTombstone } from './records.js'
 import type {
   DocumentRecord,
   InviteRecord,
@@ -10,6 +10,7 @@ import type {
   MembershipView,
   MeshRecord,
   RefusalRecord,
+  RemovedDocument,
   SettingsRecord,
   SignedCard,
   WritersRecord
@@ -24,7 +25,8 @@ export const EMPTY_VIEW: MembershipView = {
   cards: new Map(),
   writers: { eligible: [], active: [] },
   settings: null,
-  documents: new Map()
+  documents: new Map(),
+  removedDocuments: new Map()
 }
 
 /**
@@ -45,7 +47,8 @@ export function buildView(records: Iterable<readonly [string, unknown]>): Member
     cards: new Map<NodeId, Map<string, SignedCard>>(),
     writers: EMPTY_VIEW.writers,
     settings: null as SettingsRecord | null,
-    documents: new Map<string, DocumentRecord>()
+    documents: new Map<string, DocumentRecord>(),
+    removedDocuments: new Map<string, RemovedDocument>()
   }
   for (const [text, value] of records) {
     const key = parseRecordKey(text)
@@ -61,6 +64,7 @@ type Draft = { -readonly [K in keyof MembershipView]: MembershipView[K] } & {
   readonly refusals: Map<NodeId, RefusalRecord>
   readonly cards: Map<NodeId, Map<string, SignedCard>>
   readonly documents: Map<string, DocumentRecord>
+  readonly removedDocuments: Map<string, RemovedDocument>
 }
 
 /** The records are this node's own, put by the fold: their form needs no further check. */
@@ -71,8 +75,13 @@ function place(draft: Draft, key: RecordKey, value: unknown): void {
   else if (key.kind === 'member') draft.members.set(key.nodeId, value as MemberRecord)
   else if (key.kind === 'refusal') draft.refusals.set(key.nodeId, value as RefusalRecord)
   else if (key.kind === 'invite') draft.invites.set(key.inviteId, value as InviteRecord)
-  else if (key.kind === 'document') draft.documents.set(key.name, value as DocumentRecord)
+  else if (key.kind === 'document') placeDocument(draft, value as DocumentRecord)
   else if (key.kind === 'card' && !isTombstone(value)) placeCard(draft.cards, key, value as SignedCard)
+}
+
+function placeDocument({ documents, removedDocuments }: Draft, record: DocumentRecord): void {
+  if (isRemoved(record)) removedDocuments.set(record.name, record)
+  else documents.set(record.name, record)
 }
 
 function placeCard(cards: Map<NodeId, Map<string, SignedCard>>, key: RecordKey & { readonly kind: 'card' }, card: SignedCard): void {

@@ -7,6 +7,11 @@ export const DOCUMENT_NAME_MAX = 128
 /** Most marks (accents, vowel signs) on one letter of a name. */
 const MAX_MARKS = 4
 
+/** Id of the built-in agent that people and swarms send as. */
+export const OPERATOR = 'operator'
+/** Why nothing else may have an id of the node. */
+export const RESERVED_ID = 'is reserved by the node; choose another name'
+
 /** Further rules for the names of one kind. */
 export interface NameForm {
   readonly max: number

@@ -123,7 +123,7 @@ async function createDocument(
   by: DocumentCaller
 ): Result<'documents.create'> {
   const { log, clock } = node.deps
-  if (log.view().documents.get(name)?.removed !== undefined) throw new NodeError('CONFLICT', REMOVED, { next: ['a2a-node doc ls'] })
+  refuseRemoved(node, name)
   if (!log.view().documents.has(name)) refuseDocumentName(node, name, by)
   await node.swarmDocuments.ensure(name)
   const isThere = log.view().documents.has(name)
@@ -132,11 +132,18 @@ async function createDocument(
     const access = see === undefined && write === undefined ? null : accessList(node, see ?? {}, write ?? {}, 1)
     await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, LOG_TIMEOUT_MS)
   }
+  // Another member may have removed it meanwhile.
+  refuseRemoved(node, name)
   const known = node.documents.known.find(name, by)
   return { ...documentDetail(node, known, by), created: !isThere && known.record.creator === node.self }
 }
 
-const REMOVED = 'a document of that name was removed from the mesh: its name stays taken, so choose another one'
+/** @throws NodeError CONFLICT */
+function refuseRemoved(node: DocumentsApiDeps, name: string): void {
+  if (!node.deps.log.view().removedDocuments.has(name)) return
+  const reason = 'a document of that name was removed from the mesh: its name stays taken, so choose another one'
+  throw new NodeError('CONFLICT', reason, { next: ['a2a-node doc ls'] })
+}
 
 /** Compares only names that the caller may see, so that nobody learns the names of other documents. */
 function refuseDocumentName(node: DocumentsApiDeps, name: string, by: DocumentCaller): void {
@@ -255,7 +262,7 @@ async function tellPresence(
   return { told: true }
 }
 
-/** The document of a name or an id. The document of a swarm is made on first use. @throws NodeError DOCUMENT_NOT_FOUND */
+/** The document of a name or an id. The document of a swarm is made on first use. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED */
 async function found(node: DocumentsApiDeps, document: string, by: DocumentCaller): Promise<IndexedDocument> {
   await node.swarmDocuments.ensure(document)
   return node.documents.known.find(document, by)

@@ -26,7 +26,7 @@ const NOTHING: CallerVerdict = { maySee: false, mayWrite: false, mayRestrict: fa
 /** The rights of a member on a document, by the view alone. An unknown or revoked member has none, and nobody on a removed document. */
 export function memberAccess(view: MembershipView, document: DocumentRecord, node: NodeId): Pick<AccessVerdict, 'maySee' | 'mayWrite'> {
   const member = view.members.get(node)
-  if (member === undefined || member.revoked !== null || document.removed !== undefined) return NOTHING
+  if (member === undefined || member.revoked !== null || view.removedDocuments.has(document.name)) return NOTHING
   return accessOf(guarded(view, document), memberOf(member.certificate.body))
 }
 

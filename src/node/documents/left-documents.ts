@@ -80,6 +80,8 @@ interface AbandonedDocumentsDeps {
 /** Frees the disk space of removed documents, and of unused ones whose only writers were revoked. */
 export class AbandonedDocuments {
   readonly #deps: AbandonedDocumentsDeps
+  /** Monotonic milliseconds after which each abandoned document is removed, by its name. */
+  readonly #due = new Map<string, number>()
   #timer: Timer | null = null
   #removing: Promise<void> = Promise.resolve()
   #isClosed = false
@@ -90,10 +92,11 @@ export class AbandonedDocuments {
 
   /** Called when the set of abandoned documents may have changed. */
   review(): void {
-    if (this.#isClosed || this.#timer !== null || this.#stored().length === 0) return
-    this.#timer = this.#deps.clock.after(RECLAIM_MS, () => {
-      this.#removing = this.#remove().catch(this.#deps.onError)
-    })
+    if (this.#isClosed) return
+    const names = new Set(this.#stored().map(({ name }) => name))
+    for (const name of this.#due.keys()) if (!names.has(name)) this.#due.delete(name)
+    for (const name of names) if (!this.#due.has(name)) this.#postpone(name)
+    this.#schedule()
   }
 
   /** Resolves once pending removals are done. */
@@ -103,21 +106,39 @@ export class AbandonedDocuments {
     await this.#removing
   }
 
+  #postpone(name: string): void {
+    this.#due.set(name, this.#deps.clock.monotonic() + RECLAIM_MS)
+  }
+
+  /** The timer runs until the removals that it began are done. Documents that come later are due later. */
+  #schedule(): void {
+    if (this.#isClosed || this.#timer !== null || this.#due.size === 0) return
+    const { clock, onError } = this.#deps
+    this.#timer = clock.after(Math.max(0, Math.min(...this.#due.values()) - clock.monotonic()), () => {
+      this.#removing = this.#remove().catch(onError)
+    })
+  }
+
   /** Abandoned documents with blocks in the local store. */
   #stored(): DocumentRecord[] {
     const { log, followed, shares, marks } = this.#deps
+    const { documents, removedDocuments } = log.view()
     const isStored = ({ name, streams }: DocumentRecord): boolean =>
       followed.isUsed(name) || marks.has(name) || streams.some(({ coreKey }) => shares.isStored(coreKey))
-    return [...log.view().documents.values()].filter((record) => followed.isAbandoned(record) && isStored(record))
+    return [...documents.values(), ...removedDocuments.values()].filter((record) => followed.isAbandoned(record) && isStored(record))
   }
 
   async #remove(): Promise<void> {
-    const { followed, isInUse, remove } = this.#deps
+    const { clock, followed, isInUse, remove } = this.#deps
+    const now = clock.monotonic()
     try {
       for (const record of this.#stored()) {
         const { name } = record
+        if (this.#isClosed || (this.#due.get(name) ?? Number.POSITIVE_INFINITY) > now) continue
+        // For a document that is in use now, or whose removal fails.
+        this.#postpone(name)
         // A caller may have opened it during the removal of another document.
-        if (this.#isClosed || isInUse(name) || !followed.isAbandoned(record)) continue
+        if (isInUse(name) || !followed.isAbandoned(record)) continue
         await followed.removeAbandoned(name, () => remove(record))
       }
     } finally {

@@ -218,8 +218,8 @@ export class LocalStreams {
   mustHavePlace(name: string, own: StreamKey): void {
     const record = this.#deps.log.view().documents.get(name)
     if (record === undefined || this.#isKnown(name, own)) return
-    const refusal = this.#refusals.get(name)
-    if (refusal !== undefined) throw refused(name, refusal)
+    const refusal = this.#refusalOf(name)
+    if (refusal !== null) throw refused(name, refusal)
     if (hasPlaceFor(record, this.#deps.self)) return
     throw new NodeError('CONFLICT', 'the mesh takes no further stream of this node in the document: go on in a new document', {
       next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc set <new document>']
@@ -229,8 +229,8 @@ export class LocalStreams {
   /** Submits a stream to the log until the log names it. Other members see none of it before. */
   announce(name: string, own: StreamKey): void {
     const { clock, log, telemetry } = this.#deps
-    const { documents, mesh } = log.view()
-    if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own) || documents.get(name)?.removed !== undefined) return
+    const { mesh, removedDocuments } = log.view()
+    if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own) || removedDocuments.has(name)) return
     this.#announced.add(own)
     const again = (error: unknown): void => {
       if (this.#isQuiet) return
@@ -252,10 +252,18 @@ export class LocalStreams {
 
   /** One for each document whose changes at this node reach no other member. */
   problems(): Problem[] {
-    return [...this.#refusals].map(([name, refusal]) => {
+    return [...this.#refusals.keys()].flatMap((name) => {
+      const refusal = this.#refusalOf(name)
+      if (refusal === null) return []
       const { code, message, next } = refused(name, refusal)
-      return { code, message, next: next[0] ?? '' }
+      return [{ code, message, next: next[0] ?? '' }]
     })
+  }
+
+  /** Why the log takes no stream of this node in a document; null also once no block of this node waits for that. */
+  #refusalOf(name: string): string | null {
+    if (!this.hasUnheard(name) || !this.#deps.log.view().documents.has(name)) this.#refusals.delete(name)
+    return this.#refusals.get(name) ?? null
   }
 
   #seal(name: string, block: Uint8Array): Uint8Array {

@@ -133,7 +133,7 @@ export class ReplicationSet {
 
   /** Streams and snapshots of a document that this node does not keep, or keeps only in part, though the document is not forgotten. */
   leftOf(record: DocumentRecord): LeftStream[] {
-    if (!this.has(record.name) || record.removed !== undefined) return []
+    if (!this.has(record.name)) return []
     const isAbandoned = this.isAbandoned(record)
     return this.#payersOf(record).flatMap(({ stream, payer: { node } }) => {
       const reason = isAbandoned ? 'revoked' : this.#deps.shares.isRefused(stream) ? 'bytes' : this.#left.get(stream)
@@ -143,8 +143,8 @@ export class ReplicationSet {
 
   /** True when a document was removed from the mesh, or is unused here and all its writers were revoked. */
   isAbandoned(record: DocumentRecord): boolean {
-    if (record.removed !== undefined) return true
-    const { members } = this.#deps.log.view()
+    const { members, removedDocuments } = this.#deps.log.view()
+    if (removedDocuments.has(record.name)) return true
     const isOut = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean => (members.get(nodeKey)?.revoked ?? null) !== null
     return record.streams.length > 0 && record.streams.every(isOut) && this.#useOf(record) === 'none'
   }
@@ -203,8 +203,7 @@ export class ReplicationSet {
   /** Writes the current lists, one write after the other. */
   #store(): Promise<void> {
     const { log, store } = this.#deps
-    const isThere = (name: string): boolean => log.view().documents.get(name)?.removed === undefined
-    const stored = (names: ReadonlySet<string>): string[] => [...names].filter(isThere)
+    const stored = (names: ReadonlySet<string>): string[] => [...names].filter((name) => !log.view().removedDocuments.has(name))
     const done = this.#writing.then(() => store.write(STORED, { forgotten: stored(this.#forgotten), used: stored(this.#used) }))
     this.#writing = done.catch(() => {})
     return done

@@ -1,5 +1,5 @@
 import { type Clock, wait } from '../../kit/clock.js'
-import { messageOf } from '../../kit/errors.js'
+import { asNodeError, messageOf, type NodeError } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { ControlBody } from '../../domain/channel/control.js'
 import { MAX_LISTED } from '../../domain/document/access.js'
@@ -47,7 +47,7 @@ export interface SwarmDocumentsDeps {
 export class SwarmDocuments {
   readonly #deps: SwarmDocumentsDeps
   /** Documents that are being made. */
-  readonly #making = new Map<string, Promise<void>>()
+  readonly #making = new Map<string, Promise<NodeError | null>>()
   #handedOver: Promise<Set<string>> | null = null
   #writing: Promise<void> = Promise.resolve()
 
@@ -55,13 +55,20 @@ export class SwarmDocuments {
     this.#deps = deps
   }
 
-  /** Makes sure that the document of that name exists, if it belongs to a swarm in which this node takes part. Never rejects. */
+  /**
+   * Makes sure that the document of that name exists, if it belongs to a swarm in which this node takes part. Resolves, too, when nothing
+   * made it in time. @throws NodeError OVERLOADED when a limit of the log is reached
+   */
   async ensure(name: string): Promise<void> {
     const { log, peers, executor, self } = this.#deps
     const isThere = (): boolean => maySee(log.view(), name, self)
-    if (isThere() || log.view().documents.get(name)?.removed !== undefined) return
+    if (isThere() || log.view().removedDocuments.has(name)) return
     const participants = this.#participants(name)
-    if (participants !== null) return await this.#make(name, participants)
+    if (participants !== null) {
+      const fault = await this.#make(name, participants)
+      if (fault?.code === 'OVERLOADED') throw fault
+      return
+    }
     const leader = executor.leaderOf(name)
     if (leader === null || !peers.isOnline(leader)) return
     peers.send(leader, { kind: 'control', name: 'swarm-document', body: { swarm: name } })
@@ -90,31 +97,35 @@ export class SwarmDocuments {
     return head === undefined ? null : [...new Set([self, ...(head.voters ?? []), ...eligible.nodesOf(head)])]
   }
 
-  #make(name: string, participants: readonly NodeId[]): Promise<void> {
+  /** Resolves with the fault; null for none. Never rejects. */
+  #make(name: string, participants: readonly NodeId[]): Promise<NodeError | null> {
     const making = this.#making.get(name) ?? this.#makeNow(name, participants).finally(() => this.#making.delete(name))
     this.#making.set(name, making)
     return making
   }
 
-  async #makeNow(name: string, participants: readonly NodeId[]): Promise<void> {
+  async #makeNow(name: string, participants: readonly NodeId[]): Promise<NodeError | null> {
     const { log, telemetry } = this.#deps
     try {
       const entry = await this.#entry(name, participants)
-      if (entry === null) return
+      if (entry === null) return null
       // Before the entry: a document that is not noted would stay for good.
       if (entry.kind === 'document') await this.#note(name)
       await log.submit(entry, PATIENCE_MS)
+      return null
     } catch (error) {
-      telemetry.log('warn', 'the document of a swarm could not be made', { swarm: name, reason: messageOf(error) })
+      const fault = asNodeError(error)
+      telemetry.log('warn', 'the document of a swarm could not be made', { swarm: name, reason: fault.message })
+      return fault
     }
   }
 
   /** The entry that makes the document or adds new participants; null: nothing to do. @throws NodeError CONFLICT as {@link knownLengths} */
   async #entry(name: string, participants: readonly NodeId[]): Promise<EntryBody | null> {
     const { clock, log, self, streams } = this.#deps
-    const { mesh, documents } = log.view()
+    const { mesh, documents, removedDocuments } = log.view()
+    if (removedDocuments.has(name)) return null
     const record = documents.get(name)
-    if (record?.removed !== undefined) return null
     const before = record?.access?.access
     if (mesh === null || participants.every((node) => before?.see.members.includes(node))) return null
     const members = [...new Set([...(before?.see.members ?? []), ...participants])].slice(0, MAX_LISTED)
@@ -142,7 +153,7 @@ export class SwarmDocuments {
     if (this.#making.has(name) || (await this.#isKnown(name))) return false
     const { documents, mesh } = this.#deps.log.view()
     const record = documents.get(name)
-    const isOurs = record?.removed === undefined && record?.creator === this.#deps.self && record.access?.by === this.#deps.self
+    const isOurs = record?.creator === this.#deps.self && record.access?.by === this.#deps.self
     if (!isOurs || mesh === null || (await this.#theirs()).has(name)) return true
     await this.#deps.log.submit({ kind: 'document-removed', mesh: mesh.id, name, at: this.#deps.clock.now() }, PATIENCE_MS)
     return true

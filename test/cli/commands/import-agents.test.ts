@@ -136,3 +136,24 @@ test('directories of sub-agents in the config are checked: runtime, model and pr
     t.ok(faults.includes(words), `${words}: ${faults}`)
   }
 })
+
+test('an agent file is written beside everything that is there: a link to nowhere, a directory and another file stay', async (t) => {
+  const { home } = await homeWith(t)
+  const [source, agents, outside] = [path.join(home, 'more'), path.join(home, 'agents'), path.join(home, 'outside.md')]
+  await fs.mkdir(source)
+  for (const name of ['link', 'dir', 'text', 'free'])
+    await fs.writeFile(path.join(source, `${name}-x.md`), '---\ndescription: D\n---\nDo.\n')
+  await fs.mkdir(path.join(agents, 'dir-x.md'), { recursive: true })
+  await fs.symlink(outside, path.join(agents, 'link-x.md'))
+  await fs.writeFile(path.join(agents, 'text-x.md'), 'mine')
+  for (const more of [['--dry-run'], []]) {
+    const ran = await run(['agents', 'import', source, '--runtime', 'llm', '--json', ...more], { home })
+    t.is(ran.code, 8, ran.stderr)
+    t.alike(
+      reportOf(ran.stdout).files.map(({ file, status }) => `${path.basename(file)} ${status}`),
+      ['dir-x.md refused', 'free-x.md imported', 'link-x.md refused', 'text-x.md refused']
+    )
+  }
+  t.is(await fs.stat(outside).catch(() => null), null, 'nothing is written through a link')
+  t.is(await fs.readFile(path.join(agents, 'text-x.md'), 'utf8'), 'mine')
+})

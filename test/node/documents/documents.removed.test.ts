@@ -104,3 +104,48 @@ test('changes that the log lets reach no other member are refused, and status sa
   t.is(await textOn(ann), 'first')
   await write(bob.api(), 'second')
 })
+
+test('a refusal in status ends once it concerns nothing any more: the document was removed, or its blocks here', async (t: Assert) => {
+  for (const isEverywhere of [true, false]) {
+    const { world, ann, bob } = await documentScene(t)
+    const refuse = (bytes: Record<string, number>): void =>
+      void world.log.model.records.set(DOCUMENTS_KEY, { total: 1, by: { [ann.id]: 1 }, bytes })
+    refuse({ [bob.id]: MAX_DOCUMENT_BYTES_OF_MEMBER })
+    await write(bob.api(), 'first')
+    await world.settle()
+    t.is(bob.core.documents.problems().length, 1)
+    if (isEverywhere) await ann.api().call('documents.remove', { document: 'notes' })
+    else {
+      await world.pass(40_000, 10_000)
+      await bob.api().call('documents.forget', { document: 'notes' })
+    }
+    await world.settle()
+    t.alike(bob.core.documents.problems(), [])
+    if (isEverywhere) continue
+    refuse({})
+    await write(bob.api(), 'second')
+    t.is(await textOn(ann), 'second', 'nothing of the former refusal is in force')
+  }
+})
+
+test('a document that another member removes while it is made is refused as a removed one, and a second removal changes nothing', async (t: Assert) => {
+  const { world, owner, ann } = await documentScene(t)
+  const both = [owner, ann].map((node) => node.api().call('documents.remove', { document: 'notes' }))
+  t.alike(
+    (await Promise.all(both)).map(({ removed }) => removed),
+    [true, true]
+  )
+  await failsWith(t, 'DOCUMENT_NOT_FOUND', () => ann.api().call('documents.remove', { document: 'notes' }))
+  const { log } = ann.core.deps
+  const submit = log.submit.bind(log)
+  Object.assign(log, {
+    submit: async (...entry: Parameters<typeof submit>): Promise<void> => {
+      const [body] = entry
+      await submit(...entry)
+      if (body.kind === 'document') await submit({ kind: 'document-removed', mesh: body.mesh, name: body.name, at: 2 })
+    }
+  })
+  const before = world.clock.monotonic()
+  await failsWith(t, 'CONFLICT', () => ann.api().call('documents.create', { name: 'short' }))
+  t.is(world.clock.monotonic(), before, 'nothing was waited for')
+})

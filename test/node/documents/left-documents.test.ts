@@ -1,7 +1,9 @@
-import test from 'brittle'
-import { leftReason, shareOf } from '../../../src/node/documents/left-documents.js'
+import test, { type Assert } from 'brittle'
+import { AbandonedDocuments, leftReason, shareOf } from '../../../src/node/documents/left-documents.js'
 import type { LeftStream } from '../../../src/node/documents/replication-set.js'
-import type { DocumentRecord } from '../../../src/domain/membership/types.js'
+import type { DocumentRecord, RemovedDocument } from '../../../src/domain/membership/types.js'
+import { EMPTY_VIEW } from '../../../src/domain/membership/view.js'
+import { ManualClock } from '../../support/manual-clock.js'
 
 test('the share of a member counts its own left streams alone, and each reason has its words', (t) => {
   const left: LeftStream[] = [
@@ -17,4 +19,84 @@ test('the share of a member counts its own left streams alone, and each reason h
   )
   t.alike([share.bytes, share.snapshotBytes, share.leftOut], [7, 3, 2])
   t.is(new Set(left.map(leftReason)).size, 3)
+})
+
+const MINUTE_MS = 60_000
+
+/** Removed documents of a node, each with blocks here until they are freed. */
+function removals() {
+  const clock = new ManualClock()
+  const removed = new Map<string, RemovedDocument>()
+  const freed: string[] = []
+  const state = { inUse: '', fails: false, errors: 0 }
+  const isStored = (name: string): boolean => removed.has(name) && !freed.includes(name)
+  const abandoned = new AbandonedDocuments({
+    clock,
+    log: { view: () => ({ ...EMPTY_VIEW, removedDocuments: new Map(removed) }) },
+    followed: { isAbandoned: ({ name }) => removed.has(name), isUsed: isStored, removeAbandoned: (_, remove) => remove() },
+    shares: { isStored: () => false },
+    marks: { has: () => false },
+    isInUse: (name) => state.inUse === name,
+    remove: ({ name }) => {
+      if (state.fails) return Promise.reject(new Error('the disk'))
+      freed.push(name)
+      return Promise.resolve()
+    },
+    onError: () => state.errors++
+  })
+  const set = (name: string, isRemoved: boolean): void => {
+    if (isRemoved)
+      removed.set(name, { name, creator: 'ann', createdAt: 0, access: null, streams: [], removed: { by: 'ann', at: clock.now() } })
+    else removed.delete(name)
+    abandoned.review()
+  }
+  const pass = async (minutes: number): Promise<void> => {
+    clock.advance(minutes * MINUTE_MS)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { abandoned, clock, freed, state, set, pass }
+}
+
+test('the blocks of each removed document are freed ten minutes after its own removal', async (t: Assert) => {
+  const { abandoned, clock, freed, set, pass } = removals()
+  set('a', true)
+  await pass(6)
+  set('b', true)
+  await pass(3)
+  set('c', true)
+  t.alike(freed, [])
+  await pass(1)
+  t.alike(freed, ['a'], 'a later removal neither delays an earlier one nor goes with it')
+  await pass(6)
+  t.alike(freed, ['a', 'b'])
+  await pass(3)
+  t.alike(freed, ['a', 'b', 'c'])
+  t.is(clock.pending, 0)
+  await abandoned.close()
+})
+
+test('a removal that the log undid counts anew when it comes again, and one in use or that fails is tried again', async (t: Assert) => {
+  const { abandoned, clock, freed, state, set, pass } = removals()
+  set('a', true)
+  await pass(9)
+  set('a', false)
+  set('a', true)
+  state.inUse = 'a'
+  await pass(9)
+  t.alike(freed, [])
+  await pass(1)
+  t.alike(freed, [], 'it is in use')
+  state.inUse = ''
+  state.fails = true
+  await pass(10)
+  t.alike([freed.length, state.errors], [0, 1])
+  state.fails = false
+  abandoned.review()
+  await pass(9)
+  t.alike(freed, [], 'no retry comes at once')
+  await pass(1)
+  t.alike(freed, ['a'])
+  set('b', true)
+  await abandoned.close()
+  t.is(clock.pending, 0, 'closing ends the wait')
 })

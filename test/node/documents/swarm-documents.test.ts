@@ -1,4 +1,6 @@
 import test, { type Assert } from 'brittle'
+import { MAX_DOCUMENTS } from '../../../src/domain/membership/fold/document.js'
+import { DOCUMENTS_KEY } from '../../../src/domain/membership/keys.js'
 import type { DocumentRuleRequest } from '../../../src/ports/document-api.js'
 import { agentDefinition, capability, FakeAgent } from '../../support/fake-agents.js'
 import { failsWith } from '../../support/fails.js'
@@ -151,9 +153,25 @@ test('the document of a swarm goes with the swarm, unless somebody set its rules
     await swarms.purgeExpired(expiresAt + 1_000_000)
     Object.assign(swarms, { inMemory: () => undefined })
     await look()
-    t.is(launcher.core.deps.log.view().documents.get(swarm)?.removed === undefined, isKept)
+    t.is(launcher.core.deps.log.view().documents.has(swarm), isKept)
     t.alike(await launcher.store.read('swarm-documents-made'), [], 'it is looked at no more')
     if (isKept) t.is(await read(owner, swarm), 'found it')
     else await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(owner, swarm))
   }
+})
+
+test('the document of a swarm beyond a limit of the log is refused with that limit, to every call that needs it', async (t) => {
+  const { world, swarm, launcher } = await scene(t)
+  world.log.model.records.set(DOCUMENTS_KEY, { total: MAX_DOCUMENTS, by: {}, bytes: {} })
+  const before = world.clock.monotonic()
+  const api = launcher.api()
+  for (const call of [
+    () => read(launcher, swarm),
+    () => api.call('documents.edit', { document: swarm, edit: { type: 'text', text: 'x' } }),
+    () => api.call('documents.create', { name: swarm })
+  ]) {
+    const error = await failsWith(t, 'OVERLOADED', call)
+    t.ok(error.message.includes(`the mesh has ${MAX_DOCUMENTS} documents`), error.message)
+  }
+  t.is(world.clock.monotonic(), before, 'at once')
 })

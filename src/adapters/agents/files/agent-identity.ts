@@ -1,16 +1,14 @@
 import path from 'node:path'
-import { commandFault } from '../../../kit/names/rule.js'
+import { commandFault, OPERATOR, RESERVED_ID } from '../../../kit/names/rule.js'
 import { isAgentId, isPathStep } from '../../../domain/card/schema.js'
 
-/** Ids that no agent of a file may have: the node's own agent. */
-const RESERVED_IDS: ReadonlySet<string> = new Set(['operator'])
 const ID_MAX = 64
 /** The form of an id, for people. */
 export const ID_RULE = 'must be 1 to 64 characters of a-z, 0-9, dot, underscore and dash'
 
 /** Why no agent of a file may have this id, which has the form of one; null when it may. */
 export function idFault(id: string): string | null {
-  if (RESERVED_IDS.has(id) || !isAgentId(id)) return 'is reserved by the node; choose another name'
+  if (id === OPERATOR || !isAgentId(id)) return RESERVED_ID
   const fault = isPathStep(id) ? null : commandFault(id)
   if (fault !== null) return `cannot be an id: ${fault}`
   return isPathStep(id) ? 'is a step of a path, which no URL can name; choose another name' : null

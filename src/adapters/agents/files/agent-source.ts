@@ -15,7 +15,7 @@ import { ProcessGroups } from '../process/process-groups.js'
 import type { SharedDeps } from '../runtimes.js'
 import { readAgentFile, type ReadAgentOptions } from './read-agent-file.js'
 import type { AgentDeps, AgentLog } from './runtime-type.js'
-import type { SubAgentRuntime } from './sub-agent.js'
+import { isSubAgentFile, type SubAgentRuntime } from './sub-agent.js'
 import { killLeftovers } from '../process/run-records.js'
 import { BUILT_IN, createStarters } from '../starters/starters.js'
 import { WatchedDirectories } from './watched-directories.js'
@@ -164,7 +164,7 @@ export class AgentFiles implements AgentSource {
     const entries = new Map<string, WatchedFile>()
     for (const file of files) entries.set(file, await this.#read(file))
     for (const imported of this.#imports) {
-      const listed = await listFiles([imported.dir])
+      const listed = await listFiles([imported.dir], isSubAgentFile)
       faults.push(...listed.faults)
       for (const file of listed.files) if (!entries.has(file)) entries.set(file, await this.#read(file, imported))
     }
@@ -243,13 +243,16 @@ export function takenTwice({ definition, lines }: AgentFile, file: string, holde
   return { file, line: lines.name, reason }
 }
 
-/** The agent files of directories, in the order of their names; a directory that cannot be read is a fault. */
-export async function listFiles(dirs: readonly string[]): Promise<{ files: readonly string[]; faults: readonly AgentFault[] }> {
+/** The files of directories whose names may be those of agents, in their order; a directory that cannot be read is a fault. */
+export async function listFiles(
+  dirs: readonly string[],
+  isAgent = (name: string): boolean => name.endsWith('.md') && !name.startsWith('.')
+): Promise<{ files: readonly string[]; faults: readonly AgentFault[] }> {
   const files = new Set<string>()
   const faults: AgentFault[] = []
   for (const dir of dirs) {
     try {
-      const names = (await fs.readdir(dir)).filter((name) => name.endsWith('.md') && !name.startsWith('.')).sort()
+      const names = (await fs.readdir(dir)).filter(isAgent).sort()
       if (names.length > MAX_FILES)
         faults.push({ file: dir, line: null, reason: `more than ${MAX_FILES} agent files; the rest is left out` })
       for (const name of names.slice(0, MAX_FILES)) files.add(path.resolve(dir, name))

@@ -2,18 +2,18 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../../kit/errors.js'
 import { fileReason } from '../../../kit/file-reason.js'
+import type { ImportStatus } from '../../../ports/imports.js'
 import { createSchemaCompiler } from '../schemas/compile-schema.js'
 import { STARTER_IDS } from '../starters/starters.js'
 import { parseAgentFile } from './agent-file.js'
 import { checkAgentDirectory } from './check-file.js'
 import { readBounded } from './read-agent-file.js'
-import { agentTextOf, type SubAgentRuntime } from './sub-agent.js'
+import { agentTextOf, isSubAgentFile, type SubAgentRuntime } from './sub-agent.js'
 
 /** Most files of one import, and its deepest directory. */
 const MAX_FILES = 1000
 const MAX_DEPTH = 8
-/** Markdown files with front matter that are no sub-agents, and directories that have none. */
-const OTHER_FILES = /^(?:SKILL|README|CHANGELOG|CONTRIBUTING)\.md$|\.(?:prompt|instructions)\.md$/i
+/** Directories that have no sub-agents. */
 const OTHER_DIRECTORIES: ReadonlySet<string> = new Set(['node_modules', '.git'])
 
 /** Options of {@link importAgentFiles}. */
@@ -33,8 +33,8 @@ export interface ImportOptions {
 export interface ImportedFile {
   /** The sub-agent file. */
   readonly file: string
-  /** `imported`: written, or to be written by a run that is not dry. `unchanged`: an earlier import wrote the same. */
-  readonly status: 'imported' | 'unchanged' | 'skipped' | 'refused'
+  /** `imported`: written, or to be written by a run that is not dry. */
+  readonly status: ImportStatus
   /** '' for a file that is skipped or refused. */
   readonly id: string
   /** The agent file; null when there is none. */
@@ -90,10 +90,25 @@ async function importOne(
   const rest = { ...NOTHING, file, id: made.id, target, ignored: made.unused }
   const before = await fs.readFile(target, 'utf8').catch(() => null)
   if (before === made.text) return { ...rest, status: 'unchanged' }
-  const holder = before === null ? taken.get(made.id) : target
-  if (holder !== undefined) return refused(`the agent id ${made.id} is taken already: ${holder}`)
-  if (!isDryRun) await fs.writeFile(target, made.text, { flag: 'wx', mode: 0o600 })
+  const isFree = !taken.has(made.id) && (isDryRun ? await isFreeName(target) : await wroteNew(target, made.text))
+  if (!isFree) return refused(`the agent id ${made.id} is taken already: ${taken.get(made.id) ?? target}`)
   return { ...rest, status: 'imported' }
+}
+
+/** Has nothing that name, not even a link to nowhere? */
+async function isFreeName(file: string): Promise<boolean> {
+  return (await fs.lstat(file).catch(() => null)) === null
+}
+
+/** Writes a new file. False: something has that name. */
+async function wroteNew(file: string, text: string): Promise<boolean> {
+  try {
+    await fs.writeFile(file, text, { flag: 'wx', mode: 0o600 })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
 }
 
 async function sourcesOf(source: string): Promise<readonly string[]> {
@@ -112,7 +127,7 @@ async function walk(dir: string, depth: number, found: string[]): Promise<void> 
   const entries = (await fs.readdir(dir, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1))
   for (const entry of entries) {
     const place = path.join(dir, entry.name)
-    if (entry.isFile() && /\.md$/i.test(entry.name) && !OTHER_FILES.test(entry.name)) found.push(place)
+    if (entry.isFile() && isSubAgentFile(entry.name)) found.push(place)
     else if (entry.isDirectory() && !OTHER_DIRECTORIES.has(entry.name) && depth < MAX_DEPTH) await walk(place, depth + 1, found)
     if (found.length > MAX_FILES) throw new NodeError('USAGE', `${dir} has more than ${MAX_FILES} files: import a directory below`)
   }

@@ -31,17 +31,18 @@ export async function readAgentFile(file: string, compileSchema: CompileSchema, 
     return { ok: false, ignored: [], faults: [{ file, line: null, reason: fileReason(error) }], files: [], text: '' }
   }
   const made = subAgents === undefined ? null : agentTextOf(text, file, subAgents)
+  const own = text
+  // Another runtime makes another agent, or other faults, of the same text.
+  if (subAgents !== undefined) text += `\n${JSON.stringify(subAgents)}`
   if (made?.kind === 'faulty') return { ok: false, ignored: [], faults: made.faults.map((fault) => ({ file, ...fault })), files: [], text }
   // Other files lie beside sub-agents too: they are no faults.
   if (made?.kind === 'skipped') return { ok: false, ignored: [], faults: [], files: [], text }
-  const parsed = parseAgentFile(made?.kind === 'agent' ? made.text : text, {
+  const parsed = parseAgentFile(made?.kind === 'agent' ? made.text : own, {
     file,
     compileSchema,
     ...(format === undefined ? {} : { format })
   })
   const { files, ignored } = parsed
-  // Another runtime makes another agent of the same text.
-  if (made?.kind === 'agent') text += `\n${JSON.stringify(subAgents)}`
   const missing: AgentFault[] = []
   for (const { path, key, line } of files) {
     const stat = await fs.stat(path).catch(() => null)

@@ -36,6 +36,14 @@ const OPENING = /^\uFEFF?---[ \t]*\r?\n/
 const NO_ID = 'neither the name nor the name of the file gives an id: rename the file (a-z, 0-9, dot, underscore, dash)'
 const NO_INSTRUCTIONS = 'it has no instructions after the front matter, which a language model needs'
 
+/** Markdown files with front matter that are no sub-agents. */
+const OTHER_FILES = /^(?:SKILL|README|CHANGELOG|CONTRIBUTING)\.md$|\.(?:prompt|instructions)\.md$/i
+
+/** May a file of this name be a sub-agent? */
+export function isSubAgentFile(name: string): boolean {
+  return /\.md$/i.test(name) && !name.startsWith('.') && !OTHER_FILES.test(name)
+}
+
 /** A program that reads sub-agent files. */
 interface ClientProgram {
   /** Directory of a project or of the user in which it has its files. */

@@ -152,9 +152,6 @@ export class AutobaseLog implements MemberLog {
 
   async submit(body: EntryBody, timeoutMs: number = SUBMIT_TIMEOUT_MS): Promise<void> {
     const { nodeId, sign, telemetry } = this.#deps
-    const fault = this.#writeFault()
-    // The base closes itself for good when its store takes nothing, and spins where its own core has gaps.
-    if (fault !== null && this.#base.writable) throw fault
     telemetry.count('log_entries_submitted', body.kind)
     await this.#submissions.submit(seal('entry', body, { id: nodeId, sign }), timeoutMs)
   }
@@ -218,6 +215,8 @@ export class AutobaseLog implements MemberLog {
       append: (entry) => (this.#base.writable && !this.#own.isFull ? this.#appender.append(entry).then(() => true) : null),
       view: () => this.view(),
       isClosed: () => this.#isClosed,
+      // The base closes itself for good when its store takes nothing, and spins where its own core has gaps.
+      fault: () => (this.#base.writable ? this.#writeFault() : null),
       onChange: (listener) => this.#changes.on(listener),
       refresh: () => this.#reader.refresh(),
       tryOut: (entry) => this.#try(entry),

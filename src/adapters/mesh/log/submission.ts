@@ -20,6 +20,8 @@ export interface SubmissionDeps {
   readonly timeoutMs: number
   view(): MembershipView
   isClosed(): boolean
+  /** Why this node, a writer, appends nothing now, such as a full disk; null: it does, or is no writer. */
+  fault(): NodeError | null
   onChange(listener: () => void): () => void
   /** The effect that the entry would have on the log as it is here. @throws Error when that cannot be read */
   tryOut(entry: Entry): Promise<Pick<FoldResult, 'skipped' | 'isFull'>>
@@ -34,7 +36,7 @@ export interface SubmissionDeps {
 
 /** One entry on its way into the log: offered until a writer took it, done when the own view shows it. */
 export class Submission {
-  /** Resolves when applied. @throws NodeError OVERLOADED when a limit of the log is reached, TIMEOUT, INTERNAL */
+  /** Resolves when applied. @throws NodeError OVERLOADED when a limit of the log is reached, TIMEOUT, INTERNAL; as `fault` says */
   readonly done: Promise<void>
   readonly #deps: SubmissionDeps
   readonly #bytes: Uint8Array
@@ -60,6 +62,9 @@ export class Submission {
     if (isClosed()) return this.#settle(new NodeError('INTERNAL', 'the mesh log is closed'))
     if (this.#isTaken && clock.monotonic() - this.#takenAt >= SHOWN_MS) this.#isTaken = false
     if (this.#isOffering || this.#isTaken) return
+    const fault = this.#deps.fault()
+    // An entry that was taken before may still be applied.
+    if (fault !== null && !this.#wasTaken) return this.#settle(fault)
     this.#isOffering = true
     void this.#offer().then((isTaken) => {
       this.#isOffering = false
@@ -118,7 +123,7 @@ export class Submission {
 }
 
 /** Dependencies of {@link Submissions}. */
-export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'onChange' | 'refresh' | 'tryOut'> {
+export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'fault' | 'onChange' | 'refresh' | 'tryOut'> {
   /** Appends to the own core; rejects when that failed. null: this node appends no entries now, since it is no writer or its core is full. */
   append(entry: Uint8Array): Promise<boolean> | null
   /** Has this node a writer core that the log reads? */
@@ -142,7 +147,7 @@ export class Submissions {
     this.#deps = deps
   }
 
-  /** Resolves when the view shows the entry. @throws NodeError OVERLOADED when a limit of the log is reached, TIMEOUT, INTERNAL */
+  /** Resolves when the view shows the entry. @throws NodeError as {@link Submission.done} */
   async submit(entry: Entry, timeoutMs: number): Promise<void> {
     const { mayWrite, mayAppend, claim, isClosed } = this.#deps
     let isClaimed = entry.body.kind !== 'core'

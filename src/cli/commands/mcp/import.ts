@@ -1,19 +1,21 @@
 import { mkdir } from 'node:fs/promises'
-import os from 'node:os'
 import path from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { withServers } from '../../../config/add-servers.js'
 import { MAX_CONFIG_BYTES, parseConfigText } from '../../../config/file.js'
 import { loadConfig } from '../../../config/load.js'
 import { importedServer, type ServerImport } from '../../../config/mcp-import.js'
-import { mcpServersSchema } from '../../../config/mcp-servers.js'
+import { mcpServersSchema, type McpServerSetting, secretPlaces } from '../../../config/mcp-servers.js'
+import { userHome } from '../../../config/paths.js'
 import type { Config } from '../../../config/settings.js'
 import { NodeError } from '../../../kit/errors.js'
-import { shown } from '../../../kit/text.js'
+import { shellWord, shown } from '../../../kit/text.js'
 import { readClientFile, writeClientFile } from '../../clients/client-file.js'
 import { serversIn } from '../../clients/server-list.js'
+import type { ImportStatus } from '../../../ports/imports.js'
 import type { Action } from '../../context.js'
-import { EXIT, EXIT_CODES } from '../../exit-codes.js'
+import { EXIT_CODES } from '../../exit-codes.js'
+import { importExit, statusText } from '../../import-report.js'
 import { isSet } from '../../options.js'
 import type { Output } from '../../terminal/output.js'
 
@@ -23,10 +25,12 @@ interface ServerReport {
   readonly from: string
   /** Its name in the config; null when it is not taken. */
   readonly name: string | null
-  readonly status: 'imported' | 'unchanged' | 'skipped' | 'refused'
+  readonly status: ImportStatus
   readonly reason: string | null
   readonly variables: readonly { readonly name: string; readonly isSet: boolean }[]
   readonly ignored: readonly string[]
+  /** Places of values that go into the config as they are, and may be secrets. */
+  readonly secrets: readonly string[]
 }
 
 /** `mcp import <file>`: adds the servers of a client's file to the config. An entry that is there is never changed. */
@@ -36,30 +40,33 @@ export const importServers: Action = async ({ output, paths, env }, [source = ''
   const { config } = await loadConfig({ file: configFile, env })
   const found = serversIn(await readClientFile(file))
   const isDryRun = isSet(options, 'dryRun')
-  const added: Record<string, unknown> = {}
-  const origin = { dir: path.dirname(file), workspace: workspaceOf(file) }
-  const servers = Object.entries(found).map(([from, entry]) => {
-    const one = importedServer(from, entry, origin)
+  const added: Record<string, Readonly<Record<string, unknown>>> = {}
+  const origin = { dir: path.dirname(file), hasPlainReferences: path.basename(path.dirname(file)) === '.gemini' }
+  const servers = found.map(({ name: from, entry, project }) => {
+    const one = importedServer(from, entry, { ...origin, workspace: project ?? workspaceOf(file, userHome(env)) })
     const report = reportOf(from, one, { config, added, env })
     if (one.ok && report.status === 'imported') added[one.name] = one.entry
     return report
   })
-  const backup = Object.keys(added).length === 0 ? null : await write(configFile, added, isDryRun)
+  const hasSecrets = servers.some(({ status, secrets }) => status === 'imported' && secrets.length > 0)
+  const again = `a2a-node mcp import ${shellWord(file)}`
+  const backup = Object.keys(added).length === 0 ? null : await write(configFile, added, { isDryRun, isPrivate: hasSecrets, again })
   const isWritten = !isDryRun && Object.keys(added).length > 0
   const next = (isWritten ? ['a2a-node config check', 'a2a-node start'] : []).map((one) => output.hint(one))
-  if (output.json) output.object('mcp-import@1', { isDryRun, file, config: configFile, backup, servers, next })
-  else print(output, servers, { isDryRun, backup, configFile, next, isWritten })
-  const refused = servers.filter(({ status }) => status === 'refused').length
-  if (refused === 0) return EXIT.ok
-  return refused === servers.length ? EXIT_CODES.CONFIG_INVALID : EXIT.partly
+  if (output.json) output.object('mcp-import@1', { isDryRun, file, config: configFile, backup, hasSecrets, servers, next })
+  else print(output, servers, { isDryRun, backup, configFile, next, isWritten, hasSecrets })
+  return importExit(
+    servers.map(({ status }) => status),
+    EXIT_CODES.CONFIG_INVALID
+  )
 }
 
 /** The project of a file that clients keep in one: `.mcp.json`, `.cursor/mcp.json`, `.vscode/mcp.json`, `.codex/config.toml`. */
-function workspaceOf(file: string): string | null {
+function workspaceOf(file: string, home: string): string | null {
   const dir = path.dirname(file)
   if (path.basename(file) === '.mcp.json') return dir
   const isOfClient = ['.cursor', '.vscode', '.codex', '.gemini'].includes(path.basename(dir))
-  return isOfClient && path.dirname(dir) !== os.homedir() ? path.dirname(dir) : null
+  return isOfClient && path.dirname(dir) !== home ? path.dirname(dir) : null
 }
 
 interface ImportState {
@@ -69,8 +76,8 @@ interface ImportState {
 }
 
 function reportOf(from: string, one: ServerImport, { config, added, env }: ImportState): ServerReport {
-  if (!one.ok) return { from, name: null, status: one.status, reason: one.reason, variables: [], ignored: [] }
-  const { name, entry, ignored } = one
+  if (!one.ok) return { from, name: null, status: one.status, reason: one.reason, variables: [], ignored: [], secrets: [] }
+  const { name, setting, ignored } = one
   const variables = one.variables.map((variable) => ({ name: variable, isSet: env[variable] !== undefined }))
   const report = (status: ServerReport['status'], reason: string | null): ServerReport => ({
     from,
@@ -78,11 +85,12 @@ function reportOf(from: string, one: ServerImport, { config, added, env }: Impor
     status,
     reason,
     variables,
-    ignored
+    ignored,
+    secrets: secretPlaces(setting)
   })
-  const old = config.mcp.servers[name]
+  const old = ownValue(config.mcp.servers, name)
   if (old !== undefined) {
-    const isSame = isDeepStrictEqual(mcpServersSchema.parse({ [name]: entry })[name], old)
+    const isSame = isDeepStrictEqual(setting, old)
     return isSame ? report('unchanged', null) : report('skipped', `mcp.servers.${name} of the config is another server, and stays`)
   }
   if (Object.hasOwn(config.a2a.agents, name)) return report('refused', `${name} is an agent of a2a.agents of the config`)
@@ -91,13 +99,22 @@ function reportOf(from: string, one: ServerImport, { config, added, env }: Impor
   return all.success ? report('imported', null) : report('refused', all.error.issues[0]?.message ?? 'has a name that is not allowed')
 }
 
+/** A name may be that of a member of every object, such as `constructor`. */
+function ownValue(servers: Readonly<Record<string, McpServerSetting>>, name: string): McpServerSetting | undefined {
+  return Object.hasOwn(servers, name) ? servers[name] : undefined
+}
+
 /** An entry for a check of names and their number. */
 function bare(name: string): readonly [string, unknown] {
   return [name, { command: 'x' }]
 }
 
 /** Writes the config with further servers, after a check of the whole. Returns the path of the copy of the old one. */
-async function write(configFile: string, added: Readonly<Record<string, unknown>>, isDryRun: boolean): Promise<string | null> {
+async function write(
+  configFile: string,
+  added: Readonly<Record<string, unknown>>,
+  { isDryRun, ...how }: { readonly isDryRun: boolean; readonly isPrivate: boolean; readonly again: string }
+): Promise<string | null> {
   const before = await readClientFile(configFile)
   const text = await withServers(before.text ?? '', added)
   const { faults } = await parseConfigText(text, configFile)
@@ -107,10 +124,8 @@ async function write(configFile: string, added: Readonly<Record<string, unknown>
     })
   if (isDryRun) return null
   await mkdir(path.dirname(configFile), { recursive: true, mode: 0o700 })
-  return await writeClientFile(before, text, Date.now())
+  return await writeClientFile(before, text, { now: Date.now(), ...how })
 }
-
-const STYLES = { imported: 'green', unchanged: 'dim', skipped: 'dim', refused: 'red' } as const
 
 interface Printed {
   readonly isDryRun: boolean
@@ -118,19 +133,21 @@ interface Printed {
   readonly backup: string | null
   readonly configFile: string
   readonly next: readonly string[]
+  readonly hasSecrets: boolean
 }
 
-function print(output: Output, servers: readonly ServerReport[], { isDryRun, isWritten, backup, configFile, next }: Printed): void {
-  for (const { from, name, status, reason, variables, ignored } of servers) {
+function print(output: Output, servers: readonly ServerReport[], { isDryRun, ...rest }: Printed): void {
+  const { isWritten, backup, configFile, next, hasSecrets } = rest
+  for (const { from, name, status, reason, variables, ignored, secrets } of servers) {
     const renamed = name === null || name === from ? '' : ` as ${name}`
-    const label = isDryRun && status === 'imported' ? 'would import' : status
-    output.print(`${output.paint(STYLES[status], label)}  ${shown(from)}${renamed}${reason === null ? '' : `: ${shown(reason, 1000)}`}`)
+    output.print(`${statusText(output, status, isDryRun)}  ${shown(from)}${renamed}${reason === null ? '' : `: ${shown(reason, 1000)}`}`)
     const unset = variables.filter((one) => !one.isSet).map((one) => one.name)
     if (unset.length > 0) output.print(`  set in the environment of the node: ${shown(unset.join(', '), 1000)}`)
+    if (status === 'imported' && secrets.length > 0) output.print(`  values as they are in the file: ${shown(secrets.join(', '), 1000)}`)
     if (ignored.length > 0) output.print(`  not used: ${shown(ignored.join(', '), 1000)}`)
   }
   if (servers.length === 0) output.print('no MCP servers there')
-  if (isWritten) output.print(`written: ${shown(configFile, 4096)}`)
+  if (isWritten) output.print(`written: ${shown(configFile, 4096)}${hasSecrets ? ' (mode 600: only you may read these values)' : ''}`)
   if (backup !== null) output.print(`before:  ${shown(backup, 4096)}`)
   for (const one of next) output.print(`  ${shown(one, 5000)}`)
 }

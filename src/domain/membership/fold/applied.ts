@@ -1,6 +1,6 @@
 import type { NodeId } from '../../../kit/ids.js'
 import { isFurther, isStreamOf } from './document.js'
-import type { Certificate, Entry, MembershipView } from '../types.js'
+import type { Certificate, DocumentRecord, Entry, EntryBody, MembershipView } from '../types.js'
 
 /** Does the view already show the entry's effect, or something newer that supersedes it? */
 export function isApplied(view: MembershipView, entry: Entry): boolean {
@@ -23,19 +23,33 @@ export function isApplied(view: MembershipView, entry: Entry): boolean {
     case 'core':
       return (view.members.get(entry.by)?.coreSerial ?? 0) >= body.serial
     case 'document':
-      return view.documents.has(body.name)
     case 'document-access':
-      return (view.documents.get(body.name)?.access?.access.serial ?? 0) >= body.access.serial
     case 'document-removed':
-      return view.documents.get(body.name)?.removed !== undefined
     case 'document-stream':
-      return view.documents.get(body.name)?.streams.some(isStreamOf(entry.by, body.coreKey)) === true
     case 'document-snapshot':
-      return !isFurther(view.documents.get(body.name), body)
+      // A removed document takes no further entries.
+      return view.removedDocuments.has(body.name) || isDocumentChanged(view.documents.get(body.name), entry.by, body)
     case 'card':
       return isRevoked(view, entry.by) || (cardRevision(view, entry, body.card.body.id) ?? -1) >= body.card.body.revision
     case 'card-removed':
       return isRevoked(view, entry.by) || (cardRevision(view, entry, body.agentId) ?? body.revision + 1) > body.revision
+  }
+}
+
+type DocumentBody = Extract<EntryBody, { readonly kind: `document${string}` }>
+
+function isDocumentChanged(record: DocumentRecord | undefined, by: NodeId, body: DocumentBody): boolean {
+  switch (body.kind) {
+    case 'document':
+      return record !== undefined
+    case 'document-access':
+      return (record?.access?.access.serial ?? 0) >= body.access.serial
+    case 'document-removed':
+      return false
+    case 'document-stream':
+      return record?.streams.some(isStreamOf(by, body.coreKey)) === true
+    case 'document-snapshot':
+      return !isFurther(record, body)
   }
 }
 

@@ -4,8 +4,16 @@ import { accessOf, mayRestrict, newerAccess } from '../../document/access.js'
 import { type FoldResult, full, put, type Scene, skip } from './effects.js'
 import { DOCUMENTS_KEY, documentCoreKey, documentKey } from '../keys.js'
 import { serialFault } from '../serial.js'
-import type { DocumentIndexRecord } from '../records.js'
-import type { Certificate, DocumentRecord, DocumentSnapshot, DocumentStreamRecord, EntryBody, StreamLengths } from '../types.js'
+import { type DocumentIndexRecord, isRemoved } from '../records.js'
+import type {
+  Certificate,
+  DocumentRecord,
+  DocumentSnapshot,
+  DocumentStreamRecord,
+  EntryBody,
+  RemovedDocument,
+  StreamLengths
+} from '../types.js'
 
 /** Documents of one mesh. */
 export const MAX_DOCUMENTS = 4096
@@ -61,7 +69,7 @@ export function foldDocumentRemoved(scene: Scene, { name, at }: DocumentEntryBod
   const { by, records, mesh } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
-  if (record.removed !== undefined) return skip(REMOVED)
+  if (isRemoved(record)) return skip(REMOVED)
   const { creator, createdAt, streams, access } = record
   if (!mayRestrict({ owner: mesh.owner, creator, access: null }, by)) return skip('its author may not remove the document')
   const { total, by: counts, removed = {}, ...index } = records.documentIndex()
@@ -73,7 +81,7 @@ export function foldDocumentRemoved(scene: Scene, { name, at }: DocumentEntryBod
   }
   return put(
     new Map<string, unknown>([
-      [documentKey(name), { name, creator, createdAt, access: null, streams, removed: { by, at } } satisfies DocumentRecord],
+      [documentKey(name), { name, creator, createdAt, access: null, streams, removed: { by, at } } satisfies RemovedDocument],
       [DOCUMENTS_KEY, charged({ ...scene, by: access?.by ?? by }, next, { more: 0, less: listBytes(access, streams) })]
     ])
   )
@@ -118,7 +126,7 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }
   const { by, records, mesh } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
-  if (record.removed !== undefined) return skip(REMOVED)
+  if (isRemoved(record)) return skip(REMOVED)
   if (!mayRestrict({ owner: mesh.owner, creator: record.creator, access: null }, by))
     return skip('its author may not restrict the document')
   if (Object.keys(lengths).length > MAX_DOCUMENT_STREAMS) return skip('it names too many streams')
@@ -159,7 +167,7 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: DocumentEntr
   const { by, records, mesh, author } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
-  if (record.removed !== undefined) return skip(REMOVED)
+  if (isRemoved(record)) return skip(REMOVED)
   const { streams, creator } = record
   if (streams.some(isStreamOf(by, coreKey))) return skip('the stream is known already')
   if ((records.documentOfCore(coreKey) ?? name) !== name) return skip('the stream is one of another document')
@@ -188,7 +196,7 @@ export function foldDocumentSnapshot(
   const { records, mesh, author } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
-  if (record.removed !== undefined) return skip(REMOVED)
+  if (isRemoved(record)) return skip(REMOVED)
   if (records.documentOfCore(coreKey) !== null) return skip('its core is one of a document already')
   const guarded = { owner: mesh.owner, creator: record.creator, access: record.access?.access ?? null }
   if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')

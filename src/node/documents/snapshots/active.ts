@@ -136,7 +136,10 @@ export class ActiveSnapshots {
   /** Removes cores of snapshots that are neither in force nor used. */
   async tidy(name: string): Promise<void> {
     const { cores } = this.#at(name)
-    const record = this.#deps.log.view().documents.get(name)
+    const { documents, removedDocuments } = this.#deps.log.view()
+    // The log may still undo the removal.
+    if (removedDocuments.has(name)) return
+    const record = documents.get(name)
     const wanted = new Set(record === undefined ? [] : [...this.coresOf(record), ...record.streams.map(({ coreKey }) => coreKey)])
     const gone = cores.filter((core) => !wanted.has(core) && !this.#pending.has(core))
     if (gone.length === 0) return

@@ -2,6 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { AgentFiles, type AgentFilesOptions } from '../../../../src/adapters/agents/files/agent-source.js'
+import type { Clock, Timer } from '../../../../src/kit/clock.js'
 import type { AgentFault, HostedAgent } from '../../../../src/ports/agent-runtime.js'
 import { agentText } from '../../../support/agents/agent-text.js'
 import { isRunning } from '../../../support/agents/eventually.js'
@@ -296,4 +297,72 @@ test('sub-agent files of a directory of the config are agents, and follow every 
     (set) => !idsOf(set).includes('new-one')
   )
   t.alike(disabled.faults, [])
+})
+
+/** The clock of this machine, and its timers that neither ran out nor were cleared. */
+function countedClock(): { readonly clock: Clock; readonly running: ReadonlySet<Timer> } {
+  const running = new Set<Timer>()
+  const clock: Clock = {
+    ...realClock,
+    after: (delayMs, run) => {
+      const timer: Timer = realClock.after(delayMs, () => {
+        running.delete(timer)
+        run()
+      })
+      running.add(timer)
+      return timer
+    },
+    every: (periodMs, run) => {
+      const timer = realClock.every(periodMs, run)
+      running.add(timer)
+      return timer
+    },
+    clear: (timer) => {
+      if (timer !== null) running.delete(timer)
+      realClock.clear(timer)
+    }
+  }
+  return { clock, running }
+}
+
+test('other directories of the config are followed from then on, the former ones are left, and nothing of them goes on', async (t: Assert) => {
+  const home = await tempDir(t)
+  const [moved, late] = [path.join(home, 'moved'), path.join(home, 'late')]
+  await fs.mkdir(moved)
+  const sub = '---\ndescription: Writes\n---\nWrite.\n'
+  for (const name of ['SKILL.md', 'x.prompt.md', 'y.instructions.md', 'CHANGELOG.md', 'writer.md'])
+    await fs.writeFile(path.join(moved, name), sub)
+  await fs.writeFile(path.join(moved, 'notes.md'), '# Notes\n')
+  const { clock, running } = countedClock()
+  const { source, dir, first, change } = await open(t, { 'a.md': agentText('ant') }, { clock })
+  t.alike(idsOf(first), ['ant'])
+  const plain = await change(() => Promise.resolve(source.follow({ dirs: [dir, moved], imports: [] })))
+  t.is(plain.faults.length, 6, 'without a runtime no sub-agent is an agent')
+  const runtime = { runtime: 'llm', model: 'local', tier: null, command: null } as const
+  const imports = [moved, late].map((one) => ({ dir: one, ...runtime }))
+  const imported = await change(
+    () => Promise.resolve(source.follow({ dirs: [dir], imports })),
+    (set) => idsOf(set).includes('writer')
+  )
+  t.alike(idsOf(imported), ['ant', 'writer'], 'other files of clients are no agents')
+  t.alike(
+    imported.faults.map(({ file }) => file),
+    [late],
+    'nor are they faults'
+  )
+  const made = await change(
+    async () => {
+      await fs.mkdir(late)
+      await fs.writeFile(path.join(late, 'late.md'), sub)
+    },
+    (set) => idsOf(set).includes('late')
+  )
+  t.alike(made.faults, [])
+  const gone = await change(
+    () => fs.rm(path.join(moved, 'writer.md')),
+    (set) => !idsOf(set).includes('writer')
+  )
+  t.alike([idsOf(gone), gone.faults], [['ant', 'late'], []])
+  await source.close()
+  t.is(running.size, 0, 'no former directory is watched')
 })

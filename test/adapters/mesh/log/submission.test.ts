@@ -1,5 +1,6 @@
 import test from 'brittle'
 import { Submission, type SubmissionDeps } from '../../../../src/adapters/mesh/log/submission.js'
+import { NodeError } from '../../../../src/kit/errors.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../../src/domain/membership/types.js'
 import { failsWith } from '../../../support/fails.js'
@@ -16,13 +17,14 @@ function submit(taken: () => boolean, tried = (): Tried => ({ skipped: null, isF
   const log = founded()
   const clock = new ManualClock()
   const listeners = new Set<() => void>()
-  const state = { offers: 0, again: 0, isClosed: false }
+  const state = { offers: 0, again: 0, isClosed: false, fault: null as NodeError | null }
   const submission = new Submission({
     entry: seal('entry', body, owner),
     clock,
     timeoutMs: 5000,
     view: () => log.view(),
     isClosed: () => state.isClosed,
+    fault: () => state.fault,
     onChange: (listener) => {
       listeners.add(listener)
       return () => listeners.delete(listener)
@@ -140,6 +142,24 @@ test('an entry that the log refuses for now is offered, and its timeout names th
   clock.advance(5000)
   const error = await failsWith(t, 'TIMEOUT', () => submission.done)
   t.ok(error.message.includes('its author is no member'))
+})
+
+test('a disk that becomes full while an entry waits ends it with that reason, unless a writer took it before', async (t) => {
+  for (const code of ['DISK_FULL', 'STORE_DAMAGED'] as const) {
+    const waiting = submit(() => false)
+    await settle()
+    waiting.state.fault = new NodeError(code, 'the store takes nothing')
+    waiting.clock.advance(1000)
+    await failsWith(t, code, () => waiting.submission.done)
+    t.alike([waiting.state.offers, waiting.clock.pending], [1, 0])
+  }
+  const taken = submit(() => true)
+  await settle()
+  taken.state.fault = new NodeError('DISK_FULL', 'the disk is full')
+  taken.clock.advance(4000)
+  await settle()
+  taken.apply()
+  await t.execution(taken.submission.done, 'it is in the log all the same')
 })
 
 test('closing the log ends it', async (t) => {

@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import { expandReferences } from '../../../../src/config/references.js'
 import { loadConfig } from '../../../../src/config/load.js'
 import type { McpServerSetting } from '../../../../src/config/mcp-servers.js'
 import { tempDir } from '../../../support/tmp.js'
@@ -8,11 +9,14 @@ import { run } from '../../command-line.js'
 
 interface Report {
   readonly backup: string | null
+  readonly hasSecrets?: boolean
   readonly servers: readonly {
     readonly from: string
     readonly name: string | null
     readonly status: string
     readonly reason: string | null
+    readonly secrets: readonly string[]
+    readonly variables: readonly { readonly name: string }[]
   }[]
 }
 
@@ -122,4 +126,129 @@ test('an import writes nothing for a dry run, and a file without servers is an e
     const { done } = await imports(t, name, content)
     t.ok(done.code !== 0 && done.stderr.includes('CONFIG_INVALID') && done.stderr.includes(name), done.stderr)
   }
+})
+
+test('values of a file that may be secrets make the config private, and the report names their places', async (t) => {
+  const cases: readonly (readonly [server: object, secrets: readonly string[]])[] = [
+    [{ command: 'x', env: { TOKEN: 'sk-1', OTHER: '${OTHER}' } }, ['env.TOKEN']],
+    [{ command: 'x', env: { TOKEN: '${TOKEN:-sk-1}' } }, ['env.TOKEN']],
+    [{ url: 'https://h/', headers: { authorization: 'Bearer sk-1' } }, ['headers.authorization']],
+    [{ url: 'https://h/?key=sk-1' }, ['url']],
+    [{ command: 'x', args: ['--api-key', 'sk-1'] }, ['args']],
+    [{ command: 'x', args: ['-v'], env: { TOKEN: '${TOKEN}' } }, []],
+    [{ url: 'https://h/', headers: { authorization: 'Bearer ${KEY}' } }, []]
+  ]
+  for (const [server, secrets] of cases) {
+    const home = await tempDir(t)
+    const [file, target] = [path.join(home, 'a.json'), path.join(home, 'config.yaml')]
+    await fs.writeFile(file, JSON.stringify({ mcpServers: { x: server } }))
+    await fs.writeFile(target, '# mine\n', { mode: 0o644 })
+    const dry = await run(['mcp', 'import', file, '--dry-run', '--json'], { home })
+    const { servers, hasSecrets } = JSON.parse(dry.stdout) as Report
+    t.alike([servers[0]?.secrets, hasSecrets], [secrets, secrets.length > 0])
+    const { stdout } = await run(['mcp', 'import', file], { home })
+    t.is((await fs.stat(target)).mode & 0o777, secrets.length > 0 ? 0o600 : 0o644, JSON.stringify(server))
+    t.is(stdout.includes('mode 600'), secrets.length > 0)
+    t.ok(secrets.every((place) => stdout.includes(place)) && !stdout.includes('sk-1'), stdout)
+  }
+})
+
+test('a text means in the config what it meant for the client, or its server is refused', async (t) => {
+  const servers = {
+    escaped: { command: 'x', args: ['$${HOME}'] },
+    value: { command: 'x', env: { A: 'env:HOME' } },
+    header: { url: 'https://h/', headers: { a: 'env:HOME' } },
+    argument: { command: 'x', args: ['env:HOME', '$HOME', '$$'] },
+    question: { command: 'x', env: { A: '${input:path}', B: '${input:api-key}', C: '${input:\u043a}' } }
+  }
+  const { done, servers: config } = await imports(t, '.mcp.json', { mcpServers: servers })
+  t.alike(
+    done.servers.map(({ from, status }) => `${from} ${status}`),
+    ['escaped refused', 'value refused', 'header refused', 'argument imported', 'question imported']
+  )
+  t.ok(done.servers.slice(0, 3).every(({ reason }) => reason?.endsWith('in another form')))
+  const { argument, question } = await config()
+  t.alike(argument?.command, ['x', 'env:HOME', '$HOME', '$$'])
+  t.alike(Object.values(question?.env ?? {}), ['${INPUT_PATH}', '${API_KEY}', '${INPUT__}'], 'an answer is no variable of a shell')
+
+  const gemini = await imports(t, '.gemini/settings.json', {
+    mcpServers: { a: { command: 'x', args: ['$A', '${B}', '$1'], env: { TOKEN: '$TOKEN' } }, b: { command: 'x', args: ['$$A'] } }
+  })
+  const { a } = await gemini.servers()
+  t.alike([a?.command, a?.env], [['x', '${A}', '${B}', '$1'], { TOKEN: '${TOKEN}' }], 'Gemini CLI replaces $NAME too')
+  t.is(gemini.done.servers[1]?.status, 'refused')
+
+  const odd = await imports(t, '$${X} ${Y}/.mcp.json', {
+    mcpServers: { a: { command: '${workspaceFolder}/x' }, b: { command: 'x', cwd: 'sub' } }
+  })
+  const project = path.join(odd.project, '$${X} ${Y}')
+  const { a: one, b: two } = await odd.servers()
+  const expanded = [one?.command?.[0], one?.cwd, two?.cwd].map((text) => expandReferences(text ?? '', {}))
+  t.alike(
+    expanded.map((text) => text.ok && text.text),
+    [path.join(project, 'x'), project, path.join(project, 'sub')],
+    'no part of a path is a reference'
+  )
+})
+
+test('a file of the user belongs to no project, and the projects in the file of Claude Code are their own', async (t) => {
+  const home = await tempDir(t)
+  for (const [name, isOfUser] of [
+    ['.cursor/mcp.json', true],
+    ['project/.cursor/mcp.json', false]
+  ] as const) {
+    const file = path.join(home, name)
+    await fs.mkdir(path.dirname(file), { recursive: true })
+    await fs.writeFile(file, JSON.stringify({ mcpServers: { x: { command: 'x' }, y: { command: '${workspaceFolder}/y' } } }))
+    const ran = await run(['mcp', 'import', file, '--json'], { home: path.join(home, `node-${isOfUser}`), env: { HOME: home } })
+    t.alike(
+      (JSON.parse(ran.stdout) as Report).servers.map(({ status }) => status),
+      isOfUser ? ['imported', 'refused'] : ['imported', 'imported']
+    )
+    const { config } = await loadConfig({ file: path.join(home, `node-${isOfUser}`, 'config.yaml'), env: {} })
+    t.is(config.mcp.servers['x']?.cwd, isOfUser ? null : path.join(home, 'project'))
+  }
+  const claude = await imports(t, 'claude.json', {
+    mcpServers: {},
+    mcp: { servers: { inner: { command: 'x' } } },
+    projects: {
+      '/a': { mcpServers: { one: { command: 'x' } } },
+      '/b': { mcpServers: { one: { command: 'y' }, constructor: { command: 'z' } } },
+      '/c': {}
+    }
+  })
+  t.alike(
+    claude.done.servers.map(({ from, status }) => `${from} ${status}`),
+    ['inner imported', 'one imported', 'one refused', 'constructor imported']
+  )
+  t.is((await claude.servers())['one']?.cwd, '/a')
+})
+
+test('an import of which nothing could be taken fails, and one that took a part is partly done', async (t) => {
+  const [good, bad, off] = [{ command: 'x' }, { type: 'sse', url: 'https://h/' }, { command: 'x', disabled: true }]
+  for (const [mcpServers, code] of [
+    [{ bad }, 78],
+    [{ bad, worse: 1 }, 78],
+    [{ bad, off }, 78],
+    [{ bad, good }, 8],
+    [{ off }, 0],
+    [{ good, off }, 0],
+    [{}, 0]
+  ] as const) {
+    const one = await imports(t, 'a.json', { mcpServers })
+    t.is(one.done.code, code, JSON.stringify(mcpServers))
+    t.is((await one.again()).code, code, 'the second time too')
+    const isThere = await fs.stat(one.target).then(
+      () => true,
+      () => false
+    )
+    t.is(isThere, 'good' in mcpServers, 'without a server nothing is written')
+  }
+})
+
+test('a config that takes no further servers is left as it is, with a next step', async (t) => {
+  const config = 'node: { name: ann }\n...\n'
+  const one = await imports(t, 'a.json', { mcpServers: { x: { command: 'x' } } }, config)
+  t.ok(one.done.code === 78 && one.done.stderr.includes('add them by hand'), one.done.stderr)
+  t.is(await fs.readFile(one.target, 'utf8'), config)
 })

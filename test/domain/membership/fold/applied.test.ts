@@ -3,6 +3,7 @@ import { canonicalJson } from '../../../../src/kit/json.js'
 import { isApplied } from '../../../../src/domain/membership/fold/applied.js'
 import { SNAPSHOT_BLOCKS } from '../../../../src/domain/membership/fold/document.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
+import type { EntryBody } from '../../../../src/domain/membership/types.js'
 import { EMPTY_VIEW } from '../../../../src/domain/membership/view.js'
 import { snapshotBody } from '../../../support/document-entries.js'
 import { actor, admission, cardBody, founded, inviteTerms, keyText, LogModel, MESH, SETTINGS, ACCESS } from '../../../support/membership.js'
@@ -67,4 +68,23 @@ test('a snapshot of a document is applied once one is in force that holds as muc
   t.ok(isApplied(log.view(), entry({ s: 2000 + SNAPSHOT_BLOCKS, r: 9 })), 'it would take back some of what is in force')
   t.ok(isApplied(log.view(), entry({ s: 2000 + SNAPSHOT_BLOCKS - 1, r: 10 })), 'one block too few')
   t.absent(isApplied(log.view(), entry({ s: 2000, r: 10 + SNAPSHOT_BLOCKS })))
+})
+
+test('a removal supersedes every entry of its document, and none of another document', (t: Assert) => {
+  const log = founded()
+  log.join(owner, ann)
+  for (const name of ['notes', 'other']) log.write(ann, { kind: 'document', mesh: MESH, name, access: null, at: 1 })
+  log.write(ann, { kind: 'document-removed', mesh: MESH, name: 'notes', at: 2 })
+  const entries = (name: string): EntryBody[] => [
+    { kind: 'document', mesh: MESH, name, access: null, at: 3 },
+    { kind: 'document-access', mesh: MESH, name, access: ACCESS, lengths: {} },
+    { kind: 'document-stream', mesh: MESH, name, coreKey: keyText('s') },
+    { ...snapshotBody({ core: 'x', lengths: { s: SNAPSHOT_BLOCKS } }), name } as EntryBody,
+    { kind: 'document-removed', mesh: MESH, name, at: 3 }
+  ]
+  t.ok(entries('notes').every((body) => isApplied(log.view(), seal('entry', body, ann))))
+  t.alike(
+    entries('other').map((body) => isApplied(log.view(), seal('entry', body, ann))),
+    [true, false, false, false, false]
+  )
 })
