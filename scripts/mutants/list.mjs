@@ -351,6 +351,14 @@ export const MUTANTS = [
     title: property(25)
   },
   {
+    name: 'only the first capability of the stages of a swarm is looked for',
+    file: 'src/domain/swarm/expand.ts',
+    find: 'known.get(key) ?? wants.length',
+    put: 'known.get(key) ?? 0',
+    test: 'node/swarms/stages.strategies',
+    title: property(25)
+  },
+  {
     name: 'a result does not reach the shared state',
     file: 'src/node/swarms/session.ts',
     find: 'completed.map((one) => [one.id, one.result])',

@@ -4,12 +4,15 @@ import { messageOf, NodeError } from '../kit/errors.js'
 import type { CompileSchema } from '../kit/sign.js'
 import { tierFromText } from '../domain/routing/tier.js'
 import type { AgentDefinition, AgentSource, HostedAgent } from '../ports/agent-runtime.js'
+import type { ToolChooser } from '../ports/agent-tools.js'
 import type { ImportedTools } from '../ports/imported-tools.js'
 import type { ImportAdapter } from '../ports/imports.js'
 import type { NodeStore } from '../ports/storage.js'
 import { AgentFiles, type AgentFilesOptions, type ImportedDirectory } from '../adapters/agents/files/agent-source.js'
+import type { AgentLog } from '../adapters/agents/files/runtime-type.js'
 import { hostAgent } from '../adapters/agents/files/hosted-agent.js'
 import { ImportedAgents } from '../adapters/agents/imports/imported-agents.js'
+import { LlmToolChooser } from '../adapters/agents/llm/llm-choice.js'
 import { ProcessGroups } from '../adapters/agents/process/process-groups.js'
 import { programStarter } from '../adapters/agents/starters/program-starter.js'
 import { allowedHost } from '../adapters/a2a/net/address-guard.js'
@@ -37,6 +40,8 @@ import { VERSION } from './version.js'
 export interface OpenedAgents {
   readonly source: AgentSource
   readonly tools: ImportedTools
+  /** Chooses a tool by a prompt, with the first LLM provider of the config that names a model. */
+  readonly chooser: ToolChooser
   /** Access of agents to the mesh; waits for its `serve`. */
   readonly apis: AgentApis
   /** Access to A2A agents of other members; fails before its `serve`. */
@@ -54,7 +59,8 @@ export function openAgents(
   const env: EnvValues = { ...process.env, A2A_NODE_HOME: home.home }
   const groups = new ProcessGroups(home.run)
   const [apis, mesh] = [new AgentApis(), new LateMesh(clock)]
-  const log: ImportedLog = (level, message, fields) => telemetry.log(level, message, fields)
+  const log: AgentLog = (level, message, fields) => telemetry.log(level, message, fields)
+  const llm = llmOf(() => reload.config, apis, { env, clock, compileSchema, store, log })
   const files = new AgentFiles({
     ...directoriesOf(options, config),
     runDir: home.run,
@@ -62,7 +68,7 @@ export function openAgents(
     starters: config.agents.starters,
     groups,
     env,
-    llm: llmOf(() => reload.config, apis, { env, clock, compileSchema, store, log }),
+    llm,
     clock,
     compileSchema,
     log
@@ -83,7 +89,12 @@ export function openAgents(
   })
   const runtime = { run: callOnce.bind(null, net), end: () => Promise.resolve() }
   const caller = hostAgent({ definition: callerDefinition, runtime, clock })
-  return { source, tools, caller, apis, mesh }
+  const chooser = new LlmToolChooser({ llm, provider: () => firstWithModel(reload.config), clock, log })
+  return { source, tools, chooser, caller, apis, mesh }
+}
+
+function firstWithModel({ llm }: Config): string | null {
+  return Object.entries(llm.providers).find(([, { model }]) => model !== null)?.[0] ?? null
 }
 
 function directoriesOf({ home, extraAgentDirs }: StartOptions, config: Config): Required<Pick<AgentFilesOptions, 'dirs' | 'imports'>> {
@@ -107,7 +118,7 @@ interface LlmNeeds {
   readonly clock: Clock
   readonly compileSchema: CompileSchema
   readonly store: NodeStore
-  readonly log: ImportedLog
+  readonly log: AgentLog
 }
 
 function llmOf(config: () => Config, apis: AgentApis, { env, clock, compileSchema, store, log }: LlmNeeds): ReturnType<typeof openLlm> {
@@ -127,7 +138,7 @@ interface ServerNeeds {
   readonly groups: ProcessGroups
   readonly clock: Clock
   readonly compileSchema: CompileSchema
-  readonly log: ImportedLog
+  readonly log: AgentLog
 }
 
 /** The MCP servers of the config. */
@@ -147,7 +158,7 @@ function serversOf({ config, home }: StartOptions, { env, groups, clock, compile
 /** The A2A agents of the config. */
 function remotesOf(
   { config, home }: StartOptions,
-  { env, net, log }: { readonly env: EnvValues; readonly net: RemoteNet; readonly log: ImportedLog }
+  { env, net, log }: { readonly env: EnvValues; readonly net: RemoteNet; readonly log: AgentLog }
 ): readonly ImportAdapter[] {
   return Object.entries(config.a2a.agents).map(([name, setting]) => {
     const secret = setting.auth === null ? null : secretOf(name, setting.auth, env)
@@ -168,8 +179,6 @@ const callerDefinition: AgentDefinition = {
   runtime: 'a2a',
   source: 'built-in'
 }
-
-type ImportedLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
 
 function specOf(name: string, setting: McpServerSetting, source: string): ImportedServerSpec {
   const { tier, url, ...rest } = setting

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { messageOf } from '../kit/errors.js'
+import type { ToolChooser } from '../ports/agent-tools.js'
 import type { ImportedTools } from '../ports/imported-tools.js'
 import type { NodeApi, Principal } from '../ports/node-api.js'
 import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
@@ -7,7 +8,7 @@ import { createSchemaCompiler } from '../adapters/agents/schemas/compile-schema.
 import { HttpError } from '../adapters/http/http-error.js'
 import type { HttpRoute } from '../adapters/http/route.js'
 import { maxMessageBytes } from '../adapters/mcp/server/message-bytes.js'
-import type { McpService } from '../adapters/mcp/server/service.js'
+import type { McpService, McpServiceDeps } from '../adapters/mcp/server/service.js'
 import { readAudit } from '../adapters/storage/audit/audit-read.js'
 import type { A2AObservability } from '../node/observe/observability.js'
 import type { ToolCalls } from '../node/observe/tool-calls.js'
@@ -23,6 +24,7 @@ export interface McpOpening {
   readonly observability: A2AObservability
   readonly toolCalls: ToolCalls
   readonly imported: ImportedTools
+  readonly chooser: ToolChooser
 }
 
 /** Endpoints of MCP: streams of the control socket, and HTTP. */
@@ -61,10 +63,10 @@ export function openMcp(deps: StartDeps, opening: McpOpening): McpPlaces {
 }
 
 async function loadMcp(deps: StartDeps, opening: McpOpening): Promise<McpService> {
-  const [{ McpService: Service }, { invocationEvent }, apiFor] = await Promise.all([
+  const [{ McpService: Service }, { invocationEvent }, access] = await Promise.all([
     import('../adapters/mcp/server/service.js'),
     import('../adapters/mcp/server/tool-record.js'),
-    guardedApis(deps, opening)
+    guardedAccess(deps, opening)
   ])
   const { options, clock, telemetry } = deps
   const { config, home } = options
@@ -75,7 +77,7 @@ async function loadMcp(deps: StartDeps, opening: McpOpening): Promise<McpService
     compileSchema: createSchemaCompiler(),
     toJson: toAgentJson,
     log: (level, message, fields) => telemetry.log(level, message, fields),
-    apiFor,
+    ...access,
     audit: () => newestLines(home.audit),
     imported: opening.imported,
     onCompleted: (record, resultChars) => {
@@ -86,15 +88,26 @@ async function loadMcp(deps: StartDeps, opening: McpOpening): Promise<McpService
   })
 }
 
-/** APIs of MCP clients. Guardrails apply to clients with a token, as at all other URLs, not to the operator. */
-async function guardedApis({ options: { config } }: StartDeps, { apiFor }: McpOpening): Promise<McpOpening['apiFor']> {
-  if (config.http.listen === null) return apiFor
-  const [{ guardedApi }, { Guardrails }] = await Promise.all([
+/** The access of MCP clients. Guardrails apply to clients with a token, as at all other URLs, not to the operator. */
+async function guardedAccess(
+  { options: { config } }: StartDeps,
+  { apiFor, chooser }: McpOpening
+): Promise<Pick<McpServiceDeps, 'apiFor' | 'chooserFor'>> {
+  // A prompt leads to a call, and costs tokens: it takes the same scope.
+  const chooserFor = ({ scopes }: Principal): ToolChooser | null => (scopes.includes('send') ? chooser : null)
+  if (config.http.listen === null) return { apiFor, chooserFor }
+  const [{ guardedApi, guardedChooser }, { Guardrails }] = await Promise.all([
     import('../adapters/a2a/server/guarded-api.js'),
     import('../adapters/a2a/server/guardrails.js')
   ])
   const rules = new Guardrails(config.a2a.guardrails)
-  return (principal) => (principal.kind === 'token' ? guardedApi(apiFor(principal), rules) : apiFor(principal))
+  return {
+    apiFor: (principal) => (principal.kind === 'token' ? guardedApi(apiFor(principal), rules) : apiFor(principal)),
+    chooserFor: (principal) => {
+      const own = chooserFor(principal)
+      return own === null || principal.kind !== 'token' ? own : guardedChooser(own, rules)
+    }
+  }
 }
 
 async function newestLines(dir: string): Promise<readonly unknown[]> {

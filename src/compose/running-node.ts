@@ -69,7 +69,8 @@ export async function serveNode(deps: StartDeps, served: Served): Promise<Runnin
     apiFor: (principal) => running.apiFor(principal),
     observability: node.observability,
     toolCalls: node.toolCalls,
-    imported: served.agents.tools
+    imported: served.agents.tools,
+    chooser: served.agents.chooser
   })
   const server = await startControlServer({
     path: deps.options.home.socket,

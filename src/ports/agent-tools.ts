@@ -36,3 +36,33 @@ export interface AgentTools {
   /** The tools that the rules of this node let the agent call now, without the agent's own. @throws NodeError the error of the look-up */
   open(agentId: string, choice: AgentToolChoice, signal: AbortSignalLike): Promise<AgentToolbox>
 }
+
+/** A request in plain words, and the tools that may do it. */
+export interface ToolQuestion {
+  readonly prompt: string
+  readonly tools: readonly AgentTool[]
+}
+
+/** A call of a tool as a model wants it: not checked, it may name any tool. */
+export interface WantedCall {
+  readonly name: string
+  /** An object; empty when `fault` gives its fault. */
+  readonly args: Readonly<Record<string, unknown>>
+  readonly fault: string | null
+}
+
+/** The calls that a model wants, or the reason why it was not asked or did not answer. */
+export type ToolChoice =
+  | { readonly ok: true; readonly calls: readonly WantedCall[] }
+  | {
+      readonly ok: false
+      readonly reason: string
+      /** Seconds after which the same may succeed; null: unknown. */
+      readonly retryAfter: number | null
+    }
+
+/** Lets a language model choose a tool for a request. */
+export interface ToolChooser {
+  /** Asks once, within a budget of tokens and of time. Never rejects; an abort ends it soon. */
+  choose(question: ToolQuestion, signal: AbortSignal): Promise<ToolChoice>
+}

@@ -4,7 +4,10 @@ import test, { type Assert } from 'brittle'
 import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
 import type { Reply, StatusInfo } from '../../src/ports/node-api.js'
 import { ended, isRunning } from '../support/agents/eventually.js'
+import { llmServer, streaming } from '../support/llm/llm-server.js'
+import { OLLAMA } from '../support/llm/shapes.js'
 import { mcpClient } from '../support/mcp-clients.js'
+import { modern } from '../support/mcp-http-scene.js'
 import {
   type LocalMesh,
   localMesh,
@@ -23,6 +26,8 @@ const ECHO = {
   description: 'Gives it back.',
   inputSchema: { type: 'object', required: ['text'], properties: { text: { type: 'string' } } }
 }
+
+const JSON_TYPES = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', connection: 'close' }
 
 /** An agent of that name beside the server. */
 const DEMO = [
@@ -50,7 +55,8 @@ interface Importing<N> {
 async function importing<N extends LocalNode>(
   mesh: TestMesh<N>,
   tools: readonly object[],
-  more: readonly string[] = []
+  more: readonly string[] = [],
+  { config = '', args = [] }: { readonly config?: string; readonly args?: readonly string[] } = {}
 ): Promise<Importing<N>> {
   const home = await mesh.dir()
   const plan = path.join(home, 'plan')
@@ -62,9 +68,9 @@ async function importing<N extends LocalNode>(
   const command = JSON.stringify([process.execPath, SCRIPT, plan, path.join(home, 'notes')])
   fs.writeFileSync(
     path.join(home, 'config.yaml'),
-    ['mcp:', '  servers:', '    demo:', `      command: ${command}`, ...more.map((line) => `      ${line}`), ''].join('\n')
+    ['mcp:', '  servers:', '    demo:', `      command: ${command}`, ...more.map((line) => `      ${line}`), config].join('\n')
   )
-  const node = await mesh.start('a', { home })
+  const node = await mesh.start('a', { home, args: [...args] })
   const notes = (): readonly string[] =>
     fs.existsSync(path.join(home, 'notes')) ? fs.readFileSync(path.join(home, 'notes'), 'utf8').trim().split('\n') : []
   return {
@@ -239,4 +245,38 @@ test('an MCP client calls an imported tool by its name, here and from another no
     [true, 'NOT_FOUND', ['demo']]
   )
   t.absent((await there.tools()).includes('mcp_client'))
+})
+
+test('a model of the config chooses a tool for a prompt of the operator, and of a token as far as it goes', async (t) => {
+  const mesh = await localMesh(t)
+  const llm = await llmServer(t, streaming(OLLAMA.calls([{ name: 'add', pieces: ['{"a":2,"b":3}'] }])))
+  const config = [
+    `llm: { providers: { bare: { url: 'http://127.0.0.1:1/v1' }, local: { url: '${llm.url}', model: qwen3 } } }`,
+    'a2a: { guardrails: { input: { deny: [secret] } } }',
+    ''
+  ].join('\n')
+  const { node, notes, server } = await importing(mesh, [ECHO, { name: 'add' }], [], { config, args: ['--http', '0'] })
+  await untilTrue(async () => (await server()).state === 'ready', 'its tools are known')
+  const own = await mcpClient(t, mesh, node)
+  const ask = { serverUrl: 'demo', prompt: 'Add 2 and 3, it is no secret.' }
+  t.alike(await own.call('mcp_client', ask), { isError: false, value: '{"sum":5}' })
+  t.is(llm.seen[0].body.model, 'qwen3')
+  const over = async (scopes: readonly string[], prompt: string): Promise<string> => {
+    const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create', ...scopes])
+    const [body, headers] = modern(7, 'tools/call', { name: 'mcp_client', arguments: { ...ask, prompt } })
+    const response = await fetch(new URL('/mcp', node.info.http ?? ''), {
+      method: 'POST',
+      headers: { ...headers, ...JSON_TYPES, authorization: `Bearer ${token}` },
+      body: JSON.stringify(body)
+    })
+    return await response.text()
+  }
+  t.ok(/sum.*5/.test(await over([], 'Add 2 and 3.')))
+  t.ok((await over([], ask.prompt)).includes('denied (a2a.guardrails.input.deny, pattern 1)'), 'guardrails hold before the model')
+  t.ok((await over(['--scope', 'read'], 'Add 2 and 3.')).includes('demo has 2 tools: name one as tool'), 'a reader has no model asked')
+  t.is(llm.seen.length, 2)
+  t.alike(
+    notes().filter((line) => line.startsWith('call ')),
+    ['call add', 'call add']
+  )
 })

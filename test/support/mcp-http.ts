@@ -33,6 +33,7 @@ export function mcpServiceOf(world: World, node: FakeNode, given: Partial<Pick<M
     apiFor: (principal) => node.api(principal),
     audit: () => Promise.resolve([]),
     imported: { list: () => [], named: () => null },
+    chooserFor: () => null,
     onCompleted: () => {},
     ...given
   })

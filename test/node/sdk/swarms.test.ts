@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { createLayer, type Layer } from '../../../src/node/sdk/layer.js'
 import type { SwarmSession } from '../../../src/node/swarms/session.js'
 import { failsWith } from '../../support/fails.js'
+import { arbAgents, arbWanted, withAgents } from '../../support/arb-agents.js'
 import { agentDefinition, capability, FakeAgent } from '../../support/fake-agents.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
 import { holds } from '../../support/holds.js'
@@ -41,33 +42,26 @@ function sessionOf(layer: Layer, id: string): SwarmSession {
 }
 
 test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents', async (t) => {
-  const skills = ['a', 'b', 'c']
-  const can = [['a'], ['b'], ['a', 'b'], ['a', 'b', 'c'], ['c'], [], ['b', 'c'], ['a', 'c']]
-  const { world, nodes, layer, agents } = await scene(t, can)
-  const asked = new Set<string>()
-  for (const node of nodes) {
-    const { router } = createLayer(node.core)
-    for (const card of node.core.registry.getLocalCards()) {
-      router.onReceive(card.id, (envelope) => void (envelope.type === 'task-proposal' && asked.add(envelope.recipient)))
-    }
-  }
-  const addresses = [...agents.keys()]
+  const { world, nodes, layer } = await scene(t, [])
+  const arbCase = arbAgents.chain((agents) => fc.record({ agents: fc.constant(agents), required: arbWanted(agents, 3) }))
+  const arbItems = fc.option(fc.integer({ min: 1, max: 4 }), { nil: undefined })
   await holds(
     t,
-    fc.asyncProperty(fc.subarray([...skills, 'none'], { minLength: 1, maxLength: 3 }), async (required) => {
-      asked.clear()
-      const capable = addresses.filter((_, index) => required.every((one) => can[index].includes(one)))
-      if (capable.length === 0) {
-        await assert.rejects(async () => layer.swarms.createSwarm('work', required), { code: 'NO_CAPABLE_AGENT' })
-        return
-      }
-      const { id } = await layer.swarms.createSwarm('work', required)
-      await world.pass(600)
-      assert.deepEqual([...asked].sort(), [...capable].sort(), 'those that have all of them, and nobody else')
-      assert.deepEqual([...sessionOf(layer, id).participants].sort(), [...capable].sort())
-      for (const agent of agents.values()) while (agent.open.length > 0) agent.finish()
-      await world.settle()
-      assert.equal(sessionOf(layer, id).status, 'completed')
+    fc.asyncProperty(arbCase, arbItems, async ({ agents, required }, count) => {
+      let capable: string[] = []
+      const items = count === undefined ? {} : { items: Array.from({ length: count }, (_, input) => ({ item: `item ${input}`, input })) }
+      const given = await withAgents({ world, nodes }, agents, async (can) => {
+        capable = [...can].filter(([, one]) => required.every((skill) => one.includes(skill))).map(([address]) => address)
+        const launching = layer.swarms.createSwarm('work', required, items)
+        if (capable.length === 0) return await assert.rejects(launching, { code: 'NO_CAPABLE_AGENT' })
+        const { id } = await launching
+        await world.pass(600)
+        const { participants, status } = sessionOf(layer, id)
+        const working = count === undefined ? capable : capable.filter((one) => participants.includes(one))
+        assert.deepEqual([[...participants].sort(), status], [[...working].sort(), 'completed'])
+      })
+      const asked = given.filter(({ envelope }) => envelope.type === 'task-proposal').map(({ address }) => address)
+      assert.deepEqual(asked.sort(), capable.sort(), 'those that have all of them, once each, and nobody else')
     }),
     100
   )

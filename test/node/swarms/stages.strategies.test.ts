@@ -1,8 +1,11 @@
+import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
+import fc from 'fast-check'
 import type { SwarmEvent, SwarmRequest } from '../../../src/ports/swarm-api.js'
-import { createLayer } from '../../../src/node/sdk/layer.js'
 import { isRecord } from '../../../src/kit/json.js'
-import { echo } from '../../support/fake-agents.js'
+import { arbAgents, arbWanted, withAgents } from '../../support/arb-agents.js'
+import { World } from '../../support/fake-node.js'
+import { holds } from '../../support/holds.js'
 import { SwarmScene } from '../../support/swarm-scene.js'
 
 const base = { goal: 'do it', capability: 'work.again', input: { n: 1 }, retries: 0 } as const
@@ -98,32 +101,51 @@ for (const [strategy, request] of Object.entries(REQUESTS)) {
     })
 }
 
-test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents, for every strategy and sub-task', async (t) => {
-  const mixed: SwarmRequest = { ...base, strategy: 'pipeline', stages: ['work.again', 'other.do'] }
-  for (const request of [...Object.values(REQUESTS), mixed]) {
-    const scene = await SwarmScene.start(t)
-    const other = await scene.world.member('other', { agents: [echo('other')] })
-    scene.world.net.connect(scene.launcher.id, other.id)
-    await scene.world.settle()
-    const asked = new Set<string>()
-    for (const { core } of [scene.launcher, other, ...scene.workers.map(({ node }) => node)]) {
-      const { router } = createLayer(core)
-      for (const card of core.registry.getLocalCards()) {
-        router.onReceive(card.id, ({ type, payload }) => {
-          const wanted = isRecord(payload) && Array.isArray(payload['requiredCapabilities']) ? payload['requiredCapabilities'] : []
-          if (type === 'task-proposal') asked.add(`${card.id}: ${wanted.join(' ')}`)
-        })
-      }
-    }
-    const id = await scene.run({ ...request, retries: 2 })
-    await scene.finish(id)
-    const expected = request === mixed ? ['other: other.do', 'w: work.again'] : ['w: work.again']
-    t.alike([...asked].sort(), expected, `${request.strategy}: who can do it, and nobody else`)
-    const participants = new Set((await scene.rows(id)).map(({ agent }) => agent).filter((agent) => agent !== '-'))
-    t.ok(
-      [...participants].every((agent) => agent === 'other@other' || agent.startsWith('w@')),
-      [...participants].join(' ')
-    )
-    await scene.close()
+/** A request of each strategy whose stages take these skills in turn, and the skills that it needs. */
+const STAGED: readonly ((skills: readonly [string, ...string[]]) => {
+  readonly request: SwarmRequest
+  readonly needs: readonly string[]
+})[] = [
+  ([capability]) => ({ request: { goal: 'do it', strategy: 'each', capability, input: 1 }, needs: [capability] }),
+  ([capability]) => ({ request: { goal: 'do it', strategy: 'map', capability, items }, needs: [capability] }),
+  ([capability, reduce = capability]) => ({
+    request: { goal: 'do it', strategy: 'map', capability, items, reduce },
+    needs: [capability, reduce]
+  }),
+  ([capability]) => ({ request: { goal: 'do it', strategy: 'race', capability, input: 1, answers: 1 }, needs: [capability] }),
+  ([capability, judge = capability]) => ({
+    request: { goal: 'do it', strategy: 'vote', capability, input: 1, answers: 1, judge },
+    needs: [capability, judge]
+  }),
+  (stages) => ({ request: { goal: 'do it', strategy: 'pipeline', capability: stages[0], input: 1, stages }, needs: stages }),
+  (skills) => {
+    const tasks = skills.map((capability, at) => ({ id: `t${at}`, capability, ...(at === 0 ? {} : { needs: [`t${at - 1}`] }) }))
+    return { request: { goal: 'do it', strategy: 'plan', capability: skills[0], input: 1, plan: { tasks } }, needs: skills }
   }
+]
+
+test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents, for every strategy and sub-task', async (t) => {
+  const world = new World(t)
+  const nodes = [await world.owner(), await world.member('b', { terms: { tier: 0 } }), await world.member('c', { terms: { tier: 0 } })]
+  await world.link(...nodes)
+  const { swarms } = nodes[0].core
+  const arbCase = arbAgents.chain((agents) => fc.record({ agents: fc.constant(agents), skills: arbWanted(agents, 3) }))
+  const property = fc.asyncProperty(arbCase, fc.constantFrom(...STAGED), async ({ agents, skills }, staged) => {
+    const { request, needs } = staged(skills)
+    let expected: string[] = []
+    const given = await withAgents({ world, nodes }, agents, async (can) => {
+      const capable = needs.map((skill) => [...can].flatMap(([address, one]) => (one.includes(skill) ? [`${address} ${skill}`] : [])))
+      const launching = swarms.launch({ takeover: false, retries: 0, ...request })
+      if (capable.some((those) => those.length === 0)) return await assert.rejects(launching, { code: 'NO_CAPABLE_AGENT' })
+      expected = [...new Set(capable.flat())]
+      const id = await launching
+      await world.pass(2000, 500)
+      assert.equal((await swarms.find(id)).info().status, 'completed')
+    })
+    const asked = given.flatMap(({ address, envelope: { type, payload } }) =>
+      type === 'task-proposal' && isRecord(payload) ? [`${address} ${String(payload['requiredCapabilities'])}`] : []
+    )
+    assert.deepEqual(asked.sort(), expected.sort(), `${request.strategy}: each agent for what it can do, once, and nobody else`)
+  })
+  await holds(t, property, 100)
 })

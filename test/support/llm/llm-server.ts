@@ -17,7 +17,7 @@ export interface SeenQuestion {
       readonly tool_calls?: unknown
       readonly tool_call_id?: string
     }[]
-    readonly tools?: readonly { readonly function: { readonly name: string; readonly parameters: unknown } }[]
+    readonly tools?: readonly { readonly function: { readonly name: string; readonly description: string; readonly parameters: unknown } }[]
   }
   /** Resolves when the connection of the question is closed. */
   readonly closed: Promise<void>

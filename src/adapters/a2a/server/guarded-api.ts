@@ -13,6 +13,7 @@ import type {
   WatchName,
   Watches
 } from '../../../ports/node-api.js'
+import type { ToolChooser } from '../../../ports/agent-tools.js'
 import type { MessageEvent } from '../../../ports/policy-api.js'
 import { type Guardrails, violationText } from './guardrails.js'
 
@@ -70,6 +71,17 @@ export function guardedApi(api: NodeApi, rules: Guardrails): NodeApi {
         if (name === 'message.call' || name === 'message.send') refuseInput(name, params as never, rules)
         for await (const item of api.watch(name, params, options)) yield guard?.(item, rules) ?? item
       }
+    }
+  }
+}
+
+/** A chooser with guardrails: a prompt that breaks a rule of input reaches no model. */
+export function guardedChooser(chooser: ToolChooser, rules: Guardrails): ToolChooser {
+  return {
+    choose: async (question, signal) => {
+      const broken = rules.violation('input', question.prompt)
+      if (broken !== null) return { ok: false, reason: violationText(broken), retryAfter: null }
+      return await chooser.choose(question, signal)
     }
   }
 }

@@ -1,6 +1,9 @@
 import type { AgentTools } from '../../../ports/agent-tools.js'
 import type { TokenDays } from './daily-usage.js'
 
+/** Tools that a model is offered. */
+export const MAX_TOOLS = 64
+
 /** A server that speaks the protocol of OpenAI's chat completions. */
 export interface LlmProvider {
   /** Base address, below which is `/chat/completions`. */

@@ -5,14 +5,13 @@ import type { AgentToolbox } from '../../../ports/agent-tools.js'
 import { failure, type RuntimeContext } from '../files/hosted-agent.js'
 import { afterTurn, type RunProgress, PROGRESS_START, nextTurn, type NextTurn, sumOf } from './llm-progress.js'
 import { faultOutcome } from './llm-fault.js'
-import type { LlmDeps, LlmProvider } from './llm-parts.js'
+import { type LlmDeps, type LlmProvider, MAX_TOOLS } from './llm-parts.js'
 import { answerOf, systemPrompt, userPrompt } from './llm-prompt.js'
+import { usableProvider } from './llm-provider.js'
 import type { LlmRuntimeDeps } from './llm-runtime.js'
 import { TokenReports } from './llm-token-reports.js'
 import { askModel, type Turn, type TurnCall, type TurnDeps } from './llm-turn.js'
 
-/** Tools that a model is offered. */
-const MAX_TOOLS = 64
 /** Tools that one answer of a model may call; further calls are refused. */
 const MAX_CALLS = 16
 /** Characters of a tool's result that a model is given; the rest is cut off. */
@@ -27,16 +26,9 @@ export async function runModel(deps: RunDeps, task: AgentTask, context: RuntimeC
   const { spec, llm, definition, log } = deps
   const warn = (message: string, error: unknown): void =>
     log('warn', message, { agent: definition.id, provider: spec.provider, reason: messageOf(error) })
-  let provider: LlmProvider | null
-  try {
-    provider = await llm.provider(spec.provider)
-  } catch (error) {
-    warn('an LLM provider cannot be used', error)
-    return failure('LLM_INIT_FAILED', `the LLM provider ${spec.provider} is not set up on the agent's node; its log says why`)
-  }
-  if (provider === null) return failure('LLM_INIT_FAILED', `the config of the agent's node has no LLM provider ${spec.provider}`)
-  const model = spec.model ?? provider.model
-  if (model === null) return failure('LLM_INIT_FAILED', `neither the agent nor the LLM provider ${spec.provider} names a model`)
+  const usable = await usableProvider(llm, spec, (error) => warn('an LLM provider cannot be used', error))
+  if (!usable.ok) return failure('LLM_INIT_FAILED', usable.reason)
+  const { provider, model } = usable
   let toolbox: AgentToolbox
   try {
     toolbox = await toolboxOf(deps, context.signal)

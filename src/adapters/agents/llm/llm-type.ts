@@ -4,9 +4,12 @@ import type { RuntimeType } from '../files/runtime-type.js'
 import type { LlmSpec } from './llm-parts.js'
 import { LlmRuntime } from './llm-runtime.js'
 
-/** Tokens that a run, and all runs of a day, may use. */
+/** Tokens that a run may use, by default. */
 const RUN_TOKENS = 100_000
-const DAY_TOKENS = 1_000_000
+/** Tokens that all runs of a day may use, by default. */
+export const DAY_TOKENS = 1_000_000
+/** Tokens of one answer, by default. */
+export const ANSWER_TOKENS = 4096
 
 const MODEL = 'must be the name of a provider of the config, or provider/model'
 
@@ -22,7 +25,7 @@ const schema = z.strictObject({
   model: z.string(MODEL).regex(/^[a-z0-9]+(?:-[a-z0-9]+)*(?:\/[^\p{C}\s]{1,256})?$/u, MODEL),
   tools: z.array(Text(256)).max(64).default([]),
   maxTurns: z.int().min(1).max(64).default(8),
-  maxTokens: TokenCount(1, 1_000_000).default(4096),
+  maxTokens: TokenCount(1, 1_000_000).default(ANSWER_TOKENS),
   budget: BudgetBlock.default({ run: RUN_TOKENS, day: DAY_TOKENS })
 })
 

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../../../kit/clock.js'
 import { asNodeError, type ErrorBody } from '../../../kit/errors.js'
 import type { CompileSchema } from '../../../kit/sign.js'
+import type { ToolChooser } from '../../../ports/agent-tools.js'
 import type { ImportedTools } from '../../../ports/imported-tools.js'
 import type { NodeApi, Principal } from '../../../ports/node-api.js'
 import { a2aTools } from '../tools/a2a-tools.js'
@@ -73,6 +74,8 @@ export interface McpServiceDeps {
   readonly audit: () => Promise<readonly unknown[]>
   /** The MCP servers of the config. */
   readonly imported: Pick<ImportedTools, 'list' | 'named'>
+  /** Chooses a tool of those by a prompt of this caller; null: the caller may not have it asked. */
+  chooserFor(principal: Principal): ToolChooser | null
   /** Called with the record of each ended tool call. */
   readonly onCompleted: OnCompleted
   /** Offered to every caller beside the node's own. */
@@ -215,16 +218,17 @@ export class McpService {
   }
 
   /** The tools that work the mesh. The client tool names all servers, also those that a sandbox may not see. */
-  #ownTools(api: NodeApi, { sandboxId }: Principal): ToolRegistry {
+  #ownTools(api: NodeApi, principal: Principal): ToolRegistry {
     const { compileSchema, toJson, imported } = this.#deps
     const own = new ToolRegistry(compileSchema)
     for (const tool of a2aTools({ api, compileSchema, toJson })) own.register(tool.definition, tool.handler, tool)
-    if (imported.list().length === 0 || sandboxId !== null) return own
+    if (imported.list().length === 0 || principal.sandboxId !== null) return own
     const client = mcpClientTool({
       serverOf: (text) => imported.named(text),
       servers: () => imported.list(),
       call: async (work, context) => await outcomeOf(callAgent({ api, toJson }, work, context)),
-      compileSchema
+      compileSchema,
+      chooser: this.#deps.chooserFor(principal)
     })
     own.register(client.definition, client.handler, client)
     return own

@@ -1,12 +1,23 @@
 import type { ErrorBody, ErrorCode } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
+import { boundedCheck } from '../../../kit/schema/cost.js'
+import { faultText } from '../../../kit/schema/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import { nearest, shown } from '../../../kit/text.js'
+import type { ToolChoice, ToolChooser, WantedCall } from '../../../ports/agent-tools.js'
 import type { ImportedServerInfo } from '../../../ports/imported-tools.js'
-import type { RegisteredTool, ToolContext } from '../server/tool.js'
+import type { RegisteredTool, ToolContext, ToolSchema } from '../server/tool.js'
+import { objectRoot } from './mesh-tools.js'
+import { PublishedNames } from './published-names.js'
 
 /** Tools that an error names. */
 const NAMED = 50
+/** Tools that an error describes. */
+const DESCRIBED = 20
+/** Characters of a name and of a description in an error. */
+const MAX_SUMMARY = 80
+/** Characters of a description for a model. */
+const MAX_DESCRIPTION = 1024
 
 /** Why the client tool asked no server. */
 export type ToolChoiceCode = 'SERVER_NOT_CONFIGURED' | 'TOOL_NOT_FOUND' | 'TOOL_NOT_CHOSEN'
@@ -17,8 +28,13 @@ export type ToolExecutionCode = ToolChoiceCode | ErrorCode
 /** The error of a failed client tool (spec protocol-adapters, 3.2). */
 export class ToolExecutionError extends Error {
   readonly code: ToolExecutionCode
-  /** `available`: the alternatives; `error`: the error of the call; `retryAfter`: seconds. JSON. */
-  readonly data: { readonly available?: readonly string[]; readonly error?: ErrorBody; readonly retryAfter?: number }
+  /** `available`: the alternatives; `tools`: the first of them, described; `error`: the error of the call; `retryAfter`: seconds. JSON. */
+  readonly data: {
+    readonly available?: readonly string[]
+    readonly tools?: readonly { readonly name: string; readonly description: string }[]
+    readonly error?: ErrorBody
+    readonly retryAfter?: number
+  }
 
   constructor(code: ToolExecutionCode, message: string, data: ToolExecutionError['data'] = {}) {
     super(message)
@@ -39,6 +55,8 @@ export interface ClientToolDeps {
     context: ToolContext
   ): Promise<{ readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: ErrorBody }>
   readonly compileSchema: CompileSchema
+  /** Chooses a tool by the prompt; null: the caller may not have it asked. */
+  readonly chooser: ToolChooser | null
 }
 
 const INPUT_SCHEMA = {
@@ -49,7 +67,13 @@ const INPUT_SCHEMA = {
     serverUrl: { type: 'string', minLength: 1, maxLength: 2048, description: 'URL or name of an MCP server in the config of this node.' },
     tool: { type: 'string', minLength: 1, maxLength: 256, description: 'Which of its tools; may be left out when it has one.' },
     arguments: { type: 'object', description: 'Input of the tool.' },
-    prompt: { type: 'string', maxLength: 65_536, description: 'Instead of arguments, for a tool with one text as its input.' }
+    prompt: {
+      type: 'string',
+      maxLength: 65_536,
+      description:
+        'Instead of arguments. It is the input of a tool that takes one text; else a language model of this node, if it has one, ' +
+        'chooses the tool and its arguments.'
+    }
   }
 } as const
 
@@ -69,48 +93,56 @@ export function mcpClientTool(deps: ClientToolDeps): RegisteredTool {
     // The call it makes has a deadline of its own.
     timeoutMs: null,
     handler: async (args, context) => {
-      const { server, tool } = choose(deps, args)
-      const work = { agent: server.agent, capability: tool.capability, input: inputOf(deps, args, { server, tool: tool.name }) }
-      const outcome = await deps.call(work, context)
+      const server = serverOf(deps, args)
+      const candidates = candidatesOf(server, args)
+      const { tool, input } = directWork(server, candidates, args) ?? (await chosenWork(deps, { server, candidates, args }, context))
+      const outcome = await deps.call({ agent: server.agent, capability: tool.capability, input }, context)
       if (outcome.ok) return typeof outcome.result === 'string' ? outcome.result : JSON.stringify(outcome.result)
       throw failedCall(outcome.error)
     }
   }
 }
 
+type ToolArgs = Readonly<Record<string, unknown>>
 type ToolInfo = ImportedServerInfo['tools'][number]
 
-function choose(
-  deps: ClientToolDeps,
-  args: Readonly<Record<string, unknown>>
-): { readonly server: ImportedServerInfo; readonly tool: ToolInfo } {
+/** A tool and its input. */
+interface Work {
+  readonly tool: ToolInfo
+  readonly input: unknown
+}
+
+function serverOf(deps: ClientToolDeps, args: ToolArgs): ImportedServerInfo {
   const text = String(args['serverUrl'])
   const server = deps.serverOf(text)
-  if (server === null) {
-    const available = deps.servers().map(({ name }) => name)
-    throw new ToolExecutionError(
-      'SERVER_NOT_CONFIGURED',
-      `no MCP server "${shown(text)}" in the config of this node${hintOf(text, available)}`,
-      { available }
-    )
-  }
+  if (server !== null) return server
+  const available = deps.servers().map(({ name }) => name)
+  throw new ToolExecutionError(
+    'SERVER_NOT_CONFIGURED',
+    `no MCP server "${shown(text)}" in the config of this node${hintOf(text, available)}`,
+    {
+      available
+    }
+  )
+}
+
+/** The named tool, or every offered one; at least one. */
+function candidatesOf(server: ImportedServerInfo, args: ToolArgs): readonly ToolInfo[] {
   const offered = server.tools.filter((tool) => tool.offered)
-  const available = offered.map(({ name }) => name).slice(0, NAMED)
+  const available = namesOf(offered)
   const name = typeof args['tool'] === 'string' ? args['tool'] : null
   const named = server.tools.find((one) => one.name === name || one.capability === name)
   if (offered.length === 0 && named === undefined)
     throw new ToolExecutionError('TOOL_NOT_FOUND', `${server.name} offers no tool now${whyNone(server)}`, { available })
-  if (name === null) {
-    const [only] = offered
-    if (only !== undefined && offered.length === 1) return { server, tool: only }
-    throw new ToolExecutionError('TOOL_NOT_CHOSEN', `${server.name} has ${offered.length} tools: name one${listText(available)}`, {
-      available
-    })
-  }
-  if (named?.offered === true) return { server, tool: named }
+  if (name === null) return offered
+  if (named?.offered === true) return [named]
   const reason =
     named === undefined ? `${server.name} has no tool "${shown(name)}"` : `${server.name} does not offer "${shown(name)}": ${named.reason}`
   throw new ToolExecutionError('TOOL_NOT_FOUND', `${reason}${hintOf(name, available)}`, { available })
+}
+
+function namesOf(tools: readonly ToolInfo[]): readonly string[] {
+  return tools.map(({ name }) => name).slice(0, NAMED)
 }
 
 function whyNone({ state, lastError }: ImportedServerInfo): string {
@@ -118,19 +150,98 @@ function whyNone({ state, lastError }: ImportedServerInfo): string {
   return lastError === null ? ` (${state})` : ` (${state}: ${shown(lastError, 1000)})`
 }
 
-function inputOf(
-  deps: ClientToolDeps,
-  args: Readonly<Record<string, unknown>>,
-  { server, tool }: { readonly server: ImportedServerInfo; readonly tool: string }
-): unknown {
-  if (args['arguments'] !== undefined) return args['arguments']
-  const { prompt } = args
-  if (prompt === undefined) return {}
-  const place = promptPlace(server.tools.find((one) => one.name === tool)?.inputSchema)
-  if (place !== null) return { [place]: prompt }
-  throw new ToolExecutionError('TOOL_NOT_CHOSEN', `${tool} does not take one text: give arguments instead of prompt`, {
-    available: deps.servers().flatMap((one) => (one.name === server.name ? one.tools.map(({ name }) => name).slice(0, NAMED) : []))
-  })
+/** The work that the arguments alone decide; null: a prompt has to be understood. @throws ToolExecutionError without a prompt */
+function directWork(server: ImportedServerInfo, candidates: readonly ToolInfo[], args: ToolArgs): Work | null {
+  const { prompt, arguments: input } = args
+  const [tool, ...others] = candidates
+  const isAlone = tool !== undefined && others.length === 0
+  if (isAlone && input !== undefined) return { tool, input }
+  if (isAlone && prompt === undefined) return { tool, input: {} }
+  const place = isAlone ? promptPlace(tool.inputSchema) : null
+  if (isAlone && place !== null) return { tool, input: { [place]: prompt } }
+  const isPrompt = typeof prompt === 'string' && prompt.trim() !== ''
+  if (isPrompt && input === undefined) return null
+  throw notChosen(server, candidates)
+}
+
+interface Choosing {
+  readonly server: ImportedServerInfo
+  readonly candidates: readonly ToolInfo[]
+  readonly args: ToolArgs
+}
+
+/** The work that a model chooses for the prompt. Its answer is checked like that of a stranger. @throws ToolExecutionError */
+async function chosenWork(deps: ClientToolDeps, { server, candidates, args }: Choosing, context: ToolContext): Promise<Work> {
+  const names = new PublishedNames()
+  const offered = new Map<string, { readonly tool: ToolInfo; readonly inputSchema: ToolSchema }>()
+  for (const tool of candidates) {
+    const inputSchema = objectRoot(tool.inputSchema)
+    if (inputSchema === null) continue
+    names.add(tool.name)
+    offered.set(tool.name, { tool, inputSchema })
+  }
+  if (deps.chooser === null || offered.size === 0) throw notChosen(server, candidates)
+  const tools = [...offered.values()].map(({ tool: { name, description }, inputSchema }) => ({
+    name: names.published(name),
+    description: shown(`${name}: ${description}`, MAX_DESCRIPTION),
+    inputSchema
+  }))
+  const choice = await deps.chooser.choose({ prompt: String(args['prompt']), tools }, context.abortSignal)
+  if (context.abortSignal.aborted) throw new ToolExecutionError('CANCELED', 'canceled while a model chose the tool')
+  const { call, reason, retryAfter } = onlyCall(choice)
+  if (call === null) throw notChosen(server, candidates, { reason, retryAfter })
+  const chosen = offered.get(names.resolve(call.name) ?? '')
+  if (chosen === undefined)
+    throw notChosen(server, candidates, { reason: `the model chose "${shown(call.name, MAX_SUMMARY)}", which is none of them` })
+  const { tool, inputSchema } = chosen
+  const faults = boundedCheck(deps.compileSchema(inputSchema), inputSchema)(call.args)
+  const fault = call.fault ?? (faults.length === 0 ? null : faultText(faults))
+  if (fault !== null)
+    throw notChosen(server, candidates, {
+      reason: `the arguments of the model do not fit ${shown(tool.name, MAX_SUMMARY)}: ${shown(fault)}`
+    })
+  context.log('info', `a model chose the tool ${shown(tool.name)} of ${server.name}`)
+  return { tool, input: call.args }
+}
+
+function onlyCall(choice: ToolChoice): {
+  readonly call: WantedCall | null
+  readonly reason: string
+  readonly retryAfter?: number
+} {
+  if (!choice.ok) return { call: null, reason: choice.reason, ...(choice.retryAfter === null ? {} : { retryAfter: choice.retryAfter }) }
+  const [call, ...others] = choice.calls
+  if (call === undefined) return { call: null, reason: 'the model chose none' }
+  return others.length === 0 ? { call, reason: '' } : { call: null, reason: `the model chose ${choice.calls.length} at once` }
+}
+
+/** The error of a call for which no tool or no input was chosen: it lists the tools and says how to name one. */
+function notChosen(
+  server: ImportedServerInfo,
+  candidates: readonly ToolInfo[],
+  { reason = '', retryAfter }: { readonly reason?: string; readonly retryAfter?: number | undefined } = {}
+): ToolExecutionError {
+  const [first] = candidates
+  const what =
+    candidates.length === 1 && first !== undefined
+      ? `${shown(first.name)} does not take one text: give its input as arguments, instead of prompt`
+      : `${server.name} has ${candidates.length} tools: name one as tool, and give its input as arguments`
+  const tools = candidates.slice(0, DESCRIBED).map(({ name, description }) => ({
+    name: shown(name, MAX_SUMMARY),
+    description: shown(description, MAX_SUMMARY)
+  }))
+  const listed = tools.map(({ name, description }) => (description === '' ? name : `${name} (${description})`))
+  const more = candidates.length > DESCRIBED ? ` and ${candidates.length - DESCRIBED} more` : ''
+  const why = reason === '' ? '' : `; ${reason}`
+  return new ToolExecutionError(
+    'TOOL_NOT_CHOSEN',
+    `${what}${why}${candidates.length === 1 ? '' : `; there are ${listed.join(', ')}${more}`}`,
+    {
+      available: namesOf(candidates),
+      tools,
+      ...(retryAfter === undefined ? {} : { retryAfter })
+    }
+  )
 }
 
 /** The member that takes a prompt: the only required one or the only one there is, if it is a text. */

@@ -206,7 +206,7 @@ function moved(value: unknown, place: SchemaPlace): unknown {
 }
 
 /** The schema with an object as its root, which arguments always are; null when the input can be none. */
-function objectRoot(schema: unknown): ToolSchema | null {
+export function objectRoot(schema: unknown): ToolSchema | null {
   if (!isRecord(schema)) return schema === false ? null : { type: 'object' }
   const { type } = schema
   if (type === 'object') return schema

@@ -1,7 +1,8 @@
 import test, { type Assert } from 'brittle'
-import { guardedApi } from '../../../../src/adapters/a2a/server/guarded-api.js'
+import { guardedApi, guardedChooser } from '../../../../src/adapters/a2a/server/guarded-api.js'
 import { Guardrails } from '../../../../src/adapters/a2a/server/guardrails.js'
 import { NodeError } from '../../../../src/kit/errors.js'
+import type { ToolChoice, ToolChooser } from '../../../../src/ports/agent-tools.js'
 import type { CallName, NodeApi, WatchName } from '../../../../src/ports/node-api.js'
 import { failsWith } from '../../../support/fails.js'
 
@@ -141,4 +142,22 @@ test('the beginning of a large answer counts once, and a failure of a broadcast 
   const failing = { ...broadcast, targets: [{ agent: 'a', outcome: 'TASK_FAILED', rule: null, reason: 'a secret' }] }
   const [shown] = ((await call('message.send', failing)) as typeof failing).targets
   t.alike([shown?.outcome, shown?.reason.includes('is denied')], ['TASK_FAILED', true])
+})
+
+test('a prompt that breaks a rule of input reaches no model, any other one does', async (t: Assert) => {
+  const prompts: string[] = []
+  const inner: ToolChooser = {
+    choose: ({ prompt }) => {
+      prompts.push(prompt)
+      return Promise.resolve({ ok: true, calls: [] })
+    }
+  }
+  const chooser = guardedChooser(inner, new Guardrails({ input: RULES, output: OPEN }))
+  const choose = (prompt: string): Promise<ToolChoice> => chooser.choose({ prompt, tools: [] }, new AbortController().signal)
+  for (const prompt of ['my secret', 'x'.repeat(201)]) {
+    const choice = await choose(prompt)
+    t.ok(!choice.ok && /allowed|denied/.test(choice.reason), prompt)
+  }
+  t.alike(await choose('fine'), { ok: true, calls: [] })
+  t.alike(prompts, ['fine'])
 })

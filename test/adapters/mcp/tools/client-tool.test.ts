@@ -34,6 +34,7 @@ async function scene(t: Assert): Promise<{ readonly url: string; readonly parts:
     serverOf: (text) => imported.imported.named(text),
     servers: () => imported.imported.list(),
     compileSchema: createSchemaCompiler(),
+    chooser: null,
     call: async ({ agent, capability, input }) => {
       const outcome = await imported.call(agent, capability.slice(`mcp_${agent}_`.length), input)
       if (outcome.ok) return outcome
