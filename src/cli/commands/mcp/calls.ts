@@ -1,5 +1,5 @@
 import { shown } from '../../../kit/text.js'
-import type { StoredInvocation } from '../../../ports/tool-calls.js'
+import type { InvocationRecord } from '../../../ports/tool-calls.js'
 import type { Action } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
 import { countOption, given, isSet, sinceOption, textOption } from '../../options.js'
@@ -26,7 +26,7 @@ export const listCalls: Action = async ({ output, api }, _args, options) => {
   return EXIT.ok
 }
 
-function rowOf(call: StoredInvocation): Cell[] {
+function rowOf(call: InvocationRecord): Cell[] {
   const { at, tool, outcome, durationMs } = call
   return [
     timeText(new Date(at).toISOString()),
@@ -38,7 +38,7 @@ function rowOf(call: StoredInvocation): Cell[] {
   ]
 }
 
-function textOf({ omitted = [], ...call }: StoredInvocation, member: 'arguments' | 'result'): string {
+function textOf({ omitted = [], ...call }: InvocationRecord, member: 'arguments' | 'result'): string {
   if (omitted.includes(member)) return '(too large)'
   return call[member] === undefined ? '-' : shown(jsonLine(call[member]), TEXT_MAX)
 }
