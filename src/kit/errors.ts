@@ -133,6 +133,11 @@ export class NodeError extends Error {
   }
 }
 
+/** A CONFLICT with a change that is under way: the same call succeeds once it is done. `next` as of {@link NodeError}. */
+export function passingConflict(reason: string, next: readonly string[] = []): NodeError {
+  return new NodeError('CONFLICT', `${reason}: try again`, { next, retryable: true })
+}
+
 /** Is it a key of {@link ERROR_CODES}? */
 export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)

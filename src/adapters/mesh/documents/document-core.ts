@@ -2,7 +2,7 @@ import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type Protomux from 'protomux'
 import type { Clock, Timer } from '../../../kit/clock.js'
-import { messageOf, NodeError } from '../../../kit/errors.js'
+import { messageOf, type NodeError, passingConflict } from '../../../kit/errors.js'
 import { keyFromText } from '../../../kit/ids.js'
 import type { StreamKey } from '../../../domain/document/client-ids.js'
 import type { StreamSize } from '../../../ports/documents.js'
@@ -34,7 +34,7 @@ export interface DocumentCoreDeps {
 
 /** A stream that cannot be read now does not count as shorter. */
 function cannotOpen(): NodeError {
-  return new NodeError('CONFLICT', 'a stream of the document cannot be opened now: try again')
+  return passingConflict('a stream of the document cannot be opened now')
 }
 
 /** One followed core of a document: fetched whole from every link that it is attached to. */
