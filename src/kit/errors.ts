@@ -63,7 +63,7 @@ export const ERROR_CODES = {
   INVALID_CARD: { retryable: false, next: ['a2a-node agents check <file>'] },
   INVALID_ENVELOPE: { retryable: false, next: ['a2a-node peers'] },
   SCHEMA_VERSION_MISMATCH: { retryable: false, next: ['a2a-node peers show <peer>', 'npm install -g a2a-node'] },
-  PAYLOAD_TOO_LARGE: { retryable: false, next: ['a2a-node agents show <agent>'] },
+  PAYLOAD_TOO_LARGE: { retryable: false, next: ['a2a-node config show'] },
   CRDT_DESERIALIZATION_FAILED: { retryable: false, next: ['a2a-node doc show <document>'] },
   OVERLOADED: { retryable: true, next: ['a2a-node tasks'] },
   LLM_INIT_FAILED: { retryable: false, next: ['a2a-node config path   # on the machine of the agent', 'a2a-node agents show <agent>'] },

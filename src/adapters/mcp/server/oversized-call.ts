@@ -27,7 +27,10 @@ export function toolOfEdges({ head, tail }: Pick<LongLine, 'head' | 'tail'>): st
 export async function refuseOversized(deps: OversizedDeps, name: string, maxBytes: number): Promise<StructuredError> {
   const { clock, ids, log, limits, onCompleted, tools } = deps
   const [runId, correlationId] = [ids.runId(), ids.correlationId()]
-  const refused = refusalOf('PAYLOAD_TOO_LARGE', `the message of the call has more than ${maxBytes} bytes`)
+  const refused = refusalOf(
+    'PAYLOAD_TOO_LARGE',
+    `the message of the call has more than ${maxBytes} bytes (tools.maxPayloadBytes of the node and 64 KiB)`
+  )
   const error: StructuredError = { ...refused, runId, correlationId }
   limits.answered(error.code)
   const known = await foundTool(tools, name)
