@@ -41,6 +41,24 @@ export function durationOption(options: Options, name: string, minMs = 1): numbe
   throw new NodeError('USAGE', `--${kebab(name)} takes ${range}, not ${JSON.stringify(text)}`)
 }
 
+/** A time as unix milliseconds: a duration before now, of at most 30 days, or a time as `--json` prints it. @throws NodeError USAGE */
+export function sinceOption(options: Options, name: string): number | undefined {
+  const text = textOption(options, name)
+  if (text === undefined) return undefined
+  const ms = parseDuration(text)
+  const time = ms === null ? timeOf(text.trim()) : ms >= 1 && ms <= LONGEST_MS ? Math.max(0, Date.now() - ms) : null
+  if (time !== null) return time
+  const forms = `a duration such as 10m, at most ${formatDuration(LONGEST_MS)}, or a time such as 2026-11-29T10:00:00Z`
+  throw new NodeError('USAGE', `--${kebab(name)} takes ${forms}, not ${JSON.stringify(text)}`)
+}
+
+/** `2026-11-29T10:00:00.000Z`, also without milliseconds, and with an offset; null for any other text, and for no such time. */
+function timeOf(text: string): number | null {
+  const isTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/.test(text)
+  const ms = isTime ? Date.parse(text) : Number.NaN
+  return ms >= 0 ? ms : null
+}
+
 /** A whole number. @throws NodeError USAGE */
 export function countOption(options: Options, name: string, [min, max]: readonly [number, number]): number | undefined {
   const text = textOption(options, name)

@@ -63,7 +63,7 @@ export const ERROR_CODES = {
   INVALID_CARD: { retryable: false, next: ['a2a-node agents check <file>'] },
   INVALID_ENVELOPE: { retryable: false, next: ['a2a-node peers'] },
   SCHEMA_VERSION_MISMATCH: { retryable: false, next: ['a2a-node peers show <peer>', 'npm install -g a2a-node'] },
-  PAYLOAD_TOO_LARGE: { retryable: false, next: ['a2a-node agents show <agent>'] },
+  PAYLOAD_TOO_LARGE: { retryable: false, next: ['a2a-node config show'] },
   CRDT_DESERIALIZATION_FAILED: { retryable: false, next: ['a2a-node doc show <document>'] },
   OVERLOADED: { retryable: true, next: ['a2a-node tasks'] },
   LLM_INIT_FAILED: { retryable: false, next: ['a2a-node config path   # on the machine of the agent', 'a2a-node agents show <agent>'] },
@@ -131,6 +131,11 @@ export class NodeError extends Error {
       ...(code === body.code && typeof body.retryable === 'boolean' ? { retryable: body.retryable } : {})
     })
   }
+}
+
+/** A CONFLICT with a change that is under way: the same call succeeds once it is done. `next` as of {@link NodeError}. */
+export function passingConflict(reason: string, next: readonly string[] = []): NodeError {
+  return new NodeError('CONFLICT', `${reason}: try again`, { next, retryable: true })
 }
 
 /** Is it a key of {@link ERROR_CODES}? */

@@ -7,11 +7,12 @@ export type ToolOutcome = 'success' | 'tool_error' | 'timeout' | 'late_completed
 
 /** Record of an ended call. Plain JSON, the same after `JSON.stringify` and parsing. */
 export interface InvocationRecord {
-  /** Canonical; as the client wrote it when there is no such tool. */
+  /** Canonical; when there is no such tool, as the client wrote it, safe to show and at most 256 characters. */
   readonly tool: string
   /** True when there is no such tool. */
   readonly isUnknown?: boolean
-  readonly arguments: unknown
+  /** Absent when omitted. */
+  readonly arguments?: unknown
   /** Of a call whose handler returned. */
   readonly result?: unknown
   readonly error?: { readonly code: string; readonly message: string; readonly details?: unknown }
@@ -22,12 +23,8 @@ export interface InvocationRecord {
   readonly correlationId: string
   /** Unix milliseconds. */
   readonly at: number
-}
-
-/** A stored record. Of a call beyond the limits, `omitted` names the members that were not stored. */
-export interface StoredInvocation extends Omit<InvocationRecord, 'arguments'> {
-  readonly arguments?: unknown
-  readonly omitted?: readonly ('arguments' | 'result' | 'error')[]
+  /** Members that were too large to be read or stored; `details`: of the error, whose message may be cut. */
+  readonly omitted?: readonly ('arguments' | 'result' | 'details')[]
 }
 
 /** Parameters of `tools.calls`. A record must match all of them. */
@@ -45,5 +42,5 @@ export interface ToolCallQuery {
 /** Calls about the records of MCP tool calls. */
 export interface ToolCallCalls {
   /** Stored records of ended tool calls, oldest first. */
-  'tools.calls': { params: ToolCallQuery; result: { readonly calls: readonly StoredInvocation[] } }
+  'tools.calls': { params: ToolCallQuery; result: { readonly calls: readonly InvocationRecord[] } }
 }

@@ -3,7 +3,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import type { A2AMetrics } from '../../src/node/observe/observability.js'
-import type { StoredInvocation } from '../../src/ports/tool-calls.js'
+import type { InvocationRecord } from '../../src/ports/tool-calls.js'
 import { ranHere } from '../support/command-line.js'
 import { capability } from '../support/fake-agents.js'
 import { holds } from '../support/holds.js'
@@ -72,7 +72,7 @@ test('the operator sees the tool counts, times, errors and events that a program
   const { node, client, cli, lines, scraped } = await scene(t)
   const property = fc.asyncProperty(fc.array(fc.constantFrom(...CALLS), { minLength: 1, maxLength: 6 }), async (calls) => {
     node.observability.resetMetrics()
-    const before = (await lines<StoredInvocation>('tools', 'calls')).length
+    const before = (await lines<InvocationRecord>('tools', 'calls')).length
     const eventsBefore = (await lines('events', '--type', 'tool-invocation')).length
     for (const { name, args } of calls) await client.callTool({ name, arguments: args })
     const [{ a2a }] = (await lines('metrics')) as [{ a2a: A2AMetrics }]
@@ -90,7 +90,7 @@ test('the operator sees the tool counts, times, errors and events that a program
       assert.equal(samples.get(`a2a_node_tool_errors_total{tool="${tool}"}`), failed)
       assert.equal(samples.get(`a2a_node_tool_seconds_sum{tool="${tool}"}`), (one?.totalDurationMs ?? 0) / 1000)
     }
-    const records = (await lines<StoredInvocation>('tools', 'calls')).slice(before)
+    const records = (await lines<InvocationRecord>('tools', 'calls')).slice(before)
     assert.deepEqual(
       records.map((one) => [one.isUnknown === true ? 'unknown' : one.tool, one.arguments, one.error?.code ?? null]),
       calls.map(({ tool, args, code }) => [tool, args, code])
@@ -105,7 +105,7 @@ test('the operator sees the tool counts, times, errors and events that a program
     const failed = await lines<{ data: { code: string } }>('events', '--type', 'tool-invocation', '--failed')
     const codes = calls.flatMap(({ code }) => (code === null ? [] : [code]))
     assert.deepEqual(errors === 0 ? [] : failed.slice(-errors).map(({ data }) => data.code), codes)
-    const [last] = await lines<StoredInvocation>('tools', 'calls', '--failed', '--limit', '1')
+    const [last] = await lines<InvocationRecord>('tools', 'calls', '--failed', '--limit', '1')
     assert.equal(errors === 0 ? undefined : last?.error?.code, codes.at(-1))
   })
   await holds(t, property, 30)

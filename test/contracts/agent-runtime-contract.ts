@@ -99,9 +99,12 @@ export function agentRuntimeContract(name: string, subject: AgentSubject): void 
   }
 
   if (large !== undefined) {
-    test(`${name}: a result over the limit is PAYLOAD_TOO_LARGE`, async (t: Assert) => {
+    test(`${name}: a result over the limit is PAYLOAD_TOO_LARGE, and its error names the setting`, async (t: Assert) => {
       const agent = await open(t, { maxOutputBytes: 1000 })
-      t.is(codeOf(await agent.run(taskOf(large.capability, large.input), recordedRun())), 'PAYLOAD_TOO_LARGE')
+      const outcome = await agent.run(taskOf(large.capability, large.input), recordedRun())
+      t.is(codeOf(outcome), 'PAYLOAD_TOO_LARGE')
+      const text = outcome.ok ? '' : outcome.message
+      t.ok(/\b1000 bytes\b.*\(.*maxOutput/.test(text), text)
     })
   }
 

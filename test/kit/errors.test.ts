@@ -1,6 +1,8 @@
+import fs from 'node:fs'
+import path from 'node:path'
 import test from 'brittle'
 import fc from 'fast-check'
-import { asNodeError, ERROR_CODES, isErrorCode, messageOf, NodeError } from '../../src/kit/errors.js'
+import { asNodeError, ERROR_CODES, isErrorCode, messageOf, NodeError, passingConflict } from '../../src/kit/errors.js'
 import type { ErrorCode } from '../../src/kit/errors.js'
 import { holds } from '../support/holds.js'
 
@@ -68,4 +70,29 @@ test('whatever was thrown becomes a NodeError with it as cause', (t) => {
   t.is(error.cause, cause)
   t.is(messageOf('just text'), 'just text')
   t.is(messageOf(undefined), 'undefined')
+})
+
+test('a conflict that passes is retryable, unlike one that stays', (t) => {
+  const error = passingConflict('the log changes')
+  t.alike([error.code, error.message, error.retryable], ['CONFLICT', 'the log changes: try again', true])
+  t.alike(error.next, ERROR_CODES.CONFLICT.next)
+  t.is(new NodeError('CONFLICT', 'it was taken').retryable, false)
+})
+
+test('no error of this tree says that the call should be tried again, and that it is not retryable', (t) => {
+  const files = fs.readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  let read = 0
+  for (const file of files) {
+    const [, ...made] = fs.readFileSync(path.join('src', file), 'utf8').split('new NodeError(')
+    for (const rest of made) {
+      const [call = ''] = rest.split(/\n {0,6}\}\n/)
+      const code = /^\s*'([A-Z_]+)'/.exec(call)?.[1]
+      const text = call.slice(0, 300)
+      // After another action of a person the same call is another one.
+      if (!isErrorCode(code) || !/[:;,] (?:then )?try again/.test(text) || /Start it once|Quit the client/.test(text)) continue
+      read++
+      t.ok(ERROR_CODES[code].retryable || text.includes('retryable: true'), `${file}: ${text}`)
+    }
+  }
+  t.ok(read >= 3, `${read} such errors were read`)
 })

@@ -20,7 +20,8 @@ async function setText(node: RunningNode, text: string): Promise<void> {
 }
 
 function hasMoved(error: unknown): boolean {
-  if (asNodeError(error).code !== 'CONFLICT') throw error
+  const { code, retryable } = asNodeError(error)
+  if (code !== 'CONFLICT' || !retryable) throw error
   return false
 }
 

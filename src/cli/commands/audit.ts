@@ -6,7 +6,7 @@ import { shellWord, shown } from '../../kit/text.js'
 import type { NodeRef } from '../../ports/node-api.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { durationOption, isSet, type Options, textOption } from '../options.js'
+import { given, isSet, type Options, sinceOption, textOption } from '../options.js'
 import { type NodeNames, nodeNames } from '../node-names.js'
 import { MIN_ID_CHARACTERS } from '../../kit/resolve-id.js'
 import type { Output, Style } from '../terminal/output.js'
@@ -65,11 +65,11 @@ function stepsOf(
 async function list(context: CommandContext, options: Options): Promise<number> {
   const { output, paths } = context
   const names = await namesNow(context)
-  const sinceMs = durationOption(options, 'since')
+  const since = sinceOption(options, 'since')
   const who = textOption(options, 'peer')
   const peer = who === undefined ? null : await peerOf(who, names, paths().audit)
   const { readAudit } = await import('../../maintenance/audit.js')
-  const query = sinceMs === undefined ? {} : { since: Date.now() - sinceMs }
+  const query = given({ since })
   let seen = 0
   let damaged = 0
   for await (const line of readAudit(paths().audit, query)) {

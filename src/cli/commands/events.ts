@@ -4,7 +4,7 @@ import type { EventInfo, EventQuery, NodeApi } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { idsIn, type NodeNames, nodeNames, withNames } from '../node-names.js'
-import { countOption, durationOption, given, isSet, type Options, textOption } from '../options.js'
+import { countOption, given, isSet, type Options, sinceOption, textOption } from '../options.js'
 import { jsonLine, type Output } from '../terminal/output.js'
 import { timeText } from '../words.js'
 
@@ -30,7 +30,7 @@ export const events: Action = async ({ output, api }, _args, options) => {
 
 /** @throws NodeError USAGE */
 function queryOf(options: Options): EventQuery {
-  const [types, sinceMs] = [textOption(options, 'type')?.split(','), durationOption(options, 'since')]
+  const types = textOption(options, 'type')?.split(',')
   if (types?.includes('') === true) throw new NodeError('USAGE', '--type takes names of types, such as refusal,peer')
   const switches = (['follow', 'all', 'failed'] as const).flatMap((name) => (isSet(options, name) ? [[name, true] as const] : []))
   return {
@@ -38,7 +38,7 @@ function queryOf(options: Options): EventQuery {
     ...given({
       types,
       about: textOption(options, 'about'),
-      since: sinceMs === undefined ? undefined : Math.max(0, Date.now() - sinceMs),
+      since: sinceOption(options, 'since'),
       limit: countOption(options, 'limit', [1, MAX_EVENTS])
     })
   }

@@ -21,7 +21,7 @@ export const TOOL_COMMANDS: readonly CommandRow[] = [
     options: [
       { flags: '--tool <name>', about: 'only calls of this tool' },
       { flags: '--failed', about: 'only calls that gave no result' },
-      { flags: '--since <duration>', about: 'only the last, e.g. 10m' },
+      { flags: '--since <time>', about: 'only those since 10m ago, or since 2026-11-29T10:00:00Z' },
       { flags: '--limit <n>', about: 'at most this number of calls, the newest' }
     ],
     more: [

@@ -294,7 +294,7 @@ const WORK: readonly CommandRow[] = [
       { flags: '--type <types>', about: 'only these types, comma-separated, e.g. refusal or tool-invocation' },
       { flags: '--about <text>', about: 'only events with this text, e.g. a name of an agent, a node or a tool' },
       { flags: '--failed', about: 'only refusals, errors and failures' },
-      { flags: '--since <duration>', about: 'only the last, e.g. 10m' },
+      { flags: '--since <time>', about: 'only those since 10m ago, or since 2026-11-29T10:00:00Z' },
       { flags: '--limit <n>', about: 'at most this number of recent events, the newest' }
     ],
     more: [
@@ -317,7 +317,7 @@ const WORK: readonly CommandRow[] = [
     about: 'the audit log: refusals, approvals, exchanges across tiers, changes of membership',
     group: 'Observe',
     options: [
-      { flags: '--since <duration>', about: 'only the last, e.g. 1h' },
+      { flags: '--since <time>', about: 'only those since 1h ago, or since 2026-11-29T10:00:00Z' },
       { flags: '--peer <peer>', about: 'only events with this node' },
       { flags: '--verify', about: 'check every line against the chain of hashes instead; exit code 1 when it is broken' }
     ],

@@ -9,7 +9,7 @@ const STATED = ['input-required', 'auth-required', 'rejected', 'failed', 'cancel
 /** Most characters of the reason in the error of an end that its agent states. */
 export const MAX_STATED_REASON = 4096
 
-/** The state that an agent states, and the member `message` beside it: any JSON, undefined when absent. */
+/** The state that an agent states, and the member `message` beside it: any JSON, undefined when it is absent, null or a blank text. */
 export interface StatedState {
   readonly state: (typeof STATED)[number]
   readonly message: unknown
@@ -29,7 +29,12 @@ export function statedState(value: unknown): StatedState | null {
     .replaceAll('_', '-')
     .replace(/^task-state-/, '')
   const state = STATED.find((one) => one === (name === 'cancelled' ? 'canceled' : name))
-  return state === undefined ? null : { state, message: about['message'] }
+  return state === undefined ? null : { state, message: wordsIn(about['message']) }
+}
+
+/** Many serializers write an absent text as null, or as an empty one. */
+function wordsIn(message: unknown): unknown {
+  return message === null || (typeof message === 'string' && message.trim() === '') ? undefined : message
 }
 
 /** Does a task end by the state? Otherwise it waits for its client. */
@@ -42,7 +47,7 @@ export function statedFailure(result: unknown): (ReportedFailure & { readonly co
   const stated = statedState(result)
   if (stated === null || !isEnd(stated)) return null
   const { state, message } = stated
-  const why = message === undefined || message === '' ? '' : typeof message === 'string' ? message : writtenJson(message)
+  const why = message === undefined ? '' : typeof message === 'string' ? message : writtenJson(message)
   const reason = shown(why, MAX_STATED_REASON)
   return {
     code: state === 'canceled' ? 'CANCELED' : 'TASK_FAILED',

@@ -113,3 +113,9 @@ export const MCP_NULLS: NullRules = {
   data: new Set(['arguments', 'structuredContent', 'inputSchema', 'outputSchema', '_meta', 'data']),
   isValue: isNullId
 }
+
+/** For messages of MCP clients: answers of a person (`content`) are data. */
+export const MCP_CLIENT_NULLS: NullRules = { data: new Set(['content']), isValue: isNullId }
+
+/** For calls of a tool. Arguments of prompts are texts, so a null among them means none. */
+export const MCP_CALL_NULLS: NullRules = { data: new Set(['content', 'arguments']), isValue: isNullId }

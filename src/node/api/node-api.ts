@@ -298,7 +298,7 @@ const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
   ],
   ...DOCUMENT_WATCHES,
   'swarm.watch': ['read', async ({ node, certified: by }, { id }, to) => watchSwarm(await findSwarm(node, id, by), to), 'all'],
-  'node.events': ['read', ({ node }, params, to) => watchEvents(node, params, to), 'all']
+  'node.events': ['read', ({ node }, params, to) => watchEvents(node, params, to), ({ node }, lost) => node.events.gap(lost)]
 }
 
 function watchStatus(host: ApiHost, push: Push<StatusInfo>): Unsubscribe {
@@ -343,7 +343,8 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
         peers.usedHere()
         return await open(caller, params, to)
       }
-      return watching(opened, queueFor(keeps, options?.signal), toError)
+      const kept = typeof keeps === 'function' ? (lost: number) => keeps(caller, lost) : keeps
+      return watching(opened, queueFor(kept, options?.signal), toError)
     }
   }
 }
@@ -366,9 +367,9 @@ async function* watching<T>(
   }
 }
 
-function queueFor<T>(keeps: 'newest' | 'all', signal: AbortSignalLike | undefined): AsyncQueue<T> {
+function queueFor<T>(keeps: 'newest' | 'all' | ((lost: number) => T), signal: AbortSignalLike | undefined): AsyncQueue<T> {
   if (keeps === 'newest') return new AsyncQueue<T>(1, null, signal)
-  return new AsyncQueue<T>(WATCH_QUEUE, (lost) => ({ type: 'gap', lost }) as T, signal)
+  return new AsyncQueue<T>(WATCH_QUEUE, keeps === 'all' ? (lost) => ({ type: 'gap', lost }) as T : keeps, signal)
 }
 
 async function flushAudit(node: NodeCore): Promise<Calls['audit.flush']['result']> {

@@ -32,8 +32,15 @@ type Watch<N extends WatchName, C> = (
   to: { readonly push: Push<Watches[N]['item']>; readonly end: End }
 ) => Unsubscribe | Promise<Unsubscribe>
 
-/** The required scope of a watch, its function, and the items for a slow reader: the newest item, which holds the whole state, or all. */
-export type WatchRow<N extends WatchName, C> = readonly [Principal['scopes'][number], Watch<N, C>, 'newest' | 'all']
+/**
+ * The required scope of a watch, its function, and the items for a slow reader: the newest item, which holds the whole state, or all. In
+ * the place of lost ones it gets `{type: 'gap', lost}`, or the item that a function makes.
+ */
+export type WatchRow<N extends WatchName, C> = readonly [
+  Principal['scopes'][number],
+  Watch<N, C>,
+  'newest' | 'all' | ((caller: C, lost: number) => Watches[N]['item'])
+]
 
 /** `peers.list`: at each change of links and members. */
 export function watchPeers(node: WatchDeps, tell: () => void): Unsubscribe {

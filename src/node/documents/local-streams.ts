@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.js'
-import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
+import { asNodeError, messageOf, NodeError, passingConflict } from '../../kit/errors.js'
 import { fromUtf8, type NodeId, type IdSource } from '../../kit/ids.js'
 import { shellWord, shown } from '../../kit/text.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
@@ -181,7 +181,7 @@ export class LocalStreams {
    * fails to store it does not reject: the blocks are in the stream. @throws NodeError CONFLICT for a stream that was left; as the store
    */
   async append(name: string, stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void> {
-    if (this.nameOf(stream) !== name) throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
+    if (this.nameOf(stream) !== name) throw passingConflict('this node goes on with another stream of the document')
     const sealed = blocks.map((block) => this.#seal(name, block))
     const length = await this.#deps.documents.append(stream, sealed)
     if (this.nameOf(stream) !== name) return

@@ -1,4 +1,4 @@
-import { asNodeError, NodeError } from '../../kit/errors.js'
+import { asNodeError, NodeError, passingConflict } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { Replica } from '../../domain/document/replica.js'
@@ -174,7 +174,7 @@ export class OpenDocument {
     await replica.beWhole()
     const { own } = replica
     if (own === null) throw new NodeError('FORBIDDEN', 'this node may not write the document')
-    if (replica.stops.has(own)) throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
+    if (replica.stops.has(own)) throw passingConflict('this node goes on with another stream of the document')
     if (replica.isLimited(own)) throw new NodeError('FORBIDDEN', 'this node may not write the document any more')
     this.#deps.mustHavePlace(own)
     // Else clocks would be used twice, and others would end the stream.

@@ -66,18 +66,32 @@ export class NodeEvents {
 
   /**
    * Pushes the recent events that match, by time, then each new one until the returned stop. `traffic` has the events of messages and tool
-   * calls, `namer` makes a function that writes an address with the name of its node.
+   * calls, `namer` makes a function that writes an address with the name of its node. A query without such events costs a message nothing.
    */
   watch({ limit, ...query }: EventQuery, { traffic, namer, push }: EventSources): Unsubscribe {
-    const matches = eventFilter(query)
-    const name = namer()
-    const past = [...this.#recent, ...traffic.getRecentEvents().map((event) => trafficEvent(event, name))].filter(matches)
+    const filter = new EventFilter(query)
+    const stops: Unsubscribe[] = []
+    const past = filter.wantsOwn ? this.#recent.filter((event) => filter.isMatch(event)) : []
+    if (filter.wantsTraffic) {
+      const name = namer()
+      for (const event of traffic.getRecentEvents()) past.push(...filter.ofTraffic(event, () => name))
+      stops.push(traffic.on((event) => filter.ofTraffic(event, namer).forEach(push)))
+    }
     past.sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? -1 : 1))
     for (const event of limit === undefined ? past : past.slice(-limit)) push(event)
-    const pushMatch = (event: EventInfo): void => (matches(event) ? push(event) : undefined)
-    const stops = [this.on(pushMatch), traffic.on((event) => pushMatch(trafficEvent(event, namer())))]
+    if (filter.wantsOwn) stops.push(this.on((event) => (filter.isMatch(event) ? push(event) : undefined)))
     return () => {
       for (const stop of stops) stop()
+    }
+  }
+
+  /** Stands for events that a slow reader lost. */
+  gap(lost: number): EventInfo {
+    return {
+      at: new Date(this.#clock.now()).toISOString(),
+      type: 'gap',
+      message: 'the reader was too slow and lost events',
+      data: { lost }
     }
   }
 
@@ -120,27 +134,48 @@ function trafficEvent({ type, timestamp, duration, ...event }: A2ALogEvent, name
   }
 }
 
-/** The test of one event against a query: every given member must match. */
-function eventFilter({ all = false, types, about, failed = false, since }: EventQuery): (event: EventInfo) => boolean {
-  const wanted = types === undefined ? null : new Set(types)
-  const from = since === undefined ? null : new Date(since).toISOString()
-  return (event) =>
-    (wanted === null ? all || !isTraffic(event) : wanted.has(event.type)) &&
-    (!failed || isFailure(event)) &&
-    (from === null || event.at >= from) &&
-    (about === undefined || isAbout(event, about))
-}
+/** The test of events against a query: every given member must match. */
+class EventFilter {
+  readonly #query: EventQuery
+  readonly #types: ReadonlySet<string> | null
 
-function isTraffic({ type }: EventInfo): boolean {
-  return Object.hasOwn(MESSAGES, type)
-}
+  constructor(query: EventQuery) {
+    this.#query = query
+    this.#types = query.types === undefined ? null : new Set(query.types)
+  }
 
-/** Refusals and failures have a code, or say that they were no success. */
-function isFailure({ type, data }: EventInfo): boolean {
-  return type === 'refusal' || type === 'error' || type.endsWith('-failed') || data['success'] === false
-}
+  /** May events of messages or tool calls match? */
+  get wantsTraffic(): boolean {
+    return this.#types === null ? this.#query.all === true : Object.keys(MESSAGES).some((type) => this.#types?.has(type) === true)
+  }
 
-function isAbout({ message, data }: EventInfo, text: string): boolean {
-  if (message.includes(text)) return true
-  return Object.values(data).some((value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).includes(text))
+  /** May other events match? */
+  get wantsOwn(): boolean {
+    return this.#types === null || [...this.#types].some((type) => !Object.hasOwn(MESSAGES, type))
+  }
+
+  /** Tests an event of the node. Refusals and failures have a type of their own. */
+  isMatch(event: EventInfo): boolean {
+    const { type, at } = event
+    return this.#isIn(type, () => Date.parse(at), type === 'refusal' || type.endsWith('-failed')) && this.#isAbout(event)
+  }
+
+  /** The line of an event of a message or a tool call; none when it does not match. Names are looked up last, since each message has events. */
+  ofTraffic(event: A2ALogEvent, namer: EventSources['namer']): readonly EventInfo[] {
+    const { type, timestamp, success } = event
+    if (!this.#isIn(type, () => timestamp, type === 'error' || success === false)) return []
+    const line = trafficEvent(event, namer())
+    return this.#isAbout(line) ? [line] : []
+  }
+
+  #isIn(type: string, atMs: () => number, isFailure: boolean): boolean {
+    const { failed = false, since } = this.#query
+    return (this.#types?.has(type) ?? true) && (!failed || isFailure) && (since === undefined || atMs() >= since)
+  }
+
+  #isAbout({ message, data }: EventInfo): boolean {
+    const { about } = this.#query
+    if (about === undefined || message.includes(about)) return true
+    return Object.values(data).some((value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).includes(about))
+  }
 }

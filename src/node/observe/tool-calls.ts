@@ -1,9 +1,12 @@
-import type { InvocationRecord, StoredInvocation, ToolCallQuery } from '../../ports/tool-calls.js'
+import { shown } from '../../kit/text.js'
+import type { InvocationRecord, ToolCallQuery } from '../../ports/tool-calls.js'
 
 /** The most stored records. */
 export const MAX_TOOL_CALLS = 500
-/** The most characters of one stored record as JSON; of a longer one, arguments, result and error are omitted. */
+/** The most characters of one stored record as JSON; of a longer one, arguments, result and details of the error are omitted. */
 export const MAX_TOOL_CALL_CHARS = 65_536
+/** The most characters of the message of an error whose details are omitted. */
+const MAX_MESSAGE = 1024
 /** The most characters of all stored records as JSON. */
 export const MAX_TOOL_CALLS_CHARS = 4_194_304
 
@@ -25,27 +28,27 @@ export class ToolCalls {
   }
 
   /** The stored records that match, oldest first. */
-  list({ tool, failed = false, since = 0, limit = MAX_TOOL_CALLS }: ToolCallQuery = {}): readonly StoredInvocation[] {
-    const records = this.#texts.map((text) => JSON.parse(text) as StoredInvocation)
+  list({ tool, failed = false, since = 0, limit = MAX_TOOL_CALLS }: ToolCallQuery = {}): readonly InvocationRecord[] {
+    const records = this.#texts.map((text) => JSON.parse(text) as InvocationRecord)
     return records
       .filter((one) => (tool === undefined || one.tool === tool) && (!failed || one.outcome !== 'success') && one.at >= since)
       .slice(-limit)
   }
 }
 
-/** Names each member: a result is parsed when it is read, and this one is too large. */
+/** Names each member: a result is parsed when it is read, and this one is too large. Code and message of an error stay. */
 function withoutContent(record: InvocationRecord): string {
-  const { tool, isUnknown, durationMs, outcome, runId, correlationId, at } = record
-  const omitted: StoredInvocation['omitted'] = record.error === undefined ? ['arguments', 'result'] : ['arguments', 'error']
-  const stored: StoredInvocation = {
-    tool: tool.slice(0, 256),
+  const { tool, isUnknown, durationMs, outcome, runId, correlationId, at, error } = record
+  const stored: InvocationRecord = {
+    tool: shown(tool),
     ...(isUnknown === undefined ? {} : { isUnknown }),
+    ...(error === undefined ? {} : { error: { code: shown(error.code), message: shown(error.message, MAX_MESSAGE) } }),
     durationMs,
     outcome,
     ...(runId === undefined ? {} : { runId }),
-    correlationId: correlationId.slice(0, 256),
+    correlationId: shown(correlationId),
     at,
-    omitted
+    omitted: error === undefined ? ['arguments', 'result'] : ['arguments', 'details']
   }
   return JSON.stringify(stored)
 }

@@ -1,6 +1,7 @@
 import test from 'brittle'
 import fc from 'fast-check'
 import { NodeError } from '../../../src/kit/errors.js'
+import { statedBy } from '../../../src/domain/gateway/content.js'
 import { endStateOf, isEnd, MAX_STATED_REASON, statedEnd, statedFailure, statedState } from '../../../src/domain/task/stated.js'
 import { holds } from '../../support/holds.js'
 
@@ -15,12 +16,32 @@ const SPELLINGS = [
   (state: string): string => state.replace('canceled', 'cancelled')
 ]
 
+const NO_REASONS = [undefined, null, '', ' \n\t'] as const
+
+function isNoReason(message: unknown): boolean {
+  return message === undefined || message === null || (typeof message === 'string' && message.trim() === '')
+}
+
+test('a reason that is null or blank is no reason, in the error of a task and in its message', (t) => {
+  for (const state of STATES)
+    for (const message of NO_REASONS) {
+      const result = { a2a: { state, message } }
+      const absent = { a2a: { state } }
+      t.alike(statedFailure(result), statedFailure(absent), `${state} ${JSON.stringify(message)}`)
+      t.alike(statedBy(result), statedBy(absent))
+      const [part] = statedBy(result)?.parts ?? []
+      t.ok(/[a-z]/.test(part?.text ?? ''), 'the client reads words')
+    }
+  t.is(statedFailure({ a2a: { state: 'rejected', message: null } })?.message, 'the agent rejected it, and does not say why')
+  t.alike(statedFailure({ a2a: { state: 'rejected', message: false } })?.data, { a2a: { state: 'rejected', message: false } })
+})
+
 test('an agent states the state of its task in every spelling', async (t) => {
   await holds(
     t,
     fc.property(fc.constantFrom(...STATES), fc.constantFrom(...SPELLINGS), fc.jsonValue(), (state, spell, message) => {
       const stated = statedState({ a2a: { state: spell(state), message } })
-      return stated?.state === state && stated.message === message
+      return stated?.state === state && (isNoReason(message) ? stated.message === undefined : stated.message === message)
     })
   )
   for (const other of ['completed', 'working', 'TASK_STATE_', '', 7, null])

@@ -302,6 +302,28 @@ test('a watch of peers tells of each change', async (t) => {
   )
 })
 
+test('a slow reader of events gets an event that says how many it lost', async (t) => {
+  const { owner } = await scene(t)
+  const watch = owner
+    .api()
+    .watch('node.events', { follow: true, types: ['flood'] })
+    [Symbol.asyncIterator]()
+  const first = watch.next()
+  await new Promise((resolve) => setImmediate(resolve))
+  for (let i = 0; i < 5000; i++) owner.core.events.add('flood', 'a flood', { i })
+  await first
+  let [seen, lost] = [1, 0]
+  while (lost === 0) {
+    const { value } = (await watch.next()) as { value: Watches['node.events']['item'] }
+    if (value.type === 'gap') {
+      t.alike(Object.keys(value), ['at', 'type', 'message', 'data'], 'it has the form of each other event')
+      lost = Number(value.data['lost'])
+    } else seen++
+  }
+  t.is(seen + lost, 5000)
+  await watch.return?.()
+})
+
 test('a watch of tasks gathers changes, and ends with nothing left behind', async (t) => {
   const { world, owner } = await scene(t)
   // What the start left to be done soon.

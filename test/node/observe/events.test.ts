@@ -95,3 +95,48 @@ test('events of the node and of single messages and tools are one list by time, 
   traffic.emit({ type: 'error', timestamp: clock.now() })
   t.alike(pushed, ['error', 'delivery-failed'])
 })
+
+test('a watch that wants no event of messages costs them nothing, and addresses are named only where an event matches', (t) => {
+  const { events: list, clock } = events()
+  const traffic = new A2AObservability()
+  let [listeners, named] = [0, 0]
+  const spied = {
+    getRecentEvents: () => traffic.getRecentEvents(),
+    on: (listener: Parameters<A2AObservability['on']>[0]) => {
+      listeners++
+      return traffic.on(listener)
+    }
+  }
+  const namer = () => {
+    named++
+    return (address: string) => address
+  }
+  const pushed: string[] = []
+  const sources = { traffic: spied, namer, push: ({ type }: { type: string }) => pushed.push(type) }
+  for (const query of [{}, { failed: true }, { about: 'x' }, { types: ['peer', 'refusal'] }, { all: true, types: ['swarm'] }])
+    list.watch(query, sources)
+  t.alike([listeners, named], [0, 0])
+  for (const query of [{ all: true, failed: true }, { types: ['error'] }, { all: true, since: clock.now() + 1 }]) list.watch(query, sources)
+  t.is(listeners, 3)
+  named = 0
+  for (let i = 0; i < 100; i++) traffic.emit({ type: 'message-sent', sender: 'a@1', recipient: 'b@2', timestamp: clock.now() })
+  t.alike([named, pushed.length], [0, 0])
+  traffic.emit({ type: 'error', timestamp: clock.now() })
+  t.alike([named, pushed.length], [2, 2])
+  list.watch({ types: ['message-sent'] }, sources)
+  named = 0
+  list.add('peer', 'a peer is online')
+  t.alike([pushed.slice(2 + 100), named], [['peer', 'peer'], 0])
+})
+
+test('events since any time are found, the time itself included, also beyond the years that a text can write', (t) => {
+  const { events: list, clock } = events()
+  list.add('peer', 'a peer is online')
+  const found = (since: number): number => {
+    let count = 0
+    list.watch({ since }, { traffic: new A2AObservability(), namer: () => String, push: () => count++ })()
+    return count
+  }
+  const times = [0, clock.now(), clock.now() + 1, Date.UTC(10_000, 0), 8.64e15, 8.64e15 + 1, Number.MAX_SAFE_INTEGER]
+  t.alike(times.map(found), [1, 1, 0, 0, 0, 0, 0])
+})

@@ -58,6 +58,14 @@ export function failure(code: FailureCode, message: string): AgentFailure {
   return { ok: false, code, message }
 }
 
+/** The bound of results, as the owner of an agent changes it. */
+export const OUTPUT_SETTING = 'a2a.limits.maxOutput of its agent file'
+
+/** The outcome of a run whose result is larger than its bound. */
+export function outputTooLarge(maxOutputBytes: number): AgentFailure {
+  return failure('PAYLOAD_TOO_LARGE', `the agent's result has more than ${maxOutputBytes} bytes (${OUTPUT_SETTING})`)
+}
+
 class Host implements LocalAgent {
   readonly definition: AgentDefinition
   /** Only for a runtime with a check: without one no agent counts as healthy. */

@@ -3,6 +3,7 @@ import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'a
 import type { Clock } from '../../../kit/clock.js'
 import { isRecord, jsonFault, SIZED_LIMITS } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
+import { OUTPUT_SETTING } from '../files/hosted-agent.js'
 import type { AgentTool } from '../../../ports/agent-tools.js'
 import { type ReportedTokens, type TokenCounts, tokensOf } from './llm-progress.js'
 import { LlmFault, messageIn } from './llm-fault.js'
@@ -140,7 +141,8 @@ class TurnReading {
   #push(answer: string): void {
     if (answer === '') return
     this.#textBytes += Buffer.byteLength(answer)
-    if (this.#textBytes > this.#maxTextBytes) throw new LlmFault('too-large', `answered with more than ${this.#maxTextBytes} bytes of text`)
+    if (this.#textBytes > this.#maxTextBytes)
+      throw new LlmFault('too-large', `answered with more than ${this.#maxTextBytes} bytes of text (${OUTPUT_SETTING})`)
     this.#text.push(answer)
     this.#onText(answer)
   }

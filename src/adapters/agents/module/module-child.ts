@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { parseJson, RESULT_LIMITS } from '../../../kit/json.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import { agentEnvironment, type Environment } from '../files/environment.js'
-import { failure, type RuntimeContext } from '../files/hosted-agent.js'
+import { failure, outputTooLarge, type RuntimeContext } from '../files/hosted-agent.js'
 import { type ChildOutcome, type FromChild, readFromChild, type ToChild } from './module-messages.js'
 import type { ModuleSpec } from './module-type.js'
 import { TailOutput } from '../process/output.js'
@@ -183,8 +183,7 @@ export class ModuleChild {
   #outcome(outcome: ChildOutcome): AgentOutcome {
     if (!outcome.ok) return outcome
     const { maxOutputBytes } = this.#deps
-    if (Buffer.byteLength(outcome.json) > maxOutputBytes)
-      return failure('PAYLOAD_TOO_LARGE', `the agent's result has more than ${maxOutputBytes} bytes`)
+    if (Buffer.byteLength(outcome.json) > maxOutputBytes) return outputTooLarge(maxOutputBytes)
     const result = parseJson(outcome.json, RESULT_LIMITS)
     return result.ok ? { ok: true, result: result.value } : failure('INVALID_OUTPUT', `the agent's result: ${result.reason}`)
   }

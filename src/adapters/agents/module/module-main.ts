@@ -3,6 +3,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { messageOf } from '../../../kit/errors.js'
 import type { AgentTask } from '../../../ports/agent-runtime.js'
 import { agentJsonText } from '../schemas/agent-json.js'
+import { outputTooLarge } from '../files/hosted-agent.js'
 import type { Agent, AgentContext } from './module-agent.js'
 import { type ChildOutcome, type FromChild, MAX_FAILURE_MESSAGE, MAX_LOG_LINE, MAX_PROGRESS_JSON, type ToChild } from './module-messages.js'
 
@@ -107,9 +108,8 @@ function jsonOf(result: unknown): ChildOutcome {
   }
   if (json === undefined)
     return { ok: false, code: 'INVALID_OUTPUT', message: `the agent's result is no JSON value but a ${typeof result}` }
-  const bytes = Buffer.byteLength(json)
-  if (bytes <= maxOutputBytes) return { ok: true, json }
-  return { ok: false, code: 'PAYLOAD_TOO_LARGE', message: `the agent's result has ${bytes} bytes; at most ${maxOutputBytes} are allowed` }
+  if (Buffer.byteLength(json) <= maxOutputBytes) return { ok: true, json }
+  return { ok: false, code: 'PAYLOAD_TOO_LARGE', message: outputTooLarge(maxOutputBytes).message }
 }
 
 function contextOf(id: number, signal: AbortSignal): AgentContext {

@@ -9,7 +9,7 @@ import type { CommandSpec } from './command-type.js'
 import { fillArguments } from './command-arguments.js'
 import { findProgram, type Launched, launch } from './command-launch.js'
 import { agentEnvironment, type Environment } from '../files/environment.js'
-import { failure, type Runtime, type RuntimeContext } from '../files/hosted-agent.js'
+import { failure, outputTooLarge, type Runtime, type RuntimeContext } from '../files/hosted-agent.js'
 import { BoundedOutput, TailOutput } from './output.js'
 import type { ProcessGroups } from './process-groups.js'
 
@@ -110,7 +110,7 @@ export class CommandRuntime implements Runtime {
     context.signal.removeEventListener('abort', onAbort)
     await giveUpWhenIdle(launched, drained, () => change)
     readProgress(progress.end(), context)
-    if (isTooLarge) return failure('PAYLOAD_TOO_LARGE', `the agent wrote more than ${maxOutputBytes} bytes`)
+    if (isTooLarge) return outputTooLarge(maxOutputBytes)
     if (code !== 0) return failure('TASK_FAILED', exitText({ code, signal, stderr: stderr.text() }))
     return this.#deps.binary.has(task.capability) ? { ok: true, result: output.bytes().toString('base64') } : resultOf(output.text())
   }

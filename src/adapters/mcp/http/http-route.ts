@@ -24,8 +24,8 @@ export interface McpHttpDeps {
   readonly newId: () => string
   /** A connection of a caller to a server of its own. */
   connect(principal: Principal): HttpConnection
-  /** Counts a call of a tool whose body was too large to be read. */
-  refuseOversized(tool: string): StructuredError
+  /** Counts a call of a tool whose body was too large to be read. Never rejects. */
+  refuseOversized(tool: string, principal: Principal): Promise<StructuredError>
   readonly keepAliveMs?: number
 }
 
@@ -44,8 +44,6 @@ const STATUS_OF_CLAIMED: typeof STATUS = { ...STATUS, [JSON_RPC.METHOD_NOT_FOUND
 const SESSION = 'mcp-session-id'
 const LISTEN = 'subscriptions/listen'
 const CALL = 'tools/call'
-/** Characters of the name of a tool in a record. */
-const MAX_TOOL_NAME = 256
 /** It keeps nothing between two texts. */
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
@@ -73,7 +71,7 @@ export class McpHttp {
     if (!/application\/json|\*\/\*|application\/\*|text\/event-stream/i.test(accept)) {
       return this.#refuse(response, { status: 406, message: 'accept application/json and text/event-stream' })
     }
-    const body = parsed(await call.readBody().catch((error: unknown) => this.#unread(error, request)))
+    const body = parsed(await call.readBody().catch((error: unknown) => this.#unread(error, request, call)))
     if (body === undefined) return this.#refuse(response, { status: 400, code: JSON_RPC.PARSE_ERROR, message: 'Parse error' })
     if (!isRecord(body)) {
       const reason = Array.isArray(body) ? 'batches are not served: send one message a request' : 'a message is a JSON object'
@@ -163,11 +161,11 @@ export class McpHttp {
    * A body that is too large is not read, so its id is unknown. Unless a header names another method, it may only be that large as a call of
    * a tool.
    */
-  #unread(error: unknown, { headers }: IncomingMessage): never {
+  async #unread(error: unknown, { headers }: IncomingMessage, { principal }: McpHttpCall): Promise<never> {
     const { 'mcp-method': method = CALL, 'mcp-name': name } = headers
     if (isRecord(error) && error['status'] === 413 && method === CALL) {
       const tool = typeof name === 'string' ? (decodedHeader(name.trim()) ?? '') : ''
-      const { correlationId = '', ...data } = this.#deps.refuseOversized(tool.slice(0, MAX_TOOL_NAME))
+      const { correlationId = '', ...data } = await this.#deps.refuseOversized(tool, principal)
       const fault = { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }
       error['shape'] = errorResponse(fault, correlationId)
     }

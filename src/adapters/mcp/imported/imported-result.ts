@@ -17,7 +17,11 @@ export function outcomeOf(result: unknown, maxOutputBytes: number): AgentOutcome
   const fault = jsonFault(value, RESULT_LIMITS)
   if (fault !== null) return { ok: false, code: 'INVALID_OUTPUT', message: `the tool's result: ${fault}` }
   if (Buffer.byteLength(JSON.stringify(value)) > maxOutputBytes)
-    return { ok: false, code: 'PAYLOAD_TOO_LARGE', message: `the tool's result has more than ${maxOutputBytes} bytes` }
+    return {
+      ok: false,
+      code: 'PAYLOAD_TOO_LARGE',
+      message: `the tool's result has more than ${maxOutputBytes} bytes (maxOutput of the server in mcp.servers)`
+    }
   return { ok: true, result: value }
 }
 

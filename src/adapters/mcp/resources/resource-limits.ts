@@ -59,7 +59,10 @@ export class ResourceManager {
     const { maxPayloadBytes } = this.#limits
     const bytes = jsonBytes(payload)
     if (bytes !== null && bytes <= maxPayloadBytes) return { valid: true, errors: [] }
-    const message = bytes === null ? 'has no JSON form' : `is ${bytes} bytes of JSON; at most ${maxPayloadBytes} are taken`
+    const message =
+      bytes === null
+        ? 'has no JSON form'
+        : `is ${bytes} bytes of JSON; at most ${maxPayloadBytes} are taken (tools.maxPayloadBytes of the node)`
     return { valid: false, errors: [{ path: '', message }] }
   }
 

@@ -34,13 +34,14 @@ export interface LineOptions {
   readonly maxLineBytes: number
   /** Id of the connection, for answers to lines that are no message. */
   readonly correlationId: string
-  /** The answer to a call of a tool in a line that is too long; absent: it is refused like any other. */
-  readonly refuseCall?: (tool: string) => CallToolResult
+  /** The answer to a call of a tool in a line that is too long; absent: it is refused like any other. Never rejects. */
+  readonly refuseCall?: (tool: string) => Promise<CallToolResult>
 }
 
 /**
  * Messages as lines of JSON over a pair of streams. A line that is no JSON object is answered, never swallowed: -32700 when it is
- * no JSON, -32600 when it is a batch, no object or too long. A call of a tool that is too long gets a result of that tool. While the other side does not read, nothing more is read from it.
+ * no JSON, -32600 when it is a batch, no object or too long. A call of a tool that is too long gets a result of that tool. While the other
+ * side does not read, nothing more is read from it.
  */
 export class LineTransport implements Transport {
   onclose?: (() => void) | undefined
@@ -112,8 +113,8 @@ export class LineTransport implements Transport {
   #line(line: Line): void {
     if ('tooLong' in line) {
       const { id, tool } = line.tooLong
-      const result = id === null || tool === null ? undefined : this.#options.refuseCall?.(tool)
-      if (id !== null && result !== undefined) return void this.send({ jsonrpc: '2.0', id, result })
+      const refusal = id === null || tool === null ? undefined : this.#options.refuseCall?.(tool)
+      if (id !== null && refusal !== undefined) return void refusal.then((result) => this.send({ jsonrpc: '2.0', id, result }))
       const data = { reason: `a line has at most ${this.#options.maxLineBytes} bytes` }
       return this.#refuse(JSON_RPC.INVALID_REQUEST, 'Invalid Request', { id, data })
     }

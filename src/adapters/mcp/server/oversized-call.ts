@@ -1,10 +1,11 @@
 import type { LongLine } from '../../../kit/lines.js'
+import { shown } from '../../../kit/text.js'
 import type { PipelineDeps } from './tool-pipeline.js'
 import { refusalOf, type StructuredError } from './structured-error.js'
 import { recordOf, tellRecord } from './tool-record.js'
 
 /** Dependencies of {@link refuseOversized}. */
-export type OversizedDeps = Pick<PipelineDeps, 'clock' | 'ids' | 'log' | 'limits' | 'onCompleted'>
+export type OversizedDeps = Pick<PipelineDeps, 'clock' | 'ids' | 'log' | 'limits' | 'onCompleted' | 'tools'>
 
 const SIMPLE = String.raw`(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*(?:-?\d{1,15}|"[^"\\]{0,256}"))`
 const METHOD = String.raw`"method"\s*:\s*"tools/call"`
@@ -21,15 +22,30 @@ export function toolOfEdges({ head, tail }: Pick<LongLine, 'head' | 'tail'>): st
 
 /**
  * Refuses a call whose message was too large to be read: RESOURCE_EXHAUSTED with a run id, counted for health and recorded like each other
- * call that is refused. `maxBytes`: of a message.
+ * call that is refused. `name`: as far as the client shows it. `maxBytes`: of a message.
  */
-export function refuseOversized({ clock, ids, log, limits, onCompleted }: OversizedDeps, tool: string, maxBytes: number): StructuredError {
+export async function refuseOversized(deps: OversizedDeps, name: string, maxBytes: number): Promise<StructuredError> {
+  const { clock, ids, log, limits, onCompleted, tools } = deps
   const [runId, correlationId] = [ids.runId(), ids.correlationId()]
-  const refused = refusalOf('PAYLOAD_TOO_LARGE', `the message of the call has more than ${maxBytes} bytes`)
+  const refused = refusalOf(
+    'PAYLOAD_TOO_LARGE',
+    `the message of the call has more than ${maxBytes} bytes (tools.maxPayloadBytes of the node and 64 KiB)`
+  )
   const error: StructuredError = { ...refused, runId, correlationId }
   limits.answered(error.code)
-  const about = { tool, runId, correlationId, outcome: 'tool_error', durationMs: 0 } as const
+  const known = await foundTool(tools, name)
+  const about = { tool: known ?? shown(name), runId, correlationId, outcome: 'tool_error', durationMs: 0 } as const
   log('info', 'tool call ended', { ...about, error: { code: error.code, message: error.message } })
-  tellRecord({ onCompleted, log }, recordOf({ ...about, arguments: {}, at: clock.now() }, { error, json: null }))
+  const base = { ...about, ...(known === null ? { isUnknown: true } : {}), at: clock.now(), omitted: ['arguments'] } as const
+  tellRecord({ onCompleted, log }, recordOf(base, { error, json: null }))
   return error
+}
+
+/** The canonical name of a tool; null for none, also while the list of tools cannot be read. */
+async function foundTool(tools: OversizedDeps['tools'], name: string): Promise<string | null> {
+  try {
+    return (await tools.find(name))?.definition.name ?? null
+  } catch {
+    return null
+  }
 }

@@ -1,5 +1,6 @@
 import type { CallToolResult, Server, Transport } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
+import { shown } from '../../../kit/text.js'
 import { BegunTransport } from './begun-transport.js'
 import { GatedTransport, type Eras, type RefusedRequest } from './gated-transport.js'
 import { versionClaim } from './json-rpc.js'
@@ -31,7 +32,7 @@ export function serveMcp(over: LineStreams | Transport, deps: ServeDeps): Served
   const { ids, log, eras, maxPayloadBytes } = deps
   const correlationId = ids.connectionCorrelationId()
   const maxLineBytes = maxMessageBytes(maxPayloadBytes)
-  const refuseCall = (tool: string): CallToolResult => wrapError(refuseOversized(deps, tool, maxLineBytes))
+  const refuseCall = async (tool: string): Promise<CallToolResult> => wrapError(await refuseOversized(deps, tool, maxLineBytes))
   const inner = 'input' in over ? new LineTransport(over, { maxLineBytes, correlationId, refuseCall }) : over
   const onRefused = (refused: RefusedRequest): void => reportRefused(refused, deps)
   const gate = new GatedTransport(inner, { correlationId, eras, log, onRefused })
@@ -79,7 +80,7 @@ function reportRefused({ method, params, code, message, correlationId }: Refused
   if (method !== 'tools/call') return
   const { name, arguments: args } = params
   tellRecord(deps, {
-    tool: typeof name === 'string' ? name : '',
+    tool: typeof name === 'string' ? shown(name) : '',
     arguments: args ?? {},
     error: { code: String(code), message },
     durationMs: 0,

@@ -35,6 +35,7 @@ import type { McpDeps } from './server.js'
 import type { ToolLog, ToolSource } from './tool.js'
 import { ToolCatalog } from './tool-catalog.js'
 import type { OnCompleted } from './tool-record.js'
+import type { StructuredError } from './structured-error.js'
 import { ToolRegistry } from './tool-registry.js'
 
 /** Instructions for each client. */
@@ -91,6 +92,8 @@ interface Offer {
   users: number
 }
 
+const OVER_HTTP: AdminCaller = { transport: 'http', hasToken: true }
+
 /** The MCP server of a node: each connection offers only its caller's tools and data. All share slots and telemetry. */
 export class McpService {
   readonly #deps: McpServiceDeps
@@ -112,13 +115,11 @@ export class McpService {
       { maxConcurrentExecutions: settings.resources.maxConcurrentExecutions, maxPayloadBytes: settings.tools.maxPayloadBytes },
       this.#meter
     )
-    const { log, onCompleted } = deps
-    const oversized = { clock, log, onCompleted, ids: this.#ids, limits: this.#limits }
     this.#http = new McpHttp({
       clock,
       newId: () => this.#ids.connectionCorrelationId(),
       connect: (principal) => this.#connect(principal),
-      refuseOversized: (tool) => refuseOversized(oversized, tool, maxMessageBytes(settings.tools.maxPayloadBytes))
+      refuseOversized: (tool, principal) => this.#refuseOversized(tool, principal)
     })
   }
 
@@ -133,8 +134,20 @@ export class McpService {
     await this.#http.handle(request, response, call)
   }
 
+  async #refuseOversized(tool: string, principal: Principal): Promise<StructuredError> {
+    const { settings, clock, log, onCompleted } = this.#deps
+    const offer = this.#offerTo(principal, OVER_HTTP)
+    const deps = { clock, log, onCompleted, ids: this.#ids, limits: this.#limits, tools: offer.catalog }
+    offer.users++
+    try {
+      return await refuseOversized(deps, tool, maxMessageBytes(settings.tools.maxPayloadBytes))
+    } finally {
+      this.#left(offer)
+    }
+  }
+
   #connect(principal: Principal): HttpConnection {
-    const offer = this.#offerTo(principal, { transport: 'http', hasToken: true })
+    const offer = this.#offerTo(principal, OVER_HTTP)
     const connection = new HttpConnection(new ParamHeaders(offer.catalog))
     this.#serve(connection, offer)
     return connection
@@ -168,10 +181,15 @@ export class McpService {
     this.#connections.add(connection)
     void connection.closed.then(() => {
       this.#connections.delete(connection)
-      if (--offer.users > 0) return
-      this.#offers.delete(offer.key)
-      offer.catalog.close()
+      this.#left(offer)
     })
+  }
+
+  /** Forgets an offer after its last user. */
+  #left(offer: Offer): void {
+    if (--offer.users > 0) return
+    this.#offers.delete(offer.key)
+    offer.catalog.close()
   }
 
   /** Ends every connection and signals their calls to stop. */

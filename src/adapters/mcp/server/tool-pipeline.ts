@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import type { Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
+import { shown } from '../../../kit/text.js'
 import type { ToolOutcome } from '../../../ports/tool-calls.js'
 import { NO_CLIENT, type ClientAsk, type ClientSide } from '../tools/client-ask.js'
 import { Deadlines } from './deadlines.js'
@@ -161,7 +162,7 @@ export class ToolPipeline {
       },
       client: call.client ?? NO_CLIENT,
       log: (level, message, fields) => {
-        this.#deps.log(level, message, { ...fields, tool: run.tool ?? call.name, runId, correlationId })
+        this.#deps.log(level, message, { ...fields, tool: run.tool ?? shown(call.name), runId, correlationId })
         if (isOpen()) call.tell?.(level, message)
       },
       progress: (report) => {
@@ -194,7 +195,7 @@ export class ToolPipeline {
   #report(run: ToolRunner, { outcome, error, json }: { outcome: ToolOutcome; error: StructuredError | null; json: string | null }): void {
     const { clock, limits, log, onCompleted } = this.#deps
     const { runId, correlationId, call } = run
-    const tool = run.tool ?? call.name
+    const tool = run.tool ?? shown(call.name)
     const durationMs = clock.monotonic() - run.startedMs
     if (outcome !== 'late_completed') limits.answered(error?.code ?? null)
     const about = { tool, runId, correlationId, outcome, durationMs }

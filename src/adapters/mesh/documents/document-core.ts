@@ -2,7 +2,7 @@ import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type Protomux from 'protomux'
 import type { Clock } from '../../../kit/clock.js'
-import { messageOf, NodeError } from '../../../kit/errors.js'
+import { messageOf, type NodeError, passingConflict } from '../../../kit/errors.js'
 import { keyFromText } from '../../../kit/ids.js'
 import { BLOCK_LIMITS } from '../../../domain/document/block.js'
 import type { StreamKey } from '../../../domain/document/client-ids.js'
@@ -35,7 +35,7 @@ export interface DocumentCoreDeps {
 
 /** A stream that cannot be read now does not count as shorter. */
 function cannotOpen(): NodeError {
-  return new NodeError('CONFLICT', 'a stream of the document cannot be opened now: try again')
+  return passingConflict('a stream of the document cannot be opened now')
 }
 
 /** One followed core of a document: fetched whole from every link that it is attached to. */

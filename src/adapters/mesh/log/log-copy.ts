@@ -3,7 +3,7 @@ import b4a from 'b4a'
 import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import { coreStore } from '../cores/core-store.js'
-import { NodeError } from '../../../kit/errors.js'
+import { passingConflict } from '../../../kit/errors.js'
 import { giveBack, isGivenBack } from '../cores/given-back.js'
 
 /** Rounds that also fetch blocks appended meanwhile. */
@@ -25,8 +25,7 @@ export async function copyLog(from: Corestore, meshKey: Uint8Array, dir: string)
     streams[0].pipe(streams[1]).pipe(streams[0])
     try {
       for (let round = 0; !(await copyRound({ from, to, meshKey, opened })); round++) {
-        if (round === MAX_ROUNDS)
-          throw new NodeError('CONFLICT', 'the mesh log kept changing during the copy; try again', { next: ['a2a-node backup <file>'] })
+        if (round === MAX_ROUNDS) throw passingConflict('the mesh log kept changing during the copy', ['a2a-node backup <file>'])
       }
     } finally {
       for (const stream of streams) stream.destroy()

@@ -1,8 +1,8 @@
 import { shown } from '../../../kit/text.js'
-import type { StoredInvocation } from '../../../ports/tool-calls.js'
+import type { InvocationRecord } from '../../../ports/tool-calls.js'
 import type { Action } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
-import { countOption, durationOption, given, isSet, textOption } from '../../options.js'
+import { countOption, given, isSet, sinceOption, textOption } from '../../options.js'
 import { jsonLine } from '../../terminal/output.js'
 import { type Cell, printTable } from '../../terminal/render.js'
 import { rttText, timeText } from '../../words.js'
@@ -13,11 +13,10 @@ const MAX_CALLS = 500
 
 /** `tools calls`: the stored records of MCP tool calls, oldest first. */
 export const listCalls: Action = async ({ output, api }, _args, options) => {
-  const sinceMs = durationOption(options, 'since')
   const query = given({
     tool: textOption(options, 'tool'),
     failed: isSet(options, 'failed') ? true : undefined,
-    since: sinceMs === undefined ? undefined : Math.max(0, Date.now() - sinceMs),
+    since: sinceOption(options, 'since'),
     limit: countOption(options, 'limit', [1, MAX_CALLS])
   })
   const { calls } = await api().call('tools.calls', query)
@@ -27,7 +26,7 @@ export const listCalls: Action = async ({ output, api }, _args, options) => {
   return EXIT.ok
 }
 
-function rowOf(call: StoredInvocation): Cell[] {
+function rowOf(call: InvocationRecord): Cell[] {
   const { at, tool, outcome, durationMs } = call
   return [
     timeText(new Date(at).toISOString()),
@@ -39,7 +38,7 @@ function rowOf(call: StoredInvocation): Cell[] {
   ]
 }
 
-function textOf({ omitted = [], ...call }: StoredInvocation, member: 'arguments' | 'result'): string {
+function textOf({ omitted = [], ...call }: InvocationRecord, member: 'arguments' | 'result'): string {
   if (omitted.includes(member)) return '(too large)'
   return call[member] === undefined ? '-' : shown(jsonLine(call[member]), TEXT_MAX)
 }

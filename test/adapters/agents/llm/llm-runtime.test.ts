@@ -271,7 +271,7 @@ test('more text than a result may have ends the answer', async (t: Assert) => {
     more()
   })
   const told = failureText(t, 'PAYLOAD_TOO_LARGE', await llmAgent(t, server.url).run(HELLO, recordedRun()))
-  t.ok(told.endsWith('more than 65536 bytes of text'), told)
+  t.ok(told.endsWith('more than 65536 bytes of text (a2a.limits.maxOutput of its agent file)'), told)
   await server.seen[0].closed
   t.pass('the server is not read any further')
 })

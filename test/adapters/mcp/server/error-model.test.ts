@@ -1,4 +1,7 @@
 import test, { type Assert } from 'brittle'
+import { type InvocationEvent, invocationEvent } from '../../../../src/adapters/mcp/server/tool-record.js'
+import { shown } from '../../../../src/kit/text.js'
+import { A2AObservability } from '../../../../src/node/observe/observability.js'
 import { call, CLAIM, initialize, McpScene, payloadOf, request, type Answer } from '../../../support/mcp.js'
 
 /** A line, as text or as what is written as JSON, and the error that it gets. */
@@ -39,7 +42,6 @@ const MALFORMED: readonly Row[] = [
   { what: 'id of 257 characters', line: request('x'.repeat(257), 'ping'), code: -32_600, id: null },
   { what: 'params list', line: request(1, 'ping', []), code: -32_602, id: 1 },
   { what: 'params text', line: request(1, 'ping', 'x'), code: -32_602, id: 1 },
-  { what: 'params null', line: '{"jsonrpc":"2.0","id":1,"method":"ping","params":null}', code: -32_602, id: 1 },
   { what: 'nested too deep', line: `{"jsonrpc":"2.0","id":1,"method":"ping","params":${deep}}`, code: -32_600, id: 1 },
   {
     what: 'a key that could reach a prototype',
@@ -72,7 +74,7 @@ const RUNNING: readonly Row[] = [
   { what: 'call of a number', line: call(1, 7), code: -32_602, id: 1 },
   { what: 'arguments list', line: call(1, 'echo', []), code: -32_602, id: 1 },
   { what: 'arguments text', line: call(1, 'echo', 'x'), code: -32_602, id: 1 },
-  { what: 'arguments null', line: call(1, 'echo', null), code: -32_602, id: 1 },
+  { what: 'call of null', line: call(1, null as unknown as string, {}), code: -32_602, id: 1 },
   { what: 'arguments wrong, correlation id', line: call(1, 'echo', 7, meta), code: -32_602, id: 1, correlationId: 'mine' },
   { what: '_meta list', line: call(1, 'echo', {}, []), code: -32_602, id: 1 },
   { what: 'correlation id that is none', line: call(1, 7, {}, { correlationId: 7 }), code: -32_602, id: 1 },
@@ -122,6 +124,22 @@ test('every request that is wrong in itself is answered with its code and a corr
   await client.open()
   for (const row of RUNNING) holdsRow(t, row, await client.ask(row.line))
   t.alike(payloadOf(await client.ask(call(1, 'echo'))), {})
+})
+
+test('a member that is null is as one that is absent, in each message of a client; in the arguments it is data', async (t: Assert) => {
+  const client = withEcho().connect(t)
+  await client.open()
+  t.alike(payloadOf(await client.ask(call(1, 'echo', null))), {})
+  t.alike(payloadOf(await client.ask(call(2, 'echo', { a: null, b: { c: null } }))), { a: null, b: { c: null } })
+  t.alike(payloadOf(await client.ask(call(3, 'echo', { d: 1 }, null))), { d: 1 })
+  for (const params of [null, { cursor: null }, { cursor: null, _meta: null }, { _meta: { progressToken: null } }])
+    t.ok((await client.ask({ jsonrpc: '2.0', id: 4, method: 'tools/list', params })).result, JSON.stringify(params))
+  const { error, id } = await client.ask({ jsonrpc: '2.0', id: null, method: 'ping' })
+  t.alike([error?.code, id], [-32_600, null], 'no request has the id null')
+  const early = withEcho().connect(t)
+  const info = { name: 'x', version: '1', title: null }
+  const begin = { protocolVersion: '2025-06-18', capabilities: { roots: null, elicitation: {} }, clientInfo: info, _meta: null }
+  t.ok((await early.ask({ jsonrpc: '2.0', id: 5, method: 'initialize', params: begin })).result)
 })
 
 test('every request before the handshake is NOT_INITIALIZED with the correlation id of the connection', async (t: Assert) => {
@@ -257,6 +275,30 @@ test('a call of a tool is refused as one, however far its arguments go beyond th
     }
   }
   t.alike(payloadOf(await client.ask(call(5, 'echo', { a: 1 }))), { a: 1 })
+})
+
+test('a call whose message is too large is on record without its arguments, and an invented name of a tool counts as none', async (t: Assert) => {
+  const scene = new McpScene({ maxPayloadBytes: 1024 })
+  scene.tool('text.echo', (args) => Promise.resolve(args))
+  const client = scene.connect(t)
+  await client.open()
+  const invented = ['no.such', '', 'x'.repeat(256), '\u202egnp\u001b[31m', '"}\\n# HELP x', '__proto__', 'other', 'unknown']
+  const argumentsOf = { say: 'x'.repeat(70_000) }
+  const names = ['text.echo', 'text__echo', ...invented, ...Array.from({ length: 20 }, (_, i) => `invented.${i}`)]
+  for (const [at, name] of names.entries()) await client.ask(call(at, name, argumentsOf))
+  t.is(scene.records.length, names.length)
+  const [own, published, ...others] = scene.records
+  for (const one of [own, published]) t.alike([one?.tool, one?.isUnknown, one?.omitted], ['text.echo', undefined, ['arguments']])
+  t.ok(others.every((one) => one.isUnknown === true && !('arguments' in one) && one.omitted?.[0] === 'arguments'))
+  t.ok(
+    others.every(({ tool }) => shown(tool) === tool),
+    'safe to show, and bounded'
+  )
+  const observability = new A2AObservability()
+  for (const record of scene.records) observability.emit(invocationEvent(record) as InvocationEvent)
+  t.alike(observability.getMetrics().toolInvocationsByTool, { 'text.echo': 2, unknown: names.length - 2 })
+  await client.ask(call('small', 'x'.repeat(60_000)))
+  t.is(scene.records.at(-1)?.tool.length, 256, 'a long name in a message that is read, too')
 })
 
 test('a setting above 1 MiB holds for one long text', async (t: Assert) => {

@@ -14,7 +14,7 @@ const arbWord = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 })
 const arbId = fc.oneof(fc.integer(), fc.string({ maxLength: 20 }))
 const arbCorrelation = fc.option(fc.string({ minLength: 1, maxLength: 128 }), { nil: undefined })
 /** JSON that is no object. */
-const arbNoObject = fc.oneof(fc.constant(null), fc.boolean(), fc.integer(), fc.string(), fc.array(arbJson()))
+const arbNoObject = fc.oneof(fc.boolean(), fc.integer(), fc.string(), fc.array(arbJson()))
 
 /** A connection of one run, closed at its end. */
 async function using<T>(t: Assert, scene: McpScene, run: (client: RawClient) => Promise<T>): Promise<T> {

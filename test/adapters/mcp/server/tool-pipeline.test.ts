@@ -238,8 +238,11 @@ test('arguments that do not fit tell where', async (t: Assert) => {
   t.alike([error['runId'], error['correlationId']], ['run-1', 'correlation-1'])
   t.is(payloadOf(await client.ask(call(2, 'strict')))['message'], 'the arguments do not fit: must have "n"')
   const { message, details } = payloadOf(await client.ask(call(3, 'strict', { n: 'x'.repeat(1_048_576) })))
-  t.is(message, 'the input is 1048584 bytes of JSON; at most 1048576 are taken')
+  t.is(message, 'the input is 1048584 bytes of JSON; at most 1048576 are taken (tools.maxPayloadBytes of the node)')
   t.is((details as { readonly retryable?: unknown }).retryable, false)
+  t.alike((details as { readonly next?: unknown }).next, ['a2a-node config show'], 'it shows the setting')
+  const far = payloadOf(await client.ask(call(4, 'strict', { n: 'x'.repeat(1_200_000) })))
+  t.ok(String(far['message']).includes('tools.maxPayloadBytes'), 'also far beyond it')
 })
 
 test('results: undefined is null, what has no JSON form is INTERNAL, content of the protocol goes through', async (t: Assert) => {

@@ -143,7 +143,7 @@ test('what a client carries is refused when it is forged, of another call or old
   t.is(await refused(3, 'one', { arguments: { a: 1, b: 3 }, requestState }), -32_602)
   t.is(await refused(4, 'two', { arguments: { a: 1, b: 2 }, requestState }), -32_602)
   t.is(await refused(5, 'one', { arguments: { a: 1, b: 2 }, requestState: 5 }), -32_602)
-  t.is(await refused(6, 'one', { arguments: { a: 1, b: 2 }, inputResponses: null }), -32_602)
+  t.is(await refused(6, 'one', { arguments: { a: 1, b: 2 }, inputResponses: 7 }), -32_602)
   t.alike(runs, [undefined], 'nothing ran')
   const done = await client.ask(round(7, 'one', { arguments: { b: 2, a: 1 }, requestState }))
   t.is(payloadOf(done), 'done')
