@@ -222,7 +222,6 @@ export class AutobaseLog implements MemberLog {
       tryOut: (entry) => this.#try(entry),
       isWriter: () => this.#base.writable,
       mayAppend: () => this.#mayAppend(),
-      mayWrite: () => this.view().members.get(this.#deps.nodeId)?.certificate.body.mayWrite === true,
       relay: (entry, options) => this.#relay(entry, options),
       claim: (entry) => this.#claim(entry)
     })
@@ -262,6 +261,8 @@ export class AutobaseLog implements MemberLog {
 
   /** Other nodes need the claim before they read the own core, and the base takes it before this node is a writer. */
   async #claim(entry: Uint8Array): Promise<boolean> {
+    const mayWrite = this.view().members.get(this.#deps.nodeId)?.certificate.body.mayWrite === true
+    if (!mayWrite || !this.#mayAppend()) return false
     try {
       await this.#base.append([entry], { optimistic: true })
     } catch {

@@ -132,9 +132,7 @@ export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' |
   mayAppend(): boolean
   /** Hands an entry to other nodes. */
   relay(entry: Uint8Array, options: EntryRelayOptions): Promise<boolean>
-  /** May this node write the log, whether or not its core is read? */
-  mayWrite(): boolean
-  /** Appends the claim of the own core to that core, before the log reads it. False when that failed. */
+  /** Appends the claim of the own core to that core, before the log reads it. False when this node may not, or when that failed. */
   claim(entry: Uint8Array): Promise<boolean>
 }
 
@@ -149,13 +147,13 @@ export class Submissions {
 
   /** Resolves when the view shows the entry. @throws NodeError as {@link Submission.done} */
   async submit(entry: Entry, timeoutMs: number): Promise<void> {
-    const { mayWrite, mayAppend, claim, isClosed } = this.#deps
+    const { claim, isClosed } = this.#deps
     let isClaimed = entry.body.kind !== 'core'
     const offer = async (bytes: Uint8Array, isAgain: boolean): Promise<boolean> => {
       if (await this.#offer(bytes, isAgain)) return true
-      if (isClaimed || isClosed() || !mayWrite() || !mayAppend()) return false
-      isClaimed = true
-      return await claim(bytes)
+      if (isClaimed || isClosed()) return false
+      isClaimed = await claim(bytes)
+      return isClaimed
     }
     const submission = new Submission({ ...this.#deps, entry, timeoutMs, offer })
     this.#open.add(submission)
