@@ -8,6 +8,7 @@ import { InProcessAgents } from './agents/in-process-agents.js'
 import { CalleeRequests } from './requests/callee/record.js'
 import { Channels } from './sdk/channels.js'
 import { DirectAnswers } from './gateway/direct-answer.js'
+import { AgentResolver } from './gateway/resolve-agent.js'
 import { Inbound } from './messaging/inbound.js'
 import { threadOf } from './messaging/inbound-message.js'
 import type { InboundMessage } from './messaging/inbound-message.js'
@@ -49,6 +50,7 @@ export interface Pipelines {
   readonly requests: Requests
   readonly executor: Executor
   readonly direct: DirectAnswers
+  readonly resolver: AgentResolver
   readonly swarms: SwarmTable
   readonly inProcess: InProcessAgents
   readonly approvals: Approvals
@@ -82,7 +84,7 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const executor = createExecutor(common, { outbound, callee, lanes }, later)
   const [record, notices] = [new ApprovalAudit(common), new ApprovalNotices({ ...common, requests, swarms })]
   const approvals = new Approvals({ ...common, inbound, executor, record, notices, limits: settings })
-  const eligible = new EligibleAgents({ ...common, outbound })
+  const [eligible, resolver] = [new EligibleAgents({ ...common, outbound }), new AgentResolver({ ...common, selector })]
   const swarmDocuments = new SwarmDocuments({ ...common, streams: deps.documents, swarms, swarmStore, executor, eligible })
   const pipelines: Pipelines = {
     channels: new Channels({ ...common, outbound, giveUpMs: settings.channelGiveUpMs }),
@@ -93,6 +95,7 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
     requests,
     executor,
     direct: new DirectAnswers({ ...common, inProcess, executor }),
+    resolver,
     swarms,
     swarmDocuments,
     inProcess,

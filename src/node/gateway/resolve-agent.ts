@@ -26,12 +26,13 @@ import { ASKING_STATES, type GatewayTask } from '../../domain/gateway/task.js'
 import type { TaskLog } from './task-log.js'
 import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './turn-runner.js'
 
-/** Dependencies of {@link gatewayTarget} and its checks. */
-export interface ResolveAgentDeps extends NameDeps {
+/** Dependencies of {@link AgentResolver}. */
+interface AgentResolverDeps extends NameDeps {
   readonly self: NodeId
   readonly selector: AgentSelector
   readonly agents: AgentHost
-  readonly deps: Pick<NodeDeps, 'clock' | 'toAgentJson'>
+  readonly clock: NodeDeps['clock']
+  readonly toAgentJson: NodeDeps['toAgentJson']
   readonly visibility: Visibility
   readonly accessControl: AccessControl
   readonly checkShare: CheckShare
@@ -43,83 +44,138 @@ export interface GatewayTarget {
   readonly capability: CapabilityDescriptor
 }
 
-/**
- * The agent of a name in the URL of its card. An id alone names an agent of this node, whichever agents other nodes have; a part of a name
- * matches nothing. An unknown agent of another node is looked up once: only this takes a promise.
- * @throws NodeError AGENT_NOT_FOUND
- */
-export function gatewayAgent(node: ResolveAgentDeps, by: Principal, name: string): AgentAddress | Promise<AgentAddress> {
-  const address = node.directory.exactAddress(name)
-  const found = address === null ? null : agentAt(node, by, address)
-  if (found !== null) return found
-  if (address === null || address.nodeId === node.self || by.kind === 'peer') throw noneCalled(node, by, name)
-  return node.agentLookup.ask(address.agentId).then(() => {
-    const late = agentAt(node, by, address)
-    if (late === null) throw noneCalled(node, by, name)
-    return late
-  })
-}
-
-/** True when the agent of a task (`agentId@nodeId`) has that name, by the rules of {@link gatewayAgent}. It need not exist now. */
-export function isCalled({ directory }: Pick<ResolveAgentDeps, 'directory'>, agent: string, name: string): boolean {
-  const address = directory.exactAddress(name)
-  return address !== null && addressText(address) === agent
-}
-
-/** null: the caller sees no such agent. @throws NodeError AGENT_NOT_FOUND for the operator */
-function agentAt(node: ResolveAgentDeps, by: Principal, address: AgentAddress): AgentAddress | null {
-  const card = node.directory.card(address)
-  if (card === undefined || !sees(node, by, card)) return null
-  if (card.id === OPERATOR) throw new NodeError('AGENT_NOT_FOUND', 'the operator of a node is no agent to be asked')
-  // The card's own texts, which the maps share, instead of parts of the URL.
-  return { agentId: card.id, nodeId: card.nodeId }
-}
-
-function noneCalled(node: ResolveAgentDeps, by: Principal, name: string): NodeError {
-  return node.directory.noneCalled(name, (card) => card.id !== OPERATOR && sees(node, by, card))
-}
-
-/** The target of a caller's message. @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; the errors of the rules */
-export function gatewayTarget(node: ResolveAgentDeps, by: Principal, asked: TargetAsking): GatewayTarget | Promise<GatewayTarget> {
-  const found = asked.agent === null ? capableAgent(node, by, asked) : gatewayAgent(node, by, asked.agent)
-  return found instanceof Promise
-    ? found.then((address) => targetAt(node, by, { address, asked }))
-    : targetAt(node, by, { address: found, asked })
-}
-
 type TargetAsking = Pick<GatewaySend, 'agent' | 'skill' | 'message'>
 
-function targetAt(
-  node: ResolveAgentDeps,
-  by: Principal,
-  { address, asked: { skill, message } }: { readonly address: AgentAddress; readonly asked: TargetAsking }
-): GatewayTarget {
-  const card = node.directory.card(address)
-  const capability =
-    card === undefined ? undefined : skill === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === skill)
-  if (capability === undefined || capability === null)
-    throw new NodeError('CAPABILITY_NOT_FOUND', skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`)
-  checkModes(message.parts, capability)
-  checkMember(node, by, { address, capability: capability.id })
-  return { address, capability }
-}
+/** Resolves the agents that callers of the gateway name, and checks that a member may ask them. */
+export class AgentResolver {
+  readonly #deps: AgentResolverDeps
 
-/** An agent with the skill. @throws NodeError as {@link AgentSelector.pick} */
-function capableAgent(node: ResolveAgentDeps, by: Principal, { skill, message }: Pick<GatewaySend, 'skill' | 'message'>): AgentAddress {
-  if (skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
-  return node.selector.pick({
-    sender: { agentId: OPERATOR, nodeId: node.self },
-    type: 'request',
-    onBehalfOf: powerOf(by),
-    capabilities: [skill],
-    sees: (card) => sees(node, by, card),
-    ...justificationOf(message)
-  })
-}
+  constructor(deps: AgentResolverDeps) {
+    this.#deps = deps
+  }
 
-/** A member sees agents of this node only: it asks other nodes for theirs. */
-function sees(node: ResolveAgentDeps, by: Principal, card: RegisteredCard): boolean {
-  return (by.kind !== 'peer' || card.nodeId === node.self) && node.visibility.toCaller(card, powerOf(by))
+  /**
+   * The agent of a name in the URL of its card. An id alone names an agent of this node, whichever agents other nodes have; a part of a name
+   * matches nothing. An unknown agent of another node is looked up once: only this takes a promise.
+   * @throws NodeError AGENT_NOT_FOUND
+   */
+  agent(by: Principal, name: string): AgentAddress | Promise<AgentAddress> {
+    const address = this.#deps.directory.exactAddress(name)
+    const found = address === null ? null : this.#agentAt(by, address)
+    if (found !== null) return found
+    if (address === null || address.nodeId === this.#deps.self || by.kind === 'peer') throw this.#noneCalled(by, name)
+    return this.#deps.agentLookup.ask(address.agentId).then(() => {
+      const late = this.#agentAt(by, address)
+      if (late === null) throw this.#noneCalled(by, name)
+      return late
+    })
+  }
+
+  /** True when the agent of a task (`agentId@nodeId`) has that name, by the rules of {@link AgentResolver.agent}. It need not exist now. */
+  isCalled(agent: string, name: string): boolean {
+    const address = this.#deps.directory.exactAddress(name)
+    return address !== null && addressText(address) === agent
+  }
+
+  /** null: the caller sees no such agent. @throws NodeError AGENT_NOT_FOUND for the operator */
+  #agentAt(by: Principal, address: AgentAddress): AgentAddress | null {
+    const card = this.#deps.directory.card(address)
+    if (card === undefined || !this.#sees(by, card)) return null
+    if (card.id === OPERATOR) throw new NodeError('AGENT_NOT_FOUND', 'the operator of a node is no agent to be asked')
+    // The card's own texts, which the maps share, instead of parts of the URL.
+    return { agentId: card.id, nodeId: card.nodeId }
+  }
+
+  #noneCalled(by: Principal, name: string): NodeError {
+    return this.#deps.directory.noneCalled(name, (card) => card.id !== OPERATOR && this.#sees(by, card))
+  }
+
+  /** The target of a caller's message. @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; the errors of the rules */
+  target(by: Principal, asked: TargetAsking): GatewayTarget | Promise<GatewayTarget> {
+    const found = asked.agent === null ? this.#capableAgent(by, asked) : this.agent(by, asked.agent)
+    return found instanceof Promise
+      ? found.then((address) => this.#targetAt(by, { address, asked }))
+      : this.#targetAt(by, { address: found, asked })
+  }
+
+  #targetAt(
+    by: Principal,
+    { address, asked: { skill, message } }: { readonly address: AgentAddress; readonly asked: TargetAsking }
+  ): GatewayTarget {
+    const card = this.#deps.directory.card(address)
+    const capability =
+      card === undefined ? undefined : skill === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === skill)
+    if (capability === undefined || capability === null)
+      throw new NodeError('CAPABILITY_NOT_FOUND', skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`)
+    checkModes(message.parts, capability)
+    this.#checkMember(by, { address, capability: capability.id })
+    return { address, capability }
+  }
+
+  /** An agent with the skill. @throws NodeError as {@link AgentSelector.pick} */
+  #capableAgent(by: Principal, { skill, message }: Pick<GatewaySend, 'skill' | 'message'>): AgentAddress {
+    if (skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
+    return this.#deps.selector.pick({
+      sender: { agentId: OPERATOR, nodeId: this.#deps.self },
+      type: 'request',
+      onBehalfOf: powerOf(by),
+      capabilities: [skill],
+      sees: (card) => this.#sees(by, card),
+      ...justificationOf(message)
+    })
+  }
+
+  /** A member sees agents of this node only: it asks other nodes for theirs. */
+  #sees(by: Principal, card: RegisteredCard): boolean {
+    return (by.kind !== 'peer' || card.nodeId === this.#deps.self) && this.#deps.visibility.toCaller(card, powerOf(by))
+  }
+
+  /**
+   * Checks that a client may send a message to a task, and that it fits its agent, as far as this node knows. A refused answer leaves the
+   * task waiting. @throws NodeError INVALID_INPUT, and the errors of a member's rights
+   */
+  checkAnswer(by: Principal, { task, message }: Pick<DuplicateMessage, 'task' | 'message'>): void {
+    const { capability, state } = task
+    const address = parseAddress(task.agent)
+    if (address === null) return
+    this.#checkMember(by, { address, capability })
+    const { agents, checkShare, self } = this.#deps
+    if (!ASKING_STATES.has(state) || address.nodeId !== self || !agents.has(address.agentId)) return
+    const input = this.#deps.toAgentJson(inputOf(message.parts))
+    const fault = checkShare.within(memberBehind(by) ?? self, () => agents.inputFault(address.agentId, capability, input))
+    if (fault !== null) throw fault
+  }
+
+  /**
+   * Applies this node's rules to a request of a member, as the inbound pipeline would: the gateway itself asks in this node's name. Any other
+   * caller passes.
+   * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
+   */
+  #checkMember(by: Principal, { address, capability }: MemberWork): void {
+    if (by.kind !== 'peer') return
+    const { directory, accessControl, clock } = this.#deps
+    const own = { agentId: by.agentId ?? OPERATOR, nodeId: by.id ?? '' }
+    const sender = directory.party(own, { maxTier: by.tier, sandboxId: by.sandboxId })
+    const certified = directory.party(own)
+    const target = directory.party(address)
+    if (sender === null || certified === null || target === null) throw new NodeError('FORBIDDEN', 'a card of either end is not known')
+    const question = {
+      sender,
+      certified,
+      target,
+      type: 'request',
+      ...askedWork(directory.card(address), capability),
+      justification: null,
+      isReply: false,
+      isArriving: true
+    } as const
+    const { verdict } = accessControl.decide(question, clock.monotonic())
+    if (verdict.allowed) return
+    const refusal = verdict.asks === true ? { ...ASKED, rule: verdict.rule } : verdict
+    const header = { sender: sender.address, recipient: target.address, type: 'request' } as const
+    accessControl.record('refusal', refusal, { peer: own.nodeId, header, from: sender.tier, to: target.tier })
+    throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
+  }
 }
 
 /** The claims of a member about its caller: never more than its rights. */
@@ -140,7 +196,7 @@ const ASKED: Refusal = {
  * A member as a caller of the gateway: the weakest of its certificate, the card of the agent that it names, and its claims.
  * @throws NodeError REVOKED, FORBIDDEN
  */
-export function memberPrincipal({ directory }: Pick<ResolveAgentDeps, 'directory'>, peer: NodeId, claims: MemberClaims): Principal {
+export function memberPrincipal({ directory }: Pick<AgentResolverDeps, 'directory'>, peer: NodeId, claims: MemberClaims): Principal {
   const agentId = claims.agent ?? OPERATOR
   if (directory.certificate(peer) === null) throw new NodeError('REVOKED', 'the caller is no member of the mesh')
   const party = directory.party({ agentId, nodeId: peer })
@@ -161,41 +217,6 @@ interface MemberWork {
   readonly address: AgentAddress
   /** Id of the capability. */
   readonly capability: string
-}
-
-/**
- * Applies this node's rules to a request of a member, as the inbound pipeline would: the gateway itself asks in this node's name. Any other
- * caller passes.
- * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
- */
-function checkMember(
-  node: Pick<ResolveAgentDeps, 'directory' | 'accessControl' | 'deps'>,
-  by: Principal,
-  { address, capability }: MemberWork
-): void {
-  if (by.kind !== 'peer') return
-  const { directory, accessControl, deps } = node
-  const own = { agentId: by.agentId ?? OPERATOR, nodeId: by.id ?? '' }
-  const sender = directory.party(own, { maxTier: by.tier, sandboxId: by.sandboxId })
-  const certified = directory.party(own)
-  const target = directory.party(address)
-  if (sender === null || certified === null || target === null) throw new NodeError('FORBIDDEN', 'a card of either end is not known')
-  const question = {
-    sender,
-    certified,
-    target,
-    type: 'request',
-    ...askedWork(directory.card(address), capability),
-    justification: null,
-    isReply: false,
-    isArriving: true
-  } as const
-  const { verdict } = accessControl.decide(question, deps.clock.monotonic())
-  if (verdict.allowed) return
-  const refusal = verdict.asks === true ? { ...ASKED, rule: verdict.rule } : verdict
-  const header = { sender: sender.address, recipient: target.address, type: 'request' } as const
-  accessControl.record('refusal', refusal, { peer: own.nodeId, header, from: sender.tier, to: target.tier })
-  throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
 }
 
 /** A message of a client to a task. */
@@ -222,21 +243,6 @@ export async function isDuplicate(
 export function checkSkill({ capability }: Pick<GatewayTask, 'capability'>, skill: string | null): void {
   if (skill === null || skill === capability) return
   throw new NodeError('INVALID_INPUT', `metadata.skillId: the task is of the skill ${capability}; leave it out, or begin another task`)
-}
-
-/**
- * Checks that a client may send a message to a task, and that it fits its agent, as far as this node knows. A refused answer leaves the
- * task waiting. @throws NodeError INVALID_INPUT, and the errors of a member's rights
- */
-export function checkAnswer(node: ResolveAgentDeps, by: Principal, { task, message }: Pick<DuplicateMessage, 'task' | 'message'>): void {
-  const { capability, state } = task
-  const address = parseAddress(task.agent)
-  if (address === null) return
-  checkMember(node, by, { address, capability })
-  if (!ASKING_STATES.has(state) || address.nodeId !== node.self || !node.agents.has(address.agentId)) return
-  const input = node.deps.toAgentJson(inputOf(message.parts))
-  const fault = node.checkShare.within(memberBehind(by) ?? node.self, () => node.agents.inputFault(address.agentId, capability, input))
-  if (fault !== null) throw fault
 }
 
 /** @throws NodeError TASK_NOT_FOUND, for a task that was removed during the call */

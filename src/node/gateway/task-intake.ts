@@ -11,18 +11,10 @@ import type { NodeDeps } from '../dependencies.js'
 import { ownerOf, powerOf, refuseWeaker } from './caller.js'
 import { type DirectReadDeps, onlyReads, readNow } from './direct-answer.js'
 import type { PushService } from './push/push-service.js'
-import {
-  checkAnswer,
-  checkSkill,
-  type GatewayTarget,
-  gatewayTarget,
-  isCalled,
-  isDuplicate,
-  type ResolveAgentDeps
-} from './resolve-agent.js'
+import { checkSkill, type GatewayTarget, isDuplicate, type AgentResolver } from './resolve-agent.js'
 import type { Retention, TaskIndex } from './task-index.js'
 import type { TaskLog } from './task-log.js'
-import type { TurnRunner } from './turn-runner.js'
+import type { TurnRunner, TurnRunnerDeps } from './turn-runner.js'
 
 /** The most running tasks of one member of the mesh; beyond it the member begins none. */
 export const MAX_MEMBER_TASKS = 256
@@ -32,7 +24,7 @@ const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ..
 
 /** Dependencies of {@link TaskIntake}. */
 export interface TaskIntakeDeps {
-  readonly node: ResolveAgentDeps & DirectReadDeps & { readonly deps: Pick<NodeDeps, 'ids'> }
+  readonly node: DirectReadDeps & Pick<TurnRunnerDeps, 'self'> & { readonly resolver: AgentResolver; readonly deps: Pick<NodeDeps, 'ids'> }
   readonly index: TaskIndex
   readonly log: TaskLog
   readonly runs: TurnRunner
@@ -55,7 +47,7 @@ export class TaskIntake {
   /** Takes a message. Returns the task that it began or continued, or an answer without a task. @throws NodeError on refusal */
   async take(by: Principal, request: GatewaySend): Promise<Message | GatewayTask> {
     const isAnswerable = request.mayAnswer && request.wait && request.message.taskId === undefined && request.push === undefined
-    const found = isAnswerable ? gatewayTarget(this.#deps.node, by, request) : null
+    const found = isAnswerable ? this.#deps.node.resolver.target(by, request) : null
     const target = found instanceof Promise ? await found : found
     const isRead = target !== null && onlyReads(target.capability)
     // A message that began a task before is not answered directly.
@@ -99,7 +91,7 @@ export class TaskIntake {
 
   /** Begins a task once its agent is found and there is room for it. */
   async #beginLater(by: Principal, request: GatewaySend, known: GatewayTarget | null): Promise<GatewayTask> {
-    const target = known ?? (await gatewayTarget(this.#deps.node, by, request))
+    const target = known ?? (await this.#deps.node.resolver.target(by, request))
     if (this.#deps.retention.isFull) await this.#deps.retention.make(ownerOf(by))
     // Meanwhile the same message may have begun a task.
     const isFirst = this.#deps.index.begunBy(ownerOf(by), request.message.messageId) === undefined
@@ -115,7 +107,7 @@ export class TaskIntake {
       this.#deps.index.notBegun({ id, owner: ownerOf(by), messageId: message.messageId })
       return await this.#taskOf(by, request, null)
     }
-    const isSame = (agent === null || isCalled(this.#deps.node, task.agent, agent)) && (skill === null || skill === task.capability)
+    const isSame = (agent === null || this.#deps.node.resolver.isCalled(task.agent, agent)) && (skill === null || skill === task.capability)
     await isDuplicate(this.#deps.log, { task, message, isSame })
     return task
   }
@@ -202,7 +194,7 @@ export class TaskIntake {
     refuseWeaker(by, before)
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context', { data: { reason: 'CONTEXT' } })
-    checkAnswer(this.#deps.node, by, { task: before, message })
+    this.#deps.node.resolver.checkAnswer(by, { task: before, message })
     const run = this.#turn(request)
     const reason = this.#deps.log.add(before, { type: 'message', message: { ...message, contextId }, run })
     if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })

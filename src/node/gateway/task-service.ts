@@ -10,11 +10,12 @@ import type { Principal } from '../../ports/node-api.js'
 import { allow, ownerOf } from './caller.js'
 import { TaskIndex, Retention } from './task-index.js'
 import { TaskIntake, TaskStates } from './task-intake.js'
+import type { CheckShare } from '../agents/check-share.js'
 import { TaskLog, type TaskLogDeps, type TaskUpdate } from './task-log.js'
 import { PushService, type PushServiceDeps } from './push/push-service.js'
 import type { DirectReadDeps } from './direct-answer.js'
 import { TurnRunner, type TurnRunnerDeps } from './turn-runner.js'
-import { pastItsTime, gatewayAgent, isCalled, type ResolveAgentDeps } from './resolve-agent.js'
+import { type AgentResolver, pastItsTime } from './resolve-agent.js'
 
 /** The most queued events of a follower; beyond it, missed events are read from the log. */
 const FOLLOW_QUEUE = 1024
@@ -24,7 +25,12 @@ const SWEEP_MS = 60_000
 export const MAX_PAGE_BYTES = 1_048_576
 
 /** Dependencies of {@link TaskService}. */
-export type TaskServiceDeps = ResolveAgentDeps & DirectReadDeps & TurnRunnerDeps & { readonly deps: TaskLogDeps & PushServiceDeps['node'] }
+export type TaskServiceDeps = DirectReadDeps &
+  TurnRunnerDeps & {
+    readonly resolver: AgentResolver
+    readonly checkShare: Pick<CheckShare, 'payers'>
+    readonly deps: TaskLogDeps & PushServiceDeps['node']
+  }
 
 /** Options of the gateway. */
 export interface GatewayOptions {
@@ -108,13 +114,13 @@ export class TaskService implements Gateway {
   }
 
   isOf(by: Principal, id: string, agentName: string): boolean {
-    return isCalled(this.#node, this.#index.find(ownerOf(by), id).agent, agentName)
+    return this.#node.resolver.isCalled(this.#index.find(ownerOf(by), id).agent, agentName)
   }
 
   async list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage> {
     allow(by, 'read')
     const { agentName, ...rest } = filter
-    const agent = agentName === undefined ? {} : { agent: addressText(await gatewayAgent(this.#node, by, agentName)) }
+    const agent = agentName === undefined ? {} : { agent: addressText(await this.#node.resolver.agent(by, agentName)) }
     const { tasks, next, total } = this.#index.page(ownerOf(by), { ...rest, ...agent }, page)
     if (!page.isWhole) return { tasks: tasks.map((task) => ({ task, history: [], artifacts: [] })), next, total }
     const { whole, last } = await this.#whole(tasks)

@@ -1,6 +1,5 @@
 import test, { type Assert } from 'brittle'
 import { beginTask } from '../../../src/adapters/a2a/server/operations.js'
-import { gatewayAgent } from '../../../src/node/gateway/resolve-agent.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { failsWith } from '../../support/fails.js'
 import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
@@ -36,7 +35,7 @@ test('only the whole name that is on its card means an agent, and is found at on
   const owner = await world.owner({ agents: [echo('helper'), echo('help.desk')] })
   const peer = await world.member('peer', { agents: [echo('tester')] })
   await world.link(owner, peer)
-  const named = (name: string) => gatewayAgent(owner.core, ALICE, name)
+  const named = (name: string) => owner.core.resolver.agent(ALICE, name)
   for (const name of ['helper', `helper@${owner.name}`, `helper@${owner.id}`])
     t.alike(named(name), { agentId: 'helper', nodeId: owner.id }, name)
   for (const name of ['tester@peer', `tester@${peer.id}`]) t.alike(named(name), { agentId: 'tester', nodeId: peer.id }, name)
@@ -85,7 +84,7 @@ test('an agent of another node that this one was not told of yet is asked for by
   const peer = await world.member('peer', { agents: [echo('tester')] })
   await world.link(owner, peer)
   owner.core.registry.unregister(`tester@${peer.id}`)
-  const found = gatewayAgent(owner.core, ALICE, 'tester@peer')
+  const found = owner.core.resolver.agent(ALICE, 'tester@peer')
   t.ok(found instanceof Promise)
   await world.settle()
   t.alike(await found, { agentId: 'tester', nodeId: peer.id })
