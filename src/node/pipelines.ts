@@ -65,7 +65,6 @@ type Common = Omit<NodeDeps, keyof Services> & Services
 /** Builds the pipelines of a node. They refer to each other, and all exist before the first message. */
 export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const common = { ...deps, ...tables }
-  const { settings } = common
   const later = (): Pipelines => pipelines
   const callee = new CalleeRequests({
     ...common,
@@ -82,12 +81,12 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const selector = new AgentSelector({ ...common, outbound })
   const negotiations = new Negotiations({ ...common, selector, outbound })
   const executor = createExecutor(common, { outbound, callee, lanes }, later)
-  const [record, notices] = [new ApprovalAudit(common), new ApprovalNotices({ ...common, requests, swarms })]
-  const approvals = new Approvals({ ...common, inbound, executor, record, notices, limits: settings })
-  const [eligible, resolver] = [new EligibleAgents({ ...common, outbound }), new AgentResolver({ ...common, selector })]
+  const notices = new ApprovalNotices({ ...common, requests, swarms })
+  const approvals = new Approvals({ ...common, inbound, executor, record: new ApprovalAudit(common), notices, limits: deps.settings })
+  const eligible = new EligibleAgents({ ...common, outbound })
   const swarmDocuments = new SwarmDocuments({ ...common, streams: deps.documents, swarms, swarmStore, executor, eligible })
   const pipelines: Pipelines = {
-    channels: new Channels({ ...common, outbound, giveUpMs: settings.channelGiveUpMs }),
+    channels: new Channels({ ...common, outbound, giveUpMs: deps.settings.channelGiveUpMs }),
     inbound,
     lanes,
     outbound,
@@ -95,7 +94,7 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
     requests,
     executor,
     direct: new DirectAnswers({ ...common, inProcess, executor }),
-    resolver,
+    resolver: new AgentResolver({ ...common, selector }),
     swarms,
     swarmDocuments,
     inProcess,
