@@ -1,6 +1,6 @@
 import BlindPairing from 'blind-pairing'
 import type { DecodedInvite, PairedData } from 'blind-pairing'
-import { NodeError } from '../../../kit/errors.js'
+import { CHOICE_OF_COPY, COPY_STEPS, NodeError } from '../../../kit/errors.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { ErrorCode } from '../../../kit/errors.js'
 import { bytesToText, keyToText } from '../../../kit/ids.js'
@@ -107,13 +107,12 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
   AMBIGUOUS_NAME: 'the name of this node looks like the name of another member; the invite is still good, join by it with another name',
   INVALID_INPUT: 'the admin does not take the name of this node; the invite is still good, join by it with another name',
   REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
-  CONFLICT:
-    'another home of this node, restored from a backup or repaired later, replaced this one in the mesh; a repair of this one replaces the other, which then stops'
+  CONFLICT: `another home of this node, restored from a backup or repaired later, replaced this one in the mesh. ${CHOICE_OF_COPY}, which then stops`
 }
 
 /** Next steps beside those in the table of errors. */
 const NEXT: Partial<Record<ErrorCode, readonly string[]>> = {
-  CONFLICT: ['a2a-node doctor --repair'],
+  CONFLICT: COPY_STEPS,
   AMBIGUOUS_NAME: ['a2a-node start --join - --name <name>'],
   INVALID_INPUT: ['a2a-node start --join - --name <name>']
 }
