@@ -50,7 +50,7 @@ export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<rea
     return ['mesh', 'ledger', 'streams', 'store', 'cores'].map((name) =>
       good(name, 'in use by the node that runs; stop it to have it read')
     )
-  // What is left of its stores is no fault of theirs.
+  // The rest of its stores is not checked.
   if (await isIdentityMoving(home.home)) return [failed('mesh', await assertIdentityWhole(home.home).catch((error: unknown) => error))]
   const documents = openNodeStore(home.home)
   const state = await documents.read<MeshState>('mesh').catch(() => undefined)

@@ -70,7 +70,7 @@ function printCheck(output: Output, { name, result, text, next }: DoctorCheck): 
   for (const step of next) output.print(`      try: ${shown(step, 1000)}`)
 }
 
-/** `doctor --new-identity`: shows what stays and what goes, asks on a terminal, and makes the home that of a new node. */
+/** `doctor --new-identity`: shows the plan, asks on a terminal, and makes the home that of a new node. */
 async function changeIdentity(context: CommandContext, config: Config | NodeError, options: Options): Promise<NewIdentity> {
   const { output } = context
   const isAgreed = isSet(options, 'yes')

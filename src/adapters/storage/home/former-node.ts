@@ -70,7 +70,7 @@ export async function moveFormerNode(home: string, stamp: string, last: () => Pr
   }
 }
 
-/** What is there already was moved before an interruption; the entry of that name in the home is newer. */
+/** A moved entry stays as it is: the entry of that name in the home is newer than the interruption. */
 async function move(from: string, to: string): Promise<void> {
   if (!(await exists(to))) await fs.rename(from, to)
 }
