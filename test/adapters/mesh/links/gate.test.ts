@@ -310,7 +310,7 @@ test('a node of an older build, which tells no time, passes the gate, and its cl
   t.is((await heard()).type, 'hello', 'the older build reads what it always read')
   t.is(end.gate.aheadMs(), null)
   for (const bytes of [[], [1], [0, 0, 0, 0, 0, 0, 0, 0], [255, 255, 255, 255, 255, 255, 255, 255], [1, 2, 3, 4, 5, 6, 7]])
-    t.is(GATE_TIME.decode({ start: 0, end: bytes.length, buffer: Uint8Array.from(bytes) }), null, `${bytes}`)
+    t.is(GATE_TIME.decode({ start: 0, end: bytes.length, buffer: Uint8Array.from(bytes) }), null, bytes.join(' '))
   const longer = new Uint8Array(9)
   longer[0] = 5
   t.is(GATE_TIME.decode({ start: 0, end: 9, buffer: longer }), 5, 'a newer build may add to it')
