@@ -27,7 +27,7 @@ const OF_USER = [
 async function madeHome(t: Assert) {
   const home = resolveHome({ home: await tempDir(t) })
   const documents = openNodeStore(home.home)
-  for (const name of ['seed', 'mesh', 'tokens', 'oauth-clients', 'cards', 'mcp-files', 'llm-days'])
+  for (const name of ['seed', 'mesh', 'node', 'tokens', 'oauth-clients', 'cards', 'mcp-files', 'llm-days'])
     await documents.write(name, { chain: [] })
   for (const dir of ['ledger', 'audit', 'documents', 'agents', 'run', 'store.damaged-2026-01-01T000000Z']) {
     await fs.mkdir(path.join(home.home, dir))
@@ -79,7 +79,9 @@ test('a change cut off at any of its renames is refused by a start and a repair,
     }
     await assertIdentityWhole(home.home)
     t.alike(await left(home.home), [...OF_USER, 'node.json', 'node.json.copy'].sort(), `cut at ${cut}`)
-    const moved = await fs.readdir(path.join(home.home, 'former-node-1970-01-01T000000Z'))
+    const former = path.join(home.home, 'former-node-1970-01-01T000000Z')
+    const moved = await fs.readdir(former)
+    t.alike(await openNodeStore(former).read('node'), { chain: [] }, 'the record of the new node does not replace it')
     t.is(moved.filter((name) => name.startsWith('seed.json')).length, 2)
     t.alike(await openNodeStore(home.home).read('node'), { name: 'new' })
     if (!isCut) t.ok(cut > 15, `${cut} renames`)
