@@ -25,6 +25,7 @@ import { createNode } from '../node/node.js'
 import type { NodeCore } from '../node/node.js'
 import type { LastFault, LogState, NodeDeps } from '../node/dependencies.js'
 import { writeBackup } from '../maintenance/backup.js'
+import { recordSkew } from './clock-skew.js'
 import { settingsOf } from './node-settings.js'
 import {
   claimHome,
@@ -244,6 +245,11 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     clock,
     telemetry,
     onPassed: (peer, stream) => home.shared.link(peer, stream),
+    onClock: (skew) => {
+      recordSkew(documents, skew, clock.now()).catch((error: unknown) =>
+        telemetry.log('warn', 'the skew of the clock could not be recorded', { reason: messageOf(error) })
+      )
+    },
     onRefused: (refusal) => audit.append(refusal),
     writeFault: () => fullDisk(options.home.store, home.ledger)
   }

@@ -62,8 +62,23 @@ function ownName({ config, name, stored }: Omit<RecordSources, 'code'>): string 
   if (name !== null) return legalName(name, '--name', 'USAGE')
   if (stored?.name !== undefined) return stored.name
   if (config.node.name !== null) return legalName(config.node.name, 'node.name', 'CONFIG_INVALID')
+  return machineName()
+}
+
+/** The name of a node without another one: that of its machine, or `node`. */
+function machineName(): string {
   const machine = os.hostname().normalize('NFKC').trim()
   return nameFault(machine, NODE_NAME) === null ? machine : 'node'
+}
+
+/**
+ * The name of a node whose home was copied from another node: `given`, else the configured name, that of the machine, or the former name
+ * with a number, whichever first differs from the former one. @throws NodeError USAGE for an invalid `given`
+ */
+export function nameBeside(former: string | null, given: string | null, configured: string | null): string {
+  if (given !== null) return legalName(given, '--name', 'USAGE')
+  const names = [...(configured === null ? [] : [configured.trim()]), machineName(), `${former}-2`, 'node', 'node-2']
+  return names.find((name) => name !== former && nameFault(name, NODE_NAME) === null) ?? 'node'
 }
 
 function legalName(text: string, label: string, code: 'USAGE' | 'CONFIG_INVALID'): string {

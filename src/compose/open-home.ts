@@ -20,6 +20,7 @@ import { DocumentCores } from '../adapters/mesh/documents/document-cores.js'
 import { type DurableLedgerOptions, type LedgerOnDisk, openDurableLedger } from '../adapters/storage/ledger/durable-ledger.js'
 import { openAudit as openAuditLog } from '../adapters/storage/audit/audit-log.js'
 import { AuditWatch } from '../adapters/storage/audit/audit-watch.js'
+import { assertIdentityWhole } from '../adapters/storage/home/former-node.js'
 import { openBallast } from '../adapters/storage/home/ballast.js'
 import { readFaultNote, removeFaultNote, writeFaultNote } from '../adapters/storage/home/fault-note.js'
 import { GuardedLedger } from '../adapters/storage/ledger/guarded-ledger.js'
@@ -105,6 +106,7 @@ export async function claimHome({ options: { home }, unwind }: Pick<StartDeps, '
   await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
   const lock = await takeHomeLock(home, startedAt)
   unwind.add('lock of the home', () => lock.release())
+  await assertIdentityWhole(home.home)
 }
 
 /** Locks a home for this process; its `run` directory must exist. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL */

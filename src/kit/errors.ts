@@ -158,3 +158,9 @@ export function messageOf(error: unknown): string {
 export const REPAIR_STEPS: readonly string[] = ['a2a-node stop', 'a2a-node doctor --repair']
 /** The same as one line of a shell, for a problem, which has one next step. */
 export const STOP_AND_REPAIR = REPAIR_STEPS.join(' && ')
+
+/** Both remedies of a copied home, for a person whose other home of the node may still run. */
+export const COPY_STEPS: readonly string[] = ['a2a-node doctor --new-identity', 'a2a-node doctor --repair']
+/** Explains {@link COPY_STEPS} in an error or a problem. */
+export const CHOICE_OF_COPY =
+  'If another home of this node stays in use, doctor --new-identity makes this one a node of its own; doctor --repair makes it replace the other'

@@ -34,6 +34,7 @@ const REPLACEABLE: Readonly<Record<string, Replaceable>> = {
   cards: MADE_AGAIN,
   audited: MADE_AGAIN,
   ledger: MADE_AGAIN,
+  'clock-skew': MADE_AGAIN,
   core: MADE_AGAIN,
   'log-marks': MADE_AGAIN,
   'log-cores': MADE_AGAIN,

@@ -1,5 +1,5 @@
 import fs from 'node:fs/promises'
-import { asNodeError, NodeError } from '../kit/errors.js'
+import { asNodeError, CHOICE_OF_COPY, COPY_STEPS, NodeError } from '../kit/errors.js'
 import type { HomePaths } from '../config/paths.js'
 import type { NodeStore } from '../ports/storage.js'
 import { refusedJoin } from '../adapters/mesh/pairing/join.js'
@@ -10,6 +10,7 @@ import { type MeshState, takeOver } from '../adapters/mesh/network/mesh-node.js'
 import { hash } from '../adapters/mesh/network/sodium.js'
 import { LOG_NOT_HERE } from '../adapters/mesh/log/missing-log.js'
 import { openDurableLedger } from '../adapters/storage/ledger/durable-ledger.js'
+import { assertIdentityWhole, isIdentityMoving } from '../adapters/storage/home/former-node.js'
 import { openNodeStore } from '../adapters/storage/home/node-store.js'
 import { codeOf, damageError, storeError } from '../adapters/storage/home/store-errors.js'
 import { bad, type DoctorCheck, doubtful, good } from './doctor-check.js'
@@ -49,6 +50,8 @@ export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<rea
     return ['mesh', 'ledger', 'streams', 'store', 'cores'].map((name) =>
       good(name, 'in use by the node that runs; stop it to have it read')
     )
+  // The rest of its stores is not checked.
+  if (await isIdentityMoving(home.home)) return [failed('mesh', await assertIdentityWhole(home.home).catch((error: unknown) => error))]
   const documents = openNodeStore(home.home)
   const state = await documents.read<MeshState>('mesh').catch(() => undefined)
   // A damaged document has its own check.
@@ -63,7 +66,7 @@ export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<rea
 
 function meshCheck(state: MeshState | null): DoctorCheck {
   if (state === null) return doubtful('mesh', 'this home is in no mesh', ['a2a-node start'])
-  if (state.isRolledBack === true) return bad('mesh', ROLLED_BACK, ['a2a-node doctor --repair'])
+  if (state.isRolledBack === true) return bad('mesh', `${ROLLED_BACK}. ${CHOICE_OF_COPY}`, COPY_STEPS)
   if (state.isRevoked !== true && state.isReplaced !== true) return good('mesh', state.name)
   const { message, next } = refusedJoin(state.isRevoked === true ? 'REVOKED' : 'CONFLICT')
   return bad('mesh', message, next)
@@ -121,6 +124,7 @@ export async function repairHome(home: HomePaths, now: number): Promise<readonly
   const unwind = new Unwind(() => {})
   try {
     await holdHome(home, unwind)
+    await assertIdentityWhole(home.home)
     const documents = openNodeStore(home.home)
     const aside = (file: string): Promise<void> =>
       fs.rename(file, `${file}.damaged-${stampOf(now)}`).catch((error: unknown) => {
@@ -212,13 +216,14 @@ async function readStore(home: HomePaths, documents: NodeStore, state: MeshState
 }
 
 /** Takes the home as a start does, and makes no more of it than the directory that the lock needs. */
-async function holdHome(home: HomePaths, unwind: Unwind): Promise<void> {
+export async function holdHome(home: HomePaths, unwind: Unwind): Promise<void> {
   await fs.mkdir(home.run, { recursive: true, mode: 0o700 }).catch((error: unknown) => Promise.reject(storeError(error, home.run)))
   const lock = await takeHomeLock(home, Date.now())
   unwind.add('lock of the home', () => lock.release())
 }
 
-function stampOf(now: number): string {
+/** A time (unix milliseconds) as part of a file name. */
+export function stampOf(now: number): string {
   return new Date(now)
     .toISOString()
     .replace(/\.\d+Z$/, 'Z')

@@ -3,10 +3,13 @@ import net from 'node:net'
 import dgram from 'node:dgram'
 import path from 'node:path'
 import { NodeError, STOP_AND_REPAIR } from '../kit/errors.js'
+import { shortId } from '../kit/ids.js'
+import { skewText } from '../domain/membership/clock-skew.js'
 import type { HomePaths } from '../config/paths.js'
 import type { Config } from '../config/settings.js'
 import { connectControl } from '../adapters/control/client.js'
 import { checkAgentDirectory } from '../adapters/agents/files/check-file.js'
+import { recordedSkew } from '../compose/clock-skew.js'
 import { sandboxOfHome } from '../compose/home-sandbox.js'
 import type { MeshState } from '../adapters/mesh/network/mesh-node.js'
 import { readIfThere } from '../adapters/storage/home/atomic-file.js'
@@ -187,6 +190,9 @@ async function clockCheck({ home, now }: DoctorOptions): Promise<DoctorCheck> {
   const issued = state?.chain.map((one) => one.body.issuedAt) ?? []
   const files = await Promise.all(['mesh.json', 'core.json'].map((name) => fs.stat(path.join(home.home, name)).catch(() => null)))
   const seen = Math.max(0, ...issued, ...files.map((one) => one?.mtimeMs ?? 0))
+  const skew = await recordedSkew(openNodeStore(home.home), now)
+  if (skew !== null)
+    return doubtful('clock', `it is ${skewText(skew, `the node ${shortId(skew.peer)}`)}, as measured last: set the wrong one`, ['date'])
   if (now >= seen - BEHIND_MS) return good('clock', new Date(now).toISOString())
   return bad('clock', `it says ${new Date(now).toISOString()}, and this node was at work at ${new Date(seen).toISOString()}`, ['date'])
 }

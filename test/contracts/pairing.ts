@@ -90,6 +90,28 @@ export function pairingContract(name: string, open: (t: Assert) => Promise<Pairi
     await refused(t, world, { name: 'behind', code, clock: behind }, 'INVITE_EXPIRED')
   })
 
+  test(`${name}: a newcomer whose clock is 20 minutes ahead or behind is let in by a code of 5 minutes`, async (t) => {
+    const world = await open(t)
+    const { code } = await invite(world.admin, { ttlMs: 300_000, uses: 2 })
+    for (const [one, ms] of [
+      ['ahead', 1_200_000],
+      ['behind', -1_200_000]
+    ] as const) {
+      const id = await world.join({ name: one, code, clock: { ...world.clock, now: () => world.clock.now() + ms } })
+      t.ok(world.admin.log.view().members.has(id), one)
+    }
+  })
+
+  test(`${name}: the error of an expired code names the skew of a clock, and no skew where clocks agree`, async (t) => {
+    const world = await open(t)
+    const { code } = await invite(world.admin, { ttlMs: 1 })
+    const ahead: Clock = { ...world.clock, now: () => world.clock.now() + 1_200_000 }
+    const { message } = await refused(t, world, { name: 'ahead', code, clock: ahead }, 'INVITE_EXPIRED')
+    t.ok(message.includes('the clock of this machine is 20 min ahead of that of the node'), message)
+    const agreed = await refused(t, world, { name: 'agreed', code }, 'INVITE_EXPIRED')
+    t.absent(agreed.message.includes('clock'), agreed.message)
+  })
+
   test(`${name}: a revoked code is INVITE_REVOKED`, async (t) => {
     const world = await open(t)
     const { admin } = world

@@ -6,8 +6,20 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
     name: 'doctor',
     about: 'check the home of the node; prints faults and next steps',
     group: 'Care',
-    options: [{ flags: '--repair', about: 'repair faults; damaged stores are moved aside, never deleted' }],
-    more: ['Exits 1 when something failed. A node that runs keeps its stores to itself: stop it to have them read.'],
+    options: [
+      { flags: '--repair', about: 'repair faults; damaged stores are moved aside, never deleted' },
+      { flags: '--new-identity', about: 'make this copy of a home a node of its own' },
+      { flags: '--name <name>', about: 'name of the new node' },
+      { flags: '--yes', about: 'do not ask' },
+      { flags: '--force', about: 'also where nothing shows that the home is a copy' }
+    ],
+    more: [
+      'Exits 1 when something failed. A node that runs keeps its stores to itself: stop it to have them read.',
+      '',
+      'After --repair a copied home replaces the original, which then stops. With --new-identity both go on: the copy gets a key and a name',
+      'of its own. It keeps settings, rules and agent files, and joins a mesh anew by an invite. Membership, requests, documents, tokens and the',
+      'audit log of the former node are moved aside.'
+    ],
     load: async () => (await import('../commands/doctor.js')).doctor
   },
   {

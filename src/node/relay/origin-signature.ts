@@ -2,9 +2,11 @@ import type { Clock } from '../../kit/clock.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import { RateTable } from '../../kit/rate.js'
 import type { Hash, Verify } from '../../kit/sign.js'
+import { formatDuration } from '../../kit/units.js'
 import { FRAME } from '../../domain/channel/frames.js'
 import { isSignedByOrigin, relayedId } from '../../domain/channel/relayed.js'
 import type { RelayedFrame } from '../../domain/channel/relayed.js'
+import { skewText } from '../../domain/membership/clock-skew.js'
 import { pathFault } from '../../domain/routing/hops.js'
 import { MAX_AGE_MS, Replays } from '../../domain/routing/replays.js'
 import type { Freshness } from '../../domain/routing/replays.js'
@@ -43,11 +45,7 @@ const REFUSALS = {
 
 const STALE: Readonly<Record<Exclude<Freshness, 'new'>, Refusal>> = {
   repeated: { code: 'FORBIDDEN', rule: 'hops: once', reason: 'the message came before' },
-  untimely: {
-    code: 'FORBIDDEN',
-    rule: 'hops: in time',
-    reason: `it was not signed within ${MAX_AGE_MS / 60_000} minutes of this node's time, or before this node started`
-  },
+  untimely: { code: 'FORBIDDEN', rule: 'hops: in time', reason: 'it was signed before this node started' },
   full: { code: 'OVERLOADED', rule: 'hops: remembered', reason: 'too many messages of that node came over relays' }
 }
 
@@ -82,7 +80,7 @@ export class OriginSignature {
       : Replays.isTimely(frame.timestamp, clock.now())
         ? 'new'
         : 'untimely'
-    if (freshness !== 'new') return refused(STALE[freshness])
+    if (freshness !== 'new') return refused(staleRefusal(freshness, clock.now() - frame.timestamp))
     if (!isSignedByOrigin(frame, { verify, mesh: membership.meshId, firstHop: hops[0] ?? self, hash })) return forged(REFUSALS.unsigned)
     if (isOnce) this.#replays.add(message)
     return { ok: true }
@@ -94,6 +92,17 @@ export class OriginSignature {
     const certificate = directory.certificate(node)
     if (certificate === null || links.isKeptOut(node)) return false
     return certificate.expiresAt === undefined || clock.now() <= certificate.expiresAt
+  }
+}
+
+/** `aheadMs`: milliseconds by which the clock of this node is ahead of the time of the message. */
+function staleRefusal(freshness: Exclude<Freshness, 'new'>, aheadMs: number): Refusal {
+  const refusal = STALE[freshness]
+  if (freshness !== 'untimely' || Math.abs(aheadMs) <= MAX_AGE_MS) return refusal
+  const limit = `at most ${formatDuration(MAX_AGE_MS)} are allowed`
+  return {
+    ...refusal,
+    reason: `the clock of this node is ${skewText({ aheadMs }, 'the message')}, and ${limit}: it is late, or one of both clocks is wrong`
   }
 }
 

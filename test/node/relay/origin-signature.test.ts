@@ -189,6 +189,7 @@ test('what was signed too long ago, too far ahead, or before this node started i
   await world.pass(400_000, 100_000)
   t.alike(await at(world.clock.now() - 300_001), untimely)
   t.alike(await at(world.clock.now() + 300_001), untimely)
+  t.ok(of.c.audit.events.at(-1)?.reason?.startsWith('the clock of this node is 5 min behind that of the message'))
   t.is((await outcome(of, of.message())).ran, true)
 })
 

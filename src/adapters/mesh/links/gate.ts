@@ -12,7 +12,7 @@ import { chainOf } from '../../../domain/membership/chain.js'
 import { MAX_FRAME_BYTES as CHANNEL_FRAME_BYTES } from '../../../domain/channel/frames.js'
 import { type GateVerdict, judge } from '../../../domain/membership/gate.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
-import { decodeGateMessage, encodeGateMessage, GATE_VERSION, meshProof } from './hello.js'
+import { decodeGateMessage, encodeGateMessage, GATE_TIME, GATE_VERSION, meshProof } from './hello.js'
 import type { GateMessage, GateRefusal } from './hello.js'
 
 /** A stranger has this long to prove its membership, in milliseconds. */
@@ -74,6 +74,8 @@ export class Gate {
   /** Each end's verdict on the other. */
   #ownVerdict: SignedCertificate | null = null
   #peerVerdict = false
+  /** The peer's clock less the monotonic one; null when the peer did not tell its time. */
+  #peerClockMs: number | null = null
   #isDone = false
   #isPassed = false
   #isCut = false
@@ -98,6 +100,15 @@ export class Gate {
     this.#step()
   }
 
+  /**
+   * Milliseconds by which the clock of this machine is ahead of the peer's, also after this clock was set. Null when the peer did not
+   * tell its time. The peer may lie, and its message took time: the value is for people.
+   */
+  aheadMs(): number | null {
+    const { clock } = this.#deps
+    return this.#peerClockMs === null ? null : clock.now() - clock.monotonic() - this.#peerClockMs
+  }
+
   /** Tells a peer that has passed why its stream ends; the caller ends the stream. */
   dismiss(refusal: GateRefusal): void {
     this.#isCut = true
@@ -107,12 +118,18 @@ export class Gate {
   #open(): void {
     this.#channel = this.#deps.mux.createChannel({
       protocol: 'a2a-node/gate',
+      handshake: GATE_TIME,
+      onopen: (time) => this.#compareClocks(time),
       messages: [{ encoding: c.raw, onmessage: (raw) => this.#received(raw) }],
       onclose: () => this.#cut('LEFT', 'the peer closed the hello channel')
     })
     if (this.#channel === null) return this.#cut('LEFT', 'the stream is gone')
-    this.#channel.open()
+    this.#channel.open(this.#deps.clock.now())
     this.#sendHello()
+  }
+
+  #compareClocks(time: number | null): void {
+    if (time !== null) this.#peerClockMs = time - this.#deps.clock.monotonic()
   }
 
   #received(raw: Uint8Array): void {

@@ -4,6 +4,7 @@ import type { Clock } from '../../../kit/clock.js'
 import { keyToText } from '../../../kit/ids.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Hash, Verify } from '../../../kit/sign.js'
+import type { PeerClock } from '../../../domain/membership/clock-skew.js'
 import type { MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
 import { isActive, isRevoked } from '../../../domain/membership/view.js'
 import type { AuditEvent } from '../../../ports/audit.js'
@@ -68,6 +69,16 @@ export class GatedStreams implements OpenStreams {
 
   streams(): Iterable<NoiseStream> {
     return this.all().map(({ stream }) => stream)
+  }
+
+  /** Clocks of the linked members; of all peers while none is linked, as for a newcomer. Peers without a measurement are left out. */
+  clocks(): readonly PeerClock[] {
+    const all = this.all()
+    const linked = all.filter(({ session }) => session !== null)
+    return (linked.length > 0 ? linked : all).flatMap(({ peer, gate }) => {
+      const aheadMs = gate?.aheadMs() ?? null
+      return aheadMs === null ? [] : [{ peer, aheadMs }]
+    })
   }
 
   onStream(listener: (stream: NoiseStream) => void): () => void {

@@ -1,4 +1,6 @@
 import b4a from 'b4a'
+import c from 'compact-encoding'
+import type { Codec } from 'compact-encoding'
 import { z } from 'zod'
 import { isErrorCode } from '../../../kit/errors.js'
 import type { ErrorCode } from '../../../kit/errors.js'
@@ -11,6 +13,22 @@ import type { CertificateChain } from '../../../domain/membership/types.js'
 
 /** Version of the gate's protocol; a peer of another version is refused with a clear reason. */
 export const GATE_VERSION = 1
+
+/** Latest time that a clock may say, in unix milliseconds: that of a `Date`. */
+const LATEST_MS = 8.64e15
+
+/** The time by a node's clock (unix milliseconds), sent as it opens the gate; null from an older node, and for bytes that are no time. */
+export const GATE_TIME: Codec<number | null> = {
+  preencode: (state, time) => c.uint64.preencode(state, time ?? 0),
+  encode: (state, time) => c.uint64.encode(state, time ?? 0),
+  decode: (state) => {
+    if (state.end - state.start < 8) return null
+    // Not as a whole: its decoder throws at numbers that are not safe.
+    const [low, high] = [c.uint32.decode(state), c.uint32.decode(state)]
+    const time = high * 2 ** 32 + low
+    return time > 0 && time <= LATEST_MS ? time : null
+  }
+}
 
 /** Largest message of the gate, in bytes. */
 const MAX_BYTES = 64 * 1024

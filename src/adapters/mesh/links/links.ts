@@ -4,6 +4,7 @@ import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Hash, Verify } from '../../../kit/sign.js'
 import { formatDuration } from '../../../kit/units.js'
+import type { PeerClock } from '../../../domain/membership/clock-skew.js'
 import type { MembershipView } from '../../../domain/membership/types.js'
 import { EMPTY_VIEW } from '../../../domain/membership/view.js'
 import type { AuditEvent } from '../../../ports/audit.js'
@@ -45,6 +46,8 @@ export interface PeerLinksDeps {
 
 /** The links of this node: one for each member whose stream passed the gate. */
 export class PeerLinks implements Links, OpenStreams {
+  /** See {@link GatedStreams.clocks}. */
+  readonly clocks = (): readonly PeerClock[] => this.#gated.clocks()
   readonly #deps: PeerLinksDeps
   readonly #gated: GatedStreams
   readonly #dials: Dials

@@ -1,6 +1,6 @@
 import type Hypercore from 'hypercore'
 import type { Clock } from '../../../kit/clock.js'
-import { NodeError, REPAIR_STEPS } from '../../../kit/errors.js'
+import { CHOICE_OF_COPY, NodeError, REPAIR_STEPS } from '../../../kit/errors.js'
 import { chargeOf, LOG_SHARE_LIMITS } from '../../../domain/membership/log-share.js'
 
 /** How long an append may take to be whole, in milliseconds. */
@@ -60,8 +60,8 @@ export class OwnBlocks {
   /** Why nothing is written any more, or null. */
   fault(): NodeError | null {
     if (!this.#isLost) return null
-    const message =
-      'the home of this node was put back to an older copy: others have more of its log than it has, and it writes nothing more'
+    const state = 'the home of this node was copied, or put back to an older copy'
+    const message = `${state}: others have more of its log than it has, and it writes nothing more. ${CHOICE_OF_COPY}`
     return new NodeError('STORE_DAMAGED', message, { next: REPAIR_STEPS })
   }
 

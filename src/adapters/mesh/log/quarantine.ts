@@ -69,7 +69,7 @@ export class Quarantine {
     const name = `${safeName(member.certificate.body.name, NODE_NAME)} (${shortId(nodeId)})`
     const { code, why } = this.#faultOf(member.coreKey)
     const message = `${name} ${why}: nothing that it writes is taken any more`
-    const repair = `a2a-node doctor --repair   # on ${name}, if its home was put back or copied`
+    const repair = `a2a-node doctor --repair   # on ${name}, if its home was put back or copied; doctor --new-identity on a copy`
     const isTrusted = nodeId === mesh?.owner || nodeId === this.#deps.self
     return { code, message, next: isTrusted ? repair : `a2a-node peers revoke ${nodeId}` }
   }

@@ -8,8 +8,9 @@ import { keyToText, utf8 } from '../../../kit/ids.js'
 import type { MeshId, NodeId } from '../../../kit/ids.js'
 import type { Sign } from '../../../kit/sign.js'
 import { LOG_SHARE_LIMITS } from '../../../domain/membership/log-share.js'
+import { ownSkew, type PeerClock } from '../../../domain/membership/clock-skew.js'
 import { chainOf, verifyChain } from '../../../domain/membership/chain.js'
-import { mayPutOut, type OwnStanding } from '../../../domain/membership/refusal.js'
+import { mayPutOut } from '../../../domain/membership/refusal.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
 import { firstView } from '../../../domain/membership/view.js'
 import type { Links, MemberLog, Membership, Pairing } from '../../../ports/mesh.js'
@@ -24,6 +25,7 @@ import { Quarantine } from '../log/quarantine.js'
 import type { PeerLinks } from '../links/links.js'
 import type { AutobaseLog } from '../log/log.js'
 import { CertificateWait } from './certificate-wait.js'
+import { clockProblems } from './clock-problems.js'
 import type { MeshBinding } from './mesh-binding.js'
 import type { Network } from './network.js'
 import { OwnCore } from '../log/own-core.js'
@@ -92,6 +94,8 @@ export interface MeshDeps {
   readonly maxLinks?: number
   /** A peer passed the gate: its stream may carry more than the log. */
   onPassed?(peer: NodeId, stream: NoiseStream): void
+  /** A link opened, or a join failed: the skew of this machine's clock by the connected peers; null within the bound. */
+  onClock?(skew: PeerClock | null): void
   /** A stream was refused at the gate, or its peer broke the protocol: for the audit. */
   onRefused(refusal: AuditEvent): void
   /** Why the store takes no writes now; null: it does. Absent: not checked. */
@@ -232,7 +236,7 @@ export class MeshNode implements Mesh {
     const { code, message } = fault ?? {}
     const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
     const bounds = [...(this.log.own.isFull ? [FULL_CORE] : []), ...(this.#ownCore.isRefused ? [NO_CORE_LEFT] : [])]
-    return [...own, ...bounds, ...this.#quarantine.problems()]
+    return [...own, ...bounds, ...clockProblems(this.links.clocks(), this.log.view()), ...this.#quarantine.problems()]
   }
 
   logProblems(): readonly LogProblem[] {
@@ -271,7 +275,10 @@ export class MeshNode implements Mesh {
         this.#deps.onPassed?.(keyToText(stream.remotePublicKey), stream)
       },
       appendFor: (entry, peer) => log.appendFor(entry, peer),
-      onLink: (relay) => log.linked(relay)
+      onLink: (relay) => {
+        log.linked(relay)
+        this.#deps.onClock?.(ownSkew(this.links.clocks()))
+      }
     }
   }
 
@@ -317,7 +324,9 @@ export class MeshNode implements Mesh {
 
   #onRefused(refusal: GateRefusal, peer: NodeId): void {
     const { code, reason } = refusal
-    const isBelieved = mayPutOut({ peer, code }, this.#ownStanding()) && this.#isAboutThis(refusal)
+    const own = this.#chain()?.[0]?.body ?? null
+    const standing = { view: this.log.view(), owner: this.owner, own, now: this.#deps.clock.now() }
+    const isBelieved = mayPutOut({ peer, code }, standing) && this.#isAboutThis(refusal)
     this.#deps.telemetry.log(isBelieved ? 'warn' : 'debug', 'a peer refuses this node', { peer, code, reason })
     if (!isBelieved) return
     if (this.#chain() === null && peer !== this.owner) this.#expelLater(code)
@@ -329,11 +338,6 @@ export class MeshNode implements Mesh {
     this.#refusedTimer ??= this.#deps.clock.after(REFUSED_MS, () => {
       if (this.#chain() === null) this.#expel(code)
     })
-  }
-
-  #ownStanding(): OwnStanding {
-    const own = this.#chain()?.[0]?.body ?? null
-    return { view: this.log.view(), owner: this.owner, own, now: this.#deps.clock.now() }
   }
 
   /** A refusal by an earlier invite says nothing of this membership. */
@@ -374,7 +378,7 @@ export class MeshNode implements Mesh {
   #expel(code: ErrorCode): void {
     if (code === 'REVOKED' && this.#state.isRevoked !== true) this.#setState({ ...this.#state, isRevoked: true })
     if (code === 'CONFLICT') this.#setState({ ...this.#state, isReplaced: true })
-    this.#tellExpelled(refusedJoin(code))
+    this.#tellExpelled(refusedJoin(code, ownSkew(this.links.clocks())))
   }
 
   #remember(chain: CertificateChain): void {

@@ -5,10 +5,11 @@ import { NodeError } from '../../../kit/errors.js'
 import { bytesFromText, bytesToText, keyFromText, keyToText } from '../../../kit/ids.js'
 import type { MeshId, NodeId } from '../../../kit/ids.js'
 import type { InviteCode } from '../../../domain/membership/invite-code.js'
+import { ownSkew } from '../../../domain/membership/clock-skew.js'
 import { seal } from '../../../domain/membership/signing.js'
 import type { Certificate, SignedCertificate } from '../../../domain/membership/types.js'
 import type { AuditEvent } from '../../../ports/audit.js'
-import { type Paired, readInviteCode, requestJoin } from '../pairing/join.js'
+import { type JoinDeps, type Paired, readInviteCode, requestJoin } from '../pairing/join.js'
 import { MAX_LINKS, PeerLinks } from '../links/links.js'
 import { AutobaseLog } from '../log/log.js'
 import { pairingSwarm } from '../pairing/pairing-swarm.js'
@@ -62,7 +63,7 @@ export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promis
   let close = (): Promise<unknown> => timely(links.close(), deps.clock, GIVE_UP_MS)
   try {
     const { epoch } = options
-    const paired = await pair(deps, { ...options, swarm, code })
+    const paired = await pair(deps, { ...options, swarm, code, clocks: () => links.clocks() })
     const log = await openLog(deps, { epoch, mesh: paired })
     const state = firstState({ ...paired, epoch }, paired.info)
     const mesh = new MeshNode({ deps, log, links, swarm, state, inviteId: paired.inviteId })
@@ -70,6 +71,7 @@ export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promis
     await Promise.race([mesh.granted(deps.clock), mesh.expelled.then((error) => Promise.reject(error))])
     return mesh
   } catch (error) {
+    deps.onClock?.(ownSkew(links.clocks()))
     await close()
     if (error instanceof NodeError && error.code === 'INVITE_INVALID')
       deps.onRefused({ kind: 'refusal', code: error.code, rule: 'pairing', reason: error.message })
@@ -79,14 +81,14 @@ export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promis
 
 async function pair(
   { store, keyPair, clock, telemetry }: MeshDeps,
-  options: Omit<JoinMeshOptions, 'code'> & { readonly swarm: SwarmOfPairing; readonly code: InviteCode }
+  options: Omit<JoinMeshOptions, 'code'> & Pick<JoinDeps, 'swarm' | 'clocks'> & { readonly code: InviteCode }
 ): Promise<Paired> {
-  const { swarm, code, name, epoch, timeoutMs = JOIN_TIMEOUT_MS } = options
+  const { swarm, clocks, code, name, epoch, timeoutMs = JOIN_TIMEOUT_MS } = options
   const { invite, root } = code
   const coreKey = keyToText(await Autobase.getLocalKey(namespaced(store, epoch)))
   const nodeId = keyToText(keyPair.publicKey)
   const sign = signer(keyPair.secretKey)
-  const asking = { swarm, nodeId, sign, verify, hash, clock, telemetry }
+  const asking = { swarm, clocks, nodeId, sign, verify, hash, clock, telemetry }
   return await requestJoin(asking, { invite, root, coreKey, name, timeoutMs })
 }
 

@@ -1,10 +1,11 @@
 import BlindPairing from 'blind-pairing'
 import type { DecodedInvite, PairedData } from 'blind-pairing'
-import { NodeError } from '../../../kit/errors.js'
+import { CHOICE_OF_COPY, COPY_STEPS, ERROR_CODES, NodeError } from '../../../kit/errors.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { ErrorCode } from '../../../kit/errors.js'
-import { bytesToText, keyToText } from '../../../kit/ids.js'
+import { bytesToText, keyToText, shortId } from '../../../kit/ids.js'
 import type { MeshId } from '../../../kit/ids.js'
+import { ownSkew, type PeerClock, skewText } from '../../../domain/membership/clock-skew.js'
 import { decodeMeshInfo, encodeJoinData } from '../../../domain/membership/codec.js'
 import type { MeshInfo } from '../../../domain/membership/codec.js'
 import { decodeInviteCode, type InviteCode } from '../../../domain/membership/invite-code.js'
@@ -21,6 +22,12 @@ export interface Paired {
   readonly info: MeshInfo
   /** z32 of the invite's id. */
   readonly inviteId: string
+}
+
+/** Dependencies of {@link requestJoin}. */
+export interface JoinDeps extends PairingDeps {
+  /** Clocks of the peers that are connected. */
+  clocks(): readonly PeerClock[]
 }
 
 /** Options of {@link requestJoin}. */
@@ -46,10 +53,10 @@ export function readInviteCode(text: string): InviteCode {
  * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT as an admin
  * answers; INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when no admin answered in time.
  */
-export async function requestJoin(deps: PairingDeps, options: JoinOptions): Promise<Paired> {
-  const { id, expires } = readInvite(options.invite)
-  if (expires !== 0 && expires <= deps.clock.now()) throw refusedJoin('INVITE_EXPIRED')
+export async function requestJoin(deps: JoinDeps, options: JoinOptions): Promise<Paired> {
   const { coreKey, name, invite, root, timeoutMs } = options
+  // Its expiry is not checked here: the clock of the admin decides, and that of this machine may be wrong.
+  const { id } = readInvite(invite)
   const inviteId = bytesToText(id)
   const request = sealJoin({ inviteId, nodeKey: deps.nodeId, coreKey, name }, deps.sign)
   const blind = new BlindPairing(deps.swarm)
@@ -67,7 +74,7 @@ export async function requestJoin(deps: PairingDeps, options: JoinOptions): Prom
       const candidate = blind.addCandidate({ invite, userData, onadd })
       candidate.request.on('rejected', () => {
         const code = denyCode(candidate.request.response?.status ?? 0)
-        if (code !== null) reject(refusedJoin(code))
+        if (code !== null) reject(refusedJoin(code, ownSkew(deps.clocks())))
       })
     })
   } finally {
@@ -107,13 +114,12 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
   AMBIGUOUS_NAME: 'the name of this node looks like the name of another member; the invite is still good, join by it with another name',
   INVALID_INPUT: 'the admin does not take the name of this node; the invite is still good, join by it with another name',
   REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
-  CONFLICT:
-    'another home of this node, restored from a backup or repaired later, replaced this one in the mesh; a repair of this one replaces the other, which then stops'
+  CONFLICT: `another home of this node, restored from a backup or repaired later, replaced this one in the mesh. ${CHOICE_OF_COPY}, which then stops`
 }
 
 /** Next steps beside those in the table of errors. */
 const NEXT: Partial<Record<ErrorCode, readonly string[]>> = {
-  CONFLICT: ['a2a-node doctor --repair'],
+  CONFLICT: COPY_STEPS,
   AMBIGUOUS_NAME: ['a2a-node start --join - --name <name>'],
   INVALID_INPUT: ['a2a-node start --join - --name <name>']
 }
@@ -144,7 +150,10 @@ export function unansweredJoin(waitedMs: number): NodeError {
   return new NodeError('NO_ADMIN_ONLINE', `${state}: the node of the invite, or another admin, must run and be reachable; then join again`)
 }
 
-/** The error of a node that the mesh does not let in, or puts out. */
-export function refusedJoin(code: ErrorCode): NodeError {
-  return new NodeError(code, REFUSALS[code] ?? 'the mesh did not let this node in', { next: NEXT[code] ?? [] })
+/** The error of a node that the mesh does not let in, or puts out. `skew`: a measured skew of its clock, for a refusal that is about time. */
+export function refusedJoin(code: ErrorCode, skew: PeerClock | null = null): NodeError {
+  const message = REFUSALS[code] ?? 'the mesh did not let this node in'
+  if (skew === null || code !== 'INVITE_EXPIRED') return new NodeError(code, message, { next: NEXT[code] ?? [] })
+  const clocks = `the clock of this machine is ${skewText(skew, `the node ${shortId(skew.peer)}`)}: set the wrong one of both`
+  return new NodeError(code, `${message}; ${clocks}`, { data: { ...skew }, next: ['date', ...ERROR_CODES[code].next] })
 }

@@ -1,7 +1,8 @@
 import fs from 'node:fs'
 import path from 'node:path'
-import { asNodeError, messageOf, NodeError } from '../../../kit/errors.js'
+import { asNodeError, CHOICE_OF_COPY, COPY_STEPS, messageOf, NodeError } from '../../../kit/errors.js'
 import type { ErrorCode } from '../../../kit/errors.js'
+import { isRecord } from '../../../kit/json.js'
 import { isDiskFull } from './disk-space.js'
 import type { PidRecord } from './pid-file.js'
 
@@ -9,6 +10,7 @@ interface Fault {
   readonly code: ErrorCode
   readonly says: (place: string) => string
   readonly next?: (place: string) => readonly string[]
+  readonly data?: unknown
 }
 
 const NO_PERMISSION: Fault = {
@@ -37,7 +39,14 @@ const NO_LOCKS: Fault = {
 }
 const DAMAGED: Fault = {
   code: 'STORE_DAMAGED',
-  says: (place) => `the store ${place} is damaged or was copied from elsewhere`
+  says: (place) => `the store ${place} is damaged`
+}
+/** `doctor` and `start` offer both: a node of its own, or the original replaced. */
+const COPIED: Fault = {
+  code: 'STORE_DAMAGED',
+  says: (place) => `the store ${place} was copied or moved from elsewhere. ${CHOICE_OF_COPY}`,
+  next: () => COPY_STEPS,
+  data: { isCopy: true }
 }
 
 const BAD_DISK: Fault = {
@@ -65,7 +74,7 @@ const BY_CODE: Readonly<Record<string, Fault>> = {
   ENOLCK: NO_LOCKS,
   ENOTSUP: NO_LOCKS,
   EOPNOTSUPP: NO_LOCKS,
-  DEVICE_FILE: DAMAGED
+  DEVICE_FILE: COPIED
 }
 
 /** The store engine gives many errors no code; these are its words. */
@@ -73,7 +82,8 @@ const BY_WORDS: readonly (readonly [RegExp, Fault])[] = [
   [/no space left on device|disk quota exceeded/i, DISK_FULL],
   [/input\/output error/i, BAD_DISK],
   [/permission denied|read-only file system/i, NO_PERMISSION],
-  [/^invalid device file|corrupt|checksum mismatch|existing log file|another corestore is stored here/i, DAMAGED]
+  [/^invalid device file/i, COPIED],
+  [/corrupt|checksum mismatch|existing log file|another corestore is stored here/i, DAMAGED]
 ]
 
 const LOCKED = /lock hold by|could not be locked|while lock file|resource temporarily unavailable/i
@@ -102,7 +112,13 @@ export function noPermission(place: string, cause: unknown): NodeError {
 }
 
 function faultError(fault: Fault, place: string, cause: unknown): NodeError {
-  return new NodeError(fault.code, fault.says(place), { cause, next: fault.next?.(place) ?? [] })
+  const { code, data } = fault
+  return new NodeError(code, fault.says(place), { cause, next: fault.next?.(place) ?? [], ...(data === undefined ? {} : { data }) })
+}
+
+/** Does the error say that a store was copied or moved from elsewhere, so that it is not opened? */
+export function isCopied({ data }: NodeError): boolean {
+  return isRecord(data) && data['isCopy'] === true
 }
 
 /** Any error of reading what this program wrote itself: what is no other fault is damage. */

@@ -1,7 +1,9 @@
 import test from 'brittle'
 import Protomux from 'protomux'
 import { GATE_TIMEOUT_MS } from '../../../../src/adapters/mesh/links/gate.js'
-import { encodeGateMessage, type GateMessage, type GateRefusal } from '../../../../src/adapters/mesh/links/hello.js'
+import { encodeGateMessage, GATE_TIME, type GateMessage, type GateRefusal } from '../../../../src/adapters/mesh/links/hello.js'
+import { systemClock } from '../../../../src/adapters/system/system-clock.js'
+import type { Clock } from '../../../../src/kit/clock.js'
 import { chainOf } from '../../../../src/domain/membership/chain.js'
 import { firstView } from '../../../../src/domain/membership/view.js'
 import { ManualClock } from '../../../support/manual-clock.js'
@@ -282,4 +284,34 @@ test('a peer that closes the channel, or the stream, is gone without a word', as
   peer.destroy()
   t.is((await end.cut).code, 'LEFT')
   t.is(clock.pending, 0, 'no timer is left')
+})
+
+test('both ends of a gate compare their clocks, also before any of them is in a mesh, and follow a clock that is set', async (t) => {
+  const [streamA, streamB] = await streamPair(t, 'owner', 'ann')
+  const system = systemClock()
+  let offMs = 1_200_000
+  const off: Clock = { ...system, now: () => system.now() + offMs }
+  const [a, b] = [openGate(streamA, null, off), openGate(streamB, null, system)]
+  await heardAll(a.mux, b.mux)
+  const isAbout = (ms: number | null, expected: number): boolean => ms !== null && Math.abs(ms - expected) < 60_000
+  t.ok(isAbout(a.gate.aheadMs(), 1_200_000))
+  t.ok(isAbout(b.gate.aheadMs(), -1_200_000))
+  offMs = 0
+  t.ok(isAbout(a.gate.aheadMs(), 0), 'the own clock was set')
+})
+
+test('a node of an older build, which tells no time, passes the gate, and its clock is unknown; so is a time that is none', async (t) => {
+  const { of } = meshOf(ann)
+  const { end, say, heard, peer } = await againstNobody(t, of(owner))
+  say(provenHello(peer))
+  say({ type: 'credentials', chain: of(ann).chain(), grant: null })
+  say({ type: 'passed' })
+  await end.passed
+  t.is((await heard()).type, 'hello', 'the older build reads what it always read')
+  t.is(end.gate.aheadMs(), null)
+  for (const bytes of [[], [1], [0, 0, 0, 0, 0, 0, 0, 0], [255, 255, 255, 255, 255, 255, 255, 255], [1, 2, 3, 4, 5, 6, 7]])
+    t.is(GATE_TIME.decode({ start: 0, end: bytes.length, buffer: Uint8Array.from(bytes) }), null, bytes.join(' '))
+  const longer = new Uint8Array(9)
+  longer[0] = 5
+  t.is(GATE_TIME.decode({ start: 0, end: 9, buffer: longer }), 5, 'a newer build may add to it')
 })

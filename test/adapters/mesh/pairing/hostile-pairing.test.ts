@@ -143,6 +143,7 @@ class Newcomer {
       return clock.after(60 * 60_000, run)
     }
     const parts = {
+      clocks: () => [],
       swarm: this.#swarm,
       nodeId: nodeKey,
       sign,

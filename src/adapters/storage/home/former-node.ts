@@ -1,0 +1,106 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { NodeError } from '../../../kit/errors.js'
+import { syncDir } from './atomic-file.js'
+import { codeOf, storeError } from './store-errors.js'
+
+/** Directory of a home that takes the files of its former node while a change of identity runs; it gets its final name at the end. */
+const MOVING = 'former-node.moving'
+const FORMER = 'former-node-'
+/** Entries of a home that belong to its node, beside its documents. */
+const OF_THE_NODE = new Set(['store', 'documents', 'ledger', 'audit', 'audit.seen'])
+/** Former stores that a repair moved aside. */
+const DAMAGED = /\.damaged-\d/
+/** The lock of the home, which this process holds. */
+const LOCK_FILES = new Set(['node.lock', 'node.pid'])
+const DOCUMENT = /^([a-z0-9]+(?:-[a-z0-9]+)*)\.json(\.copy)?$/
+/** Documents with accepted definitions of imported tool servers and agents. */
+const IMPORT = /^(?:mcp|a2a)-/
+/** The document with the tokens of language models that agents used today: their budgets go on. */
+const USAGE = 'llm-days'
+/** How the file of a document begins. */
+const BEGINNING = '{"sha256":'
+
+/** The directory that {@link moveFormerNode} fills; it exists only while a change of identity is unfinished. */
+export function movingDir(home: string): string {
+  return path.join(home, MOVING)
+}
+
+/** Was a change of identity of this home begun and not finished? */
+export async function isIdentityMoving(home: string): Promise<boolean> {
+  return await exists(movingDir(home))
+}
+
+/** Accepted definitions of imported tool servers and agents in a home. */
+export async function importsIn(home: string): Promise<readonly string[]> {
+  const names = (await fs.readdir(home)).flatMap((file) => DOCUMENT.exec(file)?.[1] ?? [])
+  return [...new Set(names)].filter((name) => IMPORT.test(name))
+}
+
+/** Refuses a home with an unfinished change of identity: it may hold the key of its former node without its membership. @throws NodeError CONFLICT */
+export async function assertIdentityWhole(home: string): Promise<void> {
+  if (!(await isIdentityMoving(home))) return
+  throw new NodeError('CONFLICT', `the change of identity of ${home} was interrupted; run it again to finish it`, {
+    next: ['a2a-node doctor --new-identity']
+  })
+}
+
+/**
+ * Moves the files of a node out of its home by renames, into `<home>/former-node-<stamp>` (0700). Settings, rules, agent files, accepted
+ * imports and unknown files stay. After a kill {@link isIdentityMoving} holds, and a further call moves the rest. Hold the lock of the home.
+ * @param last runs when all is moved, before the change counts as finished.
+ * @returns the directory of the moved files
+ * @throws NodeError NO_PERMISSION, DISK_FULL
+ */
+export async function moveFormerNode(home: string, stamp: string, last: () => Promise<void>): Promise<string> {
+  const moving = movingDir(home)
+  const former = path.join(home, FORMER + stamp)
+  try {
+    await fs.mkdir(path.join(moving, 'run'), { recursive: true, mode: 0o700 })
+    await syncDir(home)
+    for (const name of await entriesOfNode(home)) await move(path.join(home, name), path.join(moving, name))
+    await syncDir(moving)
+    await syncDir(home)
+    await last()
+    await fs.rename(moving, former)
+    await syncDir(home)
+    return former
+  } catch (error) {
+    throw storeError(error, home)
+  }
+}
+
+/** A moved entry stays as it is: the entry of that name in the home is newer than the interruption. */
+async function move(from: string, to: string): Promise<void> {
+  if (!(await exists(to))) await fs.rename(from, to)
+}
+
+async function entriesOfNode(home: string): Promise<string[]> {
+  const found: string[] = []
+  for (const entry of await fs.readdir(home, { withFileTypes: true })) {
+    const isOurs = OF_THE_NODE.has(entry.name) || DAMAGED.test(entry.name)
+    if (isOurs || (entry.isFile() && (await isDocumentOfNode(home, entry.name)))) found.push(entry.name)
+  }
+  const run = await fs.readdir(path.join(home, 'run')).catch(noneIfAbsent)
+  return [...found, ...run.filter((name) => !LOCK_FILES.has(name)).map((name) => path.join('run', name))]
+}
+
+/** A `.json` file that is no document of the node may be anybody's. */
+async function isDocumentOfNode(home: string, file: string): Promise<boolean> {
+  const [, name, copy] = DOCUMENT.exec(file) ?? []
+  if (name === undefined || IMPORT.test(name) || name === USAGE) return false
+  if (copy !== undefined || (await exists(path.join(home, `${file}.copy`)))) return true
+  return (await fs.readFile(path.join(home, file), 'utf8')).startsWith(BEGINNING)
+}
+
+async function exists(file: string): Promise<boolean> {
+  return await fs.lstat(file).then(
+    () => true,
+    () => false
+  )
+}
+
+function noneIfAbsent(error: unknown): [] {
+  if (codeOf(error) === 'ENOENT') return []
+  throw error
+}

@@ -1,0 +1,30 @@
+import os from 'node:os'
+import type { NodeStore } from '../ports/storage.js'
+import type { PeerClock } from '../domain/membership/clock-skew.js'
+
+/** Name of the document with the last skew of the clock. */
+const CLOCK = 'clock-skew'
+/** The time of the last boot, by the clock, may move by this without a change of the clock, in milliseconds. */
+const STEADY_MS = 30_000
+
+interface StoredSkew extends PeerClock {
+  /** Unix milliseconds of the boot of the machine, by the clock at the measurement. */
+  readonly bootedAt: number
+}
+
+/** Records a skew for `doctor`, which may run while no node does; null removes the record. `now`: unix milliseconds. */
+export async function recordSkew(documents: NodeStore, skew: PeerClock | null, now: number): Promise<void> {
+  const stored = await documents.read<StoredSkew>(CLOCK).catch(() => null)
+  if (skew === null) return stored === null ? undefined : await documents.remove(CLOCK)
+  await documents.write(CLOCK, { ...skew, bootedAt: bootedAt(now) } satisfies StoredSkew)
+}
+
+/** The recorded skew; null for none, and when the clock was set or the machine booted since. Never rejects. */
+export async function recordedSkew(documents: NodeStore, now: number): Promise<PeerClock | null> {
+  const stored = await documents.read<StoredSkew>(CLOCK).catch(() => null)
+  return stored !== null && Math.abs(bootedAt(now) - stored.bootedAt) < STEADY_MS ? stored : null
+}
+
+function bootedAt(now: number): number {
+  return now - os.uptime() * 1000
+}

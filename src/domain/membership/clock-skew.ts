@@ -1,0 +1,30 @@
+import type { NodeId } from '../../kit/ids.js'
+import { formatDuration } from '../../kit/units.js'
+
+/** Clocks that differ by more are reported, in milliseconds. */
+export const MAX_SKEW_MS = 120_000
+
+/** The clock of this machine compared with that of a peer. */
+export interface PeerClock {
+  readonly peer: NodeId
+  /** Milliseconds by which this machine's clock is ahead of the peer's; negative: behind. */
+  readonly aheadMs: number
+}
+
+/** Does the difference matter? */
+export function isSkewed({ aheadMs }: PeerClock): boolean {
+  return Math.abs(aheadMs) > MAX_SKEW_MS
+}
+
+/** The comparison in the middle of all, so that one wrong clock of several decides nothing; null when it is within the bound, or there is none. */
+export function ownSkew(clocks: readonly PeerClock[]): PeerClock | null {
+  const sorted = clocks.toSorted((a, b) => a.aheadMs - b.aheadMs)
+  const middle = sorted[Math.floor((sorted.length - 1) / 2)]
+  return middle !== undefined && isSkewed(middle) ? middle : null
+}
+
+/** Compares in words: `20 min ahead of that of alpha`. */
+export function skewText({ aheadMs }: Pick<PeerClock, 'aheadMs'>, other: string): string {
+  const minutes = Math.round(Math.abs(aheadMs) / 60_000)
+  return `${formatDuration(minutes * 60_000)} ${aheadMs > 0 ? 'ahead of' : 'behind'} that of ${other}`
+}

@@ -1,0 +1,151 @@
+import fs from 'node:fs/promises'
+import { asNodeError, NodeError } from '../kit/errors.js'
+import type { HomePaths } from '../config/paths.js'
+import type { NodeStore } from '../ports/storage.js'
+import type { MeshState } from '../adapters/mesh/network/mesh-node.js'
+import { importsIn, isIdentityMoving, moveFormerNode, movingDir } from '../adapters/storage/home/former-node.js'
+import { openNodeStore } from '../adapters/storage/home/node-store.js'
+import { isCopied } from '../adapters/storage/home/store-errors.js'
+import { nameBeside, type StoredRecord } from '../compose/node-record.js'
+import { openStore } from '../compose/open-home.js'
+import { Unwind } from '../compose/unwind.js'
+import { isThere } from './doctor-documents.js'
+import { holdHome, stampOf } from './doctor-stores.js'
+
+/** The intended change of identity of a home. */
+export interface IdentityPlan {
+  readonly home: string
+  /** The node whose home it is or was; nulls where the home does not tell. */
+  readonly former: { readonly id: string | null; readonly name: string | null; readonly mesh: string | null }
+  /** The name of the new node. */
+  readonly name: string
+  /** Why the former node lives elsewhere, or no more; null: nothing shows that, so this may be its only home. */
+  readonly reason: string | null
+  /** Data that stays in the home. */
+  readonly kept: readonly string[]
+  /** Data of the former node that is moved aside. */
+  readonly dropped: readonly string[]
+}
+
+/** The changed home. */
+export interface NewIdentity extends IdentityPlan {
+  /** The directory of the data of the former node, its private key included. */
+  readonly movedTo: string
+}
+
+/** Options of {@link giveNewIdentity}. */
+export interface IdentityOptions {
+  /** `--name`; null: see `nameBeside`. */
+  readonly name: string | null
+  /** `node.name` of the settings. */
+  readonly configured: string | null
+  /** Also for a home that nothing shows to be a copy. */
+  readonly isForced: boolean
+  /** Unix milliseconds. */
+  readonly now: number
+  /** Shows the plan to a person; false: nothing is changed. */
+  agrees(plan: IdentityPlan): Promise<boolean>
+}
+
+/** Entries of a home and their content. Documents of the node that no row names go with its identity. */
+const DROPPED: readonly (readonly [string, string])[] = [
+  ['seed.json', 'the key of the node, its membership and the mesh log'],
+  ['ledger', 'requests, tasks, swarms and messages of the node'],
+  ['documents', 'shared documents, which the members of the mesh keep'],
+  ['tokens.json', 'access tokens for HTTP'],
+  ['oauth-clients.json', 'OAuth clients and their tokens'],
+  ['audit', 'the audit log']
+]
+
+/**
+ * Makes a home the home of a new node: with a new key, in no mesh. Settings, rules and agent files stay, and so do accepted imports. The rest
+ * is moved aside. Another run finishes an interrupted one.
+ * @returns null when `agrees` is false.
+ * @throws NodeError ALREADY_RUNNING, STORE_LOCKED; CONFLICT for a home without a node, or one that may be the only home of its node;
+ * USAGE for the name; NO_PERMISSION, DISK_FULL
+ */
+export async function giveNewIdentity(home: HomePaths, options: IdentityOptions): Promise<NewIdentity | null> {
+  if (!(await isThere(home.home))) throw noNode(home)
+  const unwind = new Unwind(() => {})
+  try {
+    await holdHome(home, unwind)
+    const plan = await planFor(home, options)
+    if (plan.reason === null && !options.isForced) throw onlyHome(plan)
+    if (!(await options.agrees(plan))) return null
+    // Its name is that of a new node in no mesh: it has no network yet, and the settings or the invite decide it.
+    const rename = (): Promise<void> => openNodeStore(home.home).write('node', { name: plan.name } satisfies StoredRecord)
+    return { ...plan, movedTo: await moveFormerNode(home.home, stampOf(options.now), rename) }
+  } finally {
+    await unwind.run()
+  }
+}
+
+async function planFor(home: HomePaths, { name, configured }: IdentityOptions): Promise<IdentityPlan> {
+  const documents = openNodeStore(home.home)
+  const isMoving = await isIdentityMoving(home.home)
+  const moved = isMoving ? openNodeStore(movingDir(home.home)) : documents
+  // A damaged document ends with the former node.
+  const read = async <T>(document: string): Promise<T | null> =>
+    (await moved.read<T>(document).catch(() => null)) ?? (await documents.read<T>(document).catch(() => null))
+  const [state, stored] = [await read<MeshState>('mesh'), await read<StoredRecord>('node')]
+  const isNode = state !== null || (await isThere(home.store)) || (await read('seed')) !== null
+  if (!isMoving && !isNode) throw noNode(home)
+  const leaf = state?.chain[0]?.body
+  const former = { id: leaf?.nodeKey ?? null, name: leaf?.name ?? stored?.name ?? null, mesh: state?.name ?? null }
+  return {
+    home: home.home,
+    former,
+    name: nameBeside(former.name, name, configured),
+    reason: isMoving ? 'an earlier change of identity was interrupted' : await reasonFor(home, documents, state),
+    kept: await keptParts(home),
+    dropped: await droppedParts(home)
+  }
+}
+
+async function reasonFor(home: HomePaths, documents: NodeStore, state: MeshState | null): Promise<string | null> {
+  if (await isStoreCopied(home, documents)) return 'its store was copied or moved from elsewhere'
+  if (state?.isRevoked === true) return 'the mesh revoked its node'
+  if (state?.isReplaced === true) return 'another home of its node replaced it'
+  return state?.isRolledBack === true ? 'other members have more of its log than it has' : null
+}
+
+async function isStoreCopied(home: HomePaths, documents: NodeStore): Promise<boolean> {
+  if (!(await isThere(home.store))) return false
+  const unwind = new Unwind(() => {})
+  try {
+    await openStore(home.store, { unwind, documents })
+    return false
+  } catch (error) {
+    return isCopied(asNodeError(error))
+  } finally {
+    await unwind.run()
+  }
+}
+
+async function keptParts({ configFile, policyFile, agents, home }: HomePaths): Promise<readonly string[]> {
+  const files = await fs.readdir(agents).catch(() => [])
+  const imports = await importsIn(home)
+  return [
+    ...((await isThere(configFile)) ? [`settings: ${configFile}`] : []),
+    ...((await isThere(policyFile)) ? [`rules: ${policyFile}`] : []),
+    ...(files.length > 0 ? [`agent files: ${agents} (${files.length})`] : []),
+    ...(imports.length > 0 ? [`accepted definitions of imported tool servers and agents (${imports.length})`] : [])
+  ]
+}
+
+async function droppedParts({ home }: HomePaths): Promise<readonly string[]> {
+  const names = new Set(await fs.readdir(home))
+  return DROPPED.flatMap(([name, text]) => (names.has(name) ? [text] : []))
+}
+
+function noNode({ home }: HomePaths): NodeError {
+  return new NodeError('CONFLICT', `there is no node in ${home}, so it has no identity to change`, { next: ['a2a-node start'] })
+}
+
+/** A mistaken directory would cost a node its membership. */
+function onlyHome({ home, former }: IdentityPlan): NodeError {
+  const state = `nothing shows that ${home} is a copy: it may be the only home of the node${former.name === null ? '' : ` ${former.name}`}`
+  return new NodeError('CONFLICT', `${state}. A cloned disk or machine looks the same: then add --force`, {
+    next: ['a2a-node doctor', 'a2a-node doctor --new-identity --force']
+  })
+}
