@@ -24,6 +24,13 @@ export type { AttachedAgent, AttachOptions, OutgoingMessage, InProcessReply as S
 export type { AgentChannel } from './node/sdk/channel.js'
 export type { Channels, OpenChannelOptions } from './node/sdk/channels.js'
 export type { RegistryView as Discovery } from './node/cards/registry-view.js'
+export type {
+  AgentCoordinator,
+  AgentHandler,
+  AgentHandlerContext,
+  AgentMessage,
+  RegisterOptions
+} from './node/sdk/agent-coordinator.js'
 export type { Layer } from './node/sdk/layer.js'
 export type { EnvelopeHandler } from './node/messaging/subscriptions.js'
 export type { SdkRouter as MeshRouter, RoutingResult, TierRoutingConfig } from './node/sdk/router.js'
@@ -99,16 +106,6 @@ export {
   stepChannel
 } from './domain/channel/machine.js'
 export { retryDelayMs } from './domain/channel/retry.js'
-
-// Handlers of one process, called by name; each handles its messages one after the other.
-export {
-  AgentCoordinator,
-  type AgentCoordinatorOptions,
-  type AgentHandler,
-  type AgentHandlerContext,
-  type AgentMessage
-} from './node/agents/agent-coordinator.js'
-export { AgentState, MAX_STATE_BYTES } from './domain/coordination/agent-state.js'
 
 // Tasks, proposals and swarms, as state machines without I/O.
 export { applyTask, createTask, foldTask, type TaskInput, type TaskParts, type TaskStep } from './domain/task/machine.js'

@@ -16,14 +16,11 @@ test('what the package exports by name is what it says, no more', (t) => {
   t.alike(Object.keys(api).sort(), [
     'A2AEnvelopeSchema',
     'A2AObservability',
-    'AgentCoordinator',
     'AgentRegistry',
-    'AgentState',
     'DEFAULT_TIER_ASSIGNMENTS',
     'DEFAULT_TIER_RULES',
     'ERROR_CODES',
     'EnvelopeFactory',
-    'MAX_STATE_BYTES',
     'MESSAGE_TYPES',
     'NodeError',
     'SCHEMA_VERSION',
@@ -125,7 +122,8 @@ test('the layer of a running node has every operation of the specification', asy
     router: ['send', 'onReceive', 'setTierConfig', 'setSandboxConfig'],
     channels: ['openChannel', 'getChannel', 'listChannels', 'closeAll'],
     negotiator: ['propose', 'accept', 'reject', 'getProposal', 'listPending', 'onProposalReceived'],
-    swarms: ['createSwarm', 'joinSwarm', 'completeSubTask', 'failSubTask', 'getSwarm', 'listActiveSwarms']
+    swarms: ['createSwarm', 'joinSwarm', 'completeSubTask', 'failSubTask', 'getSwarm', 'listActiveSwarms'],
+    agents: ['registerAgent', 'unregisterAgent', 'sendMessage', 'getAgentState', 'onStateChange']
   } as const
   for (const [part, names] of Object.entries(operations)) {
     const object = layer[part as keyof typeof operations] as unknown as Record<string, unknown>
@@ -153,4 +151,22 @@ test('envelopes are made, written and read by the public names', (t) => {
   const decoded = api.decodeEnvelope(api.encodeEnvelope(envelope))
   t.ok(decoded.ok)
   t.is(decoded.ok && decoded.header.id, envelope.id)
+})
+
+test('an agent of a program has a state between messages, within tools.maxStateBytes of the config', async (t) => {
+  const home = api.resolveHome({ home: await tempDir(t), env: {} })
+  const flags = [
+    { path: 'network.kind', flag: 'kind', value: 'local' },
+    { path: 'network.localPort', flag: 'port', value: await freePort() },
+    { path: 'tools.maxStateBytes', flag: 'state', value: 32 }
+  ]
+  const { config } = await api.loadConfig({ file: home.configFile, env: {}, flags })
+  const node = await api.startNode({ config, home, name: 'states', join: null, extraAgentDirs: [], log: null })
+  t.teardown(() => node.close())
+  const { agents } = node.layer
+  await agents.registerAgent('notes', ({ payload }, { state }) => state.set('note', payload).size)
+  t.is(await agents.sendMessage('notes', { type: 'keep', payload: 'short' }), 1)
+  const refused = await agents.sendMessage('notes', { type: 'keep', payload: 'x'.repeat(32) }).catch((error: unknown) => error)
+  t.ok(refused instanceof api.NodeError && refused.message.includes('at most 32 are allowed'), String(refused))
+  t.is(agents.getAgentState('notes')?.get('note'), 'short')
 })

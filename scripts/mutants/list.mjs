@@ -368,11 +368,11 @@ export const MUTANTS = [
   },
   {
     name: 'an agent handles two messages at once',
-    file: 'src/node/agents/agent-coordinator.ts',
-    find: 'new AgentQueue(1)',
-    put: 'new AgentQueue(2)',
-    test: 'node/agents/agent-coordinator',
-    title: 'the messages of one agent are handled one after the other, in the order they were sent'
+    file: 'src/node/sdk/agent-coordinator.ts',
+    find: 'concurrency: 1,',
+    put: 'concurrency: 2,',
+    test: 'node/sdk/agent-coordinator',
+    title: 'messages of programs and of API callers reach an agent one after the other, and its state stays consistent'
   },
   {
     name: 'the state of an agent has no bound',

@@ -13,6 +13,7 @@ import type { AgentLog } from '../adapters/agents/files/runtime-type.js'
 import { hostAgent } from '../adapters/agents/files/hosted-agent.js'
 import { ImportedAgents } from '../adapters/agents/imports/imported-agents.js'
 import { LlmToolChooser } from '../adapters/agents/llm/llm-choice.js'
+import type { LlmDeps } from '../adapters/agents/llm/llm-parts.js'
 import { ProcessGroups } from '../adapters/agents/process/process-groups.js'
 import { programStarter } from '../adapters/agents/starters/program-starter.js'
 import { allowedHost } from '../adapters/a2a/net/address-guard.js'
@@ -57,8 +58,7 @@ export function openAgents(
 ): OpenedAgents {
   const { config, home } = options
   const env: EnvValues = { ...process.env, A2A_NODE_HOME: home.home }
-  const groups = new ProcessGroups(home.run)
-  const [apis, mesh] = [new AgentApis(), new LateMesh(clock)]
+  const [groups, apis, mesh] = [new ProcessGroups(home.run), new AgentApis(), new LateMesh(clock)]
   const log: AgentLog = (level, message, fields) => telemetry.log(level, message, fields)
   const llm = llmOf(() => reload.config, apis, { env, clock, compileSchema, store, log })
   const files = new AgentFiles({
@@ -89,12 +89,13 @@ export function openAgents(
   })
   const runtime = { run: callOnce.bind(null, net), end: () => Promise.resolve() }
   const caller = hostAgent({ definition: callerDefinition, runtime, clock })
-  const chooser = new LlmToolChooser({ llm, provider: () => firstWithModel(reload.config), clock, log })
-  return { source, tools, chooser, caller, apis, mesh }
+  return { source, tools, chooser: chooserOf(() => reload.config, llm, { clock, log }), caller, apis, mesh }
 }
 
-function firstWithModel({ llm }: Config): string | null {
-  return Object.entries(llm.providers).find(([, { model }]) => model !== null)?.[0] ?? null
+/** The first provider with a model chooses. */
+function chooserOf(config: () => Config, llm: LlmDeps, deps: Pick<LlmNeeds, 'clock' | 'log'>): ToolChooser {
+  const provider = (): string | null => Object.entries(config().llm.providers).find(([, { model }]) => model !== null)?.[0] ?? null
+  return new LlmToolChooser({ llm, provider, ...deps })
 }
 
 function directoriesOf({ home, extraAgentDirs }: StartOptions, config: Config): Required<Pick<AgentFilesOptions, 'dirs' | 'imports'>> {

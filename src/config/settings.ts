@@ -319,7 +319,7 @@ export const SETTINGS = {
       'How long the caller of a tool waits for its answer, unless the tool says otherwise.'
     ),
     maxPayloadBytes: count(1_048_576, [2, 16_777_216], 'Bytes of JSON that the arguments of one tool call may have.'),
-    maxStateBytes: count(262_144, [2, 16_777_216], 'Bytes of state that one agent may keep for its tools.'),
+    maxStateBytes: count(262_144, [2, 16_777_216], 'Bytes of state that one agent of a program may keep between messages.'),
     adminRegistrationEnabled: flag(false, 'Offer tools that register and remove tools; takes security.dynamicRegistrationEnabled as well.'),
     adminPolicy: choice(
       ['deny_all', 'local_stdio_only', 'token'],

@@ -37,6 +37,8 @@ export interface NodeSettings {
   readonly channelGiveUpMs: number
   /** Whether messages between other members are relayed. Default true. */
   readonly forward: boolean
+  /** Bytes of the state of one agent of a program. Default 262,144. */
+  readonly maxStateBytes: number
   /** Labels on the cards of this node's agents. Default none. */
   readonly labels: readonly string[]
   readonly rules: RoutingRules

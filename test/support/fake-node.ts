@@ -48,6 +48,7 @@ export const SETTINGS: NodeSettings = {
   swarmDeadlineMs: 600_000,
   channelGiveUpMs: 60_000,
   forward: true,
+  maxStateBytes: 262_144,
   labels: [],
   rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
 }

@@ -8,7 +8,8 @@ import type { Unsubscribe } from '../../src/kit/events.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import type { FakeNode, World } from './fake-node.js'
 
-const SETTINGS = {
+/** Settings of its MCP server, as shipped. */
+export const MCP_SETTINGS = {
   mcp: { eras: 'both', expose: 'auto' },
   tools: {
     defaultTimeoutMs: 30_000,
@@ -22,10 +23,14 @@ const SETTINGS = {
 } as const
 
 /** The MCP server of a node of a world, as that of a running node is put together. */
-export function mcpServiceOf(world: World, node: FakeNode, given: Partial<Pick<McpServiceDeps, 'more' | 'onCompleted'>> = {}): McpService {
+export function mcpServiceOf(
+  world: World,
+  node: FakeNode,
+  given: Partial<Pick<McpServiceDeps, 'more' | 'onCompleted' | 'settings'>> = {}
+): McpService {
   return new McpService({
     version: '0.0.0',
-    settings: SETTINGS,
+    settings: MCP_SETTINGS,
     clock: world.clock,
     compileSchema: createSchemaCompiler(),
     toJson: (value) => value,

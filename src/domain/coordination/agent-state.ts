@@ -1,12 +1,9 @@
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { utf8 } from '../../kit/ids.js'
 
-/** Default limit of one agent's state in bytes: the UTF-8 of its keys and of its values as JSON. */
-export const MAX_STATE_BYTES = 262_144
-
 /**
- * State of an agent between messages: a Map of JSON values, bounded in bytes (spec mcp-runtime, maxStateBytes). It holds frozen copies, so
- * later changes of a value do not affect it.
+ * State of an agent between messages: a Map of JSON values (spec mcp-runtime, maxStateBytes). It is bounded in bytes: the UTF-8 of its keys
+ * and of its values as JSON. It holds frozen copies, so later changes of a value do not affect it.
  */
 export class AgentState extends Map<string, unknown> {
   readonly #maxBytes: number
@@ -14,7 +11,7 @@ export class AgentState extends Map<string, unknown> {
   #bytes = 0
   #changes = 0
 
-  constructor(maxBytes: number = MAX_STATE_BYTES) {
+  constructor(maxBytes: number) {
     super()
     this.#maxBytes = maxBytes
   }

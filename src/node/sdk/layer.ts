@@ -1,3 +1,4 @@
+import { AgentCoordinator, type AgentCoordinatorDeps } from './agent-coordinator.js'
 import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
 import { EnvelopeFactory } from '../../domain/envelope/factory.js'
 import type { Channels } from './channels.js'
@@ -24,6 +25,8 @@ export interface Layer {
   readonly reliable: Reliable
   /** Swarms launched here. */
   readonly swarms: SwarmCoordinator
+  /** Agents of this program with a state each. */
+  readonly agents: AgentCoordinator
   /** Headers of the messages of a thread, by time: those that passed here since the layer was created. Bounded. */
   thread(correlationId: string): readonly EnvelopeHeader[]
 }
@@ -34,15 +37,17 @@ export interface LayerDeps
     Omit<SdkRouterDeps, 'clock'>,
     Omit<ReliableDeps, 'clock'>,
     SwarmCoordinatorDeps {
-  readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'log' | 'settings' | 'chance'>
+  readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'log' | 'settings' | 'chance' | 'telemetry'>
+  readonly inProcess: AgentCoordinatorDeps['inProcess']
   readonly channels: Channels
   readonly negotiations: Negotiations
 }
 
-/** Creates the layer of a node. Its parts are the node's own; the layer itself has no state. */
+/** Creates the layer of a node. Its parts are the node's own; the layer itself has only the states of the agents registered with it. */
 export function createLayer(node: LayerDeps): Layer {
-  const { clock, ids, log } = node.deps
-  const { subscriptions, channels, negotiations } = node
+  const { clock, ids, log, telemetry, settings } = node.deps
+  const { subscriptions, channels, negotiations, inProcess } = node
+  const reliable = new Reliable({ ...node, clock })
   subscriptions.keepThreads()
   return {
     registry: new RegistryView({ ...node, log }),
@@ -50,8 +55,9 @@ export function createLayer(node: LayerDeps): Layer {
     router: new SdkRouter({ ...node, clock }),
     channels,
     negotiator: negotiations,
-    reliable: new Reliable({ ...node, clock }),
+    reliable,
     swarms: new SwarmCoordinator(node),
+    agents: new AgentCoordinator({ inProcess, reliable, telemetry, maxStateBytes: settings.maxStateBytes }),
     thread: (correlationId) => subscriptions.thread(correlationId)
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { AgentState, MAX_STATE_BYTES } from '../../../src/domain/coordination/agent-state.js'
+import { AgentState } from '../../../src/domain/coordination/agent-state.js'
 import { failsWith } from '../../support/fails.js'
 import { holds } from '../../support/holds.js'
 
@@ -43,9 +43,8 @@ test('a state is a map that never holds more bytes than it may, whatever is done
   )
 })
 
-test('a state holds 262,144 bytes unless told otherwise, and says how many it would need', async (t) => {
-  t.is(MAX_STATE_BYTES, 262_144)
-  const state = new AgentState()
+test('a state holds as many bytes as it may, and says how many it would need', async (t) => {
+  const state = new AgentState(262_144)
   state.set('k', 'x'.repeat(262_144 - 3))
   t.is(state.bytes, 262_144)
   const error = await failsWith(t, 'PAYLOAD_TOO_LARGE', () => state.set('more', 1))
@@ -54,7 +53,7 @@ test('a state holds 262,144 bytes unless told otherwise, and says how many it wo
 })
 
 test('a state keeps frozen copies of JSON alone', async (t) => {
-  const state = new AgentState()
+  const state = new AgentState(262_144)
   const mine = { list: [1] }
   state.set('k', mine)
   mine.list.push(2)

@@ -21,7 +21,7 @@ interface Scene {
 async function scene(
   t: Assert,
   answer: Answerer,
-  { model = 'qwen3:8b' as string | null, fault = null as NodeError | null } = {}
+  { model = 'qwen3:8b', fault = null }: { readonly model?: string | null; readonly fault?: NodeError | null } = {}
 ): Promise<Scene> {
   const llm = await llmServer(t, answer)
   const clock = new ManualClock()

@@ -1,13 +1,15 @@
+import { duplexPair } from 'node:stream'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { adminTools } from '../../../../src/adapters/mcp/tools/admin-tools.js'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
 import { ToolCatalog } from '../../../../src/adapters/mcp/server/tool-catalog.js'
 import { ToolRegistry } from '../../../../src/adapters/mcp/server/tool-registry.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
-import { AgentCoordinator } from '../../../../src/node/agents/agent-coordinator.js'
+import { createLayer } from '../../../../src/node/sdk/layer.js'
+import { World } from '../../../support/fake-node.js'
 import { holds } from '../../../support/holds.js'
-import { arbJson, ANYTHING, call, CLAIM, initialize, McpScene, payloadOf, request, type RawClient } from '../../../support/mcp.js'
+import { arbJson, ANYTHING, call, CLAIM, initialize, McpScene, payloadOf, request, RawClient } from '../../../support/mcp.js'
+import { MCP_SETTINGS, mcpServiceOf } from '../../../support/mcp-http.js'
 
 const arbName = fc.stringMatching(/^[a-z][a-zA-Z0-9._/@-]{0,70}$/)
 const arbWord = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 })
@@ -276,50 +278,54 @@ test('Feature: mcp-runtime, Property 9: Log Redaction and Sanitization', async (
 
 test('Feature: mcp-runtime, Property 10: Agent Serialism', async (t: Assert) => {
   const script = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.nat({ max: 5 })), { minLength: 1, maxLength: 15 })
-  const compile = createSchemaCompiler()
-  const property = fc.asyncProperty(script, async (messages) => {
-    const agents = new AgentCoordinator()
-    let hasOverlapped = false
-    const order = new Map<string, number[]>()
-    for (const id of ['a', 'b', 'c']) {
-      let isBusy = false
-      agents.registerAgent(id, async ({ payload }, { state }) => {
-        hasOverlapped ||= isBusy
-        isBusy = true
-        const { index, turns } = payload as { index: number; turns: number }
-        order.set(id, [...(order.get(id) ?? []), index])
-        const count = (state.get('count') ?? 0) as number
-        for (let i = 0; i < turns; i++) await Promise.resolve()
-        state.set('count', count + 1)
-        isBusy = false
-        return index
-      })
+  const world = new World(t)
+  const node = await world.owner()
+  const { agents } = createLayer(node.core)
+  const service = mcpServiceOf(world, node, {
+    settings: {
+      ...MCP_SETTINGS,
+      tools: { ...MCP_SETTINGS.tools, adminRegistrationEnabled: true, adminPolicy: 'local_stdio_only' },
+      security: { dynamicRegistrationEnabled: true },
+      resources: { maxConcurrentExecutions: 20 }
     }
-    const registry = new ToolRegistry(compile)
-    const settings = { adminRegistrationEnabled: true, dynamicRegistrationEnabled: true, adminPolicy: 'local_stdio_only' } as const
-    const admin = adminTools({
-      settings,
-      caller: { transport: 'stdio', hasToken: false },
-      compile,
-      registry,
-      isTaken: () => Promise.resolve(false),
-      health: () => Promise.resolve(null),
-      sendMessage: (id, message) => agents.sendMessage(id, { type: 'do', payload: message })
+  })
+  t.teardown(() => service.close())
+  const [stream, other] = duplexPair()
+  service.open(other, { kind: 'mcp', name: 'raw', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] })
+  const client = new RawClient(stream, { closed: Promise.resolve(), close: () => Promise.resolve() })
+  t.teardown(() => client.close(), { order: -1 })
+  await client.open()
+  await client.ask(call('new', 'admin/registerTool', { name: 'say', description: '', toolType: 'agentProxy' }))
+  let overlaps = 0
+  const order = new Map<string, number[]>()
+  for (const id of ['a', 'b', 'c']) {
+    let isBusy = false
+    await agents.registerAgent(id, async ({ payload }, { state }) => {
+      if (isBusy) overlaps++
+      isBusy = true
+      const { index, turns } = payload as { index: number; turns: number }
+      order.set(id, [...(order.get(id) ?? []), index])
+      const count = (state.get('count') ?? 0) as number
+      for (let i = 0; i < turns; i++) await Promise.resolve()
+      state.set('count', count + 1)
+      isBusy = false
+      return index
     })
-    const scene = new McpScene({ tools: new ToolCatalog([registry, admin]), maxConcurrentExecutions: 20 })
-    return await using(t, scene, async (client) => {
-      await client.open()
-      await client.ask(call('new', 'admin/registerTool', { name: 'say', description: '', toolType: 'agentProxy' }))
-      for (const [index, [targetAgentId, turns]] of messages.entries())
-        client.write(call(index, 'say', { targetAgentId, message: { index, turns } }))
-      const answers = (await client.heard(messages.length + 1)).slice(1)
-      const isAnswered = answers.every((one) => payloadOf(one) === (one.id as never))
-      const isInOrder = [...order].every(([id, done]) => {
-        const sent = [...messages.keys()].filter((index) => messages[index][0] === id)
-        return JSON.stringify(done) === JSON.stringify(sent) && agents.getAgentState(id)?.get('count') === sent.length
-      })
-      return isAnswered && isInOrder && !hasOverlapped
+  }
+  const countOf = (id: string): number => (agents.getAgentState(id)?.get('count') ?? 0) as number
+  const property = fc.asyncProperty(script, async (messages) => {
+    const before = new Map(['a', 'b', 'c'].map((id) => [id, countOf(id)]))
+    client.answers.length = 0
+    order.clear()
+    for (const [index, [targetAgentId, turns]] of messages.entries())
+      client.write(call(index, 'say', { targetAgentId, message: { type: 'do', payload: { index, turns } } }))
+    const answers = await client.heard(messages.length)
+    const isAnswered = answers.every((one) => payloadOf(one) === (one.id as never))
+    const isInOrder = [...before].every(([id, count]) => {
+      const sent = [...messages.keys()].filter((index) => messages[index][0] === id)
+      return JSON.stringify(order.get(id) ?? []) === JSON.stringify(sent) && countOf(id) - count === sent.length
     })
+    return isAnswered && isInOrder && overlaps === 0
   })
   await holds(t, property, 100)
 })

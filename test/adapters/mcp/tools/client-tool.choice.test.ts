@@ -90,8 +90,7 @@ async function scene(
     llm,
     log,
     calls: () => imported.notes('demo').filter((line) => line.startsWith('call ')),
-    run: async (args, signal = new AbortController().signal) =>
-      await tool.handler({ serverUrl: 'demo', ...args } as Record<string, unknown>, context(signal))
+    run: async (args, signal = new AbortController().signal) => await tool.handler({ serverUrl: 'demo', ...args }, context(signal))
   }
 }
 
@@ -179,7 +178,7 @@ test('hostile names and descriptions of tools reach a model and an error as harm
   t.is(structuredErrorOf(error).message, error.message, 'the error is not cut')
   t.absent(/[\p{Cc}\u202e]/u.test(error.message), error.message)
   const called = new Set<unknown>()
-  for (const _one of HOSTILE) called.add(await run({ prompt: 'add 1 and 2' }))
+  while (next < HOSTILE.length) called.add(await run({ prompt: 'add 1 and 2' }))
   t.alike(called, new Set(HOSTILE.map(({ name }) => `${name}: `)), 'the tool that was chosen is the one that is called')
   const offered = (llm.seen[0].body.tools ?? []).map((one) => one.function)
   t.is(new Set(offered.map(({ name }) => name)).size, HOSTILE.length, 'each has a name of its own')
