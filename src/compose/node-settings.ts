@@ -3,7 +3,7 @@ import { DEFAULT_TIER_RULES } from '../domain/routing/tier-rules.js'
 import type { NodeSettings } from '../node/dependencies.js'
 
 /** Converts the config to the settings of the node. */
-export function settingsOf({ node, network, tasks, ledger, swarm, routing, policy }: Config): NodeSettings {
+export function settingsOf({ node, network, tasks, ledger, swarm, routing, policy, a2a }: Config): NodeSettings {
   return {
     requestTimeoutMs: tasks.requestTimeoutMs,
     defaultTtlMs: ledger.defaultTtlMs,
@@ -17,6 +17,7 @@ export function settingsOf({ node, network, tasks, ledger, swarm, routing, polic
     channelGiveUpMs: network.giveUpMs,
     forward: network.forward,
     labels: [...new Set(node.labels)],
+    provider: a2a.provider,
     rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: routing.replies }
   }
 }

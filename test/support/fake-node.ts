@@ -49,6 +49,7 @@ export const SETTINGS: NodeSettings = {
   channelGiveUpMs: 60_000,
   forward: true,
   labels: [],
+  provider: null,
   rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
 }
 

@@ -13,6 +13,7 @@ import { jsonLine, jsonText, type Output, plainText } from '../terminal/output.j
 import { type Cell, printFacts, printTable, wrap } from '../terminal/render.js'
 import { readStdin } from '../stdin.js'
 import { isLimitOfAgent } from '../timeouts.js'
+import { providerText } from '../words.js'
 
 const INPUT_MAX = 16_777_216
 
@@ -61,6 +62,7 @@ function printAgent(output: Output, agent: AgentDetail): void {
     ['node', `${agent.node.name} (${shortId(agent.node.id)})`],
     agent.sandboxId === null ? null : ['sandbox', agent.sandboxId],
     agent.labels.length === 0 ? null : ['labels', agent.labels.join(', ')],
+    agent.provider === undefined ? null : ['provider', providerText(agent.provider)],
     agent.health === undefined ? null : ['health', healthText(agent.health)],
     agent.source === null ? null : ['source', agent.source]
   ])

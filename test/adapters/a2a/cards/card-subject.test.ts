@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { interfacesOf, pathIdFrom, pathIdOf, segmentOf } from '../../../../src/adapters/a2a/cards/card-interfaces.js'
 import { agentSubject, MESH_EXTENSION, NODE_CARD_MAX_SKILLS, nodeSubject } from '../../../../src/adapters/a2a/cards/card-subject.js'
-import { toHybridCard } from '../../../../src/adapters/a2a/cards/card-v03.js'
+import { toCardV03, toHybridCard } from '../../../../src/adapters/a2a/cards/card-v03.js'
 import { toCardV1 } from '../../../../src/adapters/a2a/cards/card-v1.js'
 import { CARD_MAX_VALUES, validateCard } from '../../../support/a2a/card-validator.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
@@ -78,6 +78,20 @@ test('an agent of another node keeps what that node signed', (t: Assert) => {
   const card = toCardV1(agentSubject(told, original, HOST))
   t.is(card.supportedInterfaces[0]?.url, `${BASE}/agents/text@b`)
   t.alike(card.capabilities.extensions[0]?.params['original'], original)
+})
+
+test('cards of every version name the provider of an agent, and the card of a node that of the node', (t: Assert) => {
+  const [ofAgent, ofNode] = [
+    { organization: 'Agent Works', url: 'https://agent.example' },
+    { organization: 'Node Works', url: 'https://node.example' }
+  ]
+  const node = { id: actor('owner').id, name: 'a', tier: 'L0' as const }
+  for (const form of [toCardV1, toCardV03, toHybridCard]) {
+    t.alike(form(agentSubject(detailOf({ provider: ofAgent }), null, { ...HOST, provider: ofNode })).provider, ofAgent)
+    t.absent('provider' in form(agentSubject(detailOf(), null, { ...HOST, provider: ofNode })), 'the node names no provider for others')
+    t.alike(form(nodeSubject({ node }, [], { ...HOST, provider: ofNode, version: '1.0.0' })).provider, ofNode)
+    t.absent('provider' in form(nodeSubject({ node }, [], { ...HOST, version: '1.0.0' })))
+  }
 })
 
 test('paths name an agent by its id here, by id and node elsewhere; whatever a node is called, the segment says it back', (t: Assert) => {
