@@ -75,7 +75,8 @@ export class AgentRegistry {
       if (known.revision === card.revision && at > known.lastSeenAt) this.#store({ ...agentCardOf(known), lastSeenAt: at }, nodeId)
       return false
     }
-    this.#store({ ...cardBodyOf(card), origin: 'remote', lastSeenAt: at, ...providerOf(card) }, nodeId)
+    const stored: AgentCard = { ...cardBodyOf(card), origin: 'remote', lastSeenAt: at }
+    this.#store({ ...stored, ...providerOf(card) }, nodeId)
     return true
   }
 
@@ -291,9 +292,11 @@ function storedCards(json: string): { readonly nodeId: NodeId; readonly card: Ag
     const { origin, lastSeenAt } = one.card
     if ((origin !== 'local' && origin !== 'remote') || typeof lastSeenAt !== 'number')
       throw new NodeError('INVALID_CARD', 'a stored card has no origin or time')
-    const { provider } = one.card as { readonly provider?: AgentProvider }
-    const card: AgentCard = { ...checked(one.card), origin, lastSeenAt }
-    return { nodeId: one.nodeId, card: provider === undefined ? card : { ...card, provider } }
+    const placed: { readonly nodeId: NodeId; readonly card: AgentCard } = {
+      nodeId: one.nodeId,
+      card: { ...checked(one.card), origin, lastSeenAt }
+    }
+    return { ...placed, card: { ...placed.card, ...providerOf(one.card as unknown as AgentCard) } }
   })
 }
 

@@ -85,8 +85,8 @@ export class CardGossip {
   /** Sends the cards in as few frames as fit. A last frame of its own lists all agents, since their ids may fill it. */
   #tell(peer: NodeId, signed: readonly SignedCard[], all: readonly string[] | null): void {
     const { localCards } = this.#deps
-    const told = signed.map((card) => ({ card, provider: localCards.providerOf(card.body) }))
-    for (const group of grouped(told)) {
+    const notices = signed.map((card) => ({ card, provider: localCards.providerOf(card.body) }))
+    for (const group of grouped(notices)) {
       const providers = group.flatMap(({ card: { body }, provider }) =>
         provider === null ? [] : [{ id: body.id, revision: body.revision, provider }]
       )
@@ -121,13 +121,13 @@ export class CardGossip {
 }
 
 /** A card with the provider of its agent. */
-interface ToldCard {
+interface CardNotice {
   readonly card: SignedCard
   readonly provider: AgentProvider | null
 }
 
-function grouped(cards: readonly ToldCard[]): ToldCard[][] {
-  const groups: ToldCard[][] = []
+function grouped(cards: readonly CardNotice[]): CardNotice[][] {
+  const groups: CardNotice[][] = []
   let bytes = CARDS_BYTES
   for (const card of cards) {
     const size = utf8(JSON.stringify(card)).byteLength
