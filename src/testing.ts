@@ -195,7 +195,15 @@ export function arbAgentCard(): Arbitrary<AgentCard> {
     origin: fc.constantFrom('local' as const, 'remote' as const),
     lastSeenAt: fc.nat(2_000_000_000)
   }
-  const fields = { ...required, sandboxId: fc.constantFrom('ci', 'lab', 'home'), external: fc.constant(true as const) }
+  const fields = {
+    ...required,
+    sandboxId: fc.constantFrom('ci', 'lab', 'home'),
+    external: fc.constant(true as const),
+    provider: fc.constantFrom(
+      { organization: 'Example', url: 'https://example.org' },
+      { organization: 'Ünï', url: 'http://[::1]:8080/a?b' }
+    )
+  }
   return fc.record(fields, { requiredKeys: Object.keys(required) as (keyof typeof required)[], noNullPrototype: true })
 }
 

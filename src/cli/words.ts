@@ -1,3 +1,4 @@
+import type { AgentProvider } from '../kit/names/provider.js'
 import { formatDuration } from '../kit/units.js'
 
 /** A round trip: `12 ms`, `0.4 ms`; `-` when unknown. */
@@ -34,4 +35,9 @@ export function bytesText(bytes: number): string {
   let value = bytes
   for (; value >= 1024 && place < units.length - 1; place++) value /= 1024
   return `${place === 0 ? value : value.toFixed(1)} ${units[place] ?? ''}`
+}
+
+/** The organization that offers an agent, with its website. */
+export function providerText({ organization, url }: AgentProvider): string {
+  return `${organization} (${url})`
 }

@@ -25,7 +25,7 @@ import { createNode } from '../node/node.js'
 import type { NodeCore } from '../node/node.js'
 import type { LastFault, LogState, NodeDeps } from '../node/dependencies.js'
 import { writeBackup } from '../maintenance/backup.js'
-import { recordSkew } from './clock-skew.js'
+import { recordSkew } from '../adapters/storage/home/skew-record.js'
 import { settingsOf } from './node-settings.js'
 import {
   claimHome,

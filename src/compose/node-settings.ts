@@ -3,7 +3,7 @@ import { DEFAULT_TIER_RULES } from '../domain/routing/tier-rules.js'
 import type { NodeSettings } from '../node/dependencies.js'
 
 /** Converts the config to the settings of the node. */
-export function settingsOf({ node, network, tasks, ledger, swarm, routing, policy, tools }: Config): NodeSettings {
+export function settingsOf({ node, network, tasks, ledger, swarm, routing, policy, tools, a2a }: Config): NodeSettings {
   return {
     requestTimeoutMs: tasks.requestTimeoutMs,
     defaultTtlMs: ledger.defaultTtlMs,
@@ -18,6 +18,7 @@ export function settingsOf({ node, network, tasks, ledger, swarm, routing, polic
     forward: network.forward,
     maxStateBytes: tools.maxStateBytes,
     labels: [...new Set(node.labels)],
+    provider: a2a.provider,
     rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: routing.replies }
   }
 }

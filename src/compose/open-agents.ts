@@ -16,9 +16,8 @@ import { LlmToolChooser } from '../adapters/agents/llm/llm-choice.js'
 import type { LlmDeps } from '../adapters/agents/llm/llm-parts.js'
 import { ProcessGroups } from '../adapters/agents/process/process-groups.js'
 import { programStarter } from '../adapters/agents/starters/program-starter.js'
-import { allowedHost } from '../adapters/a2a/net/address-guard.js'
 import { RemoteAgent } from '../adapters/a2a/remote/remote-agent.js'
-import type { RemoteNet, RemoteSecret } from '../adapters/a2a/remote/remote-connect.js'
+import type { RemoteNet } from '../adapters/a2a/remote/remote-connect.js'
 import { CALLER_CAPABILITY, CALLER_ID, CALLER_MAX_BYTES, CALLER_TIMEOUT_MS, callOnce } from '../adapters/a2a/remote/remote-once.js'
 import type { RemoteSpec } from '../adapters/a2a/remote/remote-skills.js'
 import { connectionsTo, type ImportedAddress } from '../adapters/mcp/imported/imported-connection.js'
@@ -26,12 +25,13 @@ import { ListTags } from '../adapters/mcp/imported/imported-http.js'
 import { ImportedServer, type ImportedServerSpec } from '../adapters/mcp/imported/imported-server.js'
 import { onlyProvider } from '../config/agent-imports.js'
 import { configDirectory } from '../config/load.js'
-import type { A2AAgentSetting, A2ASecretSetting } from '../config/a2a-agents.js'
+import type { A2AAgentSetting } from '../config/a2a-agents.js'
 import { webUrlFault } from '../config/entry-values.js'
 import type { McpServerSetting } from '../config/mcp-servers.js'
 import { type EnvValues, resolvedValue } from './env-values.js'
 import type { Config } from '../config/settings.js'
 import { joinAgents } from './joined-agents.js'
+import { addressPolicy, secretOf } from './remote-net.js'
 import type { StartDeps, StartOptions } from './open-home.js'
 import { LateMesh } from './late-mesh.js'
 import { AgentApis, openLlm, toolsOfMesh } from './open-llm.js'
@@ -74,7 +74,7 @@ export function openAgents(
     log
   })
   reload.live(['agents.dirs', 'agents.imports', 'llm.providers'], (next) => files.follow(directoriesOf(options, next)))
-  const net: RemoteNet = { clock, mesh, policy: { allowed: config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) } }
+  const net: RemoteNet = { clock, mesh, policy: addressPolicy(config) }
   let taken: readonly HostedAgent[] = []
   const tools = new ImportedAgents({
     adapters: [...serversOf(options, { env, groups, clock, compileSchema, log }), ...remotesOf(options, { env, net, log })],
@@ -189,14 +189,6 @@ function specOf(name: string, setting: McpServerSetting, source: string): Import
 function remoteSpec(name: string, setting: A2AAgentSetting, source: string): RemoteSpec {
   const { tier } = setting
   return { ...setting, name, source, tier: tier === null ? null : tierFromText(tier) }
-}
-
-function secretOf(name: string, { header, value, isBearer, origins }: A2ASecretSetting, env: EnvValues): RemoteSecret {
-  const headers = (): Record<string, string> => {
-    const secret = resolvedValue(value, env, `a2a.agents.${name}.auth`)
-    return { [header]: isBearer ? `Bearer ${secret}` : secret }
-  }
-  return { headers, origins }
 }
 
 /** Address of a server with its secrets. @throws NodeError CONFIG_INVALID when a variable is not set */

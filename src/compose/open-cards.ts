@@ -21,6 +21,7 @@ export function openCards(
     pushNotifications: true,
     version: VERSION,
     clock,
+    ...(settings.provider === null ? {} : { provider: settings.provider }),
     ...(oauth === null ? {} : { oauth: cardOAuth(oauth) })
   }
   const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: base === null ? null : `${base}/.well-known/jwks.json` })

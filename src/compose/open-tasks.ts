@@ -1,4 +1,4 @@
-import { allowedHost } from '../adapters/a2a/net/address-guard.js'
+import { addressPolicy } from './remote-net.js'
 import type { CardService } from '../adapters/a2a/cards/card-routes.js'
 import { guardedGateway, Guardrails } from '../adapters/a2a/server/guardrails.js'
 import { meshCallHandler } from '../adapters/a2a/mesh-binding/mesh-binding.js'
@@ -51,7 +51,7 @@ function openWebhooks({ options, clock, own, base }: GatewayDeps): Webhooks {
   const { sign, ids, membership } = own
   return createWebhooks({
     clock,
-    policy: { allowed: options.config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) },
+    policy: addressPolicy(options.config),
     signer: { sign, ids, nodeId: membership.nodeId, issuer: base ?? meshUrl(membership.nodeId, '/a2a') }
   })
 }

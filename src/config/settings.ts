@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type AgentProvider, ORGANIZATION_MAX, PROVIDER_FORM, PROVIDER_URL_MAX } from '../kit/names/provider.js'
 import { nameFault, nameRule, NODE_NAME } from '../kit/names/rule.js'
 import { type A2AAgentSetting, a2aAgentsSchema, MAX_A2A_AGENTS, shownAgents } from './a2a-agents.js'
 import { type AgentImportSetting, agentImportsSchema, MAX_AGENT_IMPORTS } from './agent-imports.js'
@@ -16,6 +17,7 @@ import {
 import { type LlmProviderSetting, llmProvidersSchema, MAX_LLM_PROVIDERS, shownProviders } from './llm-providers.js'
 import { MAX_OAUTH_SCOPES, OAUTH, type OAuthSetting, oauthSchema } from './oauth.js'
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
+import { providerSettingSchema } from './provider.js'
 import { PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
 
 /**
@@ -259,6 +261,14 @@ export const SETTINGS = {
   },
   a2a: {
     mesh: flag(true, 'Take A2A calls of members over their links: the same tasks and rules as over HTTP, for agents of this node alone.'),
+    provider: define<AgentProvider | null>({
+      schema: providerSettingSchema,
+      fallback: null,
+      form: 'mapping',
+      unit: null,
+      allowed: `a mapping of ${PROVIDER_FORM}: a line of at most ${ORGANIZATION_MAX} characters, and an http or https URL of at most ${PROVIDER_URL_MAX}; in the config file only`,
+      about: 'The organization that offers this node and its agents, on their A2A cards; a2a.provider of an agent file goes before it.'
+    }),
     guardrails: define<GuardrailSettings>({
       schema: guardrailsSchema,
       fallback: GUARDRAILS,

@@ -1,6 +1,7 @@
 import type { Clock } from '../kit/clock.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
+import type { AgentProvider } from '../kit/names/provider.js'
 import type { CompileSchema, Hash, Sign, Verify } from '../kit/sign.js'
 import type { RoutingRules } from '../domain/routing/decide.js'
 import type { AgentSource } from '../ports/agent-runtime.js'
@@ -41,6 +42,8 @@ export interface NodeSettings {
   readonly maxStateBytes: number
   /** Labels on the cards of this node's agents. Default none. */
   readonly labels: readonly string[]
+  /** Provider of this node's agents that name none. Default null: none. */
+  readonly provider: AgentProvider | null
   readonly rules: RoutingRules
 }
 

@@ -65,7 +65,10 @@ export function controlHandlers(parts: Services & Pipelines): ControlHandlers {
   const { agentLookup, approvals, documentSessions, executor, lanes, presence } = parts
   const { relay, remoteCards, requests, routes, swarmDocuments, swarms } = parts
   return {
-    cards: (peer, { body }) => remoteCards.fromPeer(peer, body.cards, body.all),
+    cards: (peer, { body: { cards, all, providers = [] } }) => {
+      remoteCards.fromPeer(peer, cards, all)
+      remoteCards.providersFromPeer(peer, providers)
+    },
     'cards-removed': (peer, { body }) => remoteCards.removedByPeer(peer, body.agents),
     heartbeat: (peer, { body }) => {
       requests.onHeartbeat(peer, body.requests, body.waiting)

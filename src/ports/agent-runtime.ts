@@ -1,5 +1,6 @@
 import type { AbortSignalLike } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
+import type { AgentProvider } from '../kit/names/provider.js'
 import type { CapabilityDescriptor, CardBody } from '../domain/card/card.js'
 import type { Tier } from '../domain/routing/tier.js'
 
@@ -104,6 +105,8 @@ export interface AgentDefinition {
   readonly tier: Tier | null
   readonly sandboxId: string | null
   readonly protocols: CardBody['protocols']
+  /** The organization that offers it. Absent: that of the node's settings. */
+  readonly provider?: AgentProvider
   readonly capabilities: readonly CapabilityDescriptor[]
   /** None when absent. They are offered by this node alone; cards do not carry them. */
   readonly prompts?: readonly AgentPrompt[]

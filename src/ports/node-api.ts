@@ -1,6 +1,7 @@
 import type { AbortSignalLike } from '../kit/clock.js'
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { MeshId, NodeId } from '../kit/ids.js'
+import type { AgentProvider } from '../kit/names/provider.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { AgentPrompt, HealthFinding } from './agent-runtime.js'
@@ -86,6 +87,8 @@ export interface StatusInfo {
   readonly approvals: { readonly waiting: number }
   readonly outbox: { readonly pending: number }
   readonly problems: readonly Problem[]
+  /** Provider of the agents of this node that name none (`a2a.provider`). Absent: none. */
+  readonly provider?: AgentProvider
   /** The last reload of the config (SIGHUP of a detached node); null before the first. Absent in answers of earlier builds. */
   readonly reload?: ReloadInfo | null
 }
@@ -178,6 +181,8 @@ export interface AgentInfo {
   readonly capabilities: readonly string[]
   readonly revision: number
   readonly status: 'ready' | 'busy' | 'offline'
+  /** The organization that offers it. Absent: none, or for an agent of another node, none received. */
+  readonly provider?: AgentProvider
   /** Could it take work at the last check, and since when? Only for agents of this node with a health check. */
   readonly health?: HealthFinding & { readonly since: string }
 }

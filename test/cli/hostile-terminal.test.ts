@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { startControlServer } from '../../src/adapters/control/server.js'
@@ -112,6 +112,20 @@ function forms(line: readonly string[]): string[][] {
   return formats.length === 0 ? [[...line]] : formats.map((format) => [...line, '--format', format])
 }
 
+/** A card with hostile texts in each place that a report may show. */
+async function hostileCard(home: string): Promise<string> {
+  const file = path.join(home, 'card.json')
+  const url = `ftp://${HOSTILE}`
+  const skills = [{ id: HOSTILE }, { id: HOSTILE, name: [HOSTILE], [HOSTILE]: null }]
+  const interfaces = [
+    { url, protocolBinding: HOSTILE, protocolVersion: HOSTILE },
+    { url: `http://0.0.0.0/${HOSTILE}`, protocolBinding: 'jsonrpc' }
+  ]
+  const security = { securitySchemes: { [HOSTILE]: { [HOSTILE]: 1 } }, securityRequirements: [{ schemes: { [`${HOSTILE}x`]: {} } }] }
+  await writeFile(file, JSON.stringify({ name: HOSTILE, version: [HOSTILE], supportedInterfaces: interfaces, skills, ...security }))
+  return file
+}
+
 function hostileApi(socket: string): HostileApi {
   const approval = {
     id: 'x',
@@ -138,20 +152,21 @@ function hostileApi(socket: string): HostileApi {
     lastListedAt: null,
     restarts: 0
   }
+  const provider = { organization: 'o', url: 'https://o.example' }
   const reply = { outcome: 'COMPLETED', agent: 'text@gpu-box', taskId: 'x', payload: 'text', error: null, latencyMs: 1 }
   const detail = { ...documentDetail('x'), skipped: [{ node: { id: 'x', name: 'm' }, reason: 'r' }] }
   return new HostileApi(
     new FakeNodeApi({
       socket,
       peers: [peer('phone'), peer('gone', { status: 'revoked' })],
-      agents: [agent('text', 'gpu-box'), agent('host', 'laptop')],
+      agents: [agent('text', 'gpu-box', { provider }), agent('host', 'laptop')],
       tasks: [task('x'), task('y', { state: 'failed', error: new NodeError('TASK_FAILED', 'no').toBody() })],
       swarms: [swarm('partial')],
       swarmEvents: swarmEvents('partial'),
       events: [{ at: '2026-01-02T03:04:05.000Z', type: 'peer', message: 'came', data: { peer: 'phone' } }],
       approvals: [approval as never],
       servers: [server as never],
-      status: { problems: [{ code: 'PEER_OFFLINE', message: 'm', next: 'a2a-node peers' }] },
+      status: { provider, problems: [{ code: 'PEER_OFFLINE', message: 'm', next: 'a2a-node peers' }] },
       live: [{ type: 'open', update: new Uint8Array([0, 0]) } as never],
       calls: {
         'message.call': () => reply as never,
@@ -173,7 +188,7 @@ test('whatever a hostile peer calls itself and says, no command moves the cursor
   const control = await startControlServer({ path: socket, tier: () => 0, apiFor: () => hostileApi(socket) })
   t.teardown(() => control.close())
   let shown = 0
-  const all = lines(COMMANDS)
+  const all = [...lines(COMMANDS), ['agents', 'check', await hostileCard(home)]]
   for (const words of all.flatMap(forms)) {
     const terminal = new Terminal()
     const program = buildProgram(async (spec, args, options) => {

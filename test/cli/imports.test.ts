@@ -47,3 +47,12 @@ test('a node without an agent of a language model loads nothing for one', (t: As
   )
   t.ok(packagesOf('adapters/agents/llm/llm-run.js').includes('ai'), 'what would be loaded')
 })
+
+test('checking a card loads neither the peer-to-peer network nor a client of agents', (t: Assert) => {
+  const packages = packagesOf('compose/check-card.js')
+  t.ok(packages.includes('zod'), packages.join(', '))
+  t.alike(
+    packages.filter((one) => /hyper|corestore|autobase|protomux|rocksdb|udx|sodium|@a2a-js|yjs|blind/.test(one)),
+    []
+  )
+})

@@ -43,6 +43,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'a2a.allowPrivate': [],
   'a2a.agents': {},
   'a2a.mesh': true,
+  'a2a.provider': null,
   'llm.providers': {},
   'a2a.guardrails': { input: { maxLength: 100_000, deny: [] }, output: { maxLength: 1_000_000, deny: [] } },
   'a2a.rateLimit': { perMinute: 6000, burst: 1000 },

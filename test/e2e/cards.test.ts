@@ -16,7 +16,7 @@ import { isSealed } from '../../src/domain/membership/signing.js'
 import type { SignedCard } from '../../src/domain/membership/types.js'
 import { MESH_EXTENSION } from '../../src/adapters/a2a/cards/card-subject.js'
 import { USAGE_EXTENSION } from '../../src/adapters/a2a/cards/card-usage.js'
-import { validateCard } from '../support/a2a/card-validator.js'
+import { checkCard } from '../../src/adapters/a2a/remote/card-check.js'
 import { verify } from '../support/membership.js'
 import { localMesh, type LocalNode, untilAgent, untilTrue } from '../support/nodes.js'
 
@@ -72,7 +72,8 @@ test('start --http 0 serves cards that the resolvers and the signature check of 
     const old = await new OldResolver().resolve(base)
     t.alike([old.name, old.protocolVersion], [name, '0.3.0'])
     await check(old as unknown as AgentCard)
-    t.alike(validateCard(old), { valid: true, errors: [], versions: ['1.0', '0.3'] })
+    const checked = checkCard(old)
+    t.alike([checked.findings, checked.versions], [[], ['1.0', '0.3']])
   }
   const ids = (await new DefaultAgentCardResolver().resolve(`${url}/`)).skills.map(({ id }) => id)
   t.ok(ids.includes('text/text.stats') && ids.includes('host/host.report'), ids.join())
@@ -166,7 +167,7 @@ test('agents of other nodes have cards here, signed by this node, with the one t
   const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test'])
   const extended = await get(`${a.info.http}/a2a/text@b/card`, { authorization: `Bearer ${token}`, 'a2a-version': '1.0' })
   t.is(extended.status, 200)
-  t.alike(validateCard(await extended.json()).errors, [])
+  t.alike(checkCard(await extended.json()).findings, [])
   t.is((await get(`${a.info.http}/a2a/text@b/card`)).status, 401)
 })
 

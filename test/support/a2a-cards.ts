@@ -35,7 +35,7 @@ export function arbToldAgent(): Arbitrary<ToldAgent> {
     .record({ card: arbAgentCard(), nodeName: nodeNames, who: fc.constantFrom('owner', 'b', 'c') })
     .map(({ card, nodeName, who }) => {
       const node = actor(who)
-      const { id, name, version, description, tier, sandboxId, labels, capabilities, revision, origin } = card
+      const { id, name, version, description, tier, sandboxId, labels, capabilities, revision, origin, provider } = card
       const detail: AgentDetail = {
         id,
         address: `${id}@${nodeName}`,
@@ -45,6 +45,7 @@ export function arbToldAgent(): Arbitrary<ToldAgent> {
         sandboxId: sandboxId ?? null,
         labels: labels ?? [],
         revision,
+        ...(provider === undefined ? {} : { provider }),
         status: 'ready',
         name,
         version,

@@ -50,6 +50,7 @@ export const SETTINGS: NodeSettings = {
   forward: true,
   maxStateBytes: 262_144,
   labels: [],
+  provider: null,
   rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
 }
 

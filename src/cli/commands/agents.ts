@@ -4,15 +4,17 @@ import { shortId } from '../../kit/ids.js'
 import { NodeError } from '../../kit/errors.js'
 import { shellWord, shown } from '../../kit/text.js'
 import type { AgentDetail, AgentInfo } from '../../ports/node-api.js'
+import type { RemoteCardReport } from '../../compose/check-card.js'
 import type { AgentFileReport } from '../../compose/compose.js'
 import { hintedAll, noteProblems } from '../terminal/banner.js'
-import type { Action } from '../context.js'
+import type { Action, CommandContext } from '../context.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { isSet, jsonArgument, textOption } from '../options.js'
 import { jsonLine, jsonText, type Output, plainText } from '../terminal/output.js'
-import { type Cell, printFacts, printTable, wrap } from '../terminal/render.js'
+import { type Cell, plural, printFacts, printTable, wrap } from '../terminal/render.js'
 import { readStdin } from '../stdin.js'
 import { isLimitOfAgent } from '../timeouts.js'
+import { providerText } from '../words.js'
 
 const INPUT_MAX = 16_777_216
 
@@ -61,6 +63,7 @@ function printAgent(output: Output, agent: AgentDetail): void {
     ['node', `${agent.node.name} (${shortId(agent.node.id)})`],
     agent.sandboxId === null ? null : ['sandbox', agent.sandboxId],
     agent.labels.length === 0 ? null : ['labels', agent.labels.join(', ')],
+    agent.provider === undefined ? null : ['provider', providerText(agent.provider)],
     agent.health === undefined ? null : ['health', healthText(agent.health)],
     agent.source === null ? null : ['source', agent.source]
   ])
@@ -79,8 +82,14 @@ function printAgent(output: Output, agent: AgentDetail): void {
   }
 }
 
-/** `agents check <file>`: reads an agent file, or every one of a directory, as the node of this home would; it need not run. */
-export const checkAgent: Action = async ({ output, paths }, [file = '']) => {
+/**
+ * `agents check <file>`: reads an agent file, every one of a directory, or the A2A card in a file or at a URL, as the node of this home
+ * would; it need not run.
+ */
+export const checkAgent: Action = async (context, [file = '']) => {
+  const card = await checkedCard(context, file)
+  if (card !== null) return reportCard(context.output, file, card)
+  const { output, paths } = context
   const { checkAgentDirectory, checkAgentFile, sandboxOfHome } = await import('../../compose/compose.js')
   const sandbox = await sandboxOfHome(paths().home)
   const place = path.resolve(file)
@@ -95,6 +104,35 @@ export const checkAgent: Action = async ({ output, paths }, [file = '']) => {
   else for (const one of reports) printReport(output, one)
   if (!output.json && reports.length === 0) output.print(`no agent files (*.md) in ${shown(place, 4096)}`)
   return isOk ? EXIT.ok : EXIT_CODES.AGENT_FILE_INVALID
+}
+
+/** The report on a card; null: `target` is none. */
+async function checkedCard({ paths, env }: CommandContext, target: string): Promise<RemoteCardReport | null> {
+  const { checkCardAt, checkCardFile, isCardFile } = await import('../../compose/check-card.js')
+  if (/^a2a-mesh:/i.test(target))
+    throw new NodeError('USAGE', 'the card of an agent of the mesh needs a running node', { next: ['a2a-node agents show <agent>'] })
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(target)) return (await isCardFile(target)) ? await checkCardFile(path.resolve(target)) : null
+  const { loadConfig } = await import('../../config/load.js')
+  const { config } = await loadConfig({ file: paths().configFile, env })
+  return await checkCardAt(target, { config, env })
+}
+
+function reportCard(output: Output, card: string, report: RemoteCardReport): number {
+  const { ok, isImportable, name, skills, versions, faults, warnings } = report
+  if (output.json) output.object('card-check@1', { card, ...report })
+  else {
+    for (const one of faults)
+      output.print(`${output.paint('red', 'fault')}  ${cardLine(one)}${one.stopsImport ? output.paint('dim', '  (stops an import)') : ''}`)
+    for (const one of warnings) output.print(`${output.paint('yellow', 'warning')}  ${cardLine(one)}`)
+    const what = `card ${JSON.stringify(shown(name ?? '', 128))}: A2A ${versions.join(' and ')}, ${plural(skills, 'skill')}`
+    const found = `${plural(faults.length, 'fault')}, ${plural(warnings.length, 'warning')}: an import ${isImportable ? 'takes' : 'refuses'} this card`
+    output.print(ok ? `${output.paint('green', 'ok')}  ${what}` : found)
+  }
+  return ok ? EXIT.ok : EXIT_CODES.AGENT_FILE_INVALID
+}
+
+function cardLine({ path: place, wrong, right }: RemoteCardReport['warnings'][number]): string {
+  return shown(`${place === '' ? 'the card' : `${place}:`} ${wrong}; ${right}`, 2000)
 }
 
 function printReport(output: Output, report: AgentFileReport): void {

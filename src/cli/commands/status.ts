@@ -7,7 +7,7 @@ import { isSet } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { factLines, plural } from '../terminal/render.js'
 import { faultFact, headLine, hintedAll, problemLines } from '../terminal/banner.js'
-import { tildePath } from '../words.js'
+import { providerText, tildePath } from '../words.js'
 
 /** `status`; with `--watch` again at each change. */
 export const status: Action = async ({ output, api, env }, _args, options) => {
@@ -40,6 +40,7 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ...(info.reload === undefined || info.reload === null ? [] : [['config', reloadText(info.reload)] as const]),
       ['network', info.network],
       ...(info.http === null ? [] : [['http', info.http] as const]),
+      ...(info.provider === undefined ? [] : [['provider', providerText(info.provider)] as const]),
       ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online`],
       ['agents', `${agents.ready.length} ready${agents.ready.length === 0 ? '' : `: ${agents.ready.join(', ')}`}`],
       ['tasks', `${tasks.running} running, ${tasks.queued} queued`],

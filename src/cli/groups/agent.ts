@@ -11,7 +11,8 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
   {
     name: 'check',
     args: '<file>',
-    about: 'check an agent file, or all of a directory',
+    about: 'check an agent file, all of a directory, or an A2A card: its URL, or a .json file',
+    more: ['A card is fetched as an import fetches it, without a node: hosts that are not public need a2a.allowPrivate.'],
     load: async () => (await import('../commands/agents.js')).checkAgent
   },
   {

@@ -1,4 +1,5 @@
 import type { NodeId } from '../../kit/ids.js'
+import type { AgentProvider } from '../../kit/names/provider.js'
 import type { Tier } from '../routing/tier.js'
 
 export { OPERATOR } from '../../kit/names/rule.js'
@@ -58,11 +59,16 @@ export interface CardBody {
   readonly external?: true
 }
 
-/** The card as a reader holds it (spec a2a-mcp-mesh, AgentCard): the signed body and two fields of the reader's own. */
+/** The card as a reader holds it (spec a2a-mcp-mesh, AgentCard): the signed body and fields beside it. */
 export interface AgentCard extends CardBody {
   readonly origin: 'local' | 'remote'
   /** Unix milliseconds. */
   readonly lastSeenAt: number
+  /**
+   * The organization that offers it. Unsigned: its node sends it over its own links, since nodes of an earlier build refuse cards
+   * with unknown members. Absent: none, or not received.
+   */
+  readonly provider?: AgentProvider
 }
 
 /** `id@node`: with the node key on the wire and in tables, with the node's name for people. */

@@ -1,8 +1,10 @@
 import { NodeError } from '../../kit/errors.js'
 import { flat, isKeyText, type NodeId } from '../../kit/ids.js'
+import type { AgentProvider } from '../../kit/names/provider.js'
 import { isRecord, jsonSyntaxReason } from '../../kit/json.js'
 import type { Tier } from '../routing/tier.js'
 import { type AgentAddress, type AgentCard, addressText, type CardBody } from './card.js'
+import type { ProviderNotice } from './provider.js'
 import { cardBodyOf, cardBytes, validateCard } from './schema.js'
 
 /** Version of {@link AgentRegistry.serialize}'s form. */
@@ -50,7 +52,7 @@ export class AgentRegistry {
     const body = checked(card)
     const known = this.#cards.get(addressText({ agentId: body.id, nodeId }))
     const revision = known === undefined ? body.revision : known.revision + 1
-    return this.#store({ ...body, revision, origin: 'local', lastSeenAt: seenAt(card) }, nodeId)
+    return this.#store({ ...body, revision, origin: 'local', lastSeenAt: seenAt(card), ...providerOf(card) }, nodeId)
   }
 
   /**
@@ -58,7 +60,7 @@ export class AgentRegistry {
    * @throws NodeError INVALID_CARD naming every missing or incorrect field.
    */
   put(card: CardBody | AgentCard, nodeId: NodeId): RegisteredCard {
-    return this.#store({ ...checked(card), origin: 'local', lastSeenAt: seenAt(card) }, nodeId)
+    return this.#store({ ...checked(card), origin: 'local', lastSeenAt: seenAt(card), ...providerOf(card) }, nodeId)
   }
 
   /**
@@ -73,8 +75,15 @@ export class AgentRegistry {
       if (known.revision === card.revision && at > known.lastSeenAt) this.#store({ ...agentCardOf(known), lastSeenAt: at }, nodeId)
       return false
     }
-    this.#store({ ...cardBodyOf(card), origin: 'remote', lastSeenAt: at }, nodeId)
+    const stored: AgentCard = { ...cardBodyOf(card), origin: 'remote', lastSeenAt: at }
+    this.#store({ ...stored, ...providerOf(card) }, nodeId)
     return true
+  }
+
+  /** Sets the provider of an agent of another node. Ignored unless its card is here with this revision. */
+  setProvider(nodeId: NodeId, { id, revision, provider }: ProviderNotice): void {
+    const known = this.get({ agentId: id, nodeId })
+    if (known?.origin === 'remote' && known.revision === revision) this.#store({ ...agentCardOf(known), provider }, nodeId)
   }
 
   /** Removes a card by its address; false when there is none. */
@@ -248,18 +257,23 @@ function registered(card: AgentCard, { nodeId, address }: Pick<RegisteredCard, '
   const stored = { address, tier, capabilities, id, nodeId, revision, lastSeenAt, origin, name, version, description, protocols, endpoints }
   const placed = card.sandboxId === undefined ? stored : { ...stored, sandboxId: card.sandboxId }
   const labelled = card.labels === undefined ? placed : { ...placed, labels: card.labels }
-  return card.external === undefined ? labelled : { ...labelled, external: card.external }
+  const marked = card.external === undefined ? labelled : { ...labelled, external: card.external }
+  return card.provider === undefined ? marked : { ...marked, provider: card.provider }
 }
 
 /** A registered card as a plain AgentCard. */
 export function agentCardOf(card: RegisteredCard): AgentCard {
-  return { ...cardBodyOf(card), origin: card.origin, lastSeenAt: card.lastSeenAt }
+  return { ...cardBodyOf(card), origin: card.origin, lastSeenAt: card.lastSeenAt, ...providerOf(card) }
 }
 
 function checked(card: unknown): CardBody {
   const result = validateCard(card)
   if (result.ok) return result.card
   throw new NodeError('INVALID_CARD', `the agent card is not valid: ${result.faults.join('; ')}`, { data: { faults: result.faults } })
+}
+
+function providerOf(card: CardBody | AgentCard): { readonly provider?: AgentProvider } {
+  return 'provider' in card && card.provider !== undefined ? { provider: card.provider } : {}
 }
 
 function seenAt(card: CardBody | AgentCard): number {
@@ -278,7 +292,11 @@ function storedCards(json: string): { readonly nodeId: NodeId; readonly card: Ag
     const { origin, lastSeenAt } = one.card
     if ((origin !== 'local' && origin !== 'remote') || typeof lastSeenAt !== 'number')
       throw new NodeError('INVALID_CARD', 'a stored card has no origin or time')
-    return { nodeId: one.nodeId, card: { ...checked(one.card), origin, lastSeenAt } }
+    const placed: { readonly nodeId: NodeId; readonly card: AgentCard } = {
+      nodeId: one.nodeId,
+      card: { ...checked(one.card), origin, lastSeenAt }
+    }
+    return { ...placed, card: { ...placed.card, ...providerOf(one.card as unknown as AgentCard) } }
   })
 }
 

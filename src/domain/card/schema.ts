@@ -7,6 +7,7 @@ import { isSealed } from '../membership/signing.js'
 import type { Certificate, SignedCard } from '../membership/types.js'
 import { tierText, type Tier } from '../routing/tier.js'
 import type { AgentEndpoint, CapabilityDescriptor, CardBody } from './card.js'
+import { providerSchema } from './provider.js'
 import { jsonReason } from '../schema-words.js'
 
 /** Bytes of a card: the UTF-8 of its canonical JSON. */
@@ -113,18 +114,22 @@ const bodyShape = {
 /** The signed part of a card, bounded; unknown keys are refused. */
 export const cardBodySchema: z.ZodType<CardBody> = z.strictObject(bodyShape)
 
-/** A card as a reader holds it; its own two fields may still be missing. */
+/** Fields beside the signed body. */
+const UNSIGNED = ['origin', 'lastSeenAt', 'provider']
+
+/** A card as a reader holds it; the fields beside the body may still be missing. */
 const agentCardSchema = z.strictObject({
   ...bodyShape,
   origin: z.enum(['local', 'remote']).exactOptional(),
-  lastSeenAt: z.number().min(0).exactOptional()
+  lastSeenAt: z.number().min(0).exactOptional(),
+  provider: providerSchema.exactOptional()
 })
 
 /** Result of {@link validateCard}. */
 export type CardCheck = { readonly ok: true; readonly card: CardBody } | { readonly ok: false; readonly faults: readonly string[] }
 
 /**
- * Checks a card (an AgentCard or just its signed body). `card` is the body, without `origin` and `lastSeenAt`.
+ * Checks a card (an AgentCard or just its signed body). `card` is the body, without `origin`, `lastSeenAt` and `provider`.
  * `faults` names every missing or incorrect field (at most 32), e.g. `tier: missing`. Never throws.
  */
 export function validateCard(value: unknown): CardCheck {
@@ -139,7 +144,7 @@ export function validateCard(value: unknown): CardCheck {
   return { ok: true, card }
 }
 
-/** The part of a card that its node signs: `origin`, `lastSeenAt` and other additions of a reader are left out. */
+/** The part of a card that its node signs: `origin`, `lastSeenAt`, `provider` and other additions of a reader are left out. */
 export function cardBodyOf(card: CardBody): CardBody {
   const { id, name, version, description, tier, protocols, endpoints, capabilities, revision } = card
   const body = { id, name, version, description, tier, protocols, endpoints, capabilities, revision }
@@ -166,8 +171,9 @@ export function checkSignedCard(
     return { ok: false, reason: 'not a signed card' }
   const checked = validateCard(signed.body)
   if (!checked.ok) return { ok: false, reason: checked.faults.join('; ') }
-  if (isRecord(signed.body) && ('origin' in signed.body || 'lastSeenAt' in signed.body))
-    return { ok: false, reason: 'a signed card has no origin and no lastSeenAt' }
+  const { body } = signed
+  if (isRecord(body) && UNSIGNED.some((name) => name in body))
+    return { ok: false, reason: 'a signed card has no origin, lastSeenAt and provider' }
   const reason = grantFault(checked.card, signed.by, trust.certificate)
   if (reason !== null) return { ok: false, reason }
   const sealed: SignedCard = { body: checked.card, by: signed.by, sig: signed.sig }

@@ -46,8 +46,15 @@ const Sequence = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
 
 /** The control messages of a channel by name, with their bodies. Card rules check cards. */
 export const CONTROL_SCHEMAS = {
-  /** Signed cards of the sender's agents. `all`: the ids of every agent it has now, others are gone; null when it does not say. */
-  cards: z.object({ cards: z.array(z.unknown()).max(1000), all: z.array(AgentId).max(MAX_NAMED_AGENTS).nullable() }),
+  /**
+   * Signed cards of the sender's agents. `all`: the ids of every agent it has now, others are gone; null when it does not say.
+   * `providers`: those of the agents of these cards, each `{id, revision, provider}`; invalid ones are left out.
+   */
+  cards: z.object({
+    cards: z.array(z.unknown()).max(1000),
+    all: z.array(AgentId).max(MAX_NAMED_AGENTS).nullable(),
+    providers: z.array(z.unknown()).max(1000).optional()
+  }),
   /** Agents of the sender that are gone, each with the revision at which it went. */
   'cards-removed': z.object({ agents: z.array(z.object({ id: AgentId, revision: z.number().int().nonnegative() })).max(MAX_NAMED_AGENTS) }),
   /** Requests of the receiver that the sender still works on. */

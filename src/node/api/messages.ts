@@ -80,6 +80,7 @@ function agentInfo(node: MessagesApiDeps, card: RegisteredCard): Omit<AgentInfo,
     sandboxId: party?.sandboxId ?? card.sandboxId ?? null,
     labels: card.labels ?? [],
     revision: card.revision,
+    ...(card.provider === undefined ? {} : { provider: card.provider }),
     ...(isHere ? healthOf(node, card.id) : {}),
     status: !isOnline ? 'offline' : load !== null && load.running >= load.slots ? 'busy' : 'ready'
   }

@@ -113,6 +113,7 @@ export function statusInfo(host: ApiHost): StatusInfo {
     problems: [node.deps, node.policy, node.ledgerQuota, node.documents, node.orphans]
       .flatMap((part) => part.problems())
       .concat(agentProblems(node)),
+    ...(node.deps.settings.provider === null ? {} : { provider: node.deps.settings.provider }),
     reload: host.reload()
   }
 }

@@ -57,15 +57,15 @@ export function watchPeers(node: WatchDeps, tell: () => void): Unsubscribe {
 
 type AgentList = Calls['agents.list']['result']
 
-/** `agents.list`: at each added or removed agent, and each change of cards, prompts or the presence of nodes. */
+/** `agents.list`: at each added or removed agent, and each change of cards, providers, prompts or the presence of nodes. */
 export function watchAgents({ agents, deps: { clock } }: WatchDeps, list: () => AgentList, push: Push<AgentList>): Unsubscribe {
   let last: string | null = null
   const tell = (): void => {
     const now = list()
     const facts = now.agents
-      .map(({ id, origin, address, revision, status }) => {
+      .map(({ id, origin, address, revision, status, provider = null }) => {
         const prompts = origin === 'local' ? (agents.definition(id)?.prompts ?? []) : []
-        return `${address} ${revision} ${status === 'offline'} ${JSON.stringify(prompts)}`
+        return `${address} ${revision} ${status === 'offline'} ${JSON.stringify([prompts, provider])}`
       })
       .join('\n')
     const text = `${facts}\n${JSON.stringify(now.problems)}`

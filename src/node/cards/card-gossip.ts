@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../../kit/clock.js'
 import { messageOf } from '../../kit/errors.js'
 import { utf8 } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
+import type { AgentProvider } from '../../kit/names/provider.js'
 import { type ControlBody, MAX_NAMED_AGENTS } from '../../domain/channel/control.js'
 import type { SignedCard } from '../../domain/membership/types.js'
 import type { Telemetry } from '../../ports/telemetry.js'
@@ -83,7 +84,14 @@ export class CardGossip {
 
   /** Sends the cards in as few frames as fit. A last frame of its own lists all agents, since their ids may fill it. */
   #tell(peer: NodeId, signed: readonly SignedCard[], all: readonly string[] | null): void {
-    for (const cards of grouped(signed)) this.#send(peer, 'cards', { cards, all: null })
+    const { localCards } = this.#deps
+    const notices = signed.map((card) => ({ card, provider: localCards.providerOf(card.body) }))
+    for (const group of grouped(notices)) {
+      const providers = group.flatMap(({ card: { body }, provider }) =>
+        provider === null ? [] : [{ id: body.id, revision: body.revision, provider }]
+      )
+      this.#send(peer, 'cards', { cards: group.map(({ card }) => card), all: null, ...(providers.length === 0 ? {} : { providers }) })
+    }
     if (all !== null && all.length > 0) this.#send(peer, 'cards', { cards: [], all: [...all] })
   }
 
@@ -112,8 +120,14 @@ export class CardGossip {
   }
 }
 
-function grouped(cards: readonly SignedCard[]): SignedCard[][] {
-  const groups: SignedCard[][] = []
+/** A card with the provider of its agent. */
+interface CardNotice {
+  readonly card: SignedCard
+  readonly provider: AgentProvider | null
+}
+
+function grouped(cards: readonly CardNotice[]): CardNotice[][] {
+  const groups: CardNotice[][] = []
   let bytes = CARDS_BYTES
   for (const card of cards) {
     const size = utf8(JSON.stringify(card)).byteLength

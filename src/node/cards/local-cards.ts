@@ -1,6 +1,7 @@
 import type { Clock } from '../../kit/clock.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import { canonicalJson } from '../../kit/json.js'
+import type { AgentProvider } from '../../kit/names/provider.js'
 import type { Sign } from '../../kit/sign.js'
 import { addressText, type CardBody, OPERATOR } from '../../domain/card/card.js'
 import type { AgentRegistry } from '../../domain/card/registry.js'
@@ -34,7 +35,7 @@ export interface LocalCardsDeps {
   readonly log: MemberLog
   readonly membership: Membership
   readonly registry: AgentRegistry
-  readonly settings: Pick<NodeSettings, 'labels'>
+  readonly settings: Pick<NodeSettings, 'labels' | 'provider'>
 }
 
 /** Changes of the cards: new ones to send, and ids of removed ones. */
@@ -59,6 +60,8 @@ type Revisions = Readonly<Record<string, { readonly revision: number; readonly t
 export class LocalCards {
   readonly #deps: LocalCardsDeps
   readonly #own = new Map<string, SignedCard>()
+  /** By agent id; agents without a provider are absent. */
+  #providers: ReadonlyMap<string, AgentProvider> = new Map()
   #revisions: Revisions = {}
   /** Changes run one at a time. */
   #turn: Promise<unknown> = Promise.resolve()
@@ -88,6 +91,11 @@ export class LocalCards {
   /** Signed cards of this node, the operator's included. */
   own(): SignedCard[] {
     return [...this.#own.values()]
+  }
+
+  /** The provider of an own agent; null: none. */
+  providerOf({ id }: Pick<CardBody, 'id'>): AgentProvider | null {
+    return this.#providers.get(id) ?? null
   }
 
   /** Agents without a card, since the mesh takes no more cards of one node; earlier announced ones come first. */
@@ -131,6 +139,7 @@ export class LocalCards {
     const placed = this.#placed(definitions, certificate)
     const wanted = [operatorCard(certificate), ...placed.map((one) => this.#cardOf(one, certificate))].filter((one) => this.#isValid(one))
     const bodies = this.#fitting(this.#ordered(wanted))
+    this.#providers = new Map(placed.flatMap((one) => this.#provided(one)))
     const next: Record<string, Revisions[string]> = { ...this.#revisions }
     const changed = bodies.filter((body) => this.#revise(next, body))
     const ids = new Set(bodies.map((body) => body.id))
@@ -153,6 +162,12 @@ export class LocalCards {
   #cardOf(definition: AgentDefinition, certificate: Certificate): Unrevised {
     const { labels } = this.#deps.settings
     return { ...cardOf(definition, certificate), ...(labels.length === 0 ? {} : { labels }) }
+  }
+
+  /** An agent outside of the mesh is not the config's: its own card names its provider. */
+  #provided({ id, provider, runtime }: AgentDefinition): readonly (readonly [string, AgentProvider])[] {
+    const given = provider ?? (runtime === EXTERNAL_RUNTIME ? null : this.#deps.settings.provider)
+    return given === null ? [] : [[id, given]]
   }
 
   #placed(definitions: readonly AgentDefinition[], certificate: Certificate): readonly AgentDefinition[] {
@@ -202,7 +217,9 @@ export class LocalCards {
   /** True for a changed or unsigned card; stores its next revision. */
   #revise(next: Record<string, Revisions[string]>, body: Unrevised): boolean {
     const { log, membership } = this.#deps
-    const text = canonicalJson(body)
+    const provider = this.providerOf(body)
+    // A new provider is a new revision, so that readers take notice of it.
+    const text = canonicalJson(provider === null ? body : { ...body, provider })
     const known = next[body.id]
     // The log may have a later revision than a restored home.
     const logged = log.view().cards.get(membership.nodeId)?.get(body.id)?.body.revision ?? 0
@@ -216,7 +233,9 @@ export class LocalCards {
     const { membership, sign, clock, registry } = this.#deps
     const signed = seal('card', body, { id: membership.nodeId, sign })
     this.#own.set(body.id, signed)
-    registry.put({ ...body, origin: 'local', lastSeenAt: clock.now() }, membership.nodeId)
+    const provider = this.providerOf(body)
+    const card = { ...body, origin: 'local' as const, lastSeenAt: clock.now() }
+    registry.put(provider === null ? card : { ...card, provider }, membership.nodeId)
     return signed
   }
 

@@ -4,6 +4,7 @@ import type { NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import type { Verify } from '../../kit/sign.js'
 import { addressText } from '../../domain/card/card.js'
+import { readProviders } from '../../domain/card/provider.js'
 import type { AgentRegistry } from '../../domain/card/registry.js'
 import { cardBytes, checkSignedCard } from '../../domain/card/schema.js'
 import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold/card.js'
@@ -84,6 +85,11 @@ export class RemoteCards {
     if (all === null) return
     const named = new Set(all)
     for (const card of this.#deps.registry.ofNode(peer)) if (!named.has(card.id)) this.#remove(card.address, card.revision)
+  }
+
+  /** Takes the providers of agents of a peer: any JSON. */
+  providersFromPeer(peer: NodeId, providers: readonly unknown[]): void {
+    for (const one of readProviders(providers)) this.#deps.registry.setProvider(peer, one)
   }
 
   /** A peer reports removed agents, each with a revision. */

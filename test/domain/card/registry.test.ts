@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import { NodeError } from '../../../src/kit/errors.js'
 import type { AgentCard } from '../../../src/domain/card/card.js'
 import { agentCardOf, AgentRegistry, isVisibleTo, type RegisteredCard } from '../../../src/domain/card/registry.js'
-import { cardBodyOf } from '../../../src/domain/card/schema.js'
 import { arbAgentCard } from '../../../src/testing.js'
 import { actor, cardBody } from '../../support/membership.js'
 
@@ -96,7 +95,7 @@ test('Feature: a2a-mcp-protocols, Property 5: Remote Agent Card merge preserves 
       const registry = new AgentRegistry()
       t.is(registry.merge(card, node(0), at), true)
       const stored = registry.getByAddress(`${card.id}@${node(0)}`) as RegisteredCard
-      t.alike(agentCardOf(stored), { ...cardBodyOf(card), origin: 'remote', lastSeenAt: at })
+      t.alike(agentCardOf(stored), { ...card, origin: 'remote', lastSeenAt: at })
       t.alike(registry.getRemoteCards(), [stored])
       t.alike(registry.getLocalCards(), [])
     }),

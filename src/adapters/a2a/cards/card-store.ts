@@ -138,7 +138,15 @@ export class CardStore {
     for (const agent of agents) {
       const key = `${agent.id}@${agent.node.id}`
       const original = this.#originalOf(agent)
-      const from = JSON.stringify([agent.address, agent.node, agent.tier, agent.sandboxId, agent.revision, original?.sig ?? null])
+      const from = JSON.stringify([
+        agent.address,
+        agent.node,
+        agent.tier,
+        agent.sandboxId,
+        agent.revision,
+        agent.provider,
+        original?.sig ?? null
+      ])
       const former = this.#cards?.made.get(key)
       const entry = former?.from === from ? former.entry : await this.#entryOf(key, original)
       if (entry === null) continue

@@ -1,3 +1,4 @@
+import type { AgentProvider } from '../../../kit/names/provider.js'
 import type { CapabilityDescriptor } from '../../../domain/card/card.js'
 import type { SignedCard } from '../../../domain/membership/types.js'
 import type { AgentDetail, NodeInfo } from '../../../ports/node-api.js'
@@ -39,6 +40,8 @@ export interface CardSubject {
   readonly skills: readonly CardSkill[]
   readonly pushNotifications: boolean
   readonly extensions: readonly CardExtension[]
+  /** Absent: none is known. */
+  readonly provider?: AgentProvider
   /** The OAuth server for clients; absent: none. */
   readonly oauth?: CardOAuth
 }
@@ -54,6 +57,8 @@ export interface CardOAuth {
 /** Addresses and features of a node for its cards. */
 export interface CardHost extends Reached {
   readonly pushNotifications: boolean
+  /** Provider of the node. Absent: none. */
+  readonly provider?: AgentProvider
   /** Absent: the node has no OAuth server. */
   readonly oauth?: CardOAuth
 }
@@ -64,7 +69,7 @@ export function agentSubject(
   original: SignedCard | null,
   { base, meshNode, pushNotifications, oauth }: CardHost
 ): CardSubject {
-  const { id, name, description, version, node, tier, sandboxId, revision } = detail
+  const { id, name, description, version, node, tier, sandboxId, revision, provider } = detail
   const claims = { agentId: id, nodeId: node.id, nodeName: node.name, tier, ...(sandboxId === null ? {} : { sandboxId }), revision }
   return {
     name,
@@ -74,6 +79,7 @@ export function agentSubject(
     interfaces: interfacesOf(node.id === meshNode ? { base, meshNode } : { base }, pathIdOf(detail)),
     skills: detail.capabilities.map((capability) => skillOf(capability, [id])),
     pushNotifications,
+    ...(provider === undefined ? {} : { provider }),
     ...(oauth === undefined ? {} : { oauth }),
     extensions: [meshExtension('Where this agent is in its mesh.', original === null ? claims : { ...claims, original })]
   }
@@ -83,7 +89,7 @@ export function agentSubject(
 export function nodeSubject(
   { node }: Pick<NodeInfo, 'node'>,
   agents: readonly AgentDetail[],
-  { pushNotifications, oauth, version, ...reached }: CardHost & { readonly version: string }
+  { pushNotifications, provider, oauth, version, ...reached }: CardHost & { readonly version: string }
 ): CardSubject {
   const all = agents.flatMap((agent) => {
     const segment = segmentOf(pathIdOf(agent))
@@ -103,6 +109,7 @@ export function nodeSubject(
     interfaces: interfacesOf(reached, null),
     skills,
     pushNotifications,
+    ...(provider === undefined ? {} : { provider }),
     ...(oauth === undefined ? {} : { oauth }),
     extensions: [meshExtension('The node of a mesh that serves these agents.', left === 0 ? claims : { ...claims, skillsLeftOut: left })]
   }

@@ -1,3 +1,4 @@
+import type { AgentProvider } from '../../../kit/names/provider.js'
 import { hybridSecurity, type SecurityV03, securityV03 } from './card-security.js'
 import type { CardSignature } from './card-signature.js'
 import type { CardExtension, CardSkill, CardSubject } from './card-subject.js'
@@ -11,6 +12,7 @@ export interface CardV03 {
   readonly url: string
   readonly preferredTransport: string
   readonly additionalInterfaces: readonly { readonly url: string; readonly transport: string }[]
+  readonly provider?: AgentProvider
   readonly version: string
   readonly capabilities: {
     readonly streaming: boolean
@@ -31,7 +33,8 @@ export interface CardV03 {
 export type HybridCard = CardV03 & CardV1
 
 /** The card in the form of 0.3. */
-export function toCardV03({ name, description, version, interfaces, skills, pushNotifications, extensions, oauth }: CardSubject): CardV03 {
+export function toCardV03(subject: CardSubject): CardV03 {
+  const { name, description, version, interfaces, skills, pushNotifications, extensions, provider, oauth } = subject
   const spoken = interfaces
     .filter(({ protocolVersion }) => protocolVersion === '0.3')
     .map(({ url, protocolBinding }) => ({ url, transport: protocolBinding }))
@@ -42,6 +45,7 @@ export function toCardV03({ name, description, version, interfaces, skills, push
     url: spoken[0]?.url ?? '',
     preferredTransport: spoken[0]?.transport ?? '',
     additionalInterfaces: spoken,
+    ...(provider === undefined ? {} : { provider }),
     version,
     capabilities: { streaming: true, pushNotifications, stateTransitionHistory: false, extensions },
     ...securityV03({ oauth }),

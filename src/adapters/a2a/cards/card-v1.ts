@@ -1,3 +1,4 @@
+import type { AgentProvider } from '../../../kit/names/provider.js'
 import { DEFAULT_INPUT_MODES } from '../../../domain/gateway/content.js'
 import type { CardInterface } from './card-interfaces.js'
 import { type SecurityV1, securityV1 } from './card-security.js'
@@ -12,6 +13,7 @@ export interface CardV1 {
   readonly name: string
   readonly description: string
   readonly supportedInterfaces: readonly CardInterface[]
+  readonly provider?: AgentProvider
   readonly version: string
   readonly capabilities: {
     readonly streaming: boolean
@@ -28,11 +30,13 @@ export interface CardV1 {
 }
 
 /** The card in the form of 1.0. Optional members with default values are left out, as signatures require (section 8.4.1). */
-export function toCardV1({ name, description, version, interfaces, skills, pushNotifications, extensions, oauth }: CardSubject): CardV1 {
+export function toCardV1(subject: CardSubject): CardV1 {
+  const { name, description, version, interfaces, skills, pushNotifications, extensions, provider, oauth } = subject
   return {
     name,
     description,
     supportedInterfaces: interfaces,
+    ...(provider === undefined ? {} : { provider }),
     version,
     capabilities: { streaming: true, pushNotifications, extensions, extendedAgentCard: true },
     ...securityV1({ oauth }),

@@ -1,27 +1,25 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { canonicalJson, isRecord, JSON_LIMITS, jsonFault } from '../../../kit/json.js'
-import { A2A_NULLS, withoutNulls } from '../../../kit/schema/nulls.js'
+import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
-import type { MessageFault } from '../../../domain/gateway/message.js'
-import { readBy } from '../../../domain/gateway/schema-read.js'
 import type { ToolChange, ToolListChange } from '../../../ports/imported-tools.js'
+import { checkCard, findingText } from './card-check.js'
+import { KEPT_ENTRIES, KEPT_TEXT } from './card-rules.js'
+import { MAX_REMOTE_SKILLS } from './card-schema.js'
+import {
+  callableInterfaces,
+  entries,
+  MAX_INTERFACES,
+  type RemoteInterface,
+  reachableUrl,
+  versionRead,
+  type WrittenCard
+} from './remote-interfaces.js'
 
 /** Most bytes of the fetched card of a remote agent. */
 export const MAX_REMOTE_CARD_BYTES = 262_144
-/** Most skills of one remote agent. */
-export const MAX_REMOTE_SKILLS = 512
-/** Most interfaces on one card. */
-const MAX_INTERFACES = 32
-
-/** One interface of a remote agent. */
-export interface RemoteInterface {
-  readonly url: string
-  readonly binding: 'JSONRPC' | 'HTTP+JSON'
-  readonly version: '1.0' | '0.3'
-  /** The tenant of 1.0; '' when absent. */
-  readonly tenant: string
-}
+/** Most entries of a list of a skill that are kept. */
+const MAX_ENTRIES = 32
 
 /** A skill on the card of a remote agent. */
 export interface RemoteSkill {
@@ -47,62 +45,7 @@ export interface RemoteCard {
   readonly security: unknown
 }
 
-const text = (max: number): z.ZodType<string> => z.string().transform((value) => shown(value, max))
-const list = (max: number): z.ZodType<readonly string[]> =>
-  z
-    .array(z.string())
-    .transform((values) => values.map((one) => shown(one, max)).filter((one) => one.trim() !== ''))
-    .transform((values) => values.slice(0, 32))
-
-const skill: z.ZodType<RemoteSkill> = z.object({
-  id: z.string().min(1).max(256),
-  name: text(128).default(''),
-  description: z
-    .string()
-    .transform((value) => shown(value, 4096))
-    .default(''),
-  tags: list(64).default([]),
-  examples: list(1024).default([]),
-  inputModes: list(128).default([]),
-  outputModes: list(128).default([])
-})
-
-const head = {
-  name: text(128),
-  description: text(4096).default(''),
-  version: text(64).default(''),
-  skills: z.array(skill).max(MAX_REMOTE_SKILLS).default([]),
-  capabilities: z.looseObject({ streaming: z.boolean().nullish() }).nullish(),
-  securitySchemes: z.unknown().optional(),
-  security: z.unknown().optional(),
-  securityRequirements: z.unknown().optional()
-}
-
-const modern = z.object({
-  ...head,
-  supportedInterfaces: z
-    .array(
-      z.object({
-        url: z.string(),
-        protocolBinding: z.string(),
-        protocolVersion: z.string().default('1.0'),
-        tenant: z.string().max(256).nullish()
-      })
-    )
-    .min(1)
-    .max(MAX_INTERFACES)
-})
-
-const legacy = z.object({
-  ...head,
-  url: z.string(),
-  preferredTransport: z.string().default('JSONRPC'),
-  protocolVersion: z.string().default('0.3.0'),
-  additionalInterfaces: z
-    .array(z.object({ url: z.string(), transport: z.string() }))
-    .max(MAX_INTERFACES)
-    .default([])
-})
+const words = z.array(z.string())
 
 /** The stored form of a card. */
 const kept = z.strictObject({
@@ -121,39 +64,82 @@ const kept = z.strictObject({
     .min(1)
     .max(MAX_INTERFACES),
   isStreaming: z.boolean(),
-  skills: z.array(skill).max(MAX_REMOTE_SKILLS),
+  skills: z
+    .array(
+      z.strictObject({
+        id: z.string(),
+        name: z.string(),
+        description: z.string(),
+        tags: words,
+        examples: words,
+        inputModes: words,
+        outputModes: words
+      })
+    )
+    .max(MAX_REMOTE_SKILLS),
   security: z.unknown().optional()
 })
 
-/** A parsed card, or why it cannot be used; `isCard`: does it look like an agent card? */
+/** A parsed card, or why it cannot be used: the first fault, and the number of further ones. */
 export type CardRead =
   | { readonly ok: true; readonly card: RemoteCard }
-  | { readonly ok: false; readonly reason: string; readonly isCard: boolean }
+  | {
+      readonly ok: false
+      /** The first fault for which it is refused. */
+      readonly reason: string
+      /** Number of its other faults. */
+      readonly more: number
+      /** Does it look like an agent card? */
+      readonly isCard: boolean
+    }
 
-/** Reads a card of 1.0 or 0.3; a card of both versions is read as 1.0. Never throws. */
+/**
+ * Reads a card of 1.0 or 0.3 that has no fault for which an import refuses it ({@link checkCard}). Members of a wrong form that remain are
+ * left out. A card of both versions is read as 1.0. Never throws.
+ */
 export function readRemoteCard(written: unknown): CardRead {
-  const value = withoutNulls(written, A2A_NULLS)
-  const fault = isRecord(value) ? jsonFault(value, JSON_LIMITS) : 'it is no JSON object'
-  if (fault !== null || !isRecord(value)) return unusable(fault ?? '')
+  const { findings, card } = checkCard(written)
+  const faults = findings.filter(({ isWarning }) => !isWarning)
+  const first = faults.find(({ stopsImport }) => stopsImport)
   // 1.0 and 0.3 require one of these members each.
-  if (!('supportedInterfaces' in value) && !('url' in value)) return { ok: false, reason: 'it is no agent card', isCard: false }
-  const isModern = Array.isArray(value['supportedInterfaces']) && value['supportedInterfaces'].length > 0
-  const parsed = isModern ? readBy(modern, value) : readBy(legacy, value)
-  if (!parsed.ok) return unusable(faultText(parsed.faults))
-  const { name, description, version, skills, capabilities } = parsed.value
-  const interfaces = 'supportedInterfaces' in parsed.value ? modernInterfaces(parsed.value) : legacyInterfaces(parsed.value)
-  if (interfaces.length === 0) return unusable('it names no address that speaks A2A 1.0 or 0.3 over JSON-RPC or HTTP+JSON')
-  if (new Set(skills.map(({ id }) => id)).size < skills.length) return unusable('it has two skills of one id')
-  const { securitySchemes = null, security = null, securityRequirements = null } = parsed.value
-  const card = {
+  const isCard = card === null || 'supportedInterfaces' in card || 'url' in card
+  if (card !== null && first === undefined) return { ok: true, card: cardFrom(card) }
+  return { ok: false, reason: first === undefined ? 'it does not fit' : findingText(first), more: Math.max(0, faults.length - 1), isCard }
+}
+
+function cardFrom(card: WrittenCard): RemoteCard {
+  const { capabilities, securitySchemes = null, security = null, securityRequirements = null } = card
+  const name = textOf(card['name'], KEPT_TEXT.name)
+  return {
     name: name.trim() === '' ? 'agent' : name,
-    description,
-    version,
-    interfaces,
-    isStreaming: capabilities?.streaming === true,
-    skills
+    description: textOf(card['description'], KEPT_TEXT.description),
+    version: textOf(card['version'], KEPT_TEXT.version),
+    interfaces: callableInterfaces(card, versionRead(card)).map(({ used }) => used),
+    isStreaming: isRecord(capabilities) && capabilities['streaming'] === true,
+    skills: entries(card['skills']).map(([, skill]) => skillFrom(skill)),
+    security: { securitySchemes, security, securityRequirements }
   }
-  return { ok: true, card: { ...card, security: { securitySchemes, security, securityRequirements } } }
+}
+
+function skillFrom(skill: WrittenCard): RemoteSkill {
+  return {
+    id: String(skill['id']),
+    name: textOf(skill['name'], KEPT_TEXT.name),
+    description: textOf(skill['description'], KEPT_TEXT.description),
+    tags: listOf(skill['tags'], KEPT_ENTRIES.tags),
+    examples: listOf(skill['examples'], KEPT_ENTRIES.examples),
+    inputModes: listOf(skill['inputModes'], KEPT_ENTRIES.inputModes),
+    outputModes: listOf(skill['outputModes'], KEPT_ENTRIES.outputModes)
+  }
+}
+
+function textOf(value: unknown, max: number): string {
+  return typeof value === 'string' ? shown(value, max) : ''
+}
+
+function listOf(value: unknown, max: number): readonly string[] {
+  const texts = Array.isArray(value) ? value.map((one) => textOf(one, max)) : []
+  return texts.filter((one) => one.trim() !== '').slice(0, MAX_ENTRIES)
 }
 
 /** Reads a stored card; null when the value is no such card. Never throws. */
@@ -163,67 +149,12 @@ export function keptCard(value: unknown): RemoteCard | null {
   return parsed.success ? { ...parsed.data, security: parsed.data.security ?? null } : null
 }
 
-function unusable(reason: string): CardRead {
-  return { ok: false, reason, isCard: true }
-}
-
-function faultText([fault]: readonly MessageFault[]): string {
-  return fault === undefined ? 'it does not fit' : shown(`${fault.path}: ${fault.message}`)
-}
-
-function modernInterfaces({ supportedInterfaces }: z.infer<typeof modern>): RemoteInterface[] {
-  return supportedInterfaces.flatMap(({ url, protocolBinding, protocolVersion, tenant }) =>
-    interfaceOf({ url, binding: protocolBinding, version: protocolVersion, tenant: tenant ?? '' })
-  )
-}
-
-function legacyInterfaces({ url, preferredTransport, protocolVersion, additionalInterfaces }: z.infer<typeof legacy>): RemoteInterface[] {
-  const all = [{ url, transport: preferredTransport }, ...additionalInterfaces]
-  const seen = new Set<string>()
-  return all.flatMap((one) => {
-    const key = `${one.transport} ${one.url}`
-    if (seen.has(key)) return []
-    seen.add(key)
-    return interfaceOf({ url: one.url, binding: one.transport, version: protocolVersion, tenant: '' })
-  })
-}
-
-function interfaceOf({
-  url,
-  binding,
-  version,
-  tenant
-}: {
-  url: string
-  binding: string
-  version: string
-  tenant: string
-}): RemoteInterface[] {
-  const known = binding.toUpperCase()
-  if (known !== 'JSONRPC' && known !== 'HTTP+JSON') return []
-  const spoken = /^1(?:\.|$)/.test(version) ? '1.0' : /^0\.3(?:\.|$)/.test(version) ? '0.3' : null
-  return spoken === null || url.length > 2048 ? [] : [{ url, binding: known, version: spoken, tenant }]
-}
-
-/** Hosts that name every address of their own machine, so none that a client could reach. */
-const NOWHERE: ReadonlySet<string> = new Set(['0.0.0.0', '[::]'])
-
 /**
  * The card with addresses that a client can reach. A server behind a container or proxy often does not know its own, so the origin from
  * which the card was fetched takes the place of a missing or unspecified host. `from`: URL of the card.
  */
 export function reachableCard(card: RemoteCard, from: string): RemoteCard {
   return { ...card, interfaces: card.interfaces.map((one) => ({ ...one, url: reachableUrl(one.url, from) })) }
-}
-
-function reachableUrl(written: string, from: string): string {
-  if (!URL.canParse(from)) return written
-  // Without a path of its own, the address is that of the agent, not of the card.
-  const base = from.replace(/[?#].*$/s, '').replace(/\.well-known\/[^/]*$/, '')
-  if (!URL.canParse(written)) return URL.canParse(written, base) ? new URL(written, base).href : written
-  const url = new URL(written)
-  if (!NOWHERE.has(url.hostname)) return written
-  return new URL(base).origin + url.pathname + url.search
 }
 
 /** The interface to use: the first of 1.0, else the first. */

@@ -1,18 +1,13 @@
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { canonicalJson, isRecord, parseJson } from '../../../kit/json.js'
+import { shellWord } from '../../../kit/text.js'
 import { type AddressPolicy, judgeAddress } from '../net/address-guard.js'
 import { meshCard } from '../mesh-binding/mesh-card.js'
 import { meshFetch, type MeshReach } from '../mesh-binding/mesh-client.js'
 import { isMeshUrl } from '../mesh-binding/mesh-uri.js'
-import {
-  chosenInterface,
-  MAX_REMOTE_CARD_BYTES,
-  reachableCard,
-  readRemoteCard,
-  type RemoteCard,
-  type RemoteInterface
-} from './remote-card.js'
+import { type CardRead, chosenInterface, MAX_REMOTE_CARD_BYTES, reachableCard, readRemoteCard, type RemoteCard } from './remote-card.js'
+import type { RemoteInterface } from './remote-interfaces.js'
 import { type RemoteLink, remoteLink } from './remote-client.js'
 import { refusedAddress, RemoteFault } from './remote-fault.js'
 import { judgeSignatures } from './remote-signature.js'
@@ -62,6 +57,23 @@ export interface RemoteNet {
 /** Fetches the card of an agent. @throws RemoteFault when it is missing or unusable */
 export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: AbortSignal): Promise<RemoteCard> {
   if (isMeshUrl(place.card)) return await fetchMeshCard(net, place, signal)
+  const { text, url } = await fetchCardText(net, place, signal)
+  const parsed = parseJson(text)
+  if (!parsed.ok) throw new RemoteFault('answered', `its card is not to be read: ${parsed.reason}`)
+  const read = readRemoteCard(parsed.value)
+  if (!read.ok) throw unusableCard(read, url)
+  await checkSignature(parsed.value, place.key)
+  const card = reachableCard(read.card, url)
+  checkPlace(net, place, card)
+  return card
+}
+
+/** Fetches the text of a card over the web. `url`: where it was. @throws RemoteFault */
+export async function fetchCardText(
+  net: RemoteNet,
+  place: RemotePlace,
+  signal: AbortSignal
+): Promise<{ readonly text: string; readonly url: string }> {
   const url = cardUrl(place.card)
   const limits = { headMs: CARD_TIMEOUT_MS, bodyMs: CARD_TIMEOUT_MS, silenceMs: CARD_TIMEOUT_MS, maxBytes: MAX_REMOTE_CARD_BYTES }
   const get = withSecret(guardedFetch({ ...net, limits: { ...limits, maxStreamBytes: MAX_REMOTE_CARD_BYTES } }), place)
@@ -70,14 +82,16 @@ export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: Abor
     await response.body?.cancel().catch(() => {})
     throw new RemoteFault('refused', `its card is not there (HTTP ${response.status})`)
   }
-  const parsed = parseJson(await response.text())
-  if (!parsed.ok) throw new RemoteFault('answered', `its card is not to be read: ${parsed.reason}`)
-  const read = readRemoteCard(parsed.value)
-  if (!read.ok) throw new RemoteFault('answered', read.isCard ? `its card is not to be used: ${read.reason}` : noCard(url))
-  await checkSignature(parsed.value, place.key)
-  const card = reachableCard(read.card, url)
-  checkPlace(net, place, card)
-  return card
+  return { text: await response.text(), url }
+}
+
+/** Callers of the agent do not see the address. */
+function unusableCard({ reason, more, isCard }: Extract<CardRead, { ok: false }>, url: string): RemoteFault {
+  if (!isCard) return new RemoteFault('answered', noCard(url))
+  const first = `its card is not to be used: ${reason}`
+  const place = url.replace(/[?#].*$/s, '')
+  const rest = more === 0 ? '' : `, and ${more} more; run a2a-node agents check ${shellWord(place)}`
+  return new RemoteFault('answered', first + rest, { printed: first })
 }
 
 /** The interface that a card and the config of its agent lead to. */
@@ -134,9 +148,9 @@ function cardUrl(text: string): string {
 
 /**
  * Checks the interface of a card against the origin of the card. A host that the config does not name may not lead to a host
- * that it names, and https may not lead to http. Returns the policy for the interface.
+ * that it names, and https may not lead to http. Returns the policy for the interface. @throws RemoteFault for a refused address
  */
-function checkPlace({ policy }: RemoteNet, place: RemotePlace, card: RemoteCard): AddressPolicy {
+export function checkPlace({ policy }: RemoteNet, place: RemotePlace, card: RemoteCard): AddressPolicy {
   const { url } = interfaceOf(place, card)
   // The operator chose this address, so the card has no say in it.
   if ((place.url ?? null) !== null) return checkChosen(url, policy)
@@ -179,7 +193,8 @@ function readSecret(secret: RemoteSecret): Readonly<Record<string, string>> {
   }
 }
 
-async function checkSignature(card: unknown, key: RemotePlace['key']): Promise<void> {
+/** Checks the signatures of a card as it is written. @throws RemoteFault for a wrong one, and for a missing one of the key of the config. */
+export async function checkSignature(card: unknown, key: RemotePlace['key']): Promise<void> {
   if (!isRecord(card) || (card['signatures'] === undefined && key === null)) return
   const text = await canonicalCard(card)
   const verdict = judgeSignatures(card, { text: () => text, key })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { providerSchema } from '../../../domain/card/provider.js'
 import { CARD_MAX_CAPABILITIES, isPathStep } from '../../../domain/card/schema.js'
 import { type KindWords, plainReason } from '../../../domain/schema-words.js'
 import { tierFromText } from '../../../domain/routing/tier.js'
@@ -128,6 +129,7 @@ const nodeKeys = {
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, dots, underscores and dashes, a letter or digit first')
     .nullable()
     .default(null),
+  provider: providerSchema.optional(),
   capabilities: z.array(CapabilityBlock).min(1, 'must list at least one capability').max(CARD_MAX_CAPABILITIES),
   prompts: z
     .array(PromptBlock)

@@ -201,7 +201,7 @@ function schemaFault(schema: unknown, compileSchema: CompileSchema): string | nu
 }
 
 function definitionOf(fields: AgentFields, id: string, file: string): AgentDefinition {
-  const { version, tier, sandbox, capabilities, prompts, runtime, limits } = fields.a2a
+  const { version, tier, sandbox, provider, capabilities, prompts, runtime, limits } = fields.a2a
   return {
     id,
     name: fields.name ?? id,
@@ -210,6 +210,7 @@ function definitionOf(fields: AgentFields, id: string, file: string): AgentDefin
     tier,
     sandboxId: sandbox,
     protocols: AGENT_PROTOCOLS,
+    ...(provider === undefined ? {} : { provider }),
     capabilities: capabilities.map(capabilityOf),
     ...(prompts.length === 0 ? {} : { prompts }),
     limits: { timeoutMs: limits.timeout, concurrency: limits.concurrency, maxOutputBytes: limits.maxOutput },

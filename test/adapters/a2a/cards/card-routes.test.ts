@@ -1,4 +1,5 @@
 import test, { type Assert } from 'brittle'
+import { checkCard } from '../../../../src/adapters/a2a/remote/card-check.js'
 import { DefaultAgentCardResolver } from '@a2a-js/sdk/client'
 import { DefaultAgentCardResolver as OldResolver } from 'a2a03/client'
 import fc from 'fast-check'
@@ -6,7 +7,6 @@ import { CardStore } from '../../../../src/adapters/a2a/cards/card-store.js'
 import { cardForm, type CardService, createCardService } from '../../../../src/adapters/a2a/cards/card-routes.js'
 import { CardSigner } from '../../../../src/adapters/a2a/cards/card-signature.js'
 import { USAGE_EXTENSION } from '../../../../src/adapters/a2a/cards/card-usage.js'
-import { validateCard } from '../../../support/a2a/card-validator.js'
 import type { HttpRoute } from '../../../../src/adapters/http/route.js'
 import type { NodeApi } from '../../../../src/ports/node-api.js'
 import { listening, TOKEN } from '../../http/raw-http.js'
@@ -88,8 +88,8 @@ test('every well-known path serves its card, in the form of the version that is 
       t.alike([answer.headers.get('content-type'), answer.headers.get('vary')], ['application/json', 'A2A-Version'])
       t.is(answer.headers.get('cache-control'), 'public, max-age=60')
       const card = (await answer.json()) as { name: string }
-      const checked = validateCard(card)
-      t.alike([card.name, checked.errors, checked.versions], [name, [], versions])
+      const checked = checkCard(card)
+      t.alike([card.name, checked.findings, checked.versions], [name, [], versions])
     }
   }
 })
@@ -219,7 +219,7 @@ test('the extended card needs a token that may look, counts tasks now, and is si
       capabilities: { extensions: { uri: string; params: Record<string, unknown> }[] }
       signatures: unknown[]
     }
-    t.alike(validateCard(card).errors, [])
+    t.alike(checkCard(card).findings, [])
     t.ok(card.signatures.length > 0)
     return card.capabilities.extensions.find(({ uri }) => uri === USAGE_EXTENSION)?.params ?? {}
   }

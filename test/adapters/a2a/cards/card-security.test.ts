@@ -1,9 +1,9 @@
 import test from 'brittle'
+import { checkCard } from '../../../../src/adapters/a2a/remote/card-check.js'
 import { hybridSecurity, securityV03, securityV1 } from '../../../../src/adapters/a2a/cards/card-security.js'
 import { interfacesOf } from '../../../../src/adapters/a2a/cards/card-interfaces.js'
 import { toCardV03, toHybridCard } from '../../../../src/adapters/a2a/cards/card-v03.js'
 import { toCardV1 } from '../../../../src/adapters/a2a/cards/card-v1.js'
-import { validateCard } from '../../../support/a2a/card-validator.js'
 
 const oauth = { issuer: 'https://node.example', scopes: { 'a2a:read': 'read' } }
 
@@ -26,7 +26,12 @@ test('a card with OAuth is valid in 1.0, in 0.3 and as both at once', (t) => {
   const interfaces = interfacesOf({ base: 'http://127.0.0.1:1' }, null)
   const skills = [{ id: 'a', name: 'A', description: 'does a', tags: ['a'] }]
   const subject = { name: 'n', description: 'd', version: '1.0.0', interfaces, skills, pushNotifications: true, extensions: [], oauth }
-  t.alike(validateCard(toCardV1(subject)), { valid: true, errors: [], versions: ['1.0'] })
-  t.alike(validateCard(toCardV03(subject)), { valid: true, errors: [], versions: ['0.3'] })
-  t.alike(validateCard(toHybridCard(subject)), { valid: true, errors: [], versions: ['1.0', '0.3'] })
+  for (const [card, versions] of [
+    [toCardV1(subject), ['1.0']],
+    [toCardV03(subject), ['0.3']],
+    [toHybridCard(subject), ['1.0', '0.3']]
+  ] as const) {
+    const checked = checkCard(card)
+    t.alike([checked.findings, checked.versions], [[], versions])
+  }
 })

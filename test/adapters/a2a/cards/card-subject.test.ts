@@ -1,9 +1,9 @@
 import test, { type Assert } from 'brittle'
+import { CARD_MAX_VALUES, checkCard } from '../../../../src/adapters/a2a/remote/card-check.js'
 import { interfacesOf, pathIdFrom, pathIdOf, segmentOf } from '../../../../src/adapters/a2a/cards/card-interfaces.js'
 import { agentSubject, MESH_EXTENSION, NODE_CARD_MAX_SKILLS, nodeSubject } from '../../../../src/adapters/a2a/cards/card-subject.js'
-import { toHybridCard } from '../../../../src/adapters/a2a/cards/card-v03.js'
+import { toCardV03, toHybridCard } from '../../../../src/adapters/a2a/cards/card-v03.js'
 import { toCardV1 } from '../../../../src/adapters/a2a/cards/card-v1.js'
-import { CARD_MAX_VALUES, validateCard } from '../../../support/a2a/card-validator.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
 import { capability } from '../../../support/fake-agents.js'
 import type { AgentDetail } from '../../../../src/ports/node-api.js'
@@ -80,6 +80,20 @@ test('an agent of another node keeps what that node signed', (t: Assert) => {
   t.alike(card.capabilities.extensions[0]?.params['original'], original)
 })
 
+test('cards of every version name the provider of an agent, and the card of a node that of the node', (t: Assert) => {
+  const [ofAgent, ofNode] = [
+    { organization: 'Agent Works', url: 'https://agent.example' },
+    { organization: 'Node Works', url: 'https://node.example' }
+  ]
+  const node = { id: actor('owner').id, name: 'a', tier: 'L0' as const }
+  for (const form of [toCardV1, toCardV03, toHybridCard]) {
+    t.alike(form(agentSubject(detailOf({ provider: ofAgent }), null, { ...HOST, provider: ofNode })).provider, ofAgent)
+    t.absent('provider' in form(agentSubject(detailOf(), null, { ...HOST, provider: ofNode })), 'the node names no provider for others')
+    t.alike(form(nodeSubject({ node }, [], { ...HOST, provider: ofNode, version: '1.0.0' })).provider, ofNode)
+    t.absent('provider' in form(nodeSubject({ node }, [], { ...HOST, version: '1.0.0' })))
+  }
+})
+
 test('paths name an agent by its id here, by id and node elsewhere; whatever a node is called, the segment says it back', (t: Assert) => {
   t.is(pathIdOf(detailOf()), 'text')
   t.is(pathIdOf(detailOf({ origin: 'remote', address: 'text@b' })), 'text@b')
@@ -109,6 +123,11 @@ test("a node's card has room for so many skills, and says how many it leaves out
   t.is(many.skills[500]?.id, 'two/c0')
   const large = subjectOf(4096)
   t.ok(JSON.stringify(large.skills).length <= 524_288 && large.skills.length > 100)
-  t.ok(validateCard(JSON.parse(JSON.stringify(toHybridCard(many)))).valid)
+  const { findings } = checkCard(JSON.parse(JSON.stringify(toHybridCard(many))))
+  t.alike(
+    findings.map(({ path, wrong }) => [path, wrong]),
+    [['/skills', `has ${NODE_CARD_MAX_SKILLS} entries`]],
+    'more than one import takes, and no other fault'
+  )
   t.ok(NODE_CARD_MAX_SKILLS * 8 < CARD_MAX_VALUES)
 })

@@ -58,14 +58,17 @@ test('a card that is huge, endless, slow, compressed, no JSON, no card or a redi
     [(_, response) => response.end('[]'), /no JSON object/],
     [(_, response) => response.end('{"__proto__":{"x":1}}'), /__proto__/],
     [(_, response) => response.end('{"a":'.repeat(5000)), /not JSON|nested/],
-    [(_, response) => response.end(card('x', { skills: 'none' })), /not to be used: skills: must be a list$/],
+    [
+      (_, response) => response.end(card('x', { skills: 'none' })),
+      /not to be used: \/skills is "none"; must be a list, and 2 more; run a2a-node agents check http:\/\/127\.0\.0\.1:\d+\/card$/
+    ],
     [
       (_, response) => response.end('{"name":"text","description":"x","version":"1.0.0","capabilities":[{"id":"text.stats"}]}'),
       /what is there is no agent card: try http:\/\/127\.0\.0\.1:\d+\/card\/\.well-known\/agent-card\.json$/
     ],
     [
       (_, response) => response.end(card('x', { supportedInterfaces: [{ url: 'http://x', protocolBinding: 'GRPC' }] })),
-      /no address that speaks/
+      /no address that this node can call/
     ],
     [(_, response) => response.end(card('169.254.169.254')), /refused.*linkLocal/],
     [(_, response) => response.end(card('[::ffff:127.0.0.1]')), /refused.*ipv4Mapped/],

@@ -1,6 +1,6 @@
 import os from 'node:os'
-import type { NodeStore } from '../ports/storage.js'
-import type { PeerClock } from '../domain/membership/clock-skew.js'
+import type { NodeStore } from '../../../ports/storage.js'
+import type { PeerClock } from '../../../domain/membership/clock-skew.js'
 
 /** Name of the document with the last skew of the clock. */
 const CLOCK = 'clock-skew'

@@ -1,7 +1,7 @@
 import test from 'brittle'
-import { recordedSkew, recordSkew } from '../../src/compose/clock-skew.js'
-import { actor } from '../support/membership.js'
-import { FakeStore } from '../support/fake-store.js'
+import { recordedSkew, recordSkew } from '../../../../src/adapters/storage/home/skew-record.js'
+import { actor } from '../../../support/membership.js'
+import { FakeStore } from '../../../support/fake-store.js'
 
 const SKEW = { peer: actor('alpha').id, aheadMs: 1_200_000 }
 

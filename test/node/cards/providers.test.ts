@@ -1,0 +1,141 @@
+import test, { type Assert } from 'brittle'
+import fc from 'fast-check'
+import { CONTROL_SCHEMAS } from '../../../src/domain/channel/control.js'
+import { checkSignedCard } from '../../../src/domain/card/schema.js'
+import { seal } from '../../../src/domain/membership/signing.js'
+import { cardBody, signedCard, verify } from '../../support/membership.js'
+import { echo } from '../../support/fake-agents.js'
+import { type FakeNode, World } from '../../support/fake-node.js'
+import { forgeControl } from '../../support/forge.js'
+import { holds } from '../../support/holds.js'
+
+const OWN = { organization: 'Node Works', url: 'https://node.example' }
+const FILE = { organization: 'File Works', url: 'https://file.example/about' }
+
+/** `id: organization` for each agent of `other` that `node` lists, the operator left out. */
+async function providers(node: FakeNode, other: FakeNode): Promise<string[]> {
+  const { agents } = await node.api().call('agents.list', {})
+  return agents.flatMap((one) => (one.node.id === other.id ? [`${one.id}: ${one.provider?.organization ?? '-'}`] : []))
+}
+
+function revisionOf(node: FakeNode, id: string): number | undefined {
+  return node.core.localCards.own().find(({ body }) => body.id === id)?.body.revision
+}
+
+test('an agent has the provider of its file, else that of the node, and an agent outside of the mesh only its own', async (t: Assert) => {
+  const world = new World(t)
+  const agents = [echo('a'), echo('b', { provider: FILE }), echo('c', { runtime: 'a2a' }), echo('d', { runtime: 'a2a', provider: FILE })]
+  const here = await world.member('here', { agents, settings: { provider: OWN } })
+  t.alike(await providers(here, here), ['a: Node Works', 'b: File Works', 'c: -', 'd: File Works'])
+  t.alike((await here.api().call('agents.show', { agent: 'b' })).provider, FILE)
+  t.alike((await here.api().call('node.status', {})).provider, OWN)
+  const plain = await world.member('plain', { agents: [echo('a')] })
+  t.absent('provider' in (await plain.api().call('agents.show', { agent: `a@${plain.id}` })))
+  t.absent('provider' in (await plain.api().call('node.status', {})))
+})
+
+test('a linked node knows the providers of the other, also when the log brought the cards first', async (t: Assert) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a'), echo('b', { provider: FILE })], settings: { provider: OWN } })
+  const peer = await world.member('peer')
+  await world.settle()
+  t.alike(await providers(peer, here), ['a: -', 'b: -'], 'the log carries none')
+  await world.link(here, peer)
+  t.alike(await providers(peer, here), ['a: Node Works', 'b: File Works'])
+  world.net.disconnect(here.id, peer.id)
+  await world.settle()
+  t.alike(await providers(peer, here), ['a: Node Works', 'b: File Works'], 'and remembers them')
+})
+
+test('another provider is a new revision of a card, and reaches linked nodes; none is told of no more', async (t: Assert) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a')] })
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  t.is(revisionOf(here, 'a'), 1)
+  here.source.set([echo('a', { provider: OWN })])
+  await world.settle()
+  t.alike([revisionOf(here, 'a'), await providers(peer, here)], [2, ['a: Node Works']])
+  here.source.set([echo('a', { provider: OWN })])
+  await world.settle()
+  t.is(revisionOf(here, 'a'), 2, 'the same one is no change')
+  here.source.set([echo('a', { provider: FILE })])
+  await world.settle()
+  t.alike([revisionOf(here, 'a'), await providers(peer, here)], [3, ['a: File Works']])
+  here.source.set([echo('a')])
+  await world.settle()
+  t.alike([revisionOf(here, 'a'), await providers(peer, here)], [4, ['a: -']])
+})
+
+test('what a node of an earlier build reads is as before: no new key in a signed card, and messages without providers', async (t: Assert) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a', { provider: FILE })], settings: { provider: OWN } })
+  const peer = await world.member('peer')
+  const { certificate } = world.log.view().members.get(here.id) ?? { certificate: null }
+  for (const card of here.core.localCards.own()) {
+    t.absent('provider' in card.body, card.body.id)
+    t.ok(certificate !== null && checkSignedCard(card, { certificate: certificate.body, verify }).ok)
+  }
+  const { cards, all } = CONTROL_SCHEMAS.cards.shape
+  const earlier = CONTROL_SCHEMAS.cards.pick({ cards: true, all: true })
+  t.alike(Object.keys(earlier.shape), ['cards', 'all'])
+  t.ok(cards !== undefined && all !== undefined)
+  const notice = { id: 'a', revision: 1, provider: FILE }
+  t.alike(earlier.parse({ cards: [], all: null, providers: [notice] }), { cards: [], all: null }, 'the further key is no fault there')
+  await world.link(here, peer)
+  const sent = signedCard(peer.actor, cardBody('old'))
+  forgeControl(peer, here, { name: 'cards', body: { cards: [sent], all: null } })
+  await world.settle()
+  t.alike(await providers(here, peer), ['old: -'])
+})
+
+test('no notice of a provider throws, keeps cards from being taken, or changes another agent', async (t: Assert) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('own', { provider: OWN })] })
+  const peer = await world.member('peer')
+  const third = await world.member('third', { agents: [echo('theirs')] })
+  await world.link(here, peer)
+  await world.link(here, third)
+  const text = { organization: 'X', url: 'https://x.example' }
+  const wrong = [
+    null,
+    7,
+    {},
+    { id: 'good', revision: 1 },
+    { id: 'good', revision: 9, provider: text },
+    { id: 'good', revision: 1, provider: { organization: 'X' } },
+    { id: 'good', revision: 1, provider: { organization: '\u001b[31mX', url: 'https://x.example' } },
+    { id: 'good', revision: 1, provider: { organization: 'X'.repeat(129), url: 'https://x.example' } },
+    { id: 'good', revision: 1, provider: { organization: 'X', url: 'javascript:alert(1)' } },
+    { id: 'good', revision: 1, provider: { organization: 'X', url: `https://x.example/${'x'.repeat(512)}` } },
+    { id: 'own', revision: 1, provider: text },
+    { id: 'theirs', revision: 1, provider: text },
+    { id: '__proto__', revision: 1, provider: text }
+  ]
+  const cards = [signedCard(peer.actor, cardBody('good'))]
+  forgeControl(peer, here, { name: 'cards', body: { cards, all: null, providers: wrong } })
+  await world.settle()
+  t.alike(await providers(here, peer), ['good: -'])
+  t.alike([await providers(here, here), await providers(here, third)], [['own: Node Works'], ['theirs: -']])
+  const before = JSON.stringify(here.core.registry.listAll())
+  const near = fc.record({ id: fc.string(), revision: fc.anything(), provider: fc.anything() }, { requiredKeys: [] })
+  const property = fc.property(fc.array(fc.oneof(fc.jsonValue(), near)), (list) => {
+    here.core.remoteCards.providersFromPeer(peer.id, list)
+    return JSON.stringify(here.core.registry.listAll()) === before
+  })
+  await holds(t, property, 200)
+  const right = { id: 'good', revision: 1, provider: { ...text, later: 'member' }, later: true }
+  forgeControl(peer, here, { name: 'cards', body: { cards: [], all: null, providers: [...wrong, right] } })
+  await world.settle()
+  t.alike(await providers(here, peer), ['good: X'], 'a right one among them is taken, with members of a later build')
+})
+
+test('a signed card with a provider inside is refused, as a node of an earlier build does', async (t: Assert) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const body = { ...cardBody('inside'), provider: OWN }
+  here.core.remoteCards.fromPeer(peer.id, [seal('card', body, { id: peer.id, sign: peer.actor.sign })], null)
+  t.is(here.core.registry.getById('inside').length, 0)
+})
