@@ -86,7 +86,7 @@ test('every surface refuses an address beyond its limit, in its own form', async
     rpc: (s: string) => ({ jsonrpc: '2.0', id: null, error: { code: -32603, message: message(s), data: [info(s)] } }),
     old: (s: string) => ({ code: -32603, message: message(s), data: [info(s)] }),
     rest: (s: string) => ({ error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: message(s), details: [info(s)] } }),
-    facade: (s: string) => ({ error: 'rate_limited', message: message(s) }),
+    facade: (s: string) => ({ error: 'rate_limited', message: message(s), code: 'RATE_LIMITED' }),
     oauth: (s: string) => ({ error: 'temporarily_unavailable', error_description: message(s) }),
     plain: (s: string) => ({ error: { code: 'RATE_LIMITED', message: message(s) } })
   }

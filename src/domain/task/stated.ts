@@ -9,7 +9,7 @@ const STATED = ['input-required', 'auth-required', 'rejected', 'failed', 'cancel
 /** Most characters of the reason in the error of an end that its agent states. */
 export const MAX_STATED_REASON = 4096
 
-/** The state that an agent states, and the member `message` beside it: any JSON, undefined when absent. */
+/** The state that an agent states, and the member `message` beside it: any JSON, undefined when absent or null. */
 export interface StatedState {
   readonly state: (typeof STATED)[number]
   readonly message: unknown
@@ -29,7 +29,7 @@ export function statedState(value: unknown): StatedState | null {
     .replaceAll('_', '-')
     .replace(/^task-state-/, '')
   const state = STATED.find((one) => one === (name === 'cancelled' ? 'canceled' : name))
-  return state === undefined ? null : { state, message: about['message'] }
+  return state === undefined ? null : { state, message: about['message'] ?? undefined }
 }
 
 /** Does a task end by the state? Otherwise it waits for its client. */

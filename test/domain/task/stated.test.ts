@@ -20,7 +20,7 @@ test('an agent states the state of its task in every spelling', async (t) => {
     t,
     fc.property(fc.constantFrom(...STATES), fc.constantFrom(...SPELLINGS), fc.jsonValue(), (state, spell, message) => {
       const stated = statedState({ a2a: { state: spell(state), message } })
-      return stated?.state === state && stated.message === message
+      return stated?.state === state && stated.message === (message ?? undefined)
     })
   )
   for (const other of ['completed', 'working', 'TASK_STATE_', '', 7, null])
@@ -39,6 +39,8 @@ test('an end that an agent states survives the error of its request, whatever th
       return statedEnd(error)?.state === state && endStateOf(error) === state && error.message !== ''
     })
   )
+  for (const state of ['rejected', 'failed', 'canceled'])
+    t.alike(statedFailure({ a2a: { state, message: null } }), statedFailure({ a2a: { state } }), 'null is absent')
   const long = statedFailure({ a2a: { state: 'rejected', message: 'x'.repeat(2 * MAX_STATED_REASON) } })
   t.is(long?.message.length, MAX_STATED_REASON, 'a long reason is cut')
   t.is(

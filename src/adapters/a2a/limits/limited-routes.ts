@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Principal } from '../../../ports/node-api.js'
 import { type A2AFault, rateLimited } from '../server/fault.js'
+import { facadeListenerFault } from '../server/listener-fault.js'
 import { type GatewayFace, gatewayTarget } from '../server/gateway-target.js'
 import { type RpcId, rpcIdIn, rpcJson } from '../server/json-rpc.js'
 import type { CallLimit } from './rate-limit.js'
@@ -63,7 +64,7 @@ function isSmall({ headers }: CountedRequest): boolean {
 }
 
 function bodyOf(face: GatewayFace, fault: A2AFault, id: RpcId): object {
-  if (face === 'facade') return { error: 'rate_limited', message: fault.message }
+  if (face === 'facade') return facadeListenerFault({ status: 429, code: 'RATE_LIMITED', message: fault.message })
   if (face === 'rpc' || face === 'mcp') return rpcJson(id, { fault })
   return face === 'rest-old' ? fault.toRpc() : fault.toRest()
 }

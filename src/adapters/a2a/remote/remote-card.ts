@@ -173,7 +173,7 @@ function faultText([fault]: readonly MessageFault[]): string {
 
 function modernInterfaces({ supportedInterfaces }: z.infer<typeof modern>): RemoteInterface[] {
   return supportedInterfaces.flatMap(({ url, protocolBinding, protocolVersion, tenant }) =>
-    interfaceOf({ url, binding: protocolBinding, version: protocolVersion, tenant: tenant ?? '' })
+    usableInterface({ url, binding: protocolBinding, version: protocolVersion, tenant: tenant ?? '' })
   )
 }
 
@@ -184,11 +184,11 @@ function legacyInterfaces({ url, preferredTransport, protocolVersion, additional
     const key = `${one.transport} ${one.url}`
     if (seen.has(key)) return []
     seen.add(key)
-    return interfaceOf({ url: one.url, binding: one.transport, version: protocolVersion, tenant: '' })
+    return usableInterface({ url: one.url, binding: one.transport, version: protocolVersion, tenant: '' })
   })
 }
 
-function interfaceOf({
+function usableInterface({
   url,
   binding,
   version,

@@ -84,8 +84,8 @@ function infoOf({ status, code, headers = {} }: ListenerError): object {
 }
 
 /** The same at a path of the facade. */
-export function facadeListenerFault({ status, message }: ListenerError): object {
-  return { error: FACADE_NAMES[status] ?? 'invalid_request', message }
+export function facadeListenerFault({ status, code, message }: ListenerError): object {
+  return { error: FACADE_NAMES[status] ?? 'invalid_request', message, code }
 }
 
 /** The same at a path of the OAuth server (RFC 6749, 5.2). */
