@@ -4,11 +4,12 @@ import type { TokenGrant } from '../../ports/token-api.js'
 import { type AddressLimit, countedAddress } from './address-limit.js'
 import { Authority, bracketed, callerHeaders, type HttpRefusal, targetOf } from './authority.js'
 import { isLoopback, listen } from './bind.js'
-import { announcedBytes, answerError, isJson, isSending, readWithin, tooLarge } from './body.js'
+import { announcedBytes, answerError, isSending, tooLarge } from './body.js'
 import { answerPreflight, allowOrigin, isPreflight } from './cors.js'
 import { HttpExchange } from './exchange.js'
 import { HttpError, internalError } from './http-error.js'
 import { refuseConnection } from './malformed.js'
+import { RefusedBodies } from './refused-bodies.js'
 import { UnreadAnswers } from './unread.js'
 import { BODY_MAX, type HttpRoute, HttpRouteTable } from './route.js'
 import { Bag } from '../../kit/transient.js'
@@ -168,8 +169,7 @@ class Listener implements HttpListener {
   readonly #unread: UnreadAnswers
   readonly #timer: NodeJS.Timeout
   readonly #addressLimit: AddressLimit | undefined
-  /** Bodies of refused requests that are being read. */
-  #reading = 0
+  readonly #refusedBodies: RefusedBodies
   #service: (HttpService & { readonly table: HttpRouteTable }) | null = null
   #closed: Promise<void> | null = null
 
@@ -180,6 +180,7 @@ class Listener implements HttpListener {
     this.#server = server
     this.#limits = limits
     this.#addressLimit = options.addressLimit
+    this.#refusedBodies = new RefusedBodies(limits)
     this.#unread = new UnreadAnswers(limits)
     this.#timer = setInterval(() => this.#unread.check(), limits.checkMs).unref()
     this.#authority = new Authority({ ...options, port: address.port, bound: [options.host, address.address] })
@@ -249,16 +250,13 @@ class Listener implements HttpListener {
 
   /** The body of a refused request, where its answer has to name an id of it; null: it is not read. */
   #refusedBody({ request, connection, exchange, isWaiting }: ListenedRequest): Promise<Buffer | null> | null {
+    if (exchange !== null || isWaiting) return null
     const { method = '', url = '' } = request
     const { path } = targetOf(url)
-    const maxBytes = this.#service?.table.find(path)?.refusedBodyBytes?.({ method, path }) ?? 0
-    const { refusedBodies, refusedBodyMs } = this.#limits
-    const isWanted = maxBytes > 0 && exchange === null && !isWaiting && isJson(request)
-    if (!isWanted || announcedBytes(request) > maxBytes || this.#reading >= refusedBodies) return null
-    this.#reading += 1
-    const { body, stop } = readWithin(request, { maxBytes, timeoutMs: refusedBodyMs })
-    connection.stopReading = stop
-    return body.finally(() => (this.#reading -= 1))
+    const reading = this.#refusedBodies.read(request, this.#service?.table.find(path)?.refusedBodyBytes?.({ method, path }) ?? 0)
+    if (reading === null) return null
+    connection.stopReading = reading.stop
+    return reading.body
   }
 
   #over({ response, connection, exchange }: ListenedRequest): void {
@@ -390,14 +388,8 @@ class Listener implements HttpListener {
     // The rest of the connection is not read either.
     connection.isRefused = true
     const { status, reason } = refusal
-    const challenge = status === 401 ? { 'www-authenticate': this.#challenge(reason) } : null
+    const challenge = status === 401 ? { 'www-authenticate': challengeFor(reason, this.#service?.resourceMetadata) } : null
     return new HttpError(status, { code, message: `refused: ${reason}`, headers: { connection: 'close', ...challenge } })
-  }
-
-  #challenge(reason: string): string {
-    const metadata = this.#service?.resourceMetadata
-    const where = metadata === undefined ? '' : `, resource_metadata="${metadata}"`
-    return `Bearer realm="a2a-node"${reason === NO_TOKEN ? '' : ', error="invalid_token"'}${where}`
   }
 
   async #close(): Promise<void> {
@@ -448,6 +440,11 @@ function authorize({ admit }: Pick<HttpService, 'admit'>, headers: readonly stri
 
 function authorized(grant: TokenGrant | null): Authorized {
   return grant === null ? { grant, reason: 'the token is not one of this node, or not any more' } : { grant, reason: null }
+}
+
+function challengeFor(reason: string, metadata: string | undefined): string {
+  const where = metadata === undefined ? '' : `, resource_metadata="${metadata}"`
+  return `Bearer realm="a2a-node"${reason === NO_TOKEN ? '' : ', error="invalid_token"'}${where}`
 }
 
 function notServing(): HttpError {

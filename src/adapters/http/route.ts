@@ -38,16 +38,16 @@ interface RouteShape {
   /** The handler reads every body, so that it can give its own answer to a larger one. Default: the listener refuses it first. */
   readonly readsLargeBodies?: true
   /** The body of an error that the listener answers with here, in the words of the protocol of the place; null: as everywhere. */
-  readonly errorBody?: (error: HttpError, request: RefusedRequest) => object | null
+  readonly errorBody?: (error: HttpError, request: RefusedHttpRequest) => object | null
   /**
    * Bytes of the body that the listener reads of a request without a valid token, for an `errorBody` with the id of the request. Only JSON
    * that comes within a second is read. Default: 0.
    */
-  readonly refusedBodyBytes?: (request: Pick<RefusedRequest, 'method' | 'path'>) => number
+  readonly refusedBodyBytes?: (request: Pick<RefusedHttpRequest, 'method' | 'path'>) => number
 }
 
 /** A request that the listener answers with an error. */
-export interface RefusedRequest {
+export interface RefusedHttpRequest {
   readonly method: string
   readonly path: string
   /** Null when it was not read. */
