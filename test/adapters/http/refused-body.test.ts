@@ -54,7 +54,7 @@ test('a body of another type, above the bound or after 100 Continue is not read,
   }
 })
 
-test('a client that sends its body slowly gets its 401 in bounded time', async (t: Assert) => {
+test('a client that sends its body slowly gets its 401 in bounded time', { timeout: 20_000 }, async (t: Assert) => {
   const { port } = await listening(t, [route()], { limits: { refusedBodyMs: 200, refusedBodies: 3, drainMs: 100 } })
   const slow = Array.from({ length: 3 }, () =>
     new RawConnection(t, port).write(head('POST /rpc', { port, headers: [JSON_TYPE, 'Content-Length: 9'] }))
@@ -78,7 +78,7 @@ test('no more bodies of refused requests are read at once than the bound; furthe
   t.is(all.filter((text) => readOf(text) === '{}').length, 2)
 })
 
-test('a malformed body of a refused request ends the reading: its 401 comes at once', async (t: Assert) => {
+test('a malformed body of a refused request ends the reading: its 401 comes at once', { timeout: 20_000 }, async (t: Assert) => {
   const { port, refusals } = await listening(t, [route()], { limits: { refusedBodyMs: 60_000, drainMs: 50 } })
   const begin = head('POST /rpc', { port, headers: [JSON_TYPE, 'Transfer-Encoding: chunked'] })
   const answer = await ask(t, port, `${begin}no chunk\r\n`)
