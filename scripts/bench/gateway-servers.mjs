@@ -54,7 +54,7 @@ async function ours() {
   const paths = resolveHome({ home })
   fs.writeFileSync(
     paths.configFile,
-    'network: { kind: local }\nhttp: { listen: "127.0.0.1:0", maxConnections: 1200 }\nledger: { durability: process }\na2a: { rateLimit: { perMinute: 1000000, burst: 100000 } }\n'
+    'network: { kind: local }\nhttp: { listen: "127.0.0.1:0", maxConnections: 1200, anonymousLimit: { perMinute: 1000000, burst: 100000 } }\nledger: { durability: process }\na2a: { rateLimit: { perMinute: 1000000, burst: 100000 } }\n'
   )
   const { config } = await loadConfig({ file: paths.configFile })
   const node = await startNode({ config, home: paths, name: 'bench', join: null, extraAgentDirs: [], log: null })

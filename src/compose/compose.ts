@@ -50,6 +50,7 @@ import { openAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
 import { bindHttp } from './serve-http.js'
 import { ConfigReload } from './config-reload.js'
+import { LimitedRequests } from './limited-requests.js'
 import { PackageFaults } from './package-faults.js'
 import { Unwind } from './unwind.js'
 import { VERSION } from './version.js'
@@ -114,7 +115,8 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const early = options.joinsOnce === true ? null : codeOf(options)
   await claimHome(deps, startedAt)
   const lastFault = await openLastFault(deps)
-  const http = await bindHttp(deps)
+  const limited = new LimitedRequests(deps)
+  const http = await bindHttp(deps, limited)
   const policy = await openPolicy(deps)
   const { documents, mended } = await openHomeDocuments(deps)
   const state = await documents.read<MeshState>(MESH)
@@ -134,8 +136,8 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
-  const found = (): readonly Problem[] =>
-    [mended, problems(), guarded.problems(), agents.tools.problems(), deps.faults.problems(), deps.reload.problems()].flat()
+  const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, limited]
+  const found = (): readonly Problem[] => [...mended, ...parts.flatMap((part) => part.problems())]
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
   const made = { mesh, network: record.network, startedAt, lastFault, agents: agents.source, compileSchema, problems: found }
   const node = buildNode(deps, { ...kept, ...made })

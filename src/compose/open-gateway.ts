@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { AguiRoute } from '../adapters/a2a/agui/agui-route.js'
 import type { CardService } from '../adapters/a2a/cards/card-routes.js'
 import { FacadeRoute } from '../adapters/a2a/facade/facade-route.js'
-import { limited, type LimitAnswer } from '../adapters/a2a/limits/limited-routes.js'
+import { limited, type LimitAnswer, MAX_REFUSED_BODY } from '../adapters/a2a/limits/limited-routes.js'
 import { CallLimit } from '../adapters/a2a/limits/rate-limit.js'
 import { GatewayRoute, MAX_GATEWAY_BODY } from '../adapters/a2a/server/gateway-route.js'
-import { gatewayFault, type RouteTarget, gatewayTarget } from '../adapters/a2a/server/gateway-target.js'
+import { gatewayFault, isRpcRequest, type RouteTarget, gatewayTarget } from '../adapters/a2a/server/gateway-target.js'
 import { HttpError } from '../adapters/http/http-error.js'
 import { metricsRoute } from '../adapters/http/metrics-route.js'
 import type { HttpRoute, RoutePlace, TokenCall, TokenRoute } from '../adapters/http/route.js'
@@ -54,8 +54,16 @@ export function openLimit({ options, clock }: StartDeps): CallLimit {
 /** Makes the HTTP routes of the gateway: A2A, facade, AG-UI, MCP and cards behind one limit, and metrics. */
 export function openGateway(deps: GatewayDeps, parts: GatewayParts): readonly HttpRoute[] {
   const handle = gatewayHandler(deps, parts)
-  const shape = { methods: ['GET', 'POST', 'DELETE'], maxBodyBytes: MAX_GATEWAY_BODY, errorBody: gatewayFault, handle }
-  const routes: readonly HttpRoute[] = [parts.mcp, ...parts.cards.routes, ...PLACES.map((place) => ({ ...shape, ...place }))]
+  const errors: Pick<HttpRoute, 'errorBody' | 'refusedBodyBytes'> = {
+    errorBody: gatewayFault,
+    refusedBodyBytes: (request) => (isRpcRequest(request) ? MAX_REFUSED_BODY : 0)
+  }
+  const shape = { methods: ['GET', 'POST', 'DELETE'], maxBodyBytes: MAX_GATEWAY_BODY, ...errors, handle }
+  const routes: readonly HttpRoute[] = [
+    { ...parts.mcp, ...errors },
+    ...parts.cards.routes,
+    ...PLACES.map((place) => ({ ...shape, ...place }))
+  ]
   const how = {
     limit: deps.limit,
     onCall: (face: string, isRefused: boolean): void => {

@@ -1,23 +1,33 @@
 import { messageOf } from '../kit/errors.js'
+import { AddressLimit } from '../adapters/http/address-limit.js'
 import { type HttpListener, startHttpListener } from '../adapters/http/listener.js'
 import { healthRoute, type HttpRoute } from '../adapters/http/route.js'
+import type { RateLimitSetting } from '../config/guardrails.js'
 import { listenAddress } from '../config/settings.js'
+import type { RateLimit } from '../kit/rate.js'
 import type { Tokens } from '../node/access/tokens.js'
 import type { NodeDeps } from '../node/dependencies.js'
 import type { OpenedOAuth } from './open-oauth.js'
 import type { StartDeps } from './open-home.js'
+import type { LimitedRequests } from './limited-requests.js'
 
 /**
  * Binds the HTTP listener of the config; null when it has none. It serves nothing yet, so that a port conflict fails the start
  * before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
  */
-export async function bindHttp({ options, unwind }: StartDeps): Promise<HttpListener | null> {
-  const { listen, hosts, origins, publicUrl, maxConnections } = options.config.http
+export async function bindHttp({ options, clock, unwind }: StartDeps, limited: LimitedRequests): Promise<HttpListener | null> {
+  const { listen, hosts, origins, publicUrl, maxConnections, anonymousLimit, wrongTokenLimit } = options.config.http
   const address = listen === null ? null : listenAddress(listen)
   if (address === null) return null
-  const listener = await startHttpListener({ ...address, hosts, origins, publicUrl, limits: { maxConnections } })
+  const rates = { anonymous: rateOf(anonymousLimit), wrongToken: rateOf(wrongTokenLimit) }
+  const addressLimit = new AddressLimit(rates, { clock, onRefused: (refused) => limited.add(refused) })
+  const listener = await startHttpListener({ ...address, hosts, origins, publicUrl, limits: { maxConnections }, addressLimit })
   unwind.add('HTTP listener', () => listener.close())
   return listener
+}
+
+function rateOf({ perMinute, burst }: RateLimitSetting): RateLimit {
+  return { perSecond: perMinute / 60, burst }
 }
 
 /** URL of the listener for clients, as in cards and tokens. */

@@ -26,7 +26,7 @@ export interface GuardrailSettings {
   readonly output: GuardrailSetting
 }
 
-/** How often one caller may call. */
+/** How often one caller, or one address, may call. */
 export interface RateLimitSetting {
   readonly perMinute: number
   /** At once, after a pause. */
@@ -41,6 +41,15 @@ export const GUARDRAILS: GuardrailSettings = {
 
 /** As shipped: what no program that waits for its answers comes to, and a loop that went wrong does. */
 export const RATE_LIMIT: RateLimitSetting = { perMinute: 6000, burst: 1000 }
+
+/**
+ * As shipped: requests of one address to the HTTP listener without a valid token. Kits that poll cards stay below it; OAuth clients meet
+ * their own limit first.
+ */
+export const ANONYMOUS_LIMIT: RateLimitSetting = { perMinute: 1200, burst: 200 }
+
+/** As shipped: requests of one address with a wrong token. */
+export const WRONG_TOKEN_LIMIT: RateLimitSetting = { perMinute: 60, burst: 30 }
 
 const count = (fallback: number, max: number): z.ZodType<number> =>
   z.int('must be a whole number').min(1, 'must be at least 1').max(max, `must be at most ${max}`).default(fallback)
@@ -72,11 +81,9 @@ export const guardrailsSchema: z.ZodType<GuardrailSettings> = z.strictObject(
   mapping('input and output')
 )
 
-/** `a2a.rateLimit`. */
-export const rateLimitSchema: z.ZodType<RateLimitSetting> = z.strictObject(
-  { perMinute: count(RATE_LIMIT.perMinute, 1_000_000), burst: count(RATE_LIMIT.burst, 100_000) },
-  mapping('perMinute and burst')
-)
+/** `a2a.rateLimit`, `http.anonymousLimit` and `http.wrongTokenLimit`, with their defaults. */
+export const rateLimitSchema = ({ perMinute, burst }: RateLimitSetting): z.ZodType<RateLimitSetting> =>
+  z.strictObject({ perMinute: count(perMinute, 1_000_000), burst: count(burst, 100_000) }, mapping('perMinute and burst'))
 
 /** Patterns that are none, or cost too much: each by its place below `a2a.guardrails`, and why. */
 export async function patternFaults(

@@ -10,9 +10,11 @@ import {
   MAX_DENIED,
   MAX_GUARDED,
   MAX_PATTERN,
+  ANONYMOUS_LIMIT,
   RATE_LIMIT,
   type RateLimitSetting,
-  rateLimitSchema
+  rateLimitSchema,
+  WRONG_TOKEN_LIMIT
 } from './guardrails.js'
 import { type LlmProviderSetting, llmProvidersSchema, MAX_LLM_PROVIDERS, shownProviders } from './llm-providers.js'
 import { MAX_OAUTH_SCOPES, OAUTH, type OAuthSetting, oauthSchema } from './oauth.js'
@@ -82,6 +84,11 @@ function flag(fallback: boolean, about: string): Setting<boolean> {
 function directories(about: string): Setting<readonly string[]> {
   const allowed = 'a list of directories (absolute, ~/..., or relative to the config file), at most 64'
   return { schema: z.array(z.string().min(1).max(4096)).max(64), fallback: [], form: 'directories', unit: null, allowed, about }
+}
+
+function rate(fallback: RateLimitSetting, about: string): Setting<RateLimitSetting> {
+  const allowed = 'a mapping of perMinute (1 to 1000000) and burst (1 to 100000); in the config file only'
+  return { schema: rateLimitSchema(fallback), fallback, form: 'mapping', unit: null, allowed, about }
 }
 
 function define<T>(one: Setting<T>): Setting<T> {
@@ -208,7 +215,12 @@ export const SETTINGS = {
       allowed: 'a list of origins such as https://example.org or http://localhost:3000, in lower case and without a path, at most 64',
       about: 'Web pages that may call the HTTP listener, by their origin; they need a token too.'
     }),
-    maxConnections: count(512, [1, 16_384], 'Connections of clients at once; further ones are dropped. A stream holds one.')
+    maxConnections: count(512, [1, 16_384], 'Connections of clients at once; further ones are dropped. A stream holds one.'),
+    anonymousLimit: rate(
+      ANONYMOUS_LIMIT,
+      'Requests of one client address without a valid token, public cards included; further ones get 429 and Retry-After.'
+    ),
+    wrongTokenLimit: rate(WRONG_TOKEN_LIMIT, 'Of them, requests with a wrong token. Valid tokens are never refused for them.')
   },
   routing: {
     replies: choice(
@@ -277,14 +289,7 @@ export const SETTINGS = {
       allowed: `a mapping of input and output, each with maxLength (characters, at most ${MAX_GUARDED}) and deny (at most ${MAX_DENIED} patterns in RE2 syntax of at most ${MAX_PATTERN} characters); in the config file only`,
       about: 'Rules of the gateway for texts to agents (input) and back (output).'
     }),
-    rateLimit: define<RateLimitSetting>({
-      schema: rateLimitSchema,
-      fallback: RATE_LIMIT,
-      form: 'mapping',
-      unit: null,
-      allowed: 'a mapping of perMinute (1 to 1000000) and burst (1 to 100000); in the config file only',
-      about: 'Calls of one token to the gateway over all protocols; further ones get 429 and Retry-After.'
-    }),
+    rateLimit: rate(RATE_LIMIT, 'Calls of one token to the gateway over all protocols; further ones get 429 and Retry-After.'),
     oauth: define<OAuthSetting>({
       schema: oauthSchema,
       fallback: OAUTH,

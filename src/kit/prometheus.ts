@@ -19,6 +19,7 @@ export const METRICS = {
   log_entries_submitted: 'Entries that this node brought into the log of the mesh, by kind.',
   gateway_calls: 'Calls to the gateway over HTTP that were let through, by its face: mcp, rpc, rest, agui, facade, card.',
   gateway_limited: 'Calls to the gateway over HTTP beyond the limit of their token, by its face.',
+  http_limited: 'HTTP requests without a valid token beyond the limit of their address, by limit: anonymous, wrong-token.',
   agent_checks: 'Health checks of agents of this node, by result.',
   agent_reloads: 'Agents whose changed version was swapped in.',
   agent_file_faults: 'Faults found in agent files while the last good version went on.',

@@ -9,6 +9,8 @@ export interface RateLimit {
 
 /** Keys that are remembered before those with a full bucket are forgotten. */
 const SWEEP_AT = 256
+/** Least time between two sweeps of a table that is at its bound, in milliseconds. */
+const FULL_SWEEP_MS = 100
 
 /** Tokens that come back with time. */
 export class TokenBucket {
@@ -58,21 +60,36 @@ export class TokenBucket {
   }
 }
 
-/** A token bucket for each key. Full buckets are forgotten, so the table holds about the active keys. */
+/**
+ * A token bucket for each key. Full buckets are forgotten, so the table holds about the active keys. With `maxKeys` it holds no more:
+ * further keys share one bucket.
+ */
 export class RateTable {
   readonly #limit: RateLimit
-  readonly #clock: Clock
+  readonly #clock: Pick<Clock, 'monotonic'>
+  readonly #maxKeys: number
   readonly #buckets = new Map<string, TokenBucket>()
+  /** Of the keys beyond `maxKeys`. */
+  readonly #shared: TokenBucket
+  #sweptAt = Number.NEGATIVE_INFINITY
 
-  constructor(limit: RateLimit, clock: Clock) {
+  /** `maxKeys`: keys with a bucket of their own. Default: no bound. */
+  constructor(limit: RateLimit, clock: Pick<Clock, 'monotonic'>, maxKeys = Number.POSITIVE_INFINITY) {
     this.#limit = limit
     this.#clock = clock
+    this.#maxKeys = maxKeys
+    this.#shared = new TokenBucket(limit, clock)
   }
 
   /** Takes tokens of the key's bucket (one by default); false, and none taken, when there are too few. */
   take(key: string, cost = 1): boolean {
-    if (this.#buckets.size >= SWEEP_AT && !this.#buckets.has(key)) this.#sweep()
-    return (this.#buckets.get(key) ?? this.#newBucket(key)).take(cost)
+    if (this.#buckets.size >= Math.min(SWEEP_AT, this.#maxKeys) && !this.#buckets.has(key)) this.#sweep()
+    return (this.#find(key) ?? this.#newBucket(key)).take(cost)
+  }
+
+  /** Undefined for a key that may get a bucket. */
+  #find(key: string): TokenBucket | undefined {
+    return this.#buckets.get(key) ?? (this.#buckets.size < this.#maxKeys ? undefined : this.#shared)
   }
 
   #newBucket(key: string): TokenBucket {
@@ -83,12 +100,12 @@ export class RateTable {
 
   /** Milliseconds until the key's bucket has enough tokens; 0 when it has. */
   waitMs(key: string, cost = 1): number {
-    return this.#buckets.get(key)?.waitMs(cost) ?? 0
+    return this.#find(key)?.waitMs(cost) ?? 0
   }
 
   /** Tokens in the key's bucket now. */
   left(key: string): number {
-    return this.#buckets.get(key)?.left ?? this.#limit.burst
+    return this.#find(key)?.left ?? this.#limit.burst
   }
 
   /** Keys that are remembered. */
@@ -97,6 +114,10 @@ export class RateTable {
   }
 
   #sweep(): void {
+    const now = this.#clock.monotonic()
+    // A full table is not read again for every new key.
+    if (this.#buckets.size >= this.#maxKeys && now - this.#sweptAt < FULL_SWEEP_MS) return
+    this.#sweptAt = now
     for (const [key, bucket] of this.#buckets) if (bucket.isFull) this.#buckets.delete(key)
   }
 }

@@ -155,7 +155,7 @@ async function errors(group: Assert, s: Subject): Promise<void> {
   await group.test('3.3.2 without a good token a request is refused with a challenge, in the words of its binding', async (t) => {
     const nobody = { ...s.node, token: 'a2a_none' }
     const rpc = await s.rpc('GetTask', { id: 'x' }, { by: nobody })
-    t.alike([rpc.status, rpc.body['jsonrpc'], rpc.body['id'], at(rpc.body, 'error', 'code')], [401, '2.0', null, -32_603])
+    t.alike([rpc.status, rpc.body['jsonrpc'], rpc.body['id'], at(rpc.body, 'error', 'code')], [401, '2.0', 'r1', -32_603])
     t.ok(rpc.headers.get('www-authenticate')?.startsWith('Bearer'))
     isRestFault(t, await s.rest('GET', '/tasks', undefined, { by: nobody }), [401, 'UNAUTHENTICATED', 'UNAUTHORIZED'])
     t.is(at((await s.rest('GET', '/v1/tasks', undefined, { by: nobody })).body, 'code'), -32_603)

@@ -24,6 +24,8 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'http.hosts': [],
   'http.origins': [],
   'http.maxConnections': 512,
+  'http.anonymousLimit': { perMinute: 1200, burst: 200 },
+  'http.wrongTokenLimit': { perMinute: 60, burst: 30 },
   'agents.dirs': [],
   'agents.grants': [],
   'agents.imports': {},

@@ -29,6 +29,32 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
   return reading
 }
 
+/** A body that is read within bounds. */
+export interface BoundedReading {
+  /** Null when the body is larger, breaks off or comes too slowly, or at `stop`. Never rejects. */
+  readonly body: Promise<Buffer | null>
+  stop(): void
+}
+
+/** Reads a body of at most `maxBytes` bytes for at most `timeoutMs` milliseconds. */
+export function readWithin(
+  request: IncomingMessage,
+  { maxBytes, timeoutMs }: { readonly maxBytes: number; readonly timeoutMs: number }
+): BoundedReading {
+  let stop = (): void => {}
+  const stopped = new Promise<null>((resolve) => {
+    stop = () => resolve(null)
+  })
+  const timer = setTimeout(() => stop(), timeoutMs)
+  const read = readBody(request, maxBytes).catch(() => null)
+  return { body: Promise.race([read, stopped]).finally(() => clearTimeout(timer)), stop: () => stop() }
+}
+
+/** Does a request announce JSON? */
+export function isJson({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return /^application\/(?:[\w.+-]{1,64}\+)?json\s*(?:;|$)/i.test(headers['content-type'] ?? '')
+}
+
 /** The reader reports the fault; a body without a reader reports none. */
 function unwanted(reading: Promise<unknown>): void {
   reading.catch(() => {})

@@ -13,17 +13,16 @@ export function allowOrigin(response: ServerResponse, origin: string): void {
   response.setHeader('vary', 'origin')
 }
 
-/**
- * Answers a browser that asks whether such a page may send its request. It asks without the token, so what it learns is only
- * whether the path takes the method. False when this is no such question.
- */
-export function answerPreflight({ method, headers }: IncomingMessage, response: ServerResponse, route: HttpRoute | undefined): boolean {
-  const wanted = headers['access-control-request-method']
-  if (method !== 'OPTIONS' || wanted === undefined) return false
+/** Does a browser ask whether a page may send its request? */
+export function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
+}
+
+/** Answers a preflight. It comes without the token, so the browser learns only whether the path takes the method. */
+export function answerPreflight({ headers }: IncomingMessage, response: ServerResponse, route: HttpRoute | undefined): void {
   const names = headers['access-control-request-headers'] ?? ''
   if (route !== undefined) response.setHeader('access-control-allow-methods', route.methods.join(', '))
   if (HEADER_NAMES.test(names)) response.setHeader('access-control-allow-headers', names)
   response.setHeader('access-control-max-age', REMEMBER_SECONDS)
   response.writeHead(204).end()
-  return true
 }

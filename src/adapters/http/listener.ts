@@ -1,13 +1,15 @@
 import http from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { TokenGrant } from '../../ports/token-api.js'
+import { type AddressLimit, countedAddress } from './address-limit.js'
 import { Authority, bracketed, callerHeaders, type HttpRefusal, targetOf } from './authority.js'
 import { isLoopback, listen } from './bind.js'
 import { announcedBytes, answerError, isSending, tooLarge } from './body.js'
-import { answerPreflight, allowOrigin } from './cors.js'
+import { answerPreflight, allowOrigin, isPreflight } from './cors.js'
 import { HttpExchange } from './exchange.js'
 import { HttpError, internalError } from './http-error.js'
 import { refuseConnection } from './malformed.js'
+import { RefusedBodies } from './refused-bodies.js'
 import { UnreadAnswers } from './unread.js'
 import { BODY_MAX, type HttpRoute, HttpRouteTable } from './route.js'
 import { Bag } from '../../kit/transient.js'
@@ -28,6 +30,10 @@ export const HTTP_LIMITS = {
   /** Time and bytes for reading the rest of a request after its answer. */
   drainMs: 2000,
   drainBytes: 4_194_304,
+  /** Time for the body of a request without a valid token, which is read for the id of its answer only. */
+  refusedBodyMs: 1000,
+  /** Such bodies that are read at once; further answers name no id. */
+  refusedBodies: 64,
   /** A client that reads nothing of its answer for this time is cut off. Node restarts the time once when some bytes moved in it. */
   unreadMs: 30_000,
   /** Bytes of answers that may wait for their clients, of all connections together; beyond it the one that is behind longest is cut. */
@@ -52,6 +58,8 @@ export interface HttpListenerOptions {
   /** Its URL from outside, as `http.publicUrl` has it. */
   readonly publicUrl?: string | null
   readonly limits?: Partial<HttpLimits>
+  /** Counts requests without a valid token. Absent: they are not counted. */
+  readonly addressLimit?: AddressLimit
 }
 
 /** The service behind a listener once the node is up. */
@@ -127,12 +135,16 @@ interface Authorized {
 }
 
 interface HttpConnectionState {
+  /** Of the client, as it is counted. */
+  readonly address: string
   /** The answers that are not over, in the order in which they were asked for: the first is under way, the others wait behind it. */
   readonly answers: http.ServerResponse[]
   /** Nothing more that comes on it is done. */
   isRefused: boolean
   /** The token that is being checked, until it is known whether what came with it is refused. */
   checking: Promise<unknown> | null
+  /** Ends the reading of the body of its refused request. */
+  stopReading: () => void
 }
 
 /** One request on its way to its route. */
@@ -156,6 +168,8 @@ class Listener implements HttpListener {
   readonly #connections = new WeakMap<Socket, HttpConnectionState>()
   readonly #unread: UnreadAnswers
   readonly #timer: NodeJS.Timeout
+  readonly #addressLimit: AddressLimit | undefined
+  readonly #refusedBodies: RefusedBodies
   #service: (HttpService & { readonly table: HttpRouteTable }) | null = null
   #closed: Promise<void> | null = null
 
@@ -165,6 +179,8 @@ class Listener implements HttpListener {
   ) {
     this.#server = server
     this.#limits = limits
+    this.#addressLimit = options.addressLimit
+    this.#refusedBodies = new RefusedBodies(limits)
     this.#unread = new UnreadAnswers(limits)
     this.#timer = setInterval(() => this.#unread.check(), limits.checkMs).unref()
     this.#authority = new Authority({ ...options, port: address.port, bound: [options.host, address.address] })
@@ -217,12 +233,30 @@ class Listener implements HttpListener {
     }
   }
 
-  #failed({ request, response, connection }: ListenedRequest, error: unknown): void {
+  #failed(asked: ListenedRequest, error: unknown): void {
+    const { request, connection } = asked
     if (!(error instanceof HttpError)) this.#service?.onFault(error)
     const known = error instanceof HttpError ? error : internalError()
     if (isSending(request)) connection.isRefused = true
-    this.#shape(request, known)
-    answerError(request, response, { error: known, limits: this.#limits })
+    const reading = known.status === 401 ? this.#refusedBody(asked) : null
+    if (reading === null) return this.#refuse(asked, known, null)
+    void reading.then((body) => this.#refuse(asked, known, body))
+  }
+
+  #refuse({ request, response }: ListenedRequest, error: HttpError, body: Buffer | null): void {
+    this.#shape(request, error, body)
+    answerError(request, response, { error, limits: this.#limits })
+  }
+
+  /** The body of a refused request, where its answer has to name an id of it; null: it is not read. */
+  #refusedBody({ request, connection, exchange, isWaiting }: ListenedRequest): Promise<Buffer | null> | null {
+    if (exchange !== null || isWaiting) return null
+    const { method = '', url = '' } = request
+    const { path } = targetOf(url)
+    const reading = this.#refusedBodies.read(request, this.#service?.table.find(path)?.refusedBodyBytes?.({ method, path }) ?? 0)
+    if (reading === null) return null
+    connection.stopReading = reading.stop
+    return reading.body
   }
 
   #over({ response, connection, exchange }: ListenedRequest): void {
@@ -237,6 +271,7 @@ class Listener implements HttpListener {
   /** A connection whose bytes are no request, or come too slowly. */
   failed(error: NodeJS.ErrnoException, socket: Socket): void {
     const connection = this.#connectionOf(socket)
+    connection.stopReading()
     const isNew = !connection.isRefused
     connection.isRefused = true
     const { answers } = connection
@@ -244,10 +279,12 @@ class Listener implements HttpListener {
     const how = {
       hasBegun: answers.some(({ headersSent }) => headersSent),
       drainMs: this.#limits.drainMs,
-      shape: (reported: HttpError) => (last === undefined ? undefined : this.#shape(last.req, reported))
+      shape: (reported: HttpError) => (last === undefined ? undefined : this.#shape(last.req, reported, null))
     }
     const refusal = isNew ? refuseConnection(error, socket, how) : null
-    if (refusal !== null) this.#service?.onRefusal(refusal)
+    // A client cannot fill the audit log.
+    const isLimited = refusal !== null && (this.#addressLimit?.refusal(connection.address, false) ?? null) !== null
+    if (refusal !== null && !isLimited) this.#service?.onRefusal(refusal)
   }
 
   /** Handles a connection on which no byte moved for a while. A client that waits for slow work has nothing to read. */
@@ -259,7 +296,13 @@ class Listener implements HttpListener {
   #connectionOf(socket: Socket): HttpConnectionState {
     const known = this.#connections.get(socket)
     if (known !== undefined) return known
-    const connection: HttpConnectionState = { answers: [], isRefused: false, checking: null }
+    const connection: HttpConnectionState = {
+      address: countedAddress(socket.remoteAddress ?? ''),
+      answers: [],
+      isRefused: false,
+      checking: null,
+      stopReading: ignore
+    }
     this.#connections.set(socket, connection)
     socket.on('close', () => hungUp(connection))
     return connection
@@ -277,8 +320,11 @@ class Listener implements HttpListener {
     if (service === null || this.#closed !== null) throw notServing()
     const { path, query } = targetOf(url)
     const route = service.table.find(path)
-    if (admission.isForeign && answerPreflight(request, response, route)) return undefined
-    const found = route?.isPublic === true ? PUBLIC : authorize(service, headers.authorizations)
+    if (admission.isForeign && isPreflight(request)) {
+      this.#count(connection, false)
+      return answerPreflight(request, response, route)
+    }
+    const found = authorize(service, headers.authorizations)
     if (!(found instanceof Promise)) return this.#enter(asked, { path, query, route, authorized: found })
     return this.#checked(connection, found).then((known) => {
       if (!connection.isRefused) return this.#enter(asked, { path, query, route, authorized: known })
@@ -287,13 +333,21 @@ class Listener implements HttpListener {
 
   /** It is known who asks: what is allowed goes to its route. @throws HttpError */
   #enter(asked: ListenedRequest, { path, query, route, authorized: { grant, reason } }: ListenedRoute): unknown {
-    const { request, response, isWaiting } = asked
-    if (reason !== null) throw this.#refusal(asked, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
+    const { request, response, connection, isWaiting } = asked
+    const isPublic = route?.isPublic === true
+    if (reason !== null && !isPublic) throw this.#refusal(asked, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
+    if (reason !== null && route?.isUnlimited !== true) this.#count(connection, false)
     if (route === undefined) throw new HttpError(404, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
     if (!route.methods.includes(request.method ?? '')) throw wrongMethod(route)
     const maxBytes = route.maxBodyBytes ?? BODY_MAX
     if (announcedBytes(request) > maxBytes && route.readsLargeBodies !== true) throw tooLarge(maxBytes)
-    const exchange = new HttpExchange({ request, response }, { path, query, grant, maxBytes, isWaiting, limits: this.#limits })
+    const exchange = new HttpExchange(
+      { request, response },
+      {
+        ...{ path, query, maxBytes, isWaiting, limits: this.#limits },
+        grant: isPublic ? null : grant
+      }
+    )
     asked.exchange = exchange
     this.#open.add(exchange)
     this.#unread.watch(response)
@@ -314,24 +368,28 @@ class Listener implements HttpListener {
     return known
   }
 
-  #shape({ method = '', url = '' }: http.IncomingMessage, error: HttpError): void {
+  #shape({ method = '', url = '' }: http.IncomingMessage, error: HttpError, body: Buffer | null): void {
     const { path } = targetOf(url)
-    error.shape ??= this.#service?.table.find(path)?.errorBody?.(error, { method, path }) ?? null
+    error.shape ??= this.#service?.table.find(path)?.errorBody?.(error, { method, path, body }) ?? null
   }
 
+  /** Counts a request without a valid token. @throws HttpError 429 */
+  #count(connection: HttpConnectionState, hasWrongToken: boolean): void {
+    const limited = this.#addressLimit?.refusal(connection.address, hasWrongToken) ?? null
+    if (limited === null) return
+    connection.isRefused = true
+    throw limited
+  }
+
+  /** @throws HttpError 429 when its address sends too many of such requests: those are not audited */
   #refusal({ connection }: ListenedRequest, refusal: HttpRefusal, code: string): HttpError {
+    this.#count(connection, refusal.rule === 'http-token' && refusal.reason !== NO_TOKEN)
     this.#service?.onRefusal(refusal)
     // The rest of the connection is not read either.
     connection.isRefused = true
     const { status, reason } = refusal
-    const challenge = status === 401 ? { 'www-authenticate': this.#challenge(reason) } : null
+    const challenge = status === 401 ? { 'www-authenticate': challengeFor(reason, this.#service?.resourceMetadata) } : null
     return new HttpError(status, { code, message: `refused: ${reason}`, headers: { connection: 'close', ...challenge } })
-  }
-
-  #challenge(reason: string): string {
-    const metadata = this.#service?.resourceMetadata
-    const where = metadata === undefined ? '' : `, resource_metadata="${metadata}"`
-    return `Bearer realm="a2a-node"${reason === NO_TOKEN ? '' : ', error="invalid_token"'}${where}`
   }
 
   async #close(): Promise<void> {
@@ -369,12 +427,12 @@ function destroyIt(this: http.ServerResponse): void {
 }
 
 const NO_TOKEN = 'a token is needed: Authorization: Bearer <token>'
-const PUBLIC: Authorized = { grant: null, reason: null }
+const WITHOUT_TOKEN: Authorized = { grant: null, reason: NO_TOKEN }
 
 /** Synchronous unless the token check is not, so that no request behind a refused one runs. */
 function authorize({ admit }: Pick<HttpService, 'admit'>, headers: readonly string[]): Authorized | Promise<Authorized> {
   const [header] = headers
-  if (header === undefined) return { grant: null, reason: NO_TOKEN }
+  if (header === undefined) return WITHOUT_TOKEN
   const token = BEARER.exec(header)?.[1]
   const found = token === undefined || headers.length > 1 ? null : admit(token)
   return found instanceof Promise ? found.then(authorized) : authorized(found)
@@ -382,6 +440,11 @@ function authorize({ admit }: Pick<HttpService, 'admit'>, headers: readonly stri
 
 function authorized(grant: TokenGrant | null): Authorized {
   return grant === null ? { grant, reason: 'the token is not one of this node, or not any more' } : { grant, reason: null }
+}
+
+function challengeFor(reason: string, metadata: string | undefined): string {
+  const where = metadata === undefined ? '' : `, resource_metadata="${metadata}"`
+  return `Bearer realm="a2a-node"${reason === NO_TOKEN ? '' : ', error="invalid_token"'}${where}`
 }
 
 function notServing(): HttpError {

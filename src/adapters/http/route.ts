@@ -38,7 +38,20 @@ interface RouteShape {
   /** The handler reads every body, so that it can give its own answer to a larger one. Default: the listener refuses it first. */
   readonly readsLargeBodies?: true
   /** The body of an error that the listener answers with here, in the words of the protocol of the place; null: as everywhere. */
-  readonly errorBody?: (error: HttpError, request: { readonly method: string; readonly path: string }) => object | null
+  readonly errorBody?: (error: HttpError, request: RefusedHttpRequest) => object | null
+  /**
+   * Bytes of the body that the listener reads of a request without a valid token, for an `errorBody` with the id of the request. Only JSON
+   * that comes within a second is read. Default: 0.
+   */
+  readonly refusedBodyBytes?: (request: Pick<RefusedHttpRequest, 'method' | 'path'>) => number
+}
+
+/** A request that the listener answers with an error. */
+export interface RefusedHttpRequest {
+  readonly method: string
+  readonly path: string
+  /** Null when it was not read. */
+  readonly body: Buffer | null
 }
 
 /**
@@ -53,6 +66,8 @@ export type RoutePlace =
 export type PublicRoute = RouteShape &
   RoutePlace & {
     readonly isPublic: true
+    /** Is it answered however often an address asks? Default: no. */
+    readonly isUnlimited?: true
     readonly handle: (request: IncomingMessage, response: ServerResponse, call: HttpCall) => unknown
   }
 
@@ -60,6 +75,7 @@ export type PublicRoute = RouteShape &
 export type TokenRoute = RouteShape &
   RoutePlace & {
     readonly isPublic?: false
+    readonly isUnlimited?: never
     readonly handle: (request: IncomingMessage, response: ServerResponse, call: TokenCall) => unknown
   }
 
@@ -106,6 +122,8 @@ export function healthRoute(): HttpRoute {
     path: '/health',
     methods: ['GET', 'HEAD'],
     isPublic: true,
+    // Probes may share the address of a proxy with its clients, and an answer costs no more than a refusal.
+    isUnlimited: true,
     handle: (_request, response) => {
       const headers = { 'content-type': 'application/json', 'content-length': body.length, 'cache-control': 'no-store' }
       response.writeHead(200, headers).end(body)

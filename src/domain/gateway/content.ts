@@ -1,6 +1,6 @@
 import { fromBase64 } from '../../kit/bytes.js'
 import { isRecord, parseJson, SIZED_LIMITS } from '../../kit/json.js'
-import { NodeError } from '../../kit/errors.js'
+import { type ErrorBody, NodeError } from '../../kit/errors.js'
 import type { CapabilityDescriptor } from '../card/card.js'
 import { isEnd, statedState, type StatedState } from '../task/stated.js'
 import { type Artifact, MAX_MEDIA_TYPE, type Message, type Part } from './message.js'
@@ -91,10 +91,23 @@ export function statedBy(result: unknown): StatedResult | null {
   return { state, parts: message === undefined ? [{ text: isEnd(stated) ? state : 'more is needed to go on' }] : partsOf(message) }
 }
 
+/** The words of a failure of the node, with its code as `metadata.code`. An agent cannot give its words such a code. */
+export function failurePart({ code, message }: Pick<ErrorBody, 'code' | 'message'>): Part {
+  return { text: `${message} (${code})`, metadata: { code } }
+}
+
+/** The code of a failure of the node and its words without the code; null for words of an agent. */
+export function failureIn({ text, metadata }: Part): { readonly code: string; readonly message: string } | null {
+  const code = metadata?.['code']
+  if (typeof code !== 'string' || text === undefined) return null
+  const end = ` (${code})`
+  return { code, message: text.endsWith(end) ? text.slice(0, -end.length) : text }
+}
+
 /** The artifact that a report of progress carries, unchecked: `{"a2a": {"artifact": {...}, "append": true, "lastChunk": false}}`. */
 export function artifactOf(report: unknown): { readonly artifact: unknown; readonly append: boolean; readonly lastChunk: boolean } | null {
   const about = aboutOf(report)
-  if (about?.['artifact'] === undefined) return null
+  if (about === null || (about['artifact'] ?? null) === null) return null
   return { artifact: about['artifact'], append: about['append'] === true, lastChunk: about['lastChunk'] === true }
 }
 

@@ -100,12 +100,15 @@ function isNullId(name: string, parent: Readonly<Record<string, unknown>>): bool
 
 const CONTENT = ['text', 'raw', 'url', 'file'] as const
 
-/**
- * For cards, tasks and messages of A2A, and input of AG-UI. The null of `data` is a value where a part has no other content.
- */
+/** Is the null of `data` the content of a part? An error has `data` too. */
+function isNullPart(name: string, parent: Readonly<Record<string, unknown>>): boolean {
+  return name === 'data' && !('code' in parent) && CONTENT.every((other) => (parent[other] ?? null) === null)
+}
+
+/** For cards, tasks and messages of A2A, and input of AG-UI. The null of `data` is a value where a part has no other content. */
 export const A2A_NULLS: NullRules = {
   data: new Set(['data', 'metadata', 'context', 'state', 'forwardedProps', 'payload']),
-  isValue: (name, parent) => isNullId(name, parent) || (name === 'data' && CONTENT.every((other) => (parent[other] ?? null) === null))
+  isValue: (name, parent) => isNullId(name, parent) || isNullPart(name, parent)
 }
 
 /** For answers of MCP servers: inputs, results and schemas of tools are data. */

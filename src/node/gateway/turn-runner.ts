@@ -9,6 +9,7 @@ import {
   justificationIn,
   reportParts,
   resultArtifact,
+  failurePart,
   statedBy
 } from '../../domain/gateway/content.js'
 import { type Message, type Part, readArtifact } from '../../domain/gateway/message.js'
@@ -149,8 +150,7 @@ export class TurnRunner {
   }
 
   #failed(task: GatewayTask, error: unknown): void {
-    const { code, message } = asClientError(error)
-    this.#end(task, task.state === 'submitted' ? 'rejected' : 'failed', `${message} (${code})`)
+    this.#end(task, task.state === 'submitted' ? 'rejected' : 'failed', asClientError(error))
   }
 
   async #recorded(taskId: string): Promise<Task | undefined> {
@@ -250,10 +250,11 @@ export class TurnRunner {
     )
   }
 
-  #end(task: GatewayTask, state: TurnFailure, why: string): void {
+  #end(task: GatewayTask, state: TurnFailure, why: string | NodeError): void {
     this.#close(task)
     if (RESTING_STATES.has(this.#log.current(task).state)) return
-    this.#log.add(task, saying(this.#node, task, { state, parts: [{ text: why }] }))
+    const part = typeof why === 'string' ? { text: why } : failurePart(why)
+    this.#log.add(task, saying(this.#node, task, { state, parts: [part] }))
   }
 }
 
@@ -273,7 +274,7 @@ interface FollowedTurnDeps {
   readonly node: Pick<TurnRunnerDeps, 'deps' | 'directory' | 'tasks'>
   readonly log: TaskLog
   /** Ends the task of the turn, unless it rests. */
-  end(task: GatewayTask, state: TurnFailure, why: string): void
+  end(task: GatewayTask, state: TurnFailure, why: string | NodeError): void
   cancel(task: GatewayTask): void
   unfollow(): void
   /** Stops listening to the node's task. */
@@ -379,8 +380,7 @@ class FollowedTurn {
     if (state !== 'completed' && stated === null) {
       const known = error === null ? null : asClientError(NodeError.fromBody(error))
       const isRefused = known !== null && REFUSALS.has(known.code) && this.#deps.log.current(task).state === 'submitted'
-      const why = known === null ? state : `${known.message} (${known.code})`
-      return this.#deps.end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', why)
+      return this.#deps.end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', known ?? state)
     }
     if (stated !== null) return this.#say(task, stated.state, stated.parts)
     // The result of a remote A2A agent was sent already. Artifacts of earlier turns may differ.

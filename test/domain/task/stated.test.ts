@@ -60,6 +60,8 @@ test('an end that an agent states survives the error of its request, whatever th
       return statedEnd(error)?.state === state && endStateOf(error) === state && error.message !== ''
     })
   )
+  for (const state of ['rejected', 'failed', 'canceled'])
+    t.alike(statedFailure({ a2a: { state, message: null } }), statedFailure({ a2a: { state } }), 'null is absent')
   const long = statedFailure({ a2a: { state: 'rejected', message: 'x'.repeat(2 * MAX_STATED_REASON) } })
   t.is(long?.message.length, MAX_STATED_REASON, 'a long reason is cut')
   t.is(

@@ -35,6 +35,11 @@ test('null is absent in foreign JSON: members go, data and lists stay, and clean
       parts: [{ text: 'a' }, { data: null }]
     }
   )
+  const failed = { jsonrpc: '2.0', id: 7, error: { code: -32603, message: 'no', data: null } }
+  const batch = { parts: [{ data: null }], errors: [{ code: 'X', data: null }] }
+  t.alike(withoutNulls(failed, A2A_NULLS), { jsonrpc: '2.0', id: 7, error: { code: -32603, message: 'no' } }, 'data of an error is absent')
+  t.alike(withoutNulls(batch, A2A_NULLS), { parts: [{ data: null }], errors: [{ code: 'X' }] })
+  t.alike(withoutNulls({ error: { code: 1, data: { a: null } } }, A2A_NULLS), { error: { code: 1, data: { a: null } } })
   t.alike(withoutNulls({ jsonrpc: '2.0', id: null, error: null, result: { _meta: null, structuredContent: { a: null } } }, MCP_NULLS), {
     jsonrpc: '2.0',
     id: null,

@@ -99,7 +99,7 @@ function shaped(wire: HttpWire, status: number, json: Json): string | null {
   const names = Object.keys(json).sort().join()
   const error = json['error'] as Json
   if (wire === 'facade')
-    return typeof json['error'] === 'string' && typeof json['message'] === 'string' && /^(details,)?error,message$/.test(names)
+    return typeof json['error'] === 'string' && typeof json['message'] === 'string' && /^(code,)?(details,)?error,message$/.test(names)
       ? `${status} ${json['error']}`
       : null
   if (wire.startsWith('JSON-RPC'))

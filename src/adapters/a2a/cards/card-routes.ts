@@ -82,9 +82,10 @@ export function createCardService(deps: CardRouteDeps): CardService {
         const form = cardForm(versionText({ headers: request.headers, query }))
         answerDocument(request, response, await preparedOf(deps.store, { pathId: idOf(path), form }))
       })
+  const open = { methods: METHODS, isPublic: true, errorBody: restError } as const
   const agentRoute = (prefix: string, suffix: string): CardRoute => {
     const handle = publicCard((path) => idIn(path, { prefix, suffix }))
-    return { prefix, suffix, methods: METHODS, isPublic: true, handle }
+    return { prefix, suffix, ...open, handle }
   }
   const extendedPlace = { prefix: '/a2a/', suffix: '/card' }
   const extendedAt =
@@ -99,12 +100,11 @@ export function createCardService(deps: CardRouteDeps): CardService {
     extended,
     extensions: (pathId) => deps.store.find(pathId)?.extensions ?? [],
     routes: [
-      ...NAMES.map((path): CardRoute => ({ path, methods: METHODS, isPublic: true, handle: publicCard(() => null) })),
+      ...NAMES.map((path): CardRoute => ({ path, ...open, handle: publicCard(() => null) })),
       ...NAMES.flatMap((suffix) => [agentRoute('/agents/', suffix), agentRoute('/a2a/', suffix)]),
       {
         path: '/.well-known/jwks.json',
-        methods: METHODS,
-        isPublic: true,
+        ...open,
         handle: (request, response) => answerDocument(request, response, keys)
       },
       { ...extendedPlace, methods: METHODS, errorBody: gatewayFault, handle: extendedAt((path) => idIn(path, extendedPlace)) },

@@ -1,5 +1,6 @@
 import { asNodeError } from '../../../kit/errors.js'
-import { JUSTIFICATION_PLACE } from '../../../domain/gateway/content.js'
+import { failureIn, JUSTIFICATION_PLACE } from '../../../domain/gateway/content.js'
+import type { Part } from '../../../domain/gateway/message.js'
 import type { GatewayTask } from '../../../domain/gateway/task.js'
 import { writtenJson } from '../../../kit/json.js'
 import { A2AFault } from '../server/fault.js'
@@ -54,24 +55,26 @@ const UNEXPECTED = 'Unexpected failure'
 /** `Retry-After` of `unavailable`, in seconds. */
 const RETRY_SECONDS = 5
 
-/** A failed request to the facade: `{"error", "message", "details"?}`. */
+interface FacadeFaultDetails {
+  readonly code?: string
+  readonly details?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  readonly cause?: unknown
+}
+
+/** A failed request to the facade: `{"error", "message", "code"?, "details"?}`. */
 export class FacadeFault extends Error {
   readonly kind: FacadeFaultKind
+  /** Of the node's error, when one is the cause. */
+  readonly code: string | undefined
   readonly details: unknown
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(
-    kind: FacadeFaultKind,
-    message: string,
-    {
-      details,
-      headers,
-      cause
-    }: { readonly details?: unknown; readonly headers?: Readonly<Record<string, string>>; readonly cause?: unknown } = {}
-  ) {
+  constructor(kind: FacadeFaultKind, message: string, { code, details, headers, cause }: FacadeFaultDetails = {}) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'FacadeFault'
     this.kind = kind
+    this.code = code
     this.details = details
     this.headers = headers ?? (kind === 'unavailable' ? { 'retry-after': String(RETRY_SECONDS) } : {})
   }
@@ -80,10 +83,17 @@ export class FacadeFault extends Error {
     return STATUS[this.kind]
   }
 
-  /** The body of its answer. Internal errors have a fixed message. */
-  toBody(): { readonly error: FacadeFaultKind; readonly message: string; readonly details?: unknown } {
-    const message = this.kind === 'internal_error' ? UNEXPECTED : this.message.replace(JUSTIFICATION_PLACE, 'in justification')
-    return { error: this.kind, message, ...(this.details === undefined ? {} : { details: this.details }) }
+  /** The body of its answer. Internal errors have a fixed message and no code. */
+  toBody(): { readonly error: FacadeFaultKind; readonly message: string; readonly code?: string; readonly details?: unknown } {
+    const isInternal = this.kind === 'internal_error'
+    const message = isInternal ? UNEXPECTED : this.message.replace(JUSTIFICATION_PLACE, 'in justification')
+    const code = isInternal ? undefined : this.code
+    return {
+      error: this.kind,
+      message,
+      ...(code === undefined ? {} : { code }),
+      ...(this.details === undefined ? {} : { details: this.details })
+    }
   }
 }
 
@@ -105,21 +115,22 @@ export function facadeFaultOf(thrown: unknown): FacadeFault {
     return new FacadeFault(kind, thrown.message, { cause: thrown })
   }
   const { code, message } = asNodeError(thrown)
-  return new FacadeFault(OF_NODE[code] ?? 'internal_error', message, { cause: thrown })
+  return new FacadeFault(OF_NODE[code] ?? 'internal_error', message, { code, cause: thrown })
 }
 
 /** Faults by states that an agent gives its task; a failure stays internal. */
 const OF_STATE: Readonly<Record<string, FacadeFaultKind>> = { rejected: 'task_rejected', canceled: 'conflict' }
 
-/** The fault of a failed task. A message of the node ends with the code: `... (TASK_FAILED)`; other messages are of the agent. */
+/** The fault of a failed task. A message of the node has its code beside it; other messages are of the agent. */
 export function taskFault({ state, message }: Pick<GatewayTask, 'state' | 'message'>): FacadeFault {
-  const { text, data, metadata } = message?.parts[0] ?? { text: state }
-  const words = text ?? writtenJson(data)
-  const details = metadata?.['guardrail']
+  const part: Part = message?.parts[0] ?? { text: state }
+  const words = part.text ?? writtenJson(part.data)
+  const details = part.metadata?.['guardrail']
   if (details !== undefined) return new FacadeFault('guardrail_violation', words, { details })
-  const [, cause = words, code = ''] = /^(.*) \(([A-Z][A-Z_]*)\)$/s.exec(words) ?? []
+  const failure = failureIn(part)
+  if (failure === null) return new FacadeFault(OF_STATE[state] ?? 'internal_error', words, { cause: words })
+  const { code } = failure
   // Too large output of an agent is no fault of the request.
   const isKnown = Object.hasOwn(OF_NODE, code) && code !== 'PAYLOAD_TOO_LARGE'
-  const kind = isKnown ? OF_NODE[code] : code === '' ? OF_STATE[state] : undefined
-  return new FacadeFault(kind ?? 'internal_error', cause, { cause: words })
+  return new FacadeFault((isKnown ? OF_NODE[code] : undefined) ?? 'internal_error', failure.message, { code, cause: words })
 }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Principal } from '../../../ports/node-api.js'
-import { A2AFault } from '../server/fault.js'
+import { type A2AFault, rateLimited } from '../server/fault.js'
+import { facadeListenerFault } from '../server/listener-fault.js'
 import { type GatewayFace, gatewayTarget } from '../server/gateway-target.js'
 import { type RpcId, rpcIdIn, rpcJson } from '../server/json-rpc.js'
 import type { CallLimit } from './rate-limit.js'
@@ -46,7 +47,7 @@ export function limited<Request extends CountedRequest, Call extends CountedCall
 ): LimitedAnswers<Request, Call> {
   const refuse = async (request: Request, call: Call, seconds: number): Promise<never> => {
     const id = isSmall(request) ? rpcIdIn(await call.readBody()) : null
-    const fault = tooMany(seconds)
+    const fault = rateLimited(`too many requests: try again in ${seconds} s`, String(seconds))
     const body = bodyOf(faceOf(request.method ?? '', call.path), fault, id)
     throw how.refusal({ message: fault.message, body, retryAfterSeconds: seconds })
   }
@@ -63,14 +64,7 @@ function isSmall({ headers }: CountedRequest): boolean {
 }
 
 function bodyOf(face: GatewayFace, fault: A2AFault, id: RpcId): object {
-  if (face === 'facade') return { error: 'rate_limited', message: fault.message }
+  if (face === 'facade') return facadeListenerFault({ status: 429, code: 'RATE_LIMITED', message: fault.message })
   if (face === 'rpc' || face === 'mcp') return rpcJson(id, { fault })
   return face === 'rest-old' ? fault.toRpc() : fault.toRest()
-}
-
-/** The number is from the gateway's specification; the published protocol has none. */
-function tooMany(seconds: number): A2AFault {
-  return new A2AFault('OVERLOADED', `too many requests: try again in ${seconds} s`, {
-    metadata: { code: 'RATE_LIMITED', name: 'RATE_LIMIT_EXCEEDED', number: '-32030', retryAfter: String(seconds) }
-  })
 }

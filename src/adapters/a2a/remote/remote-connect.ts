@@ -95,7 +95,7 @@ function unusableCard({ reason, more, isCard }: Extract<CardRead, { ok: false }>
 }
 
 /** The interface that a card and the config of its agent lead to. */
-function interfaceOf({ url = null }: Pick<RemotePlace, 'url'>, card: RemoteCard): RemoteInterface {
+function reachedInterface({ url = null }: Pick<RemotePlace, 'url'>, card: RemoteCard): RemoteInterface {
   const chosen = chosenInterface(card)
   return url === null ? chosen : { ...chosen, url }
 }
@@ -117,7 +117,10 @@ export async function connectRemote(net: RemoteNet, place: RemotePlace, card: Re
     maxBytes,
     maxStreamBytes: maxBytes * 2
   }
-  return await remoteLink({ ...card, interfaces: [interfaceOf(place, card)] }, withSecret(guardedFetch({ ...net, policy, limits }), place))
+  return await remoteLink(
+    { ...card, interfaces: [reachedInterface(place, card)] },
+    withSecret(guardedFetch({ ...net, policy, limits }), place)
+  )
 }
 
 async function fetchMeshCard(net: RemoteNet, place: RemotePlace, signal: AbortSignal): Promise<RemoteCard> {
@@ -151,7 +154,7 @@ function cardUrl(text: string): string {
  * that it names, and https may not lead to http. Returns the policy for the interface. @throws RemoteFault for a refused address
  */
 export function checkPlace({ policy }: RemoteNet, place: RemotePlace, card: RemoteCard): AddressPolicy {
-  const { url } = interfaceOf(place, card)
+  const { url } = reachedInterface(place, card)
   // The operator chose this address, so the card has no say in it.
   if ((place.url ?? null) !== null) return checkChosen(url, policy)
   const from = judgeAddress(cardUrl(place.card), policy)

@@ -126,6 +126,15 @@ export class A2AFault extends Error {
   }
 }
 
+/**
+ * The fault of too many requests; they may go on after `retryAfter` seconds. The number is from the gateway's specification; the published
+ * protocol has none.
+ */
+export function rateLimited(message: string, retryAfter: string): A2AFault {
+  const metadata = { code: 'RATE_LIMITED', name: 'RATE_LIMIT_EXCEEDED', number: '-32030', retryAfter }
+  return new A2AFault('OVERLOADED', message, { metadata })
+}
+
 /** The ErrorInfo of all error details, with the kind of the failure. */
 export function errorInfo(reason: string, metadata: Readonly<Record<string, string>> = {}): object {
   return { '@type': INFO_TYPE, reason, domain: DOMAIN, ...(Object.keys(metadata).length > 0 ? { metadata } : {}) }

@@ -1,5 +1,5 @@
 import { pathIdFrom } from '../cards/card-interfaces.js'
-import { facadeListenerFault, type ListenerError, listenerFault } from './listener-fault.js'
+import { facadeListenerFault, type ListenerError, type ListenerRequest, listenerFault } from './listener-fault.js'
 import { pathVersion } from './rest.js'
 
 /** Protocols of a node over HTTP, each with its own form of answers. */
@@ -39,10 +39,17 @@ export function gatewayTarget(method: string, path: string): RouteTarget | null 
 }
 
 /** An error of the listener in the form of the face at that path; null: the default form. */
-export function gatewayFault(error: ListenerError, { method, path }: { readonly method: string; readonly path: string }): object | null {
+export function gatewayFault(error: ListenerError, { method, path, body = null }: ListenerRequest): object | null {
   const target = gatewayTarget(method, path)
-  if (target === null) return null
-  return target.face === 'facade' ? facadeListenerFault(error) : listenerFault(error, { method, path: target.path })
+  if (target === null || (target.face === 'mcp' && method !== 'POST')) return null
+  if (target.face === 'facade') return facadeListenerFault(error)
+  return listenerFault(error, { method, path: target.face === 'mcp' ? '' : target.path, body })
+}
+
+/** Does a request get its answer in JSON-RPC, which names the id of the request? */
+export function isRpcRequest({ method, path }: Pick<ListenerRequest, 'method' | 'path'>): boolean {
+  const face = gatewayTarget(method, path)?.face
+  return method === 'POST' && (face === 'rpc' || face === 'mcp')
 }
 
 function bindingOf(path: string): GatewayFace {

@@ -1,4 +1,5 @@
-import { errorInfo } from './fault.js'
+import { errorInfo, rateLimited } from './fault.js'
+import { rpcIdIn } from './json-rpc.js'
 import { pathVersion } from './rest.js'
 
 /** Names of HTTP statuses in error bodies (google.rpc.Code). */
@@ -19,11 +20,17 @@ const FACADE_NAMES: Readonly<Record<number, string>> = {
   405: 'method_not_allowed',
   408: 'timeout',
   413: 'payload_too_large',
+  429: 'rate_limited',
   500: 'internal_error',
   503: 'unavailable'
 }
 /** The same for OAuth, for errors other than `invalid_request` (RFC 6749, 4.1.2.1). */
-const OAUTH_NAMES: Readonly<Record<number, string>> = { 403: 'access_denied', 500: 'server_error', 503: 'temporarily_unavailable' }
+const OAUTH_NAMES: Readonly<Record<number, string>> = {
+  403: 'access_denied',
+  429: 'temporarily_unavailable',
+  500: 'server_error',
+  503: 'temporarily_unavailable'
+}
 /** Error codes of JSON-RPC by HTTP status; it has none for missing rights. */
 const INVALID_REQUEST = -32_600
 const INTERNAL = -32_603
@@ -33,22 +40,39 @@ export interface ListenerError {
   readonly status: number
   readonly code: string
   readonly message: string
-  /** Headers of the answer; those of a 401 say whether a token came. */
+  /** Headers of the answer: those of a 401 say whether a token came, those of a 429 when to try again. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** A request that the listener refused. */
+export interface ListenerRequest {
+  readonly method: string
+  readonly path: string
+  /** Absent or null when it was not read; its id names the answer of JSON-RPC. */
+  readonly body?: Uint8Array | null
+}
+
 /** An error of the listener below the URL of an agent or of the node, in the form of the binding there. */
-export function listenerFault(error: ListenerError, { method, path }: { readonly method: string; readonly path: string }): object {
+export function listenerFault(error: ListenerError, { method, path, body = null }: ListenerRequest): object {
+  if (method === 'POST' && path === '') return { jsonrpc: '2.0', id: body === null ? null : rpcIdIn(body), error: rpcError(error) }
+  return pathVersion(path, null) === '0.3' ? rpcError(error) : restError(error)
+}
+
+function rpcError(error: ListenerError): object {
   const { status, message } = error
-  const rpc = { code: [400, 405, 408, 413].includes(status) ? INVALID_REQUEST : INTERNAL, message, data: [infoOf(error)] }
-  if (method === 'POST' && path === '') return { jsonrpc: '2.0', id: null, error: rpc }
-  if (pathVersion(path, null) === '0.3') return rpc
-  return restError(error)
+  if (status === 429) return limitOf(error).toRpc()
+  return { code: [400, 405, 408, 413].includes(status) ? INVALID_REQUEST : INTERNAL, message, data: [infoOf(error)] }
+}
+
+/** The same fault as that of a token with too many calls. */
+function limitOf({ message, headers = {} }: ListenerError): ReturnType<typeof rateLimited> {
+  return rateLimited(message, headers['retry-after'] ?? '1')
 }
 
 /** The same in the form of REST (A2A 1.0, section 11.6). */
 export function restError(error: ListenerError): object {
   const { status, message } = error
+  if (status === 429) return limitOf(error).toRest()
   return { error: { code: status, status: NAMES[status] ?? 'INVALID_ARGUMENT', message, details: [infoOf(error)] } }
 }
 
@@ -60,8 +84,8 @@ function infoOf({ status, code, headers = {} }: ListenerError): object {
 }
 
 /** The same at a path of the facade. */
-export function facadeListenerFault({ status, message }: ListenerError): object {
-  return { error: FACADE_NAMES[status] ?? 'invalid_request', message }
+export function facadeListenerFault({ status, code, message }: ListenerError): object {
+  return { error: FACADE_NAMES[status] ?? 'invalid_request', message, code }
 }
 
 /** The same at a path of the OAuth server (RFC 6749, 5.2). */

@@ -2,7 +2,7 @@ import { pathIdFrom } from '../cards/card-interfaces.js'
 import { A2AFault } from './fault.js'
 import { type Operation, REST } from './operations.js'
 import type { PushOperations } from '../push/push-operations.js'
-import type { ProtocolVersion } from './service-params.js'
+import { isServiceParam, type ProtocolVersion } from './service-params.js'
 
 /** A REST request as an operation. */
 export interface RestCall {
@@ -79,7 +79,7 @@ function nothingThere(): A2AFault {
 function paramsOf(query: string): Record<string, unknown> {
   const params: Record<string, unknown> = {}
   for (const [key, value] of new URLSearchParams(query)) {
-    if (key === '__proto__') continue
+    if (key === '__proto__' || isServiceParam(key)) continue
     params[key] = NUMBERS.has(key) ? numberOf(value) : FLAGS.has(key) ? flagOf(value) : value
   }
   return params

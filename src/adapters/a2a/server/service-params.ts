@@ -38,12 +38,17 @@ export function requestedVersion(source: ServiceSource): ProtocolVersion | null 
   })
 }
 
+/** Is a parameter of a query about the request as a whole, and none of its operation? */
+export function isServiceParam(name: string): boolean {
+  return name.toLowerCase() === 'a2a-version'
+}
+
 /** The text of the version that a request names; '' for none. */
 export function versionText({ headers, query }: ServiceSource): string {
   const header = headers['a2a-version']
   if (typeof header === 'string' && header.trim() !== '') return header.trim()
   if (!/a2a-version/i.test(query)) return ''
-  const [, value = ''] = [...new URLSearchParams(query)].find(([name]) => name.toLowerCase() === 'a2a-version') ?? []
+  const [, value = ''] = [...new URLSearchParams(query)].find(([name]) => isServiceParam(name)) ?? []
   return value.trim()
 }
 

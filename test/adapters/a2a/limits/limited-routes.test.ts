@@ -61,7 +61,7 @@ test('one limit binds all calls of a token, and each protocol is told in its own
     ['/a2a/text/card', null, rest],
     ['/agui', '{}', rest],
     ['/agents/text/agui', '{}', rest],
-    ['/agents/text/run', '{}', { error: 'rate_limited', message }]
+    ['/agents/text/run', '{}', { error: 'rate_limited', message, code: 'RATE_LIMITED' }]
   ] as const)
     t.alike(await ask(path, body), [429, '2', answer], path)
   clock.advance(2000)

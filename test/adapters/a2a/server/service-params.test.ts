@@ -82,3 +82,15 @@ test('whatever a client writes as version and extensions: it is one that is spok
     })
   )
 })
+
+test('A2A-Version may be a parameter of the query, also of a list, whose filters it is not', async (t) => {
+  const url = await demanding(t)
+  const headers = { authorization: `Bearer ${TOKEN}`, connection: 'close', 'a2a-extensions': MUST }
+  const ask = async (query: string): Promise<number> => (await fetch(`${url}/tasks?${query}`, { headers })).status
+  for (const name of ['A2A-Version', 'a2a-version', 'A2a-VERSION']) {
+    t.is(await ask(`${name}=1.0`), 200, name)
+    t.is(await ask(`pageSize=5&${name}=1.0`), 200, name)
+    t.is(await ask(`${name}=7.0`), 400, 'a version that is not served')
+  }
+  t.is(await ask('A2A-Versions=1.0'), 400, 'another name is a filter')
+})
