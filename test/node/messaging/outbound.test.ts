@@ -114,7 +114,9 @@ test('a check that refuses a message counts as an error, whatever the reason', a
     ['ghost', 'AGENT_NOT_FOUND']
   ] as const) {
     const before = observability.getMetrics().errorCount
-    await failsWith(t, code, () => Promise.resolve().then(() => here.core.outbound.check({ ...draft, recipient: { agentId, nodeId: peer.id } })))
+    await failsWith(t, code, () =>
+      Promise.resolve().then(() => here.core.outbound.check({ ...draft, recipient: { agentId, nodeId: peer.id } }))
+    )
     t.is(observability.getMetrics().errorCount - before, 1, code)
   }
   here.core.outbound.check(draft)

@@ -152,13 +152,20 @@ test('a stream is taken up however long the texts of its request and its items a
     opened.push(request)
     return pieces()
   }
-  const call = gathered(steadyCall({ calls: { open }, clock }, { peer: 'p', request: rpcCall('SendStreamingMessage', userMessage('m', long)) }))
+  const call = gathered(
+    steadyCall({ calls: { open }, clock }, { peer: 'p', request: rpcCall('SendStreamingMessage', userMessage('m', long)) })
+  )
   while (clock.pending === 0) await new Promise((resolve) => setImmediate(resolve))
   clock.advance(3000)
   t.is(await call.end, 'done')
   const [, again] = opened
   t.is(again?.parameters['last-event-id'], '3')
-  t.alike(JSON.parse(fromUtf8(again?.body ?? new Uint8Array())), { jsonrpc: '2.0', id: 7, method: 'SubscribeToTask', params: { id: 'task_1' } })
+  t.alike(JSON.parse(fromUtf8(again?.body ?? new Uint8Array())), {
+    jsonrpc: '2.0',
+    id: 7,
+    method: 'SubscribeToTask',
+    params: { id: 'task_1' }
+  })
 })
 
 test('a URL of the mesh names a node and an agent of it, or the node alone', (t) => {
