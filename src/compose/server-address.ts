@@ -5,7 +5,7 @@ import type { McpServerSetting } from '../config/mcp-servers.js'
 import { NodeError } from '../kit/errors.js'
 import { type EnvValues, resolvedHeader, resolvedValue } from './env-values.js'
 
-/** Address of an MCP server with its secrets. `dir`: base of its directory. @throws NodeError CONFIG_INVALID for what cannot be resolved or used */
+/** Address of an MCP server with its secrets. `dir`: base of its directory. @throws NodeError CONFIG_INVALID for an unset variable or an unusable result */
 export function serverAddress(
   name: string,
   setting: Pick<McpServerSetting, 'command' | 'cwd' | 'env' | 'headers' | 'url'>,

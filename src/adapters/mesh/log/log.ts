@@ -220,9 +220,8 @@ export class AutobaseLog implements MemberLog {
       onChange: (listener) => this.#changes.on(listener),
       refresh: () => this.#reader.refresh(),
       tryOut: (entry) => this.#try(entry),
-      isWriter: () => this.#base.writable,
-      mayAppend: () => this.#mayAppend(),
-      mayWrite: () => this.view().members.get(this.#deps.nodeId)?.certificate.body.mayWrite === true,
+      isHalted: () => this.#base.writable && !this.#mayAppend(),
+      mayClaim: () => this.view().members.get(this.#deps.nodeId)?.certificate.body.mayWrite === true && this.#mayAppend(),
       relay: (entry, options) => this.#relay(entry, options),
       claim: (entry) => this.#claim(entry)
     })

@@ -126,14 +126,12 @@ export class Submission {
 export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'fault' | 'onChange' | 'refresh' | 'tryOut'> {
   /** Appends to the own core; rejects when that failed. null: this node appends no entries now, since it is no writer or its core is full. */
   append(entry: Uint8Array): Promise<boolean> | null
-  /** Has this node a writer core that the log reads? */
-  isWriter(): boolean
-  /** Can a block be appended to the own core now? */
-  mayAppend(): boolean
+  /** Is this node a writer that may append nothing now? */
+  isHalted(): boolean
   /** Hands an entry to other nodes. */
   relay(entry: Uint8Array, options: EntryRelayOptions): Promise<boolean>
-  /** May this node write the log, whether or not its core is read? */
-  mayWrite(): boolean
+  /** May this node write the log and append to its core now, whether or not that is read? */
+  mayClaim(): boolean
   /** Appends the claim of the own core to that core, before the log reads it. False when that failed. */
   claim(entry: Uint8Array): Promise<boolean>
 }
@@ -149,11 +147,11 @@ export class Submissions {
 
   /** Resolves when the view shows the entry. @throws NodeError as {@link Submission.done} */
   async submit(entry: Entry, timeoutMs: number): Promise<void> {
-    const { mayWrite, mayAppend, claim, isClosed } = this.#deps
+    const { mayClaim, claim, isClosed } = this.#deps
     let isClaimed = entry.body.kind !== 'core'
     const offer = async (bytes: Uint8Array, isAgain: boolean): Promise<boolean> => {
       if (await this.#offer(bytes, isAgain)) return true
-      if (isClaimed || isClosed() || !mayWrite() || !mayAppend()) return false
+      if (isClaimed || isClosed() || !mayClaim()) return false
       isClaimed = true
       return await claim(bytes)
     }
@@ -168,8 +166,8 @@ export class Submissions {
   }
 
   async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
-    const { append, isClosed, isWriter, mayAppend, relay } = this.#deps
-    if (isClosed() || (isWriter() && !mayAppend())) return false
+    const { append, isClosed, isHalted, relay } = this.#deps
+    if (isClosed() || isHalted()) return false
     return (append(entry) ?? relay(entry, { isAgain })).catch(() => false)
   }
 }
