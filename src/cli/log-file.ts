@@ -47,7 +47,10 @@ function isSameFile(file: string, fd: number): boolean {
 }
 
 const writerTo: typeof process.stderr.write = (chunk: Uint8Array | string, ...rest: unknown[]): boolean => {
-  if (reopened !== null) writeSync(reopened, typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
+  // A log that takes nothing, as on a full disk, must not stop the node that writes it.
+  try {
+    if (reopened !== null) writeSync(reopened, typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
+  } catch {}
   const done = rest.find((one) => typeof one === 'function')
   if (done !== undefined) queueMicrotask(() => (done as () => void)())
   return true

@@ -5,7 +5,7 @@ import { type RemoteCardReport, checkCardText, checkRemoteCard, unread } from '.
 import type { RemotePlace } from '../adapters/a2a/remote/remote-connect.js'
 import { systemClock } from '../adapters/system/system-clock.js'
 import type { Config } from '../config/settings.js'
-import type { EnvValues } from './env-values.js'
+import type { EnvValues } from '../config/env-values.js'
 import { addressPolicy, secretOf } from './remote-net.js'
 
 export type { RemoteCardReport } from '../adapters/a2a/remote/remote-check.js'

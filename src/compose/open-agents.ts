@@ -1,6 +1,6 @@
 import path from 'node:path'
 import type { Clock } from '../kit/clock.js'
-import { messageOf, NodeError } from '../kit/errors.js'
+import { messageOf } from '../kit/errors.js'
 import type { CompileSchema } from '../kit/sign.js'
 import { tierFromText } from '../domain/routing/tier.js'
 import type { AgentDefinition, AgentSource, HostedAgent } from '../ports/agent-runtime.js'
@@ -26,13 +26,13 @@ import { ImportedServer, type ImportedServerSpec } from '../adapters/mcp/importe
 import { onlyProvider } from '../config/agent-imports.js'
 import { configDirectory } from '../config/load.js'
 import type { A2AAgentSetting } from '../config/a2a-agents.js'
-import { webUrlFault } from '../config/entry-values.js'
 import type { McpServerSetting } from '../config/mcp-servers.js'
-import { type EnvValues, resolvedValue } from './env-values.js'
+import type { EnvValues } from '../config/env-values.js'
 import type { Config } from '../config/settings.js'
 import { joinAgents } from './joined-agents.js'
 import { addressPolicy, secretOf } from './remote-net.js'
 import type { StartDeps, StartOptions } from './open-home.js'
+import { serverAddress } from './server-address.js'
 import { LateMesh } from './late-mesh.js'
 import { AgentApis, openLlm, toolsOfMesh } from './open-llm.js'
 import { VERSION } from './version.js'
@@ -148,7 +148,7 @@ function serversOf({ config, home }: StartOptions, { env, groups, clock, compile
   const programs = programStarter(groups, { ...env, A2A_NODE_HOME: undefined })
   return Object.entries(config.mcp.servers).map(([name, setting]) => {
     const spec = specOf(name, setting, home.configFile)
-    const address = (): ImportedAddress => addressOf(name, setting, { env, dir: path.dirname(home.configFile) })
+    const address = (): ImportedAddress => serverAddress(name, setting, { env, dir: path.dirname(home.configFile) })
     const { maxOutputBytes } = spec
     const onNote = (reason: string): void => log('warn', 'an MCP server breaks its protocol', { server: name, reason })
     const open = connectionsTo({ address, programs, clock, version: VERSION, maxOutputBytes, tags: new ListTags(), fetch, onNote })
@@ -189,29 +189,4 @@ function specOf(name: string, setting: McpServerSetting, source: string): Import
 function remoteSpec(name: string, setting: A2AAgentSetting, source: string): RemoteSpec {
   const { tier } = setting
   return { ...setting, name, source, tier: tier === null ? null : tierFromText(tier) }
-}
-
-/** Address of a server with its secrets. @throws NodeError CONFIG_INVALID when a variable is not set */
-function addressOf(
-  name: string,
-  setting: McpServerSetting,
-  { env, dir }: { readonly env: EnvValues; readonly dir: string }
-): ImportedAddress {
-  const { command, url, cwd } = setting
-  const resolved = (key: string, value: string): string => resolvedValue(value, env, `mcp.servers.${name}: ${key}`)
-  // An argument or a path that begins with env: is a text.
-  const expanded = (key: string, value: string): string => (value.includes('${') ? resolved(key, value) : value)
-  const given = (values: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(Object.entries(values).map(([key, value]) => [key, resolved(key, value)]))
-  if (url !== null) return { kind: 'http', url: checkedUrl(name, expanded('url', url)), headers: given(setting.headers) }
-  const [program = '', ...args] = (command ?? []).map((one) => expanded('command', one))
-  const place = path.resolve(dir, expanded('cwd', cwd ?? '.'))
-  return { kind: 'stdio', program: { command: [program, ...args], env: given(setting.env), cwd: place } }
-}
-
-/** An address after its references are resolved. @throws NodeError CONFIG_INVALID, without the address: it may hold a secret */
-function checkedUrl(name: string, url: string): string {
-  const fault = webUrlFault(url)
-  if (fault === null) return url
-  throw new NodeError('CONFIG_INVALID', `mcp.servers.${name}: url: ${fault}`, { next: ['a2a-node config check'] })
 }

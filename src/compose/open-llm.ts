@@ -7,7 +7,7 @@ import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
 import { TokenDays, type TokenDaysDeps } from '../adapters/agents/llm/daily-usage.js'
 import type { LlmDeps, LlmProvider } from '../adapters/agents/llm/llm-parts.js'
 import type { LlmProviderSetting } from '../config/llm-providers.js'
-import { type EnvValues, resolvedValue } from './env-values.js'
+import { type EnvValues, resolvedHeader } from '../config/env-values.js'
 import type { NodeId } from '../kit/ids.js'
 import type { Directory } from '../node/cards/directory.js'
 
@@ -37,7 +37,7 @@ export function openLlm({ providers, env, clock, tools, kept = { store: null, on
 }
 
 function providerOf(name: string, { apiKey, headers, ...rest }: LlmProviderSetting, env: EnvValues): LlmProvider {
-  const given = (key: string, value: string): string => resolvedValue(value, env, `llm.providers.${name}: ${key}`)
+  const given = (key: string, value: string): string => resolvedHeader(value, env, `llm.providers.${name}: ${key}`)
   return {
     ...rest,
     apiKey: apiKey === null ? null : given('apiKey', apiKey),

@@ -9,7 +9,7 @@ import type { Tokens } from '../node/access/tokens.js'
 import type { NodeDeps } from '../node/dependencies.js'
 import type { OpenedOAuth } from './open-oauth.js'
 import type { StartDeps } from './open-home.js'
-import type { LimitedRequests } from './limited-requests.js'
+import type { LimitedRequests } from '../adapters/http/limited-requests.js'
 
 /**
  * Binds the HTTP listener of the config; null when it has none. It serves nothing yet, so that a port conflict fails the start

@@ -27,11 +27,14 @@ export function checkReferences(value: string, context: { addIssue(message: stri
   if (fault !== null) context.addIssue(fault)
 }
 
+/** The characters of a header: no control characters, and nothing beyond Latin-1. */
+export const HEADER_VALUE = /^[ -~\u00a0-\u00ff]*$/
+
 /** A header value or a key. */
 export const headerValue: z.ZodType<string> = z
   .string('must be text')
   .max(8192)
-  .regex(/^\P{Cc}*$/u, 'has control characters')
+  .regex(HEADER_VALUE, 'has characters that no header has')
   .superRefine(checkReferences)
 
 /** Headers of requests; none when absent. */

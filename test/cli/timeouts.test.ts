@@ -68,7 +68,10 @@ test('a time of the caller is named only where it helps', (t: Assert) => {
   t.alike(steps('PEER_OFFLINE', { timeoutMs: 4000 }), ['a2a-node peers', SHOWN[0] ?? '', '--timeout 2s'], 'it waited for the peer')
   const byDefault = timeoutSteps(LATE, { name: '--deadline', givenMs: undefined })
   t.alike(byDefault, [...SHOWN, '--deadline 1m'], 'twice the time that the node waited')
-  for (const timeoutMs of ['9s', -1, Number.NaN, 1e300]) t.is(steps('PEER_OFFLINE', { timeoutMs }), null, 'bytes of a peer')
+  const longestMs = 30 * 86_400_000
+  t.ok(steps('PEER_OFFLINE', { timeoutMs: longestMs }) !== null)
+  for (const timeoutMs of ['9s', -1, 0, 1.5, Number.NaN, 1e300, longestMs + 1])
+    t.is(steps('PEER_OFFLINE', { timeoutMs }), null, 'bytes of a peer')
   t.is(steps('PEER_OFFLINE'), null)
   t.is(steps('TASK_FAILED', {}, 'UNKNOWN'), null)
 })

@@ -74,6 +74,22 @@ test('what an agent may not say is in no task, event or list: neither result, ch
   }
 })
 
+test('the reason of an end that an agent states is judged as its client gets it, in every state', async (t: Assert) => {
+  for (const state of ['rejected', 'failed', 'canceled']) {
+    const stating =
+      (message: unknown): Script =>
+      () => ({ ok: true, result: { a2a: { state, message } } })
+    // The error of the task has it as JSON, with other characters.
+    const { message, text } = await (
+      await said(t, stating({ why: 'the "top"\tsecret' }), { maxLength: 1000, deny: ['"top"\tsecret'] })
+    ).told()
+    t.alike(message?.parts[0]?.metadata, { guardrail: { on: 'output', rule: 'deny', place: 0 } }, state)
+    t.absent(text.includes('secret'), text)
+    const fine = await (await said(t, stating({ why: 'no room' }), DENY)).told()
+    t.ok(fine.text.includes('no room'), fine.text)
+  }
+})
+
 test('an answer without a task is held back as well, and who says nothing wrong is heard in full', async (t: Assert) => {
   const bad = await said(t, () => ({ ok: true, result: 'top secret' }), DENY)
   const error = await bad.answer().then(

@@ -106,6 +106,23 @@ test('what is too large for an envelope is refused before it opens an exchange',
   t.absent(isOpen(here, { peer: peer.id, correlationId: 'thr_1', own: draft.sender.agentId, other: draft.recipient.agentId }))
 })
 
+test('a check that refuses a message counts as an error, whatever the reason', async (t) => {
+  const { here, peer, draft } = await pair(t)
+  const { observability } = here.core
+  for (const [agentId, code] of [
+    ['weak', 'TIER_VIOLATION'],
+    ['ghost', 'AGENT_NOT_FOUND']
+  ] as const) {
+    const before = observability.getMetrics().errorCount
+    await failsWith(t, code, () =>
+      Promise.resolve().then(() => here.core.outbound.check({ ...draft, recipient: { agentId, nodeId: peer.id } }))
+    )
+    t.is(observability.getMetrics().errorCount - before, 1, code)
+  }
+  here.core.outbound.check(draft)
+  t.is(observability.getMetrics().totalMessagesSent, 0, 'a check sends nothing')
+})
+
 test('an exchange that could not begin is closed again', async (t) => {
   const { world, here, peer, draft } = await pair(t)
   const link = here.links.open[0]

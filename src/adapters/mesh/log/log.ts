@@ -220,8 +220,7 @@ export class AutobaseLog implements MemberLog {
       onChange: (listener) => this.#changes.on(listener),
       refresh: () => this.#reader.refresh(),
       tryOut: (entry) => this.#try(entry),
-      isWriter: () => this.#base.writable,
-      mayAppend: () => this.#mayAppend(),
+      isHalted: () => this.#base.writable && !this.#mayAppend(),
       relay: (entry, options) => this.#relay(entry, options),
       claim: (entry) => this.#claim(entry)
     })

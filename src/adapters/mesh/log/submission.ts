@@ -126,10 +126,8 @@ export class Submission {
 export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'fault' | 'onChange' | 'refresh' | 'tryOut'> {
   /** Appends to the own core; rejects when that failed. null: this node appends no entries now, since it is no writer or its core is full. */
   append(entry: Uint8Array): Promise<boolean> | null
-  /** Has this node a writer core that the log reads? */
-  isWriter(): boolean
-  /** Can a block be appended to the own core now? */
-  mayAppend(): boolean
+  /** Is this node a writer that may append nothing now? */
+  isHalted(): boolean
   /** Hands an entry to other nodes. */
   relay(entry: Uint8Array, options: EntryRelayOptions): Promise<boolean>
   /** Appends the claim of the own core to that core, before the log reads it. False when this node may not, or when that failed. */
@@ -166,8 +164,8 @@ export class Submissions {
   }
 
   async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
-    const { append, isClosed, isWriter, mayAppend, relay } = this.#deps
-    if (isClosed() || (isWriter() && !mayAppend())) return false
+    const { append, isClosed, isHalted, relay } = this.#deps
+    if (isClosed() || isHalted()) return false
     return (append(entry) ?? relay(entry, { isAgain })).catch(() => false)
   }
 }

@@ -1,6 +1,10 @@
 import test, { type Assert } from 'brittle'
 import { RETAKE_MS, steadyCall } from '../../../../src/adapters/a2a/mesh-binding/mesh-client.js'
 import { readMeshUrl } from '../../../../src/adapters/a2a/mesh-binding/mesh-uri.js'
+import { NodeError } from '../../../../src/kit/errors.js'
+import { fromUtf8, utf8 } from '../../../../src/kit/ids.js'
+import type { CallPiece, CallRequest } from '../../../../src/ports/member-calls.js'
+import { ManualClock } from '../../../support/manual-clock.js'
 import type { TaskService } from '../../../../src/node/gateway/task-service.js'
 import { gathered, type Gathered, type ReadPiece, rpcCall, servesCalls, settled, userMessage } from '../../../support/calls.js'
 import { agentDefinition, FakeAgent } from '../../../support/fake-agents.js'
@@ -131,6 +135,37 @@ test('a member that does not come back in time ends the call; one that was never
   const other = it.call('GetTask', { id: 'x' })
   await world.settle()
   t.is(await settled(world, other.end), 'PEER_OFFLINE')
+})
+
+test('a stream is taken up however long the texts of its request and its items are', async (t) => {
+  const clock = new ManualClock()
+  const long = 'x'.repeat(1_200_000)
+  const opened: CallRequest[] = []
+  const item = utf8(JSON.stringify({ id: 7, result: { task: { id: 'task_1', history: [{ text: long }] } } }))
+  async function* pieces(): AsyncIterable<CallPiece> {
+    await Promise.resolve()
+    if (opened.length > 1) return
+    yield { type: 'item', generation: 3, body: item }
+    throw new NodeError('CHANNEL_CLOSED', 'cut')
+  }
+  const open = (_peer: string, request: CallRequest): AsyncIterable<CallPiece> => {
+    opened.push(request)
+    return pieces()
+  }
+  const call = gathered(
+    steadyCall({ calls: { open }, clock }, { peer: 'p', request: rpcCall('SendStreamingMessage', userMessage('m', long)) })
+  )
+  while (clock.pending === 0) await new Promise((resolve) => setImmediate(resolve))
+  clock.advance(3000)
+  t.is(await call.end, 'done')
+  const [, again] = opened
+  t.is(again?.parameters['last-event-id'], '3')
+  t.alike(JSON.parse(fromUtf8(again?.body ?? new Uint8Array())), {
+    jsonrpc: '2.0',
+    id: 7,
+    method: 'SubscribeToTask',
+    params: { id: 'task_1' }
+  })
 })
 
 test('a URL of the mesh names a node and an agent of it, or the node alone', (t) => {

@@ -481,6 +481,14 @@ test('no content, or reasoning alone, is no answer, and may be asked for again',
   }
 })
 
+test('an answer that ends as a tag could begin is whole', async (t: Assert) => {
+  for (const text of ['<', '<thin', '[TH', ' <reason']) {
+    const run = recordedRun()
+    t.is(resultOf(await ask(t, [streaming(VLLM.text([text]))], {}, run)), text)
+    t.is(tokensOf(run), text)
+  }
+})
+
 test('reasoning in tags is neither in the result nor in what is told of it', async (t: Assert) => {
   const run = recordedRun()
   t.is(resultOf(await ask(t, [streaming(VLLM.text(['<thi', 'nk>Hm', '.</th', 'ink>', 'hel', 'lo']))], {}, run)), 'hello')

@@ -79,7 +79,7 @@ test('a removal supersedes every entry of its document, and none of another docu
     { kind: 'document', mesh: MESH, name, access: null, at: 3 },
     { kind: 'document-access', mesh: MESH, name, access: ACCESS, lengths: {} },
     { kind: 'document-stream', mesh: MESH, name, coreKey: keyText('s') },
-    { ...snapshotBody({ core: 'x', lengths: { s: SNAPSHOT_BLOCKS } }), name } as EntryBody,
+    { ...snapshotBody({ core: 'x', lengths: { s: SNAPSHOT_BLOCKS } }), name },
     { kind: 'document-removed', mesh: MESH, name, at: 3 }
   ]
   t.ok(entries('notes').every((body) => isApplied(log.view(), seal('entry', body, ann))))

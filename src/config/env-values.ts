@@ -1,4 +1,5 @@
-import { expandReferences } from '../config/references.js'
+import { expandReferences } from './references.js'
+import { HEADER_VALUE } from './entry-values.js'
 import { NodeError } from '../kit/errors.js'
 
 /** Variables of an environment. */
@@ -13,4 +14,15 @@ export function resolvedValue(value: string, env: EnvValues, place: string): str
   const expanded = expandReferences(variable === undefined ? value : `\${${variable}}`, env)
   if (expanded.ok) return expanded.text
   throw new NodeError('CONFIG_INVALID', `${place}: ${expanded.reason}`, { next: ['a2a-node config check'] })
+}
+
+/**
+ * Resolves the value of a header or a key, without white space at its ends. A variable may hold what no header may: the client's own error would show the secret.
+ * @throws NodeError CONFIG_INVALID, as {@link resolvedValue}, and for a character that no header has
+ */
+export function resolvedHeader(value: string, env: EnvValues, place: string): string {
+  const text = resolvedValue(value, env, place).trim()
+  if (HEADER_VALUE.test(text)) return text
+  const reason = 'a variable of it holds a line break or another character that no header has'
+  throw new NodeError('CONFIG_INVALID', `${place}: ${reason}`, { next: ['a2a-node config check'] })
 }

@@ -1,7 +1,7 @@
-import type { Clock } from '../kit/clock.js'
-import type { Problem } from '../ports/node-api.js'
-import type { Telemetry } from '../ports/telemetry.js'
-import type { LimitedAddress } from '../adapters/http/address-limit.js'
+import type { Clock } from '../../kit/clock.js'
+import type { Problem } from '../../ports/node-api.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { LimitedAddress } from './address-limit.js'
 
 /** How long `status` shows refused requests after the last one, in milliseconds. */
 const SHOWN_MS = 600_000
