@@ -7,7 +7,7 @@ import {
   OPERATOR,
   parseAddress
 } from '../../domain/card/card.js'
-import { checkModes, justificationOf, inputOf } from '../../domain/gateway/content.js'
+import { checkModes, inputOf, justificationIn, justificationOf } from '../../domain/gateway/content.js'
 import type { RegisteredCard } from '../../domain/card/registry.js'
 import type { GatewaySend } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
@@ -100,7 +100,7 @@ function targetAt(
   if (capability === undefined || capability === null)
     throw new NodeError('CAPABILITY_NOT_FOUND', skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`)
   checkModes(message.parts, capability)
-  checkMember(node, by, { address, capability: capability.id })
+  checkMember(node, by, { address, capability: capability.id, message })
   return { address, capability }
 }
 
@@ -133,7 +133,7 @@ interface MemberClaims {
 const ASKED: Refusal = {
   code: 'POLICY_DENIED',
   rule: 'a2a over the mesh: nobody is asked',
-  reason: 'a person of that node is asked about this, which waits for no A2A call: use a2a-node call with the agent, which does'
+  reason: 'a person of that node has to allow this, which a call over A2A does not wait for: ask the agent by its name in the mesh'
 }
 
 /**
@@ -161,6 +161,7 @@ interface MemberWork {
   readonly address: AgentAddress
   /** Id of the capability. */
   readonly capability: string
+  readonly message: Pick<Message, 'metadata'>
 }
 
 /**
@@ -171,7 +172,7 @@ interface MemberWork {
 function checkMember(
   node: Pick<ResolveAgentDeps, 'directory' | 'accessControl' | 'deps'>,
   by: Principal,
-  { address, capability }: MemberWork
+  { address, capability, message }: MemberWork
 ): void {
   if (by.kind !== 'peer') return
   const { directory, accessControl, deps } = node
@@ -186,7 +187,7 @@ function checkMember(
     target,
     type: 'request',
     ...askedWork(directory.card(address), capability),
-    justification: null,
+    justification: justificationIn(message) ?? null,
     isReply: false,
     isArriving: true
   } as const
@@ -232,7 +233,7 @@ export function checkAnswer(node: ResolveAgentDeps, by: Principal, { task, messa
   const { capability, state } = task
   const address = parseAddress(task.agent)
   if (address === null) return
-  checkMember(node, by, { address, capability })
+  checkMember(node, by, { address, capability, message })
   if (!ASKING_STATES.has(state) || address.nodeId !== node.self || !node.agents.has(address.agentId)) return
   const input = node.deps.toAgentJson(inputOf(message.parts))
   const fault = node.checkShare.within(memberBehind(by) ?? node.self, () => node.agents.inputFault(address.agentId, capability, input))
