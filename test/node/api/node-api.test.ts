@@ -312,7 +312,8 @@ test('a slow reader of events gets an event that says how many it lost', async (
   await new Promise((resolve) => setImmediate(resolve))
   for (let i = 0; i < 5000; i++) owner.core.events.add('flood', 'a flood', { i })
   await first
-  let [seen, lost] = [1, 0]
+  let seen = 1
+  let lost = 0
   while (lost === 0) {
     const { value } = (await watch.next()) as { value: Watches['node.events']['item'] }
     if (value.type === 'gap') {
