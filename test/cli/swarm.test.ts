@@ -63,8 +63,10 @@ function stepsOf({ stdout }: Ran): string[] {
 test('after items failed, what to type is this command line with what it lacks', async (t: Assert) => {
   const next = ['a2a-node agents show text@laptop']
   const unfit = new NodeError('INVALID_INPUT', 'it does not fit', { data: { expected: '{"text": string}' }, next }).toBody()
+  const [createdAt, deadlineAt] = ['2026-11-29T10:00:00.000Z', '2026-11-29T10:45:00.000Z']
+  let swarms = [{ ...swarm(), createdAt, deadlineAt }]
   const run = async (error: ErrorBody, args: readonly string[], item?: string): Promise<Ran> => {
-    const { home, close } = await fakeHome(t, { swarmEvents: failing(error, item), swarms: [swarm()] })
+    const { home, close } = await fakeHome(t, { swarmEvents: failing(error, item), swarms })
     const ran = await runCommand(args, { home, stdin: "a.txt\nb.txt\nit's\n" })
     await close()
     return ran
@@ -89,7 +91,10 @@ test('after items failed, what to type is this command line with what it lacks',
   t.alike(stepsOf(await run(failed, [...RUN, '--items', 'src/*.ts'])), [], 'files are not lines')
   const late = new NodeError('TIMEOUT', 'not finished by the deadline').toBody()
   t.alike(stepsOf(await run(late, [...RUN, '--deadline=90m'])), [`  try: ${typed} --deadline 3h`])
-  t.alike(stepsOf(await run(late, RUN)), [`  try: ${typed} --deadline 20m`])
+  t.alike(stepsOf(await run(late, RUN)), [`  try: ${typed} --deadline 90m`], 'twice the default of the node')
+  swarms = []
+  t.alike(stepsOf(await run(late, RUN)), [`  try: ${typed} --deadline '<longer>'`], 'no time is guessed')
+  swarms = [swarm()]
   const slow = new NodeError('TIMEOUT', 'no result within 5 s', { data: { limitMs: 5000 } }).toBody()
   t.alike(stepsOf(await run(slow, [...RUN, '--deadline=1h'])), ['  try: a2a-node agents show text@laptop'], 'no deadline helps')
   t.is((await run(failed, lines)).stdout.split('exit code 3').length, 2, 'the reason is told once')

@@ -29,25 +29,36 @@ test('a member calls an agent by its URL of the mesh, as its card says, by key o
   t.is((await ask(a, '/agents/talk/tasks')).body['totalSize'], 0, 'the tasks of a member are not those of a token')
 })
 
-test('a task that its caller cancels is canceled at the other node; a binding that is off says so', TIMEOUT, async (t) => {
-  const mesh = await localMesh(t)
-  const { a, b } = await pair(mesh)
-  const until = path.join(a.dir, 'never')
-  const calling = b.cli(['call', 'a2a-mesh://a/agents/talk', JSON.stringify({ until })])
-  const running = async (node: LocalNode, agent: string): Promise<string | undefined> =>
-    (await node.json<{ tasks: { id: string; agent: string; state: string }[] }>(['tasks'])).tasks.find(
-      (one) => one.agent.startsWith(agent) && one.state === 'working'
-    )?.id
-  await untilTrue(async () => (await running(a.node, 'talk@')) !== undefined, 'it runs there')
-  const there = (await running(a.node, 'talk@')) ?? ''
-  await b.json(['tasks', 'cancel', (await running(b, 'a2a@')) ?? ''])
-  t.not((await calling).code, 0)
-  await untilTrue(async () => (await a.node.json<{ state: string }>(['tasks', 'show', there])).state === 'canceled', 'it is canceled there')
+test(
+  'a task that its caller cancels is canceled at the other node; a binding that is off says so, and a weaker member gives its justification',
+  TIMEOUT,
+  async (t) => {
+    const mesh = await localMesh(t)
+    const { a, b } = await pair(mesh)
+    const until = path.join(a.dir, 'never')
+    const calling = b.cli(['call', 'a2a-mesh://a/agents/talk', JSON.stringify({ until })])
+    const running = async (node: LocalNode, agent: string): Promise<string | undefined> =>
+      (await node.json<{ tasks: { id: string; agent: string; state: string }[] }>(['tasks'])).tasks.find(
+        (one) => one.agent.startsWith(agent) && one.state === 'working'
+      )?.id
+    await untilTrue(async () => (await running(a.node, 'talk@')) !== undefined, 'it runs there')
+    const there = (await running(a.node, 'talk@')) ?? ''
+    await b.json(['tasks', 'cancel', (await running(b, 'a2a@')) ?? ''])
+    t.not((await calling).code, 0)
+    await untilTrue(
+      async () => (await a.node.json<{ state: string }>(['tasks', 'show', there])).state === 'canceled',
+      'it is canceled there'
+    )
 
-  const { code } = await a.node.api.call('invite.create', {})
-  const off = await mesh.start('c', { join: code, env: { A2A_NODE_A2A_MESH: 'false' } })
-  await untilOnline(off, 1)
-  await untilAgent(b, 'text@c')
-  const refused = await b.cli(['call', 'a2a-mesh://c/agents/text', 'hello'])
-  t.ok(refused.code !== 0 && /a2a\.mesh is off there/.test(refused.stderr), refused.stderr)
-})
+    const { code } = await a.node.api.call('invite.create', { tier: 2 })
+    const off = await mesh.start('c', { join: code, env: { A2A_NODE_A2A_MESH: 'false' } })
+    await untilOnline(off, 1)
+    await untilAgent(b, 'text@c')
+    const refused = await b.cli(['call', 'a2a-mesh://c/agents/text', 'hello'])
+    t.ok(refused.code !== 0 && /a2a\.mesh is off there/.test(refused.stderr), refused.stderr)
+    const weak = ['call', 'a2a-mesh://a/agents/talk', 'talk.say', '{"text":"hello"}']
+    const unjustified = await off.cli(weak)
+    t.ok(unjustified.code !== 0 && /justification is missing/.test(unjustified.stderr), unjustified.stderr)
+    t.is((await off.json<Reply>([...weak, '--justification', 'the report is due'])).payload, 'you said hello')
+  }
+)

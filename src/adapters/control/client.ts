@@ -101,14 +101,16 @@ async function send(socketPath: string, request: ControlRequest): Promise<http.I
 }
 
 async function readAll(response: http.IncomingMessage, signal: AbortSignalLike | undefined): Promise<string> {
-  response.setEncoding('utf8')
-  let text = ''
+  // Loaded on first use, not at the start of a command.
+  const { answerText } = await import('./answer-lines.js')
   try {
-    for await (const chunk of response) text += String(chunk)
+    return await answerText(response as AsyncIterable<Uint8Array>)
   } catch (error) {
-    throw signal?.aborted ? canceled() : wentAway(error)
+    if (signal?.aborted) throw canceled()
+    throw error instanceof NodeError ? error : wentAway(error)
+  } finally {
+    response.destroy()
   }
-  return text
 }
 
 async function* lines(socketPath: string, request: ControlRequest): AsyncGenerator<unknown, void, undefined> {

@@ -1,7 +1,7 @@
 import { NodeError } from '../../kit/errors.js'
 import { parseJson, SIZED_LIMITS } from '../../kit/json.js'
 import type { Action } from '../context.js'
-import { given, jsonArgument } from '../options.js'
+import { given, jsonArgument, textOption } from '../options.js'
 import { awaitReply, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
 
@@ -22,7 +22,9 @@ export const call: Action = async (context, [agent = '', ...rest], options) => {
   const found = await context.api().call('a2a.find', given({ card: agent, skill }))
   const input = inputOf(json)
   const params = { agent: found.agent, capability: found.capability, ...replyOptions(options) }
-  return await awaitReply(context, 'message.call', { ...params, input: found.isWrapped ? given({ card: agent, skill, input }) : input })
+  const justification = textOption(options, 'justification')
+  const wrapped = found.isWrapped ? given({ card: agent, skill, input, justification }) : input
+  return await awaitReply(context, 'message.call', { ...params, input: wrapped })
 }
 
 /** Input that is not JSON is a text: people talk to agents. */

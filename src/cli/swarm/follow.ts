@@ -30,7 +30,7 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
         }
       }
       if (event.type !== 'done') continue
-      if (!context.output.json) await view.summary(event)
+      if (!context.output.json) await view.summary(event, known.launched === null ? undefined : await deadlineOf(context, id))
       return STATUS_EXITS[event.status]
     }
   } catch (error) {
@@ -47,6 +47,17 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
 function left(id: string): NodeError {
   const message = `the deadline of swarm ${id} is over and it has no coordinator: it ends once a majority of its participants connect`
   return new NodeError('TIMEOUT', message, { next: ['a2a-node peers', `a2a-node swarm watch ${id}`, `a2a-node swarm cancel ${id}`] })
+}
+
+/** Milliseconds that a swarm had: the default is a setting of its launcher's node. Never rejects; undefined: not known. */
+async function deadlineOf({ api }: CommandContext, id: string): Promise<number | undefined> {
+  try {
+    const { createdAt, deadlineAt } = await api().call('swarm.show', { id })
+    const ms = Date.parse(deadlineAt) - Date.parse(createdAt)
+    return ms > 0 ? ms : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Names of the other nodes that can coordinate a swarm; none where its launcher alone does. Never rejects. */

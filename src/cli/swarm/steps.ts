@@ -11,6 +11,8 @@ export interface LaunchedStep {
   readonly request: SwarmRequest
   /** Its items are lines, which may be given again on standard input. */
   readonly isList: boolean
+  /** Milliseconds that it had, also without `--deadline`; absent: not known yet. */
+  readonly deadlineMs?: number
 }
 
 type Failure = Extract<SwarmEvent, { type: 'item' }>
@@ -24,8 +26,6 @@ const OF_WORK: ReadonlySet<string> = new Set(['TASK_FAILED', 'TIMEOUT', 'INVALID
 const BEGUN = '  before you run the failed items again, check what they did: a part of their work may be done'
 const IN_DOUBT =
   '  before you run it again with more time, check the unknown items: they were canceled, and a part of their work may be done'
-/** Milliseconds that a swarm has without `--deadline`. */
-const DEADLINE_MS = 600_000
 /** The step of errors that know nothing better: the results say the same. */
 const GENERAL = 'a2a-node tasks'
 
@@ -37,7 +37,7 @@ export function stepLines(output: Output, failures: readonly Failure[], launched
   const mayRetype = launched !== null && launched.request.idempotencyKey === undefined
   const isInDoubt = failures.some(({ status }) => status === 'unknown')
   const isLate = failures.some(({ error }) => error?.code === 'TIMEOUT' && !isLimitOfAgent(error))
-  const longer = isLate && mayRetype ? longerLine(output, launched.request.deadlineMs) : null
+  const longer = isLate && mayRetype ? longerLine(output, launched) : null
   const error = failures[0]?.error ?? null
   const slow = failures.find((one) => one.error !== null && isLimitOfAgent(one.error))
   const limit = slow === undefined ? [] : [output.hint(`a2a-node agents show ${shellWord(slow.agent)}`)]
@@ -56,8 +56,9 @@ function hasBegun({ error }: Failure): boolean {
 }
 
 /** This command line with twice the time. */
-function longerLine(output: Output, givenMs: number | undefined): string | null {
-  const [name = '', value = ''] = longerStep({ name: '--deadline', givenMs }, DEADLINE_MS).split(' ')
+function longerLine(output: Output, { request, deadlineMs = request.deadlineMs }: LaunchedStep): string | null {
+  if (deadlineMs === undefined) return output.retyped('--deadline', "'<longer>'")
+  const [name = '', value = ''] = longerStep({ name: '--deadline', givenMs: request.deadlineMs }, deadlineMs).split(' ')
   return output.retyped(name, value)
 }
 

@@ -95,8 +95,8 @@ export class SwarmScreen {
     }, ms)
   }
 
-  /** Prints who did what, who was left out, and how it ended. */
-  async summary(done: Done): Promise<void> {
+  /** Prints who did what, who was left out, and how it ended. `deadlineMs`: the time that it had; absent where it is not known. */
+  async summary(done: Done, deadlineMs?: number): Promise<void> {
     const output = this.#output
     const { counts, status } = done
     const style = status === 'completed' ? 'green' : status === 'partial' ? 'yellow' : 'red'
@@ -117,7 +117,8 @@ export class SwarmScreen {
     if (leftOut.length > 0) output.print('left out')
     for (const one of leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
     if (this.#lost > 0) output.note(`${plural(this.#lost, 'event')} not shown; the results are complete`)
-    if (status !== 'canceled') for (const line of stepLines(output, this.#failures, this.#launched)) output.print(line)
+    if (status !== 'canceled')
+      for (const line of stepLines(output, this.#failures, withDeadline(this.#launched, deadlineMs))) output.print(line)
     if (done.result !== undefined)
       output.print(`result: ${plainText(typeof done.result === 'string' ? done.result : jsonLine(done.result))}`)
     output.print(`results: ${output.hint(`a2a-node swarm results ${shown(done.id)}`)}`)
@@ -196,4 +197,8 @@ function progressLine(event: SwarmEvent): string | null {
     case 'done':
       return null
   }
+}
+
+function withDeadline(launched: LaunchedStep | null, deadlineMs: number | undefined): LaunchedStep | null {
+  return launched === null || deadlineMs === undefined ? launched : { ...launched, deadlineMs }
 }

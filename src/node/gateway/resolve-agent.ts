@@ -7,7 +7,7 @@ import {
   OPERATOR,
   parseAddress
 } from '../../domain/card/card.js'
-import { checkModes, justificationOf, inputOf } from '../../domain/gateway/content.js'
+import { checkModes, inputOf, justificationIn, justificationOf } from '../../domain/gateway/content.js'
 import type { RegisteredCard } from '../../domain/card/registry.js'
 import type { GatewaySend } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
@@ -108,7 +108,7 @@ export class AgentResolver {
     if (capability === undefined || capability === null)
       throw new NodeError('CAPABILITY_NOT_FOUND', skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`)
     checkModes(message.parts, capability)
-    this.#checkMember(by, { address, capability: capability.id })
+    this.#checkMember(by, { address, capability: capability.id, message })
     return { address, capability }
   }
 
@@ -138,7 +138,7 @@ export class AgentResolver {
     const { capability, state } = task
     const address = parseAddress(task.agent)
     if (address === null) return
-    this.#checkMember(by, { address, capability })
+    this.#checkMember(by, { address, capability, message })
     const { agents, checkShare, self } = this.#deps
     if (!ASKING_STATES.has(state) || address.nodeId !== self || !agents.has(address.agentId)) return
     const input = this.#deps.toAgentJson(inputOf(message.parts))
@@ -151,7 +151,7 @@ export class AgentResolver {
    * caller passes.
    * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
    */
-  #checkMember(by: Principal, { address, capability }: MemberWork): void {
+  #checkMember(by: Principal, { address, capability, message }: MemberWork): void {
     if (by.kind !== 'peer') return
     const { directory, accessControl, clock } = this.#deps
     const own = { agentId: by.agentId ?? OPERATOR, nodeId: by.id ?? '' }
@@ -165,7 +165,7 @@ export class AgentResolver {
       target,
       type: 'request',
       ...askedWork(directory.card(address), capability),
-      justification: null,
+      justification: justificationIn(message) ?? null,
       isReply: false,
       isArriving: true
     } as const
@@ -189,7 +189,7 @@ interface MemberClaims {
 const ASKED: Refusal = {
   code: 'POLICY_DENIED',
   rule: 'a2a over the mesh: nobody is asked',
-  reason: 'a person of that node is asked about this, which waits for no A2A call: use a2a-node call with the agent, which does'
+  reason: 'a person of that node has to allow this, which a call over A2A does not wait for: ask the agent by its name in the mesh'
 }
 
 /**
@@ -217,6 +217,7 @@ interface MemberWork {
   readonly address: AgentAddress
   /** Id of the capability. */
   readonly capability: string
+  readonly message: Pick<Message, 'metadata'>
 }
 
 /** A message of a client to a task. */

@@ -79,22 +79,25 @@ export class SdkRouter {
    * `metadata.routingHint` to any agent with the capability. Id, time and thread stay. Tier and sandbox come from certificate and card, or
    * are weaker where the envelope claims less. Never rejects: refusals are results.
    */
-  async send(envelope: A2AEnvelope): Promise<RoutingResult> {
+  async send(given: A2AEnvelope): Promise<RoutingResult> {
     const since = this.#deps.clock.monotonic()
-    if (!isRecord(envelope) || typeof envelope.recipient !== 'string') {
+    if (!isRecord(given) || typeof given.recipient !== 'string') {
       const error = new NodeError('INVALID_ENVELOPE', 'an envelope is an object with a recipient')
       return this.#failed(error, { path: 'local', targetAgentId: '', since, header: null })
     }
     let header: EnvelopeHeader | null = null
     try {
-      assertHeader(headerOf(envelope))
-      header = headerOf(envelope)
+      // Later changes by the caller must not differ from the checked header.
+      const envelope: A2AEnvelope = { ...given }
+      const read = headerOf(envelope)
+      assertHeader(read)
+      header = read
       const sender = this.#sender(envelope)
       if (envelope.recipient === '*') return await this.#broadcast(envelope, sender, since)
       const target = await this.#target(envelope, sender)
-      return await this.#toOne(draftOf(envelope, sender, target), since)
+      return await this.#toOne(checkedDraft(envelope, sender, target), since)
     } catch (error) {
-      return this.#failed(error, { path: 'local', targetAgentId: envelope.recipient, since, header })
+      return this.#failed(error, { path: 'local', targetAgentId: given.recipient, since, header })
     }
   }
 
@@ -168,7 +171,7 @@ export class SdkRouter {
     const cards = registry.listAll().filter((card) => card.address !== from)
     const outcomes: Promise<RoutingResult>[] = []
     for (const card of cards) {
-      const outcome = this.#oneOfAll(draftOf(envelope, sender, addressOf(card)), since)
+      const outcome = this.#oneOfAll(checkedDraft(envelope, sender, addressOf(card)), since)
       outcomes.push(outcome)
       // Local delivery is quick, and a thousand half-sent messages would take much memory.
       if (card.origin === 'local') await outcome
@@ -222,6 +225,11 @@ function headerOfDraft({ sender, recipient, type, made }: OutboundDraft): Traffi
 /** The outbound draft of an existing envelope. @throws NodeError INVALID_ENVELOPE, SCHEMA_VERSION_MISMATCH by its header */
 export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: AgentAddress): OutboundDraft {
   assertHeader(headerOf(envelope))
+  return checkedDraft(envelope, sender, recipient)
+}
+
+/** The same for an envelope whose header was checked. */
+function checkedDraft(envelope: A2AEnvelope, sender: AgentAddress, recipient: AgentAddress): OutboundDraft {
   const { id, timestamp, type, payload, correlationId, metadata } = envelope
   return {
     sender,

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { answerLines } from '../../../src/adapters/control/answer-lines.js'
+import { answerLines, answerText } from '../../../src/adapters/control/answer-lines.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { holds } from '../../support/holds.js'
 
@@ -37,5 +37,17 @@ test('a line over its limit ends the answer with PAYLOAD_TOO_LARGE, also before 
   }
   const error = await linesOf(endless(), 8).then(null, (thrown: unknown) => thrown)
   t.ok(error instanceof NodeError && error.code === 'PAYLOAD_TOO_LARGE', String(error))
+  t.is(given, 2, 'the third chunk is over the limit')
+})
+
+test('an answer to a call is read up to its limit, however it is cut, and no further', async (t: Assert) => {
+  const bytes = Buffer.from('"é𝄞"')
+  for (const size of [1, 3, 100]) t.is(await answerText(chunksOf(bytes, size), bytes.byteLength), '"é𝄞"')
+  let given = 0
+  async function* endless(): AsyncGenerator<Uint8Array> {
+    for (; given < 100; given++) yield await Promise.resolve(Buffer.from('1234'))
+  }
+  const error = await answerText(endless(), 8).then(null, (thrown: unknown) => thrown)
+  t.ok(error instanceof NodeError && error.code === 'PAYLOAD_TOO_LARGE' && error.message.includes('an answer'), String(error))
   t.is(given, 2, 'the third chunk is over the limit')
 })

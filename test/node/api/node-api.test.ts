@@ -304,15 +304,14 @@ test('a watch of peers tells of each change', async (t) => {
 
 test('a slow reader of events gets an event that says how many it lost', async (t) => {
   const { owner } = await scene(t)
-  const watch = owner
-    .api()
-    .watch('node.events', { follow: true, types: ['flood'] })
-    [Symbol.asyncIterator]()
+  const events = owner.api().watch('node.events', { follow: true, types: ['flood'] })
+  const watch = events[Symbol.asyncIterator]()
   const first = watch.next()
   await new Promise((resolve) => setImmediate(resolve))
   for (let i = 0; i < 5000; i++) owner.core.events.add('flood', 'a flood', { i })
   await first
-  let [seen, lost] = [1, 0]
+  let seen = 1
+  let lost = 0
   while (lost === 0) {
     const { value } = (await watch.next()) as { value: Watches['node.events']['item'] }
     if (value.type === 'gap') {

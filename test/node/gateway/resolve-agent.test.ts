@@ -1,10 +1,11 @@
 import test, { type Assert } from 'brittle'
 import { beginTask } from '../../../src/adapters/a2a/server/operations.js'
+import { memberPrincipal } from '../../../src/node/gateway/resolve-agent.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { failsWith } from '../../support/fails.js'
 import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
-import { ALICE, gatewayOf } from '../../support/gateway.js'
+import { ALICE, gatewayOf, taskOf } from '../../support/gateway.js'
 
 const ASKED = { skill: null, mayAnswer: false, wait: false } as const
 
@@ -110,4 +111,34 @@ test('a message to a task may name its skill, and no other one', async (t: Asser
   await go('slow/slow.do')
   await world.settle()
   t.is(slow.tasks.length, 2)
+})
+
+test('a member asks a more powerful agent with a justification in its message, first and in each further turn', async (t: Assert) => {
+  const world = new World(t)
+  const question = { a2a: { state: 'input-required', message: 'Which one?' } }
+  const agent = new FakeAgent(agentDefinition('strong', { tier: 0 }), () => ({ ok: true, result: question }))
+  const owner = await world.owner({ agents: [agent] })
+  const peer = await world.member('peer', { terms: { tier: 2 } })
+  await world.link(owner, peer)
+  const gateway = await gatewayOf(t, owner)
+  const by = memberPrincipal(owner.core, peer.id, {})
+  const send = (messageId: string, more: object, taskId?: string) =>
+    gateway.send(by, {
+      ...ASKED,
+      agent: 'strong',
+      message: { messageId, role: 'user', parts: [{ text: 'x' }], ...more, ...(taskId === undefined ? {} : { taskId }) }
+    })
+  const missing = await failsWith(t, 'ESCALATION_REQUIRED', () => send('1', {}))
+  t.ok(missing.message.includes('justification'), missing.message)
+  for (const justification of ['', ' ', 7, null, 'x'.repeat(2000)])
+    await failsWith(t, 'ESCALATION_REQUIRED', () => send(`no ${String(justification).slice(0, 9)}`, { metadata: { justification } }))
+  const why = { metadata: { justification: 'the report is due' } }
+  const begun = await send('2', why)
+  await world.settle()
+  const { id } = taskOf(begun).task
+  t.is(agent.tasks.length, 1)
+  await failsWith(t, 'ESCALATION_REQUIRED', () => send('3', {}, id))
+  await send('4', why, id)
+  await world.settle()
+  t.is(agent.tasks.length, 2)
 })

@@ -239,6 +239,31 @@ test('refusals are results: who may not send, to whom, and what is malformed', a
   t.is((await router.send(made(here, { ...base, sender: 'ghost' }))).code, 'AGENT_NOT_FOUND')
 })
 
+test('an envelope is sent as it was given, whatever its caller does to it meanwhile', async (t) => {
+  const { world, places, listen, heard } = await scene(t)
+  const [here, there] = places
+  const sender = await listen(here, 'sender')
+  const target = await listen(there, 'target')
+  for (const change of [{ type: 'sing' }, { schemaVersion: 7 }, { payload: 2, sender: 'ghost' }, { timestamp: -1 }]) {
+    const envelope = made(here, { sender, recipient: 'target', type: 'notification', payload: 1 })
+    const sending = here.layer.router.send(envelope)
+    Object.assign(envelope, change)
+    t.is((await sending).delivered, true, JSON.stringify(change))
+  }
+  await world.settle()
+  t.alike(
+    heard.get(target)?.map(({ type, payload }) => [type, payload]),
+    Array.from({ length: 4 }, () => ['notification', 1])
+  )
+  const throwing = Object.defineProperty(made(here, { sender, recipient: target, type: 'notification', payload: 1 }), 'payload', {
+    enumerable: true,
+    get: () => {
+      throw new Error('no')
+    }
+  })
+  t.is((await here.layer.router.send(throwing)).delivered, false, 'it never rejects')
+})
+
 test('other tier and sandbox rules are those of this node from then on', async (t) => {
   const { places, listen } = await scene(t)
   const [here] = places

@@ -14,6 +14,8 @@ export interface RemoteMessage extends RemoteInput {
   readonly messageId: string
   /** Id of the skill on the card; null: the agent chooses. */
   readonly skill: string | null
+  /** Why a more powerful agent is asked. */
+  readonly justification?: string
 }
 
 /** A client of one remote agent. Fails with errors of the client library or RemoteFault. */
@@ -101,10 +103,15 @@ function sdkMessage(message: RemoteMessage): SdkMessage {
     taskId: message.taskId ?? '',
     role: 1,
     parts: message.parts.map(toSdkPart),
-    metadata: aboutSkill(message),
+    metadata: aboutMessage(message),
     extensions: [],
     referenceTaskIds: []
   }
+}
+
+function aboutMessage(message: RemoteMessage): Record<string, string> | undefined {
+  const { justification } = message
+  return justification === undefined ? aboutSkill(message) : { ...aboutSkill(message), justification }
 }
 
 function aboutSkill({ skill }: RemoteMessage): { skillId: string } | undefined {

@@ -28,7 +28,8 @@ export const CALLER_CAPABILITY: CapabilityDescriptor = {
     properties: {
       card: { type: 'string', minLength: 1, maxLength: 2048, description: 'URL of the card of the agent, or its origin.' },
       skill: { type: 'string', minLength: 1, maxLength: 256, description: 'Which of its skills; without one the agent finds out.' },
-      input: { description: 'A text, or JSON.' }
+      input: { description: 'A text, or JSON.' },
+      justification: { type: 'string', minLength: 1, maxLength: 1024, description: 'Why a more powerful agent is asked.' }
     }
   },
   outputSchema: {},
@@ -48,7 +49,9 @@ export async function callOnce(net: RemoteNet, task: Pick<AgentTask, 'input' | '
     if (skill !== null && !skills.includes(skill))
       throw new RemoteFault('unsent', `it has no skill "${shown(skill)}"; ${hintOf(skill, skills)}`)
     const link = await connectRemote(net, place, found)
-    const message = { ...remoteInput(input['input']), skill, messageId: `msg-${task.requestId}` }
+    const { justification } = input
+    const why = typeof justification === 'string' ? { justification } : {}
+    const message = { ...remoteInput(input['input']), ...why, skill, messageId: `msg-${task.requestId}` }
     return await callRemote({ agent, link, clock: net.clock, maxOutputBytes: CALLER_MAX_BYTES }, message, run)
   } catch (error) {
     if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }

@@ -34,6 +34,8 @@ export class LlmFault extends Error {
   /** Seconds that the server asked to wait. */
   readonly retryAfter: number | null
   readonly meaning: Meaning
+  /** May its words name a key of this node? */
+  readonly isAboutKey: boolean
 
   /** `message`: the fault, after "the LLM provider x ..."; it is written to the log of the node. */
   constructor(kind: LlmFaultKind, message: string, refusal: ServerRefusal | null = null) {
@@ -43,6 +45,7 @@ export class LlmFault extends Error {
     this.status = refusal?.status ?? null
     this.retryAfter = refusal?.retryAfter ?? null
     this.meaning = meaningOf(kind, refusal)
+    this.isAboutKey = refusal !== null && (this.meaning === 'key' || ABOUT_KEY.test(refusal.errorText))
   }
 }
 
@@ -63,7 +66,9 @@ function meaningOf(kind: LlmFaultKind, refusal: ServerRefusal | null): Meaning {
   if (kind === 'unreachable' || kind === 'dropped') return 'passing'
   if (refusal === null) return 'lasting'
   const { status, errorText } = refusal
-  if (status === 401 || status === 403 || ABOUT_KEY.test(errorText)) return 'key'
+  if (status === 401 || status === 403) return 'key'
+  // Many servers count requests by key, and say so when there are too many.
+  if (ABOUT_KEY.test(errorText) && !BUSY.test(errorText)) return 'key'
   if (LASTING.test(errorText)) return 'lasting'
   if (status === null || LATER.has(status)) return 'passing'
   return !WRONG_PLACE.has(status) && BUSY.test(errorText) ? 'passing' : 'lasting'
@@ -118,9 +123,11 @@ function codeOf({ kind, status, meaning, message }: LlmFault): FailureCode {
   return WRONG_PLACE.has(status) || status < 400 || status === 503 || isUnknownModel ? 'LLM_INIT_FAILED' : 'TASK_FAILED'
 }
 
-function faultText({ status, meaning, message }: LlmFault): string {
-  if (meaning !== 'key') return message
-  return `refuses this node${status === null ? '' : ` (HTTP ${status})`}: see its key in the config`
+function faultText({ status, meaning, isAboutKey, message }: LlmFault): string {
+  if (!isAboutKey) return message
+  const http = status === null ? '' : ` (HTTP ${status})`
+  if (meaning === 'key') return `refuses this node${http}: see its key in the config`
+  return `${meaning === 'passing' ? 'takes no request of this node now' : 'takes no such request of this node'}${http}`
 }
 
 /**

@@ -35,3 +35,20 @@ test('an outcome tells what went wrong, and no more than its caller may know', a
   })
   await holds(t, property, 500)
 })
+
+test('an error that names a key because there are too many requests with it passes, and its words stay here', (t) => {
+  const texts = [
+    'Rate limit reached for API key sk-1 in organization org-2',
+    'Too many requests for this api_key sk-1: try again later',
+    '{"type":"overloaded_error","message":"requests of the authenticated key sk-1 are at capacity"}'
+  ]
+  for (const errorText of texts)
+    for (const status of [429, 503, 529, null]) {
+      const fault = new LlmFault('failed', `failed: ${errorText}`, { status, retryAfter: 7, errorText })
+      const outcome = faultOutcome(fault, { provider: 'local', isBegun: false, hasActed: false })
+      t.ok(!outcome.ok && outcome.retryable === true && !outcome.message.includes('sk-1'), `${status}: ${JSON.stringify(outcome)}`)
+    }
+  const bad = new LlmFault('refused', 'said: sk-1', { status: 401, retryAfter: null, errorText: texts[0] ?? '' })
+  const outcome = faultOutcome(bad, { provider: 'local', isBegun: false, hasActed: false })
+  t.alike(!outcome.ok && [outcome.code, outcome.retryable], ['LLM_INIT_FAILED', false], 'no key at all is no load')
+})

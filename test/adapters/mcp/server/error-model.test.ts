@@ -74,7 +74,7 @@ const RUNNING: readonly Row[] = [
   { what: 'call of a number', line: call(1, 7), code: -32_602, id: 1 },
   { what: 'arguments list', line: call(1, 'echo', []), code: -32_602, id: 1 },
   { what: 'arguments text', line: call(1, 'echo', 'x'), code: -32_602, id: 1 },
-  { what: 'call of null', line: call(1, null as unknown as string, {}), code: -32_602, id: 1 },
+  { what: 'call of null', line: call(1, null, {}), code: -32_602, id: 1 },
   { what: 'arguments wrong, correlation id', line: call(1, 'echo', 7, meta), code: -32_602, id: 1, correlationId: 'mine' },
   { what: '_meta list', line: call(1, 'echo', {}, []), code: -32_602, id: 1 },
   { what: 'correlation id that is none', line: call(1, 7, {}, { correlationId: 7 }), code: -32_602, id: 1 },
