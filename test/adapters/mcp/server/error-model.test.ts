@@ -282,7 +282,7 @@ test('a call whose message is too large is on record without its arguments, and 
   scene.tool('text.echo', (args) => Promise.resolve(args))
   const client = scene.connect(t)
   await client.open()
-  const invented = ['no.such', '', 'x'.repeat(256), '\u202egnp\u001b[31m', '"}\\n# HELP x', '__proto__', 'other', 'unknown']
+  const invented = ['no.such', '', 'x'.repeat(256), '\u202egnp', '\u001b[31m', '"}\\n# HELP x', '__proto__', 'other', 'unknown']
   const argumentsOf = { say: 'x'.repeat(70_000) }
   const names = ['text.echo', 'text__echo', ...invented, ...Array.from({ length: 20 }, (_, i) => `invented.${i}`)]
   for (const [at, name] of names.entries()) await client.ask(call(at, name, argumentsOf))
