@@ -64,5 +64,5 @@ export type ToolChoice =
 /** Lets a language model choose a tool for a request. */
 export interface ToolChooser {
   /** Asks once, within a budget of tokens and of time. Never rejects; an abort ends it soon. */
-  choose(question: ToolQuestion, signal: AbortSignal): Promise<ToolChoice>
+  choose(question: ToolQuestion, signal: AbortSignalLike): Promise<ToolChoice>
 }

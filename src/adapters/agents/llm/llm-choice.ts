@@ -1,4 +1,4 @@
-import type { Clock } from '../../../kit/clock.js'
+import type { AbortSignalLike, Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import type { ToolChoice, ToolChooser, ToolQuestion } from '../../../ports/agent-tools.js'
 import type { AgentLog } from '../files/runtime-type.js'
@@ -40,7 +40,7 @@ export class LlmToolChooser implements ToolChooser {
     this.#deps = deps
   }
 
-  async choose(question: ToolQuestion, signal: AbortSignal): Promise<ToolChoice> {
+  async choose(question: ToolQuestion, signal: AbortSignalLike): Promise<ToolChoice> {
     const { days } = this.#deps.llm
     const provider = this.#deps.provider()
     if (provider === null) return refused('llm.providers has no provider with a model, which would choose by the prompt')
@@ -52,13 +52,19 @@ export class LlmToolChooser implements ToolChooser {
     const limits = { maxTurns: 1, maxTokens: ANSWER_TOKENS, run: DAY_TOKENS }
     const next = nextTurn(PROGRESS_START, limits, days.left(USER, DAY_TOKENS))
     if (next.kind === 'over') return refused(`choices have used their ${DAY_TOKENS} tokens of today`, days.untilNextDay())
-    const late = new AbortController()
-    const timer = this.#deps.clock.after(CHOICE_MS, () => late.abort())
-    const asked = await this.#ask(usable, question, { maxTokens: next.maxTokens, signal: AbortSignal.any([signal, late.signal]) })
+    const stop = new AbortController()
+    const abort = (): void => stop.abort()
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort)
+    const timer = this.#deps.clock.after(CHOICE_MS, abort)
+    const asked = await this.#ask(usable, question, { maxTokens: next.maxTokens, signal: stop.signal })
     this.#deps.clock.clear(timer)
+    signal.removeEventListener('abort', abort)
     await days.spend(USER, sumOf(asked.tokens))
     if (asked.ok) return { ok: true, calls: asked.turn.calls }
-    return late.signal.aborted ? refused(`the LLM provider ${provider} did not choose in time`) : this.#failed(provider, asked.fault)
+    return stop.signal.aborted && !signal.aborted
+      ? refused(`the LLM provider ${provider} did not choose in time`)
+      : this.#failed(provider, asked.fault)
   }
 
   async #ask(
