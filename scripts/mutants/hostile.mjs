@@ -77,7 +77,7 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'an oversized block of a stream is fetched as any other',
     file: 'src/adapters/mesh/documents/stream-fetch.ts',
-    find: 'if (bytes > BLOCK_LIMITS.maxBytes) {',
+    find: 'if (bytes > MAX_STORED_BLOCK_BYTES) {',
     put: 'if (bytes < 0) {',
     test: 'adapters/mesh/documents/document-cores',
     title: 'of a stream with a block larger than any of a document'

@@ -33,7 +33,10 @@ const BAD: readonly (readonly [make: (host: string) => string, why: RegExp])[] =
   [(host) => JSON.stringify(card(host, { skills: 'none' })), /skills/],
   [(host) => JSON.stringify(card(host, { name: 7 })), /name/],
   [(host) => JSON.stringify(card(host, { description: 'x'.repeat(MAX_REMOTE_CARD_BYTES) })), /more than 262144 bytes/],
-  [(host) => JSON.stringify(card(host, { supportedInterfaces: [{ url: 'http://x', protocolBinding: 'GRPC' }] })), /no address that speaks/],
+  [
+    (host) => JSON.stringify(card(host, { supportedInterfaces: [{ url: 'http://x', protocolBinding: 'GRPC' }] })),
+    /no address that this node can call/
+  ],
   [() => JSON.stringify(card('169.254.169.254')), /refused.*linkLocal/]
 ]
 

@@ -4,7 +4,6 @@ import { DocumentCores } from '../../../src/adapters/mesh/documents/document-cor
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { asNodeError } from '../../../src/kit/errors.js'
-import { BLOCK_LIMITS } from '../../../src/domain/document/block.js'
 import type { StreamKey } from '../../../src/domain/document/client-ids.js'
 import type { SignedCard } from '../../../src/domain/membership/types.js'
 import type { Lab } from '../../adapters/mesh/lab.js'
@@ -13,8 +12,8 @@ import { tempDir, type Teardown } from '../tmp.js'
 import { EvilCalls } from './calls.js'
 import { LogCores } from './log-cores.js'
 
-/** A largest block, and a little more than a quarter of a MiB. */
-const BLOCK = new Uint8Array(BLOCK_LIMITS.maxBytes)
+/** Nearly a largest block. */
+const BLOCK = new Uint8Array(262_144)
 /** Blocks of her streams in a MiB. */
 export const BLOCKS_PER_MEBIBYTE = 4
 
@@ -69,7 +68,7 @@ export class HostileMember extends Eve {
     await log.submit({ kind: 'card', mesh, card })
   }
 
-  /** Writes to a stream of hers of that name so many MiB in largest blocks, which hold no document; all who may see it can have them. */
+  /** Writes to a stream of hers of that name so many MiB in blocks of 256 KiB, which hold no document; all who may see it can have them. */
   async writeStream(name: string, mebibytes: number): Promise<StreamKey> {
     const { stream } = await this.#documents.own(name)
     for (let at = 0; at < mebibytes * BLOCKS_PER_MEBIBYTE; at++) await this.#documents.append(stream, [BLOCK])

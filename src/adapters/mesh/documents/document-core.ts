@@ -4,11 +4,10 @@ import type Protomux from 'protomux'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf, type NodeError, passingConflict } from '../../../kit/errors.js'
 import { keyFromText } from '../../../kit/ids.js'
-import { BLOCK_LIMITS } from '../../../domain/document/block.js'
 import type { StreamKey } from '../../../domain/document/client-ids.js'
 import type { StreamSize } from '../../../ports/documents.js'
 import { beginningOf, bytesBefore, type CoreBeginning, contiguousLength, NO_BEGINNING, setBeginning } from '../cores/core-beginning.js'
-import { StreamFetch } from './stream-fetch.js'
+import { MAX_STORED_BLOCK_BYTES, StreamFetch } from './stream-fetch.js'
 
 /** Bytes of one stream: an own stream takes no more, and of another no more is fetched. */
 export const MAX_STREAM_BYTES = 268_435_456
@@ -238,7 +237,7 @@ export class DocumentCore {
   async #refuse(core: Hypercore, index: number): Promise<void> {
     const { stream, onFault } = this.#deps
     this.attach(this.#wanted)
-    onFault(stream, `a block of the stream has more than ${BLOCK_LIMITS.maxBytes} bytes: nothing more of it is fetched`)
+    onFault(stream, `a block of the stream has more than ${MAX_STORED_BLOCK_BYTES} bytes: nothing more of it is fetched`)
     await core.clear(index, index + 1).catch((error: unknown) => onFault(stream, messageOf(error)))
   }
 

@@ -1,7 +1,11 @@
 import type Hypercore from 'hypercore'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import { BLOCK_LIMITS } from '../../../domain/document/block.js'
+import { ENVELOPE_LIMITS } from '../../../domain/envelope/limits.js'
 import { BlockWindow } from '../links/block-window.js'
+
+/** Bytes of a block as its core holds it: in an envelope. */
+export const MAX_STORED_BLOCK_BYTES = ENVELOPE_LIMITS.maxHeaderBytes + BLOCK_LIMITS.maxBytes
 
 /** Dependencies of {@link StreamFetch}. */
 export interface StreamFetchDeps {
@@ -44,7 +48,7 @@ export class StreamFetch {
 
   /** A block came from a peer; false: it is oversized. Requests nothing for a while when blocks come faster than they may. */
   took(core: Hypercore, bytes: number): boolean {
-    if (bytes > BLOCK_LIMITS.maxBytes) {
+    if (bytes > MAX_STORED_BLOCK_BYTES) {
       this.#isRefused = true
       this.pause()
       return false

@@ -6,9 +6,12 @@ import type Hypercore from 'hypercore'
 import { DocumentCores } from '../../../../src/adapters/mesh/documents/document-cores.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
+import { MAX_STORED_BLOCK_BYTES } from '../../../../src/adapters/mesh/documents/stream-fetch.js'
 import { BLOCK_LIMITS } from '../../../../src/domain/document/block.js'
+import { ENVELOPE_LIMITS } from '../../../../src/domain/envelope/limits.js'
+import { sealBlock } from '../../../../src/node/documents/local-streams.js'
 import { asNodeError } from '../../../../src/kit/errors.js'
-import { fromUtf8, utf8 } from '../../../../src/kit/ids.js'
+import { fromUtf8, type IdSource, utf8 } from '../../../../src/kit/ids.js'
 import type { FollowedStream } from '../../../../src/ports/documents.js'
 import { actor } from '../../../support/membership.js'
 import { tempDir } from '../../../support/tmp.js'
@@ -81,7 +84,7 @@ test('a peer that may not have a stream gets nothing of it, whatever it opens by
 test('of a stream nothing more is asked for as long as it is to rest, while others go on, and all of it at once when it is used', async (t: Assert) => {
   const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
   const [large, small] = [(await ann.cores.own('large')).stream, (await ann.cores.own('small')).stream]
-  for (let at = 0; at < 5; at++) await ann.cores.append(large, [new Uint8Array(BLOCK_LIMITS.maxBytes)])
+  for (let at = 0; at < 5; at++) await ann.cores.append(large, [new Uint8Array(MAX_STORED_BLOCK_BYTES)])
   await ann.cores.append(small, [utf8('one'), utf8('two')])
   ann.cores.follow([everybody(large), everybody(small)])
   await link(t, ['ann', ann], ['bob', bob])
@@ -95,7 +98,7 @@ test('of a stream nothing more is asked for as long as it is to rest, while othe
   await bob.until(() => came.length === 1)
   bob.cores.follow([slow, everybody(small)])
   await bob.until(() => bob.cores.size(small).blocks === 2)
-  t.alike(came, [BLOCK_LIMITS.maxBytes], 'one block alone fits into the window')
+  t.alike(came, [MAX_STORED_BLOCK_BYTES], 'one block alone fits into the window')
   bob.cores.follow([everybody(large), everybody(small)])
   await bob.until(() => bob.cores.size(large).blocks === 5)
   t.is(came.length, 1)
@@ -257,6 +260,18 @@ test('of a stream over the share nothing is fetched but what was on its way, unt
   await bob.until(() => bob.cores.size(stream).blocks === 800)
 })
 
+test('the largest block of a document fits into the largest block that is fetched, whoever writes it', (t: Assert) => {
+  const ids = { next: () => `msg_${'x'.repeat(60)}` } as unknown as IdSource
+  const head = {
+    document: 'd'.repeat(ENVELOPE_LIMITS.maxNameLength),
+    self: actor('ann').id,
+    tier: 3,
+    ids,
+    at: Number.MAX_SAFE_INTEGER
+  } as const
+  t.ok(sealBlock(new Uint8Array(BLOCK_LIMITS.maxBytes), head).byteLength <= MAX_STORED_BLOCK_BYTES)
+})
+
 test('of a stream with a block larger than any of a document nothing more is fetched, and that block is not kept', async (t: Assert) => {
   const dir = await tempDir(t)
   const [ann, bob] = ['ann', 'bob'].map((name) => new Side(t, path.join(dir, name))) as [Side, Side]
@@ -264,14 +279,14 @@ test('of a stream with a block larger than any of a document nothing more is fet
   const { stream } = await ann.cores.own('doc')
   await ann.cores.append(
     stream,
-    Array.from({ length: 40 }, () => new Uint8Array(BLOCK_LIMITS.maxBytes + 1))
+    Array.from({ length: 40 }, () => new Uint8Array(MAX_STORED_BLOCK_BYTES + 1))
   )
   for (const side of [ann, bob]) side.cores.follow([everybody(stream)])
-  await bob.until(() => bob.warnings.some((line) => line.includes(`more than ${BLOCK_LIMITS.maxBytes} bytes`)))
+  await bob.until(() => bob.warnings.some((line) => line.includes(`more than ${MAX_STORED_BLOCK_BYTES} bytes`)))
   t.is(bob.cores.extent(stream).isMore, false)
   // A round over the link: requests made before are answered by then.
   const { stream: other } = await ann.cores.own('other')
-  await ann.cores.append(other, [new Uint8Array(BLOCK_LIMITS.maxBytes)])
+  await ann.cores.append(other, [new Uint8Array(MAX_STORED_BLOCK_BYTES)])
   for (const side of [ann, bob]) side.cores.follow([everybody(stream), everybody(other)])
   await bob.until(() => bob.cores.size(other).blocks === 1)
   t.alike([bob.cores.size(stream).blocks, bob.cores.extent(stream).fetched, bob.warnings.length], [0, 0, 1])
