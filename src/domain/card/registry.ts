@@ -80,10 +80,14 @@ export class AgentRegistry {
     return true
   }
 
-  /** Sets the provider of an agent of another node. Ignored unless its card is here with this revision. */
+  /**
+   * Sets the provider of an agent of another node. Ignored unless its card is here with this revision, and has no provider yet: another
+   * provider comes with another revision.
+   */
   setProvider(nodeId: NodeId, { id, revision, provider }: ProviderNotice): void {
     const known = this.get({ agentId: id, nodeId })
-    if (known?.origin === 'remote' && known.revision === revision) this.#store({ ...agentCardOf(known), provider }, nodeId)
+    if (known?.origin !== 'remote' || known.revision !== revision || known.provider !== undefined) return
+    this.#store({ ...agentCardOf(known), provider }, nodeId)
   }
 
   /** Removes a card by its address; false when there is none. */
