@@ -75,8 +75,7 @@ export class AgentRegistry {
       if (known.revision === card.revision && at > known.lastSeenAt) this.#store({ ...agentCardOf(known), lastSeenAt: at }, nodeId)
       return false
     }
-    const stored: AgentCard = { ...cardBodyOf(card), origin: 'remote', lastSeenAt: at }
-    this.#store({ ...stored, ...providerOf(card) }, nodeId)
+    this.#store({ ...cardBodyOf(card), origin: 'remote', lastSeenAt: at, ...providerOf(card) }, nodeId)
     return true
   }
 
@@ -296,11 +295,8 @@ function storedCards(json: string): { readonly nodeId: NodeId; readonly card: Ag
     const { origin, lastSeenAt } = one.card
     if ((origin !== 'local' && origin !== 'remote') || typeof lastSeenAt !== 'number')
       throw new NodeError('INVALID_CARD', 'a stored card has no origin or time')
-    const placed: { readonly nodeId: NodeId; readonly card: AgentCard } = {
-      nodeId: one.nodeId,
-      card: { ...checked(one.card), origin, lastSeenAt }
-    }
-    return { ...placed, card: { ...placed.card, ...providerOf(one.card as unknown as AgentCard) } }
+    const card = { ...checked(one.card), origin, lastSeenAt, ...providerOf(one.card as unknown as AgentCard) } satisfies AgentCard
+    return { nodeId: one.nodeId, card }
   })
 }
 

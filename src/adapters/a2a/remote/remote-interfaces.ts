@@ -86,6 +86,11 @@ export function callableInterfaces(
   })
 }
 
+/** The interface to use: the first of 1.0, else the first. */
+export function preferred<T>(all: readonly T[], versionOf: (one: T) => RemoteInterface['version']): T | undefined {
+  return all.find((one) => versionOf(one) === '1.0') ?? all[0]
+}
+
 function callable({ url, binding, version, tenant }: WrittenInterface): RemoteInterface | null {
   const known = typeof binding === 'string' ? binding.toUpperCase() : ''
   if ((known !== 'JSONRPC' && known !== 'HTTP+JSON') || typeof url !== 'string' || url.length > MAX_INTERFACE_URL) return null
