@@ -57,16 +57,16 @@ export const MUTANTS = [
   {
     name: 'reading a registry back makes every card local',
     file: 'src/domain/card/registry.ts',
-    find: 'card: { ...checked(one.card), origin, lastSeenAt }',
-    put: "card: { ...checked(one.card), origin: 'local', lastSeenAt }",
+    find: '{ ...checked(one.card), origin, lastSeenAt, ',
+    put: "{ ...checked(one.card), origin: 'local', lastSeenAt, ",
     test: 'domain/card/registry',
     title: property(4)
   },
   {
     name: 'a merged card loses its description',
     file: 'src/domain/card/registry.ts',
-    find: "{ ...cardBodyOf(card), origin: 'remote', lastSeenAt: at }",
-    put: "{ ...cardBodyOf(card), description: '', origin: 'remote', lastSeenAt: at }",
+    find: "{ ...cardBodyOf(card), origin: 'remote', lastSeenAt: at, ",
+    put: "{ ...cardBodyOf(card), description: '', origin: 'remote', lastSeenAt: at, ",
     test: 'domain/card/registry',
     title: property(5)
   },

@@ -10,12 +10,18 @@ export const MAX_ADDRESSES = 4096
 export interface AddressRates {
   /** Requests without a valid token, also those of public things. */
   readonly anonymous: RateLimit
-  /** Of them, those with a wrong token. */
+  /** Of them, those with a wrong token at a path that takes one. */
   readonly wrongToken: RateLimit
 }
 
 /** The limit that a refused request met. */
 export type AddressRule = 'anonymous' | 'wrong-token'
+
+/** The requests that a limit is about, for people. */
+export const LIMITED_REQUESTS: Readonly<Record<AddressRule, string>> = {
+  anonymous: 'requests without a valid token',
+  'wrong-token': 'wrong tokens'
+}
 
 /** A request that its address had no right to any more. */
 export interface LimitedAddress {
@@ -54,8 +60,7 @@ export class AddressLimit {
     this.#onRefused({ rule, address })
     const table = rule === 'anonymous' ? this.#anonymous : this.#wrongTokens
     const seconds = Math.max(1, Math.ceil(table.waitMs(address) / 1000))
-    const what = rule === 'anonymous' ? 'requests without a valid token' : 'wrong tokens'
-    const message = `too many ${what} from this address: try again in ${seconds} s`
+    const message = `too many ${LIMITED_REQUESTS[rule]} from this address: try again in ${seconds} s`
     // The rest of the connection is not read.
     return new HttpError(429, { code: 'RATE_LIMITED', message, headers: { connection: 'close', 'retry-after': String(seconds) } })
   }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import type { LimitedAddress } from './address-limit.js'
+import { LIMITED_REQUESTS, type LimitedAddress } from './address-limit.js'
 
 /** How long `status` shows refused requests after the last one, in milliseconds. */
 const SHOWN_MS = 600_000
@@ -37,8 +37,7 @@ export class LimitedRequests {
   problems(): readonly Problem[] {
     if (this.#last === null || this.#isOver(this.#clock.monotonic())) return []
     const { rule, address } = this.#last
-    const what = rule === 'anonymous' ? 'requests without a valid token' : 'wrong tokens'
-    const message = `HTTP refused ${this.#count} ${this.#count === 1 ? 'request' : 'requests'}: too many ${what} from one address (the last: ${address})`
+    const message = `HTTP refused ${this.#count} ${this.#count === 1 ? 'request' : 'requests'}: too many ${LIMITED_REQUESTS[rule]} from one address (the last: ${address})`
     return [{ code: 'OVERLOADED', message, next: 'a2a-node metrics' }]
   }
 

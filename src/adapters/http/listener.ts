@@ -112,14 +112,13 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   server.maxHeadersCount = 0
   const address = await listen(server, options)
   const listener = new Listener(server, { options, limits, address })
-  server.on('request', (request, response) => listener.serve(request, response, false))
-  server.on('checkContinue', (request: http.IncomingMessage, response: http.ServerResponse) => listener.serve(request, response, true))
-  server.on('checkExpectation', (request: http.IncomingMessage, response: http.ServerResponse) => {
-    answerError(request, response, {
-      error: new HttpError(417, { code: 'EXPECTATION_FAILED', message: 'only 100-continue may be expected' }),
-      limits
-    })
-  })
+  server.on('request', (request, response) => listener.serve(request, response, null))
+  server.on('checkContinue', (request: http.IncomingMessage, response: http.ServerResponse) =>
+    listener.serve(request, response, 'continue')
+  )
+  server.on('checkExpectation', (request: http.IncomingMessage, response: http.ServerResponse) =>
+    listener.serve(request, response, 'other')
+  )
   server.on('timeout', (socket) => listener.quiet(socket))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => listener.failed(error, socket as Socket))
   return listener
@@ -133,6 +132,9 @@ interface Authorized {
   readonly grant: TokenGrant | null
   readonly reason: string | null
 }
+
+/** Of a request, by its header `Expect`. `continue`: the client sends its body only after `100 Continue`. */
+type Expectation = 'continue' | 'other'
 
 interface HttpConnectionState {
   /** Of the client, as it is counted. */
@@ -152,8 +154,7 @@ interface ListenedRequest {
   readonly request: http.IncomingMessage
   readonly response: http.ServerResponse
   readonly connection: HttpConnectionState
-  /** The client sends its body only after `100 Continue`. */
-  readonly isWaiting: boolean
+  readonly expects: Expectation | null
   exchange: HttpExchange | null
 }
 
@@ -198,14 +199,14 @@ class Listener implements HttpListener {
     return this.#closed
   }
 
-  serve(request: http.IncomingMessage, response: http.ServerResponse, isWaiting: boolean): void {
+  serve(request: http.IncomingMessage, response: http.ServerResponse, expects: Expectation | null): void {
     const connection = this.#connectionOf(request.socket)
     response.on('error', destroyIt)
     request.on('error', ignore)
     // A request behind the last one of a connection is not run: its answer could not be sent.
     if (connection.isRefused) return
     connection.answers.push(response)
-    const asked: ListenedRequest = { request, response, connection, isWaiting, exchange: null }
+    const asked: ListenedRequest = { request, response, connection, expects, exchange: null }
     response.on('close', () => this.#over(asked))
     if (connection.checking === null) this.#serve(asked)
     else void this.#serveLater(asked)
@@ -249,8 +250,8 @@ class Listener implements HttpListener {
   }
 
   /** The body of a refused request, where its answer has to name an id of it; null: it is not read. */
-  #refusedBody({ request, connection, exchange, isWaiting }: ListenedRequest): Promise<Buffer | null> | null {
-    if (exchange !== null || isWaiting) return null
+  #refusedBody({ request, connection, exchange, expects }: ListenedRequest): Promise<Buffer | null> | null {
+    if (exchange !== null || expects !== null) return null
     const { method = '', url = '' } = request
     const { path } = targetOf(url)
     const reading = this.#refusedBodies.read(request, this.#service?.table.find(path)?.refusedBodyBytes?.({ method, path }) ?? 0)
@@ -333,10 +334,11 @@ class Listener implements HttpListener {
 
   /** It is known who asks: what is allowed goes to its route. @throws HttpError */
   #enter(asked: ListenedRequest, { path, query, route, authorized: { grant, reason } }: ListenedRoute): unknown {
-    const { request, response, connection, isWaiting } = asked
+    const { request, response, connection, expects } = asked
     const isPublic = route?.isPublic === true
     if (reason !== null && !isPublic) throw this.#refusal(asked, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
     if (reason !== null && route?.isUnlimited !== true) this.#count(connection, false)
+    if (expects === 'other') throw new HttpError(417, { code: 'EXPECTATION_FAILED', message: 'only 100-continue may be expected' })
     if (route === undefined) throw new HttpError(404, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
     if (!route.methods.includes(request.method ?? '')) throw wrongMethod(route)
     const maxBytes = route.maxBodyBytes ?? BODY_MAX
@@ -344,7 +346,7 @@ class Listener implements HttpListener {
     const exchange = new HttpExchange(
       { request, response },
       {
-        ...{ path, query, maxBytes, isWaiting, limits: this.#limits },
+        ...{ path, query, maxBytes, isWaiting: expects === 'continue', limits: this.#limits },
         grant: isPublic ? null : grant
       }
     )

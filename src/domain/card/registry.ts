@@ -75,15 +75,18 @@ export class AgentRegistry {
       if (known.revision === card.revision && at > known.lastSeenAt) this.#store({ ...agentCardOf(known), lastSeenAt: at }, nodeId)
       return false
     }
-    const stored: AgentCard = { ...cardBodyOf(card), origin: 'remote', lastSeenAt: at }
-    this.#store({ ...stored, ...providerOf(card) }, nodeId)
+    this.#store({ ...cardBodyOf(card), origin: 'remote', lastSeenAt: at, ...providerOf(card) }, nodeId)
     return true
   }
 
-  /** Sets the provider of an agent of another node. Ignored unless its card is here with this revision. */
+  /**
+   * Sets the provider of an agent of another node. Ignored unless its card is here with this revision, and has no provider yet: another
+   * provider comes with another revision.
+   */
   setProvider(nodeId: NodeId, { id, revision, provider }: ProviderNotice): void {
     const known = this.get({ agentId: id, nodeId })
-    if (known?.origin === 'remote' && known.revision === revision) this.#store({ ...agentCardOf(known), provider }, nodeId)
+    if (known?.origin !== 'remote' || known.revision !== revision || known.provider !== undefined) return
+    this.#store({ ...agentCardOf(known), provider }, nodeId)
   }
 
   /** Removes a card by its address; false when there is none. */
@@ -292,11 +295,8 @@ function storedCards(json: string): { readonly nodeId: NodeId; readonly card: Ag
     const { origin, lastSeenAt } = one.card
     if ((origin !== 'local' && origin !== 'remote') || typeof lastSeenAt !== 'number')
       throw new NodeError('INVALID_CARD', 'a stored card has no origin or time')
-    const placed: { readonly nodeId: NodeId; readonly card: AgentCard } = {
-      nodeId: one.nodeId,
-      card: { ...checked(one.card), origin, lastSeenAt }
-    }
-    return { ...placed, card: { ...placed.card, ...providerOf(one.card as unknown as AgentCard) } }
+    const card = { ...checked(one.card), origin, lastSeenAt, ...providerOf(one.card as unknown as AgentCard) } satisfies AgentCard
+    return { nodeId: one.nodeId, card }
   })
 }
 

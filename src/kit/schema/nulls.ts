@@ -117,8 +117,13 @@ export const MCP_NULLS: NullRules = {
   isValue: isNullId
 }
 
-/** For messages of MCP clients: answers of a person (`content`) are data. */
-export const MCP_CLIENT_NULLS: NullRules = { data: new Set(['content']), isValue: isNullId }
+/** Answers of a person (`content`) are data. */
+const MCP_CLIENT: NullRules = { data: new Set(['content']), isValue: isNullId }
+/** The same for a call of a tool. Arguments of prompts are texts, so a null among them means none. */
+const MCP_CALL: NullRules = { data: new Set(['content', 'arguments']), isValue: isNullId }
 
-/** For calls of a tool. Arguments of prompts are texts, so a null among them means none. */
-export const MCP_CALL_NULLS: NullRules = { data: new Set(['content', 'arguments']), isValue: isNullId }
+/** A message of an MCP client without the members that are null, but for data; the message itself when nothing is left out. */
+export function clientMessage<T extends object>(message: T): T {
+  const isCall = 'method' in message && message.method === 'tools/call'
+  return withoutNulls(message, isCall ? MCP_CALL : MCP_CLIENT) as T
+}

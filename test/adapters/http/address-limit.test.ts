@@ -47,6 +47,10 @@ test('requests without a valid token are refused beyond the limit of their addre
     ['no token', 'POST /echo', [], 401],
     ['no route', 'GET /nothing', [], 401],
     ['a method that is not served', 'DELETE /open', [], 405],
+    ['an expectation of no meaning', 'GET /open', ['Expect: a miracle'], 417],
+    ['the same on a path with a token', 'POST /echo', ['Expect: a miracle'], 401],
+    ['a body after 100 Continue', 'POST /echo', ['Expect: 100-continue', 'Content-Length: 0'], 401],
+    ['an upgrade', 'GET /open', ['Connection: upgrade', 'Upgrade: websocket'], 200],
     ['a page of another origin', 'GET /open', ['Origin: https://evil.example'], 403],
     ['a preflight', 'OPTIONS /echo', [`Origin: ${PAGE}`, 'Access-Control-Request-Method: POST'], 204],
     [

@@ -108,7 +108,10 @@ test('a card that cannot be fetched or read is one fault with its reason, by the
     else if (asked === '/html') response.end('<html>')
     else if (asked === '/deep') response.end(`{"a":${'['.repeat(40)}${']'.repeat(40)}}`)
     else if (asked === '/list') response.end('[]')
-    else
+    else if (asked === '/null') {
+      const additionalInterfaces = [{ url: 'https://a.example/', transport: 'JSONRPC' }]
+      response.end(JSON.stringify(oldCardWith({ url: 'http://10.0.0.1/', preferredTransport: null, additionalInterfaces })))
+    } else
       response.end(
         JSON.stringify(cardWith({ supportedInterfaces: at(asked === '/meta' ? 'http://169.254.169.254/' : 'http://10.0.0.1/') }))
       )
@@ -127,6 +130,7 @@ test('a card that cannot be fetched or read is one fault with its reason, by the
     [`${url}/list`, /^ is no JSON object/],
     [`${url}/meta`, /^\/supportedInterfaces\/0\/url is refused: .*169\.254\.169\.254/],
     [`${url}/inside`, /^\/supportedInterfaces\/0\/url is refused: .*10\.0\.0\.1 is not public.*a2a\.allowPrivate/],
+    [`${url}/null`, /^\/url is refused: .*10\.0\.0\.1 is not public/],
     ['http://127.0.0.1:1/', /^ cannot be fetched: .*port 1 is not one of the web/],
     ['http://10.0.0.1/', /^ cannot be fetched: .*10\.0\.0\.1 is not public.*a2a\.allowPrivate/],
     ['ftp://127.0.0.1/card', /^ cannot be fetched: .*not an http or https address/],

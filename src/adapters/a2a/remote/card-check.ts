@@ -10,7 +10,7 @@ import { versionRead, versionsOf, type WrittenCard } from './remote-interfaces.j
 /** Most findings about one card. */
 export const CARD_MAX_FINDINGS = 256
 /** Most values in one card, at any depth: each may be a finding. */
-export const CARD_MAX_VALUES = 200_000
+export const CARD_MAX_VALUES = 20_000
 /** Most members that a warning names. */
 const NAMED_NULLS = 8
 

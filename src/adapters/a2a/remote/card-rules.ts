@@ -57,6 +57,7 @@ export function brokenRules(card: WrittenCard, version: '1.0' | '0.3', from: str
 }
 
 function securityOfV1({ securitySchemes, securityRequirements, skills }: WrittenCard): BrokenRule[] {
+  const declared = namesIn(securitySchemes)
   const ofSkills = entries(skills).flatMap(([at, one]) => requirements(one['securityRequirements'], ['skills', at, 'securityRequirements']))
   return [
     ...members(securitySchemes).flatMap(([key, scheme]) => {
@@ -66,14 +67,15 @@ function securityOfV1({ securitySchemes, securityRequirements, skills }: Written
       return [...notOne(scheme, SCHEMES, path), ...flows]
     }),
     ...[...requirements(securityRequirements, ['securityRequirements']), ...ofSkills].flatMap(({ path, value }) =>
-      undeclared(value['schemes'], securitySchemes, [...path, 'schemes'])
+      undeclared(value['schemes'], declared, [...path, 'schemes'])
     )
   ]
 }
 
 function securityOfV03({ securitySchemes, security, skills }: WrittenCard): BrokenRule[] {
+  const declared = namesIn(securitySchemes)
   const ofSkills = entries(skills).flatMap(([at, one]) => requirements(one['security'], ['skills', at, 'security']))
-  return [...requirements(security, ['security']), ...ofSkills].flatMap(({ path, value }) => undeclared(value, securitySchemes, path))
+  return [...requirements(security, ['security']), ...ofSkills].flatMap(({ path, value }) => undeclared(value, declared, path))
 }
 
 function requirements(list: unknown, path: Path): readonly { readonly path: Path; readonly value: WrittenCard }[] {
@@ -160,10 +162,13 @@ function notOne(value: unknown, keys: readonly string[], path: Path): BrokenRule
   ]
 }
 
-function undeclared(schemes: unknown, declared: unknown, path: Path): BrokenRule[] {
-  const known = new Set(members(declared).map(([key]) => key))
+function namesIn(schemes: unknown): ReadonlySet<string> {
+  return new Set(members(schemes).map(([key]) => key))
+}
+
+function undeclared(schemes: unknown, declared: ReadonlySet<string>, path: Path): BrokenRule[] {
   return members(schemes).flatMap(([key]) =>
-    known.has(key) ? [] : [{ path: [...path, key], wrong: 'is no scheme of the card', right: 'must be a name in /securitySchemes' }]
+    declared.has(key) ? [] : [{ path: [...path, key], wrong: 'is no scheme of the card', right: 'must be a name in /securitySchemes' }]
   )
 }
 

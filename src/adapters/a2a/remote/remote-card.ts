@@ -10,6 +10,7 @@ import {
   callableInterfaces,
   entries,
   MAX_INTERFACES,
+  preferred,
   type RemoteInterface,
   reachableUrl,
   versionRead,
@@ -159,7 +160,7 @@ export function reachableCard(card: RemoteCard, from: string): RemoteCard {
 
 /** The interface to use: the first of 1.0, else the first. */
 export function chosenInterface({ interfaces }: RemoteCard): RemoteInterface {
-  const chosen = interfaces.find(({ version }) => version === '1.0') ?? interfaces[0]
+  const chosen = preferred(interfaces, ({ version }) => version)
   if (chosen === undefined) throw new TypeError('a card without an interface')
   return chosen
 }

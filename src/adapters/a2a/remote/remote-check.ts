@@ -4,7 +4,7 @@ import { type CardFinding, checkCard, fatal } from './card-check.js'
 import { reachableCard, readRemoteCard } from './remote-card.js'
 import { checkPlace, checkSignature, fetchCardText, type RemoteNet, type RemotePlace } from './remote-connect.js'
 import { remoteFaultOf } from './remote-fault.js'
-import { callableInterfaces, versionRead } from './remote-interfaces.js'
+import { callableInterfaces, preferred, versionRead, type WrittenCard } from './remote-interfaces.js'
 
 /** Report of `agents check` on the card of an A2A agent. */
 export interface RemoteCardReport {
@@ -26,7 +26,7 @@ export interface RemoteCardReport {
 export async function checkRemoteCard(net: RemoteNet, place: RemotePlace, signal: AbortSignal): Promise<RemoteCardReport> {
   try {
     const { text, url } = await fetchCardText(net, place, signal)
-    return await checkText(text, { url, key: place.key, judge: (written) => judgePlace(net, place, { written, url }) })
+    return await checkText(text, { url, key: place.key, judge: (card) => judgePlace(net, place, { card, url }) })
   } catch (error) {
     return unread(`cannot be fetched: ${remoteFaultOf(error).message}`, 'must answer with HTTP 200 and the JSON of a card')
   }
@@ -46,15 +46,15 @@ interface CardOrigin {
   readonly url: string | null
   readonly key: RemotePlace['key']
   /** The fault of the address to which a usable card leads; null for none. */
-  readonly judge: (written: unknown) => CardFinding | null
+  readonly judge: (card: WrittenCard) => CardFinding | null
 }
 
 async function checkText(text: string, { url, key, judge }: CardOrigin): Promise<RemoteCardReport> {
   const parsed = parseJson(text.replace(/^\ufeff/, ''))
   if (!parsed.ok) return unread(`is not to be read: ${parsed.reason}`, 'must be a JSON object within the limits of this node')
   const written = parsed.value
-  const { findings, versions } = checkCard(written, url)
-  const led = judge(written)
+  const { findings, versions, card } = checkCard(written, url)
+  const led = card === null ? null : judge(card)
   // The address that is called stops an import, whatever its form is.
   const others = findings.filter((one) => led === null || one.path !== led.path)
   return reportOf([...others, ...(led === null ? [] : [led]), ...(await judgeSignature(written, key))], { written, versions })
@@ -64,16 +64,15 @@ async function checkText(text: string, { url, key, judge }: CardOrigin): Promise
 function judgePlace(
   net: RemoteNet,
   place: RemotePlace,
-  { written, url }: { readonly written: unknown; readonly url: string }
+  { card, url }: { readonly card: WrittenCard; readonly url: string }
 ): CardFinding | null {
-  const read = readRemoteCard(written)
-  if (!read.ok || !isRecord(written)) return null
+  const read = readRemoteCard(card)
+  if (!read.ok) return null
   try {
     checkPlace(net, place, reachableCard(read.card, url))
     return null
   } catch (error) {
-    const callables = callableInterfaces(written, versionRead(written))
-    const chosen = callables.find(({ used }) => used.version === '1.0') ?? callables[0]
+    const chosen = preferred(callableInterfaces(card, versionRead(card)), ({ used }) => used.version)
     const path = [...(chosen?.at.path ?? []), 'url'].map((step) => `/${step}`).join('')
     const found = fatal(`is refused: ${remoteFaultOf(error).message}`, 'must be an address that this node may call')
     return { ...found, path }

@@ -32,8 +32,12 @@ export type WrittenCard = Readonly<Record<string, unknown>>
 /** The versions of which a card has members; without any it counts as one of 1.0. */
 export function versionsOf(card: WrittenCard): readonly ('1.0' | '0.3')[] {
   const isNew = 'supportedInterfaces' in card
-  const isOld = 'url' in card || (!isNew && String(card['protocolVersion']).startsWith('0.'))
+  const isOld = 'url' in card || (!isNew && isOldVersion(card['protocolVersion']))
   return isOld ? (isNew ? ['1.0', '0.3'] : ['0.3']) : ['1.0']
+}
+
+function isOldVersion(version: unknown): boolean {
+  return typeof version === 'string' && version.startsWith('0.')
 }
 
 /** The version by which a card is read: 1.0 for one of both versions, unless it lists no interface of 1.0. */
@@ -63,9 +67,12 @@ export function writtenInterfaces(card: WrittenCard, version: '1.0' | '0.3'): re
     return { path, key: 'transport', url: one['url'], binding: one['transport'], version: protocolVersion, tenant: '' }
   })
   // Cards of 0.3 list their first interface among the further ones too.
-  return [first, ...others].filter(
-    (one, at, all) => all.findIndex((other) => other.url === one.url && other.binding === one.binding) === at
-  )
+  const bindings = new Map<unknown, Set<unknown>>()
+  return [first, ...others].filter((one) => {
+    const known = bindings.get(one.url) ?? new Set()
+    bindings.set(one.url, known)
+    return known.size < known.add(one.binding).size
+  })
 }
 
 /** The interfaces that this node can call, with their places on the card. */
@@ -77,6 +84,11 @@ export function callableInterfaces(
     const used = callable(at)
     return used === null ? [] : [{ at, used }]
   })
+}
+
+/** The interface to use: the first of 1.0, else the first. */
+export function preferred<T>(all: readonly T[], versionOf: (one: T) => RemoteInterface['version']): T | undefined {
+  return all.find((one) => versionOf(one) === '1.0') ?? all[0]
 }
 
 function callable({ url, binding, version, tenant }: WrittenInterface): RemoteInterface | null {

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { classifyInboundRequest, type RequestId } from '@modelcontextprotocol/server'
 import type { Clock } from '../../../kit/clock.js'
 import { isRecord } from '../../../kit/json.js'
+import { clientMessage } from '../../../kit/schema/nulls.js'
 import type { Principal } from '../../../ports/node-api.js'
 import { HttpAnswer } from './http-answer.js'
 import type { HttpConnection } from './http-connection.js'
@@ -77,7 +78,7 @@ export class McpHttp {
       const reason = Array.isArray(body) ? 'batches are not served: send one message a request' : 'a message is a JSON object'
       return this.#refuse(response, { status: 400, code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', data: { reason } })
     }
-    await this.#post(body, { request, response, call, mayStream: /text\/event-stream|\*\/\*/i.test(accept) })
+    await this.#post(clientMessage(body), { request, response, call, mayStream: /text\/event-stream|\*\/\*/i.test(accept) })
   }
 
   /** Ends every session and stream. */

@@ -9,7 +9,7 @@ import type {
 } from '@modelcontextprotocol/server'
 import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import { isRecord } from '../../../kit/json.js'
-import { MCP_CALL_NULLS, MCP_CLIENT_NULLS, withoutNulls } from '../../../kit/schema/nulls.js'
+import { clientMessage } from '../../../kit/schema/nulls.js'
 import {
   claimFault,
   correlationIdOf,
@@ -155,8 +155,7 @@ export class GatedTransport implements Transport {
 
   #take(given: JSONRPCMessage, extra: MessageExtraInfo | undefined): void {
     if (this.#state === 'CLOSED') return
-    const isCall = 'method' in given && given.method === 'tools/call'
-    const message = withoutNulls(given, isCall ? MCP_CALL_NULLS : MCP_CLIENT_NULLS) as JSONRPCMessage
+    const message = clientMessage(given)
     const read = readMessage(message)
     if (read.kind === 'fault') this.#refuse(read.fault, message)
     else if (read.kind === 'dropped') this.#deps.log('warn', 'dropped a message', { reason: read.reason })

@@ -269,3 +269,37 @@ test('no value makes the check throw, and no report is long', async (t: Assert) 
   t.alike(huge, [` is not read: it has more than ${CARD_MAX_VALUES} values; must keep to the limits of JSON here`])
   for (const value of [JSON.parse('{"__proto__":{"name":"x"}}') as unknown, [], 'card', null, 7]) t.is(faultsOf(value).length, 1)
 })
+
+/** A card with a list of many entries. */
+function filled(head: object, key: string, entry: (at: number) => unknown, count: number): unknown {
+  return { ...oldCardWith({}), ...head, [key]: Array.from({ length: count }, (_, at) => entry(at)) }
+}
+
+test('no card takes long to check, whatever its lists are full of', (t: Assert) => {
+  const schemes = Object.fromEntries(Array.from({ length: 900 }, (_, at) => [`s${at}`, 1]))
+  const most = CARD_MAX_VALUES - 1000
+  const prefix = 'x'.repeat(2000)
+  const cards: Readonly<Record<string, unknown>> = {
+    'interfaces, all different': filled({}, 'additionalInterfaces', (at) => ({ url: prefix + String(at) }), most / 2),
+    'interfaces, all the same': filled({}, 'additionalInterfaces', () => ({}), most),
+    'requirements of 0.3': filled({ securitySchemes: schemes }, 'security', () => ({}), most),
+    'requirements of 1.0': filled({ supportedInterfaces: [], securitySchemes: schemes }, 'securityRequirements', () => ({}), most),
+    'requirements of skills': filled({ securitySchemes: schemes }, 'skills', () => ({ security: [{}] }), most / 3),
+    'undeclared schemes': filled({}, 'security', () => ({ a: 1, b: 1 }), most / 3),
+    'skills of one id': filled({}, 'skills', () => ({ id: 'a' }), most / 2),
+    'broken skills': filled({}, 'skills', () => ({}), most),
+    'signatures of no form': filled({}, 'signatures', () => ({}), most)
+  }
+  for (const [what, card] of Object.entries(cards)) {
+    const begun = performance.now()
+    const { findings } = checkCard(card)
+    const took = performance.now() - begun
+    t.ok(findings.length > 0 && !findings.some(({ wrong }) => wrong.startsWith('is not read')), what)
+    t.ok(took < 1000, `${what}: ${Math.round(took)} ms`)
+  }
+})
+
+test('a version that is no text hides no fault', (t: Assert) => {
+  for (const protocolVersion of [{ toString: 1 }, [{ toString: null }], 7, true])
+    t.ok(faultsOf({ protocolVersion, version: '1' }).some(({ path }) => path === '/name'))
+})

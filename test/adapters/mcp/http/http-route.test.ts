@@ -69,6 +69,27 @@ test('what is refused before any server sees it names the correlation id of its 
   await first
 })
 
+test('a client that writes null for what is absent is served over HTTP in both eras, from its handshake on', async (t: Assert) => {
+  const { send: post } = await scene(t)
+  const named = { name: 'old', version: '1', title: null }
+  const params = { protocolVersion: '2025-11-25', capabilities: { roots: null }, clientInfo: named, _meta: null }
+  const begun = await post('POST', { ...INITIALIZE, params })
+  const mine = { 'mcp-session-id': String(begun.headers['mcp-session-id']) }
+  t.alike(
+    [begun.status, (await post('POST', { jsonrpc: '2.0', method: 'notifications/initialized', params: null }, mine)).status],
+    [200, 202]
+  )
+  for (const absent of [null, { cursor: null }, { _meta: null }, { _meta: { progressToken: null }, cursor: null }]) {
+    const { status, text } = await post('POST', { jsonrpc: '2.0', id: 2, method: 'tools/list', params: absent }, mine)
+    t.ok(status === 200 && text.includes('slow__do'), text)
+  }
+  const [body, headers] = modern(3, 'tools/list', { cursor: null })
+  const { status, text } = await post('POST', { ...(body as object), error: null }, headers)
+  t.ok(status === 200 && text.includes('slow__do'), text)
+  const nobody = await post('POST', { jsonrpc: '2.0', id: null, method: 'ping' }, mine)
+  t.alike([nobody.status, (JSON.parse(nobody.text) as Refusal).error.code], [400, -32_600], 'the null of an id stays one')
+})
+
 test('a listen is refused where its stream is not accepted', async (t: Assert) => {
   const { send: post } = await scene(t)
   const [body, headers] = modern(3, 'subscriptions/listen', { notifications: { toolsListChanged: true } })
