@@ -3,6 +3,7 @@ import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { MeshId, NodeId } from '../kit/ids.js'
 import type { AgentProvider } from '../kit/names/provider.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
+import type { NodeEventType, TrafficEventType } from '../kit/names/event-types.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { AgentPrompt, HealthFinding } from './agent-runtime.js'
 import type { DocumentCalls, DocumentShareInfo, DocumentWatches } from './document-api.js'
@@ -266,7 +267,7 @@ export interface EventQuery {
   /** Also events of single messages and tool calls. */
   readonly all?: boolean
   /** Types of events, those of messages and tool calls included. */
-  readonly types?: readonly string[]
+  readonly types?: readonly (NodeEventType | TrafficEventType)[]
   /** Text in the message or the data, e.g. a name of an agent, a node or a tool. */
   readonly about?: string
   /** Only refusals, errors and failures. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { MESSAGE_TYPES } from '../../domain/envelope/envelope.js'
+import { EVENT_TYPES } from '../../kit/names/event-types.js'
 import { NodeError } from '../../kit/errors.js'
 import { jsonFault, SIZED_LIMITS } from '../../kit/json.js'
 import type { Plan } from '../../domain/swarm/plan.js'
@@ -252,7 +253,7 @@ export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params'
   'node.events': z.strictObject({
     follow: z.boolean().exactOptional(),
     all: z.boolean().exactOptional(),
-    types: z.array(z.string().min(1).max(64)).min(1).max(32).exactOptional(),
+    types: z.array(z.enum(EVENT_TYPES)).min(1).max(32).exactOptional(),
     about: z.string().min(1).max(256).exactOptional(),
     failed: z.boolean().exactOptional(),
     since: z.int().min(0).exactOptional(),

@@ -1,3 +1,4 @@
+import { EVENT_TYPES, isEventType } from '../../kit/names/event-types.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { EventInfo, EventQuery, NodeApi } from '../../ports/node-api.js'
@@ -31,12 +32,14 @@ export const events: Action = async ({ output, api }, _args, options) => {
 /** @throws NodeError USAGE */
 function queryOf(options: Options): EventQuery {
   const types = textOption(options, 'type')?.split(',')
-  if (types?.includes('') === true) throw new NodeError('USAGE', '--type takes names of types, such as refusal,peer')
+  const unknown = types?.find((type) => !isEventType(type))
+  if (unknown !== undefined)
+    throw new NodeError('USAGE', `--type takes types, comma-separated, of ${EVENT_TYPES.join(', ')}, not ${JSON.stringify(unknown)}`)
   const switches = (['follow', 'all', 'failed'] as const).flatMap((name) => (isSet(options, name) ? [[name, true] as const] : []))
   return {
     ...Object.fromEntries(switches),
     ...given({
-      types,
+      types: types?.filter(isEventType),
       about: textOption(options, 'about'),
       since: sinceOption(options, 'since'),
       limit: countOption(options, 'limit', [1, MAX_EVENTS])

@@ -1,3 +1,4 @@
+import { NODE_EVENTS, TRAFFIC_EVENTS } from '../../kit/names/event-types.js'
 import { AGENT_COMMANDS } from '../groups/agent.js'
 import { CARE_COMMANDS } from '../groups/care.js'
 import { CONNECT_COMMANDS } from '../groups/connect.js'
@@ -298,7 +299,8 @@ const WORK: readonly CommandRow[] = [
       { flags: '--limit <n>', about: 'at most this number of recent events, the newest' }
     ],
     more: [
-      'Types of single messages and tool calls: message-sent, message-received, routing-decision, tool-invocation, error.',
+      `Types: ${NODE_EVENTS.join(', ')}.`,
+      `Types of single messages and tool calls: ${TRAFFIC_EVENTS.join(', ')}.`,
       'The node keeps 1,000 of these events and 1,000 others in memory.',
       '',
       'Example: a2a-node events --all --failed --since 10m'

@@ -1,4 +1,5 @@
 import type { Clock } from '../../kit/clock.js'
+import { type NodeEventType, TRAFFIC_EVENTS } from '../../kit/names/event-types.js'
 import { Emitter } from '../../kit/events.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import { shown } from '../../kit/text.js'
@@ -33,7 +34,7 @@ export class NodeEvents {
   }
 
   /** Adds an event. `message` is the node's own text; text of others belongs into `data`. */
-  add(type: string, message: string, data: Readonly<Record<string, unknown>> = {}): void {
+  add(type: NodeEventType, message: string, data: Readonly<Record<string, unknown>> = {}): void {
     const event: EventInfo = { at: new Date(this.#clock.now()).toISOString(), type, message, data }
     this.#recent.push(event)
     this.#count(kindOf(event), 1)
@@ -146,12 +147,12 @@ class EventFilter {
 
   /** May events of messages or tool calls match? */
   get wantsTraffic(): boolean {
-    return this.#types === null ? this.#query.all === true : Object.keys(MESSAGES).some((type) => this.#types?.has(type) === true)
+    return this.#types === null ? this.#query.all === true : TRAFFIC_EVENTS.some((type) => this.#types?.has(type) === true)
   }
 
   /** May other events match? */
   get wantsOwn(): boolean {
-    return this.#types === null || [...this.#types].some((type) => !Object.hasOwn(MESSAGES, type))
+    return this.#types === null || [...this.#types].some((type) => !TRAFFIC_EVENTS.some((one) => one === type))
   }
 
   /** Tests an event of the node. Refusals and failures have a type of their own. */

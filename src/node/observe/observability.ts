@@ -4,6 +4,7 @@ import { Emitter, type Unsubscribe } from '../../kit/events.js'
 import type { A2AMeasured } from '../../kit/prometheus.js'
 import { MESSAGE_TYPES } from '../../domain/envelope/envelope.js'
 import type { MessageType } from '../../domain/envelope/envelope.js'
+import type { TrafficEventType } from '../../kit/names/event-types.js'
 
 /** The most events for `getRecentEvents`. */
 const KEPT_EVENTS = 1000
@@ -15,7 +16,7 @@ export type RoutingPath = 'local' | 'remote' | 'broadcast'
 
 /** One event of a message or a tool (spec a2a-mcp-mesh, A2ALogEvent). */
 export interface A2ALogEvent {
-  readonly type: 'message-sent' | 'message-received' | 'routing-decision' | 'tool-invocation' | 'error'
+  readonly type: TrafficEventType
   readonly envelopeId?: string
   /** `agentId@nodeId`. */
   readonly sender?: string

@@ -1,4 +1,7 @@
 import test, { type Assert } from 'brittle'
+import { checkedApi } from '../../../src/adapters/control/contract.js'
+import { EVENT_TYPES } from '../../../src/kit/names/event-types.js'
+import { failsWith } from '../../support/fails.js'
 import { fakeHome } from '../command-line.js'
 import { peer } from '../samples.js'
 
@@ -35,4 +38,24 @@ test('events names nodes as people do, and says nothing twice; JSON has the whol
     json.map((line) => (JSON.parse(line) as { data: unknown }).data),
     events.map((event) => event.data)
   )
+})
+
+test('events takes every type that a node has, and refuses others by name, as the control API does', async (t: Assert) => {
+  const { run, fake } = await fakeHome(t, { events: [] })
+  for (const type of EVENT_TYPES) t.is((await run(['events', '--type', type])).code, 0, type)
+  t.is((await run(['events', '--type', 'refusal,tool-invocation'])).code, 0)
+  for (const [types, unknown] of [
+    ['refusals', 'refusals'],
+    ['peer,tool_invocation', 'tool_invocation'],
+    ['Peer', 'Peer'],
+    ['peer,', ''],
+    ['gap', 'gap'],
+    ['*', '*']
+  ] as const) {
+    const { code, stderr } = await run(['events', '--type', types])
+    t.is(code, 2, types)
+    t.ok(stderr.includes(`not ${JSON.stringify(unknown)}`) && stderr.includes('delivery-failed'), stderr)
+  }
+  const watch = checkedApi(fake).watch('node.events', { types: ['refusals'] as never })
+  await failsWith(t, 'USAGE', async () => void (await watch[Symbol.asyncIterator]().next()))
 })

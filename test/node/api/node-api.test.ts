@@ -304,11 +304,11 @@ test('a watch of peers tells of each change', async (t) => {
 
 test('a slow reader of events gets an event that says how many it lost', async (t) => {
   const { owner } = await scene(t)
-  const events = owner.api().watch('node.events', { follow: true, types: ['flood'] })
+  const events = owner.api().watch('node.events', { follow: true, types: ['swarm'] })
   const watch = events[Symbol.asyncIterator]()
   const first = watch.next()
   await new Promise((resolve) => setImmediate(resolve))
-  for (let i = 0; i < 5000; i++) owner.core.events.add('flood', 'a flood', { i })
+  for (let i = 0; i < 5000; i++) owner.core.events.add('swarm', 'a flood', { i })
   await first
   let seen = 1
   let lost = 0

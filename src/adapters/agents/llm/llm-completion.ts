@@ -1,18 +1,18 @@
 import { createParser } from 'eventsource-parser'
 import { isRecord, parseJson, RESULT_LIMITS } from '../../../kit/json.js'
-import { failedWithin, LlmFault } from './llm-fault.js'
+import { failedWithin, LlmFault, messageIn } from './llm-fault.js'
 
 /** Marks the end of a stream. */
 const DONE = '[DONE]'
 
 /**
  * Reads the body of one answer: a stream of events, or a whole completion as JSON. It gives chunks as JSON texts, in the form of a stream.
- * Comments, keep-alives and empty frames give none. The end follows from the protocol, not from the connection.
+ * Comments, keep-alives, empty frames and events beside the answer give none. The end follows from the protocol, not from the connection.
  */
 export class CompletionReader {
   readonly #decoder = new TextDecoder()
   readonly #parser = createParser({
-    onEvent: ({ data }) => this.#take(data),
+    onEvent: ({ data, event }) => this.#take(data, event),
     onComment: () => (this.#isStream = true)
   })
   #chunks: string[] = []
@@ -66,18 +66,20 @@ export class CompletionReader {
     else this.#whole.push(rest)
   }
 
-  #take(data: string): void {
+  #take(data: string, event: string | undefined): void {
     this.#isStream = true
     const text = data.trim()
     if (this.#isOver) return
+    if (event === 'error') throw failedWithin(errorValue(text))
     if (text === DONE) this.#isOver = true
     // Keep-alives are written in many forms, but never as JSON objects.
     if (text.startsWith('{')) this.#takeChunk(this.#valueOf(text))
   }
 
   #takeWhole(text: string): void {
-    this.#takeChunk(asChunk(this.#valueOf(text)))
-    if (!this.#isFinished) throw noCompletion()
+    const value = this.#valueOf(text)
+    this.#takeChunk(asChunk(value))
+    if (!this.#isFinished) throw messageIn(value) === null ? noCompletion() : failedWithin(value)
   }
 
   #valueOf(text: string): unknown {
@@ -89,8 +91,11 @@ export class CompletionReader {
   #takeChunk(value: unknown): void {
     const failure = errorIn(value)
     if (failure !== null) throw failedWithin(failure)
-    this.#isFinished ||= choicesOf(value).some(hasFinish)
-    this.#chunks.push(JSON.stringify(value))
+    const choices = choicesOf(value)
+    // A ping or a report of progress would be a malformed chunk.
+    if (!isRecord(value) || (choices.length === 0 && !isRecord(value['usage']))) return
+    this.#isFinished ||= choices.some(hasFinish)
+    this.#chunks.push(JSON.stringify({ ...value, choices }))
   }
 }
 
@@ -108,6 +113,12 @@ function errorIn(value: unknown): unknown {
   return value['object'] === 'error' ? value : (value['error'] ?? null)
 }
 
+/** The data of an event `error`: JSON, or text. */
+function errorValue(text: string): unknown {
+  const parsed = parseJson(text, RESULT_LIMITS)
+  return parsed.ok ? (errorIn(parsed.value) ?? parsed.value) : text
+}
+
 /** Some servers give an empty reason until they have one. */
 function hasFinish(choice: unknown): boolean {
   const reason = isRecord(choice) ? choice['finish_reason'] : null
@@ -116,7 +127,7 @@ function hasFinish(choice: unknown): boolean {
 
 function choicesOf(value: unknown): readonly unknown[] {
   const choices = isRecord(value) ? value['choices'] : null
-  return Array.isArray(choices) ? choices : []
+  return Array.isArray(choices) ? choices.filter(isRecord) : []
 }
 
 /** A whole completion as the only chunk of a stream. Anything else stays as it is. */

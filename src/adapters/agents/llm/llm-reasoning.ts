@@ -15,6 +15,7 @@ export class ReasoningFilter {
   /** The end tag of the reasoning; null: there is none. */
   #close: string | null = null
   #isAnswering = false
+  #hasReasoned = false
 
   /** The part of the next piece that is answer. */
   push(piece: string): string {
@@ -31,10 +32,13 @@ export class ReasoningFilter {
         this.#close = null
       }
       const begun = this.#pending.trimStart()
+      // White space after reasoning only separates the two.
+      if (this.#hasReasoned) this.#pending = begun
       if (this.#pending.length - begun.length > MAX_SPACE) return this.#release()
       const pair = PAIRS.find(([open]) => begun.startsWith(open))
       if (pair === undefined) return PAIRS.some(([open]) => open.startsWith(begun)) ? '' : this.#release()
       this.#close = pair[1]
+      this.#hasReasoned = true
       this.#pending = begun.slice(pair[0].length)
     }
   }

@@ -7,7 +7,7 @@ import type { NodeStore } from '../../../ports/storage.js'
 import { readIfThere, replaceFile, syncDir } from './atomic-file.js'
 import { storeError } from './store-errors.js'
 
-const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
+const NAME = /^[a-z0-9]+([-_][a-z0-9]+)*$/
 /** Endings of the two files of a document. */
 const FIRST = '.json'
 const COPY = '.json.copy'
@@ -25,7 +25,7 @@ export interface DamagedFile {
 /**
  * Stores each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600. The same text
  * follows as `<name>.json.copy`, unless the disk refuses it. Reads take the first whole file. The directory must exist. Names are
- * kebab-case. Writes of one name run in the order of the calls. A damaged file is never overwritten: a caller that could not read it would
+ * words of `a-z 0-9` with a `-` or `_` between them, as those of imports in the config. Writes of one name run in the order of the calls. A damaged file is never overwritten: a caller that could not read it would
  * replace data that may still be recovered.
  */
 export function openNodeStore(dir: string): NodeStore {

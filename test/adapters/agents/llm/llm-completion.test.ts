@@ -44,6 +44,24 @@ test('odd frames lose nothing: keep-alives, empty data, comments, other fields, 
   t.is(read(`data:${HELLO}\ndata: \n\ndata: ${STOP}\n\n`).chunks.length, 2)
 })
 
+test('events beside the answer lose nothing: pings and reports as JSON, chunks without choices, choices that are none', (t) => {
+  const odd = [
+    'event: ping\ndata: {}',
+    'data: {"type":"ping"}',
+    'data: {"object":"progress","percent":7}',
+    'data: {"choices":null}',
+    'data: {"choices":[],"error":null}',
+    'data: {"choices":[null,"a"]}'
+  ]
+  for (const line of odd) {
+    const { chunks, fault } = read(`${line}\n\ndata: ${HELLO}\n\n${line}\n\ndata: ${STOP}\n\n${line}\n\ndata: [DONE]\n\n`)
+    t.alike([chunks, fault], [[JSON.parse(HELLO), JSON.parse(STOP)], null], line)
+  }
+  const usage = { prompt_tokens: 1, completion_tokens: 2 }
+  t.alike(read(`data: ${STOP}\n\ndata: ${JSON.stringify({ usage })}\n\n`).chunks[1], { usage, choices: [] }, 'counts need no choices')
+  t.is(read('data: {"type":"ping"}\n\n').fault?.kind, 'dropped', 'alone they are no answer')
+})
+
 test('an answer is over at [DONE], and finished at a finish reason, an empty one excepted', (t) => {
   const reader = new CompletionReader()
   reader.feed(Buffer.from(`data: ${chunk({ content: 'a' }, '')}\n\n`))
@@ -99,6 +117,13 @@ test("a server's error within an answer is told in its words, with its meaning",
       const { fault } = read(text)
       t.alike([fault?.kind, fault?.meaning, fault?.message.includes(words)], ['failed', meaning, true], text)
     }
+  const named = ['{"message":"Overloaded","code":529}', '"Overloaded"', 'Overloaded', '{"error":{"message":"Overloaded"}}']
+  for (const data of named) {
+    const { fault } = read(`data: ${HELLO}\n\nevent: error\ndata: ${data}\n\n`)
+    t.alike([fault?.kind, fault?.meaning, fault?.message], ['failed', 'passing', 'failed: Overloaded'], data)
+  }
+  for (const body of ['{"detail":"no such model"}', '{"message":"no such model"}'])
+    t.is(read(body).fault?.message, 'failed: no such model', 'alone with HTTP 200')
   t.is(read(`data: ${chunk({ content: 'a' }, 'stop').replace('{', '{"error":null,')}\n\n`).fault, null)
 })
 

@@ -16,7 +16,8 @@ test('reasoning before an answer is no answer, in whatever tags a model writes i
     ['<reasoning>', '</reasoning>'],
     ['[THINK]', '[/THINK]']
   ]) {
-    t.is(answer(`\n${open}Hm.${close}\n\n{"a":1}`), '\n\n{"a":1}')
+    t.is(answer(`\n${open}Hm.${close}\n\n{"a":1}\n`), '{"a":1}\n')
+    t.is(answer(`${open}Hm.${close}\n`, ' '.repeat(2000), '\n', 'a  b'), 'a  b', 'white space between them is neither')
     t.is(answer(`${open}a${close}${open}b${close}c`), 'c', 'twice')
     t.is(answer(`${open}without an end`), '')
   }

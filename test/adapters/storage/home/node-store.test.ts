@@ -3,6 +3,7 @@ import path from 'node:path'
 import test from 'brittle'
 import fc from 'fast-check'
 import { damagedDocuments, documentTexts, mendDocuments, openNodeStore } from '../../../../src/adapters/storage/home/node-store.js'
+import { serverName } from '../../../../src/config/mcp-servers.js'
 import { nodeStoreContract } from '../../../contracts/node-store.js'
 import { failsWith } from '../../../support/fails.js'
 import { holds } from '../../../support/holds.js'
@@ -193,4 +194,18 @@ test('a write that fails leaves the old document, no litter, and does not stop t
 test('a name can never leave the directory', async (t) => {
   const store = openNodeStore(await tempDir(t))
   for (const name of ['../up', 'a/b', '', '.', 'A', 'a b', 'a.json']) await failsWith(t, 'INTERNAL', () => store.read(name))
+})
+
+test('each name that the config allows for an import is the name of a stored document, and no other path is', async (t) => {
+  const dir = await tempDir(t)
+  const store = openNodeStore(dir)
+  const names = fc.stringMatching(/^[a-zA-Z0-9_.-]{1,6}$/).filter((name) => serverName.safeParse(name).success)
+  const property = fc.asyncProperty(names, async (name) => {
+    await store.write(`mcp-${name}`, { name })
+    return JSON.stringify(await openNodeStore(dir).read(`mcp-${name}`)) === JSON.stringify({ name })
+  })
+  await holds(t, property, 100)
+  for (const name of ['my_server', 'a-b_c', '1_2']) await t.execution(store.write(`a2a-${name}`, 1), name)
+  for (const name of ['../mesh', 'a/b', '_a', 'a_', 'a__b', 'a-_b', 'A', 'a.json', ''])
+    await failsWith(t, 'INTERNAL', () => store.read(name))
 })
