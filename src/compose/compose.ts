@@ -25,7 +25,7 @@ import { createNode } from '../node/node.js'
 import type { NodeCore } from '../node/node.js'
 import type { LastFault, LogState, NodeDeps } from '../node/dependencies.js'
 import { writeBackup } from '../maintenance/backup.js'
-import { recordSkew } from '../adapters/storage/home/skew-record.js'
+import { skewRecorder } from '../adapters/storage/home/skew-record.js'
 import { settingsOf } from './node-settings.js'
 import {
   claimHome,
@@ -236,6 +236,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   unwind.add('network', () => network.close())
   const reached = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
   const care = await openCare(home, home)
+  const recordSkew = skewRecorder(documents)
   const meshParts: MeshDeps = {
     care,
     store: home.store,
@@ -248,7 +249,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     telemetry,
     onPassed: (peer, stream) => home.shared.link(peer, stream),
     onClock: (skew) => {
-      recordSkew(documents, skew, clock.now()).catch((error: unknown) =>
+      recordSkew(skew, clock.now()).catch((error: unknown) =>
         telemetry.log('warn', 'the skew of the clock could not be recorded', { reason: messageOf(error) })
       )
     },
