@@ -71,6 +71,8 @@ export async function giveNewIdentity(home: HomePaths, options: IdentityOptions)
   const unwind = new Unwind(() => {})
   try {
     await holdHome(home, unwind)
+    // Another run may have changed it meanwhile.
+    if (!(await isHomeOfNode(home))) throw noNode(home)
     const plan = await planFor(home, options)
     if (plan.reason === null && !options.isForced) throw onlyHome(plan)
     if (!(await options.agrees(plan))) return null

@@ -35,7 +35,7 @@ export async function readIfThere(file: string): Promise<string | null> {
   if (handle === null) return null
   try {
     const stats = await handle.stat()
-    if (!stats.isFile() && !stats.isDirectory()) throw new Error('it is no regular file')
+    if (!stats.isFile() && !stats.isDirectory()) throw new Error(`${file} is no regular file`)
     return await handle.readFile('utf8')
   } finally {
     await handle.close()

@@ -95,7 +95,7 @@ test('a pipe of that name is refused at once, as its rules are unknown', async (
   const file = path.join(await tempDir(t), 'policy.yaml')
   spawnSync('mkfifo', [file])
   const error = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
-  t.is(error.message, `${file}: cannot be read: it is no regular file`)
+  t.ok(error.message.endsWith(`cannot be read: ${file} is no regular file`), error.message)
 })
 
 test('every fault of a broken file is told at once, with file and line, up to twenty and how many more', async (t) => {
