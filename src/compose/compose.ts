@@ -228,6 +228,15 @@ interface OpenedMesh {
   onUp(): Promise<void>
 }
 
+function skewListener({ documents, clock, telemetry }: OpenHome): NonNullable<MeshDeps['onClock']> {
+  const record = skewRecorder(documents)
+  return (skew) => {
+    record(skew, clock.now()).catch((error: unknown) =>
+      telemetry.log('warn', 'the skew of the clock could not be recorded', { reason: messageOf(error) })
+    )
+  }
+}
+
 async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = home
   const { serveBootstrap, behindNat } = options.config.network
@@ -236,7 +245,6 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   unwind.add('network', () => network.close())
   const reached = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
   const care = await openCare(home, home)
-  const recordSkew = skewRecorder(documents)
   const meshParts: MeshDeps = {
     care,
     store: home.store,
@@ -248,11 +256,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     clock,
     telemetry,
     onPassed: (peer, stream) => home.shared.link(peer, stream),
-    onClock: (skew) => {
-      recordSkew(skew, clock.now()).catch((error: unknown) =>
-        telemetry.log('warn', 'the skew of the clock could not be recorded', { reason: messageOf(error) })
-      )
-    },
+    onClock: skewListener(home),
     onRefused: (refusal) => audit.append(refusal),
     writeFault: () => fullDisk(options.home.store, home.ledger)
   }

@@ -218,11 +218,11 @@ function shownServer(one: McpServerSetting): McpServerSetting {
 
 /** Places of values that are hidden for display: these may be secrets, as they do not come from the environment of the node. */
 export function secretPlaces(one: McpServerSetting): string[] {
-  const { env, headers, command, url } = shownServer(one)
+  const server = shownServer(one)
   const hiddenOf = (key: string, values: Readonly<Record<string, string>>): string[] =>
     Object.entries(values).flatMap(([name, value]) => (value === HIDDEN ? [`${key}.${name}`] : []))
-  const args = command?.includes(HIDDEN) === true ? ['args'] : []
-  return [...hiddenOf('env', env), ...hiddenOf('headers', headers), ...args, ...(url === one.url ? [] : ['url'])]
+  const args = server.command?.includes(HIDDEN) === true ? ['args'] : []
+  return [...hiddenOf('env', server.env), ...hiddenOf('headers', server.headers), ...args, ...(server.url === one.url ? [] : ['url'])]
 }
 
 /** A name that says that its value is a secret. */
