@@ -25,7 +25,7 @@ import { createNode } from '../node/node.js'
 import type { NodeCore } from '../node/node.js'
 import type { LastFault, LogState, NodeDeps } from '../node/dependencies.js'
 import { writeBackup } from '../maintenance/backup.js'
-import { recordSkew } from '../adapters/storage/home/skew-record.js'
+import { skewRecorder } from '../adapters/storage/home/skew-record.js'
 import { settingsOf } from './node-settings.js'
 import {
   claimHome,
@@ -228,6 +228,15 @@ interface OpenedMesh {
   onUp(): Promise<void>
 }
 
+function skewListener({ documents, clock, telemetry }: OpenHome): NonNullable<MeshDeps['onClock']> {
+  const record = skewRecorder(documents)
+  return (skew) => {
+    record(skew, clock.now()).catch((error: unknown) =>
+      telemetry.log('warn', 'the skew of the clock could not be recorded', { reason: messageOf(error) })
+    )
+  }
+}
+
 async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = home
   const { serveBootstrap, behindNat } = options.config.network
@@ -247,11 +256,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     clock,
     telemetry,
     onPassed: (peer, stream) => home.shared.link(peer, stream),
-    onClock: (skew) => {
-      recordSkew(documents, skew, clock.now()).catch((error: unknown) =>
-        telemetry.log('warn', 'the skew of the clock could not be recorded', { reason: messageOf(error) })
-      )
-    },
+    onClock: skewListener(home),
     onRefused: (refusal) => audit.append(refusal),
     writeFault: () => fullDisk(options.home.store, home.ledger)
   }

@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises'
+import { constants, open } from 'node:fs/promises'
 import type { Document, Node } from 'yaml'
 import { NodeError } from '../kit/errors.js'
 import { fileReason } from '../kit/file-reason.js'
@@ -28,8 +28,7 @@ export async function readConfigFile(file: string): Promise<FileValues> {
 
 async function readText(file: string): Promise<string | null> {
   try {
-    if ((await stat(file)).size > MAX_CONFIG_BYTES) throw invalid(file, null, `larger than ${MAX_CONFIG_BYTES} bytes`)
-    return await readFile(file, 'utf8')
+    return await textOfFile(file)
   } catch (error) {
     if (error instanceof NodeError) throw error
     const code = (error as NodeJS.ErrnoException).code
@@ -37,6 +36,19 @@ async function readText(file: string): Promise<string | null> {
     if (code === 'EACCES' || code === 'EPERM')
       throw new NodeError('NO_PERMISSION', `may not read the config file ${file}`, { cause: error })
     throw invalid(file, null, `cannot be read: ${fileReason(error)}`)
+  }
+}
+
+async function textOfFile(file: string): Promise<string> {
+  // Opening a pipe without a writer would wait.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const stats = await handle.stat()
+    if (!stats.isFile()) throw invalid(file, null, `cannot be read: it is ${stats.isDirectory() ? 'a directory' : 'no regular file'}`)
+    if (stats.size > MAX_CONFIG_BYTES) throw invalid(file, null, `larger than ${MAX_CONFIG_BYTES} bytes`)
+    return await handle.readFile('utf8')
+  } finally {
+    await handle.close()
   }
 }
 

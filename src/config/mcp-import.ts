@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { isRecord } from '../kit/json.js'
+import { isRecord, jsonFault, RESULT_LIMITS } from '../kit/json.js'
 import { entryFaults } from './entry-values.js'
 import { mcpServersSchema, type McpServerSetting, serverNameOf } from './mcp-servers.js'
 import { literalText, neededVariables, rewriteReferences } from './references.js'
@@ -36,6 +36,8 @@ for (const key of [...CODEX, 'includeTools', 'timeout']) TAKEN.add(key)
 /** Translates a server of Claude, Cursor, VS Code, Gemini CLI or Codex. `${input:id}` becomes a variable, `${workspaceFolder}` the project. */
 export function importedServer(given: string, written: unknown, origin: ImportOrigin): ServerImport {
   if (!isRecord(written)) return refused('is no object')
+  const fault = jsonFault(written, RESULT_LIMITS)
+  if (fault !== null) return refused(`has a value that cannot be taken: ${fault}`)
   const from = origin.hasPlainReferences ? mapTexts(written, withBraces) : written
   if (from['disabled'] === true || from['enabled'] === false) return { ok: false, status: 'skipped', reason: 'is turned off there' }
   if (isThisNode(from)) return { ok: false, status: 'skipped', reason: 'is this node itself' }

@@ -206,11 +206,10 @@ export function shownServers(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value as Record<string, McpServerSetting>).map(([name, one]) => [name, shownServer(one)]))
 }
 
-function shownServer(one: McpServerSetting): unknown {
+function shownServer(one: McpServerSetting): McpServerSetting {
   return {
     ...one,
-    command:
-      one.command === null ? null : one.command.map((word, i) => (i > 0 && looksSecret(word, one.command?.[i - 1] ?? '') ? HIDDEN : word)),
+    command: one.command?.map((word, i, words) => (i > 0 && looksSecret(word, words[i - 1] ?? '') ? HIDDEN : word)) ?? null,
     env: hideValues(one.env),
     url: one.url === null ? null : shownUrl(one.url),
     headers: hideValues(one.headers)
@@ -219,20 +218,28 @@ function shownServer(one: McpServerSetting): unknown {
 
 /** Places of values that are hidden for display: these may be secrets, as they do not come from the environment of the node. */
 export function secretPlaces(one: McpServerSetting): string[] {
+  const server = shownServer(one)
   const hiddenOf = (key: string, values: Readonly<Record<string, string>>): string[] =>
-    Object.entries(hideValues(values)).flatMap(([name, value]) => (value === HIDDEN ? [`${key}.${name}`] : []))
-  const hasSecretWord = one.command?.some((word, i, words) => i > 0 && looksSecret(word, words[i - 1] ?? '')) === true
-  const hasQuery = one.url !== null && shownUrl(one.url) !== one.url
-  return [
-    ...hiddenOf('env', one.env),
-    ...hiddenOf('headers', one.headers),
-    ...(hasSecretWord ? ['args'] : []),
-    ...(hasQuery ? ['url'] : [])
-  ]
+    Object.entries(values).flatMap(([name, value]) => (value === HIDDEN ? [`${key}.${name}`] : []))
+  const args = server.command?.includes(HIDDEN) === true ? ['args'] : []
+  return [...hiddenOf('env', server.env), ...hiddenOf('headers', server.headers), ...args, ...(server.url === one.url ? [] : ['url'])]
 }
 
-/** An argument that names itself a secret, or follows a flag that does. */
-function looksSecret(word: string, before: string): boolean {
-  const flag = /^-{1,2}[\w-]*(?:key|token|secret|password|auth)[\w-]*$/i
-  return (flag.test(before) && !word.startsWith('-')) || /(?:key|token|secret|password|auth)[\w-]*=/i.test(word)
+/** A name that says that its value is a secret. */
+const SECRET_NAME = String.raw`(?:key|token|secret|passw|credential|cookie|auth|(?<![a-z])(?:pass|pwd|pat)(?![a-z]))[\w-]*`
+const SECRET_FLAG = new RegExp(`^-{1,2}[\\w-]*${SECRET_NAME}$`, 'i')
+/** `name=value`, also in a text of several, or `Name: value`. */
+const SECRET_VALUE = new RegExp(`${SECRET_NAME}["']?(?:=|:\\s)\\s*\\S`, 'i')
+const HEADER_FLAG = /^(?:-H|--headers?)$/
+/** Variables of the environment, each with the scheme of a header before it. */
+const REFERENCES = /(?:(?:Bearer|Basic|Token) )?\$\{(?:env:)?[A-Za-z_][A-Za-z0-9_]*\}/g
+/** A URL with a password, or with a query. */
+const SECRET_URL = /[a-z]:\/\/(?:[^/@\s]*:[^/@\s]+@|\S+\?\S)/i
+
+/** An argument that names itself a secret, follows a flag that does, or is a header or a URL that holds one; without its references. */
+function looksSecret(given: string, before: string): boolean {
+  const word = given.replaceAll(REFERENCES, '')
+  if (SECRET_VALUE.test(word) || SECRET_URL.test(word)) return true
+  if (HEADER_FLAG.test(before)) return /:\s*\S/.test(word)
+  return SECRET_FLAG.test(before) && word !== '' && !word.startsWith('-')
 }

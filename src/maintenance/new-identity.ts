@@ -1,4 +1,5 @@
 import fs from 'node:fs/promises'
+import path from 'node:path'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import type { HomePaths } from '../config/paths.js'
 import type { NodeStore } from '../ports/storage.js'
@@ -65,10 +66,13 @@ const DROPPED: readonly (readonly [string, string])[] = [
  * USAGE for the name; NO_PERMISSION, DISK_FULL
  */
 export async function giveNewIdentity(home: HomePaths, options: IdentityOptions): Promise<NewIdentity | null> {
-  if (!(await isThere(home.home))) throw noNode(home)
+  // Before the lock, which needs a directory: nothing is made in a mistyped one.
+  if (!(await isHomeOfNode(home))) throw noNode(home)
   const unwind = new Unwind(() => {})
   try {
     await holdHome(home, unwind)
+    // Another run may have changed it meanwhile.
+    if (!(await isHomeOfNode(home))) throw noNode(home)
     const plan = await planFor(home, options)
     if (plan.reason === null && !options.isForced) throw onlyHome(plan)
     if (!(await options.agrees(plan))) return null
@@ -80,6 +84,18 @@ export async function giveNewIdentity(home: HomePaths, options: IdentityOptions)
   }
 }
 
+/** Files that only a node makes, one of which each home of a node has. A directory `store` may be anybody's. */
+async function isHomeOfNode({ home, store }: HomePaths): Promise<boolean> {
+  const documents = ['seed', 'mesh'].flatMap((name) => [`${name}.json`, `${name}.json.copy`])
+  for (const place of [...documents.map((file) => path.join(home, file)), markerOf(store)]) if (await isThere(place)) return true
+  return await isIdentityMoving(home)
+}
+
+/** The file by which the engine of a store knows that it was copied. */
+function markerOf(store: string): string {
+  return path.join(store, 'CORESTORE')
+}
+
 async function planFor(home: HomePaths, { name, configured }: IdentityOptions): Promise<IdentityPlan> {
   const documents = openNodeStore(home.home)
   const isMoving = await isIdentityMoving(home.home)
@@ -88,8 +104,6 @@ async function planFor(home: HomePaths, { name, configured }: IdentityOptions): 
   const read = async <T>(document: string): Promise<T | null> =>
     (await moved.read<T>(document).catch(() => null)) ?? (await documents.read<T>(document).catch(() => null))
   const [state, stored] = [await read<MeshState>('mesh'), await read<StoredRecord>('node')]
-  const isNode = state !== null || (await isThere(home.store)) || (await read('seed')) !== null
-  if (!isMoving && !isNode) throw noNode(home)
   const leaf = state?.chain[0]?.body
   const former = { id: leaf?.nodeKey ?? null, name: leaf?.name ?? stored?.name ?? null, mesh: state?.name ?? null }
   return {
@@ -110,7 +124,8 @@ async function reasonFor(home: HomePaths, documents: NodeStore, state: MeshState
 }
 
 async function isStoreCopied(home: HomePaths, documents: NodeStore): Promise<boolean> {
-  if (!(await isThere(home.store))) return false
+  // Without it the engine would make a store of the directory.
+  if (!(await isThere(markerOf(home.store)))) return false
   const unwind = new Unwind(() => {})
   try {
     await openStore(home.store, { unwind, documents })

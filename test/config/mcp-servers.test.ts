@@ -4,6 +4,7 @@ import test, { type Assert } from 'brittle'
 import type { ConfigFault } from '../../src/config/candidate.js'
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js'
 import { allSettings, shownConfig } from '../../src/config/settings.js'
+import { secretPlaces } from '../../src/config/mcp-servers.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { run } from '../cli/command-line.js'
 import { tempDir } from '../support/tmp.js'
@@ -107,6 +108,39 @@ test('the environment cannot name a program to run', async (t: Assert) => {
   t.alike(await faults(t, [], { A2A_NODE_MCP_SERVERS: '{"x":{"command":["evil"]}}' }), [
     'env A2A_NODE_MCP_SERVERS: can only be set in the config file'
   ])
+})
+
+test('arguments with a secret are hidden in every usual form, and others are shown', async (t: Assert) => {
+  const hidden = [
+    ['--header', 'Authorization: Bearer s3cret'],
+    ['-H', 'X-Team:s3cret'],
+    ['--header=X-Api-Key: s3cret'],
+    ['postgresql://app:s3cret@localhost/db'],
+    ['--dsn=redis://:s3cret@host'],
+    ['https://host/sse?code=s3cret'],
+    ['--pat', 's3cret'],
+    ['--db-pass', 's3cret'],
+    ['--connect', 'Server=x;Password=s3cret'],
+    ['{"apiKey": "s3cret"}']
+  ]
+  const shown = [
+    ['--header', 'Authorization: Bearer ${KEY}'],
+    ['-H', 'Authorization:${env:KEY}'],
+    ['--api-key', '${KEY}'],
+    ['--token=${KEY}'],
+    ['--path', '/srv'],
+    ['https://host/sse'],
+    ['ghcr.io/team/keycloak:1.0'],
+    ['--auth', '--port']
+  ]
+  for (const args of [...hidden, ...shown]) {
+    const { config } = await load(t, ['mcp:', '  servers:', `    one: { command: run, args: ${JSON.stringify(args)} }`])
+    const isHidden = hidden.includes(args)
+    const text = JSON.stringify(shownConfig(config)['mcp']?.['servers'])
+    t.is(text.includes('(hidden)'), isHidden, args.join(' '))
+    t.absent(text.includes('s3cret'), args.join(' '))
+    t.alike(Object.values(config.mcp.servers).flatMap(secretPlaces), isHidden ? ['args'] : [], args.join(' '))
+  }
 })
 
 test('secrets are never shown: values of variables and headers, queries, arguments that name themselves one', async (t: Assert) => {

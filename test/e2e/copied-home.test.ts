@@ -101,7 +101,7 @@ test('a new identity is refused where a node runs, without a node, and without -
   t.is((await mesh.run(['--home', a.home, 'doctor', '--yes'])).code, 2, 'it is an option of --new-identity')
   const empty = await mesh.dir()
   t.is(errorOf((await change(empty)).stderr).code, 'CONFLICT')
-  t.alike(await fs.readdir(path.join(empty, 'run')), [], 'nothing is left but the directory of the lock')
+  t.alike(await fs.readdir(empty), [], 'nothing is made')
   const again = await mesh.start('a', { home: a.home })
   t.is(again.info.node.id, a.info.node.id, 'the refused home is as before')
   await again.stop()

@@ -15,8 +15,9 @@ test('a hangup makes a detached node reload its config and log, and another one 
   const { pid } = JSON.parse(started.stdout) as NodeInfo
   t.teardown(() => mesh.run(['--home', home, 'stop']))
   const api = connect({ home })
-  const reloaded = async (text: string): Promise<StatusInfo> => {
-    await fs.writeFile(config, text)
+  const reloaded = async (text: string | null): Promise<StatusInfo> => {
+    if (text === null) await fs.rm(config)
+    else await fs.writeFile(config, text)
     const before = (await api.call('node.status', {})).reload?.at
     process.kill(pid, 'SIGHUP')
     return await until(api, 'node.status', {}, ({ reload }) => reload?.at !== before)
@@ -35,6 +36,8 @@ test('a hangup makes a detached node reload its config and log, and another one 
   const bad = await reloaded('http: { maxConnections: many }\n')
   t.ok(bad.state === 'running' && bad.pid === pid && bad.reload?.error?.includes('config.yaml:1'), 'it goes on with the old config')
   t.ok(bad.agents.ready.includes('echo'))
+  const gone = await reloaded(null)
+  t.ok(gone.reload?.error?.includes('config.yaml is gone') && gone.agents.ready.includes('echo'), 'defaults do not take its place')
   const { stdout } = await mesh.run(['--home', home, 'status'])
   t.ok(stdout.includes('not reloaded') && stdout.includes('after a restart: http.maxConnections'), stdout)
   const attached = await mesh.start('b')

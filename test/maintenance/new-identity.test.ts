@@ -88,6 +88,52 @@ test('a change cut off at any of its renames is refused by a start and a repair,
   }
 })
 
+test('linked documents of the node and the rest of an interrupted write go too, and links to foreign files stay', async (t) => {
+  const home = await madeHome(t)
+  const elsewhere = await tempDir(t)
+  const at = (name: string): string => path.join(home.home, name)
+  await fs.rm(at('seed.json.copy'))
+  await fs.rename(at('seed.json'), path.join(elsewhere, 'seed.json'))
+  await fs.symlink(path.join(elsewhere, 'seed.json'), at('seed.json'))
+  await fs.symlink(path.join(elsewhere, 'gone.json'), at('gone.json'))
+  await fs.symlink(elsewhere, at('place.json'))
+  await fs.copyFile(path.join(elsewhere, 'seed.json'), at('mesh.json.copy.tmp'))
+  await fs.writeFile(at('draft.json.tmp'), '{}')
+  const { movedTo } = (await giveNewIdentity(home, OPTIONS)) as NewIdentity
+  t.is(await openNodeStore(home.home).read('seed'), null, 'a start would go on with the former key')
+  t.alike(await left(home.home), [...OF_USER, 'draft.json.tmp', 'gone.json', 'node.json', 'node.json.copy', 'place.json'].sort())
+  t.alike(await openNodeStore(movedTo).read('seed'), { chain: [] })
+})
+
+test('a directory that is no home of a node is refused, and nothing in it is made or changed', async (t) => {
+  const home = resolveHome({ home: await tempDir(t) })
+  for (const dir of ['store', 'documents', 'audit']) await fs.mkdir(path.join(home.home, dir))
+  await fs.writeFile(path.join(home.store, 'notes.txt'), 'mine')
+  await failsWith(t, 'CONFLICT', () => giveNewIdentity(home, OPTIONS))
+  t.alike((await fs.readdir(home.home)).sort(), ['audit', 'documents', 'store'])
+  t.alike(await fs.readdir(home.store), ['notes.txt'])
+})
+
+test('a part that is mounted from elsewhere is named, and its records of processes go', async (t) => {
+  const rename = fs.rename
+  t.teardown(() => {
+    fs.rename = rename
+  })
+  const [home, foreign] = [await madeHome(t), 'foreign.sock']
+  await fs.writeFile(path.join(home.run, foreign), '')
+  let busy = 'EBUSY'
+  fs.rename = async (from, to) => {
+    const code = path.dirname(String(to)).endsWith('moving/run') ? 'EXDEV' : String(from) === home.audit ? busy : ''
+    if (code !== '') throw Object.assign(new Error(code), { code })
+    await rename(from, to)
+  }
+  const error = await failsWith(t, 'CONFLICT', () => giveNewIdentity(home, OPTIONS))
+  t.ok(error.message.startsWith(`${home.audit} is mounted from elsewhere`), error.message)
+  busy = ''
+  await giveNewIdentity(home, { ...OPTIONS, isForced: false })
+  t.alike(await fs.readdir(home.run), [foreign])
+})
+
 test('nothing is changed when the person does not agree', async (t) => {
   const home = await madeHome(t)
   const before = await left(home.home)

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { tuneHeap } from '../heap.js'
 import type { RunningNode, StartOptions } from '../../compose/compose.js'
@@ -61,7 +62,7 @@ export async function startAny(context: CommandContext, options: Options, startN
   if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, options, flags), flags)
   const isDetached = isSet(options, 'reportReady')
   if (isDetached) boundLog(context.paths().logFile)
-  const reloads = new Reloads(context, () => startConfig(context, options))
+  const reloads = new Reloads(context, options)
   const signals = stopSignals(isDetached ? () => reloads.hangup() : undefined)
   try {
     const home = context.paths()
@@ -104,24 +105,36 @@ function hungNode(error: unknown, context: CommandContext): unknown {
 /** Reloads log and config of a detached node at each SIGHUP; one that comes before the node is up waits for it. */
 class Reloads {
   readonly #context: CommandContext
-  readonly #load: () => Promise<Config>
+  readonly #options: Options
   #node: Pick<RunningNode, 'reload'> | null = null
   #isWanted = false
+  #hadFile: boolean
 
-  constructor(context: CommandContext, load: () => Promise<Config>) {
+  constructor(context: CommandContext, options: Options) {
     this.#context = context
-    this.#load = load
+    this.#options = options
+    this.#hadFile = existsSync(context.paths().configFile)
   }
 
   hangup(): void {
     reopenLog(this.#context.paths().logFile)
     if (this.#node === null) this.#isWanted = true
-    else void this.#node.reload(this.#load)
+    else void this.#node.reload(async () => await this.#load())
   }
 
   serve(node: Pick<RunningNode, 'reload'>): void {
     this.#node = node
-    if (this.#isWanted) void node.reload(this.#load)
+    if (this.#isWanted) void node.reload(async () => await this.#load())
+  }
+
+  async #load(): Promise<Config> {
+    const { configFile } = this.#context.paths()
+    const isThere = existsSync(configFile)
+    // The defaults would be in force while a program replaces it.
+    if (this.#hadFile && !isThere) throw new NodeError('CONFIG_INVALID', `${configFile} is gone: bring it back, or make it an empty file`)
+    const config = await startConfig(this.#context, this.#options)
+    this.#hadFile = isThere
+    return config
   }
 }
 

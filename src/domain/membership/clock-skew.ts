@@ -16,11 +16,15 @@ export function isSkewed({ aheadMs }: PeerClock): boolean {
   return Math.abs(aheadMs) > MAX_SKEW_MS
 }
 
-/** The comparison in the middle of all, so that one wrong clock of several decides nothing; null when it is within the bound, or there is none. */
+/**
+ * The comparison in the middle of all, so that one wrong clock of several decides nothing: of two in the middle the smaller one. Null when it
+ * is within the bound, or there is none.
+ */
 export function ownSkew(clocks: readonly PeerClock[]): PeerClock | null {
   const sorted = clocks.toSorted((a, b) => a.aheadMs - b.aheadMs)
-  const middle = sorted[Math.floor((sorted.length - 1) / 2)]
-  return middle !== undefined && isSkewed(middle) ? middle : null
+  const middle = sorted.slice(Math.floor((sorted.length - 1) / 2), Math.floor(sorted.length / 2) + 1)
+  const [own] = middle.toSorted((a, b) => Math.abs(a.aheadMs) - Math.abs(b.aheadMs))
+  return own !== undefined && isSkewed(own) ? own : null
 }
 
 /** Compares in words: `20 min ahead of that of alpha`. */

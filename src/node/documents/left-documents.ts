@@ -113,9 +113,9 @@ export class AbandonedDocuments {
   /** The timer runs until the removals that it began are done. Documents that come later are due later. */
   #schedule(): void {
     if (this.#isClosed || this.#timer !== null || this.#due.size === 0) return
-    const { clock, onError } = this.#deps
+    const { clock } = this.#deps
     this.#timer = clock.after(Math.max(0, Math.min(...this.#due.values()) - clock.monotonic()), () => {
-      this.#removing = this.#remove().catch(onError)
+      this.#removing = this.#remove()
     })
   }
 
@@ -128,22 +128,20 @@ export class AbandonedDocuments {
     return [...documents.values(), ...removedDocuments.values()].filter((record) => followed.isAbandoned(record) && isStored(record))
   }
 
+  /** Never rejects. */
   async #remove(): Promise<void> {
-    const { clock, followed, isInUse, remove } = this.#deps
+    const { clock, followed, isInUse, remove, onError } = this.#deps
     const now = clock.monotonic()
-    try {
-      for (const record of this.#stored()) {
-        const { name } = record
-        if (this.#isClosed || (this.#due.get(name) ?? Number.POSITIVE_INFINITY) > now) continue
-        // For a document that is in use now, or whose removal fails.
-        this.#postpone(name)
-        // A caller may have opened it during the removal of another document.
-        if (isInUse(name) || !followed.isAbandoned(record)) continue
-        await followed.removeAbandoned(name, () => remove(record))
-      }
-    } finally {
-      this.#timer = null
+    for (const record of this.#stored()) {
+      const { name } = record
+      if (this.#isClosed || (this.#due.get(name) ?? Number.POSITIVE_INFINITY) > now) continue
+      // For a document that is in use now, or whose removal fails.
+      this.#postpone(name)
+      // A caller may have opened it during the removal of another document.
+      if (isInUse(name) || !followed.isAbandoned(record)) continue
+      await followed.removeAbandoned(name, () => remove(record)).catch(onError)
     }
+    this.#timer = null
     this.review()
   }
 }

@@ -1,6 +1,6 @@
 import { messageOf } from '../../kit/errors.js'
 import { Emitter, type Unsubscribe } from '../../kit/events.js'
-import { isRecord } from '../../kit/json.js'
+import { isRecord, jsonCopy } from '../../kit/json.js'
 import type { AbortSignalLike } from '../../kit/clock.js'
 import { AgentState } from '../../domain/coordination/agent-state.js'
 import type { AgentTask } from '../../ports/agent-runtime.js'
@@ -111,14 +111,17 @@ export class AgentCoordinator {
     { task, signal }: { readonly task: AgentTask; readonly signal: AbortSignalLike }
   ): Promise<unknown> {
     const before = new Map(state)
-    const changes = state.changes
+    const { changes } = state
+    const isChanged = (): boolean => state.changes !== changes
+    let isDone = false
     try {
       const answer = await handler(messageIn(task.input), { agentId, state, logger: this.#deps.telemetry, signal })
-      if (state.changes !== changes) this.#changed.emit({ agentId, state })
+      // An answer without a form as JSON fails its task.
+      isDone = jsonCopy(answer ?? null) !== undefined
       return answer
-    } catch (error) {
-      if (state.changes !== changes) state.restore(before)
-      throw error
+    } finally {
+      if (!isDone && isChanged()) state.restore(before)
+      else if (isChanged()) this.#changed.emit({ agentId, state })
     }
   }
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
@@ -56,4 +57,7 @@ test('config check says what is wrong with the file itself', async (t: Assert) =
   await rm(file, { recursive: true })
   await writeFile(file, ' '.repeat(262_145))
   await check(': larger than 262144 bytes')
+  await rm(file)
+  spawnSync('mkfifo', [file])
+  await check(': cannot be read: it is no regular file')
 })

@@ -157,3 +157,27 @@ test('an agent file is written beside everything that is there: a link to nowher
   t.is(await fs.stat(outside).catch(() => null), null, 'nothing is written through a link')
   t.is(await fs.readFile(path.join(agents, 'text-x.md'), 'utf8'), 'mine')
 })
+
+test('a file that could not be written whole is not left, so that a later import makes it', async (t) => {
+  const { home, source } = await homeWith(t)
+  const open = fs.open
+  t.teardown(() => {
+    fs.open = open
+  })
+  const dir = path.join(home, 'agents')
+  fs.open = async (...given) => {
+    const handle = await open(...given)
+    if (!String(given[0]).startsWith(dir)) return handle
+    const write = handle.writeFile.bind(handle)
+    handle.writeFile = async (text) => {
+      await write(String(text).slice(0, 10))
+      throw Object.assign(new Error('full'), { code: 'ENOSPC' })
+    }
+    return handle
+  }
+  const words = ['agents', 'import', source, '--runtime', 'llm', '--json']
+  t.not((await run(words, { home })).code, 0)
+  fs.open = open
+  t.alike(await fs.readdir(dir), [])
+  t.is((await run(words, { home })).code, 0)
+})

@@ -137,6 +137,38 @@ test('the state of an agent has the bound of the settings, and a handler that ex
   )
 })
 
+test('a handler whose answer has no form as JSON fails: its changes of the state are undone, and no listener gets them', async (t) => {
+  const { agents } = await scene(t)
+  let changes = 0
+  agents.onStateChange(() => void changes++)
+  const answers: readonly unknown[] = [
+    () => 1,
+    1n,
+    {
+      get x(): never {
+        throw new Error('no value')
+      }
+    }
+  ]
+  await agents.registerAgent('a', ({ payload }, { state }) => {
+    state.set('k', payload)
+    return answers[payload as number]
+  })
+  for (const at of answers.keys()) await failsWith(t, 'INVALID_OUTPUT', () => agents.sendMessage('a', message(at)))
+  t.alike([agents.getAgentState('a')?.size, changes], [0, 0])
+  t.is(await agents.sendMessage('a', message(answers.length)), null, 'no answer is an answer')
+  t.alike([agents.getAgentState('a')?.get('k'), changes], [answers.length, 1])
+})
+
+test('an agent that waits for an answer of its own gets a TIMEOUT, and goes on', async (t) => {
+  const { world, agents } = await scene(t)
+  await agents.registerAgent('a', async ({ payload }) => (payload === 0 ? 'end' : await agents.sendMessage('a', message(0))))
+  const outer = failsWith(t, 'TIMEOUT', () => agents.sendMessage('a', message(1)))
+  await world.pass(120_000, 1000)
+  await outer
+  t.is(await agents.sendMessage('a', message(0)), 'end')
+})
+
 test('an agent is registered once; a removed one takes nothing, and what waited for it fails', async (t) => {
   const { world, agents, node } = await scene(t)
   let go = (): void => {}

@@ -100,14 +100,21 @@ async function isFreeName(file: string): Promise<boolean> {
   return (await fs.lstat(file).catch(() => null)) === null
 }
 
-/** Writes a new file. False: something has that name. */
+/** Writes a new file; a failure leaves none. False: something has that name. */
 async function wroteNew(file: string, text: string): Promise<boolean> {
+  const handle = await fs.open(file, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EEXIST') return null
+    throw error
+  })
+  if (handle === null) return false
   try {
-    await fs.writeFile(file, text, { flag: 'wx', mode: 0o600 })
+    await handle.writeFile(text)
     return true
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    await fs.rm(file, { force: true })
     throw error
+  } finally {
+    await handle.close()
   }
 }
 

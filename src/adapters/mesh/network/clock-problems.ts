@@ -16,7 +16,7 @@ export function clockProblems(clocks: readonly PeerClock[], { members }: Pick<Me
   const nameOf = (peer: NodeId): string => safeName(members.get(peer)?.certificate.body.name ?? shortId(peer), NODE_NAME)
   const own = ownSkew(clocks)
   if (own === null) return clocks.filter(isSkewed).map((one) => problemOfPeer(one, nameOf(one.peer)))
-  const others = clocks.filter(isSkewed).length - 1
+  const others = clocks.filter((one) => isSkewed(one) && one.aheadMs > 0 === own.aheadMs > 0).length - 1
   const whose = nameOf(own.peer) + (others > 0 ? ` and those of ${others} more members` : '')
   const advice = others > 0 ? 'set it' : 'set the wrong one of both'
   return [{ code: CODE, message: `the clock of this machine is ${skewText(own, whose)}: ${advice}`, next: 'date' }]

@@ -25,13 +25,20 @@ export async function replaceFile(file: string, text: string): Promise<void> {
   await syncDir(path.dirname(file))
 }
 
-/** The content of a file, or null when there is none. */
+/** The content of a file, or null when there is none. @throws Error of the file system, or for a pipe, a socket or a device */
 export async function readIfThere(file: string): Promise<string | null> {
-  try {
-    return await fs.readFile(file, 'utf8')
-  } catch (error) {
+  // Opening a pipe without a writer would wait.
+  const handle = await fs.open(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null
     throw error
+  })
+  if (handle === null) return null
+  try {
+    const stats = await handle.stat()
+    if (!stats.isFile() && !stats.isDirectory()) throw new Error(`${file} is no regular file`)
+    return await handle.readFile('utf8')
+  } finally {
+    await handle.close()
   }
 }
 

@@ -11,9 +11,10 @@ const FORMER = 'former-node-'
 const OF_THE_NODE = new Set(['store', 'documents', 'ledger', 'audit', 'audit.seen'])
 /** Former stores that a repair moved aside. */
 const DAMAGED = /\.damaged-\d/
-/** The lock of the home, which this process holds. */
-const LOCK_FILES = new Set(['node.lock', 'node.pid'])
-const DOCUMENT = /^([a-z0-9]+(?:-[a-z0-9]+)*)\.json(\.copy)?$/
+/** Files of a node in `run`, but for the lock of the home, which this process holds. Other files may be anybody's where `run` is a link. */
+const OF_A_RUN = /^(?:agent-\d+\.json|backup|control\.sock|fault)$/
+/** A file of a document, or one that an interrupted write left. */
+const DOCUMENT = /^([a-z0-9]+(?:-[a-z0-9]+)*)\.json(\.copy)?(\.tmp)?$/
 /** Documents with accepted definitions of imported tool servers and agents. */
 const IMPORT = /^(?:mcp|a2a)-/
 /** The document with the tokens of language models that agents used today: their budgets go on. */
@@ -47,18 +48,21 @@ export async function assertIdentityWhole(home: string): Promise<void> {
 
 /**
  * Moves the files of a node out of its home by renames, into `<home>/former-node-<stamp>` (0700). Settings, rules, agent files, accepted
- * imports and unknown files stay. After a kill {@link isIdentityMoving} holds, and a further call moves the rest. Hold the lock of the home.
+ * imports and unknown files stay. A link is moved, and its target stays. After a kill {@link isIdentityMoving} holds, and a further call
+ * moves the rest. Hold the lock of the home.
  * @param last runs when all is moved, before the change counts as finished.
  * @returns the directory of the moved files
- * @throws NodeError NO_PERMISSION, DISK_FULL
+ * @throws NodeError NO_PERMISSION, DISK_FULL; CONFLICT for a part of the home that is mounted from elsewhere
  */
 export async function moveFormerNode(home: string, stamp: string, last: () => Promise<void>): Promise<string> {
   const moving = movingDir(home)
   const former = path.join(home, FORMER + stamp)
   try {
+    // Before anything is changed: a file that cannot be read ends the run.
+    const entries = await entriesOfNode(home)
     await fs.mkdir(path.join(moving, 'run'), { recursive: true, mode: 0o700 })
     await syncDir(home)
-    for (const name of await entriesOfNode(home)) await move(path.join(home, name), path.join(moving, name))
+    for (const name of entries) await move(path.join(home, name), path.join(moving, name))
     await syncDir(moving)
     await syncDir(home)
     await last()
@@ -72,25 +76,37 @@ export async function moveFormerNode(home: string, stamp: string, last: () => Pr
 
 /** A moved entry stays as it is: the entry of that name in the home is newer than the interruption. */
 async function move(from: string, to: string): Promise<void> {
-  if (!(await exists(to))) await fs.rename(from, to)
+  if (await exists(to)) return
+  try {
+    await fs.rename(from, to)
+  } catch (error) {
+    const isElsewhere = codeOf(error) === 'EXDEV'
+    // Records of processes, in a `run` that links to memory.
+    if (isElsewhere && path.basename(path.dirname(to)) === 'run') return await fs.rm(from, { recursive: true })
+    if (!isElsewhere && codeOf(error) !== 'EBUSY') throw error
+    const state = `${from} is mounted from elsewhere, so it cannot be moved: unmount it, then run the change of identity again`
+    throw new NodeError('CONFLICT', state, { cause: error, next: ['findmnt', 'a2a-node doctor --new-identity'] })
+  }
 }
 
 async function entriesOfNode(home: string): Promise<string[]> {
   const found: string[] = []
   for (const entry of await fs.readdir(home, { withFileTypes: true })) {
     const isOurs = OF_THE_NODE.has(entry.name) || DAMAGED.test(entry.name)
-    if (isOurs || (entry.isFile() && (await isDocumentOfNode(home, entry.name)))) found.push(entry.name)
+    if (isOurs || (await isDocumentOfNode(home, entry.name))) found.push(entry.name)
   }
   const run = await fs.readdir(path.join(home, 'run')).catch(noneIfAbsent)
-  return [...found, ...run.filter((name) => !LOCK_FILES.has(name)).map((name) => path.join('run', name))]
+  return [...found, ...run.filter((name) => OF_A_RUN.test(name)).map((name) => path.join('run', name))]
 }
 
-/** A `.json` file that is no document of the node may be anybody's. */
+/** A `.json` file that is no document of the node may be anybody's. A link to a document is one: a node would read it. */
 async function isDocumentOfNode(home: string, file: string): Promise<boolean> {
-  const [, name, copy] = DOCUMENT.exec(file) ?? []
+  const [, name, copy, aside] = DOCUMENT.exec(file) ?? []
   if (name === undefined || IMPORT.test(name) || name === USAGE) return false
-  if (copy !== undefined || (await exists(path.join(home, `${file}.copy`)))) return true
-  return (await fs.readFile(path.join(home, file), 'utf8')).startsWith(BEGINNING)
+  if (aside === undefined && (copy !== undefined || (await exists(path.join(home, `${file}.copy`))))) return true
+  const place = path.join(home, file)
+  const stats = await fs.stat(place).catch(() => null)
+  return stats?.isFile() === true && (await fs.readFile(place, 'utf8')).startsWith(BEGINNING)
 }
 
 async function exists(file: string): Promise<boolean> {

@@ -12,11 +12,19 @@ interface StoredSkew extends PeerClock {
   readonly bootedAt: number
 }
 
-/** Records a skew for `doctor`, which may run while no node does; null removes the record. `now`: unix milliseconds. */
-export async function recordSkew(documents: NodeStore, skew: PeerClock | null, now: number): Promise<void> {
-  const stored = await documents.read<StoredSkew>(CLOCK).catch(() => null)
-  if (skew === null) return stored === null ? undefined : await documents.remove(CLOCK)
-  await documents.write(CLOCK, { ...skew, bootedAt: bootedAt(now) } satisfies StoredSkew)
+/**
+ * Records skews for `doctor`, which may run while no node does; null removes the record. Calls take effect in their order: the last one holds.
+ * `now`: unix milliseconds.
+ */
+export function skewRecorder(documents: NodeStore): (skew: PeerClock | null, now: number) => Promise<void> {
+  // One of an earlier run may be there.
+  let isRecorded = true
+  return async (skew, now) => {
+    if (skew === null && !isRecorded) return
+    isRecorded = skew !== null
+    if (skew === null) await documents.remove(CLOCK)
+    else await documents.write(CLOCK, { ...skew, bootedAt: bootedAt(now) } satisfies StoredSkew)
+  }
 }
 
 /** The recorded skew; null for none, and when the clock was set or the machine booted since. Never rejects. */

@@ -10,7 +10,7 @@ import { userHome } from '../../../config/paths.js'
 import type { Config } from '../../../config/settings.js'
 import { NodeError } from '../../../kit/errors.js'
 import { shellWord, shown } from '../../../kit/text.js'
-import { readClientFile, writeClientFile } from '../../clients/client-file.js'
+import { type ClientFile, readClientFile, writeClientFile } from '../../clients/client-file.js'
 import { serversIn } from '../../clients/server-list.js'
 import type { ImportStatus } from '../../../ports/imports.js'
 import type { Action } from '../../context.js'
@@ -37,6 +37,8 @@ interface ServerReport {
 export const importServers: Action = async ({ output, paths, env }, [source = ''], options) => {
   const file = path.resolve(source)
   const { configFile } = paths()
+  // Before it is loaded: another program that adds servers meanwhile is a conflict, and its servers stay.
+  const before = await readClientFile(configFile)
   const { config } = await loadConfig({ file: configFile, env })
   const found = serversIn(await readClientFile(file))
   const isDryRun = isSet(options, 'dryRun')
@@ -50,7 +52,7 @@ export const importServers: Action = async ({ output, paths, env }, [source = ''
   })
   const hasSecrets = servers.some(({ status, secrets }) => status === 'imported' && secrets.length > 0)
   const again = `a2a-node mcp import ${shellWord(file)}`
-  const backup = Object.keys(added).length === 0 ? null : await write(configFile, added, { isDryRun, isPrivate: hasSecrets, again })
+  const backup = Object.keys(added).length === 0 ? null : await write(before, added, { isDryRun, isPrivate: hasSecrets, again })
   const isWritten = !isDryRun && Object.keys(added).length > 0
   const next = (isWritten ? ['a2a-node config check', 'a2a-node start'] : []).map((one) => output.hint(one))
   if (output.json) output.object('mcp-import@1', { isDryRun, file, config: configFile, backup, hasSecrets, servers, next })
@@ -111,11 +113,11 @@ function bare(name: string): readonly [string, unknown] {
 
 /** Writes the config with further servers, after a check of the whole. Returns the path of the copy of the old one. */
 async function write(
-  configFile: string,
+  before: ClientFile,
   added: Readonly<Record<string, unknown>>,
   { isDryRun, ...how }: { readonly isDryRun: boolean; readonly isPrivate: boolean; readonly again: string }
 ): Promise<string | null> {
-  const before = await readClientFile(configFile)
+  const { file: configFile } = before
   const text = await withServers(before.text ?? '', added)
   const { faults } = await parseConfigText(text, configFile)
   if (faults.length > 0 || Buffer.byteLength(text) > MAX_CONFIG_BYTES)

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
@@ -88,6 +89,13 @@ test('a broken file is not opened: CONFIG_INVALID with file and line', async (t)
   await fs.rm(file)
   await fs.mkdir(file)
   await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+})
+
+test('a pipe of that name is refused at once, as its rules are unknown', async (t) => {
+  const file = path.join(await tempDir(t), 'policy.yaml')
+  spawnSync('mkfifo', [file])
+  const error = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+  t.ok(error.message.endsWith(`cannot be read: ${file} is no regular file`), error.message)
 })
 
 test('every fault of a broken file is told at once, with file and line, up to twenty and how many more', async (t) => {

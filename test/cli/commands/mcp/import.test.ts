@@ -252,3 +252,31 @@ test('a config that takes no further servers is left as it is, with a next step'
   t.ok(one.done.code === 78 && one.done.stderr.includes('add them by hand'), one.done.stderr)
   t.is(await fs.readFile(one.target, 'utf8'), config)
 })
+
+test('a server that is nested too deeply is refused, and the others are imported', async (t) => {
+  const deep = `${'['.repeat(3000)}${']'.repeat(3000)}`
+  const { done } = await imports(t, 'deep.json', `{"mcpServers":{"deep":{"command":"x","args":${deep}},"flat":{"command":"x"}}}`)
+  t.alike(
+    done.servers.map(({ status }) => status),
+    ['refused', 'imported']
+  )
+})
+
+test('a server that another program adds during an import stays', async (t) => {
+  const { again, target, project } = await imports(t, 'one.json', { mcpServers: { one: { command: 'x' } } }, '')
+  const file = path.join(project, 'one.json')
+  const theirs = 'mcp: { servers: { one: { command: theirs } } }\n'
+  await fs.writeFile(target, '')
+  const realpath = fs.realpath
+  t.teardown(() => {
+    fs.realpath = realpath
+  })
+  // The file of the client is read after the config was loaded.
+  fs.realpath = (async (place: string) => {
+    if (place === file) await fs.writeFile(target, theirs)
+    return await realpath(place)
+  }) as typeof fs.realpath
+  const { code, stderr } = await again()
+  t.ok(code !== 0 && stderr.includes('CONFLICT'), stderr)
+  t.is(await fs.readFile(target, 'utf8'), theirs)
+})
