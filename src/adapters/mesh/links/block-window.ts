@@ -1,5 +1,5 @@
 /** Limit of the bytes of blocks that are requested from a peer, or read for it, at once. One block is always allowed. */
-const WINDOW_BYTES = 524_288
+const WINDOW_BYTES = 262_144
 /** First limit of blocks once their average size is known; before that it is one. */
 const FIRST_BLOCKS = 16
 /** Largest limit of blocks: blocks of documents are small and many, and are checked and stored together when they arrive together. */

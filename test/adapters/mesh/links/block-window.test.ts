@@ -2,7 +2,7 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { BlockWindow } from '../../../../src/adapters/mesh/links/block-window.js'
 
-const WINDOW = 524_288
+const WINDOW = 262_144
 
 /** What is known of a stream: what its writer signed, or the bytes of a block that came. */
 const known = fc.oneof(

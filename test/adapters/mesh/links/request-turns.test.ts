@@ -10,7 +10,7 @@ import { MAX_WAITING, RequestTurns } from '../../../../src/adapters/mesh/links/r
 import { tempDir } from '../../../support/tmp.js'
 import { streamPair } from '../stream-pair.js'
 
-const WINDOW = 524_288
+const WINDOW = 262_144
 
 /** An engine behind the turns of one link: what it was handed, and what it has not answered yet. */
 class Engine {
