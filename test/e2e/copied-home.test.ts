@@ -32,6 +32,17 @@ function choices(home: string): string[] {
   return ['--new-identity', '--repair'].map((how) => `a2a-node --home ${home} doctor ${how}`)
 }
 
+/** Copies the home of a running node. Begins again when a file of it, such as one being written, was gone before its turn. */
+async function copyWhileRunning(home: string, to: string): Promise<void> {
+  try {
+    await fs.cp(home, to, { recursive: true, filter: (file) => !file.endsWith('.sock') })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    await fs.rm(to, { recursive: true, force: true })
+    await copyWhileRunning(home, to)
+  }
+}
+
 test('a copied home becomes a node of its own beside the original, joins by an invite, and both see each other', async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
@@ -41,7 +52,7 @@ test('a copied home becomes a node of its own beside the original, joins by an i
   await b.api.call('token.create', { name: 'ci', scopes: ['read'] })
   await untilAgent(a, 'counter@b')
   const copy = path.join(await mesh.dir(), 'copy')
-  await fs.cp(b.home, copy, { recursive: true, filter: (file) => !file.endsWith('.sock') })
+  await copyWhileRunning(b.home, copy)
 
   const refusal = await startError(mesh, copy)
   t.is(refusal.code, 'STORE_DAMAGED')
