@@ -22,6 +22,8 @@ export interface StreamExtent {
   readonly isMore: boolean
   /** Blocks fetched from peers since it is followed: in no order, so the length without a hole may stay the same meanwhile. */
   readonly fetched: number
+  /** A peer gave a block of it that is larger than any of a document: nothing more of it is fetched. */
+  readonly isOversized: boolean
 }
 
 /** An own stream as it is here. */

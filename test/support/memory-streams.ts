@@ -215,7 +215,7 @@ class MemoryStreams implements DocumentStreams {
     const givers = this.#followed.has(stream) ? this.#linked().filter(mayHave) : []
     const blocks = this.#followed.has(stream) ? this.#lengthOf(stream) : 0
     const isMore = givers.some((one) => lengthOf(one.#here(stream)) > blocks)
-    return { blocks, isMore, announced: new Set(givers.map((one) => one.#node)), fetched: lengthOf(this.#here(stream)) }
+    return { blocks, isMore, announced: new Set(givers.map((one) => one.#node)), fetched: lengthOf(this.#here(stream)), isOversized: false }
   }
 
   length(stream: string): Promise<number> {

@@ -13,7 +13,7 @@ import type { MemberLog, Membership } from '../../ports/mesh.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { AbandonedDocuments, shareProblems } from './left-documents.js'
+import { AbandonedDocuments, leftProblems } from './left-documents.js'
 import { ArrivedDocuments } from './initial-sync.js'
 import { type Forks, FORKED } from './forks.js'
 import { openBlock, LocalStreams } from './local-streams.js'
@@ -179,7 +179,7 @@ export class Documents {
     const damage = this.damage()
     const stored = damage.length > 0 ? damage : this.marks.problems()
     // A damaged store takes in no blocks of members.
-    return [...stored, ...this.#own.problems(), ...forks.problems(), ...this.#snapshots.problems(), ...shareProblems(this, log.view())]
+    return [...stored, ...this.#own.problems(), ...forks.problems(), ...this.#snapshots.problems(), ...leftProblems(this, log.view())]
   }
 
   /** The damage of the document store, once noticed. Until a repair the stored part of a document is unknown. */

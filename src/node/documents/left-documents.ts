@@ -18,6 +18,7 @@ const REASONS: Readonly<Record<LeftStream['reason'], string>> = {
   streams: `its member is over its share: ${DOCUMENT_SHARE_LIMITS.maxStreams} documents that nobody uses here`,
   bytes: `its member is over its share: ${DOCUMENT_SHARE_LIMITS.maxBytes / MIB} MiB of documents that nobody uses here`,
   places: `this node has ${MAX_FOLLOWED} streams of documents that nobody uses here`,
+  oversized: 'its member wrote a block that is larger than any of a document',
   revoked: 'all its writers were revoked, and nobody uses it here'
 }
 
@@ -31,21 +32,45 @@ interface Left {
   readonly shares: Pick<DocumentShares, 'bytesOf'>
 }
 
-/** The problems for `status`: one for each member with document streams that this node leaves out. */
-export function shareProblems({ followed }: Pick<Left, 'followed'>, { documents, members }: MembershipView): Problem[] {
-  const byMember = new Map<NodeId, LeftStream[]>()
-  for (const record of documents.values())
-    for (const left of followed.leftOf(record))
-      if (left.reason !== 'revoked') byMember.set(left.node, [...(byMember.get(left.node) ?? []), left])
-  return [...byMember].map(([node, left]) => {
-    const name = `${safeName(members.get(node)?.certificate.body.name ?? '', NODE_NAME)} (${shortId(node)})`.trim()
-    const streams = left.length === 1 ? '1 stream' : `${left.length} streams`
+/** The problems for `status`: for each member with document streams that this node leaves out, by the kind of their reason. */
+export function leftProblems({ followed }: Pick<Left, 'followed'>, { documents, members }: MembershipView): Problem[] {
+  const left = [...documents.values()].flatMap((record) => followed.leftOf(record))
+  const nameOf = (node: NodeId): string =>
+    `${safeName(members.get(node)?.certificate.body.name ?? '', NODE_NAME)} (${shortId(node)})`.trim()
+  const [oversized, overShare] = [left.filter(({ reason }) => reason === 'oversized'), left.filter(isOverShare)]
+  return [...sizeProblems(oversized, nameOf), ...shareProblems(overShare, nameOf)]
+}
+
+function isOverShare({ reason }: LeftStream): boolean {
+  return reason !== 'revoked' && reason !== 'oversized'
+}
+
+function sizeProblems(all: readonly LeftStream[], nameOf: (node: NodeId) => string): Problem[] {
+  return [...byMember(all)].map(([node, left]) => {
+    const message = `${nameOf(node)} wrote a block that is larger than any of a document: nothing more of ${countText(left)} is fetched`
+    return { code: 'MALFORMED', message, next: `a2a-node peers show ${node}` }
+  })
+}
+
+function shareProblems(all: readonly LeftStream[], nameOf: (node: NodeId) => string): Problem[] {
+  return [...byMember(all)].map(([node, left]) => {
+    const [name, streams] = [nameOf(node), countText(left)]
     const cause = left.every(({ reason }) => reason === 'places')
       ? `this node has no place for more documents that nobody uses here (${MAX_FOLLOWED} streams)`
       : `${name} is over the share of documents that a member makes other nodes keep (${SHARE})`
     const message = `${cause}: ${streams} of ${name} left out; a document that is opened here is kept in any case`
     return { code: 'OVERLOADED', message, next: `a2a-node peers show ${node}` }
   })
+}
+
+function byMember(all: readonly LeftStream[]): ReadonlyMap<NodeId, readonly LeftStream[]> {
+  const found = new Map<NodeId, LeftStream[]>()
+  for (const left of all) found.set(left.node, [...(found.get(left.node) ?? []), left])
+  return found
+}
+
+function countText({ length }: readonly LeftStream[]): string {
+  return length === 1 ? '1 stream' : `${length} streams`
 }
 
 /** The part of its share that a member uses at this node. */

@@ -2,7 +2,7 @@ import type { NodeId } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import { chooseStreams, type LeftReason, type Payer, type StreamClaim } from '../../domain/document/share.js'
 import type { DocumentRecord, MembershipView } from '../../domain/membership/types.js'
-import type { FollowedStream } from '../../ports/documents.js'
+import type { DocumentStreams, FollowedStream } from '../../ports/documents.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { NodeStore } from '../../ports/storage.js'
 import { memberAccess } from './access.js'
@@ -19,6 +19,7 @@ export interface ReplicationSetDeps {
   readonly self: NodeId
   readonly shares: DocumentShares
   readonly fetching: FetchShare
+  readonly documents: Pick<DocumentStreams, 'extent'>
   /** True when a document is open here. Its streams come before all others. */
   isOpen(name: string): boolean
   /** True when a document was complete here once, so a caller has used it. */
@@ -40,7 +41,7 @@ interface StoredSet {
 export interface LeftStream {
   readonly stream: StreamKey
   readonly node: NodeId
-  readonly reason: LeftReason | 'revoked'
+  readonly reason: LeftReason | 'revoked' | 'oversized'
 }
 
 interface OfferedStream {
@@ -136,9 +137,15 @@ export class ReplicationSet {
     if (!this.has(record.name)) return []
     const isAbandoned = this.isAbandoned(record)
     return this.#payersOf(record).flatMap(({ stream, payer: { node } }) => {
-      const reason = isAbandoned ? 'revoked' : this.#deps.shares.isRefused(stream) ? 'bytes' : this.#left.get(stream)
+      const reason = isAbandoned ? 'revoked' : this.#reasonFor(stream)
       return reason === undefined ? [] : [{ stream, node, reason }]
     })
+  }
+
+  #reasonFor(stream: StreamKey): Exclude<LeftStream['reason'], 'revoked'> | undefined {
+    const { documents, shares } = this.#deps
+    if (documents.extent(stream).isOversized) return 'oversized'
+    return shares.isRefused(stream) ? 'bytes' : this.#left.get(stream)
   }
 
   /** True when a document was removed from the mesh, or is unused here and all its writers were revoked. */

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { AbandonedDocuments, leftReason, shareOf } from '../../../src/node/documents/left-documents.js'
+import { AbandonedDocuments, leftProblems, leftReason, shareOf } from '../../../src/node/documents/left-documents.js'
 import type { LeftStream } from '../../../src/node/documents/replication-set.js'
 import type { DocumentRecord, RemovedDocument } from '../../../src/domain/membership/types.js'
 import { EMPTY_VIEW } from '../../../src/domain/membership/view.js'
@@ -9,7 +9,8 @@ test('the share of a member counts its own left streams alone, and each reason h
   const left: LeftStream[] = [
     { stream: 'a', node: 'one', reason: 'bytes' },
     { stream: 'b', node: 'two', reason: 'places' },
-    { stream: 'c', node: 'one', reason: 'revoked' }
+    { stream: 'c', node: 'one', reason: 'revoked' },
+    { stream: 'd', node: 'two', reason: 'oversized' }
   ]
   const record: DocumentRecord = { name: 'plan', creator: 'one', createdAt: 0, access: null, streams: [] }
   const share = shareOf(
@@ -18,7 +19,29 @@ test('the share of a member counts its own left streams alone, and each reason h
     'one'
   )
   t.alike([share.bytes, share.snapshotBytes, share.leftOut], [7, 3, 2])
-  t.is(new Set(left.map(leftReason)).size, 3)
+  t.is(new Set(left.map(leftReason)).size, 4)
+})
+
+test('status names each member with an oversized block or too many streams, and no revoked one', (t) => {
+  const left: LeftStream[] = [
+    { stream: 'a', node: 'one', reason: 'oversized' },
+    { stream: 'b', node: 'one', reason: 'oversized' },
+    { stream: 'c', node: 'two', reason: 'oversized' },
+    { stream: 'd', node: 'two', reason: 'bytes' },
+    { stream: 'e', node: 'three', reason: 'revoked' }
+  ]
+  const record: DocumentRecord = { name: 'plan', creator: 'one', createdAt: 0, access: null, streams: [] }
+  const view = { ...EMPTY_VIEW, documents: new Map([['plan', record]]) }
+  const problems = leftProblems({ followed: { leftOf: () => left } }, view)
+  t.alike(
+    problems.map(({ code, next }) => [code, next]),
+    [
+      ['MALFORMED', 'a2a-node peers show one'],
+      ['MALFORMED', 'a2a-node peers show two'],
+      ['OVERLOADED', 'a2a-node peers show two']
+    ]
+  )
+  t.ok(problems[0]?.message.includes('nothing more of 2 streams is fetched'), problems[0]?.message)
 })
 
 const MINUTE_MS = 60_000

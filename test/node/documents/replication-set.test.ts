@@ -17,6 +17,7 @@ function setOf(store: FakeStore, deps: Partial<ReplicationSetDeps> = {}): Replic
     self: owner.id,
     shares: {} as ReplicationSetDeps['shares'],
     fetching: {} as ReplicationSetDeps['fetching'],
+    documents: { extent: () => ({ blocks: 0, isMore: false, announced: new Set(), fetched: 0, isOversized: false }) },
     isOpen: () => false,
     hasArrived: () => false,
     ownOf: () => [],
@@ -89,4 +90,21 @@ test('a document is abandoned when all its writers are revoked and nobody uses i
   const used = setOf(new FakeStore())
   used.use('plan')
   t.absent(used.isAbandoned(record), 'somebody used it')
+})
+
+test('a stream with an oversized block is named with that reason, before its share', (t) => {
+  const isOversized = (stream: string): boolean => stream === 'large'
+  const set = setOf(new FakeStore(), {
+    documents: { extent: (stream) => ({ blocks: 0, isMore: false, announced: new Set(), fetched: 0, isOversized: isOversized(stream) }) },
+    shares: { isRefused: () => true } as unknown as ReplicationSetDeps['shares']
+  })
+  const streams = ['large', 'other'].map((coreKey) => ({ nodeKey: owner.id, coreKey }))
+  const record = { name: 'plan', creator: owner.id, createdAt: 0, access: null, streams }
+  t.alike(
+    set.leftOf(record).map(({ stream, reason }) => [stream, reason]),
+    [
+      ['large', 'oversized'],
+      ['other', 'bytes']
+    ]
+  )
 })

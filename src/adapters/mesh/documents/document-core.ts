@@ -5,7 +5,7 @@ import type { Clock } from '../../../kit/clock.js'
 import { messageOf, type NodeError, passingConflict } from '../../../kit/errors.js'
 import { keyFromText } from '../../../kit/ids.js'
 import type { StreamKey } from '../../../domain/document/client-ids.js'
-import type { StreamSize } from '../../../ports/documents.js'
+import type { StreamExtent, StreamSize } from '../../../ports/documents.js'
 import { beginningOf, bytesBefore, type CoreBeginning, contiguousLength, NO_BEGINNING, setBeginning } from '../cores/core-beginning.js'
 import { MAX_STORED_BLOCK_BYTES, StreamFetch } from './stream-fetch.js'
 
@@ -97,14 +97,15 @@ export class DocumentCore {
   }
 
   /** Its known length, and the links whose ends announced theirs. For a stream that is not fetched: the stored length. */
-  extent(): { readonly blocks: number; readonly isMore: boolean; readonly announced: readonly Protomux[]; readonly fetched: number } {
+  extent(): Omit<StreamExtent, 'announced'> & { readonly announced: readonly Protomux[] } {
     const core = this.#core
-    if (core === null) return { blocks: 0, isMore: false, announced: [], fetched: 0 }
+    const { blocks: fetched, isOversized } = this.#fetch
+    if (core === null) return { blocks: 0, isMore: false, announced: [], fetched, isOversized }
     const peers = core.peers.filter(({ remoteSynced }) => remoteSynced)
     const mayFetch = !this.#isForked && this.#mayFetch(core)
     const isMore = mayFetch && peers.some(({ remoteLength }) => remoteLength > core.length)
     const announced = peers.map(({ protomux }) => protomux)
-    return { blocks: mayFetch ? core.length : this.#storedLength(core), isMore, announced, fetched: this.#fetch.blocks }
+    return { blocks: mayFetch ? core.length : this.#storedLength(core), isMore, announced, fetched, isOversized }
   }
 
   /** Moves its beginning behind the first `blocks` blocks. `onBegun`: called before any of them is removed. */
@@ -254,7 +255,7 @@ export class DocumentCore {
   }
 
   #mayFetch(core: Hypercore): boolean {
-    if (this.#fetch.isRefused) return false
+    if (this.#fetch.isOversized) return false
     return this.#before === null || (!this.#isTooLong(core) && this.#deps.mayHold(core.byteLength - this.#before))
   }
 

@@ -146,9 +146,10 @@ export class DocumentCores implements DocumentStreams {
   }
 
   extent(stream: StreamKey): StreamExtent {
-    const { blocks = 0, isMore = false, announced = [], fetched = 0 } = this.#followed.get(stream)?.core.extent() ?? {}
-    const peers = announced.map((mux) => this.#links.get(mux))
-    return { blocks, isMore, announced: new Set(peers.filter((peer) => peer !== undefined)), fetched }
+    const found = this.#followed.get(stream)?.core.extent()
+    if (found === undefined) return { blocks: 0, isMore: false, announced: new Set(), fetched: 0, isOversized: false }
+    const peers = found.announced.map((mux) => this.#links.get(mux))
+    return { ...found, announced: new Set(peers.filter((peer) => peer !== undefined)) }
   }
 
   async length(stream: StreamKey): Promise<number> {

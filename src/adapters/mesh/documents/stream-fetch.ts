@@ -24,7 +24,7 @@ export class StreamFetch {
   /** Until it fires nothing is requested. */
   #rest: Timer | null = null
   #blocks = 0
-  #isRefused = false
+  #isOversized = false
 
   constructor(deps: StreamFetchDeps) {
     this.#deps = deps
@@ -36,8 +36,8 @@ export class StreamFetch {
   }
 
   /** A peer gave a block that no document has: the stream is not fetched any further. */
-  get isRefused(): boolean {
-    return this.#isRefused
+  get isOversized(): boolean {
+    return this.#isOversized
   }
 
   /** Its writer signed a new length: limits the requests under way to each peer, the same for a near and a far one. */
@@ -49,7 +49,7 @@ export class StreamFetch {
   /** A block came from a peer; false: it is oversized. Requests nothing for a while when blocks come faster than they may. */
   took(core: Hypercore, bytes: number): boolean {
     if (bytes > MAX_STORED_BLOCK_BYTES) {
-      this.#isRefused = true
+      this.#isOversized = true
       this.pause()
       return false
     }
@@ -62,7 +62,7 @@ export class StreamFetch {
 
   /** Requests the wanted blocks, in the place of earlier requests. */
   start(): void {
-    const wanted = this.#rest === null && !this.#isRefused ? this.#deps.wanted() : null
+    const wanted = this.#rest === null && !this.#isOversized ? this.#deps.wanted() : null
     if (wanted === null) return
     this.pause()
     const { core, start, end } = wanted
