@@ -184,17 +184,17 @@ async function diskCheck({ home }: HomePaths): Promise<DoctorCheck> {
 
 /** Signed times and files of this node itself say when it was at least. */
 async function clockCheck({ home, now }: DoctorOptions): Promise<DoctorCheck> {
-  const state = await openNodeStore(home.home)
+  const mesh = await openNodeStore(home.home)
     .read<MeshState>('mesh')
     .catch(() => null)
-  const issued = state?.chain.map((one) => one.body.issuedAt) ?? []
+  const issued = mesh?.chain.map((one) => one.body.issuedAt) ?? []
   const files = await Promise.all(['mesh.json', 'core.json'].map((name) => fs.stat(path.join(home.home, name)).catch(() => null)))
   const seen = Math.max(0, ...issued, ...files.map((one) => one?.mtimeMs ?? 0))
   const skew = await recordedSkew(openNodeStore(home.home), now)
-  if (skew !== null)
-    return doubtful('clock', `it is ${skewText(skew, `the node ${shortId(skew.peer)}`)}, as measured last: set the wrong one`, ['date'])
-  if (now >= seen - BEHIND_MS) return good('clock', new Date(now).toISOString())
-  return bad('clock', `it says ${new Date(now).toISOString()}, and this node was at work at ${new Date(seen).toISOString()}`, ['date'])
+  const compared = skew === null ? null : `it is ${skewText(skew, `the node ${shortId(skew.peer)}`)}, as measured last: set the wrong one`
+  if (now >= seen - BEHIND_MS) return compared === null ? good('clock', new Date(now).toISOString()) : doubtful('clock', compared, ['date'])
+  const state = `it says ${new Date(now).toISOString()}, and this node was at work at ${new Date(seen).toISOString()}`
+  return bad('clock', compared === null ? state : `${state}; ${compared}`, ['date'])
 }
 
 async function networkCheck(config: Config | NodeError, use: HomeUse): Promise<DoctorCheck> {

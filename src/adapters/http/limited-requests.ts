@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { LIMITED_REQUESTS, type LimitedAddress } from './address-limit.js'
+import { type AddressRule, LIMITED_REQUESTS, type LimitedAddress } from './address-limit.js'
 
 /** How long `status` shows refused requests after the last one, in milliseconds. */
 const SHOWN_MS = 600_000
@@ -12,8 +12,8 @@ const LOG_MS = 60_000
 export class LimitedRequests {
   readonly #clock: Pick<Clock, 'monotonic'>
   readonly #telemetry: Pick<Telemetry, 'count' | 'log'>
-  #count = 0
-  #last: (LimitedAddress & { readonly at: number }) | null = null
+  /** By the limit: how many, and the last one with its monotonic milliseconds. */
+  readonly #refused = new Map<AddressRule, { readonly count: number; readonly address: string; readonly at: number }>()
   #loggedAt = Number.NEGATIVE_INFINITY
 
   constructor({ clock, telemetry }: { readonly clock: Pick<Clock, 'monotonic'>; readonly telemetry: Pick<Telemetry, 'count' | 'log'> }) {
@@ -24,24 +24,28 @@ export class LimitedRequests {
   /** Counts a refused request. */
   add({ rule, address }: LimitedAddress): void {
     const at = this.#clock.monotonic()
-    if (this.#isOver(at)) this.#count = 0
-    this.#count += 1
-    this.#last = { rule, address, at }
+    const before = this.#refused.get(rule)
+    const count = before === undefined || isOver(before, at) ? 1 : before.count + 1
+    this.#refused.set(rule, { count, address, at })
     this.#telemetry.count('http_limited', rule)
     if (at - this.#loggedAt < LOG_MS) return
     this.#loggedAt = at
     this.#telemetry.log('warn', 'an address sends too many HTTP requests without a valid token', { address, limit: rule })
   }
 
-  /** One problem until ten minutes after the last refused request. */
+  /** One problem for each limit, until ten minutes after its last refused request. */
   problems(): readonly Problem[] {
-    if (this.#last === null || this.#isOver(this.#clock.monotonic())) return []
-    const { rule, address } = this.#last
-    const message = `HTTP refused ${this.#count} ${this.#count === 1 ? 'request' : 'requests'}: too many ${LIMITED_REQUESTS[rule]} from one address (the last: ${address})`
-    return [{ code: 'OVERLOADED', message, next: 'a2a-node metrics' }]
+    const now = this.#clock.monotonic()
+    return [...this.#refused].flatMap(([rule, last]) => {
+      if (isOver(last, now)) return []
+      const { count, address } = last
+      const requests = `${count} ${count === 1 ? 'request' : 'requests'}`
+      const message = `HTTP refused ${requests}: too many ${LIMITED_REQUESTS[rule]} from one address (the last: ${address})`
+      return [{ code: 'OVERLOADED', message, next: 'a2a-node metrics' }]
+    })
   }
+}
 
-  #isOver(now: number): boolean {
-    return this.#last !== null && now - this.#last.at > SHOWN_MS
-  }
+function isOver({ at }: { readonly at: number }, now: number): boolean {
+  return now - at > SHOWN_MS
 }
