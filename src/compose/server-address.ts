@@ -5,7 +5,10 @@ import type { McpServerSetting } from '../config/mcp-servers.js'
 import { NodeError } from '../kit/errors.js'
 import { type EnvValues, resolvedHeader, resolvedValue } from '../config/env-values.js'
 
-/** Address of an MCP server with its secrets. `dir`: base of its directory. @throws NodeError CONFIG_INVALID for an unset variable or an unusable result */
+/**
+ * Address of an MCP server with its secrets. `dir`: base of its directory.
+ * @throws NodeError CONFIG_INVALID for an unset variable or an unusable result
+ */
 export function serverAddress(
   name: string,
   setting: Pick<McpServerSetting, 'command' | 'cwd' | 'env' | 'headers' | 'url'>,

@@ -17,7 +17,8 @@ export function resolvedValue(value: string, env: EnvValues, place: string): str
 }
 
 /**
- * Resolves the value of a header or a key, without white space at its ends. A variable may hold what no header may: the client's own error would show the secret.
+ * Resolves the value of a header or a key, without white space at its ends. A variable may hold characters that no header has: the error of
+ * the HTTP client would show the secret.
  * @throws NodeError CONFIG_INVALID, as {@link resolvedValue}, and for a character that no header has
  */
 export function resolvedHeader(value: string, env: EnvValues, place: string): string {

@@ -76,8 +76,8 @@ export interface ImportedTools {
 /** Calls that find A2A agents elsewhere. */
 export interface RemoteCalls {
   /**
-   * The agent of this node and its capability that reach the A2A agent of a card. `isWrapped`: its input is `{card, skill?, input, justification?}`; else
-   * it is the input itself.
+   * The agent of this node and its capability that reach the A2A agent of a card. `isWrapped`: its input is
+   * `{card, skill?, input, justification?}`; else it is the input itself.
    */
   'a2a.find': {
     params: { readonly card: string; readonly skill?: string }

@@ -141,6 +141,11 @@ test('reading what clients and agents say never throws, and takes only what has 
   t.alike(faults.ok ? [] : faults.faults.map(({ path }) => path), ['message.messageId', 'message.role', 'message.parts[0]'], 'all at once')
 })
 
+test('a report with a null artifact carries none, as one without the member, and any other value is one to check', (t: Assert) => {
+  for (const about of [{ artifact: null }, {}, { artifact: undefined }]) t.is(artifactOf({ a2a: about }), null)
+  for (const artifact of [{}, '', 0, false, []]) t.alike(artifactOf({ a2a: { artifact } }), { artifact, append: false, lastChunk: false })
+})
+
 test('a long text of a message is read like a short one', (t: Assert) => {
   const text = 'x'.repeat(3_000_000)
   t.alike(inputOf([{ text: JSON.stringify({ a: text }) }]), { a: text })

@@ -38,7 +38,10 @@ export async function importsIn(home: string): Promise<readonly string[]> {
   return [...new Set(names)].filter((name) => IMPORT.test(name))
 }
 
-/** Refuses a home with an unfinished change of identity: it may hold the key of its former node without its membership. @throws NodeError CONFLICT */
+/**
+ * Refuses a home with an unfinished change of identity: it may hold the key of its former node without its membership.
+ * @throws NodeError CONFLICT
+ */
 export async function assertIdentityWhole(home: string): Promise<void> {
   if (!(await isIdentityMoving(home))) return
   throw new NodeError('CONFLICT', `the change of identity of ${home} was interrupted; run it again to finish it`, {

@@ -25,8 +25,8 @@ export interface DamagedFile {
 /**
  * Stores each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600. The same text
  * follows as `<name>.json.copy`, unless the disk refuses it. Reads take the first whole file. The directory must exist. Names are
- * words of `a-z 0-9` with a `-` or `_` between them, as those of imports in the config. Writes of one name run in the order of the calls. A damaged file is never overwritten: a caller that could not read it would
- * replace data that may still be recovered.
+ * words of `a-z 0-9` with a `-` or `_` between them, as those of imports in the config. Writes of one name run in the order of the calls.
+ * A damaged file is never overwritten: a caller that could not read it would replace data that may still be recovered.
  */
 export function openNodeStore(dir: string): NodeStore {
   const tails = new Map<string, Promise<void>>()

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { Submission, type SubmissionDeps } from '../../../../src/adapters/mesh/log/submission.js'
+import { Submission, Submissions, type SubmissionDeps } from '../../../../src/adapters/mesh/log/submission.js'
 import { NodeError } from '../../../../src/kit/errors.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../../src/domain/membership/types.js'
@@ -168,4 +168,47 @@ test('closing the log ends it', async (t) => {
   state.isClosed = true
   submission.attempt()
   await failsWith(t, 'INTERNAL', () => submission.done)
+})
+
+test('the claim of a core that could not be made is made again, and once made not again', async (t) => {
+  const log = founded()
+  const clock = new ManualClock()
+  const state = { claims: 0, mayClaim: false }
+  const submissions = new Submissions({
+    clock,
+    view: () => log.view(),
+    isClosed: () => false,
+    fault: () => null,
+    onChange: () => () => {},
+    refresh: () => Promise.resolve(),
+    tryOut: () => Promise.resolve({ skipped: null, isFull: false }),
+    append: () => null,
+    isHalted: () => false,
+    relay: () => Promise.resolve(false),
+    claim: () => {
+      state.claims++
+      return Promise.resolve(state.mayClaim)
+    }
+  })
+  const core: EntryBody = { kind: 'core', mesh: MESH, coreKey: actor('core').id, serial: 7 }
+  const done = submissions.submit(seal('entry', core, owner), 20_000).catch((error: unknown) => error)
+  const seconds = async (count: number): Promise<void> => {
+    for (let second = 0; second < count; second++) {
+      await settle()
+      clock.advance(1000)
+    }
+    await settle()
+  }
+  await seconds(2)
+  t.is(state.claims, 3)
+  state.mayClaim = true
+  await seconds(1)
+  t.is(state.claims, 4)
+  await seconds(17)
+  t.is(state.claims, 4, 'its taker relays it on; it is offered, but not claimed again')
+  t.ok((await done) instanceof NodeError)
+  const other = submissions.submit(seal('entry', body, owner), 1000).catch((error: unknown) => error)
+  await seconds(1)
+  await other
+  t.is(state.claims, 4, 'other entries claim nothing')
 })
