@@ -424,5 +424,5 @@ test('run by its own name, a node takes two arenas from the allocator, and gives
   const bin = path.join(REPOSITORY, 'bin', 'a2a-node.js')
   const { status, stderr } = spawnSync(bin, ['config', 'path', '--home', await tempDir(t)], { encoding: 'utf8', env })
   t.is(status, 0, stderr)
-  t.is(stderr, '2 131072 131072')
+  t.is(stderr, '2 32768 131072')
 })

@@ -45,7 +45,7 @@ export function forgeControl(from: FakeNode, to: FakeNode, message: { readonly n
 }
 
 /** Puts raw frames on the link as `from`. */
-export function sendFrames(from: FakeNode, to: FakeNode, frames: readonly Uint8Array[]): void {
+export function sendFrames(from: FakeNode, to: FakeNode, frames: Iterable<Uint8Array>): void {
   const link = from.links.open.find((one) => one.peer === to.id)
   if (link === undefined) throw new Error('no link between these nodes')
   // Of a version before flow control, so that a burst of them is read: what it costs is what these tests are about.

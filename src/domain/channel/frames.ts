@@ -57,12 +57,21 @@ const OF_CALL = 4
 const OF_RELAYED = 8
 const FLAGS: ReadonlySet<number> = new Set([0, OF_LANE, OF_CALL, OF_RELAYED].flatMap((kind) => [kind, kind | LAST]))
 
+/** The frames of one message, in sending order. Chunks are made when they are read, so that a waiting message takes its bytes once. */
+export interface MessageFrames extends Iterable<Uint8Array> {
+  readonly count: number
+  /** Bytes of all frames. */
+  readonly bytes: number
+  /** The frame; null when there are several. */
+  readonly single: Uint8Array | null
+}
+
 /**
- * A message as frames, in sending order. An envelope (or part of a call) over 64 KiB becomes chunks under a fresh stream id of
- * `nextStreamId`. Frames of other messages may be sent in between.
+ * A message as frames. An envelope (or part of a call) over 64 KiB becomes chunks under a fresh stream id of `nextStreamId`. Frames of
+ * other messages may be sent in between.
  * @throws NodeError PAYLOAD_TOO_LARGE over 16 MiB of envelope or 128 KiB of control body
  */
-export function encodeMessage(message: ChannelMessage, nextStreamId: () => number): Uint8Array[] {
+export function encodeMessage(message: ChannelMessage, nextStreamId: () => number): MessageFrames {
   switch (message.kind) {
     case 'envelope':
       return large(FRAME.envelope, message.bytes, nextStreamId)
@@ -73,11 +82,11 @@ export function encodeMessage(message: ChannelMessage, nextStreamId: () => numbe
     case 'relayed':
       return large(FRAME.relayed, encodeRelayed(message.frame), nextStreamId)
     case 'ping':
-      return [numbered(FRAME.ping, message.nonce)]
+      return new SingleFrame(numbered(FRAME.ping, message.nonce))
     case 'pong':
-      return [numbered(FRAME.pong, message.nonce)]
+      return new SingleFrame(numbered(FRAME.pong, message.nonce))
     case 'control':
-      return [control(message.name, message.body)]
+      return new SingleFrame(control(message.name, message.body))
   }
 }
 
@@ -146,25 +155,59 @@ function checkSize(kind: keyof typeof MAX_BYTES, bytes: Uint8Array): void {
 }
 
 /** One frame, or chunks when the bytes exceed one. */
-function large(kind: keyof typeof CHUNK_FLAGS, bytes: Uint8Array, nextStreamId: () => number): Uint8Array[] {
-  if (bytes.byteLength <= CHUNK_BYTES) return [prefixed(kind, bytes)]
+function large(kind: keyof typeof CHUNK_FLAGS, bytes: Uint8Array, nextStreamId: () => number): MessageFrames {
+  if (bytes.byteLength <= CHUNK_BYTES) return new SingleFrame(prefixed(kind, bytes))
   checkSize(kind, bytes)
-  return chunked(bytes, nextStreamId(), CHUNK_FLAGS[kind])
+  return new Chunks(bytes, c.encode(c.uint, nextStreamId()), CHUNK_FLAGS[kind])
 }
 
-function chunked(bytes: Uint8Array, streamId: number, flags: number): Uint8Array[] {
-  const frames: Uint8Array[] = []
-  const id = c.encode(c.uint, streamId)
-  for (let at = 0; at < bytes.byteLength; at += CHUNK_BYTES) {
-    const part = bytes.subarray(at, at + CHUNK_BYTES)
-    const frame = new Uint8Array(2 + id.byteLength + part.byteLength)
-    frame[0] = FRAME.chunk
-    frame.set(id, 1)
-    frame[1 + id.byteLength] = at + CHUNK_BYTES >= bytes.byteLength ? flags | LAST : flags
-    frame.set(part, 2 + id.byteLength)
-    frames.push(frame)
+class SingleFrame implements MessageFrames {
+  readonly count = 1
+  readonly single: Uint8Array
+
+  constructor(frame: Uint8Array) {
+    this.single = frame
   }
-  return frames
+
+  get bytes(): number {
+    return this.single.byteLength
+  }
+
+  *[Symbol.iterator](): Iterator<Uint8Array> {
+    yield this.single
+  }
+}
+
+class Chunks implements MessageFrames {
+  readonly count: number
+  readonly bytes: number
+  readonly single = null
+  readonly #whole: Uint8Array
+  readonly #streamId: Uint8Array
+  readonly #flags: number
+
+  constructor(whole: Uint8Array, streamId: Uint8Array, flags: number) {
+    this.#whole = whole
+    this.#streamId = streamId
+    this.#flags = flags
+    this.count = Math.ceil(whole.byteLength / CHUNK_BYTES)
+    this.bytes = whole.byteLength + this.count * (2 + streamId.byteLength)
+  }
+
+  *[Symbol.iterator](): Iterator<Uint8Array> {
+    for (let at = 0; at < this.#whole.byteLength; at += CHUNK_BYTES) yield this.#chunk(at)
+  }
+
+  #chunk(at: number): Uint8Array {
+    const head = 2 + this.#streamId.byteLength
+    const part = this.#whole.subarray(at, at + CHUNK_BYTES)
+    const frame = unwritten(head + part.byteLength)
+    frame[0] = FRAME.chunk
+    frame.set(this.#streamId, 1)
+    frame[head - 1] = at + CHUNK_BYTES >= this.#whole.byteLength ? this.#flags | LAST : this.#flags
+    frame.set(part, head)
+    return frame
+  }
 }
 
 function control(name: ControlName, body: unknown): Uint8Array {

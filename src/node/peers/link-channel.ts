@@ -13,7 +13,7 @@ import {
   type CreditWindow
 } from '../../domain/channel/credit.js'
 import { encodeMessage, FRESH_READER, readFrame } from '../../domain/channel/frames.js'
-import type { ChannelMessage } from '../../domain/channel/frames.js'
+import type { ChannelMessage, MessageFrames } from '../../domain/channel/frames.js'
 import type { Link } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { CreditAsker } from './credit-shares.js'
@@ -24,7 +24,7 @@ const MAX_QUEUED = 1000
 
 /** A waiting message, as frames. */
 interface Queued extends UnsentFrame {
-  readonly frames: readonly Uint8Array[]
+  readonly frames: MessageFrames
 }
 
 /** An unsent message, and its bytes in the budget. */
@@ -79,13 +79,12 @@ export class LinkChannel {
   send(message: ChannelMessage): void {
     if (this.link.closed) throw new NodeError('CHANNEL_CLOSED', 'the channel to the peer is closed')
     const frames = encodeMessage(message, () => this.#nextStreamId++)
-    const [frame] = frames
-    if (!this.#pumping && frames.length === 1 && frame !== undefined && this.#spend(frameCost(frame))) {
-      this.#put(frame)
+    const { single, bytes } = frames
+    if (!this.#pumping && single !== null && this.#spend(frameCost(single))) {
+      this.#put(single)
       if (this.#isBehind) this.#pump()
       return
     }
-    const bytes = sizeOf(frames)
     if (this.#queue.length >= MAX_QUEUED || !this.#deps.budget.take(bytes)) {
       throw new NodeError('OVERLOADED', 'too much waits for this peer; it reads more slowly than this node sends')
     }
@@ -223,14 +222,15 @@ export class LinkChannel {
   async #drain(): Promise<void> {
     await this.#caughtUp()
     for (let next = this.#queue[0]; next !== undefined && !this.link.closed; next = this.#queue[0]) {
-      for (const [place, frame] of next.frames.entries()) {
+      let left = next.frames.count
+      for (const frame of next.frames) {
         const cost = frameCost(frame)
         // A peer cuts a link that exceeds its credit.
         if (!this.#spend(cost)) await this.#untilSpent(cost)
         // If the link closed with a part unsent, the message stays for the next link.
         if (this.link.closed) break
         this.#put(frame)
-        if (place === next.frames.length - 1) this.#sent(next)
+        if (--left === 0) this.#sent(next)
         if (this.#isBehind) await this.#caughtUp()
       }
     }
@@ -242,8 +242,4 @@ export class LinkChannel {
     this.#queue.shift()
     this.#deps.budget.leave(bytes)
   }
-}
-
-function sizeOf(frames: readonly Uint8Array[]): number {
-  return frames.reduce((sum, frame) => sum + frame.byteLength, 0)
 }

@@ -83,7 +83,7 @@ test('Feature: a2a-mcp-protocols, Property 11: Channel message ordering over fra
     t,
     fc.property(fc.array(arbMessage, { maxLength: 12 }), (messages) => {
       const nextStreamId = counter()
-      const read = readAll(messages.flatMap((message) => encodeMessage(message, nextStreamId)))
+      const read = readAll(messages.flatMap((message) => [...encodeMessage(message, nextStreamId)]))
       assert.deepEqual(read.messages.map(plain), messages.map(plain))
       assert.deepEqual([read.faults, read.held], [[], 0])
     }),
@@ -94,7 +94,7 @@ test('Feature: a2a-mcp-protocols, Property 11: Channel message ordering over fra
 test('large messages whose chunks are mixed with each other and with small ones come whole', (t) => {
   const nextStreamId = counter()
   const large = [3, 2, 4].map((parts, seed) => envelopeOf(parts * CHUNK_BYTES - seed, seed))
-  const streams = large.map((message) => encodeMessage(message, nextStreamId))
+  const streams = large.map((message) => [...encodeMessage(message, nextStreamId)])
   const ping = encodeMessage({ kind: 'ping', nonce: 7 }, nextStreamId)
   const mixed = [0, 1, 2, 3].flatMap((round) => [...ping, ...streams.flatMap((frames) => frames.slice(round, round + 1))])
   const { messages, faults } = readAll(mixed)
@@ -111,8 +111,23 @@ test('an envelope of up to 64 KiB is one frame and asks for no stream id', (t) =
   const never = (): number => {
     throw new Error('asked')
   }
-  t.is(encodeMessage(envelopeOf(CHUNK_BYTES), never).length, 1)
-  t.is(encodeMessage(envelopeOf(CHUNK_BYTES + 1), counter()).length, 2)
+  t.is(encodeMessage(envelopeOf(CHUNK_BYTES), never).count, 1)
+  t.is(encodeMessage(envelopeOf(CHUNK_BYTES + 1), counter()).count, 2)
+})
+
+test('a waiting message takes its bytes once: its chunks are made when they are read, and their bytes are known before', (t) => {
+  const frames = encodeMessage(envelopeOf(3 * CHUNK_BYTES - 5), counter())
+  t.is(frames.single, null)
+  const [first] = frames
+  t.not([...frames][0], first, 'each reading makes them anew')
+  t.is(
+    frames.bytes,
+    [...frames].reduce((sum, frame) => sum + frame.byteLength, 0)
+  )
+  t.is(frames.count, [...frames].length)
+  const small = encodeMessage(envelopeOf(5), counter())
+  t.alike([...small], [small.single])
+  t.is(small.bytes, 6)
 })
 
 test('no frame is larger than its limit and none that is larger is read', (t) => {
@@ -171,7 +186,7 @@ test('unfinished messages of more than 32 MiB in all are refused', (t) => {
 })
 
 test('a control message of unknown name or with broken JSON is a fault', (t) => {
-  const known = encodeMessage({ kind: 'control', name: 'cancel', body: { requestId: 'r1' } }, counter())[0]
+  const [known] = encodeMessage({ kind: 'control', name: 'cancel', body: { requestId: 'r1' } }, counter())
   t.alike(readFrame(FRESH_READER, known).message, { kind: 'control', name: 'cancel', body: { requestId: 'r1' } })
   t.is(readFrame(FRESH_READER, Buffer.from([FRAME.control, 3, 97, 98, 99, 123, 125])).fault, 'a control message of unknown name')
   t.is(readFrame(FRESH_READER, known.subarray(0, known.byteLength - 1)).fault, 'a control message: not JSON')

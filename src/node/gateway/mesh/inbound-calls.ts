@@ -266,8 +266,8 @@ class InboundCall {
   }
 }
 
-/** Bytes of answers for a member while others are served as well. To read and make 8 MiB takes about half a second. */
-const SHARE = { perSecond: 8_388_608, burst: 16_777_216 } as const
+/** Bytes of answers for a member while others are served as well. To read and make 4 MiB takes about a quarter of a second. */
+const SHARE = { perSecond: 4_194_304, burst: 4_194_304 } as const
 /** The least bytes that an answer counts for: even an empty answer takes time. */
 const LEAST_BYTES = 4096
 /** Delay before the next check whether others are served, in milliseconds. */

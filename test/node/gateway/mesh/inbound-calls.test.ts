@@ -129,8 +129,8 @@ test('a member over its share waits while others are served, and takes all that 
   ask()
   await scene.pass(1000)
   const shared = scene.bytesTo('eve')
-  t.ok(shared >= 16 * MIB && shared <= 27 * MIB, `${shared / MIB} MiB in a second: 16 at once and 8 a second`)
-  await scene.pass(10_000)
+  t.ok(shared >= 4 * MIB && shared <= 10 * MIB, `${shared / MIB} MiB in a second: 4 at once and 4 a second`)
+  await scene.pass(20_000)
   t.is(scene.bytesTo('eve'), MAX_CALLS * MIB, 'all of it comes')
   scene.alone = true
   ask()
