@@ -186,12 +186,12 @@ class Chunks implements MessageFrames {
   readonly #streamId: Uint8Array
   readonly #flags: number
 
-  constructor(whole: Uint8Array, streamId: Uint8Array, flags: number) {
-    this.#whole = whole
+  constructor(bytes: Uint8Array, streamId: Uint8Array, flags: number) {
+    this.#whole = bytes
     this.#streamId = streamId
     this.#flags = flags
-    this.count = Math.ceil(whole.byteLength / CHUNK_BYTES)
-    this.bytes = whole.byteLength + this.count * (2 + streamId.byteLength)
+    this.count = Math.ceil(bytes.byteLength / CHUNK_BYTES)
+    this.bytes = bytes.byteLength + this.count * (2 + streamId.byteLength)
   }
 
   *[Symbol.iterator](): Iterator<Uint8Array> {
