@@ -40,7 +40,7 @@ export const POLICY_MUTANTS = [
     find: 'id.length === at && address.startsWith(id)',
     put: 'address.startsWith(id)',
     test: 'domain/policy/match',
-    title: 'the first rule that matches is found'
+    title: 'an agent id in a rule matches that id alone'
   },
   {
     name: 'what a person allows is not decided on again',

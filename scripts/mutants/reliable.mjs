@@ -200,7 +200,7 @@ export const RELIABLE_MUTANTS = [
     find: "    if (next === 'nothing') return\n",
     put: '',
     test: 'node/requests/recovery',
-    title: 'that nobody can say whether it was done stays so'
+    title: 'a request that ended while it waited to be taken up after a start stays as it ended'
   },
   {
     name: 'a lane whose record is damaged takes numbers that are in use',
@@ -361,7 +361,7 @@ export const RELIABLE_MUTANTS = [
     find: 'return this.#isSent || this.#isLeaving || ',
     put: 'return this.#isSent || ',
     test: 'node/requests/durable',
-    title: 'a request whose time is over while it is written on its way out'
+    title: 'the outcome of a lease whose time ends while its message is written is unknown'
   },
   {
     name: 'a request that is canceled while it is looked up is begun',

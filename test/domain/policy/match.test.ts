@@ -124,6 +124,12 @@ function matches(changes: Partial<PolicyRule>, asked: Partial<PolicyQuestion> = 
   return compilePolicy([{ ...ANY, ...changes }], nodesOfName).find({ ...ASKED, ...asked }, true) === 0
 }
 
+test('an agent id in a rule matches that id alone, and none that begins with it', (t) => {
+  const from = { ...ANYBODY, agent: ['text'] }
+  const asks = (id: string): boolean => matches({ from }, { sender: { ...ASKED.sender, address: `${id}@${FIRST}` } })
+  t.alike(['text', 'texts', 'text@', 'tex', ''].map(asks), [true, false, false, false, false])
+})
+
 test('a name that may stand for several nodes denies and asks about each, and allows none of them', (t) => {
   const from = { ...ANYBODY, node: ['yyyy'] }
   t.absent(matches({ from, decision: 'allow' }))

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { MAX_CUTS } from '../../../src/domain/reliable/request.js'
 import type { Asked } from '../../../src/node/requests/caller/requests.js'
 import { NodeError } from '../../../src/kit/errors.js'
+import { madeChanges } from '../../support/ledger-changes.js'
 import { DurableScene } from '../../support/durable-scene.js'
 import { forge } from '../../support/forge.js'
 import { holds } from '../../support/holds.js'
@@ -208,6 +209,30 @@ test('a request whose time is over while it is written on its way out may have b
   scene.finish()
   await scene.world.settle()
   t.is((await scene.task(taskId)).state, 'completed')
+})
+
+test('the outcome of a lease whose time ends while its message is written is unknown: the message may still leave', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { ledger } = scene.here
+  const commit = ledger.commit.bind(ledger)
+  let release = (): void => {}
+  const written = new Promise<void>((resolve) => (release = resolve))
+  ledger.commit = async (given) => {
+    const changes = madeChanges(given)
+    if (changes.some(({ key }) => key.startsWith('out/'))) await written
+    await commit(changes)
+  }
+  const lease = { swarm: 'swarm_1', requestId: 'swarm_1.0', attempt: 1, isQuery: false, changes: () => [] }
+  const asked = scene.ask({ timeoutMs: 100, lease })
+  await scene.world.settle()
+  await scene.world.pass(200)
+  release()
+  const { answer } = await asked
+  const end = await answer
+  assert(end.outcome === 'UNKNOWN', end.outcome)
+  t.is(end.error.code, 'TIMEOUT')
+  await scene.world.settle()
+  t.is(scene.begun.length, 1, 'the message left')
 })
 
 test('a request that is canceled while its node looks it up is not begun', async (t) => {

@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
+import { encodePayload } from '../../../src/domain/envelope/codec.js'
 import { KEYS, rangeOf } from '../../../src/domain/reliable/keys.js'
 import type { RequestRecord } from '../../../src/domain/reliable/records.js'
 import type { Asked } from '../../../src/node/requests/caller/requests.js'
@@ -194,6 +196,26 @@ test('of a peer that is put out what may have begun stays unknown for good, and 
     )
     t.is(ends[0]?.error?.retryable, false)
   }
+})
+
+test('a request that ended while it waited to be taken up after a start stays as it ended', async (t) => {
+  const scene = await DurableScene.start(t)
+  await scene.ask({ timeoutMs: 60_000 })
+  await scene.world.settle()
+  await scene.unlink()
+  const { world } = scene
+  // It waits for its sender's card, which does not come, until its deadline.
+  world.log.isWritable = false
+  learnsWhileDown(scene, ({ model }) => model.uncard(scene.here.actor, 'operator', 2))
+  await scene.crashPeer()
+  const { core, ledger } = scene.peer
+  const [record] = await core.requestStore.lasting(1)
+  assert(record !== undefined)
+  // As after a run in that time.
+  const changes = core.requestStore.changes(record, { ...record, status: 'completed' }, { result: encodePayload(null) })
+  await ledger.commit(changes)
+  await world.pass(62_000, 1000)
+  t.alike(await recordsOf(scene.peer), ['slow.again completed undefined'])
 })
 
 test('that nobody can say whether it was done stays so, however often the node starts and whatever a rule says by then', async (t) => {

@@ -51,7 +51,7 @@ test('the next snapshot takes the place of the one before, and the core of the o
   t.is(snapshotOf(world)?.before?.coreKey, second?.coreKey)
   for (const node of [owner, ann, bob]) {
     t.is(await begunOn(node), 3 * (MANY + 1))
-    t.is(node.core.deps.documents.size(first?.coreKey ?? '').blocks, 0)
+    t.is(world.streams.blocksOn(node.id, first?.coreKey ?? ''), 0)
     const stored = await node.store.read<Record<string, { cores: string[] }>>('document-snapshots')
     t.alike(new Set(stored?.['notes']?.cores), new Set([snapshotOf(world)?.coreKey, second?.coreKey]))
     t.is(await textOn(node), 'thrice')
@@ -186,7 +186,7 @@ test('a document that is removed here takes its snapshot along, and both come ag
   const core = snapshotOf(world)?.coreKey ?? ''
   await ann.api().call('documents.forget', { document: 'notes' })
   await world.settle()
-  t.is(ann.core.deps.documents.size(core).blocks, 0)
+  t.is(world.streams.blocksOn(ann.id, core), 0)
   t.is(await textOn(ann), 'of bob')
   await idle(world)
   t.is(await begunOn(ann), MANY + 1)
@@ -259,7 +259,7 @@ test('of snapshots that nobody can use there is one timer at most, and only the 
     await lie(bob, { more })
     await idle(world)
   }
-  for (const node of [owner, ann]) t.is(node.core.deps.documents.size(first).blocks, 0)
+  for (const node of [owner, ann]) t.is(world.streams.blocksOn(node.id, first), 0)
   t.is(await textOn(ann), 'of bob')
 })
 
@@ -279,12 +279,12 @@ test('a member that makes no snapshots itself removes those that nobody can use'
   await world.settle()
   const first = await lie(bob, { more: 1_000_000 })
   await idle(world)
-  t.is(reader.core.deps.documents.size(first).blocks, 1)
+  t.is(world.streams.blocksOn(reader.id, first), 1)
   for (const more of [1_100_000, 1_200_000]) {
     await lie(bob, { more })
     await idle(world)
   }
-  t.is(reader.core.deps.documents.size(first).blocks, 0)
+  t.is(world.streams.blocksOn(reader.id, first), 0)
   t.is(await textOn(reader), 'of bob')
 })
 
