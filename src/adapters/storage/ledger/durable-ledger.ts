@@ -3,7 +3,6 @@ import path from 'node:path'
 import { setImmediate as endOfTurn, setTimeout as pause } from 'node:timers/promises'
 import { NodeError } from '../../../kit/errors.js'
 import type { Ledger, LedgerChange, LedgerChanges, LedgerDurability, LedgerEntry, LedgerRange, LedgerSize } from '../../../ports/ledger.js'
-import { assertChanges } from './ledger-keys.js'
 import { commitsBehind, damagedError, journalFiles, LedgerJournal } from './ledger-journal.js'
 import { encodeCommit } from './ledger-record.js'
 import type { RecordedCommit } from './ledger-record.js'
@@ -17,6 +16,9 @@ const MAX_GROUP = 1024
 const MAX_TURNS = 8
 /** Bytes of records that share one write, beyond the first. */
 const MAX_GROUP_BYTES = 8 * 1024 * 1024
+
+const MAX_KEY_LENGTH = 512
+const NO_KEY_CHARACTER = /[^!-~]/
 
 /** How long after a commit its number is kept elsewhere, in milliseconds. */
 const MARK_MS = 1000
@@ -317,6 +319,12 @@ function changesOf({ changes }: WaitingCommit): readonly LedgerChange[] {
   const made = changes()
   assertChanges(made)
   return made
+}
+
+/** Are the keys of the changes such as a ledger takes? @throws NodeError INTERNAL */
+export function assertChanges(changes: readonly LedgerChange[]): void {
+  for (const { key } of changes)
+    if (key === '' || key.length > MAX_KEY_LENGTH || NO_KEY_CHARACTER.test(key)) throw new NodeError('INTERNAL', 'not a key of the ledger')
 }
 
 async function bytesOf(dir: string): Promise<number> {
