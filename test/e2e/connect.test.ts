@@ -87,7 +87,7 @@ test('connect finds the clients of a machine, connects each, is idempotent, and 
   }
 })
 
-test('what connect writes is what each client reads', async (t: Assert) => {
+test('each client reads the files that connect writes', async (t: Assert) => {
   const { told, at, run } = await person(t)
   for (const [client, ...file] of FILES) {
     await fs.mkdir(path.dirname(at(...file)), { recursive: true })

@@ -3,7 +3,7 @@ import path from 'node:path'
 import test from 'brittle'
 import { localMesh, untilOnline, untilTrue, type LocalNode } from '../support/nodes.js'
 
-test('who came first keeps its name; newcomers of the same name get a longer one, and messages go where they are meant', async (t) => {
+test('the first node keeps its name; newcomers of the same name get a longer one, and messages reach the node that was meant', async (t) => {
   const mesh = await localMesh(t)
   const owner = await mesh.start('laptop')
   const { code } = await owner.api.call('invite.create', { uses: 3 })

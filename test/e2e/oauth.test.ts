@@ -77,7 +77,7 @@ test('a client gets a token by its secret and sends; its tasks are its own, and 
   t.is((await ask({ ...node, token }, '/mcp', { json: tools, headers: { accept: 'application/json, text/event-stream' } })).status, 403)
 })
 
-test('a revoked token and a revoked client are refused at once; a restart keeps clients, tokens and what was revoked', async (t) => {
+test('a revoked token and a revoked client are refused at once; a restart keeps clients, tokens and revocations', async (t) => {
   const mesh = await localMesh(t)
   const { node, http } = await oauthNode(mesh)
   const [one, two] = [await client(node, '--tier', 'L0'), await client(node, '--tier', 'L0')]

@@ -161,7 +161,7 @@ test('a node does not start with a broken policy: exit 78, file and line', async
   t.ok(gone.stderr.includes('is gone') && gone.stderr.includes(`touch ${path.join(home, 'policy.yaml')}`), gone.stderr)
 })
 
-test('policy test names the deciding rule with file and line, or the tier rule; what no row allows is denied', async (t) => {
+test('policy test names the deciding rule with file and line, or the tier rule; a message without a row is denied', async (t) => {
   const mesh = await localMesh(t)
   const [, b] = await pair(mesh, ASK)
   const ask = async (...more: string[]): Promise<PolicyTestResult> => await b.json(['policy', 'test', ...more])
@@ -183,7 +183,7 @@ test('policy test names the deciding rule with file and line, or the tier rule; 
   t.is((await b.cli(['policy', 'test', '--from', 'nobody', '--to', 'L1'])).code, 4)
 })
 
-test('policy test of one node tells the command to type on the other, which then answers for itself', async (t) => {
+test('policy test of one node prints the command to type on the other, which then answers for itself', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, 'rules:\n  - { capability: text.*, decision: deny }\n')
   const { stdout, code } = await a.cli(['policy', 'test', '--from', 'text', '--to', 'text@b'])
@@ -198,7 +198,7 @@ test('policy test of one node tells the command to type on the other, which then
   t.alike([gone.code, gone.stderr.includes('b was put out of the mesh by a')], [5, true], gone.stderr)
 })
 
-test('what leaves a node is asked about there by nobody: its later deny refuses it, and policy test and policy show say so', async (t) => {
+test('outgoing messages never wait for approval: a later deny refuses them, and policy test and policy show say so', async (t) => {
   const mesh = await localMesh(t)
   const rules = '  - { to: { node: a, agent: text }, decision: ask }\n  - { decision: deny }\n'
   const [a, b] = await pair(mesh, `${ASK}${rules}`)

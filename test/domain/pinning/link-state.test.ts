@@ -109,7 +109,7 @@ test('waits between tries have full jitter: anything up to a bound that doubles'
   t.ok(retryDelay(20, 0.999) > MAX_RETRY_MS * 0.9)
 })
 
-test('whatever happens in whatever order: one connection at a time, no list without one, always a way on, nothing after close', async (t: Assert) => {
+test('one connection at a time, no list without one, always a next step, nothing after close, for any events in any order', async (t: Assert) => {
   const simple = fc.constantFrom<LinkInput['type']>('start', 'connected', 'listed', 'busy', 'changed', 'refresh', 'wake', 'close')
   const input: fc.Arbitrary<LinkInput> = fc.oneof(
     { weight: 6, arbitrary: simple.filter((type) => type !== 'close').map((type) => ({ type }) as LinkInput) },

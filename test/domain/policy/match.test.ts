@@ -99,7 +99,7 @@ function means(one: PolicyRule, asked: PolicyQuestion): boolean {
   )
 }
 
-test('the first rule that matches is found, whatever peers call themselves and whatever they ask for', async (t) => {
+test('the first rule that matches is found, for any names of peers and any requests', async (t) => {
   await holds(
     t,
     fc.property(fc.array(rule, { maxLength: 8 }), question, fc.boolean(), (rules, asked, mayAsk) => {

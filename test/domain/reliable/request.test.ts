@@ -240,7 +240,7 @@ test('the waits between tries at most double up to a minute; the fifth try is th
   t.is(request.status, 'unknown')
 })
 
-test('what was asked for in vain as often as it may be is asked for once more each time that its node is back', (t) => {
+test('a query at its limit without an answer is sent once more each time that its node is back', (t) => {
   let request = ask({ isRepeatable: false, deadline: 100, expiresAt: 10_000_000, updatedAt: 0 })
   let now = 100
   for (const tick of [1, 2, 3, 4, 5]) {

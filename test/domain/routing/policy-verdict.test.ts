@@ -75,7 +75,7 @@ test('the first rule decides, and is named with file and line', async (t) => {
   t.alike(decide(withRules('allow', 'deny'), asked), { allowed: true, rule: 'policy.yaml:2: allow', line: 2 })
 })
 
-test('what no rule matches and no tier row allows is denied', async (t) => {
+test('a message without a matching rule and tier row is denied', async (t) => {
   await holds(
     t,
     fc.property(question, (asked) => {
@@ -192,7 +192,7 @@ test('a rule that can ask nobody is passed over: the next one that matches decid
   )
 })
 
-test('on its way out, or as a proposal, what a rule asks about is denied by a later deny and opened by a later allow', (t) => {
+test('on its way out, or as a proposal, a message with an ask rule is denied by a later deny and opened by a later allow', (t) => {
   const end = (address: string, level: Tier): RoutingQuestion['sender'] => ({ address, tier: level, sandboxId: null })
   const arriving: RoutingQuestion = {
     sender: end('a@here', 1),

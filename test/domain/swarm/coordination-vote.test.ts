@@ -21,7 +21,7 @@ function ask(voter: VoterState, from: string, epoch: number, now: number): strin
   return last?.type === 'tell' ? last.message.kind : undefined
 }
 
-test('a grant is durable before it is told, and so is what is recorded', (t) => {
+test('a grant is durable before it is sent, and so is a record', (t) => {
   const voter = fresh()
   t.alike(say(voter, 'a', { ...about, kind: 'ask', epoch: 1 }, 0), [
     { type: 'store', epoch: 1, candidate: 'a', records: [] },

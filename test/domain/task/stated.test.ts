@@ -54,7 +54,7 @@ test('an agent states the state of its task in every spelling', async (t) => {
     t.is(statedState({ a2a: { state: other } }), null, `${String(other)} is no end and no question`)
 })
 
-test('an end that an agent states survives the error of its request, whatever the reason', async (t) => {
+test('an end that an agent states survives the error of its request, for any reason', async (t) => {
   await holds(
     t,
     fc.property(fc.constantFrom(...STATES), fc.option(fc.jsonValue(), { nil: undefined }), (state, message) => {

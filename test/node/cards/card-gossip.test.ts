@@ -15,7 +15,7 @@ function overload({ core: { peers } }: FakeNode): () => void {
   }
 }
 
-test('what a peer could not be told of cards it is told when there is room again, without a new link', async (t) => {
+test('cards that a peer could not be sent are sent when its budget allows, without a new link', async (t) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a'), echo('b')] })
   const peer = await world.member('peer')

@@ -224,7 +224,7 @@ test('an agent without a valid card does not keep the others from theirs', async
   await failsWith(t, 'INVALID_CARD', () => here.core.localCards.check(agentDefinition('Not An Id')))
 })
 
-test('agents for which the mesh has no room get no card, and the node says which', async (t) => {
+test('agents beyond the limit of the mesh get no card, and the node reports which', async (t) => {
   const world = new World(t)
   const full = Array.from({ length: MAX_CARDS - 1 }, (_, i) => echo(`m${i}`))
   const here = await world.member('here', { agents: full })

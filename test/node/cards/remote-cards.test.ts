@@ -37,7 +37,7 @@ test('cards of members who are away come from the log', async (t) => {
   )
 })
 
-test('what a peer no longer names when it connects is gone, also while the log still has it', async (t) => {
+test('a card that a peer no longer names when it connects is gone, also while the log still has it', async (t) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a')] })
   const peer = await world.member('peer')
@@ -55,7 +55,7 @@ test('what a peer no longer names when it connects is gone, also while the log s
   t.is(peer.core.registry.getByAddress(`a@${here.id}`)?.revision, 3, 'but the agent itself does')
 })
 
-test('a card that its node told of stays, though the log never had it', async (t) => {
+test('a card sent by its node stays, though the log never had it', async (t) => {
   const world = new World(t)
   const here = await world.member('here')
   const peer = await world.member('peer')
@@ -67,7 +67,7 @@ test('a card that its node told of stays, though the log never had it', async (t
   t.ok(peer.core.registry.getByAddress(`a@${here.id}`))
 })
 
-test('many large cards are all told, in frames that fit', async (t) => {
+test('many large cards are all sent, in frames that fit', async (t) => {
   const world = new World(t)
   const description = 'x'.repeat(8000)
   const agents = Array.from({ length: 40 }, (_, index) => echo(`agent-${index}`, { description }))
@@ -220,7 +220,7 @@ test('an admission that the log takes back takes the cards of an absent node wit
   t.is(here.core.registry.ofNode(absent).length, 0)
 })
 
-test('a message full of what are no cards is one line of log with their number', async (t) => {
+test('a message of invalid cards is one line of log with their number', async (t) => {
   const world = new World(t)
   const here = await world.member('here')
   const peer = await world.member('peer')

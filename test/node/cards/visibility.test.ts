@@ -41,12 +41,12 @@ test('the operator of a sandboxed node finds the agents of its sandbox alone; on
   )
 })
 
-test('what the allow list names is found across sandboxes', async (t) => {
+test('an agent on the allow list is found across sandboxes', async (t) => {
   const { ci } = await scene(t, ['text'])
   t.alike(await listed(ci), ['boxed@plain', 'built@ci', 'text@plain'])
 })
 
-test('a node tells a sandboxed peer of no agent that is in another sandbox, and of who may write to it', async (t) => {
+test('a node sends a sandboxed peer no agent of another sandbox, and every peer the agents that it may write to', async (t) => {
   const { world, plain, ci, prod } = await scene(t)
   const known = (of: FakeNode, to: FakeNode): string[] =>
     to.core.registry
@@ -66,7 +66,7 @@ test('a node tells a sandboxed peer of no agent that is in another sandbox, and 
   t.is((await reply).outcome, 'COMPLETED')
 })
 
-test('a question for an agent is answered with what the asking peer may find', async (t) => {
+test('a query for agents is answered with the agents that the asking peer may find', async (t) => {
   const { world, plain, ci } = await scene(t)
   async function finds(asking: FakeNode, id: string): Promise<boolean> {
     const address = `${id}@${plain.id}`
@@ -80,7 +80,7 @@ test('a question for an agent is answered with what the asking peer may find', a
   t.is(await finds(ci, 'text'), false)
 })
 
-test('a sandboxed caller is told no names of agents that it does not see: neither as candidates, nor as left out', async (t) => {
+test('a sandboxed caller gets no names of agents that it does not see: neither as candidates, nor as left out', async (t) => {
   const { ci } = await scene(t)
   const boxed = ci.api()
   for (const call of [

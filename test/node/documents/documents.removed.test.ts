@@ -76,7 +76,7 @@ test('the owner of the mesh removes the document of a member that is away', asyn
   t.alike(again.core.documents.problems(), [])
 })
 
-test('a document beyond a limit of the log is refused at once, with the limit, and there is room again after a removal', async (t: Assert) => {
+test('a document beyond a limit of the log is refused at once, with the limit, and accepted after a removal', async (t: Assert) => {
   const { world, ann } = await documentScene(t)
   world.log.model.records.set(DOCUMENTS_KEY, { total: 1024, by: { [ann.id]: MAX_DOCUMENTS_OF_MEMBER }, bytes: {} })
   const before = world.clock.monotonic()

@@ -31,7 +31,7 @@ async function putBack(
   return again
 }
 
-test('a document of which this disk lost blocks is told in status, and neither read, edited nor restricted until a member gives them', async (t: Assert) => {
+test('a document of which this disk lost blocks is reported in status, and neither read, edited nor restricted until a member gives them', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   await write(ann.api(), 'one')
   await world.settle()

@@ -64,7 +64,7 @@ test('a task that ends in the turn in which it begins is one record, with its me
   t.alike(await next.get(ALICE, id), await gateway.get(ALICE, id))
 })
 
-test('what may not be repeated, and what is not waited for, begins only when that is on record', async (t: Assert) => {
+test('unrepeatable work, and work that is not awaited, begins only when that is on record', async (t: Assert) => {
   const { world, ledger, once, gateway, commits } = await scene(t)
   const letGo = ledger.hold('now')
   const sent = gateway.send(ALICE, request('once', true))
@@ -106,7 +106,7 @@ test('a hundred copies of a message that come at once are one task, done once', 
   t.ok(replies.every((reply) => stateOf(reply) === 'completed'))
 })
 
-test('the same message means the task that it began, also after a start and whoever is asked; another one of its id is refused', async (t: Assert) => {
+test('the same message means the task that it began, also after a start and for any agent; another one of its id is refused', async (t: Assert) => {
   const { gateway, started } = await scene(t)
   const asked = request('fast', true)
   const idOf = (reply: GatewayReply): string => (reply.kind === 'task' ? reply.snapshot.task.id : '')

@@ -6,7 +6,7 @@ import { failsWith } from '../../support/fails.js'
 
 const DENIED = new NodeError('POLICY_DENIED', 'a person denied it', { data: { rule: 'policy.yaml:3: ask' } }).toBody()
 
-test('a refusal tells whose it is and by which rule, once; other errors stay as they are', (t) => {
+test('a refusal names its node and its rule, once; other errors stay as they are', (t) => {
   const told = stepsFor(refusedThere(DENIED, 'key'), 'text@peer')
   t.is(told.message, 'refused by peer: a person denied it (policy.yaml:3: ask)')
   t.alike(told.data, { rule: 'policy.yaml:3: ask', node: 'peer' })
@@ -18,7 +18,7 @@ test('a refusal tells whose it is and by which rule, once; other errors stay as 
   t.is(refusal(DENIED, 'here').message, 'refused by here: a person denied it (policy.yaml:3: ask)')
 })
 
-test('whoever calls reads the name of the node whose person, or whose rule, refused, also in its task', async (t) => {
+test('the caller reads the name of the node whose person, or whose rule, refused, also in its task', async (t) => {
   const { world, owner, peer } = await approvalScene(t)
   const denied = callText(owner)
   await world.settle()

@@ -20,7 +20,7 @@ function forgeReliable(from: FakeNode, to: FakeNode, seq: number, changes: Parti
   )
 }
 
-test('who is put out while its message of a lane is recorded has nothing done, whatever kind of message it is', async (t) => {
+test('no work of a member is done that is put out while its lane message is recorded, for any kind of message', async (t) => {
   const world = new World(t)
   const disk = createMemoryLedger()
   let onCommit = (): void => {}

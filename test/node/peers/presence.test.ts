@@ -105,7 +105,7 @@ test('whom no neighbour knows is dialled, two with each probe and not the same o
   t.is((await row(a, 'h'))?.path, 'local', 'one that was cut off is linked')
 })
 
-test('a link that made room leaves its peer online, one that was lost does not', async (t) => {
+test('a link closed for another leaves its peer online, a lost one does not', async (t) => {
   const world = new World(t)
   const [a, b, c] = [await world.member('a'), await world.member('b'), await world.member('c')]
   await world.link(a, b, c)
@@ -121,7 +121,7 @@ test('a link that made room leaves its peer online, one that was lost does not',
   t.is((await row(a, 'b'))?.status, 'offline', 'what proved it before counts no more')
 })
 
-test('who is put out is out at once, also without a link', async (t) => {
+test('a removed member is out at once, also without a link', async (t) => {
   const { world, a, c } = await beyond(t)
   await world.pass(5000)
   t.is((await row(a, 'c'))?.status, 'online')

@@ -14,7 +14,7 @@ test('a message is taken while less than 8 MiB wait for its peer, however large 
   t.absent(peer.take(1))
 })
 
-test('one peer that reads slowly leaves as much to the others as it takes; each has half a MiB whatever the others do', (t) => {
+test('one peer that reads slowly leaves as much to the others as it takes; each has half a MiB in any case', (t) => {
   const room = new SendBudget()
   const slow = [room.peer(), room.peer()]
   t.alike(
@@ -31,7 +31,7 @@ test('one peer that reads slowly leaves as much to the others as it takes; each 
   t.ok(others[0]?.take(7 * MIB), 'what is sent makes room again')
 })
 
-test('whatever is taken and sent, 64 MiB wait at most, a peer never more than 8 MiB and a message, and what is left is all given back', (t) => {
+test('64 MiB wait at most, of one peer never more than 8 MiB and a message, and all unsent bytes are given back, for any messages', (t) => {
   const step = fc.record({
     peer: fc.nat(99),
     bytes: fc.oneof(fc.integer({ min: 1, max: 4096 }), fc.integer({ min: 1, max: LARGEST })),

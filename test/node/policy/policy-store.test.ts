@@ -22,7 +22,7 @@ function eventsOf(node: FakeNode): unknown[] {
     .map(({ data }) => data['names'])
 }
 
-test('a rule for a name that no node has is a warning, a problem, and told as soon as it is so', async (t) => {
+test('a rule for a name without a node is a warning, a problem, and reported at once', async (t) => {
   const world = new World(t)
   const here = await world.owner({
     policy: 'rules:\n  - { from: { node: phone }, decision: deny }\n  - { to: { node: [owner, tablet] }, decision: allow }\n'
@@ -49,7 +49,7 @@ test('a rule for a name that no node has is a warning, a problem, and told as so
   t.alike(eventsOf(here).slice(2), [['policy.yaml:3: watch']])
 })
 
-test('a key never warns, whoever has it', async (t) => {
+test('a key never warns, for any node', async (t) => {
   const world = new World(t)
   const stranger = 'y'.repeat(52)
   const here = await world.owner({ policy: `rules:\n  - { from: { node: ${stranger} }, to: { node: ${stranger} }, decision: deny }\n` })
@@ -61,7 +61,7 @@ test('a key never warns, whoever has it', async (t) => {
   t.alike(rule?.from.nodeNames, [null, 'owner', null], 'and tells who has it')
 })
 
-test('a name in another case or with a slip is told with the one that may be meant', async (t) => {
+test('a name in another case or with a slip is reported with a similar one', async (t) => {
   const world = new World(t)
   const here = await world.owner({ policy: 'rules:\n  - { from: { node: Phone }, decision: deny }\n' })
   await world.member('phone')
@@ -70,7 +70,7 @@ test('a name in another case or with a slip is told with the one that may be mea
   ])
 })
 
-test('the beginning of an id stands for its node; where it may mean several, each is denied, none is allowed, and it is told', async (t) => {
+test('the beginning of an id means its node; where it may mean several, each is denied, none is allowed, and it is reported', async (t) => {
   const world = new World(t)
   const here = await world.owner({ agents: [echo('text')] })
   const phone = await world.member('phone', { terms: { tier: 2 } })
@@ -102,7 +102,7 @@ test('the beginning of an id stands for its node; where it may mean several, eac
   t.is(told.length, 1)
 })
 
-test('what a rule is called stays when another is written in front of it', async (t) => {
+test('the name of a rule stays when another one is inserted before it', async (t) => {
   const world = new World(t)
   const here = await world.owner({ policy: 'rules:\n  - { name: mine, decision: ask }\n  - decision: deny\n' })
   const idsOf = async (): Promise<unknown[]> => (await here.api().call('policy.show', {})).rules.map(({ id, line }) => [id, line])

@@ -41,7 +41,7 @@ test('however many nodes have much carried, one that has little is carried too, 
   await holds(t, property, 100)
 })
 
-test('what a node opens, what it answers each other node, and its lanes have room of their own', (t) => {
+test('messages that a node opens, its answers to each other node, and its lanes have separate budgets', (t) => {
   const rates = new RelayLimits(new ManualClock())
   const taken = (target: string, isOpening: boolean, isOfLane: boolean): number =>
     Array.from({ length: 600 }, () => rates.take({ origin: 'a', target, isOpening, isOfLane, bytes: 1 })).filter(Boolean).length

@@ -32,7 +32,7 @@ async function star(t: Assert): Promise<Record<'world', World> & Record<'b' | 'm
   return { world, b, m, x, z }
 }
 
-test('a search that was in vain is not made again for whoever asks, for a while', async (t) => {
+test('a search without a result is not repeated for any asking node, for a while', async (t) => {
   const { world, b, m, x, z } = await star(t)
   const other = await world.member('other')
   await world.link(b, other)
@@ -48,7 +48,7 @@ test('a search that was in vain is not made again for whoever asks, for a while'
   t.is(asked(b, x), 2)
 })
 
-test('a newcomer is asked, and those who had no way are not asked again', async (t) => {
+test('a newcomer is asked, and nodes without a route are not asked again', async (t) => {
   const { world, b, m, x, z } = await star(t)
   const found = b.core.routes.find(z.id)
   await world.settle()
@@ -63,7 +63,7 @@ test('a newcomer is asked, and those who had no way are not asked again', async 
   t.alike([asked(b, m), asked(b, x)], before)
 })
 
-test('whoever asks in vain hides no way: not its own, and not that of a slow neighbour', async (t) => {
+test('searches without a result hide no route: not their own, and not that of a slow neighbour', async (t) => {
   const { world, b, m, x, z } = await star(t)
   await world.link(x, z)
   for (const link of b.links.open) if (link.peer === x.id) link.isHeld = true

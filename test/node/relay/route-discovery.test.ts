@@ -67,7 +67,7 @@ test('a route goes with its neighbour, with its time, and when there is a link',
   t.is(a.core.routes.next(c.id), null)
 })
 
-test('only a neighbour that was asked is heard, once; strangers and floods of questions get no way', async (t) => {
+test('only the answer of an asked neighbour counts, once; strangers and floods of questions get no route', async (t) => {
   const { world, a, b, c } = await chain(t)
   const other = await world.member('other')
   await world.link(a, other)

@@ -274,7 +274,7 @@ const deeds: fc.Arbitrary<Deed> = fc.oneof(
   }
 )
 
-test('through crashes around every commit, full disks and cut links, what was recorded is delivered, once', async (t) => {
+test('through crashes around every commit, full disks and cut links, every recorded message is delivered, once', async (t) => {
   const property = fc.asyncProperty(fc.array(deeds, { maxLength: 150, size: 'max' }), async (all) => {
     const world = await new World().start()
     for (const deed of all) {
@@ -327,7 +327,7 @@ test('a sender that keeps to no window makes a node with a slow disk hold no mor
   await world.stop()
 })
 
-test('what the lanes of one node hold together is bounded, holds up nothing that is next, and goes with its link', async (t) => {
+test('the buffers of the lanes of one node together are bounded, delay no next message, and end with its link', async (t) => {
   const world = await new World().start()
   const { lanes, ledger, delivered } = world.b
   const [large, small] = [utf8('.'.repeat(1024 * 1024)), utf8('.')]

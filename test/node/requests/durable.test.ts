@@ -43,7 +43,7 @@ test('a request that waits for a place when its node is killed is begun after th
   t.is((await scene.task(second.taskId)).state, 'completed')
 })
 
-test('what may not be repeated ends as unknown when its node is killed at it, and says why; it is not begun again', async (t) => {
+test('unrepeatable work ends as unknown when its node is killed at it, with the reason; it is not begun again', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId, requestId, answer } = await scene.ask({ capability: 'slow.once', mayQueue: false })
   await scene.world.settle()
@@ -60,7 +60,7 @@ test('what may not be repeated ends as unknown when its node is killed at it, an
   t.is(scene.runsOf(requestId), 1)
 })
 
-test('what may be repeated is begun again, under the same id, as a further attempt', async (t) => {
+test('repeatable work is begun again, under the same id, as a further attempt', async (t) => {
   const scene = await DurableScene.start(t)
   const again = await scene.ask()
   const allowed = await scene.ask({ capability: 'slow.once', allowRepeat: true })
@@ -93,7 +93,7 @@ test('a caller that is killed while it waits learns the outcome after its restar
   t.is(scene.begun.length, 1)
 })
 
-test('a request of this very node ends with it: what may not be repeated is unknown, the rest begins anew', async (t) => {
+test('a request of this very node ends with it: unrepeatable work is unknown, the rest begins anew', async (t) => {
   const scene = await DurableScene.start(t)
   const own = { sender: { agentId: 'operator', nodeId: scene.peer.id } }
   const [once, again] = [
@@ -110,7 +110,7 @@ test('a request of this very node ends with it: what may not be repeated is unkn
   t.is(await stateOf(again), 'completed')
 })
 
-test('a request that was done is not done again after a restart of its node, whoever sends it again: the outcome is told', async (t) => {
+test('a request that was done is not done again after a restart of its node, for any sender of a copy: it gets the outcome', async (t) => {
   const scene = await DurableScene.start(t)
   const { requestId } = await scene.ask()
   await scene.world.settle()
@@ -124,7 +124,7 @@ test('a request that was done is not done again after a restart of its node, who
   t.is(scene.begun.length, 1)
 })
 
-test('that a node had no room for a request is on record with the reply that says so: whoever takes it up sends it again', async (t) => {
+test('the refusal of a full node is on record with its reply: the node that resumes the request sends it again', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId, correlationId } = await scene.ask({ capability: 'slow.once' })
   await scene.world.settle()
@@ -261,7 +261,7 @@ function asking(scene: DurableScene, capability: string): Parameters<DurableScen
   }
 }
 
-test('whatever is killed and cut, every request ends with one outcome, none runs twice at once, after its end, or against its word', async (t) => {
+test('every request ends with one outcome, none runs twice at once, after its end, or against its record, for any kills and cuts', async (t) => {
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.record({ do: fc.constant('ask' as const), isOnce: fc.boolean(), isAwaited: fc.boolean() }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant('finish' as const) }) },
@@ -322,7 +322,7 @@ async function quiesce(scene: DurableScene): Promise<void> {
 }
 
 for (const decision of ['ask', 'deny']) {
-  test(`what had begun and may not be repeated ends as unknown after a restart, also when a rule says ${decision} by then`, async (t) => {
+  test(`unrepeatable work that had begun ends as unknown after a restart, also when a rule says ${decision} by then`, async (t) => {
     const scene = await DurableScene.start(t)
     const { taskId, requestId } = await scene.ask({ capability: 'slow.once' })
     await scene.world.settle()
@@ -336,7 +336,7 @@ for (const decision of ['ask', 'deny']) {
   })
 }
 
-test('a node that lost its disk does not begin again what may not be repeated, which it had said it has', async (t) => {
+test('a node that lost its disk does not begin unrepeatable work again after it had acknowledged it', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId } = await scene.ask({ capability: 'slow.once' })
   await scene.world.pass(1000)
@@ -422,7 +422,7 @@ test('a try that the disk of the caller did not take does not count', async (t) 
   t.is(scene.begun.length, 1)
 })
 
-test('a request that waits for room is not sent before the time that its node names, nor after a restart of its caller', async (t) => {
+test('a request that waits for a place is not sent before the time that its node names, nor after a restart of its caller', async (t) => {
   for (const isKilled of [false, true]) {
     const scene = await DurableScene.start(t)
     const { agents } = scene.peer.core

@@ -79,7 +79,7 @@ for (const [strategy, request] of Object.entries(REQUESTS)) {
   })
 
   if (strategy !== 'each')
-    test(`${strategy}: what a lost agent was at is done by another`, async (t: Assert) => {
+    test(`${strategy}: the work of a lost agent is done by another`, async (t: Assert) => {
       const scene = await SwarmScene.start(t, ['b', 'c', 'd'])
       scene.answer = () => 'same'
       const id = await scene.run(request)

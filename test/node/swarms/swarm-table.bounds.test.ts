@@ -22,7 +22,7 @@ function collectGarbage(): void {
   vm.runInNewContext('gc')()
 }
 
-test('results that take too much memory end their items; swarms that have ended make room first', async (t) => {
+test('results that take too much memory end their items; ended swarms are dropped first', async (t) => {
   const world = new World(t)
   const big = Array.from({ length: 15 }, () => 'x'.repeat(1024 * 1024))
   const owner = await world.owner({ agents: [worker(() => ({ ok: true, result: big }))] })
@@ -46,7 +46,7 @@ test('results that take too much memory end their items; swarms that have ended 
   )
 })
 
-test('what a peer tells of its failures is left out when it would take too much memory', async (t) => {
+test('the failure data of a peer is left out when it would take too much memory', async (t) => {
   const world = new World(t)
   const owner = await world.owner()
   const peer = await world.member('b', { agents: [worker()] })
@@ -74,7 +74,7 @@ test('what a peer tells of its failures is left out when it would take too much 
   t.is(results.filter((one) => one.error?.data !== undefined).length, 8, '8 of 15 MiB')
 })
 
-test('what a peer tells of a failure is left out where it does not fit into what is kept of the item, or of the whole swarm', async (t) => {
+test('the failure data of a peer is left out when it exceeds the limit of the item, or of the whole swarm', async (t) => {
   for (const { message, count, isKept } of [
     { message: 'x'.repeat(4000), count: 522_200, isKept: false },
     { message: 'no', count: 519_000, isKept: true }

@@ -51,7 +51,7 @@ const foreign = fc.record({
   count: fc.integer({ min: 1, max: 400 })
 })
 
-test('whatever they ask who show nothing of a client, it gets tokens as if nobody had, and its rate is kept', async (t) => {
+test('requests without proof of a client do not change its tokens or its rate', async (t) => {
   await holds(
     t,
     fc.property(fc.array(foreign, { maxLength: 10 }), fc.integer({ min: 1, max: 3000 }), (others, waitMs) => {
@@ -121,7 +121,7 @@ test('too many requests of a stranger or in the name of a client are 429 with Re
   t.is((await scene.post('/oauth/revoke', { token: got.body['access_token'] ?? '' }, own)).status, 200)
 })
 
-test('a device that asks too often is told to slow down, and asks no less than its interval allows', async (t) => {
+test('a device that polls too often gets slow_down, and no interval below the allowed one', async (t) => {
   const scene = await oauthScene(t)
   const client = await scene.client({ isPublic: true, redirectUris: [] })
   const begin = async (): Promise<Record<string, string>> => {

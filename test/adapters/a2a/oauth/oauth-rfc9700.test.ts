@@ -26,7 +26,7 @@ test('RFC 9700 4.1.3: of a program on this machine the port alone may be another
     t.is((await scene.browser().get(authorizeUrl(client, { redirect_uri: uri }))).headers.get('location'), null, uri)
 })
 
-test('RFC 9700 4.11: what is wrong with a request redirects nobody but to a registered URI, and the server redirects to no other', async (t) => {
+test('RFC 9700 4.11: a faulty request redirects only to a registered URI, and the server redirects to no other', async (t) => {
   const scene = await oauthScene(t)
   const client = await scene.client()
   for (const place of [
@@ -77,7 +77,7 @@ test('RFC 9700 2.1.2: there is no implicit grant: no response type but code, and
   }
 })
 
-test('RFC 9700 2.4: there is no password grant, and none of which nothing is said', async (t) => {
+test('RFC 9700 2.4: there is no password grant, and no undocumented grant', async (t) => {
   const scene = await oauthScene(t)
   const client = await scene.client()
   for (const grant of ['password', 'implicit', 'urn:ietf:params:oauth:grant-type:jwt-bearer', ''])

@@ -46,7 +46,7 @@ for (const version of VERSIONS) {
     t.alike(metadataOf(sent), { skillId: 'talk' })
   })
 
-  test(`what ends a task of A2A ${version} otherwise is a failure with its words, or a question that a further call answers`, async (t: Assert) => {
+  test(`any other end of a task of A2A ${version} is a failure with its text, or a question that a further call answers`, async (t: Assert) => {
     const server = await remoteServer(t, version, (turn) => {
       if (turn.text === 'ask') return turn.end('input-required', 'Which one?')
       if (turn.isFurther) return turn.end('completed', `it is ${turn.text}`)
@@ -88,7 +88,7 @@ for (const version of VERSIONS) {
     t.ok(server.requests.some(({ method }) => method === (version === '1.0' ? 'CancelTask' : 'tasks/cancel')))
   })
 
-  test(`a stream of A2A ${version} that drops is taken up again, and nothing is said twice`, async (t: Assert) => {
+  test(`a dropped stream of A2A ${version} is resumed, and no text is repeated`, async (t: Assert) => {
     let runs = 0
     let go = (): void => {}
     const server = await remoteServer(t, version, async (turn) => {

@@ -43,7 +43,7 @@ test('an agent is unhealthy when its program or module is not there, or does not
   t.ok((await found('mod'))?.reason?.includes('cannot be read'))
 })
 
-test('a provider of language models is asked for its models, never a question, and told apart by what it answers', async (t: Assert) => {
+test('a provider of language models is asked for its models, never a question, and identified by its answer', async (t: Assert) => {
   const asked: string[] = []
   const provider = { url: 'http://llm.test/v1/', model: 'm', apiKey: 'sk-secret', headers: {}, stallTimeoutMs: 1000 }
   const at = (answer: number | Error): LlmDeps => ({

@@ -43,7 +43,7 @@ test('the list seen first is in force; another one is not offered until a person
   t.alike(scene.imported.problems(), [])
 })
 
-test('what was accepted is remembered: a server that is offline keeps its agent, and a list that changed meanwhile waits', async (t: Assert) => {
+test('an accepted list is stored: an offline server keeps its agent, and a changed list waits for approval', async (t: Assert) => {
   const store = new FakeStore()
   const first = await importedScene(t, [{ name: 'demo', plan: FIRST }], { store })
   await first.ready('demo')

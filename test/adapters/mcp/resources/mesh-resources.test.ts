@@ -15,7 +15,7 @@ function counted(api: NodeApi): { readonly api: NodeApi; readonly open: Map<Watc
   return { api: { call: (name, params, options) => api.call(name, params, options), watch }, open }
 }
 
-test('changes of cards, documents and swarms are told, by as many watches as there are lists, for as long as somebody listens', async (t: Assert) => {
+test('changes of cards, documents and swarms are reported, by one watch for each list, while a client listens', async (t: Assert) => {
   const world = new World(t)
   const owner = await world.owner({ agents: [echo('text')] })
   const { api, open } = counted(owner.api())

@@ -110,7 +110,7 @@ test('a writer that fills its core without end costs others its share, the log g
   t.alike(owner.mesh.problems(), [])
 })
 
-test('a node that wrote its share of the log says so, and other writers append its entries and those that it carries', {
+test('a node that wrote its share of the log reports it, and other writers append its entries and the entries it carries', {
   timeout: 120_000
 }, async (t) => {
   const lab = await meshLab(t)

@@ -42,7 +42,7 @@ test('entries that are forged, of strangers, or beyond the rights of their autho
   )
 })
 
-test('what a writer may not change is skipped on every node, and the log goes on', async (t) => {
+test('a change without the right to it is skipped on every node, and the log continues', async (t) => {
   const { owner, admin, member } = await threeNodes(t)
   t.ok(admin.mesh.log.writable())
   const certificate = admin.mesh.certificate().body

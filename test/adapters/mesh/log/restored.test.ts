@@ -76,7 +76,7 @@ test('the core of a restored writer reaches members without a link to it, also o
   t.ok(late.mesh.log.view().members.has(far.id), 'and one that joins')
 })
 
-test('an admin and a plain member come back on new cores, through whoever writes', async (t) => {
+test('an admin and a plain member come back on new cores, through any writer', async (t) => {
   const lab = await meshLab(t)
   const owner = await lab.found('owner')
   await owner.start()

@@ -85,7 +85,7 @@ test('a joined node remembers what it needs, and its log shows its own admission
   t.alike({ key, root, name, holder: chain[0].body.nodeKey }, { key: owner.mesh.meshId, root: owner.id, name: 'lab', holder: node.id })
 })
 
-test('a revoked node is cut everywhere, told so, and remembers it', async (t) => {
+test('a revoked node is cut everywhere, with the reason, and remembers it', async (t) => {
   const { owner, admin, member } = await threeNodes(t)
   const states: unknown[] = []
   member.mesh.onState((state) => states.push(state.isRevoked))

@@ -24,7 +24,7 @@ async function read(file: string): Promise<BackupPart[]> {
   return parts
 }
 
-test('what goes into a backup comes out of it, and only its user may read the file', async (t) => {
+test('a backup returns its contents, and only its user may read the file', async (t) => {
   const file = path.join(await tempDir(t), 'one')
   await write(file, PARTS)
   t.alike(

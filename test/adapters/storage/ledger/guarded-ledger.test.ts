@@ -13,7 +13,7 @@ import { ManualClock } from '../../../support/manual-clock.js'
 const NEW: LedgerChange = { key: 'request-in/one', value: utf8('{}') }
 const END: LedgerChange = { key: 'request/one', value: utf8('done') }
 
-test('a ledger whose disk is full refuses what is new, records how things end in the room of its ballast, and says so', async (t) => {
+test('a ledger with a full disk refuses new work, records ends in the space of its ballast, and reports it', async (t) => {
   const { ledger, disk, clock } = scene()
   await ledger.commit([NEW])
   t.alike(ledger.problems(), [])

@@ -47,7 +47,7 @@ test('requests that are looked up in vain by the thousand are found all the same
   }
 })
 
-test('what is known to be new may come and go any number of times, before, while and after it is written', async (t) => {
+test('a key known to be new may be added and removed any number of times, before, while and after it is written', async (t) => {
   const key = fc.constantFrom('k/1', 'k/2', 'k/3')
   const change = fc.record({ key, value: fc.option(fc.uint8Array({ maxLength: 4 }), { nil: null }), isSaid: fc.boolean() })
   const step = fc.oneof({ weight: 6, arbitrary: change }, fc.constantFrom('write' as const, 'written' as const))

@@ -55,7 +55,7 @@ test('a refused admission is decided, but an older refusal says nothing of a new
   t.absent(isApplied(log.view(), seal('entry', admission(owner, ann, { terms: next }), owner)))
 })
 
-test('a snapshot of a document is applied once one is in force that holds as much, whoever wrote it', (t: Assert) => {
+test('a snapshot of a document counts as applied once one with as much content is in force, of any writer', (t: Assert) => {
   const log = founded()
   log.join(owner, ann)
   log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: null, at: 1 })

@@ -61,7 +61,7 @@ test('a node has at most 1,024 cards, and may put one in the place of a removed 
   t.is(log.view().cards.get(owner.id)?.size, MAX_CARDS)
 })
 
-test('the cards of a node have at most 4 MiB together, whatever is replaced, removed or appended again', (t: Assert) => {
+test('the cards of a node have at most 4 MiB together, after any replacements, removals and repeats', (t: Assert) => {
   const log = founded()
   const card = (id: string, revision: number, length: number): string | null => {
     const capability = { id: 'c', name: 'c', description: '', inputSchema: { title: 'x'.repeat(length) }, outputSchema: true }

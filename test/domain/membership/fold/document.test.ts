@@ -60,7 +60,7 @@ function only(see: readonly Actor[], write: readonly Actor[], serial: number): D
   return { see: rule(see), write: rule(write), serial }
 }
 
-test('who names a document first has created it, and the log keeps one of each name', (t: Assert) => {
+test('the first member to name a document has created it, and the log keeps one of each name', (t: Assert) => {
   const log = world()
   t.is(create(log, ann).skipped, null)
   t.ok(create(log, bob).skipped)
@@ -113,7 +113,7 @@ function long(count: number, serial: number): DocumentAccess {
   return { ...only([], [], serial), see: { members, maxTier: null, sandboxes: [], unsandboxed: false } }
 }
 
-test('access lists and streams of a member have a share of the view, whatever it creates; the others keep theirs', (t: Assert) => {
+test('access lists and streams of a member have a share of the view, for any number of documents; the others keep theirs', (t: Assert) => {
   const log = world()
   const list = long(256, 1)
   const size = JSON.stringify({ access: list, by: ann.id, lengths: {} }).length
@@ -128,7 +128,7 @@ test('access lists and streams of a member have a share of the view, whatever it
   t.is(create(log, owner, list, 'of-owner').skipped, null)
 })
 
-test('whoever is over its share can still make lists shorter, and the owner any', (t: Assert) => {
+test('a member over its share can still make lists shorter, and the owner any', (t: Assert) => {
   const log = world()
   create(log, ann, long(200, 1))
   for (let at = 0; create(log, ann, long(20, 1), `a${at}`).skipped === null; at++) continue
@@ -178,7 +178,7 @@ test('no member uses up the documents of the others, nor those of the owner', (t
   t.is(create(log, owner, null, 'more').skipped, null)
 })
 
-test('of who may write all blocks count; of who lost that right as many as the list had seen', (t: Assert) => {
+test('of a member with the right to write all blocks count; of one that lost the right as many as the list had seen', (t: Assert) => {
   const log = world()
   create(log, ann)
   stream(log, bob, 'b')
@@ -261,7 +261,7 @@ test('a snapshot that was made under another access list than the one in force i
   t.is(snap(log, ann, { core: 'x', lengths: { a: 2 * SNAPSHOT_BLOCKS }, serial: 2 }).skipped, null)
 })
 
-test('of who lost the right by its certificate so many blocks count as the snapshot in force holds; a list that says so ends it', (t: Assert) => {
+test('of a member that lost the right by its certificate the blocks in the snapshot in force count; a list that repeats it ends it', (t: Assert) => {
   const log = written()
   restrict(log, ann, ACCESS)
   t.is(snap(log, ann, { core: 'one', lengths: { a: 24, b: SNAPSHOT_BLOCKS }, serial: 1 }).skipped, null)

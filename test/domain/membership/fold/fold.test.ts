@@ -257,7 +257,7 @@ test('a revoked node is out for good: nothing of it counts, and its invites end 
   t.ok(log.revoke(owner, ann, 7000).skipped, 'twice')
 })
 
-test('what a revoked node asked before, or asks by the invite that admitted it, leaves no refusal', (t: Assert) => {
+test('an earlier request of a revoked node, or one by the invite that admitted it, leaves no refusal', (t: Assert) => {
   const log = founded()
   const first = log.join(owner, ann, { uses: 5 })
   const second = inviteTerms('second')

@@ -10,7 +10,7 @@ import { ALICE, BOB, HOOK_URL as URL, pushGateway, pushScene, sends } from '../.
 
 const NOTICES = { from: 'a2a-push/', to: 'a2a-push0', limit: 10_000 }
 
-test('what waits for a hook that is down is bounded, also over a restart; once it is back it is told of all', async (t: Assert) => {
+test('notifications that wait for a hook that is down are bounded, also over a restart; once it is back it gets all of them', async (t: Assert) => {
   const { world, owner, gateway, slow, webhooks, begin } = await pushScene(t)
   webhooks.answers.set(URL, () => ({ type: 'failed', reason: 'HTTP 503', retryAfterMs: 3_600_000 }))
   const id = await begin(gateway, sends({ url: URL }))
@@ -42,7 +42,7 @@ test('what waits for a hook that is down is bounded, also over a restart; once i
   t.alike([snapshot.task.state, snapshot.artifacts.length], ['completed', 1], 'the last one tells the task as it is')
 })
 
-test('who has as many configs as one may have gets no further one, and takes none from others', async (t: Assert) => {
+test('a caller with the maximum of configs gets no further one, and takes none from others', async (t: Assert) => {
   const { world, gateway, push, slow, webhooks, begin } = await pushScene(t)
   webhooks.answers.set(URL, () => ({ type: 'failed', reason: 'HTTP 503', retryAfterMs: null }))
   const first = await begin(gateway, sends({ url: URL }))
@@ -77,7 +77,7 @@ async function give(
   }
 }
 
-test('what one caller was not told of pushes out nothing of others; what goes is its own oldest, and is counted', async (t: Assert) => {
+test('undelivered notifications of one caller push out none of others; its own oldest is dropped, and counted', async (t: Assert) => {
   const ledger = createMemoryLedger()
   const dead = new DeadLetters(ledger)
   await give(dead, ledger, { owner: 'bob', from: 1, count: 3 })

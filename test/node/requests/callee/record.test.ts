@@ -14,7 +14,7 @@ async function openAt({ core }: FakeNode): Promise<RequestRecord[]> {
   return open
 }
 
-test('what runs may be repeated only when its capability says so, whatever else came under its id', async (t) => {
+test('a run may be repeated only when its capability says so, for any other content under its id', async (t) => {
   const capabilities = [capability('text.do'), capability('text.once', { idempotent: false })]
   const agent = new FakeAgent(agentDefinition('text', { capabilities }))
   const { world, owner, peer } = await approvalScene(t, 'rules:\n  - decision: ask\n    from: {tier: L3}\n', agent)

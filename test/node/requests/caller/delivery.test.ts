@@ -4,7 +4,7 @@ import { DeliveryAttempts, LivenessTimer } from '../../../../src/node/requests/c
 import { holds } from '../../../support/holds.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
-test('a copy of a request is out as long as fewer were denied than sent, whatever the order', async (t) => {
+test('a copy of a request is out as long as fewer were denied than sent, in any order', async (t) => {
   const step = fc.constantFrom('sending' as const, 'notSent' as const, 'denied' as const)
   await holds(
     t,

@@ -29,7 +29,7 @@ test('a request that is canceled while its answer is written ends by that answer
   t.is((await scene.task(asked.taskId)).state, 'completed')
 })
 
-test('a request that is canceled while its answer is written ends as canceled when the disk refuses that, once it has room', async (t) => {
+test('a request that is canceled while its answer is written ends as canceled when the disk refuses the answer, once it has space', async (t) => {
   const { scene, asked, release } = await canceledAtItsAnswer(t)
   scene.fill('here', true)
   release()

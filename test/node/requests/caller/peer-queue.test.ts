@@ -38,7 +38,7 @@ test('at most as many as the window are with the peer, first come first, and eac
   t.is(lane.waiting, 3)
 })
 
-test('what its peer had no room for waits for its time, behind the others', (t) => {
+test('a request refused by a full peer waits for its time, behind the others', (t) => {
   const lane = new PeerQueue<Request>()
   const { all } = requests(3)
   const [first, second, third] = all as [Request, Request, Request]

@@ -6,7 +6,7 @@ import { CommittedRecords } from '../../../../src/node/swarms/consensus/committe
 
 const ITEMS = 4
 
-test('who heard that items were leased knows no more than who did not: the end is whole for both', (t) => {
+test('a participant that knows of leases knows no more than one that does not: the end is whole for both', (t) => {
   const index = fc.integer({ min: 0, max: RECORDS.count(ITEMS) - 1 })
   const told = fc.array(fc.array(index, { maxLength: 6 }), { maxLength: 8 })
   fc.assert(

@@ -49,7 +49,7 @@ test('a content comes piece by piece from whom it was asked of, and is whole whe
   t.is(digest(contents.get(name) ?? new Uint8Array()), name.digest)
 })
 
-test('a piece takes no memory for what it only announces', (t) => {
+test('a piece takes no memory for bytes that it only announces', (t) => {
   const { contents } = scene()
   const names = Array.from({ length: 2000 }, (_, index) => ({ index, digest: 'what nobody has' }))
   contents.want(names, [ann])
