@@ -19,7 +19,7 @@ const CLAUSES = [
   /\b(?:of|by|for|with|from|to|in|than|and|or|that|as|on) (?:what|whatever|whoever|who|those (?:that|who))\b/,
   /\bso many\b/i
 ]
-/** Words of our own that titles of tests do not use. */
+/** Words of our own that titles of tests and messages of assertions do not use. */
 const TITLE_WORDS =
   /\b(?:tales?|seats?|seated|shelf|said|wish(?:es|ed)?|desk|doors?|courier|roads?|news|books?|rooms?|told|tells?|heard|hears?|held)\b/i
 /** Clauses in the place of a noun in a title, which begins in lower case. */
@@ -41,7 +41,7 @@ const CAPS = {
   'names with a banned word': 0,
   'private words in texts': 0,
   'sentences of comments with a clause as a noun': 0,
-  'titles of tests with a private word or a clause as a noun': 0,
+  'titles and messages of tests with a private word or a clause as a noun': 0,
   'symbols of src that only tests use': 7,
   'words of README': 1250,
   'words of docs/ARCHITECTURE.md': 1100,
@@ -139,13 +139,31 @@ function clausesOf(source) {
   )
 }
 
-/** The titles of the tests of a file that need other words. */
+/** Arguments of assertions before their message. */
+const ASSERTIONS = { ok: 1, absent: 1, is: 2, not: 2, alike: 2, unlike: 2, pass: 0, fail: 0 }
+
+/** The title of a test, or the message of an assertion; undefined for any other call. */
+function titleIn(call, source) {
+  const [object, method] = call.expression.getText(source).split('.')
+  if (object === 'test') return call.arguments[0]
+  return object === 't' ? call.arguments[ASSERTIONS[method]] : undefined
+}
+
+/** The text of a literal, without the expressions of a template. */
+function literalText(node) {
+  if (node === undefined) return ''
+  if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) return node.text
+  return ts.isTemplateExpression(node)
+    ? [node.head, ...node.templateSpans.map(({ literal }) => literal)].map(({ text }) => text).join('')
+    : ''
+}
+
+/** Titles of tests and messages of assertions in a file that need other words. */
 function privateTitles(file) {
   const source = ts.createSourceFile(file, fs.readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true)
   const found = []
   const visit = (node) => {
-    const isTest = ts.isCallExpression(node) && /^test(?:\.\w+)?$/.test(node.expression.getText(source))
-    const title = isTest ? (node.arguments[0]?.getText(source).slice(1, -1) ?? '') : ''
+    const title = ts.isCallExpression(node) ? literalText(titleIn(node, source)) : ''
     if (TITLE_WORDS.test(title) || TITLE_CLAUSES.some((clause) => clause.test(title)))
       found.push(`${file}:${source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1} ${title}`)
     ts.forEachChild(node, visit)
@@ -305,7 +323,7 @@ function measure() {
   return [
     ...figuresOfFiles(files),
     ...figuresOfNode(files),
-    ['titles of tests with a private word or a clause as a noun', titles.length, titles],
+    ['titles and messages of tests with a private word or a clause as a noun', titles.length, titles],
     ['words of README', wordCount(['README.md']), []],
     ['words of docs/ARCHITECTURE.md', wordCount(['docs/ARCHITECTURE.md']), []],
     ['words of docs', wordCount(docs), docs.map((file) => `${file} ${wordCount([file])}`)],

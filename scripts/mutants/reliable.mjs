@@ -392,7 +392,7 @@ export const RELIABLE_MUTANTS = [
     find: 'if (isNew && value !== null && !values.has(key) &&',
     put: 'if (isNew && value !== null &&',
     test: 'adapters/storage/ledger/ledger-store',
-    title: 'a key known to be new may be added and removed any number of times, before, while and after it is written'
+    title: 'a written key that is removed, added as new and removed again before the next write stays removed'
   },
   {
     name: 'the number of commits is kept elsewhere only when the ledger closes',

@@ -92,7 +92,7 @@ test('text cut from a row is marked outside of the quotes, and the command that 
   const long = { ...APPROVAL, input: `{"a":"${'x'.repeat(900)}…`, cut: ['input' as const], justification: `y${'z'.repeat(200)}` }
   const { run } = await fakeHome(t, { approvals: [APPROVAL, { ...long, id: 'app_long', endsBy: 'caller' }] })
   const lines = (await run(['approvals', 'ls'])).stdout.split('\n')
-  t.absent(lines[1]?.includes('(cut)'), 'what is whole has no mark')
+  t.absent(lines[1]?.includes('(cut)'), 'a complete record has no mark')
   t.ok(lines[2]?.includes(`{"a":"${'x'.repeat(74)}… (cut)  goal `), lines[2])
   t.ok(lines[2]?.endsWith(`justification "y${'z'.repeat(79)}"… (cut)`), lines[2])
   t.ok(/ {2}0 ms \(caller\) {2}/.test(lines[2] ?? ''), 'whose time is over first')

@@ -97,7 +97,7 @@ test('after failed items, the suggestion is this command line with the missing i
   swarms = [swarm()]
   const slow = new NodeError('TIMEOUT', 'no result within 5 s', { data: { limitMs: 5000 } }).toBody()
   t.alike(stepsOf(await run(slow, [...RUN, '--deadline=1h'])), ['  try: a2a-node agents show text@laptop'], 'no deadline helps')
-  t.is((await run(failed, lines)).stdout.split('exit code 3').length, 2, 'the reason is told once')
+  t.is((await run(failed, lines)).stdout.split('exit code 3').length, 2, 'the reason is reported once')
 })
 
 test('results are counted as people count', async (t: Assert) => {

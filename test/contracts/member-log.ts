@@ -55,7 +55,7 @@ export function memberLogContract(name: string, open: (t: Assert) => Promise<Log
       stop()
       const before = seen
       await who.log.submit(card(world, who, 2))
-      t.is(seen, before, 'a stopped listener hears nothing')
+      t.is(seen, before, 'a stopped listener gets nothing')
     }
   })
 

@@ -78,7 +78,7 @@ test('a run of AG-UI streams the life of its task, by agent, by forwardedProps a
   for (const forwardedProps of [{ agent: 'talk', theme: 'dark' }, { skill: 'talk.once' }, { skill: 'talk/talk.say' }])
     t.is(textOf(await runOf(t, node, inputOf('other', [user('hi')], { forwardedProps }), '/agui')), 'you said hi')
   const again = await runOf(t, node, input)
-  t.alike([taskOf(again), again], [task, events], 'the same message is done once, and told of as before')
+  t.alike([taskOf(again), again], [task, events], 'the same message is done once, and reported as before')
 })
 
 test('a run of a weaker token justifies a request to a stronger agent in forwardedProps, and the error says so', async (t) => {
@@ -130,7 +130,7 @@ test('an agent asks back: the run is interrupted, and the next one answers, by r
   const spoken = await runOf(t, node, inputOf('chat', [user('this one')]))
   t.alike([taskOf(spoken), textOf(spoken)], [taskOf(first), 'you said this one'], 'front ends that know no interrupts just say it')
   const again = await runOf(t, node, inputOf('resumed', [question]))
-  t.alike([taskOf(again), textOf(again)], [taskOf(asked), 'Which one?you said that one'], 'what is asked again is told to its end')
+  t.alike([taskOf(again), textOf(again)], [taskOf(asked), 'Which one?you said that one'], 'a repeated question is answered to its end')
 })
 
 test('an abandoned question ends its task; another message begins a new one', async (t) => {
@@ -145,7 +145,7 @@ test('an abandoned question ends its task; another message begins a new one', as
   for (const time of ['once', 'and again']) {
     const ended = await runOf(t, node, input)
     t.alike([taskOf(ended), ended.at(-1)?.outcome], [taskOf(asked), { type: 'cancelled' }], time)
-    t.is(ended.filter(({ name }) => name === 'a2a.warning').length, 1, 'what nothing waits for is said')
+    t.is(ended.filter(({ name }) => name === 'a2a.warning').length, 1, 'an event without a listener is reported')
   }
   const next = await runOf(t, node, inputOf('thread', [user({ ask: 'Sure?' })]))
   const instead = inputOf('thread', [user('never mind')], { resume: [{ interruptId: questionOf(next)?.id, status: 'cancelled' }] })

@@ -30,7 +30,7 @@ test('wrong words on the command line: usage, and nothing starts', async (t) => 
     t.is(result.code, 2, args.join(' '))
     t.ok(/error:.+\[USAGE\]/s.test(result.stderr), 'it says what is wrong')
   }
-  t.ok(/peers/.test((await mesh.run(['--home', home, 'peeers'])).stderr), 'and what was meant')
+  t.ok(/peers/.test((await mesh.run(['--home', home, 'peeers'])).stderr), 'and the suggestion')
   await t.exception(fs.stat(home), /ENOENT/, 'no home was made')
 })
 

@@ -43,7 +43,7 @@ test('a damaged store is found at start, reported with the next step, and repair
   t.ok(repaired.repairs[0]?.lost?.includes('no other member'))
   t.ok(
     (await fs.readdir(b.home)).some((name) => name.startsWith('store.damaged-')),
-    'what was there is kept'
+    'the earlier file is kept'
   )
 
   const again = await mesh.start('b', { home: b.home })

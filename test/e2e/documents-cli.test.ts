@@ -303,7 +303,7 @@ test('doc access shows and sets readers and writers; omitted ones stay', async (
   t.is((await c.cli(['doc', 'set', 'notes', 'theirs'])).code, 5)
   t.is((await b.cli(['doc', 'set', 'notes', 'ours'])).code, 0)
   const seen = await a.json<{ access: typeof set.access }>(['doc', 'access', 'notes', '--see', 'b'])
-  t.alike(seen.access.write, set.access.write, 'who may write is not touched')
+  t.alike(seen.access.write, set.access.write, 'the list of writers is not touched')
   await untilTrue(async () => (await c.api.call('documents.list', {})).documents.length === 0, 'it is hidden')
   t.is((await c.cli(['doc', 'get', 'notes'])).code, 4)
   t.is((await b.cli(['doc', 'access', 'notes', '--see', 'everybody'])).code, 5, 'only its creator and the owner set it')

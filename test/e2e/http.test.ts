@@ -75,7 +75,7 @@ test('a token survives a restart and stays out of a backup', async (t) => {
   const home = path.join(await mesh.dir(), 'restored')
   t.is((await mesh.run(['--home', home, 'restore', file])).code, 0)
   const restored = await mesh.start('a', { home, args: ['--http', '0'] })
-  t.is((await get(`${restored.info.http}/nothing`, token)).status, 401, 'what was revoked since would come back to life')
+  t.is((await get(`${restored.info.http}/nothing`, token)).status, 401, 'entries revoked since would come back to life')
 })
 
 test('a port that is taken is PORT_IN_USE, exit 9, and leaves a home as it was; without --http there is none', async (t) => {

@@ -14,7 +14,7 @@ test('the first node keeps its name; newcomers of the same name get a longer one
   }
   t.is((await owner.api.call('node.id', {})).node.name, 'laptop', 'the owner is still called so')
   const names = (await owner.api.call('peers.list', {})).peers.map((one) => one.name)
-  for (const other of others) t.ok(names.includes(`laptop-${other.info.node.id.slice(0, 4)}`), 'a newcomer is told apart')
+  for (const other of others) t.ok(names.includes(`laptop-${other.info.node.id.slice(0, 4)}`), 'a newcomer has a distinct name')
   for (const other of others) {
     const { agent, payload } = await other.json<{ agent: string; payload: unknown }>(['call', 'text@laptop', 'text.stats', '{"text":"x"}'])
     t.is(agent, 'text@laptop')

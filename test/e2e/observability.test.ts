@@ -94,7 +94,7 @@ test('changes of one node are on record on all; the log is checked with and with
   await b.stop()
   const again = await mesh.start('b', { home: b.home })
   await untilOnline(again, 1)
-  t.alike(codes(await lines(again), 'membership'), changes, 'nothing is told twice')
+  t.alike(codes(await lines(again), 'membership'), changes, 'nothing is reported twice')
   await again.stop()
   const whole = await again.cli(['audit', '--verify', '--json'])
   t.is(whole.code, 0)

@@ -149,7 +149,7 @@ test('an absent or unreadable store of documents is reported in status, and begu
   )
   t.ok(
     (await fs.readdir(home.home)).some((name) => name.startsWith('documents.damaged-')),
-    'what was there is kept'
+    'the earlier file is kept'
   )
   const last = await start('a')
   t.is(await textOf(last), '')

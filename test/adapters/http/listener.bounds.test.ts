@@ -163,7 +163,7 @@ test('slow headers, slow bodies and silent connections are ended in time', async
   t.is(statusOf(body), 408)
   t.is(refusals.length, 2)
   await ask(t, port, '')
-  t.is(refusals.length, 2, 'a connection without a word is closed, and no news')
+  t.is(refusals.length, 2, 'a silent connection is closed without a report')
   t.alike(faults, [])
 })
 
@@ -187,7 +187,7 @@ test('closing lets go of idle connections, gives a request its time, and cuts wh
   const stream = new RawConnection(t, port).write(head('GET /stream', { port, headers: [WITH_TOKEN] }))
   const { signal } = await open
   const closed = listener.close()
-  t.ok(signal.aborted, 'the handler hears of it')
+  t.ok(signal.aborted, 'the handler gets it')
   await Promise.all([closed, idle.closed, stream.closed, listener.close()])
   const late = net.connect(port, '127.0.0.1')
   const [error] = (await once(late, 'error')) as [NodeJS.ErrnoException]

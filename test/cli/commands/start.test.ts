@@ -40,7 +40,7 @@ test('flags that the running node does not follow are reported on stderr, with t
   t.ok(ran.stderr.includes('--network, --bootstrap, --agents are not applied'), ran.stderr)
   t.ok(ran.stderr.includes('  try: a2a-node stop\n'), ran.stderr)
   const same = await cli(['start', '--name', 'laptop', '--network', 'local'])
-  t.is(same.stderr, '', 'what it does already is no news')
+  t.is(same.stderr, '', 'a known effect changes nothing')
   t.ok(same.stdout.includes('Another node on this machine:\n  a2a-node --home <other directory> start --join -'), same.stdout)
   t.absent(same.stdout.includes('npm i -g'))
 })

@@ -47,7 +47,7 @@ test('where the line is too wide for the terminal whole parts are left out: the 
   t.is(line(`${head}, 0.6/s, about 57 s left`.length), `${head}, 0.6/s, about 57 s left`)
   t.is(line(79), `${head}, about 57 s left`)
   t.is(line(77), head)
-  t.is(line(20), head, 'what counts stays')
+  t.is(line(20), head, 'counted blocks stay')
   tree.take({ type: 'status', status: 'stalled' }, 1000)
   t.is(line(79), `${head}, stalled`)
 })

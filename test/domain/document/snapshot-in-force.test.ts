@@ -209,7 +209,7 @@ test('a document with gaps gives no snapshot in force: the content of a gap foll
   t.absent(early.isWritable)
   t.is(replicaOf(null).load(early.snapshot(), true), 'a snapshot with gaps')
   const kept = replicaOf(null)
-  t.is(kept.load(early.snapshot()), null, 'what a node keeps for itself may have some')
+  t.is(kept.load(early.snapshot()), null, 'a node may have some for itself')
   t.absent(kept.isWritable)
   const whole = replicaOf(null)
   tell(whole, [ann, bob])

@@ -144,7 +144,7 @@ test('nobody speaks for another, and no more agents are counted than a vector cl
   t.is(Object.keys(bob.channel.getVectorClock()).length, MAX_CLOCK_ENTRIES)
   t.is(bob.skipped.length, 1 + 5)
   say('a3@node', 'a3@node')
-  t.is(bob.heard.length, MAX_CLOCK_ENTRIES + 1, 'who is counted goes on')
+  t.is(bob.heard.length, MAX_CLOCK_ENTRIES + 1, 'a counted writer continues')
 })
 
 test('a handler that throws keeps no update from the others', (t) => {

@@ -54,7 +54,7 @@ test('a scope gives the rights of the table, and an unknown scope the least', (t
   t.alike(powerOfScopes(SCOPES, client, ['a2a:tier:L0']), { tier: 3, may: [], capabilities: null })
   t.alike(powerOfScopes(SCOPES, client, ['a2a:send', 'skill:text.stats']), { tier: 3, may: ['read', 'send'], capabilities: ['text.stats'] })
   const narrow = { tier: 1 as const, scopes: ['a2a:send', 'skill:text.stats'] }
-  t.absent(mayAsk(SCOPES, narrow, 'skill:host.report'), 'who is limited cannot ask for something else')
+  t.absent(mayAsk(SCOPES, narrow, 'skill:host.report'), 'a limited caller cannot ask for something else')
   t.alike(powerOfScopes(SCOPES, narrow, ['a2a:send']).capabilities, ['text.stats'], 'nor for no limit')
   t.alike(powerOfScopes(SCOPES, narrow, ['a2a:send', 'skill:host.report']).capabilities, ['text.stats'])
 })

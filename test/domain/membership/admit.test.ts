@@ -49,7 +49,7 @@ test('a name that no node may take, or that looks like that of a member, is deni
   for (const name of ['bo\u200bss', 'bo\u3164ss', 'b\u043ess', 'me@home', '\uff42oss']) t.is(named(name), 'INVALID_INPUT', name)
   t.is(named('аре'), 'AMBIGUOUS_NAME')
   t.is(named('Пётр'), 'admit')
-  t.is(say(ask(log, owner, { node: { ...bob, name: 'ape' }, terms })), 'admit', 'the same name is told apart by its key')
+  t.is(say(ask(log, owner, { node: { ...bob, name: 'ape' }, terms })), 'admit', 'the same name is distinguished by its key')
 })
 
 test('each reason to deny has its own code', (t: Assert) => {

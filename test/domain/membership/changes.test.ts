@@ -207,7 +207,7 @@ test('a bounded number of refusals is remembered, the newest, and none is report
   const stored = JSON.parse(JSON.stringify(first.known)) as KnownMembership
   t.is(Object.keys(stored.refusals).length, 4096)
   const again = membershipChanges(stored, { ...view, refusals: refused(0, 5000) })
-  t.alike(again.changes, [], 'what is not kept any more was told')
+  t.alike(again.changes, [], 'a dropped event was reported')
   t.alike(again.known, stored)
   const more = membershipChanges(stored, { ...view, refusals: refused(0, 5010) })
   t.alike(

@@ -60,7 +60,7 @@ test('changes that come together are one list, and lists keep their gap', (t: As
   t.alike(listing.effects, ['list'])
   const dirty = step(listing.state, { type: 'changed' }, { now: 10_300, ttlMs: TTL_MS }).state
   const again = step(dirty, { type: 'listed' }, { now: 10_400, ttlMs: TTL_MS }).state
-  t.is(again.wakeAt, 10_400 + LIST_GAP_MS, 'what changed while it listed is listed after the gap')
+  t.is(again.wakeAt, 10_400 + LIST_GAP_MS, 'a change during the listing is listed after the gap')
 })
 
 test('a lost session begins anew at once, but not over and over', (t: Assert) => {

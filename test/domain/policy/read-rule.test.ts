@@ -41,5 +41,5 @@ test('values are bounded', (t) => {
   const many = (count: number): unknown => ({ decision: 'deny', capability: Array.from({ length: count }, () => 'a.b') })
   t.alike(faultsOf(many(256)), [])
   t.alike(faultsOf(many(257)), ['capability > capability: takes at most 256 values'])
-  t.is(faultsOf({ decision: 'deny', capability: [5, 'a', 6] }).length, 2, 'each wrong one is told')
+  t.is(faultsOf({ decision: 'deny', capability: [5, 'a', 6] }).length, 2, 'each wrong one is reported')
 })

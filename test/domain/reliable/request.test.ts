@@ -271,7 +271,7 @@ test('an outcome that is not known is asked for as soon as its node is back, als
   t.ok(isDue(back, 60_000))
   t.alike(stepCaller(back, { type: 'tick', chance: 0 }, { now: 60_000 }).effects, [{ type: 'send', kind: 'request' }])
   const cannotTell = { ...request, retryAt: null }
-  t.is(stepCaller(cannotTell, { type: 'back' }, { now: 60_000 }).request, cannotTell, 'its node said that it will never know')
+  t.is(stepCaller(cannotTell, { type: 'back' }, { now: 60_000 }).request, cannotTell, 'its node answered that it will never know')
 })
 
 test('nothing is asked for any more once it has expired', (t) => {

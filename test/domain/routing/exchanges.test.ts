@@ -102,7 +102,7 @@ test('the operator that answers for a removed agent finds the oldest exchange th
   t.is(exchanges.findOpened(voice, 1)?.to, 'c@n')
   for (const changes of [{ peer: 'q' }, { correlationId: 'd' }, { from: 'operator@l' }, { to: 'b@p' }])
     t.is(exchanges.findOpened({ ...voice, ...changes }, 1), null)
-  t.is(exchanges.findOpened({ ...voice, from: 'a@p', to: 'c@n' }, 1), null, 'who was asked opened nothing')
+  t.is(exchanges.findOpened({ ...voice, from: 'a@p', to: 'c@n' }, 1), null, 'the asked peer opened nothing')
   t.is(exchanges.findOpened(voice, 100), null)
   exchanges.sweep(100)
   t.is(exchanges.findOpened(voice, 1), null)

@@ -113,7 +113,7 @@ test('an end that may have been accepted is recorded before anything else', (t) 
 
 test('an outcome is accepted when a majority has it on record, once', (t) => {
   const one = coordinating()
-  t.is(one.propose(3, 500).length, 3, 'all are told')
+  t.is(one.propose(3, 500).length, 3, 'all are reported')
   t.alike(one.propose(3, 500), [], 'it is under way')
   t.alike(one.answer('b', 'recorded', 510), [])
   t.alike(one.answer('b', 'recorded', 515), [], 'one voter counts once')

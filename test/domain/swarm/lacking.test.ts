@@ -27,7 +27,7 @@ test('items without an agent are given up after twelve lease spans; the rest con
   t.alike(outcomes(state, { type: 'result', index: 1, attempt: 1, agent: 'a@n', outcome: { ok: true, result: 1 } }, 2), [
     [1, 'completed', undefined]
   ])
-  t.is(swarmStatus(state), 'stalled', 'what waits is for others')
+  t.is(swarmStatus(state), 'stalled', 'waiting bytes are for others')
   stepSwarm(state, { type: 'accepted', agent: 'c@n', slots: 1, need: 2 }, 5)
   t.is(swarmStatus(state), 'running')
   t.is(nextTickAt(state, 5), Math.min(1 + SPAN, 5 + LEASE_MS))

@@ -86,7 +86,7 @@ test('an agent without the right to an item is not asked for it again; another i
   const pinned = new Swarm({ items: [{ name: 'one', pinnedTo: 'a' }], retries: 9 })
   pinned.join('a')
   pinned.join('b')
-  t.is(ofType(refuse(pinned, 1, 'a'), 'done').length, 1, 'what only one may be asked for ends')
+  t.is(ofType(refuse(pinned, 1, 'a'), 'done').length, 1, 'an exclusive question ends')
 })
 
 test('leases go to the agent with most free slots, then to the one that waited longest', (t) => {

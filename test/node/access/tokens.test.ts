@@ -33,7 +33,7 @@ test('the home keeps the hash of a token and never the token', async (t) => {
   const kept = JSON.stringify(await store.read('tokens'))
   t.absent(kept.includes(token) || kept.includes(token.slice(4)))
   t.ok(kept.includes(toBase64(hash(utf8(token)))))
-  t.absent(JSON.stringify(tokens.list()).includes(toBase64(hash(utf8(token)))), 'nor does the list tell the hash')
+  t.absent(JSON.stringify(tokens.list()).includes(toBase64(hash(utf8(token)))), 'nor does the list disclose the hash')
   t.absent(JSON.stringify(node.audit.all).includes(token))
 })
 
@@ -123,7 +123,7 @@ test('revoking and expiring end what is open under a token at once', async (t) =
   await node.api().call('token.revoke', { id: lasting.id })
   t.alike(ended, ['brief', 'lasting'])
   late?.onEnd(() => ended.push('late'))
-  t.is(ended.at(-1), 'late', 'who asks after the end hears of it at once')
+  t.is(ended.at(-1), 'late', 'a late follower gets the end at once')
 })
 
 test('a token that cannot be written is none; one that cannot be unwritten is revoked all the same', async (t) => {

@@ -45,7 +45,7 @@ test('places are given in the order of asking, never more than there are', async
       }
       await turns()
       assert.ok(queue.running <= Math.max(limit, held.length - held0), 'no more than there are places')
-      assert.equal(queue.running, held.length - held0, 'every held place is counted')
+      assert.equal(queue.running, held.length - held0, 'every taken place is counted')
       assert.ok(queue.waiting === 0 || queue.running >= limit, 'nobody waits beside a free place')
       assert.equal(queue.waiting, asked.filter((entry) => entry.turn === null).length)
     }

@@ -56,7 +56,7 @@ test('an agent that cannot work is shown as that, is a problem of its node and i
   const shown = await owner.api().call('agents.show', { agent: 'one' })
   t.alike([shown.health?.state, shown.health?.reason], ['unhealthy', 'no program'])
   const status = await owner.api().call('node.status', {})
-  t.alike(status.agents.ready, ['two'], 'what cannot work is not called ready')
+  t.alike(status.agents.ready, ['two'], 'a broken agent is not called ready')
   const problems = status.problems.filter(({ code }) => code === 'AGENT_UNHEALTHY')
   t.alike(problems, [{ code: 'AGENT_UNHEALTHY', message: 'agent one cannot work: no program', next: 'a2a-node agents show one' }])
   two.finding = ILL

@@ -79,7 +79,7 @@ test('--remember reports the added rule, and the other approvals that it decided
   t.alike(
     waiting.map(({ id, rule }) => [id, rule]),
     [[c?.id, 'policy.yaml:4: ask']],
-    'the rule that asks is told where it stands now'
+    'the ask rule is named with its present line'
   )
   forge(owner, peer, { payload: request('d', { capability: 'text.other' }) })
   await world.settle()
@@ -92,5 +92,5 @@ test('--remember reports the added rule, and the other approvals that it decided
   forge(owner, peer, { payload: request('e', { capability: 'text.third' }) })
   await world.settle()
   const once = await api.call('approvals.deny', { id: (await waitingOf(peer))[0]?.id ?? '' })
-  t.absent('remembered' in once || 'alsoDecided' in once, 'without --remember nothing is said of rules')
+  t.absent('remembered' in once || 'alsoDecided' in once, 'without --remember nothing is printed about rules')
 })

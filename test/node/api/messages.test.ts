@@ -91,7 +91,7 @@ test('the next step for an invalid input names the agent, in the reply, the task
   const { error, taskId } = await asking
   t.is(error?.code, 'INVALID_INPUT')
   t.alike(error?.next, steps)
-  t.is((error?.data as { expected?: string } | undefined)?.expected, '{"text": anything}', 'and what it looks like')
+  t.is((error?.data as { expected?: string } | undefined)?.expected, '{"text": anything}', 'and its look-alike')
   t.alike((await owner.api().call('tasks.show', { id: taskId ?? '' })).error?.next, steps)
   const { id } = await owner.api().call('swarm.start', { goal: 'g', capability: 'text.do', strategy: 'each', input: {} })
   await world.pass(2000)

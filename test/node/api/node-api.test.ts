@@ -191,7 +191,7 @@ test('a broadcast lists every target with its result', async (t) => {
   t.is(
     reply.error?.message,
     'partly done: it failed at 1 of 2 agents (1 offline); left out: 3 without a capability',
-    'who has no capability was not left out by rules'
+    'an agent without the capability was not left out by rules'
   )
   t.alike(Object.fromEntries((reply.targets ?? []).map((one) => [one.agent, one.outcome])), {
     'text@peer': 'COMPLETED',

@@ -219,7 +219,7 @@ test('a tier means any member of it; a reply cannot be tested; unknown names are
   const api = here.api()
   t.is((await api.call('policy.test', { from: 'L1', to: 'L1', capability: 'any.do' })).code, 'POLICY_DENIED')
   t.is((await api.call('policy.test', { from: 'L1', to: 'L1', capability: 'any.do', sideEffect: 'read' })).decision, 'allow')
-  t.is((await api.call('policy.test', { from: 'L1', to: 'L1' })).decision, 'allow', 'what names no capability has nothing done')
+  t.is((await api.call('policy.test', { from: 'L1', to: 'L1' })).decision, 'allow', 'a message without a capability runs nothing')
   await failsWith(t, 'USAGE', () => api.call('policy.test', { from: 'L1', to: 'L1', type: 'response' }))
   await failsWith(t, 'PEER_NOT_FOUND', () => api.call('policy.test', { from: 'ghost', to: 'L1' }))
   await failsWith(t, 'AGENT_NOT_FOUND', () => api.call('policy.test', { from: 'L1', to: 'ghost' }))

@@ -63,7 +63,7 @@ test('as many cards as a node may have, with the longest ids, reach a peer over 
   await world.settle()
   await world.link(here, peer)
   await told()
-  t.is(known(), 24, 'and what went while there was no link')
+  t.is(known(), 24, 'and messages sent while there was no link')
 })
 
 test('as many cards as a node may have reach a peer through the log alone', async (t) => {

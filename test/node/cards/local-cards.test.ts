@@ -256,7 +256,7 @@ test('agents beyond the limit of the mesh get no card, and the node reports whic
   world.log.isWritable = false
   here.source.set([echo('b'), ...full.slice(1)])
   await world.settle()
-  t.alike([known().length, known().includes('a'), known().includes('b')], [MAX_CARDS, false, true], 'also where only the peer hears of it')
+  t.alike([known().length, known().includes('a'), known().includes('b')], [MAX_CARDS, false, true], 'also where only the peer learns of it')
 })
 
 test('cards that are too large together are not announced, in words of their own; smaller ones are', async (t) => {

@@ -80,7 +80,7 @@ test('many large cards are all sent, in frames that fit', async (t) => {
   world.net.disconnect(here.id, peer.id)
   await world.settle()
   await world.link(here, peer)
-  t.is(peer.core.registry.ofNode(here.id).length, 21, 'and what is gone is known from the last frame')
+  t.is(peer.core.registry.ofNode(here.id).length, 21, 'and lost parts are known from the last frame')
 })
 
 test('no JSON that a peer sends as cards throws or is taken', async (t) => {
@@ -171,11 +171,11 @@ test('a peer has at most 4 MiB of cards, however it changes them', async (t) => 
   let count = 0
   while (tell(`a${count}`, 1, 60_000)) count++
   t.is(count, 69)
-  t.ok(tell('a0', 2, 10), 'a smaller one makes room')
+  t.ok(tell('a0', 2, 10), 'a smaller one frees a slot')
   t.ok(tell('more', 1, 60_000))
   t.absent(tell('a0', 3, 60_000), 'a newer card may not take what is not there')
   here.core.remoteCards.removedByPeer(peer.id, [{ id: 'a1', revision: 1 }])
-  t.ok(tell('a0', 4, 60_000), 'a removal makes room')
+  t.ok(tell('a0', 4, 60_000), 'a removal frees a slot')
   t.ok(here.core.registry.bytesOf(peer.id) <= 4 * 1024 ** 2)
 })
 

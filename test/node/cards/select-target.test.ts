@@ -38,7 +38,7 @@ test('an agent of the mesh goes before an external one, also when it is busier a
     await ask()
     await world.settle()
   }
-  t.alike([own.tasks.length, outside.tasks.length], [1, 0], 'what is more waits at the one of the mesh')
+  t.alike([own.tasks.length, outside.tasks.length], [1, 0], 'further agents wait at the one of the mesh')
   await world.link(owner, peer)
   await ask()
   await world.settle()

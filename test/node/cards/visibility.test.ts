@@ -59,7 +59,7 @@ test('a node sends a sandboxed peer no agent of another sandbox, and every peer 
   t.alike(known(prod, plain), ['operator', 'shop'])
   prod.source.set([echo('shop', { description: 'new' }), echo('till')])
   await world.settle()
-  t.alike(known(prod, ci), [], 'nor of what changes')
+  t.alike(known(prod, ci), [], 'nor of changes')
   t.alike(known(prod, plain), ['operator', 'shop', 'till'])
   const reply = plain.api().call('message.send', { agent: 'built@ci', text: 'x' })
   await world.settle()
@@ -90,7 +90,7 @@ test('a sandboxed caller gets no names of agents that it does not see: neither a
   ])
     t.absent(/text|plain/.test((await failsWith(t, 'AGENT_NOT_FOUND', call)).message.replace('txt@plain', '')))
   const near = await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.send', { agent: 'bilt', text: 'x' }))
-  t.ok(near.message.includes('did you mean built@ci'), 'what it sees is still named')
+  t.ok(near.message.includes('did you mean built@ci'), 'a visible agent is still named')
   await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.call', { agent: 'text@plain', capability: 'no.such', input: 1 }))
   const swarm = { goal: 'g', capability: 'text.do', strategy: 'each' } as const
   t.absent((await failsWith(t, 'NO_CAPABLE_AGENT', () => boxed.call('swarm.start', swarm))).message.includes('plain'))

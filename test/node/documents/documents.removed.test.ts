@@ -39,7 +39,7 @@ test('a document that its creator removes is gone on every node, its blocks too,
   const { removed } = await ann.api().call('documents.remove', { document: 'notes' })
   t.is(removed, true)
   await world.settle()
-  t.is(program.fault?.code, 'DOCUMENT_NOT_FOUND', 'a program that has it open is told')
+  t.is(program.fault?.code, 'DOCUMENT_NOT_FOUND', 'a program that has it open is notified')
   for (const node of [owner, ann, bob]) {
     t.alike(await names(node), [])
     for (const call of [() => textOn(node), () => write(node.api(), 'again')]) await failsWith(t, 'DOCUMENT_NOT_FOUND', call)

@@ -142,7 +142,7 @@ test('an unreadable part of a stream is skipped and logged with its source, and 
   t.alike(
     skipped?.map(({ node, reason }) => [node.name, reason]),
     [['bob', 'a block is malformed']],
-    'who reads it is told'
+    'a reader is notified'
   )
   await write(ann.api(), 'good and more')
   await world.settle()
@@ -363,7 +363,7 @@ test('a document of which nothing is here, though others wrote into it, is neith
   await Promise.all(calls)
   const reading = textOn(bob)
   await world.link(owner, ann, bob)
-  t.is(await reading, 'precious', 'what comes in time is waited for')
+  t.is(await reading, 'precious', 'a timely block is waited for')
   await write(bob.api(), 'precious!')
   await world.settle()
   t.is(await textOn(ann), 'precious!')

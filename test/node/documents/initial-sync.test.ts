@@ -21,7 +21,7 @@ test('a node that never had the whole document reads no part of it and edits non
   await world.link(bob, late)
   const reading = textOn(late)
   await world.pass(4000)
-  t.is(await reading, 'of the owner', 'who is there has nothing of ann')
+  t.is(await reading, 'of the owner', 'the present nodes have nothing of ann')
   await world.link(ann, owner, bob, late)
   await world.settle()
   t.is(await textOn(late), 'of the owner and ann')

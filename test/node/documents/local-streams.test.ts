@@ -99,7 +99,7 @@ test('an edit that is in its stream is no refused one, though its mark cannot be
   t.is(await textOn(owner), 'one')
   t.ok(
     owner.lines.some((line) => line.includes('no room')),
-    'it is said'
+    'it is reported'
   )
   isFull = false
   await write(owner.api(), 'one two')

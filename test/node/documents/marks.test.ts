@@ -125,7 +125,7 @@ test('blocks behind a snapshot that were here are lost also when all that is lef
   marks.follow([everybody('s')])
   await marks.close()
   t.is(marks.lost('notes'), 50)
-  t.alike(await store.read(DOCUMENT_MARKS), { notes: { s: 150 } }, 'what the snapshot holds needs no mark')
+  t.alike(await store.read(DOCUMENT_MARKS), { notes: { s: 150 } }, 'the content of the snapshot needs no mark')
 })
 
 test('a document of any name has marks', async (t: Assert) => {

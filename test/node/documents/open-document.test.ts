@@ -188,7 +188,7 @@ test('edits after the loss of the right to write are refused, and accepted when 
   for (const attempt of [edit(), document.openSession(), document.openSession(session), document.write(new Uint8Array([0, 0]), 'one')])
     await t.exception(attempt, /may not write/)
   await lost
-  t.is((await scene.streams.read(scene.own, 0, 9)).length, 3, 'two edits and what announced the session')
+  t.is((await scene.streams.read(scene.own, 0, 9)).length, 3, 'two edits and the announcement of the session')
   await document.follow(new Map([[scene.own, EVERYTHING]]))
   await edit()
   t.is(await document.read(({ doc }) => doc.getText('text').toJSON()), 'x01')
@@ -270,10 +270,10 @@ test('a replica with unread blocks is neither read nor edited, and the next use 
     () => document.openSession(session)
   ]
   for (const use of uses) await t.exception(use(), /the disk/)
-  t.alike(news, [], 'nobody hears of half of it')
+  t.alike(news, [], 'no program gets half of it')
   scene.before = () => {}
   t.is((await textOf(document)).length, 600)
-  t.alike(news, [{ type: 'reset', isMoved: true }], 'programs still hear that they need other clientIDs')
+  t.alike(news, [{ type: 'reset', isMoved: true }], 'programs still learn that they need other clientIDs')
 })
 
 test('a document whose streams could not be read when it was opened is read on as well', async (t: Assert) => {

@@ -105,7 +105,7 @@ test('a member makes another node keep 256 MiB of its documents, in however many
   await bob.core.close()
   const again = await world.start(bob.actor, { store: bob.store, ledger: bob.ledger })
   await world.link(again, ann, mallory)
-  t.is(await bytesOn(again, names), 5 * 50 * 1_048_576, 'what is on disk takes the share first')
+  t.is(await bytesOn(again, names), 5 * 50 * 1_048_576, 'stored streams take the share first')
   await annLeaves({ ...scene, bob: again })
   t.is(await readOn(world, again, 'plan'), 'of ann')
 })

@@ -52,7 +52,7 @@ test('participants of one sandbox read and write the document of their swarm, wh
 
 async function shared(t: Assert, sandboxId: string | null): Promise<void> {
   const { swarm, launcher, worker, agent, ...rest } = await scene(t, sandboxId)
-  t.is(agent.tasks[0]?.swarm, swarm, 'an agent is told which swarm it works for')
+  t.is(agent.tasks[0]?.swarm, swarm, 'an agent gets the id of its swarm')
   t.is(launcher.core.deps.log.view().documents.size, 0, 'nothing is in the log until somebody asks')
   await write(rest, worker, swarm, 'found it')
   t.is(await read(launcher, swarm), 'found it')

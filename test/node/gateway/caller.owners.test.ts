@@ -144,7 +144,7 @@ test('an owner revoked while the node was down gets nothing after the start; one
     before
   )
   t.ok(webhooks.told(stays).at(-1)?.startsWith('task.'))
-  t.ok(/completed|failed/.test(webhooks.told(stays).at(-1) ?? ''), 'however its task ended, it is told')
+  t.ok(/completed|failed/.test(webhooks.told(stays).at(-1) ?? ''), 'for any end of its task, it is notified')
 })
 
 test('a notification that waits for another try is not sent once its owner is gone, though the ledger refuses to delete it', async (t: Assert) => {

@@ -57,7 +57,7 @@ test('a task that ends in the turn in which it begins is one record, with its me
     for await (const event of by.follow(ALICE, id, { after })) kinds.push(event.type === 'status' ? event.state : event.type)
     return kinds
   }
-  t.alike(await told(gateway, 0), ['message', 'working', 'artifact', 'completed'], 'each of them is told')
+  t.alike(await told(gateway, 0), ['message', 'working', 'artifact', 'completed'], 'each of them is reported')
   const next = await started()
   t.alike(await told(next, 0), ['message', 'working', 'artifact', 'completed'], 'also by a gateway that begins anew, from the disk')
   t.alike(await told(next, 2), ['artifact', 'completed'])
@@ -121,7 +121,7 @@ test('the same message means the task that it began, also after a start and for 
       { agent: 'slow' }
     ]
     for (const other of others) await failsWith(t, 'CONFLICT', () => by.send(ALICE, { ...asked, ...other }))
-    t.not(idOf(await by.send({ ...ALICE, id: 'tok_b' }, asked)), id, 'what another client says is its own')
+    t.not(idOf(await by.send({ ...ALICE, id: 'tok_b' }, asked)), id, 'the messages of another client are its own')
     t.is((await by.list(ALICE, {}, ALL)).total, 1)
   }
 })

@@ -58,10 +58,10 @@ test('a task is begun, worked at and completed; a waiter is notified when it is'
   slow.finish(null)
   await world.settle()
   await aheadOf.end
-  t.is(kinds(aheadOf.events).at(-1), 'completed', 'who names an event that has not happened waits for no later one')
+  t.is(kinds(aheadOf.events).at(-1), 'completed', 'a client that names a future event waits for no later one')
   const again = followed(gateway, id ?? '', 2)
   await again.end
-  t.alike(kinds(again.events), ['artifact result', 'completed'], 'who was there before hears what it missed, and nothing twice')
+  t.alike(kinds(again.events), ['artifact result', 'completed'], 'a returning client gets the missed events, and nothing twice')
 })
 
 test('an agent asks back: the task waits, takes one message, goes on and ends', async (t: Assert) => {
@@ -319,7 +319,7 @@ test('a full disk delays notifications, and loses none', async (t: Assert) => {
   ledger.refuse(true)
   slow.finish('done')
   await world.pass(3000)
-  t.not((await gateway.get(ALICE, task.id)).task.state, 'completed', 'nobody is told what is not durable')
+  t.not((await gateway.get(ALICE, task.id)).task.state, 'completed', 'nothing is reported that is not durable')
   ledger.refuse(false)
   await world.pass(10_000)
   t.is((await gateway.get(ALICE, task.id)).task.state, 'completed')

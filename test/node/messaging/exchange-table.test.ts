@@ -61,8 +61,8 @@ test('the operator of a node answers for a removed agent of it, in both directio
     { own: 'third', other: 'operator' },
     { other: 'operator', peer: 'q' }
   ])
-    t.absent(conversations.mayReceive(thread('out', one)), 'nobody else hears it')
-  t.absent(conversations.mayReceive(thread('in', { other: 'operator' })), 'who opened it speaks for itself')
+    t.absent(conversations.mayReceive(thread('out', one)), 'no other node gets it')
+  t.absent(conversations.mayReceive(thread('in', { other: 'operator' })), 'the opener answers for itself')
   t.absent(conversations.mayReceive(thread('in', { own: 'operator' })))
   t.absent(conversations.maySend(thread('in', { own: 'third' })))
   conversations.end(thread('out'))

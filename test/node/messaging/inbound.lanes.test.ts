@@ -41,7 +41,7 @@ test('no work of a member is done that is put out while its lane message is reco
   await world.link(peer, mallory)
   forgeReliable(mallory, peer, 1, { type: 'notification', payload: { input: { n: 1 } } })
   await world.settle()
-  t.is(agent.tasks.length, 1, 'a member is heard')
+  t.is(agent.tasks.length, 1, 'a message of a member arrives')
   onCommit = () => {
     world.log.model.revoke(actor('owner'), mallory.actor)
     world.log.changed()

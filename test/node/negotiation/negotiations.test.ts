@@ -253,7 +253,7 @@ test('one peer may have 64 proposals waiting, further ones are refused; others k
   await answers.negotiator.reject('many-0', 'BUSY')
   forge(here, peer, proposalTo(peer, 'next'))
   await world.settle()
-  t.is(received.at(-1)?.proposalId, 'next', 'what is answered does not wait')
+  t.is(received.at(-1)?.proposalId, 'next', 'an answer does not wait')
 })
 
 test('while as many proposals wait as are kept, a further one is refused', async (t) => {

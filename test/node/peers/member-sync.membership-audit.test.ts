@@ -44,7 +44,7 @@ test('changes while a node was away are on record after its start, known ones ar
     lines(ann).map((line) => line.split(' ')[0]),
     ['invited', 'founded', 'admitted']
   )
-  t.is(ann.core.events.recent().filter(({ type }) => type === 'membership').length, 0, 'no news')
+  t.is(ann.core.events.recent().filter(({ type }) => type === 'membership').length, 0, 'no event')
   await ann.core.close()
   await world.member('bob')
   const again = await world.start(actor('ann'), { store })
@@ -73,7 +73,7 @@ test('no change is remembered as reported before it is on disk', async (t: Asser
   t.alike(
     again.audit.of('membership').map(({ code }) => code),
     ['invited', 'admitted'],
-    'told again; the log knows its reference'
+    'reported again; the log knows its reference'
   )
 })
 

@@ -244,7 +244,7 @@ test('64 MiB wait for all peers together; each gets through what is small, and a
     there.map(({ messages }) => messages.length),
     taken.map((count) => Math.max(1, count))
   )
-  t.ok(offer(0, large), 'and there is room again')
+  t.ok(offer(0, large), 'and there is capacity again')
 })
 
 /** The n-th message of a flood. */
@@ -271,7 +271,7 @@ test('an idle node accepts as much as it reads; messages for a node that does no
   t.alike(
     there.messages.slice(20_000),
     Array.from({ length: 1900 - lost }, (_, place) => numbered(20_000 + lost + place)),
-    'what was not under way goes over the next link'
+    'an inactive one goes over the next link'
   )
 })
 

@@ -49,7 +49,7 @@ test('where all members have places nobody is asked for anybody in an idle minut
 
 test('a member beyond the places is online while a neighbour has a link to it, and offline a minute after', async (t) => {
   const { world, a, b, c } = await beyond(t)
-  t.is((await row(a, 'c'))?.status, 'offline', 'nobody has said so yet')
+  t.is((await row(a, 'c'))?.status, 'offline', 'no node has reported it yet')
   await world.pass(5000)
   t.alike([(await row(a, 'c'))?.status, (await row(a, 'c'))?.path, (await row(a, 'c'))?.rttMs], ['online', 'relayed', null])
   t.is((await a.api().call('node.status', {})).mesh.online, 3)
@@ -118,7 +118,7 @@ test('a link closed for another leaves its peer online, a lost one does not', as
   t.is((await row(a, 'c'))?.status, 'offline')
   await world.link(a, b)
   world.net.disconnect(a.id, b.id)
-  t.is((await row(a, 'b'))?.status, 'offline', 'what proved it before counts no more')
+  t.is((await row(a, 'b'))?.status, 'offline', 'the earlier proof counts no more')
 })
 
 test('a removed member is out at once, also without a link', async (t) => {

@@ -20,7 +20,7 @@ test('one peer that reads slowly leaves as much to the others as it takes; each 
   t.alike(
     slow.map((one) => one.take(LARGEST)),
     [true, true],
-    'what one takes does not keep the next from a message of the largest size'
+    'the bytes of one do not keep the next from a message of the largest size'
   )
   const others = Array.from({ length: 62 }, () => room.peer())
   for (const one of others) {
@@ -28,7 +28,7 @@ test('one peer that reads slowly leaves as much to the others as it takes; each 
     t.ok(one.take(MIB / 2))
   }
   for (const one of slow) one.leave(LARGEST)
-  t.ok(others[0]?.take(7 * MIB), 'what is sent makes room again')
+  t.ok(others[0]?.take(7 * MIB), 'sent bytes are free again')
 })
 
 test('64 MiB wait at most, of one peer never more than 8 MiB and a message, and all unsent bytes are given back, for any messages', (t) => {
@@ -57,5 +57,5 @@ test('64 MiB wait at most, of one peer never more than 8 MiB and a message, and 
     }),
     { numRuns: 200 }
   )
-  t.pass('held in 200 runs')
+  t.pass('valid in 200 runs')
 })

@@ -69,7 +69,7 @@ test('a request without approval ends with its own code when the time of its cal
   await world.link(a, b)
   await world.pass(30_000, 1000)
   const { state, error } = await a.api().call('tasks.show', { id: (await reply).taskId ?? '' })
-  t.alike([state, error?.code], ['failed', 'APPROVAL_TIMEOUT'], 'its sender is told')
+  t.alike([state, error?.code], ['failed', 'APPROVAL_TIMEOUT'], 'its sender gets an error')
   t.is(agent.tasks.length, 0)
   t.alike(c.audit.of('approval'), [], 'nobody has decided')
 })

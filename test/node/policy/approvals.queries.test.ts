@@ -33,7 +33,7 @@ test('a query after finished work needs no approval: it gets the outcome, and ne
   forge(owner, peer, { payload: request('never', { input: null, isQuery: true }), correlationId: 'three', metadata: { tier: 0 } })
   await world.settle()
   t.alike(await waitingOf(peer), [])
-  t.is(peer.counted('messages_sent', 'response'), 3, 'of what was never seen it is said that nobody knows')
+  t.is(peer.counted('messages_sent', 'response'), 3, 'an unknown request is answered as unknown')
   t.is(agent.tasks.length, 1)
 })
 

@@ -34,7 +34,7 @@ test('a copy with the same ids and other content is not covered by an approval, 
     [seen]
   )
   t.absent(heard.some((input) => JSON.stringify(input) !== JSON.stringify(seen)))
-  t.is(peer.counted('messages_sent', 'response'), 3, 'the honest copies are answered; what was done is not done again')
+  t.is(peer.counted('messages_sent', 'response'), 3, 'the honest copies are answered; finished work is not done again')
   t.alike(await waitingOf(peer), [])
 })
 

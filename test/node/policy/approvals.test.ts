@@ -201,7 +201,7 @@ test('the same request sent again waits once, runs once, and every copy is answe
   t.is(peer.counted('messages_sent', 'response'), 3)
   forge(owner, peer, { payload, correlationId: 'four' })
   await world.settle()
-  t.alike(await waitingOf(peer), [], 'what was done already is answered from memory, nobody is asked')
+  t.alike(await waitingOf(peer), [], 'a finished request is answered from memory, nobody is asked')
   t.is(agent.tasks.length, 1)
 })
 

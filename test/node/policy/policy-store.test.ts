@@ -37,11 +37,15 @@ test('a rule for a name without a node is a warning, a problem, and reported at 
   await world.member('tablet')
   t.alike(await problemsOf(here), [])
   const renamed = await here.api().call('peers.rename', { peer: phone.id, name: 'mobile' })
-  t.alike(renamed.policy, [{ file: '/config/policy.yaml', line: 2, name: 'phone', means: null }], 'who renames hears of it at once')
+  t.alike(
+    renamed.policy,
+    [{ file: '/config/policy.yaml', line: 2, name: 'phone', means: null }],
+    'the caller of a rename is warned at once'
+  )
   t.alike((await here.api().call('peers.rename', { peer: phone.id, name: 'mobile' })).policy, [], 'and not again')
   await world.settle()
   t.alike(await problemsOf(here), ['PEER_NOT_FOUND /config/policy.yaml:2: no node is called "phone": the rule is for nobody of that name'])
-  t.alike(eventsOf(here).slice(1), [['policy.yaml:2: phone']], 'once, and not for what was known before')
+  t.alike(eventsOf(here).slice(1), [['policy.yaml:2: phone']], 'once, and not for earlier findings')
   here.policy.write(
     `rules:\n  - { from: { node: ${phone.id} }, decision: deny }\n  - { from: { node: [mobile, watch] }, decision: deny }\n`
   )
@@ -58,7 +62,7 @@ test('a key never warns, for any node', async (t) => {
   t.alike(eventsOf(here), [])
   here.policy.write(`rules:\n  - { from: { node: [${stranger}, ${here.id}, owner] }, decision: deny }\n`)
   const [rule] = (await here.api().call('policy.show', {})).rules
-  t.alike(rule?.from.nodeNames, [null, 'owner', null], 'and tells who has it')
+  t.alike(rule?.from.nodeNames, [null, 'owner', null], 'and names the agents that have it')
 })
 
 test('a name in another case or with a slip is reported with a similar one', async (t) => {

@@ -113,7 +113,7 @@ test('the relayed messages of a node are bounded, others continue, and it gets O
   t.is((await ofOther).outcome, 'COMPLETED')
   const recorded = a.api().call('message.call', { agent: 'text@c', capability: 'text.do', input: 1 })
   await world.settle()
-  t.is((await recorded).outcome, 'COMPLETED', 'lanes have room of their own')
+  t.is((await recorded).outcome, 'COMPLETED', 'lanes have a budget of their own')
 })
 
 test('the bytes of a node that are carried are bounded too', async (t) => {

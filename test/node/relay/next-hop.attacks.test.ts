@@ -37,7 +37,7 @@ test('an answer arrives, for any dead routes that a member offers meanwhile', as
   const found = c.core.routes.find(a.id)
   await world.settle()
   t.ok(await found)
-  t.is(c.core.routes.next(a.id), m.id, 'for what is new it may be the way')
+  t.is(c.core.routes.next(a.id), m.id, 'for a new message it may be the route')
   // It takes every frame, and relays none.
   m.core.forwarder.pass = () => {}
   agent.finish()

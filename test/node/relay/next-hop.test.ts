@@ -22,7 +22,7 @@ test('a request reaches a node without a link through a neighbour of both, and i
   t.is(agent.tasks.length, 1)
   t.is(b.counted('messages_passed_on', 'request'), 1)
   t.is(b.counted('messages_passed_on', 'response'), 1)
-  t.is(b.counted('messages_delivered', 'request'), 0, 'who carries takes nothing for itself')
+  t.is(b.counted('messages_delivered', 'request'), 0, 'the relay takes nothing for itself')
   t.alike(
     [a, b, c].flatMap((one) => one.audit.events),
     []
@@ -213,7 +213,7 @@ test('two nodes on the way carry a message and its answer as well', async (t) =>
   world.net.disconnect(d.id, c.id)
   const later = call(a)
   await world.settle()
-  t.ok(a.core.routes.next(c.id) === null, 'also the second one tells its sender')
+  t.ok(a.core.routes.next(c.id) === null, 'also the second one informs its sender')
   await world.link(d, c)
   await world.pass(10_000)
   t.is((await later).outcome, 'COMPLETED')

@@ -41,7 +41,7 @@ test('a search without a result is not repeated for any asking node, for a while
     await world.settle()
   }
   t.is(asked(b, x), 1)
-  t.alike([asked(b, m), asked(b, other)], [1, 1], 'those who asked had not been asked')
+  t.alike([asked(b, m), asked(b, other)], [1, 1], 'the asking nodes had not been asked')
   await world.pass(5000)
   askFor(z, m, b)
   await world.settle()
@@ -86,7 +86,7 @@ test('searches without a result hide no route: not their own, and not that of a 
   await world.link(m, z)
   const through = b.core.routes.find(z.id)
   await world.settle()
-  t.is(await through, true, 'who asked was not asked itself')
+  t.is(await through, true, 'the asking node was not asked itself')
 })
 
 test('a neighbour that was too slow for one search is asked by the next one of another neighbour', async (t) => {

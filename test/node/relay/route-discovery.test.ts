@@ -33,7 +33,7 @@ test('searches for the same node are one, and a search in vain is not repeated f
   t.is(await a.core.routes.find(c.id), false)
   t.is(sent(a, b, 'way'), 2)
   await world.link(b, c)
-  t.is(await a.core.routes.find(c.id), false, 'it has not heard of the new link')
+  t.is(await a.core.routes.find(c.id), false, 'it does not know of the new link')
   await world.pass(5000, 1000)
   const again = a.core.routes.find(c.id)
   await world.settle()

@@ -54,7 +54,7 @@ test('unrepeatable work ends as unknown when its node is killed at it, with the 
   const { state, error } = await scene.task(taskId)
   t.is(state, 'unknown')
   t.ok(error?.message.includes('--allow-repeat'))
-  t.absent(error?.retryable, 'whoever tries it again by itself would repeat it')
+  t.absent(error?.retryable, 'a caller that tries it again by itself would repeat it')
   t.alike(error?.next, ['a2a-node tasks', `a2a-node call slow@peer slow.once '{"a":1}' --allow-repeat`])
   await scene.world.pass(700_000, 10_000)
   t.is(scene.runsOf(requestId), 1)
@@ -169,7 +169,7 @@ test('a late outcome is recorded and can be read, also after a restart', async (
     t.alike(
       node.core.tasks.list().map(({ state, result }) => [state, result]),
       [['completed', `did ${requestId}`]],
-      'what ended before a start is listed at both ends'
+      'a request that ended before a start is listed at both ends'
     )
 })
 
@@ -331,7 +331,7 @@ for (const decision of ['ask', 'deny']) {
     await scene.link()
     t.alike((await scene.peer.api().call('approvals.list', {})).approvals, [], 'nobody is asked about what was begun')
     await scene.world.pass(400_000, 5000)
-    t.is((await scene.task(taskId)).state, 'unknown', 'nobody is told that it was not done')
+    t.is((await scene.task(taskId)).state, 'unknown', 'it is not reported as not done')
     t.is(scene.runsOf(requestId), 1)
   })
 }
@@ -376,7 +376,11 @@ test('an end that a caller decides by itself while its disk is full is shown whe
   scene.fill('here', true)
   canceled.cancel()
   await scene.world.pass(10_000)
-  t.alike(await queued.answer, { outcome: 'FAILED', error: ((await queued.answer) as { error: unknown }).error }, 'whoever waits is told')
+  t.alike(
+    await queued.answer,
+    { outcome: 'FAILED', error: ((await queued.answer) as { error: unknown }).error },
+    'the waiting caller is notified'
+  )
   t.is((await scene.task(queued.taskId)).state, 'submitted')
   t.is((await scene.task(canceled.taskId)).state, 'canceled', 'its caller sees that it canceled it')
   scene.fill('here', false)

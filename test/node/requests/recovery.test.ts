@@ -56,7 +56,7 @@ test('a request that its sender may no longer ask for ends at the start of the n
   t.alike(await recordsOf(scene.peer), ['slow.again failed FORBIDDEN', 'slow.once unknown TIMEOUT'])
   await scene.link()
   await world.pass(60_000, 1000)
-  t.is((await scene.task(taskId)).state, 'failed', 'its caller is told when it asks again')
+  t.is((await scene.task(taskId)).state, 'failed', 'its caller gets the outcome when it asks again')
 })
 
 test('a request whose sender never sends its card is given up when its time is over', async (t) => {

@@ -241,7 +241,7 @@ test('a ledger that takes nothing for a while holds results back, and loses none
   scene.ledger.refuse(true)
   for (const run of scene.open()) scene.end(run)
   await scene.world.pass(3000)
-  t.is(scene.told.size, 0, 'nothing is told before it is durable')
+  t.is(scene.told.size, 0, 'nothing is reported before it is durable')
   t.is((await scene.info(id)).status, 'running')
   scene.ledger.refuse(false)
   await scene.world.pass(10_000)

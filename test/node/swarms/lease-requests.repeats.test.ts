@@ -39,7 +39,7 @@ test('an item that may not be repeated runs once when its command fails or is ki
   await scene.world.settle()
   for (const run of scene.open()) run.end(KILLED)
   const answered = await call
-  t.alike([answered.outcome, answered.error?.retryable, scene.begun.length], ['FAILED', false, 1], 'nor is its caller told to try again')
+  t.alike([answered.outcome, answered.error?.retryable, scene.begun.length], ['FAILED', false, 1], 'nor is its caller advised to try again')
 })
 
 test('an item that may be repeated is tried as often as --retries allows, also after a timeout', async (t) => {

@@ -35,7 +35,7 @@ test('results that take too much memory end their items; ended swarms are droppe
   t.alike([...new Set(results.flatMap((one) => one.error?.code ?? []))], ['PAYLOAD_TOO_LARGE'])
   t.ok(
     results.every((one) => one.attempt === 1),
-    'no retry is spent on what can only be too large again'
+    'no retry is spent on a result that can only be too large again'
   )
   const second = await swarms.launch(map(8))
   await world.settle()
@@ -123,7 +123,7 @@ test('the inputs of a swarm are let go at its end, though the swarm is kept', as
   collectGarbage()
   t.ok(
     inputs.every((one) => one.deref() !== undefined),
-    'held while it runs'
+    'taken while it runs'
   )
   await owner.core.swarms.cancel(id)
   await world.pass(1000)
@@ -152,5 +152,5 @@ test('a member that claims many places and only heartbeats holds few items, and 
   const { status, results } = owner.core.swarms.get(id).results()
   t.is(status, 'completed')
   t.alike([...new Set(results.map((one) => one.agent))], ['w@honest'])
-  t.alike(mal.open, [], 'it is told to stop')
+  t.alike(mal.open, [], 'it gets the order to stop')
 })

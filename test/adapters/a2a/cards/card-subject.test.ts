@@ -44,7 +44,7 @@ test('a card of 1.0 describes the skills of the agent, its address and its facts
     examples: ['count this'],
     inputModes: ['text/plain']
   })
-  t.is(card.description, 'Text', 'what says nothing is called by its name')
+  t.is(card.description, 'Text', 'a server without a title has its name')
   t.alike(card.supportedInterfaces, interfacesOf({ base: BASE }, 'text'))
   t.is(card.supportedInterfaces[0]?.url, `${BASE}/agents/text`)
   t.alike(

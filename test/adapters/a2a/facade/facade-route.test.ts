@@ -87,7 +87,7 @@ test('a session continues with the question of its agent', async (t: Assert) => 
   t.alike([asked, state], ['Which one?', 'input-required'])
   t.not((await run('the red one', 'two'))[2], task, 'another session is another task')
   t.alike(await run('the blue one', 'one'), ['took the blue one', 'completed', task])
-  t.not((await run('again', 'one'))[2], task, 'what has ended is not gone on with')
+  t.not((await run('again', 'one'))[2], task, 'an ended task is not resumed')
   await run('begin', 'three')
   const { text } = await ask('/agents/asks/stream', { json: { prompt: 'by stream', sessionId: 'three' } })
   t.alike(
@@ -260,7 +260,7 @@ test('unknown agents, methods and paths have that error shape, too', async (t: A
     '/agents/echo/v1/tasks',
     '/agents/echo/.well-known/agent-card.json'
   ])
-    t.is((await ask(path)).status, 418, `${path} is another room's`)
+    t.is((await ask(path)).status, 418, `${path} is of another test`)
   t.is((await ask('/agents/echo', { json: {} })).status, 418, 'JSON-RPC')
 })
 

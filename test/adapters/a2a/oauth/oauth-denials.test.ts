@@ -100,7 +100,7 @@ test('beyond the bound of a client all tokens that it got so far are refused, an
   model.apply({ type: 'revoke', client: 'cli_a', count: 1, byGrant: true })
   t.ok(model.denials.has(kept))
   t.absent(model.denials.has(other))
-  t.ok(model.denials.has(model.issue('cli_a', false)), 'in the same second it cannot be told which came first')
+  t.ok(model.denials.has(model.issue('cli_a', false)), 'in the same second the order is unknown')
   model.clock.advance(1000)
   const fresh = model.issue('cli_a', false)
   t.absent(model.denials.has(fresh))

@@ -173,12 +173,12 @@ test('RFC 9700 2.5: a confidential client shows its secret each time; a wrong, a
   )
   const metadata = (await (await fetch(`${scene.url}/.well-known/oauth-authorization-server`)).json()) as Record<string, unknown>
   for (const name of ['token', 'revocation'])
-    t.alike(metadata[`${name}_endpoint_auth_methods_supported`], ['client_secret_basic', 'none'], 'as it is said')
+    t.alike(metadata[`${name}_endpoint_auth_methods_supported`], ['client_secret_basic', 'none'], 'in the documented order')
   const hash = (JSON.parse(scene.home.get('oauth-clients') ?? '{}') as { clients: { secret: string }[] }).clients[0]?.secret ?? ''
   t.is(
     (await scene.post('/oauth/token', CREDENTIALS, { authorization: basic(client.id, hash) })).body['error'],
     'invalid_client',
-    'what the home keeps is no secret'
+    'the home keeps no secret'
   )
   t.absent([...scene.home.values()].some((text) => text.includes(secret)))
   t.is((await scene.token(client, CREDENTIALS)).status, 200)

@@ -215,9 +215,9 @@ test('a stream without end, of another task, of garbage or of too much ends as a
     t.is(
       !outcome.ok && outcome.isUnknown === true,
       reason.source.includes('may have done it'),
-      'what it did is unknown only where it was lost'
+      'its effect is unknown only where the answer was lost'
     )
-    t.is(sends, 1, 'it was said once')
+    t.is(sends, 1, 'it was sent once')
     await scene.remotes.close()
   }
   await eventually(() => canceled >= 3)

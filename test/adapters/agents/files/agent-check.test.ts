@@ -67,5 +67,5 @@ test('a provider of language models is asked for its models, never a question, a
   ])
   t.alike([...new Set(asked)], ['GET http://llm.test/v1/models {"authorization":"Bearer sk-secret"}'])
   const { reason } = await checkProvider(at(401), 'local', signal)
-  t.absent(reason?.includes('sk-secret'), 'no secret is told')
+  t.absent(reason?.includes('sk-secret'), 'no secret is disclosed')
 })

@@ -350,7 +350,7 @@ test('the tokens of a day are for all runs of the agent, and come back with the 
   const days = new TokenDays({ clock, store: null, onFault: () => {} })
   const options = { days, clock, spec: { budget: { run: 1000, day: 130 } } }
   t.is(resultOf(await llmAgent(t, server.url, options).run(HELLO, recordedRun())), 'yes')
-  t.is(resultOf(await llmAgent(t, server.url, options).run(HELLO, recordedRun())), 'yes', 'what has begun is paid whole')
+  t.is(resultOf(await llmAgent(t, server.url, options).run(HELLO, recordedRun())), 'yes', 'a begun turn is paid whole')
   const spent = await llmAgent(t, server.url, options).run(HELLO, recordedRun())
   t.is(failureText(t, 'TASK_FAILED', spent), 'the agent subject has used its 130 tokens of today')
   t.alike(spent.ok ? null : [spent.retryable, (spent.data as { retryAfter: number }).retryAfter], [true, 3600])
@@ -394,7 +394,7 @@ test('a capability that gives no text gets the JSON of the answer, also out of a
   const agent = llmAgent(t, server.url, { definition })
   t.alike(resultOf(await agent.run(HELLO, recordedRun())), { n: 1 })
   failureText(t, 'INVALID_OUTPUT', await agent.run(HELLO, recordedRun()))
-  t.ok(String(server.seen[0].body.messages[0].content).includes(JSON.stringify(outputSchema)), 'the model is told the schema')
+  t.ok(String(server.seen[0].body.messages[0].content).includes(JSON.stringify(outputSchema)), 'the model gets the schema')
 })
 
 test('an answer is over at its end, though the server keeps the connection open', async (t: Assert) => {

@@ -111,7 +111,7 @@ test('a token that ends takes its sessions along, with the calls in them, and no
   t.is((await post('POST', { ...SLOW, method: 'ping' }, mine)).status, 404)
   t.is((await post('POST', { ...SLOW, method: 'ping' }, other)).status, 200)
   t.is((await post('DELETE', undefined, other)).status, 204)
-  t.is(tokens.listenerCount('two'), 0, 'what has ended waits for no token')
+  t.is(tokens.listenerCount('two'), 0, 'an ended task waits for no token')
   t.is((await post('POST', ...modern(1, 'tools/list'))).status, 200)
 })
 

@@ -87,7 +87,7 @@ test('a method absent from the claimed version is 404, and an unsupported versio
   }
   const here = { send: post } as Scene
   const old = await post('POST', { jsonrpc: '2.0', id: 3, method: 'no/such' }, { 'mcp-session-id': await session(here) })
-  t.is(old.status, 200, 'an older client is told in the answer alone')
+  t.is(old.status, 200, 'an older client gets it in the answer alone')
 })
 
 test('bytes that are no message get an answer of the protocol, never a page', async (t: Assert) => {
@@ -182,7 +182,7 @@ test('a client that hangs up has its call canceled, and one that cancels in its 
   t.is((await here.send('POST', { jsonrpc: '2.0', id: 2, method: 'ping' }, { 'mcp-session-id': id })).status, 200)
   t.is((await here.send('POST', cancel, { 'mcp-session-id': id })).status, 202)
   await ended()
-  t.pass('who lost its connection cancels all the same')
+  t.pass('a client that lost its connection can still cancel')
 })
 
 test('a cancellation without a session cancels nothing: its id may be that of another client', async (t: Assert) => {
@@ -216,7 +216,7 @@ test('callers are forgotten once they are idle, and there are never more than fi
     clock.advance(1)
     t.ok(sessions.shared(caller(`${at}`)) !== null)
   }
-  t.ok(first?.isClosed, 'the one idle longest made room')
+  t.ok(first?.isClosed, 'the one idle longest was dropped')
   clock.advance(2 * SESSION_IDLE_MS)
   t.ok(sessions.shared(caller('0')) !== null)
   return sessions.close()

@@ -49,7 +49,7 @@ test('headers that repeat arguments must say what these say, and only of argumen
     t.is(fault === null, isGood, JSON.stringify([args, given]))
     if (fault !== null) t.alike([fault.status, fault.code], [400, -32_020])
   }
-  t.is(await headers.faultOf({ name: 'other', arguments: { region: 'eu' } }, {}), null, 'who names no tool is told so elsewhere')
+  t.is(await headers.faultOf({ name: 'other', arguments: { region: 'eu' } }, {}), null, 'a caller without a tool name gets this elsewhere')
 })
 
 test('no schema, arguments and headers make it throw, and a client that repeats arguments faithfully passes', async (t) => {

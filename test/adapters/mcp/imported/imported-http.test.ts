@@ -87,7 +87,7 @@ test('a call that breaks off, or that the server fails at, may have run and is n
   t.ok(/may have run.*HTTP 500/.test(failureOf(t, await scene.call('web', 'echo', { text: 'b' }))))
   t.is(calls, 2)
   t.ok(/may have run/.test(failureOf(t, await scene.call('web', 'other', { text: 'c' }))))
-  t.is(calls, 4, 'what the config calls idempotent is repeated once')
+  t.is(calls, 4, 'a tool that the config calls idempotent is repeated once')
 })
 
 test('a tool list with an ETag is requested by it, and 304 confirms the known list', async (t: Assert) => {

@@ -59,7 +59,7 @@ test('the list of a server is bounded tool by tool, and a tool beyond a bound hi
     tools.map(({ name }) => name),
     ['a', 'b', 'remote']
   )
-  t.is(safeSchema(tools[2]?.inputSchema ?? {}), ANY_OBJECT, 'what it refers to elsewhere is not fetched')
+  t.is(safeSchema(tools[2]?.inputSchema ?? {}), ANY_OBJECT, 'its references elsewhere are not fetched')
   t.is(tools[1]?.description.length, MAX_DESCRIPTION)
   const reasons = new Map(faults.map((one) => [one.name, one.reason]))
   t.ok(/two tools/.test(reasons.get('a') ?? ''))
@@ -198,7 +198,7 @@ test('references to parts that were not stripped as a schema, or that another ba
     const $ref = `#/$defs/default/$defs/d${i - 1}`
     defs[`d${i}`] = { anyOf: [{ $ref }, { $ref }] }
   }
-  t.is(to('#/$defs/default/$defs/d40', { $defs: { default: { $defs: defs } } }), ANY_OBJECT, 'what stands under such a name is counted')
+  t.is(to('#/$defs/default/$defs/d40', { $defs: { default: { $defs: defs } } }), ANY_OBJECT, 'a content under such a name is counted')
   const based = { $id: 'http://x/y', $defs: { ...defs, default: evil }, allOf: [{ $ref: '#/$defs/default' }] }
   t.is(safeSchema({ type: 'object', $defs: { default: {} }, properties: { a: based } }), ANY_OBJECT, 'a base of its own')
 })

@@ -77,7 +77,7 @@ test('a resource is there when it can be read', async (t: Assert) => {
     t.ok(await resources.read(uri), uri)
   }
   for (const uri of ['a2a://agents/text@owner', 'a2a://agents/text', 'a2a://agents/%74ext%40owner'])
-    t.is(await resources.nameOf(uri), 'a2a://agents/text%40owner', 'the one by which its changes are told')
+    t.is(await resources.nameOf(uri), 'a2a://agents/text%40owner', 'the one that reports its changes')
   for (const uri of ['a2a://agents/none', 'a2a://documents/none', 'a2a://swarms/swarm_none', 'a2a://agents/', 'a2a://agents/%', 'other']) {
     t.is(await resources.nameOf(uri), undefined, uri)
     t.is(await resources.read(uri), undefined, uri)

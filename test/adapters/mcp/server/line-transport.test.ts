@@ -49,7 +49,7 @@ test('while the other side does not read, nothing more is read from it', async (
   let isSent = false
   void sent.at(-1)?.then(() => (isSent = true))
   await new Promise((resolve) => setImmediate(resolve))
-  t.absent(isSent, 'whoever sends waits')
+  t.absent(isSent, 'the sender waits')
   flow()
   while (got.length < 50) await new Promise((resolve) => setImmediate(resolve))
   await Promise.all(sent)

@@ -176,7 +176,7 @@ test('a client that cancels gets no answer, its handler gets the order to stop, 
   const aborted = new Promise<void>((resolve) => scene.signals[0].addEventListener('abort', () => resolve()))
   client.write({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1, reason: 'enough' } })
   await aborted
-  t.is(scene.running, 1, 'the slot is held until it stops')
+  t.is(scene.running, 1, 'the slot is taken until it stops')
   scene.ends[0].throw(scene.signals[0].reason)
   await scene.recorded(1)
   t.alike(outcomesOf(scene.records), ['aborted'])

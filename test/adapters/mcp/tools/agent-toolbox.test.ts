@@ -71,7 +71,7 @@ test('a tool is called in the name of the agent, and a call beyond its own tier 
   const weaker = await toolboxOf(owner, world, { tier: 2 })
   await failsWith(t, 'ESCALATION_REQUIRED', () => weaker.call('strong__do', { n: 1 }, NEVER))
   const senders = owner.audit.all.flatMap(({ code, sender }) => (code === 'ESCALATION_REQUIRED' ? [sender] : []))
-  t.alike(senders, [`helper@${owner.id}`], 'who asked is on record by its name')
+  t.alike(senders, [`helper@${owner.id}`], 'the caller is on record by its name')
 })
 
 test('arguments that do not fit and tools that are not offered are refused before anybody is asked', async (t: Assert) => {

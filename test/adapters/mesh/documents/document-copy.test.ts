@@ -35,7 +35,7 @@ test('a copy of streams holds what is there of them, and in it none can be writt
   t.absent(copy.writable)
   const again = to.get({ name: 'full' })
   await again.ready()
-  t.unlike(again.key, full.key, 'what is written there is another stream')
+  t.unlike(again.key, full.key, 'the written blocks are of another stream')
 })
 
 test('two copies write different streams', async (t: Assert) => {

@@ -254,7 +254,7 @@ test('of a stream over the share only the requested blocks arrive, until the sha
   await bob.until(() => bob.cores.size(other).blocks === 1)
   const { fetched } = bob.cores.extent(stream)
   t.ok(fetched <= 8, `${fetched} of 800 blocks`)
-  t.ok(asked.includes(800 * 65_536), 'asked with what its writer signed')
+  t.ok(asked.includes(800 * 65_536), 'asked with the content that its writer signed')
   room = 800 * 65_536
   bob.cores.follow([{ ...everybody(stream), mayHold }, everybody(other)])
   await bob.until(() => bob.cores.size(stream).blocks === 800)

@@ -68,7 +68,7 @@ test('while every link is in use a member that comes is sent away and nobody is 
   await third.start({ want: false })
   await failsWith(t, 'PEER_OFFLINE', () => owner.mesh.links.dial(third.id, 3_600_000))
   const error = await failsWith(t, 'PEER_OFFLINE', () => third.mesh.links.dial(owner.id, 3_600_000))
-  t.ok(error.message.includes('as many links as it may'), 'it hears so at once')
+  t.ok(error.message.includes('as many links as it may'), 'it learns that at once')
   t.alike(third.mesh.links.beyond(), [])
   t.alike(linked(owner), [first.id, second.id].sort())
   const gone = await lab.join('gone', await inviteCode(owner))

@@ -207,7 +207,7 @@ test('a writer carries 4 MiB of one author, for any relays, and then 64 B a seco
   t.is(count, Math.floor((4 * 1024 * 1024) / large(ann, 1).byteLength))
   const revoked = { kind: 'revocation', mesh: MESH, nodeKey: eve.id, at: 5000, reason: 'lost' } as const
   t.is(await world.intake.take(encodeEntry(seal('entry', revoked, ann)), ann.id), true)
-  t.is(await world.intake.take(large(eve, 1), from(0)), true, 'another author is not held up')
+  t.is(await world.intake.take(large(eve, 1), from(0)), true, 'another author is not delayed')
   for (let revision = 1; revision <= 80; revision++) t.ok(await world.intake.take(large(owner, revision), from(revision)))
   world.clock.advance((large(ann, 1).byteLength / 64) * 1000)
   t.is(await world.intake.take(large(ann, 100), from(0)), true)

@@ -152,7 +152,7 @@ test('a peer that hands in and does not read the answers is a fault before they 
   await handIn(1)
   state.drained = false
   await handIn(64)
-  t.alike(faults, [], 'who reads now and then goes on')
+  t.alike(faults, [], 'an occasional reader continues')
   await handIn(1)
   t.is(faults.length, 1)
 })

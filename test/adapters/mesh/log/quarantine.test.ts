@@ -78,7 +78,7 @@ test('a member that signed two blocks at one position is found and reported, no 
     honest.refused.some((one) => one.code === 'CONFLICT' && one.peer === forker.id && one.rule === 'quarantine'),
     'and on record'
   )
-  t.absent(honest.mesh.log.view().cards.get(forker.id)?.has('left-two'), 'of two tales the later one is not taken')
+  t.absent(honest.mesh.log.view().cards.get(forker.id)?.has('left-two'), 'of two versions the later one is not accepted')
   await honest.mesh.log.submit({ kind: 'revocation', mesh: honest.mesh.meshId, nodeKey: forker.id, at: Date.now(), reason: 'forked' })
   await untilView(admin, (view) => view.members.get(forker.id)?.revoked !== null)
   t.alike(honest.mesh.problems(), [], 'once it is revoked there is nothing left to do')
@@ -95,7 +95,7 @@ test('a node that joins after the fork, and one that was away meanwhile, get the
   for (const node of [newcomer, late]) {
     await Promise.all([honest, admin].map((of) => untilCard(node, of, 'after')))
     const cards = node.mesh.log.view().cards.get(forker.id)
-    t.alike([...(cards?.keys() ?? [])], ['before', 'right'], `${node.name} has the tale that the others have`)
+    t.alike([...(cards?.keys() ?? [])], ['before', 'right'], `${node.name} has the version that the others have`)
     await node.mesh.log.submit(card(node, 'mine'))
     await Promise.all([honest, admin, newcomer, late].map((to) => untilCard(to, node, 'mine')))
   }
@@ -180,7 +180,7 @@ test('a node that is in quarantine itself gets the advice to repair its home, no
 
 test('the owner cannot be revoked: the advice is to repair; the finding counts after a restart', (t) => {
   const log = founded()
-  const onForked = (): void => t.fail('no news')
+  const onForked = (): void => t.fail('no report')
   const quarantine = new Quarantine({ self: ann.id, forked: [owner.coreKey], view: () => log.view(), onForked, unreadable: () => null })
   quarantine.add(owner.coreKey)
   t.ok(quarantine.problems()[0]?.next.startsWith('a2a-node doctor --repair'))

@@ -120,5 +120,5 @@ test('two homes of one node at once: the one that was restored later stays, the 
   await untilHeld(other)
   await other.mesh.log.submit(card(other, 'after'))
   await untilCard(copy, other, 'after')
-  t.ok(copy.mesh.log.view().cards.get(owner.id)?.has('before'), 'what the former home wrote stays')
+  t.ok(copy.mesh.log.view().cards.get(owner.id)?.has('before'), 'the entries of the former home stay')
 })

@@ -104,7 +104,7 @@ test('a revoked node that comes again, also to nodes that started anew, gets no 
   await Promise.all([owner.close(), admin.close()])
   const [again, back, out] = [await lab.reopen(owner), await lab.reopen(admin), await lab.reopen(member)]
   await Promise.all([again.start(), back.start(), out.start()])
-  t.is((await out.mesh.expelled).code, 'REVOKED', 'it is told, since its own log does not know')
+  t.is((await out.mesh.expelled).code, 'REVOKED', 'it is reported, since its own log does not know')
   await back.seen.link(again.id)
   for (const node of [again, back]) t.absent(node.seen.opened.some((link) => link.peer === member.id))
   t.is(out.seen.opened.length, 0)

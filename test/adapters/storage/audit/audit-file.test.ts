@@ -193,8 +193,8 @@ test('however the refusals vary, ten seconds leave few lines, and none goes unco
   )
   t.ok(lines.length <= 2 * (256 + 1), `${lines.length} lines`)
   const rest = lines.find(({ count = 1 }) => count > 2)
-  t.alike([rest?.code, rest?.peer, rest?.sender], ['TIER_VIOLATION', undefined, 'a@p1'], 'the rest is told by what it has in common')
-  t.alike((rest as { several?: string[] } | undefined)?.several, ['peer'], 'and in what it differs')
+  t.alike([rest?.code, rest?.peer, rest?.sender], ['TIER_VIOLATION', undefined, 'a@p1'], 'the rest is reported by its common fields')
+  t.alike((rest as { several?: string[] } | undefined)?.several, ['peer'], 'and by the differing ones')
   t.ok((await verifyAudit(dir)).ok)
 })
 

@@ -129,7 +129,7 @@ test('variations of a peer beyond a bound are one line that names the varied fie
   const some = someWindows(t)
   const many = 100
   const first = Array.from({ length: many }, (_, i) => some.take({ ...REFUSAL, recipient: `x${i}`, reason: `${i}` }, i)).flat()
-  t.is(first.length, MAX_OF_PEER + 1, 'the first of those that are folded has a line of its own too')
+  t.is(first.length, MAX_OF_PEER + 1, 'the first of the folded events has a line of its own too')
   some.take({ ...REFUSAL, peer: 'honest' }, many)
   const [line, ...others] = some.ended(Number.POSITIVE_INFINITY)
   t.alike([line?.peer, line?.sender, line?.recipient, line?.count], ['p', 's', undefined, many - MAX_OF_PEER - 1])

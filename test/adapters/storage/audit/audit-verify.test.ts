@@ -258,7 +258,7 @@ test('a log that is gone altogether is missed by the note outside of it, and sta
     broken.map(brokenText),
     names.map((name) => `nothing is left of the chain ${name}`)
   )
-  t.is((await verifyAudit(dir)).ok, true, 'nothing else would tell')
+  t.is((await verifyAudit(dir)).ok, true, 'nothing else would report it')
   await start()
   t.alike(
     (await verifyAudit(dir, { seen })).broken.map(({ chain, line }) => [chain, line]),

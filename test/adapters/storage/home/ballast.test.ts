@@ -29,7 +29,7 @@ test('a disk with little space has a smaller ballast; once freed it needs the sa
   await disk.fill()
   await ballast.free()
   t.is(ballast.neededBytes, 12 * 1024 * 1024)
-  t.absent(await ballast.fill(), 'its own room alone is not enough')
+  t.absent(await ballast.fill(), 'its own space alone is not enough')
   t.alike(await fs.readdir(disk.dir), ['pad'])
   await fs.truncate(path.join(disk.dir, 'pad'), 19 * 1024 * 1024)
   t.ok(await ballast.fill())

@@ -173,7 +173,7 @@ test('a commit that need only survive the process does not wait for the disk, an
   await ledger.commit([numbered(4)], 'process')
   t.is(synced, 2)
   await ledger.close()
-  t.ok(synced > 2, 'what the mark tells of after a close is there, also when the power fails')
+  t.ok(synced > 2, 'the commits up to the mark are there after a close, also when the power fails')
   t.alike(await keysOf(await open()), keys(4))
 })
 

@@ -34,7 +34,7 @@ test('a ledger with a full disk refuses new work, records ends in the space of i
   t.ok(problem?.message.includes('20 MiB'), problem?.message)
   t.is(ledger.fault?.code, 'DISK_FULL')
   await pass(clock, 60_000)
-  t.is(ledger.problems().length, 1, 'while there is no room for a ballast nothing new is taken')
+  t.is(ledger.problems().length, 1, 'without space for a ballast nothing new is accepted')
   disk.hasCapacity = true
   await pass(clock, 10_000)
   t.alike(ledger.problems(), [])

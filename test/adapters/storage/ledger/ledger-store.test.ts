@@ -84,6 +84,17 @@ test('a key known to be new may be added and removed any number of times, before
   t.ok(fresh > 100, 'some were new')
 })
 
+test('a written key that is removed, added as new and removed again before the next write stays removed', async (t) => {
+  const store = await opened(t)
+  take(store, [{ key: 'k/1', value: utf8('old') }])
+  await store.write()
+  for (const value of [null, utf8('new'), null]) take(store, [{ key: 'k/1', value, isNew: value !== null }])
+  t.is(await store.get('k/1'), null)
+  await store.write()
+  t.is(await store.get('k/1'), null)
+  t.alike(await store.list({ from: 'k/', to: 'k0', limit: 10 }), [])
+})
+
 function textOf(values: readonly (Uint8Array | null)[]): string {
   return JSON.stringify(values.map((value) => (value === null ? null : [...value])))
 }

@@ -70,7 +70,7 @@ test('a broken or vanished file leaves the last good rules and says what is wron
   const gone = await next()
   t.alike([gone.rules.length, gone.faults?.list[0]?.reason.includes('gone')], [1, true])
   await fs.mkdir(file)
-  t.ok((await next()).faults?.list[0]?.reason.startsWith('cannot be read: '), 'the path is told once, by who shows it')
+  t.ok((await next()).faults?.list[0]?.reason.startsWith('cannot be read: '), 'the path is printed once, by the command')
   await fs.rmdir(file)
   t.ok((await next()).faults?.list[0]?.reason.includes('gone'))
   await fs.writeFile(file, DENY)

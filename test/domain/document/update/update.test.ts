@@ -228,7 +228,7 @@ test('a whole document is refused for cut, foreign or excess content, in any of 
   t.is(stateFault(bytes(sevens(2 ** 40), gc(7), 0)), 'a count is larger than the rest', 'clientIDs')
   t.is(stateFault(bytes(2, gc(7), sevens(2 ** 40), 8, 0, 0, 1, 0)), 'a count is larger than the rest', 'parts')
   t.is(stateFault(bytes(1, gc(7), sevens(2 ** 40))), 'a count is larger than the rest', 'clientIDs with something deleted')
-  t.is(stateFault(bytes(1, gc(7), 1, 7, sevens(2 ** 40), 0, 1)), 'a count is larger than the rest', 'what is deleted')
+  t.is(stateFault(bytes(1, gc(7), 1, 7, sevens(2 ** 40), 0, 1)), 'a count is larger than the rest', 'the deleted content')
   t.is(stateFault(bytes(2, gc(7), gc(8), 0, 0)), 'there are bytes behind its end')
   t.is(stateFault(bytes(2, gc(7), [0, 8, 0], 0)), 'a clientID without anything written')
   t.is(stateFault(bytes(2, gc(7), [1, 8, 0, 0, 0], 0)), 'a part of no length')

@@ -77,9 +77,9 @@ test('the cards of a node have at most 4 MiB together, after any replacements, r
   while (card(`agent${count}`, 1, 60_000) === null) count++
   const full = held()
   t.ok(full <= MAX_CARDS_BYTES && full + 61_000 > MAX_CARDS_BYTES, `${count} cards of ${full} bytes`)
-  t.is(card('small', 1, 10), null, 'what fits is taken')
+  t.is(card('small', 1, 10), null, 'a fitting one is accepted')
   t.ok(card('small', 2, 60_000), 'also a newer card is refused when it is too large')
-  t.is(card('agent0', 2, 10), null, 'a smaller one makes room')
+  t.is(card('agent0', 2, 10), null, 'a smaller one frees a slot')
   t.ok(card('agent0', 1, 60_000), 'the old one, appended once more')
   t.is(card('small', 2, 50_000), null)
   held()

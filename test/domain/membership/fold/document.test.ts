@@ -77,7 +77,7 @@ test('a member adds streams to documents that it may write, each once and not ma
   create(log, ann)
   t.is(stream(log, bob, 's').skipped, null)
   t.ok(stream(log, bob, 's').skipped, 'once')
-  t.ok(stream(log, cat, 's2').skipped, 'who is in a sandbox may not write by default')
+  t.ok(stream(log, cat, 's2').skipped, 'a sandboxed member may not write by default')
   t.is(stream(log, ann, 's').skipped, null, 'naming the stream of another takes it from nobody')
   for (let i = 1; i < MAX_STREAMS_OF_MEMBER; i++) t.is(stream(log, bob, `s/${i}`).skipped, null)
   t.ok(stream(log, bob, 'one more').skipped)
@@ -134,7 +134,7 @@ test('a member over its share can still make lists shorter, and the owner any', 
   for (let at = 0; create(log, ann, long(20, 1), `a${at}`).skipped === null; at++) continue
   t.ok(restrict(log, ann, long(256, 2)).skipped?.includes('1 MiB'))
   t.is(restrict(log, owner, long(256, 2)).skipped, null, 'that of the owner is in its own share')
-  t.is(restrict(log, ann, long(100, 3)).skipped, null, 'what the first one took is free again')
+  t.is(restrict(log, ann, long(100, 3)).skipped, null, 'the share of the first one is free again')
   t.is(restrict(log, ann, only([], [], 4)).skipped, null)
 })
 
@@ -193,7 +193,7 @@ test('of a member with the right to write all blocks count; of one that lost the
   restrict(log, ann, only([ann, bob], [bob], 3))
   t.is(counted(log, 'b'), Number.POSITIVE_INFINITY)
   log.revoke(owner, bob)
-  t.is(counted(log, 'b'), Number.POSITIVE_INFINITY, 'what a member wrote outlives its membership')
+  t.is(counted(log, 'b'), Number.POSITIVE_INFINITY, 'the edits of a member outlive its membership')
 })
 
 test('a core is a stream of one document only, so that nobody gets it by another', (t: Assert) => {
@@ -253,7 +253,11 @@ test('a snapshot that was made under another access list than the one in force i
   t.is(snap(log, ann, { core: 'x', lengths, serial: 1 }).skipped, 'it was made under another access list')
   restrict(log, ann, only([ann, bob], [ann], 1), { [keyText('b')]: 3 })
   t.is(snap(log, ann, { core: 'x', lengths }).skipped, 'it was made under another access list')
-  t.is(snap(log, bob, { core: 'x', lengths, serial: 1 }).skipped, 'its author may not write the document', 'nor of who lost the right')
+  t.is(
+    snap(log, bob, { core: 'x', lengths, serial: 1 }).skipped,
+    'its author may not write the document',
+    'nor of a member that lost the right'
+  )
   t.is(snap(log, owner, { core: 'one', lengths, serial: 1 }).skipped, null, 'the owner always may')
   restrict(log, ann, only([ann, bob], [ann], 2), { [keyText('a')]: SNAPSHOT_BLOCKS })
   t.is(inForce(log)?.coreKey, keyText('one'), 'it stays in force under the next list')
@@ -279,7 +283,7 @@ test('of a member that lost the right by its certificate the blocks in the snaps
   t.is(inForce(log)?.coreKey, keyText('one'))
   end(log, ann, only([ann], [ann], 5), { core: 'one', lengths: { [keyText('b')]: SNAPSHOT_BLOCKS - 1 } })
   t.is(inForce(log), undefined)
-  t.alike(log.view().documents.get('notes')?.ended, [keyText('one')], 'who believed it hears of that')
+  t.alike(log.view().documents.get('notes')?.ended, [keyText('one')], 'a node that used it gets the correction')
   t.is(counted(log, 'b'), SNAPSHOT_BLOCKS - 1)
   t.is(counted(log, 'a'), Number.POSITIVE_INFINITY)
 })

@@ -75,7 +75,7 @@ test('a node that was away with a part of it and with own edits, and a new one, 
   await world.settle()
   const reading = textOn(dan)
   await world.pass(4000)
-  t.is(await reading, 'begun and ended', 'who is there has nothing of what ann wrote')
+  t.is(await reading, 'begun and ended', 'the present nodes have nothing that ann wrote')
   t.is(await begunOn(dan), MANY + 2)
   await world.link(ann, owner, bob, dan)
   await world.pass(120_000, 1000)

@@ -102,7 +102,7 @@ test('a node that used a snapshot which a list ended since bases none on it, and
   await idle(world)
   const program = new Program(t, dan.api())
   await world.settle()
-  t.is(program.text, ' bob', 'who has nothing believes it')
+  t.is(program.text, ' bob', 'a node without blocks uses it')
   await ann
     .api()
     .call('documents.restrict', { document: 'notes', see: {}, write: { members: ['ann', 'dan'], tier: null, unsandboxed: false } })
@@ -112,7 +112,7 @@ test('a node that used a snapshot which a list ended since bases none on it, and
   await write(ann.api(), 'of bob and ann')
   await idle(world)
   await idle(world)
-  t.ok(snapshotOf(world), 'made by who has all blocks')
+  t.ok(snapshotOf(world), 'made by a node with all blocks')
   for (const node of [owner, ann, dan]) t.is(await textOn(node), 'of bob and ann')
   t.is(program.text, 'of bob and ann')
   await stop(world, dan, [owner, ann])

@@ -50,7 +50,7 @@ test('a node that serves none says so, and one that is not reached is offline', 
   const early = gathered(member.core.memberCalls.open(owner.id, REQUEST))
   await world.settle()
   owner.core.memberCalls.serve(null)
-  t.is(await settled(world, early.end), 'CAPABILITY_NOT_FOUND', 'what came while it started waits until it knows')
+  t.is(await settled(world, early.end), 'CAPABILITY_NOT_FOUND', 'events during its start wait until it knows')
   t.is(await settled(world, gathered(member.core.memberCalls.open(owner.id, REQUEST)).end), 'CAPABILITY_NOT_FOUND')
   world.net.disconnect(owner.id, member.id)
   t.is(await settled(world, gathered(member.core.memberCalls.open(owner.id, REQUEST)).end), 'PEER_OFFLINE')

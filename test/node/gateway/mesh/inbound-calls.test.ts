@@ -118,7 +118,7 @@ test('answers without a link have a limit for all members together; further ones
   scene.full.add('eve-0')
   scene.ask('eve-0', 9)
   await scene.pass(2 * CALL_STALL_MS + 1000)
-  t.absent(scene.calls.has('eve-0'), 'who reads nothing for too long is not waited for')
+  t.absent(scene.calls.has('eve-0'), 'a follower that reads nothing for too long is not waited for')
 })
 
 test('a member over its share waits while others are served, and takes all that there is while nobody else is', async (t: Assert) => {

@@ -39,7 +39,7 @@ test('notifications that wait for a hook that is down are bounded, also over a r
   const told = webhooks.tries.slice(before).map((one) => Number(one.id.split('.')[1]))
   t.alike(told, [...Array.from({ length: PUSH_BOUNDS.waitingOfHook - 1 }, (_, at) => at + 1), generation], 'in order')
   const { snapshot } = JSON.parse(webhooks.tries.at(-1)?.body ?? '') as { snapshot: { task: { state: string }; artifacts: unknown[] } }
-  t.alike([snapshot.task.state, snapshot.artifacts.length], ['completed', 1], 'the last one tells the task as it is')
+  t.alike([snapshot.task.state, snapshot.artifacts.length], ['completed', 1], 'the last one has the task as it is')
 })
 
 test('a caller with the maximum of configs gets no further one, and takes none from others', async (t: Assert) => {
@@ -89,6 +89,6 @@ test('undelivered notifications of one caller push out none of others; its own o
   for (let at = 0; at < 5; at++)
     await give(again, ledger, { owner: `more ${at}`.replace(' ', ''), from: 1, count: MAX_DEAD_LETTERS_OF_ONE })
   t.is(again.size, MAX_DEAD_LETTERS)
-  t.is(again.of('hook_bob').length, 3, 'who has few loses none, also when all together have too many')
+  t.is(again.of('hook_bob').length, 3, 'a caller with few loses none, also when all together have too many')
   t.is((await ledger.list({ ...DEAD_RANGE, limit: 10_000 })).length, MAX_DEAD_LETTERS)
 })

@@ -26,7 +26,7 @@ test('the reads for many notifications of one task grow with its events, not wit
     agent?.progress('x'.repeat(2000))
     await world.settle()
   }
-  t.is(webhooks.told(URL).length, EVENTS + 2, 'each was told when it happened')
+  t.is(webhooks.told(URL).length, EVENTS + 2, 'each was reported when it happened')
   const { snapshot } = JSON.parse(webhooks.tries.filter(({ url }) => url === URL).at(-1)?.body ?? '') as {
     snapshot: { history: unknown[] }
   }
@@ -114,7 +114,7 @@ test('snapshots take no more memory than their bound: the one used longest ago i
   }
   const large = await tales.after({ hook: 'large', task: 'task_1', generation: 9 })
   t.alike([large?.contents, large === null ? null : foldedSnapshot(TASK, large).history], [null, []])
-  t.is(await ask('large', 10), 1, 'what it says of its state goes on')
+  t.is(await ask('large', 10), 1, 'the stated state continues')
   const room = Math.floor(MAX_SNAPSHOTS_BYTES / 8_000_000)
   for (let at = 0; at < room; at++) t.is(await ask(`hook ${at}`, 8), 8)
   t.is(await ask('hook 1', 8), 0)

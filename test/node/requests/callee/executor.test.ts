@@ -137,7 +137,7 @@ test('more than a peer may have in flight is refused as OVERLOADED; others still
   await world.settle()
   forge(other, here)
   await world.settle()
-  t.is(agent.open.length, 3, 'room again')
+  t.is(agent.open.length, 3, 'space again')
 })
 
 test('a lease ends when its launcher stays away for longer than a lease; another request goes on', async (t) => {

@@ -147,7 +147,7 @@ test('inputs in flight are bounded in bytes for a peer, and for the node', async
   agent.finish()
   await world.settle()
   forge(peer, here, { payload: big() })
-  t.is((await errors(peer)).length, 1, 'room again')
+  t.is((await errors(peer)).length, 1, 'space again')
   await later()
   const others = [other]
   for (const name of ['c', 'd', 'e']) {

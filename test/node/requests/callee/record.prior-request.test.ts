@@ -53,7 +53,7 @@ test('requests of another node are not disclosed to a node that is no voter, beg
   for (const amongVoters of [[], [NOW], [BEFORE, HERE]])
     t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), unseated), INCOMING, 'not both are named')
   const stranger = { ...INCOMING, peer: HERE }
-  t.is(priorRequest(stranger, requestPayloadSchema.parse(QUERY), PARTS), stranger, 'who asks does not vote')
+  t.is(priorRequest(stranger, requestPayloadSchema.parse(QUERY), PARTS), stranger, 'the asking node does not vote')
 })
 
 test('a node without a vote states the digest of the voters by which it knows the lease', (t) => {
@@ -61,7 +61,7 @@ test('a node without a vote states the digest of the voters by which it knows th
   const asked = priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), { ...PARTS, areVoters: () => false })
   t.alike([asked.peer, asked.voters], [BEFORE, votersDigest(amongVoters, hash)])
   t.not(asked.voters, votersDigest([BEFORE, NOW], hash))
-  t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), PARTS).voters, undefined, 'who has a seat knows them')
+  t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), PARTS).voters, undefined, 'a participant knows them')
 })
 
 test('a node without a vote reports its work for the earlier coordinator to the next one', async (t: Assert) => {

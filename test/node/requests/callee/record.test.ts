@@ -62,7 +62,7 @@ test('a request whose record is damaged ends as unknown, and its lane goes on', 
   await world.settle()
   scene.finish()
   await world.settle()
-  t.is((await scene.task(taskId)).state, 'completed', 'what comes behind it is done')
+  t.is((await scene.task(taskId)).state, 'completed', 'the next request is done')
   t.is(scene.runsOf(damaged.requestId), 1, 'it is not done again')
   t.is((replies[0] as { outcome?: unknown } | undefined)?.outcome, 'UNKNOWN')
   t.ok(peer.lines.some((line) => line.includes('damaged')))

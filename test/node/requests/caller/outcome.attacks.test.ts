@@ -183,7 +183,7 @@ test('a request accepted before a start waits for a place after it, and is not g
   await world.settle()
   let open = 0
   for await (const record of young.core.requestStore.pending()) if (record.status === 'pending') open++
-  t.is(open, 1, 'what has no place is not gone')
+  t.is(open, 1, 'a request without a place is not lost')
   await world.link(here, young)
   for (let round = 0; round < 20; round++) {
     await world.pass(10_000, 1000)

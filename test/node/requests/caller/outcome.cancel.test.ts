@@ -22,7 +22,7 @@ async function canceledAtItsAnswer(t: Assert): Promise<{ scene: DurableScene; as
 
 test('a request that is canceled while its answer is written ends by that answer', async (t) => {
   const { scene, asked, release } = await canceledAtItsAnswer(t)
-  t.is(scene.here.core.tasks.get(asked.taskId ?? '')?.state, 'working', 'nothing is told before it is durable')
+  t.is(scene.here.core.tasks.get(asked.taskId ?? '')?.state, 'working', 'nothing is reported before it is durable')
   release()
   await scene.world.settle()
   t.is((await asked.answer).outcome, 'COMPLETED')

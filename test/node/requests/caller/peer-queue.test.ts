@@ -34,7 +34,7 @@ test('at most as many as the window are with the peer, first come first, and eac
   lane.remove(all[1])
   t.alike(lane.next(0, 4), [all[4]])
   for (const one of all.slice(2, 4)) one.isAwaited = false
-  t.alike(lane.next(0, 4), all.slice(5, 7), 'those whose callers gave up take no place')
+  t.alike(lane.next(0, 4), all.slice(5, 7), 'requests whose callers gave up take no place')
   t.is(lane.waiting, 3)
 })
 

@@ -177,7 +177,7 @@ test('while the peer is away its task says what it waits for', async (t) => {
   t.is(task(asked)?.waitingFor, 'peer')
   await world.link(here, peer)
   await world.pass(1000)
-  t.is(task(asked)?.waitingFor, null, 'a heartbeat tells that it goes on')
+  t.is(task(asked)?.waitingFor, null, 'a heartbeat reports that it continues')
   agent.finish()
   t.is((await asked.answer).outcome, 'COMPLETED')
 })

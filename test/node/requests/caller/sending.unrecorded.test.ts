@@ -149,7 +149,7 @@ test('the outcome of an unrecorded request is unknown when its node stays away, 
   await world.settle()
   const canceled = await unwanted.answer
   t.is(canceled.outcome === 'FAILED' && canceled.error.code, 'CANCELED')
-  t.is(scene.agent.open.length, 1, 'its agent was told to stop')
+  t.is(scene.agent.open.length, 1, 'its agent got the order to stop')
   world.net.disconnect(here.id, peer.id)
   await world.pass(11_000, 1000)
   const answer = await lost.answer

@@ -17,7 +17,7 @@ test('any participant may cancel a swarm: it asks the coordinator, and the swarm
   t.is(info.status, 'canceled')
   t.is(info.willBeCanceled, undefined)
   t.is((await scene.same(id)).status, 'canceled')
-  t.is(await c.ledger.get(SWARM_KEYS.cancel(id)), null, 'the wish is gone with the end')
+  t.is(await c.ledger.get(SWARM_KEYS.cancel(id)), null, 'the cancel request is gone with the end')
 })
 
 test('a swarm that is canceled while nobody coordinates it says so, and is canceled when a majority is back, also after a restart', async (t) => {

@@ -35,7 +35,7 @@ function sceneOf(t: Assert, seat: ParticipantRecord): Scene {
   const head = { id: 'swarm_1', itemCount: 1 } as SwarmHead
   const tell: ConstructorParameters<typeof Invitations>[0]['tell'] = (to, { body }) => {
     if (body.kind === 'seat') scene.offered.push({ to, ledger: body.ledger })
-    else t.fail('nothing else is said')
+    else t.fail('nothing else is sent')
   }
   const parts = { clock, telemetry, self: launcher, swarmVotes, commit, tell }
   const offering = { head, voters: [launcher, bob, cyd], own: seat, items: () => Promise.resolve([]) }

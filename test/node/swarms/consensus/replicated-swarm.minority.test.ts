@@ -35,7 +35,7 @@ test('two of four participants are no majority: both say that it is stalled, and
   }
   for (const told of news) {
     const words = told.map((event) => (event.type === 'coordinator' ? event.coordinator : event.type === 'status' && event.status))
-    t.alike(words, [null, 'stalled'], 'said once')
+    t.alike(words, [null, 'stalled'], 'reported once')
   }
   await scene.restart(next)
   await scene.pass(90_000, [...left, next])

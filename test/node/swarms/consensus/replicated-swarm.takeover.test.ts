@@ -12,7 +12,7 @@ test('the launcher is killed for good mid-swarm: another participant finishes it
   const before = await scene.info(a, id)
   t.is(before.coordination?.coordinator, 'owner')
   t.ok((before.running ?? 0) > 0)
-  t.is((await scene.info(b, id)).running, null, 'who does not coordinate knows of no leases')
+  t.is((await scene.info(b, id)).running, null, 'a follower knows of no leases')
   t.ok(b.node.core.swarms.participants.has(c.node.id), 'while they vote their link is in use')
   t.ok(before.counts.completed > 0 && before.counts.completed < 30, `${before.counts.completed} done`)
   const told = (await a.node.core.swarms.find(id)).results().results
@@ -31,7 +31,7 @@ test('the launcher is killed for good mid-swarm: another participant finishes it
     t.alike(
       results.results.find(({ item }) => item === one.item),
       one,
-      'what was told stays'
+      'reported text stays'
     )
 })
 
@@ -62,7 +62,7 @@ test('unrepeatable work continues at the remaining nodes: only runs on the lost 
     t.alike(runs, [1, 1, 1], 'each has a run')
     await scene.kill(a)
     await scene.world.pass(runsMs, 500)
-    t.is(b.agent.open.length + c.agent.open.length, 2, `what began goes on after ${runsMs} ms`)
+    t.is(b.agent.open.length + c.agent.open.length, 2, `a begun run continues after ${runsMs} ms`)
     await scene.pass(90_000, [b, c])
     const { status, results } = await scene.same(id, [b, c])
     t.is(status, 'partial')
@@ -248,7 +248,7 @@ test('a new coordinator reports no accepted result before it is durable there', 
   t.is((await scene.rows(next, id)).length, before)
   go()
   await scene.world.pass(2000, 500)
-  t.ok((await scene.rows(next, id)).length > before, 'now it tells')
+  t.ok((await scene.rows(next, id)).length > before, 'now it reports them')
   await scene.pass(60_000, [next, ...others])
   t.is((await scene.same(id, [next, ...others])).status, 'completed')
 })
@@ -301,7 +301,7 @@ test('a swarm without a majority is let go when all that is known of it expires'
   t.is((await scene.info(b, id)).status, 'stalled')
   await b.node.core.swarms.purgeExpired(head.expiresAt)
   t.is((await scene.info(b, id)).status, 'failed')
-  t.absent(b.node.core.swarms.participants.has(c.node.id), 'it has no seat in it any more')
+  t.absent(b.node.core.swarms.participants.has(c.node.id), 'it is no participant of it any more')
   t.alike(
     (await b.ledger.list({ from: 'swarm', to: 'swarn', limit: 10 })).map(({ key }) => key),
     []
