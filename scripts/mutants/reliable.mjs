@@ -247,8 +247,8 @@ export const RELIABLE_MUTANTS = [
     file: 'src/node/requests/caller/outcome.ts',
     find: 'if (isKept && !isNow) tell()',
     put: 'if (!isNow) tell()',
-    test: 'simulation/worlds.prove',
-    title: 'in nine hundred further worlds nothing acknowledged is lost and nothing happens twice, for any faults of the nodes'
+    test: 'node/requests/caller/outcome',
+    title: 'a waiting caller gets a result that the ledger refuses; it is shown when the ledger accepts it'
   },
   {
     name: 'an end that a start decides is shown before it is on disk',
@@ -327,8 +327,8 @@ export const RELIABLE_MUTANTS = [
     file: 'src/node/messaging/outbound.ts',
     find: 'return lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())',
     put: 'const before = reliable.changes()\n    return lanes.record({ source: sender, target: recipient }, message, () => before)',
-    test: 'simulation/worlds.prove',
-    title: 'in nine hundred further worlds nothing acknowledged is lost and nothing happens twice, for any faults of the nodes'
+    test: 'node/requests/durable',
+    title: 'a lease that its full lane refuses makes no ledger changes'
   },
   {
     name: 'a node does not start when one record is damaged',

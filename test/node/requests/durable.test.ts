@@ -235,6 +235,26 @@ test('the outcome of a lease whose time ends while its message is written is unk
   t.is(scene.begun.length, 1, 'the message left')
 })
 
+test('a lease that its full lane refuses makes no ledger changes', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { lanes } = scene.here.core
+  let refused = 0
+  lanes.record = () => {
+    refused++
+    return Promise.reject(new NodeError('OVERLOADED', 'too many messages wait for this node'))
+  }
+  let made = 0
+  const changes = (): [] => {
+    made++
+    return []
+  }
+  const lease = { swarm: 'swarm_1', requestId: 'swarm_1.0', attempt: 1, isQuery: false, changes }
+  scene.ask({ lease, mayQueue: false }).catch(() => {})
+  await scene.world.settle()
+  t.ok(refused > 0)
+  t.is(made, 0)
+})
+
 test('a request that is canceled while its node looks it up is not begun', async (t) => {
   const scene = await DurableScene.start(t)
   const release = scene.hold('peer', 'next commit')

@@ -219,14 +219,15 @@ class DurableLedger implements LedgerOnDisk {
     const commits: RecordedCommit[] = []
     const records: Uint8Array[] = []
     const { seal } = this.#journal
+    const { last } = this.#store
     let bytes = 0
     let taken = 0
     for (const waiting of this.#waiting) {
       if (commits.length >= MAX_GROUP || bytes > MAX_GROUP_BYTES) break
       taken++
       try {
-        const number = this.#store.last + commits.length + 1
-        const { commit, record } = encodeCommit({ number, promised: this.#store.last, changes: changesOf(waiting) }, seal)
+        const number = last + commits.length + 1
+        const { commit, record } = encodeCommit({ number, promised: last, changes: changesOf(waiting) }, seal)
         group.push(waiting)
         commits.push(commit)
         records.push(record)
