@@ -19,6 +19,16 @@ const CLAUSES = [
   /\b(?:of|by|for|with|from|to|in|than|and|or|that|as|on) (?:what|whatever|whoever|who|those (?:that|who))\b/,
   /\bso many\b/i
 ]
+/** Words of our own that titles of tests and messages of assertions do not use. */
+const TITLE_WORDS =
+  /\b(?:tales?|seats?|seated|shelf|said|wish(?:es|ed)?|desk|doors?|courier|roads?|news|books?|rooms?|told|tells?|heard|hears?|held)\b/i
+/** Clauses in the place of a noun in a title, which begins in lower case. */
+const TITLE_CLAUSES = [
+  /^(?:what|who|those)\b/,
+  /[,;:] (?:what|those (?:that|who))\b/,
+  /\b(?:whatever|whoever|whomever)\b/,
+  ...CLAUSES.slice(1)
+]
 /** Names that stand on the wire or in a ledger. */
 const BOUND = new Set(['src/ports/document-api.ts told', 'src/node/peers/query.ts way', 'src/node/swarms/consensus/vote-store.ts seated'])
 
@@ -31,6 +41,7 @@ const CAPS = {
   'names with a banned word': 0,
   'private words in texts': 0,
   'sentences of comments with a clause as a noun': 0,
+  'titles and messages of tests with a private word or a clause as a noun': 0,
   'symbols of src that only tests use': 7,
   'words of README': 1250,
   'words of docs/ARCHITECTURE.md': 1100,
@@ -126,6 +137,39 @@ function clausesOf(source) {
       .filter((sentence) => CLAUSES.some((clause) => clause.test(sentence)))
       .map((sentence) => `${source.fileName}:${line} ${sentence}`)
   )
+}
+
+/** Arguments of assertions before their message. */
+const ASSERTIONS = { ok: 1, absent: 1, is: 2, not: 2, alike: 2, unlike: 2, pass: 0, fail: 0 }
+
+/** The title of a test, or the message of an assertion; undefined for any other call. */
+function titleIn(call, source) {
+  const [object, method] = call.expression.getText(source).split('.')
+  if (object === 'test') return call.arguments[0]
+  return object === 't' ? call.arguments[ASSERTIONS[method]] : undefined
+}
+
+/** The text of a literal, without the expressions of a template. */
+function literalText(node) {
+  if (node === undefined) return ''
+  if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) return node.text
+  return ts.isTemplateExpression(node)
+    ? [node.head, ...node.templateSpans.map(({ literal }) => literal)].map(({ text }) => text).join('')
+    : ''
+}
+
+/** Titles of tests and messages of assertions in a file that need other words. */
+function privateTitles(file) {
+  const source = ts.createSourceFile(file, fs.readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true)
+  const found = []
+  const visit = (node) => {
+    const title = ts.isCallExpression(node) ? literalText(titleIn(node, source)) : ''
+    if (TITLE_WORDS.test(title) || TITLE_CLAUSES.some((clause) => clause.test(title)))
+      found.push(`${file}:${source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1} ${title}`)
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  return found
 }
 
 /** Names that a statement exports itself. */
@@ -275,9 +319,11 @@ function measure() {
     .filter((file) => !file.endsWith('.d.ts'))
     .map(read)
   const docs = filesBelow('docs', '.md')
+  const titles = filesBelow('test', '.ts').flatMap(privateTitles)
   return [
     ...figuresOfFiles(files),
     ...figuresOfNode(files),
+    ['titles and messages of tests with a private word or a clause as a noun', titles.length, titles],
     ['words of README', wordCount(['README.md']), []],
     ['words of docs/ARCHITECTURE.md', wordCount(['docs/ARCHITECTURE.md']), []],
     ['words of docs', wordCount(docs), docs.map((file) => `${file} ${wordCount([file])}`)],

@@ -43,11 +43,11 @@ function edgesOf(drawing: string, arrow: string): string[] {
   return drawing.split('\n').flatMap((text) => line.exec(text)?.slice(1).join(' > ') ?? [])
 }
 
-test('no room imports what its row of the table does not allow', async (t) => {
+test('no layer imports a module that its row of the table does not allow', async (t) => {
   t.alike((await layers()).check('src'), [])
 })
 
-test('each folder of src/node is in the table of features, behind those that it may import, and ARCHITECTURE.md draws that table', async (t) => {
+test('each folder of src/node is in the table of features, behind the folders it may import, and ARCHITECTURE.md draws that table', async (t) => {
   const { FEATURES } = await layers()
   const features = Object.entries(FEATURES)
   const folders = fs.readdirSync('src/node', { withFileTypes: true }).filter((one) => one.isDirectory())

@@ -122,7 +122,7 @@ test('titles are found wherever documents cite them: behind a file, in a list be
   t.alike(citedIn('Tests without a file are in `test/d.test.ts`.\n\n| x | "7" |'), [{ file: 'test/d.test.ts', title: '7' }])
 })
 
-test('AGENTS.md names every key of an agent file, and what it shows is an agent that works', async (t) => {
+test('AGENTS.md names every key of an agent file, and its example is an agent that works', async (t) => {
   const text = read('docs/AGENTS.md')
   const [, ...sections] = text.split(/^#+ /m)
   const sectionOf = (title: string): string => sections.find((one) => one.startsWith(title)) ?? ''

@@ -12,7 +12,7 @@ test('the version is that of package.json', async (t) => {
   t.is(api.VERSION, manifest.version)
 })
 
-test('what the package exports by name is what it says, no more', (t) => {
+test('the package exports the documented names, no more', (t) => {
   t.alike(Object.keys(api).sort(), [
     'A2AEnvelopeSchema',
     'A2AObservability',
@@ -88,7 +88,7 @@ test('the example of USING.md runs as it is written', async (t) => {
   t.ok(stdout.includes('peers:'), stderr)
 })
 
-test('what a program without types forgets to give is named', async (t) => {
+test('a field that a program without types omits is named', async (t) => {
   const home = api.resolveHome({ home: await tempDir(t), env: {} })
   const { config } = await api.loadConfig({ file: home.configFile, env: {} })
   const start = api.startNode as (options?: object) => Promise<unknown>

@@ -73,5 +73,5 @@ test('the generators are exports of a2a-node/testing, and nothing else of the pa
     ['testing.ts']
   )
   const { peerDependenciesMeta } = JSON.parse(fs.readFileSync('package.json', 'utf8')) as { peerDependenciesMeta: unknown }
-  t.alike(peerDependenciesMeta, { 'fast-check': { optional: true } }, 'who installs the command gets none of it')
+  t.alike(peerDependenciesMeta, { 'fast-check': { optional: true } }, 'a user who installs the command gets none of it')
 })

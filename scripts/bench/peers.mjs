@@ -5,10 +5,14 @@ const PEER = fileURLToPath(new URL('message-peer.mjs', import.meta.url))
 
 /** A peer process as a function from a command to its result. */
 export function openPeer(lab, env) {
-  const child = lab.spawn(process.execPath, [PEER], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  return askChild(lab.spawn(process.execPath, [PEER], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }))
+}
+
+/** A process with an IPC channel, as a function from a command to its result. */
+export function askChild(child) {
   return (command) =>
     new Promise((resolve, reject) => {
-      const onExit = (code) => reject(new Error(`a peer of the message bench ended with ${code}`))
+      const onExit = (code) => reject(new Error(`a peer ended with ${code}`))
       child.once('exit', onExit)
       child.once('message', (result) => {
         child.off('exit', onExit)

@@ -1,13 +1,13 @@
 // Faults in backup and restore, and in what is done about forked cores; see list.mjs.
 
-const KILLED = 'what a restore that was cut off left goes before the next one begins, what a person has put there since does not'
+const KILLED = 'the files of an interrupted restore go before the next one begins, files that a person added since do not'
 const FORGED = 'a backup that was cut, changed or added to anywhere is refused'
-const FORKED = 'a member that signed two blocks at one place is found and told of, nothing of it is taken, and all others go on'
-const EQUAL = 'two tales that are equally long are found as well, and who took the other one comes to the view that the owner signed'
-const LONGER = 'who has the longer of two tales finds the shorter one at a node that knows of both'
+const FORKED = 'a member that signed two blocks at one position is found and reported, no block of it is accepted, and all others continue'
+const EQUAL = 'two equally long versions are found as well, and a node that took the other one reaches the view that the owner signed'
+const LONGER = 'a node with the longer of two versions of a stream finds the fork at a node that knows both'
 const STILL = 'a log that stands still behind what its owner signed, or differs from it, takes the signed view; one that goes on does not'
 
-const ONE = 'of many that start at once in one home exactly one gets it, whatever the holder before left'
+const ONE = 'of many nodes that start at once in one home exactly one gets it, after any earlier holder'
 
 const ONE_DAMAGED = 'a document of which one file is damaged, cut or gone is read of the other one'
 
@@ -51,7 +51,7 @@ export const CARE_MUTANTS = [
     find: 'await fs.rmdir(dir)',
     put: 'await fs.rm(dir, { recursive: true })',
     test: 'adapters/storage/home/data-dir',
-    title: 'what another start put into a directory meanwhile stays when this one cannot make all of them'
+    title: 'files that another start put into a directory meanwhile stay when this one cannot make all of them'
   },
   {
     name: 'doctor takes the pid file for a node that runs',
@@ -99,7 +99,7 @@ export const CARE_MUTANTS = [
     find: 'document === null || encode(document.value) !== text)',
     put: 'document === null)',
     test: 'adapters/storage/home/node-store',
-    title: 'a copy that is older never takes the place of what was written'
+    title: 'an older copy never replaces a written file, and does not bring back a removed one'
   },
   {
     name: 'a damaged part of a backup is restored',

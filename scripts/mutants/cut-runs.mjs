@@ -16,7 +16,7 @@ export const CUT_RUN_MUTANTS = [
     find: 'cuts: isAtFault ? Math.max(MAX_CUTS, request.cuts) : request.cuts + 1',
     put: 'cuts: isAtFault ? request.cuts + 1 : request.cuts + 1',
     test: 'node/requests/callee/cut-runs',
-    title: 'after an error of the node itself what ran is not run again at all'
+    title: 'after an error of the node itself no earlier run is repeated; requests that had not begun run'
   },
   {
     name: 'requests of which one ended its node run again all at once',
@@ -40,6 +40,6 @@ export const CUT_RUN_MUTANTS = [
     find: 'if (!record.isRepeatable || isLeft) return',
     put: 'if (!record.isRepeatable || (isLeft && false)) return',
     test: 'node/requests/callee/cut-runs',
-    title: 'what had no end when its node ended begins only when that is on disk'
+    title: 'a request without an end when its node ended begins only when that is on disk'
   }
 ]

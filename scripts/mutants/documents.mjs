@@ -10,7 +10,8 @@ export const DOCUMENT_MUTANTS = [
     find: 'if (known.stream !== null && known.blocks > 0) this.#deps.onLost(name, known.stream, known.blocks)',
     put: '',
     test: 'node/documents/local-streams',
-    title: 'what a store of documents that was begun anew lacks is lost'
+    title:
+      'content missing from a store of documents that was begun anew is lost: it is refused, also after a restart, and never shown as empty'
   },
   {
     name: 'streams that were left before the mesh heard of them are read no more',
@@ -18,7 +19,7 @@ export const DOCUMENT_MUTANTS = [
     find: '[own, ...streams.unheardOf(name)]',
     put: '[own]',
     test: 'node/documents/local-streams',
-    title: 'what a node wrote before the mesh heard of it is there, and told to the others, though which streams are its own is lost'
+    title: 'edits made before the mesh knew of them are there, and sent to the others, though the list of own streams is lost'
   },
   {
     name: 'doctor reads blocks alone',
@@ -26,7 +27,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'for await (const _ of entries);',
     put: 'void entries',
     test: 'adapters/mesh/cores/store-scan',
-    title: 'whatever entry of a store is damaged, reading all of them fails'
+    title: 'reading all entries of a store fails for any damaged entry'
   },
   {
     name: 'a member writes with the clientID of another',
@@ -34,7 +35,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'if (this.#ids.ownerOf(client) !== this.key)',
     put: 'if (this.#ids.ownerOf(client) === null)',
     test: replica,
-    title: 'an update with the clientID of another ends its stream there'
+    title: 'an update with the clientID of another ends its stream there; earlier updates count, others continue'
   },
   {
     name: 'an update may have any size',
@@ -50,7 +51,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'while (((text[end] ?? 0) & 0xc0) === 0x80) end--',
     put: '',
     test: 'domain/document/update/cut',
-    title: 'what a program writes at once is cut before others get it'
+    title: 'the updates of a program in one turn are cut before others get them, and repeating them changes nothing'
   },
   {
     name: 'an edit in pieces fills a document in the middle of it',
@@ -106,7 +107,7 @@ export const DOCUMENT_MUTANTS = [
     find: '&& following.mayHave(peer))',
     put: ')',
     test: 'adapters/mesh/documents/document-cores',
-    title: 'a peer that may not have a stream gets nothing of it'
+    title: 'a peer without access to a stream gets none of its blocks, for any channel that it opens by the key'
   },
   {
     name: 'what a member writes counts though it lost the right to',
@@ -114,7 +115,7 @@ export const DOCUMENT_MUTANTS = [
     find: '(lengths[stream] ?? 0) : 0',
     put: '(lengths[stream] ?? 0) : Number.POSITIVE_INFINITY',
     test: 'domain/membership/fold/document',
-    title: 'of who may write all blocks count'
+    title: 'of a member with the right to write all blocks count; of one that lost the right as many as the list had seen'
   },
   {
     name: 'who may not write adds a stream',
@@ -146,7 +147,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'if (!this.#isWhole) await this.feed()',
     put: '',
     test: 'node/documents/open-document',
-    title: 'what could not be read whole nobody reads or edits'
+    title: 'a replica with unread blocks is neither read nor edited, and the next use reads on'
   },
   {
     name: 'a watch of a document goes on when the right to see it is gone',
@@ -154,7 +155,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'whileAllowed(node, () => void node.documents.known.find(known.record.name, by), end)',
     put: 'whileAllowed(node, () => {}, end)',
     test: 'node/api/document-watches',
-    title: 'who loses the right to write a document, or to see it'
+    title: 'a caller that loses the right to write or see a document no longer holds or watches it'
   },
   {
     name: 'a stream of a document may be named in another one',
@@ -194,7 +195,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'Math.max(lengthOf(access?.lengths ?? {}, stream), lengthOf(snapshot?.lengths ?? {}, stream))',
     put: 'lengthOf(access?.lengths ?? {}, stream)',
     test: 'domain/membership/fold/document',
-    title: 'of who lost the right by its certificate so many blocks count as the snapshot in force holds'
+    title: 'of a member that lost the right by its certificate the blocks in the snapshot in force count; a list that repeats it ends it'
   },
   {
     name: 'a stream of a document begins earlier again',
@@ -218,7 +219,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'return { core, start: blocks, end:',
     put: 'return { core, start: 0, end:',
     test: 'adapters/mesh/documents/document-cores.beginning',
-    title: 'a newcomer whose stream begins later fetches what is behind'
+    title: 'a newcomer whose stream begins later fetches the later blocks, from nodes that have only these and from nodes that have all'
   },
   {
     name: 'a stream of any size is fetched behind its beginning',
@@ -266,7 +267,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'canonicalJson(begun(one)) === canonicalJson(begun(other)) &&',
     put: '',
     test: 'domain/document/snapshot-in-force',
-    title: 'replicas with equal documents are not the same'
+    title: 'replicas with equal documents differ if their sessions, or the runs of deleted content, differ'
   },
   {
     name: 'documents that stand on other items are taken for the same',
@@ -290,7 +291,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'if (isInForce && (hasGaps ||',
     put: 'if (isInForce && (',
     test: 'domain/document/snapshot-in-force',
-    title: 'a document with gaps gives no snapshot in force'
+    title: 'a document with gaps gives no snapshot in force: the content of a gap follows from more than its blocks'
   },
   {
     name: 'a snapshot that differs from what is here is used',
@@ -298,7 +299,7 @@ export const DOCUMENT_MUTANTS = [
     find: "if (result !== 'incomplete') return result",
     put: "if (result !== 'incomplete') return 'same'",
     test: 'node/documents/snapshots/snapshots.compaction',
-    title: 'a snapshot that is not what its streams make of the document is refused by who has these'
+    title: 'a snapshot that differs from the document of its streams is refused by nodes with the streams, and they keep their blocks'
   },
   {
     name: 'a snapshot is used before the owner has signed it',
@@ -306,7 +307,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'if (!(await this.#isSigned(snapshot))) return',
     put: '',
     test: 'node/documents/snapshots/snapshots.compaction',
-    title: 'what the owner has not signed removes no block'
+    title: 'a snapshot that the owner has not signed removes no block, also after a restart'
   },
   {
     name: 'a snapshot that says more of a stream than there is lets go of it',
@@ -330,7 +331,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'await this.used.tidy(name)\n    const snapshot',
     put: 'const snapshot',
     test: 'node/documents/snapshots/snapshots.compaction',
-    title: 'a member that makes no snapshots itself removes those that nobody can use'
+    title: 'a member that makes no snapshots itself removes the unusable ones'
   },
   {
     name: 'who has a part believes a snapshot at once',
@@ -338,7 +339,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'if (!hasSome || this.#patience.has(coreKey)) return true',
     put: 'return true',
     test: 'node/documents/snapshots/snapshots.compaction',
-    title: 'who has a part of what a snapshot holds waits for the rest of it a while'
+    title: 'a node with a part of the blocks of a snapshot waits a while for the rest, to compare'
   },
   {
     name: 'a core of a document counts as signed before the owner signed it',
@@ -386,7 +387,7 @@ export const DOCUMENT_MUTANTS = [
     find: "edit.type === 'text' && found !== undefined && isXmlTexts(found)",
     put: 'found === null',
     test: 'domain/document/shared-types',
-    title: 'texts of XML that lie in no element are read as what they are, and not typed over'
+    title: 'texts of XML outside of elements are read as texts, and not overwritten by a type'
   },
   {
     name: 'the marks of the documents store are not compared',
@@ -402,7 +403,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'await store.write(DOCUMENT_MARKS, marks)',
     put: '',
     test: 'maintenance/doctor-streams',
-    title: 'what nobody else has of a document is refused until doctor --repair accepts that it is lost'
+    title: 'content of a document that no other node has is refused until doctor --repair accepts the loss, and the rest is edited again'
   },
   {
     name: 'an access list is signed with the lengths of a store that lost blocks',
@@ -410,7 +411,8 @@ export const DOCUMENT_MUTANTS = [
     find: 'if (fault !== null) throw fault',
     put: '',
     test: 'node/documents/marks',
-    title: 'a document of which this disk lost blocks is told in status'
+    title:
+      'a document of which this disk lost blocks is reported in status, and neither read, edited nor restricted until a member gives them'
   },
   {
     name: 'what an own stream lost since its mark is not told',
@@ -418,7 +420,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'if (known.stream === stream && blocks < expected) this.#deps.onLost',
     put: 'if (known.stream === stream && blocks < 0) this.#deps.onLost',
     test: 'node/documents/local-streams',
-    title: 'an own stream that is shorter than its mark is told as lost'
+    title: 'an own stream shorter than its mark is reported as lost, also before any other mark is stored'
   },
   {
     name: 'the length of an own stream is not on record when its edit is acknowledged',
@@ -442,6 +444,6 @@ export const DOCUMENT_MUTANTS = [
     find: 'return skipped.length === 0 ? {} : { skipped }',
     put: 'return skipped.length >= 0 ? {} : { skipped }',
     test: 'node/documents/documents',
-    title: 'what cannot be read in a stream is skipped and logged with its source, and the others go on'
+    title: 'an unreadable part of a stream is skipped and logged with its source, and the others continue'
   }
 ]

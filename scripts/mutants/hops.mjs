@@ -32,7 +32,7 @@ export const HOPS_MUTANTS = [
     find: 'party: weakened(party, powers), certified: known',
     put: 'party, certified: known',
     test: 'node/relay/forwarder',
-    title: 'a message is as weak as what it passed: every tier of sender, hop and target, at the hop and at the end'
+    title: 'a message is as weak as its weakest hop: every tier of sender, hop and target, at the hop and at the end'
   },
   {
     name: 'who carries a message lends it its own power',
@@ -40,7 +40,7 @@ export const HOPS_MUTANTS = [
     find: 'own === null ? party : weakened(party, [own])',
     put: 'own === null ? party : weakened(party, [])',
     test: 'node/relay/forwarder',
-    title: 'a message is as weak as what it passed: every tier of sender, hop and target, at the hop and at the end'
+    title: 'a message is as weak as its weakest hop: every tier of sender, hop and target, at the hop and at the end'
   },
   {
     name: 'the last hop is not compared with the stream',
@@ -80,7 +80,7 @@ export const HOPS_MUTANTS = [
     find: 'this.#byOpener.get(openerText({ peer, correlationId, from: to })) ?? []',
     put: '[...this.#byOpener.values()].flat()',
     test: 'node/messaging/exchange-table',
-    title: 'whatever is open, a reply is let in only between the two agents of one exchange'
+    title: 'a reply is admitted only between the two agents of one exchange, or from the operator of the asked node, for any open exchanges'
   },
   {
     name: 'words about messages that were never passed on are relayed',
@@ -88,7 +88,7 @@ export const HOPS_MUTANTS = [
     find: 'if (passed?.next !== peer || passed.to !== body.to) return',
     put: 'if (passed === undefined) return this.#tell(body.origin, body)\n    if (passed.to !== body.to) return',
     test: 'node/relay/forwarder.words',
-    title: 'words about undelivered messages that a peer has relayed'
+    title: 'reports about undelivered messages that a peer has relayed leave capacity for the messages of the node itself'
   },
   {
     name: 'neighbours that were not asked answer too',
@@ -96,7 +96,7 @@ export const HOPS_MUTANTS = [
     find: 'if (open?.missing.delete(peer) !== true) return',
     put: 'open?.missing.delete(peer)\n    if (open === undefined) return',
     test: 'node/peers/query',
-    title: 'each that was asked is heard once, on its own question, until all have answered or the time is over'
+    title: 'each asked peer counts once, on its own question, until all have answered or the time is over'
   },
   {
     name: 'vain searches are forgotten at once',
@@ -104,7 +104,7 @@ export const HOPS_MUTANTS = [
     find: 'peer !== to && !isVain(peer)',
     put: 'peer !== to && (!isVain(peer) || peer !== to)',
     test: 'node/relay/route-discovery.searches',
-    title: 'a search that was in vain is not made again for whoever asks, for a while'
+    title: 'a search without a result is not repeated for any asking node, for a while'
   },
   {
     name: 'silence during the search of another counts as having no way',
@@ -120,7 +120,7 @@ export const HOPS_MUTANTS = [
     find: '    const of = this.#ofNeighbour.get(neighbour)\n',
     put: '    const of = this.#ofNeighbour.get(neighbour) ?? [...this.#ofNeighbour.values()][0]\n',
     test: 'node/relay/route-discovery.searches',
-    title: 'a newcomer is asked, and those who had no way are not asked again'
+    title: 'a newcomer is asked, and nodes without a route are not asked again'
   },
   {
     name: 'no neighbour is assured of a search',
@@ -144,7 +144,7 @@ export const HOPS_MUTANTS = [
     find: "      this.#deps.accessControl.record('refusal', verified.refusal, { peer: null, header })\n",
     put: '',
     test: 'node/messaging/inbound.here',
-    title: 'one whose sender goes away under it is refused to whoever sent it, on record once'
+    title: 'a message whose sender disappears meanwhile is refused to its sender, on record once'
   },
   {
     name: 'nobody is assured of being carried',
@@ -176,7 +176,7 @@ export const HOPS_MUTANTS = [
     find: 'isDoubted ? 1 : 0',
     put: 'isDoubted ? 0 : 0',
     test: 'node/relay/next-hop.attacks',
-    title: 'a request goes by another neighbour when the one that said it has a way relays nothing'
+    title: 'a request takes another neighbour when the one that offered a route relays nothing'
   },
   {
     name: 'a recorded message over a neighbour is sent once',
@@ -184,7 +184,7 @@ export const HOPS_MUTANTS = [
     find: '    for (const lane of lanes) lane.tick()\n',
     put: '    for (const lane of lanes) if (this.#deps.isOnline(peer)) lane.tick()\n',
     test: 'node/relay/next-hop',
-    title: 'a request over a neighbour is sent until its node has it, whatever gets lost: the message, its acknowledgement, the answer'
+    title: 'a request over a neighbour is sent until its node has it, for any loss: the message, its acknowledgement, the answer'
   },
   {
     name: 'nothing looks for a way for what waits',
@@ -200,7 +200,7 @@ export const HOPS_MUTANTS = [
     find: 'if (isSilent) nextHop.doubt(peer)',
     put: 'if (isSilent && isOnline(peer)) nextHop.doubt(peer)',
     test: 'node/relay/next-hop.attacks',
-    title: 'an answer arrives, whatever ways a member offers meanwhile that lead nowhere'
+    title: 'an answer arrives, for any dead routes that a member offers meanwhile'
   },
   {
     name: 'a sender may name relays by itself',
@@ -208,7 +208,7 @@ export const HOPS_MUTANTS = [
     find: 'if (isRelayed(decoded.header)) return',
     put: 'if (isRelayed(decoded.header) && lane !== null) return',
     test: 'node/relay/origin-signature',
-    title: 'the origin alone answers for what it put into a relayed frame'
+    title: 'the origin alone answers for the content of a relayed frame'
   },
   {
     name: 'every control message is relayed',
@@ -216,7 +216,7 @@ export const HOPS_MUTANTS = [
     find: 'if (!RELAYED_CONTROLS.has(message.name)) return',
     put: 'if (message.name.length > 100) return',
     test: 'node/relay/origin-signature',
-    title: 'the origin alone answers for what it put into a relayed frame'
+    title: 'the origin alone answers for the content of a relayed frame'
   },
   {
     name: 'requests without a message of a lane are taken to be with their node',

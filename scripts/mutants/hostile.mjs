@@ -24,7 +24,7 @@ export const HOSTILE_MUTANTS = [
     find: 'if (member !== null) this.#members.set',
     put: 'if (member === null) this.#members.set',
     test: 'node/gateway/check-share',
-    title: 'what a member asks over its A2A binding is checked in its share of time'
+    title: 'requests of a member over its A2A binding are checked in its share of time: over it the task waits, and those of others do not'
   },
   {
     name: 'requests that a start takes up again pay for no checks',
@@ -120,7 +120,7 @@ export const HOSTILE_MUTANTS = [
     find: 'if (system === null && !isAdded && !(await this.#isKnown(key))) return null',
     put: '',
     test: 'adapters/mesh/log/guarded-base',
-    title: 'a core that the log does not name is not fetched, whoever hints at it'
+    title: 'a core that the log does not name is not fetched, for any hints; one that a member claims is'
   },
   {
     name: 'hints about the log have no limit',
@@ -128,7 +128,7 @@ export const HOSTILE_MUTANTS = [
     find: 'new OpenChannels((bytes) => hints.take(bytes))',
     put: 'new OpenChannels(() => hints.take(0))',
     test: 'adapters/mesh/log/hostile-log',
-    title: 'who hints at a hundred thousand cores costs nobody anything'
+    title: 'a member with hints at a hundred thousand cores costs nobody anything, and one that continues is cut'
   },
   {
     name: 'a channel of hints may lack its key',
@@ -160,7 +160,7 @@ export const HOSTILE_MUTANTS = [
     find: "if (length === 0) return 'an upgrade to nothing'",
     put: '',
     test: 'adapters/mesh/log/core-messages',
-    title: 'an upgrade to no block at all is refused, whatever stands before it'
+    title: 'an upgrade to no block at all is refused, after any earlier messages'
   },
   {
     name: 'blocks that a peer says it has are not counted over all its cores',
@@ -216,7 +216,7 @@ export const HOSTILE_MUTANTS = [
     find: 'this.#base.writable && !this.#own.isFull ?',
     put: 'this.#base.writable ?',
     test: 'adapters/mesh/log/log-share',
-    title: 'a node that wrote its share of the log says so'
+    title: 'a node that wrote its share of the log reports it, and other writers append its entries and the entries it carries'
   },
   {
     name: 'a member takes another core as often as it likes',
@@ -232,7 +232,7 @@ export const HOSTILE_MUTANTS = [
     find: '|| this.#authorRates.take(by, byteLength)',
     put: '|| true',
     test: 'adapters/mesh/log/entry-intake',
-    title: 'a writer carries 4 MiB of one author'
+    title: 'a writer carries 4 MiB of one author, for any relays, and then 64 B a second; revocations and the owner always pass'
   },
   {
     name: 'blocks of a revoked writer stay on every disk',
@@ -240,7 +240,7 @@ export const HOSTILE_MUTANTS = [
     find: 'await giveBack(core, needed)',
     put: '',
     test: 'adapters/mesh/log/revoked-cores',
-    title: 'what a revoked member wrote beyond the order of the log is removed'
+    title: 'entries of a revoked member beyond the order of the log are removed once the owner has signed the revocation'
   },
   {
     name: 'blocks of a revoked writer go before the owner has signed',
@@ -248,7 +248,7 @@ export const HOSTILE_MUTANTS = [
     find: 'if (needed === null) return this.#lookAgain()',
     put: 'if (needed === null) return giveBack(this.#deps.open(key), 0)',
     test: 'adapters/mesh/log/revoked-cores',
-    title: 'what a revoked member wrote beyond the order of the log is removed'
+    title: 'entries of a revoked member beyond the order of the log are removed once the owner has signed the revocation'
   },
   {
     name: 'hints bring back what a revoked writer wrote',
@@ -256,7 +256,7 @@ export const HOSTILE_MUTANTS = [
     find: 'writer._resume = () => resume(writer, share.end(writer.nodes.length, this.#named.get(keyToText(writer.core.key)) ?? 0))',
     put: 'writer._resume = () => resume(writer, share.end(writer.nodes.length, 1000))',
     test: 'adapters/mesh/log/guarded-base',
-    title: 'of a core of a revoked member blocks come that another block names'
+    title: 'only blocks that another block names come from a core of a revoked member, for any hints'
   },
   {
     name: 'blocks of a revoked writer are fetched again',
@@ -296,7 +296,7 @@ export const HOSTILE_MUTANTS = [
     find: 'failed: this.#stored.failed - 1 }',
     put: 'failed: this.#stored.failed }',
     test: 'adapters/mesh/log/core-care',
-    title: 'a start that came up, and one that failed with an error that it told'
+    title: 'a successful start, and a failed one with a reported error, are not counted'
   },
   {
     name: 'a core that is left out is read all the same',
@@ -368,7 +368,7 @@ export const HOSTILE_MUTANTS = [
     find: 'sum > before && sum > MAX_DOCUMENT_BYTES_OF_MEMBER',
     put: 'sum > before && sum > Number.POSITIVE_INFINITY',
     test: 'domain/membership/fold/document',
-    title: 'access lists and streams of a member have a share of the view'
+    title: 'access lists and streams of a member have a share of the view, for any number of documents; the others keep theirs'
   },
   {
     name: 'guardrails end at the gateway',
@@ -392,7 +392,7 @@ export const HOSTILE_MUTANTS = [
     find: 'turns.sort((a, b) => a.turn - b.turn || compareText(a.payer, b.payer))',
     put: '',
     test: 'domain/document/share',
-    title: 'what is kept does not depend on the order of announcements'
+    title: 'the stored streams do not depend on the order of announcements, and each stream is stored once or left out for a reason'
   },
   {
     name: 'share of documents in bytes off',
@@ -408,7 +408,7 @@ export const HOSTILE_MUTANTS = [
     find: 'this.#deps.mayHold(core.byteLength - this.#before)',
     put: 'core.byteLength >= 0',
     test: 'adapters/mesh/documents/document-cores',
-    title: 'of a stream over the share nothing is fetched'
+    title: 'of a stream over the share only the requested blocks arrive, until the share has space'
   },
   {
     name: 'a document is removed although somebody used it before its writer was revoked',
@@ -432,7 +432,7 @@ export const HOSTILE_MUTANTS = [
     find: 'isSpent ||= ownMs === 0 && allMs > 0',
     put: 'isSpent = ownMs === 0 && allMs > 0',
     test: 'node/peers/credit-shares',
-    title: 'of members that send much none gets less than half of what another gets'
+    title: 'of members that send much none gets less than half of the share of another, and together they get no more than their share'
   },
   {
     name: 'a busy node gives credit as an idle one',

@@ -156,7 +156,7 @@ export const MUTANTS = [
     find: 'if (!question.isReply) return NO_EXCHANGE',
     put: '',
     test: 'domain/routing/decide',
-    title: 'a reply passes along an open exchange whatever the tiers, and never without one'
+    title: 'a reply passes along an open exchange with any tiers, and never without one'
   },
   {
     name: 'a weak card on a strong node is strong',
@@ -244,7 +244,7 @@ export const MUTANTS = [
     find: 'if (certificate === null) return null',
     put: 'if (certificate === null) return { address: card.address, tier: card.tier, sandboxId: null }',
     test: 'node/cards/directory',
-    title: 'the agent that a message names is the one at its address, whatever became of it and its node'
+    title: 'the agent that a message names is the one at its address, for any later changes of it and its node'
   },
   {
     name: 'a routed message tells of no event',
@@ -324,7 +324,7 @@ export const MUTANTS = [
     find: "effect.type === 'reconnect'",
     put: "effect.type === 'closed'",
     test: 'node/sdk/channels',
-    title: 'a channel that finds no link in time closes, with what waits; then it takes nothing'
+    title: 'a channel that finds no link in time closes, with its waiting messages; then it takes nothing'
   },
   {
     name: 'nobody is told of a proposal without an answer',
@@ -332,7 +332,7 @@ export const MUTANTS = [
     find: 'this.#tellProposer(entry)',
     put: 'void this.#made',
     test: 'node/negotiation/negotiations',
-    title: 'a proposal without an answer in time is timed out on both sides, and its proposer is told'
+    title: 'a proposal without an answer in time is timed out on both sides, and its proposer is notified'
   },
   {
     name: 'whoever knows the thread of a proposal decides on it',
@@ -340,7 +340,7 @@ export const MUTANTS = [
     find: "if (!isSame(known.thread, thread)) return 'full'",
     put: "if (known === null) return 'full'",
     test: 'node/negotiation/negotiations',
-    title: 'whoever proposes on the thread of somebody else is refused, and changes nothing'
+    title: 'a proposal on the thread of another member is refused, and changes nothing'
   },
   {
     name: 'a swarm is offered to who lacks a capability',
@@ -380,7 +380,7 @@ export const MUTANTS = [
     find: 'bytes > this.#maxBytes',
     put: 'bytes < 0',
     test: 'domain/coordination/agent-state',
-    title: 'a state is a map that never holds more bytes than it may, whatever is done to it'
+    title: 'a state is a map that never exceeds its bytes, after any operations'
   },
   ...CARE_MUTANTS,
   ...CUT_RUN_MUTANTS,

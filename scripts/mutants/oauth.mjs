@@ -1,7 +1,7 @@
 // Faults in the OAuth server and in what becomes of those who are revoked; see list.mjs.
 
-const DENIALS = 'whatever is revoked stays so until it expires, what is kept is bounded, and who revokes much harms nobody else'
-const RATED = 'whatever they ask who show nothing of a client, it gets tokens as if nobody had, and its rate is kept'
+const DENIALS = 'a revoked token stays revoked until it expires, the list is bounded, and a client with many revocations harms no other'
+const RATED = 'requests without proof of a client do not change its tokens or its rate'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const OAUTH_MUTANTS = [
@@ -35,7 +35,7 @@ export const OAUTH_MUTANTS = [
     find: 'toSorted((a, b) => b.length - a.length)',
     put: 'toSorted((a, b) => a.length - b.length)',
     test: 'adapters/a2a/oauth/oauth-store',
-    title: 'whoever begins however many sign-ins, so many wait and no more, and nobody with a fair share loses one'
+    title: 'the number of waiting sign-ins is bounded, and no client with a fair share loses one'
   },
   {
     name: 'a grant that expired is forgotten before its last tokens',
@@ -67,7 +67,7 @@ export const OAUTH_MUTANTS = [
     find: "own?.model === 'DeviceCode' && ",
     put: "own?.model === 'Device' && ",
     test: 'adapters/a2a/oauth/oauth-limit',
-    title: 'a device that asks too often is told to slow down, and asks no less than its interval allows'
+    title: 'a device that polls too often gets slow_down, and no interval below the allowed one'
   },
   {
     name: 'a key of before is good until the next rotation',
@@ -107,7 +107,7 @@ export const OAUTH_MUTANTS = [
     find: 'return !clients.has(id)',
     put: 'return clients.has(owner)',
     test: 'node/gateway/caller.owners',
-    title: 'who is revoked, by token, client or membership, is told nothing more'
+    title: 'after a revocation, of token, client or membership, its owner gets no notification, and its webhooks are removed'
   },
   {
     name: 'a webhook of somebody who is gone is still told what waits',

@@ -8,7 +8,7 @@ export const OUTCOME_MUTANTS = [
     find: 'String(Math.floor(number))',
     put: 'String(number)',
     test: 'domain/reliable/keys',
-    title: 'keys are in the order of their numbers, whatever fractions those have'
+    title: 'keys are in the order of their numbers, for any fractions'
   },
   {
     name: 'a node that stops begins what is being recorded',
@@ -24,7 +24,7 @@ export const OUTCOME_MUTANTS = [
     find: 'nodeOfAddress(record.source) === nodeOfAddress(record.target) ?',
     put: 'nodeOfAddress(record.source) !== nodeOfAddress(record.target) ?',
     test: 'node/requests/caller/outcome.attacks',
-    title: 'what its node asked of an agent of its own, and had no place'
+    title: 'a request to an agent of its own node, which waited when a backup was made, is not done twice by a restore'
   },
   {
     name: 'an A2A task waits for what nobody will ever tell',
@@ -48,7 +48,7 @@ export const OUTCOME_MUTANTS = [
     find: 'isGivenUp(record) || ',
     put: '',
     test: 'node/requests/caller/outcome.attacks',
-    title: 'what a peer that was put out may have begun is no orphan'
+    title: 'work that a removed peer may have begun is no orphan: it is unknown for good, over a restart too'
   },
   {
     name: 'requests for an agent that is attached later fail at the start',
@@ -64,7 +64,7 @@ export const OUTCOME_MUTANTS = [
     find: "payload?.code === 'OVERLOADED' && incoming",
     put: "payload?.code === 'CANCELED' && incoming",
     test: 'node/requests/caller/outcome.attacks',
-    title: 'what was accepted before a start waits for a place after it'
+    title: 'a request accepted before a start waits for a place after it, and is not given up for later ones'
   },
   {
     name: 'a wall clock that jumps ends what waits on a lane',
@@ -96,7 +96,7 @@ export const OUTCOME_MUTANTS = [
     find: "if (record.status === 'unknown' && record.retryAt === null && !record.isRepeatable) return",
     put: '',
     test: 'node/requests/caller/outcome.attacks',
-    title: 'why nobody can say whether an agent of this node did it'
+    title: 'the reason of an agent of this node for an unknown outcome stays the same over a restart'
   },
   {
     name: 'a query counts as a copy of its request',

@@ -1,7 +1,7 @@
 // Faults in who keeps a place, who is dialled and who counts as online without a link; see list.mjs.
 
-const SPARE = 'of the links that nobody uses the one used longest ago makes room; one in use or fresh never, and never the only one'
-const DIALLED = 'who is dialled: all where there is a place for each, else only while there are links to less than half of the places'
+const SPARE = 'of the unused links the one used longest ago is closed; one in use or fresh never, and never the only one'
+const DIALLED = 'dialled peers: all where there is a slot for each, else only while there are links to less than half of the slots'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const PLACES_MUTANTS = [
@@ -11,7 +11,7 @@ export const PLACES_MUTANTS = [
     find: '(await routes.confirm(nodeId))',
     put: '(await routes.find(nodeId))',
     test: 'node/api/peers',
-    title: 'a way that is remembered and leads nowhere by now is not told as one'
+    title: 'a remembered route that leads nowhere by now is not reported as one'
   },
   {
     name: 'a link in use makes room',
@@ -91,7 +91,7 @@ export const PLACES_MUTANTS = [
     find: 'if (isRest) this.#prove(peer)',
     put: 'if (isRest || peer.length > 0) this.#prove(peer)',
     test: 'node/peers/presence',
-    title: 'a link that made room leaves its peer online, one that was lost does not'
+    title: 'a link closed for another leaves its peer online, a lost one does not'
   },
   {
     name: 'who was put out is online without a link',
@@ -99,7 +99,7 @@ export const PLACES_MUTANTS = [
     find: ' && isActive(log.view(), node)',
     put: ' && log.view().members.has(node)',
     test: 'node/peers/presence',
-    title: 'who is put out is out at once, also without a link'
+    title: 'a removed member is out at once, also without a link'
   },
   {
     name: 'every member beyond the places is dialled with each probe',

@@ -40,7 +40,7 @@ export const POLICY_MUTANTS = [
     find: 'id.length === at && address.startsWith(id)',
     put: 'address.startsWith(id)',
     test: 'domain/policy/match',
-    title: 'the first rule that matches is found'
+    title: 'an agent id in a rule matches that id alone'
   },
   {
     name: 'what a person allows is not decided on again',
@@ -48,7 +48,7 @@ export const POLICY_MUTANTS = [
     find: 'const refusal = refusalNow(this.#deps.inbound, one)',
     put: 'const refusal = refusalNow(this.#deps.inbound, one) && null',
     test: 'node/policy/approvals',
-    title: 'what the rules refuse by the time it is allowed does not run'
+    title: 'a request that the rules refuse by the time it is allowed does not run'
   },
   {
     name: 'the same request waits as often as it is sent',
@@ -64,7 +64,7 @@ export const POLICY_MUTANTS = [
     find: '!isEqual(untimed(one.incoming.payload), untimed(incoming.payload))',
     put: 'one.incoming.payload === null',
     test: 'node/policy/approvals.seen',
-    title: 'a copy with the same ids that says something else does not ride on an approval, and nobody hears it'
+    title: 'a copy with the same ids and other content is not covered by an approval, and reaches no listener'
   },
   {
     name: 'a remembered permission holds whatever the capability may do one day',
@@ -80,7 +80,7 @@ export const POLICY_MUTANTS = [
     find: 'if (nodes.length === 1) return []',
     put: 'if (nodes.length < 2) return []',
     test: 'node/policy/policy-store',
-    title: 'a rule for a name that no node has is a warning, a problem, and told as soon as it is so'
+    title: 'a rule for a name without a node is a warning, a problem, and reported at once'
   },
   {
     name: 'a name that may mean several nodes allows each of them',
@@ -96,7 +96,7 @@ export const POLICY_MUTANTS = [
     find: 'return isNamed(first[1]) ? [first[0]] :',
     put: 'const named = fitting.find(([, name]) => isNamed(name))\n  return named ? [named[0]] :',
     test: 'node/policy/policy-store',
-    title: 'the beginning of an id stands for its node'
+    title: 'the beginning of an id means its node; where it may mean several, each is denied, none is allowed, and it is reported'
   },
   {
     name: 'an admin lets in a node whose name looks like that of a member',
@@ -136,7 +136,7 @@ export const POLICY_MUTANTS = [
     find: 'const isCallers = callerMs < limits.approvalTimeoutMs',
     put: 'const isCallers = callerMs < 0',
     test: 'node/api/approvals',
-    title: 'what is left ends when whoever called gives up'
+    title: 'the remaining approvals end when their caller gives up, where that is earlier'
   },
   {
     name: 'the sandbox of a node takes the place of the one that its agent asks for',
@@ -160,7 +160,7 @@ export const POLICY_MUTANTS = [
     find: 'return this.#deps.clock.monotonic() >= callerEndsAt',
     put: 'return this.#deps.clock.monotonic() < 0 * callerEndsAt',
     test: 'node/policy/approvals.caller-time',
-    title: 'what nobody allowed ends with its own code when the time of its caller is over, also when the caller cannot be reached'
+    title: 'a request without approval ends with its own code when the time of its caller is over, also when the caller cannot be reached'
   },
   {
     name: 'what waits for a person does so whoever waits for it',
@@ -168,7 +168,7 @@ export const POLICY_MUTANTS = [
     find: 'clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs',
     put: 'clock.after(isCallers ? limits.approvalTimeoutMs : leftMs',
     test: 'node/policy/approvals.caller-time',
-    title: 'what nobody allowed ends with its own code when the time of its caller is over, also when the caller cannot be reached'
+    title: 'a request without approval ends with its own code when the time of its caller is over, also when the caller cannot be reached'
   },
   {
     name: 'a sender without a link is not told that its request waits for a person',
@@ -184,7 +184,7 @@ export const POLICY_MUTANTS = [
     find: 'return text.length >= prefix.length + MIN_ID_CHARACTERS',
     put: 'return text.length >= 0 * prefix.length + MIN_ID_CHARACTERS',
     test: 'node/policy/approvals.caller-time',
-    title: 'what all ids begin with is no name of the only one that waits'
+    title: 'the common beginning of all ids is no name of the only waiting request'
   },
   {
     name: 'a refusal does not say whose it is',
@@ -192,7 +192,7 @@ export const POLICY_MUTANTS = [
     find: "outcome === 'FAILED' ? refusedThere(error, peer) : error",
     put: 'error',
     test: 'node/messaging/error-hints',
-    title: 'whoever calls reads the name of the node whose person'
+    title: 'the caller reads the name of the node whose person, or whose rule, refused, also in its task'
   },
   {
     name: 'agents without a capability are counted as left out by rules',
@@ -200,7 +200,7 @@ export const POLICY_MUTANTS = [
     find: "outcome === 'SKIPPED' ? 'skipped'",
     put: "outcome === '' ? 'skipped'",
     test: 'node/api/messages.broadcast',
-    title: 'a broadcast that failed counts apart who was left out by rules'
+    title: 'a failed broadcast counts apart agents left out by rules, refused, without the capability and offline'
   },
   {
     name: 'a vanished policy file opens everything',

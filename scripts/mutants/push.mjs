@@ -3,7 +3,7 @@
 const shares = {
   file: 'src/domain/gateway/push-shares.ts',
   test: 'domain/gateway/push-shares',
-  title: 'whatever happens, configs and what waits stay within the shares of their callers'
+  title: 'configs and waiting events stay within the shares of their callers, and every event is in a waiting notification, after any steps'
 }
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
@@ -14,7 +14,7 @@ export const PUSH_MUTANTS = [
     find: 'own < bounds.least',
     put: 'own < 1',
     ...shares,
-    title: 'each webhook keeps three notifications of its own though its caller has no room'
+    title: 'each webhook keeps three notifications of its own though its caller is at its limit'
   },
   {
     name: 'what a commit placed that failed is counted for good',
@@ -28,6 +28,6 @@ export const PUSH_MUTANTS = [
     find: 'if (own !== undefined && own.size > MAX_DEAD_LETTERS_OF_ONE) return own',
     put: '',
     test: 'node/gateway/push/bounds',
-    title: 'what one caller was not told of pushes out nothing of others'
+    title: 'undelivered notifications of one caller push out none of others; its own oldest is dropped, and counted'
   }
 ]

@@ -72,7 +72,7 @@ export const RECORD_MUTANTS = [
     find: 'await writeHead({ dir, name }, FRESH_HEAD)',
     put: 'await readHead({ dir, name })',
     test: 'adapters/storage/audit/audit-writer.prove',
-    title: 'a crash at any write leaves a log that holds'
+    title: 'a crash at any write leaves a valid log, with every line that was reported as on disk'
   },
   {
     name: 'counts of repeats wait in memory for the end of their time',
@@ -80,7 +80,7 @@ export const RECORD_MUTANTS = [
     find: 'if (this.#countTimer === null && this.#windows.hasCounts) this.#countLater()',
     put: '',
     test: 'adapters/storage/audit/audit-file',
-    title: 'equal refusals of one peer within 10 s are the first line, one with a count soon'
+    title: 'equal refusals of one peer within 10 s are the first line, one with a count soon, and one for later ones'
   },
   {
     name: 'repeats that go on wait ever longer for their count',
@@ -104,7 +104,7 @@ export const RECORD_MUTANTS = [
     find: "{ name: 'changes', kinds: ['membership'],",
     put: "{ name: 'changes', kinds: ['membership', 'refusal'],",
     test: 'adapters/storage/audit/audit-log',
-    title: 'no flood of refusals or exchanges pushes a revocation or an approval out'
+    title: 'no flood of refusals or exchanges pushes a revocation or an approval out, for any varied fields'
   },
   {
     name: 'secrets below the first level are logged',
@@ -112,7 +112,7 @@ export const RECORD_MUTANTS = [
     find: 'this.#hidden.has(plainKey(key)) ? REDACTED',
     put: 'depth === 0 && this.#hidden.has(plainKey(key)) ? REDACTED',
     test: 'adapters/telemetry/redact',
-    title: 'values of secret keys are redacted'
+    title: 'values of secret keys are redacted, in any case and at every depth, and the original is not changed'
   },
   {
     name: 'keys of secrets are compared with their case',
@@ -120,7 +120,7 @@ export const RECORD_MUTANTS = [
     find: 'return key.toLowerCase().replace',
     put: 'return key.replace',
     test: 'adapters/telemetry/redact',
-    title: 'values of secret keys are redacted'
+    title: 'values of secret keys are redacted, in any case and at every depth, and the original is not changed'
   },
   {
     name: 'a line of folded events names one sender for all',
@@ -128,7 +128,7 @@ export const RECORD_MUTANTS = [
     find: 'bits |= 32',
     put: 'bits |= 0',
     test: 'adapters/storage/audit/audit-repeats',
-    title: 'a line of folded events has what all of them share, and names whatever they differ in'
+    title: 'a line of folded events has their common fields, and names the fields that differ'
   },
   {
     name: 'a file of the audit log that cannot be opened anew moves all others once more',

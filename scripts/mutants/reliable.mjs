@@ -16,7 +16,7 @@ export const RELIABLE_MUTANTS = [
     find: '      const value = receiverRecord.encode(',
     put: '      this.step({ type: "committed", seq: last.seq, messageId: last.messageId })\n      const value = receiverRecord.encode(',
     test: 'node/reliable/lanes',
-    title: 'through crashes around every commit, full disks and cut links'
+    title: 'through crashes around every commit, full disks and cut links, every recorded message is delivered, once'
   },
   {
     name: 'what is acknowledged is the largest number seen',
@@ -24,7 +24,7 @@ export const RELIABLE_MUTANTS = [
     find: 'if (message.seq !== nextOf(lane)) {',
     put: 'if (message.seq < nextOf(lane)) {',
     test: 'domain/reliable/lanes',
-    title: 'whatever is lost, repeated, reordered or crashes, every message arrives once and in order'
+    title: 'every message arrives once and in order, after any losses, repeats, reorders and crashes'
   },
   {
     name: 'a lane does not acknowledge again the last message that it took',
@@ -40,7 +40,7 @@ export const RELIABLE_MUTANTS = [
     find: 'if (isNew && ledgerQuota.refusal === null) {',
     put: 'if (before !== undefined) {',
     test: 'node/requests/durable',
-    title: 'a request that was done is not done again after a restart of its node'
+    title: 'a request that was done is not done again after a restart of its node, for any sender of a copy: it gets the outcome'
   },
   {
     name: 'how a request ended is not in the commit of its answer',
@@ -48,7 +48,7 @@ export const RELIABLE_MUTANTS = [
     find: 'changes: () => changes }',
     put: 'changes: () => [] }',
     test: 'node/requests/durable',
-    title: 'a request that was done is not done again after a restart of its node'
+    title: 'a request that was done is not done again after a restart of its node, for any sender of a copy: it gets the outcome'
   },
   {
     name: 'a message is recorded without what goes with it',
@@ -96,7 +96,7 @@ export const RELIABLE_MUTANTS = [
     find: 'if (!record.isRepeatable || isLeft) return await commit.',
     put: 'if (record.isRepeatable || isLeft) return await commit.',
     test: 'node/requests/callee/executor.durable',
-    title: 'what may not be repeated does not begin before that is durable'
+    title: 'unrepeatable work does not begin before that is durable'
   },
   {
     name: 'what may not be repeated is begun again after its node was killed',
@@ -104,7 +104,7 @@ export const RELIABLE_MUTANTS = [
     find: 'if (!mayRunAgain({ isRepeatable: request.isRepeatable, isUndone: false }))',
     put: 'if (!mayRunAgain({ isRepeatable: true, isUndone: false }))',
     test: 'node/requests/durable',
-    title: 'what may not be repeated ends as unknown when its node is killed at it'
+    title: 'unrepeatable work ends as unknown when its node is killed at it, with the reason; it is not begun again'
   },
   {
     name: 'requests are removed before they expire',
@@ -120,7 +120,7 @@ export const RELIABLE_MUTANTS = [
     find: 'begun.size < MAX_BEGUN',
     put: 'begun.size < MAX_BEGUN * 1000',
     test: 'node/requests/callee/executor.durable',
-    title: 'a node may begin so many lanes'
+    title: 'a node may begin a bounded number of lanes: it cannot fill the ledger with them, and existing ones continue'
   },
   {
     name: 'messages that wait for others are bounded lane by lane only',
@@ -128,7 +128,7 @@ export const RELIABLE_MUTANTS = [
     find: 'isNext ? MAX_BUDGET_BYTES : MAX_GAP_BYTES',
     put: 'Infinity',
     test: 'node/reliable/lanes',
-    title: 'what the lanes of one node hold together is bounded'
+    title: 'the buffers of the lanes of one node together are bounded, delay no next message, and end with its link'
   },
   {
     name: 'a request is not asked for on a new path before its next try',
@@ -152,7 +152,7 @@ export const RELIABLE_MUTANTS = [
     find: 'if (this.outcome.isSettled) return\n    const { clock',
     put: 'const { clock',
     test: 'node/requests/caller/record',
-    title: 'an end that comes in one commit with the word that there was no room'
+    title: 'an end in one commit with a refusal for lack of space, before or behind it, is the end'
   },
   {
     name: 'the record of work that has begun and may not be repeated goes with a refusal of its copy',
@@ -160,7 +160,7 @@ export const RELIABLE_MUTANTS = [
     find: " || (record.status === 'started' && !record.isRepeatable && !hasRun)",
     put: '',
     test: 'node/requests/callee/replies',
-    title: 'what has begun and may not be repeated stays on record'
+    title: 'unrepeatable work that has begun stays on record, also when a copy of it is refused'
   },
   {
     name: 'asking after a request begins it',
@@ -176,7 +176,7 @@ export const RELIABLE_MUTANTS = [
     find: 'payload.isQuery || ',
     put: '',
     test: 'node/policy/approvals.queries',
-    title: 'asking after what was done needs nobody to allow it'
+    title: 'a query after finished work needs no approval: it gets the outcome, and never a failure'
   },
   {
     name: 'what runs may be repeated because another capability under its id may be',
@@ -184,7 +184,7 @@ export const RELIABLE_MUTANTS = [
     find: 'before.isRepeatable && this',
     put: 'before.isRepeatable || this',
     test: 'node/requests/callee/record',
-    title: 'what runs may be repeated only when its capability says so'
+    title: 'a run may be repeated only when its capability says so, for any other content under its id'
   },
   {
     name: 'a damaged record holds up its lane',
@@ -200,7 +200,7 @@ export const RELIABLE_MUTANTS = [
     find: "    if (next === 'nothing') return\n",
     put: '',
     test: 'node/requests/recovery',
-    title: 'that nobody can say whether it was done stays so'
+    title: 'a request that ended while it waited to be taken up after a start stays as it ended'
   },
   {
     name: 'a lane whose record is damaged takes numbers that are in use',
@@ -224,7 +224,7 @@ export const RELIABLE_MUTANTS = [
     find: '!directory.isPutOut(source.nodeId) && ',
     put: '',
     test: 'node/requests/recovery',
-    title: 'what others asked that were put out while this node was down ends'
+    title: 'requests of members removed while this node was down end: none of them runs, and they are not looked at again'
   },
   {
     name: 'an answer to a node that was put out goes on a lane',
@@ -247,8 +247,8 @@ export const RELIABLE_MUTANTS = [
     file: 'src/node/requests/caller/outcome.ts',
     find: 'if (isKept && !isNow) tell()',
     put: 'if (!isNow) tell()',
-    test: 'simulation/worlds.prove',
-    title: 'whatever happens to the nodes of nine hundred further worlds'
+    test: 'node/requests/caller/outcome',
+    title: 'a waiting caller gets a result that the ledger refuses; it is shown when the ledger accepts it'
   },
   {
     name: 'an end that a start decides is shown before it is on disk',
@@ -256,7 +256,7 @@ export const RELIABLE_MUTANTS = [
     find: '    let isKept = true\n    for (const [at',
     put: '    if (task) this.#deps.tasks.restore(task.task, task.events, true)\n    let isKept = true\n    for (const [at',
     test: 'node/requests/recovery',
-    title: 'what had no end when its node stopped is shown as ended once that is on disk'
+    title: 'a request without an end when its node stopped is shown as ended once that is on disk, not while the disk is full'
   },
   {
     name: 'an end that the ledger did not take is never recorded',
@@ -288,8 +288,7 @@ export const RELIABLE_MUTANTS = [
     find: '  if (isAgain) return ENDINGS.lateInDoubt\n',
     put: '',
     test: 'node/requests/durable.late',
-    title:
-      'of what had begun before its node was killed and lost its disk nobody says that nothing was done, when it comes too late a second time'
+    title: 'work begun before its node was killed and lost its disk is not reported as not done, when it comes too late a second time'
   },
   {
     name: 'what a node lost with its disk is begun again, though it may not be repeated',
@@ -297,7 +296,7 @@ export const RELIABLE_MUTANTS = [
     find: 'await this.send(this.#record?.current.isRepeatable === false)',
     put: 'await this.send(false)',
     test: 'node/requests/durable',
-    title: 'a node that lost its disk does not begin again'
+    title: 'a node that lost its disk does not begin unrepeatable work again after it had acknowledged it'
   },
   {
     name: 'that a request may be repeated is forgotten with its caller',
@@ -321,15 +320,15 @@ export const RELIABLE_MUTANTS = [
     find: 'return await commit.catch(notBegun)',
     put: 'return await commit',
     test: 'node/requests/callee/executor.durable',
-    title: 'what may not be repeated finds no place while its node cannot record'
+    title: 'unrepeatable work finds no place while its node cannot record its start, and begins once it can'
   },
   {
     name: 'what goes with a message is decided before its turn',
     file: 'src/node/messaging/outbound.ts',
     find: 'return lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())',
     put: 'const before = reliable.changes()\n    return lanes.record({ source: sender, target: recipient }, message, () => before)',
-    test: 'simulation/worlds.prove',
-    title: 'whatever happens to the nodes of nine hundred further worlds'
+    test: 'node/requests/durable',
+    title: 'a lease that its full lane refuses makes no ledger changes'
   },
   {
     name: 'a node does not start when one record is damaged',
@@ -345,7 +344,7 @@ export const RELIABLE_MUTANTS = [
     find: 'if (message !== undefined) this.#sendOne(message, envelope)',
     put: 'this.#sendOne(message ?? next, envelope)',
     test: 'node/reliable/lane-sender',
-    title: 'what was given up or acknowledged while it was read is not sent'
+    title: 'a message given up or acknowledged while it was read is not sent: its number is below the base that its receiver gets'
   },
   {
     name: 'a message that cannot be read now is taken for one that was given up',
@@ -361,7 +360,7 @@ export const RELIABLE_MUTANTS = [
     find: 'return this.#isSent || this.#isLeaving || ',
     put: 'return this.#isSent || ',
     test: 'node/requests/durable',
-    title: 'a request whose time is over while it is written on its way out'
+    title: 'the outcome of a lease whose time ends while its message is written is unknown'
   },
   {
     name: 'a request that is canceled while it is looked up is begun',
@@ -393,7 +392,7 @@ export const RELIABLE_MUTANTS = [
     find: 'if (isNew && value !== null && !values.has(key) &&',
     put: 'if (isNew && value !== null &&',
     test: 'adapters/storage/ledger/ledger-store',
-    title: 'what is known to be new may come and go any number of times, before, while and after it is written'
+    title: 'a written key that is removed, added as new and removed again before the next write stays removed'
   },
   {
     name: 'the number of commits is kept elsewhere only when the ledger closes',
@@ -433,7 +432,7 @@ export const RELIABLE_MUTANTS = [
     find: 'const isKnown = this.isAwaited && !this.sending.hasLeft',
     put: 'const isKnown = true',
     test: 'node/requests/recovery',
-    title: 'of a peer that is put out what may have begun stays unknown for good, and what never left this node has failed'
+    title: 'work that a removed peer may have begun stays unknown for good, and a request that never left this node has failed'
   },
   {
     name: 'a start that ends before all lanes are numbered anew is taken for one that did it',
@@ -449,7 +448,8 @@ export const RELIABLE_MUTANTS = [
     find: 'if (this.#isNumbering && this.#isDeferred(input)) return',
     put: '',
     test: 'node/reliable/lane-sender',
-    title: 'what is given up, acknowledged or expires while a lane is numbered anew is dropped under its new number'
+    title:
+      'a message given up, acknowledged or expired while a lane is renumbered is dropped under its new number: the ledger equals the lane'
   },
   {
     name: 'a mark of the ledger tells of what a power cut may take after a clean stop',
@@ -465,7 +465,7 @@ export const RELIABLE_MUTANTS = [
     find: 'outcome.fail(this.#ofOneCopy ?? sending.refusal',
     put: 'outcome.fail(sending.refusal',
     test: 'node/requests/caller/request',
-    title: 'a request of whose copies one was with a node that stopped, and no other got there, ends with what that node said'
+    title: 'a request with one copy at a node that stopped, and no other copy delivered, ends with the answer of that node'
   },
   {
     name: 'a commit that need only survive the process waits for the disk',

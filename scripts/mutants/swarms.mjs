@@ -18,7 +18,7 @@ export const SWARM_MUTANTS = [
     find: 'async () => this.#notify(await durable, notify))',
     put: 'async () => this.#notify(durable !== null, notify))',
     test: 'node/ledger/commit-queue',
-    title: 'what a ledger that took nothing for an hour did not take is told, in order, within 5 s'
+    title: 'changes that a ledger refused for an hour are reported, in order, within 5 s after it accepts some again'
   },
   {
     name: 'the number of a lease is not recorded',
@@ -26,7 +26,7 @@ export const SWARM_MUTANTS = [
     find: 'changes: (lease) => [swarmStore.leased(head.id, lease)]',
     put: 'changes: () => []',
     test,
-    title: 'a swarm goes on after its launcher was killed'
+    title: 'a swarm continues after its launcher was killed: finished items stay, running ones are not begun again, the rest is done'
   },
   {
     name: 'a lost item that may not be repeated goes to another agent',
@@ -42,7 +42,7 @@ export const SWARM_MUTANTS = [
     find: 'if (lease.item.isRepeatable && isOf(lease.item, need)) release(',
     put: 'if (isOf(lease.item, need)) release(',
     test,
-    title: 'a link that was only cut: what may not be repeated goes on'
+    title: 'a link that was only cut: unrepeatable work continues, and its result counts'
   },
   {
     name: 'what may not be repeated is taken from who is slow',
@@ -50,7 +50,7 @@ export const SWARM_MUTANTS = [
     find: 'mayRunAgain({ isRepeatable, isUndone: false })',
     put: 'mayRunAgain({ isRepeatable, isUndone: true })',
     test,
-    title: 'what may not be repeated is not taken from an agent that is slow'
+    title: 'unrepeatable work is not taken from an agent that is slow'
   },
   {
     name: 'a worker that starts again forgets that it was at what may not be repeated',
@@ -58,7 +58,7 @@ export const SWARM_MUTANTS = [
     find: "record.swarm !== null && next !== 'unknown'",
     put: 'record.swarm !== null',
     test,
-    title: 'a launcher and its worker are killed'
+    title: 'a launcher and its worker are killed: unrepeatable work ends as unknown, repeatable work is done again'
   },
   {
     name: 'a lease that may not be repeated is begun by whoever never saw it',
@@ -74,7 +74,7 @@ export const SWARM_MUTANTS = [
     find: 'piece.payload.swarm !== null && piece.record?.isRepeatable !== false',
     put: 'piece.payload.swarm !== null',
     test,
-    title: 'a link that was only cut: what may not be repeated goes on, and its result counts'
+    title: 'a link that was only cut: unrepeatable work continues, and its result counts'
   },
   {
     name: 'an idempotency key is looked for by nobody',
@@ -106,7 +106,7 @@ export const SWARM_MUTANTS = [
     find: 'for (const { index, attempt } of strays) this.#deps',
     put: 'for (const { index, attempt } of strays.slice(0, 0)) this.#deps',
     test,
-    title: 'a canceled swarm stays canceled after a restart'
+    title: 'a canceled swarm stays canceled after a restart, and workers that missed it get the order to stop'
   },
   {
     name: 'a lease that ended before it left is recorded over the next one',
@@ -114,7 +114,7 @@ export const SWARM_MUTANTS = [
     find: 'if (this.#leases.get(open.lease.index) !== open) throw',
     put: 'if (this.#leases.size < 0) throw',
     test: 'simulation/worlds.prove',
-    title: 'whatever happens to the nodes of nine hundred further worlds'
+    title: 'in nine hundred further worlds nothing acknowledged is lost and nothing happens twice, for any faults of the nodes'
   },
   {
     name: 'an item that may be repeated ends in doubt',
@@ -122,7 +122,7 @@ export const SWARM_MUTANTS = [
     find: "return isUnknown && !isRepeatable ? 'unknown' : 'failed'",
     put: "return isUnknown ? 'unknown' : 'failed'",
     test: 'domain/swarm/machine',
-    title: 'what may be repeated is never in doubt'
+    title: 'repeatable work is never in doubt: an answer without a known outcome fails it when its retries are over'
   },
   {
     name: 'what may not be repeated is tried again after any failure',
@@ -138,7 +138,7 @@ export const SWARM_MUTANTS = [
     find: 'const isKnown = retryable && !ERROR_CODES[code].retryable',
     put: 'const isKnown = retryable',
     test: 'domain/reliable/repeat',
-    title: 'what may not be repeated ends failed after a run'
+    title: 'unrepeatable work ends failed after a run, unknown without a known outcome, and is tried again where nothing was done'
   },
   {
     name: 'what its agent cannot say whether it was done has failed',
@@ -146,7 +146,7 @@ export const SWARM_MUTANTS = [
     find: "if (status === 'unknown') return { status, error: {",
     put: "if (status === 'unknown') return { status: 'failed', error: {",
     test: 'node/swarms/lease-requests.repeats',
-    title: 'what its agent cannot say whether it was done ends unknown'
+    title: 'unrepeatable work with an unknown outcome ends unknown and runs once, as a call of it does; else it is tried again'
   },
   {
     name: 'work that its time limit ended and that may go on elsewhere has failed',
@@ -162,7 +162,7 @@ export const SWARM_MUTANTS = [
     find: 'retryable === false ? { ...error, isFinal: true }',
     put: 'retryable === null ? { ...error, isFinal: true }',
     test: 'node/swarms/lease-requests.repeats',
-    title: 'a failure with retryable: false is not tried again'
+    title: 'a failure with retryable: false is not tried again, for any capability and launcher'
   },
   {
     name: 'retries are not counted',
@@ -170,7 +170,7 @@ export const SWARM_MUTANTS = [
     find: 'if (isCounted && failures >= retries) return end',
     put: 'if (isCounted && failures > retries) return end',
     test: 'domain/reliable/repeat',
-    title: 'whatever failed: only what is safe is repeated'
+    title: 'only safe work is repeated, never a final failure or one over its retries, never too early or too late'
   },
   {
     name: 'a caller is told to try again what may not be repeated',
@@ -210,7 +210,7 @@ export const SWARM_MUTANTS = [
     find: 'Math.max(waitMs, retryAfterMs(error))',
     put: 'waitMs',
     test: 'node/requests/durable',
-    title: 'a request that waits for room is not sent before the time that its node names'
+    title: 'a request that waits for a place is not sent before the time that its node names, nor after a restart of its caller'
   },
   {
     name: 'the time that a node named ends with its caller',
@@ -218,7 +218,7 @@ export const SWARM_MUTANTS = [
     find: "if (status !== 'pending' || retryAt === null",
     put: "if (status === 'pending' || retryAt === null",
     test: 'node/requests/durable',
-    title: 'a request that waits for room is not sent before the time that its node names'
+    title: 'a request that waits for a place is not sent before the time that its node names, nor after a restart of its caller'
   },
   {
     name: 'an item goes from one that only heartbeats to the next',
@@ -226,7 +226,7 @@ export const SWARM_MUTANTS = [
     find: 'item.takeovers === 0 ? [] : free.filter(',
     put: 'item.takeovers >= 0 ? [] : free.filter(',
     test: 'domain/swarm/simulation',
-    title: 'an item that one held and only heartbeat goes to who brings results'
+    title: 'an item whose agent only sends heartbeats goes to one that brings results, though it was lost there before'
   },
   {
     name: 'a sub-task is built on a result before that is durable',
@@ -242,7 +242,7 @@ export const SWARM_MUTANTS = [
     find: 'same.count * 2 > stage.count',
     put: 'same.count * 2 >= stage.count',
     test: 'domain/swarm/graph',
-    title: 'vote: what more than half say is the result'
+    title: 'vote: the result is that of more than half, for any order of its keys; it is decided as soon as it can be'
   },
   {
     name: 'a bad result wins a race',
@@ -266,7 +266,7 @@ export const SWARM_MUTANTS = [
     find: 'const LACKING_LEASES = 12',
     put: 'const LACKING_LEASES = 12_000',
     test: 'domain/swarm/lacking',
-    title: 'what nobody is there to do is given up after twelve lease spans'
+    title: 'items without an agent are given up after twelve lease spans; the rest continues, and an agent that comes in time gets them'
   },
   {
     name: 'one agent gives two answers of a vote',
@@ -282,7 +282,7 @@ export const SWARM_MUTANTS = [
     find: "state.phase === 'asking' || now < leaseEnd(state) ?",
     put: "state.phase === 'asking' || now > 0 ?",
     test: 'domain/swarm/coordination-candidate',
-    title: 'whoever has no lease any more accepts nothing, whatever a majority has on record'
+    title: 'a candidate without a lease accepts nothing, for any records of a majority'
   },
   {
     name: 'a voter records for whoever says so: the epoch is not checked',
@@ -298,7 +298,7 @@ export const SWARM_MUTANTS = [
     find: 'return [store(state, []), granted]',
     put: 'return [granted, store(state, [])]',
     test: 'domain/swarm/coordination-vote',
-    title: 'a grant is durable before it is told, and so is what is recorded'
+    title: 'a grant is durable before it is sent, and so is a record'
   },
   {
     name: 'the lease of a coordinator counts from the answer',

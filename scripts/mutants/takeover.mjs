@@ -10,7 +10,8 @@ export const TAKEOVER_MUTANTS = [
     find: 'if ((await accepted) && !this.#isOver) notify()',
     put: 'notify()',
     test,
-    title: 'a coordinator that is cut off has nothing accepted any more'
+    title:
+      'an isolated coordinator has nothing accepted any more, for any results of its own agent; when it is back it has the results of the others'
   },
   {
     name: 'a worker begins leases of any epoch',
@@ -26,7 +27,7 @@ export const TAKEOVER_MUTANTS = [
     find: 'term !== null && !isRepeatable && !(await',
     put: 'term !== null && isRepeatable && !(await',
     test,
-    title: 'what may not be repeated goes on at the nodes that are left'
+    title: 'unrepeatable work continues at the remaining nodes: only runs on the lost launcher end as unknown'
   },
   {
     name: 'any member hears of the leases of a swarm',
@@ -34,7 +35,7 @@ export const TAKEOVER_MUTANTS = [
     find: '!isParticipant && !nodes.every((node) => amongVoters.includes(node))',
     put: 'nodes.length === 0',
     test: 'node/requests/callee/record.prior-request',
-    title: 'nobody else is told of the requests of another'
+    title: 'requests of another node are not disclosed to a node that is no voter, begins something, or names no lease of the swarm'
   },
   {
     name: 'a node that lost its disk votes as if it never had',
@@ -50,7 +51,8 @@ export const TAKEOVER_MUTANTS = [
     find: 'changes.push(...(await this.#missing(name, content)))',
     put: 'changes.push()',
     test,
-    title: 'a coordinator that is cut off has nothing accepted any more'
+    title:
+      'an isolated coordinator has nothing accepted any more, for any results of its own agent; when it is back it has the results of the others'
   },
   {
     name: 'who takes over tells what is accepted before it is durable there',
@@ -58,7 +60,7 @@ export const TAKEOVER_MUTANTS = [
     find: 'if (this.#unstored > 0 || !isCoordinating',
     put: 'if (!isCoordinating',
     test: 'node/swarms/consensus/replicated-swarm.takeover',
-    title: 'who takes over tells nothing of what was accepted before it is durable there'
+    title: 'a new coordinator reports no accepted result before it is durable there'
   },
   {
     name: 'that items were leased counts among what a participant waits for',
@@ -66,7 +68,7 @@ export const TAKEOVER_MUTANTS = [
     find: '!isMark(this.#items, index) && !this.#digests',
     put: '!this.#digests',
     test: 'node/swarms/consensus/committed-results.records',
-    title: 'who heard that items were leased knows no more than who did not'
+    title: 'a participant that knows of leases knows no more than one that does not: the end is whole for both'
   },
   {
     name: 'who only takes part in swarms forgets none of them',
@@ -74,7 +76,7 @@ export const TAKEOVER_MUTANTS = [
     find: '    else tasks.fail(taskId, outcome.error)\n    memory.evict()',
     put: '    else tasks.fail(taskId, outcome.error)',
     test: 'node/swarms/consensus/replicated-swarm.takeover',
-    title: 'who only takes part in swarms keeps the newest hundred in memory'
+    title: 'a participant keeps the newest hundred swarms in memory; its ledger has all others'
   },
   {
     name: 'what was accepted while its coordinator stepped back is never told there',
@@ -82,7 +84,7 @@ export const TAKEOVER_MUTANTS = [
     find: 'index < head.itemCount && !eventLog.rows.has(index)',
     put: 'index < 0 && !eventLog.rows.has(index)',
     test: 'node/swarms/consensus/committed-results',
-    title: 'what was accepted while its coordinator stepped back, and was not told by it, is told'
+    title: 'a result accepted while its coordinator stepped back, and not reported by it, is reported as accepted by others'
   },
   {
     name: 'a participant that has learned again what it lost abstains at every start',
@@ -106,7 +108,7 @@ export const TAKEOVER_MUTANTS = [
     find: 'if (mark === null && row?.index !== name.index) throw',
     put: 'if (mark === null && row?.index === -1) throw',
     test,
-    title: 'who cannot read what was accepted leaves it to another to coordinate'
+    title: 'a node that cannot read the accepted results leaves it to another to coordinate'
   },
   {
     name: 'who cannot go on with a swarm holds on to it',
@@ -114,7 +116,7 @@ export const TAKEOVER_MUTANTS = [
     find: 'if (!isOver()) participant.retreat()',
     put: 'if (isOver()) participant.retreat()',
     test,
-    title: 'who cannot read what was accepted leaves it to another to coordinate'
+    title: 'a node that cannot read the accepted results leaves it to another to coordinate'
   },
   {
     name: 'a late vote takes the place of the outcome that was told',
@@ -122,7 +124,7 @@ export const TAKEOVER_MUTANTS = [
     find: 'content === undefined || this.#swarm.isVoid(name)',
     put: 'content === undefined',
     test: 'node/swarms/consensus/participant',
-    title: 'a vote that becomes durable late does not take the place of the outcome that was told meanwhile'
+    title: 'a vote that becomes durable late does not replace the outcome that was reported meanwhile'
   },
   {
     name: 'plans that are offered push out those that are on their way',
@@ -130,7 +132,7 @@ export const TAKEOVER_MUTANTS = [
     find: 'lastSeenAt <= since',
     put: 'lastSeenAt > since - PLAN_IDLE_MS',
     test: 'node/swarms/consensus/joining',
-    title: 'more large plans than there is room for all come, however often each is offered again meanwhile'
+    title: 'more large plans than memory allows at once all arrive, for any number of repeated offers'
   },
   {
     name: 'the wish to cancel a swarm that nobody coordinates is forgotten',
@@ -146,7 +148,7 @@ export const TAKEOVER_MUTANTS = [
     find: 'return this.#isWanted && this.#isTimely',
     put: 'return this.#isWanted',
     test: 'node/swarms/consensus/cancel-request',
-    title: 'the wish to cancel a swarm is given up with its deadline'
+    title: 'the request to cancel a swarm is given up at its deadline: no coordinator is asked then, and no further request is accepted'
   },
   {
     name: 'who waits for a content that nobody can give keeps its lease for ever',
@@ -154,7 +156,7 @@ export const TAKEOVER_MUTANTS = [
     find: 'now - this.#progress.since >= STUCK_MS',
     put: 'now < this.#progress.since',
     test,
-    title: 'who takes over and waits for what nobody can give, though one had it, lets another try'
+    title: 'a new coordinator that waits for content which no node can give, though one had it, lets another try'
   },
   {
     name: 'who has all but the contents of what was accepted waits for those for ever',
@@ -162,7 +164,7 @@ export const TAKEOVER_MUTANTS = [
     find: "phase === 'settling' || this.#beginning !== null",
     put: "phase === 'settling'",
     test,
-    title: 'who takes over and waits for what nobody can give, though a majority had it, lets another try'
+    title: 'a new coordinator that waits for content which no node can give, though a majority had it, lets another try'
   },
   {
     name: 'who is granted a vote is shown as the coordinator, majority or not',
@@ -178,7 +180,7 @@ export const TAKEOVER_MUTANTS = [
     find: 'record?.asking?.voters !== voters)',
     put: "voters === '')",
     test: 'node/requests/callee/record.prior-request',
-    title: 'a node without a seat tells of a run, under way or done, whom the lease was given with'
+    title: 'a node without a vote reports a run, active or done, to the voters named with the lease, and to no others'
   },
   {
     name: 'an end that was never accepted ends a swarm that went on without it',

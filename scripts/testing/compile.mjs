@@ -68,7 +68,7 @@ function isCurrent(file) {
 }
 
 function compileFile(file, compilerOptions) {
-  const { text, faults } = transpile(file, fs.readFileSync(file, 'utf8'), compilerOptions)
+  const { text, faults } = transpile(file, fs.readFileSync(file, 'utf8'), { compilerOptions })
   // Without an output the next run tries again, and fails again.
   if (faults !== '') {
     console.error(faults)
@@ -83,11 +83,11 @@ function compileFile(file, compilerOptions) {
 }
 
 /**
- * The ES module of one TypeScript file.
+ * The ES module of one TypeScript file. `transformers`: those of `ts.transpileModule`.
  * @returns {{ text: string, faults: string }} `faults` lists syntax errors, or is empty
  */
-export function transpile(fileName, source, compilerOptions = optionsOfFile()) {
-  const { outputText, diagnostics } = ts.transpileModule(source, { compilerOptions, fileName, reportDiagnostics: true })
+export function transpile(fileName, source, { compilerOptions = optionsOfFile(), transformers } = {}) {
+  const { outputText, diagnostics } = ts.transpileModule(source, { compilerOptions, fileName, reportDiagnostics: true, transformers })
   const host = { getCanonicalFileName: (name) => name, getCurrentDirectory: () => process.cwd(), getNewLine: () => '\n' }
   return { text: outputText, faults: ts.formatDiagnostics(diagnostics, host) }
 }

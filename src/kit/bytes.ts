@@ -26,13 +26,3 @@ export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return b4a.equals(a, b)
 }
-
-/** Part of ES2024 that every supported Node has and the pure compiler library does not know yet. */
-interface WellFormed {
-  isWellFormed(): boolean
-}
-
-/** Does the text survive UTF-8? False when it holds a lone surrogate, which would come back as U+FFFD. */
-export function isWellFormed(text: string): boolean {
-  return (text as unknown as WellFormed).isWellFormed()
-}

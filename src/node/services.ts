@@ -81,7 +81,7 @@ export function createServices(deps: NodeDeps): Services {
   const peers = new PeerTable({ ...deps, nodeId: self, giveUpMs: settings.channelGiveUpMs })
   const [localCards, observability] = [new LocalCards({ ...deps, registry }), new A2AObservability()]
   const remoteCards = new RemoteCards({ ...deps, registry, self, certificateOf: (node) => peers.certificate(node) })
-  const directory = new Directory({ self, log, peers, registry, ownCertificate: () => membership.certificate().body })
+  const directory = new Directory({ self, log, peers, registry, membership })
   const [agents, asked] = [new AgentHost({ ...deps, source: deps.agents }), new AskedElsewhere(deps)]
   const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
   const accessControl = new AccessControl({ ...deps, directory, events, traffic, rules: rulesInForce(deps.log, settings.rules) })

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { fakeHome } from './command-line.js'
 
-test('a2a token create prints the token alone on stdout, and what it is good for on stderr', async (t: Assert) => {
+test('a2a token create prints the token alone on stdout, and its rights on stderr', async (t: Assert) => {
   const { run, fake, home } = await fakeHome(t, { http: 'http://127.0.0.1:7420' })
   const ran = await run([
     'a2a',

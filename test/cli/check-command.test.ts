@@ -3,7 +3,7 @@ import { CHECK_OUTPUT_MAX, runCheck } from '../../src/cli/check-command.js'
 
 const parts = { input: '{"a":1}\n', env: {}, timeoutMs: 60_000 }
 
-test('a check gets the results on its input, and its exit code and the end of what it says are kept', async (t) => {
+test('a check gets the results on its input, and its exit code and the end of its output are kept', async (t) => {
   t.alike(await runCheck('read line; echo "$line $ROUND"; echo bad >&2; exit 3', { ...parts, env: { ROUND: '2' } }), {
     code: 3,
     output: '{"a":1} 2\nbad\n',

@@ -6,7 +6,7 @@ import { NodeError } from '../../src/kit/errors.js'
 import { fakeHome, run } from './command-line.js'
 import { swarm, swarmEvents, task } from './samples.js'
 
-test('what to try next is for the home that was typed, also when the command line was not understood', async (t: Assert) => {
+test('suggestions name the home that was typed, also when the command line was not understood', async (t: Assert) => {
   const home = await tempDir(t)
   for (const args of [
     ['--home', home, 'peers'],
@@ -19,7 +19,7 @@ test('what to try next is for the home that was typed, also when the command lin
   t.alike((JSON.parse(wrong.stderr) as { error: { next: string[] } }).error.next, [`a2a-node --home ${home} peers --help`])
 })
 
-test('a problem of the node is told with a command for its home', async (t: Assert) => {
+test('a problem of the node is reported with a command for its home', async (t: Assert) => {
   const { home } = await fakeHome(t, { status: { problems: [{ code: 'NO_ADMIN_ONLINE', message: 'no admin', next: 'a2a-node peers' }] } })
   t.ok((await run(['status', '--home', home])).stdout.includes(`  try: a2a-node --home ${home} peers\n`))
   const json = JSON.parse((await run(['status', '--json', '--home', home])).stdout) as { problems: { next: string }[] }
@@ -41,7 +41,7 @@ test('an agent that fails under agents run --json is an error on stderr and noth
   t.alike(error.next, [`a2a-node agents check ${file}`])
 })
 
-test('where a justification is missing, what to try is the command as it was typed, with one', async (t: Assert) => {
+test('where a justification is missing, the suggestion is the command as it was typed, with one', async (t: Assert) => {
   const refuse = (): never => {
     throw new NodeError('ESCALATION_REQUIRED', 'the justification is missing')
   }
@@ -110,7 +110,7 @@ test('doc access of a name that is no document names --create, and only where it
   t.absent((await cli(['doc', 'access', 'nope'])).stderr.includes('--create'))
 })
 
-test('what to do about the error of a whole swarm is told when it ends, and by swarm show', async (t: Assert) => {
+test('the next step after the error of a whole swarm is printed when it ends, and by swarm show', async (t: Assert) => {
   const error = new NodeError('TASK_FAILED', 'vote: no majority', { next: ['a2a-node swarm results swarm_fake'] }).toBody()
   const swarmEventsOf = swarmEvents().map((event) => (event.type === 'done' ? { ...event, status: 'failed' as const, error } : event))
   const { home } = await fakeHome(t, { swarmEvents: swarmEventsOf, swarms: [{ ...swarm('failed'), error }] })

@@ -181,7 +181,7 @@ function hostileApi(socket: string): HostileApi {
 
 const STYLE = new RegExp(String.raw`\u001b\[(?:[012]|3[1236])m`, 'g')
 
-test('whatever a hostile peer calls itself and says, no command moves the cursor of a terminal, changes it, or hides a letter', async (t: Assert) => {
+test('no command moves the cursor of a terminal, changes it, or hides a letter, for any names and texts of a hostile peer', async (t: Assert) => {
   const home = await tempDir(t)
   await mkdir(path.join(home, 'run'), { mode: 0o700 })
   const socket = path.join(home, 'run', 'control.sock')

@@ -45,7 +45,7 @@ test('a node without an agent of a language model loads nothing for one', (t: As
     packages.filter((one) => /^(?:ai$|@ai-sdk|@opentelemetry)/.test(one)),
     []
   )
-  t.ok(packagesOf('adapters/agents/llm/llm-run.js').includes('ai'), 'what would be loaded')
+  t.ok(packagesOf('adapters/agents/llm/llm-run.js').includes('ai'), 'the modules to load')
 })
 
 test('checking a card loads neither the peer-to-peer network nor a client of agents', (t: Assert) => {

@@ -233,7 +233,7 @@ test('Ctrl-C on a call that waits hangs up, says so and exits 130', async (t: As
   t.ok(isGone)
 })
 
-test('parameters that are too long are told of in sizes, with what to do', async (t: Assert) => {
+test('parameters that are too long are reported with sizes and the next step', async (t: Assert) => {
   const { socket } = await fakeHome(t)
   const error = await failsWith(t, 'USAGE', () => connectControl(socket).call('peers.show', { peer: 'x'.repeat(2_000_000) }))
   t.is(error.message, 'the input has 2 MiB, more than the limit of 1 MiB: give a shorter input')
@@ -271,7 +271,7 @@ test('invite prints the code alone on stdout', async (t: Assert) => {
   t.is((JSON.parse((await cli(['invite', '--sandbox', 'ci', '--json'])).stdout) as Record<string, unknown>)['sandboxId'], 'ci')
 })
 
-test('the code of a local network is said to work on this machine only', async (t: Assert) => {
+test('the code of a local network is marked as valid on this machine only', async (t: Assert) => {
   const { run: cli } = await fakeHome(t, { status: { network: 'local' } })
   const { stderr } = await cli(['invite'])
   t.ok(stderr.includes('works on this machine only:\n  a2a-node --home <other directory> start --join -\n'), stderr)
@@ -279,7 +279,7 @@ test('the code of a local network is said to work on this machine only', async (
   t.is((JSON.parse((await cli(['invite', '--json'])).stdout) as Record<string, unknown>)['network'], 'local')
 })
 
-test('who renames a node is told which rules of its own named it', async (t: Assert) => {
+test('a rename reports the rules of this node that named the old name', async (t: Assert) => {
   const renamed = [
     { file: '/config/policy.yaml', line: 12, name: 'gpu-box', means: null },
     { file: '/config/policy.yaml', line: 14, name: 'gpu-box', means: 'phone' }
@@ -294,7 +294,7 @@ test('who renames a node is told which rules of its own named it', async (t: Ass
   )
 })
 
-test('membership commands pass what was typed and tell what became of it', async (t: Assert) => {
+test('membership commands pass the typed arguments and print the effect', async (t: Assert) => {
   const { run: cli, fake } = await fakeHome(t, { peers: [peer('gpu-box')] })
   t.is((await cli(['peers', 'rename', 'gpu-box', 'big'])).stdout, 'gpu-box is now called big\n')
   t.is((await cli(['peers', 'tier', 'gpu-box', 'l2'])).stdout, 'gpu-box is L2 now\n')
@@ -309,7 +309,7 @@ test('membership commands pass what was typed and tell what became of it', async
   )
 })
 
-test('a node that is put out a second time is said to be out since when', async (t: Assert) => {
+test('a second revocation of a node reports the time of the first', async (t: Assert) => {
   const revoked = { by: { id: 'y'.repeat(52), name: 'laptop' }, at: '2026-01-02T03:04:05.000Z', reason: 'sold' }
   const { run: cli } = await fakeHome(t, { peers: [peer('phone', { status: 'revoked', revoked })] })
   const ran = await cli(['peers', 'revoke', 'phone', '--reason', 'sold'])
@@ -321,7 +321,7 @@ test('a node that is put out a second time is said to be out since when', async 
   t.is((JSON.parse((await cli(['peers', 'revoke', 'phone', '--json'])).stdout) as { wasRevoked: boolean }).wasRevoked, true)
 })
 
-test('status shows faults and problems with what to do', async (t: Assert) => {
+test('status shows faults and problems with the next step', async (t: Assert) => {
   const status = {
     agents: { ready: ['text'], faults: [{ file: '/a/x.md', line: 4, reason: 'unknown key' }] },
     problems: [{ code: 'NO_ADMIN_ONLINE', message: 'no admin is online', next: 'a2a-node peers' }]

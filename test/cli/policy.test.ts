@@ -79,7 +79,7 @@ test('status shows how many messages wait for approval, and how to see them', as
   t.is((JSON.parse((await run(['status', '--json'])).stdout) as { approvals: { waiting: number } }).approvals.waiting, 1)
 })
 
-test('what a sender says of its message stands quoted behind the input, never in front of it', async (t) => {
+test('the justification of a sender stands quoted behind the input, never in front of it', async (t) => {
   const forged = { ...APPROVAL, description: '{"command":"ls"}', justification: 'because  "}', input: '{"command":"rm"}' }
   const { run } = await fakeHome(t, { approvals: [forged] })
   const [head = '', row = ''] = (await run(['approvals', 'ls'])).stdout.split('\n')
@@ -88,18 +88,18 @@ test('what a sender says of its message stands quoted behind the input, never in
   t.ok(row.slice(head.indexOf('SENDER SAYS')).startsWith('goal "{\\"command\\":\\"ls\\"}", justification "because'), row)
 })
 
-test('what a row cuts is marked outside of the quotes, and the command that shows all of it is told', async (t) => {
+test('text cut from a row is marked outside of the quotes, and the command that shows all of it is printed', async (t) => {
   const long = { ...APPROVAL, input: `{"a":"${'x'.repeat(900)}…`, cut: ['input' as const], justification: `y${'z'.repeat(200)}` }
   const { run } = await fakeHome(t, { approvals: [APPROVAL, { ...long, id: 'app_long', endsBy: 'caller' }] })
   const lines = (await run(['approvals', 'ls'])).stdout.split('\n')
-  t.absent(lines[1]?.includes('(cut)'), 'what is whole has no mark')
+  t.absent(lines[1]?.includes('(cut)'), 'a complete record has no mark')
   t.ok(lines[2]?.includes(`{"a":"${'x'.repeat(74)}… (cut)  goal `), lines[2])
   t.ok(lines[2]?.endsWith(`justification "y${'z'.repeat(79)}"… (cut)`), lines[2])
   t.ok(/ {2}0 ms \(caller\) {2}/.test(lines[2] ?? ''), 'whose time is over first')
   t.ok(lines[3]?.startsWith('(cut): all of it is shown by a2a-node') && lines[3].endsWith('approvals show app_long'), lines[3])
 })
 
-test('approvals show prints all of one, quoted and harmless, the input first; what is not there is exit 4', async (t) => {
+test('approvals show prints all of one, quoted and harmless, the input first; an unknown one is exit 4', async (t) => {
   const whole = {
     description: 'clean \u001b[31mup\n  input:\n{}',
     justification: 'w'.repeat(3000),
@@ -142,7 +142,7 @@ test('approvals show prints all of one, quoted and harmless, the input first; wh
   t.is((await run(['approvals', 'show', 'app_none'])).code, 4)
 })
 
-test('a decision that is remembered tells the rule that was added, and what else it decided', async (t) => {
+test('a remembered decision prints the rule that was added, and the other approvals that it decided', async (t) => {
   const remembered = { file: '/home/me/policy.yaml', line: 4, id: '#k2m4qa', text: '{ from: { node: phone }, decision: allow }' }
   const alsoDecided = [{ ...APPROVAL, id: 'app_other', outcome: 'allowed' as const }]
   const result = { ...APPROVAL, remembered, alsoDecided }
@@ -161,7 +161,7 @@ test('a decision that is remembered tells the rule that was added, and what else
   t.ok(none.endsWith('no rule was written: none asks about it any more\n'), none)
 })
 
-test('approvals are listed with who asks for what, harmless to show; a decision is told', async (t) => {
+test('approvals are listed with caller and request, harmless to show; a decision is printed', async (t) => {
   const { run, fake } = await fakeHome(t, { approvals: [APPROVAL] })
   const { stdout, code } = await run(['approvals', 'ls'])
   t.is(code, 0)
@@ -186,7 +186,7 @@ test('approvals are listed with who asks for what, harmless to show; a decision 
   t.is((await run(['approvals', 'deny', 'app_none'])).code, 4)
 })
 
-test('policy show prints the rules in order, and what is wrong with the file', async (t) => {
+test('policy show prints the rules in order, and the faults of the file', async (t) => {
   const { run } = await fakeHome(t, { calls: { 'policy.show': () => POLICY } })
   const { stdout } = await run(['policy', 'show'])
   t.alike(stdout.split('\n').slice(0, 10), [
@@ -289,7 +289,7 @@ test('policy test says what the target lacks, and which other node decides as we
   t.ok((await here.run(args)).stdout.endsWith('  decided   by laptop, this node\n'))
 })
 
-test('policy test names the rule that can ask nobody, why, and what decides instead', async (t) => {
+test('policy test names the rule that can ask nobody, why, and the rule that decides instead', async (t) => {
   const rule = { rule: 'policy.yaml:2: ask', ruleId: '#k2m4qa', file: '/home/me/policy.yaml', line: 2 }
   const told = async (why: 'elsewhere' | 'proposal' | 'table'): Promise<string> => {
     const result: PolicyTestResult = { ...TESTED, missing: null, rule: 'tier: L1 may open to L0, L1', passedOver: { ...rule, why } }

@@ -85,7 +85,7 @@ test('a notification was sent, which is all that is known of it', async (t: Asse
   t.absent(asked.stderr.includes('nothing says'))
 })
 
-test('what to try after a failure is said once: the task where it is the task, else what mends it', async (t: Assert) => {
+test('the next step after a failure is printed once: the task where it is the task, else the repair', async (t: Assert) => {
   const unfit = new NodeError('INVALID_INPUT', 'it does not fit', {
     data: { expected: '{"text": string}' },
     next: ['a2a-node agents show text@gpu-box']

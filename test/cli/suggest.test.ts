@@ -6,7 +6,7 @@ import { tempDir } from '../support/tmp.js'
 import { fakeHome } from './command-line.js'
 import { agent } from './samples.js'
 
-test('a capability of a plan that nobody has is told with what it may mean', async (t: Assert) => {
+test('a capability of a plan without an agent is reported with similar ones', async (t: Assert) => {
   const plan = path.join(await tempDir(t), 'plan.yaml')
   await writeFile(plan, 'tasks:\n  - id: a\n    capability: text.stat\n')
   const unknown = new NodeError('NO_CAPABLE_AGENT', 'no agent in the mesh has the capability text.stat', {

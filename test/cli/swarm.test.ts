@@ -22,7 +22,7 @@ test('swarm run prints the events as lines of JSON, the last with its schema', a
   t.is(lines.at(-1)?.['status'], 'completed')
 })
 
-test('people see who did what on which node, who was left out and by which rule', async (t: Assert) => {
+test('people see the agent and node of each item, the agents left out and the rule for it', async (t: Assert) => {
   const { run } = await fakeHome(t, { swarmEvents: swarmEvents() })
   const ran = await run([...RUN, '--items', '-'], { stdin: 'a.txt\nb.txt\n' })
   t.ok(/^swarm swarm_fake {3}completed {3}2 of 2 items done {3}4.2 s\n/.test(ran.stdout), ran.stdout)
@@ -60,7 +60,7 @@ function stepsOf({ stdout }: Ran): string[] {
   return stdout.split('\n').filter((line) => /^ {2}(try:|expected:|given:|before)/.test(line))
 }
 
-test('after items failed, what to type is this command line with what it lacks', async (t: Assert) => {
+test('after failed items, the suggestion is this command line with the missing items', async (t: Assert) => {
   const next = ['a2a-node agents show text@laptop']
   const unfit = new NodeError('INVALID_INPUT', 'it does not fit', { data: { expected: '{"text": string}' }, next }).toBody()
   const [createdAt, deadlineAt] = ['2026-11-29T10:00:00.000Z', '2026-11-29T10:45:00.000Z']
@@ -97,7 +97,7 @@ test('after items failed, what to type is this command line with what it lacks',
   swarms = [swarm()]
   const slow = new NodeError('TIMEOUT', 'no result within 5 s', { data: { limitMs: 5000 } }).toBody()
   t.alike(stepsOf(await run(slow, [...RUN, '--deadline=1h'])), ['  try: a2a-node agents show text@laptop'], 'no deadline helps')
-  t.is((await run(failed, lines)).stdout.split('exit code 3').length, 2, 'the reason is told once')
+  t.is((await run(failed, lines)).stdout.split('exit code 3').length, 2, 'the reason is reported once')
 })
 
 test('results are counted as people count', async (t: Assert) => {
@@ -293,7 +293,7 @@ test('a second Ctrl-C quits without waiting', async (t: Assert) => {
   t.is(sent.size, 2)
 })
 
-test('a swarm that nobody here can cancel says what becomes of the wish', async (t: Assert) => {
+test('the cancellation of a swarm that no node here can cancel reports its effect', async (t: Assert) => {
   const coordination = { coordinator: null, epoch: 3, participants: ['laptop', 'gpu-box'] }
   const wished = { ...swarm('stalled'), willBeCanceled: true, coordination } as const
   const { run, fake } = await fakeHome(t, { swarms: [wished], swarmEvents: [], calls: { 'swarm.cancel': () => wished } })
@@ -360,13 +360,13 @@ test('{goal}, {round} and {check} are filled in the input of every strategy', as
   t.alike(asked()?.items?.[0], { item: 'a.txt', input: filled })
 })
 
-test('what runs is not shown where it is not known', async (t: Assert) => {
+test('running items are not shown where they are not known', async (t: Assert) => {
   const { run } = await fakeHome(t, { swarms: [{ ...swarm('running'), running: null, waitingForApproval: null }] })
   const { stdout } = await run(['swarm', 'show', 'swarm_fake'])
   t.ok(/items +\d+ of \d+ done(?:, \d+ failed)?\n/.test(stdout), stdout)
 })
 
-test('who came later and did some of it is not among those left out', async (t: Assert) => {
+test('an agent that came later and did some items is not among those left out', async (t: Assert) => {
   const late = { agent: 'text@laptop', rule: 'offline' }
   const events = swarmEvents().map(
     (event): SwarmEvent => (event.type === 'swarm' ? { ...event, leftOut: [...event.leftOut, late] } : event)
@@ -377,7 +377,7 @@ test('who came later and did some of it is not among those left out', async (t: 
   t.absent(stdout.includes('text@laptop  offline'))
 })
 
-test('the key and the permission to repeat are sent; what may have been done is shown as unknown, and not typed again', async (t: Assert) => {
+test('the key and the permission to repeat are sent; work that may have been done is shown as unknown, and not suggested again', async (t: Assert) => {
   const events = swarmEvents('partial').map((event): SwarmEvent => {
     if (event.type !== 'item' || event.status !== 'failed') return event
     return { ...event, status: 'unknown', error: new NodeError('DELIVERY_FAILED', 'nobody can say').toBody() }

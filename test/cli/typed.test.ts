@@ -56,7 +56,7 @@ test('the table of invites shows the sandbox', async (t: Assert) => {
   t.ok(/ADMIN +SANDBOX +USED/.test(stdout) && /no +ci-1 +0\/1/.test(stdout), stdout)
 })
 
-test('a fault of an agent file is told once', async (t: Assert) => {
+test('a fault of an agent file is printed once', async (t: Assert) => {
   const status = {
     agents: { ready: [], faults: [{ file: '/a/x.md', line: 4, reason: 'unknown key' }] },
     problems: [{ code: 'AGENT_FILE_INVALID', message: '/a/x.md:4: unknown key', next: 'a2a-node agents check /a/x.md' }]

@@ -164,7 +164,7 @@ async function readingAndCanceling(group: Assert, s: Subject): Promise<void> {
     t.alike(
       all.map(({ role }) => role),
       ['ROLE_USER', 'ROLE_AGENT', 'ROLE_USER'],
-      'in the order in which it was said'
+      'in the order of the reports'
     )
     t.alike((await get(2))['history'], all.slice(-2))
     t.absent('history' in (await get(0)))

@@ -56,7 +56,7 @@ test('a second node on one home is ALREADY_RUNNING, and the first goes on', asyn
   t.is((await apiOf(node).call('node.status', {})).state, 'running')
 })
 
-test('what is no name is refused, with the character that is in the way, and the home can be used', async (t) => {
+test('an invalid name is refused, with the offending character, and the home can be used', async (t) => {
   const { start, homeOf, optionsOf } = await world(t)
   for (const name of ['', ' \t ', '\u0007\u202e', 'x'.repeat(65), 'bo\u3164ss', 'b\u043ess']) {
     const error = await failsWith(t, 'USAGE', () => start('a', { name }))

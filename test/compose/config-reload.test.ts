@@ -43,7 +43,7 @@ test('a reload applies what a running node can change, and names every other cha
   })
   t.alike(seen, ['debug'], 'once a reload')
   t.is(reload.config.log.level, 'debug')
-  t.is(reload.config.http.listen, null, 'what needs a restart is not in force')
+  t.is(reload.config.http.listen, null, 'a setting that needs a restart is not in force')
   t.ok(lines.some((line) => line.includes('the config was reloaded') && line.includes('http.listen, swarm.deadlineMs')))
   const again = await load('log: { level: debug, redactKeys: [pin] }\nhttp: { listen: 0 }\n')
   t.alike([again.applied, again.needRestart], [[], ['http.listen']])

@@ -16,7 +16,7 @@ const LOCAL = {
   stallTimeoutMs: 1
 }
 
-test('a provider is read with its secrets from the environment; a variable that is not set is said by name', async (t) => {
+test('a provider is read with its secrets from the environment; an unset variable is reported by name', async (t) => {
   const clock = new ManualClock()
   const llm = openLlm({ providers: () => ({ local: LOCAL }), env: { KEY: 'sk-1', TEAM: 'a' }, clock, tools: null })
   t.alike(await llm.provider('local'), { ...LOCAL, apiKey: 'sk-1', headers: { 'x-team': 'a', 'x-b': 'c' } })

@@ -40,7 +40,7 @@ test('references are resolved in program, arguments, directory, variables, addre
   })
 })
 
-test('what a reference makes unusable is refused with its key, and no error shows a value', async (t: Assert) => {
+test('a reference that makes a value unusable is refused with its key, and no error shows a value', async (t: Assert) => {
   for (const [server, words] of [
     [{ url: '${BAD}' }, 'mcp.servers.files: url: must be an http or https address'],
     [{ url: '${PASSWORD}' }, 'mcp.servers.files: url: must not hold a password'],

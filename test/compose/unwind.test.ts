@@ -12,7 +12,7 @@ test('steps are undone last first, and one that fails does not stop the others',
   t.alike(told, ['broken: Error: no', 'third', 'second', 'first'])
 })
 
-test('a step that never ends is named when the time is over, and the process is held until then', (t) => {
+test('a step that never ends is named when the time is over, and the process waits until then', (t) => {
   const place = (file: string): string => JSON.stringify(new URL(file, import.meta.url).href)
   const program = `
     import { Unwind } from ${place('../../src/compose/unwind.js')}

@@ -7,7 +7,7 @@ const faultOf = (agents: unknown): string => {
   return parsed.success ? '' : parsed.error.issues.map(({ path, message }) => `${path.map(String).join('.')}: ${message}`).join('; ')
 }
 
-test('a remote agent of the config has a card and what else is written, and defaults for the rest', (t: Assert) => {
+test('a remote agent of the config has a card, its other settings, and defaults for the rest', (t: Assert) => {
   const parsed = a2aAgentsSchema.parse({ far: { card: CARD, auth: { bearer: 'env:TOKEN' }, timeout: '5m' } })
   const { far } = parsed
   t.alike([far?.timeoutMs, far?.sideEffect, far?.skills, far?.pin, far?.maxOutputBytes], [300_000, 'exec', null, null, 10_485_760])
@@ -18,7 +18,7 @@ test('a remote agent of the config has a card and what else is written, and defa
   t.alike(key['far']?.auth, { header: 'X-API-Key', value: 'env:KEY', isBearer: false, origins: ['https://api.example.com'] })
 })
 
-test('what cannot be is refused at its place, and a secret is never written down', (t: Assert) => {
+test('an invalid setting is refused at its line, and a secret is never written down', (t: Assert) => {
   t.ok(/auth/.test(faultOf({ far: { card: CARD, auth: { bearer: 'abc123' } } })))
   t.ok(/auth/.test(faultOf({ far: { card: CARD, auth: { header: 'X-Key', value: 'abc' } } })))
   t.ok(/auth/.test(faultOf({ far: { card: CARD, auth: { bearer: 'env:T', origins: ['https://a.example.com/path'] } } })))

@@ -22,7 +22,7 @@ async function faults(t: Assert, lines: readonly string[], env: Readonly<Record<
   return found.map(({ line, key, reason }) => `${line ?? 'env'} ${key}: ${reason}`)
 }
 
-test('guardrails and the rate limit are taken from the file, and what is left out is as shipped', async (t: Assert) => {
+test('guardrails and the rate limit are read from the file, and absent settings have the shipped values', async (t: Assert) => {
   const { config } = await load(t, [
     'a2a:',
     '  guardrails:',
@@ -36,7 +36,7 @@ test('guardrails and the rate limit are taken from the file, and what is left ou
   t.alike(config.a2a.rateLimit, { perMinute: 30, burst: 1000 })
 })
 
-test('each fault of a guardrail is told at its line: patterns that RE2 does not know, or that cost too much, too', async (t: Assert) => {
+test('each fault of a guardrail is reported at its line: patterns that RE2 does not know, or that cost too much, too', async (t: Assert) => {
   const found = await faults(t, [
     'a2a:',
     '  guardrails:',

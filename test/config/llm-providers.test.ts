@@ -30,7 +30,7 @@ test('an LLM provider has an address and defaults, and its secrets are not shown
   t.ok(shown.includes('env:TEAM') && shown.includes('https://llm.example/v1?(hidden)'))
 })
 
-test('what an LLM provider cannot be is refused at its own line, without its secrets', async (t: Assert) => {
+test('an invalid setting of an LLM provider is refused at its own line, without its secrets', async (t: Assert) => {
   const wrong: readonly (readonly [string, string])[] = [
     ['a: {}', 'llm.providers.a.url'],
     ['a: { url: "file:///etc/passwd" }', 'llm.providers.a.url'],

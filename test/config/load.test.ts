@@ -36,7 +36,7 @@ test('every default passes its own check and a start without settings is all def
   t.is(config.swarm.leaseMs, 5000)
 })
 
-test('flags stand over environment over file over defaults, whatever is given', async (t: Assert) => {
+test('flags have precedence over environment over file over defaults, for any values', async (t: Assert) => {
   const values = fc.record({
     flag: fc.option(fc.integer({ min: 1, max: 2048 })),
     env: fc.option(fc.integer({ min: 1, max: 2048 })),
@@ -119,7 +119,7 @@ test('an unknown key is named with file, line and the nearest known one', async 
   t.alike(faults[1]?.nearest, ['swarm'])
 })
 
-test('a value of a wrong type or out of bounds says where it stands and what is allowed', async (t: Assert) => {
+test('a value of a wrong type or out of bounds is reported with its line and the allowed values', async (t: Assert) => {
   const file = configFile(t, 'node:\n  shutdownTimeoutMs: 1h\nlog:\n  level: loud\nagents: yes please\nnetwork:\n  bootstrap: [nowhere]\n')
   const faults = await faultsOf({ file, env: { A2A_NODE_AGENTS_STARTERS: 'maybe' } })
   t.alike(faults.map((one) => one.key).sort(), ['agents', 'agents.starters', 'log.level', 'network.bootstrap', 'node.shutdownTimeoutMs'])
@@ -129,7 +129,7 @@ test('a value of a wrong type or out of bounds says where it stands and what is 
   t.is(faults.find((one) => one.key === 'agents.starters')?.where, 'A2A_NODE_AGENTS_STARTERS')
 })
 
-test('the URL from outside is kept as URLs are spelled; what clients could not go to is refused', async (t: Assert) => {
+test('the URL from outside is kept as URLs are spelled; a URL that clients cannot reach is refused', async (t: Assert) => {
   const good = {
     'https://node.example.org': 'https://node.example.org',
     'HTTPS://Node.Example.org:443/': 'https://node.example.org',

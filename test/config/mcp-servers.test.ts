@@ -57,7 +57,7 @@ test('a server is a program or an address, and everything else has a default', a
   )
 })
 
-test('each fault is told with the line where it stands, and without the value', async (t: Assert) => {
+test('each fault is reported with its line, and without the value', async (t: Assert) => {
   const found = await faults(t, [
     ...SERVERS,
     '    Upper: { command: [a] }',

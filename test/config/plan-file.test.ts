@@ -29,7 +29,7 @@ test('every place of a plan has its line, one that is not there that of the near
   )
 })
 
-test('all that is no YAML is told at once', async (t) => {
+test('all errors of YAML syntax are reported at once', async (t) => {
   const text = 'tasks:\n  - id: a\n    id: b\n  - id: c\n    needs: []\n    needs: []\n'
   const { message, data } = await failsWith(t, 'USAGE', () => parsePlan(text, 'p.yaml'))
   t.is(message, 'the plan has 2 faults')
@@ -55,7 +55,7 @@ test('a plan that is nested deeper than JSON may be is refused before values are
   t.is(JSON.stringify((await parsePlan(text, 'p.yaml')).value), text)
 })
 
-test('what is no YAML, has aliases, or is too large is refused with its place', async (t) => {
+test('invalid YAML, aliases, and a large file are refused with the line', async (t) => {
   t.ok((await failsWith(t, 'USAGE', () => parsePlan('a: 1\nb: [\n', 'p.yaml'))).message.startsWith('p.yaml:'))
   await failsWith(t, 'USAGE', () => parsePlan('a: &x 1\nb: *x\n', 'p.yaml'))
   const file = path.join(await tempDir(t), 'plan.yaml')

@@ -135,7 +135,7 @@ test('every client gets the content of every kind that the official runner asks 
   }
 })
 
-test('a tool with progress tells each step in its order, and its schema of 2020-12 comes through whole', async (t: Assert) => {
+test('a tool with progress reports each step in its order, and its schema of 2020-12 comes through whole', async (t: Assert) => {
   const { all } = await clients(t, await endpoint(t))
   for (const client of all) {
     const steps: unknown[] = []
@@ -185,7 +185,7 @@ test('the resources and prompts that the official runner reads are there', async
   }
 })
 
-test('a subscription tells the changes that it asked for, and no others', async (t: Assert) => {
+test('a subscription reports the changes that it asked for, and no others', async (t: Assert) => {
   const { newest } = await clients(t, await endpoint(t))
   const told: string[] = []
   let heard = (): void => {}
@@ -240,7 +240,7 @@ test('every client that takes questions is asked by the tools and the prompt tha
   }
 })
 
-test('a client that takes no questions is asked none, and told so', async (t: Assert) => {
+test('a client without elicitation gets no question, and the tool is informed', async (t: Assert) => {
   const url = await endpoint(t)
   const { newest, all } = await clients(t, url)
   for (const client of all) {
@@ -253,7 +253,7 @@ test('a client that takes no questions is asked none, and told so', async (t: As
   t.is(await statusOf(url, callOf(name, {}), { 'mcp-name': name }), 400)
 })
 
-test('lines of a tool are told to a client that asked for them, and to no other', async (t: Assert) => {
+test('lines of a tool go to a client that requested them, and to no other', async (t: Assert) => {
   const { newest, all } = await clients(t, await endpoint(t))
   for (const client of all) {
     const told = linesOf(client)

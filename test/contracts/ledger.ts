@@ -12,7 +12,7 @@ const ALL = { from: '!', to: '~~', limit: 10_000 }
 
 /** What every ledger keeps. `open` gives an empty one. */
 export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger>): void {
-  test(`${name}: what was committed is read, in the order of the keys; what was removed is gone`, async (t) => {
+  test(`${name}: committed entries are read, in the order of the keys; removed ones are gone`, async (t) => {
     const ledger = await open(t)
     await ledger.commit([put('b', 'two'), put('a', 'one'), put('c', '')])
     t.alike(texts(await ledger.list(ALL)), ['a=one', 'b=two', 'c='])
@@ -52,7 +52,7 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
     await holds(t, property, 100)
   })
 
-  test(`${name}: changes that are made for a commit are asked for once, and what throws then is refused`, async (t) => {
+  test(`${name}: changes that are made for a commit are requested once, and a commit whose changes throw is refused`, async (t) => {
     const ledger = await open(t)
     let asked = 0
     await ledger.commit(() => [put('a', String(++asked))])
@@ -63,7 +63,7 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
     t.is(asked, 1)
   })
 
-  test(`${name}: what was written out and what changed since are read as one`, async (t) => {
+  test(`${name}: entries written out and later changes are read as one`, async (t) => {
     const key = fc.integer({ min: 0, max: 9 }).map((at) => `k/${at}`)
     const value = fc.option(fc.uint8Array({ maxLength: 4 }), { nil: null })
     const changes = fc.array(fc.record({ key, value }), { maxLength: 12 })

@@ -32,7 +32,7 @@ export interface LinksWorld {
 
 /** What every Links keeps. */
 export function linksContract(name: string, open: (t: Assert) => Promise<LinksWorld>): void {
-  test(`${name}: members who want each other are linked, and both are told once`, async (t) => {
+  test(`${name}: members that want each other are linked, and both are notified once`, async (t) => {
     const { a, b } = await open(t)
     await Promise.all([a.start(), b.start()])
     a.links.want([b.id])
@@ -79,7 +79,7 @@ export function linksContract(name: string, open: (t: Assert) => Promise<LinksWo
     t.is(b.seen.closed[0].link, b.link)
   })
 
-  test(`${name}: closing a link tells both ends; after it nothing is sent and nobody waits`, async (t) => {
+  test(`${name}: closing a link notifies both ends; after it nothing is sent and nobody waits`, async (t) => {
     const { a, b } = await linked(t, await open(t))
     a.link.close('enough')
     await Promise.all([a.seen.until(() => a.seen.closed.length === 1), b.seen.until(() => b.seen.closed.length === 1)])
@@ -115,7 +115,7 @@ export function linksContract(name: string, open: (t: Assert) => Promise<LinksWo
     await failsWith(t, 'PEER_OFFLINE', () => a.links.dial(keyToText(new Uint8Array(32).fill(7)), 200))
   })
 
-  test(`${name}: who is no member never gets a link, whoever dials`, async (t) => {
+  test(`${name}: a node that is no member never gets a link, for any dialling end`, async (t) => {
     const { a, b, foreigner } = await open(t)
     await Promise.all([a.start(), b.start(), foreigner.start()])
     await failsWith(t, 'PEER_OFFLINE', () => foreigner.links.dial(a.id, 1500))
@@ -124,7 +124,7 @@ export function linksContract(name: string, open: (t: Assert) => Promise<LinksWo
     t.absent(a.seen.opened.some((link) => link.peer === foreigner.id))
   })
 
-  test(`${name}: closing ends every link, and the peers are told`, async (t) => {
+  test(`${name}: closing ends every link, and the peers are notified`, async (t) => {
     const { a, b } = await linked(t, await open(t))
     await a.links.close()
     await b.seen.until(() => b.seen.closed.length === 1)

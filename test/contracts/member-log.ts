@@ -31,7 +31,7 @@ export interface LogWorld {
 
 /** What every MemberLog keeps. */
 export function memberLogContract(name: string, open: (t: Assert) => Promise<LogWorld>): void {
-  test(`${name}: what owner, admin and member submit is applied on every node`, async (t) => {
+  test(`${name}: entries of owner, admin and member are applied on every node`, async (t) => {
     const world = await open(t)
     t.ok(world.owner.log.writable())
     t.absent(world.member.log.writable(), 'the member has no right to write')
@@ -55,11 +55,11 @@ export function memberLogContract(name: string, open: (t: Assert) => Promise<Log
       stop()
       const before = seen
       await who.log.submit(card(world, who, 2))
-      t.is(seen, before, 'a stopped listener hears nothing')
+      t.is(seen, before, 'a stopped listener gets nothing')
     }
   })
 
-  test(`${name}: what is already so resolves at once and adds nothing`, async (t) => {
+  test(`${name}: a submission without a change resolves at once and adds nothing`, async (t) => {
     const { owner, ...world } = await open(t)
     await owner.log.submit(card(world, owner, 2))
     const length = owner.log.length()
@@ -77,7 +77,7 @@ export function memberLogContract(name: string, open: (t: Assert) => Promise<Log
     await t.execution(world.owner.log.submit(card(world, world.owner, 1), 10_000))
   })
 
-  test(`${name}: the view is read again after a restart, and what came meanwhile follows`, async (t) => {
+  test(`${name}: the view is read again after a restart, and entries that came meanwhile follow`, async (t) => {
     const world = await open(t)
     await world.member.log.submit(card(world, world.member, 3))
     await world.member.close()

@@ -9,7 +9,7 @@ export function nodeStoreContract(
   name: string,
   open: (t: Assert) => Promise<{ store: NodeStore; reopen: () => Promise<NodeStore> }>
 ): void {
-  test(`${name}: what was never written is null`, async (t) => {
+  test(`${name}: an entry that was never written is null`, async (t) => {
     const { store } = await open(t)
     t.is(await store.read('identity'), null)
   })

@@ -131,7 +131,7 @@ export function pairingContract(name: string, open: (t: Assert) => Promise<Pairi
     await refused(t, world, { name: 'newcomer', code: 'hello' }, 'INVITE_INVALID')
   })
 
-  test(`${name}: a revoked node is REVOKED, whatever fresh code it holds`, async (t) => {
+  test(`${name}: a revoked node is REVOKED, for any fresh code`, async (t) => {
     const world = await open(t)
     const { admin } = world
     const id = await world.join({ name: 'newcomer', code: (await invite(admin, {})).code })

@@ -71,7 +71,7 @@ export function streamTransportContract(name: string, world: TransportWorld): vo
     t.is(c.seen.count, 0)
   })
 
-  test(`${name}: a peer that the rule does not admit gets no stream, whoever dials; the rule hears which end opens it`, async (t) => {
+  test(`${name}: a peer that the rule does not admit gets no stream, for any dialling end; the rule gets the opening end`, async (t) => {
     const open = await world(t)
     const [a, b, c] = [subject(await open()), subject(await open()), subject(await open())]
     const asked: [NodeId, StreamDirection][] = []

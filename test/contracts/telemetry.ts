@@ -26,7 +26,7 @@ export function telemetryContract(name: string, make: () => Telemetry): void {
     t.alike(telemetry.snapshot().timings, [{ name: 'routing_ms', count: 3, sumMs: 15, maxMs: 10 }])
   })
 
-  test(`${name}: a snapshot does not change with what comes after it`, (t) => {
+  test(`${name}: a snapshot does not change with later events`, (t) => {
     const telemetry = make()
     telemetry.count('errors')
     telemetry.time('task_ms', 1)
@@ -37,7 +37,7 @@ export function telemetryContract(name: string, make: () => Telemetry): void {
     t.is(snapshot.timings[0]?.maxMs, 1)
   })
 
-  test(`${name}: logging never throws, whatever the fields are`, async (t) => {
+  test(`${name}: logging never throws, for any fields`, async (t) => {
     const telemetry = make()
     const loop: Record<string, unknown> = {}
     loop['self'] = loop

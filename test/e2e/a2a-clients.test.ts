@@ -140,7 +140,7 @@ async function pushOne(t: Assert, client: Client): Promise<void> {
   const authentication = { scheme: 'Bearer', credentials: 'secret' }
   const config = { tenant: '', taskId, id: 'mine', url: HOOK, token: 'tok', authentication }
   const told = { ...config, authentication: { ...authentication, credentials: '' } }
-  t.alike(await client.createTaskPushNotificationConfig(config), told, 'credentials are never told again')
+  t.alike(await client.createTaskPushNotificationConfig(config), told, 'credentials are never returned again')
   const named = await client.createTaskPushNotificationConfig({ ...config, id: '', token: '', authentication: undefined })
   t.ok(named.id !== '' && named.url === HOOK && named.authentication === undefined)
   t.alike(await client.getTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine' }), told)
@@ -170,7 +170,7 @@ async function pushOld(t: Assert, client: old.Client): Promise<void> {
   const config = { taskId: id, pushNotificationConfig: mine }
   const told = { taskId: id, pushNotificationConfig: { ...mine, authentication: { schemes: ['Bearer'] } } }
   const name = { id, pushNotificationConfigId: 'mine' }
-  t.alike(bareOf(await client.setTaskPushNotificationConfig(config)), bareOf(told), 'credentials are never told again')
+  t.alike(bareOf(await client.setTaskPushNotificationConfig(config)), bareOf(told), 'credentials are never returned again')
   const bare = await client.setTaskPushNotificationConfig({ taskId: id, pushNotificationConfig: { url: HOOK } })
   t.alike([bare.pushNotificationConfig.id, bare.pushNotificationConfig.url], [id, HOOK], 'one without an id is called like its task')
   t.alike(bareOf(await client.getTaskPushNotificationConfig(name)), bareOf(told))

@@ -63,7 +63,7 @@ test('the agent of another mesh, by the card of its gateway, is an agent of this
 })
 
 test(
-  'over a hop to the agent of another node an artifact is told once, and the facade gives it as the result',
+  'over a hop to the agent of another node an artifact is sent once, and the facade gives it as the result',
   TIMEOUT,
   async (t: Assert) => {
     const mesh = await localMesh(t)

@@ -137,7 +137,7 @@ test('an end that an agent states is the state of its task on every wire, in the
   }
 })
 
-test('a node is killed in the middle of a stream: who comes again with the last id hears 4, 5, ... and nothing twice', async (t) => {
+test('a node is killed in the middle of a stream: a client that reconnects with the last id gets 4, 5, ... and nothing twice', async (t) => {
   const mesh = await testMesh(t)
   const before = await gatewayNode(mesh, 'a')
   const gate = path.join(before.dir, 'gate-')
@@ -219,7 +219,7 @@ test('each agent answers at the URL of its card, also when agents of other nodes
   t.is(at(await call(here, 'SendMessage', v1('one', skill), '/a2a'), 'result', 'message', 'parts', 0, 'data', 'words'), 1)
 })
 
-test('what is wrong is said in the words of the protocol on every wire, never as HTML, and nothing hangs', async (t) => {
+test('every fault is reported in the form of the protocol on every wire, never as HTML, and nothing hangs', async (t) => {
   const node = await gatewayNode(await localMesh(t), 'a')
   await rpcFaults(t, node)
   await restFaults(t, node)
@@ -292,7 +292,7 @@ async function restFaults(t: Assert, node: GatewayNode): Promise<void> {
   t.is((await fetch(`${node.url}/agents/talk/tasks`)).status, 401, 'this machine needs a token, too')
 }
 
-test('a client that hangs up leaves its task at work; one that reads on is told of the end', async (t) => {
+test('a client that hangs up leaves its task at work; one that continues to read gets the end', async (t) => {
   const node = await gatewayNode(await localMesh(t), 'a')
   const until = path.join(node.dir, 'go')
   let id = ''

@@ -78,10 +78,10 @@ test('a run of AG-UI streams the life of its task, by agent, by forwardedProps a
   for (const forwardedProps of [{ agent: 'talk', theme: 'dark' }, { skill: 'talk.once' }, { skill: 'talk/talk.say' }])
     t.is(textOf(await runOf(t, node, inputOf('other', [user('hi')], { forwardedProps }), '/agui')), 'you said hi')
   const again = await runOf(t, node, input)
-  t.alike([taskOf(again), again], [task, events], 'the same message is done once, and told of as before')
+  t.alike([taskOf(again), again], [task, events], 'the same message is done once, and reported as before')
 })
 
-test('a run of a weaker token says in forwardedProps why it asks a stronger agent, and is told so', async (t) => {
+test('a run of a weaker token justifies a request to a stronger agent in forwardedProps, and the error says so', async (t) => {
   const node = await gatewayNode(await localMesh(t), 'a')
   const { token } = await node.node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L3'])
   const weak = { ...node, token }
@@ -130,10 +130,10 @@ test('an agent asks back: the run is interrupted, and the next one answers, by r
   const spoken = await runOf(t, node, inputOf('chat', [user('this one')]))
   t.alike([taskOf(spoken), textOf(spoken)], [taskOf(first), 'you said this one'], 'front ends that know no interrupts just say it')
   const again = await runOf(t, node, inputOf('resumed', [question]))
-  t.alike([taskOf(again), textOf(again)], [taskOf(asked), 'Which one?you said that one'], 'what is asked again is told to its end')
+  t.alike([taskOf(again), textOf(again)], [taskOf(asked), 'Which one?you said that one'], 'a repeated question is answered to its end')
 })
 
-test('a question that is abandoned ends its task; what is said instead begins another one', async (t) => {
+test('an abandoned question ends its task; another message begins a new one', async (t) => {
   const node = await gatewayNode(await localMesh(t), 'a')
   const question = user({ ask: 'Which one?' })
   const asked = await runOf(t, node, inputOf('thread', [question]))
@@ -145,7 +145,7 @@ test('a question that is abandoned ends its task; what is said instead begins an
   for (const time of ['once', 'and again']) {
     const ended = await runOf(t, node, input)
     t.alike([taskOf(ended), ended.at(-1)?.outcome], [taskOf(asked), { type: 'cancelled' }], time)
-    t.is(ended.filter(({ name }) => name === 'a2a.warning').length, 1, 'what nothing waits for is said')
+    t.is(ended.filter(({ name }) => name === 'a2a.warning').length, 1, 'an event without a listener is reported')
   }
   const next = await runOf(t, node, inputOf('thread', [user({ ask: 'Sure?' })]))
   const instead = inputOf('thread', [user('never mind')], { resume: [{ interruptId: questionOf(next)?.id, status: 'cancelled' }] })
@@ -155,7 +155,7 @@ test('a question that is abandoned ends its task; what is said instead begins an
   t.is((body['status'] as { state: string }).state, 'TASK_STATE_CANCELED')
 })
 
-test('a task that fails or is canceled ends its run so; data is told as a custom event', async (t) => {
+test('a task that fails or is canceled ends its run so; data is sent as a custom event', async (t) => {
   const node = await gatewayNode(await localMesh(t), 'a')
   const failed = await runOf(t, node, inputOf('a', [user({ fail: 'no way' })]))
   const { type, code, message }: Partial<WireEvent> = failed.at(-1) ?? {}
@@ -176,7 +176,7 @@ test('a task that fails or is canceled ends its run so; data is told as a custom
   t.alike((value as { parts: object[] }).parts, [{ data: { choice: [1, 2] }, mediaType: 'application/json' }])
 })
 
-test('a node that stops says that the task goes on; the same input tells the rest once it is back', async (t) => {
+test('a node that stops says that the task continues; the same input gives the rest once it is back', async (t) => {
   const mesh = await testMesh(t)
   const before = await gatewayNode(mesh, 'a')
   const until = path.join(before.dir, 'until')
@@ -206,7 +206,7 @@ test('an agent that states an end ends the run: as an error, or as canceled', as
   t.alike((await end('cancelled')).slice(0, 2), ['RUN_FINISHED', 'cancelled'])
 })
 
-test('what is no run is refused before it begins, as JSON, and a token sees its own threads alone', async (t) => {
+test('an invalid run is refused before it begins, as JSON, and a token sees its own threads alone', async (t) => {
   const node = await gatewayNode(await localMesh(t), 'a')
   const good = inputOf('thread', [user('hi')])
   const cases: readonly (readonly [string, RequestInit & { readonly json?: unknown }, number, string])[] = [

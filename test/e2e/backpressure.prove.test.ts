@@ -23,7 +23,7 @@ async function delivered(node: TestNode): Promise<number> {
   return mine.reduce((sum, { value }) => sum + value, 0)
 }
 
-test('a peer that does not read holds its sender back, both ways; what was taken is delivered once it reads', async (t) => {
+test('a peer that does not read slows its sender, both ways; accepted messages are delivered once it reads', async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
   await Promise.all([untilAgent(a, 'text@b'), untilAgent(b, 'text@a')])

@@ -63,7 +63,7 @@ function flipped(bytes: Buffer): Buffer {
   return copy
 }
 
-test('a backup holds the documents: what nobody else has is there again, and the restored node forks no stream', {
+test('a backup contains the documents: content that no other node has is there again, and the restored node forks no stream', {
   timeout: 120_000
 }, async (t) => {
   const mesh = await localMesh(t)

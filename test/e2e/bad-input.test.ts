@@ -30,11 +30,11 @@ test('wrong words on the command line: usage, and nothing starts', async (t) => 
     t.is(result.code, 2, args.join(' '))
     t.ok(/error:.+\[USAGE\]/s.test(result.stderr), 'it says what is wrong')
   }
-  t.ok(/peers/.test((await mesh.run(['--home', home, 'peeers'])).stderr), 'and what was meant')
+  t.ok(/peers/.test((await mesh.run(['--home', home, 'peeers'])).stderr), 'and the suggestion')
   await t.exception(fs.stat(home), /ENOENT/, 'no home was made')
 })
 
-test('without a node every other command says so, exit 3, and what to do', async (t) => {
+test('without a node every other command says so, exit 3, with the next step', async (t) => {
   const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'h')
   for (const args of [['peers'], ['agents'], ['status'], ['invite'], ['send', 'x', 'y'], ['swarm', 'ls'], ['tasks']]) {
@@ -70,7 +70,7 @@ test('unknown peers, agents, capabilities, tasks and swarms; a wrong input', asy
   t.ok(/did you mean text@a/.test(near.stderr), 'the nearest agent is named')
 })
 
-test('a broken agent file is told with its line, the last good version stays, and it heals by being mended', async (t) => {
+test('a broken agent file is reported with its line, the last good version stays, and a repair takes effect', async (t) => {
   const mesh = await localMesh(t)
   const dir = path.join(await mesh.dir(), 'agents')
   await fs.mkdir(dir)
@@ -127,7 +127,7 @@ test('a home whose node hangs is exit 9, not a second node', async (t) => {
   t.is(codeOf(second), 'ALREADY_RUNNING')
 })
 
-test('a path that is too long, or not writable, is told and leaves nothing behind', async (t) => {
+test('a path that is too long, or not writable, is reported and leaves nothing behind', async (t) => {
   const mesh = await localMesh(t)
   const dir = await mesh.dir()
   const long = await mesh.run(['--home', path.join(dir, 'x'.repeat(90)), 'start', '--json'], {
@@ -146,7 +146,7 @@ test('a path that is too long, or not writable, is told and leaves nothing behin
   t.alike((await fs.readdir(dir)).toSorted(), ['file'])
 })
 
-test('a bootstrap port in use is told', async (t) => {
+test('a bootstrap port in use is reported', async (t) => {
   const mesh = await testMesh(t)
   await mesh.start('a')
   const home = path.join(await mesh.dir(), 'h')

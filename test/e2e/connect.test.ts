@@ -66,7 +66,7 @@ test('connect finds the clients of a machine, connects each, is idempotent, and 
     await fs.writeFile(at(...file), text)
     const added = await told(client, '--yes')
     t.alike([added.schema, added.client, added.file, added.action], ['a2a-node/connect@1', client, at(...file), 'added'])
-    t.is(await fs.readFile(added.backup ?? '', 'utf8'), text, `${client}: a copy of what was there`)
+    t.is(await fs.readFile(added.backup ?? '', 'utf8'), text, `${client}: a copy of the earlier file`)
     const now = await fs.readFile(at(...file), 'utf8')
     t.ok(now.includes(JSON.stringify(BIN)), `${client}: the script by its place`)
     const again = await told(client, '--yes')
@@ -87,7 +87,7 @@ test('connect finds the clients of a machine, connects each, is idempotent, and 
   }
 })
 
-test('what connect writes is what each client reads', async (t: Assert) => {
+test('each client reads the files that connect writes', async (t: Assert) => {
   const { told, at, run } = await person(t)
   for (const [client, ...file] of FILES) {
     await fs.mkdir(path.dirname(at(...file)), { recursive: true })

@@ -78,7 +78,7 @@ function untilUnknown(scene: Scene): Promise<void> {
   return untilTrue(async () => (await scene.task()).state === 'unknown', 'its caller is told')
 }
 
-test('a request that ends its node with SIGKILL runs twice, or three times when the record of its first run was lost: then a start stays up, and its caller is told unknown', {
+test('a request that ends its node with SIGKILL runs twice, or three times when the record of its first run was lost: then a start stays up, and its caller gets unknown', {
   timeout: 90_000
 }, async (t) => {
   const kills = (home: string): string =>

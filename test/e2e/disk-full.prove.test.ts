@@ -5,7 +5,7 @@ import type { StatusInfo } from '../../src/ports/node-api.js'
 import { smallDisk } from '../support/small-disk.js'
 import { testMesh, untilAgent, untilTrue } from '../support/nodes.js'
 
-test('a node whose disk is full refuses new requests, says so, and takes them again when there is room', {
+test('a node whose disk is full refuses new requests, reports it, and accepts them again when there is space', {
   timeout: 180_000
 }, async (t) => {
   const disk = await smallDisk(t, 256)
@@ -38,7 +38,7 @@ test('a node whose disk is full refuses new requests, says so, and takes them ag
   t.ok((await sizeOf(path.join(home, 'ballast'))) > 0, 'the ballast is there again')
 })
 
-test('others hear at once that a node whose disk is full takes nothing, swarms go on without it, its mesh changes are refused, and it comes back', {
+test('others learn at once that a node with a full disk accepts nothing, swarms continue without it, its mesh changes are refused, and it comes back', {
   timeout: 180_000
 }, async (t) => {
   const disk = await smallDisk(t, 48)

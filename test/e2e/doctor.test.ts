@@ -20,7 +20,7 @@ async function garble(dir: string, names: RegExp): Promise<void> {
   }
 }
 
-test('a damaged store is found at start, said with the next step, and repaired: the same node, the log from the others', async (t) => {
+test('a damaged store is found at start, reported with the next step, and repaired: the same node, the log from the others', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await twoAdmins(mesh)
   const invite = await b.json<{ id: string }>(['invite', '--uses', '3'])
@@ -43,7 +43,7 @@ test('a damaged store is found at start, said with the next step, and repaired: 
   t.ok(repaired.repairs[0]?.lost?.includes('no other member'))
   t.ok(
     (await fs.readdir(b.home)).some((name) => name.startsWith('store.damaged-')),
-    'what was there is kept'
+    'the earlier file is kept'
   )
 
   const again = await mesh.start('b', { home: b.home })
@@ -91,7 +91,7 @@ test('a store that was put back to an older copy is found, as is a ledger that i
   t.is((await mesh.run(['--home', a.home, 'doctor', '--repair'])).code, 9, 'whose home nobody repairs')
 })
 
-test('a ledger behind what it once held does not start, and doctor --repair says what is lost by a new one', async (t) => {
+test('a ledger behind its earlier state does not start, and doctor --repair names the losses of a new one', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
   await untilAgent(b, 'text@a')
@@ -140,7 +140,7 @@ test('a small file that is damaged is made again from its copy, by a start and b
   }
 })
 
-test('a node of whose record both files are damaged keeps its name and its mesh, and is told which network it is in', async (t) => {
+test('a node with both files of its record damaged keeps its name and its mesh, and is asked for its network', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('laptop')
   await a.stop()
@@ -152,7 +152,7 @@ test('a node of whose record both files are damaged keeps its name and its mesh,
   t.alike([again.info.node, again.info.mesh.id], [a.info.node, a.info.mesh.id])
 })
 
-test('what makes the node itself cannot be repaired once its copy is damaged, too: doctor says that a backup can', async (t) => {
+test('the identity of a node cannot be repaired once its copy is damaged, too: doctor says that a backup can', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a')
   await a.stop()

@@ -8,7 +8,7 @@ async function beginnings(node: LocalNode): Promise<Map<string, number>> {
   return new Map(streams.map(({ node: { name }, from }) => [name, from]))
 }
 
-test('of a long document a snapshot takes the place of its first blocks, for who is there, who was away with a part of it, and who is new', {
+test('a snapshot replaces the first blocks of a long document, for a present node, one that was away with a part of it, and a new one', {
   timeout: 300_000
 }, async (t) => {
   const mesh = await localMesh(t)

@@ -67,7 +67,9 @@ async function twinOf(node: LocalNode, dir: string): Promise<string> {
   return home
 }
 
-test('a member that writes two tales of its stream is stopped in the document, and the others go on', { timeout: 120_000 }, async (t) => {
+test('a member that writes two versions of its stream is stopped in the document, and the others continue', {
+  timeout: 120_000
+}, async (t) => {
   const mesh = await localMesh(t)
   const [first, b, third] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   await first.api.call('documents.create', { name: 'notes' })

@@ -45,7 +45,7 @@ function codeOf(result: CommandResult): string {
   return /\[([A-Z_]+)\]/.exec(result.stderr)?.[1] ?? ''
 }
 
-test('what doc set writes on one node, doc get prints on the other: text, map and list', async (t) => {
+test('doc get prints on one node the values that doc set writes on the other: text, map and list', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   t.is((await a.cli(['doc', 'ls'])).stdout, 'no documents\n')
@@ -114,7 +114,7 @@ test('doc edit keeps what another wrote while the editor was open, and writes no
   t.is(none.code, 2)
 })
 
-test('what was typed in an editor that failed, or as no UTF-8, stays in its file, and the error says how to write it', async (t) => {
+test('the text of an editor that failed, or that is not UTF-8, stays in its file, and the error says how to write it', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a')
   await a.cli(['doc', 'set', 'notes', 'old'])
@@ -139,7 +139,7 @@ test('what was typed in an editor that failed, or as no UTF-8, stays in its file
   t.is((await a.cli(['doc', 'get', 'notes'])).stdout, 'old')
 })
 
-test('what was typed in an editor stays in its file when it cannot be written', async (t) => {
+test('the text of an editor stays in its file when it cannot be written', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a')
   await a.cli(['doc', 'set', 'settings', '{"a":1}', '--type', 'map'])
@@ -152,7 +152,7 @@ test('what was typed in an editor stays in its file when it cannot be written', 
   t.alike(JSON.parse((await a.cli(['doc', 'get', 'settings'])).stdout), { a: 1 })
 })
 
-test('doc watch tells a line for each change, doc export gives the whole document, doc rm keeps it no longer', async (t) => {
+test('doc watch prints a line for each change, doc export gives the whole document, doc rm keeps it no longer', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   await a.cli(['doc', 'set', 'notes', 'hello'])
@@ -177,7 +177,7 @@ test('doc watch tells a line for each change, doc export gives the whole documen
   t.is((await a.cli(['doc', 'get', 'notes'])).stdout, 'hello world')
 })
 
-test('doc watch of a document of which nothing is here says so, tells no empty value, and goes on once it comes', async (t) => {
+test('doc watch of a document without local content says so, prints no empty value, and continues once it comes', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   await a.cli(['doc', 'set', 'settings', '{"color":"blue"}', '--type', 'map'])
@@ -258,7 +258,7 @@ test('a map of many keys is set, read and changed', async (t) => {
   t.alike(JSON.parse((await a.cli(['doc', 'get', 'many'])).stdout), { ...keys, 'key 7': 70 })
 })
 
-test('what is refused for its value makes no document, and the error says what to do', async (t) => {
+test('a value that is refused makes no document, and the error has the next step', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a')
   const keys = Object.fromEntries(Array.from({ length: 1001 }, (_, key) => [`key ${key}`, key]))
@@ -278,7 +278,7 @@ test('what is refused for its value makes no document, and the error says what t
   t.is((await a.cli(['doc', 'ls'])).stdout, 'no documents\n')
 })
 
-test('doc access shows and sets who may see and who may write; what is left out stays', async (t) => {
+test('doc access shows and sets readers and writers; omitted ones stay', async (t) => {
   const mesh = await localMesh(t)
   const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   await a.cli(['doc', 'set', 'notes', 'mine'])
@@ -303,7 +303,7 @@ test('doc access shows and sets who may see and who may write; what is left out 
   t.is((await c.cli(['doc', 'set', 'notes', 'theirs'])).code, 5)
   t.is((await b.cli(['doc', 'set', 'notes', 'ours'])).code, 0)
   const seen = await a.json<{ access: typeof set.access }>(['doc', 'access', 'notes', '--see', 'b'])
-  t.alike(seen.access.write, set.access.write, 'who may write is not touched')
+  t.alike(seen.access.write, set.access.write, 'the list of writers is not touched')
   await untilTrue(async () => (await c.api.call('documents.list', {})).documents.length === 0, 'it is hidden')
   t.is((await c.cli(['doc', 'get', 'notes'])).code, 4)
   t.is((await b.cli(['doc', 'access', 'notes', '--see', 'everybody'])).code, 5, 'only its creator and the owner set it')

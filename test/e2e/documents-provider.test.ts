@@ -90,7 +90,7 @@ test('an editor binding of others works over A2AProvider on two nodes: text, cur
   t.alike(Y.encodeStateVector(two.doc), Y.encodeStateVector(one.doc))
 })
 
-test('what is pasted into a provider at once is seen whole by another one on another node', { timeout: 120_000 }, async (t) => {
+test('a paste into a provider is seen whole at once by another one on another node', { timeout: 120_000 }, async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   const providers = [a, b].map((node) => new A2AProvider({ home: node.home }, 'notes', new Y.Doc(), { create: true }))
@@ -155,7 +155,7 @@ test('a provider goes on when its node was restarted, and sends what was edited 
   t.is(await failed, 'CONFLICT')
 })
 
-test('a provider tells of a document that is not there, may not be written, or was edited before its session', {
+test('a provider reports a document that is not there, may not be written, or was edited before its session', {
   timeout: 120_000
 }, async (t) => {
   const mesh = await localMesh(t)

@@ -3,7 +3,7 @@ import * as Y from 'yjs'
 import { untilText, write } from '../support/document-nodes.js'
 import { type LocalNode, localMesh, testMesh, type TestNode, until } from '../support/nodes.js'
 
-test('what a node wrote before it was killed for good comes to a member that was away, from a third', async (t) => {
+test('the last edits of a node killed for good reach a member that was away, from a third', async (t) => {
   const mesh = await testMesh(t)
   const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
   await b.api.call('documents.create', { name: 'notes' })
@@ -21,7 +21,7 @@ test('what a node wrote before it was killed for good comes to a member that was
   t.pass()
 })
 
-test('who joins reads a document of several writers whole at once, and so does its program', async (t) => {
+test('a new member reads a document of several writers whole at once, and so does its program', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   await a.api.call('documents.create', { name: 'notes' })

@@ -19,7 +19,7 @@ async function codeOf(call: Promise<unknown>): Promise<unknown> {
   )
 }
 
-test('a text that is edited on one node is there on the two others, whoever edits it, and after a restart', async (t) => {
+test('a text edited on one node is there on the two others, for each editor, and after a restart', async (t) => {
   const mesh = await localMesh(t)
   const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   for (const node of [a, b, c]) t.absent(await isThere(path.join(node.home, 'documents')), 'no document, no store for them')
@@ -88,7 +88,7 @@ test('a member that may not see a document has nothing of it, and one that may n
   await untilText(b, 'a secret of two', 'hidden')
 })
 
-test('who loses the right to write is refused, and what it wrote until then stays everywhere', async (t) => {
+test('a member that loses the right to write is refused, and its earlier edits stay everywhere', async (t) => {
   const mesh = await localMesh(t)
   const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   await a.api.call('documents.create', { name: 'notes' })

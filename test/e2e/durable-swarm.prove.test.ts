@@ -93,7 +93,7 @@ test('the launcher is killed mid-run: `swarm watch` goes on after its restart, e
   t.is(results.length, 30, 'each item has one result')
   for (const one of before) {
     const kept = results.find(({ item }) => item === one.item)
-    t.alike([kept?.agent, kept?.attempt, kept?.result], [one.agent, one.attempt, one.result], 'what was told stays')
+    t.alike([kept?.agent, kept?.attempt, kept?.result], [one.agent, one.attempt, one.result], 'reported text stays')
   }
   const count = (await begun()).length
   const second = await again.cli(args, items(30))

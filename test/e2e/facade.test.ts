@@ -90,7 +90,7 @@ test('an agent whose program is missing is called so wherever agents are listed,
   t.is(listed.find(({ name }) => name === 'text')?.status, 'ready')
 })
 
-test('the config binds what is said and how often; metrics are for tokens', async (t) => {
+test('the config limits contents and rates; metrics are for tokens', async (t) => {
   const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   await fs.mkdir(home, { mode: 0o700 })

@@ -20,7 +20,7 @@ async function writeAlone(mesh: TestMesh, home: string): Promise<string> {
   return id
 }
 
-test('a forked member is shown by `peers` and `status` with what to do, and nothing but data comes to the stdout of a node', {
+test('a forked member is shown by `peers` and `status` with the next step, and nothing but data comes to the stdout of a node', {
   timeout: 120_000
 }, async (t) => {
   const mesh = await testMesh(t)

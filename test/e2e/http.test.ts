@@ -75,7 +75,7 @@ test('a token survives a restart and stays out of a backup', async (t) => {
   const home = path.join(await mesh.dir(), 'restored')
   t.is((await mesh.run(['--home', home, 'restore', file])).code, 0)
   const restored = await mesh.start('a', { home, args: ['--http', '0'] })
-  t.is((await get(`${restored.info.http}/nothing`, token)).status, 401, 'what was revoked since would come back to life')
+  t.is((await get(`${restored.info.http}/nothing`, token)).status, 401, 'entries revoked since would come back to life')
 })
 
 test('a port that is taken is PORT_IN_USE, exit 9, and leaves a home as it was; without --http there is none', async (t) => {
@@ -91,7 +91,7 @@ test('a port that is taken is PORT_IN_USE, exit 9, and leaves a home as it was; 
   t.is((await a.json<{ http: null }>(['status'])).http, null)
 })
 
-test('--detach serves HTTP too, says where, and a second start tells of a port that it does not apply', async (t) => {
+test('--detach serves HTTP too, says where, and a second start reports a port that it does not apply', async (t) => {
   const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   const ran = await mesh.run(['--home', home, 'start', '--detach', '--json', '--http', '127.0.0.1:0'])
@@ -106,7 +106,7 @@ test('--detach serves HTTP too, says where, and a second start tells of a port t
   t.ok(other.stderr.includes('--http is not applied: the node runs already'), other.stderr)
 })
 
-test('the config and the environment say where HTTP is served; what is no address is refused before anything starts', async (t) => {
+test('the config and the environment set the address of HTTP; an invalid one is refused before anything starts', async (t) => {
   const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   await fs.mkdir(home, { mode: 0o700 })
@@ -125,7 +125,7 @@ test('the config and the environment say where HTTP is served; what is no addres
   }
 })
 
-test('beyond this machine it listens only where it is told to, and says so', async (t) => {
+test('beyond this machine it listens only at configured addresses, and reports them', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0.0.0.0:0'] })
   t.ok(/^http:\/\/127\.0\.0\.1:\d+$/.test(a.info.http ?? ''))

@@ -107,7 +107,7 @@ test('an agent of another node is a tool too: its node decides on the agent that
   t.is((JSON.parse(String(server.seen[1].body.messages.at(-1)?.content)) as { words: number }).words, 3)
 })
 
-test('a provider that cannot start is LLM_INIT_FAILED at the command line, with what to do next', async (t: Assert) => {
+test('a provider that cannot start is LLM_INIT_FAILED at the command line, with the next step', async (t: Assert) => {
   const server = await llmServer(t, refusing(OLLAMA.refusals.unknownModel))
   const node = await thinking(await localMesh(t), server)
   const failed = await node.cli(['call', 'thinker', 'think', '{"text":"hi"}', '--json'])

@@ -64,7 +64,7 @@ test('official clients of both SDKs list and call the tools of their node and of
   )
 })
 
-test('a call from a client passes the rules of the node it reaches: refused by tier, held for a person, canceled', async (t) => {
+test('a call from a client passes the rules of the node it reaches: refused by tier, pending approval, canceled', async (t) => {
   const mesh = await localMesh(t)
   const [a] = (await mesh.meshOf('a')) as [LocalNode]
   const { code } = await a.json<{ code: string }>(['invite', '--tier', 'L2'])

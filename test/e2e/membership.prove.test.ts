@@ -1,7 +1,7 @@
 import test from 'brittle'
 import { testMesh, twoAdmins, until, untilOnline, untilAgent, untilPeer, type TestNode } from '../support/nodes.js'
 
-test('the owner is away: an admin lets a third node in, members work on, a non-writer is heard; the owner catches up', async (t) => {
+test('the owner is away: an admin admits a third node, members continue to work, entries of a non-writer are appended; the owner catches up', async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = await twoAdmins(mesh)
   const c = await mesh.start('c', { join: (await a.api.call('invite.create', {})).code })

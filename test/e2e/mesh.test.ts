@@ -86,7 +86,7 @@ test('the owner replaces the tier table and the allow list for every node, and t
   t.is((await b.cli(['mesh', 'set', '-'], JSON.stringify({ tiers }))).code, 5, 'a member sets nothing')
   const allow = await a.json<MeshSettingsInfo>(['mesh', 'set', '-'], '{"sandboxes":{"enforced":true,"allow":["text","host@b"]}}')
   t.alike(allow.sandboxes, { enforced: true, allow: ['text', 'host@b'] })
-  t.alike(allow.tiers, set.tiers, 'what is not given stays')
+  t.alike(allow.tiers, set.tiers, 'absent settings stay')
   t.is((await a.json<MeshSettingsInfo>(['mesh', 'reset'])).serial, 3)
   await untilTrue(async () => (await b.json<MeshSettingsInfo>(['mesh', 'show'])).serial === 3, 'b follows')
   t.is((await b.cli(['call', 'host@a', 'host.report', '{}'])).code, 0)

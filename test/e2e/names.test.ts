@@ -3,7 +3,7 @@ import path from 'node:path'
 import test from 'brittle'
 import { localMesh, untilOnline, untilTrue, type LocalNode } from '../support/nodes.js'
 
-test('who came first keeps its name; newcomers of the same name get a longer one, and messages go where they are meant', async (t) => {
+test('the first node keeps its name; newcomers of the same name get a longer one, and messages reach the node that was meant', async (t) => {
   const mesh = await localMesh(t)
   const owner = await mesh.start('laptop')
   const { code } = await owner.api.call('invite.create', { uses: 3 })
@@ -14,7 +14,7 @@ test('who came first keeps its name; newcomers of the same name get a longer one
   }
   t.is((await owner.api.call('node.id', {})).node.name, 'laptop', 'the owner is still called so')
   const names = (await owner.api.call('peers.list', {})).peers.map((one) => one.name)
-  for (const other of others) t.ok(names.includes(`laptop-${other.info.node.id.slice(0, 4)}`), 'a newcomer is told apart')
+  for (const other of others) t.ok(names.includes(`laptop-${other.info.node.id.slice(0, 4)}`), 'a newcomer has a distinct name')
   for (const other of others) {
     const { agent, payload } = await other.json<{ agent: string; payload: unknown }>(['call', 'text@laptop', 'text.stats', '{"text":"x"}'])
     t.is(agent, 'text@laptop')

@@ -69,7 +69,7 @@ test('a client gets a token by its secret and sends; its tasks are its own, and 
   t.ok(JSON.stringify(said.body).includes('POLICY_DENIED'), 'nor what may be answered at once')
   const audit = (await node.node.cli(['audit', '--json'])).stdout
   t.ok(audit.includes('token: it is limited to some capabilities'), 'the router put it on record')
-  t.is((await send(node, await ownToken(node, strong, 'a2a:read'))).status, 403, 'who may only read sends nothing')
+  t.is((await send(node, await ownToken(node, strong, 'a2a:read'))).status, 403, 'a reader sends nothing')
   t.is(await statusOf(node, token, '/extendedAgentCard'), await statusOf(node, node.token, '/extendedAgentCard'))
   t.is(await statusOf(node, node.token), 200, 'tokens of the node go on working')
   t.not(await statusOf(node, token, '/metrics'), 200, 'the node itself is not for clients')
@@ -77,7 +77,7 @@ test('a client gets a token by its secret and sends; its tasks are its own, and 
   t.is((await ask({ ...node, token }, '/mcp', { json: tools, headers: { accept: 'application/json, text/event-stream' } })).status, 403)
 })
 
-test('a revoked token and a revoked client are refused at once; a restart keeps clients, tokens and what was revoked', async (t) => {
+test('a revoked token and a revoked client are refused at once; a restart keeps clients, tokens and revocations', async (t) => {
   const mesh = await localMesh(t)
   const { node, http } = await oauthNode(mesh)
   const [one, two] = [await client(node, '--tier', 'L0'), await client(node, '--tier', 'L0')]
@@ -128,7 +128,7 @@ test('a device and a browser wait for the operator, who allows them at the comma
   const visit = (place: string): Promise<Response> => fetch(new URL(place, node.url), { redirect: 'manual', headers: { cookie } })
   const page = begin.headers.get('location') ?? ''
   const [, command, code = ''] = /<pre>(.*) a2a oauth approve ([A-Z-]+)<\/pre>/.exec(await (await visit(page)).text()) ?? []
-  t.is(command, `a2a-node --home ${node.node.home}`, 'what the page has people type is for the home of the node')
+  t.is(command, `a2a-node --home ${node.node.home}`, 'commands on the page are for the home of the node')
   t.ok((await (await visit('/oauth/device')).text()).includes(`<pre>${command} a2a oauth approve CODE</pre>`))
   t.is((await node.node.cli(['a2a', 'oauth', 'approve', code])).code, 0)
   const back = await visit((await visit(page)).headers.get('location') ?? '')

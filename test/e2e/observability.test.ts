@@ -36,7 +36,7 @@ async function counted(node: LocalNode): Promise<(name: string, label: string) =
   return (name, label) => samples.get(`a2a_node_${name}_total{label="${label}"}`) ?? 0
 }
 
-test('metrics are what happened, in a text that Prometheus reads; events are told as they happen', {
+test('metrics count the events, in a text that Prometheus reads; events are reported as they happen', {
   timeout: 180_000
 }, async (t: Assert) => {
   const mesh = await localMesh(t)
@@ -64,7 +64,7 @@ test('metrics are what happened, in a text that Prometheus reads; events are tol
   t.is((await b.json<{ timings: Line[] }>(['metrics'])).timings.find((one) => one['name'] === 'task_ms')?.['count'], 4)
 })
 
-test('what one node changes is on record on all; the log is checked with and without a running node', {
+test('changes of one node are on record on all; the log is checked with and without a running node', {
   timeout: 180_000
 }, async (t: Assert) => {
   const mesh = await localMesh(t)
@@ -94,7 +94,7 @@ test('what one node changes is on record on all; the log is checked with and wit
   await b.stop()
   const again = await mesh.start('b', { home: b.home })
   await untilOnline(again, 1)
-  t.alike(codes(await lines(again), 'membership'), changes, 'nothing is told twice')
+  t.alike(codes(await lines(again), 'membership'), changes, 'nothing is reported twice')
   await again.stop()
   const whole = await again.cli(['audit', '--verify', '--json'])
   t.is(whole.code, 0)

@@ -44,7 +44,7 @@ test('A2A_NODE_JOIN joins a home that is in no mesh, and says nothing to one tha
   t.ok(bad.stderr.includes('INVITE_INVALID'), bad.stderr)
 })
 
-test('a socket, or its directory, that belongs to another user is not connected to, whoever asks', async (t) => {
+test('a socket, or its directory, of another user is not connected to, for any caller', async (t) => {
   const mesh = await testMesh(t)
   const a = await mesh.start('a')
   const own = process.getuid

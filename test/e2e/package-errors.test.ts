@@ -12,7 +12,7 @@ process.on('SIGUSR2', () => void setImmediate(data))
 process.on('SIGCONT', () => void setImmediate(() => { throw new TypeError('a mistake of this program') }))
 `
 
-test('a package that fails where nobody can catch it does not end the node: status and events tell of it; a mistake of the program does', async (t) => {
+test('a package that fails where nobody can catch it does not end the node: status and events report it; a mistake of the program does', async (t) => {
   const mesh = await testMesh(t)
   const preload = path.join(await mesh.dir(), 'fails.mjs')
   await fs.writeFile(preload, FAILS)

@@ -95,7 +95,7 @@ test('--remember leaves the file as it was but for one rule, and nobody is asked
   const id = await nextApproval(b)
   const other = a.cli([...CALL, '--timeout', '4m'])
   const { approvals } = await until(b.api, 'approvals.list', {}, (now) => now.approvals.length === 2)
-  t.is(approvals[0]?.endsBy, 'caller', 'what the caller gives is less than what this node does')
+  t.is(approvals[0]?.endsBy, 'caller', 'the input of the caller is less than the work of this node')
   const { code, stdout } = await b.cli(['approvals', 'allow', id, '--remember'])
   t.is(code, 0)
   t.ok(stdout.includes(`: ${policyFile(b)}:4: { from: { node: ${a.info.node.id}, agent: operator`), stdout)
@@ -161,7 +161,7 @@ test('a node does not start with a broken policy: exit 78, file and line', async
   t.ok(gone.stderr.includes('is gone') && gone.stderr.includes(`touch ${path.join(home, 'policy.yaml')}`), gone.stderr)
 })
 
-test('policy test names the deciding rule with file and line, or the tier rule; what no row allows is denied', async (t) => {
+test('policy test names the deciding rule with file and line, or the tier rule; a message without a row is denied', async (t) => {
   const mesh = await localMesh(t)
   const [, b] = await pair(mesh, ASK)
   const ask = async (...more: string[]): Promise<PolicyTestResult> => await b.json(['policy', 'test', ...more])
@@ -183,7 +183,7 @@ test('policy test names the deciding rule with file and line, or the tier rule; 
   t.is((await b.cli(['policy', 'test', '--from', 'nobody', '--to', 'L1'])).code, 4)
 })
 
-test('policy test of one node tells the command to type on the other, which then answers for itself', async (t) => {
+test('policy test of one node prints the command to type on the other, which then answers for itself', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, 'rules:\n  - { capability: text.*, decision: deny }\n')
   const { stdout, code } = await a.cli(['policy', 'test', '--from', 'text', '--to', 'text@b'])
@@ -198,7 +198,7 @@ test('policy test of one node tells the command to type on the other, which then
   t.alike([gone.code, gone.stderr.includes('b was put out of the mesh by a')], [5, true], gone.stderr)
 })
 
-test('what leaves a node is asked about there by nobody: its later deny refuses it, and policy test and policy show say so', async (t) => {
+test('outgoing messages never wait for approval: a later deny refuses them, and policy test and policy show say so', async (t) => {
   const mesh = await localMesh(t)
   const rules = '  - { to: { node: a, agent: text }, decision: ask }\n  - { decision: deny }\n'
   const [a, b] = await pair(mesh, `${ASK}${rules}`)
@@ -216,6 +216,6 @@ test('what leaves a node is asked about there by nobody: its later deny refuses 
   t.ok(/^warning {2}line 6: this rule asks nobody: it is for agents of a alone, /m.test(shown.stdout), shown.stdout)
   t.is(shown.stdout.match(/^warning/gm)?.length, 1, 'the rule of line 4 may ask about its own agents')
   const calling = a.cli([...CALL, '--timeout', '10m'])
-  t.is((await b.cli(['approvals', 'allow', await nextApproval(b)])).code, 0, 'what arrives is asked about, as ever')
+  t.is((await b.cli(['approvals', 'allow', await nextApproval(b)])).code, 0, 'an incoming message waits for approval, as before')
   t.is((await calling).code, 0)
 })

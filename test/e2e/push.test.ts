@@ -31,7 +31,7 @@ async function begin(node: GatewayNode, hook: Receiver, input: object, more: obj
   return String(at(sent, 'task', 'id'))
 }
 
-test('a webhook is told each event of a task, in order, in the JSON of the version in which it was registered', async (t: Assert) => {
+test('a webhook gets each event of a task, in order, in the JSON of the version in which it was registered', async (t: Assert) => {
   const node = await gatewayNode(pushMesh(await localMesh(t)), 'a')
   const hook = await receiver(t)
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
@@ -80,7 +80,7 @@ async function exampleOfDocs(t: Assert): Promise<Example> {
   return (await import(file)) as Example
 }
 
-test('what a webhook does not take is listed as given up with the reason, and retried by the command line', async (t: Assert) => {
+test('a notification that a webhook refuses is listed as given up with the reason, and retried by the command line', async (t: Assert) => {
   const node = await gatewayNode(pushMesh(await localMesh(t)), 'a')
   const { cli, json } = node.node
   t.is((await cli(['a2a', 'push', 'ls'])).stdout, 'no client wants push notifications\n')
@@ -113,7 +113,7 @@ test('what a webhook does not take is listed as given up with the reason, and re
   t.is((await cli(['a2a', 'push', 'retry', '--all'])).stdout, 'no notification was given up\n')
 })
 
-test('a node that serves neither HTTP nor members says so of its push notifications, and what to do', async (t: Assert) => {
+test('a node that serves neither HTTP nor members reports it for its push notifications, with the next step', async (t: Assert) => {
   const mesh = await localMesh(t)
   const node = await mesh.start('a', { env: { A2A_NODE_A2A_MESH: 'false' } })
   const ran = await node.cli(['a2a', 'push', 'ls'])
@@ -122,7 +122,7 @@ test('a node that serves neither HTTP nor members says so of its push notificati
   t.ok(ran.code === 9 && ran.stderr.includes('start --http <[host:]port>'), ran.stderr)
 })
 
-test('restart mid-push: what a killed node was sending is sent again, under the same id, and in order', async (t: Assert) => {
+test('restart mid-push: the notification in transit at a kill is sent again, under the same id, and in order', async (t: Assert) => {
   const mesh = pushMesh(await testMesh(t))
   const before = await gatewayNode(mesh, 'a')
   const hook = await receiver(t)

@@ -22,7 +22,7 @@ interface Task {
   readonly error: { readonly message: string } | null
 }
 
-test('what may not be repeated and had begun before a backup ends as unknown after the restore, says why, and is not begun again', {
+test('unrepeatable work that had begun before a backup ends as unknown after the restore, with the reason, and is not begun again', {
   timeout: 180_000
 }, async (t) => {
   const mesh = await testMesh(t)

@@ -42,7 +42,7 @@ test('two hundred strangers with fresh keys, and as many again: none gets in, th
   const first = await flood(200)
   const last = await flood(200)
   t.comment(`resident: ${before} KiB, ${first} after 200, ${last} after 400; ${streams} streams opened`)
-  t.ok(streams >= 40, `${streams} of them got a stream, the others were held off`)
+  t.ok(streams >= 40, `${streams} of them got a stream, the others were refused`)
   t.ok(last - first <= MAX_GROWTH_KIB, `${last - first} KiB more after as many again`)
   const { peers } = await node.api.call('peers.list', { all: true })
   t.alike(

@@ -44,7 +44,7 @@ const linesOf = (stdout: string): Record<string, unknown>[] =>
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
-test('a loop goes on until its check passes; what the check says goes into the next round, and the results of every round are kept', async (t) => {
+test('a loop continues until its check passes; the output of the check goes into the next round, and the results of every round are kept', async (t) => {
   const { a } = await withAgents(t, { echo: ['job.echo', '({said:t.description})'] })
   const check = 'cat > /dev/null; echo "round $A2A_NODE_ROUND is not enough"; test "$A2A_NODE_ROUND" -ge 3'
   const args = ['swarm', 'run', 'try', '--capability', 'job.echo', '--until', check]
@@ -101,7 +101,7 @@ test('Ctrl-C ends a loop in its check, with all that the check began', async (t)
   t.is(await exited, 130)
 })
 
-test('a planner makes a plan of a goal: it is shown, checked before it runs, and begun when told to', async (t) => {
+test('a planner makes a plan of a goal: it is shown, checked before it runs, and begun on confirmation', async (t) => {
   const plan = `({plan:{tasks:[{id:"one",capability:"job.echo",input:{goal:"{goal}"}},{id:"two",capability:t.input.goal==="bad"?"no.such":"job.echo",needs:["one"]}]}})`
   const { a } = await withAgents(t, { echo: ['job.echo', '({got:t.input})'], planner: ['swarm.plan', plan] })
   const unasked = await a.cli(['swarm', 'run', 'do it'])

@@ -5,7 +5,7 @@ import type { SwarmResults } from '../../src/ports/swarm-api.js'
 import { testMesh, until, untilAgent } from '../support/nodes.js'
 import { job } from '../support/swarm-agents.js'
 
-test('the launcher is killed in the middle of a plan: after its restart the plan goes on from what was recorded, each item once', async (t) => {
+test('the launcher is killed in the middle of a plan: after its restart the plan continues from its records, each item once', async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
   await fs.writeFile(path.join(b.home, 'agents', 'step.md'), job('step', '({sum:(input.values||[]).reduce((x,y)=>x+y,input.n||0)})', 300))

@@ -46,7 +46,7 @@ async function run(node: LocalNode, args: readonly string[]): Promise<{ code: nu
   return { code, done, results: await node.json<SwarmResults>(['swarm', 'results', done.id]) }
 }
 
-test('pipeline, race, vote and plan over three nodes: results build on each other, and are told and kept', async (t) => {
+test('pipeline, race, vote and plan over three nodes: results build on each other, and are reported and kept', async (t) => {
   const mesh = await localMesh(t)
   const [a, b, c] = await labelledMesh(mesh)
   const files = [
@@ -110,7 +110,7 @@ output: { sum: "{more/n}" }
   for (const line of [6, 7, 8]) t.ok(faulty.stderr.includes(`  ${plan}:${line}:`), faulty.stderr)
 })
 
-test('a dry run shows who would do what and who is left out, and begins nothing; several capabilities are sub-tasks, reducers make one result', async (t) => {
+test('a dry run shows the agent of each item and the agents left out, and begins nothing; several capabilities are sub-tasks, reducers make one result', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await labelledMesh(mesh)
   const each = ['report', '--capability', 'host.report']

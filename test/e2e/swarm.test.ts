@@ -53,7 +53,7 @@ test('nobody can, nobody may, all away: each its own error, at once', async (t) 
   const refused = await b.cli(['swarm', 'run', 'x', '--capability', 'host.report', '--json'])
   const first = JSON.parse(refused.stdout.trim().split('\n')[0] ?? '{}') as Extract<SwarmEvent, { type: 'swarm' }>
   t.alike(first.agents, ['host@b'], 'only its own agent')
-  t.ok(first.leftOut[0]?.rule.includes('justification') || first.leftOut[0]?.rule.includes('L3'), 'the rule is told')
+  t.ok(first.leftOut[0]?.rule.includes('justification') || first.leftOut[0]?.rule.includes('L3'), 'the rule is named')
 })
 
 test('cancel ends a swarm and the processes that work for it', async (t) => {

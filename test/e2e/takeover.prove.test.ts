@@ -27,7 +27,7 @@ test('the launcher is killed for good mid-swarm: another node coordinates, and f
     t.alike(
       ofB?.results.find(({ item }) => item === one.item),
       one,
-      'what was told stays'
+      'reported text stays'
     )
   const info = await b.json<SwarmInfo>(['swarm', 'show', id])
   t.alike(info.coordination?.participants.toSorted(), ['a', 'b', 'c'])

@@ -4,7 +4,7 @@ import { capability } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
 import { forge, forgeControl, request } from '../support/forge.js'
 
-test('every listener is called once, whatever the others throw', (t) => {
+test('every listener is called once, for any errors of the others', (t) => {
   const thrown: unknown[] = []
   const abort = new Abort((error) => thrown.push(error))
   const called: number[] = []

@@ -6,7 +6,7 @@ import { holds } from '../support/holds.js'
 const arbKey = fc.nat(12)
 const arbMax = fc.integer({ min: 1, max: 6 })
 
-test('a bounded set has the values that were added last, whatever is removed meanwhile', async (t) => {
+test('a bounded set has the values that were added last, after any removals', async (t) => {
   const arbSteps = fc.array(fc.record({ isRemoval: fc.boolean(), key: arbKey }), { maxLength: 300 })
   const property = fc.property(arbMax, arbSteps, (max, steps) => {
     const set = new BoundedSet<number>(max)

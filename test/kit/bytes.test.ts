@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { fromBase64, isWellFormed, toBase64 } from '../../src/kit/bytes.js'
-import { fromUtf8, utf8 } from '../../src/kit/ids.js'
+import { fromBase64, toBase64 } from '../../src/kit/bytes.js'
 import { holds } from '../support/holds.js'
 
 test('bytes come back from base64 as they went in', async (t) => {
@@ -16,14 +15,4 @@ test('bytes come back from base64 as they went in', async (t) => {
 
 test('text that is no base64 gives null', (t) => {
   for (const text of ['%%%%', 'AAA', 'AA==\n', 'AB==', 'a b=', '-_-_']) t.is(fromBase64(text), null, text)
-})
-
-test('a text is well formed exactly when UTF-8 keeps it', async (t) => {
-  await holds(
-    t,
-    fc.property(fc.string({ unit: fc.nat({ max: 0xffff }).map((code) => String.fromCharCode(code)) }), (text) => {
-      assert.equal(isWellFormed(text), fromUtf8(utf8(text)) === text)
-    })
-  )
-  t.is(isWellFormed('a\ud800b'), false)
 })

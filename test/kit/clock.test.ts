@@ -52,7 +52,7 @@ test('a stamp is at most a millisecond behind the wall clock, also when that is 
   t.is(stamps.of(clock.monotonic()), 101)
 })
 
-test('a wall clock that jumps forward counts for what expires once it has stayed there for ten minutes; one that is put back at once', (t) => {
+test('a wall clock that jumps forward counts for expiry once it has stayed there for ten minutes; a set-back clock counts at once', (t) => {
   const clock = new ManualClock(5000)
   const expiry = new ExpiryClock({ now: () => Math.floor(clock.now()), monotonic: () => clock.monotonic() })
   clock.advance(10.25)

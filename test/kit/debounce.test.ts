@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import { Debounce } from '../../src/kit/clock.js'
 import { ManualClock } from '../support/manual-clock.js'
 
-test('what is due often runs at once, then once in a while, and never after its end', (t: Assert) => {
+test('a function that is often due runs at once, then once an interval, and never after its end', (t: Assert) => {
   const clock = new ManualClock()
   let runs = 0
   const pace = new Debounce(clock, 100, () => runs++)

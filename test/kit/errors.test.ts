@@ -61,7 +61,7 @@ test('a code of another version becomes INTERNAL, also when it is the name of an
   t.is(isErrorCode(7), false)
 })
 
-test('whatever was thrown becomes a NodeError with it as cause', (t) => {
+test('any thrown value becomes a NodeError with it as cause', (t) => {
   const known = new NodeError('TIMEOUT', 'late')
   t.is(asNodeError(known), known)
   const cause = new TypeError('x is not a function')

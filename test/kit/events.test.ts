@@ -1,7 +1,7 @@
 import test from 'brittle'
 import { Emitter } from '../../src/kit/events.js'
 
-test('listeners hear every value in the order of subscription until they stop', (t) => {
+test('listeners get every value in the order of subscription until they stop', (t) => {
   const heard: string[] = []
   const emitter = new Emitter<number>(() => t.fail('no listener threw'))
   const stop = emitter.on((value) => heard.push(`a${value}`))
@@ -14,7 +14,7 @@ test('listeners hear every value in the order of subscription until they stop', 
   t.is(emitter.size, 1)
 })
 
-test('a listener that throws is told to onError and does not stop the others', (t) => {
+test('a listener that throws is reported to onError and does not stop the others', (t) => {
   const errors: unknown[] = []
   const emitter = new Emitter<null>((error) => errors.push(error))
   const problem = new Error('listener')
@@ -30,7 +30,7 @@ test('a listener that throws is told to onError and does not stop the others', (
   t.ok(reached)
 })
 
-test('who subscribes or stops inside a listener changes the next emit, not this one', (t) => {
+test('a subscription or removal inside a listener changes the next emit, not this one', (t) => {
   const heard: string[] = []
   const emitter = new Emitter<null>(() => {})
   const stopLate = (): void => stop()

@@ -13,7 +13,7 @@ function reasonOf(read: () => unknown): string {
   }
 }
 
-test('why a file cannot be read is said in plain words, anything else by its own message', async (t) => {
+test('the reason why a file cannot be read is given in plain words, any other error by its own message', async (t) => {
   const dir = await tempDir(t)
   const file = path.join(dir, 'file')
   fs.writeFileSync(file, '')

@@ -108,7 +108,7 @@ test('a number that no JSON can be written of is a fault at any place', (t) => {
   t.is(jsonFault([1e308, -0, 5e-324]), null)
 })
 
-test('a copy is what is read when it is written as JSON, and shares nothing with what it is of', async (t) => {
+test('a copy equals the value read back from its JSON, and shares nothing with the original', async (t) => {
   await holds(
     t,
     fc.property(fc.anything({ withDate: true, withNullPrototype: true, maxDepth: 4 }), (value) => {
@@ -120,7 +120,7 @@ test('a copy is what is read when it is written as JSON, and shares nothing with
   )
 })
 
-test('what has no form as JSON has no copy, and bytes stay bytes', (t) => {
+test('a value without a JSON form has no copy, and bytes stay bytes', (t) => {
   const circular: unknown[] = []
   circular.push({ circular })
   const throwing = Object.defineProperty({}, 'a', {

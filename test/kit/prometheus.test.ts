@@ -5,7 +5,7 @@ import type { MetricsSnapshot } from '../../src/ports/telemetry.js'
 import { holds } from '../support/holds.js'
 import { parsePrometheus } from '../support/prometheus.js'
 
-test('counters and times are told with HELP and TYPE', (t: Assert) => {
+test('counters and times have HELP and TYPE', (t: Assert) => {
   const lines = prometheusLines({
     counters: [
       { name: 'messages_sent', label: 'request', value: 3 },
@@ -28,7 +28,7 @@ test('counters and times are told with HELP and TYPE', (t: Assert) => {
   t.is(samples.get('a2a_node_links_opened_total'), 2)
 })
 
-test('whatever a label is, the text can be read back to what was counted', async (t: Assert) => {
+test('the text gives back the counted values, for any label', async (t: Assert) => {
   const counter = fc.record({
     name: fc.constantFrom('messages_refused', 'errors', 'of_another_version'),
     label: fc.option(fc.string({ unit: 'binary', maxLength: 20 })),

@@ -24,7 +24,7 @@ test('values come out in order, also those pushed while the reader waits', async
   t.alike(await reading, ['a', 'b', 'c'])
 })
 
-test('what does not fit is dropped and told once, behind what was kept', async (t) => {
+test('items beyond the limit are dropped and reported once, behind the stored ones', async (t) => {
   const queue = queueOf(2)
   for (const value of ['a', 'b', 'c', 'd']) queue.push(value)
   t.alike(await queue.next(), { done: false, value: 'a' })
@@ -34,7 +34,7 @@ test('what does not fit is dropped and told once, behind what was kept', async (
   t.alike(await queue.next(), { done: false, value: 'e' })
 })
 
-test('where every value is the whole, the oldest unread ones go, and nothing is told of them', async (t) => {
+test('where every value is the whole, the oldest unread ones are dropped, without a report', async (t) => {
   const queue = new AsyncQueue<string>(1, null)
   for (const value of ['a', 'b', 'c']) queue.push(value)
   t.alike(await queue.next(), { done: false, value: 'c' })
@@ -44,7 +44,7 @@ test('where every value is the whole, the oldest unread ones go, and nothing is 
   t.alike(await all(queue), ['e'])
 })
 
-test('no value is lost without being told, whatever the order of pushes and reads', async (t) => {
+test('no value is lost without a report, for any order of pushes and reads', async (t) => {
   const property = fc.asyncProperty(fc.integer({ min: 1, max: 5 }), fc.array(fc.boolean(), { maxLength: 60 }), async (max, steps) => {
     const queue = queueOf(max)
     const seen: string[] = []

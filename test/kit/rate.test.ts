@@ -50,7 +50,7 @@ test('keys that did nothing for a while are forgotten', (t) => {
   t.ok(table.size <= 306, `${table.size} keys of 10,000 are remembered`)
 })
 
-test('a bucket says how long to wait for what costs more than it holds, and is right', async (t) => {
+test('the wait that a bucket states for a cost over its content is exact', async (t) => {
   const steps = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 50 })
   const property = fc.property(steps, (costs) => {
     const clock = new ManualClock()

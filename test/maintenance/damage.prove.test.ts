@@ -4,7 +4,7 @@ import { damageScene, runDamages, WAYS } from '../support/damage.js'
 /** Damages that are looked at at once. */
 const AT_ONCE = 3
 
-test('whatever file of a stopped home is damaged: what it held is served as it was, or it is told, and a repair helps', async (t) => {
+test('for any damaged file of a stopped home its content is served unchanged, or the damage is reported and a repair helps', async (t) => {
   t.timeout(240_000)
   const scene = await damageScene(t)
   const seed = Math.floor(Math.random() * WAYS.length)

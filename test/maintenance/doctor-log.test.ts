@@ -86,7 +86,7 @@ test('a member that writes no log, and whose store lost a part of it, says so un
   t.alike(
     await logProblems(alone),
     everywhere('STORE_DAMAGED', 'the mesh log on this disk lost entries', 'a2a-node stop && a2a-node doctor --repair'),
-    'whatever is looked for, it is said why it may be there'
+    'for each missing thing there is the reason why it may be there'
   )
   const again = await start('a')
   await untilTrue(async () => (await names(alone)).includes('notes') && (await problems(alone)).length === 0, 'it was given')

@@ -28,7 +28,7 @@ test('a home whose pid file names a living process is free, as long as no proces
   t.alike(await useHome(home, unwindOf(t)), { by: 'this process' })
 })
 
-test('a home that another holder has is not used, and not repaired; its pid is told when the pid file tells it', async (t) => {
+test('a home that another holder has is not used, and not repaired; its pid is reported when the pid file has it', async (t) => {
   const home = await homeIn(t)
   const lock = await takeHomeLock(home, 1)
   t.alike(await useHome(home, unwindOf(t)), { by: 'another process', pid: process.pid })

@@ -67,7 +67,7 @@ test('a store of documents that lost blocks is never shown as less: members give
   t.alike((await apiOf(healed).call('node.status', {})).problems, [])
 })
 
-test('what nobody else has of a document is refused until doctor --repair accepts that it is lost, and what is left is edited again', async (t) => {
+test('content of a document that no other node has is refused until doctor --repair accepts the loss, and the rest is edited again', async (t) => {
   const { start, homeOf } = await localNodes(t)
   const home = homeOf('a')
   const first = await start('a')
@@ -131,7 +131,7 @@ test('of a damaged store of documents doctor --repair takes over all that can be
   t.is((await apiOf(again).call('documents.read', { document: 'd1', type: 'text' })).value, 'goes on')
 })
 
-test('a store of documents that is gone or cannot be opened is said in status, and begun anew by doctor --repair', async (t) => {
+test('an absent or unreadable store of documents is reported in status, and begun anew by doctor --repair', async (t) => {
   const { start, homeOf } = await localNodes(t)
   const home = homeOf('a')
   const first = await start('a')
@@ -149,7 +149,7 @@ test('a store of documents that is gone or cannot be opened is said in status, a
   )
   t.ok(
     (await fs.readdir(home.home)).some((name) => name.startsWith('documents.damaged-')),
-    'what was there is kept'
+    'the earlier file is kept'
   )
   const last = await start('a')
   t.is(await textOf(last), '')

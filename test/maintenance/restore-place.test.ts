@@ -22,7 +22,7 @@ async function scene(t: Assert, files: Readonly<Record<string, string>>): Promis
 const STAGED = 'data/a2a-node/default.restoring'
 const DEAD = '{"pid":1234567890,"startedAt":1,"socket":""}'
 
-test('what a restore that was cut off left goes before the next one begins, what a person has put there since does not', async (t) => {
+test('the files of an interrupted restore go before the next one begins, files that a person added since do not', async (t) => {
   const home = await scene(t, {
     [`${STAGED}.pid`]: DEAD,
     [`${STAGED}/config/policy.yaml`]: 'rules: []',
@@ -48,7 +48,7 @@ test('of two restores to one home the second one is refused; so is one where a d
   t.ok((await fs.readdir(path.dirname(home.home))).includes('default.restoring'))
 })
 
-test('the command that is shown for a directory in the way is one word for a shell, whatever it is called', async (t) => {
+test('the command for a directory in the way is one word for a shell, for any name of it', async (t) => {
   const home = resolveHome({ home: path.join(await tempDir(t), "own home's") })
   const staged = stagedFor(home)
   await fs.mkdir(staged, { recursive: true })

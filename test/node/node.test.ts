@@ -53,7 +53,7 @@ test('a node alone does its own work', async (t) => {
   await failsWith(t, 'USAGE', () => owner.api().call('peers.ping', { peer: 'owner' }))
 })
 
-test('what the log says before the start counts from the start', async (t) => {
+test('changes of the log before the start count from the start', async (t) => {
   const world = new World(t)
   const first = await world.member('first')
   world.log.model.revoke(actor('owner'), first.actor)

@@ -22,7 +22,7 @@ test('a malformed control message is a fault of the peer and cuts its link, so t
   t.alike(here.lines, [])
 })
 
-test('what this node may say is never malformed: no name is looked for that is none, and no more agents are named than fit', async (t) => {
+test('messages of this node are never malformed: no invalid name is looked for, and no more agents are named than fit', async (t) => {
   const world = new World(t)
   const here = await world.member('here')
   const peer = await world.member('peer', { agents: Array.from({ length: 1001 }, (_, index) => echo(`a${index}`)) })
@@ -34,7 +34,7 @@ test('what this node may say is never malformed: no name is looked for that is n
   t.ok(here.core.peers.isOnline(peer.id))
 })
 
-test('a node that has stopped tells nobody of its agents and notes nothing', async (t) => {
+test('a node that has stopped sends nobody its agents and notes nothing', async (t) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a')] })
   const peer = await world.member('peer')

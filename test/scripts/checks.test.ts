@@ -56,7 +56,7 @@ test('a link of a doc comment to a name that is nowhere declared is found', asyn
   for (const link of ['Gone', 'Other.gone']) t.ok(check(await dir(link))[0]?.endsWith(`a.ts:1 {@link ${link}} names nothing`), link)
 })
 
-test('what would run code at installation, or install something else tomorrow, is found', async (t) => {
+test('a script that runs at installation, and a version that may change tomorrow, are found', async (t) => {
   const check = await checkOf('check-install-scripts.mjs')
   const own = { dependencies: { dep: '1.0.0' } }
   const lock = (entry: object): object => ({ packages: { '': own, 'node_modules/dep': { version: '1.0.0', ...entry } } })

@@ -62,3 +62,19 @@ test('a clause in the place of a noun is counted in comments, a question and a n
   const { stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs'), '--list'], { cwd: root, encoding: 'utf8' })
   t.alike(stdout.match(/a\.ts:\d+ .*[.?]$/gm), ['a.ts:1 What waits.', 'a.ts:7 Tells whoever asks, so many times.'])
 })
+
+test('a private word or a clause as a noun in a title or a message of a test fails the check, a name of that kind in its code does not', async (t) => {
+  const root = await tempDir(t)
+  for (const dir of ['src/node', 'test/node', 'docs']) await fs.mkdir(path.join(root, dir), { recursive: true })
+  await fs.writeFile(path.join(root, 'src/node/a.ts'), 'export const a = 1\n')
+  for (const file of ['README.md', 'docs/ARCHITECTURE.md']) await fs.writeFile(path.join(root, file), 'one\n')
+  const titles = ['a message is told', 'what waits is sent', 'a node is sent; what waits stays', 'it goes to whoever asks', 'a room']
+  const messages = ['t.ok(told, `${held}: so many wait`)', "t.is(told, 'held', 'one is held')"]
+  const good = ["test('a message waits', (t) => t.is(told, 'what waits'))", 't.ok(told, `${held} messages`)']
+  const lines = [...titles.map((title) => `test('${title}', () => {})`), ...messages, ...good]
+  await fs.writeFile(path.join(root, 'test/node/a.test.ts'), `${lines.join('\n')}\n`)
+  const { status, stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs')], { cwd: root, encoding: 'utf8' })
+  t.is(status, 1)
+  const expected = [...titles, ': so many wait', 'one is held'].map((text, at) => `a.test.ts:${at + 1} ${text}`)
+  t.alike(stdout.match(/a\.test\.ts:\d+ .*$/gm), expected)
+})

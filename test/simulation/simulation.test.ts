@@ -82,7 +82,7 @@ test('a witness of swarms says when an item is begun against its word, and when 
   )
 })
 
-test('a witness of swarms says when nodes that vote in one tell different outcomes of an item', (t) => {
+test('a witness of swarms reports nodes that vote in one and report different outcomes of an item', (t) => {
   const faults: string[] = []
   const witness = new SwarmWitness({ fault: (what) => faults.push(what), calleeRecord: () => null })
   const book = new SwarmStore(createMemoryLedger(), (bytes) => bytes)

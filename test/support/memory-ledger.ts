@@ -1,7 +1,7 @@
 import { NodeError } from '../../src/kit/errors.js'
 import { utf8 } from '../../src/kit/ids.js'
 import type { Ledger, LedgerChanges, LedgerEntry, LedgerRange, LedgerSize } from '../../src/ports/ledger.js'
-import { assertChanges } from '../../src/adapters/storage/ledger/ledger-keys.js'
+import { assertChanges } from '../../src/adapters/storage/ledger/durable-ledger.js'
 
 /** A ledger that ends with its process. */
 export function createMemoryLedger(): Ledger {

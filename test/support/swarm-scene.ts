@@ -151,7 +151,7 @@ export class SwarmScene {
     const { past } = swarm.follow((event) => this.#see(event))
     for (const event of past) this.#see(event)
     const rows = new Map(swarm.results().results.map(({ durationMs: _ms, ...row }) => [row.item, row]))
-    for (const [item, row] of this.told) assert.deepEqual(rows.get(item), row, 'what was told is still there')
+    for (const [item, row] of this.told) assert.deepEqual(rows.get(item), row, 'reported text is still there')
   }
 
   #see(event: SwarmEvent): void {

@@ -1,5 +1,4 @@
 import * as Y from 'yjs'
-import { isWellFormed } from '../../kit/bytes.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { jsonFault, writtenJson } from '../../kit/json.js'
 import { editText, replaceParts } from './edit.js'
@@ -135,7 +134,7 @@ function somethingElse(type: SharedType, cause?: unknown): NodeError {
 
 function faultOf(edit: SharedEdit): string | null {
   const texts = edit.type === 'text' ? [textOf(edit)] : []
-  if (texts.some((text) => !isWellFormed(text))) return 'a text with half of a character'
+  if (texts.some((text) => !text.isWellFormed())) return 'a text with half of a character'
   if (edit.type === 'text') return null
   return edit.type === 'list' ? jsonFault('list' in edit ? edit.list : edit.splice.insert) : mapFault('map' in edit ? edit.map : edit.set)
 }

@@ -1,4 +1,3 @@
-import { isWellFormed } from '../../kit/bytes.js'
 import { ENVELOPE_LIMITS } from './limits.js'
 
 /** A member of a payload that travels beside its JSON. */
@@ -55,7 +54,7 @@ function strip(value: unknown, lifting: Lifting): unknown {
 
 // A text without a UTF-8 form stays: JSON escapes what raw bytes cannot carry.
 function isHeavy(text: string, lifting: Lifting): boolean {
-  return text.length > lifting.maxInlineText && lifting.texts.length < lifting.maxTexts && isWellFormed(text)
+  return text.length > lifting.maxInlineText && lifting.texts.length < lifting.maxTexts && text.isWellFormed()
 }
 
 function taken(list: Attachment[], content: Uint8Array | string, lifting: Lifting): null {

@@ -1,5 +1,4 @@
 import c from 'compact-encoding'
-import { isWellFormed } from '../../kit/bytes.js'
 import { NodeError } from '../../kit/errors.js'
 import { isKeyText, keyFromText, keyToText, utf8, type NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
@@ -84,7 +83,7 @@ function metadataFault(metadata: EnvelopeMetadata): string | null {
 }
 
 function isText(value: unknown, maxLength: number): value is string {
-  return typeof value === 'string' && value.length > 0 && value.length <= maxLength && isWellFormed(value)
+  return typeof value === 'string' && value.length > 0 && value.length <= maxLength && value.isWellFormed()
 }
 
 /** May it stand in `metadata.justification`? */
@@ -92,7 +91,7 @@ export function isJustification(value: unknown): value is string {
   return (
     typeof value === 'string' &&
     value.length <= maxJustificationBytes &&
-    isWellFormed(value) &&
+    value.isWellFormed() &&
     utf8(value).byteLength <= maxJustificationBytes
   )
 }

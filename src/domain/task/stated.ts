@@ -20,9 +20,11 @@ export interface StatedState {
  * `input-required`, `input_required`, `TASK_STATE_INPUT_REQUIRED`, `cancelled`.
  */
 export function statedState(value: unknown): StatedState | null {
-  const about = isRecord(value) ? value['a2a'] : null
-  const named = isRecord(about) ? about['state'] : null
-  if (!isRecord(about) || typeof named !== 'string') return null
+  if (!isRecord(value)) return null
+  const about = value['a2a']
+  if (!isRecord(about)) return null
+  const named = about['state']
+  if (typeof named !== 'string') return null
   const name = named
     .trim()
     .toLowerCase()
@@ -42,10 +44,9 @@ export function isEnd({ state }: StatedState): boolean {
   return state !== 'input-required' && state !== 'auth-required'
 }
 
-/** The failure of a run whose result states an end; null for any other result. A long reason is cut in the error. */
-export function statedFailure(result: unknown): (ReportedFailure & { readonly code: 'TASK_FAILED' | 'CANCELED' }) | null {
-  const stated = statedState(result)
-  if (stated === null || !isEnd(stated)) return null
+/** The failure of a run whose result states an end; null for another state. A long reason is cut in the error. */
+export function statedFailure(stated: StatedState): (ReportedFailure & { readonly code: 'TASK_FAILED' | 'CANCELED' }) | null {
+  if (!isEnd(stated)) return null
   const { state, message } = stated
   const why = message === undefined ? '' : typeof message === 'string' ? message : writtenJson(message)
   const reason = shown(why, MAX_STATED_REASON)

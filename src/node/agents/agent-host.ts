@@ -238,7 +238,7 @@ export class AgentHost {
       const stated = outcome.ok ? statedState(outcome.result) : null
       // A question or a stated end is no result, so no schema of results applies to it.
       const faults = outcome.ok && stated === null ? output(outcome.result) : []
-      const ended = outcome.ok ? statedFailure(outcome.result) : null
+      const ended = stated === null ? null : statedFailure(stated)
       this.#spent(hosting, this.#deps.clock.monotonic() - from, outcome.ok && ended === null && faults.length === 0)
       if (ended !== null) return { ok: false, ...ended }
       if (faults.length === 0) return outcome

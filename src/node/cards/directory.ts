@@ -12,7 +12,7 @@ import { displayNames, nodesMeant, resolveAgent, resolveNode, splitAddress } fro
 import type { AgentName, NodeName } from '../../domain/routing/names.js'
 import { effectiveParty } from '../../domain/routing/effective.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
-import type { MemberLog } from '../../ports/mesh.js'
+import type { MemberLog, Membership } from '../../ports/mesh.js'
 import type { NodeRef } from '../../ports/node-api.js'
 import type { PeerTable } from '../peers/peer-table.js'
 
@@ -22,7 +22,7 @@ export interface DirectoryDeps {
   readonly log: MemberLog
   readonly peers: PeerTable
   readonly registry: AgentRegistry
-  ownCertificate(): Certificate
+  readonly membership: Pick<Membership, 'certificate'>
 }
 
 /** An agent named in a message. */
@@ -73,7 +73,7 @@ export class Directory {
     const members = [...log.view().members].sort(([, one], [, other]) => one.order - other.order)
     for (const [id, member] of members) names.set(id, member.certificate.body.name)
     for (const id of peers.online()) if (!names.has(id)) names.set(id, peers.link(id)?.certificate.body.name ?? '')
-    names.set(self, this.#deps.ownCertificate().name)
+    names.set(self, this.#deps.membership.certificate().body.name)
     return [...names].map(([id, name]) => ({ id, name }))
   }
 
@@ -100,7 +100,7 @@ export class Directory {
     const { log, peers } = this.#deps
     const view = log.view()
     const links = peers.generation
-    const own = this.#deps.ownCertificate().name
+    const own = this.#deps.membership.certificate().body.name
     if (this.#names.view !== view || this.#names.links !== links || this.#names.own !== own) {
       const nodes = this.#namedNodes()
       const names = displayNames(nodes)
@@ -202,7 +202,7 @@ export class Directory {
 
   /** The certificate in force of a node, including this one; null for strangers and revoked nodes. */
   certificate(nodeId: NodeId): Certificate | null {
-    return nodeId === this.#deps.self ? this.#deps.ownCertificate() : this.#deps.peers.certificate(nodeId)
+    return nodeId === this.#deps.self ? this.#deps.membership.certificate().body : this.#deps.peers.certificate(nodeId)
   }
 
   /** True for a revoked node. */

@@ -1,7 +1,7 @@
 import { type Clock, wait } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { TokenBucket } from '../../kit/rate.js'
-import { frameCost } from '../../domain/channel/cost.js'
+import { frameCost } from '../../domain/channel/credit.js'
 import {
   creditFault,
   creditFor,

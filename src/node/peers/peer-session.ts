@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../kit/clock.js'
 import { TokenBucket } from '../../kit/rate.js'
-import { MEMBER_RATE, SENDER_RATE } from '../../domain/channel/cost.js'
+import { MEMBER_RATE, SENDER_RATE } from '../../domain/channel/credit.js'
 import { FRAME } from '../../domain/channel/frames.js'
 import { type ChannelState, createChannel, stepChannel, type ChannelEffect, type ChannelInput } from '../../domain/channel/machine.js'
 import type { Link } from '../../ports/mesh.js'

@@ -301,13 +301,14 @@ export class IncomingLanes {
     const lane = { source: { agentId: source, nodeId: peer }, target: { agentId: target, nodeId: this.#deps.self } }
     const ofPeer = this.#lanes.get(peer) ?? new Map<string, IncomingLane>()
     this.#lanes.set(peer, ofPeer)
-    const known = ofPeer.get(laneText(lane))
+    const text = laneText(lane)
+    const known = ofPeer.get(text)
     if (known !== undefined) return known
     if (ofPeer.size >= MAX_OPEN && !closeIdle(ofPeer)) return null
     const budget = this.#budgets.get(peer) ?? { bytes: 0 }
     this.#budgets.set(peer, budget)
-    const fresh = new IncomingLane({ ...this.#deps, budget, mayBegin: (text) => this.#mayBegin(peer, text) }, lane)
-    ofPeer.set(laneText(lane), fresh)
+    const fresh = new IncomingLane({ ...this.#deps, budget, mayBegin: () => this.#mayBegin(peer, text) }, lane)
+    ofPeer.set(text, fresh)
     return fresh
   }
 
@@ -363,10 +364,11 @@ export class LaneControl {
   acknowledge(lane: Lane, at: Omit<Ack, 'source' | 'target' | 'isAnswer'> & { readonly isAnswer: boolean }): void {
     const { source, target } = lane
     const { acks } = this.#gather(source.nodeId)
-    const before = acks.get(laneText(lane))
+    const text = laneText(lane)
+    const before = acks.get(text)
     // An answer to a greeting stays one, whatever else became durable in the same turn.
     const isAnswer = at.isAnswer || (before !== undefined && before.isAnswer !== false)
-    acks.set(laneText(lane), { source: source.agentId, target: target.agentId, ...at, isAnswer: isAnswer ? undefined : false })
+    acks.set(text, { source: source.agentId, target: target.agentId, ...at, isAnswer: isAnswer ? undefined : false })
   }
 
   /** Drops the gathered messages for a node: they were for another path. */

@@ -87,7 +87,7 @@ test('only the work of others may take as long as it likes', (t: Assert) => {
   t.is(answerMs('message.call', { timeoutMs: 60_000 }), 75_000)
 })
 
-test('a watch that has nothing to tell sends its headers', async (t: Assert) => {
+test('a watch without events sends its headers', async (t: Assert) => {
   const socket = path.join(await tempDir(t), 'run', 's')
   const fake = new FakeNodeApi()
   // Without an item, until its client goes.

@@ -74,7 +74,7 @@ function next(
 
 const isTrue = (value: unknown): boolean => value === true
 
-test('what the node refuses for now is sent again, and saved when the node has it', async (t: Assert) => {
+test('an edit that the node refuses for now is sent again, and reported as saved when the node has it', async (t: Assert) => {
   const node = new Node(t)
   await next(node.provider, 'sync', isTrue)
   let refusals = 2
@@ -112,7 +112,7 @@ test('an edit that is on its way when the session ends is not forgotten in the n
   t.is(node.text, 'first. second. ')
 })
 
-test('who waits for a provider to be saved hears that it ended before', async (t: Assert) => {
+test('a caller that waits for a provider to save gets an error when the provider ends first', async (t: Assert) => {
   const node = new Node(t)
   await next(node.provider, 'sync', isTrue)
   node.answer = () => Promise.reject(new NodeError('FORBIDDEN', 'not any more'))
@@ -133,7 +133,7 @@ test('who waits for a provider to be saved hears that it ended before', async (t
   t.is(await saving, 'CANCELED')
 })
 
-test('what is pasted at once is sent in pieces that a node takes, and goes on where the node refused one', async (t: Assert) => {
+test('a large paste is sent in pieces that a node accepts, and continues after a refused piece', async (t: Assert) => {
   const node = new Node(t)
   await next(node.provider, 'sync', isTrue)
   let calls = 0

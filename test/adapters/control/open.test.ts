@@ -92,7 +92,7 @@ test('a server that closes ends its streams, and takes no others', async (t: Ass
   t.is(await codeOf(openControl(socket, 'echo')), 'NODE_NOT_RUNNING')
 })
 
-test('what was sent with the request is the first of the stream', async (t: Assert) => {
+test('bytes sent with the request are the first of the stream', async (t: Assert) => {
   const { socket } = await serve(t)
   const head = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n'
   const connection = net.connect(socket)

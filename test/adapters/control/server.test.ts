@@ -136,13 +136,13 @@ test('nobody at the socket is NODE_NOT_RUNNING', async (t: Assert) => {
   t.is(await codeOf(connectControl(path.join(scratch(t), 'none')).call('node.info', {})), 'NODE_NOT_RUNNING')
 })
 
-test('the caller of the socket acts as the operator, whatever it sends', async (t: Assert) => {
+test('the caller of the socket acts as the operator, for any message', async (t: Assert) => {
   const { api, principals } = await serve(t)
   await api.call('node.info', {})
   t.alike(principals[0], { kind: 'operator', name: 'operator', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] })
 })
 
-test('pages and strangers are refused before the API is asked, and each refusal is told', async (t: Assert) => {
+test('pages and strangers are refused before the API is asked, and each refusal is reported', async (t: Assert) => {
   const { fake, socket, refusals } = await serve(t)
   const requests = [
     post('/v0/call/node.stop', 'Host: localhost\r\nContent-Type: application/json\r\n'),

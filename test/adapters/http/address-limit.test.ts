@@ -39,7 +39,7 @@ async function scene(t: Assert, { rates = RATES, slow }: { rates?: AddressRates;
   return { ...at, clock, limited, addressLimit, send }
 }
 
-test('requests without a valid token are refused beyond the limit of their address, whatever they are, until its time is over', async (t: Assert) => {
+test('requests without a valid token are refused beyond the limit of their address, for any content, until its time is over', async (t: Assert) => {
   const kinds: readonly (readonly [what: string, line: string, headers: readonly string[], before: number])[] = [
     ['a public path', 'GET /open', [], 200],
     ['a public path with a wrong token', 'GET /open', [WRONG], 200],
@@ -94,7 +94,7 @@ test('wrong tokens have a tighter limit, which leaves requests without a token a
   t.is(statusOf(await send('POST /echo', WRONG)), 401)
 })
 
-test('a valid token is served whatever others at its address send, and is not counted', async (t: Assert) => {
+test('a valid token is served for any other requests from its address, and is not counted', async (t: Assert) => {
   const slowToken = 'slow.token.of.oauth'
   const slow = (token: string): Promise<boolean> | null => (token === slowToken ? Promise.resolve(true) : null)
   const { send, limited } = await scene(t, { slow })

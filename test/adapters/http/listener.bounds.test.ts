@@ -109,7 +109,7 @@ test('a body that broke off before it was asked for is one that breaks off', asy
   t.is(await call.readBody().then(String, (error: { code: string }) => error.code), 'INCOMPLETE')
 })
 
-test('a client that waits to be told sends nothing of what is refused', async (t: Assert) => {
+test('a client that waits for 100 Continue sends no body of a refused request', async (t: Assert) => {
   const { port } = await listening(t, [echoRoute({ maxBodyBytes: 1000 })])
   const waits = 'Expect: 100-continue'
   const refused = await ask(t, port, head('POST /echo', { port, headers: ['Content-Length: 900', waits] }))
@@ -163,11 +163,11 @@ test('slow headers, slow bodies and silent connections are ended in time', async
   t.is(statusOf(body), 408)
   t.is(refusals.length, 2)
   await ask(t, port, '')
-  t.is(refusals.length, 2, 'a connection without a word is closed, and no news')
+  t.is(refusals.length, 2, 'a silent connection is closed without a report')
   t.alike(faults, [])
 })
 
-test('more connections than allowed are dropped; one that ends makes room', async (t: Assert) => {
+test('connections beyond the limit are dropped; one that ends frees a slot', async (t: Assert) => {
   const { port } = await listening(t, [healthRoute()], { limits: { maxConnections: 2 } })
   const two = [new RawConnection(t, port), new RawConnection(t, port)]
   for (const one of two) await one.write(head('GET /health', { port })).until('ok')
@@ -187,7 +187,7 @@ test('closing lets go of idle connections, gives a request its time, and cuts wh
   const stream = new RawConnection(t, port).write(head('GET /stream', { port, headers: [WITH_TOKEN] }))
   const { signal } = await open
   const closed = listener.close()
-  t.ok(signal.aborted, 'the handler hears of it')
+  t.ok(signal.aborted, 'the handler gets it')
   await Promise.all([closed, idle.closed, stream.closed, listener.close()])
   const late = net.connect(port, '127.0.0.1')
   const [error] = (await once(late, 'error')) as [NodeJS.ErrnoException]
@@ -232,7 +232,7 @@ test('a client that reads only when it has sent everything reads its answer too'
   }
 })
 
-test('what comes behind a body that was too large is not done', async (t: Assert) => {
+test('bytes after a body that was too large are not executed', async (t: Assert) => {
   let calls = 0
   const count: HttpRoute = { path: '/count', methods: ['GET'], handle: (_request, response) => response.end(String(++calls)) }
   const { port } = await listening(t, [echoRoute({ maxBodyBytes: 10 }), count])

@@ -18,7 +18,7 @@ import {
   statusesOf
 } from './raw-http.js'
 
-test('health needs no token and tells nothing of the node', async (t: Assert) => {
+test('health needs no token and discloses nothing of the node', async (t: Assert) => {
   const { port } = await listening(t, [healthRoute()])
   const text = await ask(t, port, head('GET /health', { port, headers: ['Connection: close'] }))
   t.is(statusOf(text), 200)
@@ -73,7 +73,7 @@ test('of routes that fit, the whole path wins, then one segment between two part
   }
 })
 
-test('who has the token gets through to the route, as who it is', async (t: Assert) => {
+test('a caller with the token reaches the route with its identity', async (t: Assert) => {
   let seen: unknown = null
   const route: HttpRoute = {
     prefix: '/deep/',
@@ -281,7 +281,7 @@ test('a handler may say a last word when its token is revoked', async (t: Assert
   t.ok((await connection.end()).includes('data: revoked'))
 })
 
-test('who waits for the end of a token hears of it after the answer too, and waits no more when told so', async (t: Assert) => {
+test('a handler that waits for the end of a token is notified after the answer too, and not after it unsubscribed', async (t: Assert) => {
   const ended: string[] = []
   const release: (() => void)[] = []
   const route: HttpRoute = {
@@ -359,7 +359,7 @@ test('nothing is begun for a client that hung up while its token was checked', a
   await listener.close()
 })
 
-test('what a handler throws is 500 without a word of it; an HttpError is the answer; after the first byte it is cut', async (t: Assert) => {
+test('an error of a handler is 500 without its text; an HttpError is the answer; after the first byte the connection is cut', async (t: Assert) => {
   const routes: HttpRoute[] = [
     { path: '/bug', methods: ['GET'], handle: () => Promise.reject(new Error('secret detail')) },
     {

@@ -48,7 +48,7 @@ test('a client that takes nothing of its answer, or of a stream, is cut in time;
   t.ok(text.length > LARGE.length)
 })
 
-test('who waits for work that takes longer than that is not cut', async (t: Assert) => {
+test('a client that waits for longer work is not cut', async (t: Assert) => {
   const answers: ServerResponse[] = []
   const slow: HttpRoute = { path: '/slow', methods: ['GET'], handle: (_request, response) => void answers.push(response) }
   const { port } = await listening(t, [slow], { limits: { unreadMs: 20 } })
@@ -60,7 +60,7 @@ test('who waits for work that takes longer than that is not cut', async (t: Asse
   t.ok((await asked).endsWith('done'))
 })
 
-test('what waits for all clients together is bounded: whoever is behind longest is cut, and others are served', async (t: Assert) => {
+test('bytes that wait for all clients together are bounded: the slowest client is cut, and others are served', async (t: Assert) => {
   const answers: ServerResponse[] = []
   const { port } = await listening(t, [largeRoute(answers)], { limits: { unreadBytes: 3 * LARGE.length } })
   for (let at = 1; at <= 12; at++) {

@@ -26,7 +26,7 @@ test('a line about a message begins its fields with the thread, and hides what n
   )
 })
 
-test('whatever is logged stays on one line without control characters', async (t) => {
+test('any log entry stays on one line without control characters', async (t) => {
   const value = fc.oneof(fc.string({ unit: 'binary' }), fc.jsonValue(), fc.anything())
   const property = fc.property(fc.string({ unit: 'binary' }), fc.dictionary(fc.string(), value), (message, fields) => {
     const text = line({ at, level: 'error', message, fields })

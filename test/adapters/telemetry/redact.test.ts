@@ -11,7 +11,7 @@ const arbSecretKey = fc
     return cased.slice(0, 3) + between + cased.slice(3)
   })
 
-test('values of secret keys are redacted, in any case and at every depth, and what was given is not changed', async (t) => {
+test('values of secret keys are redacted, in any case and at every depth, and the original is not changed', async (t) => {
   const redact = redactor()
   const secret = 'hunter2-hunter2'
   const wrap = fc.array(fc.constantFrom('object', 'list'), { maxLength: 4 })
@@ -32,7 +32,7 @@ function deepFreeze(value: unknown): void {
   for (const one of Object.values(value)) deepFreeze(one)
 }
 
-test('what has no secret key and fits is logged as it is', async (t) => {
+test('a value without a secret key that fits is logged unchanged', async (t) => {
   const word = fc.stringMatching(/^[a-z ]{1,20}$/)
   const key = fc.constantFrom('peer', 'code', 'reason', 'tries')
   const leaf = fc.oneof(word, fc.integer(), fc.boolean(), fc.constant(null))
@@ -55,7 +55,7 @@ function unescaped(text: string): string {
   return text.replace(/\\u([0-9a-f]{4})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }
 
-test('whatever is given, the copy is small, flat enough to print, and nothing is thrown', async (t) => {
+test('the copy of any value is small, flat enough to print, and nothing is thrown', async (t) => {
   const redact = redactor()
   const property = fc.property(
     fc.anything({ maxDepth: 12, maxKeys: 80, withBigInt: true, withDate: true, withTypedArray: true }),

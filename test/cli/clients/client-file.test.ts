@@ -11,7 +11,7 @@ import { tempDir } from '../../support/tmp.js'
 const NOW = Date.parse('2026-01-02T03:04:05.678Z')
 const BACKUP = '20260102T030405.678Z.bak'
 
-test('a file is replaced as a whole, with its mode, byte order mark and a copy of what was there', async (t: Assert) => {
+test('a file is replaced as a whole, with its mode, byte order mark and a copy of the earlier file', async (t: Assert) => {
   const dir = await tempDir(t)
   const file = path.join(dir, 'mcp.json')
   await fs.writeFile(file, '\ufeff{}\r\n')
@@ -38,7 +38,7 @@ test('a file keeps its owner', async (t: Assert) => {
   }
 })
 
-test('a link stays a link, and what it leads to is replaced', async (t: Assert) => {
+test('a link stays a link, and its target is replaced', async (t: Assert) => {
   const dir = await tempDir(t)
   await fs.mkdir(path.join(dir, 'dotfiles'))
   const [file, target] = [path.join(dir, 'mcp.json'), path.join(dir, 'dotfiles', 'cursor.json')]
@@ -77,7 +77,7 @@ test('a file that another program changed, made or took away meanwhile is left t
   t.alike(await fs.readdir(dir), [])
 })
 
-test('what is no file, too large, no UTF-8 or a link to nowhere is refused', async (t: Assert) => {
+test('a directory, a large file, a file that is not UTF-8 and a broken link are refused', async (t: Assert) => {
   const dir = await tempDir(t)
   const at = (name: string): string => path.join(dir, name)
   await fs.mkdir(at('dir'))
@@ -93,7 +93,7 @@ test('what is no file, too large, no UTF-8 or a link to nowhere is refused', asy
   }
 })
 
-test('without permission nothing is read or written, and it is said', async (t: Assert) => {
+test('without permission nothing is read or written, and the error says so', async (t: Assert) => {
   const dir = await tempDir(t)
   await fs.chmod(dir, 0o755)
   await fs.writeFile(path.join(dir, 'secret.json'), '{}', { mode: 0o000 })

@@ -73,7 +73,7 @@ test('a file that is not there, or has no value, gets one', (t: Assert) => {
   t.is(FORMAT.find(' \n', NAME), undefined)
 })
 
-test('what a person added to the entry stays when it is brought up to date', (t: Assert) => {
+test('the additions of a person to the entry stay when it is updated', (t: Assert) => {
   const text = lines(
     '{ "mcpServers": {',
     '  "a2a-node": {',

@@ -51,7 +51,7 @@ test('agents check warns of a program that is not there; the exit code stays tha
   t.ok(failed.stderr.endsWith(`  try: a2a-node agents check '${file}'\n`), failed.stderr)
 })
 
-test('agents run says what an input has to look like and what was given', async (t) => {
+test('agents run reports the expected input and the given one', async (t) => {
   const file = path.join(await tempDir(t), 'my ant.md')
   const input = '      input: { type: object, required: [file], properties: { file: { type: string } } }'
   await fs.writeFile(file, agentText('ant').replace('subject.do', `subject.do\n${input}`))

@@ -151,7 +151,7 @@ test('a home that is not there has no log that holds: no node is there', async (
   }
 })
 
-test("files and directories in each other's places are told as damage, with a next step", async (t: Assert) => {
+test("files and directories in each other's places are reported as damage, with a next step", async (t: Assert) => {
   const [file, directory] = [await tempDir(t), await tempDir(t)]
   await fs.writeFile(path.join(file, 'audit'), '')
   for (const [home, message] of [

@@ -54,7 +54,7 @@ const BAD = cardWith({
   signatures: 'none'
 })
 
-test('agents check prints every fault of a card with its path, what is there and what should be, from a file and from a URL', async (t: Assert) => {
+test('agents check prints every fault of a card with its path, the found value and the expected one, from a file and from a URL', async (t: Assert) => {
   const file = await cardFile(t, JSON.stringify(BAD))
   const { url, home } = await scene(t, (_, response) => response.end(JSON.stringify(BAD)))
   const lines = [
@@ -177,7 +177,7 @@ test('an address of the config is checked with the secret and the url that the c
   t.alike(asked, ['Bearer s3cret', undefined], 'another address gets no secret')
 })
 
-test('what is checked as a card and what as an agent file follows from the name or the first character', async (t: Assert) => {
+test('the name or the first character decides whether a file is checked as a card or as an agent file', async (t: Assert) => {
   const text = JSON.stringify(cardWith({}))
   for (const [content, name] of [
     [text, 'agent-card.JSON'],

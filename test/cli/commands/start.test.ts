@@ -31,7 +31,7 @@ test('start prints the node that runs already and exits 0', async (t: Assert) =>
   t.ok(stdout.includes('It runs already (pid 4711)'))
 })
 
-test('flags that the running node does not follow are told of, on stderr, with what to do', async (t: Assert) => {
+test('flags that the running node does not follow are reported on stderr, with the next step', async (t: Assert) => {
   const { run: cli } = await fakeHome(t, { status: { network: 'local' } })
   const ran = await cli(['start', '--json', '--name', 'other', '--network', 'private', '--bootstrap', 'h:1', '--agents', 'x'])
   t.is(ran.code, 0)
@@ -40,7 +40,7 @@ test('flags that the running node does not follow are told of, on stderr, with w
   t.ok(ran.stderr.includes('--network, --bootstrap, --agents are not applied'), ran.stderr)
   t.ok(ran.stderr.includes('  try: a2a-node stop\n'), ran.stderr)
   const same = await cli(['start', '--name', 'laptop', '--network', 'local'])
-  t.is(same.stderr, '', 'what it does already is no news')
+  t.is(same.stderr, '', 'a known effect changes nothing')
   t.ok(same.stdout.includes('Another node on this machine:\n  a2a-node --home <other directory> start --join -'), same.stdout)
   t.absent(same.stdout.includes('npm i -g'))
 })
@@ -172,7 +172,7 @@ test('a fresh node says how another machine joins, then waits for its end', asyn
   t.ok(options?.config.given.has('network.kind'))
 })
 
-test('a problem is told once: by the log of a node in the foreground, else by what start prints', async (t: Assert) => {
+test('a problem is printed once: by the log of a node in the foreground, else by start', async (t: Assert) => {
   const problems = [{ code: 'AGENT_FILE_INVALID', message: '/a/x.md:4: unknown key', next: 'a2a-node agents check /a/x.md' }]
   const { text, ended } = await started(t, async () => {
     const node = fakeNode(Promise.resolve(null))

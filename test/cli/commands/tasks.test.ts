@@ -17,7 +17,7 @@ test('tasks show gives the commands that follow from an unknown outcome whole, h
   t.is(json.error.retryable, false)
 })
 
-test('tasks show tells in words what happened, and what to do about the end', async (t: Assert) => {
+test('tasks show describes the progress in words, and the next step after the end', async (t: Assert) => {
   const error = new NodeError('INVALID_INPUT', 'it does not fit', { next: ['a2a-node agents show text@b', 'a2a-node tasks'] }).toBody()
   const events: TaskEventInfo[] = [
     { generation: 1, at, type: 'state', state: 'submitted' },

@@ -6,7 +6,7 @@ const PROBLEM: LogProblem = { code: 'PEER_OFFLINE', message: 'the log of the mes
 
 const SETTINGS = { serial: 0, changedAt: null, tiers: [], sandboxes: { enforced: true, allow: [] } }
 
-test('a list of what is in the log of the mesh says that there may be more while the log is not here, also in its JSON', async (t) => {
+test('a list from the mesh log warns that entries may be missing while the log is not here, also in its JSON', async (t) => {
   const rows = [
     [['peers'], 'peers.list', { peers: [] }, 'no peers that this node knows of'],
     [['doc', 'ls'], 'documents.list', { documents: [] }, 'no documents that this node knows of'],

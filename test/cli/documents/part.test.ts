@@ -9,7 +9,7 @@ import { fakeHome } from '../command-line.js'
 import { nestLists } from '../../support/documents.js'
 import { arbJson } from '../../support/mcp.js'
 
-test('what is printed of a part and set again is the same, whatever it holds', (t: Assert) => {
+test('a printed part that is set again is the same, for any content', (t: Assert) => {
   const json = arbJson({ maxDepth: 3 })
   const part = fc.oneof(
     fc.string().map((value) => ({ type: 'text' as const, value })),
@@ -64,7 +64,7 @@ test('the part that is meant is the one that holds something; of several one has
   t.is((JSON.parse((await cli(['doc', 'get', 'notes', '--type', 'text', '--json'])).stdout) as { schema: string }).schema, 'a2a-node/doc@1')
 })
 
-test('what a member wrote and nobody takes is told beside the document, which is printed alone', async (t: Assert) => {
+test('rejected edits of a member are reported beside the document, which is printed alone', async (t: Assert) => {
   const skipped = [{ node: { id: 'b', name: 'bob' }, reason: 'its member signed two different blocks at one place' }]
   const reading = { ...readingOf('text', 'of ann'), skipped }
   const detail = {
@@ -99,7 +99,7 @@ test('what a member wrote and nobody takes is told beside the document, which is
   }
 })
 
-test('a usual name that holds something else keeps nobody from the part that can be read; alone it is said how to export it', async (t: Assert) => {
+test('a usual name with another type hides no readable part; alone, the error names the export command', async (t: Assert) => {
   const values: Record<string, unknown> = { map: { b: 1 }, list: [] }
   const { run: cli } = await fakeHome(t, {
     calls: {

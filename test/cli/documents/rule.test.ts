@@ -3,8 +3,8 @@ import { accessRule, EVERYBODY, ruleRequest } from '../../../src/cli/documents/r
 
 const rule = (...given: string[]): unknown => accessRule(given, '--see')
 
-test('who may see a document is said by everybody, nobody, a tier, sandboxes and members', (t: Assert) => {
-  t.is(rule(), null, 'nothing said, nothing changed')
+test('the readers of a document are given by everybody, nobody, a tier, sandboxes and members', (t: Assert) => {
+  t.is(rule(), null, 'no output, no change')
   t.alike(rule('everybody'), EVERYBODY)
   t.alike(rule('nobody'), { members: [], tier: null, sandboxes: [], unsandboxed: false })
   t.alike(rule('L1'), { members: [], tier: 'L1', sandboxes: [], unsandboxed: true })

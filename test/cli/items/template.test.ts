@@ -41,7 +41,7 @@ test('a placeholder without a value, and a template that is no JSON or nested to
   t.is(await fails(`${'['.repeat(100_000)}${']'.repeat(100_000)}`, LINE), 'USAGE')
 })
 
-test('what the swarm is about is known in every template, with items and without', (t: Assert) => {
+test('the topic of the swarm is known in every template, with items and without', (t: Assert) => {
   const template = parseTemplate('{"about":"{goal}","n":"{round}","last":"round {round}: {check}"}')
   const filled = { about: 'a letter', n: 2, last: 'round 2: too long' }
   t.alike(template.inputOf(null, SWARM), filled)
@@ -49,7 +49,7 @@ test('what the swarm is about is known in every template, with items and without
   t.alike([template.needsItems, parseTemplate('"{goal} {item}"').needsItems], [false, true])
 })
 
-test('other braces are literal, and what was put in is not looked at again', (t: Assert) => {
+test('other braces are literal, and inserted texts are not parsed again', (t: Assert) => {
   t.is(parseTemplate('"{other} {}"').inputOf(LINE, SWARM), '{other} {}')
   t.is(parseTemplate('"a {item} b"').inputOf({ ...LINE, value: '{file}' }, SWARM), 'a {file} b')
 })

@@ -3,7 +3,7 @@ import { NodeError } from '../../../src/kit/errors.js'
 import { fakeHome } from '../command-line.js'
 import { swarm } from '../samples.js'
 
-test('when the node stops meanwhile, where the swarm goes on is said: at others that can coordinate it, else here', async (t: Assert) => {
+test('when the node stops meanwhile, the output names the nodes where the swarm continues: others that can coordinate it, else here', async (t: Assert) => {
   const coordination = { coordinator: 'laptop', epoch: 1, participants: ['laptop', 'gpu-box', 'desk top'] }
   const { fake, run } = await fakeHome(t, { swarms: [{ ...swarm('running'), coordination }] })
   let isSeated = true

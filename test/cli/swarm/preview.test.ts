@@ -12,7 +12,7 @@ const REPLY = {
   latencyMs: 1
 } as const
 
-test('a plan that is begun with --yes is shown, and not said not to have begun; one that is only shown is', async (t: Assert) => {
+test('a plan begun with --yes is shown without the note that it has not begun; one that is only shown has the note', async (t: Assert) => {
   const planner = agent('planner', 'laptop')
   const [first] = planner.capabilities
   if (first === undefined) throw new Error('the samples changed')

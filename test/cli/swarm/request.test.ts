@@ -5,7 +5,7 @@ import { NodeError } from '../../../src/kit/errors.js'
 import { tempDir } from '../../support/tmp.js'
 import { fakeHome } from '../command-line.js'
 
-test('a fault in the form of a plan is told with its line and its place', async (t: Assert) => {
+test('a fault in the form of a plan is reported with its line and its path', async (t: Assert) => {
   const plan = path.join(await tempDir(t), 'plan.yaml')
   await writeFile(plan, 'tasks:\n  - id: a\n    capability: text.stats\n    needs: b\n')
   const form = { path: ['tasks', 0, 'needs'], reason: 'Invalid input: expected array, received string' }

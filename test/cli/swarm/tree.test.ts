@@ -47,12 +47,12 @@ test('where the line is too wide for the terminal whole parts are left out: the 
   t.is(line(`${head}, 0.6/s, about 57 s left`.length), `${head}, 0.6/s, about 57 s left`)
   t.is(line(79), `${head}, about 57 s left`)
   t.is(line(77), head)
-  t.is(line(20), head, 'what counts stays')
+  t.is(line(20), head, 'counted blocks stay')
   tree.take({ type: 'status', status: 'stalled' }, 1000)
   t.is(line(79), `${head}, stalled`)
 })
 
-test('what happened before it was drawn first is no rate; one that stalls and one that waits for a person say so', (t) => {
+test('items that ended before the first drawing are no rate; a stalled tree and one that waits for a person say so', (t) => {
   const tree = new SwarmTree(4)
   tree.take({ type: 'swarm', id: 's', agents: ['w@x'], leftOut: [], stages: [] }, 0)
   for (const item of ['1', '2']) tree.take({ type: 'item', item, agent: 'w@x', attempt: 1, status: 'completed', result: 1, error: null }, 0)
@@ -66,7 +66,7 @@ test('what happened before it was drawn first is no rate; one that stalls and on
   ])
 })
 
-test('what runs is not told where another node coordinates, since it is not known there', (t) => {
+test('running items are not printed where another node coordinates, since they are not known there', (t) => {
   const tree = new SwarmTree(4)
   tree.take({ type: 'coordinator', coordinator: 'b', epoch: 1 }, 0)
   const there = '  coordinated by b: running items are shown there'
@@ -82,7 +82,7 @@ test('what runs is not told where another node coordinates, since it is not know
   t.alike(tree.lines(0), ['[........................] 0 of 4 done', there])
 })
 
-test('a wide swarm is drawn within bounds, what is under way first', (t) => {
+test('a wide swarm is drawn within bounds, active items first', (t) => {
   const tree = new SwarmTree(null)
   tree.take({ type: 'swarm', id: 's', agents: [], leftOut: [], stages: Array.from({ length: 40 }, (_, n) => stage(`t${n}`, 20, ['x'])) }, 0)
   for (let n = 0; n < 20; n++) tree.take({ type: 'lease', stage: 't39', item: `i${n}`, agent: 'w@x', attempt: 1 }, 0)

@@ -50,7 +50,7 @@ test('colours need a terminal that wants them, or the flag', (t: Assert) => {
   t.is(output({ color: 'always', env: { NO_COLOR: '1' } }).output.paint('red', 'x'), '\u001b[31mx\u001b[0m')
 })
 
-test('an error is one line with its code and lines of what to try', (t: Assert) => {
+test('an error is one line with its code, and lines with next steps', (t: Assert) => {
   const { output: plain, out, err } = output()
   plain.error(
     new NodeError('AMBIGUOUS_NAME', 'which "gpu"?', { data: { candidates: ['gpu-1', 'gpu-2'] }, next: ['a2a-node peers'] }).toBody()
@@ -95,7 +95,7 @@ test('a step that is an option is this command line with that option, each step 
   t.alike(nextOf([]), ["--items 'b/**'", status], 'where the words are not known')
 })
 
-test('the faults of a file are told place by place, those of other things not', (t: Assert) => {
+test('the faults of a file are printed with their positions, those of other things without', (t: Assert) => {
   const told = (data: object): string[] => {
     const { output: one, err } = output()
     one.error(new NodeError('CONFIG_INVALID', 'm', { data, next: ['x'] }).toBody())

@@ -34,7 +34,7 @@ test('wide characters take two columns', async (t: Assert) => {
   t.alike(lines, ['NAME  TIER', '電脳  L1', 'ab    L2'])
 })
 
-test('on a terminal no line is wider than it, whatever the last column holds', async (t: Assert) => {
+test('on a terminal no line is wider than it, for any last column', async (t: Assert) => {
   await holds(
     t,
     fc.asyncProperty(

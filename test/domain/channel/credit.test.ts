@@ -94,7 +94,7 @@ test('two honest ends never fault each other, however late frames and credit com
   t.pass()
 })
 
-test('a frame without credit is told: more than 64 tokens beyond it, after one frame that costs more than is left', (t) => {
+test('a frame without credit is reported: more than 64 tokens beyond it, after one frame that costs more than the rest', (t) => {
   let window: CreditWindow = { ...FIRST_WINDOW, spent: FIRST_CREDIT - 1 }
   for (let count = 0; count <= URGENT_CREDIT; count++) {
     const next = takeFrame(window, 1)

@@ -136,7 +136,7 @@ test('no frame is larger than its limit and none that is larger is read', (t) =>
   t.is(readFrame(FRESH_READER, new Uint8Array(CHUNK_BYTES + 2)).fault, 'an envelope frame is too large')
 })
 
-test('what is too large for a channel is refused before it is sent', async (t) => {
+test('a message too large for a channel is refused before it is sent', async (t) => {
   await t.exception(() => encodeMessage(envelopeOf(16 * 1_048_576 + 1), counter()), NodeError)
   await t.exception(
     () => encodeMessage({ kind: 'control', name: 'found', body: { id: 'x', cards: ['y'.repeat(131_072)] } }, counter()),

@@ -29,7 +29,7 @@ function isOfOrigin(frame: RelayedFrame, changes: object = {}): boolean {
 
 const arbContent = fc.uint8Array({ maxLength: 300 })
 
-test('what a node signed is its own wherever it was relayed, with its content as it was', async (t) => {
+test('content that a node signed is its own after any relays, unchanged', async (t) => {
   const property = fc.property(arbContent, fc.nat(8), fc.nat(), (content, length, timestamp) => {
     let frame = signed(content, timestamp)
     const keys = Array.from({ length }, (_, at) => actor(`hop${at}`).id)

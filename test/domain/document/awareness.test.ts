@@ -16,7 +16,7 @@ const arbPresence = fc.record(
   { noNullPrototype: true }
 )
 
-test('presence is read as it was written, and who is gone has a newer clock and no state', async (t: Assert) => {
+test('presence is read as it was written, and a member that left has a newer clock and no state', async (t: Assert) => {
   await holds(
     t,
     fc.property(fc.array(arbPresence, { maxLength: 8 }), (presence) => {

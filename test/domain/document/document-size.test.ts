@@ -40,7 +40,7 @@ test('a document is measured once for each 256 KiB that it grows, and never gets
   t.ok(measured > 20, `measured ${measured} times`)
 })
 
-test('a document is full a step before the most that it may have, by its size and not by what was ever written', (t) => {
+test('a document is full a step before its maximum, by its size and not by its history', (t) => {
   let actual = 0
   const size = new DocumentSize(MOST, () => actual)
   const write = (bytes: number, stays: number): void => {
@@ -73,7 +73,7 @@ function toldOf(writers: readonly Writer[], maxBytes: number): Replica {
   return replica
 }
 
-test('who comes late to a document of which one member wrote more than it may have, and another removed it, catches up', (t) => {
+test('a late node catches up with a document of which one member wrote more than its limit and another removed it', (t) => {
   const maxBytes = 1_048_576
   const [ann, bob] = [writer('ann', { maxBytes }), writer('bob', { maxBytes })]
   for (let round = 0; round < 80; round++) {
@@ -94,7 +94,7 @@ test('who comes late to a document of which one member wrote more than it may ha
   }
 })
 
-test('what only deletes makes a full document larger by a little at most', (t) => {
+test('an update that only deletes makes a full document larger by a little at most', (t) => {
   const ann = writer('ann')
   ann.replica.doc.getText('text').insert(0, 'x'.repeat(20_000))
   publish(ann)

@@ -69,7 +69,7 @@ test('a text that is set is the text, and setting it again changes nothing', asy
   )
 })
 
-test('what another wrote elsewhere at the same time stays when a text is set', async (t) => {
+test('a concurrent edit of another member stays when a text is set', async (t) => {
   await holds(
     t,
     fc.property(arbText, arbText, arbText, (one, two, target) => {
@@ -96,7 +96,7 @@ function embeddedIn(text: Y.Text): unknown[] {
   return (text.toDelta() as { insert: unknown }[]).flatMap(({ insert }) => (typeof insert === 'string' ? [] : [insert]))
 }
 
-test('what is embedded in a text stays where it was when the text around it is set', async (t) => {
+test('an embed in a text stays at its position when the text around it is set', async (t) => {
   await holds(
     t,
     fc.property(arbText, arbText, fc.array(fc.nat({ max: 40 }), { maxLength: 5 }), (old, target, places) => {

@@ -43,7 +43,7 @@ test('arbitrary bytes are no snapshot, and never an error', async (t) => {
   )
 })
 
-test('a snapshot that was changed at any place is refused whole or read whole, and what is told behind it never makes an error', async (t) => {
+test('a snapshot changed at any byte is refused whole or read whole, and later updates never make an error', async (t) => {
   const arbDamage = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 }), fc.constantFrom('flip', 'put', 'cut', 'add', 'drop')), {
     minLength: 1,
     maxLength: 3
@@ -69,7 +69,7 @@ test('a snapshot that was changed at any place is refused whole or read whole, a
   )
 })
 
-test('whatever a snapshot says of streams, reading it and what comes behind it never makes an error', async (t) => {
+test('reading a snapshot and later updates never makes an error, for any streams that it names', async (t) => {
   const arbCount = fc.oneof(fc.nat({ max: 9 }), fc.nat(), fc.maxSafeNat())
   const arbStream = fc.record({
     key: fc.constantFrom(...['ann', 'bob', 'cem', 'eve'].map((name) => keyText(`stream/${name}`))),

@@ -12,7 +12,7 @@ function varUint(value: number): number[] {
   return value < 128 ? [value] : [(value % 128) + 128, ...varUint(Math.floor(value / 128))]
 }
 
-test('what others would end the stream of this node for is not written into it: left and right the wrong way round', (t) => {
+test('an edit that would end the stream of this node at others is not written: left and right origins in the wrong order', (t) => {
   const ann = writer('ann')
   const text = ann.replica.doc.getText('text')
   const client = ann.replica.doc.clientID
@@ -29,7 +29,7 @@ test('what others would end the stream of this node for is not written into it: 
   t.alike(stateOf(replica), stateOf(ann.replica))
 })
 
-test('what a program writes in one piece before what it just wrote is taken, here and elsewhere', (t) => {
+test('an insertion in one piece before the latest one of the program is accepted, here and elsewhere', (t) => {
   const ann = writer('ann')
   const session = ann.replica.openSession()
   publish(ann)
@@ -50,7 +50,7 @@ test('what a program writes in one piece before what it just wrote is taken, her
   t.is(replica.doc.getText('text').toJSON(), 'XZYabc')
 })
 
-test('what turns the wrong way round only where it goes on from what is known is told to nobody', (t) => {
+test('an insertion whose origins are in the wrong order only across known content is not sent', (t) => {
   const ann = writer('ann')
   const client = ann.replica.doc.clientID
   ann.replica.doc.getText('text').insert(0, 'abcdef')

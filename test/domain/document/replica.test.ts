@@ -42,7 +42,7 @@ test('Feature: a2a-mcp-protocols, Property 28: CRDT concurrent update confluence
   )
 })
 
-test('an update with the clientID of another ends its stream there; what was written before counts, others go on', (t) => {
+test('an update with the clientID of another ends its stream there; earlier updates count, others continue', (t) => {
   const [ann, bob] = [writer('ann'), writer('bob')]
   ann.replica.doc.getText('text').insert(0, 'ann')
   publish(ann)
@@ -84,7 +84,7 @@ test('clocks that are left out or repeated, foreign sessions and garbage end a s
   t.is(reasonOf(encodeBlock({ sessions: 1, updates: [Uint8Array.of(1)] })), 'an update: it is cut short')
 })
 
-test('whatever bytes a member streams, nothing throws and the others are equal everywhere', async (t) => {
+test('nothing throws and the others are equal everywhere, for any bytes of a member', async (t) => {
   const garbage = fc.array(
     fc.oneof(
       fc.uint8Array({ maxLength: 40 }),
@@ -146,7 +146,7 @@ test('the order of a stream is kept: a block that comes early is not taken, one 
   t.is(replica.doc.getText('text').toJSON(), 'threetwoone')
 })
 
-test('what stands on a block that is not there waits for it, within bounds, and holds up nobody else', (t) => {
+test('an update that depends on an absent block waits for it, within bounds, and delays nobody else', (t) => {
   const [ann, bob, cem] = [writer('ann'), writer('bob'), writer('cem')]
   ann.replica.doc.getText('text').insert(0, 'base')
   publish(ann)
@@ -168,7 +168,7 @@ test('what stands on a block that is not there waits for it, within bounds, and 
   t.alike(stateOf(replica), stateOf(settled(mixed([ann, bob, cem], [0]))))
 })
 
-test('of two tales of one stream none counts: replicas that took different ones are equal once they know, with what others built on them', async (t) => {
+test('of two versions of one stream none counts: replicas that took different ones are equal once they know, with the edits of others on them', async (t) => {
   await holds(
     t,
     fc.property(arbEdits(), arbChoices, fc.nat({ max: 3 }), (edits, choices, lead) => {
@@ -203,7 +203,7 @@ test('of two tales of one stream none counts: replicas that took different ones 
   )
 })
 
-test('what was built on a session that only a tale had is not held up either', (t) => {
+test('edits on a session that only one version of a fork had are not delayed either', (t) => {
   const eve = writer('eve')
   eve.replica.doc.getText('text').insert(0, 'first.')
   publish(eve)
@@ -258,7 +258,7 @@ test('edits of one turn are one block, and a block is no larger than an update m
   t.alike(stateOf(replica), stateOf(ann.replica))
 })
 
-test('what is edited as one value of more than 256 KiB, or without a session, is told to nobody', (t) => {
+test('an edit of one value over 256 KiB, or without a session, is not sent', (t) => {
   const ann = writer('ann')
   ann.replica.doc.getMap('map').set('key', 'x'.repeat(300_000))
   const taken = ann.replica.takeBlocks()
@@ -317,7 +317,7 @@ test('a node edits under one clientID, also when its replica is made again of it
   t.is(replica.doc.getText('text').length, 100)
 })
 
-test('as long as something that a node wrote waits for what it stands on, it edits under another clientID', (t) => {
+test('while an own update waits for its dependencies, the node edits under another clientID', (t) => {
   const [ann, bob] = [writer('ann'), writer('bob')]
   bob.replica.doc.getText('text').insert(0, 'of bob')
   publish(bob)

@@ -24,7 +24,7 @@ const honest = arbClaims(fc.constant('ann'), 'ann/', EQUAL_PART).map((all) =>
   all.map((one) => ({ ...one, payer: { node: 'ann', kind: 'stream' as const } }))
 )
 
-test('a member with no more than its share keeps its place, whatever others announce, also of its own streams', (t: Assert) => {
+test('a member within its share keeps its place, for any announcements of others and of its own streams', (t: Assert) => {
   fc.assert(
     fc.property(honest, arbClaims(fc.constantFrom(...OTHERS), 'a/', 100), fc.array(fc.nat({ max: 20 })), (own, others, stolen) => {
       const again = stolen.flatMap((at): StreamClaim[] => {
@@ -38,7 +38,7 @@ test('a member with no more than its share keeps its place, whatever others anno
   t.pass()
 })
 
-test('what is kept does not depend on the order of announcements, and each stream is kept once or left for a reason', (t: Assert) => {
+test('the stored streams do not depend on the order of announcements, and each stream is stored once or left out for a reason', (t: Assert) => {
   const claims = arbClaims(fc.constantFrom('ann', ...OTHERS), 's/', 90)
   fc.assert(
     fc.property(

@@ -45,7 +45,7 @@ test('a map and a list become what they are set to, and set again they change no
   )
 })
 
-test('what another wrote elsewhere at the same time stays when a map or a list is set', (t: Assert) => {
+test('a concurrent edit of another member stays when a map or a list is set', (t: Assert) => {
   const { docs, exchange } = pair((doc) => {
     editShared(doc, 'map', { type: 'map', map: { a: 1, b: 2 } })
     editShared(doc, 'list', { type: 'list', list: ['a', 'b', 'c'] })
@@ -73,7 +73,7 @@ test('a part of a text is replaced, and places that are not there are refused', 
   t.is(readShared(doc, 'text', 'text'), 'hello you')
 })
 
-test('what others wrote is read as what it is, and reading it as something else neither changes it nor leaves anything behind', async (t: Assert) => {
+test('edits of others are read as their type, and a read as another type neither changes them nor leaves anything behind', async (t: Assert) => {
   const values = { text: 'hello', map: { a: 1 }, list: [1, 'b'] } as const
   const types = ['text', 'map', 'list'] as const
   const { docs } = pair((doc) => {
@@ -107,7 +107,7 @@ test('what others wrote is read as what it is, and reading it as something else 
   t.is(readShared(other, 'text', 'text'), 'hello you')
 })
 
-test('all parts of a document are found by what they hold, under whatever names', async (t: Assert) => {
+test('all parts of a document are found by their content, under any names', async (t: Assert) => {
   const doc = new Y.Doc()
   doc.getText('text').insert(0, 'some')
   doc.getMap('m').set('key', 1)
@@ -149,7 +149,7 @@ test('a part of several kinds at once is read as all of them in order, and other
   ])
 })
 
-test('texts of XML that lie in no element are read as what they are, and not typed over', async (t: Assert) => {
+test('texts of XML outside of elements are read as texts, and not overwritten by a type', async (t: Assert) => {
   const doc = new Y.Doc()
   doc.getXmlFragment('text').insert(0, [new Y.XmlText('hello '), new Y.XmlText('you')])
   const other = told(doc)
@@ -159,7 +159,7 @@ test('texts of XML that lie in no element are read as what they are, and not typ
   t.is(other.getXmlFragment('text').toJSON(), 'hello you', 'it was made nothing else')
 })
 
-test('what JSON has no form for is edited as it is read, and stays where nothing else was meant', (t: Assert) => {
+test('values without a JSON form are edited as they are read, and stay where nothing else was meant', (t: Assert) => {
   const doc = new Y.Doc()
   doc.getMap('map').set('odd', Number.NaN)
   doc.getMap('map').set('deep', { far: Number.POSITIVE_INFINITY })
@@ -187,7 +187,7 @@ test('a map is read with every key that it has', (t: Assert) => {
   t.alike(readShared(other, 'map', 'map'), { a: 1 })
 })
 
-test('a part of several kinds holds as many values as a document has room for', (t: Assert) => {
+test('a part of several kinds has as many values as a document allows', (t: Assert) => {
   const doc = new Y.Doc()
   doc.getArray('mix').insert(
     0,
@@ -213,7 +213,7 @@ test('a part that is nested too deep is named with the reason, and the others ar
   await failsWith(t, 'CONFLICT', () => readShared(other, 'list', 'deep'))
 })
 
-test('the markup of XML is that of Yjs, whatever elements, attributes, texts and formats it has', async (t: Assert) => {
+test('the markup of XML is that of Yjs, for any elements, attributes, texts and formats', async (t: Assert) => {
   const arbWord = fc.constantFrom('a', 'b', 'Strong', 'é')
   const arbText = fc.record({
     kind: fc.constant('text' as const),

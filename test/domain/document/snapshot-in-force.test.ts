@@ -59,7 +59,7 @@ function assertSame(one: Replica, other: Replica): void {
   assert.deepEqual(one.vectorClock(), other.vectorClock())
 }
 
-test('a replica begun with the snapshot in force and told what is behind it is as one that was told all, and takes the same from then on', async (t) => {
+test('a replica begun with the snapshot in force and given the later updates equals one with all updates, and accepts the same from then on', async (t) => {
   await holds(
     t,
     fc.property(arbEdits(), arbChoices, fc.nat(), arbJunk, (edits, choices, cut, junk) => {
@@ -123,7 +123,7 @@ test('a stop behind what the snapshot in force holds takes back what came since'
   t.alike(late.stop(ann.key, 0, 'another list'), [{ stream: ann.key, at: 1, reason: 'another list', needsRebuild: true }])
 })
 
-test('what ended when the snapshot was made goes on behind it, if it is not found to end again', (t) => {
+test('a stream that had ended at the time of the snapshot continues behind it, unless it is found to end again', (t) => {
   const ann = writer('ann')
   for (const word of ['one', 'two']) {
     ann.replica.doc.getText('text').insert(0, word)
@@ -162,7 +162,7 @@ test('replicas of equally many blocks are the same if and only if none lacks an 
   )
 })
 
-test('replicas with equal documents are not the same if their sessions, or the runs of what is gone, differ', (t) => {
+test('replicas with equal documents differ if their sessions, or the runs of deleted content, differ', (t) => {
   const told = (blocks: readonly Uint8Array[]): Replica => {
     const replica = replicaOf(null)
     for (const [index, bytes] of blocks.entries()) t.is(replica.receive({ stream: writer('ann').key, index, bytes }).outcome, 'taken')
@@ -193,7 +193,7 @@ test('replicas with equal documents are not the same if their sessions, or the r
   }
 })
 
-test('a document with gaps gives no snapshot in force: what fills them follows from more than its blocks', (t) => {
+test('a document with gaps gives no snapshot in force: the content of a gap follows from more than its blocks', (t) => {
   const [ann, bob] = [writer('ann'), writer('bob')]
   const text = ann.replica.doc.getText('text')
   for (const word of ['base', ' more']) {
@@ -209,14 +209,14 @@ test('a document with gaps gives no snapshot in force: what fills them follows f
   t.absent(early.isWritable)
   t.is(replicaOf(null).load(early.snapshot(), true), 'a snapshot with gaps')
   const kept = replicaOf(null)
-  t.is(kept.load(early.snapshot()), null, 'what a node keeps for itself may have some')
+  t.is(kept.load(early.snapshot()), null, 'a node may have some for itself')
   t.absent(kept.isWritable)
   const whole = replicaOf(null)
   tell(whole, [ann, bob])
   t.ok(whole.isWritable)
 })
 
-test('what a part of the blocks makes is in a replica of all, and in none that lacks or alters something of it', async (t) => {
+test('the document of a part of the blocks is in a replica of all, and in none that lacks or alters some of it', async (t) => {
   await holds(
     t,
     fc.property(arbEdits(), arbChoices, fc.nat(), (edits, choices, cut) => {

@@ -7,7 +7,7 @@ import { holds } from '../../support/holds.js'
 
 const arbChoices = fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 40 })
 
-test('a replica begun with a snapshot and told the rest is equal, byte for byte, to one that was told all', async (t) => {
+test('a replica begun with a snapshot and given the rest is equal, byte for byte, to one that was given all', async (t) => {
   await holds(
     t,
     fc.property(arbEdits(), arbChoices, fc.nat(), (edits, choices, cut) => {
@@ -25,7 +25,7 @@ test('a replica begun with a snapshot and told the rest is equal, byte for byte,
   )
 })
 
-test('a replica begun with a snapshot refuses what one refuses that was told all, also beside text that is gone', (t) => {
+test('a replica begun with a snapshot refuses the same as one that was given all, also beside deleted text', (t) => {
   const ann = writer('ann')
   const text = ann.replica.doc.getText('text')
   text.insert(0, 'begin')
@@ -49,7 +49,7 @@ test('a replica begun with a snapshot refuses what one refuses that was told all
   t.alike(stops[1], stops[0])
 })
 
-test('a snapshot has the sessions of applied blocks alone: what waits is told again and taken', (t) => {
+test('a snapshot has the sessions of applied blocks alone: waiting blocks are given again and accepted', (t) => {
   const [ann, bob] = [writer('ann'), writer('bob')]
   ann.replica.doc.getText('text').insert(0, 'base')
   publish(ann)

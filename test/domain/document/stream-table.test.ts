@@ -14,7 +14,7 @@ test('a stream is the same each time, and a document has a bounded number of the
   t.is(table.find('one too many'), undefined)
 })
 
-test('a stream that ended is told with where it did, and a later end changes nothing', (t) => {
+test('an ended stream is reported with its end, and a later end changes nothing', (t) => {
   const table = new StreamTable(hash)
   const stream = table.of(ONE)
   t.alike([...table.ends()], [])
@@ -24,7 +24,7 @@ test('a stream that ended is told with where it did, and a later end changes not
   t.is(stream?.endAt({ at: 1, reason: 'earlier' }).at, 1)
 })
 
-test('what counts of a snapshot in force counts whatever ends the stream', (t) => {
+test('content of a snapshot in force counts, for any end of the stream', (t) => {
   const past = { key: ONE, length: 4, opened: [0], clients: [], end: { at: 4, reason: 'its end' } }
   const inForce = new StreamTable(hash)
   inForce.restore([past], true)

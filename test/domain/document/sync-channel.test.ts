@@ -92,7 +92,7 @@ test('Feature: a2a-mcp-protocols, Property 27: CRDT update broadcast and apply r
   )
 })
 
-test('an update that cannot be read is told with its source and skipped; those behind it come through', async (t) => {
+test('an unreadable update is reported with its source and skipped; later updates pass', async (t) => {
   const [ann, bob] = agents(2)
   bob.inject({ sourceAgentId: ann.name, vectorClock: { [ann.name]: 1 }, payload: Uint8Array.of(1), timestamp: 1 }, ann.name)
   bob.inject({ sourceAgentId: ann.name, vectorClock: {}, payload: Uint8Array.of(0, 0), timestamp: 1 }, ann.name)
@@ -110,7 +110,7 @@ test('an update that cannot be read is told with its source and skipped; those b
   t.is(bob.doc.getText('text').toJSON(), 'text')
 })
 
-test('nothing that is told makes a channel throw', async (t) => {
+test('no update makes a channel throw', async (t) => {
   const [bob] = agents(1)
   await holds(
     t,
@@ -119,7 +119,7 @@ test('nothing that is told makes a channel throw', async (t) => {
   )
 })
 
-test('a closed channel sends nothing and hears nothing; a handler that was taken away hears nothing', async (t) => {
+test('a closed channel sends and receives nothing; a removed handler receives nothing', async (t) => {
   const [ann, bob, cem] = agents(3)
   let count = 0
   const stop = cem.channel.onUpdate(() => void count++)
@@ -144,7 +144,7 @@ test('nobody speaks for another, and no more agents are counted than a vector cl
   t.is(Object.keys(bob.channel.getVectorClock()).length, MAX_CLOCK_ENTRIES)
   t.is(bob.skipped.length, 1 + 5)
   say('a3@node', 'a3@node')
-  t.is(bob.heard.length, MAX_CLOCK_ENTRIES + 1, 'who is counted goes on')
+  t.is(bob.heard.length, MAX_CLOCK_ENTRIES + 1, 'a counted writer continues')
 })
 
 test('a handler that throws keeps no update from the others', (t) => {

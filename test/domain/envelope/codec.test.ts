@@ -93,7 +93,7 @@ test('a small request takes little more than its fields', (t) => {
   t.is(encodeEnvelope(one).byteLength < 320, true)
 })
 
-test('what is too large is refused before it is sent', (t) => {
+test('an envelope that is too large is refused before it is sent', (t) => {
   const many = Array.from({ length: 65 }, () => new Uint8Array(1))
   const deepKeys = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`${i}`.padEnd(200, 'k'), new Uint8Array(1)]))
   t.is(
@@ -119,7 +119,7 @@ test('what is too large is refused before it is sent', (t) => {
   )
 })
 
-test('what is no valid envelope is refused before it is sent', (t) => {
+test('an invalid envelope is refused before it is sent', (t) => {
   const cyclic: Record<string, unknown> = {}
   cyclic.self = cyclic
   const bad: Record<string, A2AEnvelope> = {

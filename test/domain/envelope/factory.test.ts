@@ -72,7 +72,7 @@ test('an answer to a broadcast or a capability must name who answers', async (t)
   }
 })
 
-test('what may not be sent is not made', (t) => {
+test('an envelope that may not be sent is not made', (t) => {
   const make = factory()
   const parts: unknown[] = [
     null,

@@ -18,7 +18,7 @@ const scope = fc.oneof(
 )
 const allowance = fc.record({ tier, scopes: fc.array(scope) })
 
-test('whatever scopes a token names, under any table, it may no more than its client', async (t) => {
+test('a token has no more rights than its client, for any scopes and any table', async (t) => {
   await holds(
     t,
     fc.property(table, allowance, fc.array(scope), (scopes, client, named) => {
@@ -35,7 +35,7 @@ test('whatever scopes a token names, under any table, it may no more than its cl
   )
 })
 
-test('whatever is added to the scopes of a client, no token of before may more', async (t) => {
+test('no earlier token gains rights from scopes that are added to its client', async (t) => {
   await holds(
     t,
     fc.property(table, allowance, fc.array(scope), (scopes, client, named) => {
@@ -47,14 +47,14 @@ test('whatever is added to the scopes of a client, no token of before may more',
   )
 })
 
-test('a scope gives what the table says, and what is not named is the least', (t) => {
+test('a scope gives the rights of the table, and an unknown scope the least', (t) => {
   const client = { tier: 1 as const, scopes: ['a2a:read', 'a2a:send', 'a2a:tier:L1', 'a2a:tier:L2'] }
   t.alike(powerOfScopes(SCOPES, client, ['a2a:read']), { tier: 3, may: ['read'], capabilities: null })
   t.alike(powerOfScopes(SCOPES, client, ['a2a:send', 'a2a:tier:L2']), { tier: 2, may: ['read', 'send'], capabilities: null })
   t.alike(powerOfScopes(SCOPES, client, ['a2a:tier:L0']), { tier: 3, may: [], capabilities: null })
   t.alike(powerOfScopes(SCOPES, client, ['a2a:send', 'skill:text.stats']), { tier: 3, may: ['read', 'send'], capabilities: ['text.stats'] })
   const narrow = { tier: 1 as const, scopes: ['a2a:send', 'skill:text.stats'] }
-  t.absent(mayAsk(SCOPES, narrow, 'skill:host.report'), 'who is limited cannot ask for something else')
+  t.absent(mayAsk(SCOPES, narrow, 'skill:host.report'), 'a limited caller cannot ask for something else')
   t.alike(powerOfScopes(SCOPES, narrow, ['a2a:send']).capabilities, ['text.stats'], 'nor for no limit')
   t.alike(powerOfScopes(SCOPES, narrow, ['a2a:send', 'skill:host.report']).capabilities, ['text.stats'])
 })

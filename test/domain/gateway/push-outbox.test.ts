@@ -135,7 +135,7 @@ const action = fc.oneof(
   { weight: 1, arbitrary: fc.constant((world: PushWorld) => world.crash()) }
 )
 
-test('through crashes, failures and deletions each hook is told all in order, one by one, within the shares, and nothing once it is deleted', async (t: Assert) => {
+test('through crashes, failures and deletions each hook gets all events in order, one by one, within the shares, and none once it is deleted', async (t: Assert) => {
   await holds(
     t,
     fc.property(fc.array(action, { maxLength: 300 }), fc.integer({ min: 1, max: 4 }), fc.boolean(), (actions, owners, isCrowded) => {

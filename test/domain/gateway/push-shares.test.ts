@@ -148,7 +148,7 @@ const action = fc.record({
   ends: fc.boolean()
 })
 
-test('whatever happens, configs and what waits stay within the shares of their callers, and every event is in something that waits', async (t: Assert) => {
+test('configs and waiting events stay within the shares of their callers, and every event is in a waiting notification, after any steps', async (t: Assert) => {
   await holds(
     t,
     fc.property(fc.array(action, { maxLength: 200 }), (actions) => {
@@ -169,7 +169,7 @@ test('whatever happens, configs and what waits stay within the shares of their c
   )
 })
 
-test('one caller at its share takes no room from another one', (t: Assert) => {
+test('a caller at its share takes no slot from another one', (t: Assert) => {
   const shares = emptyShares(BOUNDS)
   for (let at = 0; at < BOUNDS.hooksOfOne; at++) openHook(shares, { hook: `a${at}`, owner: 'a' })
   for (let at = 0; at < BOUNDS.hooksOfOne; at++)
@@ -182,7 +182,7 @@ test('one caller at its share takes no room from another one', (t: Assert) => {
   t.alike(placeNotice(shares, 'b', 7), { generation: 7, folded: 1, over: 6 })
 })
 
-test('each webhook keeps three notifications of its own though its caller has no room', (t: Assert) => {
+test('each webhook keeps three notifications of its own though its caller is at its limit', (t: Assert) => {
   const shares = emptyShares(BOUNDS)
   const place = (hook: string, generation: number): number | null => {
     const { over } = placeNotice(shares, hook, generation)

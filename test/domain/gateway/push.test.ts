@@ -13,7 +13,7 @@ import { holds } from '../../support/holds.js'
 
 const URL = 'https://example.com/hook'
 
-test('a push config is read within its bounds, and what would break a header is refused', (t: Assert) => {
+test('a push config is read within its bounds, and a value that would break a header is refused', (t: Assert) => {
   const good = [
     { url: URL },
     { url: URL, id: 'ä-1', token: 'a b', events: ['task.*'] },
@@ -45,7 +45,7 @@ test('a push config is read within its bounds, and what would break a header is 
   for (const value of bad) t.absent(readPushTarget(value).ok, JSON.stringify(value).slice(0, 100))
 })
 
-test('no value makes the reader of push configs throw, and what it lets through fits into headers', async (t: Assert) => {
+test('no value makes the reader of push configs throw, and every accepted value fits into headers', async (t: Assert) => {
   const text = fc.oneof(fc.string({ maxLength: 40 }), fc.string({ unit: 'binary', maxLength: 40 }))
   const odd = fc.record(
     { id: text, url: text, token: text, authentication: fc.record({ schemes: fc.array(text), credentials: text }), events: fc.array(text) },
@@ -64,7 +64,7 @@ test('no value makes the reader of push configs throw, and what it lets through 
   )
 })
 
-test('a hook hears of states and artifacts, one of 0.3 of the last chunk alone, and of what it asks for', (t: Assert) => {
+test('a hook gets states and artifacts, one of 0.3 the last chunk alone, and events that it subscribed to', (t: Assert) => {
   const head = { generation: 2, at: 0 }
   const artifact = { artifactId: 'a', parts: [{ text: 'x' }] }
   const working: GatewayEvent = { ...head, type: 'status', state: 'working' }

@@ -2,7 +2,7 @@ import test from 'brittle'
 import { RunOutput } from '../../../src/domain/gateway/run-output.js'
 import { MAX_SENT_BYTES } from '../../../src/domain/gateway/sent-artifacts.js'
 
-test('what a language model says is the result in pieces, each turn in the place of the one before', (t) => {
+test('the texts of a language model are the result in pieces, and each turn replaces the one before', (t) => {
   const output = new RunOutput()
   const append = [
     { token: 'a', turn: 1 },
@@ -14,7 +14,7 @@ test('what a language model says is the result in pieces, each turn in the place
   t.alike([output.isSpoken('cd'), output.isSpoken('abcd'), output.isSpoken('ab')], [true, false, false])
 })
 
-test('a piece that is not recorded any more is no part of what was said', (t) => {
+test('a piece that is no longer recorded is no part of the text', (t) => {
   const output = new RunOutput()
   output.take({ token: 'a', turn: 1 }, true)
   t.is(output.take({ token: 'b', turn: 1 }, false), null)
@@ -22,7 +22,7 @@ test('a piece that is not recorded any more is no part of what was said', (t) =>
   t.is(output.take({ token: '', turn: 1 }, true), null, 'an empty one is none')
 })
 
-test('a text that is too long to be kept is said by the result itself', (t) => {
+test('a text too long to be stored is in the result itself', (t) => {
   const output = new RunOutput()
   const long = 'x'.repeat(MAX_SENT_BYTES + 1)
   output.take({ token: long, turn: 1 }, true)
@@ -30,7 +30,7 @@ test('a text that is too long to be kept is said by the result itself', (t) => {
   t.ok(output.bytes > MAX_SENT_BYTES)
 })
 
-test('a result that names the artifacts that were told says no more; behind the first turn it has to name them all', (t) => {
+test('a result that names the sent artifacts adds no more; after the first turn it has to name them all', (t) => {
   const output = new RunOutput()
   const artifact = { artifactId: 'report', parts: [{ text: 'done' }] }
   t.is(output.take({ a2a: { artifact } }, true)?.artifact, artifact)

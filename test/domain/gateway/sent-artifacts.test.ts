@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { MAX_SENT_BYTES, SentArtifacts } from '../../../src/domain/gateway/sent-artifacts.js'
 import { holds } from '../../support/holds.js'
 
-test('a result that says what was told is known, however that was cut, and no other one', async (t: Assert) => {
+test('a result that repeats the sent chunks is recognized, for any cuts, and no other one', async (t: Assert) => {
   const property = fc.property(fc.array(fc.string(), { minLength: 1, maxLength: 8 }), fc.string({ minLength: 1 }), (pieces, more) => {
     const told = new SentArtifacts()
     for (const [at, text] of ['what it was before', ...pieces].entries()) told.take({ artifactId: 'out', parts: [{ text }] }, at > 1)
@@ -18,7 +18,7 @@ test('a result that says what was told is known, however that was cut, and no ot
   await holds(t, property, 300)
 })
 
-test('several artifacts are known by all of them; data by its value; the result itself and what is too large never', (t: Assert) => {
+test('several artifacts are recognized by all of them; data by its value; the result itself and large ones never', (t: Assert) => {
   const told = new SentArtifacts()
   const [one, two] = [
     { artifactId: 'a', parts: [{ text: 'x' }] },

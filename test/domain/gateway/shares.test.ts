@@ -11,7 +11,7 @@ const task = fc.record({
 })
 const tasks = fc.array(task, { maxLength: 40 }).map((all) => all.map((one, i) => ({ ...one, id: `t${i}` })))
 
-test('who makes room for a new task never loses more than it holds, and nobody with fewer tasks than the newcomer loses one', async (t: Assert) => {
+test('a caller whose task is dropped for a new one never loses more than it has, and none with fewer tasks than the newcomer loses one', async (t: Assert) => {
   const property = fc.property(tasks, fc.nat(45), fc.constantFrom('a', 'b', 'new', null), (all, count, newcomer) => {
     const gone = letGo(all, count, newcomer)
     const sizes = new Map<string, number>()
@@ -35,7 +35,7 @@ test('who makes room for a new task never loses more than it holds, and nobody w
   await holds(t, property, 500)
 })
 
-test('a token that begins too many tasks makes room by its own, and what others left to rest stays', (t: Assert) => {
+test('a token that begins too many tasks drops its own, and the resting tasks of others stay', (t: Assert) => {
   const rests = (owner: string, count: number, updatedAt: number) =>
     Array.from({ length: count }, (_, i) => ({ owner, state: 'completed' as const, updatedAt: updatedAt + i, id: `${owner}${i}` }))
   const all = [...rests('quiet', 3, 0), ...rests('greedy', 10, 100)]

@@ -84,7 +84,7 @@ test('any task and any log are read as they were written, together and apart', a
   )
 })
 
-test('bytes that are no record are none, whatever they are', async (t: Assert) => {
+test('bytes that are no record give none', async (t: Assert) => {
   const some = { id: 'task_1', contextId: 'ctx_1', createdAt: 1 }
   for (const bytes of ['', '{}', '[', 'null', '7', '[1,7]', '[1,["x"]]', '{"id":"task_1"}']) {
     t.is(decodeLog(some, utf8(bytes)), null, bytes)

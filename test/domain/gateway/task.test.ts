@@ -152,7 +152,7 @@ test('a long text of a message is read like a short one', (t: Assert) => {
   t.ok(readArtifact({ artifactId: 'a', parts: [{ text }] }).ok)
 })
 
-test('an agent is asked with what a message says: a text, an object, or its parts by kind', (t: Assert) => {
+test('an agent gets the content of a message: a text, an object, or its parts by kind', (t: Assert) => {
   t.alike(inputOf([{ text: 'hello' }]), { text: 'hello' })
   t.alike(inputOf([{ text: ' {"a":1}' }]), { a: 1 })
   t.alike(inputOf([{ text: '{"a":' }]), { text: '{"a":' })

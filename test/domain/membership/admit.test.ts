@@ -49,7 +49,7 @@ test('a name that no node may take, or that looks like that of a member, is deni
   for (const name of ['bo\u200bss', 'bo\u3164ss', 'b\u043ess', 'me@home', '\uff42oss']) t.is(named(name), 'INVALID_INPUT', name)
   t.is(named('аре'), 'AMBIGUOUS_NAME')
   t.is(named('Пётр'), 'admit')
-  t.is(say(ask(log, owner, { node: { ...bob, name: 'ape' }, terms })), 'admit', 'the same name is told apart by its key')
+  t.is(say(ask(log, owner, { node: { ...bob, name: 'ape' }, terms })), 'admit', 'the same name is distinguished by its key')
 })
 
 test('each reason to deny has its own code', (t: Assert) => {
@@ -78,7 +78,7 @@ test('a member that asks by another invite is confirmed as it is', (t: Assert) =
   t.is(say(ask(log, owner, { node: ann, terms })), 'confirm')
 })
 
-test('who may not grant it leaves the answer to others', (t: Assert) => {
+test('an admin without the right to grant it leaves the answer to others', (t: Assert) => {
   const log = founded()
   log.join(owner, ann, { admin: true, tier: 2 })
   log.join(owner, bob)
@@ -107,7 +107,7 @@ test('nobody becomes an admin with the core of a writer', (t: Assert) => {
   t.is(say(ask(log, owner, { node: { ...eve, coreKey: owner.coreKey }, terms })), 'INVITE_INVALID')
 })
 
-test('what an admin with an end issues ends no later', (t: Assert) => {
+test('a certificate issued by an admin with an end ends no later', (t: Assert) => {
   const log = founded()
   const terms = inviteTerms('a', { admin: true })
   log.invite(owner, terms)

@@ -33,7 +33,7 @@ function renamed(log: LogModel, by: Actor, node: Actor, change: { readonly name?
   log.recertify(by, { ...now, ...change, serial: now.serial + 1, issuer: by.id, issuedAt: now.issuedAt + 1 })
 }
 
-test('each change is told once: founding, invite, admission, new name, new tier, revocation', (t: Assert) => {
+test('each change is reported once: founding, invite, admission, new name, new tier, revocation', (t: Assert) => {
   const log = founded()
   const teller = new Teller()
   t.alike(
@@ -76,7 +76,7 @@ test('each change is told once: founding, invite, admission, new name, new tier,
   t.alike(teller.codes(log), [])
 })
 
-test('who was not admitted, and an invite that was revoked, are told; one that ends with its creator is not', (t: Assert) => {
+test('a refused node and a revoked invite are reported; an invite that ends with its creator is not', (t: Assert) => {
   const log = founded()
   const teller = new Teller()
   log.join(owner, ann, { admin: true })
@@ -98,7 +98,7 @@ test('who was not admitted, and an invite that was revoked, are told; one that e
   t.alike(teller.codes(log), [])
 })
 
-test('settings of the mesh are told each time they are set', (t: Assert) => {
+test('settings of the mesh are reported each time they are set', (t: Assert) => {
   const log = founded()
   const teller = new Teller()
   teller.tell(log)
@@ -113,7 +113,7 @@ test('settings of the mesh are told each time they are set', (t: Assert) => {
   }
 })
 
-test('a change of settings says its serial and what is other than before, an invite its sandbox', (t: Assert) => {
+test('a change of settings reports its serial and the differences, an invite its sandbox', (t: Assert) => {
   const log = founded()
   const teller = new Teller()
   teller.tell(log)
@@ -133,7 +133,7 @@ test('a change of settings says its serial and what is other than before, an inv
   t.ok(/^invite .{8}: L3, sandbox lab, 1 use$/.test(teller.tell(log)[0]?.reason ?? ''))
 })
 
-test('what the log takes back is told, and told again when it comes again', (t: Assert) => {
+test('a change that the log takes back is reported, and reported again when it comes again', (t: Assert) => {
   const log = founded()
   log.join(owner, ann)
   const without = founded()
@@ -169,7 +169,7 @@ test('a log that was not read yet changes nothing, another mesh begins anew', (t
   )
 })
 
-test('however often and between which changes the log is read, no reference is told twice, and every revocation is told', async (t: Assert) => {
+test('no reference is reported twice and every revocation is reported, for any times of reading the log', async (t: Assert) => {
   const people = ['p1', 'p2', 'p3', 'p4'].map((name) => actor(name))
   const step = fc.record({ what: fc.constantFrom('join', 'name', 'tier', 'revoke', 'restart'), who: fc.nat(3), isRead: fc.boolean() })
   const property = fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
@@ -198,7 +198,7 @@ test('however often and between which changes the log is read, no reference is t
   await holds(t, property, 100)
 })
 
-test('of refusals only so many are kept as known, the newest, and none is told twice', (t: Assert) => {
+test('a bounded number of refusals is remembered, the newest, and none is reported twice', (t: Assert) => {
   const view = founded().view()
   const refused = (from: number, to: number): MembershipView['refusals'] =>
     new Map(Array.from({ length: to - from }, (_, at) => [`node${from + at}`, { inviteId: 'i', code: 'INVITE_USED', at: from + at }]))
@@ -207,7 +207,7 @@ test('of refusals only so many are kept as known, the newest, and none is told t
   const stored = JSON.parse(JSON.stringify(first.known)) as KnownMembership
   t.is(Object.keys(stored.refusals).length, 4096)
   const again = membershipChanges(stored, { ...view, refusals: refused(0, 5000) })
-  t.alike(again.changes, [], 'what is not kept any more was told')
+  t.alike(again.changes, [], 'a dropped event was reported')
   t.alike(again.known, stored)
   const more = membershipChanges(stored, { ...view, refusals: refused(0, 5010) })
   t.alike(

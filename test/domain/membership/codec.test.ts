@@ -73,7 +73,7 @@ function refusal(result: { ok: boolean; reason?: string }): string {
   return result.reason ?? ''
 }
 
-test('what is larger than its bound is not even parsed', (t: Assert) => {
+test('an entry larger than its bound is not even parsed', (t: Assert) => {
   t.is(refusal(decodeEntry(new Uint8Array(ENTRY_MAX_BYTES + 1))), `larger than ${ENTRY_MAX_BYTES} bytes`)
   t.is(refusal(decodeJoinData(new Uint8Array(JOIN_DATA_MAX_BYTES + 1))), `larger than ${JOIN_DATA_MAX_BYTES} bytes`)
   t.is(refusal(decodeMeshInfo(new Uint8Array(MESH_INFO_MAX_BYTES + 1))), `larger than ${MESH_INFO_MAX_BYTES} bytes`)

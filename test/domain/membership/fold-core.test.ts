@@ -37,7 +37,7 @@ test('only a newer number counts, so that no former home comes back by an old en
   t.is(log.view().members.get(owner.id)?.coreKey, keyText('core/second'))
 })
 
-test('nobody takes the core of another writer, and who is revoked or no member takes none', (t) => {
+test('no member takes the core of another writer, and a revoked node or stranger takes none', (t) => {
   const log = founded()
   log.join(owner, ann, { admin: true })
   const body = { kind: 'core', mesh: MESH, coreKey: owner.coreKey, serial: 1 } as const

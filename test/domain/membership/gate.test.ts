@@ -15,7 +15,7 @@ const at = (view: MembershipView, node: Actor, chain: CertificateChain | null = 
   judge(view, { remote: node.id, chain, now, verify })
 const say = (verdict: ReturnType<typeof judge>) => (verdict.verdict === 'refuse' ? verdict.code : verdict.verdict)
 
-test('members of the view pass with the certificate of the view, whatever they show', (t: Assert) => {
+test('members of the view pass with the certificate of the view, for any certificate that they show', (t: Assert) => {
   const log = founded()
   log.join(owner, ann, { tier: 2 })
   const old = chainOf(log.view(), ann.id)
@@ -26,7 +26,7 @@ test('members of the view pass with the certificate of the view, whatever they s
   }
 })
 
-test('revoked keys are refused, whatever they show', (t: Assert) => {
+test('revoked keys are refused, for any proof that they show', (t: Assert) => {
   const log = founded()
   log.join(owner, ann)
   const chain = chainOf(log.view(), ann.id)
@@ -61,7 +61,7 @@ test('a newcomer lets the owner and members pass by the root that its invite nam
   t.is(say(at(EMPTY_VIEW, owner, chainOf(log.view(), owner.id))), 'wait', 'without a root nobody can be judged')
 })
 
-test('whoever lost the race for an invite is refused with its code, also with a chain of that invite', (t: Assert) => {
+test('the loser of a race for an invite is refused with its code, also with a chain of that invite', (t: Assert) => {
   const log = founded()
   const terms = inviteTerms('one')
   log.invite(owner, terms)
@@ -87,7 +87,7 @@ test('an expired certificate is no longer a pass', (t: Assert) => {
   t.is(say(at(log.view(), ann, chainOf(log.view(), ann.id), 5001)), 'FORBIDDEN')
 })
 
-test('the gate never throws and lets nobody pass but members, whatever is shown', (t: Assert) => {
+test('the gate never throws and admits only members, for any proof', (t: Assert) => {
   const log = founded()
   log.join(owner, ann, { admin: true })
   const known = chainOf(log.view(), ann.id) ?? []

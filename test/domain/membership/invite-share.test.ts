@@ -28,6 +28,6 @@ test('invites of a member have a share of the log, by bytes and by the places th
   while (mayInviteMore(log.view(), ann.id, many(`${count}`))) t.is(log.invite(ann, many(`${count++}`)).skipped, null)
   t.ok(count > 10 && count < 17, `${count} invites of 1,000 uses`)
   t.ok(log.invite(ann, many('more')).skipped)
-  t.is(log.invite(ann, inviteTerms('one')).skipped, null, 'a small one has room')
+  t.is(log.invite(ann, inviteTerms('one')).skipped, null, 'a small one fits')
   t.is(log.invite(owner, many('of the owner')).skipped, null)
 })

@@ -58,7 +58,7 @@ test('a root whose keys are malformed is refused', (t: Assert) => {
     t.is(rootFault({ ...ROOT, info: { ...INFO, ...change } }, FINGERPRINT, hash), 'it is malformed', JSON.stringify(change))
 })
 
-test('members without the right to invite prove nothing to a newcomer, whatever they sign together and whomever they call the owner', (t: Assert) => {
+test('members without the right to invite prove nothing to a newcomer, for any common signatures and any owner that they name', (t: Assert) => {
   const log = founded()
   const impostors = ['ann', 'bob'].map(actor)
   for (const one of impostors) log.join(owner, one)

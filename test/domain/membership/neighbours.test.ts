@@ -18,7 +18,7 @@ const arbLinks = fc.uniqueArray(fc.record({ peer: fc.string({ minLength: 1 }), u
   selector: (one) => one.peer
 })
 
-test('of the links that nobody uses the one used longest ago makes room; one in use or fresh never, and never the only one', async (t) => {
+test('of the unused links the one used longest ago is closed; one in use or fresh never, and never the only one', async (t) => {
   await holds(
     t,
     fc.property(arbLinks, (links) => {
@@ -41,7 +41,7 @@ test('two needs do not throw each other out again and again: a link that just op
   t.is(spareLink(links(NOW - IDLE_MS, NOW), NOW), 'p0')
 })
 
-test('who has no place is left alone for ten seconds, twice as long with each further time, a minute at most', (t) => {
+test('a peer without a free slot is left alone for ten seconds, twice as long with each further time, a minute at most', (t) => {
   t.alike([1, 2, 3, 4, 5, 5000].map(restMs), [10_000, 20_000, 40_000, 60_000, 60_000, 60_000])
 })
 
@@ -56,7 +56,7 @@ const arbMembers = fc
   )
   .map((members): WantedMember[] => members.map((one, at) => ({ nodeId: `m${at}`, ...one })))
 
-test('who is dialled: all where there is a place for each, else only while there are links to less than half of the places', async (t) => {
+test('dialled peers: all where there is a slot for each, else only while there are links to less than half of the slots', async (t) => {
   await holds(
     t,
     fc.property(arbMembers, fc.integer({ min: 1, max: 64 }), (members, places) => {

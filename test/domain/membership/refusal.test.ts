@@ -59,7 +59,7 @@ test('before the own certificate has come a lost invite is believed of everybody
   t.ok(mayPutOut({ peer: owner.id, code: 'REVOKED' }, newcomer))
 })
 
-test('no other code puts a member out, whoever sends it', (t: Assert) => {
+test('no other code puts a member out, for any sender', (t: Assert) => {
   const { standing } = scene()
   for (const code of ['FORBIDDEN', 'OVERLOADED', 'CONFLICT', 'INTERNAL'] as const)
     for (const peer of [owner.id, ann.id, eve.id]) t.absent(mayPutOut({ peer, code }, standing(bob.id)), `${code} of a peer`)

@@ -24,7 +24,7 @@ test('the signed bytes are the kind, a line feed and canonical JSON', (t: Assert
   )
 })
 
-test('what was sealed is recognised, in any order of its keys, and under its own kind only', (t: Assert) => {
+test('sealed content is recognised, in any order of its keys, and under its own kind only', (t: Assert) => {
   fc.assert(
     fc.property(
       fc.constantFrom(...SIGNED_KINDS),

@@ -36,7 +36,7 @@ test('the view shows members, cards, invites and writers of the records', (t: As
   t.alike(view.writers.active, [owner.coreKey, ann.coreKey])
 })
 
-test('who is active, an admin, a writer', (t: Assert) => {
+test('active members, admins and writers of the view', (t: Assert) => {
   const log = founded()
   log.join(owner, ann, { admin: true })
   log.join(ann, bob)

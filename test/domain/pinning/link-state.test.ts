@@ -60,7 +60,7 @@ test('changes that come together are one list, and lists keep their gap', (t: As
   t.alike(listing.effects, ['list'])
   const dirty = step(listing.state, { type: 'changed' }, { now: 10_300, ttlMs: TTL_MS }).state
   const again = step(dirty, { type: 'listed' }, { now: 10_400, ttlMs: TTL_MS }).state
-  t.is(again.wakeAt, 10_400 + LIST_GAP_MS, 'what changed while it listed is listed after the gap')
+  t.is(again.wakeAt, 10_400 + LIST_GAP_MS, 'a change during the listing is listed after the gap')
 })
 
 test('a lost session begins anew at once, but not over and over', (t: Assert) => {
@@ -109,7 +109,7 @@ test('waits between tries have full jitter: anything up to a bound that doubles'
   t.ok(retryDelay(20, 0.999) > MAX_RETRY_MS * 0.9)
 })
 
-test('whatever happens in whatever order: one connection at a time, no list without one, always a way on, nothing after close', async (t: Assert) => {
+test('one connection at a time, no list without one, always a next step, nothing after close, for any events in any order', async (t: Assert) => {
   const simple = fc.constantFrom<LinkInput['type']>('start', 'connected', 'listed', 'busy', 'changed', 'refresh', 'wake', 'close')
   const input: fc.Arbitrary<LinkInput> = fc.oneof(
     { weight: 6, arbitrary: simple.filter((type) => type !== 'close').map((type) => ({ type }) as LinkInput) },

@@ -99,7 +99,7 @@ function means(one: PolicyRule, asked: PolicyQuestion): boolean {
   )
 }
 
-test('the first rule that matches is found, whatever peers call themselves and whatever they ask for', async (t) => {
+test('the first rule that matches is found, for any names of peers and any requests', async (t) => {
   await holds(
     t,
     fc.property(fc.array(rule, { maxLength: 8 }), question, fc.boolean(), (rules, asked, mayAsk) => {
@@ -123,6 +123,12 @@ const ANY: PolicyRule = { line: 1, from: ANYBODY, to: ANYBODY, capability: null,
 function matches(changes: Partial<PolicyRule>, asked: Partial<PolicyQuestion> = {}): boolean {
   return compilePolicy([{ ...ANY, ...changes }], nodesOfName).find({ ...ASKED, ...asked }, true) === 0
 }
+
+test('an agent id in a rule matches that id alone, and none that begins with it', (t) => {
+  const from = { ...ANYBODY, agent: ['text'] }
+  const asks = (id: string): boolean => matches({ from }, { sender: { ...ASKED.sender, address: `${id}@${FIRST}` } })
+  t.alike(['text', 'texts', 'text@', 'tex', ''].map(asks), [true, false, false, false, false])
+})
 
 test('a name that may stand for several nodes denies and asks about each, and allows none of them', (t) => {
   const from = { ...ANYBODY, node: ['yyyy'] }

@@ -17,7 +17,7 @@ test('a rule says what it says and fits anything else; one value is a list of on
   t.alike(rule, { ...rest, name: 'a', to: { ...ANYBODY, sandbox: [null, 'ci'], tier: [0] }, type: ['notification'], decision: 'ask' })
 })
 
-test('whatever stands for a rule, it is read or its faults are told, in words of this reader, and nothing is thrown', async (t) => {
+test('any value in the place of a rule is read or its faults are reported, in words of this reader, and nothing is thrown', async (t) => {
   const value = fc.oneof(fc.jsonValue(), fc.constantFrom('allow', 'ASK', 'L1', 'text.*', null, undefined, [], {}, 7, ['none', 'Read']))
   const party = fc.dictionary(fc.constantFrom('node', 'agent', 'tier', 'sandbox', 'Node', '__proto__'), value)
   const field = fc.constantFrom('name', 'from', 'to', 'capability', 'type', 'sideEffect', 'decision', 'Decision', 'constructor')
@@ -41,5 +41,5 @@ test('values are bounded', (t) => {
   const many = (count: number): unknown => ({ decision: 'deny', capability: Array.from({ length: count }, () => 'a.b') })
   t.alike(faultsOf(many(256)), [])
   t.alike(faultsOf(many(257)), ['capability > capability: takes at most 256 values'])
-  t.is(faultsOf({ decision: 'deny', capability: [5, 'a', 6] }).length, 2, 'each wrong one is told')
+  t.is(faultsOf({ decision: 'deny', capability: [5, 'a', 6] }).length, 2, 'each wrong one is reported')
 })

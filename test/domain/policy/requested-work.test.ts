@@ -8,7 +8,7 @@ import { holds } from '../../support/holds.js'
 
 const CARD = { capabilities: [capability('text.stats', { sideEffect: 'none' }), capability('text.wipe')] }
 
-test('the side effect is what the card of the target says; what it lacks counts as exec', (t) => {
+test('the side effect is that of the card of the target; an absent one counts as exec', (t) => {
   t.alike(askedWork(CARD, 'text.stats'), { capability: 'text.stats', sideEffect: 'none' })
   t.alike(askedWork(CARD, 'text.wipe'), { capability: 'text.wipe', sideEffect: 'exec' })
   t.alike(askedWork(CARD, 'made.up'), { capability: 'made.up', sideEffect: 'exec' })

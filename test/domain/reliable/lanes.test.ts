@@ -288,7 +288,7 @@ function worlds(...kinds: fc.Arbitrary<Deed>[]): fc.Arbitrary<Deed[]> {
   return fc.array(fc.oneof(...kinds), { maxLength: 120, size: 'max' })
 }
 
-test('whatever is lost, repeated, reordered or crashes, every message arrives once and in order', async (t) => {
+test('every message arrives once and in order, after any losses, repeats, reorders and crashes', async (t) => {
   const property = fc.property(worlds(...mild, ...faults), (deeds) => {
     const { delivered, written, faults: wrong } = run(deeds)
     if (wrong.length > 0) throw new Error(wrong.join('; '))
@@ -397,7 +397,7 @@ function restoreOf(world: World, [before, between, after, offline]: readonly [De
   return world.written.slice(from).filter((id) => !world.delivered.includes(id))
 }
 
-test('a sender that was put back to what it was before loses none of what it writes from then on', async (t) => {
+test('a sender restored to an earlier state loses none of its later messages', async (t) => {
   const property = fc.property(restored, (deeds) => {
     const lost = restoreOf(new World(), deeds, 0)
     if (lost.length > 0) throw new Error(`lost ${lost.join()}`)

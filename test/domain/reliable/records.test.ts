@@ -51,7 +51,7 @@ function isDamaged(codec: RecordCodec<never>, bytes: Uint8Array): boolean {
   }
 }
 
-test('a record of another version of this program is told from a damaged one', (t) => {
+test('a record of another version of this program is distinguished from a damaged one', (t) => {
   const bytes = senderRecord.encode({ next: 7 })
   const codeOf = (changed: Uint8Array): string => {
     try {

@@ -18,7 +18,7 @@ function tried(code: ErrorCode, changes: Partial<Omit<FailedTry, 'error'>> & { r
 
 const repeatable = { isRepeatable: true }
 
-test('what may not be repeated ends failed after a run, unknown where nobody can say, and is tried again where nothing was done', (t) => {
+test('unrepeatable work ends failed after a run, unknown without a known outcome, and is tried again where nothing was done', (t) => {
   t.alike(decideRepeat(tried('TASK_FAILED')), FAILED)
   t.alike(decideRepeat(tried('TIMEOUT')), FAILED, 'it was killed at its timeout; TIMEOUT says of itself only that it may succeed later')
   t.alike(decideRepeat(tried('INVALID_OUTPUT')), FAILED)
@@ -32,7 +32,7 @@ test('what may not be repeated ends failed after a run, unknown where nobody can
   t.alike(decideRepeat(tried('OVERLOADED')), NO_PLACE)
 })
 
-test('what may be repeated is, after every failure, as often as it may', (t) => {
+test('repeatable work is repeated, after every failure, up to its limit', (t) => {
   for (const code of ['TASK_FAILED', 'TIMEOUT', 'INVALID_OUTPUT'] as const) {
     t.alike(decideRepeat(tried(code, { ...repeatable, failures: 1 })), AGAIN, code)
     t.alike(decideRepeat(tried(code, { ...repeatable, failures: 2 })), FAILED, code)
@@ -43,7 +43,7 @@ test('what may be repeated is, after every failure, as often as it may', (t) => 
   t.alike(decideRepeat(tried('OVERLOADED', { failures: 2 })), NO_PLACE, 'no place costs nothing')
 })
 
-test('a failure that is final is never tried again, whoever may repeat it', (t) => {
+test('a failure that is final is never tried again, for any repeatable request', (t) => {
   t.alike(decideRepeat(tried('TASK_FAILED', { ...repeatable, error: { isFinal: true } })), FAILED)
   for (const code of ['INVALID_INPUT', 'PAYLOAD_TOO_LARGE'] as const) t.alike(decideRepeat(tried(code, repeatable)), FAILED, code)
   for (const code of ['TIMEOUT', 'OVERLOADED'] as const)
@@ -99,7 +99,7 @@ const anyTry: fc.Arbitrary<FailedTry> = fc.record({
   leftMs: fc.nat({ max: 100_000 })
 })
 
-test('whatever failed: only what is safe is repeated, never what is final or over its retries, never too early or too late', (t) => {
+test('only safe work is repeated, never a final failure or one over its retries, never too early or too late', (t) => {
   fc.assert(
     fc.property(anyTry, (one) => {
       const { error, isUnknown, isRepeatable, failures, retries, leftMs } = one

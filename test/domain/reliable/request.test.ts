@@ -240,7 +240,7 @@ test('the waits between tries at most double up to a minute; the fifth try is th
   t.is(request.status, 'unknown')
 })
 
-test('what was asked for in vain as often as it may be is asked for once more each time that its node is back', (t) => {
+test('a query at its limit without an answer is sent once more each time that its node is back', (t) => {
   let request = ask({ isRepeatable: false, deadline: 100, expiresAt: 10_000_000, updatedAt: 0 })
   let now = 100
   for (const tick of [1, 2, 3, 4, 5]) {
@@ -271,7 +271,7 @@ test('an outcome that is not known is asked for as soon as its node is back, als
   t.ok(isDue(back, 60_000))
   t.alike(stepCaller(back, { type: 'tick', chance: 0 }, { now: 60_000 }).effects, [{ type: 'send', kind: 'request' }])
   const cannotTell = { ...request, retryAt: null }
-  t.is(stepCaller(cannotTell, { type: 'back' }, { now: 60_000 }).request, cannotTell, 'its node said that it will never know')
+  t.is(stepCaller(cannotTell, { type: 'back' }, { now: 60_000 }).request, cannotTell, 'its node answered that it will never know')
 })
 
 test('nothing is asked for any more once it has expired', (t) => {

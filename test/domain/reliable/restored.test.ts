@@ -40,7 +40,7 @@ test('a request of another that had not begun ends as unknown in a restored ledg
   t.alike(restored({ ...RECORD, isRepeatable: true }), { ...RECORD, isRepeatable: true })
 })
 
-test('what this node asked itself, what has begun or ended, and all that is no request stay as they were', (t) => {
+test('own requests, begun or ended ones, and entries that are no requests stay unchanged', (t) => {
   for (const change of [
     { role: 'caller' },
     { status: 'started' },
@@ -59,7 +59,7 @@ test('a restored ledger has lost its name: its peers must not take it for the on
   t.is(restoredValue(KEYS.ledger, new Uint8Array([108, 49])).byteLength, 0)
 })
 
-test('whatever stands in a ledger, restoring it never throws', (t) => {
+test('restoring never throws, for any content of a ledger', (t) => {
   fc.assert(
     fc.property(fc.string(), fc.uint8Array({ maxLength: 200 }), (name, bytes) => restoredValue(KEYS.request(name), bytes).length >= 0),
     { numRuns: 300 }

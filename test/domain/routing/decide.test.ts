@@ -124,7 +124,7 @@ test('a justification is asked for only on the way up, also by other rules', (t)
   )
 })
 
-test('a reply passes along an open exchange whatever the tiers, and never without one', async (t) => {
+test('a reply passes along an open exchange with any tiers, and never without one', async (t) => {
   await holds(
     t,
     fc.property(arbTierPair(), fc.constantFrom(...REPLIES), ([from, to], type) => {

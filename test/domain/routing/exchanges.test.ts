@@ -47,7 +47,7 @@ test('a full table refuses new exchanges, keeps the live ones and takes new ones
   t.is(exchanges.size, 3)
 })
 
-test('what peers open leaves room for what this node opens', (t) => {
+test('exchanges that peers open leave slots for those of this node', (t) => {
   const exchanges = new Exchanges({ maxOpen: 3, kept: 1 })
   const open = (correlationId: string, isOwn: boolean): boolean => exchanges.open({ ...key, correlationId, isOwn, expiresAt: 10 }, 0)
   t.alike([open('1', false), open('2', false), open('3', false)], [true, true, false])
@@ -93,7 +93,7 @@ test('the table behaves like a list of openings, at any times and in any order',
   )
 })
 
-test('who answers for an agent that is gone finds the oldest exchange that the other opened with its node', (t) => {
+test('the operator that answers for a removed agent finds the oldest exchange that the other opened with its node', (t) => {
   const exchanges = new Exchanges()
   for (const to of ['x@m', 'b@n', 'c@n']) exchanges.open({ peer: 'p', correlationId: 'c', from: 'a@p', to, expiresAt: 100 }, 0)
   const voice = { peer: 'p', correlationId: 'c', from: 'operator@n', to: 'a@p' }
@@ -102,7 +102,7 @@ test('who answers for an agent that is gone finds the oldest exchange that the o
   t.is(exchanges.findOpened(voice, 1)?.to, 'c@n')
   for (const changes of [{ peer: 'q' }, { correlationId: 'd' }, { from: 'operator@l' }, { to: 'b@p' }])
     t.is(exchanges.findOpened({ ...voice, ...changes }, 1), null)
-  t.is(exchanges.findOpened({ ...voice, from: 'a@p', to: 'c@n' }, 1), null, 'who was asked opened nothing')
+  t.is(exchanges.findOpened({ ...voice, from: 'a@p', to: 'c@n' }, 1), null, 'the asked peer opened nothing')
   t.is(exchanges.findOpened(voice, 100), null)
   exchanges.sweep(100)
   t.is(exchanges.findOpened(voice, 1), null)

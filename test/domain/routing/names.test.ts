@@ -82,7 +82,7 @@ test('a prefix of at least four characters of an id finds its node, a shared one
   t.alike(resolveNode('abcd', twins), { kind: 'ambiguous', candidates: ['one', 'two'] })
 })
 
-test('a text of a rule means the node of that name or of that beginning of an id, whoever was admitted first, else several', (t) => {
+test('a text of a rule means the node of that name or of that beginning of an id, in any order of admission, else several', (t) => {
   const means = (text: string, nodes: typeof NODES): NodeId[] => nodesMeant(text, displayNames(nodes))
   t.alike(means('gpu-box', NODES), [BOX.id])
   t.alike(means('x4m1', NODES), [BOX.id])

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { NegativeRouteCache } from '../../../src/domain/routing/negative-route-cache.js'
 import { holds } from '../../support/holds.js'
 
-test('who had no way is known to have none for five seconds, as far as it was asked, and nobody else is', async (t) => {
+test('a peer without a route is remembered for five seconds, for the searched distance, and no other peer is', async (t) => {
   const arbStep = fc.record({
     neighbour: fc.constantFrom('p', 'q'),
     target: fc.constantFrom('x', 'y'),
@@ -37,7 +37,7 @@ test('who had no way is known to have none for five seconds, as far as it was as
   await holds(t, property, 300)
 })
 
-test('what is remembered of one neighbour is bounded, and takes nothing from another', (t) => {
+test('the entries of one neighbour are bounded, and take none from another', (t) => {
   const noWays = new NegativeRouteCache()
   noWays.add({ neighbour: 'honest', target: 'x', isFurther: false }, 0)
   for (let i = 0; i < 1000; i++) noWays.add({ neighbour: 'p', target: `x${i}`, isFurther: false }, 0)

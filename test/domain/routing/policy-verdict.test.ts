@@ -75,7 +75,7 @@ test('the first rule decides, and is named with file and line', async (t) => {
   t.alike(decide(withRules('allow', 'deny'), asked), { allowed: true, rule: 'policy.yaml:2: allow', line: 2 })
 })
 
-test('what no rule matches and no tier row allows is denied', async (t) => {
+test('a message without a matching rule and tier row is denied', async (t) => {
   await holds(
     t,
     fc.property(question, (asked) => {
@@ -123,8 +123,8 @@ test('nobody picks the rules that bind it by claiming to be weaker or elsewhere 
   })
   const justified = { ...claims(1, 2), justification: 'x' }
   t.is(outcome(decide(SHIPPED, justified)), 'allow', 'by the table alone')
-  t.is(outcome(decide(rulesOf({ tier: [1] }, 'deny'), justified)), 'POLICY_DENIED', 'the rule for what it is')
-  t.is(outcome(decide(rulesOf({ tier: [2] }, 'deny'), justified)), 'POLICY_DENIED', 'and the one for what it says')
+  t.is(outcome(decide(rulesOf({ tier: [1] }, 'deny'), justified)), 'POLICY_DENIED', 'the rule for its kind')
+  t.is(outcome(decide(rulesOf({ tier: [2] }, 'deny'), justified)), 'POLICY_DENIED', 'and the one for its content')
   t.is(outcome(decide(rulesOf({ tier: [1] }, 'ask'), justified)), 'ask')
   t.is(outcome(decide(rulesOf({ sandbox: ['ci'] }, 'allow'), claims(3, 3, 'ci'))), 'ESCALATION_REQUIRED', 'an allow is gained by no claim')
   t.is(outcome(decide(rulesOf({ tier: [2, 3] }, 'allow'), claims(2, 3))), 'allow', 'one that is for both counts')
@@ -192,7 +192,7 @@ test('a rule that can ask nobody is passed over: the next one that matches decid
   )
 })
 
-test('on its way out, or as a proposal, what a rule asks about is denied by a later deny and opened by a later allow', (t) => {
+test('on its way out, or as a proposal, a message with an ask rule is denied by a later deny and opened by a later allow', (t) => {
   const end = (address: string, level: Tier): RoutingQuestion['sender'] => ({ address, tier: level, sandboxId: null })
   const arriving: RoutingQuestion = {
     sender: end('a@here', 1),
@@ -213,13 +213,13 @@ test('on its way out, or as a proposal, what a rule asks about is denied by a la
     const allowed = decide(withRules('ask', 'ask', 'allow', 'deny'), { ...asked, target: end('b@there', 3) })
     t.alike([outcome(allowed), allowed.line], ['allow', 4])
     t.alike(decide(withRules('ask'), asked), decide(SHIPPED, asked), 'nothing follows: the tier table')
-    t.is(passedOver(withRules('ask', 'ask', 'deny'), asked)?.line, 2, 'and it is told')
+    t.is(passedOver(withRules('ask', 'ask', 'deny'), asked)?.line, 2, 'and it is reported')
     t.is(passedOver(withRules('deny', 'ask'), asked), null)
     t.is(passedOver(withRules('ask'), { ...asked, sender: { ...asked.sender, sandboxId: 'ci' } }), null, 'a sandbox decided before')
   }
   t.is(outcome(decide(withRules('ask', 'deny'), arriving)), 'ask', 'a message that arrives is asked about')
   t.is(passedOver(withRules('ask', 'deny'), arriving), null)
   const refused = { ...arriving, target: end('b@here', 3) }
-  t.alike(decide(withRules('ask', 'allow'), refused), decide(SHIPPED, refused), 'what the tier table refuses nobody is asked about')
-  t.is(passedOver(withRules('ask', 'allow'), refused)?.line, 2, 'and that is told as well')
+  t.alike(decide(withRules('ask', 'allow'), refused), decide(SHIPPED, refused), 'a message that the tier table refuses waits for nobody')
+  t.is(passedOver(withRules('ask', 'allow'), refused)?.line, 2, 'and that is reported as well')
 })

@@ -6,7 +6,7 @@ import { holds } from '../../support/holds.js'
 
 const START = 1_000_000
 
-test('nothing counts twice, however it comes again and whatever time passes', async (t) => {
+test('nothing counts twice, for any repeats and any times', async (t) => {
   const arbStep = fc.record({
     origin: fc.constantFrom('a', 'b'),
     id: fc.constantFrom('1', '2', '3'),
@@ -38,7 +38,7 @@ test('nothing counts twice, however it comes again and whatever time passes', as
   await holds(t, property, 500)
 })
 
-test('what one node sends is remembered up to a bound, then it waits; others do not', (t) => {
+test('the messages of one node are remembered up to a bound, then it waits; others do not', (t) => {
   const replays = new Replays(START)
   let [taken, id] = [0, 0]
   const send = (origin: string, now: number): string => {
@@ -60,7 +60,7 @@ test('what one node sends is remembered up to a bound, then it waits; others do 
   t.is(send('k', START + 2 * MAX_AGE_MS + 2), 'new')
 })
 
-test('what hops carry, 400 a second of eight nodes and more, is remembered for as long as it may pass', (t) => {
+test('the frames of hops, 400 a second of eight nodes and more, are remembered for as long as they may pass', (t) => {
   const replays = new Replays(START)
   let full = 0
   for (let second = 0; second < 600; second++) {

@@ -22,7 +22,7 @@ test('a lost node takes every route to it and through it along', (t) => {
   t.is(table.size, 0)
 })
 
-test('the table is bounded: what was confirmed longest ago makes room', (t) => {
+test('the table is bounded: the entry confirmed longest ago is dropped', (t) => {
   const table = new RouteTable()
   for (let i = 0; i <= MAX_ROUTES; i++) {
     table.set(`n${i}`, { via: 'b', hops: 1 }, 0)

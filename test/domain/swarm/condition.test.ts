@@ -23,7 +23,7 @@ function met(text: string): boolean {
   return isMet(parsed.condition, lookup)
 }
 
-test('a condition compares values of results; what is not there counts as null', (t) => {
+test('a condition compares values of results; an absent one counts as null', (t) => {
   for (const text of [
     '{n} == 5',
     '{n} > 4 && {n} <= 5',
@@ -56,7 +56,7 @@ test('a condition compares values of results; what is not there counts as null',
     t.absent(met(text), text)
 })
 
-test('what is no condition is told, and nothing of it is run', (t) => {
+test('a text that is no condition is reported, and none of it is run', (t) => {
   for (const text of ['', '(', '{n} ==', '{n} == 5)', 'process.exit(1)', '{n} = 5', '{n} 5', 'and', '{n b}', '"open', '{n} == abc', '=='])
     t.absent(parseCondition(text).ok, text)
   t.absent(parseCondition(`${'('.repeat(40)}true${')'.repeat(40)}`).ok)
@@ -64,7 +64,7 @@ test('what is no condition is told, and nothing of it is run', (t) => {
   t.absent(parseCondition(' '.repeat(CONDITION_MAX + 1)).ok)
 })
 
-test('whatever is written, reading it never throws; what can be read is met or not, twice alike', async (t) => {
+test('reading never throws for any text; a readable condition is met or not, twice alike', async (t) => {
   const piece = fc.constantFrom(
     '{n}',
     '{list/0}',

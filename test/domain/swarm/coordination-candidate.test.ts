@@ -113,7 +113,7 @@ test('an end that may have been accepted is recorded before anything else', (t) 
 
 test('an outcome is accepted when a majority has it on record, once', (t) => {
   const one = coordinating()
-  t.is(one.propose(3, 500).length, 3, 'all are told')
+  t.is(one.propose(3, 500).length, 3, 'all are reported')
   t.alike(one.propose(3, 500), [], 'it is under way')
   t.alike(one.answer('b', 'recorded', 510), [])
   t.alike(one.answer('b', 'recorded', 515), [], 'one voter counts once')
@@ -122,7 +122,7 @@ test('an outcome is accepted when a majority has it on record, once', (t) => {
   t.alike(one.propose(3, 540), [])
 })
 
-test('whoever has no lease any more accepts nothing, whatever a majority has on record', (t) => {
+test('a candidate without a lease accepts nothing, for any records of a majority', (t) => {
   const one = coordinating()
   one.propose(3, 500)
   one.answer('b', 'recorded', 510)
@@ -131,7 +131,7 @@ test('whoever has no lease any more accepts nothing, whatever a majority has on 
   t.is(one.state.phase, 'waiting')
 })
 
-test('what a majority had on record counts by its highest epoch, and is recorded anew before anything else is accepted', (t) => {
+test('the record of a majority counts by its highest epoch, and is recorded anew before anything else is accepted', (t) => {
   const one = scene()
   one.tick(0)
   one.answer('b', 'granted', 10)
@@ -149,7 +149,7 @@ test('what a majority had on record counts by its highest epoch, and is recorded
   t.alike(one.answer('b', 'recorded', 70), [{ type: 'begin', epoch: 1, accepted: new Map([[2, 'new']]) }])
 })
 
-test('what a voter has counts only while that has granted the epoch', (t) => {
+test('the records of a voter count only while it has granted the epoch', (t) => {
   const one = scene()
   one.tick(0)
   one.answer('b', 'granted', 10)
@@ -168,7 +168,7 @@ test('a lease is renewed each second, and its end moves with the requests', (t) 
   t.is(leaseEnd(one.state), COORDINATOR_LEASE_MS + COORDINATION_PERIOD_MS)
 })
 
-test('who lets go of what it cannot do asks for nothing for a minute, and stands behind all others then', (t) => {
+test('a candidate that retreats requests nothing for a minute, and is behind all others then', (t) => {
   const one = coordinating()
   t.alike(stepCandidate(one.state, { type: 'retreat' }, 500), [{ type: 'ended', epoch: 1 }])
   t.absent(isCoordinating(one.state, 500))

@@ -48,7 +48,7 @@ test('nodes that sleep with their clocks wake up with a lease that is over: no i
 })
 
 // Of some thousands of worlds all but one were below 15 s; that one, of five nodes of which two go, took 17 s.
-test('whoever stays away for good, another coordinates within 20 seconds as long as a majority is there', async (t) => {
+test('when a coordinator stays away for good, another coordinates within 20 seconds as long as a majority is there', async (t) => {
   const property = fc.property(fc.nat(), fc.integer({ min: 3, max: 7 }), fc.nat(8000), (seed, nodes, workedMs) => {
     const world = new CoordinationWorld({ seed, nodes, itemCount: 10_000 })
     assert.ok(

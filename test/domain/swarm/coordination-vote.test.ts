@@ -21,7 +21,7 @@ function ask(voter: VoterState, from: string, epoch: number, now: number): strin
   return last?.type === 'tell' ? last.message.kind : undefined
 }
 
-test('a grant is durable before it is told, and so is what is recorded', (t) => {
+test('a grant is durable before it is sent, and so is a record', (t) => {
   const voter = fresh()
   t.alike(say(voter, 'a', { ...about, kind: 'ask', epoch: 1 }, 0), [
     { type: 'store', epoch: 1, candidate: 'a', records: [] },
@@ -41,7 +41,7 @@ test('one epoch is granted to one candidate, no lower one is granted, and no oth
   const voter = fresh()
   t.is(ask(voter, 'a', 5, 0), 'granted')
   t.is(ask(voter, 'c', 6, VOTER_LEASE_MS - 1), 'refused', 'the lease is not over')
-  t.is(ask(voter, 'a', 6, VOTER_LEASE_MS - 1), 'refused', 'nor for who has it')
+  t.is(ask(voter, 'a', 6, VOTER_LEASE_MS - 1), 'refused', 'nor for an agent with it')
   t.is(ask(voter, 'a', 5, VOTER_LEASE_MS - 1), 'granted', 'it is renewed')
   const over = 2 * VOTER_LEASE_MS
   t.is(ask(voter, 'c', 5, over), 'refused', 'the same epoch')
@@ -77,7 +77,7 @@ test('a voter that was restarted waits a whole lease before it grants anything e
   t.is(ask(voter, 'c', 4, 100 + VOTER_LEASE_MS - 1), 'refused')
   t.is(ask(voter, 'c', 4, 100 + VOTER_LEASE_MS), 'granted')
   const other = openVoter(parts, { type: 'restarted', stored: { epoch: 3, candidate: 'a', records: new Map() } }, 100)
-  t.is(ask(other, 'a', 3, 101), 'granted', 'who had it goes on')
+  t.is(ask(other, 'a', 3, 101), 'granted', 'a member that had it continues')
 })
 
 test('a voter that lost its disk abstains for a lease, then learns from enough others, and only then votes', (t) => {

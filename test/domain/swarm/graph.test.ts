@@ -92,7 +92,7 @@ test('a sub-task opens when all that it needs is complete, and is skipped when o
   t.is(graphVerdict(scene.graph), 'partial')
 })
 
-test('a condition that is not met skips a sub-task and what builds on it, and that is no failure', (t) => {
+test('a condition that is not met skips a sub-task and its dependents, and that is no failure', (t) => {
   const scene = new Scene([task('a'), task('b', { when: '{a/n} > 3' }), task('c', { needs: ['b'] })])
   scene.settle({ index: 0, status: 'completed', value: { n: 3 } })
   t.alike(
@@ -136,7 +136,7 @@ test('race: the first good result wins and the others are canceled; bad ones do 
   t.is(graphVerdict(bad.graph), 'failed')
 })
 
-test('vote: what more than half say is the result, whatever the order of its keys; it is decided as soon as it can be', (t) => {
+test('vote: the result is that of more than half, for any order of its keys; it is decided as soon as it can be', (t) => {
   const scene = new Scene([task('v', { strategy: 'vote', answers: 5 })])
   scene.settle({ index: 0, status: 'completed', value: { a: 1, b: 2 } })
   scene.settle({ index: 1, status: 'completed', value: { a: 1 } })

@@ -61,7 +61,7 @@ test('an item is leased, its result accepted, and the swarm completes', (t) => {
   t.alike(swarm.ok(0, 1, 'a'), [], 'nothing follows done')
 })
 
-test('who may not do an item is not asked for it again; another is, and where nobody else is there it has failed', (t) => {
+test('an agent without the right to an item is not asked for it again; another is, and without another it has failed', (t) => {
   const refuse = (swarm: Swarm, attempt: number, agent: string): readonly SwarmEffect[] =>
     swarm.do({ type: 'result', index: 0, attempt, agent, outcome: { ok: false, error: ERROR, isRefusal: true } }, attempt)
   const alone = new Swarm({ retries: 9 })
@@ -86,7 +86,7 @@ test('who may not do an item is not asked for it again; another is, and where no
   const pinned = new Swarm({ items: [{ name: 'one', pinnedTo: 'a' }], retries: 9 })
   pinned.join('a')
   pinned.join('b')
-  t.is(ofType(refuse(pinned, 1, 'a'), 'done').length, 1, 'what only one may be asked for ends')
+  t.is(ofType(refuse(pinned, 1, 'a'), 'done').length, 1, 'an exclusive question ends')
 })
 
 test('leases go to the agent with most free slots, then to the one that waited longest', (t) => {
@@ -115,7 +115,7 @@ test('free slots fill at once, spread over the agents, up to maxParallel', (t) =
   t.alike(leases(swarm.join('b', 5)), ['2:b#1', '3:b#1'])
 })
 
-test('the agents of a node get four leases, and one more with each result, whatever they claim', (t) => {
+test('the agents of a node get four leases, and one more with each result, for any claims', (t) => {
   const swarm = new Swarm({ names: Array.from({ length: 60 }, (_, i) => `${i}`), maxParallel: 100 })
   const agents = [
     { agent: 'x@mal', slots: 1024 },
@@ -131,7 +131,7 @@ test('the agents of a node get four leases, and one more with each result, whate
   t.is(leases(swarm.do({ type: 'recruited', agents: [{ agent: 'z@mal', slots: 1024 }] })).length, 0)
 })
 
-test('an item that is held far longer than others take goes to a proven agent that is idle; only the new result counts', (t) => {
+test('an item that takes far longer than others goes to a proven agent that is idle; only the new result counts', (t) => {
   const swarm = new Swarm({ names: ['held', 'quick', 'quick too'] })
   for (const agent of ['m@mal', 'h@good', 'i@idle']) swarm.join(agent)
   const beat = (attempt: number, now: number): readonly SwarmEffect[] =>
@@ -357,7 +357,7 @@ test('ten thousand items finish with a step for each', (t) => {
   assert.equal(swarm.state.status, 'completed')
 })
 
-test('what may be repeated is never in doubt: an answer that nobody knows its outcome fails it when its retries are over', (t) => {
+test('repeatable work is never in doubt: an answer without a known outcome fails it when its retries are over', (t) => {
   const swarm = new Swarm({ retries: 0 })
   swarm.join('a')
   const outcome = { ok: false, error: ERROR, isUnknown: true } as const
@@ -380,7 +380,7 @@ function failWith(swarm: Swarm, error: Partial<typeof ERROR>, { attempt = 1, age
   return swarm.do({ type: 'result', index: 0, attempt, agent, outcome: { ok: false, error: { ...ERROR, ...error } } }, now)
 }
 
-test('a failed run of what may not be repeated is its last: the item ends failed, and no other agent is asked', (t) => {
+test('a failed run of unrepeatable work is its last: the item ends failed, and no other agent is asked', (t) => {
   for (const error of [{}, { code: 'TIMEOUT', retryable: true }] as const) {
     const effects = failWith(unrepeatable(), error)
     t.alike(
@@ -424,13 +424,13 @@ test('an item is not leased before the time that its failure asks for, to nobody
   t.is(leases(swarm.do({ type: 'tick' }, 7005)).length, 1)
 })
 
-test('an item that rests beyond the deadline ends at once, with what its agent said', (t) => {
+test('an item that rests beyond the deadline ends at once, with the text of its agent', (t) => {
   const swarm = new Swarm({ deadlineAt: 5000 })
   swarm.join('a')
   t.is(ofType(failWith(swarm, { data: { retryAfter: 7 } }), 'item')[0]?.error?.message, 'it broke')
 })
 
-test('an agent without room that names a time gets nothing before; another one gets its item at once, and no retry is spent', (t) => {
+test('a full agent that names a time gets nothing before; another one gets its item at once, and no retry is spent', (t) => {
   const swarm = new Swarm({ retries: 0, deadlineAt: 60_000 })
   swarm.join('a')
   // Longer than the swarm: that is no reason to end what others can do.
@@ -453,7 +453,7 @@ test('a pinned item whose agent goes while it rests is given up when the agent s
   t.alike(leases(back.do({ type: 'tick' }, 7005)), ['0:a#2'])
 })
 
-test('an item that rests ends with what ends every item: it is dropped, canceled or past the deadline', (t) => {
+test('an item that rests ends as every item does: dropped, canceled or past the deadline', (t) => {
   for (const input of [
     { type: 'drop', from: 0, count: 1, status: 'canceled', reason: 'won' },
     { type: 'tick' },

@@ -11,7 +11,7 @@ function faults(...tasks: readonly object[]): string[] {
   return found.ok ? [] : found.faults.map(({ path, reason }) => `${path.join('.')}: ${reason}`)
 }
 
-test('what the input and the condition of a sub-task name is needed by it', (t) => {
+test('a sub-task depends on the sub-tasks that its input and its condition name', (t) => {
   const found = checkPlan({
     tasks: [
       task('a'),
@@ -27,7 +27,7 @@ test('what the input and the condition of a sub-task name is needed by it', (t) 
   )
 })
 
-test('every fault of a plan is told with its place, before anything of it runs', (t) => {
+test('every fault of a plan is reported with its path, before any of it runs', (t) => {
   t.alike(faults(task('a', { needs: ['b'] })), ['tasks.0.needs.0: there is no sub-task b'])
   t.alike(faults(task('a', { needs: ['a'] })), ['tasks.0.needs.0: it needs itself'])
   t.alike(faults(task('a'), task('a')), ['tasks.1.id: a is there twice'])
@@ -65,7 +65,7 @@ test('a plan that is no mapping is refused in plain words', (t) => {
   }
 })
 
-test('a circle is told with the way around it', (t) => {
+test('a circle is reported with the path around it', (t) => {
   const all = [
     task('start'),
     task('a', { needs: ['c', 'start'] }),
@@ -76,7 +76,7 @@ test('a circle is told with the way around it', (t) => {
   t.alike(faults(...all), ['tasks.1: it needs itself: a -> c -> b -> a'])
 })
 
-test('faults in the form of a plan hide no others, and are told with them in the order of its sub-tasks', (t) => {
+test('faults in the form of a plan hide no others, and are reported with them in the order of its sub-tasks', (t) => {
   const all = [
     task('a', { needs: ['c', 'nothing'] }),
     { id: 'b', input: '{a}', needs: [1, 'nobody'] },
@@ -108,14 +108,14 @@ test('faults in the form of a plan hide no others, and are told with them in the
   )
 })
 
-test('every circle is told; one that another way through the same sub-tasks closes too', (t) => {
+test('every circle is reported; one that another path through the same sub-tasks closes too', (t) => {
   const two = [task('a', { needs: ['b'] }), task('b', { needs: ['a'] }), task('c', { needs: ['d', 'a'] }), task('d', { needs: ['c'] })]
   t.alike(faults(...two), ['tasks.0: it needs itself: a -> b -> a', 'tasks.2: it needs itself: c -> d -> c'])
   const through = [task('a', { needs: ['b', 'c'] }), task('b', { needs: ['a'] }), task('c', { needs: ['a'] })]
   t.alike(faults(...through), ['tasks.0: it needs itself: a -> b -> a', 'tasks.0: it needs itself: a -> c -> a'])
 })
 
-test('what only follows from a fault in the form is not told as another', (t) => {
+test('a consequence of a fault in the form is not reported as another fault', (t) => {
   t.alike(faults({ ...task('a'), strategy: 'votes', judge: 'j', answers: 2, items: [1] }).length, 1)
   t.alike(faults({ ...task('a'), items: 'x', input: '{item}' }).length, 1)
   t.alike(faults({ ...task('a'), when: '' }).length, 1)
@@ -124,12 +124,12 @@ test('what only follows from a fault in the form is not told as another', (t) =>
   t.alike(unnamed, ['tasks.0.id: id is missing', 'tasks.1.needs.0: there is no sub-task a (one has no id)'])
 })
 
-test('of many faults the first are told, and how many more there are', (t) => {
+test('of many faults the first are reported, and the number of others', (t) => {
   const found = checkPlan({ tasks: Array.from({ length: 40 }, (_, n) => task(`t${n}`, { needs: ['x'] })) })
   t.alike(found.ok ? null : [found.faults.length, found.more], [32, 8])
 })
 
-test('whatever a plan is, checking it never throws, and what is found fit has no circle and no unknown name', async (t) => {
+test('checking never throws for any plan, and a valid one has no circle and no unknown name', async (t) => {
   const id = fc.constantFrom('a', 'b', 'c', 'd', 'goal', 'x y')
   const made = fc.record(
     {

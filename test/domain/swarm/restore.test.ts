@@ -6,7 +6,7 @@ const items = [{ name: 'a' }, { name: 'b' }, { name: 'c' }]
 const PARTS = { id: 's', items, maxParallel: 8, retries: 2, deadlineAt: 100_000, leaseMs: 1000 }
 const lease = { agent: 'w@n', attempt: 3, failures: 1, isRepeatable: true }
 
-test('what had its outcome keeps it, a lease goes on under its number, the rest is leased as if new', (t) => {
+test('an item with an outcome keeps it, a lease continues under its number, the rest is leased as if new', (t) => {
   const known = [
     { ...lease, index: 0, status: 'completed' as const },
     { ...lease, index: 1, status: null }
@@ -23,7 +23,7 @@ test('what had its outcome keeps it, a lease goes on under its number, the rest 
   )
 })
 
-test('a lease whose agent is not heard again goes back, and its number rises; what may not be repeated is waited for longer', (t) => {
+test('a lease without heartbeats goes back, and its number rises; unrepeatable work is waited for longer', (t) => {
   for (const [isRepeatable, ms, type] of [
     [true, 2000, 'release'],
     [false, 6000, 'item']

@@ -102,7 +102,7 @@ test('a silent node gets work again when nobody else is there, and after a lease
   t.alike(leased({ type: 'tick' }, 3250), ['a@one'])
 })
 
-test('a node of which another agent is heard is silent no longer', (t) => {
+test('a node is no longer silent when another agent of it sends a heartbeat', (t) => {
   const items = Array.from({ length: 9 }, (_, i) => ({ name: `item ${i}` }))
   const state = createSwarm({ id: 's', items, maxParallel: 8, retries: 2, deadlineAt: 1e9, leaseMs: LEASE_MS }, 0)
   const leased = (input: SwarmInput, now: number): string[] =>

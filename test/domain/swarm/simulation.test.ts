@@ -117,7 +117,7 @@ test('agents that claim many places, take work and only heartbeat do not keep a 
   )
 })
 
-test('an item that one held and only heartbeat goes to who brings results, though it was lost there before', (t) => {
+test('an item whose agent only sends heartbeats goes to one that brings results, though it was lost there before', (t) => {
   const items = Array.from({ length: 8 }, (_, index) => ({ name: `item ${index}` }))
   const calm = { loss: 0, duplication: 0, outage: 0, full: 0, failure: 0, hang: 0, retries: 0, deadlineAt: 1e6 }
   const world = new World({ ...calm, seed: 6, items, agents: 3, maxParallel: 5, hoarders: 4 }).run()

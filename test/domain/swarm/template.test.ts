@@ -60,7 +60,7 @@ test('a value that is named often counts as often as it is named, whole or in pa
   t.is(fillTemplate({ all: often('{big/part}', VALUES_MAX / (1024 * 1024)) }, lookup).ok, false)
 })
 
-test('whatever a template is, filling it twice gives the same, and every reference of it is found', async (t) => {
+test('filling any template twice gives the same, and every reference of it is found', async (t) => {
   const name = fc.constantFrom('a', 'text', 'nobody')
   const reference = fc.record({
     name,

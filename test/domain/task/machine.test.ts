@@ -136,7 +136,7 @@ test('attempts rise and progress is reported only while working', (t) => {
   t.is(applyTask(at(to('working')), { type: 'progress', data: 1 }, 3).ok, true)
 })
 
-test('what a submitted task waits for may change, saying the same again is refused', (t) => {
+test('the reason why a submitted task waits may change, a repeat of it is refused', (t) => {
   const waiting = at({ type: 'state', state: 'submitted', waitingFor: 'slot' })
   t.is(waiting.waitingFor, 'slot')
   t.is(applyTask(waiting, { type: 'state', state: 'submitted', waitingFor: 'slot' }, 3).ok, false)

@@ -105,7 +105,7 @@ test('a proposal is answered once: the first of acceptance, rejection and deadli
   )
 })
 
-test('a proposal without an answer by its deadline tells its proposer PROPOSAL_TIMEOUT', (t) => {
+test('a proposal without an answer by its deadline gives its proposer PROPOSAL_TIMEOUT', (t) => {
   const step = stepProposal(createProposal(PARTS, 0), { type: 'tick' }, 100)
   assert.ok(step.ok)
   t.is(step.proposal.status, 'timed-out')

@@ -22,7 +22,7 @@ test('an error names a time for the next try only when there may be one', (t) =>
   t.alike(shown(report({ code: 'OVERLOADED', ...wait }), false), [true, { retryAfter: 7 }], 'no slot was free')
 })
 
-test('whatever an agent reports, its error is consistent, for the node that decides about the next try and for its caller', (t) => {
+test('the error of any report of an agent is consistent, for the node that decides about the next try and for its caller', (t) => {
   const codes = Object.keys(ERROR_CODES) as ErrorCode[]
   fc.assert(
     fc.property(

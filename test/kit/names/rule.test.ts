@@ -118,7 +118,7 @@ test('a refusal has the name that was meant, when there is one', (t: Assert) => 
   t.is(insteadOf('\u200b'), null)
 })
 
-test('whatever is taken stays itself in NFKC, has nothing that nobody sees, and a name that is told instead is taken', async (t: Assert) => {
+test('an accepted name stays itself in NFKC and has no invisible characters, and a suggested name is accepted', async (t: Assert) => {
   await holds(
     t,
     fc.property(arbText, arbForm, (text, form) => {

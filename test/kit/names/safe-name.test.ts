@@ -15,7 +15,7 @@ test('a name that deceives is shown with its characters written out, any other a
   t.is(safeName('\u0007', NODE_NAME), '')
 })
 
-test('whatever others call themselves, what is shown is visible, short and shown again the same', async (t: Assert) => {
+test('every displayed name of others is visible, short and displayed again the same', async (t: Assert) => {
   await holds(
     t,
     fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (text) => {

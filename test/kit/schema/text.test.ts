@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { faultText, givenText, shapeText } from '../../../src/kit/schema/text.js'
 import { holds } from '../../support/holds.js'
 
-test('the shape of an object names its members, what may be left out, and which of several it needs', (t) => {
+test('the shape of an object names its members, the optional ones, and alternatives of which it needs one', (t) => {
   const text = { type: 'string' }
   for (const [schema, shape] of [
     [{ type: 'object', required: ['file'], properties: { limit: { type: 'integer' }, file: text } }, '{"file": string, "limit"?: integer}'],
@@ -42,7 +42,7 @@ test('any value at all has a shape of at most 300 characters on one line', async
   await holds(t, property, 500)
 })
 
-test('faults and what was given are told in short', (t) => {
+test('faults and given values are reported briefly', (t) => {
   const faults = ['must have "a"', 'must be string', 'three', 'four'].map((message, i) => ({ path: i === 0 ? '' : `/${i}`, message }))
   t.is(faultText(faults), 'it must have "a"; /1 must be string; /2 three')
   t.is(givenText({ a: ['b'] }), '{"a":["b"]}')

@@ -33,7 +33,7 @@ test('the home keeps the hash of a token and never the token', async (t) => {
   const kept = JSON.stringify(await store.read('tokens'))
   t.absent(kept.includes(token) || kept.includes(token.slice(4)))
   t.ok(kept.includes(toBase64(hash(utf8(token)))))
-  t.absent(JSON.stringify(tokens.list()).includes(toBase64(hash(utf8(token)))), 'nor does the list tell the hash')
+  t.absent(JSON.stringify(tokens.list()).includes(toBase64(hash(utf8(token)))), 'nor does the list disclose the hash')
   t.absent(JSON.stringify(node.audit.all).includes(token))
 })
 
@@ -50,7 +50,7 @@ test('a token works after a restart, until it is revoked', async (t) => {
   t.is(principalOf((await world.owner({ store })).core.tokens, token), null)
 })
 
-test('without terms a token is as powerful as the operator; a weaker one is for reading and sending unless it is said', async (t) => {
+test('without terms a token is as powerful as the operator; a weaker one is for reading and sending by default', async (t) => {
   const { node } = await owner(t)
   const api = node.api()
   const terms = async (params: Parameters<typeof api.call<'token.create'>>[1]): Promise<unknown> => {
@@ -123,7 +123,7 @@ test('revoking and expiring end what is open under a token at once', async (t) =
   await node.api().call('token.revoke', { id: lasting.id })
   t.alike(ended, ['brief', 'lasting'])
   late?.onEnd(() => ended.push('late'))
-  t.is(ended.at(-1), 'late', 'who asks after the end hears of it at once')
+  t.is(ended.at(-1), 'late', 'a late follower gets the end at once')
 })
 
 test('a token that cannot be written is none; one that cannot be unwritten is revoked all the same', async (t) => {
@@ -140,7 +140,7 @@ test('a token that cannot be written is none; one that cannot be unwritten is re
   t.is(tokens.admit(token), null)
 })
 
-test('what could not be unwritten does not come back: asking again writes it, and so does the end of the node', async (t) => {
+test('a failed removal does not come back: a repeated request writes it, and so does the end of the node', async (t) => {
   for (const way of ['again', 'close'] as const) {
     const store = new FakeStore()
     const { world, node, tokens } = await owner(t, store)
@@ -171,7 +171,7 @@ test('an id may be shortened, an ambiguous or too short one is refused', async (
   t.is((await tokens.revoke('tok_same')).name, 'two')
 })
 
-test('when a token was last used is told exactly, written once in ten minutes, and survives the end of the node', async (t) => {
+test('the last use of a token is reported exactly, written once in ten minutes, and survives the end of the node', async (t) => {
   const store = new FakeStore()
   const { world, node, tokens } = await owner(t, store)
   const { token } = await node.api().call('token.create', {})
@@ -194,7 +194,7 @@ test('when a token was last used is told exactly, written once in ten minutes, a
   t.is((await world.owner({ store })).core.tokens.list()[0]?.lastUsedAt, used)
 })
 
-test('there are so many tokens at most; expired ones make room', async (t) => {
+test('the number of tokens is bounded; expired ones free their places', async (t) => {
   const { world, node, tokens } = await owner(t)
   await node.api().call('token.create', { ttlMs: 1000 })
   for (let i = 1; i < TOKENS_MAX; i++) await tokens.create({}, page())
@@ -214,7 +214,7 @@ test('tokens that are made and revoked are on record, each by its id', async (t)
   ])
 })
 
-test('no text but a token of this node is taken for one, whatever is changed in it', async (t) => {
+test('only a token of this node is accepted as one, after any change of its text', async (t) => {
   const { node, tokens } = await owner(t)
   const { token } = await node.api().call('token.create', {})
   const changed = fc
@@ -228,7 +228,7 @@ test('no text but a token of this node is taken for one, whatever is changed in 
   await holds(t, property, 500)
 })
 
-test('whatever is asked, a token has no more tier, sandbox or scopes than its maker', async (t) => {
+test('a token has no more tier, sandbox or scopes than its maker, for any request', async (t) => {
   const { node, tokens } = await owner(t)
   const scopes = fc.uniqueArray(fc.constantFrom<TokenScope>('read', 'send', 'admin'), { minLength: 1 })
   const tier = fc.constantFrom(...TIERS)

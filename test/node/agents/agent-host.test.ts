@@ -56,7 +56,7 @@ async function turns(): Promise<void> {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-test('an agent does its tasks one after the other, in the order they came, whatever is canceled between', async (t) => {
+test('an agent does its tasks one after the other, in the order they came, for any cancellations between', async (t) => {
   const property = fc.asyncProperty(
     fc.integer({ min: 1, max: 3 }),
     fc.array(fc.record({ cancel: fc.boolean() }), { minLength: 1, maxLength: 15 }),
@@ -90,7 +90,7 @@ test('an agent does its tasks one after the other, in the order they came, whate
   await holds(t, property, 150)
 })
 
-test('a new version takes over the queue; what runs ends with the old one', async (t) => {
+test('a new version takes over the queue; active runs end with the old one', async (t) => {
   const [old, young] = [new FakeAgent(agentDefinition('a')), new FakeAgent(agentDefinition('a', { version: '2.0.0' }))]
   const { give, host, source } = await hosted(t, [old])
   const outcomes = [give('a', 1), give('a', 2), give('a', 3)]
@@ -110,7 +110,7 @@ test('a new version takes over the queue; what runs ends with the old one', asyn
   )
 })
 
-test('a new version with more places begins more of what waits', async (t) => {
+test('a new version with more places begins more of the waiting tasks', async (t) => {
   const old = new FakeAgent(agentDefinition('a'))
   const young = new FakeAgent(agentDefinition('a', { concurrency: 3 }))
   const { give, source } = await hosted(t, [old])
@@ -121,7 +121,7 @@ test('a new version with more places begins more of what waits', async (t) => {
   t.is(old.open.length + young.open.length, 3)
 })
 
-test('what waits for an agent that is removed fails at once and says so; what runs still counts', async (t) => {
+test('tasks that wait for a removed agent fail at once with the reason; active runs still count', async (t) => {
   const agent = new FakeAgent(agentDefinition('a'))
   const { give, host, source } = await hosted(t, [agent, echo('b')])
   const [running, waiting] = [give('a', 1), give('a', 2)]
@@ -137,7 +137,7 @@ test('what waits for an agent that is removed fails at once and says so; what ru
   t.is(none.ok ? '' : none.code, 'AGENT_NOT_FOUND')
 })
 
-test('an agent that is removed and comes back stays serial: what ran before ends first', async (t) => {
+test('an agent that is removed and comes back stays serial: earlier runs end first', async (t) => {
   const [first, second] = [new FakeAgent(agentDefinition('a')), new FakeAgent(agentDefinition('a'))]
   const { give, host, source } = await hosted(t, [first])
   const old = give('a', 1)

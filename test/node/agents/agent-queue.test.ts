@@ -45,7 +45,7 @@ test('places are given in the order of asking, never more than there are', async
       }
       await turns()
       assert.ok(queue.running <= Math.max(limit, held.length - held0), 'no more than there are places')
-      assert.equal(queue.running, held.length - held0, 'every held place is counted')
+      assert.equal(queue.running, held.length - held0, 'every taken place is counted')
       assert.ok(queue.waiting === 0 || queue.running >= limit, 'nobody waits beside a free place')
       assert.equal(queue.waiting, asked.filter((entry) => entry.turn === null).length)
     }
@@ -58,7 +58,7 @@ test('places are given in the order of asking, never more than there are', async
   await holds(t, property, 300)
 })
 
-test('who gives up waiting leaves the place to the next', async (t) => {
+test('a waiter that gives up leaves the place to the next', async (t) => {
   const queue = new AgentQueue(1)
   const impatient = new Abort()
   t.is(await queue.take(never), 'held')
@@ -79,7 +79,7 @@ test('a signal that is aborted already takes no place', async (t) => {
   t.is(queue.running, 0)
 })
 
-test('closing tells everybody who waits, and whoever comes later', async (t) => {
+test('closing ends all waits, and later ones', async (t) => {
   const queue = new AgentQueue(1)
   await queue.take(never)
   const waiting = [queue.take(never), queue.take(never)].map((turn) => Promise.resolve(turn))
@@ -110,7 +110,7 @@ test('a queue is bounded', async (t) => {
   t.is((await Promise.all(waiting)).length, MAX_WAITING)
 })
 
-test('a queue that is opened again gives places beside those still held', async (t) => {
+test('a queue that is opened again gives places beside those still taken', async (t) => {
   const queue = new AgentQueue(1)
   await queue.take(never)
   queue.close()

@@ -54,7 +54,7 @@ test('checks of this node, and of a member while nobody else is served, have no 
   t.absent(check('eve', 250))
 })
 
-test('until the tasks of members are read, all that a start takes up again is checked in one share; from then on whoever it is for pays', (t) => {
+test('until the tasks of members are read, all requests resumed by a start are checked in one share; then each requester pays', (t) => {
   const { share, check } = scene()
   const restarted = Array.from({ length: 100 }, (_, at) => share.payerOf(`req_${at}`, 'self'))
   t.ok(restarted.filter((payer) => check(payer, 250)).length <= 6, 'not 25 seconds')

@@ -56,7 +56,7 @@ test('an agent that cannot work is shown as that, is a problem of its node and i
   const shown = await owner.api().call('agents.show', { agent: 'one' })
   t.alike([shown.health?.state, shown.health?.reason], ['unhealthy', 'no program'])
   const status = await owner.api().call('node.status', {})
-  t.alike(status.agents.ready, ['two'], 'what cannot work is not called ready')
+  t.alike(status.agents.ready, ['two'], 'a broken agent is not called ready')
   const problems = status.problems.filter(({ code }) => code === 'AGENT_UNHEALTHY')
   t.alike(problems, [{ code: 'AGENT_UNHEALTHY', message: 'agent one cannot work: no program', next: 'a2a-node agents show one' }])
   two.finding = ILL
@@ -99,7 +99,7 @@ test('metrics of agents are what happened: how each was found, its runs, failure
   t.alike(['agent_reloads_total', 'agent_file_faults_total'].map(at), [1, 1])
 })
 
-test('an agent that does not say how it is is unwell, and then cannot work; what throws stops nobody', async (t: Assert) => {
+test('an agent without a health answer is unwell, and then cannot work; an error in a check stops no other', async (t: Assert) => {
   const [silent, broken] = [patient('silent'), patient('broken')]
   silent.finding = null
   broken.finding = new Error('the check broke')
@@ -113,7 +113,7 @@ test('an agent that does not say how it is is unwell, and then cannot work; what
   t.alike(states(), ['unhealthy', 'unhealthy'])
 })
 
-test('however agents fare, what is said of each is what was found last, and since when it is so', async (t: Assert) => {
+test('the reported health of each agent is the latest finding, and the time since when, for any findings', async (t: Assert) => {
   const finding = fc.constantFrom<HealthFinding>(WELL, ILL, { state: 'degraded', reason: 'slow' })
   const property = fc.asyncProperty(
     fc.array(finding, { minLength: 1, maxLength: 5 }),

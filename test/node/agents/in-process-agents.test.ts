@@ -71,7 +71,7 @@ test('a request to a program that runs tasks is queued, checked and answered lik
   t.is((await refused).error?.code, 'INVALID_INPUT')
 })
 
-test('what a program throws is the failure of its task; an abort reaches it', async (t) => {
+test('an error of a program is the failure of its task; an abort reaches it', async (t) => {
   const { world, here, peer } = await pair(t)
   let aborted = false
   await here.core.attach({
@@ -98,7 +98,7 @@ test('what a program throws is the failure of its task; an abort reaches it', as
   t.ok(aborted)
 })
 
-test('what a program gives that has no form as JSON is the failure of its task, and no report', async (t) => {
+test('a result of a program without a JSON form is the failure of its task, and a report of that kind is none', async (t) => {
   const world = new World(t)
   const here = await world.owner()
   const gateway = new TaskService(here.core)
@@ -138,7 +138,7 @@ test('a program without tasks answers requests itself', async (t) => {
   await failsWith(t, 'TIER_VIOLATION', () => answer('twice'))
 })
 
-test('a program asks others and hears their replies, until the last one', async (t) => {
+test('a program sends requests to others and receives their replies, until the last one', async (t) => {
   const { world, here, peer } = await pair(t)
   peer.source.set([echo('text')])
   const heard: A2AEnvelope[] = []
@@ -212,7 +212,7 @@ test('a card that could not be kept leaves no program behind', async (t) => {
   t.ok(await here.core.attach({ id: 'bot' }))
 })
 
-test('a program in the sandbox of nobody else hears nobody outside', async (t) => {
+test('a program in a sandbox of its own receives nothing from outside', async (t) => {
   const { world, here, peer } = await pair(t)
   const boxed = await here.core.attach({ id: 'boxed', sandboxId: 'ci' })
   peer.source.set([echo('text')])

@@ -17,7 +17,7 @@ test('a task that an agent was chosen for counts until it arrives, or its time i
   t.is(estimate.count(5000), 1, 'one that nobody was chosen for takes none of later ones away')
 })
 
-test('tasks elsewhere are those that were begun, and those that an agent was chosen for and that are on their way', async (t: Assert) => {
+test('tasks elsewhere are begun ones, and those on their way to a chosen agent', async (t: Assert) => {
   const act = fc.constantFrom('expect' as const, 'begun' as const, 'ended' as const)
   await holds(
     t,

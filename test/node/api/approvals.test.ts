@@ -24,7 +24,7 @@ test('the list marks what it cuts; approvals show gives all of it as the sender 
   t.alike(several.data, { candidates: [long?.id, short?.id] })
 })
 
-test('what is left ends when whoever called gives up, where that is earlier', async (t) => {
+test('the remaining approvals end when their caller gives up, where that is earlier', async (t) => {
   const { world, owner, peer } = await approvalScene(t)
   const left = async (): Promise<unknown[]> => {
     const list = await waitingOf(peer)
@@ -54,7 +54,7 @@ test('what is left ends when whoever called gives up, where that is earlier', as
   )
 })
 
-test('--remember tells which rule it added, and what else that has decided on', async (t) => {
+test('--remember reports the added rule, and the other approvals that it decided', async (t) => {
   const capabilities = [capability('text.do'), capability('text.other')]
   const agent = new FakeAgent(agentDefinition('text', { capabilities, concurrency: 8 }), () => ({ ok: true, result: null }))
   const { world, owner, peer } = await approvalScene(t, undefined, agent)
@@ -79,7 +79,7 @@ test('--remember tells which rule it added, and what else that has decided on', 
   t.alike(
     waiting.map(({ id, rule }) => [id, rule]),
     [[c?.id, 'policy.yaml:4: ask']],
-    'the rule that asks is told where it stands now'
+    'the ask rule is named with its present line'
   )
   forge(owner, peer, { payload: request('d', { capability: 'text.other' }) })
   await world.settle()
@@ -92,5 +92,5 @@ test('--remember tells which rule it added, and what else that has decided on', 
   forge(owner, peer, { payload: request('e', { capability: 'text.third' }) })
   await world.settle()
   const once = await api.call('approvals.deny', { id: (await waitingOf(peer))[0]?.id ?? '' })
-  t.absent('remembered' in once || 'alsoDecided' in once, 'without --remember nothing is said of rules')
+  t.absent('remembered' in once || 'alsoDecided' in once, 'without --remember nothing is printed about rules')
 })

@@ -20,7 +20,7 @@ class Reader {
   }
 }
 
-test('who loses the right to write a document, or to see it, holds and watches it no longer', async (t: Assert) => {
+test('a caller that loses the right to write or see a document no longer holds or watches it', async (t: Assert) => {
   const { world, ann, bob } = await documentScene(t)
   await write(ann.api(), 'for all')
   await world.settle()
@@ -47,7 +47,7 @@ test('who loses the right to write a document, or to see it, holds and watches i
   t.is(reader.values.at(-1), 'for readers')
 })
 
-test('a watch tells nothing of a document of which nothing is here, until something is', async (t: Assert) => {
+test('a watch reports nothing of a document without local content, until some arrives', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await write(ann.api(), 'precious')
   await world.settle()
@@ -64,7 +64,7 @@ test('a watch tells nothing of a document of which nothing is here, until someth
   t.alike(reader.values, ['precious', 'precious!'])
 })
 
-test('a watch tells that a document is empty when all others are there and none has anything of it', async (t: Assert) => {
+test('a watch reports an empty document when all others are there and none has anything of it', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await write(ann.api(), 'removed')
   await world.settle()

@@ -21,7 +21,7 @@ function told(text: string, words: string): number {
   return Number(new RegExp(String.raw`(\d+) ${words}`).exec(text)?.[1] ?? 0)
 }
 
-test('a broadcast that failed counts apart who was left out by rules, who was not approved, who has no capability and who is offline', async (t) => {
+test('a failed broadcast counts apart agents left out by rules, refused, without the capability and offline', async (t) => {
   await holds(
     t,
     fc.property(fc.array(target, { maxLength: 12 }), (targets) => {
@@ -55,7 +55,7 @@ test('the end of a broadcast in words', (t) => {
   t.is(said(row('SENT'), row('TASK_FAILED'), denied), 'partly done: it failed at 1 of 2 agents; left out: 1 by rules')
 })
 
-test('only what the rules of a node refuse has a rule: what is full or away failed', (t) => {
+test('only a refusal by the rules of a node has a rule: full and absent ones failed', (t) => {
   t.is(refusingRule({ code: 'POLICY_DENIED', data: { rule: 'policy.yaml:2: deny' } }), 'policy.yaml:2: deny')
   t.is(refusingRule({ code: 'TIER_VIOLATION', data: null }), 'TIER_VIOLATION')
   t.is(refusingRule({ code: 'OVERLOADED', data: { rule: 'exchanges: bounded' } }), null)

@@ -14,7 +14,7 @@ async function scene(t: Assert, agent: FakeAgent): Promise<{ readonly world: Wor
   return { world, owner, peer }
 }
 
-test('a call to whoever has a capability is queued too when all who have it are away, and goes to one that is there first', async (t) => {
+test('a call to any agent with a capability is queued too when all of them are away, and goes to the first that is there', async (t) => {
   const { world, owner, peer } = await scene(t, echo('text'))
   const near = await world.member('near', { agents: [echo('text')] })
   await world.link(owner, near)
@@ -34,7 +34,7 @@ test('a call to whoever has a capability is queued too when all who have it are 
   await failsWith(t, 'PEER_OFFLINE', () => owner.api().call('message.call', waiting))
 })
 
-test('who hangs up while waiting for an answer has the work canceled', async (t) => {
+test('a caller that hangs up while it waits for an answer cancels the work', async (t) => {
   const agent = new FakeAgent(agentDefinition('slow'))
   const { world, owner } = await scene(t, agent)
   const gone = new AbortController()
@@ -46,7 +46,7 @@ test('who hangs up while waiting for an answer has the work canceled', async (t)
   t.alike([(await asking).outcome, (await asking).error?.code, agent.open.length], ['FAILED', 'CANCELED', 0])
 })
 
-test('who stops watching a call while it waits has the work canceled too', async (t) => {
+test('a caller that stops watching a call while it waits cancels the work too', async (t) => {
   const agent = new FakeAgent(agentDefinition('slow'))
   const { world, owner } = await scene(t, agent)
   const gone = new AbortController()
@@ -82,7 +82,7 @@ test('an agent that breaks its own schema is to be mended by its file here, and 
   t.alike(await nextOf('bad@peer'), ['a2a-node agents show bad@peer'])
 })
 
-test('what to do about an input that does not fit names the agent, in the reply, the task and the results of a swarm', async (t) => {
+test('the next step for an invalid input names the agent, in the reply, the task and the results of a swarm', async (t) => {
   const strict = capability('text.do', { inputSchema: { type: 'object', required: ['text'] } })
   const { world, owner } = await scene(t, echo('text', { capabilities: [strict] }))
   const steps = ['a2a-node agents show text@peer']
@@ -91,7 +91,7 @@ test('what to do about an input that does not fit names the agent, in the reply,
   const { error, taskId } = await asking
   t.is(error?.code, 'INVALID_INPUT')
   t.alike(error?.next, steps)
-  t.is((error?.data as { expected?: string } | undefined)?.expected, '{"text": anything}', 'and what it looks like')
+  t.is((error?.data as { expected?: string } | undefined)?.expected, '{"text": anything}', 'and its look-alike')
   t.alike((await owner.api().call('tasks.show', { id: taskId ?? '' })).error?.next, steps)
   const { id } = await owner.api().call('swarm.start', { goal: 'g', capability: 'text.do', strategy: 'each', input: {} })
   await world.pass(2000)
@@ -168,7 +168,7 @@ function followed(node: FakeNode, agent: string): MessageEvent<Reply>[] {
   return told
 }
 
-test('what an agent reports is told to who follows the call: the newest, four times a second at most, nothing after the end', async (t) => {
+test('reports of an agent go to the follower of the call: the newest, four times a second at most, none after the end', async (t) => {
   for (const [name, at] of [
     ['slow@peer', 'there'],
     ['near@owner', 'here']

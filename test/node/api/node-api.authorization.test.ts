@@ -80,7 +80,7 @@ test('a sandboxed caller sees the tasks and swarms of its own sandbox, and those
   })
 })
 
-test('what is about the whole node is not for a sandboxed caller, whatever its scopes', async (t) => {
+test('operations on the whole node are not for a sandboxed caller, with any scopes', async (t) => {
   const world = new World(t)
   const owner = await world.owner()
   const boxed = owner.api({ kind: 'token', sandboxId: 'ci' })

@@ -180,7 +180,7 @@ test('a call that nobody waits for is queued, here or for a peer that is away', 
   t.ok(task.events.length >= 3)
 })
 
-test('a broadcast lists every target with what became of it', async (t) => {
+test('a broadcast lists every target with its result', async (t) => {
   const { world, owner, peer } = await scene(t, { agents: [echo('text'), new FakeAgent(agentDefinition('dumb', { capabilities: [] }))] })
   const away = await world.member('away', { agents: [echo('far')] })
   await world.link(away, peer)
@@ -191,7 +191,7 @@ test('a broadcast lists every target with what became of it', async (t) => {
   t.is(
     reply.error?.message,
     'partly done: it failed at 1 of 2 agents (1 offline); left out: 3 without a capability',
-    'who has no capability was not left out by rules'
+    'an agent without the capability was not left out by rules'
   )
   t.alike(Object.fromEntries((reply.targets ?? []).map((one) => [one.agent, one.outcome])), {
     'text@peer': 'COMPLETED',
@@ -289,7 +289,7 @@ test('no node gets the name of another, or the one under which another is shown'
   t.ok(out.message.includes('put out of the mesh'))
 })
 
-test('a watch of peers tells of each change', async (t) => {
+test('a watch of peers reports each change', async (t) => {
   const { world, owner, peer } = await scene(t)
   const items = await watched(owner.api(), ['peers.list', {}], async () => {
     world.net.disconnect(owner.id, peer.id)
@@ -403,7 +403,7 @@ test('status counts what is there: members, links, work, faults', async (t) => {
   t.alike(gone.tasks, { running: 0, queued: 0 }, 'work elsewhere is not work here')
 })
 
-test('an agent that nobody told of is asked for before it is unknown', async (t) => {
+test('an agent without a known card is looked up before it is unknown', async (t) => {
   const { world, owner, peer } = await scene(t)
   owner.core.registry.unregister(`text@${peer.id}`)
   const reply = owner.api().call('message.send', { agent: 'text@peer', text: 'x' })
@@ -411,7 +411,7 @@ test('an agent that nobody told of is asked for before it is unknown', async (t)
   t.is((await reply).outcome, 'COMPLETED')
 })
 
-test('a principal is who it was made for, whatever it says', async (t) => {
+test('a principal keeps its identity, for any claims of it', async (t) => {
   const { owner } = await scene(t)
   const principal: Partial<Principal> = { scopes: ['read'] }
   const api = owner.api(principal)

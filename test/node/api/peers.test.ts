@@ -13,7 +13,7 @@ async function beyond(t: Assert, options: FakeNodeOptions = {}): Promise<{ world
   return { world, a, b, c }
 }
 
-test('a ping of a member that is reached by way of another says so, by whom, and what gets through', async (t) => {
+test('a ping of a member behind another one names the relay, and the messages that pass', async (t) => {
   const { world, a } = await beyond(t)
   t.is((await a.api().call('peers.list', {})).peers.find((one) => one.name === 'c')?.path, 'relayed')
   const failing = failsWith(t, 'PEER_OFFLINE', () => a.api().call('peers.ping', { peer: 'c' }))
@@ -47,7 +47,7 @@ test('a ping that nobody answers names the member, the time and the answers befo
   t.alike(next, ['a2a-node peers show b'])
 })
 
-test('a way that is remembered and leads nowhere by now is not told as one', async (t) => {
+test('a remembered route that leads nowhere by now is not reported as one', async (t) => {
   const { world, a, b, c } = await beyond(t)
   const ping = async (): Promise<string> => {
     const failing = failsWith(t, 'PEER_OFFLINE', () => a.api().call('peers.ping', { peer: 'c' }))

@@ -61,7 +61,7 @@ function predicted({ decision, code, rule }: PolicyTestResult): string {
   return decision === 'allow' ? 'allow' : decision === 'ask' ? `ask ${rule}` : `deny ${code} ${rule}`
 }
 
-test('what policy test says is what happens: every tier to every tier, type, capability, with and without justification', async (t) => {
+test('policy test predicts the decision: every tier to every tier, type, capability, with and without justification', async (t) => {
   const world = new World(t)
   const agents = TIERS.map((tier) => {
     const capabilities = CAPABILITIES.map((id) => capability(id, id.endsWith('write') ? { sideEffect: 'write' } : {}))
@@ -112,7 +112,7 @@ test('what policy test says is what happens: every tier to every tier, type, cap
   )
 })
 
-test('what leaves this node is tested by its own rules, and asks nobody here', async (t) => {
+test('outgoing messages are tested by the rules of this node, and never wait for approval here', async (t) => {
   const world = new World(t)
   const here = await world.owner({
     policy: 'rules:\n  - { capability: text.do, to: { agent: text }, decision: ask }\n  - { capability: other.do, decision: deny }\n'
@@ -197,7 +197,7 @@ test('sandboxes come before the policy: no rule opens them', async (t) => {
   t.is(here.audit.events.at(-1)?.code, 'SANDBOX_VIOLATION')
 })
 
-test('a name is the node that had it first: who comes later under the same name is not meant', async (t) => {
+test('a name means the node that had it first, not a later one of the same name', async (t) => {
   const world = new World(t)
   const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { from: { node: phone }, decision: deny }\n' })
   const phone = await world.member('phone')
@@ -213,13 +213,13 @@ test('a name is the node that had it first: who comes later under the same name 
   t.is((await here.api().call('policy.test', { from: renamed.id, to: 'text' })).decision, 'allow')
 })
 
-test('a tier stands for anybody of it; a reply cannot be tested; unknown names are told', async (t) => {
+test('a tier means any member of it; a reply cannot be tested; unknown names are reported', async (t) => {
   const world = new World(t)
   const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { sideEffect: exec, decision: deny }\n' })
   const api = here.api()
   t.is((await api.call('policy.test', { from: 'L1', to: 'L1', capability: 'any.do' })).code, 'POLICY_DENIED')
   t.is((await api.call('policy.test', { from: 'L1', to: 'L1', capability: 'any.do', sideEffect: 'read' })).decision, 'allow')
-  t.is((await api.call('policy.test', { from: 'L1', to: 'L1' })).decision, 'allow', 'what names no capability has nothing done')
+  t.is((await api.call('policy.test', { from: 'L1', to: 'L1' })).decision, 'allow', 'a message without a capability runs nothing')
   await failsWith(t, 'USAGE', () => api.call('policy.test', { from: 'L1', to: 'L1', type: 'response' }))
   await failsWith(t, 'PEER_NOT_FOUND', () => api.call('policy.test', { from: 'ghost', to: 'L1' }))
   await failsWith(t, 'AGENT_NOT_FOUND', () => api.call('policy.test', { from: 'L1', to: 'ghost' }))
@@ -244,7 +244,7 @@ test('for a tier, policy test takes the side effect of an agent of this node tha
   t.alike(await asked('reads'), ['read', null, null])
 })
 
-test('policy test says when the target lacks the capability, who has it, and what may be meant', async (t) => {
+test('policy test reports a target without the capability, the agents that have it, and similar names', async (t) => {
   const world = new World(t)
   const here = await world.owner({ agents: [echo('text'), echo('other')] })
   const tested = async (to: string, named: string): Promise<unknown> =>
@@ -258,7 +258,7 @@ test('policy test says when the target lacks the capability, who has it, and wha
   await failsWith(t, 'CAPABILITY_NOT_FOUND', () => here.api().call('message.call', { agent: 'text', capability: 'nobody.has', input: {} }))
 })
 
-test('a caller in a sandbox is told of no agent outside it by policy test', async (t) => {
+test('policy test names no agent outside the sandbox of its caller', async (t) => {
   const world = new World(t)
   const here = await world.owner({ agents: [echo('text'), echo('other')] })
   const boxed = here.api({ sandboxId: 'ci', tier: 1 })

@@ -45,7 +45,7 @@ test('policy show warns of rules that ask where nobody here can be asked, and of
   )
 })
 
-test('a caller in a sandbox is not told by policy show of agents that it does not find', async (t) => {
+test('policy show names no agents that its sandboxed caller does not find', async (t) => {
   const world = new World(t)
   const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { to: { agent: builder }, decision: ask }\n' })
   const peer = await world.member('peer', { agents: [echo('builder')] })

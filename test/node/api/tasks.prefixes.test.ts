@@ -3,7 +3,7 @@ import { failsWith } from '../../support/fails.js'
 import { echo } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 
-test('what all ids of a kind begin with is no name of the only task, or of the only swarm', async (t) => {
+test('the common beginning of all ids of a kind is no name of the only task, or of the only swarm', async (t) => {
   const world = new World(t)
   const owner = await world.owner({ agents: [echo('text')] })
   const api = owner.api()

@@ -13,7 +13,7 @@ test('a report of an agent is its progress, total and message, and all else is t
   t.alike(reportOf({ progress: 2, message: { a: 1 } }), { progress: 2, total: null, message: '{"a":1}' })
 })
 
-test('whatever an agent reports is told in bounds', async (t) => {
+test('every report of an agent is passed on within bounds', async (t) => {
   await holds(
     t,
     fc.property(fc.anything(), (data) => {

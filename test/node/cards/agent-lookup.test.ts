@@ -4,7 +4,7 @@ import { World } from '../../support/fake-node.js'
 import { forgeControl } from '../../support/forge.js'
 import { actor, cardBody, signedCard } from '../../support/membership.js'
 
-test('an agent that nobody told of is found by asking the members', async (t) => {
+test('an agent without a known card is found by asking the members', async (t) => {
   const world = new World(t)
   world.log.isWritable = false
   const here = await world.member('here')
@@ -56,7 +56,7 @@ test('a node alone asks nobody', async (t) => {
   )
 })
 
-test('an answer to what was not asked is ignored, and nobody speaks for another', async (t) => {
+test('an unrequested answer is ignored, and no node answers for another', async (t) => {
   const world = new World(t)
   const here = await world.member('here')
   const peer = await world.member('peer')

@@ -15,7 +15,7 @@ function overload({ core: { peers } }: FakeNode): () => void {
   }
 }
 
-test('what a peer could not be told of cards it is told when there is room again, without a new link', async (t) => {
+test('cards that a peer could not be sent are sent when its budget allows, without a new link', async (t) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a'), echo('b')] })
   const peer = await world.member('peer')
@@ -63,7 +63,7 @@ test('as many cards as a node may have, with the longest ids, reach a peer over 
   await world.settle()
   await world.link(here, peer)
   await told()
-  t.is(known(), 24, 'and what went while there was no link')
+  t.is(known(), 24, 'and messages sent while there was no link')
 })
 
 test('as many cards as a node may have reach a peer through the log alone', async (t) => {

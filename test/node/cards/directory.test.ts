@@ -38,7 +38,7 @@ test('an agent on two nodes is ambiguous by its id alone', async (t) => {
   await failsWith(t, 'AGENT_NOT_FOUND', () => directory.agent('test@peer'))
 })
 
-test('however an agent is called and whoever sees which, it is the one that a look at all of them finds', async (t) => {
+test('an agent is the one that a look at all agents finds, for any names and any visibility', async (t) => {
   const world = new World(t)
   const agents = (): FakeAgent[] => [echo('text'), echo('texts')]
   const here = await world.member('here', { agents: [...agents(), echo('mine')] })
@@ -83,7 +83,7 @@ function agentOr<T>(none: T, find: () => AgentAddress): AgentAddress | T {
   }
 }
 
-test('two nodes of one name are told apart', async (t) => {
+test('two nodes of one name have distinct displayed names', async (t) => {
   const world = new World(t)
   const here = await world.member('here')
   const owner = actor('owner')
@@ -107,7 +107,7 @@ test('names of others are shown without control characters', async (t) => {
   t.absent(error.message.includes('\u001b'))
 })
 
-test('an agent counts as weak as the weakest of certificate, card and whoever it speaks for', async (t) => {
+test('an agent counts as weak as the weakest of certificate, card and represented caller', async (t) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a', { tier: 2 }), echo('boxed', { sandboxId: 'ci' })] })
   const { directory } = here.core
@@ -121,7 +121,7 @@ test('an agent counts as weak as the weakest of certificate, card and whoever it
   t.is(directory.party(at('nobody')), null)
 })
 
-test('a revoked node has no party, whatever cards it had', async (t) => {
+test('a revoked node has no party, for any cards it had', async (t) => {
   const world = new World(t)
   const here = await world.member('here')
   const peer = await world.member('peer', { agents: [echo('a')] })
@@ -133,7 +133,7 @@ test('a revoked node has no party, whatever cards it had', async (t) => {
   t.is(here.core.directory.party(address), null)
 })
 
-test('the agent that a message names is the one at its address, whatever became of it and its node', async (t) => {
+test('the agent that a message names is the one at its address, for any later changes of it and its node', async (t) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a'), echo('boxed', { sandboxId: 'ci' })] })
   const peer = await world.member('peer', { agents: [echo('a', { tier: 2 })] })

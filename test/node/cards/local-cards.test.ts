@@ -224,7 +224,7 @@ test('an agent without a valid card does not keep the others from theirs', async
   await failsWith(t, 'INVALID_CARD', () => here.core.localCards.check(agentDefinition('Not An Id')))
 })
 
-test('agents for which the mesh has no room get no card, and the node says which', async (t) => {
+test('agents beyond the limit of the mesh get no card, and the node reports which', async (t) => {
   const world = new World(t)
   const full = Array.from({ length: MAX_CARDS - 1 }, (_, i) => echo(`m${i}`))
   const here = await world.member('here', { agents: full })
@@ -256,7 +256,7 @@ test('agents for which the mesh has no room get no card, and the node says which
   world.log.isWritable = false
   here.source.set([echo('b'), ...full.slice(1)])
   await world.settle()
-  t.alike([known().length, known().includes('a'), known().includes('b')], [MAX_CARDS, false, true], 'also where only the peer hears of it')
+  t.alike([known().length, known().includes('a'), known().includes('b')], [MAX_CARDS, false, true], 'also where only the peer learns of it')
 })
 
 test('cards that are too large together are not announced, in words of their own; smaller ones are', async (t) => {

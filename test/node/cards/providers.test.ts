@@ -47,7 +47,7 @@ test('a linked node knows the providers of the other, also when the log brought 
   t.alike(await providers(peer, here), ['a: Node Works', 'b: File Works'], 'and remembers them')
 })
 
-test('another provider is a new revision of a card, and reaches linked nodes; none is told of no more', async (t: Assert) => {
+test('another provider is a new revision of a card, and reaches linked nodes; none is sent any more', async (t: Assert) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a')] })
   const peer = await world.member('peer')
@@ -67,7 +67,7 @@ test('another provider is a new revision of a card, and reaches linked nodes; no
   t.alike([revisionOf(here, 'a'), await providers(peer, here)], [4, ['a: -']])
 })
 
-test('what a node of an earlier build reads is as before: no new key in a signed card, and messages without providers', async (t: Assert) => {
+test('a node of an earlier build reads the same as before: no new key in a signed card, and messages without providers', async (t: Assert) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a', { provider: FILE })], settings: { provider: OWN } })
   const peer = await world.member('peer')

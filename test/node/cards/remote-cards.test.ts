@@ -37,7 +37,7 @@ test('cards of members who are away come from the log', async (t) => {
   )
 })
 
-test('what a peer no longer names when it connects is gone, also while the log still has it', async (t) => {
+test('a card that a peer no longer names when it connects is gone, also while the log still has it', async (t) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a')] })
   const peer = await world.member('peer')
@@ -55,7 +55,7 @@ test('what a peer no longer names when it connects is gone, also while the log s
   t.is(peer.core.registry.getByAddress(`a@${here.id}`)?.revision, 3, 'but the agent itself does')
 })
 
-test('a card that its node told of stays, though the log never had it', async (t) => {
+test('a card sent by its node stays, though the log never had it', async (t) => {
   const world = new World(t)
   const here = await world.member('here')
   const peer = await world.member('peer')
@@ -67,7 +67,7 @@ test('a card that its node told of stays, though the log never had it', async (t
   t.ok(peer.core.registry.getByAddress(`a@${here.id}`))
 })
 
-test('many large cards are all told, in frames that fit', async (t) => {
+test('many large cards are all sent, in frames that fit', async (t) => {
   const world = new World(t)
   const description = 'x'.repeat(8000)
   const agents = Array.from({ length: 40 }, (_, index) => echo(`agent-${index}`, { description }))
@@ -80,7 +80,7 @@ test('many large cards are all told, in frames that fit', async (t) => {
   world.net.disconnect(here.id, peer.id)
   await world.settle()
   await world.link(here, peer)
-  t.is(peer.core.registry.ofNode(here.id).length, 21, 'and what is gone is known from the last frame')
+  t.is(peer.core.registry.ofNode(here.id).length, 21, 'and lost parts are known from the last frame')
 })
 
 test('no JSON that a peer sends as cards throws or is taken', async (t) => {
@@ -171,11 +171,11 @@ test('a peer has at most 4 MiB of cards, however it changes them', async (t) => 
   let count = 0
   while (tell(`a${count}`, 1, 60_000)) count++
   t.is(count, 69)
-  t.ok(tell('a0', 2, 10), 'a smaller one makes room')
+  t.ok(tell('a0', 2, 10), 'a smaller one frees a slot')
   t.ok(tell('more', 1, 60_000))
   t.absent(tell('a0', 3, 60_000), 'a newer card may not take what is not there')
   here.core.remoteCards.removedByPeer(peer.id, [{ id: 'a1', revision: 1 }])
-  t.ok(tell('a0', 4, 60_000), 'a removal makes room')
+  t.ok(tell('a0', 4, 60_000), 'a removal frees a slot')
   t.ok(here.core.registry.bytesOf(peer.id) <= 4 * 1024 ** 2)
 })
 
@@ -220,7 +220,7 @@ test('an admission that the log takes back takes the cards of an absent node wit
   t.is(here.core.registry.ofNode(absent).length, 0)
 })
 
-test('a message full of what are no cards is one line of log with their number', async (t) => {
+test('a message of invalid cards is one line of log with their number', async (t) => {
   const world = new World(t)
   const here = await world.member('here')
   const peer = await world.member('peer')

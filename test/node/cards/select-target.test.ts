@@ -38,7 +38,7 @@ test('an agent of the mesh goes before an external one, also when it is busier a
     await ask()
     await world.settle()
   }
-  t.alike([own.tasks.length, outside.tasks.length], [1, 0], 'what is more waits at the one of the mesh')
+  t.alike([own.tasks.length, outside.tasks.length], [1, 0], 'further agents wait at the one of the mesh')
   await world.link(owner, peer)
   await ask()
   await world.settle()
@@ -58,7 +58,7 @@ test('the external agent of another node is known as one by its card, and its no
   t.is(outside.tasks.length, 0)
 })
 
-test('an external agent is asked when nobody of the mesh is there or has room, and without one it is said that nobody is', async (t: Assert) => {
+test('an external agent is asked when no agent of the mesh is there or free, and without one the error says so', async (t: Assert) => {
   const world = new World(t)
   const [far, outside] = [able('far'), external('outside')]
   const owner = await world.owner({ agents: [outside] })
@@ -117,7 +117,7 @@ test('messages for a skill are spread over the agents of other nodes, and over a
   }
 })
 
-test('who has tasks already that run or wait is sent fewer, by the places that each has', async (t: Assert) => {
+test('an agent with running or waiting tasks is sent fewer, by the places that each has', async (t: Assert) => {
   const world = new World(t)
   const wide = agentDefinition('wide', { capabilities: [capability(SKILL)], concurrency: 3 })
   const owner = await world.owner({ agents: [able('busy'), new FakeAgent(wide)] })

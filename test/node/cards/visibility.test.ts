@@ -41,12 +41,12 @@ test('the operator of a sandboxed node finds the agents of its sandbox alone; on
   )
 })
 
-test('what the allow list names is found across sandboxes', async (t) => {
+test('an agent on the allow list is found across sandboxes', async (t) => {
   const { ci } = await scene(t, ['text'])
   t.alike(await listed(ci), ['boxed@plain', 'built@ci', 'text@plain'])
 })
 
-test('a node tells a sandboxed peer of no agent that is in another sandbox, and of who may write to it', async (t) => {
+test('a node sends a sandboxed peer no agent of another sandbox, and every peer the agents that it may write to', async (t) => {
   const { world, plain, ci, prod } = await scene(t)
   const known = (of: FakeNode, to: FakeNode): string[] =>
     to.core.registry
@@ -59,14 +59,14 @@ test('a node tells a sandboxed peer of no agent that is in another sandbox, and 
   t.alike(known(prod, plain), ['operator', 'shop'])
   prod.source.set([echo('shop', { description: 'new' }), echo('till')])
   await world.settle()
-  t.alike(known(prod, ci), [], 'nor of what changes')
+  t.alike(known(prod, ci), [], 'nor of changes')
   t.alike(known(prod, plain), ['operator', 'shop', 'till'])
   const reply = plain.api().call('message.send', { agent: 'built@ci', text: 'x' })
   await world.settle()
   t.is((await reply).outcome, 'COMPLETED')
 })
 
-test('a question for an agent is answered with what the asking peer may find', async (t) => {
+test('a query for agents is answered with the agents that the asking peer may find', async (t) => {
   const { world, plain, ci } = await scene(t)
   async function finds(asking: FakeNode, id: string): Promise<boolean> {
     const address = `${id}@${plain.id}`
@@ -80,7 +80,7 @@ test('a question for an agent is answered with what the asking peer may find', a
   t.is(await finds(ci, 'text'), false)
 })
 
-test('a sandboxed caller is told no names of agents that it does not see: neither as candidates, nor as left out', async (t) => {
+test('a sandboxed caller gets no names of agents that it does not see: neither as candidates, nor as left out', async (t) => {
   const { ci } = await scene(t)
   const boxed = ci.api()
   for (const call of [
@@ -90,7 +90,7 @@ test('a sandboxed caller is told no names of agents that it does not see: neithe
   ])
     t.absent(/text|plain/.test((await failsWith(t, 'AGENT_NOT_FOUND', call)).message.replace('txt@plain', '')))
   const near = await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.send', { agent: 'bilt', text: 'x' }))
-  t.ok(near.message.includes('did you mean built@ci'), 'what it sees is still named')
+  t.ok(near.message.includes('did you mean built@ci'), 'a visible agent is still named')
   await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.call', { agent: 'text@plain', capability: 'no.such', input: 1 }))
   const swarm = { goal: 'g', capability: 'text.do', strategy: 'each' } as const
   t.absent((await failsWith(t, 'NO_CAPABLE_AGENT', () => boxed.call('swarm.start', swarm))).message.includes('plain'))

@@ -57,7 +57,7 @@ test('a caller that is weaker than its node has the rights of the weaker, and re
   )
 })
 
-test('the streams of a document count as far as the view says, and their lengths are those that are known', async (t) => {
+test('the streams of a document count as far as the view says, with their known lengths', async (t) => {
   const record = documentOf({ streams: [{ nodeKey: strong.id, coreKey: 'one' }] })
   t.alike([...countedStreams(view(), record)], [['one', Number.POSITIVE_INFINITY]])
   t.alike(await knownLengths({ length: (core) => Promise.resolve(core === 'one' ? 7 : 0) }, record), { one: 7 })

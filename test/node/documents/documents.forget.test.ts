@@ -26,7 +26,7 @@ test('a document that is wanted again while it is being removed comes back once 
   await world.settle()
   letGo()
   await forgotten
-  t.is(wereHere, 0, 'what is not followed shows nothing')
+  t.is(wereHere, 0, 'an unfollowed document shows nothing')
   await world.settle()
   t.is(await text, 'of bob')
   await edit(ann.api(), 'of bob and ann')

@@ -91,7 +91,7 @@ async function restarted(world: World, { core, actor, store, ledger }: FakeNode)
   return await world.start(actor, { store, ledger })
 }
 
-test('whatever blocks a member writes for a document, honest nodes read the same, also after a restart', {
+test('honest nodes read the same, also after a restart, for any blocks of a member', {
   timeout: 3_600_000
 }, async (t) => {
   const uncaught = new Uncaught()

@@ -39,7 +39,7 @@ test('a document that its creator removes is gone on every node, its blocks too,
   const { removed } = await ann.api().call('documents.remove', { document: 'notes' })
   t.is(removed, true)
   await world.settle()
-  t.is(program.fault?.code, 'DOCUMENT_NOT_FOUND', 'a program that has it open is told')
+  t.is(program.fault?.code, 'DOCUMENT_NOT_FOUND', 'a program that has it open is notified')
   for (const node of [owner, ann, bob]) {
     t.alike(await names(node), [])
     for (const call of [() => textOn(node), () => write(node.api(), 'again')]) await failsWith(t, 'DOCUMENT_NOT_FOUND', call)
@@ -76,7 +76,7 @@ test('the owner of the mesh removes the document of a member that is away', asyn
   t.alike(again.core.documents.problems(), [])
 })
 
-test('a document beyond a limit of the log is refused at once, with the limit, and there is room again after a removal', async (t: Assert) => {
+test('a document beyond a limit of the log is refused at once, with the limit, and accepted after a removal', async (t: Assert) => {
   const { world, ann } = await documentScene(t)
   world.log.model.records.set(DOCUMENTS_KEY, { total: 1024, by: { [ann.id]: MAX_DOCUMENTS_OF_MEMBER }, bytes: {} })
   const before = world.clock.monotonic()

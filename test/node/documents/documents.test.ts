@@ -10,7 +10,7 @@ import { failsWith } from '../../support/fails.js'
 import { Program, documentScene as scene, textOn, write } from '../../support/document-scene.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
 
-test('of a damaged store of documents nobody says how much it holds: the list tells it, and one document is refused', async (t: Assert) => {
+test('a damaged store of documents gives no sizes: the list reports it, and one document is refused', async (t: Assert) => {
   const { world, bob } = await scene(t)
   t.alike((await bob.api().call('documents.list', {})).problems, [])
   world.streams.damage(bob.id, new NodeError('STORE_DAMAGED', 'the store is damaged'))
@@ -22,7 +22,7 @@ test('of a damaged store of documents nobody says how much it holds: the list te
   await failsWith(t, 'STORE_DAMAGED', () => bob.api().call('documents.show', { document: 'notes' }))
 })
 
-test('programs on two nodes that hold a document see what each writes, and hear nothing of their own', async (t: Assert) => {
+test('programs on two nodes that hold a document see the edits of each other, and get none of their own', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   await write(ann.api(), 'hello')
   await world.settle()
@@ -53,7 +53,7 @@ test('an update with the clientID of another, or that is none, is refused and ch
   t.is(await textOn(ann), '')
 })
 
-test('who is in a document is told to programs of other members, and that they are gone', async (t: Assert) => {
+test('programs of other members learn of the presence of a member, and of its end', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   const [one, other] = [new Program(t, ann.api()), new Program(t, bob.api())]
   await world.settle()
@@ -72,7 +72,7 @@ test('who is in a document is told to programs of other members, and that they a
   t.alike(heard().at(-1), [{ ...presence, clock: 2, state: null }])
 })
 
-test('a program that may only read tells its presence, under a bounded number of clientIDs', async (t: Assert) => {
+test('a program with read access sends its presence, under a bounded number of clientIDs', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { tier: null } })
   await world.settle()
@@ -86,7 +86,7 @@ test('a program that may only read tells its presence, under a bounded number of
   await tell(1, 2)
 })
 
-test('an edit that is too large to be told is refused, and the document is as it was, for programs that hold it too', async (t: Assert) => {
+test('an edit too large to be sent is refused, and the document is unchanged, for programs that hold it too', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   await write(ann.api(), 'before')
   const program = new Program(t, ann.api())
@@ -124,7 +124,7 @@ test('an edit that is larger than an update may be reaches members and their pro
   t.alike((await ann.api().call('documents.read', { document: 'notes', type: 'list' })).value, list)
 })
 
-test('what cannot be read in a stream is skipped and logged with its source, and the others go on', async (t: Assert) => {
+test('an unreadable part of a stream is skipped and logged with its source, and the others continue', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   await write(bob.api(), 'good')
   await world.settle()
@@ -142,14 +142,14 @@ test('what cannot be read in a stream is skipped and logged with its source, and
   t.alike(
     skipped?.map(({ node, reason }) => [node.name, reason]),
     [['bob', 'a block is malformed']],
-    'who reads it is told'
+    'a reader is notified'
   )
   await write(ann.api(), 'good and more')
   await world.settle()
   t.is(await textOn(bob), 'good and more')
 })
 
-test('a node whose own stream ended goes on with another, and what it writes then counts everywhere', async (t: Assert) => {
+test('a node whose own stream ended continues with another, and its later edits count everywhere', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   const program = new Program(t, bob.api())
   await world.settle()
@@ -186,7 +186,7 @@ test('a document that is forgotten is gone here, stays with others, and comes ba
   t.is(await textOn(bob), 'kept by bob, and more')
 })
 
-test('who is in a sandbox has no part in documents of others, unless a list names the sandbox', async (t: Assert) => {
+test('a sandboxed member has no part in documents of others, unless a list names the sandbox', async (t: Assert) => {
   const { world, owner, ann } = await scene(t)
   const cat = await world.member('cat', { terms: { sandboxId: 'ci' } })
   await world.link(owner, cat)
@@ -200,7 +200,7 @@ test('who is in a sandbox has no part in documents of others, unless a list name
   await failsWith(t, 'FORBIDDEN', () => write(cat.api(), 'mine'))
 })
 
-test('who loses the right to write before its stream is in the log shows its text no longer than others do', async (t: Assert) => {
+test('a member that loses the right to write before its stream is in the log shows its text no longer than others do', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   world.log.isWritable = false
   await write(bob.api(), 'of bob')
@@ -212,7 +212,7 @@ test('who loses the right to write before its stream is in the log shows its tex
   t.is(await textOn(bob), '')
 })
 
-test('who restricts a document that it forgot takes away the text of nobody', async (t: Assert) => {
+test('a member that restricts a document it forgot removes no text of others', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   await write(bob.api(), 'of bob')
   await world.settle()
@@ -222,7 +222,7 @@ test('who restricts a document that it forgot takes away the text of nobody', as
   for (const node of [owner, ann, bob]) t.is(await textOn(node), 'of bob')
 })
 
-test('what was refused counts again once its member may write again', async (t: Assert) => {
+test('refused edits count again once their member may write again', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   // Ann has heard nothing of it when she leaves bob out.
   for (const node of [owner, ann]) world.net.disconnect(bob.id, node.id)
@@ -247,7 +247,7 @@ test('a caller that is weaker than its node has the rights of the weaker', async
   t.is(await textOn(ann), 'strong')
 })
 
-test('a node whose store of documents was put back goes on with another stream, and nothing is lost or told twice', async (t: Assert) => {
+test('a node with a restored store of documents continues with another stream, and nothing is lost or sent twice', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   await write(bob.api(), 'one. ')
   await world.settle()
@@ -280,7 +280,7 @@ test('a node whose store of documents was put back goes on with another stream, 
   )
 })
 
-test('a node that hears that others have more of its stream than it has goes on with another, and so do its programs', async (t: Assert) => {
+test('a node that learns of more blocks of its stream at others continues with another, and so do its programs', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   const program = new Program(t, bob.api())
   await world.settle()
@@ -363,13 +363,13 @@ test('a document of which nothing is here, though others wrote into it, is neith
   await Promise.all(calls)
   const reading = textOn(bob)
   await world.link(owner, ann, bob)
-  t.is(await reading, 'precious', 'what comes in time is waited for')
+  t.is(await reading, 'precious', 'a timely block is waited for')
   await write(bob.api(), 'precious!')
   await world.settle()
   t.is(await textOn(ann), 'precious!')
 })
 
-test('what a node wrote itself is there for it, also before the mesh has heard of its stream and while nothing of others is here', async (t: Assert) => {
+test('the own edits of a node are there for it, also before the mesh knows its stream and while no edits of others are here', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   for (const one of [owner, ann]) world.net.disconnect(bob.id, one.id)
   world.log.isWritable = false

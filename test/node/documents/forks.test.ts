@@ -65,7 +65,7 @@ test('a fork is on record once, with its member, and a problem until the member 
   t.alike(forks.problems(), [])
 })
 
-test('the owner of the mesh is told to look at its home, not to revoke itself', (t) => {
+test('the owner of the mesh gets the advice to check its home, not to revoke itself', (t) => {
   const { forks } = scene([{ nodeKey: owner.id, coreKey: 'own' }])
   forks.add('own')
   const [problem] = forks.problems()

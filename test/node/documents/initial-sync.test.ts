@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import { Program, documentScene as scene, textOn, write } from '../../support/document-scene.js'
 import { failsWith } from '../../support/fails.js'
 
-test('who never had the whole of a document reads no part of it and edits none; who had it goes on with what it has', async (t: Assert) => {
+test('a node that never had the whole document reads no part of it and edits none; one that had it continues with its copy', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   await write(owner.api(), 'of the owner')
   await world.settle()
@@ -21,7 +21,7 @@ test('who never had the whole of a document reads no part of it and edits none; 
   await world.link(bob, late)
   const reading = textOn(late)
   await world.pass(4000)
-  t.is(await reading, 'of the owner', 'who is there has nothing of ann')
+  t.is(await reading, 'of the owner', 'the present nodes have nothing of ann')
   await world.link(ann, owner, bob, late)
   await world.settle()
   t.is(await textOn(late), 'of the owner and ann')
@@ -32,7 +32,7 @@ test('who never had the whole of a document reads no part of it and edits none; 
   t.is(await textOn(again), 'of the owner and ann', 'also after a restart')
 })
 
-test('what still comes, in no order, is waited for, and never taken for gone though everybody is there', async (t: Assert) => {
+test('missing blocks are awaited in any order, and never taken for lost though all members are there', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   await write(owner.api(), 'of the owner')
   await world.settle()

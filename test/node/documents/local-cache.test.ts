@@ -52,7 +52,7 @@ test('a snapshot with one changed byte, or that is cut, is not read', async (t) 
   t.is(await store.kept.read(), null, 'shorter than its hash')
 })
 
-test('a cache that cannot be read counts as empty, and the error is told', async (t) => {
+test('an unreadable cache counts as empty, and the error is reported', async (t) => {
   const store = scene()
   store.fault = new Error('unreadable')
   t.is(await store.kept.read(), null)

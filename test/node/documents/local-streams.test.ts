@@ -11,7 +11,7 @@ import { type FakeNode, World } from '../../support/fake-node.js'
 import { FakeStore } from '../../support/fake-store.js'
 import { failsWith } from '../../support/fails.js'
 
-test('what a node wrote just before it was killed is told to the others once it starts again, though nobody opens it there', async (t: Assert) => {
+test('the last edits before a kill reach the others once the node starts again, though nobody opens the document there', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   world.log.isWritable = false
   await write(bob.api(), 'of bob')
@@ -26,10 +26,10 @@ test('what a node wrote just before it was killed is told to the others once it 
   t.is(await textOn(ann), 'of bob')
 })
 
-test('what a node wrote before the mesh heard of it is there, and told to the others, though which streams are its own is lost', (t: Assert) =>
+test('edits made before the mesh knew of them are there, and sent to the others, though the list of own streams is lost', (t: Assert) =>
   unheardIsKept(t, () => null))
 
-test('what a node wrote before the mesh heard of it is there, and told to the others, though its home was restored and has other streams', (t: Assert) =>
+test('edits made before the mesh knew of them are there, and sent to the others, though the home was restored and has other streams', (t: Assert) =>
   unheardIsKept(t, (own) => ({ ...own, times: own.times + 7 })))
 
 /** bob writes what the mesh does not hear of, and starts again with what `stored` makes of its list of own streams. */
@@ -54,7 +54,7 @@ async function unheardIsKept(t: Assert, stored: (own: LocalStream) => LocalStrea
   t.is(await textOn(ann), 'of bob, and more')
 }
 
-test('a stream that the log does not name any more is told to the others again', async (t: Assert) => {
+test('a stream that the log no longer names is announced to the others again', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   await write(bob.api(), 'of bob')
   await world.settle()
@@ -99,7 +99,7 @@ test('an edit that is in its stream is no refused one, though its mark cannot be
   t.is(await textOn(owner), 'one')
   t.ok(
     owner.lines.some((line) => line.includes('no room')),
-    'it is said'
+    'it is reported'
   )
   isFull = false
   await write(owner.api(), 'one two')
@@ -140,7 +140,7 @@ test('an own stream that is shorter than its recorded length is a problem of its
   )
 })
 
-test('an own stream that is shorter than its mark is told as lost, also before any other mark is stored', async (t: Assert) => {
+test('an own stream shorter than its mark is reported as lost, also before any other mark is stored', async (t: Assert) => {
   const { world, bob, ledger } = await lostBlock(t)
   const store = new FakeStore()
   for (const name of ['document-streams', 'documents-arrived']) await store.write(name, await bob.store.read(name))
@@ -151,7 +151,7 @@ test('an own stream that is shorter than its mark is told as lost, also before a
   t.ok((await store.read<Record<string, unknown>>('document-marks'))?.['notes'], 'and known after a restart')
 })
 
-test('what a store of documents that was begun anew lacks is lost: it is refused, also after a restart, and never shown as empty', async (t: Assert) => {
+test('content missing from a store of documents that was begun anew is lost: it is refused, also after a restart, and never shown as empty', async (t: Assert) => {
   for (const isHeard of [true, false]) {
     const { world, owner, ann, bob } = await scene(t)
     world.log.isWritable = isHeard

@@ -31,7 +31,7 @@ async function putBack(
   return again
 }
 
-test('a document of which this disk lost blocks is told in status, and neither read, edited nor restricted until a member gives them', async (t: Assert) => {
+test('a document of which this disk lost blocks is reported in status, and neither read, edited nor restricted until a member gives them', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   await write(ann.api(), 'one')
   await world.settle()
@@ -125,7 +125,7 @@ test('blocks behind a snapshot that were here are lost also when all that is lef
   marks.follow([everybody('s')])
   await marks.close()
   t.is(marks.lost('notes'), 50)
-  t.alike(await store.read(DOCUMENT_MARKS), { notes: { s: 150 } }, 'what the snapshot holds needs no mark')
+  t.alike(await store.read(DOCUMENT_MARKS), { notes: { s: 150 } }, 'the content of the snapshot needs no mark')
 })
 
 test('a document of any name has marks', async (t: Assert) => {

@@ -144,7 +144,7 @@ test('a document with few new blocks is not kept again', async (t: Assert) => {
   t.unlike(await scene.streams.kept(ID), null)
 })
 
-test('what was kept and is damaged is left alone: the document is made of its streams', async (t: Assert) => {
+test('a damaged cache is left alone: the document is made of its streams', async (t: Assert) => {
   const scene = await Scene.of(t, 40)
   const whole = await madeAnew(t, scene)
   await scene.keep(t)
@@ -161,7 +161,7 @@ test('what was kept and is damaged is left alone: the document is made of its st
   t.alike(await stateOf(await scene.open(t)), whole, 'cut short')
 })
 
-test('what was kept and counts no longer, or is in no stream, is left alone', async (t: Assert) => {
+test('cached content that counts no longer, or is in no stream, is left alone', async (t: Assert) => {
   const scene = await Scene.of(t, 40)
   await scene.keep(t)
   t.alike(await stateOf(await scene.open(t, { counted: 10 })), await madeAnew(t, scene, 10), 'a stream of which less counts')
@@ -178,7 +178,7 @@ test('what was kept and counts no longer, or is in no stream, is left alone', as
   t.alike(await stateOf(await scene.open(t)), await madeAnew(t, scene), 'streams that were put back')
 })
 
-test('what is written once the right to write is lost, is refused, and taken when it is given again', async (t: Assert) => {
+test('edits after the loss of the right to write are refused, and accepted when it is given again', async (t: Assert) => {
   const scene = await Scene.of(t, 2)
   const document = await scene.open(t)
   const session = await document.openSession()
@@ -188,13 +188,13 @@ test('what is written once the right to write is lost, is refused, and taken whe
   for (const attempt of [edit(), document.openSession(), document.openSession(session), document.write(new Uint8Array([0, 0]), 'one')])
     await t.exception(attempt, /may not write/)
   await lost
-  t.is((await scene.streams.read(scene.own, 0, 9)).length, 3, 'two edits and what announced the session')
+  t.is((await scene.streams.read(scene.own, 0, 9)).length, 3, 'two edits and the announcement of the session')
   await document.follow(new Map([[scene.own, EVERYTHING]]))
   await edit()
   t.is(await document.read(({ doc }) => doc.getText('text').toJSON()), 'x01')
 })
 
-test('a stream with two tales counts for nothing in what was kept either', async (t: Assert) => {
+test('a forked stream counts for nothing in the cache either', async (t: Assert) => {
   const scene = await Scene.of(t, 40)
   await scene.keep(t)
   const document = await scene.open(t)
@@ -251,7 +251,7 @@ test('nothing is written before what the own stream holds was read back', async 
   t.is(await document.read(({ doc }) => doc.getText('text').toJSON()), 'x01')
 })
 
-test('what could not be read whole nobody reads or edits, and the next one who needs it reads on', async (t: Assert) => {
+test('a replica with unread blocks is neither read nor edited, and the next use reads on', async (t: Assert) => {
   const scene = await Scene.of(t, 600)
   const document = await scene.open(t)
   const session = await document.openSession()
@@ -270,10 +270,10 @@ test('what could not be read whole nobody reads or edits, and the next one who n
     () => document.openSession(session)
   ]
   for (const use of uses) await t.exception(use(), /the disk/)
-  t.alike(news, [], 'nobody hears of half of it')
+  t.alike(news, [], 'no program gets half of it')
   scene.before = () => {}
   t.is((await textOf(document)).length, 600)
-  t.alike(news, [{ type: 'reset', isMoved: true }], 'programs still hear that they need other clientIDs')
+  t.alike(news, [{ type: 'reset', isMoved: true }], 'programs still learn that they need other clientIDs')
 })
 
 test('a document whose streams could not be read when it was opened is read on as well', async (t: Assert) => {
@@ -309,7 +309,7 @@ test('blocks that come while a stream is read to its end are not forgotten', asy
   t.is(await textOf(one), 'more00')
 })
 
-test('an edit that is refused changes nothing, is told to nobody, and leaves the clientIDs of programs alone', async (t: Assert) => {
+test('a refused edit changes nothing, is sent to nobody, and leaves the clientIDs of programs alone', async (t: Assert) => {
   const scene = await Scene.of(t, 2)
   const document = await scene.open(t)
   const session = await document.openSession()
@@ -374,7 +374,7 @@ test('an edit in several pieces is durable with all of them or with none', async
   t.is((await textOf(await scene.open(t))).length, 600_002)
 })
 
-test('what came while a refused edit was forgotten is told', async (t: Assert) => {
+test('updates that arrived while a refused edit was forgotten are reported', async (t: Assert) => {
   const scene = await Scene.of(t, 2)
   const [one, other] = [await scene.open(t), await scene.open(t, { own: scene.other })]
   const program = new Y.Doc()

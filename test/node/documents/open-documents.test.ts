@@ -103,7 +103,7 @@ test('a document that is used again before its time stays open', async (t: Asser
   await settled()
   t.is(open.find('plan')?.document, document)
   await open.letGo('plan')
-  t.ok(open.find('plan'), 'nor is it closed while it is held')
+  t.ok(open.find('plan'), 'nor is it closed while a program has it open')
   again.release()
   await open.letGo('plan')
   t.absent(open.find('plan'))

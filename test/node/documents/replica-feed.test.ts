@@ -71,7 +71,7 @@ test('a stream that could not be read is read on from where it was', async (t) =
   t.is(feed.replica.doc.getText('text').toJSON(), 'ab')
 })
 
-test('a stream that begins behind what was taken of it is told', async (t) => {
+test('a stream that begins behind its known blocks is reported', async (t) => {
   let later = 0
   const feed = feedOf([], {
     streams: { read: () => Promise.resolve([]), size: () => ({ blocks: 0, bytes: 0, from: 5 }) },
@@ -82,7 +82,7 @@ test('a stream that begins behind what was taken of it is told', async (t) => {
   t.is(later, 1)
 })
 
-test('holders are told of the strongest reason for a rebuild, once, and of nothing after a refused edit that changed nothing', (t) => {
+test('holders get the strongest reason for a rebuild, once, and none after a refused edit without a change', (t) => {
   const [before, after] = [feedOf([]), feedOf([])]
   const rebuild = new ReplicaRebuild()
   t.alike([rebuild.change(after), rebuild.isDue], [null, false])

@@ -75,7 +75,7 @@ test('a member that announces 952 documents, with names that sort first, takes n
   )
 })
 
-test('who is over its share is named in status and in peers show, once, with what is left out', async (t: Assert) => {
+test('a member over its share is named in status and in peers show, once, with the omitted streams', async (t: Assert) => {
   const scene = await withMallory(t)
   const { world, bob, mallory } = scene
   t.alike((await bob.api().call('node.status', {})).problems, [])
@@ -105,12 +105,12 @@ test('a member makes another node keep 256 MiB of its documents, in however many
   await bob.core.close()
   const again = await world.start(bob.actor, { store: bob.store, ledger: bob.ledger })
   await world.link(again, ann, mallory)
-  t.is(await bytesOn(again, names), 5 * 50 * 1_048_576, 'what is on disk takes the share first')
+  t.is(await bytesOn(again, names), 5 * 50 * 1_048_576, 'stored streams take the share first')
   await annLeaves({ ...scene, bob: again })
   t.is(await readOn(world, again, 'plan'), 'of ann')
 })
 
-test('a document that somebody opens here is kept whole, whatever its members take of their shares, also after a restart', async (t: Assert) => {
+test('a document opened here is stored whole, for any shares of its members, also after a restart', async (t: Assert) => {
   const scene = await withMallory(t)
   const { world, bob, mallory } = scene
   for (const name of ['a', 'b', 'c', 'd', 'e']) await writeBlocks(world, mallory, { name, mebibytes: 50 })
@@ -126,7 +126,7 @@ test('a document that somebody opens here is kept whole, whatever its members ta
   t.alike([row?.bytes, row?.following], [50 * 1_048_576, true])
 })
 
-test('a document that was removed here takes nothing of a share, and what had no room comes', async (t: Assert) => {
+test('a document that was removed here uses nothing of a share, and streams left out before arrive', async (t: Assert) => {
   const { world, bob, mallory } = await withMallory(t)
   const names = ['a', 'b', 'c', 'd', 'e', 'f']
   for (const name of names) await writeBlocks(world, mallory, { name, mebibytes: 50 })

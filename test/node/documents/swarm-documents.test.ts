@@ -52,7 +52,7 @@ test('participants of one sandbox read and write the document of their swarm, wh
 
 async function shared(t: Assert, sandboxId: string | null): Promise<void> {
   const { swarm, launcher, worker, agent, ...rest } = await scene(t, sandboxId)
-  t.is(agent.tasks[0]?.swarm, swarm, 'an agent is told which swarm it works for')
+  t.is(agent.tasks[0]?.swarm, swarm, 'an agent gets the id of its swarm')
   t.is(launcher.core.deps.log.view().documents.size, 0, 'nothing is in the log until somebody asks')
   await write(rest, worker, swarm, 'found it')
   t.is(await read(launcher, swarm), 'found it')
@@ -62,7 +62,7 @@ async function shared(t: Assert, sandboxId: string | null): Promise<void> {
   await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(rest.other, swarm))
 }
 
-test('who has no part in a swarm cannot have its document made', async (t) => {
+test('a member without a part in a swarm cannot have its document made', async (t) => {
   const { world, swarm, launcher, other } = await scene(t)
   await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(other, swarm))
   forgeControl(other, launcher, { name: 'swarm-document', body: { swarm } })
@@ -71,7 +71,7 @@ test('who has no part in a swarm cannot have its document made', async (t) => {
   t.is(launcher.core.deps.log.view().documents.size, 0)
 })
 
-test('who takes part later is let into the document', async (t) => {
+test('a later participant gets access to the document', async (t) => {
   const { world, owner, swarm, launcher, worker, other } = await scene(t, null, 6)
   await write({ world }, worker, swarm, 'early')
   const agent = new FakeAgent(agentDefinition('v', { capabilities: [capability('work.again')] }))
@@ -86,7 +86,7 @@ test('who takes part later is let into the document', async (t) => {
 
 const only = (member: string): DocumentRuleRequest => ({ members: [member], tier: null, sandboxes: [], unsandboxed: false })
 
-test('a rule that somebody set for the document of a swarm stays as it is, whoever takes part later', async (t) => {
+test('a rule that a person set for the document of a swarm stays, for any later participants', async (t) => {
   const { world, owner, swarm, launcher, worker, other } = await scene(t, null, 6)
   await write({ world }, worker, swarm, 'early')
   const rules = [

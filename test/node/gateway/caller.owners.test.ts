@@ -78,7 +78,7 @@ async function scene(t: Assert) {
   return { world, slow, webhooks, clients, options, node, gateway, begin, token, kept }
 }
 
-test('who is revoked, by token, client or membership, is told nothing more, and nothing of its webhooks is left', async (t: Assert) => {
+test('after a revocation, of token, client or membership, its owner gets no notification, and its webhooks are removed', async (t: Assert) => {
   const { world, slow, webhooks, clients, node, begin, token, kept } = await scene(t)
   const [mine, theirs] = [await token(), await token()]
   const member = await world.member('peer')
@@ -102,7 +102,7 @@ test('who is revoked, by token, client or membership, is told nothing more, and 
   for (const url of stay) t.is(webhooks.told(url).at(-1), 'task.completed', url)
 })
 
-test('what is on its way, waits for another try or is tried by hand ends with the token of its owner', async (t: Assert) => {
+test('a notification in transit, in retry or resent by hand ends with the token of its owner', async (t: Assert) => {
   const { world, webhooks, node, gateway, begin, token, kept } = await scene(t)
   const [hanging, failing] = [await token(), await token()]
   const url = (of: typeof hanging): string => `https://${of.info.id}.example.com/`
@@ -120,7 +120,7 @@ test('what is on its way, waits for another try or is tried by hand ends with th
   t.alike(await kept(), [0, 0])
 })
 
-test('who was revoked while the node was down is told nothing after the start; a token that only expired still is', async (t: Assert) => {
+test('an owner revoked while the node was down gets nothing after the start; one whose token only expired still does', async (t: Assert) => {
   const { world, slow, webhooks, clients, options, node, gateway, begin, token, kept } = await scene(t)
   const [mine, short] = [await token(), await token(1000)]
   const gone = [await begin(mine.principal), await begin(clientOf('cli_a'))]
@@ -144,7 +144,7 @@ test('who was revoked while the node was down is told nothing after the start; a
     before
   )
   t.ok(webhooks.told(stays).at(-1)?.startsWith('task.'))
-  t.ok(/completed|failed/.test(webhooks.told(stays).at(-1) ?? ''), 'however its task ended, it is told')
+  t.ok(/completed|failed/.test(webhooks.told(stays).at(-1) ?? ''), 'for any end of its task, it is notified')
 })
 
 test('a notification that waits for another try is not sent once its owner is gone, though the ledger refuses to delete it', async (t: Assert) => {

@@ -44,7 +44,7 @@ async function untilBegun({ world, owner, agent }: Scene): Promise<void> {
 const asked = (messageId: string) =>
   ({ skill: null, mayAnswer: false, wait: false, agent: 'slow', message: { messageId, role: 'user', parts: [{ text: 'a' }] } }) as const
 
-test('what a member asks over its A2A binding is checked in its share of time: over it the task waits, and those of others do not', async (t: Assert) => {
+test('requests of a member over its A2A binding are checked in its share of time: over it the task waits, and those of others do not', async (t: Assert) => {
   const here = await spent(t)
   const { world, agent, gateway, member } = here
   const { task } = taskOf(await gateway.send(member, asked('one')))

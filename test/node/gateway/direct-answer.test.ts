@@ -30,7 +30,7 @@ const asking = (node: FakeNode, agentId: string, more: Partial<Asking> = {}): As
 const tier = fc.integer({ min: 0, max: 3 }).map((number) => number as Tier)
 const sandbox = fc.constantFrom(null, 'one', 'two')
 
-test('what is begun directly is what a request would have begun, for any caller, agent and policy', async (t: Assert) => {
+test('a direct run does the same as a request, for any caller, agent and policy', async (t: Assert) => {
   await holds(
     t,
     fc.asyncProperty(
@@ -70,7 +70,7 @@ test('what is begun directly is what a request would have begun, for any caller,
   )
 })
 
-test('what is begun directly is counted, timed and on record as a request is, and kept by no ledger', async (t: Assert) => {
+test('a direct run is counted, timed and on record as a request is, and no ledger stores it', async (t: Assert) => {
   const world = new World(t)
   const node = await world.owner({ agents: [echo('one', { tier: 2 })] })
   const before = (await node.ledger.list({ from: 'a', to: 'z', limit: 100 })).length
@@ -105,7 +105,7 @@ test('an agent that has no free place, or answers in person, is asked by a reque
   t.absent(node.core.direct.path(asking(node, 'person')))
 })
 
-test('what only reads is stopped when nobody waits for it any more, and when its time is over', async (t: Assert) => {
+test('a read-only run is stopped when no caller waits for it any more, and when its time is over', async (t: Assert) => {
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow', { capabilities: [capability('slow.do', { sideEffect: 'read' })] }))
   const node = await world.owner({ agents: [slow] })
@@ -149,7 +149,7 @@ test('an agent that only reads and rejects its task gives a rejected task, not a
   t.alike([task?.state, task?.message?.parts], ['rejected', [{ data: { why: 'closed' }, mediaType: 'application/json' }]])
 })
 
-test('a weaker token asks a stronger agent with a justification in the metadata of its message, and is told so', async (t: Assert) => {
+test('a weaker token asks a stronger agent with a justification in the metadata of its message, and the error says so', async (t: Assert) => {
   const reads = capability('look.up', { sideEffect: 'read' })
   const world = new World(t)
   const node = await world.owner({ agents: [echo('strong', { tier: 0 }), echo('look', { tier: 0, capabilities: [reads] })] })

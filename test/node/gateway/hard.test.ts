@@ -43,7 +43,7 @@ async function scene(t: Assert, run: Run, about: Parameters<typeof capability>[1
 
 const dataOf = (snapshot: GatewaySnapshot): unknown[] => snapshot.artifacts.map(({ parts }) => parts[0]?.data)
 
-test('what a program does to its input, and to what it gave, is in no record: each says what was said at its time', async (t: Assert) => {
+test('later changes by a program to its input and its results are in no record: each has the value at its time', async (t: Assert) => {
   const state = { n: 0 }
   const { gateway } = await scene(t, (task, { progress }) => {
     const input = task.input as Record<string, unknown>
@@ -64,7 +64,7 @@ test('what a program does to its input, and to what it gave, is in no record: ea
   )
 })
 
-test('a result with what no JSON can be written of ends its task, also behind an artifact; a function is none', async (t: Assert) => {
+test('a result without a JSON form ends its task, also behind an artifact; a function is none', async (t: Assert) => {
   const results = new Map<string, unknown>([
     ['number', { n: Number.POSITIVE_INFINITY }],
     ['function', () => 1]
@@ -78,7 +78,7 @@ test('a result with what no JSON can be written of ends its task, also behind an
   t.is((await told('function')).task.state, 'failed')
 })
 
-test('bytes in what an agent gives are base64 for its client, in a task and in an answer', async (t: Assert) => {
+test('bytes in results of an agent are base64 for its client, in a task and in an answer', async (t: Assert) => {
   for (const sideEffect of ['read', 'write'] as const) {
     const { gateway, owner } = await scene(t, () => ({ bytes: new Uint8Array([104, 105]) }), { sideEffect, idempotent: true })
     Object.assign(owner.core.deps, { toAgentJson })
@@ -88,7 +88,7 @@ test('bytes in what an agent gives are base64 for its client, in a task and in a
   }
 })
 
-test('an agent that tells of more bytes than a turn may have fails its task, and all that is kept of it is within them', async (t: Assert) => {
+test('an agent that reports more bytes than a turn may have fails its task, and its stored output is within them', async (t: Assert) => {
   const piece = { a2a: { artifact: { artifactId: 'log', parts: [{ text: 'x'.repeat(60_000) }] }, append: true } }
   const pieces = Math.ceil(MAX_TASK_BYTES / 60_000) + 10
   const { gateway } = await scene(t, (_task, { progress }) => {
@@ -101,7 +101,7 @@ test('an agent that tells of more bytes than a turn may have fails its task, and
   t.ok(kept < pieces - 5 && kept * 60_000 <= MAX_TASK_BYTES, `${kept} of ${pieces} pieces`)
 })
 
-test('a later turn that told all artifacts of its result leaves them as they are: nothing is told again in the place of one', async (t: Assert) => {
+test('a later turn that sent all artifacts of its result leaves them as they are: nothing is sent again in the place of one', async (t: Assert) => {
   const result = { artifactId: 'result', parts: [{ data: { answer: 42 } }] }
   const log = { artifactId: 'log', parts: [{ text: 'all of it' }] }
   const { gateway } = await scene(t, ({ input }, { progress }) => {
@@ -114,7 +114,7 @@ test('a later turn that told all artifacts of its result leaves them as they are
   t.alike(taskOf(await gateway.send(ALICE, request('bot', {}, { message }))).artifacts, [log, result])
 })
 
-test('a read that asks its client back, or tells of artifacts, is a task; of any other the answer is a message', async (t: Assert) => {
+test('a read that asks its client back, or reports artifacts, is a task; of any other the answer is a message', async (t: Assert) => {
   const { gateway } = await scene(
     t,
     ({ input }, { progress }) => {
@@ -144,7 +144,7 @@ test('a read that asks its client back, or tells of artifacts, is a task; of any
   await failsWith(t, 'CONFLICT', () => send('other', { message: other }))
 })
 
-test('the same read sent twice at once comes to one task, and one that told more than is kept of it is done again', async (t: Assert) => {
+test('the same read sent twice at once is one task, and one with more output than is stored is done again', async (t: Assert) => {
   let runs = 0
   const { gateway } = await scene(
     t,
@@ -167,7 +167,7 @@ test('the same read sent twice at once comes to one task, and one that told more
   t.is(runs, 2)
 })
 
-test('a read that tells of an artifact and then fails is a failed task with it', async (t: Assert) => {
+test('a read that reports an artifact and then fails is a failed task with it', async (t: Assert) => {
   const { gateway } = await scene(
     t,
     (_task, { progress }) => {
@@ -191,7 +191,7 @@ test('an answer that does not fit its agent is refused, and its task waits on', 
   t.is(taskOf(await answer({ do: 'end' })).task.state, 'completed')
 })
 
-test('a task whose agent comes to a question although it was told to stop is canceled, and who hung up waits no more', async (t: Assert) => {
+test('a task whose agent asks a question after the order to stop is canceled, and a client that hung up waits no more', async (t: Assert) => {
   const ends: (() => void)[] = []
   const { gateway, world } = await scene(t, () => new Promise((resolve) => ends.push(() => resolve(QUESTION))))
   const begin = async (): Promise<string> => taskOf(await gateway.send(ALICE, request('bot', {}, { wait: false }))).task.id

@@ -53,7 +53,7 @@ const chunkOf = (artifactId: string, texts: readonly string[], append: boolean) 
 const chunk = (text: string, append: boolean) => chunkOf('out', [text], append)
 const DENY = { maxLength: 1000, deny: ['top ?secret'] }
 
-test('what an agent may not say is in no task, event or list: neither result, chunk, report, question nor failure', async (t: Assert) => {
+test('a denied text of an agent is in no task, event or list: neither result, chunk, report, question nor failure', async (t: Assert) => {
   const scripts: Record<string, Script> = {
     result: () => ({ ok: true, result: { text: 'top secret' } }),
     chunks: (_task, run) => {
@@ -90,7 +90,7 @@ test('the reason of an end that an agent states is judged as its client gets it,
   }
 })
 
-test('an answer without a task is held back as well, and who says nothing wrong is heard in full', async (t: Assert) => {
+test('an answer without a task is checked as well, and an output without denied text passes whole', async (t: Assert) => {
   const bad = await said(t, () => ({ ok: true, result: 'top secret' }), DENY)
   const error = await bad.answer().then(
     () => null,
@@ -124,7 +124,7 @@ test('an agent that says too much is stopped, and its run is canceled', async (t
   t.is(agent.open.length, 0, 'nobody works on for nobody')
 })
 
-test('what stands around the pieces of a text does not count, and what was held back is counted once', async (t: Assert) => {
+test('text around the pieces does not count, and a withheld output is counted once', async (t: Assert) => {
   for (const [pieces, as] of [
     [[600], chunk],
     [Array.from({ length: 100 }, () => 10), chunk],
@@ -139,7 +139,7 @@ test('what stands around the pieces of a text does not count, and what was held 
   }
 })
 
-test('however a text is cut into chunks, one that is denied is never told, and any other is', async (t: Assert) => {
+test('a denied text is never sent and any other is, for any cuts into chunks', async (t: Assert) => {
   const piece = fc.constantFrom('top', ' ', 'secret', 'sec', 'ret', 'a', 'to', 'p')
   const property = fc.asyncProperty(fc.array(piece, { minLength: 1, maxLength: 8 }), fc.boolean(), async (pieces, asReports) => {
     const speak: Script = (_task, run) => {
@@ -156,7 +156,7 @@ test('however a text is cut into chunks, one that is denied is never told, and a
   await holds(t, property, 100)
 })
 
-test('a denied text that is cut anywhere, over parts, chunks, artifacts, words and the result, is never told', async (t: Assert) => {
+test('a denied text that is cut anywhere, over parts, chunks, artifacts, words and the result, is never sent', async (t: Assert) => {
   const text = 'all of it is top secret, they say'
   const cuts = fc.array(fc.record({ at: fc.integer({ min: 1, max: text.length - 1 }), as: fc.constantFrom('out', 'other', 'words') }), {
     maxLength: 4
@@ -180,7 +180,7 @@ test('a denied text that is cut anywhere, over parts, chunks, artifacts, words a
   await holds(t, property, 150)
 })
 
-test('what stands between, a line break and what was said before an answer do not hide a denied text', async (t: Assert) => {
+test('text in between, a line break and text before an answer do not hide a denied text', async (t: Assert) => {
   const speeches: Record<string, readonly object[]> = {
     'two artifacts by turns': [chunkOf('a', ['top '], false), chunkOf('b', ['x'], false), chunkOf('a', ['secret'], true)],
     'one that is replaced': [chunkOf('a', ['top sec'], false), chunkOf('a', ['ret'], true), chunkOf('a', ['fine'], false)],

@@ -31,7 +31,7 @@ test('an id alone is the agent of this node, where other nodes have one of that 
   )
 })
 
-test('only the whole name that is on its card means an agent, and is found at once; what was meant is told', async (t: Assert) => {
+test('only the whole name on its card means an agent, and is found at once; the suggestion names it', async (t: Assert) => {
   const world = new World(t)
   const owner = await world.owner({ agents: [echo('helper'), echo('help.desk')] })
   const peer = await world.member('peer', { agents: [echo('tester')] })
@@ -79,7 +79,7 @@ test('no caller of the gateway finds an agent that works for the operator alone,
   }
 })
 
-test('an agent of another node that this one was not told of yet is asked for by its whole name', async (t: Assert) => {
+test('an agent of another node without a known card is looked up by its whole name', async (t: Assert) => {
   const world = new World(t)
   const owner = await world.owner({ agents: [] })
   const peer = await world.member('peer', { agents: [echo('tester')] })

@@ -57,14 +57,14 @@ test('a task that ends in the turn in which it begins is one record, with its me
     for await (const event of by.follow(ALICE, id, { after })) kinds.push(event.type === 'status' ? event.state : event.type)
     return kinds
   }
-  t.alike(await told(gateway, 0), ['message', 'working', 'artifact', 'completed'], 'each of them is told')
+  t.alike(await told(gateway, 0), ['message', 'working', 'artifact', 'completed'], 'each of them is reported')
   const next = await started()
   t.alike(await told(next, 0), ['message', 'working', 'artifact', 'completed'], 'also by a gateway that begins anew, from the disk')
   t.alike(await told(next, 2), ['artifact', 'completed'])
   t.alike(await next.get(ALICE, id), await gateway.get(ALICE, id))
 })
 
-test('what may not be repeated, and what is not waited for, begins only when that is on record', async (t: Assert) => {
+test('unrepeatable work, and work that is not awaited, begins only when that is on record', async (t: Assert) => {
   const { world, ledger, once, gateway, commits } = await scene(t)
   const letGo = ledger.hold('now')
   const sent = gateway.send(ALICE, request('once', true))
@@ -106,7 +106,7 @@ test('a hundred copies of a message that come at once are one task, done once', 
   t.ok(replies.every((reply) => stateOf(reply) === 'completed'))
 })
 
-test('the same message means the task that it began, also after a start and whoever is asked; another one of its id is refused', async (t: Assert) => {
+test('the same message means the task that it began, also after a start and for any agent; another one of its id is refused', async (t: Assert) => {
   const { gateway, started } = await scene(t)
   const asked = request('fast', true)
   const idOf = (reply: GatewayReply): string => (reply.kind === 'task' ? reply.snapshot.task.id : '')
@@ -121,7 +121,7 @@ test('the same message means the task that it began, also after a start and whoe
       { agent: 'slow' }
     ]
     for (const other of others) await failsWith(t, 'CONFLICT', () => by.send(ALICE, { ...asked, ...other }))
-    t.not(idOf(await by.send({ ...ALICE, id: 'tok_b' }, asked)), id, 'what another client says is its own')
+    t.not(idOf(await by.send({ ...ALICE, id: 'tok_b' }, asked)), id, 'the messages of another client are its own')
     t.is((await by.list(ALICE, {}, ALL)).total, 1)
   }
 })

@@ -43,7 +43,7 @@ async function settle(): Promise<void> {
   for (let tick = 0; tick < 40; tick++) await Promise.resolve()
 }
 
-test('a task and its events are durable before anybody is told, and read after a restart', async (t) => {
+test('a task and its events are durable before any notification, and read after a restart', async (t) => {
   const ledger = createMemoryLedger()
   const { log, told } = sceneOf(ledger)
   const { task, durable } = log.begin(TASK, [SAID], [])

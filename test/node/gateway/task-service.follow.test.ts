@@ -8,7 +8,7 @@ import { World } from '../../support/fake-node.js'
 
 const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
 
-test('who follows a task that waits for its client is told no more once that is past its time', async (t: Assert) => {
+test('the follower of a task that waits for its client gets no more events once that is past its time', async (t: Assert) => {
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow'))
   const owner = await world.owner({ agents: [slow] })

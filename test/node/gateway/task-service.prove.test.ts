@@ -36,6 +36,6 @@ test('a task that is answered while others are let go of is kept or gone as a wh
     const kept = (await ledger.list({ from: 'a2a-', to: 'a2a.', limit: 20 })).length
     t.is(now, answer, `${ticks}`)
     t.is(slow.open.length, answer === 'working' ? 1 : 0)
-    t.is(kept === 0, answer === 'TASK_NOT_FOUND', 'nothing is left of what is gone')
+    t.is(kept === 0, answer === 'TASK_NOT_FOUND', 'nothing is left of a removed one')
   }
 })

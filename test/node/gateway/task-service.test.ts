@@ -34,7 +34,7 @@ const kinds = (events: readonly GatewayEvent[]): string[] =>
     event.type === 'status' ? event.state : event.type === 'artifact' ? `artifact ${event.artifact.artifactId}` : 'message'
   )
 
-test('a task is begun, worked at and completed; who waits hears of it when it is', async (t: Assert) => {
+test('a task is begun, worked at and completed; a waiter is notified when it is', async (t: Assert) => {
   const { world, gateway, slow } = await scene(t)
   const waiting = gateway.send(ALICE, request(says('hello'), { wait: true }))
   await world.settle()
@@ -58,10 +58,10 @@ test('a task is begun, worked at and completed; who waits hears of it when it is
   slow.finish(null)
   await world.settle()
   await aheadOf.end
-  t.is(kinds(aheadOf.events).at(-1), 'completed', 'who names an event that has not happened waits for no later one')
+  t.is(kinds(aheadOf.events).at(-1), 'completed', 'a client that names a future event waits for no later one')
   const again = followed(gateway, id ?? '', 2)
   await again.end
-  t.alike(kinds(again.events), ['artifact result', 'completed'], 'who was there before hears what it missed, and nothing twice')
+  t.alike(kinds(again.events), ['artifact result', 'completed'], 'a returning client gets the missed events, and nothing twice')
 })
 
 test('an agent asks back: the task waits, takes one message, goes on and ends', async (t: Assert) => {
@@ -103,7 +103,7 @@ test('the same message twice is one task; another one with its id is refused', a
   t.not(taskOf(await gateway.send(BOB, request(message))).task.id, taskOf(one).task.id, 'of another caller it is another one')
 })
 
-test('what another caller began is as good as not there', async (t: Assert) => {
+test('a task of another caller does not exist for a caller', async (t: Assert) => {
   const { world, gateway } = await scene(t)
   const { task } = taskOf(await gateway.send(ALICE, request(says('mine'))))
   await world.settle()
@@ -158,7 +158,7 @@ test('an answer whose task is canceled in the same moment leaves nothing at work
   }
 })
 
-test('what an agent reports is told: words as its status, artifacts in chunks', async (t: Assert) => {
+test('reports of an agent become events: words as its status, artifacts in chunks', async (t: Assert) => {
   const { world, gateway, slow } = await scene(t)
   const { task } = taskOf(await gateway.send(ALICE, request(says('a'))))
   await world.settle()
@@ -205,7 +205,7 @@ test('a page of large tasks ends when it has enough, and the pages together have
   t.is((await gateway.list(ALICE, {}, { after: null, limit: 100, isWhole: false })).tasks.length, 7, 'without contents they are small')
 })
 
-test('what only reads is answered without a task, when its client waits', async (t: Assert) => {
+test('a read-only request is answered without a task, when its client waits', async (t: Assert) => {
   const reads = capability('look.up', { sideEffect: 'read' })
   const { world, gateway } = await scene(t, [echo('look', { capabilities: [reads] })])
   const answering = gateway.send(ALICE, request(says('hi'), { agent: 'look', mayAnswer: true, wait: true }))
@@ -218,7 +218,7 @@ test('what only reads is answered without a task, when its client waits', async 
   t.is((await gateway.get(ALICE, task.id)).task.state, 'completed')
 })
 
-test('a skill goes to whoever has it and is least busy; nobody has it: that is said', async (t: Assert) => {
+test('a skill goes to the least busy agent that has it; without one the error says so', async (t: Assert) => {
   const both = { capabilities: [capability('shared.do')] }
   const agents = [new FakeAgent(agentDefinition('one', both)), new FakeAgent(agentDefinition('two', both))]
   const { world, gateway } = await scene(t, agents)
@@ -252,7 +252,7 @@ test('an agent of another node does the task, and one that is away is waited for
   t.is((await gateway.list(ALICE, { agentName: 'far@peer' }, { after: null, limit: 5, isWhole: false })).total, 1)
 })
 
-test('killed at any commit, a task that its client was told of is there and comes to its end', async (t: Assert) => {
+test('killed at any commit, a task that its client knows is there and comes to its end', async (t: Assert) => {
   for (let commits = 0; commits < 8; commits++) {
     for (const isWritten of [true, false]) {
       const world = new World(t)
@@ -308,7 +308,7 @@ test('a node that dies in work that may not be repeated fails its task: nothing 
   t.is(again.tasks.length, 0)
 })
 
-test('a full disk holds news back, and loses none', async (t: Assert) => {
+test('a full disk delays notifications, and loses none', async (t: Assert) => {
   const world = new World(t)
   const ledger = new MortalLedger()
   const slow = new FakeAgent(agentDefinition('slow'))
@@ -319,7 +319,7 @@ test('a full disk holds news back, and loses none', async (t: Assert) => {
   ledger.refuse(true)
   slow.finish('done')
   await world.pass(3000)
-  t.not((await gateway.get(ALICE, task.id)).task.state, 'completed', 'nobody is told what is not durable')
+  t.not((await gateway.get(ALICE, task.id)).task.state, 'completed', 'nothing is reported that is not durable')
   ledger.refuse(false)
   await world.pass(10_000)
   t.is((await gateway.get(ALICE, task.id)).task.state, 'completed')

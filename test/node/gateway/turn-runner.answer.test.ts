@@ -45,14 +45,14 @@ test('bytes in base64 are a file of their type; a text that is none stays a text
   }
 })
 
-test('what a language model says is the result in pieces, which its next turn replaces, and which is not told again as a whole', async (t: Assert) => {
+test('the texts of a language model are the result in pieces, which its next turn replaces, and which are not sent again as a whole', async (t: Assert) => {
   const { artifacts, history, told } = await answered(t, 'Two words.')
   t.alike(artifacts, [{ artifactId: 'result', name: 'result', parts: [{ text: 'Two words.' }] }])
   t.alike(told, ['message', 'status', 'Let me ', '+see.', 'Two ', '+words.', '+', 'status'])
   t.is(history.length, 1, 'no piece is a message')
 })
 
-test('a result that is not what a language model said takes its place', async (t: Assert) => {
+test('a result that differs from the text of the language model replaces it', async (t: Assert) => {
   const { artifacts, told } = await answered(t, { words: 2 })
   t.alike(artifacts, [{ artifactId: 'result', name: 'result', parts: [{ data: { words: 2 }, mediaType: 'application/json' }] }])
   t.is(told.length, 8)

@@ -5,7 +5,7 @@ import { agentDefinition, FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 import { ALICE, gatewayOf } from '../../support/gateway.js'
 
-test('what ends with its client is not gone on with when the node was killed; what its client asks for later is', async (t: Assert) => {
+test('a run that ends with its client is not resumed when the node was killed; later requests of its client are', async (t: Assert) => {
   const slows = (): FakeAgent => new FakeAgent(agentDefinition('slow', { concurrency: 4 }))
   const world = new World(t)
   const [ledger, slow] = [new MortalLedger(), slows()]

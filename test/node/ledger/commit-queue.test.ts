@@ -31,7 +31,7 @@ function scene(): {
   return { clock, tales, told, ledger, add: (name) => tales.add({ changes: [], notify: () => told.push(name) }), pass }
 }
 
-test('what a ledger that took nothing for an hour did not take is told, in order, within 5 s after it takes something again', async (t) => {
+test('changes that a ledger refused for an hour are reported, in order, within 5 s after it accepts some again', async (t) => {
   const { add, pass, ledger, told, tales } = scene()
   add('first')
   await pass(3_600_000)

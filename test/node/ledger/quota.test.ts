@@ -58,5 +58,5 @@ test('a ledger that cannot be weighed counts as it did before, and one that cann
     ledger.fault = new NodeError(code, 'it cannot be written')
     messages.add(quota.refusal?.message)
   }
-  t.is(messages.size, 3, 'a full disk is told apart from one that cannot be written')
+  t.is(messages.size, 3, 'a full disk is distinguished from one that cannot be written')
 })

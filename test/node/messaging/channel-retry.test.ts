@@ -84,7 +84,7 @@ test('Feature: a2a-mcp-protocols, Property 12: Channel retry on failure', async 
   )
 })
 
-test('what is sent while another message waits for its next try does not overtake it', async (t) => {
+test('a message sent while another one waits for its next try does not overtake it', async (t) => {
   const { world, here, heard, breakFor, draft } = await scene(t)
   breakFor(2)
   const sendings = [1, 2, 3].map((value) => here.core.outbound.send(draft(value)))

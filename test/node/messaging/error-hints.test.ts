@@ -6,7 +6,7 @@ import { failsWith } from '../../support/fails.js'
 
 const DENIED = new NodeError('POLICY_DENIED', 'a person denied it', { data: { rule: 'policy.yaml:3: ask' } }).toBody()
 
-test('a refusal tells whose it is and by which rule, once; other errors stay as they are', (t) => {
+test('a refusal names its node and its rule, once; other errors stay as they are', (t) => {
   const told = stepsFor(refusedThere(DENIED, 'key'), 'text@peer')
   t.is(told.message, 'refused by peer: a person denied it (policy.yaml:3: ask)')
   t.alike(told.data, { rule: 'policy.yaml:3: ask', node: 'peer' })
@@ -14,11 +14,11 @@ test('a refusal tells whose it is and by which rule, once; other errors stay as 
   const failed = new NodeError('TASK_FAILED', 'it broke').toBody()
   t.alike(stepsFor(refusedThere(failed, 'key'), 'text@peer'), failed)
   const onTheWay = { ...DENIED, data: { via: 'hop', rule: 'r' } }
-  t.alike(stepsFor(refusedThere(onTheWay, 'key'), 'text@peer'), onTheWay, 'what a hop refused is not laid to the target')
+  t.alike(stepsFor(refusedThere(onTheWay, 'key'), 'text@peer'), onTheWay, 'a refusal of a hop is not attributed to the target')
   t.is(refusal(DENIED, 'here').message, 'refused by here: a person denied it (policy.yaml:3: ask)')
 })
 
-test('whoever calls reads the name of the node whose person, or whose rule, refused, also in its task', async (t) => {
+test('the caller reads the name of the node whose person, or whose rule, refused, also in its task', async (t) => {
   const { world, owner, peer } = await approvalScene(t)
   const denied = callText(owner)
   await world.settle()

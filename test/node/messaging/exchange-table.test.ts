@@ -22,7 +22,7 @@ function make(t: Assert, clock = new ManualClock()): ExchangeTable {
 
 const NO_ONE = { ttlMs: 1000, handler: () => {} }
 
-test('replies go to whoever waits for them, until the exchange ends', (t) => {
+test('replies go to the handler that waits for them, until the exchange ends', (t) => {
   const conversations = make(t)
   const seen: unknown[] = []
   const open = thread('thr')
@@ -44,7 +44,7 @@ test('replies go to whoever waits for them, until the exchange ends', (t) => {
   t.alike(seen, [1])
 })
 
-test('the operator of a node answers for an agent of it that is gone, whoever asked whom', (t) => {
+test('the operator of a node answers for a removed agent of it, in both directions', (t) => {
   const conversations = make(t)
   const seen: unknown[] = []
   conversations.sentOut(thread('out'), { ttlMs: 1000, handler: (_header, payload) => seen.push(payload) })
@@ -61,8 +61,8 @@ test('the operator of a node answers for an agent of it that is gone, whoever as
     { own: 'third', other: 'operator' },
     { other: 'operator', peer: 'q' }
   ])
-    t.absent(conversations.mayReceive(thread('out', one)), 'nobody else hears it')
-  t.absent(conversations.mayReceive(thread('in', { other: 'operator' })), 'who opened it speaks for itself')
+    t.absent(conversations.mayReceive(thread('out', one)), 'no other node gets it')
+  t.absent(conversations.mayReceive(thread('in', { other: 'operator' })), 'the opener answers for itself')
   t.absent(conversations.mayReceive(thread('in', { own: 'operator' })))
   t.absent(conversations.maySend(thread('in', { own: 'third' })))
   conversations.end(thread('out'))
@@ -130,7 +130,7 @@ test('a peer with too many open exchanges gets no further one, others do', (t) =
   t.ok(conversations.letIn(thread('thr', { peer: 'q' }), 1000))
 })
 
-test('whatever is open, a reply is let in only between the two agents of one exchange, or from the operator of who was asked', async (t) => {
+test('a reply is admitted only between the two agents of one exchange, or from the operator of the asked node, for any open exchanges', async (t) => {
   const arbThread = fc.record({
     own: fc.constantFrom('operator', 'a', 'b'),
     other: fc.constantFrom('operator', 'a', 'b'),

@@ -39,7 +39,7 @@ test('a stream to one agent is no way into another one of the node (sandbox, tie
   t.alike(
     heard.filter((one) => one.startsWith('vault')),
     [],
-    'the vault (L0, in no sandbox) heard nothing'
+    'the vault (L0, in no sandbox) got nothing'
   )
 })
 

@@ -69,7 +69,7 @@ test('one that a person allows is one decision as well, and one that needs nobod
   t.alike(decisions(free.here), [true])
 })
 
-test('one for which there is no room on its way in is one decision and one line', async (t) => {
+test('a message refused for lack of space on its way in is one decision and one line', async (t) => {
   const { world, here } = await scene(t)
   here.core.exchanges.letIn = () => false
   const sent = here.core.outbound.send(draft(here))
@@ -79,7 +79,7 @@ test('one for which there is no room on its way in is one decision and one line'
   t.alike(here.audit.rules(), ['exchanges: bounded'])
 })
 
-test('one whose sender goes away under it is refused to whoever sent it, on record once', async (t) => {
+test('a message whose sender disappears meanwhile is refused to its sender, on record once', async (t) => {
   const { world, here, agent } = await scene(t)
   const { exchanges: conversations, outbound: outbox, registry } = here.core
   const sentOut = conversations.sentOut.bind(conversations)

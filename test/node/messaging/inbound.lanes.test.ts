@@ -20,7 +20,7 @@ function forgeReliable(from: FakeNode, to: FakeNode, seq: number, changes: Parti
   )
 }
 
-test('who is put out while its message of a lane is recorded has nothing done, whatever kind of message it is', async (t) => {
+test('no work of a member is done that is put out while its lane message is recorded, for any kind of message', async (t) => {
   const world = new World(t)
   const disk = createMemoryLedger()
   let onCommit = (): void => {}
@@ -41,7 +41,7 @@ test('who is put out while its message of a lane is recorded has nothing done, w
   await world.link(peer, mallory)
   forgeReliable(mallory, peer, 1, { type: 'notification', payload: { input: { n: 1 } } })
   await world.settle()
-  t.is(agent.tasks.length, 1, 'a member is heard')
+  t.is(agent.tasks.length, 1, 'a message of a member arrives')
   onCommit = () => {
     world.log.model.revoke(actor('owner'), mallory.actor)
     world.log.changed()

@@ -63,7 +63,7 @@ test('a sender of another node than the stream is refused as a strike', async (t
   t.alike(await refusalOf(pairing, { sender: 'nonsense' }), { rule: 'sender: the key of the stream', code: 'FORBIDDEN' })
 })
 
-test('a sender without a card is refused, and told so', async (t) => {
+test('a sender without a card is refused, with the reason', async (t) => {
   const pairing = await pair(t)
   const refusal = await refusalOf(pairing, { sender: `ghost@${pairing.peer.id}` })
   t.alike(refusal, { rule: 'sender: a signed card', code: 'FORBIDDEN' })
@@ -123,7 +123,7 @@ test('a recipient of another node, or none at all, is refused', async (t) => {
   t.is(here.audit.events.at(-1)?.kind, 'refusal', 'an agent may have gone: no strike')
 })
 
-test('what is no request for the agent is answered with an error, not run', async (t) => {
+test('a message that is no request for the agent is answered with an error, not run', async (t) => {
   const { world, here, peer, agent } = await pair(t)
   for (const payload of [
     null,
@@ -224,12 +224,12 @@ test('a sandboxed sender reaches its sandbox alone', async (t) => {
   t.is(inside.agent.tasks.length, 1)
 })
 
-test('who sends for somebody in a sandbox says so, and is held to it', async (t) => {
+test('a sender on behalf of a sandboxed caller states it, and is bound by it', async (t) => {
   const pairing = await pair(t)
   t.is((await refusalOf(pairing, { metadata: { tier: 1, sandboxId: 'ci' } })).code, 'SANDBOX_VIOLATION')
 })
 
-test('a reply that nobody asked for is refused; one that is only late is not held against its sender', async (t) => {
+test('a reply that nobody asked for is refused; one that is only late is no strike', async (t) => {
   const world = new World(t)
   const here = await world.member('here')
   const peer = await world.member('peer', { agents: [new FakeAgent(agentDefinition('slow'))] })
@@ -317,7 +317,7 @@ test('a notification opens no exchange and gets no answer, also when it is refus
   t.alike(peer.audit.events, [])
 })
 
-test('a flood of notifications leaves room for requests', async (t) => {
+test('a flood of notifications leaves slots for requests', async (t) => {
   const { world, here, peer, agent } = await pair(t)
   const recipient = `operator@${here.id}`
   for (let i = 0; i < 9000; i++)

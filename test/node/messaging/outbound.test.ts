@@ -33,7 +33,7 @@ function sent(node: FakeNode): A2AEnvelope[] {
   )
 }
 
-test('a message is stamped: id, version, time, and what its sender is', async (t) => {
+test('a message is stamped: id, version, time, and the power of its sender', async (t) => {
   const { world, here, draft } = await pair(t)
   const envelope = await here.core.outbound.send({ ...draft, correlationId: 'thr_1', justification: 'why' })
   t.is(envelope.schemaVersion, 1)
@@ -52,7 +52,7 @@ test('nobody can send as an agent that is not there, or to one that nobody knows
   t.is(sent(here).length, 0)
 })
 
-test('what the rules refuse never leaves, and is on record here', async (t) => {
+test('a message refused by the rules never leaves, and is on record here', async (t) => {
   const { here, peer, draft } = await pair(t)
   const error = await failsWith(t, 'TIER_VIOLATION', () =>
     here.core.outbound.send({ ...draft, recipient: { agentId: 'weak', nodeId: peer.id } })
@@ -96,7 +96,7 @@ test('a peer without a link is dialled; one that cannot be reached is offline', 
   t.is(sent(here).length, 1)
 })
 
-test('what is too large for an envelope is refused before it opens an exchange', async (t) => {
+test('a message too large for an envelope is refused before it opens an exchange', async (t) => {
   const { here, peer, draft } = await pair(t)
   const payload = { bytes: new Uint8Array(17 * 1024 * 1024) }
   const replies = { ttlMs: 1000, handler: () => {} }
@@ -106,7 +106,7 @@ test('what is too large for an envelope is refused before it opens an exchange',
   t.absent(isOpen(here, { peer: peer.id, correlationId: 'thr_1', own: draft.sender.agentId, other: draft.recipient.agentId }))
 })
 
-test('a check that refuses a message counts as an error, whatever the reason', async (t) => {
+test('a check that refuses a message counts as an error, for any reason', async (t) => {
   const { here, peer, draft } = await pair(t)
   const { observability } = here.core
   for (const [agentId, code] of [
@@ -136,7 +136,7 @@ test('an exchange that could not begin is closed again', async (t) => {
   t.absent(isOpen(here, { peer: peer.id, correlationId: 'thr_1', own: draft.sender.agentId, other: draft.recipient.agentId }))
 })
 
-test('a message for an agent of this node takes the same road in', async (t) => {
+test('a message for an agent of this node takes the same inbound pipeline', async (t) => {
   const world = new World(t)
   const agent = new FakeAgent(agentDefinition('text'), () => ({ ok: true, result: null }))
   const here = await world.member('here', { agents: [agent, echo('weak', { tier: 3 })] })
@@ -181,7 +181,7 @@ test('refusals in a flood are all on record, but do not fill the events', async 
   t.is(here.core.events.recent().at(-1)?.data['notShownBefore'], 30)
 })
 
-test('a call to whoever has a capability that nobody may be sent is refused on record: audit, metric and event', async (t) => {
+test('a call to any agent with a capability that may not be sent to one is refused on record: audit, metric and event', async (t) => {
   const { here, peer } = await pair(t)
   await failsWith(t, 'TIER_VIOLATION', () => here.api().call('message.call', { agent: null, capability: 'weak.do', input: {} }))
   const [line, ...others] = here.audit.of('refusal')

@@ -38,7 +38,7 @@ test('a handler that throws keeps the message from no other', (t) => {
   t.is(heard, 1)
 })
 
-test('threads hold headers of what was sent and received, only once they are asked for', (t) => {
+test('threads have headers of sent and received messages, only once they are read', (t) => {
   const subs = subscriptions()
   const [one, two, three] = [envelopeOf('m1', 'c'), envelopeOf('m2', 'c'), envelopeOf('m3', 'other')]
   subs.sent(one)

@@ -36,7 +36,7 @@ test('a message of the node that it names, for an agent of this node, is verifie
   t.alike([result.sender, result.recipient, result.party.tier, result.party], [SENDER, RECIPIENT, 1, result.certified])
 })
 
-test('a forged sender or recipient is a strike, and nobody is told', (t) => {
+test('a forged sender or recipient is a strike, without an answer', (t) => {
   t.alike(rejection({}, gone.id), ['sender: the key of the stream', 'forged', false])
   t.alike(rejection({ sender: 'no address' }), ['sender: the key of the stream', 'forged', false])
   t.alike(rejection({ recipient: addressText({ agentId: 'text', nodeId: gone.id }) }), [
@@ -46,7 +46,7 @@ test('a forged sender or recipient is a strike, and nobody is told', (t) => {
   ])
 })
 
-test('a sender without a card is told, and it is no offence', (t) => {
+test('a sender without a card gets an error, and it is no offence', (t) => {
   t.alike(rejection({ sender: addressText({ agentId: 'ghost', nodeId: peer.id }) }), ['sender: a signed card', null, true])
 })
 

@@ -132,7 +132,7 @@ test('Feature: a2a-mcp-protocols, Property 24: Task acceptance creates correlati
   )
 })
 
-test('a proposal without an answer in time is timed out on both sides, and its proposer is told', async (t) => {
+test('a proposal without an answer in time is timed out on both sides, and its proposer is notified', async (t) => {
   const { world, asks, answers, bot, toBoss, received, draft } = await scene(t)
   const settled: string[] = []
   asks.negotiator.onSettled(({ status }) => settled.push(status))
@@ -225,7 +225,7 @@ test('a copy of an accepted proposal leaves its thread as it is', async (t) => {
   t.is(answers.negotiator.getProposal('kept')?.status, 'accepted')
 })
 
-test('whoever proposes on the thread of somebody else is refused, and changes nothing', async (t) => {
+test('a proposal on the thread of another member is refused, and changes nothing', async (t) => {
   const { world, here, peer, answers, received } = await scene(t)
   const other = await world.member('other')
   await world.link(here, peer, other)
@@ -240,7 +240,7 @@ test('whoever proposes on the thread of somebody else is refused, and changes no
   t.ok(isOpen(peer, { peer: here.id, correlationId: 'mine', own: 'bot' }))
 })
 
-test('one peer may have 64 proposals waiting, further ones are refused; it leaves room for others', async (t) => {
+test('one peer may have 64 proposals waiting, further ones are refused; others keep their slots', async (t) => {
   const { world, here, peer, answers, received } = await scene(t)
   const other = await world.member('other')
   await world.link(here, peer, other)
@@ -253,7 +253,7 @@ test('one peer may have 64 proposals waiting, further ones are refused; it leave
   await answers.negotiator.reject('many-0', 'BUSY')
   forge(here, peer, proposalTo(peer, 'next'))
   await world.settle()
-  t.is(received.at(-1)?.proposalId, 'next', 'what is answered does not wait')
+  t.is(received.at(-1)?.proposalId, 'next', 'an answer does not wait')
 })
 
 test('while as many proposals wait as are kept, a further one is refused', async (t) => {

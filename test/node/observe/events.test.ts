@@ -12,7 +12,7 @@ function events(): { events: NodeEvents; lines: string[]; clock: ManualClock } {
   return { events: new NodeEvents(clock, telemetry), lines, clock }
 }
 
-test('events are kept with their time and told to who listens', (t) => {
+test('events are stored with their time and sent to listeners', (t) => {
   const { events: list, clock } = events()
   const heard: string[] = []
   const stop = list.on((event) => heard.push(event.type))
@@ -37,7 +37,7 @@ test('the newest thousand are kept', (t) => {
   t.is(list.recent()[0]?.message, '500')
 })
 
-test('what happens again and again pushes out nothing but itself', (t) => {
+test('repeated events push out only each other', (t) => {
   const { events: list } = events()
   list.add('approval', 'a message that waited for approval: ALLOWED')
   for (let i = 0; i < 300; i++) list.add('peer', 'a peer is online', { i })

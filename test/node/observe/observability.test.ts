@@ -74,7 +74,7 @@ test('the newest events are given, oldest first, at most as many as asked for', 
   await holds(t, property, 100)
 })
 
-test('what its caller does to an event later changes nothing', (t: Assert) => {
+test('a later change of an event by its caller changes nothing', (t: Assert) => {
   const observability = new A2AObservability()
   const event = { type: 'error' as const, sender: 'a@b', timestamp: 1 }
   observability.emit(event)
@@ -82,7 +82,7 @@ test('what its caller does to an event later changes nothing', (t: Assert) => {
   t.is(observability.getRecentEvents()[0]?.sender, 'a@b')
 })
 
-test('texts of an event are safe to show, and what does not apply is no member of it', (t: Assert) => {
+test('texts of an event are safe to show, and an inapplicable field is no member of it', (t: Assert) => {
   const observability = new A2AObservability()
   observability.emit({ type: 'error', sender: 'a\u001b[31m\n@b\u202e', recipient: undefined, hops: undefined, timestamp: 1 })
   const [event] = observability.getRecentEvents()

@@ -41,7 +41,7 @@ test('a record of any tool call is stored, exported as JSON and read back as it 
   await holds(t, property, 300)
 })
 
-test('what a handler does to its arguments later changes no record', (t: Assert) => {
+test('a later change of its arguments by a handler changes no record', (t: Assert) => {
   const calls = new ToolCalls()
   const args = { a: 1 }
   calls.add(recordOf({ arguments: args }))

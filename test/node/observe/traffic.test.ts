@@ -182,7 +182,7 @@ test('the latency of a message is the time it took to be handed to its channel',
   t.is(timing?.sumMs, 40)
 })
 
-test('a decision is timed from when its message came, and told with the time of its end', async (t: Assert) => {
+test('a decision is timed from the arrival of its message, and reported with the time of its end', async (t: Assert) => {
   const world = new World(t)
   const { core } = await world.owner({ agents: [echo('text')] })
   const party = { address: `text@${core.deps.membership.nodeId}`, tier: 0, sandboxId: null } as const
@@ -275,7 +275,7 @@ function minus(now: Counts, before: Counts | undefined): Counts {
   return Object.fromEntries(MESSAGE_TYPES.map((type) => [type, now[type] - (before?.[type] ?? 0)])) as Counts
 }
 
-test('whatever a peer sends, labels of metrics are words of this node', async (t: Assert) => {
+test('labels of metrics are words of this node, for any messages of a peer', async (t: Assert) => {
   const world = new World(t)
   const here = await world.owner({ agents: [echo('text')] })
   const peer = await world.member('peer')
@@ -299,7 +299,7 @@ test('whatever a peer sends, labels of metrics are words of this node', async (t
   await holds(t, property, 100)
 })
 
-test('what a peer says of itself is safe to show among the events', async (t: Assert) => {
+test('claims of a peer about itself are safe to show among the events', async (t: Assert) => {
   const world = new World(t)
   const here = await world.owner({ agents: [echo('text')] })
   const peer = await world.member('peer')

@@ -24,7 +24,7 @@ function served(sizes: readonly number[]): readonly number[] {
   return got
 }
 
-test('of members that send much none gets less than half of what another gets, and together they get no more than their share', (t) => {
+test('of members that send much none gets less than half of the share of another, and together they get no more than their share', (t) => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 64, max: 128 }), { minLength: 1, maxLength: 12 }), (sizes) => {
       const got = served(sizes)

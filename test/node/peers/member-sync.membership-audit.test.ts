@@ -35,7 +35,7 @@ test('every node puts on record what any of them changes, each once', async (t: 
   t.is(owner.core.events.recent().filter(({ type }) => type === 'membership').length, expected.length + 2, 'with the admission of ann')
 })
 
-test('what changed while a node was away is on record after its start, what it knew is not again', async (t: Assert) => {
+test('changes while a node was away are on record after its start, known ones are not again', async (t: Assert) => {
   const world = new World(t)
   const store = new FakeStore()
   await world.owner()
@@ -44,7 +44,7 @@ test('what changed while a node was away is on record after its start, what it k
     lines(ann).map((line) => line.split(' ')[0]),
     ['invited', 'founded', 'admitted']
   )
-  t.is(ann.core.events.recent().filter(({ type }) => type === 'membership').length, 0, 'no news')
+  t.is(ann.core.events.recent().filter(({ type }) => type === 'membership').length, 0, 'no event')
   await ann.core.close()
   await world.member('bob')
   const again = await world.start(actor('ann'), { store })
@@ -57,7 +57,7 @@ test('what changed while a node was away is on record after its start, what it k
   t.alike(lines(third), [])
 })
 
-test('nothing is remembered as told before it is on disk', async (t: Assert) => {
+test('no change is remembered as reported before it is on disk', async (t: Assert) => {
   const world = new World(t)
   const store = new FakeStore()
   await world.owner()
@@ -73,7 +73,7 @@ test('nothing is remembered as told before it is on disk', async (t: Assert) => 
   t.alike(
     again.audit.of('membership').map(({ code }) => code),
     ['invited', 'admitted'],
-    'told again; the log knows its reference'
+    'reported again; the log knows its reference'
   )
 })
 

@@ -35,7 +35,7 @@ test('while there is a link no time is up; each lost one begins it anew', (t) =>
   t.alike(moves, [...round, ...round, ...round, 'closed while closed'])
 })
 
-test('what is not possible where a channel stands changes nothing', (t) => {
+test('an input that is impossible in the state of a channel changes nothing', (t) => {
   const { clock, life, moves } = living()
   life.step({ type: 'disconnected' })
   life.step({ type: 'close', reason: 'done' })

@@ -135,7 +135,7 @@ test('half a message on one link does not disturb another', async (t) => {
   t.ok(here.peers.isOnline(b.id))
 })
 
-test('a close that is told twice counts once', async (t) => {
+test('a close that is reported twice counts once', async (t) => {
   const { net, a, b, side } = scene(t)
   const here = await side(a)
   await side(b)
@@ -145,7 +145,7 @@ test('a close that is told twice counts once', async (t) => {
   t.alike(here.told, ['online', 'offline'])
 })
 
-test('large messages arrive whole and in order, whatever the stream takes at once', async (t) => {
+test('large messages arrive whole and in order, for any sizes that the stream accepts at once', async (t) => {
   const { net, a, b, side } = scene(t)
   const [here, there] = [await side(a), await side(b)]
   const [link] = net.connect(a.id, b.id)
@@ -244,13 +244,13 @@ test('64 MiB wait for all peers together; each gets through what is small, and a
     there.map(({ messages }) => messages.length),
     taken.map((count) => Math.max(1, count))
   )
-  t.ok(offer(0, large), 'and there is room again')
+  t.ok(offer(0, large), 'and there is capacity again')
 })
 
 /** The n-th message of a flood. */
 const numbered = (number: number): ChannelMessage => ({ kind: 'control', name: 'cancel', body: { requestId: `r#${number}` } })
 
-test('an idle node takes as much as it reads; what is sent while it reads nothing waits for credit, in order, also over another link', async (t) => {
+test('an idle node accepts as much as it reads; messages for a node that does not read wait for credit, in order, also over another link', async (t) => {
   const { net, a, b, side } = scene(t)
   const [here, there] = [await side(a), await side(b)]
   net.connect(a.id, b.id)
@@ -271,7 +271,7 @@ test('an idle node takes as much as it reads; what is sent while it reads nothin
   t.alike(
     there.messages.slice(20_000),
     Array.from({ length: 1900 - lost }, (_, place) => numbered(20_000 + lost + place)),
-    'what was not under way goes over the next link'
+    'an inactive one goes over the next link'
   )
 })
 
@@ -414,7 +414,7 @@ test('the links are asked for every active member but this node, and anew at eac
   t.is(here.peers.certificate(owner.id)?.maxTier, 0)
 })
 
-test('what a lost link could not send goes first over the next one, in order', async (t) => {
+test('messages that a lost link could not send go first over the next one, in order', async (t) => {
   const { net, a, b, side } = scene(t)
   const [here, there] = [await side(a), await side(b)]
   const [, slow] = net.connect(a.id, b.id)
@@ -450,7 +450,7 @@ test('a peer that does not come back in time loses what waited for it', async (t
   t.alike(here.told, ['online', 'offline', 'given up: 10'])
 })
 
-test('what is lost with a channel leaves its room to others', async (t) => {
+test('messages lost with a channel free their bytes for others', async (t) => {
   const { net, a, b, side, clock } = scene(t)
   const here = await side(a)
   await side(b)

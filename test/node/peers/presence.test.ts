@@ -49,7 +49,7 @@ test('where all members have places nobody is asked for anybody in an idle minut
 
 test('a member beyond the places is online while a neighbour has a link to it, and offline a minute after', async (t) => {
   const { world, a, b, c } = await beyond(t)
-  t.is((await row(a, 'c'))?.status, 'offline', 'nobody has said so yet')
+  t.is((await row(a, 'c'))?.status, 'offline', 'no node has reported it yet')
   await world.pass(5000)
   t.alike([(await row(a, 'c'))?.status, (await row(a, 'c'))?.path, (await row(a, 'c'))?.rttMs], ['online', 'relayed', null])
   t.is((await a.api().call('node.status', {})).mesh.online, 3)
@@ -105,7 +105,7 @@ test('whom no neighbour knows is dialled, two with each probe and not the same o
   t.is((await row(a, 'h'))?.path, 'local', 'one that was cut off is linked')
 })
 
-test('a link that made room leaves its peer online, one that was lost does not', async (t) => {
+test('a link closed for another leaves its peer online, a lost one does not', async (t) => {
   const world = new World(t)
   const [a, b, c] = [await world.member('a'), await world.member('b'), await world.member('c')]
   await world.link(a, b, c)
@@ -118,10 +118,10 @@ test('a link that made room leaves its peer online, one that was lost does not',
   t.is((await row(a, 'c'))?.status, 'offline')
   await world.link(a, b)
   world.net.disconnect(a.id, b.id)
-  t.is((await row(a, 'b'))?.status, 'offline', 'what proved it before counts no more')
+  t.is((await row(a, 'b'))?.status, 'offline', 'the earlier proof counts no more')
 })
 
-test('who is put out is out at once, also without a link', async (t) => {
+test('a removed member is out at once, also without a link', async (t) => {
   const { world, a, c } = await beyond(t)
   await world.pass(5000)
   t.is((await row(a, 'c'))?.status, 'online')

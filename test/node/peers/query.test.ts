@@ -39,7 +39,7 @@ function ask(questions: Queries<'way'>, asked: readonly string[]): { heard: stri
 
 const peers = ['p', 'q', 'r', 's']
 
-test('each that was asked is heard once, on its own question, until all have answered or the time is over', async (t) => {
+test('each asked peer counts once, on its own question, until all have answered or the time is over', async (t) => {
   const answer = fc.record({ peer: fc.constantFrom(...peers), question: fc.nat(2), ms: fc.nat(400) })
   const property = fc.asyncProperty(
     fc.subarray(peers),

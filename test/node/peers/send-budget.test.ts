@@ -14,13 +14,13 @@ test('a message is taken while less than 8 MiB wait for its peer, however large 
   t.absent(peer.take(1))
 })
 
-test('one peer that reads slowly leaves as much to the others as it takes; each has half a MiB whatever the others do', (t) => {
+test('one peer that reads slowly leaves as much to the others as it takes; each has half a MiB in any case', (t) => {
   const room = new SendBudget()
   const slow = [room.peer(), room.peer()]
   t.alike(
     slow.map((one) => one.take(LARGEST)),
     [true, true],
-    'what one takes does not keep the next from a message of the largest size'
+    'the bytes of one do not keep the next from a message of the largest size'
   )
   const others = Array.from({ length: 62 }, () => room.peer())
   for (const one of others) {
@@ -28,10 +28,10 @@ test('one peer that reads slowly leaves as much to the others as it takes; each 
     t.ok(one.take(MIB / 2))
   }
   for (const one of slow) one.leave(LARGEST)
-  t.ok(others[0]?.take(7 * MIB), 'what is sent makes room again')
+  t.ok(others[0]?.take(7 * MIB), 'sent bytes are free again')
 })
 
-test('whatever is taken and sent, 64 MiB wait at most, a peer never more than 8 MiB and a message, and what is left is all given back', (t) => {
+test('64 MiB wait at most, of one peer never more than 8 MiB and a message, and all unsent bytes are given back, for any messages', (t) => {
   const step = fc.record({
     peer: fc.nat(99),
     bytes: fc.oneof(fc.integer({ min: 1, max: 4096 }), fc.integer({ min: 1, max: LARGEST })),
@@ -57,5 +57,5 @@ test('whatever is taken and sent, 64 MiB wait at most, a peer never more than 8 
     }),
     { numRuns: 200 }
   )
-  t.pass('held in 200 runs')
+  t.pass('valid in 200 runs')
 })

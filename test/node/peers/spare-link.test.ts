@@ -25,7 +25,7 @@ function ask(a: FakeNode): Promise<unknown> {
   return a.api().call('message.call', { agent: 'text@b', capability: 'text.do', input: {}, timeoutMs: 120_000 })
 }
 
-test('the link that was used longest ago makes room; what is sent or comes over it makes it the last one', async (t) => {
+test('the link used longest ago is closed; traffic in either direction makes a link the last one', async (t) => {
   const { world, a, b, c } = await idle(t)
   t.is(spare(a), b.id)
   await Promise.all([ask(a), world.settle()])
@@ -93,7 +93,7 @@ test('links over which an exchange of others is carried are kept for as long as 
   t.ok([a.id, c.id].includes(spare(b) ?? ''))
 })
 
-test('what waits to be sent, a ping that is not answered and a channel of agents keep a link', async (t) => {
+test('messages to send, an unanswered ping and a channel of agents keep a link', async (t) => {
   const { world, a, b, c } = await idle(t)
   const [toB] = a.links.open.filter((one) => one.peer === b.id)
   if (toB?.other === null || toB === undefined) return t.fail('no link')
@@ -116,7 +116,7 @@ test('what waits to be sent, a ping that is not answered and a channel of agents
   t.is(spare(a), c.id)
 })
 
-test('who still has use for a link that its other end closed dials it again at once, others do not', async (t) => {
+test('a node that still uses a link closed by its other end dials it again at once, others do not', async (t) => {
   const { world, a, b, agent } = await idle(t, new FakeAgent(agentDefinition('text')))
   const toB = () => a.links.open.find((one) => one.peer === b.id)
   const first = toB()

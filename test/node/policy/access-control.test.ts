@@ -55,7 +55,7 @@ test('the policy decides with the rules, and not in the table alone', async (t) 
   t.ok(accessControl.ask(question).allowed)
 })
 
-test('all refusals are in the audit log, and of a flood only so many a second among the events', async (t) => {
+test('all refusals are in the audit log, and of a flood a bounded number a second among the events', async (t) => {
   const world = new World(t)
   const node = await world.owner()
   const { accessControl, events } = node.core

@@ -52,7 +52,7 @@ test('over a hop a sender takes back what nobody allowed in time, as over a link
   )
 })
 
-test('what nobody allowed ends with its own code when the time of its caller is over, also when the caller cannot be reached', async (t) => {
+test('a request without approval ends with its own code when the time of its caller is over, also when the caller cannot be reached', async (t) => {
   const { world, a, b, c, agent } = await chain(t, asking)
   const reply = call(a, 4000)
   await world.settle()
@@ -69,12 +69,12 @@ test('what nobody allowed ends with its own code when the time of its caller is 
   await world.link(a, b)
   await world.pass(30_000, 1000)
   const { state, error } = await a.api().call('tasks.show', { id: (await reply).taskId ?? '' })
-  t.alike([state, error?.code], ['failed', 'APPROVAL_TIMEOUT'], 'its sender is told')
+  t.alike([state, error?.code], ['failed', 'APPROVAL_TIMEOUT'], 'its sender gets an error')
   t.is(agent.tasks.length, 0)
   t.alike(c.audit.of('approval'), [], 'nobody has decided')
 })
 
-test('what nobody waits for any more is not let go by a policy that allows it by then', async (t) => {
+test('a request without a waiting caller is not released by a policy that allows it by then', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   forge(owner, peer, { payload: request('r1', { timeoutMs: 1000 }), metadata: { tier: 0 } })
   await world.settle()
@@ -91,7 +91,7 @@ test('what nobody waits for any more is not let go by a policy that allows it by
   )
 })
 
-test('what this node ended in time is told apart from what never waited', async (t) => {
+test('a request that this node ended in time is distinguished from one that never waited', async (t) => {
   const { world, owner, peer } = await approvalScene(t)
   void callText(owner, { timeoutMs: 600_000 })
   await world.settle()
@@ -102,7 +102,7 @@ test('what this node ended in time is told apart from what never waited', async 
   await failsWith(t, 'APPROVAL_NOT_FOUND', () => peer.api().call('approvals.allow', { id: 'app_nobody' }))
 })
 
-test('what all ids begin with is no name of the only one that waits', async (t) => {
+test('the common beginning of all ids is no name of the only waiting request', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   void callText(owner)
   await world.settle()

@@ -6,7 +6,7 @@ import { forge, request } from '../../support/forge.js'
 const ASK_WEAK = 'rules:\n  - decision: ask\n    from: {tier: L3}\n'
 const weak = { tier: 3, justification: 'why' } as const
 
-test('who only asks after a request that waits for a person hears of the decision, and runs nothing', async (t) => {
+test('a query after a request that waits for a person gets the decision, and runs nothing', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   forge(owner, peer, { payload: request('same', { input: { n: 1 } }), correlationId: 'one', metadata: { tier: 0 } })
   await world.settle()
@@ -23,7 +23,7 @@ test('who only asks after a request that waits for a person hears of the decisio
   t.is(peer.counted('messages_sent', 'response'), 2, 'both threads are answered')
 })
 
-test('asking after what was done needs nobody to allow it: it is told, and never said to have failed', async (t) => {
+test('a query after finished work needs no approval: it gets the outcome, and never a failure', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   forge(owner, peer, { payload: request('same'), correlationId: 'one', metadata: { tier: 0 } })
   await world.settle()
@@ -33,7 +33,7 @@ test('asking after what was done needs nobody to allow it: it is told, and never
   forge(owner, peer, { payload: request('never', { input: null, isQuery: true }), correlationId: 'three', metadata: { tier: 0 } })
   await world.settle()
   t.alike(await waitingOf(peer), [])
-  t.is(peer.counted('messages_sent', 'response'), 3, 'of what was never seen it is said that nobody knows')
+  t.is(peer.counted('messages_sent', 'response'), 3, 'an unknown request is answered as unknown')
   t.is(agent.tasks.length, 1)
 })
 

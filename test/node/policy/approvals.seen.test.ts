@@ -6,7 +6,7 @@ import { capability, echo, type FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 import { forge, forgeControl, request } from '../../support/forge.js'
 
-test('a copy with the same ids that says something else does not ride on an approval, and nobody hears it', async (t) => {
+test('a copy with the same ids and other content is not covered by an approval, and reaches no listener', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   const heard: unknown[] = []
   createLayer(peer.core).router.onReceive('text', ({ payload }) => heard.push((payload as { input?: unknown }).input))
@@ -34,7 +34,7 @@ test('a copy with the same ids that says something else does not ride on an appr
     [seen]
   )
   t.absent(heard.some((input) => JSON.stringify(input) !== JSON.stringify(seen)))
-  t.is(peer.counted('messages_sent', 'response'), 3, 'the honest copies are answered; what was done is not done again')
+  t.is(peer.counted('messages_sent', 'response'), 3, 'the honest copies are answered; finished work is not done again')
   t.alike(await waitingOf(peer), [])
 })
 
@@ -100,7 +100,7 @@ test('a remembered permission is for messages of its type', async (t) => {
   t.is(agent.tasks.length, 1)
 })
 
-test('whatever becomes of what waits, it is counted once, as delivered or as refused', async (t) => {
+test('a waiting request is counted once, as delivered or as refused, for any end', async (t) => {
   const { world, owner, peer } = await approvalScene(t)
   const counted = (): number =>
     peer.core.deps.telemetry

@@ -56,7 +56,7 @@ test('a message that a rule asks about waits, its sender sees that, and once it 
   )
 })
 
-test('who listens for an agent hears a held message once it is allowed, not before', async (t) => {
+test('a listener of an agent gets a waiting message once it is allowed, not before', async (t) => {
   const { world, owner, peer } = await approvalScene(t)
   const heard: string[] = []
   createLayer(peer.core).router.onReceive('text', (envelope) => heard.push(envelope.type))
@@ -69,7 +69,7 @@ test('who listens for an agent hears a held message once it is allowed, not befo
   t.alike(heard, ['request'])
 })
 
-test('a denied message does not run, its sender is told POLICY_DENIED with the rule', async (t) => {
+test('a denied message does not run, its sender gets POLICY_DENIED with the rule', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   const reply = callText(owner)
   await world.settle()
@@ -85,7 +85,7 @@ test('a denied message does not run, its sender is told POLICY_DENIED with the r
   t.is(peer.counted('messages_refused', 'POLICY_DENIED'), 1)
 })
 
-test('what nobody decides in time is denied with its own code', async (t) => {
+test('a request without a decision in time is denied with its own code', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   const reply = callText(owner, { timeoutMs: 600_000 })
   await world.settle()
@@ -159,7 +159,7 @@ test('a sender that is put out of the mesh leaves nothing that could be allowed'
   t.is(agent.tasks.length, 0)
 })
 
-test('what the rules refuse by the time it is allowed does not run', async (t) => {
+test('a request that the rules refuse by the time it is allowed does not run', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   const other = await world.member('other')
   await world.link(other, peer)
@@ -201,11 +201,11 @@ test('the same request sent again waits once, runs once, and every copy is answe
   t.is(peer.counted('messages_sent', 'response'), 3)
   forge(owner, peer, { payload, correlationId: 'four' })
   await world.settle()
-  t.alike(await waitingOf(peer), [], 'what was done already is answered from memory, nobody is asked')
+  t.alike(await waitingOf(peer), [], 'a finished request is answered from memory, nobody is asked')
   t.is(agent.tasks.length, 1)
 })
 
-test('copies of what waits leave no exchange open, however many come and whatever is decided', async (t) => {
+test('copies of a waiting request leave no exchange open, for any number of them and any decision', async (t) => {
   for (const decision of ['approvals.allow', 'approvals.deny'] as const) {
     const { world, owner, peer } = await approvalScene(t)
     const threads = Array.from({ length: 20 }, (_, index) => `thr_${index}`)
@@ -278,7 +278,7 @@ test('a remembered denial is refused at once from then on', async (t) => {
   t.alike((await second).error?.data, { rule: 'policy.yaml:3: deny', node: 'peer' })
 })
 
-test('what cannot be remembered goes on waiting', async (t) => {
+test('a decision that cannot be remembered leaves the request waiting', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   void callText(owner)
   await world.settle()
@@ -340,7 +340,7 @@ test('an agent of this very node waits as well, and so does a call of a weaker p
   t.is(agent.tasks.length, 1)
 })
 
-test('a notification waits too; nobody hears of a denial', async (t) => {
+test('a notification waits too; a denial is not reported to its sender', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   const sent = await owner.api().call('message.send', { agent: 'text@peer', text: 'hello', type: 'notification' })
   await world.settle()

@@ -44,7 +44,7 @@ test('a member that got in as a look-alike is shown by its key and with its char
   t.ok(names.includes('boss') && names.includes('ape') && shownAs.every((one) => names.includes(one)), names.join())
 })
 
-test('a member is not renamed to what is no name, or to what looks like the name of another', async (t: Assert) => {
+test('a member is not renamed to an invalid name, or to a look-alike of the name of another', async (t: Assert) => {
   const world = new World(t)
   const owner = await world.owner()
   const [ape, third] = [await world.member('ape'), await world.member('third')]

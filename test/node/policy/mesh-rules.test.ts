@@ -12,7 +12,7 @@ test('the shipped rules are in force until the owner sets others, and are made a
   const view = model.view()
   const set = rulesInForce({ view: () => view }, SETTINGS.rules)
   t.alike(set().tierRules, OPEN.tierRules)
-  t.is(set().replies, SETTINGS.rules.replies, 'what the owner does not set is as shipped')
+  t.is(set().replies, SETTINGS.rules.replies, 'an unset option has its default')
   t.is(set(), set())
 })
 
@@ -24,7 +24,7 @@ test('only the owner sets what holds for the mesh, and each change has the next 
   t.is(showSettings(owner.core).serial, 0)
   const first = await setSettings(owner.core, { sandboxes })
   t.alike([first.serial, first.changed, first.sandboxes.allow], [1, true, ['text']])
-  t.is((await setSettings(owner.core, { sandboxes })).changed, false, 'what is in force is not signed again')
+  t.is((await setSettings(owner.core, { sandboxes })).changed, false, 'a snapshot in force is not signed again')
   await failsWith(t, 'CONFLICT', () => setSettings(owner.core, { reset: true, serial: 0 }))
   const reset = await setSettings(owner.core, { reset: true, serial: 1 })
   t.alike([reset.serial, reset.sandboxes.allow], [2, []])

@@ -37,7 +37,7 @@ test('bytes that wait are bounded for a peer', async (t) => {
   t.is((await first).error?.code, 'POLICY_DENIED')
   const third = ask()
   await world.settle()
-  t.is((await waitingOf(peer)).length, 1, 'there is room again')
+  t.is((await waitingOf(peer)).length, 1, 'there is capacity again')
   await peer.api().call('approvals.deny', { id: await firstWaiting(peer) })
   await third
 })

@@ -22,7 +22,7 @@ function eventsOf(node: FakeNode): unknown[] {
     .map(({ data }) => data['names'])
 }
 
-test('a rule for a name that no node has is a warning, a problem, and told as soon as it is so', async (t) => {
+test('a rule for a name without a node is a warning, a problem, and reported at once', async (t) => {
   const world = new World(t)
   const here = await world.owner({
     policy: 'rules:\n  - { from: { node: phone }, decision: deny }\n  - { to: { node: [owner, tablet] }, decision: allow }\n'
@@ -37,11 +37,15 @@ test('a rule for a name that no node has is a warning, a problem, and told as so
   await world.member('tablet')
   t.alike(await problemsOf(here), [])
   const renamed = await here.api().call('peers.rename', { peer: phone.id, name: 'mobile' })
-  t.alike(renamed.policy, [{ file: '/config/policy.yaml', line: 2, name: 'phone', means: null }], 'who renames hears of it at once')
+  t.alike(
+    renamed.policy,
+    [{ file: '/config/policy.yaml', line: 2, name: 'phone', means: null }],
+    'the caller of a rename is warned at once'
+  )
   t.alike((await here.api().call('peers.rename', { peer: phone.id, name: 'mobile' })).policy, [], 'and not again')
   await world.settle()
   t.alike(await problemsOf(here), ['PEER_NOT_FOUND /config/policy.yaml:2: no node is called "phone": the rule is for nobody of that name'])
-  t.alike(eventsOf(here).slice(1), [['policy.yaml:2: phone']], 'once, and not for what was known before')
+  t.alike(eventsOf(here).slice(1), [['policy.yaml:2: phone']], 'once, and not for earlier findings')
   here.policy.write(
     `rules:\n  - { from: { node: ${phone.id} }, decision: deny }\n  - { from: { node: [mobile, watch] }, decision: deny }\n`
   )
@@ -49,7 +53,7 @@ test('a rule for a name that no node has is a warning, a problem, and told as so
   t.alike(eventsOf(here).slice(2), [['policy.yaml:3: watch']])
 })
 
-test('a key never warns, whoever has it', async (t) => {
+test('a key never warns, for any node', async (t) => {
   const world = new World(t)
   const stranger = 'y'.repeat(52)
   const here = await world.owner({ policy: `rules:\n  - { from: { node: ${stranger} }, to: { node: ${stranger} }, decision: deny }\n` })
@@ -58,10 +62,10 @@ test('a key never warns, whoever has it', async (t) => {
   t.alike(eventsOf(here), [])
   here.policy.write(`rules:\n  - { from: { node: [${stranger}, ${here.id}, owner] }, decision: deny }\n`)
   const [rule] = (await here.api().call('policy.show', {})).rules
-  t.alike(rule?.from.nodeNames, [null, 'owner', null], 'and tells who has it')
+  t.alike(rule?.from.nodeNames, [null, 'owner', null], 'and names the agents that have it')
 })
 
-test('a name in another case or with a slip is told with the one that may be meant', async (t) => {
+test('a name in another case or with a slip is reported with a similar one', async (t) => {
   const world = new World(t)
   const here = await world.owner({ policy: 'rules:\n  - { from: { node: Phone }, decision: deny }\n' })
   await world.member('phone')
@@ -70,7 +74,7 @@ test('a name in another case or with a slip is told with the one that may be mea
   ])
 })
 
-test('the beginning of an id stands for its node; where it may mean several, each is denied, none is allowed, and it is told', async (t) => {
+test('the beginning of an id means its node; where it may mean several, each is denied, none is allowed, and it is reported', async (t) => {
   const world = new World(t)
   const here = await world.owner({ agents: [echo('text')] })
   const phone = await world.member('phone', { terms: { tier: 2 } })
@@ -102,7 +106,7 @@ test('the beginning of an id stands for its node; where it may mean several, eac
   t.is(told.length, 1)
 })
 
-test('what a rule is called stays when another is written in front of it', async (t) => {
+test('the name of a rule stays when another one is inserted before it', async (t) => {
   const world = new World(t)
   const here = await world.owner({ policy: 'rules:\n  - { name: mine, decision: ask }\n  - decision: deny\n' })
   const idsOf = async (): Promise<unknown[]> => (await here.api().call('policy.show', {})).rules.map(({ id, line }) => [id, line])

@@ -41,11 +41,11 @@ test('however many nodes have much carried, one that has little is carried too, 
   await holds(t, property, 100)
 })
 
-test('what a node opens, what it answers each other node, and its lanes have room of their own', (t) => {
+test('messages that a node opens, its answers to each other node, and its lanes have separate budgets', (t) => {
   const rates = new RelayLimits(new ManualClock())
   const taken = (target: string, isOpening: boolean, isOfLane: boolean): number =>
     Array.from({ length: 600 }, () => rates.take({ origin: 'a', target, isOpening, isOfLane, bytes: 1 })).filter(Boolean).length
   t.alike([taken('b', true, false), taken('c', true, false)], [500, 0], 'all that it opens counts together')
-  t.alike([taken('b', false, false), taken('c', false, false)], [500, 500], 'what it answers, for each node that it answers')
-  t.is(taken('b', true, true), 505, 'lanes as far as there is room for all, and a little beyond')
+  t.alike([taken('b', false, false), taken('c', false, false)], [500, 500], 'its answers, for each node that it answers')
+  t.is(taken('b', true, true), 505, 'lanes as far as there is space for all, and a little beyond')
 })

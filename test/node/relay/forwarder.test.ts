@@ -23,7 +23,7 @@ async function codeAtTheEnd({ world, a, b, c }: Chain, changes: object = {}): Pr
   return c.audit.of('refusal')[before]?.code ?? null
 }
 
-test('a message is as weak as what it passed: every tier of sender, hop and target, at the hop and at the end', async (t) => {
+test('a message is as weak as its weakest hop: every tier of sender, hop and target, at the hop and at the end', async (t) => {
   const rules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' } as const
   for (const [from, hop, to] of TIERS.flatMap((one) => TIERS.flatMap((two) => TIERS.map((three) => [one, two, three] as const)))) {
     const links = await chain(t, { terms: { a: { tier: from }, b: { tier: hop }, c: { tier: to } } })
@@ -57,13 +57,13 @@ test('a strong sender through a weak hop needs the justification of the weak', a
   t.is((await reply).outcome, 'COMPLETED')
 })
 
-test('who picks a weak way evades no rule for what it is', async (t) => {
+test('a sender that picks a weak route evades no rule for its own tier', async (t) => {
   const policy = 'rules:\n  - decision: deny\n    from: {tier: L1}\n'
   const links = await chain(t, { terms: { b: { tier: 3 } }, policy: { c: policy } })
   t.is(await codeAtTheEnd(links, { metadata: { tier: 1, justification: 'why' } }), 'POLICY_DENIED')
 })
 
-test('what passed a sandboxed hop is in its sandbox', async (t) => {
+test('a message that passed a sandboxed hop is in its sandbox', async (t) => {
   const links = await chain(t, { terms: { b: { sandboxId: 'ci' } } })
   t.is(await codeOnTheWay(links), 'SANDBOX_VIOLATION')
   t.is(await codeAtTheEnd(links), 'SANDBOX_VIOLATION')
@@ -98,7 +98,7 @@ test('a reply is relayed whether or not this node remembers what it answers: the
   t.alike(b.audit.of('refusal'), [])
 })
 
-test('what a node has carried is bounded, others go on, and it is told: OVERLOADED', async (t) => {
+test('the relayed messages of a node are bounded, others continue, and it gets OVERLOADED', async (t) => {
   const links = await chain(t)
   const { world, a, b, c } = links
   const other = await world.member('other')
@@ -113,7 +113,7 @@ test('what a node has carried is bounded, others go on, and it is told: OVERLOAD
   t.is((await ofOther).outcome, 'COMPLETED')
   const recorded = a.api().call('message.call', { agent: 'text@c', capability: 'text.do', input: 1 })
   await world.settle()
-  t.is((await recorded).outcome, 'COMPLETED', 'lanes have room of their own')
+  t.is((await recorded).outcome, 'COMPLETED', 'lanes have a budget of their own')
 })
 
 test('the bytes of a node that are carried are bounded too', async (t) => {

@@ -9,7 +9,7 @@ function sentTo(from: FakeNode, to: FakeNode): number {
   return from.links.open.find((one) => one.peer === to.id)?.sent.length ?? 0
 }
 
-test('words about undelivered messages that a peer has relayed leave room for what the node itself sends', async (t) => {
+test('reports about undelivered messages that a peer has relayed leave capacity for the messages of the node itself', async (t) => {
   const { world, a, b, c } = await chain(t)
   const before = sentTo(b, c)
   for (let i = 0; i < 4500; i++) {

@@ -25,7 +25,7 @@ async function divert({ world, a, c, m, z }: Awaited<ReturnType<typeof scene>>):
   await world.settle()
 }
 
-test('an answer arrives, whatever ways a member offers meanwhile that lead nowhere', async (t) => {
+test('an answer arrives, for any dead routes that a member offers meanwhile', async (t) => {
   const of = await scene(t)
   const { world, a, b, c, m, agent } = of
   world.net.disconnect(a.id, m.id)
@@ -37,7 +37,7 @@ test('an answer arrives, whatever ways a member offers meanwhile that lead nowhe
   const found = c.core.routes.find(a.id)
   await world.settle()
   t.ok(await found)
-  t.is(c.core.routes.next(a.id), m.id, 'for what is new it may be the way')
+  t.is(c.core.routes.next(a.id), m.id, 'for a new message it may be the route')
   // It takes every frame, and relays none.
   m.core.forwarder.pass = () => {}
   agent.finish()
@@ -57,7 +57,7 @@ test('a member is not the way to a node because it brings what that node signed'
   t.is(b.counted('messages_passed_on', 'request'), 1)
 })
 
-test('what follows on a thread goes by any way', async (t) => {
+test('later messages of a thread take any route', async (t) => {
   const { world, a, b, c, m } = await scene(t)
   world.net.disconnect(a.id, m.id)
   const heard: string[] = []
@@ -98,7 +98,7 @@ test('an answer whose neighbour went waits in the ledger, and goes when there is
   t.is(c.core.lanes.waiting, 0)
 })
 
-test('a request goes by another neighbour when the one that said it has a way relays nothing', async (t) => {
+test('a request takes another neighbour when the one that offered a route relays nothing', async (t) => {
   const { world, a, b, m, agent } = await scene(t)
   const { forwarder: passing } = m.core
   passing.pass = (frame) => passing.refuse(frame, { code: 'PEER_OFFLINE', rule: 'hops: a way', reason: 'a lie' })

@@ -22,7 +22,7 @@ test('a request reaches a node without a link through a neighbour of both, and i
   t.is(agent.tasks.length, 1)
   t.is(b.counted('messages_passed_on', 'request'), 1)
   t.is(b.counted('messages_passed_on', 'response'), 1)
-  t.is(b.counted('messages_delivered', 'request'), 0, 'who carries takes nothing for itself')
+  t.is(b.counted('messages_delivered', 'request'), 0, 'the relay takes nothing for itself')
   t.alike(
     [a, b, c].flatMap((one) => one.audit.events),
     []
@@ -31,7 +31,7 @@ test('a request reaches a node without a link through a neighbour of both, and i
   t.is(peers.find((one) => one.name === 'c')?.status, 'offline', 'online means linked')
 })
 
-test('the hops are told with the events of a message that was carried', async (t) => {
+test('the events of a relayed message name its hops', async (t) => {
   const { world, a, b, c } = await chain(t)
   void call(a)
   await world.settle()
@@ -81,14 +81,14 @@ test('with a link of their own messages go by it', async (t) => {
   t.is(c.core.observability.getRecentEvents().filter((one) => one.hops !== undefined && one.messageType === 'request').length, 1)
 })
 
-test('a neighbour that carries nothing is no way, and its node hears that the other is away', async (t) => {
+test('a neighbour that relays nothing is no route, and the node learns that the other is away', async (t) => {
   const { world, a } = await chain(t, { settings: { b: { forward: false } } })
   const asking = failsWith(t, 'PEER_OFFLINE', () => call(a))
   await world.settle()
   await asking
 })
 
-test('what a neighbour refuses to carry fails at once, with its word', async (t) => {
+test('a message that a neighbour refuses to relay fails at once, with its reason', async (t) => {
   const { world, a, b, c } = await chain(t, { policy: { b: 'rules:\n  - decision: deny\n    to: {node: c}\n' } })
   const reply = call(a)
   await world.settle()
@@ -159,7 +159,7 @@ test('a request whose hop dies before it arrives goes by another one', async (t)
   t.ok(d.counted('messages_passed_on', 'request') >= 1)
 })
 
-test('a request over a neighbour is sent until its node has it, whatever gets lost: the message, its acknowledgement, the answer', async (t) => {
+test('a request over a neighbour is sent until its node has it, for any loss: the message, its acknowledgement, the answer', async (t) => {
   for (const lost of ['request', 'ack', 'response'] as const) {
     const agent = new FakeAgent(agentDefinition('text'))
     const { world, a, b, c } = await chain(t, { agent })
@@ -213,7 +213,7 @@ test('two nodes on the way carry a message and its answer as well', async (t) =>
   world.net.disconnect(d.id, c.id)
   const later = call(a)
   await world.settle()
-  t.ok(a.core.routes.next(c.id) === null, 'also the second one tells its sender')
+  t.ok(a.core.routes.next(c.id) === null, 'also the second one informs its sender')
   await world.link(d, c)
   await world.pass(10_000)
   t.is((await later).outcome, 'COMPLETED')

@@ -47,7 +47,7 @@ async function isForged(of: Scene, frame: RelayedFrame, { rule, by = of.b }: { r
 const WAY = 'hops: the way it came'
 const SIGNED = 'origin: signed by its node'
 
-test('what its node signed for this way comes in', async (t) => {
+test('a frame that its node signed for this route is accepted', async (t) => {
   const of = await scene(t)
   t.alike(await outcome(of, of.message()), { ran: true, kind: '', rule: '', struck: [] })
   const { b, d } = of
@@ -94,7 +94,7 @@ test('eight hops are taken', async (t) => {
   t.is(c.core.observability.getRecentEvents().findLast((one) => one.messageType === 'request' && one.hops !== undefined)?.hops?.length, 8)
 })
 
-test('whoever was put out carries nothing and is carried for no more; who brings it is not struck', async (t) => {
+test('a removed member relays nothing and gets no relayed messages; a relay of its frames is not struck', async (t) => {
   const of = await scene(t)
   const { world, b, d } = of
   const owner = actor('owner')
@@ -111,7 +111,7 @@ test('whoever was put out carries nothing and is carried for no more; who brings
   t.alike(await outcome(of, another, d), refused)
 })
 
-test('who is kept out for its strikes, or whose certificate has ended, does not come in by way of others', async (t) => {
+test('a member excluded for its strikes, or with an ended certificate, cannot enter over others', async (t) => {
   const of = await scene(t)
   const { world, a, c, message } = of
   const refused = { ran: false, kind: 'refusal', rule: 'hops: members', struck: [] }
@@ -163,7 +163,7 @@ test('a message of a lane and a control message are taken as over a link, howeve
   t.is((await outcome(of, message)).rule, 'hops: in time')
 })
 
-test('the origin alone answers for what it put into a relayed frame', async (t) => {
+test('the origin alone answers for the content of a relayed frame', async (t) => {
   const of = await scene(t)
   const { a, d } = of
   const notRelayed = { kind: 'control', name: 'presence', body: { document: d.id, message: {} } } as const
@@ -179,7 +179,7 @@ test('the origin alone answers for what it put into a relayed frame', async (t) 
   })
 })
 
-test('what was signed too long ago, too far ahead, or before this node started is not taken', async (t) => {
+test('a frame signed too long ago, too far ahead, or before this node started is refused', async (t) => {
   const of = await scene(t)
   const { world } = of
   const untimely = { ran: false, kind: 'refusal', rule: 'hops: in time', struck: [] }

@@ -32,7 +32,7 @@ async function star(t: Assert): Promise<Record<'world', World> & Record<'b' | 'm
   return { world, b, m, x, z }
 }
 
-test('a search that was in vain is not made again for whoever asks, for a while', async (t) => {
+test('a search without a result is not repeated for any asking node, for a while', async (t) => {
   const { world, b, m, x, z } = await star(t)
   const other = await world.member('other')
   await world.link(b, other)
@@ -41,14 +41,14 @@ test('a search that was in vain is not made again for whoever asks, for a while'
     await world.settle()
   }
   t.is(asked(b, x), 1)
-  t.alike([asked(b, m), asked(b, other)], [1, 1], 'those who asked had not been asked')
+  t.alike([asked(b, m), asked(b, other)], [1, 1], 'the asking nodes had not been asked')
   await world.pass(5000)
   askFor(z, m, b)
   await world.settle()
   t.is(asked(b, x), 2)
 })
 
-test('a newcomer is asked, and those who had no way are not asked again', async (t) => {
+test('a newcomer is asked, and nodes without a route are not asked again', async (t) => {
   const { world, b, m, x, z } = await star(t)
   const found = b.core.routes.find(z.id)
   await world.settle()
@@ -63,7 +63,7 @@ test('a newcomer is asked, and those who had no way are not asked again', async 
   t.alike([asked(b, m), asked(b, x)], before)
 })
 
-test('whoever asks in vain hides no way: not its own, and not that of a slow neighbour', async (t) => {
+test('searches without a result hide no route: not their own, and not that of a slow neighbour', async (t) => {
   const { world, b, m, x, z } = await star(t)
   await world.link(x, z)
   for (const link of b.links.open) if (link.peer === x.id) link.isHeld = true
@@ -86,7 +86,7 @@ test('whoever asks in vain hides no way: not its own, and not that of a slow nei
   await world.link(m, z)
   const through = b.core.routes.find(z.id)
   await world.settle()
-  t.is(await through, true, 'who asked was not asked itself')
+  t.is(await through, true, 'the asking node was not asked itself')
 })
 
 test('a neighbour that was too slow for one search is asked by the next one of another neighbour', async (t) => {

@@ -33,7 +33,7 @@ test('searches for the same node are one, and a search in vain is not repeated f
   t.is(await a.core.routes.find(c.id), false)
   t.is(sent(a, b, 'way'), 2)
   await world.link(b, c)
-  t.is(await a.core.routes.find(c.id), false, 'it has not heard of the new link')
+  t.is(await a.core.routes.find(c.id), false, 'it does not know of the new link')
   await world.pass(5000, 1000)
   const again = a.core.routes.find(c.id)
   await world.settle()
@@ -67,7 +67,7 @@ test('a route goes with its neighbour, with its time, and when there is a link',
   t.is(a.core.routes.next(c.id), null)
 })
 
-test('only a neighbour that was asked is heard, once; strangers and floods of questions get no way', async (t) => {
+test('only the answer of an asked neighbour counts, once; strangers and floods of questions get no route', async (t) => {
   const { world, a, b, c } = await chain(t)
   const other = await world.member('other')
   await world.link(a, other)

@@ -19,7 +19,7 @@ const message = (seq: number): StoredMessage => ({
 })
 const outgoing = ({ messageId, requestId, expiresAt }: StoredMessage) => ({ messageId, requestId, expiresAt, envelope: utf8(messageId) })
 
-test('the ledger always tells of the messages that a lane has, by their numbers', async (t) => {
+test('the ledger always has the messages of a lane, by their numbers', async (t) => {
   const telemetry = new MemoryTelemetry({ clock: new ManualClock(), level: 'error', format: 'text', write: () => {} })
   const step = fc.constantFrom('record' as const, 'forget' as const, 'blank' as const, 'renumber' as const)
   await holds(

@@ -97,7 +97,7 @@ class Hold {
   }
 }
 
-test('what was given up or acknowledged while it was read is not sent: its number is behind what its receiver is told still comes', async (t) => {
+test('a message given up or acknowledged while it was read is not sent: its number is below the base that its receiver gets', async (t) => {
   const { lane, reads, sent, frames, clock, givenUp } = await scene()
   lane.step({ type: 'up' })
   lane.step({ type: 'ack', ack: 0, messageId: null })
@@ -145,7 +145,7 @@ test('a message whose content is gone for good is given up, and holds up none be
   t.alike(sent, ['1 text 1', '2 nothing', '3 text 3'])
 })
 
-test('what is given up behind others counts no more as waiting, and stays given up over a restart', async (t) => {
+test('a message given up behind others no longer counts as waiting, and stays given up over a restart', async (t) => {
   const { lane, ledger } = await scene()
   lane.giveUp('r2')
   await turn()
@@ -176,7 +176,7 @@ test('a message that is refused while one before it is still being recorded take
   }
 })
 
-test('what is given up, acknowledged or expires while a lane is numbered anew is dropped under its new number: the ledger holds what the lane does', async (t) => {
+test('a message given up, acknowledged or expired while a lane is renumbered is dropped under its new number: the ledger equals the lane', async (t) => {
   const { lane, ledger, hold, clock } = await scene()
   lane.step({ type: 'up' })
   const go = hold.next()

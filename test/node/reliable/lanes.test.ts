@@ -274,7 +274,7 @@ const deeds: fc.Arbitrary<Deed> = fc.oneof(
   }
 )
 
-test('through crashes around every commit, full disks and cut links, what was recorded is delivered, once', async (t) => {
+test('through crashes around every commit, full disks and cut links, every recorded message is delivered, once', async (t) => {
   const property = fc.asyncProperty(fc.array(deeds, { maxLength: 150, size: 'max' }), async (all) => {
     const world = await new World().start()
     for (const deed of all) {
@@ -323,11 +323,11 @@ test('a sender that keeps to no window makes a node with a slow disk hold no mor
     await ledger.write()
     await turn()
   }
-  t.alike([delivered.length, delivered.at(-1)], [300, 'm300'], 'what was dropped may come again')
+  t.alike([delivered.length, delivered.at(-1)], [300, 'm300'], 'dropped messages may come again')
   await world.stop()
 })
 
-test('what the lanes of one node hold together is bounded, holds up nothing that is next, and goes with its link', async (t) => {
+test('the buffers of the lanes of one node together are bounded, delay no next message, and end with its link', async (t) => {
   const world = await new World().start()
   const { lanes, ledger, delivered } = world.b
   const [large, small] = [utf8('.'.repeat(1024 * 1024)), utf8('.')]
@@ -353,19 +353,19 @@ test('what the lanes of one node hold together is bounded, holds up nothing that
   for (let lane = 0; lane < 100; lane++) lanes?.incoming.onGreet(A, { lanes: [{ source: 'one', target: `t${lane}`, base: 1 }] })
   await turn()
   for (let lane = 0; lane < 100; lane++) for (const seq of [2, 3]) send(lane, seq)
-  t.is(await afterFirsts(), 100 + 31, 'what waits for others takes 32 MiB of all lanes together')
+  t.is(await afterFirsts(), 100 + 31, 'messages waiting for others take 32 MiB of all lanes together')
   for (let lane = 50; lane < 70; lane++) send(lane, 3)
   lanes?.onOffline(A)
   for (let lane = 0; lane < 100; lane++) for (const seq of [2, 3]) send(lane, seq)
   await turn()
   for (; ledger.waiting > 0; await turn()) await ledger.write()
-  t.is(delivered.length, 131 + 63, 'there is room again: of what is next 64 MiB wait for the disk')
+  t.is(delivered.length, 131 + 63, 'there is space again: of next messages 64 MiB wait for the disk')
   for (let lane = 0; lane < 100; lane++) {
     for (const seq of [2, 3]) send(lane, seq)
     await turn()
     for (; ledger.waiting > 0; await turn()) await ledger.write()
   }
-  t.is(delivered.length, 300, 'what was dropped may come again')
+  t.is(delivered.length, 300, 'dropped messages may come again')
   await world.stop()
 })
 

@@ -93,11 +93,12 @@ test('of a ledger that was put back all lanes are numbered anew, though a start 
   await before.stop()
   await disk.commit([{ key: KEYS.ledger, value: null }])
   clock.advance(60_000)
-  let left = 1
+  let commits = 0
   const commit: Ledger['commit'] = (changes) =>
-    left-- > 0 ? disk.commit(changes) : Promise.reject(new NodeError('DISK_FULL', 'no space left'))
-  const dying = { ...ledgerOf(disk), commit }
-  await lanesOn(dying, clock).open()
+    ++commits === 2 ? Promise.reject(new NodeError('DISK_FULL', 'no space left')) : disk.commit(changes)
+  const partly = lanesOn({ ...ledgerOf(disk), commit }, clock)
+  await partly.open()
+  await partly.stop()
   clock.advance(60_000)
   const again = lanesOn(disk, clock)
   await again.open()

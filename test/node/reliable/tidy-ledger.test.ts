@@ -71,7 +71,7 @@ test('a stop commits the removals that wait, and never rejects', async (t) => {
   t.is(disk.clock.pending, 0)
 })
 
-test('whatever the ledger refuses meanwhile, it ends with all changes in their order', async (t) => {
+test('the ledger ends with all changes in their order, after any refusals in between', async (t) => {
   const key = fc.constantFrom('a', 'b', 'c')
   const change = fc.record({ key, isRemoval: fc.boolean() })
   const step = fc.record({ changes: fc.array(change, { maxLength: 3 }), isFull: fc.boolean(), isTidy: fc.boolean() })

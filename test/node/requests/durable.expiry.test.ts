@@ -35,7 +35,7 @@ for (const capability of ['slow.again', 'slow.once']) {
   })
 }
 
-test('what is said never to have been begun is not sent after a crash of its caller at that moment', async (t) => {
+test('a request reported as never begun is not sent after a crash of its caller at that moment', async (t) => {
   const scene = await DurableScene.start(t)
   scene.here.core.peers.send = () => {}
   const { taskId, requestId } = await scene.ask({ capability: 'slow.once', timeoutMs: 85 })
@@ -78,7 +78,7 @@ test('a request that got there although its node could not say so is no failure'
   t.is((await scene.task(taskId)).state, 'unknown')
 })
 
-test('what waits for a place of its agent is not begun when its time is over', async (t) => {
+test('a request that waits for a place of its agent is not begun when its time is over', async (t) => {
   const scene = await DurableScene.start(t, { concurrency: 1 })
   await scene.ask()
   const late = await scene.ask({ timeoutMs: 6000 })

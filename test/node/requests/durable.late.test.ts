@@ -8,7 +8,7 @@ async function recordAt({ core }: FakeNode): Promise<RequestRecord | undefined> 
   return record
 }
 
-test('what had begun and may be repeated, but not after its time, ends as unknown at both ends: nobody says that nothing was done', async (t) => {
+test('repeatable work that had begun, with its time over, ends as unknown at both ends: neither reports that nothing was done', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId, requestId } = await scene.ask({ timeoutMs: 30_000 })
   await scene.world.pass(1000)
@@ -26,10 +26,10 @@ test('what had begun and may be repeated, but not after its time, ends as unknow
   t.is(scene.runsOf(requestId), 1, 'it is not begun again')
 })
 
-test('of what had begun before its node was killed and lost its disk nobody says that nothing was done, when it comes too late a second time', (t) =>
+test('work begun before its node was killed and lost its disk is not reported as not done, when it comes too late a second time', (t) =>
   lateAgain(t, 'crashPeer'))
 
-test('of what had begun before its node stopped and lost its disk nobody says that nothing was done, when it comes too late a second time', (t) =>
+test('work begun before its node stopped and lost its disk is not reported as not done, when it comes too late a second time', (t) =>
   lateAgain(t, 'restartPeer'))
 
 async function lateAgain(t: Assert, how: 'crashPeer' | 'restartPeer'): Promise<void> {
@@ -50,7 +50,7 @@ async function lateAgain(t: Assert, how: 'crashPeer' | 'restartPeer'): Promise<v
   t.ok(error?.message.includes('it may have begun'), error?.message)
 }
 
-test('what waited for a place when its node was killed, and may not be repeated, was not begun when its time is over', async (t) => {
+test('unrepeatable work that waited for a place when its node was killed was not begun when its time is over', async (t) => {
   const scene = await DurableScene.start(t, { concurrency: 1 })
   await scene.ask({ capability: 'slow.once' })
   const second = await scene.ask({ capability: 'slow.once', timeoutMs: 30_000 })
@@ -64,7 +64,7 @@ test('what waited for a place when its node was killed, and may not be repeated,
   t.ok(error?.message.includes('nothing was done'), error?.message)
 })
 
-test('what may be repeated begins before that is on record, so nobody says that nothing was done when its node ended meanwhile', async (t) => {
+test('repeatable work begins before that is on record, so it is not reported as not done when its node ended meanwhile', async (t) => {
   const scene = await DurableScene.start(t, { concurrency: 1 })
   await scene.ask()
   const second = await scene.ask({ timeoutMs: 30_000 })
@@ -148,7 +148,7 @@ test('a run after a kill, or after a stop, is a further attempt of the same task
   }
 })
 
-test('what ended as unknown at a restart is in the list of tasks, then and after the next one', async (t) => {
+test('a request that ended as unknown at a restart is in the list of tasks, then and after the next one', async (t) => {
   const scene = await DurableScene.start(t)
   await scene.ask({ capability: 'slow.once' })
   await scene.world.pass(1000)

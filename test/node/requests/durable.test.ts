@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { MAX_CUTS } from '../../../src/domain/reliable/request.js'
 import type { Asked } from '../../../src/node/requests/caller/requests.js'
 import { NodeError } from '../../../src/kit/errors.js'
+import { madeChanges } from '../../support/ledger-changes.js'
 import { DurableScene } from '../../support/durable-scene.js'
 import { forge } from '../../support/forge.js'
 import { holds } from '../../support/holds.js'
@@ -42,7 +43,7 @@ test('a request that waits for a place when its node is killed is begun after th
   t.is((await scene.task(second.taskId)).state, 'completed')
 })
 
-test('what may not be repeated ends as unknown when its node is killed at it, and says why; it is not begun again', async (t) => {
+test('unrepeatable work ends as unknown when its node is killed at it, with the reason; it is not begun again', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId, requestId, answer } = await scene.ask({ capability: 'slow.once', mayQueue: false })
   await scene.world.settle()
@@ -53,13 +54,13 @@ test('what may not be repeated ends as unknown when its node is killed at it, an
   const { state, error } = await scene.task(taskId)
   t.is(state, 'unknown')
   t.ok(error?.message.includes('--allow-repeat'))
-  t.absent(error?.retryable, 'whoever tries it again by itself would repeat it')
+  t.absent(error?.retryable, 'a caller that tries it again by itself would repeat it')
   t.alike(error?.next, ['a2a-node tasks', `a2a-node call slow@peer slow.once '{"a":1}' --allow-repeat`])
   await scene.world.pass(700_000, 10_000)
   t.is(scene.runsOf(requestId), 1)
 })
 
-test('what may be repeated is begun again, under the same id, as a further attempt', async (t) => {
+test('repeatable work is begun again, under the same id, as a further attempt', async (t) => {
   const scene = await DurableScene.start(t)
   const again = await scene.ask()
   const allowed = await scene.ask({ capability: 'slow.once', allowRepeat: true })
@@ -92,7 +93,7 @@ test('a caller that is killed while it waits learns the outcome after its restar
   t.is(scene.begun.length, 1)
 })
 
-test('a request of this very node ends with it: what may not be repeated is unknown, the rest begins anew', async (t) => {
+test('a request of this very node ends with it: unrepeatable work is unknown, the rest begins anew', async (t) => {
   const scene = await DurableScene.start(t)
   const own = { sender: { agentId: 'operator', nodeId: scene.peer.id } }
   const [once, again] = [
@@ -109,7 +110,7 @@ test('a request of this very node ends with it: what may not be repeated is unkn
   t.is(await stateOf(again), 'completed')
 })
 
-test('a request that was done is not done again after a restart of its node, whoever sends it again: the outcome is told', async (t) => {
+test('a request that was done is not done again after a restart of its node, for any sender of a copy: it gets the outcome', async (t) => {
   const scene = await DurableScene.start(t)
   const { requestId } = await scene.ask()
   await scene.world.settle()
@@ -123,7 +124,7 @@ test('a request that was done is not done again after a restart of its node, who
   t.is(scene.begun.length, 1)
 })
 
-test('that a node had no room for a request is on record with the reply that says so: whoever takes it up sends it again', async (t) => {
+test('the refusal of a full node is on record with its reply: the node that resumes the request sends it again', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId, correlationId } = await scene.ask({ capability: 'slow.once' })
   await scene.world.settle()
@@ -168,7 +169,7 @@ test('a late outcome is recorded and can be read, also after a restart', async (
     t.alike(
       node.core.tasks.list().map(({ state, result }) => [state, result]),
       [['completed', `did ${requestId}`]],
-      'what ended before a start is listed at both ends'
+      'a request that ended before a start is listed at both ends'
     )
 })
 
@@ -210,6 +211,50 @@ test('a request whose time is over while it is written on its way out may have b
   t.is((await scene.task(taskId)).state, 'completed')
 })
 
+test('the outcome of a lease whose time ends while its message is written is unknown: the message may still leave', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { ledger } = scene.here
+  const commit = ledger.commit.bind(ledger)
+  let release = (): void => {}
+  const written = new Promise<void>((resolve) => (release = resolve))
+  ledger.commit = async (given) => {
+    const changes = madeChanges(given)
+    if (changes.some(({ key }) => key.startsWith('out/'))) await written
+    await commit(changes)
+  }
+  const lease = { swarm: 'swarm_1', requestId: 'swarm_1.0', attempt: 1, isQuery: false, changes: () => [] }
+  const asked = scene.ask({ timeoutMs: 100, lease })
+  await scene.world.settle()
+  await scene.world.pass(200)
+  release()
+  const { answer } = await asked
+  const end = await answer
+  assert(end.outcome === 'UNKNOWN', end.outcome)
+  t.is(end.error.code, 'TIMEOUT')
+  await scene.world.settle()
+  t.is(scene.begun.length, 1, 'the message left')
+})
+
+test('a lease that its full lane refuses makes no ledger changes', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { lanes } = scene.here.core
+  let refused = 0
+  lanes.record = () => {
+    refused++
+    return Promise.reject(new NodeError('OVERLOADED', 'too many messages wait for this node'))
+  }
+  let made = 0
+  const changes = (): [] => {
+    made++
+    return []
+  }
+  const lease = { swarm: 'swarm_1', requestId: 'swarm_1.0', attempt: 1, isQuery: false, changes }
+  scene.ask({ lease, mayQueue: false }).catch(() => {})
+  await scene.world.settle()
+  t.ok(refused > 0)
+  t.is(made, 0)
+})
+
 test('a request that is canceled while its node looks it up is not begun', async (t) => {
   const scene = await DurableScene.start(t)
   const release = scene.hold('peer', 'next commit')
@@ -236,7 +281,7 @@ function asking(scene: DurableScene, capability: string): Parameters<DurableScen
   }
 }
 
-test('whatever is killed and cut, every request ends with one outcome, none runs twice at once, after its end, or against its word', async (t) => {
+test('every request ends with one outcome, none runs twice at once, after its end, or against its record, for any kills and cuts', async (t) => {
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.record({ do: fc.constant('ask' as const), isOnce: fc.boolean(), isAwaited: fc.boolean() }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant('finish' as const) }) },
@@ -297,7 +342,7 @@ async function quiesce(scene: DurableScene): Promise<void> {
 }
 
 for (const decision of ['ask', 'deny']) {
-  test(`what had begun and may not be repeated ends as unknown after a restart, also when a rule says ${decision} by then`, async (t) => {
+  test(`unrepeatable work that had begun ends as unknown after a restart, also when a rule says ${decision} by then`, async (t) => {
     const scene = await DurableScene.start(t)
     const { taskId, requestId } = await scene.ask({ capability: 'slow.once' })
     await scene.world.settle()
@@ -306,12 +351,12 @@ for (const decision of ['ask', 'deny']) {
     await scene.link()
     t.alike((await scene.peer.api().call('approvals.list', {})).approvals, [], 'nobody is asked about what was begun')
     await scene.world.pass(400_000, 5000)
-    t.is((await scene.task(taskId)).state, 'unknown', 'nobody is told that it was not done')
+    t.is((await scene.task(taskId)).state, 'unknown', 'it is not reported as not done')
     t.is(scene.runsOf(requestId), 1)
   })
 }
 
-test('a node that lost its disk does not begin again what may not be repeated, which it had said it has', async (t) => {
+test('a node that lost its disk does not begin unrepeatable work again after it had acknowledged it', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId } = await scene.ask({ capability: 'slow.once' })
   await scene.world.pass(1000)
@@ -351,7 +396,11 @@ test('an end that a caller decides by itself while its disk is full is shown whe
   scene.fill('here', true)
   canceled.cancel()
   await scene.world.pass(10_000)
-  t.alike(await queued.answer, { outcome: 'FAILED', error: ((await queued.answer) as { error: unknown }).error }, 'whoever waits is told')
+  t.alike(
+    await queued.answer,
+    { outcome: 'FAILED', error: ((await queued.answer) as { error: unknown }).error },
+    'the waiting caller is notified'
+  )
   t.is((await scene.task(queued.taskId)).state, 'submitted')
   t.is((await scene.task(canceled.taskId)).state, 'canceled', 'its caller sees that it canceled it')
   scene.fill('here', false)
@@ -397,7 +446,7 @@ test('a try that the disk of the caller did not take does not count', async (t) 
   t.is(scene.begun.length, 1)
 })
 
-test('a request that waits for room is not sent before the time that its node names, nor after a restart of its caller', async (t) => {
+test('a request that waits for a place is not sent before the time that its node names, nor after a restart of its caller', async (t) => {
   for (const isKilled of [false, true]) {
     const scene = await DurableScene.start(t)
     const { agents } = scene.peer.core

@@ -59,7 +59,7 @@ test('a request that only the ledger knows is reported as an orphan, and sent ag
   await world.pass(30_000, 1000)
   t.is(scene.runsOf('req_orphan'), 1)
   await world.pass(125_000, 5000)
-  t.alike(await problemCodes(here), [], 'it is held now')
+  t.alike(await problemCodes(here), [], 'it waits now')
   t.is(scene.runsOf(requestId), 1)
 })
 

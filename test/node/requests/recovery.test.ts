@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
+import { encodePayload } from '../../../src/domain/envelope/codec.js'
 import { KEYS, rangeOf } from '../../../src/domain/reliable/keys.js'
 import type { RequestRecord } from '../../../src/domain/reliable/records.js'
 import type { Asked } from '../../../src/node/requests/caller/requests.js'
@@ -24,7 +26,7 @@ function learnsWhileDown({ peer, world: { log } }: DurableScene, change: (of: Fa
   log.changed()
 }
 
-test('what others asked that were put out while this node was down ends: nothing of it runs, and it is looked at no more', async (t) => {
+test('requests of members removed while this node was down end: none of them runs, and they are not looked at again', async (t) => {
   const scene = await DurableScene.start(t, { concurrency: 1 })
   await scene.ask({ capability: 'slow.once' })
   await scene.ask({ capability: 'slow.again' })
@@ -54,10 +56,10 @@ test('a request that its sender may no longer ask for ends at the start of the n
   t.alike(await recordsOf(scene.peer), ['slow.again failed FORBIDDEN', 'slow.once unknown TIMEOUT'])
   await scene.link()
   await world.pass(60_000, 1000)
-  t.is((await scene.task(taskId)).state, 'failed', 'its caller is told when it asks again')
+  t.is((await scene.task(taskId)).state, 'failed', 'its caller gets the outcome when it asks again')
 })
 
-test('a request whose sender never tells of its card is given up when its time is over', async (t) => {
+test('a request whose sender never sends its card is given up when its time is over', async (t) => {
   const scene = await DurableScene.start(t, { concurrency: 1 })
   await scene.ask({ capability: 'slow.again' })
   await scene.ask({ capability: 'slow.again', timeoutMs: 60_000 })
@@ -146,7 +148,7 @@ test('a node starts though a record is damaged: it says so, that request ends as
   t.is((await scene.task(good.taskId)).state, 'completed')
 })
 
-test('what had no end when its node stopped is shown as ended once that is on disk, not while the disk is full', async (t) => {
+test('a request without an end when its node stopped is shown as ended once that is on disk, not while the disk is full', async (t) => {
   const scene = await DurableScene.start(t)
   await scene.ask({ capability: 'slow.once' })
   await scene.world.settle()
@@ -164,7 +166,7 @@ test('what had no end when its node stopped is shown as ended once that is on di
   t.alike([await shown(), await recordsOf(scene.peer)], [['slow.once unknown'], ['slow.once unknown TIMEOUT']])
 })
 
-test('of a peer that is put out what may have begun stays unknown for good, and what never left this node has failed', async (t) => {
+test('work that a removed peer may have begun stays unknown for good, and a request that never left this node has failed', async (t) => {
   const scene = await DurableScene.start(t)
   const { world } = scene
   const begun = await scene.ask({ capability: 'slow.once' })
@@ -196,7 +198,27 @@ test('of a peer that is put out what may have begun stays unknown for good, and 
   }
 })
 
-test('that nobody can say whether it was done stays so, however often the node starts and whatever a rule says by then', async (t) => {
+test('a request that ended while it waited to be taken up after a start stays as it ended', async (t) => {
+  const scene = await DurableScene.start(t)
+  await scene.ask({ timeoutMs: 60_000 })
+  await scene.world.settle()
+  await scene.unlink()
+  const { world } = scene
+  // It waits for its sender's card, which does not come, until its deadline.
+  world.log.isWritable = false
+  learnsWhileDown(scene, ({ model }) => model.uncard(scene.here.actor, 'operator', 2))
+  await scene.crashPeer()
+  const { core, ledger } = scene.peer
+  const [record] = await core.requestStore.lasting(1)
+  assert(record !== undefined)
+  // As after a run in that time.
+  const changes = core.requestStore.changes(record, { ...record, status: 'completed' }, { result: encodePayload(null) })
+  await ledger.commit(changes)
+  await world.pass(62_000, 1000)
+  t.alike(await recordsOf(scene.peer), ['slow.again completed undefined'])
+})
+
+test('an unknown outcome stays unknown, for any number of starts and any later rule', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId } = await scene.ask({ capability: 'slow.once' })
   await scene.world.settle()
@@ -237,7 +259,7 @@ test('an answer that could not be recorded before its caller was put out leaves 
   t.alike(await recordsOf(peer), ['slow.again completed undefined'], 'how it ended is on record all the same')
 })
 
-test('what waits for a node that was put out is gone with the next start, when this one ended before', async (t) => {
+test('a request that waits for a removed node is gone with the next start, when this one ended before', async (t) => {
   const scene = await DurableScene.start(t)
   const { peer, world } = scene
   await scene.ask()
@@ -253,7 +275,7 @@ test('what waits for a node that was put out is gone with the next start, when t
   for (const kind of ['lane-out', 'out', 'out-content']) t.alike(await scene.peer.ledger.list({ ...rangeOf(kind), limit: 10 }), [], kind)
 })
 
-test('a node starts though the record of a message that waits is damaged: it says so, and what waits behind it gets there', async (t) => {
+test('a node starts though the record of a waiting message is damaged: it reports that, and later messages arrive', async (t) => {
   const scene = await DurableScene.start(t)
   scene.here.core.peers.send = () => {}
   const [bad, good] = [await scene.ask(), await scene.ask()]
@@ -270,8 +292,7 @@ test('a node starts though the record of a message that waits is damaged: it say
 test('a node starts though the record of a lane is damaged: it says so, and the lane goes on behind what its receiver has', (t) =>
   damagedLane(t, { arrived: 3, waiting: 0 }))
 
-test('what waits on a lane whose record is damaged gets there, with what is asked after it', (t) =>
-  damagedLane(t, { arrived: 0, waiting: 1 }))
+test('messages on a lane with a damaged record arrive, with later ones', (t) => damagedLane(t, { arrived: 0, waiting: 1 }))
 
 async function damagedLane(t: Assert, { arrived, waiting }: { readonly arrived: number; readonly waiting: number }): Promise<void> {
   const scene = await DurableScene.start(t, { concurrency: 9 })

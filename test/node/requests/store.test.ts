@@ -65,7 +65,7 @@ const changes = fc.array(
 )
 
 for (const [name, open] of STORES) {
-  test(`${name}: a request is read as it was written, with what belongs to it`, async (t) => {
+  test(`${name}: a request is read as it was written, with its contents`, async (t) => {
     const ledger = await open(t)
     const book = new RequestStore(ledger, hash)
     const error = new NodeError('TASK_FAILED', 'it went wrong').toBody()
@@ -79,7 +79,7 @@ for (const [name, open] of STORES) {
       t.is(await book.get(book.name({ ...record, ...other })), null, 'nobody but its source can name it')
   })
 
-  test(`${name}: whatever happens to requests, those without an outcome and those that expired are found`, async (t) => {
+  test(`${name}: requests without an outcome and expired ones are found, after any changes`, async (t) => {
     const property = fc.asyncProperty(changes, time, async (all, now) => {
       const ledger = await open(t)
       const book = new RequestStore(ledger, hash)

@@ -169,7 +169,7 @@ test('an agent that waits for an answer of its own gets a TIMEOUT, and goes on',
   t.is(await agents.sendMessage('a', message(0)), 'end')
 })
 
-test('an agent is registered once; a removed one takes nothing, and what waited for it fails', async (t) => {
+test('an agent is registered once; a removed one takes nothing, and messages that waited for it fail', async (t) => {
   const { world, agents, node } = await scene(t)
   let go = (): void => {}
   const handler = (): Promise<string> => new Promise((resolve) => (go = () => resolve('done')))

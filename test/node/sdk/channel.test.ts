@@ -97,7 +97,7 @@ test('a message whose link is lost goes over the next one', async (t) => {
   t.alike(posted, ['m1'])
 })
 
-test('a channel without a link for too long closes once, and fails what waits and what comes', async (t) => {
+test('a channel without a link for too long closes once, and fails waiting and later messages', async (t) => {
   const state = scene()
   const { channel, clock } = state
   channel.linked()
@@ -110,7 +110,7 @@ test('a channel without a link for too long closes once, and fails what waits an
   t.alike([channel.status, state.closed], ['closed', 1])
 })
 
-test('only messages of the agent at the other end are heard, and none after the close', async (t) => {
+test('only messages of the agent at the other end are received, and none after the close', async (t) => {
   const { channel } = scene()
   const heard: string[] = []
   channel.onMessage(({ id }) => heard.push(id))

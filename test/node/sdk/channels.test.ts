@@ -108,7 +108,7 @@ test('a peer that is away is waited for; without a link in time the channel neve
   t.alike(layer.channels.listChannels(), [])
 })
 
-test('a channel that finds no link in time closes, with what waits; then it takes nothing', async (t) => {
+test('a channel that finds no link in time closes, with its waiting messages; then it takes nothing', async (t) => {
   const { world, here, peer, layer, heard, say } = await scene(t)
   const channel = await layer.channels.openChannel('mouth', 'ear', { giveUpMs: 5000 })
   const statuses: string[] = []
@@ -129,7 +129,7 @@ test('a channel that finds no link in time closes, with what waits; then it take
   t.is(channel.status, 'closed', 'nothing opens it again')
 })
 
-test('a closed channel is closed for good, and what waits for it fails', async (t) => {
+test('a closed channel is closed for good, and messages that wait for it fail', async (t) => {
   const { world, here, peer, layer, say } = await scene(t)
   const channel = await layer.channels.openChannel('mouth', 'ear')
   t.is(layer.channels.getChannel(channel.id), channel)
@@ -142,7 +142,7 @@ test('a closed channel is closed for good, and what waits for it fails', async (
   await failsWith(t, 'CHANNEL_CLOSED', () => say(channel, 2))
 })
 
-test('a channel carries the messages of its two agents, and what the rules refuse fails alone', async (t) => {
+test('a channel carries the messages of its two agents, and a message that the rules refuse fails alone', async (t) => {
   const { world, layer, mouth, ear, heard, say } = await scene(t)
   const channel = await layer.channels.openChannel('mouth', 'ear')
   const other = layer.envelopes.create({ sender: mouth, recipient: mouth, type: 'notification', payload: 1 })
@@ -165,7 +165,7 @@ test('agents of one node have a channel too; a node that stops closes all', asyn
   t.is(channel.status, 'closed')
 })
 
-test('what waits for a link is bounded by bytes as well; all that was taken arrives', async (t) => {
+test('messages that wait for a link are bounded by bytes as well; all accepted ones arrive', async (t) => {
   const { world, here, peer, layer, heard, say } = await scene(t)
   const channel = await layer.channels.openChannel('mouth', 'ear')
   world.net.disconnect(here.id, peer.id)

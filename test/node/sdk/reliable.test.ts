@@ -43,7 +43,7 @@ test('a program has something done wherever the agent is, and reads how it stand
   t.is(await reliable.getRequestRecord(id), null)
 })
 
-test('a request of a program gives the result of its agent, or what it failed with', async (t) => {
+test('a request of a program gives the result of its agent, or its error', async (t) => {
   const scene = await DurableScene.start(t)
   const { reliable } = createLayer(scene.here.core)
   const result = reliable.sendRequest('slow@peer', {})
@@ -81,7 +81,7 @@ test('a request of a program speaks as the named agent, for any capability of it
   await failsWith(t, 'CAPABILITY_NOT_FOUND', () => reliable.sendRequest('slow@peer', {}, { from: 'writer', capability: 'slow.none' }))
 })
 
-test('what is not acknowledged can be read, as it was sent', async (t) => {
+test('unacknowledged messages can be read, as they were sent', async (t) => {
   const scene = await DurableScene.start(t)
   const { reliable } = createLayer(scene.here.core)
   const { peers } = scene.here.core

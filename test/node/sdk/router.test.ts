@@ -209,7 +209,7 @@ test('Feature: a2a-mcp-protocols, Property 29: Sandbox routing enforcement betwe
   )
 })
 
-test('an agent that no card told of is asked of the members; one that nobody has is AGENT_NOT_FOUND by name', async (t) => {
+test('an agent without a known card is looked up at the members; one without a node is AGENT_NOT_FOUND by name', async (t) => {
   const { world, places, heard, listen } = await scene(t)
   const [here, there] = places
   const sender = await listen(here, 'sender')
@@ -225,7 +225,7 @@ test('an agent that no card told of is asked of the members; one that nobody has
   t.ok((await lost).error?.includes('nobody'))
 })
 
-test('refusals are results: who may not send, to whom, and what is malformed', async (t) => {
+test('refusals are results: sender, recipient, and malformed parts', async (t) => {
   const { places, listen } = await scene(t)
   const [here, there] = places
   const sender = await listen(here, 'sender', { tier: 3 })
@@ -239,7 +239,7 @@ test('refusals are results: who may not send, to whom, and what is malformed', a
   t.is((await router.send(made(here, { ...base, sender: 'ghost' }))).code, 'AGENT_NOT_FOUND')
 })
 
-test('an envelope is sent as it was given, whatever its caller does to it meanwhile', async (t) => {
+test('an envelope is sent as it was given, for any later changes by its caller', async (t) => {
   const { world, places, listen, heard } = await scene(t)
   const [here, there] = places
   const sender = await listen(here, 'sender')
@@ -284,7 +284,7 @@ test('other tier and sandbox rules are those of this node from then on', async (
   t.is((await router.send(made(here, boxed))).delivered, true)
 })
 
-test('what is no envelope and no rule is refused with a code, and changes nothing', async (t) => {
+test('an invalid envelope or rule is refused with a code, and changes nothing', async (t) => {
   const { places, listen } = await scene(t)
   const [here] = places
   const sender = await listen(here, 'sender', { tier: 1 })
@@ -301,7 +301,7 @@ test('what is no envelope and no rule is refused with a code, and changes nothin
   t.is(JSON.stringify(here.node.core.accessControl.rules()), before)
 })
 
-test('a stream goes to who listens until it ends, and the thread holds all of it', async (t) => {
+test('a stream goes to its listener until it ends, and the thread has all of it', async (t) => {
   const { world, places, heard, listen } = await scene(t)
   const [here, there] = places
   const sender = await listen(here, 'sender')

@@ -61,7 +61,7 @@ test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents
         assert.deepEqual([[...participants].sort(), status], [[...working].sort(), 'completed'])
       })
       const asked = given.filter(({ envelope }) => envelope.type === 'task-proposal').map(({ address }) => address)
-      assert.deepEqual(asked.sort(), capable.sort(), 'those that have all of them, once each, and nobody else')
+      assert.deepEqual(asked.sort(), capable.sort(), 'the agents that have all of them, once each, and no other')
     }),
     100
   )
@@ -87,7 +87,7 @@ test('Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and sta
         const session = sessionOf(layer, id)
         const running = session.subTasks.filter((one) => one.status === 'running')
         const waiting = session.subTasks.some((one) => one.status === 'pending')
-        assert.deepEqual(session.sharedState, Object.fromEntries(done), 'what is completed, and nothing else, is in the shared state')
+        assert.deepEqual(session.sharedState, Object.fromEntries(done), 'only completed results are in the shared state')
         if (running.length === 0) break
         assert.equal(session.status, waiting ? 'active' : 'completing')
         const subTask = running[(picks.next().value ?? 0) % running.length]
@@ -123,7 +123,7 @@ test('a sub-task that failed goes to another agent; one that fails everywhere fa
   const [again] = sessionOf(layer, id).subTasks
   t.is(again.status, 'running')
   t.not(again.assignedAgent, first.assignedAgent)
-  t.is(agents.get(first.assignedAgent)?.open.length, 0, 'the first is told to stop')
+  t.is(agents.get(first.assignedAgent)?.open.length, 0, 'the first gets the order to stop')
   layer.swarms.failSubTask(id, first.id, 'nor here')
   await world.settle()
   t.alike([sessionOf(layer, id).status, sessionOf(layer, id).subTasks[0].status], ['failed', 'failed'])
@@ -158,7 +158,7 @@ test('a sub-task is completed from outside once, in the place of its agent', asy
   await world.settle()
   t.is(sessionOf(layer, id).status, 'completed')
   t.alike(sessionOf(layer, id).sharedState, { [subTask]: 'mine' })
-  t.is([...agents.values()][1].open.length, 0, 'its agent is told to stop')
+  t.is([...agents.values()][1].open.length, 0, 'its agent gets the order to stop')
   await failsWith(t, 'TASK_NOT_FOUND', () => layer.swarms.completeSubTask(id, subTask, 'twice'))
   await failsWith(t, 'TASK_NOT_FOUND', () => layer.swarms.completeSubTask(id, 'other.0', 1))
   await failsWith(t, 'SWARM_NOT_FOUND', () => layer.swarms.completeSubTask('swarm_none', subTask, 1))

@@ -6,7 +6,7 @@ import { mapOf, SwarmScene } from '../../support/swarm-scene.js'
 
 const ONCE = { capability: 'work.once' } as const
 
-test('a swarm goes on after its launcher was killed: what is done stays, what runs is not begun again, the rest is done', async (t) => {
+test('a swarm continues after its launcher was killed: finished items stay, running ones are not begun again, the rest is done', async (t) => {
   const scene = await SwarmScene.start(t)
   const id = await scene.launch(10)
   const [first, second] = scene.open()
@@ -67,7 +67,7 @@ test('time goes on while the launcher is away: a swarm past its deadline ends wh
   t.ok((await scene.rows(id)).every(({ error }) => error?.code === 'TIMEOUT'))
 })
 
-test('a swarm that has ended is told of after a restart: ls, show, results, watch, its task; it goes a day later', async (t) => {
+test('an ended swarm is shown after a restart: ls, show, results, watch, its task; it is removed a day later', async (t) => {
   const scene = await SwarmScene.start(t)
   const id = await scene.launch(3)
   await scene.finish(id)
@@ -91,7 +91,7 @@ test('a swarm that has ended is told of after a restart: ls, show, results, watc
   t.alike(left, [])
 })
 
-test('a canceled swarm stays canceled after a restart, and workers that missed it are told to stop', async (t) => {
+test('a canceled swarm stays canceled after a restart, and workers that missed it get the order to stop', async (t) => {
   const scene = await SwarmScene.start(t)
   const id = await scene.launch(4)
   for (const worker of scene.workers) await scene.unlink(worker)
@@ -139,7 +139,7 @@ test('a launch that is cut off at any commit left either nothing or the whole sw
   }
 })
 
-test('what may not be repeated is given to nobody else when its worker is killed: it ends as unknown and says why', async (t) => {
+test('unrepeatable work is leased to no other when its worker is killed: it ends as unknown with the reason', async (t) => {
   const scene = await SwarmScene.start(t)
   const id = await scene.launch(6, ONCE)
   const [worker] = scene.workers
@@ -160,7 +160,7 @@ test('what may not be repeated is given to nobody else when its worker is killed
   t.ok([...lost].every((name) => scene.begun.filter((run) => run.startsWith(`${name}#`)).length === 1))
 })
 
-test('a launcher and its worker are killed: what may not be repeated ends as unknown, what may is done again', async (t) => {
+test('a launcher and its worker are killed: unrepeatable work ends as unknown, repeatable work is done again', async (t) => {
   for (const [name, status, begun] of [
     ['work.once', 'unknown', 2],
     ['work.again', 'completed', 4]
@@ -207,7 +207,7 @@ test('a launcher whose questions are refused after a restart gives what may not 
   t.is(scene.begun.length, 4)
 })
 
-test('what may not be repeated is done to its end though its launcher is away for long, and its result counts', async (t) => {
+test('unrepeatable work is done to its end though its launcher is away for long, and its result counts', async (t) => {
   const scene = await SwarmScene.start(t)
   const id = await scene.launch(2, ONCE)
   const away = scene.launcher.core
@@ -220,7 +220,7 @@ test('what may not be repeated is done to its end though its launcher is away fo
   t.alike([(await scene.info(id)).status, scene.begun.length], ['completed', 2])
 })
 
-test('what may not be repeated is not taken from an agent that is slow', async (t) => {
+test('unrepeatable work is not taken from an agent that is slow', async (t) => {
   const scene = await SwarmScene.start(t)
   const id = await scene.launch(6, { ...ONCE, deadlineMs: 100_000 })
   const [slow, quick] = scene.workers
@@ -241,7 +241,7 @@ test('a ledger that takes nothing for a while holds results back, and loses none
   scene.ledger.refuse(true)
   for (const run of scene.open()) scene.end(run)
   await scene.world.pass(3000)
-  t.is(scene.told.size, 0, 'nothing is told before it is durable')
+  t.is(scene.told.size, 0, 'nothing is reported before it is durable')
   t.is((await scene.info(id)).status, 'running')
   scene.ledger.refuse(false)
   await scene.world.pass(10_000)
@@ -262,7 +262,7 @@ test('a worker that never comes back: its items end as unknown in some time, the
   t.is((await scene.info(id)).status, 'partial')
 })
 
-test('a link that was only cut: what may not be repeated goes on, and its result counts', async (t) => {
+test('a link that was only cut: unrepeatable work continues, and its result counts', async (t) => {
   const scene = await SwarmScene.start(t)
   const id = await scene.launch(4, ONCE)
   for (const worker of scene.workers) await scene.unlink(worker)
@@ -273,7 +273,7 @@ test('a link that was only cut: what may not be repeated goes on, and its result
   t.alike([(await scene.info(id)).status, scene.begun.length], ['completed', 4])
 })
 
-test('what is allowed to be repeated is given to another, whatever its capability says', async (t) => {
+test('work with the permission to repeat goes to another agent, for any capability', async (t) => {
   const scene = await SwarmScene.start(t)
   const id = await scene.launch(6, { ...ONCE, allowRepeat: true })
   const [worker] = scene.workers

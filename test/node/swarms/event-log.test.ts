@@ -17,7 +17,7 @@ function row(index: number, status: SwarmRow['row']['status'] = 'completed'): Sw
   return { index, order: index, holder: 'a@b', row: { ...shown, durationMs: 5 } }
 }
 
-test('an outcome is told once, without its duration, and results are in the order of the items', (t) => {
+test('an outcome is reported once, without its duration, and results are in the order of the items', (t) => {
   const log = new SwarmEventLog(telemetry)
   for (const index of [2, 0, 2, 1]) log.settled(row(index))
   const { past } = log.follow(() => {})
@@ -32,14 +32,14 @@ test('an outcome is told once, without its duration, and results are in the orde
   )
 })
 
-test('where a sub-task stands is told again only when it has changed', (t) => {
+test('the state of a sub-task is reported again only when it has changed', (t) => {
   const log = new SwarmEventLog(telemetry)
   const stage = (status: 'open' | 'completed', reason = ''): SwarmEvent => ({ type: 'stage', stage: 'one', status, reason })
   for (const event of [stage('open'), stage('open'), stage('completed'), stage('completed', 'all of it'), stage('open')]) log.tell(event)
   t.is(log.follow(() => {}).past.length, 4)
 })
 
-test('who follows hears what comes until it stops, and a listener that fails keeps nobody from it', (t) => {
+test('a follower gets events until it stops, and a listener that fails prevents no other', (t) => {
   const log = new SwarmEventLog(telemetry)
   const events: string[] = []
   log.follow(() => {

@@ -39,7 +39,7 @@ test('an item that may not be repeated runs once when its command fails or is ki
   await scene.world.settle()
   for (const run of scene.open()) run.end(KILLED)
   const answered = await call
-  t.alike([answered.outcome, answered.error?.retryable, scene.begun.length], ['FAILED', false, 1], 'nor is its caller told to try again')
+  t.alike([answered.outcome, answered.error?.retryable, scene.begun.length], ['FAILED', false, 1], 'nor is its caller advised to try again')
 })
 
 test('an item that may be repeated is tried as often as --retries allows, also after a timeout', async (t) => {
@@ -52,7 +52,7 @@ test('with --allow-repeat an item of a capability that may not be repeated is tr
   t.alike(await failedBy(t, { ...ONCE, allowRepeat: true }, BROKE), ['failed', 3])
 })
 
-test('what its agent cannot say whether it was done ends unknown and runs once where it may not be repeated, as a call of it does; else it is tried again', async (t) => {
+test('unrepeatable work with an unknown outcome ends unknown and runs once, as a call of it does; else it is tried again', async (t) => {
   const lost = { ...BROKE, isUnknown: true }
   t.alike(await failedBy(t, ONCE, lost), ['unknown', 1])
   t.alike(await failedBy(t, AGAIN, lost), ['failed', 3])
@@ -67,7 +67,7 @@ test('what its agent cannot say whether it was done ends unknown and runs once w
   t.is(scene.begun.length, 1, 'nor is it asked again later')
 })
 
-test('a failure with retryable: false is not tried again, whatever the capability and the launcher say', async (t) => {
+test('a failure with retryable: false is not tried again, for any capability and launcher', async (t) => {
   for (const request of [AGAIN, ONCE, { ...ONCE, allowRepeat: true }])
     t.alike(await failedBy(t, request, { ...BROKE, retryable: false }), ['failed', 1])
 })
@@ -139,7 +139,7 @@ test('under several participants a failed item that may not be repeated runs onc
   t.alike([results[0]?.status, scene.begun.length], ['failed', 1])
 })
 
-test('an item that may not be repeated and rests is not leased by who takes over: that node cannot tell who had it since', async (t) => {
+test('an unrepeatable item that rests is not leased by a new coordinator: that node cannot know its later agents', async (t) => {
   const scene = await VotersScene.start(t)
   const id = await scene.at(0).node.core.swarms.launch(mapOf(1, ONCE))
   await scene.world.pass(3000)

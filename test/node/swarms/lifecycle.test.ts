@@ -77,7 +77,7 @@ test('the task shows whether the swarm waits for the approval of a person', (t) 
   t.alike([tasks.get('task_1')?.state, tasks.get('task_1')?.waitingFor], ['working', null])
 })
 
-test('the end of a swarm ends its task, and old swarms make room', (t) => {
+test('the end of a swarm ends its task, and old swarms are dropped for new ones', (t) => {
   for (const [status, state] of [
     ['completed', 'completed'],
     ['partial', 'completed'],

@@ -28,7 +28,7 @@ test('the hundred newest swarms stay in memory; the oldest ended ones are evicte
   t.is(memory.get('swarm_0'), undefined)
 })
 
-test('ended swarms make room for results; the results of running swarms may take 128 MiB', (t) => {
+test('ended swarms are dropped for results; the results of running swarms may take 128 MiB', (t) => {
   const memory = new SwarmMemory()
   add(memory, 'swarm_ended', { bytes: 100 * MIB })
   const running = add(memory, 'swarm_running', { isRunning: true, bytes: 100 * MIB })

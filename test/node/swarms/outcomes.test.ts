@@ -93,7 +93,7 @@ const settled = (index: number, result: unknown, error: SwarmRow['row']['error']
     durationMs: 5
   }) as const
 
-test('an outcome is told, and others are built on it, when it is durable', async (t) => {
+test('an outcome is reported, and others are built on it, when it is durable', async (t) => {
   const { outcomes, said, store, write } = scene()
   outcomes.settle(settled(1, 'b'))
   outcomes.settle(settled(0, 'a'))
@@ -134,7 +134,7 @@ test('a swarm that is canceled says so, also when all went well before', async (
   t.alike([outcomes.end?.status, outcomes.end?.error?.code], ['canceled', 'CANCELED'])
 })
 
-test('a result for which there is no memory is refused; what the ledger told before counts on', async (t) => {
+test('a result without memory for it is refused; results that the ledger reported before still count', async (t) => {
   const lease = { index: 0, agent: 'a@b', attempt: 1, failures: 0, isRepeatable: true }
   t.is(scene().outcomes.fault(lease, 'a'), null)
   t.is(scene(false).outcomes.fault(lease, 'a')?.code, 'PAYLOAD_TOO_LARGE')

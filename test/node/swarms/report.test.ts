@@ -36,7 +36,7 @@ test('a lease of a swarm with several participants is shown by the count of its 
   t.is(report(['map'], (lease) => lease - 100).shown({ index: 0, agent: 'a@b', attempt: 102 }).attempt, 2)
 })
 
-test('who got a lease takes part; results stand for themselves where nothing puts them together', (t) => {
+test('an agent with a lease takes part; results are listed apart where nothing combines them', (t) => {
   const one = report(['map'])
   one.participants.add('a@b').add('c@d').add('a@b')
   t.alike(one.standing(7, []).participants, ['shown a@b', 'shown c@d'])

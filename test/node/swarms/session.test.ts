@@ -28,7 +28,7 @@ function session(state: SwarmState, rows: readonly [number, SwarmRow['row']['sta
   })
 }
 
-test('a sub-task is completed or failed when its outcome was told, and else as its lease stands', (t) => {
+test('a sub-task is completed or failed when its outcome was reported, and else has the state of its lease', (t) => {
   const { subTasks, sharedState } = session(machine(['leased', 'leased', 'waiting']), [[0, 'completed']])
   t.alike(
     subTasks.map(({ status }) => status),
@@ -39,7 +39,7 @@ test('a sub-task is completed or failed when its outcome was told, and else as i
   t.absent('result' in (subTasks[1] ?? {}))
 })
 
-test('what was not needed counts as completed without a result of its own, and an unknown outcome as failed', (t) => {
+test('a sub-task that was not needed counts as completed without a result of its own, and an unknown outcome as failed', (t) => {
   const { subTasks, sharedState } = session(machine(['waiting', 'waiting', 'waiting']), [
     [0, 'skipped'],
     [1, 'canceled'],

@@ -92,7 +92,7 @@ test('Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and sta
           assert.deepEqual(result, scene.answer(`${name}#${attempt}`))
           assert.equal(scene.ended.get(`${name}#${attempt}`), 'completed', 'an agent did it')
         }
-        if (status === 'skipped') assert.deepEqual(runs, [], 'what is skipped is never begun')
+        if (status === 'skipped') assert.deepEqual(runs, [], 'a skipped item is never begun')
       }
       const session = scene.launcher.core.swarms.inMemory(id)?.session()
       // One that ended before a restart is read from the ledger.

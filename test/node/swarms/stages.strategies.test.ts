@@ -68,7 +68,7 @@ for (const [strategy, request] of Object.entries(REQUESTS)) {
     t.ok(events.some((event) => event.type === 'status' && event.status === 'stalled'))
     t.ok(
       scene.launcher.core.events.recent().some(({ type, data }) => type === 'swarm' && data['swarm'] === id),
-      'the node tells it'
+      'the node reports it'
     )
     await scene.world.pass(150_000, 2500)
     t.is((await scene.info(id)).status, 'failed')
@@ -79,7 +79,7 @@ for (const [strategy, request] of Object.entries(REQUESTS)) {
   })
 
   if (strategy !== 'each')
-    test(`${strategy}: what a lost agent was at is done by another`, async (t: Assert) => {
+    test(`${strategy}: the work of a lost agent is done by another`, async (t: Assert) => {
       const scene = await SwarmScene.start(t, ['b', 'c', 'd'])
       scene.answer = () => 'same'
       const id = await scene.run(request)
@@ -145,7 +145,7 @@ test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents
     const asked = given.flatMap(({ address, envelope: { type, payload } }) =>
       type === 'task-proposal' && isRecord(payload) ? [`${address} ${String(payload['requiredCapabilities'])}`] : []
     )
-    assert.deepEqual(asked.sort(), expected.sort(), `${request.strategy}: each agent for what it can do, once, and nobody else`)
+    assert.deepEqual(asked.sort(), expected.sort(), `${request.strategy}: each agent for its capabilities, once, and no other`)
   })
   await holds(t, property, 100)
 })

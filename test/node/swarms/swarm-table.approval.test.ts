@@ -30,7 +30,7 @@ test('an item whose lease waits for a person of its node is shown as waiting, no
   t.is(await taskState(owner), 'submitted approval')
   await world.pass(20_000)
   t.is(events.filter(({ type }) => type === 'lease').length, 1, 'the lease lives, as its node goes on to say that it waits')
-  t.alike(waits(events).length, 1, 'said once')
+  t.alike(waits(events).length, 1, 'reported once')
   await peer.api().call('approvals.allow', { id: await firstWaiting(peer) })
   await world.pass(1000)
   t.is(agent.tasks.length, 1)

@@ -22,7 +22,7 @@ function collectGarbage(): void {
   vm.runInNewContext('gc')()
 }
 
-test('results that take too much memory end their items; swarms that have ended make room first', async (t) => {
+test('results that take too much memory end their items; ended swarms are dropped first', async (t) => {
   const world = new World(t)
   const big = Array.from({ length: 15 }, () => 'x'.repeat(1024 * 1024))
   const owner = await world.owner({ agents: [worker(() => ({ ok: true, result: big }))] })
@@ -35,7 +35,7 @@ test('results that take too much memory end their items; swarms that have ended 
   t.alike([...new Set(results.flatMap((one) => one.error?.code ?? []))], ['PAYLOAD_TOO_LARGE'])
   t.ok(
     results.every((one) => one.attempt === 1),
-    'no retry is spent on what can only be too large again'
+    'no retry is spent on a result that can only be too large again'
   )
   const second = await swarms.launch(map(8))
   await world.settle()
@@ -46,7 +46,7 @@ test('results that take too much memory end their items; swarms that have ended 
   )
 })
 
-test('what a peer tells of its failures is left out when it would take too much memory', async (t) => {
+test('the failure data of a peer is left out when it would take too much memory', async (t) => {
   const world = new World(t)
   const owner = await world.owner()
   const peer = await world.member('b', { agents: [worker()] })
@@ -74,7 +74,7 @@ test('what a peer tells of its failures is left out when it would take too much 
   t.is(results.filter((one) => one.error?.data !== undefined).length, 8, '8 of 15 MiB')
 })
 
-test('what a peer tells of a failure is left out where it does not fit into what is kept of the item, or of the whole swarm', async (t) => {
+test('the failure data of a peer is left out when it exceeds the limit of the item, or of the whole swarm', async (t) => {
   for (const { message, count, isKept } of [
     { message: 'x'.repeat(4000), count: 522_200, isKept: false },
     { message: 'no', count: 519_000, isKept: true }
@@ -123,7 +123,7 @@ test('the inputs of a swarm are let go at its end, though the swarm is kept', as
   collectGarbage()
   t.ok(
     inputs.every((one) => one.deref() !== undefined),
-    'held while it runs'
+    'taken while it runs'
   )
   await owner.core.swarms.cancel(id)
   await world.pass(1000)
@@ -152,5 +152,5 @@ test('a member that claims many places and only heartbeats holds few items, and 
   const { status, results } = owner.core.swarms.get(id).results()
   t.is(status, 'completed')
   t.alike([...new Set(results.map((one) => one.agent))], ['w@honest'])
-  t.alike(mal.open, [], 'it is told to stop')
+  t.alike(mal.open, [], 'it gets the order to stop')
 })

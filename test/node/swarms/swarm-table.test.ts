@@ -276,7 +276,7 @@ test('nobody capable, nobody allowed, everybody offline: each says so at once, w
   t.is(core.tasks.list().length, 0)
 })
 
-test('who may not take part is left out, with the rule, and gets nothing', async (t) => {
+test('an agent without the right to take part is left out, with the rule, and gets nothing', async (t) => {
   const world = new World(t)
   const [good, weak] = [worker('good', done), new FakeAgent(agentDefinition('weak', { tier: 3, capabilities: CAPABILITIES }), done)]
   const here = await world.member('here', { agents: [good, weak] })
@@ -287,7 +287,7 @@ test('who may not take part is left out, with the rule, and gets nothing', async
   t.alike(here.core.swarms.get(id).info().leftOut, [{ agent: 'weak@here', rule: 'tier: L1 may open to L0, L1' }])
 })
 
-test('a swarm is as weak as whoever launches it', async (t) => {
+test('a swarm is as weak as its launcher', async (t) => {
   const world = new World(t)
   const agent = worker('w', done)
   const here = await world.member('here', { agents: [agent] })
@@ -365,7 +365,7 @@ test('an agent that declines is left out; one that does not answer holds nobody 
   t.is(agents[1].tasks.length, 4)
 })
 
-test('whatever is lost, late, slow or failing: each item has at most one result, and the end has them all', async (t) => {
+test('each item has at most one result, and the end has them all, for any losses, delays and failures', async (t) => {
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.record({ finish: fc.nat(1), ok: fc.boolean() }) },
     { weight: 1, arbitrary: fc.record({ cut: fc.nat(1) }) },

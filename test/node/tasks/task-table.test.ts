@@ -60,7 +60,7 @@ test('a canceled task is canceled, another failure failed; unknown may still end
   )
 })
 
-test('what holds a task up is noted once, and nothing holds up what has ended', (t) => {
+test('the reason why a task waits is noted once, and an ended task does not wait', (t) => {
   const { tasks, lines } = table()
   const id = tasks.open(opening)
   for (let i = 0; i < 5; i++) tasks.waitFor(id, 'peer')
@@ -145,7 +145,7 @@ test('results take bounded memory: the oldest go first, never the one that has j
   t.ok(tasks.get(huge))
 })
 
-test('a follower of a task hears of each change of that task, and of no other, until it stops', (t) => {
+test('a follower of a task gets each change of that task, and of no other, until it stops', (t) => {
   const { tasks } = table()
   const [one, other] = [tasks.open(opening), tasks.open(opening)]
   const states: string[] = []
@@ -177,7 +177,7 @@ test('tasks are listed newest first', (t) => {
   )
 })
 
-test('what is kept of work that began at once tells the events that it told while they happened', (t) => {
+test('the record of work that began at once has the events that were reported while they happened', (t) => {
   const { tasks, clock } = table()
   const told = new Map<string, readonly TaskEvent[]>()
   tasks.onChange(({ id }) => told.set(id, [...tasks.events(id)]))

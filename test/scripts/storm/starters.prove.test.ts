@@ -23,7 +23,7 @@ async function starters(...args: readonly string[]): Promise<Proof> {
   return JSON.parse(stdout) as Proof
 }
 
-test('of many that start at once in one home exactly one gets it, whatever the holder before left', async (t) => {
+test('of many nodes that start at once in one home exactly one gets it, after any earlier holder', async (t) => {
   const { ok, faults, counts } = await starters('--rounds', '10', '--starters', '8', '--load', '0', '--seed', '1')
   t.alike(faults, [])
   t.ok(ok)

@@ -46,7 +46,7 @@ export const deafReaders: Row = {
     await eventually(() => it.clock.pending === idle + 2)
     it.clock.advance(BEHIND_WAIT_MS)
     await eventually(() => it.following() === 0 && it.clock.pending === idle)
-    t.pass('it is cut, and what was held for it is let go of')
+    t.pass('it is cut, and its state is freed')
     connection.socket.resume()
     await connection.closed
   }),
@@ -59,7 +59,7 @@ export const deafReaders: Row = {
     flood(it.talk.open[0]?.run ?? { progress: () => {} }, 40)
     await it.world.pass(CALL_STALL_MS + 1000, 1000)
     t.absent(it.owner.core.memberCalls.has(it.members.alice.id), 'the call is over at the node')
-    t.is(await settled(it.world, endOf(pieces)), 'CHANNEL_CLOSED', 'and its caller hears that it was cut')
+    t.is(await settled(it.world, endOf(pieces)), 'CHANNEL_CLOSED', 'and its caller learns that it was cut')
   }
 }
 
@@ -83,9 +83,9 @@ export const dropped: Row = {
     await eventually(() => it.talk.open.length === working + 1 && it.following() === 1)
     connection.socket.resetAndDestroy()
     await eventually(() => it.following() === 0 && it.clock.pending === idle)
-    t.pass('nothing of it is held')
+    t.pass('nothing of it is kept')
     if (wire === 'facade') await eventually(() => it.talk.open.length === working)
-    t.is(it.talk.open.length, working + (wire === 'facade' ? 0 : 1), 'what it began goes on; a run of the facade ends with its client')
+    t.is(it.talk.open.length, working + (wire === 'facade' ? 0 : 1), 'its work continues; a run of the facade ends with its client')
     it.clock.advance(HEARTBEAT_MS)
   }),
   mesh: async (t, { mesh }) => {
@@ -96,7 +96,7 @@ export const dropped: Row = {
     t.absent((await first).done)
     it.world.net.disconnect(it.owner.id, it.members.alice.id)
     await it.world.settle()
-    t.absent(it.owner.core.memberCalls.has(it.members.alice.id), 'nothing of it is held')
+    t.absent(it.owner.core.memberCalls.has(it.members.alice.id), 'none of it is stored')
     t.is(await settled(it.world, endOf(pieces)), 'CHANNEL_CLOSED')
     await it.world.link(it.owner, it.members.alice)
   }

@@ -217,7 +217,11 @@ export const cursors: Row = {
     // Of a task that has ended: a subscription of one that waits for its client stays open.
     const [, cancel = { place: '' }] = asking(wire, id)
     await it.ask(cancel)
-    t.is(told(wire, await it.ask(after(''))), wire.endsWith('1.0') ? REUSED[wire] : 'done', 'who says none was not there before')
+    t.is(
+      told(wire, await it.ask(after(''))),
+      wire.endsWith('1.0') ? REUSED[wire] : 'done',
+      'a client without a version was not there before'
+    )
     t.is(
       told(wire, await it.ask({ ...saying(wire, 'x', { stream: true }), headers: { 'last-event-id': 'x' } })),
       'done',
@@ -310,7 +314,7 @@ export const extensions: Row = {
     const at = (headers: Readonly<Record<string, string>>): BadRequest => ({ ...saying(wire, 'x', { agent: 'strict' }), headers })
     const without = [at({}), at({ [name]: 'https://example.com/other' }), at({ [name]: `${REQUIRED}2` }), at({ [name]: ',;,' })]
     await tried(refused(wire, NO_EXTENSION[wire], without))(t, places)
-    t.is(told(wire, await it.ask(at({ [name]: REQUIRED }))), 'done', 'who names it is served')
+    t.is(told(wire, await it.ask(at({ [name]: REQUIRED }))), 'done', 'a client that names it is served')
   }),
   facade: 'it has no extensions: they are part of A2A messages',
   'AG-UI': 'it has no extensions: they are part of A2A messages',

@@ -53,11 +53,8 @@ function guardMessage({ encoding, onmessage, ...rest }: MessageOptions<Uint8Arra
 }
 
 function guardCodec<T>(codec: Codec<T>, guarded: Guarded): Codec<T> {
-  return {
-    preencode: (state, value) => codec.preencode(state, value),
-    encode: (state, value) => codec.encode(state, value),
-    decode: guarded((state: Parameters<Codec<T>['decode']>[0]) => codec.decode(state)) as Codec<T>['decode']
-  }
+  const decode = guarded((state: Parameters<Codec<T>['decode']>[0]) => codec.decode(state)) as Codec<T>['decode']
+  return Object.assign(Object.create(codec) as Codec<T>, { decode })
 }
 
 /** The handler with its mistakes replaced by other errors, thrown or rejected. */

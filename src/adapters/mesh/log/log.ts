@@ -71,6 +71,7 @@ export class AutobaseLog implements MemberLog {
   readonly unreadable: Pick<LogWriters, 'badBlock' | 'onBad'>
   /** Resolves when the base closed itself: its data is damaged. */
   readonly failed: Promise<Error>
+  readonly view: MemberLog['view']
   readonly #deps: LogDeps
   readonly #base: GuardedBase
   readonly #writers: LogWriters
@@ -111,6 +112,7 @@ export class AutobaseLog implements MemberLog {
       (view) => this.#changes.emit(view),
       clock
     )
+    this.view = this.#reader.view
     this.#appender = new BatchAppender((values) => base.append(values))
     this.#intake = new EntryIntake({ log: this.#intakeLog(), clock, telemetry })
     this.#own = this.#newOwnBlocks()
@@ -140,10 +142,6 @@ export class AutobaseLog implements MemberLog {
     log = new AutobaseLog(deps, base, { encryptionKey: base.encryptionKey, failed, writers })
     await log.#read()
     return log
-  }
-
-  view(): MembershipView {
-    return this.#reader.view
   }
 
   onChange(listener: (view: MembershipView) => void): () => void {

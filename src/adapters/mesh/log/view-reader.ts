@@ -13,6 +13,8 @@ const MAX_REST_MS = 1000
 
 /** Rebuilds the membership view from the log's records whenever they changed; it is never accumulated. */
 export class ViewReader {
+  /** The view as last read. */
+  readonly view = (): MembershipView => this.#view
   readonly #bee: () => Hyperbee
   readonly #onChange: (view: MembershipView) => void
   readonly #clock: Clock
@@ -31,11 +33,6 @@ export class ViewReader {
     this.#bee = bee
     this.#clock = clock
     this.#onChange = onChange
-  }
-
-  /** The view as last read. */
-  get view(): MembershipView {
-    return this.#view
   }
 
   /** Resolves when the view shows at least the present records. */

@@ -3,7 +3,6 @@ import path from 'node:path'
 import { setImmediate as endOfTurn, setTimeout as pause } from 'node:timers/promises'
 import { NodeError } from '../../../kit/errors.js'
 import type { Ledger, LedgerChange, LedgerChanges, LedgerDurability, LedgerEntry, LedgerRange, LedgerSize } from '../../../ports/ledger.js'
-import { assertChanges } from './ledger-keys.js'
 import { commitsBehind, damagedError, journalFiles, LedgerJournal } from './ledger-journal.js'
 import { encodeCommit } from './ledger-record.js'
 import type { RecordedCommit } from './ledger-record.js'
@@ -17,6 +16,9 @@ const MAX_GROUP = 1024
 const MAX_TURNS = 8
 /** Bytes of records that share one write, beyond the first. */
 const MAX_GROUP_BYTES = 8 * 1024 * 1024
+
+const MAX_KEY_LENGTH = 512
+const NO_KEY_CHARACTER = /[^!-~]/
 
 /** How long after a commit its number is kept elsewhere, in milliseconds. */
 const MARK_MS = 1000
@@ -217,14 +219,15 @@ class DurableLedger implements LedgerOnDisk {
     const commits: RecordedCommit[] = []
     const records: Uint8Array[] = []
     const { seal } = this.#journal
+    const { last } = this.#store
     let bytes = 0
     let taken = 0
     for (const waiting of this.#waiting) {
       if (commits.length >= MAX_GROUP || bytes > MAX_GROUP_BYTES) break
       taken++
       try {
-        const number = this.#store.last + commits.length + 1
-        const { commit, record } = encodeCommit({ number, promised: this.#store.last, changes: changesOf(waiting) }, seal)
+        const number = last + commits.length + 1
+        const { commit, record } = encodeCommit({ number, promised: last, changes: changesOf(waiting) }, seal)
         group.push(waiting)
         commits.push(commit)
         records.push(record)
@@ -317,6 +320,12 @@ function changesOf({ changes }: WaitingCommit): readonly LedgerChange[] {
   const made = changes()
   assertChanges(made)
   return made
+}
+
+/** Are the keys of the changes such as a ledger takes? @throws NodeError INTERNAL */
+export function assertChanges(changes: readonly LedgerChange[]): void {
+  for (const { key } of changes)
+    if (key === '' || key.length > MAX_KEY_LENGTH || NO_KEY_CHARACTER.test(key)) throw new NodeError('INTERNAL', 'not a key of the ledger')
 }
 
 async function bytesOf(dir: string): Promise<number> {

@@ -144,7 +144,7 @@ const state = (name: GatewayState, text?: string): GatewayInput => ({
   ...(text === undefined ? {} : { message: { messageId: 'q', role: 'agent', parts: [{ text }] } })
 })
 
-test('chunks of one artifact are one message that streams; what is not added to is another one', (t) => {
+test('chunks of one artifact are one streamed message; an artifact without appended chunks is a message of its own', (t) => {
   const events = logOf(user, chunk('one ', false, false), chunk('two', true, true), chunk('new', false, false), chunk('newer', false, true))
   const { sent } = runOf([...events, { type: 'status', state: 'completed', generation: 6, at: 6 }], headOf('m1', 1))
   t.alike(
@@ -198,7 +198,7 @@ test('how a task came to rest is how its run ends', (t) => {
   t.is(endOf(state('working'))?.['code'], 'STREAM_ENDED')
 })
 
-test('a question that has its answer already does not end the run that is told of it again', (t) => {
+test('a question with an answer does not end the run when it is reported again', (t) => {
   const answered = logOf(
     user,
     state('input-required', 'Which?'),

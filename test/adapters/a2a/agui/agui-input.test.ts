@@ -33,7 +33,7 @@ function faultOf(value: unknown): string {
   }
 }
 
-test('an input is read: its last message of a user, whom it is for, and what it is no use for', (t) => {
+test('an input gives its last user message, its recipient and its unusable members', (t) => {
   t.ok(RunAgentInputSchema.safeParse(whole).success)
   t.alike(readAguiInput(whole), {
     threadId: 't',
@@ -63,7 +63,7 @@ test('an input is read: its last message of a user, whom it is for, and what it 
   t.alike(readAguiInput({ ...whole, resume, messages: [] }).resume, resume)
 })
 
-test('an input that does not fit is told member by member what it must be, and not in the words of a library', async (t) => {
+test('an invalid input is reported member by member with the expected value, without texts of a library', async (t) => {
   t.is(faultOf({}), 'threadId: must be a text; runId: must be a text; messages: must be a list')
   t.is(faultOf([]), 'the body: must be an object')
   const resume = [{ interruptId: 'q', status: 'done' }]
@@ -80,7 +80,7 @@ test('an input that does not fit is told member by member what it must be, and n
   )
 })
 
-test('pictures and files are parts of the message; what only others can read is left out', (t) => {
+test('pictures and files are parts of the message; parts for others alone are left out', (t) => {
   const content = [
     { type: 'text', text: 'look' },
     { type: 'image', source: { type: 'data', value: 'aGk=', mimeType: 'image/png' } },
@@ -98,7 +98,7 @@ test('pictures and files are parts of the message; what only others can read is 
   ])
 })
 
-test('what is no input is refused with all that is wrong', (t) => {
+test('an invalid input is refused with all its faults', (t) => {
   for (const [value, what] of [
     [null, 'the body: '],
     [[], 'the body: '],
@@ -121,7 +121,7 @@ test('what is no input is refused with all that is wrong', (t) => {
   t.ok(/threadId: .*; messages: /.test(faultOf({ runId: 'r' })))
 })
 
-test('whatever somebody sends is read or refused', async (t) => {
+test('any input is read or refused', async (t) => {
   const keys = Object.keys(whole) as (keyof typeof whole)[]
   await holds(
     t,

@@ -114,7 +114,7 @@ test('no header is 0.3, 1.0 and later is 1.0, and nonsense is neither', async (t
   )
 })
 
-test('who has the card is told so: by its tag, or without one by its date', async (t: Assert) => {
+test('a client that has the card gets 304: by the tag, or without a tag by the date', async (t: Assert) => {
   const { url } = await serving(t)
   const place = `${url}/agents/text/.well-known/agent-card.json`
   const first = await get(place)
@@ -147,7 +147,7 @@ test('who has the card is told so: by its tag, or without one by its date', asyn
   t.is((await get(place, {}, 'POST')).status, 405)
 })
 
-test('an agent that is not there is 404 in JSON, whatever it is called', async (t: Assert) => {
+test('an unknown agent is 404 in JSON, for any name', async (t: Assert) => {
   const { url } = await serving(t)
   for (const name of ['nobody', 'text@nowhere', '%', '%00', '__proto__', 'operator', encodeURIComponent('a/../text'), 'x'.repeat(2000)]) {
     for (const prefix of ['agents', 'a2a']) {
@@ -188,7 +188,7 @@ test('the key set is that of the signatures, and may be kept', async (t: Assert)
   t.is((await get(`${url}/.well-known/jwks.json`, { 'if-none-match': answer.headers.get('etag') ?? '' })).status, 304)
 })
 
-test('a page of an allowed origin is told that answers differ by origin and version', async (t: Assert) => {
+test('an answer to a page of an allowed origin states that answers differ by origin and version', async (t: Assert) => {
   const { url } = await serving(t, { origins: ['https://page.example'] })
   const answer = await get(`${url}/.well-known/agent-card.json`, { origin: 'https://page.example' })
   t.alike([answer.status, answer.headers.get('vary')], [200, 'origin, A2A-Version'])

@@ -129,7 +129,7 @@ test('a node that calls itself by the key of another one does not take the place
   t.is(cardOf(book.find(`text@${c.id}`)).version, '6.6.6')
 })
 
-test('what keeps a card from being made leaves the one that was, and all others', async (t: Assert) => {
+test('a card that cannot be made leaves the earlier card and all other cards', async (t: Assert) => {
   const world = new World(t)
   const a = await world.owner({ agents: [echo('one'), echo('two')] })
   const real = a.api()

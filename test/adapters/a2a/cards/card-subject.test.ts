@@ -33,7 +33,7 @@ function detailOf(changes: Partial<AgentDetail> = {}): AgentDetail {
   }
 }
 
-test('a card of 1.0 says what the agent can do, where, and what its mesh says of it', (t: Assert) => {
+test('a card of 1.0 describes the skills of the agent, its address and its facts in the mesh', (t: Assert) => {
   const card = toCardV1(agentSubject(detailOf(), null, HOST))
   const [skill] = card.skills
   t.alike(skill, {
@@ -44,7 +44,7 @@ test('a card of 1.0 says what the agent can do, where, and what its mesh says of
     examples: ['count this'],
     inputModes: ['text/plain']
   })
-  t.is(card.description, 'Text', 'what says nothing is called by its name')
+  t.is(card.description, 'Text', 'a server without a title has its name')
   t.alike(card.supportedInterfaces, interfacesOf({ base: BASE }, 'text'))
   t.is(card.supportedInterfaces[0]?.url, `${BASE}/agents/text`)
   t.alike(
@@ -94,7 +94,7 @@ test('cards of every version name the provider of an agent, and the card of a no
   }
 })
 
-test('paths name an agent by its id here, by id and node elsewhere; whatever a node is called, the segment says it back', (t: Assert) => {
+test('paths name a local agent by its id and another one by id and node; any node name survives the path segment', (t: Assert) => {
   t.is(pathIdOf(detailOf()), 'text')
   t.is(pathIdOf(detailOf({ origin: 'remote', address: 'text@b' })), 'text@b')
   t.is(pathIdOf(detailOf({ id: '..', address: '..@a' })), '..@a', 'dots alone would be another path')
@@ -107,7 +107,7 @@ test('paths name an agent by its id here, by id and node elsewhere; whatever a n
   t.is(pathIdFrom('%'), null)
 })
 
-test("a node's card has room for so many skills, and says how many it leaves out", (t: Assert) => {
+test('a node card has a bounded number of skills and states how many it omits', (t: Assert) => {
   const node = { id: actor('owner').id, name: 'a', tier: 'L0' as const }
   const wide = (id: string, size: number): AgentDetail =>
     detailOf({ id, capabilities: Array.from({ length: 500 }, (_, at) => capability(`c${at}`, { description: 'x'.repeat(size) })) })

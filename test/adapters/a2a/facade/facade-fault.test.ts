@@ -15,7 +15,7 @@ const failed = (last: string | NodeError, state: GatewayTask['state'] = 'failed'
 })
 const CODES: readonly ErrorCode[] = ['FORBIDDEN', 'AGENT_NOT_FOUND', 'TIMEOUT', 'CONFLICT', 'OVERLOADED', 'LLM_INIT_FAILED', 'TASK_FAILED']
 
-test('the four errors of the specification are told as it says', (t: Assert) => {
+test('the four errors of the specification are reported in its form', (t: Assert) => {
   t.alike(told(facadeFaultOf(new NodeError('AGENT_NOT_FOUND', 'no agent "x"'))), [
     404,
     { error: 'agent_not_found', message: 'no agent "x"', code: 'AGENT_NOT_FOUND' }
@@ -32,7 +32,7 @@ test('the four errors of the specification are told as it says', (t: Assert) => 
   t.alike(told(facadeFaultOf(new TypeError('x is not a function'))), [500, { error: 'internal_error', message: 'Unexpected failure' }])
 })
 
-test('a task that failed is reported by the code beside its words; what is not meant for clients is unexpected', async (t: Assert) => {
+test('a failed task is reported by its code and text; an error not meant for clients is unexpected', async (t: Assert) => {
   t.is(taskFault(failed(new NodeError('TIMEOUT', 'it is late'))).status, 504)
   t.is(taskFault(failed(new NodeError('TASK_FAILED', 'quoting (AGENT_NOT_FOUND) it broke'))).kind, 'internal_error')
   t.is(taskFault(failed(new NodeError('PAYLOAD_TOO_LARGE', 'the agent wrote more than 9 bytes'))).status, 500)
@@ -58,7 +58,7 @@ test('words of an agent that end like a failure of the node are words', async (t
   for (const words of ['', 'failed', 'x (toString)', 'x (CONSTRUCTOR)', '(']) t.is(taskFault(failed(words)).kind, 'internal_error', words)
 })
 
-test('an agent that rejects or cancels its task is heard; a failure that it states stays internal', (t: Assert) => {
+test('a rejection or cancellation by the agent is reported; a failure that it states stays internal', (t: Assert) => {
   t.alike(told(taskFault(failed('not today', 'rejected'))), [422, { error: 'task_rejected', message: 'not today' }])
   t.is(taskFault(failed('not today', 'canceled')).status, 409)
   t.is(taskFault(failed('not today', 'failed')).kind, 'internal_error')
@@ -70,7 +70,7 @@ test('an agent that rejects or cancels its task is heard; a failure that it stat
   )
 })
 
-test('what is unavailable says when to come again', (t: Assert) => {
+test('an unavailable resource states when to retry', (t: Assert) => {
   t.alike(new FacadeFault('unavailable', 'away').headers, { 'retry-after': '5' })
   t.alike(facadeFaultOf(new NodeError('OVERLOADED', 'full')).headers, { 'retry-after': '5' })
   t.alike(new FacadeFault('conflict', 'no').headers, {})

@@ -28,7 +28,7 @@ test('agents are listed and shown, under /agents and /v1/agents alike', async (t
   }
 })
 
-test('the beginning of a name is nobody, and what was meant is told', async (t: Assert) => {
+test('the beginning of a name matches no agent, and the error suggests the full name', async (t: Assert) => {
   const { ask, node } = await facadeScene(t)
   t.is((await ask(`/agents/echo@${node.name}`)).status, 200)
   for (const place of ['echo', `echo@${node.name}`, `echo@${node.id}`])
@@ -65,7 +65,7 @@ test('a prompt goes to the default capability, its context beside it, and the an
   t.alike([meta['sessionId'], (await gateway.get(by, meta['taskId'] ?? '')).task.contextId], ['s 1', 's 1'])
 })
 
-test('a weaker token says why it asks a stronger agent, in a run and in a stream, and is told where', async (t: Assert) => {
+test('a weaker token must justify a request to a stronger agent, in a run and in a stream, and the error names the field', async (t: Assert) => {
   const { ask } = await facadeScene(t, { principal: { tier: 2 } })
   const refused = await ask('/agents/echo/run', { json: { prompt: 'hi' } })
   t.alike([refused.status, refused.body['error']], [403, 'forbidden'])
@@ -76,7 +76,7 @@ test('a weaker token says why it asks a stronger agent, in a run and in a stream
   t.alike([last?.event, last?.data['content']], ['result', 'hi'])
 })
 
-test('a session goes on with what its agent asked', async (t: Assert) => {
+test('a session continues with the question of its agent', async (t: Assert) => {
   const { ask } = await facadeScene(t)
   const run = async (prompt: string, sessionId: string): Promise<unknown[]> => {
     const { body } = await ask('/agents/asks/run', { json: { prompt, sessionId } })
@@ -87,7 +87,7 @@ test('a session goes on with what its agent asked', async (t: Assert) => {
   t.alike([asked, state], ['Which one?', 'input-required'])
   t.not((await run('the red one', 'two'))[2], task, 'another session is another task')
   t.alike(await run('the blue one', 'one'), ['took the blue one', 'completed', task])
-  t.not((await run('again', 'one'))[2], task, 'what has ended is not gone on with')
+  t.not((await run('again', 'one'))[2], task, 'an ended task is not resumed')
   await run('begin', 'three')
   const { text } = await ask('/agents/asks/stream', { json: { prompt: 'by stream', sessionId: 'three' } })
   t.alike(
@@ -96,7 +96,7 @@ test('a session goes on with what its agent asked', async (t: Assert) => {
   )
 })
 
-test('a stream tells reports as states and ends with the result', async (t: Assert) => {
+test('a stream sends reports as states and ends with the result', async (t: Assert) => {
   const { ask } = await facadeScene(t)
   for (const answer of [
     await ask('/agents/talk/stream', { json: { prompt: 'go' } }),
@@ -124,7 +124,7 @@ test('a stream tells reports as states and ends with the result', async (t: Asse
   )
 })
 
-test('whoever hangs up cancels what it began, in a run and in a stream', async (t: Assert) => {
+test('a client that hangs up cancels its work, in a run and in a stream', async (t: Assert) => {
   const { ask, slow, url } = await facadeScene(t)
   for (const path of ['/agents/slow/run', '/agents/slow/stream']) {
     const gone = new AbortController()
@@ -140,7 +140,7 @@ test('whoever hangs up cancels what it began, in a run and in a stream', async (
   }
 })
 
-test('a node that stops says so to whoever waits for a run or follows one, and cancels it', async (t: Assert) => {
+test('a node that stops cancels runs and informs the clients that wait for a run or follow one', async (t: Assert) => {
   const { ask, slow, close } = await facadeScene(t)
   const run = ask('/agents/slow/run', { json: { prompt: 'go' } })
   const streams = [ask('/agents/slow/stream', { json: { prompt: 'go' } }), ask('/v1/agents/slow/stream?prompt=go')]
@@ -160,7 +160,7 @@ test('a node that stops says so to whoever waits for a run or follows one, and c
   while (slow.open.length > 0) await turn()
 })
 
-test('an EventSource that comes again after the end of its stream is told to stop, and nothing runs again', async (t: Assert) => {
+test('an EventSource that reconnects after the end of its stream gets the order to stop, and nothing runs again', async (t: Assert) => {
   const { ask, gateway } = await facadeScene(t)
   const first = eventsOf((await ask('/agents/talk/stream?prompt=go&sessionId=s1')).text)
   t.is(first.at(-1)?.event, 'result')
@@ -184,7 +184,7 @@ test('a run that takes too long is canceled and answered', async (t: Assert) => 
   while (slow.open.length > 0) await turn()
 })
 
-test('what is wrong with a request is said in one shape, and nothing runs', async (t: Assert) => {
+test('every fault of a request has the same error shape, and nothing runs', async (t: Assert) => {
   const { ask, slow } = await facadeScene(t, { guardrails: { input: { maxLength: 50, deny: [] } } })
   const wrong: readonly [unknown, number, string][] = [
     [{}, 400, ERRORS.wrong],
@@ -236,7 +236,7 @@ test('what is wrong with a request is said in one shape, and nothing runs', asyn
   t.is(slow.tasks.length, 0)
 })
 
-test('agents that are not there, methods and paths that are none are told in that shape, too', async (t: Assert) => {
+test('unknown agents, methods and paths have that error shape, too', async (t: Assert) => {
   const { ask } = await facadeScene(t)
   for (const name of ['none', 'operator', encodeURIComponent('none@nobody'), '..%2F..', encodeURIComponent('<b>')])
     for (const verb of ['run', 'stream']) {
@@ -260,11 +260,11 @@ test('agents that are not there, methods and paths that are none are told in tha
     '/agents/echo/v1/tasks',
     '/agents/echo/.well-known/agent-card.json'
   ])
-    t.is((await ask(path)).status, 418, `${path} is another room's`)
+    t.is((await ask(path)).status, 418, `${path} is of another test`)
   t.is((await ask('/agents/echo', { json: {} })).status, 418, 'JSON-RPC')
 })
 
-test('an agent that fails is an unexpected failure to its client, and told to the log', async (t: Assert) => {
+test('a failure of an agent is an unexpected failure for its client, and is logged', async (t: Assert) => {
   const { ask, unexpected } = await facadeScene(t)
   const { status, body, text } = await ask('/agents/fails/run', { json: { prompt: 'go' } })
   t.alike([status, body], [500, { error: ERRORS.internal, message: 'Unexpected failure' }])
@@ -272,7 +272,7 @@ test('an agent that fails is an unexpected failure to its client, and told to th
   t.ok(unexpected[0]?.message.includes('the secret reason'))
 })
 
-test('who may not send or look is refused, and tiers bind', async (t: Assert) => {
+test('callers without the right to send or look are refused, and tiers bind', async (t: Assert) => {
   const reader = await facadeScene(t, { principal: { scopes: ['read'] } })
   t.alike([(await reader.ask('/agents')).status, (await reader.ask('/agents/echo/run', { json: { prompt: 'a' } })).status], [200, 403])
   const sender = await facadeScene(t, { principal: { scopes: ['send'] } })
@@ -285,7 +285,7 @@ test('who may not send or look is refused, and tiers bind', async (t: Assert) =>
   t.alike([status, body['error']], [403, 'forbidden'])
 })
 
-test('an output that breaks a guardrail is held back, from a stream all of it', async (t: Assert) => {
+test('an output that breaks a guardrail is withheld, from a stream all of it', async (t: Assert) => {
   const denied = await facadeScene(t, { guardrails: { output: { maxLength: 100, deny: ['(?i)\\bTWO\\s+three'] } } })
   const run = await denied.ask('/agents/talk/run', { json: { prompt: 'go' } })
   t.alike([run.status, run.body['error'], run.body['details']], [400, ERRORS.guard, { on: 'output', rule: 'deny', place: 0 }])
@@ -333,7 +333,7 @@ test('too many calls are answered with 429 and the seconds after which the next 
   t.is((await ask('/agents/echo/run', { json: { prompt: 'a' } })).status, 200)
 })
 
-test('metrics are in the format of Prometheus, for who may look', async (t: Assert) => {
+test('metrics are in the format of Prometheus, for callers with the right to look', async (t: Assert) => {
   const { ask } = await facadeScene(t)
   await ask('/agents/echo/run', { json: { prompt: 'a' } })
   const { status, headers, text } = await ask('/metrics')

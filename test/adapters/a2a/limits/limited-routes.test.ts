@@ -20,7 +20,7 @@ const message = 'too many requests: try again in 2 s'
 const rest = { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message, details: [INFO] } }
 const rpc = { code: -32603, message, data: [INFO] }
 
-test('one limit binds all calls of a token, and each protocol is told in its own form', async (t: Assert) => {
+test('one limit binds all calls of a token, and each protocol reports it in its own form', async (t: Assert) => {
   const clock = new ManualClock()
   const told: string[] = []
   const how = {
@@ -89,7 +89,7 @@ test('a call beyond the limit is refused before its body has come, and its conne
   t.is(statusesOf(connection.text).length, 3)
 })
 
-test('whatever the path, a call has one face', async (t: Assert) => {
+test('a call counts for one protocol, for any path', async (t: Assert) => {
   const path = fc.array(fc.constantFrom('/', 'mcp', 'a2a', 'agents', 'v1', 'agui', 'card', 'x', '%', 'run'), { maxLength: 8 })
   const faces = new Set(['mcp', 'facade', 'rpc', 'rest', 'rest-old', 'agui', 'card'])
   await holds(
@@ -99,7 +99,7 @@ test('whatever the path, a call has one face', async (t: Assert) => {
   )
 })
 
-test('what the card says is left is what goes through', async (t: Assert) => {
+test('the number of calls that the card states as left pass', async (t: Assert) => {
   const steps = fc.array(fc.integer({ min: 0, max: 3000 }), { maxLength: 30 })
   const property = fc.property(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: 6 }), steps, (perMinute, burst, pauses) => {
     const clock = new ManualClock()

@@ -155,7 +155,7 @@ const CALLS: readonly (readonly [string, (before: readonly Told[]) => CallReques
   ['JSON that is too deep', () => raw(`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":${'['.repeat(40)}${']'.repeat(40)}}`)]
 ]
 
-test('the gateway answers alike over HTTP and over the mesh, whatever is called', async (t) => {
+test('the gateway answers alike over HTTP and over the mesh, for every call', async (t) => {
   const it = await scene(t)
   const mounts = [await overHttp(t, it), it.mesh]
   const [web, mesh] = [[] as Told[], [] as Told[]]
@@ -239,7 +239,7 @@ test('tier, sandbox, claims and policy bind a member as a request of it would be
   t.ok(/AGENT_NOT_FOUND/.test(JSON.stringify(told?.json)))
 })
 
-test('a member has so many tasks under way and no more; those that rest do not count', async (t) => {
+test('a member has a bounded number of active tasks; waiting tasks do not count', async (t) => {
   const it = await scene(t)
   const send = (at: number): CallRequest =>
     rpcCall('SendMessage', { ...userMessage(`m${at}`, 'wait'), configuration: { returnImmediately: true } })

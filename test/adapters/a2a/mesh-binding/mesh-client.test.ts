@@ -100,7 +100,7 @@ test('a stream of a message that was taken up ends where its task waits for its 
   t.alike(states, ['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_COMPLETED'])
 })
 
-test('what was sent when the link was cut is done once, however often it is said', async (t) => {
+test('a call that was sent when the link was cut runs once, however often it is repeated', async (t) => {
   const it = await scene(t)
   const { world, slow, gateway } = it
   const sent = it.call('SendMessage', userMessage('m1', 'once'))

@@ -50,7 +50,7 @@ test('a host that the config names may be private, on its port alone where it na
   )
 })
 
-test('what a name stands for is judged as strictly: private addresses only of hosts that the config names', (t: Assert) => {
+test('the addresses of a name are judged as strictly: private addresses only for hosts that the config names', (t: Assert) => {
   t.is(addressFault('93.184.216.34', false), null)
   for (const address of ['127.0.0.1', '10.1.2.3', '::1', 'fd12::1']) {
     t.ok(addressFault(address, false) !== null, address)
@@ -71,7 +71,7 @@ test('what a name stands for is judged as strictly: private addresses only of ho
     t.ok(addressFault(address, true) !== null, address)
 })
 
-test('no text makes the guard throw, and what it lets through is a public literal or a name with a dot', async (t: Assert) => {
+test('no text makes the guard throw, and every text that passes is a public literal or a name with a dot', async (t: Assert) => {
   const odd = fc.oneof(
     fc.string({ maxLength: 80 }),
     fc.webUrl(),

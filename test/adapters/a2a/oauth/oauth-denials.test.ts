@@ -82,7 +82,7 @@ class Model {
   }
 }
 
-test('whatever is revoked stays so until it expires, what is kept is bounded, and who revokes much harms nobody else', async (t) => {
+test('a revoked token stays revoked until it expires, the list is bounded, and a client with many revocations harms no other', async (t) => {
   await holds(
     t,
     fc.property(fc.array(act, { maxLength: 12 }), (acts) => {
@@ -100,7 +100,7 @@ test('beyond the bound of a client all tokens that it got so far are refused, an
   model.apply({ type: 'revoke', client: 'cli_a', count: 1, byGrant: true })
   t.ok(model.denials.has(kept))
   t.absent(model.denials.has(other))
-  t.ok(model.denials.has(model.issue('cli_a', false)), 'in the same second it cannot be told which came first')
+  t.ok(model.denials.has(model.issue('cli_a', false)), 'in the same second the order is unknown')
   model.clock.advance(1000)
   const fresh = model.issue('cli_a', false)
   t.absent(model.denials.has(fresh))
@@ -109,7 +109,7 @@ test('beyond the bound of a client all tokens that it got so far are refused, an
   t.alike(model.denials.entries(), [], 'once all has expired nothing is kept')
 })
 
-test('what a client revoked is forgotten with the client', (t) => {
+test('revocations of a client are forgotten with the client', (t) => {
   const model = new Model()
   model.revoke(model.issue('cli_a', true))
   model.revoke(model.issue('cli_b', true))

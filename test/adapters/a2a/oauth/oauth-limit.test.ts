@@ -51,7 +51,7 @@ const foreign = fc.record({
   count: fc.integer({ min: 1, max: 400 })
 })
 
-test('whatever they ask who show nothing of a client, it gets tokens as if nobody had, and its rate is kept', async (t) => {
+test('requests without proof of a client do not change its tokens or its rate', async (t) => {
   await holds(
     t,
     fc.property(fc.array(foreign, { maxLength: 10 }), fc.integer({ min: 1, max: 3000 }), (others, waitMs) => {
@@ -86,7 +86,7 @@ test('a name alone has its own small share for each client, strangers one for al
   t.is(until('/oauth/token', { client_id: 'cli_secret', refresh_token: 'its-own' }), 0, 'nor is what another one has')
   t.is(until('/oauth/revoke', { client_id: 'cli_x' }), OAUTH_STRANGER_RATE.burst)
   for (const path of PATHS) t.is(until(path, { client_id: `cli_${path}` }), 0, path)
-  t.is(ask('/oauth/jwks', {}), null, 'what is the same for all costs nothing')
+  t.is(ask('/oauth/jwks', {}), null, 'content shared by all costs nothing')
 })
 
 test('too many requests of a stranger or in the name of a client are 429 with Retry-After, and its own still pass', async (t) => {
@@ -121,7 +121,7 @@ test('too many requests of a stranger or in the name of a client are 429 with Re
   t.is((await scene.post('/oauth/revoke', { token: got.body['access_token'] ?? '' }, own)).status, 200)
 })
 
-test('a device that asks too often is told to slow down, and asks no less than its interval allows', async (t) => {
+test('a device that polls too often gets slow_down, and no interval below the allowed one', async (t) => {
   const scene = await oauthScene(t)
   const client = await scene.client({ isPublic: true, redirectUris: [] })
   const begin = async (): Promise<Record<string, string>> => {
@@ -134,5 +134,5 @@ test('a device that asks too often is told to slow down, and asks no less than i
   t.alike(errors, [...Array<string>(OAUTH_POLL_RATE.burst).fill('authorization_pending'), 'slow_down'])
   t.is((await scene.token(client, hasty)).status, 400)
   t.is((await scene.token(client, other)).body['error'], 'authorization_pending', 'another code is not touched by it')
-  t.ok(OAUTH_POLL_RATE.perSecond >= 1 / 5, 'the interval of RFC 8628 where none is told')
+  t.ok(OAUTH_POLL_RATE.perSecond >= 1 / 5, 'the interval of RFC 8628 where none is given')
 })

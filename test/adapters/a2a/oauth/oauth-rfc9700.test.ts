@@ -26,7 +26,7 @@ test('RFC 9700 4.1.3: of a program on this machine the port alone may be another
     t.is((await scene.browser().get(authorizeUrl(client, { redirect_uri: uri }))).headers.get('location'), null, uri)
 })
 
-test('RFC 9700 4.11: what is wrong with a request redirects nobody but to a registered URI, and the server redirects to no other', async (t) => {
+test('RFC 9700 4.11: a faulty request redirects only to a registered URI, and the server redirects to no other', async (t) => {
   const scene = await oauthScene(t)
   const client = await scene.client()
   for (const place of [
@@ -77,7 +77,7 @@ test('RFC 9700 2.1.2: there is no implicit grant: no response type but code, and
   }
 })
 
-test('RFC 9700 2.4: there is no password grant, and none of which nothing is said', async (t) => {
+test('RFC 9700 2.4: there is no password grant, and no undocumented grant', async (t) => {
   const scene = await oauthScene(t)
   const client = await scene.client()
   for (const grant of ['password', 'implicit', 'urn:ietf:params:oauth:grant-type:jwt-bearer', ''])
@@ -173,12 +173,12 @@ test('RFC 9700 2.5: a confidential client shows its secret each time; a wrong, a
   )
   const metadata = (await (await fetch(`${scene.url}/.well-known/oauth-authorization-server`)).json()) as Record<string, unknown>
   for (const name of ['token', 'revocation'])
-    t.alike(metadata[`${name}_endpoint_auth_methods_supported`], ['client_secret_basic', 'none'], 'as it is said')
+    t.alike(metadata[`${name}_endpoint_auth_methods_supported`], ['client_secret_basic', 'none'], 'in the documented order')
   const hash = (JSON.parse(scene.home.get('oauth-clients') ?? '{}') as { clients: { secret: string }[] }).clients[0]?.secret ?? ''
   t.is(
     (await scene.post('/oauth/token', CREDENTIALS, { authorization: basic(client.id, hash) })).body['error'],
     'invalid_client',
-    'what the home keeps is no secret'
+    'the home keeps no secret'
   )
   t.absent([...scene.home.values()].some((text) => text.includes(secret)))
   t.is((await scene.token(client, CREDENTIALS)).status, 200)

@@ -39,7 +39,7 @@ function scene() {
 const kind = fc.constantFrom('Interaction', 'DeviceCode')
 const flood = fc.record({ model: kind, client: fc.constantFrom('a', 'b', 'c'), count: fc.integer({ min: 1, max: 300 }) })
 
-test('whoever begins however many sign-ins, so many wait and no more, and nobody with a fair share loses one', async (t) => {
+test('the number of waiting sign-ins is bounded, and no client with a fair share loses one', async (t) => {
   await holds(
     t,
     fc.asyncProperty(fc.array(flood, { maxLength: 6 }), async (floods) => {
@@ -56,7 +56,7 @@ test('whoever begins however many sign-ins, so many wait and no more, and nobody
   )
 })
 
-test('used refresh tokens make room for new ones, those of the grant with the most first; without any nothing more is issued', async (t) => {
+test('used refresh tokens are dropped for new ones, first those of the grant with the most; without any, nothing more is issued', async (t) => {
   const { store, kept, put } = scene()
   const used = (grantId: string): string => {
     const id = put('RefreshToken', { grantId, clientId: 'a' })
@@ -76,7 +76,7 @@ test('used refresh tokens make room for new ones, those of the grant with the mo
   t.is((await kept()).length, MAX_OAUTH_RECORDS)
 })
 
-test('a grant keeps so many used refresh tokens and no more, the newest', async (t) => {
+test('a grant keeps a bounded number of used refresh tokens, the newest', async (t) => {
   await holds(
     t,
     fc.property(fc.integer({ min: 1, max: 3 * MAX_USED_REFRESH_TOKENS }), (rotations) => {
@@ -113,7 +113,7 @@ test('a grant that expired still ends the access tokens that came of it last', a
   t.alike(store.denials.entries(), [])
 })
 
-test('what is kept is what was there, without codes, and what has expired is not', async (t) => {
+test('the stored state returns without codes and without expired entries', async (t) => {
   await holds(
     t,
     fc.asyncProperty(

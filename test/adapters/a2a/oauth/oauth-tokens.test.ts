@@ -69,7 +69,7 @@ test('a token counts only with its type, issuer, audience, times, key and all it
   for (const text of ['', '.', '..', 'a.b.c', 'eyJ'.repeat(300), '\u0000']) t.absent(await scene.who(text))
 })
 
-test('a revoked token is refused at once, what is open under it ends, and a restart changes nothing', async (t) => {
+test('a revoked token is refused at once, open streams under it end, and a restart changes nothing', async (t) => {
   const scene = await oauthScene(t)
   const [client, other] = [await scene.client(), await scene.client()]
   const [one, two] = [
@@ -109,7 +109,7 @@ test('a token that was revoked in its last seconds, which differing clocks grant
   t.absent(await scene.who(token))
 })
 
-test('a client that revokes more than there is room for ends all its own tokens, gets new ones, and harms no other', async (t) => {
+test('a client with more revocations than the limit loses all its own tokens, gets new ones, and harms no other', async (t) => {
   const scene = await oauthScene(t)
   const [client, other] = [await scene.client(), await scene.client()]
   const get = async (of: typeof client): Promise<string> => (await scene.token(of, CREDENTIALS)).body['access_token'] ?? ''
@@ -182,7 +182,7 @@ test('on another port the node is another issuer: tokens of before are refused, 
   t.ok(await again.who((await again.token(client, CREDENTIALS)).body['access_token']))
 })
 
-test('what is no request is answered in the words of OAuth, never as HTML, and changes nothing', async (t) => {
+test('an invalid request gets an OAuth error, never HTML, and changes nothing', async (t) => {
   const scene = await oauthScene(t)
   const client = await scene.client()
   const types = ['application/json', 'text/plain', 'multipart/form-data; boundary=x', 'application/x-www-form-urlencoded']

@@ -21,7 +21,7 @@ function violationsOf(read: () => unknown): readonly FieldViolation[] {
 const MESSAGE = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] }
 const OLD = { messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'x' }] }
 
-test('a push config that cannot be taken is told member by member, in plain words, wherever a version has it', (t: Assert) => {
+test('an invalid push config is reported member by member, in plain words, at its path in each version', (t: Assert) => {
   const url = (field: string): FieldViolation[] => [{ field, description: 'must be a text' }]
   const v1 = 'configuration.taskPushNotificationConfig'
   const v03 = 'configuration.pushNotificationConfig'
@@ -69,7 +69,7 @@ test('a push config that cannot be taken is told member by member, in plain word
   for (const [what, read, expected] of cases) t.alike(violationsOf(read), expected, what)
 })
 
-test('whatever is sent as a push config, what is wrong with it is told as what it must be', async (t: Assert) => {
+test('every fault of any push config is reported as the expected value', async (t: Assert) => {
   const config = fc.record(
     {
       id: fc.jsonValue(),

@@ -138,7 +138,7 @@ test('a receiver that says nothing is given up on when its time is over, and at 
   t.is(clock.pending, 0, 'no timer is left')
 })
 
-test('what is larger than a notification may be is told without its contents, in both versions', (t: Assert) => {
+test('an update over the size of a notification is sent without its contents, in both versions', (t: Assert) => {
   const task = {
     id: 'task_1',
     contextId: 'ctx_1',

@@ -63,7 +63,7 @@ test('any set of agents makes a valid card of their node, in which no two skills
   )
 })
 
-test('all faults of a card of 1.0 are found at once, each with its path, what is there and what should be', (t: Assert) => {
+test('all faults of a card of 1.0 are found at once, each with its path, the found value and the expected one', (t: Assert) => {
   const card = cardWith({
     name: undefined,
     version: 7,
@@ -275,7 +275,7 @@ function filled(head: object, key: string, entry: (at: number) => unknown, count
   return { ...oldCardWith({}), ...head, [key]: Array.from({ length: count }, (_, at) => entry(at)) }
 }
 
-test('no card takes long to check, whatever its lists are full of', (t: Assert) => {
+test('no card takes long to check, for any content of its lists', (t: Assert) => {
   const schemes = Object.fromEntries(Array.from({ length: 900 }, (_, at) => [`s${at}`, 1]))
   const most = CARD_MAX_VALUES - 1000
   const prefix = 'x'.repeat(2000)

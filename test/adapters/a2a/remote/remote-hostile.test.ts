@@ -215,15 +215,15 @@ test('a stream without end, of another task, of garbage or of too much ends as a
     t.is(
       !outcome.ok && outcome.isUnknown === true,
       reason.source.includes('may have done it'),
-      'what it did is unknown only where it was lost'
+      'its effect is unknown only where the answer was lost'
     )
-    t.is(sends, 1, 'it was said once')
+    t.is(sends, 1, 'it was sent once')
     await scene.remotes.close()
   }
   await eventually(() => canceled >= 3)
 })
 
-test('that an agent is not reached is told by its kind: the address stands in the log of the node alone', async (t: Assert) => {
+test('an unreachable agent is reported by the kind of failure: the address is in the log of the node alone', async (t: Assert) => {
   const cases: [(server: http.Server) => void, RegExp, RegExp][] = [
     [(server) => void server.close(), /was not reached, and nothing was done: ECONNREFUSED$/, /ECONNREFUSED 127\.0\.0\.1:\d+$/],
     [
@@ -268,7 +268,7 @@ test('a name that leads elsewhere by now is refused without a word of where', as
   await scene.remotes.close()
 })
 
-test('what an agent answers with is told in bounded words: errors, statuses, redirects of a call', async (t: Assert) => {
+test('answers of an agent are reported in bounded texts: errors, statuses, redirects of a call', async (t: Assert) => {
   const cases: [Answer, RegExp][] = [
     [
       (_, response, body) =>

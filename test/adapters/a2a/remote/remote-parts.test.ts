@@ -31,7 +31,7 @@ const input = fc.oneof(
   fc.dictionary(fc.constantFrom('text', 'data', 'files', 'n', 'x'), json)
 )
 
-test('what an agent is asked with comes out of the gateway of another node as it went in', async (t: Assert) => {
+test('the input of an agent leaves the gateway of another node as it came in', async (t: Assert) => {
   await holds(
     t,
     fc.property(input, (value) => {
@@ -45,7 +45,7 @@ test('what an agent is asked with comes out of the gateway of another node as it
   )
 })
 
-test('the task and conversation that an input names are not part of what is said', (t: Assert) => {
+test('the task and conversation that an input names are not part of the message', (t: Assert) => {
   t.alike(remoteInput({ a2a: { taskId: 't', contextId: 'c' }, text: 'yes' }), { parts: [{ text: 'yes' }], taskId: 't', contextId: 'c' })
   t.alike(remoteInput({ a2a: { taskId: 7 }, n: 1 }), {
     parts: [{ data: { n: 1 }, mediaType: 'application/json' }],
@@ -54,7 +54,7 @@ test('the task and conversation that an input names are not part of what is said
   })
 })
 
-test('no JSON makes the reader of cards throw; what it takes is kept and read again as it is, and makes a card of the mesh that is valid', async (t: Assert) => {
+test('no JSON makes the reader of cards throw; an accepted card is stored, reads back unchanged, and makes a valid card of the mesh', async (t: Assert) => {
   const word = fc.oneof(fc.string({ maxLength: 30 }), fc.constantFrom('\u0000', '\u001b[31m', '   ', 'ö'.repeat(40), 'a b'))
   const skill = fc.record({
     id: word,
@@ -109,7 +109,7 @@ test('every skill has an id that capabilities may have, and two skills never sha
   )
 })
 
-test('however a task is told, in chunks or as a whole and again, its artifact is reported once and is the result', async (t: Assert) => {
+test('a task in chunks, or as a whole and again, reports its artifact once, as the result', async (t: Assert) => {
   const pieces = fc.array(fc.string({ minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 6 })
   await holds(
     t,
@@ -162,7 +162,7 @@ test('an artifact may come in thousands of pieces, of which empty parts count as
   void t.exception(() => told(64 * 40 * 10, 11), /more than 25600 bytes/)
 })
 
-test('nothing that an agent tells makes its task throw anything but its own fault: numbers without end, and what is nested deep', (t: Assert) => {
+test('no report of an agent makes its task throw any other error than its fault: infinite numbers, and deep nesting', (t: Assert) => {
   const endless = JSON.parse('{"n":1e999}') as object
   const deep = JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`) as unknown
   const artifact = (data: unknown): Artifact => ({ artifactId: 'a', parts: [{ data }] })

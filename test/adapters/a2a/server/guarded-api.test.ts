@@ -49,7 +49,7 @@ function isHidden(t: Assert, answer: unknown, what: string): void {
   t.ok(/INVALID_OUTPUT|is denied|"message":null|"reason":""|"events":\[/.test(text), `${what}: ${text}`)
 }
 
-test('what a client with a token may not send reaches no agent, by whatever call or watch', async (t: Assert) => {
+test('a text forbidden to a client with a token reaches no agent, by any call or watch', async (t: Assert) => {
   const { api, asked } = guarded({ ...reply, payload: 'fine' }, { input: RULES })
   const plan = { tasks: [{ id: 'a', capability: 'x', input: said }] }
   const sent: readonly (readonly [CallName, object])[] = [
@@ -74,7 +74,7 @@ test('what a client with a token may not send reaches no agent, by whatever call
   t.is(asked(), 1)
 })
 
-test('what agents may not say is in no answer to a client with a token, by whatever call or watch', async (t: Assert) => {
+test('a text forbidden to agents is in no answer to a client with a token, by any call or watch', async (t: Assert) => {
   const item = { type: 'item', item: '1', status: 'completed', result: said, error: null }
   const calls: readonly (readonly [CallName, object])[] = [
     ['message.call', reply],
@@ -107,7 +107,7 @@ test('what agents may not say is in no answer to a client with a token, by whate
   for (const [name, gives] of watches) isHidden(t, await watch(name, gives), name)
 })
 
-test('what an agent says on its way is told at its end where patterns are looked for, and at once where none are', async (t: Assert) => {
+test('progress of an agent is sent at its end where patterns are checked, and at once where none are', async (t: Assert) => {
   const working = { ...task, state: 'working', result: null, events }
   const { events: shown } = (await call('tasks.show', working)) as typeof working
   t.alike(shown, events.slice(0, 1))
@@ -115,7 +115,7 @@ test('what an agent says on its way is told at its end where patterns are looked
   t.alike(await without.call('tasks.show', { id: 'task_1' }), working)
 })
 
-test('what breaks no rule comes as it is, and so does every other call', async (t: Assert) => {
+test('an output without a fault passes unchanged, and so does every other call', async (t: Assert) => {
   const fine = { ...task, result: 'fine', events: [] }
   const bytes = { ...reply, payload: { file: new Uint8Array(10_000) } }
   for (const [name, gives] of [

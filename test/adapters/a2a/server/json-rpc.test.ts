@@ -34,7 +34,7 @@ test('null is absent in the parameters of a client, except in its data', async (
   t.alike(got, { configuration: {}, message: { messageId: 'm', parts: [{ text: 'a' }, { data: null }, { data: { b: null } }] } })
 })
 
-test('what has no id that can be told is refused without one', async (t) => {
+test('a message without a readable id is refused without an id', async (t) => {
   const cases = [
     ['{"id":"r1"', 'PARSE_ERROR the body is not JSON'],
     ['[{"id":"r1"}]', 'INVALID_REQUEST the protocol has no batches: send one request'],

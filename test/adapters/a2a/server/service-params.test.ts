@@ -65,7 +65,7 @@ test('an extension that a card requires must be named in the header: without it 
   }
 })
 
-test('whatever a client writes as version and extensions: it is one that is spoken, none or refused, and only what is offered is activated', async (t) => {
+test('any version and extensions of a client give a supported version, none or a refusal, and only offered extensions are activated', async (t) => {
   const text = fc.oneof(fc.string(), fc.constantFrom('1.0', '0.3', '1.0.3', '', ' 0.3 ', MUST, `${MAY},${MUST}`))
   await holds(
     t,

@@ -43,7 +43,7 @@ test('an agent is unhealthy when its program or module is not there, or does not
   t.ok((await found('mod'))?.reason?.includes('cannot be read'))
 })
 
-test('a provider of language models is asked for its models, never a question, and told apart by what it answers', async (t: Assert) => {
+test('a provider of language models is asked for its models, never a question, and identified by its answer', async (t: Assert) => {
   const asked: string[] = []
   const provider = { url: 'http://llm.test/v1/', model: 'm', apiKey: 'sk-secret', headers: {}, stallTimeoutMs: 1000 }
   const at = (answer: number | Error): LlmDeps => ({
@@ -67,5 +67,5 @@ test('a provider of language models is asked for its models, never a question, a
   ])
   t.alike([...new Set(asked)], ['GET http://llm.test/v1/models {"authorization":"Bearer sk-secret"}'])
   const { reason } = await checkProvider(at(401), 'local', signal)
-  t.absent(reason?.includes('sk-secret'), 'no secret is told')
+  t.absent(reason?.includes('sk-secret'), 'no secret is disclosed')
 })

@@ -90,7 +90,7 @@ test('a whole agent file becomes a definition and a runtime', (t: Assert) => {
   t.is(instructions, 'Body.\n')
 })
 
-test('what a file does not say has its default', (t: Assert) => {
+test('a setting absent from a file has its default', (t: Assert) => {
   const { definition, runtime } = good(t, agentText('plain'))
   const [capability] = definition.capabilities
   t.is(definition.tier, null)
@@ -126,7 +126,7 @@ test('an unknown key inside a2a is a fault with its line and a suggestion', (t: 
   hasFault(t, TESTER.replace('tags:', 'tag:'), [18, /capabilities\[0\]\.tag is unknown; did you mean tags\?/])
 })
 
-test('all faults of a file are told at once, in order of lines', (t: Assert) => {
+test('all faults of a file are reported at once, in order of lines', (t: Assert) => {
   const { faults, ignored } = faulty(
     t,
     TESTER.replace('tier: L3', 'tier: L9').replace('90s', 'soon').replace('0.1.0', 'one').replace('id: test.run', 'id: "-"')
@@ -139,7 +139,7 @@ test('all faults of a file are told at once, in order of lines', (t: Assert) => 
   t.alike(ignored, ['color'])
 })
 
-test('what only a whole file can have wrong is told beside what has the wrong shape', (t: Assert) => {
+test('faults of a whole file are reported beside faults of shape', (t: Assert) => {
   const { faults } = faulty(
     t,
     TESTER.replace('tier: L3', 'tier: L9')
@@ -167,7 +167,7 @@ test('names are bounded, and those of the node are reserved', (t: Assert) => {
   t.is(good(t, agentText('a.b-c_9')).definition.id, 'a.b-c_9')
 })
 
-test('what must be there is missed by name', (t: Assert) => {
+test('an absent required setting is reported by name', (t: Assert) => {
   hasFault(t, '---\nname: a\ndescription: b\n---\n', [2, /a2a is missing/])
   hasFault(t, '---\n---\n', [2, /description is missing/])
   hasFault(t, TESTER.replace(/ {2}runtime.*\n/, ''), [7, /a2a\.runtime is missing/])
@@ -188,7 +188,7 @@ test('schemas that do not compile, capabilities listed twice and two defaults ar
   ])
 })
 
-test('a file lists no more capabilities than a card has room for', (t: Assert) => {
+test('a file lists no more capabilities than a card allows', (t: Assert) => {
   const listing = (count: number): string =>
     TESTER.replace('  runtime:', `${Array.from({ length: count - 1 }, (_, i) => `    - { id: c${i} }\n`).join('')}  runtime:`)
   t.is(good(t, listing(CARD_MAX_CAPABILITIES)).definition.capabilities.length, CARD_MAX_CAPABILITIES)
@@ -222,7 +222,7 @@ test('limits and environment are bounded', (t: Assert) => {
   hasFault(t, `${agentText('a')}${'x'.repeat(300_000)}`, [null, /256 KiB/])
 })
 
-test('whatever a file holds, parsing it never throws and never takes long', (t: Assert) => {
+test('parsing never throws and never takes long, for any file', (t: Assert) => {
   const value = fc.jsonValue({ maxDepth: 3 }).map((json) => JSON.stringify(json))
   const keys = ['version', 'tier', 'sandbox', 'capabilities', 'runtime', 'limits', 'other']
   const block = fc.array(fc.tuple(fc.constantFrom(...keys), value), { maxLength: 8 })
@@ -237,7 +237,7 @@ test('whatever a file holds, parsing it never throws and never takes long', (t: 
   t.pass()
 })
 
-test('what stands at a wrong place is said in plain words, with what belongs there', (t: Assert) => {
+test('a value at a wrong place is reported in plain words, with the expected setting', (t: Assert) => {
   for (const [from, to, reason] of [
     ['name: tester', 'name: 5', 'name must be text, not the number 5'],
     ['description: Runs one', 'description: [x] # one', 'description must be text, not a list'],

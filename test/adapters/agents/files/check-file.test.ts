@@ -16,7 +16,7 @@ test('a good file is summed up, with the keys that mean nothing here', async (t:
   t.alike(report.faults, [])
 })
 
-test('of a broken file every fault is told, with file and line', async (t: Assert) => {
+test('every fault of a broken file is reported, with file and line', async (t: Assert) => {
   const file = path.join(await tempDir(t), 'ant.md')
   await fs.writeFile(file, agentText('ant', ['  tier: L9', '  limts: {}']))
   const report = await checkAgentFile(file)
@@ -31,7 +31,7 @@ test('of a broken file every fault is told, with file and line', async (t: Asser
   )
 })
 
-test('a module that is not there is told beside all else that is wrong, and no more once it is there', async (t: Assert) => {
+test('an absent module is reported beside all other faults, and no more once it exists', async (t: Assert) => {
   const dir = await tempDir(t)
   const file = path.join(dir, 'ant.md')
   await fs.writeFile(file, agentText('ant', ['  tier: L9', '  limts: {}'], '{ type: module, path: ./ant.mjs }'))

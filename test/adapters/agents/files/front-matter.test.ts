@@ -7,7 +7,7 @@ function linesOf(text: string): (number | null)[] {
   return read.ok ? [] : read.faults.map((fault) => fault.line)
 }
 
-test('front matter is data, and what follows it is the body', (t) => {
+test('front matter is data, and the rest is the body', (t) => {
   const read = readFrontMatter('---\nname: a\nlist: [1, two]\n---\nBody\n---\nmore\n')
   if (!read.ok) return t.fail(read.faults[0]?.reason)
   t.alike(read.data, { name: 'a', list: [1, 'two'] })
@@ -57,7 +57,7 @@ test('a list or a mapping is no key', (t) => {
   t.is(linesOf(`---\n${'{'.repeat(60)}${'}'.repeat(60)}\n---\n`).length, 1)
 })
 
-test('whatever stands in a file, reading it never throws', (t) => {
+test('reading never throws, for any content of a file', (t) => {
   const yaml = fc.array(
     fc.constantFrom(
       'a: ',

@@ -25,7 +25,7 @@ async function place(t: Assert): Promise<Place> {
   return { paths: new GrantedPaths([open]), open, closed }
 }
 
-test('what lies in a granted directory is found by relative and absolute path', async (t: Assert) => {
+test('a file in a granted directory is found by relative and absolute path', async (t: Assert) => {
   const { paths, open } = await place(t)
   t.is(await paths.resolve('a.txt'), path.join(open, 'a.txt'))
   t.is(await paths.resolve(path.join(open, 'sub')), path.join(open, 'sub'))
@@ -34,7 +34,7 @@ test('what lies in a granted directory is found by relative and absolute path', 
   t.is(await paths.resolve('.'), open)
 })
 
-test('neither .., nor an absolute path, nor a link leads out, and what is there is not told from what is not', async (t: Assert) => {
+test('neither .., nor an absolute path, nor a link leads out, and existing files there look like absent ones', async (t: Assert) => {
   const { paths, open, closed } = await place(t)
   await fs.symlink(path.join(closed, 'secret'), path.join(open, 'link'))
   await fs.symlink(closed, path.join(open, 'dir-link'))

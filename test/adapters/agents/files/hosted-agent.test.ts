@@ -37,7 +37,7 @@ function scripted(): Script {
 const done: AgentOutcome = { ok: true, result: 1 }
 const task = taskOf('subject.do', {})
 
-test('after its time the work is told to end, and the run is over when it has', async (t: Assert) => {
+test('a run gets the order to end at its timeout, and is over when its work has ended', async (t: Assert) => {
   const { agent, clock, runs } = scripted()
   const running = agent.run(task, recordedRun())
   clock.advance(999)
@@ -60,7 +60,7 @@ test('after its time nobody can say whether it was done, where the runtime says 
   t.ok(!outcome.ok && outcome.code === 'TIMEOUT' && outcome.isUnknown === true)
 })
 
-test('what may go on elsewhere is canceled where its caller cancels it, and unknown where its agent is closed', async (t: Assert) => {
+test('work that may continue elsewhere is canceled when its caller cancels it, and unknown when its agent is closed', async (t: Assert) => {
   const lost = { ok: false, code: 'TASK_FAILED', message: 'the server was lost', isUnknown: true } as const
   for (const isClosed of [true, false]) {
     const { agent, runs } = scripted()
@@ -111,7 +111,7 @@ test('progress is bounded, and a listener that throws stops nothing', async (t: 
   t.is(count, 10_000)
 })
 
-test('retire waits for the runs under way, also for those that begin meanwhile, then closes', async (t: Assert) => {
+test('retire waits for the active runs, also for runs that begin meanwhile, then closes', async (t: Assert) => {
   const { agent, runs, ends } = scripted()
   const first = agent.run(task, recordedRun())
   let isRetired = false

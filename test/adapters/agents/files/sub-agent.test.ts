@@ -103,7 +103,7 @@ test('a file that its author withdrew is skipped, and one that cannot be an agen
   t.is(kind('---\nname: a\ndescription: "Fast" agent\n---\nDo.\n'), 'faulty')
 })
 
-test('whatever a description holds, it arrives whole in the agent', (t: Assert) => {
+test('any description arrives whole in the agent', (t: Assert) => {
   const words = fc.constantFrom('a: b', '@x', '"q"', "it's", '#1', '- d', '`c`', '*b*', 'user:', '{x}', '[y]', '&', '%', ' ', '\\n', '—')
   fc.assert(
     fc.property(fc.array(words, { minLength: 1, maxLength: 8 }), (parts) => {

@@ -6,7 +6,7 @@ import { eventually } from '../../../support/agents/eventually.js'
 import { realClock } from '../../../support/agents/real-clock.js'
 import { tempDir } from '../../../support/tmp.js'
 
-test('changes are told of before and after a directory was away, and not after the end', async (t: Assert) => {
+test('changes are reported before and after a directory was away, and not after the end', async (t: Assert) => {
   const dir = path.join(await tempDir(t), 'agents')
   let changes = 0
   const watched = new WatchedDirectories({

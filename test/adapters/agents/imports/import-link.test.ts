@@ -65,7 +65,7 @@ test('a server that does not list while it works at a call keeps its connection;
   await scene.link.close()
 })
 
-test('a busy server whose list comes in the end is listed, and held for deaf no sooner the next time', async (t: Assert) => {
+test('a busy server whose list comes in the end is listed, and has the same patience the next time', async (t: Assert) => {
   const scene = await Scene.ready()
   const end = scene.link.calling()
   scene.isDeaf = true

@@ -22,7 +22,7 @@ test('a clock that is put back gives no second budget for the day', (t) => {
   t.is(days.left('a', 100), 30)
 })
 
-test('what was used of a day is known after a restart, until the day is over', async (t) => {
+test('the usage of a day is known after a restart, until the day is over', async (t) => {
   const clock = new ManualClock(Date.parse('2026-01-01T12:00:00Z'))
   const store = new FakeStore()
   const faults: unknown[] = []

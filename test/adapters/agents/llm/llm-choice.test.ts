@@ -45,7 +45,7 @@ function reasonOf(choice: ToolChoice): string {
   return choice.ok ? '' : choice.reason
 }
 
-test('a model is asked once for a tool, and what it wants is passed on as it is', async (t: Assert) => {
+test('a model is asked once for a tool, and its request is passed on unchanged', async (t: Assert) => {
   const { choose, llm } = await scene(t, streaming(CALL))
   const choice = await choose()
   t.alike(choice.ok ? choice.calls.map(({ name, args, fault }) => ({ name, args, fault })) : choice, [

@@ -96,7 +96,7 @@ test('a whole completion is the same answer as its stream', (t) => {
   t.is(read(JSON.stringify({ choices: [{ index: 0, message }] })).fault, null, 'without a finish reason it is whole all the same')
 })
 
-test("a server's error within an answer is told in its words, with its meaning", (t) => {
+test('an error of a server within an answer is reported with its text and its meaning', (t) => {
   const errors: readonly (readonly [string, string, string])[] = [
     ['{"error":{"code":500,"message":"CUDA out of memory","type":"server_error"}}', 'CUDA out of memory', 'passing'],
     ['{"error":{"message":"Overloaded","type":"overloaded_error"}}', 'Overloaded', 'passing'],
@@ -146,7 +146,7 @@ test('a frame is bounded in depth, not in the length of its text', (t) => {
   t.is(read(`data: {"error":${deep}}\n\n`).fault?.kind, 'unreadable')
 })
 
-test('chunks do not depend on how the bytes are cut, whatever they are', async (t) => {
+test('chunks do not depend on the cuts between bytes, for any bytes', async (t) => {
   const good = SHAPES.flatMap((shape) => [
     eventsOf([...shape.text(['wörld', '👋']), shape.usage(1, 2)]),
     ...Object.values(shape.refusals).map(({ body }) => body)

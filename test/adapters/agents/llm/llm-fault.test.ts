@@ -21,7 +21,7 @@ test('the words of an error are found in every form, and are short and safe to s
   )
 })
 
-test('an outcome tells what went wrong, and no more than its caller may know', async (t) => {
+test('an outcome describes the fault, within the rights of its caller', async (t) => {
   const kind = fc.constantFrom('unreachable', 'refused', 'failed', 'stalled', 'dropped', 'too-large', 'unreadable')
   const status = fc.option(fc.integer({ min: 300, max: 599 }))
   const errorText = fc.constantFrom('', 'Incorrect API key provided: sk-1', '{"type":"authentication_error"}', 'slow down')

@@ -32,7 +32,7 @@ test('a run never asks beyond its turns or its budgets, and never for more than 
   await holds(t, property, 500)
 })
 
-test('what a server says counts where it can be true, else the text is counted', (t) => {
+test('the token count of a server is used where it can be true, otherwise the text is counted', (t) => {
   const moved = { sent: 401, received: 8 }
   t.alike(tokensOf({ input: 5, output: 6 }, moved), { input: 5, output: 6, isEstimated: false })
   t.alike(tokensOf({ input: undefined, output: undefined }, moved), { input: 101, output: 2, isEstimated: true })

@@ -35,7 +35,7 @@ test('an answer is text unless its capability gives none; JSON is bounded and ho
   }
 })
 
-test('the only JSON value of an answer counts, whatever stands around it; several are no answer', (t) => {
+test('the only JSON value of an answer counts, with any text around it; several are no answer', (t) => {
   const around = [
     '```json\n{"a":1}\n```',
     'Here it is:\n```\n{"a":1}\n```\nAnything else? {',

@@ -8,7 +8,7 @@ function answer(...pieces: readonly string[]): string {
   return pieces.map((piece) => filter.push(piece)).join('') + filter.end()
 }
 
-test('reasoning before an answer is no answer, in whatever tags a model writes it', (t) => {
+test('reasoning before an answer is no answer, in every tag that models write', (t) => {
   for (const [open, close] of [
     ['<think>', '</think>'],
     ['<thinking>', '</thinking>'],
@@ -23,7 +23,7 @@ test('reasoning before an answer is no answer, in whatever tags a model writes i
   }
 })
 
-test('tags within an answer, and what only looks like a tag, are text', (t) => {
+test('tags within an answer, and texts like tags, are text', (t) => {
   for (const text of ['Use <think> and </think>.', '<thinker>a</thinker>', '<thin', '<', '[1] [THINK]', ' a', '']) t.is(answer(text), text)
   const late = `${' '.repeat(2000)}<think>Hm.</think>a`
   t.alike([answer(late), answer(late.slice(0, 1000), late.slice(1000))], [late, late], 'no tag is awaited for ever')

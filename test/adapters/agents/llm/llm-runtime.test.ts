@@ -81,7 +81,7 @@ for (const shape of SHAPES) {
     t.absent(body.tools, 'no mesh, no tools')
   })
 
-  test(`${shape.name}: tools are called with their arguments, and what they give goes back to the model`, async (t: Assert) => {
+  test(`${shape.name}: tools are called with their arguments, and their results go back to the model`, async (t: Assert) => {
     const calls = [
       { name: 'weather', pieces: ['{"ci', 'ty":"Hi', 'lo"}'] },
       { name: 'clock', pieces: ['{"city":"Oslo"}'] }
@@ -123,7 +123,7 @@ for (const shape of SHAPES) {
     t.alike(usageOf(run), { turns: 2, inputTokens: 130, outputTokens: 22, isEstimated: false })
   })
 
-  test(`${shape.name}: a model it does not have and a key it does not take are LLM_INIT_FAILED, and keys are not told`, async (t: Assert) => {
+  test(`${shape.name}: an unknown model and a refused key are LLM_INIT_FAILED, and keys are not disclosed`, async (t: Assert) => {
     const { unknownModel, badKey, other } = shape.refusals
     t.ok(/not (found|exist)/.test(failureText(t, 'LLM_INIT_FAILED', await ask(t, [refusing(unknownModel)]))))
     const lines: string[] = []
@@ -135,7 +135,7 @@ for (const shape of SHAPES) {
     t.ok(/context size|does not support tools|auto/.test(words), words)
   })
 
-  test(`${shape.name}: without usage the tokens are estimated, and said to be`, async (t: Assert) => {
+  test(`${shape.name}: without usage the tokens are estimated and marked as estimates`, async (t: Assert) => {
     const run = recordedRun()
     await ask(t, [streaming(shape.text(['x'.repeat(400)]))], {}, run)
     const usage = usageOf(run) as { inputTokens: number; outputTokens: number; isEstimated: boolean }
@@ -156,7 +156,7 @@ test('an answer is the same however its bytes are cut', async (t: Assert) => {
   await holds(t, property, 100)
 })
 
-test('whatever a server answers, a run ends with a value and never hangs', async (t: Assert) => {
+test('a run ends with a value and never hangs, for any answer of a server', async (t: Assert) => {
   const good = SHAPES.flatMap((shape) => [...shape.text(PIECES), ...shape.calls([{ name: 'a', pieces: ['{', '}'] }]), shape.usage(1, 1)])
   const line = fc.oneof(
     fc.constantFrom(...good),
@@ -177,7 +177,7 @@ test('whatever a server answers, a run ends with a value and never hangs', async
   await holds(t, property, 150)
 })
 
-test('a server that is not there is LLM_INIT_FAILED and may be tried again, and its address is not told', async (t: Assert) => {
+test('an absent server is LLM_INIT_FAILED and may be tried again, and its address is not disclosed', async (t: Assert) => {
   const server = await llmServer(t, streaming([]))
   const outcome = await llmAgent(t, await closedUrl()).run(HELLO, recordedRun())
   t.is(failureText(t, 'LLM_INIT_FAILED', outcome), 'the LLM provider local cannot be reached (ECONNREFUSED)')
@@ -206,7 +206,7 @@ test('a server that is loading or busy may be asked again, after the time that i
   t.alike(busy.ok ? null : [busy.retryable, busy.data], [true, { retryAfter: 7 }])
 })
 
-test('once the model has answered, a server that is lost is no failed start, and what acted is not repeated', async (t: Assert) => {
+test('a server lost after the first answer is no failed start, and a tool with effects is not repeated', async (t: Assert) => {
   const calls = VLLM.calls([{ name: 'weather', pieces: ['{"city":"Hilo"}'] }])
   const outcome = await ask(t, [streaming(calls), refusing({ status: 503, body: 'gone' })], { tools: toolsThat(['weather'], () => 1) })
   failureText(t, 'TASK_FAILED', outcome)
@@ -237,7 +237,7 @@ test('a server that drops its answer, or ends it before its end, fails the run, 
   for (const text of ['', `data: ${first}\n\n`, 'data: [DONE]\n\n']) failureText(t, 'TASK_FAILED', await ask(t, [raw(text)]))
 })
 
-test('garbage, an error within the answer and an answer that is no stream fail the run with what was said', async (t: Assert) => {
+test('garbage, an error within the answer and an answer that is no stream fail the run with the text of the server', async (t: Assert) => {
   failureText(t, 'TASK_FAILED', await ask(t, [raw('data: {"choices": nonsense\n\n')]))
   const told = failureText(
     t,
@@ -323,7 +323,7 @@ test('a cancel ends the question at the server and the tools under way', async (
   )
 })
 
-test('a run has so many turns and no more', async (t: Assert) => {
+test('a run has a bounded number of turns', async (t: Assert) => {
   const server = await llmServer(t, streaming(OLLAMA.calls([{ name: 'again', pieces: ['{}'] }])))
   const outcome = await llmAgent(t, server.url, { tools: toolsThat(['again'], () => 'once more'), spec: { maxTurns: 3 } }).run(
     HELLO,
@@ -333,7 +333,7 @@ test('a run has so many turns and no more', async (t: Assert) => {
   t.is(server.seen.length, 3)
 })
 
-test('a run has so many tokens, an answer no more than what is left of them', async (t: Assert) => {
+test('a run has a bounded number of tokens, and an answer no more than the rest of them', async (t: Assert) => {
   const server = await llmServer(t, streaming([...OLLAMA.calls([{ name: 'again', pieces: ['{}'] }]), OLLAMA.usage(30, 10)]))
   const options = { tools: toolsThat(['again'], () => 'once more'), spec: { budget: { run: 100, day: 1000 }, maxTokens: 90 } }
   const outcome = await llmAgent(t, server.url, options).run(HELLO, recordedRun())
@@ -350,7 +350,7 @@ test('the tokens of a day are for all runs of the agent, and come back with the 
   const days = new TokenDays({ clock, store: null, onFault: () => {} })
   const options = { days, clock, spec: { budget: { run: 1000, day: 130 } } }
   t.is(resultOf(await llmAgent(t, server.url, options).run(HELLO, recordedRun())), 'yes')
-  t.is(resultOf(await llmAgent(t, server.url, options).run(HELLO, recordedRun())), 'yes', 'what has begun is paid whole')
+  t.is(resultOf(await llmAgent(t, server.url, options).run(HELLO, recordedRun())), 'yes', 'a begun turn is paid whole')
   const spent = await llmAgent(t, server.url, options).run(HELLO, recordedRun())
   t.is(failureText(t, 'TASK_FAILED', spent), 'the agent subject has used its 130 tokens of today')
   t.alike(spent.ok ? null : [spent.retryable, (spent.data as { retryAfter: number }).retryAfter], [true, 3600])
@@ -380,7 +380,7 @@ test('calls of unknown tools, arguments that are no JSON and too many calls are 
   for (const at of [16, 17]) t.ok(contents[at].startsWith('OVERLOADED'), contents[at])
 })
 
-test('a result of a tool that is too long is cut, and the model is told', async (t: Assert) => {
+test('a tool result that is too long is cut, and the model is informed', async (t: Assert) => {
   const server = await llmServer(t, streaming(LLAMA_CPP.calls([{ name: 'big', pieces: ['{}'] }])), streaming(LLAMA_CPP.text(['ok'])))
   await llmAgent(t, server.url, { tools: toolsThat(['big'], () => 'x'.repeat(100_000)) }).run(HELLO, recordedRun())
   const content = String(server.seen[1].body.messages.at(-1)?.content)
@@ -394,7 +394,7 @@ test('a capability that gives no text gets the JSON of the answer, also out of a
   const agent = llmAgent(t, server.url, { definition })
   t.alike(resultOf(await agent.run(HELLO, recordedRun())), { n: 1 })
   failureText(t, 'INVALID_OUTPUT', await agent.run(HELLO, recordedRun()))
-  t.ok(String(server.seen[0].body.messages[0].content).includes(JSON.stringify(outputSchema)), 'the model is told the schema')
+  t.ok(String(server.seen[0].body.messages[0].content).includes(JSON.stringify(outputSchema)), 'the model gets the schema')
 })
 
 test('an answer is over at its end, though the server keeps the connection open', async (t: Assert) => {
@@ -448,7 +448,7 @@ test('a whole completion counts as its stream, with its tools and its token coun
   t.alike(usageOf(run), { turns: 2, inputTokens: 6, outputTokens: 8, isEstimated: false })
 })
 
-test('an error with HTTP 200 is told in the words of the server', async (t: Assert) => {
+test('an error with HTTP 200 is reported with the text of the server', async (t: Assert) => {
   for (const { refusals } of SHAPES) {
     const outcome = await ask(t, [refusing({ status: 200, body: refusals.other.body })])
     t.ok(/context size|does not support tools|auto/.test(failureText(t, 'TASK_FAILED', outcome)))
@@ -489,7 +489,7 @@ test('an answer that ends as a tag could begin is whole', async (t: Assert) => {
   }
 })
 
-test('reasoning in tags is neither in the result nor in what is told of it', async (t: Assert) => {
+test('reasoning in tags is neither in the result nor in its reports', async (t: Assert) => {
   const run = recordedRun()
   t.is(resultOf(await ask(t, [streaming(VLLM.text(['<thi', 'nk>Hm', '.</th', 'ink>', 'hel', 'lo']))], {}, run)), 'hello')
   t.is(tokensOf(run), 'hello')

@@ -42,7 +42,7 @@ test('the module gets the whole task', async (t: Assert) => {
   void agent
 })
 
-test('results become JSON: undefined null, bytes base64, and what has no JSON form is INVALID_OUTPUT', async (t: Assert) => {
+test('results become JSON: undefined null, bytes base64, and a value without a JSON form is INVALID_OUTPUT', async (t: Assert) => {
   const { agent } = await openAgent(t, MODULE_AGENT)
   t.is(resultOf(await order(agent, 'nothing')), null)
   t.alike(resultOf(await order(agent, 'bytes')), { raw: 'AQID', buffer: 'aGk=' })
@@ -162,7 +162,7 @@ test('the end of a child that could not be recorded does not touch the one that 
   t.is((await fs.readdir(runDir)).length, 1)
 })
 
-test('a module that cannot be loaded is told with file and line, also when the fault is in what it imports', async (t: Assert) => {
+test('a module that cannot be loaded is reported with file and line, also for a fault in its imports', async (t: Assert) => {
   const dir = await tempDir(t)
   const write = async (name: string, text: string): Promise<string> => {
     await fs.writeFile(path.join(dir, name), text)

@@ -28,7 +28,7 @@ test('a NUL character is refused', (t) => {
   t.absent(fillArguments(['x', '{input.a}'], { a: 'b\0c' }).ok)
 })
 
-test('whatever a value holds, it stays one argument and is not looked into again', (t) => {
+test('any value stays one argument and is not parsed again', (t) => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (value) => {
       const filled = fillArguments(['x', '{input.a}', 'end'], { a: value, b: 'never' })

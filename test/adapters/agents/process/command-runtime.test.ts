@@ -70,7 +70,7 @@ test('a missing value fails before anything is started, with its name', async (t
   await t.exception(fs.readdir(runDir), /ENOENT/, 'not even a record was written')
 })
 
-test('the environment is PATH, HOME, LANG, TMPDIR and what the file names', async (t: Assert) => {
+test('the environment is PATH, HOME, LANG, TMPDIR and the variables that the file names', async (t: Assert) => {
   const spec = commandSpec(['env'], { env: { NAMED: 'yes', LANG: 'C.UTF-8' } })
   const { agent } = await openAgent(t, spec, { env: { ...process.env, HOME: '/nowhere', TMPDIR: '/tmp', SECRET: 'token' } })
   const lines = String(resultOf(await agent.run(taskOf('subject.do', {}), recordedRun()))).split('\n')
@@ -136,7 +136,7 @@ test('lines on descriptor 3 are progress when they say so; others are ignored', 
   t.alike(recorded.reports, [{ done: 1 }, { text: 'half and half' }])
 })
 
-test('what a program leaves running in its group is ended when it ends', async (t: Assert) => {
+test('processes that a program leaves in its group end with it', async (t: Assert) => {
   const { agent, runDir } = await openAgent(t, commandSpec(['sh', '-c', 'sleep 600 & echo $!']))
   const pid = Number(resultOf(await agent.run(taskOf('subject.do', {}), recordedRun())))
   t.ok(pid > 1)

@@ -50,7 +50,7 @@ test('a group is ended with all its processes, and forgotten', async (t: Assert)
   await groups.end(processGroup)
 })
 
-test('who ignores SIGTERM is killed; kill does so at once', async (t: Assert) => {
+test('a program that ignores SIGTERM is killed; kill does so at once', async (t: Assert) => {
   const { groups } = await open(t)
   const [patient, swift] = [await sleeper(t, { ignoring: true, family: true }), await sleeper(t, { ignoring: true })]
   groups.adopt(patient.processGroup, null)
@@ -111,7 +111,7 @@ test('a guard that dies is replaced while groups live', async (t: Assert) => {
   t.pass()
 })
 
-test('what survives because node and guard died together is killed by the next start', async (t: Assert) => {
+test('programs that survive the death of node and guard are killed by the next start', async (t: Assert) => {
   const runDir = path.join(await tempDir(t), 'run')
   const { child, pids, guard } = await startNode(t, runDir, 'blind')
   process.kill(guard, 'SIGKILL')

@@ -21,7 +21,7 @@ test('the members of a group are found, in their session', async (t: Assert) => 
   t.ok(members.every(({ session, isZombie }) => session === processGroup && !isZombie))
 })
 
-test('a group lives until its last process has ended, whoever of it ends first', async (t: Assert) => {
+test('a group lives until its last process has ended, for any order of ends', async (t: Assert) => {
   const { processGroup, second } = await sleeper(t, { family: true })
   process.kill(processGroup, 'SIGKILL')
   await eventually(() => groupMembers(processGroup).every(({ pid }) => pid === second))

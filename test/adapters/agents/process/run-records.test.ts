@@ -30,7 +30,7 @@ test('a record names group, request and node, for the owner of the home only, an
   t.alike(await fs.readdir(runDir), [])
 })
 
-test('what a dead node left behind is killed as a whole, and its record removed', async (t: Assert) => {
+test('processes left by a dead node are killed as a group, and their record is removed', async (t: Assert) => {
   const runDir = await tempDir(t)
   const { processGroup, second } = await sleeper(t, { ignoring: true, family: true })
   await abandon(runDir, processGroup)

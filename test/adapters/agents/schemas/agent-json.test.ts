@@ -38,7 +38,7 @@ test('plain JSON is left as it is', (t) => {
   t.pass()
 })
 
-test('as text, bytes are base64 whatever kind of array holds them, and what has no JSON form is told apart', async (t) => {
+test('as text, bytes are base64 for every kind of array, and a value without a JSON form is reported apart', async (t) => {
   t.is(agentJsonText({ a: Buffer.from('hi'), b: new Uint8Array([1]) }), '{"a":"aGk=","b":"AQ=="}')
   t.is(agentJsonText(Buffer.from('hi')), '"aGk="')
   t.is(

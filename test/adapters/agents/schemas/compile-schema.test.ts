@@ -38,7 +38,7 @@ test('a schema without $schema is draft-07, with one it is what it says', (t) =>
   t.is(compile({ items: [{ type: 'string' }], $schema: 'http://json-schema.org/draft-07/schema#' })([1]).length, 1)
 })
 
-test('equal schemas share one check, whatever the order of their keys', (t) => {
+test('equal schemas share one check, for any order of their keys', (t) => {
   const compile = createSchemaCompiler()
   t.is(compile({ type: 'object', title: 'x' }), compile({ title: 'x', type: 'object' }))
   t.not(compile({ type: 'object' }), compile({ type: 'string' }))
@@ -74,11 +74,11 @@ test('unknown keywords and formats pass, booleans are schemas, and patterns of b
   t.is(compile({ pattern: '^[\\w\\-]+$' })('a-b').length, 0)
 })
 
-test('what an object inherits meets no requirement', (t) => {
+test('an inherited member of an object meets no requirement', (t) => {
   t.is(createSchemaCompiler()({ required: ['toString'] })({}).length, 1)
 })
 
-test('what is no schema is INVALID_CARD and says why', async (t) => {
+test('an invalid schema is INVALID_CARD with the reason', async (t) => {
   const compile = createSchemaCompiler()
   const deep = (n: number): unknown => (n === 0 ? {} : { not: deep(n - 1) })
   const bad: [unknown, RegExp][] = [
@@ -101,7 +101,7 @@ test('what is no schema is INVALID_CARD and says why', async (t) => {
   }
 })
 
-test('a word of a schema that is none is told with those that it may be, and nothing else', async (t) => {
+test('an unknown keyword of a schema is reported with the allowed ones, and nothing else', async (t) => {
   const schema = { type: 'object', properties: { a: { type: 'strng' } } }
   const { message } = await failsWith(t, 'INVALID_CARD', () => createSchemaCompiler()(schema))
   t.ok(message.includes('schema/properties/a/type must be one of ["array","boolean","integer","null","number","object","string"]'), message)
@@ -143,7 +143,7 @@ test('a value that no engine can check in time does not fit, and the next one is
   t.is(tree({ a: { b: 'x' } })[0]?.path, '/a/b')
 })
 
-test('what a hostile value did to a check changes no answer to others', (t) => {
+test('a check that a hostile value changed gives others the same answers', (t) => {
   const check = createSchemaCompiler()({ pattern: String.raw`^(\s*\w+\s*)+$` })
   t.alike(check('a\u00a0b'), [])
   t.is(check(`${'a'.repeat(40)}!`).length, 1)

@@ -41,7 +41,7 @@ function stepsOf(pattern: readonly Part[], text: string, isAnchored: boolean): n
   return steps
 }
 
-test('of a quick pattern all ways together take steps linear to the text, whatever pattern and text are', async (t: Assert) => {
+test('all paths through a quick pattern together take steps linear to the text, for any pattern and text', async (t: Assert) => {
   const text = fc.oneof(
     fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 40 }),
     fc.nat(300).map((n) => 'a'.repeat(n))

@@ -50,7 +50,7 @@ test('the starters are host, text and files; they may be repeated and change not
   }
 })
 
-test('host.report tells of this machine', async (t: Assert) => {
+test('host.report describes this machine', async (t: Assert) => {
   const report = await call(t, starter('host'), ['host.report', {}])
   t.ok((report['cores'] as number) > 0)
   t.is((report['os'] as { platform: string }).platform, process.platform)
@@ -138,14 +138,14 @@ test('files.read gives text or bytes, up to a limit that cuts no character', asy
   t.alike([cut['text'], cut['truncated'], cut['size']], ['a€', true, 7])
 })
 
-test('files.stat tells what something is', async (t: Assert) => {
+test('files.stat gives the kind of a file', async (t: Assert) => {
   const { agent, dir } = await granted(t)
   const stat = await call(t, agent, ['files.stat', { path: path.join(dir, 'a.ts') }])
   t.alike([stat['type'], stat['size']], ['file', 16])
   t.is((await call(t, agent, ['files.stat', { path: 'src' }]))['type'], 'directory')
 })
 
-test('what is not granted fails with the name of the config key', async (t: Assert) => {
+test('an operation without a grant fails with the name of the config key', async (t: Assert) => {
   const { agent } = await granted(t)
   const refused = async (one: HostedAgent, capability: string, input: object, code = 'TASK_FAILED'): Promise<void> => {
     const message = failureText(t, code, await one.run(taskOf(capability, input), recordedRun()))

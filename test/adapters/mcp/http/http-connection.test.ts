@@ -51,7 +51,7 @@ test('a client that reads no stream cannot be asked, and its server knows at onc
   await t.exception(() => connection.send(question(0), { relatedRequestId: lastId() }), /reads no stream/)
 })
 
-test('whoever hangs up answers nothing more: the server is told of each question, once', async (t: Assert) => {
+test('a client that hangs up gets no answer: the server gets each question once', async (t: Assert) => {
   const { connection, got, lastId } = connected()
   const giveUp = connection.request(CALL, exchange())
   const id = lastId()

@@ -44,7 +44,7 @@ test('a session refuses the id of a request that is under way, as stdio does, an
   t.is((await post('POST', { ...SLOW, method: 'ping' }, mine)).status, 200)
 })
 
-test('what is refused before any server sees it names the correlation id of its request, too', async (t: Assert) => {
+test('a request refused before any server sees it has its correlation id, too', async (t: Assert) => {
   const here = await scene(t)
   const { send: post, slow, working } = here
   const mine = { 'mcp-session-id': await session(here) }
@@ -69,7 +69,7 @@ test('what is refused before any server sees it names the correlation id of its 
   await first
 })
 
-test('a client that writes null for what is absent is served over HTTP in both eras, from its handshake on', async (t: Assert) => {
+test('a client that writes null for absent members is served over HTTP in both eras, from its handshake on', async (t: Assert) => {
   const { send: post } = await scene(t)
   const named = { name: 'old', version: '1', title: null }
   const params = { protocolVersion: '2025-11-25', capabilities: { roots: null }, clientInfo: named, _meta: null }
@@ -111,11 +111,11 @@ test('a token that ends takes its sessions along, with the calls in them, and no
   t.is((await post('POST', { ...SLOW, method: 'ping' }, mine)).status, 404)
   t.is((await post('POST', { ...SLOW, method: 'ping' }, other)).status, 200)
   t.is((await post('DELETE', undefined, other)).status, 204)
-  t.is(tokens.listenerCount('two'), 0, 'what has ended waits for no token')
+  t.is(tokens.listenerCount('two'), 0, 'an ended task waits for no token')
   t.is((await post('POST', ...modern(1, 'tools/list'))).status, 200)
 })
 
-test('a token that ends takes along the calls and streams without a session, and what was kept for them', async (t: Assert) => {
+test('a token that ends closes its calls and streams without a session, and their stored state', async (t: Assert) => {
   const { send: post, tokens, working } = await scene(t)
   const [listen, headers] = modern(1, 'subscriptions/listen', { notifications: { toolsListChanged: true } })
   const [stream, call] = [post('POST', listen, headers), post('POST', ...modern(2, 'tools/call', SLOW.params))]

@@ -63,7 +63,7 @@ test('a session whose client went away is not idle while its call runs, and live
   t.ok(connection.isClosed, 'and is ended once it is idle')
 })
 
-test('who opens too many sessions loses its own, and nobody else does', (t: Assert) => {
+test('a client that opens too many sessions loses its own, and no other client does', (t: Assert) => {
   const { clock, sessions } = sessionsOf(t)
   const quiet = opened(sessions, 'quiet')
   const loud: HttpConnection[] = []
@@ -109,7 +109,7 @@ test('a shared connection that was closed is replaced, and waited for no more', 
   t.ok(second?.isClosed)
 })
 
-test('no session is lost to a caller that has as many, whoever opens how many', async (t: Assert) => {
+test('no caller loses a session to another one with as many, for any number of sessions', async (t: Assert) => {
   const steps = fc.array(
     fc.record({ name: fc.constantFrom('a', 'b', 'c', 'd'), isBusy: fc.boolean(), count: fc.integer({ min: 1, max: 120 }) })
   )

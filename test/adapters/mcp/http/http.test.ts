@@ -68,7 +68,7 @@ test('headers that are missing or say something else than the body are refused',
   t.is((await post('POST', body, { ...headers, 'mcp-name': encoded })).status, 200)
 })
 
-test('a method that a claimed version does not have is 404, and a version that is not served is 400 with those that are', async (t: Assert) => {
+test('a method absent from the claimed version is 404, and an unsupported version is 400 with the supported ones', async (t: Assert) => {
   const { send: post } = await scene(t)
   const removed = ['initialize', 'ping', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe']
   for (const method of [...removed, 'no/such']) {
@@ -87,10 +87,10 @@ test('a method that a claimed version does not have is 404, and a version that i
   }
   const here = { send: post } as Scene
   const old = await post('POST', { jsonrpc: '2.0', id: 3, method: 'no/such' }, { 'mcp-session-id': await session(here) })
-  t.is(old.status, 200, 'an older client is told in the answer alone')
+  t.is(old.status, 200, 'an older client gets it in the answer alone')
 })
 
-test('what is no message is answered as the protocol says, never as a page', async (t: Assert) => {
+test('bytes that are no message get an answer of the protocol, never a page', async (t: Assert) => {
   const { send: post } = await scene(t)
   const rows: readonly [string, unknown, Readonly<Record<string, string>>, number, number][] = [
     ['no JSON', '{', {}, 400, -32_700],
@@ -111,7 +111,7 @@ test('what is no message is answered as the protocol says, never as a page', asy
   }
 })
 
-test('a session is its caller\u2019s alone, is told of changes on one stream, and ends', async (t: Assert) => {
+test('a session belongs to its caller alone, reports changes on one stream, and ends', async (t: Assert) => {
   const here = await scene(t)
   const { world, owner, url, send: post } = here
   const id = await session(here)
@@ -182,7 +182,7 @@ test('a client that hangs up has its call canceled, and one that cancels in its 
   t.is((await here.send('POST', { jsonrpc: '2.0', id: 2, method: 'ping' }, { 'mcp-session-id': id })).status, 200)
   t.is((await here.send('POST', cancel, { 'mcp-session-id': id })).status, 202)
   await ended()
-  t.pass('who lost its connection cancels all the same')
+  t.pass('a client that lost its connection can still cancel')
 })
 
 test('a cancellation without a session cancels nothing: its id may be that of another client', async (t: Assert) => {
@@ -216,7 +216,7 @@ test('callers are forgotten once they are idle, and there are never more than fi
     clock.advance(1)
     t.ok(sessions.shared(caller(`${at}`)) !== null)
   }
-  t.ok(first?.isClosed, 'the one idle longest made room')
+  t.ok(first?.isClosed, 'the one idle longest was dropped')
   clock.advance(2 * SESSION_IDLE_MS)
   t.ok(sessions.shared(caller('0')) !== null)
   return sessions.close()

@@ -24,7 +24,7 @@ test('a state comes back as it was, to the same request of the same caller alone
   await holds(t, property, 300)
 })
 
-test('whatever is changed in a state, it is refused', async (t: Assert) => {
+test('every change of a state is refused', async (t: Assert) => {
   const text = states().seal('a', { round: 1 })
   const arbChanged = fc.oneof(
     fc.string(),

@@ -28,7 +28,7 @@ test('a server that asks and does not read is cut; requests to it are not counte
   read()
   await Promise.all(answers)
   void transport.send(answer(65))
-  t.is(sent.length, 165, 'what was read makes room')
+  t.is(sent.length, 165, 'the read bytes are free again')
 })
 
 test('a request with an enormous id gets no answer', async (t: Assert) => {

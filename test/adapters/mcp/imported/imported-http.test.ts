@@ -49,7 +49,7 @@ test('Retry-After of a server that has enough is passed on, and nothing is tried
   t.is(scene.info('web').state, 'ready')
 })
 
-test('each of two calls under way hears its own Retry-After, and one whose refusal names none hears none', async (t: Assert) => {
+test('each of two active calls gets its own Retry-After, and a call whose refusal has none gets none', async (t: Assert) => {
   const server = await httpServer(t, { tools: toolsOf('echo') })
   const refused: ServerResponse[] = []
   let heads = 0
@@ -87,10 +87,10 @@ test('a call that breaks off, or that the server fails at, may have run and is n
   t.ok(/may have run.*HTTP 500/.test(failureOf(t, await scene.call('web', 'echo', { text: 'b' }))))
   t.is(calls, 2)
   t.ok(/may have run/.test(failureOf(t, await scene.call('web', 'other', { text: 'c' }))))
-  t.is(calls, 4, 'what the config calls idempotent is repeated once')
+  t.is(calls, 4, 'a tool that the config calls idempotent is repeated once')
 })
 
-test('a tool list with an ETag is asked for by it, and 304 stands for what is known', async (t: Assert) => {
+test('a tool list with an ETag is requested by it, and 304 confirms the known list', async (t: Assert) => {
   const server = await httpServer(t, { tools: toolsOf('echo') })
   const scene = await importedScene(t, [named(server)])
   let tag = '"one"'
@@ -261,7 +261,7 @@ test('a server that ends its stream and asks to be asked at once is asked a seco
   t.ok(second - first > 900, `${second - first} ms`)
 })
 
-test('what is no MCP server is told with what it answered', async (t: Assert) => {
+test('a server that is no MCP server is reported with its answer', async (t: Assert) => {
   const server = await httpServer(t)
   server.instead = (_rpc, _message, response) => {
     response.writeHead(401, { 'content-type': 'text/html' }).end('<html>log in</html>')

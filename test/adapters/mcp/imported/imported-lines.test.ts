@@ -52,7 +52,7 @@ test('a line that is too long is dropped and named by the request it answers; th
   t.alike(told.lines, ['{"ok":true}'])
 })
 
-test('a line without end is told once, and nothing of it is kept', (t: Assert) => {
+test('a line without an end is reported once, and none of it is kept', (t: Assert) => {
   const { told, push } = reader(1000)
   for (let i = 0; i < 100; i++) push('y'.repeat(1000))
   t.is(told.endless, 1)

@@ -34,7 +34,7 @@ function fullCard(tools: readonly ImportedTool[]): unknown {
   return { id, name, version, description, tier: 1, protocols: ['a2a/1.0'], endpoints, capabilities, revision: Number.MAX_SAFE_INTEGER }
 }
 
-test('what a server lists is bounded tool by tool, and what breaks a bound hides no other', async (t: Assert) => {
+test('the list of a server is bounded tool by tool, and a tool beyond a bound hides no other', async (t: Assert) => {
   const deep = JSON.parse(`${'{"properties":{"a":'.repeat(40)}{}${'}}'.repeat(40)}`) as object
   const { tools, faults } = await readList(
     [
@@ -59,7 +59,7 @@ test('what a server lists is bounded tool by tool, and what breaks a bound hides
     tools.map(({ name }) => name),
     ['a', 'b', 'remote']
   )
-  t.is(safeSchema(tools[2]?.inputSchema ?? {}), ANY_OBJECT, 'what it refers to elsewhere is not fetched')
+  t.is(safeSchema(tools[2]?.inputSchema ?? {}), ANY_OBJECT, 'its references elsewhere are not fetched')
   t.is(tools[1]?.description.length, MAX_DESCRIPTION)
   const reasons = new Map(faults.map((one) => [one.name, one.reason]))
   t.ok(/two tools/.test(reasons.get('a') ?? ''))
@@ -180,7 +180,7 @@ test('references that lead back, or to more than can be checked, are not followe
   t.alike(outlineOf(plain), { type: 'object', properties: { at: {} } })
 })
 
-test('references to what was not stripped as a schema, or that another base may lead elsewhere, are not followed', (t: Assert) => {
+test('references to parts that were not stripped as a schema, or that another base may redirect, are not followed', (t: Assert) => {
   const evil = { type: 'string', pattern: '^(a+)+$' }
   const to = ($ref: string, rest: object): ReturnType<typeof safeSchema> =>
     safeSchema({ type: 'object', properties: { a: { $ref } }, ...rest })
@@ -198,7 +198,7 @@ test('references to what was not stripped as a schema, or that another base may 
     const $ref = `#/$defs/default/$defs/d${i - 1}`
     defs[`d${i}`] = { anyOf: [{ $ref }, { $ref }] }
   }
-  t.is(to('#/$defs/default/$defs/d40', { $defs: { default: { $defs: defs } } }), ANY_OBJECT, 'what stands under such a name is counted')
+  t.is(to('#/$defs/default/$defs/d40', { $defs: { default: { $defs: defs } } }), ANY_OBJECT, 'a content under such a name is counted')
   const based = { $id: 'http://x/y', $defs: { ...defs, default: evil }, allOf: [{ $ref: '#/$defs/default' }] }
   t.is(safeSchema({ type: 'object', $defs: { default: {} }, properties: { a: based } }), ANY_OBJECT, 'a base of its own')
 })
@@ -215,7 +215,7 @@ test('capability ids are mcp_<server>_<tool>, fit a card, and differ where tools
   )
 })
 
-test('whatever tools a server has, its card is valid and has room for them or says which are left out', async (t: Assert) => {
+test('the card of any tools of a server is valid and holds them or names the omitted ones', async (t: Assert) => {
   const schema = fc.dictionary(
     fc.string({ minLength: 1, maxLength: 10 }).filter((key) => !/^(?:__proto__|constructor|prototype)$/.test(key)),
     fc.record({ type: fc.constant('string'), description: fc.string({ maxLength: 2000 }) }),
@@ -246,7 +246,7 @@ test('whatever tools a server has, its card is valid and has room for them or sa
   t.ok(importedCard(SPEC, large).leftOut.length > 0)
 })
 
-test('what a server claims of its tools decides nothing: policy takes them for exec unless the config says otherwise', (t: Assert) => {
+test('claims of a server about its tools decide nothing: policy treats them as exec unless the config says otherwise', (t: Assert) => {
   const [capability] = importedCard(SPEC, [tool('look', { claimsReadOnly: true })]).definition.capabilities
   t.is(capability?.sideEffect, 'exec')
   t.is(capability?.idempotent, false)

@@ -31,7 +31,7 @@ test('cursors of every kind end a tool list and hide no tool', async (t: Assert)
   )
 })
 
-test('whatever cursors a server gives, every page that was reached counts and the reading ends', async (t: Assert) => {
+test('every page that was read counts and the reading ends, for any cursors of a server', async (t: Assert) => {
   const cursor = fc.constantFrom('', 'p0', 'p1', 'p2', 'p3', 'p4')
   await fc.assert(
     fc.asyncProperty(fc.array(cursor, { minLength: 6, maxLength: 6 }), async (next) => {

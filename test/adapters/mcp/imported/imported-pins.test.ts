@@ -26,7 +26,7 @@ test('the list seen first is in force; another one is not offered until a person
   t.alike([scene.info('demo').pinned, scene.info('demo').pinnedBy, scene.info('demo').listed], [await hashOf(FIRST), 'first-sight', null])
   scene.replan('demo', SECOND)
   await eventually(() => scene.info('demo').change !== null)
-  t.alike(offeredBy(scene), ['mcp_demo_echo: Does echo.'], 'what is gone is not offered, what is new neither, what changed as it was')
+  t.alike(offeredBy(scene), ['mcp_demo_echo: Does echo.'], 'a removed tool is not offered, a new one neither, a changed one as before')
   t.is(scene.info('demo').pinned, await hashOf(FIRST))
   t.is(scene.info('demo').listed, await hashOf(SECOND))
   t.alike(scene.info('demo').change?.added, ['env'])
@@ -43,7 +43,7 @@ test('the list seen first is in force; another one is not offered until a person
   t.alike(scene.imported.problems(), [])
 })
 
-test('what was accepted is remembered: a server that is offline keeps its agent, and a list that changed meanwhile waits', async (t: Assert) => {
+test('an accepted list is stored: an offline server keeps its agent, and a changed list waits for approval', async (t: Assert) => {
   const store = new FakeStore()
   const first = await importedScene(t, [{ name: 'demo', plan: FIRST }], { store })
   await first.ready('demo')

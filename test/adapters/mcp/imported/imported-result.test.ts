@@ -84,7 +84,7 @@ test('an error leaves open whether the call ran unless it says otherwise', (t: A
   t.is(kindOf(status(503, retryAfterText(1))), 'busy')
 })
 
-test('what may have run says so, and carries when to come again', (t: Assert) => {
+test('a call that may have run is marked so, and states when to retry', (t: Assert) => {
   const lost = failedCall('demo', new ImportedFault('unknown', 'its program was ended by SIGKILL'))
   t.ok(!lost.ok && lost.isUnknown === true && /it may have run, and is not repeated/.test(lost.message))
   const limited = failedCall('demo', new ImportedFault('busy', 'too many', 30))

@@ -190,7 +190,7 @@ test('a server that lies about its results is found out, and its word is not pas
   t.ok(/^INVALID_OUTPUT.*nested deeper/.test(failureOf(t, await scene.call('demo', 'deep'))))
 })
 
-test('lists without end are refused, and the server is said to have failed', async (t: Assert) => {
+test('endless lists are refused, and the server is reported as failed', async (t: Assert) => {
   const many = Array.from({ length: 2001 }, (_, i) => ({ name: `tool_${i}` }))
   const scene = await importedScene(t, [
     { name: 'many', plan: { tools: many } },
@@ -230,7 +230,7 @@ test('a server whose cursors lead round keeps its tools, with a note in the log'
   ])
 })
 
-test('a program that cannot be started is told with its name', async (t: Assert) => {
+test('a program that cannot be started is reported by its name', async (t: Assert) => {
   const address = { kind: 'stdio', program: { command: ['no-such-program-here'], env: {}, cwd: ROOT } } as const
   const scene = await importedScene(t, [{ name: 'demo', plan: { tools: [] }, address }])
   await eventually(() => scene.info('demo').lastError !== null)
@@ -283,7 +283,7 @@ test('a server that ends over the question for the newer protocol is asked by th
   t.alike(await scene.call('demo', 'echo', { text: 'old' }), { ok: true, result: 'old' })
 })
 
-test('the official server of the newer protocol is spoken to in it, and its changes are heard', async (t: Assert) => {
+test('the official server of the newer protocol is called in it, and its changes arrive', async (t: Assert) => {
   const program = {
     command: [process.execPath, path.join(ROOT, 'test/support/mcp/modern-server.mjs')] as [string, string],
     env: {},

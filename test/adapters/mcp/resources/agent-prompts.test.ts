@@ -28,7 +28,7 @@ test('Feature: a2a-mcp-protocols, Property 22: MCP prompt template substitution'
   t.pass()
 })
 
-test('braces that are no argument stay, and what is not given is missed or becomes nothing', async (t: Assert) => {
+test('braces that are no argument stay, and an absent argument is reported or becomes empty', async (t: Assert) => {
   const prompt = {
     name: 'p',
     description: '',
@@ -59,7 +59,7 @@ test('prompts of agents of this node are offered under names that clients take',
   t.is(await source.get('text__nothing', {}), undefined)
 })
 
-test('a client is told when prompts of agents changed, and nobody looks when nobody listens', async (t: Assert) => {
+test('a client is notified of changed prompts of agents, and without listeners nothing is read', async (t: Assert) => {
   const world = new World(t)
   const prompt = { name: 'greet', description: 'Greets.', arguments: [], template: 'Hello' }
   const owner = await world.owner({ agents: [echo('text', { prompts: [prompt] })] })

@@ -43,7 +43,7 @@ for (const mode of ['legacy', 'auto'] as const) {
   })
 }
 
-test('variables of the resources of the mesh are completed from what its caller sees', async (t: Assert) => {
+test('variables of the resources of the mesh are completed from the values that the caller sees', async (t: Assert) => {
   const world = new World(t)
   const node = await world.owner({ agents: [echo('text'), echo('tests'), echo('other')] })
   const resources = joinResources([new MeshResources({ api: node.api(), clock: world.clock, toJson: (value) => value })])

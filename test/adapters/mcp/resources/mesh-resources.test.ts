@@ -15,7 +15,7 @@ function counted(api: NodeApi): { readonly api: NodeApi; readonly open: Map<Watc
   return { api: { call: (name, params, options) => api.call(name, params, options), watch }, open }
 }
 
-test('changes of cards, documents and swarms are told, by as many watches as there are lists, for as long as somebody listens', async (t: Assert) => {
+test('changes of cards, documents and swarms are reported, by one watch for each list, while a client listens', async (t: Assert) => {
   const world = new World(t)
   const owner = await world.owner({ agents: [echo('text')] })
   const { api, open } = counted(owner.api())
@@ -77,7 +77,7 @@ test('a resource is there when it can be read', async (t: Assert) => {
     t.ok(await resources.read(uri), uri)
   }
   for (const uri of ['a2a://agents/text@owner', 'a2a://agents/text', 'a2a://agents/%74ext%40owner'])
-    t.is(await resources.nameOf(uri), 'a2a://agents/text%40owner', 'the one by which its changes are told')
+    t.is(await resources.nameOf(uri), 'a2a://agents/text%40owner', 'the one that reports its changes')
   for (const uri of ['a2a://agents/none', 'a2a://documents/none', 'a2a://swarms/swarm_none', 'a2a://agents/', 'a2a://agents/%', 'other']) {
     t.is(await resources.nameOf(uri), undefined, uri)
     t.is(await resources.read(uri), undefined, uri)

@@ -103,7 +103,7 @@ test('calls that are refused for want of resources count until one ends otherwis
   t.is(scene.limits.consecutiveExhausted, 0, 'success ends it')
 })
 
-test('the health tool tells name, settings, telemetry and status', async (t: Assert) => {
+test('the health tool gives name, settings, telemetry and status', async (t: Assert) => {
   const scene = new McpScene()
   const settings = { defaultTimeoutMs: 30_000, maxConcurrentExecutions: 10, maxPayloadBytes: 1_048_576, maxStateBytes: 262_144 }
   const { definition, handler } = healthTool({ name: 'node', version: '1.0.0', limits: scene.limits, settings })
@@ -171,7 +171,7 @@ test('health needs no slot and counts no call of its own, under any name: an idl
     }
 })
 
-test('the meter of the process sees an event loop that was held up', async (t: Assert) => {
+test('the meter of the process sees a blocked event loop', async (t: Assert) => {
   const meter = startProcessMeter(systemClock())
   t.teardown(() => meter.close())
   t.ok(meter.memoryBytes() > 1_000_000)

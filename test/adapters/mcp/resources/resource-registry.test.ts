@@ -30,7 +30,7 @@ test('Feature: a2a-mcp-protocols, Property 21: MCP resource registration and rea
   t.pass()
 })
 
-test('a URI is taken once, free again when it was given back, and its changes are told', async (t: Assert) => {
+test('a URI is taken once, free again after its release, and its changes are reported', async (t: Assert) => {
   const registry = new ResourceRegistry()
   let changes = 0
   const stop = registry.onChange(() => changes++)

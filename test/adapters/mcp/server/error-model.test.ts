@@ -172,7 +172,7 @@ test('empty lines, and lines that end with a carriage return, are no fault', asy
   t.alike(answer, { jsonrpc: '2.0', id: 1, result: {} })
 })
 
-test('what is never answered is dropped: notifications that are wrong, unknown or early, and responses to nothing', async (t: Assert) => {
+test('a message that is never answered is dropped: wrong, unknown or early notifications, and responses to nothing', async (t: Assert) => {
   const client = withEcho().connect(t)
   const silent = [
     { jsonrpc: '2.0', method: 'notifications/whatever' },
@@ -220,7 +220,7 @@ test('requests beyond 1,024 in flight are refused', async (t: Assert) => {
   await client.heard(1025)
 })
 
-test('a line that is too long is refused with its id where that can be told, and the next one is served', async (t: Assert) => {
+test('a line that is too long is refused with its id where that is readable, and the next one is served', async (t: Assert) => {
   const scene = new McpScene({ maxPayloadBytes: 1024 })
   scene.tool('echo', (args) => Promise.resolve(args))
   const client = scene.connect(t)
@@ -335,7 +335,7 @@ test('only what mcp.eras names is served', async (t: Assert) => {
   t.ok((await legacy.ask(request(2, 'tools/list'))).result)
 })
 
-test('a method that the claimed version does not have is not found, whatever its params are', async (t: Assert) => {
+test('a method absent from the claimed version is not found, for any params', async (t: Assert) => {
   const client = withEcho().connect(t)
   for (const method of ['initialize', 'resources/subscribe', 'resources/unsubscribe']) {
     for (const params of [{}, { ...(initialize()['params'] as object), uri: 'a2a://audit' }]) {

@@ -36,7 +36,7 @@ test('once closed nothing is written and nothing passes', async (t: Assert) => {
   t.alike([passed.length, sent.length, closes], [1, 0, 1])
 })
 
-test('the state follows the handshake, and a refused request is told', async (t: Assert) => {
+test('the state follows the handshake, and a refused request is reported', async (t: Assert) => {
   const { gate, other, passed, refused } = await gated()
   const states = [gate.state]
   for (const message of [request(1, 'ping'), initialize(), { jsonrpc: '2.0', method: 'notifications/initialized' }, request(2, 'ping')]) {
@@ -76,7 +76,7 @@ test('any transport of the SDK is gated the same: in memory, without lines', asy
   await served.closed
 })
 
-test('whatever comes, in whatever order: each request gets one answer at most, and no throw leaves the gate', async (t: Assert) => {
+test('each request gets one answer at most and no throw leaves the gate, for any messages in any order', async (t: Assert) => {
   const arbMessage = fc.oneof(
     fc.record(
       {

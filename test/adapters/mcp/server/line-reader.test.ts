@@ -35,7 +35,7 @@ test('however a stream is cut, inside characters too, its lines are the same', a
   await holds(t, property, 300)
 })
 
-test('any bytes, however cut, give as many lines as there are, and no more is held than a line may have', async (t) => {
+test('any bytes, with any cuts, give as many lines as there are, and no more is stored than a line may have', async (t) => {
   const arbBytes = fc.uint8Array({ maxLength: 2000 }).map((bytes) => bytes.map((byte) => (byte % 16 === 0 ? 0x0a : byte)))
   const property = fc.property(arbBytes, arbCuts, fc.integer({ min: 1, max: 64 }), (bytes, cuts, maxLineBytes) => {
     const { lines, mostHeld } = read(bytes, cuts, maxLineBytes)
@@ -45,7 +45,7 @@ test('any bytes, however cut, give as many lines as there are, and no more is he
   await holds(t, property, 500)
 })
 
-test('a line that is too long is skipped to its end without being kept, and told once with its id', async (t) => {
+test('a line that is too long is skipped to its end without being stored, and reported once with its id', async (t) => {
   const arbId = fc.oneof(fc.integer(), fc.stringMatching(/^[A-Za-z0-9._-]{1,20}$/))
   const arbLong = fc.integer({ min: 5000, max: 100_000 })
   const property = fc.property(arbId, arbLong, arbCuts, fc.nat({ max: 2 }), fc.boolean(), (id, size, cuts, order, isCall) => {

@@ -49,14 +49,14 @@ test('while the other side does not read, nothing more is read from it', async (
   let isSent = false
   void sent.at(-1)?.then(() => (isSent = true))
   await new Promise((resolve) => setImmediate(resolve))
-  t.absent(isSent, 'whoever sends waits')
+  t.absent(isSent, 'the sender waits')
   flow()
   while (got.length < 50) await new Promise((resolve) => setImmediate(resolve))
   await Promise.all(sent)
   t.is(written.length, 50)
 })
 
-test('a broken output ends the connection, and whoever waits to send is let go', async (t: Assert) => {
+test('a broken output ends the connection, and waiting senders are released', async (t: Assert) => {
   const input = new PassThrough()
   const { output, written } = stuckOutput()
   const transport = new LineTransport({ input, output }, OPTIONS)
@@ -73,7 +73,7 @@ test('a broken output ends the connection, and whoever waits to send is let go',
   t.is(written.length, 1)
 })
 
-test('an answer without a JSON form is told as such, to whoever asked', async (t: Assert) => {
+test('an answer without a JSON form is an error for its caller', async (t: Assert) => {
   const [input, output] = [new PassThrough(), new PassThrough()]
   const transport = new LineTransport({ input, output }, OPTIONS)
   await transport.start()

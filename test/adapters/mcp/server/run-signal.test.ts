@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { RunSignal } from '../../../../src/adapters/mcp/server/run-signal.js'
 
-test('a signal looked at before or after tells the same: of its caller, and of its own end', (t: Assert) => {
+test('a signal read before or after gives the same: of its caller, and of its own end', (t: Assert) => {
   for (const isEarly of [true, false])
     for (const isCaller of [true, false]) {
       const caller = new AbortController()
@@ -17,7 +17,7 @@ test('a signal looked at before or after tells the same: of its caller, and of i
     }
 })
 
-test('a run that is over hears no more of its caller', (t: Assert) => {
+test('a run that is over ignores its caller', (t: Assert) => {
   const caller = new AbortController()
   const run = new RunSignal(caller.signal)
   const { signal } = run

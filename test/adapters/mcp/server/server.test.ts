@@ -73,7 +73,7 @@ for (const mode of ['legacy', 'auto'] as const) {
   })
 }
 
-test('changes are told once a turn after the handshake, those of a resource to who subscribed to it', async (t: Assert) => {
+test('changes are reported once a turn after the handshake, those of a resource to its subscribers', async (t: Assert) => {
   const [resources, prompts] = [cards(), greetings()]
   const scene = new McpScene({ resources: resources.source, prompts: prompts.source })
   const client = scene.connect(t)
@@ -117,7 +117,7 @@ test('a resource that is not there, or not for this caller, cannot be subscribed
   t.alike(told, ['a2a://cards/a'])
 })
 
-test('who subscribed by another URI of a resource is told by that one', async (t: Assert) => {
+test('a subscriber by another URI of a resource is notified by that URI', async (t: Assert) => {
   const { source, changes } = cards()
   const scene = new McpScene({
     resources: { ...source, nameOf: (uri) => (uri.startsWith('a2a://cards/a') ? 'a2a://cards/a' : undefined) }
@@ -130,7 +130,7 @@ test('who subscribed by another URI of a resource is told by that one', async (t
   t.alike(told, ['a2a://cards/a@here', 'a2a://cards/a'])
 })
 
-test('a client of the new era that listens is told of changes', async (t: Assert) => {
+test('a client of the new era that listens is notified of changes', async (t: Assert) => {
   const scene = new McpScene()
   const client = await scene.client(t, 'auto')
   const changed = new Promise<void>((resolve) => client.setNotificationHandler('notifications/tools/list_changed', () => resolve()))
@@ -140,7 +140,7 @@ test('a client of the new era that listens is told of changes', async (t: Assert
   t.ok(subscription)
 })
 
-test('who listens by another URI of a resource is told by that one, also when it comes to mean another', async (t: Assert) => {
+test('a listener by another URI of a resource is notified by that URI, also after its target changes', async (t: Assert) => {
   const { source, changes } = cards()
   const names: Record<string, string> = { 'a2a://cards/b': 'a2a://cards/b' }
   const scene = new McpScene({ resources: { ...source, nameOf: (uri) => names[uri] } })
@@ -199,7 +199,7 @@ test('the official client gets progress and can cancel in both eras', async (t: 
   }
 })
 
-test('what a source says wrongly of one tool does not hide the others from clients', async (t: Assert) => {
+test('wrong metadata of one tool does not hide the other tools from clients', async (t: Assert) => {
   const odd = { readOnlyHint: 'yes', title: 7, idempotentHint: true }
   const scene = new McpScene({
     sources: [

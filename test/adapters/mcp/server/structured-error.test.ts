@@ -20,7 +20,7 @@ test('every error of the node is one of the codes of tools, and keeps its own in
   for (const [code, structured] of rows) t.is(structuredErrorOf(new NodeError(code, 'x')).code, structured, code)
 })
 
-test('of any other thrown value only its message is told, cut', (t: Assert) => {
+test('of any other thrown value only its message is reported, cut', (t: Assert) => {
   t.alike(structuredErrorOf(new TypeError('x')), { code: 'INTERNAL', message: 'x' })
   t.alike(structuredErrorOf('text'), { code: 'INTERNAL', message: 'text' })
   t.is(structuredErrorOf(new Error('x'.repeat(10_000))).message.length, 4096)

@@ -61,7 +61,7 @@ test('outcome success: the result is answered, and on record with ids and durati
   ])
 })
 
-test('outcome tool_error: what a handler throws is a structured error with the ids of the call', async (t: Assert) => {
+test('outcome tool_error: an error of a handler is a structured error with the ids of the call', async (t: Assert) => {
   const scene = new SlowScene()
   const client = await opened(t, scene)
   client.write(call(1, 'slow', {}, { correlationId: 'mine', other: 1 }))
@@ -74,7 +74,7 @@ test('outcome tool_error: what a handler throws is a structured error with the i
   t.is(scene.running, 0)
 })
 
-test('outcome timeout, then late_completed: answered once at the deadline, the slot is held until the handler ends', async (t: Assert) => {
+test('outcome timeout, then late_completed: answered once at the deadline, the slot is taken until the handler ends', async (t: Assert) => {
   const scene = new SlowScene({ maxConcurrentExecutions: 1 })
   const client = await opened(t, scene)
   client.write(call(1, 'slow'))
@@ -137,7 +137,7 @@ test('outcome disconnected_completed: the connection ended and the handler went 
   t.alike([scene.running, client.answers.length], [0, 0])
 })
 
-test('after a disconnect the deadline still counts: what ends beyond it is late_completed', async (t: Assert) => {
+test('after a disconnect the deadline still counts: a later end is late_completed', async (t: Assert) => {
   const scene = new SlowScene()
   const client = await opened(t, scene)
   client.write(call(1, 'slow'))
@@ -168,7 +168,7 @@ test('outcome protocol_error: a call whose shape is wrong is on record, without 
   t.is(scene.ends.length, 0)
 })
 
-test('a client that cancels gets no answer, its handler is told to stop, and its id is free again', async (t: Assert) => {
+test('a client that cancels gets no answer, its handler gets the order to stop, and its id is free again', async (t: Assert) => {
   const scene = new SlowScene()
   const client = await opened(t, scene)
   client.write(call(1, 'slow'))
@@ -176,7 +176,7 @@ test('a client that cancels gets no answer, its handler is told to stop, and its
   const aborted = new Promise<void>((resolve) => scene.signals[0].addEventListener('abort', () => resolve()))
   client.write({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1, reason: 'enough' } })
   await aborted
-  t.is(scene.running, 1, 'the slot is held until it stops')
+  t.is(scene.running, 1, 'the slot is taken until it stops')
   scene.ends[0].throw(scene.signals[0].reason)
   await scene.recorded(1)
   t.alike(outcomesOf(scene.records), ['aborted'])
@@ -205,7 +205,7 @@ test('the steps come in their order: size, existence, slot, schema', async (t: A
   t.is(scene.running, 0, 'a refused call holds no slot')
 })
 
-test('an unknown tool is NOT_FOUND with a hint of what is there', async (t: Assert) => {
+test('an unknown tool is NOT_FOUND with a list of known tools', async (t: Assert) => {
   const scene = new McpScene()
   for (const name of ['text.stats', 'text.words', 'host.info']) scene.tool(name, () => Promise.resolve(null))
   const client = await opened(t, scene)
@@ -221,7 +221,7 @@ test('an unknown tool is NOT_FOUND with a hint of what is there', async (t: Asse
   })
 })
 
-test('arguments that do not fit tell where', async (t: Assert) => {
+test('an error of arguments names their path', async (t: Assert) => {
   const scene = new McpScene()
   scene.registry.register(
     { name: 'strict', description: '', inputSchema: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] } },
@@ -245,7 +245,7 @@ test('arguments that do not fit tell where', async (t: Assert) => {
   t.ok(String(far['message']).includes('tools.maxPayloadBytes'), 'also far beyond it')
 })
 
-test('results: undefined is null, what has no JSON form is INTERNAL, content of the protocol goes through', async (t: Assert) => {
+test('results: undefined is null, a value without a JSON form is INTERNAL, content of the protocol passes', async (t: Assert) => {
   const scene = new McpScene()
   const image = { content: [{ type: 'image' as const, data: 'AAAA', mimeType: 'image/png' }] }
   const loop: Record<string, unknown> = {}
@@ -285,7 +285,7 @@ test('a tool with an output schema answers with structured content too', async (
   t.alike(result.content, [{ type: 'text', text: '{"n":1}' }])
 })
 
-test('errors of the node keep their code and what to do next', async (t: Assert) => {
+test('errors of the node keep their code and next step', async (t: Assert) => {
   const scene = new McpScene()
   scene.tool('refused', () => Promise.reject(new NodeError('TIER_VIOLATION', 'L3 may not', { data: { rule: 'L3' } })))
   const client = await opened(t, scene)

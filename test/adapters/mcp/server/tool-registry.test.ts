@@ -44,7 +44,7 @@ test('definitions that cannot be served are refused with INVALID_INPUT, and noth
   t.is(refusal(registry, good), 'CONFLICT')
 })
 
-test('equal schemas share a validator, whatever the order of their keys', (t: Assert) => {
+test('equal schemas share a validator, for any order of their keys', (t: Assert) => {
   const registry = new ToolRegistry(createSchemaCompiler())
   const first = { type: 'object', required: ['a'], properties: { a: { type: 'integer' } } }
   const second = { properties: { a: { type: 'integer' } }, required: ['a'], type: 'object' }
@@ -82,7 +82,7 @@ test('10,000 tools of 100 schemas are registered and found', (t: Assert) => {
   t.is(registry.list().length, 9999)
 })
 
-test('tools that are too many are refused, and one that went makes room', (t: Assert) => {
+test('tools beyond the limit are refused, and a removed tool frees a slot', (t: Assert) => {
   const registry = new ToolRegistry(createSchemaCompiler())
   const register = (name: string): void => registry.register({ name, description: '', inputSchema: { type: 'object' } }, nothing)
   for (let i = 0; i < MAX_TOOLS; i++) register(`tool${i}`)

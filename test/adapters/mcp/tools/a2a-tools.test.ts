@@ -71,7 +71,7 @@ test('a2a_send and a2a_call give the answer of the agent, of one that the node p
   await failsWith(t, 'CAPABILITY_NOT_FOUND', () => run('a2a_call', { capability: 'nothing' }))
 })
 
-test('what is not waited for gives a task, which a2a_task shows and cancels', async (t: Assert) => {
+test('a call that the caller does not await gives a task, which a2a_task shows and cancels', async (t: Assert) => {
   const { run, slow, world } = await scene(t)
   const queued = (await run('a2a_call', { capability: 'slow.do', agent: 'slow@peer', wait: false })) as { outcome: string; taskId: string }
   t.is(queued.outcome, 'QUEUED')
@@ -86,7 +86,7 @@ test('what is not waited for gives a task, which a2a_task shows and cancels', as
   await failsWith(t, 'TASK_NOT_FOUND', () => run('a2a_task', { id: 'nothing-of-that-name' }))
 })
 
-test('a2a_task tells where a swarm that is not waited for stands, gives its results once it has ended, and cancels one', async (t: Assert) => {
+test('a2a_task gives the state of a swarm that is not awaited, its results once it has ended, and cancels one', async (t: Assert) => {
   const { run, slow, world } = await scene(t)
   const start = async (): Promise<string> =>
     ((await run('a2a_swarm', { goal: 'wait', capability: 'slow.do', items: ['one'], wait: false })) as { id: string }).id
@@ -118,7 +118,7 @@ test('a call that is not answered in time says so with its task', async (t: Asse
   t.ok(error.data.taskId.length > 0)
 })
 
-test('a2a_swarm gives every result once, and tells how far it is', async (t: Assert) => {
+test('a2a_swarm gives every result once, and the progress', async (t: Assert) => {
   const { world, tool } = await scene(t)
   const context = toolContext()
   const run = tool('a2a_swarm').handler({ goal: 'echo', capability: 'text.do', items: ['one', 'two', { n: 3 }] }, context)

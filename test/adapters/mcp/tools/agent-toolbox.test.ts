@@ -53,12 +53,12 @@ test('an agent is offered what its globs fit, by capability or by tool, never it
   t.alike([few.tools.length, few.left], [3, 1])
 })
 
-test('an agent is offered only what its own tier may open to, whatever its node may', async (t: Assert) => {
+test('an agent is offered only the tools that its own tier may use, for any rights of its node', async (t: Assert) => {
   const { world, owner } = await scene(t, 2)
   t.alike(names(await toolboxOf(owner, world, { tier: 2 })), ['weak__do'])
 })
 
-test('a tool is called in the name of the agent, and what its own tier may not is refused though it was asked for', async (t: Assert) => {
+test('a tool is called in the name of the agent, and a call beyond its own tier is refused', async (t: Assert) => {
   const { world, owner, strong, far } = await scene(t)
   const toolbox = await toolboxOf(owner, world)
   t.alike(await toolbox.call('strong__do', { n: 1 }, NEVER), { n: 1 })
@@ -71,7 +71,7 @@ test('a tool is called in the name of the agent, and what its own tier may not i
   const weaker = await toolboxOf(owner, world, { tier: 2 })
   await failsWith(t, 'ESCALATION_REQUIRED', () => weaker.call('strong__do', { n: 1 }, NEVER))
   const senders = owner.audit.all.flatMap(({ code, sender }) => (code === 'ESCALATION_REQUIRED' ? [sender] : []))
-  t.alike(senders, [`helper@${owner.id}`], 'who asked is on record by its name')
+  t.alike(senders, [`helper@${owner.id}`], 'the caller is on record by its name')
 })
 
 test('arguments that do not fit and tools that are not offered are refused before anybody is asked', async (t: Assert) => {

@@ -25,7 +25,7 @@ function linesOf(client: Client): string[] {
   return told
 }
 
-test('a client with a handshake is told the lines of tools from the level that it asked for, and none before', async (t: Assert) => {
+test('a client with a handshake gets the lines of tools from the level that it requested, and none before', async (t: Assert) => {
   const scene = chatty()
   const [client, other] = [await scene.client(t, 'legacy'), await scene.client(t, 'legacy')]
   const [told, untold] = [linesOf(client), linesOf(other)]
@@ -42,7 +42,7 @@ test('a client with a handshake is told the lines of tools from the level that i
   t.is(scene.logs.filter(({ message }) => message.startsWith('a line: ')).length, 16, 'the node has all of them')
 })
 
-test('since MCP 2026-07-28 each request names its level, or is told nothing', async (t: Assert) => {
+test('since MCP 2026-07-28 each request names its level, or gets no lines', async (t: Assert) => {
   const client = chatty().connect(t)
   await client.ask(call(1, 'chat', {}, CLAIM))
   await client.ask(call(2, 'chat', {}, { ...CLAIM, 'io.modelcontextprotocol/logLevel': 'error' }))

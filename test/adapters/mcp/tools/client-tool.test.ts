@@ -72,7 +72,7 @@ test('any other address is refused before anything is reached', async (t: Assert
   t.alike(other.seen, [])
 })
 
-test('an unknown tool is answered with those that there are', async (t: Assert) => {
+test('an unknown tool is answered with the list of tools', async (t: Assert) => {
   const { run } = await scene(t)
   const unknown = await faultOf(run({ serverUrl: 'demo', tool: 'ad' }))
   t.is(unknown.code, 'TOOL_NOT_FOUND')
@@ -117,7 +117,7 @@ test('the input of the client tool is checked', async (t: Assert) => {
     t.ok(validator(args).length > 0)
 })
 
-test('a call that fails through the client tool is told as the direct call would be', async (t: Assert) => {
+test('a call that fails through the client tool is reported as the direct call is', async (t: Assert) => {
   const { parts } = await scene(t)
   for (const error of [
     new NodeError('TIMEOUT', 'too slow', { data: { taskId: 'task_1' } }),

@@ -124,7 +124,7 @@ function round(id: number, name: string, more: Readonly<Record<string, unknown>>
   return request(id, 'tools/call', { name, arguments: args, ...rest, _meta: meta })
 }
 
-test('what a client carries is refused when it is forged, of another call or old', async (t: Assert) => {
+test('a state carried by a client is refused when it is forged, of another call or old', async (t: Assert) => {
   const scene = new McpScene()
   const runs: unknown[] = []
   for (const name of ['one', 'two']) {
@@ -190,7 +190,7 @@ test('a client is asked no more than it can be expected to answer', async (t: As
   t.is((await client.notified(72)).length >= 72, true)
 })
 
-test('a question ends with the call: canceled, its client is told, and its slot is free', async (t: Assert) => {
+test('a question ends with the call: it is canceled, its client is notified, and its slot is free', async (t: Assert) => {
   const scene = new McpScene({ maxConcurrentExecutions: 1 })
   scene.tool('asks', (_args, { client }) => Promise.resolve(client.answer('name') === undefined ? askClient({ name: NAME }) : 'done'))
   const client = scene.connect(t)

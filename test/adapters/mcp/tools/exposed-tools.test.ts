@@ -36,7 +36,7 @@ async function call(tools: ExposedTools, name: string, args: Readonly<Record<str
   return await tool.handler(args, toolContext())
 }
 
-test('a list is told whole up to a hundred tools, beyond that by three tools that find, describe and call', async (t: Assert) => {
+test('a list of up to a hundred tools is complete, a longer one has three tools that find, describe and call', async (t: Assert) => {
   const many = (count: number): RegisteredTool[] => Array.from({ length: count }, (_, at) => echoTool(`a.t${at}`))
   t.is((await names(exposed(many(LISTED_MAX)))).length, LISTED_MAX + 3)
   t.alike(await names(exposed(many(LISTED_MAX + 1))), META)
@@ -62,7 +62,7 @@ test('a tool is found by words, described with its schema and called by name', a
   t.alike(await call(tools, 'a2a_call_tool', { name: 'files.read' }), { name: 'files.read', args: {} })
 })
 
-test('a tool that is not there is said to be missing, with one of nearly its name; wrong arguments are found', async (t: Assert) => {
+test('an absent tool is reported with one of a similar name; wrong arguments are found', async (t: Assert) => {
   const tools = exposed([echoTool('text.stats')])
   await failsWith(t, 'CAPABILITY_NOT_FOUND', () => call(tools, 'a2a_call_tool', { name: 'text.stat' }))
   const error = (await call(tools, 'a2a_describe_tool', { name: 'text.stat' }).catch((failure: unknown) => failure)) as Error
@@ -70,7 +70,7 @@ test('a tool that is not there is said to be missing, with one of nearly its nam
   await failsWith(t, 'INVALID_INPUT', () => call(tools, 'a2a_call_tool', { name: 'text.stats', arguments: { n: 'one' } }))
 })
 
-test('every tool is found by any word of its name, and at most twenty are told', async (t: Assert) => {
+test('every tool is found by any word of its name, and at most twenty are listed', async (t: Assert) => {
   const word = fc.stringMatching(/^[a-z]{3,8}$/)
   await fc.assert(
     fc.asyncProperty(fc.uniqueArray(word, { minLength: 1, maxLength: 40 }), fc.nat(), async (words, pick) => {

@@ -71,7 +71,7 @@ test('a tool is called by its canonical or its published name, and gives what it
   t.is(await tools.get('text.nothing'), undefined)
 })
 
-test('an agent that comes later is found, one that is offline is not listed any more, and both are told', async (t: Assert) => {
+test('a new agent appears in the list, an offline one disappears, and both changes are reported', async (t: Assert) => {
   const { world, owner, peer } = await scene(t)
   const tools = toolsOn(owner, world)
   let changes = 0
@@ -112,7 +112,7 @@ test('a call is checked by the schema that the capability has now, though nobody
   await world.settle()
 })
 
-test('what a caller may not see it is not offered, and what it may not open is refused by the router', async (t: Assert) => {
+test('an agent hidden from a caller is not offered, and a call beyond its rights is refused by the router', async (t: Assert) => {
   const world = new World(t)
   const secret = echo('secret', { sandboxId: 'lab' })
   const owner = await world.owner({ agents: [secret, echo('open')] })
@@ -149,12 +149,12 @@ test('a call that waits for a person says so on the way, and a denial is its err
   t.ok(deniedContext.told.at(-1)?.startsWith('waiting for approval'), 'a call that is denied was never under way')
 })
 
-test('who may call agents and not look at them has an empty list, and no error', async (t: Assert) => {
+test('a caller with the right to call agents and without the right to look at them has an empty list, and no error', async (t: Assert) => {
   const { world, owner } = await scene(t)
   t.alike(await names(toolsOn(owner, world, { scopes: ['send'] })), [])
 })
 
-test('what an agent reports reaches the client as progress that rises', async (t: Assert) => {
+test('reports of an agent reach the client as rising progress', async (t: Assert) => {
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow'), () => null)
   const owner = await world.owner()
@@ -191,7 +191,7 @@ test('what an agent reports reaches the client as progress that rises', async (t
   for (const [at, { progress }] of reports.entries()) t.ok(at === 0 || progress > (reports[at - 1]?.progress ?? 0))
 })
 
-test('of work that may not be repeated, and of which nobody knows whether it was done, a client is told not to call it again', async (t: Assert) => {
+test('a client is warned against a repeat when unrepeatable work has an unknown outcome', async (t: Assert) => {
   for (const idempotent of [true, false]) {
     const world = new World(t)
     const slow = new FakeAgent(agentDefinition('slow', { capabilities: [capability('slow.do', { idempotent })] }), () => null)
@@ -296,7 +296,7 @@ test('arguments without the input that a capability of another node takes are re
   }
 })
 
-test('an agent that says that nothing was done and the same may succeed later is told so, here and from another node', async (t: Assert) => {
+test('a failure without effects that may succeed later is reported as such, here and from another node', async (t: Assert) => {
   const world = new World(t)
   const busy = (id: string): FakeAgent =>
     new FakeAgent(agentDefinition(id), () => ({

@@ -24,7 +24,7 @@ const arbNames = fc.uniqueArray(
   { minLength: 1, maxLength: 20 }
 )
 
-test('in any list distinct names stay distinct, fit clients, and lead back, whatever came and went', async (t: Assert) => {
+test('in any list distinct names stay distinct, fit clients, and lead back, after any additions and removals', async (t: Assert) => {
   const property = fc.property(arbNames, fc.array(fc.nat()), (all, picks) => {
     const names = new PublishedNames()
     for (const name of all) names.add(name)

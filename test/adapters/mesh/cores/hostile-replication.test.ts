@@ -58,7 +58,7 @@ async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-test('whatever a member says of cores, the node lives and takes no wrong block, and honest nodes go on', {
+test('the node lives, takes no wrong block, and honest nodes continue, for any messages of a member about cores', {
   timeout: 3_600_000
 }, async (t) => {
   const { scene, cores, written } = await documents(t)

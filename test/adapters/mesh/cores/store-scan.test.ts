@@ -6,7 +6,7 @@ import { closeStore } from '../../../../src/adapters/mesh/cores/core-store.js'
 import { readEntries } from '../../../../src/adapters/mesh/cores/store-scan.js'
 import { tempDir } from '../../../support/tmp.js'
 
-test('whatever entry of a store is damaged, reading all of them fails', async (t) => {
+test('reading all entries of a store fails for any damaged entry', async (t) => {
   const dir = await tempDir(t)
   const store = new Corestore(dir)
   const core = store.get({ name: 'one' })

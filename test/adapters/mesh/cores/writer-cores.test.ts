@@ -69,11 +69,11 @@ function untilLength(core: Hypercore, length: number): Promise<void> {
   })
 }
 
-test('who has one of two equally long tales finds the other one at a node that knows of both', (t) => found(t, [1, 1]))
+test('a node with one of two equally long versions of a stream finds the fork at a node that knows both', (t) => found(t, [1, 1]))
 
-test('who has the longer of two tales finds the shorter one at a node that knows of both', (t) => found(t, [1, 3]))
+test('a node with the longer of two versions of a stream finds the fork at a node that knows both', (t) => found(t, [1, 3]))
 
-test('who has the shorter of two tales finds the longer one at a node that knows of both', (t) => found(t, [3, 1]))
+test('a node with the shorter of two versions of a stream finds the fork at a node that knows both', (t) => found(t, [3, 1]))
 
 async function found(t: Assert, tales: readonly [number, number]): Promise<void> {
   // Streams and clocks of this test keep no process alive.

@@ -35,7 +35,7 @@ test('a copy of streams holds what is there of them, and in it none can be writt
   t.absent(copy.writable)
   const again = to.get({ name: 'full' })
   await again.ready()
-  t.unlike(again.key, full.key, 'what is written there is another stream')
+  t.unlike(again.key, full.key, 'the written blocks are of another stream')
 })
 
 test('two copies write different streams', async (t: Assert) => {
@@ -103,7 +103,7 @@ test('a copy of a stream that begins later begins there too, and holds what is b
   t.alike(await held('ended'), { beginning: { blocks: 0, isShort: false }, there: [] }, 'nothing is kept of one that has nothing behind')
 })
 
-test('what is kept of documents is in a copy, and in a copy of that, under the same names', async (t: Assert) => {
+test('the cached documents are in a copy, and in a copy of that, under the same names', async (t: Assert) => {
   const dir = await tempDir(t)
   const from = await open(t, path.join(dir, 'from'))
   await from.get({ name: 'own' }).append([utf8('one')])

@@ -38,7 +38,7 @@ test('of a stream that begins later nothing before is left, also after a restart
   t.alike(await again.cores.read(stream, 10, 99), [])
 })
 
-test('who was killed while a stream with a hole was to begin later removes the rest at its next start', async (t: Assert) => {
+test('a node killed while it cut a stream with a hole removes the rest at its next start', async (t: Assert) => {
   const dir = await tempDir(t)
   const ann = new Side(t, path.join(dir, 'ann'))
   const { stream } = await ann.cores.own('doc')
@@ -58,7 +58,7 @@ test('who was killed while a stream with a hole was to begin later removes the r
   t.alike(await storedBlocks(path.join(dir, 'ann'), stream), [8, 9])
 })
 
-test('how many bytes a stream has from its beginning on is told by its own tree, also to who never had what is before', async (t: Assert) => {
+test('the size of a stream from its beginning on follows from its own tree, also at a node that never had the earlier blocks', async (t: Assert) => {
   const dir = await tempDir(t)
   const [ann, bob] = ['ann', 'bob'].map((name) => new Side(t, path.join(dir, name))) as [Side, Side]
   const { stream } = await ann.cores.own('doc')
@@ -126,7 +126,7 @@ test('an own stream that begins later is whole and goes on, but not if it begins
   t.absent((await last.cores.own('doc')).isWhole)
 })
 
-test('a newcomer whose stream begins later fetches what is behind, from who has no more and from who has all', async (t: Assert) => {
+test('a newcomer whose stream begins later fetches the later blocks, from nodes that have only these and from nodes that have all', async (t: Assert) => {
   const dir = await tempDir(t)
   const [ann, bob, cat] = ['ann', 'bob', 'cat'].map((name) => new Side(t, path.join(dir, name))) as [Side, Side, Side]
   const { stream } = await ann.cores.own('doc')
@@ -151,7 +151,7 @@ test('a newcomer whose stream begins later fetches what is behind, from who has 
   t.alike(await storedBlocks(path.join(dir, 'cat'), stream), [7, 8, 9])
 })
 
-test('who lacks what others no longer have of a stream goes on once it begins there', async (t: Assert) => {
+test('a node without blocks that others removed continues once the stream begins behind them there', async (t: Assert) => {
   const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
   const { stream } = await ann.cores.own('doc')
   for (const side of [ann, bob]) side.cores.follow([everybody(stream)])
@@ -167,7 +167,7 @@ test('who lacks what others no longer have of a stream goes on once it begins th
   t.alike(await bob.cores.read(stream, 10, 9), [utf8('more')])
 })
 
-test('who lets go of the first blocks of a stream is given none of them again by who has them', async (t: Assert) => {
+test('a node that removes the first blocks of a stream gets none of them again from nodes that have them', async (t: Assert) => {
   const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
   const { stream } = await ann.cores.own('doc')
   for (const side of [ann, bob]) side.cores.follow([everybody(stream)])

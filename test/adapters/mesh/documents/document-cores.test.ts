@@ -27,7 +27,7 @@ test('nothing is opened before a stream is followed or written', async (t: Asser
   t.is(ann.opened, 1)
 })
 
-test('what is written goes to those who may have it, and from them on when its writer is gone', async (t: Assert) => {
+test('written blocks go to the nodes with access, and from these on when the writer is gone', async (t: Assert) => {
   const [ann, bob, cat] = (await sides(t, 'ann', 'bob', 'cat')) as [Side, Side, Side]
   await link(t, ['ann', ann], ['bob', bob])
   const { stream } = await ann.cores.own('doc')
@@ -61,7 +61,7 @@ test('how long a stream is, is known though it is just being opened, was removed
   await t.exception(again.cores.length(actor('nobody').id), /cannot be opened/)
 })
 
-test('a peer that may not have a stream gets nothing of it, whatever it opens by its key', async (t: Assert) => {
+test('a peer without access to a stream gets none of its blocks, for any channel that it opens by the key', async (t: Assert) => {
   const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
   const [hidden, open] = [(await ann.cores.own('hidden')).stream, (await ann.cores.own('open')).stream]
   ann.cores.follow([nobody(hidden), everybody(open)])
@@ -104,7 +104,7 @@ test('of a stream nothing more is asked for as long as it is to rest, while othe
   t.is(came.length, 1)
 })
 
-test('a writer with two tales of one stream is found by who has one of them, though both are as long', async (t: Assert) => {
+test('a writer with two versions of one stream is found by a node that has one of them, also when both are equally long', async (t: Assert) => {
   const dir = await tempDir(t)
   const writer = new Side(t, path.join(dir, 'ann'))
   const { stream } = await writer.cores.own('doc')
@@ -138,7 +138,7 @@ test('a writer with two tales of one stream is found by who has one of them, tho
   t.alike(cat.forked, [stream])
 })
 
-test('a stream of this node that was put back is told of once others have more of it', async (t: Assert) => {
+test('a restored stream of this node is reported once others have more blocks of it', async (t: Assert) => {
   const dir = await tempDir(t)
   const before = new Side(t, path.join(dir, 'ann'))
   const { stream } = await before.cores.own('doc')
@@ -162,7 +162,7 @@ test('a stream of this node that was put back is told of once others have more o
   t.alike([...older.fetched], [stream])
 })
 
-test('what is kept of a document is there after a restart, and is replaced whole', async (t: Assert) => {
+test('the cached copy of a document survives a restart, and is replaced whole', async (t: Assert) => {
   const dir = await tempDir(t)
   const ann = new Side(t, path.join(dir, 'ann'))
   t.is(await ann.cores.kept('doc'), null)
@@ -195,7 +195,7 @@ test('a stream that cannot be opened is not taken for an empty one', async (t: A
   await cores.close()
 })
 
-test('a writer that cuts its stream back takes no block from who has it', async (t: Assert) => {
+test('a writer that cuts its stream back takes no block from nodes that have it', async (t: Assert) => {
   const dir = await tempDir(t)
   const [ann, bob] = [new Side(t, path.join(dir, 'ann')), new Side(t, path.join(dir, 'bob'))]
   await link(t, ['ann', ann], ['bob', bob])
@@ -226,7 +226,7 @@ test('a writer that cuts its stream back takes no block from who has it', async 
   t.is(bob.cores.size(stream).blocks, 5)
 })
 
-test('of a stream over the share nothing is fetched but what was on its way, until there is room', async (t: Assert) => {
+test('of a stream over the share only the requested blocks arrive, until the share has space', async (t: Assert) => {
   const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
   await link(t, ['ann', ann], ['bob', bob])
   const { stream } = await ann.cores.own('doc')
@@ -254,13 +254,13 @@ test('of a stream over the share nothing is fetched but what was on its way, unt
   await bob.until(() => bob.cores.size(other).blocks === 1)
   const { fetched } = bob.cores.extent(stream)
   t.ok(fetched <= 8, `${fetched} of 800 blocks`)
-  t.ok(asked.includes(800 * 65_536), 'asked with what its writer signed')
+  t.ok(asked.includes(800 * 65_536), 'asked with the content that its writer signed')
   room = 800 * 65_536
   bob.cores.follow([{ ...everybody(stream), mayHold }, everybody(other)])
   await bob.until(() => bob.cores.size(stream).blocks === 800)
 })
 
-test('the largest block of a document fits into the largest block that is fetched, whoever writes it', (t: Assert) => {
+test('the largest block of a document fits into the largest block that is fetched, for every writer', (t: Assert) => {
   const ids = { next: () => `msg_${'x'.repeat(60)}` } as unknown as IdSource
   const head = {
     document: 'd'.repeat(ENVELOPE_LIMITS.maxNameLength),

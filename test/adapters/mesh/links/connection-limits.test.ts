@@ -13,7 +13,7 @@ test('at most eight strangers stand at the gate; members need no place', (t) => 
   t.is(door.refuses({ ...one, strangers: 8, isMember: true }), null)
 })
 
-test('one key opens five streams a second, what this node dials itself does not count', (t) => {
+test('one key opens five streams a second, dials of this node do not count', (t) => {
   const clock = new ManualClock()
   const door = new ConnectionLimits(clock)
   for (let open = 0; open < 5; open++) t.is(door.refuses(one), null)
@@ -25,7 +25,7 @@ test('one key opens five streams a second, what this node dials itself does not 
   t.is(door.refuses(one), 'rate')
 })
 
-test('a member is held to the rate of a key as well', (t) => {
+test('the rate of a key binds a member as well', (t) => {
   const door = new ConnectionLimits(new ManualClock())
   const member = { ...one, isMember: true }
   for (let open = 0; open < 5; open++) t.is(door.refuses(member), null)

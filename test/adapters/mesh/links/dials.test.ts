@@ -22,7 +22,7 @@ test('everybody who waits for a peer gets its link, the others go on waiting', a
   t.is(clock.pending, 0, 'no timer is left')
 })
 
-test('who has no place ends the wait at once, with its word', async (t) => {
+test('a node without a free slot ends the wait at once, with its reason', async (t) => {
   const clock = new ManualClock()
   const dials = new Dials(clock)
   const [waiting, other] = [dials.wait(actor('ann').id, 100), dials.wait(actor('bob').id, 100)]

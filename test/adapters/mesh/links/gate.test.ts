@@ -33,7 +33,7 @@ test('two members let each other pass and learn certificate and software of the 
   )
 })
 
-test('who does not know the secret of the mesh is refused, whatever certificate it has', async (t) => {
+test('a peer without the secret of the mesh is refused, for any certificate', async (t) => {
   const { of } = meshOf(ann)
   const outsider = of(ann)
   outsider.encryptionKey = new Uint8Array(32).fill(9)
@@ -89,7 +89,7 @@ test('nobody passes before the channels behind the gate are ready', async (t) =>
   t.is(a.calls.passed, 1)
 })
 
-test('when all links are taken a member is sent away, and told so', async (t) => {
+test('a member that connects when all links are taken is sent away, with the reason', async (t) => {
   const { of } = meshOf(ann)
   const [full, member] = [of(owner), of(ann)]
   full.full = true
@@ -149,7 +149,7 @@ test('a member that this view does not know yet passes by its chain, and goes wh
   t.is((await a.cut).code, 'REVOKED')
 })
 
-test('who passed by a chain is judged by it later, whatever it shows after that', async (t) => {
+test('a peer admitted by a chain is judged by it later, for any later proof', async (t) => {
   const log = founded()
   log.join(owner, ann, { admin: true })
   const behind = log.view()
@@ -173,7 +173,7 @@ test('who passed by a chain is judged by it later, whatever it shows after that'
   }
 })
 
-test('who passed by the view alone is cut when the view no longer shows it', async (t) => {
+test('a peer admitted by the view alone is cut when the view no longer shows it', async (t) => {
   const { of } = meshOf(ann)
   const newcomer = new Identity(firstView({ mesh: MESH, name: 'home', owner: owner.id }), null)
   const [a, b] = await gates(t, ['owner', 'ann'], [of(owner), newcomer])
@@ -182,7 +182,7 @@ test('who passed by the view alone is cut when the view no longer shows it', asy
   t.is((await a.cut).code, 'FORBIDDEN')
 })
 
-test('a member that is revoked later is told so and cut', async (t) => {
+test('a member that is revoked later is cut, with the reason', async (t) => {
   const { log, of } = meshOf(ann)
   const [told, member] = [of(owner), of(ann)]
   const [a, b] = await gates(t, ['owner', 'ann'], [told, member])
@@ -196,7 +196,7 @@ test('a member that is revoked later is told so and cut', async (t) => {
   t.is((await heard).code, 'REVOKED')
 })
 
-test('what a peer says after it was cut is not heard', async (t) => {
+test('bytes of a peer after its cut are ignored', async (t) => {
   const { log, of } = meshOf(ann)
   const told = of(owner)
   const [a, b] = await gates(t, ['owner', 'ann'], [told, of(ann)])
@@ -300,7 +300,7 @@ test('both ends of a gate compare their clocks, also before any of them is in a 
   t.ok(isAbout(a.gate.aheadMs(), 0), 'the own clock was set')
 })
 
-test('a node of an older build, which tells no time, passes the gate, and its clock is unknown; so is a time that is none', async (t) => {
+test('a node of an older build, which sends no time, passes the gate, and its clock is unknown; so is an invalid time', async (t) => {
   const { of } = meshOf(ann)
   const { end, say, heard, peer } = await againstNobody(t, of(owner))
   say(provenHello(peer))

@@ -54,7 +54,7 @@ test('a mistake of a package at what a peer sent ends the stream and nothing els
   })
 })
 
-test('what is no mistake ends a stream as ever, and is told to nobody', async (t) => {
+test('an error that is no mistake ends a stream as before, and is not reported', async (t) => {
   const refuse = (): never => {
     throw new Error('not this')
   }

@@ -24,7 +24,7 @@ const messages: fc.Arbitrary<GateMessage> = fc.oneof(
   fc.record({ type: fc.constant('refused' as const), code: codes, reason: fc.constant('x'), inviteId: fc.constant(keyText('invite')) })
 )
 
-test('every message comes back as it was, with what people see of it made harmless', async (t) => {
+test('every message decodes to its value, with displayed texts made harmless', async (t) => {
   const property = fc.property(messages, (message) => {
     const read = decodeGateMessage(encodeGateMessage(message))
     const expected = { ...message }

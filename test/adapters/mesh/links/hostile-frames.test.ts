@@ -112,12 +112,12 @@ async function survives(scene: WireScene, open: () => Promise<WireEnd>): Promise
   await scene.survives(fc.tuple(frames, damages), { runs: Math.ceil(hostileInputs(2400) / FRAMES), survive })
 }
 
-test('whatever frames a member writes, its node lives and honest nodes go on', { timeout: 3_600_000 }, async (t) => {
+test('the node lives and honest nodes continue, for any frames of a member', { timeout: 3_600_000 }, async (t) => {
   const scene = await wireScene(t)
   await survives(scene, () => scene.member())
 })
 
-test('whatever frames a stranger writes, the node lives and honest nodes go on', { timeout: 3_600_000 }, async (t) => {
+test('the node lives and honest nodes continue, for any frames of a stranger', { timeout: 3_600_000 }, async (t) => {
   const scene = await wireScene(t)
   await survives(scene, () => scene.stranger())
 })

@@ -32,7 +32,7 @@ test('a member that answers the second use of its code as the owner is refused; 
   await refuses(t, { isOwner: true })
 })
 
-test('an answer with another encryption key or name of the mesh is refused, whoever it says the owner is', async (t) => {
+test('an answer with another encryption key or name of the mesh is refused, for any owner that it names', async (t) => {
   const encryptionKey = new Uint8Array(32).fill(7)
   await refuses(t, { isOwner: true, encryptionKey })
   await refuses(t, { isOwner: false, encryptionKey })

@@ -130,7 +130,7 @@ test('not everybody looks for the same members first', (t) => {
   t.unlike(first[0], first[1])
 })
 
-test('who had no place, or made room, is left alone; where links are few for ten seconds, longer each time', (t) => {
+test('a peer that had no slot, or freed one, is left alone; where links are few for ten seconds, longer each time', (t) => {
   const cat = actor('cat').id
   const { keeper, clock, links, told } = kept({ connected: [ann, bob, cat] })
   keeper.want([ann, bob, cat])
@@ -175,7 +175,7 @@ test('a neighbour that is lost is dialled for a minute, although there are enoug
   t.is(told.dialled.length, 17)
 })
 
-test('who is lost a second time is dialled as fast as at the first', (t) => {
+test('a peer lost a second time is dialled as fast as at the first', (t) => {
   const { keeper, clock, links, told } = kept()
   keeper.want([ann])
   clock.advance(60_000)
@@ -188,7 +188,7 @@ test('who is lost a second time is dialled as fast as at the first', (t) => {
   t.is(told.dialled.length, before + 1)
 })
 
-test('who is wanted no more is left alone', (t) => {
+test('a peer that is no longer wanted is left alone', (t) => {
   const { keeper, clock, told } = kept()
   keeper.want([ann, bob])
   keeper.want([bob])

@@ -45,7 +45,7 @@ test('small frames of one turn leave as one, in their order; those of the next t
   t.is(writes.length, 2)
 })
 
-test('what fills a packet does not wait for more, and tells when the stream is full', async (t) => {
+test('a frame that fills a packet is sent at once, and reports a full stream', async (t) => {
   const { link, got, writes } = await pair(t)
   const taken = Array.from({ length: 40 }, () => link.send(new Uint8Array(65_000)))
   t.is(writes.length, 39, 'the last one waits for the end of its turn')
@@ -55,7 +55,7 @@ test('what fills a packet does not wait for more, and tells when the stream is f
   t.ok(link.send(new Uint8Array(1)))
 })
 
-test('a link that is closed sends nothing, and what was sent in the same turn harms nobody', async (t) => {
+test('a closed link sends nothing, and frames sent in the same turn harm nobody', async (t) => {
   const { link, writes } = await pair(t)
   link.send(new Uint8Array(2))
   link.close('over')

@@ -24,7 +24,7 @@ function subject(node: LabNode): LinksSubject {
   return { id: node.id, links: node.mesh.links, seen: node.seen, start: () => node.start({ want: false }) }
 }
 
-test('who does not answer is dialled no more once nobody waits for it', async (t) => {
+test('a peer that does not answer is not dialled after the last waiter is gone', async (t) => {
   const lab = await meshLab(t)
   const node = await lab.found('a')
   await node.start()
@@ -44,7 +44,7 @@ test('a wanted peer stays wanted when a dial to it gives up', async (t) => {
   t.is(node.swarm.explicitPeers.size, 1)
 })
 
-test('the counts of links opened and closed are those that were', async (t) => {
+test('the counts of links opened and closed are exact', async (t) => {
   const lab = await meshLab(t)
   const a = await lab.found('a')
   await a.start()

@@ -28,7 +28,7 @@ function linked(node: LabNode): string[] {
     .sort()
 }
 
-test('a link that nobody uses makes room for a member that comes; both ends know why, and neither dials the other again', {
+test('an unused link is closed for a member that connects; both ends know why, and neither dials the other again', {
   timeout: 120_000
 }, async (t) => {
   const { owner, first, second, third } = await full(t)
@@ -51,7 +51,7 @@ test('a link that nobody uses makes room for a member that comes; both ends know
   )
 })
 
-test('a link that nobody uses makes room for one that is dialled, once that one is there', { timeout: 120_000 }, async (t) => {
+test('an unused link is closed for a dialled one, once that one is open', { timeout: 120_000 }, async (t) => {
   const { owner, first, third } = await full(t)
   owner.seen.spared = await owner.seen.link(first.id)
   await third.start({ want: false })
@@ -68,7 +68,7 @@ test('while every link is in use a member that comes is sent away and nobody is 
   await third.start({ want: false })
   await failsWith(t, 'PEER_OFFLINE', () => owner.mesh.links.dial(third.id, 3_600_000))
   const error = await failsWith(t, 'PEER_OFFLINE', () => third.mesh.links.dial(owner.id, 3_600_000))
-  t.ok(error.message.includes('as many links as it may'), 'it hears so at once')
+  t.ok(error.message.includes('as many links as it may'), 'it learns that at once')
   t.alike(third.mesh.links.beyond(), [])
   t.alike(linked(owner), [first.id, second.id].sort())
   const gone = await lab.join('gone', await inviteCode(owner))
@@ -79,7 +79,9 @@ test('while every link is in use a member that comes is sent away and nobody is 
   t.alike(owner.seen.rested, [])
 })
 
-test('a link that makes room takes nothing more to send, and what its peer had sent is still read', { timeout: 120_000 }, async (t) => {
+test('a link that is closed for another accepts nothing more to send, and frames that its peer had sent are still read', {
+  timeout: 120_000
+}, async (t) => {
   const { owner, first, third } = await full(t)
   const [here, there] = [await owner.seen.link(first.id), await first.seen.link(owner.id)]
   owner.seen.spared = here

@@ -26,7 +26,7 @@ test('a peer is kept out by ten faults, twenty forgeries or a thousand doubtful 
   }
 })
 
-test('what lies back is forgiven: one fault in six seconds goes on for ever', (t) => {
+test('old faults are forgiven: one fault in six seconds continues for ever', (t) => {
   const clock = new ManualClock()
   const strikes = new Strikes(clock)
   for (let i = 0; i < 1000; i++) {
@@ -51,7 +51,7 @@ test('each time it is out for longer, up to an hour; after a quiet day it begins
   t.is(untilOut(strikes, 'fault').forMs, 10_000)
 })
 
-test('any number of keys leaves a bounded table, and those who were just put out stay out', (t) => {
+test('any number of keys leaves a bounded table, and recently excluded keys stay excluded', (t) => {
   const strikes = new Strikes(new ManualClock())
   for (let key = 0; key < 1500; key++) while (strikes.add(`key ${key}`, 'fault') === 0) {}
   t.absent(strikes.isOut('key 0'))

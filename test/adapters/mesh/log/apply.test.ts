@@ -64,7 +64,7 @@ function eventful(): LogModel {
   return log
 }
 
-test('entries leave in the view what the rules say, and tell the base who writes', async (t) => {
+test('entries change the view by the rules, and give the base the writers', async (t) => {
   const log = eventful()
   const { view, writers, apply } = await world(t)
   await apply(...log.entries.map(({ entry }) => encodeEntry(entry)))
@@ -127,7 +127,7 @@ test('a dry run says whether an entry would change anything, and changes nothing
   t.is((await tryEntry(view, card, { verify, meshId: MESH })).skipped === null, false, 'a second time')
 })
 
-test('of a core that is no writer nothing counts but that it becomes one, said by a node that may write', async (t) => {
+test('of a core that is no writer only its addition by a writing node counts', async (t) => {
   const log = eventful()
   const { view, writers, host, apply } = await world(t)
   await apply(...log.entries.map(({ entry }) => encodeEntry(entry)))

@@ -3,7 +3,7 @@ import { BatchAppender } from '../../../../src/adapters/mesh/log/batch-appender.
 
 const value = (number: number): Uint8Array => Uint8Array.of(number)
 
-test('appends never overlap; what comes meanwhile goes together, in order', async (t) => {
+test('appends never overlap; entries that arrive meanwhile are appended together, in order', async (t) => {
   const batches: number[][] = []
   let running = 0
   const appender = new BatchAppender(async (values) => {

@@ -36,7 +36,7 @@ test('a log that stands still behind what its owner signed, or differs from it, 
   t.is(jumps, 1, 'and is there')
   log.isAstray = true
   for (let i = 0; i < 5; i++) await look()
-  t.is(jumps, 2, 'one that tells something else takes it, too')
+  t.is(jumps, 2, 'one that reports something else accepts it, too')
   catchUp.close()
   t.is(clock.pending, 0)
 })

@@ -35,7 +35,7 @@ test('the third start in a row that did not come up leaves out what the second r
   t.alike(fourth.leftOut(), [ann.coreKey, owner.coreKey])
 })
 
-test('a start that came up, and one that failed with an error that it told, count for nothing', async (t) => {
+test('a successful start, and a failed one with a reported error, are not counted', async (t) => {
   const documents = new FakeStore()
   await failing(documents, 1)
   for (let start = 0; start < 5; start++) await (await begin(documents)).close()

@@ -40,7 +40,7 @@ test('a proof of a fork has the roots of its tree, all of them and nothing else'
   t.ok(fault({ length: 2 ** 53 - 1, roots: [] }))
 })
 
-test('an upgrade to no block at all is refused, whatever stands before it', (t) => {
+test('an upgrade to no block at all is refused, after any earlier messages', (t) => {
   const block = { index: 0, value: new Uint8Array(3), nodes: [{ index: 1, size: 3, hash: new Uint8Array(32) }] }
   for (const request of [0, 7]) {
     t.is(fault({ request, length: 0, roots: [] }), 'an upgrade to nothing')

@@ -79,7 +79,7 @@ function card(by: Actor, revision = 1, id = 'tester'): Uint8Array {
   return encodeEntry(seal('entry', { kind: 'card', mesh: MESH, card: signedCard(by, cardBody(id, { revision })) }, by))
 }
 
-test('a card of a member is appended, byte for byte, whoever hands it in', async (t) => {
+test('a card of a member is appended, byte for byte, for any node that hands it in', async (t) => {
   const world = new World()
   world.model.join(owner, ann)
   const bytes = card(ann)
@@ -87,7 +87,7 @@ test('a card of a member is appended, byte for byte, whoever hands it in', async
   t.alike(world.appended, [bytes])
 })
 
-test('what the log shows already is taken and not appended again', async (t) => {
+test('an entry that the log already shows is accepted and not appended again', async (t) => {
   const world = new World()
   world.model.card(owner, cardBody('tester', { revision: 5 }))
   t.is(await world.intake.take(card(owner, 4), ann.id), true)
@@ -128,7 +128,7 @@ test('a member that is no writer appends nothing, and hands to writers what the 
   ])
 })
 
-test('what is handed on for others leaves this node half of what writers take of it', async (t) => {
+test('entries relayed for others leave this node half of the quota at the writers', async (t) => {
   const world = new World()
   world.isWritable = false
   for (let revision = 1; revision <= 400; revision++) await world.intake.take(card(owner, revision), owner.id)
@@ -159,7 +159,7 @@ test('an admission that does not come lets the entry go', async (t) => {
   t.is(world.listeners.size, 0)
 })
 
-test('one peer hands in 600 entries at once and then 10 a second; another is not held up', async (t) => {
+test('one peer hands in 600 entries at once and then 10 a second; another is not delayed', async (t) => {
   const world = new World()
   world.model.join(owner, ann)
   const take = (peer: Actor): Promise<boolean> => world.intake.take(card(ann), peer.id)
@@ -171,7 +171,7 @@ test('one peer hands in 600 entries at once and then 10 a second; another is not
   t.is(next.filter(Boolean).length, 10)
 })
 
-test('one peer hands in 4 MiB at once and then 64 KiB a second; another is not held up', async (t) => {
+test('one peer hands in 4 MiB at once and then 64 KiB a second; another is not delayed', async (t) => {
   const world = new World()
   world.model.join(owner, ann)
   for (let piece = 0; piece < 64; piece++) await world.intake.take(new Uint8Array(64 * 1024), ann.id)
@@ -193,7 +193,7 @@ test('of a member in quarantine nothing is taken but that it goes on with anothe
   t.is(world.appended.length, 1)
 })
 
-test('a writer carries 4 MiB of one author, whoever hands them in, and then 64 B a second; revocations and the owner always get through', async (t) => {
+test('a writer carries 4 MiB of one author, for any relays, and then 64 B a second; revocations and the owner always pass', async (t) => {
   const world = new World()
   const neighbours = ['one', 'two', 'three'].map(actor)
   for (const one of [...neighbours, eve]) world.model.join(owner, one)
@@ -207,7 +207,7 @@ test('a writer carries 4 MiB of one author, whoever hands them in, and then 64 B
   t.is(count, Math.floor((4 * 1024 * 1024) / large(ann, 1).byteLength))
   const revoked = { kind: 'revocation', mesh: MESH, nodeKey: eve.id, at: 5000, reason: 'lost' } as const
   t.is(await world.intake.take(encodeEntry(seal('entry', revoked, ann)), ann.id), true)
-  t.is(await world.intake.take(large(eve, 1), from(0)), true, 'another author is not held up')
+  t.is(await world.intake.take(large(eve, 1), from(0)), true, 'another author is not delayed')
   for (let revision = 1; revision <= 80; revision++) t.ok(await world.intake.take(large(owner, revision), from(revision)))
   world.clock.advance((large(ann, 1).byteLength / 64) * 1000)
   t.is(await world.intake.take(large(ann, 100), from(0)), true)

@@ -66,7 +66,7 @@ test('answers may come in any order', async (t) => {
   t.is(await first, false)
 })
 
-test('what is not answered in five seconds was not taken', async (t) => {
+test('an entry without an answer in five seconds counts as refused', async (t) => {
   const clock = new ManualClock()
   const { a } = await both(t, { append: () => new Promise(() => {}), clock })
   const handed = a.hand(entry())
@@ -152,7 +152,7 @@ test('a peer that hands in and does not read the answers is a fault before they 
   await handIn(1)
   state.drained = false
   await handIn(64)
-  t.alike(faults, [], 'who reads now and then goes on')
+  t.alike(faults, [], 'an occasional reader continues')
   await handIn(1)
   t.is(faults.length, 1)
 })
@@ -183,7 +183,7 @@ test('an entry goes to one after the other until one has it', async (t) => {
   }
 })
 
-test('who does not answer holds an entry up for half a second, not until the answer is overdue', async (t) => {
+test('a writer that does not answer delays an entry by half a second, not until the answer is overdue', async (t) => {
   const clock = new ManualClock()
   const { asked, all } = couriers('silent', 'silent', true)
   const handed = handToAny(all, entry(), { clock, atOnce: false })

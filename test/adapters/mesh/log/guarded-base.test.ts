@@ -347,7 +347,7 @@ test('a core over the share of members waits until it is known that it is one of
   t.alike(owner.guard.bad, [])
 })
 
-test('of a core of a revoked member blocks come that another block names, and no more, whoever hints at them', async (t) => {
+test('only blocks that another block names come from a core of a revoked member, for any hints', async (t) => {
   const { owner, honest, core } = await scene(t)
   const [evil, other] = [await core('revoked'), await core('other')]
   await evil.append([good('before')])
@@ -389,7 +389,7 @@ test('of a core at which starts ended only what was in the order is read, and th
   t.alike(new Set(asked), new Set([keyToText(evil.key)]))
 })
 
-test('a core that the log does not name is not fetched, whoever hints at it; one that a member claims is', async (t) => {
+test('a core that the log does not name is not fetched, for any hints; one that a member claims is', async (t) => {
   const { owner, core } = await scene(t)
   const [stranger, claimed] = [await core('stranger', false), await core('claimed', false)]
   for (const one of [stranger, claimed]) await one.append([good('a'), good('b')])
@@ -406,7 +406,7 @@ test('a core that the log does not name is not fetched, whoever hints at it; one
   t.ok(await owner.has('after'))
 })
 
-test('whatever writers write, no engine ends, and honest nodes have one view', { timeout: 120_000 }, async (t) => {
+test('no engine ends and honest nodes have one view, for any blocks of writers', { timeout: 120_000 }, async (t) => {
   const key = fc.oneof(fc.constant('own'), fc.constant('owner'), fc.constant('other'), fc.constant('unknown'))
   const length = fc.oneof(fc.nat(5), fc.nat(2 ** 31), fc.maxSafeInteger())
   const block = fc.record({

@@ -60,7 +60,7 @@ function openHints({ mux, stream }: WireEnd, { mesh: { log } }: LabNode, proof: 
   return channel
 }
 
-test('whatever hints a member gives, the node lives and honest nodes go on', { timeout: 3_600_000 }, async (t) => {
+test('the node lives and honest nodes continue, for any hints of a member', { timeout: 3_600_000 }, async (t) => {
   const scene = await wireScene(t)
   const { log } = scene.node.mesh
   const keys = [log.key, log.discoveryKey, ...[scene.node, scene.friend, scene.evil].map(({ mesh }) => keyFromText(mesh.log.coreKey))]

@@ -61,7 +61,9 @@ test('blocks of a member without the right to write are not fetched, so they end
   t.absent((await kept(again)).includes(keyToText(core.discoveryKey)))
 })
 
-test('who hints at a hundred thousand cores costs nobody anything, and who goes on is cut', { timeout: 60_000 }, async (t) => {
+test('a member with hints at a hundred thousand cores costs nobody anything, and one that continues is cut', {
+  timeout: 60_000
+}, async (t) => {
   const lab = await meshLab(t)
   const owner = await lab.found('owner')
   await owner.start()

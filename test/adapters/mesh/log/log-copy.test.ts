@@ -45,7 +45,7 @@ test('the writer cores of a mesh are copied whole, and in the copy nobody can ap
   }
 })
 
-test('what is appended while it is copied is copied as well', async (t) => {
+test('entries appended during a copy are copied as well', async (t) => {
   const { dir, from, core } = await world(t)
   const one = await core('first', 2000)
   const copying = copyLog(from, MESH, dir)

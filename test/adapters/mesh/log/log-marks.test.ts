@@ -62,7 +62,7 @@ test('entries that were missing are noticed once they are back, though nothing o
   t.is(clock.pending, 0, 'then nobody looks any more')
 })
 
-test('a home whose log has no marks gets them with its next start, and what the disk did not take with the next change', async (t: Assert) => {
+test('a home whose log has no marks gets them with its next start, and marks that the disk refused with the next change', async (t: Assert) => {
   const { marks, documents, clock, meshId, changed } = await scene(t)
   await marks.start()
   documents.fault = new Error('no room')

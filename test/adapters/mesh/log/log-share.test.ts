@@ -110,7 +110,7 @@ test('a writer that fills its core without end costs others its share, the log g
   t.alike(owner.mesh.problems(), [])
 })
 
-test('a node that wrote its share of the log says so, and other writers append its entries and those that it carries', {
+test('a node that wrote its share of the log reports it, and other writers append its entries and the entries it carries', {
   timeout: 120_000
 }, async (t) => {
   const lab = await meshLab(t)
@@ -154,7 +154,7 @@ test('of a revoked writer only what is in the order of the log stays, also after
   await admin.close()
   const again = await lab.reopen(admin)
   const core = await coreAt(again, hostile)
-  for (let at = 0; at < ordered; at++) t.ok(await core.has(at), 'what is in the order stays')
+  for (let at = 0; at < ordered; at++) t.ok(await core.has(at), 'ordered entries stay')
   t.is(await lengthOf({ core, isView: false }), Number.POSITIVE_INFINITY, 'and the marks of the log do not miss the rest')
   await core.close()
   await again.start()

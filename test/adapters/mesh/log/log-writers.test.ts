@@ -38,7 +38,7 @@ test('cores of members and writers are known, cores of others are not', async (t
   )
 })
 
-test('a claim that holds is taken once, and told with who sent it', async (t) => {
+test('a valid claim is accepted once, and reported with its sender', async (t) => {
   const { writers, claimed, log } = world()
   await writers.review(log.view())
   const one = claim(owner, 'core/again')
@@ -86,7 +86,7 @@ test('the first block of a core speaks for that core alone, and anything else in
   t.alike(writers.claims(), [one.bytes])
 })
 
-test('a core with a bad block is told once, also to who asks later', (t) => {
+test('a core with a bad block is reported once, also to later listeners', (t) => {
   const { writers } = world()
   const told: [string, CoreFault][] = []
   const [why, again] = ['why', 'again'].map((reason) => ({ code: 'MALFORMED', reason }) as const) as [CoreFault, CoreFault]

@@ -42,7 +42,7 @@ test('entries that are forged, of strangers, or beyond the rights of their autho
   )
 })
 
-test('what a writer may not change is skipped on every node, and the log goes on', async (t) => {
+test('a change without the right to it is skipped on every node, and the log continues', async (t) => {
   const { owner, admin, member } = await threeNodes(t)
   t.ok(admin.mesh.log.writable())
   const certificate = admin.mesh.certificate().body
@@ -100,7 +100,7 @@ test('a member without a link to a writer reaches the log through a member that 
   await far.seen.until(() => far.mesh.links.list().every(({ peer }) => peer === member.id))
   await far.mesh.log.submit(cardEntry(far, 'tester'))
   await untilView(owner, (view) => view.cards.get(far.id)?.has('tester') === true)
-  t.absent(await far.mesh.links.relay(sealed(far, revocation(far, admin))), 'what a writer would refuse is not handed on')
+  t.absent(await far.mesh.links.relay(sealed(far, revocation(far, admin))), 'an entry that a writer would refuse is not handed on')
 })
 
 test('a writer that does not answer, or says what is not true, keeps nothing out of the log', async (t) => {

@@ -18,10 +18,10 @@ function untilRolledBack({ mesh }: LabNode): Promise<void> {
   })
 }
 
-test('the home of an owner that was put back to an older copy is found by what others have; it writes nothing more and forks no log', (t) =>
+test('the restored old home of an owner is found by the blocks of others; it writes nothing more and forks no log', (t) =>
   putBack(t, 'owner'))
 
-test('the home of an admin that was put back to an older copy is found by what others have; it writes nothing more and forks no log', (t) =>
+test('the restored old home of an admin is found by the blocks of others; it writes nothing more and forks no log', (t) =>
   putBack(t, 'admin'))
 
 async function putBack(t: Assert, who: 'owner' | 'admin'): Promise<void> {

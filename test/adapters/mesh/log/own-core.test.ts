@@ -53,7 +53,7 @@ test('a restored home claims the next number until it has the place, and from th
   t.alike(done, ['claims 5'])
   clock.advance(1000)
   await turn()
-  t.alike(done, ['claims 5', 'claims 5'], 'what nobody took is offered again')
+  t.alike(done, ['claims 5', 'claims 5'], 'an entry without a taker is offered again')
   core.close()
   clock.advance(5000)
   await turn()

@@ -68,7 +68,7 @@ async function forkedMesh(lab: Lab): Promise<Forked> {
   return { honest, admin, forker, away }
 }
 
-test('a member that signed two blocks at one place is found and told of, nothing of it is taken, and all others go on', async (t) => {
+test('a member that signed two blocks at one position is found and reported, no block of it is accepted, and all others continue', async (t) => {
   const { honest, admin, forker } = await forkedMesh(await meshLab(t))
   const [problem] = honest.mesh.problems()
   t.is(problem?.code, 'CONFLICT')
@@ -78,13 +78,13 @@ test('a member that signed two blocks at one place is found and told of, nothing
     honest.refused.some((one) => one.code === 'CONFLICT' && one.peer === forker.id && one.rule === 'quarantine'),
     'and on record'
   )
-  t.absent(honest.mesh.log.view().cards.get(forker.id)?.has('left-two'), 'of two tales the later one is not taken')
+  t.absent(honest.mesh.log.view().cards.get(forker.id)?.has('left-two'), 'of two versions the later one is not accepted')
   await honest.mesh.log.submit({ kind: 'revocation', mesh: honest.mesh.meshId, nodeKey: forker.id, at: Date.now(), reason: 'forked' })
   await untilView(admin, (view) => view.members.get(forker.id)?.revoked !== null)
   t.alike(honest.mesh.problems(), [], 'once it is revoked there is nothing left to do')
 })
 
-test('who joins after the fork, and who was away meanwhile, gets the log past the forked core and writes to it', {
+test('a node that joins after the fork, and one that was away meanwhile, get the log past the forked core and write to it', {
   timeout: 120_000
 }, async (t) => {
   const lab = await meshLab(t)
@@ -95,14 +95,14 @@ test('who joins after the fork, and who was away meanwhile, gets the log past th
   for (const node of [newcomer, late]) {
     await Promise.all([honest, admin].map((of) => untilCard(node, of, 'after')))
     const cards = node.mesh.log.view().cards.get(forker.id)
-    t.alike([...(cards?.keys() ?? [])], ['before', 'right'], `${node.name} has the tale that the others have`)
+    t.alike([...(cards?.keys() ?? [])], ['before', 'right'], `${node.name} has the version that the others have`)
     await node.mesh.log.submit(card(node, 'mine'))
     await Promise.all([honest, admin, newcomer, late].map((to) => untilCard(to, node, 'mine')))
   }
   t.alike(new Set([...newcomer.mesh.log.view().members.keys()]), new Set([...honest.mesh.log.view().members.keys()]))
 })
 
-test('two tales that are equally long are found as well, and who took the other one comes to the view that the owner signed', {
+test('two equally long versions are found as well, and a node that took the other one reaches the view that the owner signed', {
   timeout: 120_000
 }, async (t) => {
   const lab = await meshLab(t)
@@ -167,7 +167,7 @@ test('a member is in quarantine for its own core only, and out of it with anothe
   t.alike(quarantine.problems(), [])
 })
 
-test('a node that is in quarantine itself is told to repair its home, not to be revoked', (t) => {
+test('a node that is in quarantine itself gets the advice to repair its home, not to be revoked', (t) => {
   const log = founded()
   log.join(owner, ann)
   const next = (self: string): (string | undefined)[] =>
@@ -178,9 +178,9 @@ test('a node that is in quarantine itself is told to repair its home, not to be 
   t.ok(next(ann.id)[0]?.startsWith('a2a-node doctor --repair'))
 })
 
-test('the owner, whom nobody can revoke, is told to be repaired; what was known before a restart counts', (t) => {
+test('the owner cannot be revoked: the advice is to repair; the finding counts after a restart', (t) => {
   const log = founded()
-  const onForked = (): void => t.fail('no news')
+  const onForked = (): void => t.fail('no report')
   const quarantine = new Quarantine({ self: ann.id, forked: [owner.coreKey], view: () => log.view(), onForked, unreadable: () => null })
   quarantine.add(owner.coreKey)
   t.ok(quarantine.problems()[0]?.next.startsWith('a2a-node doctor --repair'))

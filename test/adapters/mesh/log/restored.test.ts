@@ -76,7 +76,7 @@ test('the core of a restored writer reaches members without a link to it, also o
   t.ok(late.mesh.log.view().members.has(far.id), 'and one that joins')
 })
 
-test('an admin and a plain member come back on new cores, through whoever writes', async (t) => {
+test('an admin and a plain member come back on new cores, through any writer', async (t) => {
   const lab = await meshLab(t)
   const owner = await lab.found('owner')
   await owner.start()
@@ -120,5 +120,5 @@ test('two homes of one node at once: the one that was restored later stays, the 
   await untilHeld(other)
   await other.mesh.log.submit(card(other, 'after'))
   await untilCard(copy, other, 'after')
-  t.ok(copy.mesh.log.view().cards.get(owner.id)?.has('before'), 'what the former home wrote stays')
+  t.ok(copy.mesh.log.view().cards.get(owner.id)?.has('before'), 'the entries of the former home stay')
 })

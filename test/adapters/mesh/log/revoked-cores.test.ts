@@ -48,7 +48,7 @@ async function scene(t: Assert) {
   return { core, log, clock, world, revoked, held, until }
 }
 
-test('what a revoked member wrote beyond the order of the log is removed once the owner has signed that it is revoked', async (t) => {
+test('entries of a revoked member beyond the order of the log are removed once the owner has signed the revocation', async (t) => {
   const { core, log, clock, world, revoked, held, until } = await scene(t)
   log.revoke(owner, ann)
   log.revoke(owner, bob)

@@ -92,7 +92,7 @@ test('an attempt while an offer is under way offers nothing', async (t) => {
   await t.execution(submission.done)
 })
 
-test('what nobody takes, and what the log does not accept, time out with the reason', async (t) => {
+test('an entry that no writer takes, and one that the log does not accept, time out with the reason', async (t) => {
   for (const [isTaken, reason] of [
     [false, 'took the entry'],
     [true, 'does not show it']

@@ -85,7 +85,7 @@ test('a joined node remembers what it needs, and its log shows its own admission
   t.alike({ key, root, name, holder: chain[0].body.nodeKey }, { key: owner.mesh.meshId, root: owner.id, name: 'lab', holder: node.id })
 })
 
-test('a revoked node is cut everywhere, told so, and remembers it', async (t) => {
+test('a revoked node is cut everywhere, with the reason, and remembers it', async (t) => {
   const { owner, admin, member } = await threeNodes(t)
   const states: unknown[] = []
   member.mesh.onState((state) => states.push(state.isRevoked))
@@ -104,7 +104,7 @@ test('a revoked node that comes again, also to nodes that started anew, gets no 
   await Promise.all([owner.close(), admin.close()])
   const [again, back, out] = [await lab.reopen(owner), await lab.reopen(admin), await lab.reopen(member)]
   await Promise.all([again.start(), back.start(), out.start()])
-  t.is((await out.mesh.expelled).code, 'REVOKED', 'it is told, since its own log does not know')
+  t.is((await out.mesh.expelled).code, 'REVOKED', 'it is reported, since its own log does not know')
   await back.seen.link(again.id)
   for (const node of [again, back]) t.absent(node.seen.opened.some((link) => link.peer === member.id))
   t.is(out.seen.opened.length, 0)

@@ -67,7 +67,7 @@ async function pairingChannel({ mux }: WireEnd, id: Uint8Array): Promise<Uint8Ar
   return uint(Reflect.get(channel as object, '_localId') as number)
 }
 
-test('whatever a stranger asks for by the channel of pairing, the node lives, admits nobody, and honest nodes go on', {
+test('the node lives, admits nobody, and honest nodes continue, for any pairing messages of a stranger', {
   timeout: 3_600_000
 }, async (t) => {
   const scene = await wireScene(t)
@@ -159,7 +159,7 @@ class Newcomer {
   }
 }
 
-test('whatever answers a newcomer gets by the channel of pairing, its node lives, joins nothing, and honest nodes go on', {
+test('a newcomer lives, joins nothing, and honest nodes continue, for any answers on the pairing channel', {
   timeout: 3_600_000
 }, async (t) => {
   const scene = await wireScene(t)

@@ -62,7 +62,7 @@ test('two admins that cannot see each other let one node each in by a one-use in
   t.pass('the one that lost has no link any more')
 })
 
-test('who gave up is not let in later by the request that it left in the DHT', async (t) => {
+test('a newcomer that gave up is not admitted later by its request in the DHT', async (t) => {
   const lab = await meshLab(t)
   const admin = await lab.found('admin')
   const code = await inviteCode(admin)

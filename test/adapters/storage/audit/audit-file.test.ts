@@ -124,7 +124,7 @@ test('lines are written within 50 ms without anybody asking, together', async (t
   )
 })
 
-test('equal refusals of one peer within 10 s are the first line, one with a count soon, and one for those that came later', async (t) => {
+test('equal refusals of one peer within 10 s are the first line, one with a count soon, and one for later ones', async (t) => {
   const { dir, clock, audit } = await open(t)
   for (let i = 0; i < 500; i++) audit.append({ ...refusal, reason: `try ${i}` })
   audit.append({ ...refusal, rule: 'another' })
@@ -193,8 +193,8 @@ test('however the refusals vary, ten seconds leave few lines, and none goes unco
   )
   t.ok(lines.length <= 2 * (256 + 1), `${lines.length} lines`)
   const rest = lines.find(({ count = 1 }) => count > 2)
-  t.alike([rest?.code, rest?.peer, rest?.sender], ['TIER_VIOLATION', undefined, 'a@p1'], 'the rest is told by what it has in common')
-  t.alike((rest as { several?: string[] } | undefined)?.several, ['peer'], 'and in what it differs')
+  t.alike([rest?.code, rest?.peer, rest?.sender], ['TIER_VIOLATION', undefined, 'a@p1'], 'the rest is reported by its common fields')
+  t.alike((rest as { several?: string[] } | undefined)?.several, ['peer'], 'and by the differing ones')
   t.ok((await verifyAudit(dir)).ok)
 })
 
@@ -236,7 +236,7 @@ test('the chain goes on over restarts', async (t) => {
   t.alike(await verifyAudit(first.dir), { ok: true, entries: 2, broken: [] })
 })
 
-test('at its size a new file is begun, only so many are kept, and the chain holds over all', async (t) => {
+test('at its size a new file is begun, a bounded number is kept, and the chain is valid over all', async (t) => {
   const { dir, audit } = await open(t, { maxBytes: 2000, keepFiles: 3 })
   for (let i = 0; i < 60; i++) {
     audit.append({ ...refusal, peer: `r${i}` })
@@ -319,7 +319,7 @@ test('lines that were taken away stay missing, also after the next start', async
   t.alike(await verifyAudit(dir), { ok: false, entries: 1, broken: [{ chain: 'audit', line: 2, fault: 'misplaced', ...place }] })
 })
 
-test('each note on what was amiss is a line that says all of it, however many there are', async (t) => {
+test('each note on a fault is a line with all of it, for any number of notes', async (t) => {
   const { dir, audit } = await open(t)
   for (const code of ['one', 'two', 'three']) audit.append({ kind: 'control', code })
   await audit.close()
@@ -336,7 +336,7 @@ test('each note on what was amiss is a line that says all of it, however many th
   )
 })
 
-test('a disk that refuses is told, nothing is thrown, and the lines come when it takes them again', async (t) => {
+test('a disk that refuses is reported, nothing is thrown, and the lines are written when it accepts them again', async (t) => {
   const { dir, clock, audit, errors } = await open(t)
   audit.append({ kind: 'control', code: 'before' })
   await audit.flush()

@@ -38,7 +38,7 @@ auditContract('audit log', async (t) => {
   return { audit, recorded, reopen: () => open(t, dir) }
 })
 
-test('each kind has its chain: what peers can cause stands apart from what people and the mesh decide', async (t) => {
+test('each kind has its chain: events that peers can cause are apart from decisions of people and the mesh', async (t) => {
   const dir = await tempDir(t)
   const audit = await open(t, dir)
   const kinds = ['refusal', 'strike', 'control', 'cross-tier', 'membership', 'approval'] as const
@@ -54,7 +54,7 @@ test('each kind has its chain: what peers can cause stands apart from what peopl
   })
 })
 
-test('no flood of refusals or exchanges pushes a revocation or an approval out, whatever it varies', async (t) => {
+test('no flood of refusals or exchanges pushes a revocation or an approval out, for any varied fields', async (t) => {
   const dir = await tempDir(t)
   const clock = new ManualClock()
   const small = AUDIT_CHAINS.map((chain) => ({ ...chain, maxBytes: 20_000 }))
@@ -114,7 +114,7 @@ test('steady exchanges across tiers are one line and few counts a minute for eac
   )
 })
 
-test('what repeated before a kill is counted on record', { timeout: 120_000 }, async (t) => {
+test('repeats before a kill are counted on record', { timeout: 120_000 }, async (t) => {
   const dir = await tempDir(t)
   const of = (file: string): string => JSON.stringify(new URL(`../../../../src/adapters/${file}.js`, import.meta.url).href)
   const refusal = { kind: 'refusal', code: 'TIER_VIOLATION', peer: 'p1', rule: 'r' }
@@ -166,7 +166,7 @@ test('an event that came with its time has it in its line', async (t) => {
   t.alike(text.match(/"at":"[^"]*"/g), ['"at":"1970-01-01T00:00:07.000Z"', '"at":"1970-01-01T00:00:09.000Z"'])
 })
 
-test('a place that takes no files is told', async (t) => {
+test('a directory that takes no files is reported', async (t) => {
   const dir = path.join(await tempDir(t), 'file')
   await fs.writeFile(dir, '')
   await t.exception(openAudit({ dir, clock: new ManualClock(), onError: () => {} }))

@@ -62,7 +62,7 @@ test('a log that is not there has no lines', async (t) => {
   t.alike(await codes(path.join(await tempDir(t), 'none')), [])
 })
 
-test('a damaged line is told as such and hides no other', async (t) => {
+test('a damaged line is reported as such and hides no other', async (t) => {
   const { dir, audit } = await log(t, 1_000_000)
   for (const code of ['one', 'two', 'three']) audit.append({ kind: 'control', code })
   await audit.close()
@@ -71,7 +71,7 @@ test('a damaged line is told as such and hides no other', async (t) => {
   t.alike(await codes(dir), ['one', 'damaged', 'three'])
 })
 
-test('who reads is not disturbed when files are begun and removed meanwhile', async (t) => {
+test('a reader is not disturbed when files are begun and removed meanwhile', async (t) => {
   const { dir, audit } = await log(t)
   const write = async (from: number): Promise<void> => {
     for (let i = from; i < from + 10; i++) {

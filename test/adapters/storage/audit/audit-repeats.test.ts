@@ -33,7 +33,7 @@ const arbStream = fc
     fc.array(fc.record({ event: fc.constantFrom(...kinds), waitMs: few('0', '1', '900', '70000').map(Number) }), { maxLength: 80 })
   )
 
-test('events that a chain tells apart never share a line, those of a window do, and each is counted once', async (t: Assert) => {
+test('events that a chain distinguishes never share a line, those of a window do, and each is counted once', async (t: Assert) => {
   const arbName = fc.constantFrom('audit' as const, 'exchanges' as const)
   const property = fc.property(arbName, arbStream, (name, stream) => {
     const chain = AUDIT_CHAINS.find((one) => one.name === name)
@@ -125,11 +125,11 @@ test('a line with a count has the time of the first that it counts', (t: Assert)
   t.alike([line?.count, line?.at, line?.recipient, line?.several, others.length], [2, '1970-01-01T00:00:02.000Z', 'x', undefined, 0])
 })
 
-test('what a peer varies beyond a bound is one line that says in what its events differ, and still whose they were', (t: Assert) => {
+test('variations of a peer beyond a bound are one line that names the varied fields and the peer', (t: Assert) => {
   const some = someWindows(t)
   const many = 100
   const first = Array.from({ length: many }, (_, i) => some.take({ ...REFUSAL, recipient: `x${i}`, reason: `${i}` }, i)).flat()
-  t.is(first.length, MAX_OF_PEER + 1, 'the first of those that are folded has a line of its own too')
+  t.is(first.length, MAX_OF_PEER + 1, 'the first of the folded events has a line of its own too')
   some.take({ ...REFUSAL, peer: 'honest' }, many)
   const [line, ...others] = some.ended(Number.POSITIVE_INFINITY)
   t.alike([line?.peer, line?.sender, line?.recipient, line?.count], ['p', 's', undefined, many - MAX_OF_PEER - 1])
@@ -156,7 +156,7 @@ const arbVaried: fc.Arbitrary<AuditEvent> = fc.record(
   { requiredKeys: ['kind', 'code', 'rule', 'peer'], noNullPrototype: true }
 )
 
-test('a line of folded events has what all of them share, and names whatever they differ in', async (t: Assert) => {
+test('a line of folded events has their common fields, and names the fields that differ', async (t: Assert) => {
   const property = fc.property(fc.array(arbVaried, { minLength: 2, maxLength: 6 }), (events) => {
     const some = someWindows(t)
     for (let i = 0; i < MAX_OF_PEER; i++) some.take({ ...REFUSAL, recipient: `x${i}` }, 0)

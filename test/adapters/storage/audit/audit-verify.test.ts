@@ -217,7 +217,7 @@ test('every broken chain is named, with the first line that does not hold', asyn
   t.alike(await verifyAudit(log.dir), { ok: false, entries: 4 + 7 + 9 + 1, broken })
 })
 
-test('what is wrong is said with the line of the file as an editor counts, also where its chain began in an older one', async (t) => {
+test('a fault is reported with the line of the file as an editor counts, also where its chain began in an older one', async (t) => {
   const log = await intact(t)
   const names = filesOf(log, 'audit')
   const last = names.at(-1) ?? ''
@@ -258,7 +258,7 @@ test('a log that is gone altogether is missed by the note outside of it, and sta
     broken.map(brokenText),
     names.map((name) => `nothing is left of the chain ${name}`)
   )
-  t.is((await verifyAudit(dir)).ok, true, 'nothing else would tell')
+  t.is((await verifyAudit(dir)).ok, true, 'nothing else would report it')
   await start()
   t.alike(
     (await verifyAudit(dir, { seen })).broken.map(({ chain, line }) => [chain, line]),

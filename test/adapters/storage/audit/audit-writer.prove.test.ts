@@ -81,7 +81,7 @@ function crashAfter(changes: number): () => void {
   return () => void Object.assign(fs, real)
 }
 
-test('a crash at any write leaves a log that holds, with every line that was said to be on disk', { timeout: 180_000 }, async (t) => {
+test('a crash at any write leaves a valid log, with every line that was reported as on disk', { timeout: 180_000 }, async (t) => {
   const arbLives = fc.array(fc.record({ changes: fc.nat(160), lines: fc.nat(12) }), { minLength: 1, maxLength: 3 })
   let crashes = 0
   const property = fc.asyncProperty(arbLives, async (lives) => {

@@ -24,7 +24,7 @@ async function read(file: string): Promise<BackupPart[]> {
   return parts
 }
 
-test('what goes into a backup comes out of it, and only its user may read the file', async (t) => {
+test('a backup returns its contents, and only its user may read the file', async (t) => {
   const file = path.join(await tempDir(t), 'one')
   await write(file, PARTS)
   t.alike(
@@ -65,7 +65,7 @@ test('a name that leads out of a home is neither written nor read', async (t) =>
   const forged = path.join(dir, 'forged')
   await fs.writeFile(forged, 'a2a-node backup 1\n{"part":"../x","mode":384,"bytes":0,"sha256":"e3b0"}\n')
   await failsWith(t, 'STORE_DAMAGED', () => read(forged))
-  t.alike(await fs.readdir(dir), ['forged'], 'what was given up leaves nothing')
+  t.alike(await fs.readdir(dir), ['forged'], 'an abandoned restore leaves nothing')
 })
 
 test('a part or a name beyond the limits is not written, and not read: no backup is made that cannot be restored', async (t) => {

@@ -5,7 +5,7 @@ import { BALLAST_BYTES, openBallast } from '../../../../src/adapters/storage/hom
 import { smallDisk } from '../../../support/small-disk.js'
 import { tempDir } from '../../../support/tmp.js'
 
-test('a ballast takes the room that it gives back, and is made once', async (t) => {
+test('a ballast takes the space that it gives back, and is made once', async (t) => {
   const file = path.join(await tempDir(t), 'ballast')
   const ballast = openBallast(file)
   t.ok(await ballast.fill())
@@ -19,7 +19,7 @@ test('a ballast takes the room that it gives back, and is made once', async (t) 
   t.absent(await fs.stat(file).catch(() => null))
 })
 
-test('a disk with little room has a smaller ballast; once freed it needs as much room again and some more', async (t) => {
+test('a disk with little space has a smaller ballast; once freed it needs the same space again and some more', async (t) => {
   const disk = await smallDisk(t, 32)
   if (typeof disk === 'string') return t.comment(`skipped: ${disk}`)
   const file = path.join(disk.dir, 'ballast')
@@ -29,7 +29,7 @@ test('a disk with little room has a smaller ballast; once freed it needs as much
   await disk.fill()
   await ballast.free()
   t.is(ballast.neededBytes, 12 * 1024 * 1024)
-  t.absent(await ballast.fill(), 'its own room alone is not enough')
+  t.absent(await ballast.fill(), 'its own space alone is not enough')
   t.alike(await fs.readdir(disk.dir), ['pad'])
   await fs.truncate(path.join(disk.dir, 'pad'), 19 * 1024 * 1024)
   t.ok(await ballast.fill())

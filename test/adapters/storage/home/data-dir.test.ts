@@ -44,7 +44,7 @@ test('a directory that may not be written is NO_PERMISSION and nothing is left',
   t.alike(await fs.readdir(closed), [])
 })
 
-test('what another start put into a directory meanwhile stays when this one cannot make all of them', async (t) => {
+test('files that another start put into a directory meanwhile stay when this one cannot make all of them', async (t) => {
   const home = path.join(await tempDir(t), 'home')
   const many = Array.from({ length: 100 }, (_, number) => path.join(home, String(number)))
   const making = makeDataDirs({ home, dirs: [...many, path.join(home, 'x'.repeat(300))] }).catch((error: unknown) => error)
@@ -70,7 +70,7 @@ test('an existing home that may not be written is NO_PERMISSION', async (t) => {
   t.is(code, 'NO_PERMISSION')
 })
 
-test('a name too long for the system is PATH_TOO_LONG, and what was made before it is removed', async (t) => {
+test('a name too long for the system is PATH_TOO_LONG, and directories made before it are removed', async (t) => {
   const home = path.join(await tempDir(t), 'home')
   const error = await failsWith(t, 'PATH_TOO_LONG', () => makeDataDirs({ home, dirs: [path.join(home, 'x'.repeat(300))] }))
   t.ok(error.next.length > 0)
@@ -85,7 +85,7 @@ test('a file in the way is CONFIG_INVALID and stays as it is', async (t) => {
   t.is(await fs.readFile(home, 'utf8'), 'a file')
 })
 
-test('what was there before stays when a directory below it cannot be made', async (t) => {
+test('earlier files stay when a directory below them cannot be made', async (t) => {
   const home = await tempDir(t)
   await fs.writeFile(path.join(home, 'config.yaml'), 'kept')
   await failsWith(t, 'PATH_TOO_LONG', () => makeDataDirs({ home, dirs: [path.join(home, 'run'), path.join(home, 'x'.repeat(300))] }))

@@ -120,7 +120,7 @@ test('files and directories of others beside documents are taken as they are, or
   await failsWith(t, 'STORE_DAMAGED', () => documentTexts(dir, new Set(['items'])))
 })
 
-test('a copy that is older never takes the place of what was written, and does not bring back what was removed', async (t) => {
+test('an older copy never replaces a written file, and does not bring back a removed one', async (t) => {
   const dir = await tempDir(t)
   const store = openNodeStore(dir)
   const copy = path.join(dir, 'mesh.json.copy')
@@ -168,7 +168,7 @@ test('an empty, cut or foreign file is STORE_DAMAGED and says what helps', async
   }
 })
 
-test('what a crash left half-written beside the document is ignored and replaced', async (t) => {
+test('half-written files of a crash beside the document are ignored and replaced', async (t) => {
   const dir = await tempDir(t)
   const store = openNodeStore(dir)
   await store.write('mesh', { key: 'old' })

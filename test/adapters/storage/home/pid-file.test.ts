@@ -30,7 +30,7 @@ async function living(t: Assert): Promise<{ pid: number; end: () => Promise<void
   }
 }
 
-test('what was written is read back, for this user alone', async (t) => {
+test('the written record is read back, for this user alone', async (t) => {
   const file = await fileIn(t)
   await writePidFile(file, own)
   t.alike(await readPidFile(file), own)
@@ -47,7 +47,7 @@ test('no file, and a file that is no pid file, say that nobody runs', async (t) 
   }
 })
 
-test('what a killed node left is replaced', async (t) => {
+test('the record of a killed node is replaced', async (t) => {
   const file = await fileIn(t)
   const first = await living(t)
   await writePidFile(file, { ...own, pid: first.pid })

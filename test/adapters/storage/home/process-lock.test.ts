@@ -48,7 +48,7 @@ async function firstText(child: ChildProcess): Promise<string> {
   return text.toString()
 }
 
-test('a second holder is told the pid and socket of the first, in another process and in this one', async (t) => {
+test('a second holder gets the pid and socket of the first, in another process and in this one', async (t) => {
   const place = await placeIn(t)
   const first = await holder(t, place)
   const error = await failsWith(t, 'ALREADY_RUNNING', () => takeProcessLock(place, own))
@@ -91,7 +91,7 @@ test('the pid file decides nothing: without the lock even that of a living proce
   }
 })
 
-test('a held place whose pid file tells nothing, or names a process that is gone, is STORE_LOCKED', async (t) => {
+test('a locked home whose pid file is empty, or names a process that is gone, is STORE_LOCKED', async (t) => {
   const place = await placeIn(t)
   await takeProcessLock(place, own)
   await fs.writeFile(`${place}.pid`, '{')

@@ -31,7 +31,7 @@ test('errors of the system become the codes people know', (t) => {
   }
 })
 
-test('errors of the store engine, which have no code, are told by their words', (t) => {
+test('errors of the store engine, which have no code, are recognized by their text', (t) => {
   const table: readonly (readonly [string, ErrorCode])[] = [
     ['IO error: No space left on device: While appending to file', 'DISK_FULL'],
     ['IO error: Permission denied: /x/LOCK', 'NO_PERMISSION'],
@@ -43,13 +43,13 @@ test('errors of the store engine, which have no code, are told by their words', 
   for (const [words, expected] of table) t.is(storeError(new Error(words), '/s').code, expected, words)
 })
 
-test('a held lock of the store engine is STORE_LOCKED', (t) => {
+test('a taken lock of the store engine is STORE_LOCKED', (t) => {
   for (const words of ['File descriptor could not be locked', 'IO error: While lock file: /s/db/LOCK: Resource temporarily unavailable']) {
     t.is(storeError(new Error(words), '/s').code, 'STORE_LOCKED')
   }
 })
 
-test('what is a NodeError already passes, the cause of others is kept', (t) => {
+test('a NodeError passes unchanged, the cause of others is kept', (t) => {
   const error = new NodeError('TIMEOUT', 'late')
   t.is(storeError(error, '/s'), error)
   const cause = system('ENOSPC')

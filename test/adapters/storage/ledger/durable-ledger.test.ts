@@ -15,7 +15,7 @@ for (const durability of ['process', 'power'] as const) {
   })
 }
 
-test('what was committed is there after the next start, and the count goes on', async (t) => {
+test('committed changes are there after the next start, and the count continues', async (t) => {
   const { open } = await home(t)
   const first = await open()
   for (let at = 1; at <= 50; at++) await first.commit([numbered(at)])
@@ -27,7 +27,7 @@ test('what was committed is there after the next start, and the count goes on', 
   t.is((await second.size()).commits, 51)
 })
 
-test('a commit whose changes are made when it is written takes what happened in its turn, and what comes later is another one', async (t) => {
+test('a commit with changes made at its write includes the changes of its turn; later ones are another commit', async (t) => {
   const { open } = await home(t)
   const ledger = await open()
   const made = [numbered(1)]
@@ -42,7 +42,7 @@ test('a commit whose changes are made when it is written takes what happened in 
   t.is((await ledger.size()).commits, 3)
 })
 
-test('commits of turns that follow each other share a write, one alone waits for nobody, and those that never end are not waited for', async (t) => {
+test('commits of successive turns share a write, one alone does not wait, and an endless series is not waited for', async (t) => {
   const { open } = await home(t)
   const ledger = await open()
   // Of each commit: how many there were when it was written.
@@ -66,7 +66,7 @@ test('commits of turns that follow each other share a write, one alone waits for
   t.ok((many[0] ?? 0) <= 20, `the first of 60 was written when ${many[0]} had come`)
 })
 
-test('a commit that cannot be written is refused alone: those that share its write are there, and the count has no gap', async (t) => {
+test('a commit that cannot be written is refused alone: the commits of the same write are there, and the count has no gap', async (t) => {
   const { open } = await home(t)
   const ledger = await open()
   const unwritable = (): never => {
@@ -100,7 +100,7 @@ test('a last commit without changes, by which a ledger that failed is tried, dam
   }
 })
 
-test('what a peer wrote is not taken for a commit, though it looks like one, where the record that holds it was cut short', async (t) => {
+test('bytes of a peer are not taken for a commit, though they look like one, where their record was cut short', async (t) => {
   const { dir, open } = await home(t)
   const ledger = await open()
   for (let at = 1; at <= 5; at++) await ledger.commit([numbered(at)])
@@ -126,7 +126,7 @@ test('a journal of an earlier version, which has no seal, is read', async (t) =>
   t.alike((await journals(dir)).length, 1)
 })
 
-test('a ledger that was put back to what it was before is found', async (t) => {
+test('a ledger restored to an earlier state is found', async (t) => {
   const { dir, open } = await home(t)
   const before = await open()
   await before.commit([numbered(1)])
@@ -173,17 +173,17 @@ test('a commit that need only survive the process does not wait for the disk, an
   await ledger.commit([numbered(4)], 'process')
   t.is(synced, 2)
   await ledger.close()
-  t.ok(synced > 2, 'what the mark tells of after a close is there, also when the power fails')
+  t.ok(synced > 2, 'the commits up to the mark are there after a close, also when the power fails')
   t.alike(await keysOf(await open()), keys(4))
 })
 
-test('a second opener is told that the ledger is in use', async (t) => {
+test('a second opener gets the error that the ledger is in use', async (t) => {
   const { open } = await home(t)
   await open()
   await failsWith(t, 'STORE_LOCKED', open)
 })
 
-test('removed entries give their room back', async (t) => {
+test('removed entries free their space', async (t) => {
   const { open } = await home(t, 'process')
   const ledger = await open()
   const value = crypto.getRandomValues(new Uint8Array(32 * 1024))
@@ -198,7 +198,7 @@ test('removed entries give their room back', async (t) => {
   t.ok(empty < full / 10, `${full} bytes, then ${empty}`)
 })
 
-test('the pages of a ledger are what it held after one commit, whatever is committed while they are read', async (t) => {
+test('the pages of a ledger are its content after one commit, for any commits while they are read', async (t) => {
   const { open } = await home(t)
   const ledger = await open()
   for (let at = 1; at <= 25; at++) await ledger.commit([numbered(at)])

@@ -13,7 +13,7 @@ import { ManualClock } from '../../../support/manual-clock.js'
 const NEW: LedgerChange = { key: 'request-in/one', value: utf8('{}') }
 const END: LedgerChange = { key: 'request/one', value: utf8('done') }
 
-test('a ledger whose disk is full refuses what is new, records how things end in the room of its ballast, and says so', async (t) => {
+test('a ledger with a full disk refuses new work, records ends in the space of its ballast, and reports it', async (t) => {
   const { ledger, disk, clock } = scene()
   await ledger.commit([NEW])
   t.alike(ledger.problems(), [])
@@ -34,7 +34,7 @@ test('a ledger whose disk is full refuses what is new, records how things end in
   t.ok(problem?.message.includes('20 MiB'), problem?.message)
   t.is(ledger.fault?.code, 'DISK_FULL')
   await pass(clock, 60_000)
-  t.is(ledger.problems().length, 1, 'while there is no room for a ballast nothing new is taken')
+  t.is(ledger.problems().length, 1, 'without space for a ballast nothing new is accepted')
   disk.hasCapacity = true
   await pass(clock, 10_000)
   t.alike(ledger.problems(), [])

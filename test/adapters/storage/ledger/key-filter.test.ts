@@ -4,7 +4,7 @@ import { KeyFilter } from '../../../../src/adapters/storage/ledger/key-filter.js
 
 const keys = fc.uniqueArray(fc.string({ maxLength: 40 }), { maxLength: 300 })
 
-test('a key that was added is never said not to be there', (t) => {
+test('an added key is never reported as absent', (t) => {
   fc.assert(
     fc.property(keys, fc.integer({ min: 1, max: 200 }), (added, capacity) => {
       const filter = new KeyFilter(capacity)

@@ -51,7 +51,7 @@ test('a key that is written while it learns is known', async (t) => {
   t.ok(isIn(known, ['a', 'b']))
 })
 
-test('it grows with the store, and learns anew when it has no room for more', async (t) => {
+test('it grows with the store, and learns anew when it is full', async (t) => {
   const many = Array.from({ length: 100_000 }, (_, at) => `key ${at}`)
   const { state, known } = store(many)
   missOften(known)

@@ -47,7 +47,7 @@ test('requests that are looked up in vain by the thousand are found all the same
   }
 })
 
-test('what is known to be new may come and go any number of times, before, while and after it is written', async (t) => {
+test('a key known to be new may be added and removed any number of times, before, while and after it is written', async (t) => {
   const key = fc.constantFrom('k/1', 'k/2', 'k/3')
   const change = fc.record({ key, value: fc.option(fc.uint8Array({ maxLength: 4 }), { nil: null }), isSaid: fc.boolean() })
   const step = fc.oneof({ weight: 6, arbitrary: change }, fc.constantFrom('write' as const, 'written' as const))
@@ -82,6 +82,17 @@ test('what is known to be new may come and go any number of times, before, while
   })
   await fc.assert(property, { numRuns: 150 })
   t.ok(fresh > 100, 'some were new')
+})
+
+test('a written key that is removed, added as new and removed again before the next write stays removed', async (t) => {
+  const store = await opened(t)
+  take(store, [{ key: 'k/1', value: utf8('old') }])
+  await store.write()
+  for (const value of [null, utf8('new'), null]) take(store, [{ key: 'k/1', value, isNew: value !== null }])
+  t.is(await store.get('k/1'), null)
+  await store.write()
+  t.is(await store.get('k/1'), null)
+  t.alike(await store.list({ from: 'k/', to: 'k0', limit: 10 }), [])
 })
 
 function textOf(values: readonly (Uint8Array | null)[]): string {

@@ -52,7 +52,7 @@ test('no file means no rules; one that appears is in force', async (t) => {
   t.is((await next()).rules.length, 1)
 })
 
-test('a change is told, also one that puts another file in its place', async (t) => {
+test('a change is reported, also one that replaces the file', async (t) => {
   const { file, next } = await opened(t, DENY)
   await fs.writeFile(`${file}.new`, `${DENY}  - decision: ask\n`)
   await fs.rename(`${file}.new`, file)
@@ -70,7 +70,7 @@ test('a broken or vanished file leaves the last good rules and says what is wron
   const gone = await next()
   t.alike([gone.rules.length, gone.faults?.list[0]?.reason.includes('gone')], [1, true])
   await fs.mkdir(file)
-  t.ok((await next()).faults?.list[0]?.reason.startsWith('cannot be read: '), 'the path is told once, by who shows it')
+  t.ok((await next()).faults?.list[0]?.reason.startsWith('cannot be read: '), 'the path is printed once, by the command')
   await fs.rmdir(file)
   t.ok((await next()).faults?.list[0]?.reason.includes('gone'))
   await fs.writeFile(file, DENY)
@@ -98,7 +98,7 @@ test('a pipe of that name is refused at once, as its rules are unknown', async (
   t.ok(error.message.endsWith(`cannot be read: ${file} is no regular file`), error.message)
 })
 
-test('every fault of a broken file is told at once, with file and line, up to twenty and how many more', async (t) => {
+test('every fault of a broken file is reported at once, with file and line, up to twenty and the number of others', async (t) => {
   const file = path.join(await tempDir(t), 'policy.yaml')
   await fs.writeFile(file, 'rules:\n  - decision: Allow\n  - { decision: deny, from: { teir: L2 } }\n')
   const both = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
@@ -140,7 +140,7 @@ test('a file that was there once and is gone at the next start is not taken for 
 
 const RULE = { from: ANYBODY, to: ANYBODY, capability: ['a.b'], type: null, sideEffect: null, decision: 'allow' } as const
 
-test('an inserted rule is on disk and told; a link stays a link', async (t) => {
+test('an inserted rule is on disk and reported; a link stays a link', async (t) => {
   const dir = await tempDir(t)
   await fs.writeFile(path.join(dir, 'real.yaml'), '# mine\nrules:\n  - decision: ask\n')
   const file = path.join(dir, 'policy.yaml')

@@ -65,7 +65,7 @@ test('every fault names its line', (t) => {
   t.ok(faultsOf(`rules:\n${'  - decision: ask\n'.repeat(1001)}`)[0]?.includes('more than 1000 rules'))
 })
 
-test('all faults of a file are told at once, in the order of its lines', (t) => {
+test('all faults of a file are reported at once, in the order of its lines', (t) => {
   const text = `rule: 1
 rules:
   - decision: Deny
@@ -105,7 +105,7 @@ rules:
   )
 })
 
-test('mistakes in the form of a file are told in plain words', (t) => {
+test('mistakes in the form of a file are reported in plain words', (t) => {
   for (const [text, reason] of [
     ['rules:\n\t- decision: deny\n', 'tab'],
     ['rules:\n  - decision: deny\n  decision: ask\n', 'the indentation does not fit'],

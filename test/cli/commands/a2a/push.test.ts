@@ -26,7 +26,7 @@ const LIST: PushList = {
   more: true
 }
 
-test('a2a push ls tells of each notification its task and URL, in 80 columns with whole ids', async (t: Assert) => {
+test('a2a push ls prints the task and URL of each notification, in 80 columns with whole ids', async (t: Assert) => {
   const [out, err]: [string[], string[]] = [[], []]
   const sink = (lines: string[]) => ({ write: (text: string | Uint8Array) => lines.push(String(text)), isTTY: true, columns: 80 })
   const output = new Output({ json: false, color: 'never', out: sink(out), err: sink(err), env: {} })

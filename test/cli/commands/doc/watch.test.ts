@@ -4,7 +4,7 @@ import { shown } from '../../../../src/kit/text.js'
 import { changeText } from '../../../../src/cli/commands/doc/watch.js'
 import { holds } from '../../../support/holds.js'
 
-test('a change of a document is told in a line: what went and what came, and where', (t: Assert) => {
+test('a change of a document is a line with the removed and the added text, and the position', (t: Assert) => {
   const cases: [unknown, unknown, string][] = [
     ['hello world', 'hello big world', 'at 6  +"big "'],
     ['hello big world', 'hello world', 'at 6  -"big "'],
@@ -17,7 +17,7 @@ test('a change of a document is told in a line: what went and what came, and whe
   for (const [before, value, line] of cases) t.is(changeText({ value: before }, { value }), line)
 })
 
-test('a line of a change is one line without control characters, whatever others write', async (t: Assert) => {
+test('a line of a change is one line without control characters, for any text of others', async (t: Assert) => {
   const values = fc.oneof(
     fc.tuple(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' })),
     fc.tuple(fc.array(fc.string({ unit: 'binary' })), fc.array(fc.string({ unit: 'binary' }))),

@@ -95,7 +95,7 @@ test('the pieces of an edit are updates that others take, and make the same docu
   t.ok(cuts > 100, `${cuts} cuts`)
 })
 
-test('large edits of members reach all others, in whatever order their blocks come', async (t: Assert) => {
+test('large edits of members reach all others, for any order of their blocks', async (t: Assert) => {
   await holds(
     t,
     fc.property(arbLarge(), arbLarge(), fc.array(fc.nat(), { minLength: 1, maxLength: 9 }), (first, second, choices) => {

@@ -6,7 +6,7 @@ import { forger, mixed, publish, settled, stateOf, writer } from '../../../suppo
 import { failsWith } from '../../../support/fails.js'
 import { CLIENT, docOf, long, mustFollow } from '../../../support/document-pieces.js'
 
-test('what a program writes at once is cut before others get it, and repeated it changes nothing', (t: Assert) => {
+test('the updates of a program in one turn are cut before others get them, and repeating them changes nothing', (t: Assert) => {
   const ann = writer('ann')
   const session = ann.replica.openSession()
   publish(ann)
@@ -29,7 +29,7 @@ test('what a program writes at once is cut before others get it, and repeated it
   t.is(replica.doc.getText('text').toJSON(), program.doc.getText('text').toJSON())
 })
 
-test('more parts than an update may have are cut as well: what is written, and what is deleted', (t: Assert) => {
+test('updates with too many parts are cut as well: insertions and deletions', (t: Assert) => {
   const doc = docOf([], CLIENT)
   const updates: Uint8Array[] = []
   doc.on('update', (update: Uint8Array) => updates.push(update))
@@ -68,7 +68,7 @@ test('more parts than an update may have are cut as well: what is written, and w
   )
 })
 
-test('what was there is deleted with the first piece, what is written and deleted at once with the last', (t: Assert) => {
+test('earlier content is deleted with the first piece, content inserted and deleted at once with the last', (t: Assert) => {
   const doc = docOf([], CLIENT)
   doc.getText('text').insert(0, 'old')
   const known = Y.encodeStateAsUpdate(doc)

@@ -30,7 +30,7 @@ function reasonOf(update: Uint8Array): string | null {
   return reading.ok ? null : reading.reason
 }
 
-test('what an update writes, needs and deletes is what Yjs says of it', async (t) => {
+test('an update has the insertions, dependencies and deletions that Yjs reports', async (t) => {
   await holds(
     t,
     fc.property(arbEdits(), (edits) => {
@@ -76,7 +76,7 @@ test('an update whose needs are fulfilled leaves nothing behind in Yjs, one whos
   )
 })
 
-test('bytes that nobody made never throw, and what is taken of them Yjs takes too', async (t) => {
+test('arbitrary bytes never throw, and Yjs accepts every part that is accepted', async (t) => {
   await holds(
     t,
     fc.property(fc.uint8Array({ maxLength: 64 }), (raw) => {
@@ -155,7 +155,7 @@ test('values that are nested deeper than 32, have forbidden keys or are not JSON
   t.is(reasonOf(item(5, text('['.repeat(50) + ']'.repeat(50)))), 'a JSON value: nested deeper than 32')
 })
 
-test('what Yjs would throw at, or keep apart, is refused with its reason', (t) => {
+test('an update that would make Yjs throw or wait is refused with its reason', (t) => {
   t.is(reasonOf(bytes(2, 1, 7, 0, 0, 1, 1, 8, 0, 0, 1, 0)), 'it writes for more than one clientID')
   t.is(reasonOf(bytes(1, 1, 7, 0, 10, 1, 0)), 'content of an unknown kind', 'a gap')
   t.is(reasonOf(item(9, [...text('guid'), 126])), 'a document inside of a document')
@@ -218,7 +218,7 @@ test('a whole document that was changed at any place never makes the reader thro
   )
 })
 
-test('a whole document is refused for what is cut short, foreign or too much, in any of its clientIDs', (t) => {
+test('a whole document is refused for cut, foreign or excess content, in any of its clientIDs', (t) => {
   const gc = (client: number): number[] => [1, client, 0, 0, 1]
   t.is(stateFault(bytes(0, 0)), null)
   t.is(stateFault(bytes(3, gc(7), gc(8), gc(9), 0)), null)
@@ -228,7 +228,7 @@ test('a whole document is refused for what is cut short, foreign or too much, in
   t.is(stateFault(bytes(sevens(2 ** 40), gc(7), 0)), 'a count is larger than the rest', 'clientIDs')
   t.is(stateFault(bytes(2, gc(7), sevens(2 ** 40), 8, 0, 0, 1, 0)), 'a count is larger than the rest', 'parts')
   t.is(stateFault(bytes(1, gc(7), sevens(2 ** 40))), 'a count is larger than the rest', 'clientIDs with something deleted')
-  t.is(stateFault(bytes(1, gc(7), 1, 7, sevens(2 ** 40), 0, 1)), 'a count is larger than the rest', 'what is deleted')
+  t.is(stateFault(bytes(1, gc(7), 1, 7, sevens(2 ** 40), 0, 1)), 'a count is larger than the rest', 'the deleted content')
   t.is(stateFault(bytes(2, gc(7), gc(8), 0, 0)), 'there are bytes behind its end')
   t.is(stateFault(bytes(2, gc(7), [0, 8, 0], 0)), 'a clientID without anything written')
   t.is(stateFault(bytes(2, gc(7), [1, 8, 0, 0, 0], 0)), 'a part of no length')

@@ -55,7 +55,7 @@ test('a refused admission is decided, but an older refusal says nothing of a new
   t.absent(isApplied(log.view(), seal('entry', admission(owner, ann, { terms: next }), owner)))
 })
 
-test('a snapshot of a document is applied once one is in force that holds as much, whoever wrote it', (t: Assert) => {
+test('a snapshot of a document counts as applied once one with as much content is in force, of any writer', (t: Assert) => {
   const log = founded()
   log.join(owner, ann)
   log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: null, at: 1 })
@@ -65,7 +65,7 @@ test('a snapshot of a document is applied once one is in force that holds as muc
   t.absent(isApplied(log.view(), entry({ s: SNAPSHOT_BLOCKS })))
   log.write(owner, snapshotBody({ core: 'of the owner', lengths: { s: 2000, r: 10 } }))
   t.ok(isApplied(log.view(), entry({ s: SNAPSHOT_BLOCKS })), 'another one holds more')
-  t.ok(isApplied(log.view(), entry({ s: 2000 + SNAPSHOT_BLOCKS, r: 9 })), 'it would take back some of what is in force')
+  t.ok(isApplied(log.view(), entry({ s: 2000 + SNAPSHOT_BLOCKS, r: 9 })), 'it would take back some of the content in force')
   t.ok(isApplied(log.view(), entry({ s: 2000 + SNAPSHOT_BLOCKS - 1, r: 10 })), 'one block too few')
   t.absent(isApplied(log.view(), entry({ s: 2000, r: 10 + SNAPSHOT_BLOCKS })))
 })

@@ -61,7 +61,7 @@ test('a node has at most 1,024 cards, and may put one in the place of a removed 
   t.is(log.view().cards.get(owner.id)?.size, MAX_CARDS)
 })
 
-test('the cards of a node have at most 4 MiB together, whatever is replaced, removed or appended again', (t: Assert) => {
+test('the cards of a node have at most 4 MiB together, after any replacements, removals and repeats', (t: Assert) => {
   const log = founded()
   const card = (id: string, revision: number, length: number): string | null => {
     const capability = { id: 'c', name: 'c', description: '', inputSchema: { title: 'x'.repeat(length) }, outputSchema: true }
@@ -77,9 +77,9 @@ test('the cards of a node have at most 4 MiB together, whatever is replaced, rem
   while (card(`agent${count}`, 1, 60_000) === null) count++
   const full = held()
   t.ok(full <= MAX_CARDS_BYTES && full + 61_000 > MAX_CARDS_BYTES, `${count} cards of ${full} bytes`)
-  t.is(card('small', 1, 10), null, 'what fits is taken')
+  t.is(card('small', 1, 10), null, 'a fitting one is accepted')
   t.ok(card('small', 2, 60_000), 'also a newer card is refused when it is too large')
-  t.is(card('agent0', 2, 10), null, 'a smaller one makes room')
+  t.is(card('agent0', 2, 10), null, 'a smaller one frees a slot')
   t.ok(card('agent0', 1, 60_000), 'the old one, appended once more')
   t.is(card('small', 2, 50_000), null)
   held()

@@ -60,7 +60,7 @@ function only(see: readonly Actor[], write: readonly Actor[], serial: number): D
   return { see: rule(see), write: rule(write), serial }
 }
 
-test('who names a document first has created it, and the log keeps one of each name', (t: Assert) => {
+test('the first member to name a document has created it, and the log keeps one of each name', (t: Assert) => {
   const log = world()
   t.is(create(log, ann).skipped, null)
   t.ok(create(log, bob).skipped)
@@ -77,7 +77,7 @@ test('a member adds streams to documents that it may write, each once and not ma
   create(log, ann)
   t.is(stream(log, bob, 's').skipped, null)
   t.ok(stream(log, bob, 's').skipped, 'once')
-  t.ok(stream(log, cat, 's2').skipped, 'who is in a sandbox may not write by default')
+  t.ok(stream(log, cat, 's2').skipped, 'a sandboxed member may not write by default')
   t.is(stream(log, ann, 's').skipped, null, 'naming the stream of another takes it from nobody')
   for (let i = 1; i < MAX_STREAMS_OF_MEMBER; i++) t.is(stream(log, bob, `s/${i}`).skipped, null)
   t.ok(stream(log, bob, 'one more').skipped)
@@ -113,7 +113,7 @@ function long(count: number, serial: number): DocumentAccess {
   return { ...only([], [], serial), see: { members, maxTier: null, sandboxes: [], unsandboxed: false } }
 }
 
-test('access lists and streams of a member have a share of the view, whatever it creates; the others keep theirs', (t: Assert) => {
+test('access lists and streams of a member have a share of the view, for any number of documents; the others keep theirs', (t: Assert) => {
   const log = world()
   const list = long(256, 1)
   const size = JSON.stringify({ access: list, by: ann.id, lengths: {} }).length
@@ -128,13 +128,13 @@ test('access lists and streams of a member have a share of the view, whatever it
   t.is(create(log, owner, list, 'of-owner').skipped, null)
 })
 
-test('whoever is over its share can still make lists shorter, and the owner any', (t: Assert) => {
+test('a member over its share can still make lists shorter, and the owner any', (t: Assert) => {
   const log = world()
   create(log, ann, long(200, 1))
   for (let at = 0; create(log, ann, long(20, 1), `a${at}`).skipped === null; at++) continue
   t.ok(restrict(log, ann, long(256, 2)).skipped?.includes('1 MiB'))
   t.is(restrict(log, owner, long(256, 2)).skipped, null, 'that of the owner is in its own share')
-  t.is(restrict(log, ann, long(100, 3)).skipped, null, 'what the first one took is free again')
+  t.is(restrict(log, ann, long(100, 3)).skipped, null, 'the share of the first one is free again')
   t.is(restrict(log, ann, only([], [], 4)).skipped, null)
 })
 
@@ -178,7 +178,7 @@ test('no member uses up the documents of the others, nor those of the owner', (t
   t.is(create(log, owner, null, 'more').skipped, null)
 })
 
-test('of who may write all blocks count; of who lost that right as many as the list had seen', (t: Assert) => {
+test('of a member with the right to write all blocks count; of one that lost the right as many as the list had seen', (t: Assert) => {
   const log = world()
   create(log, ann)
   stream(log, bob, 'b')
@@ -193,7 +193,7 @@ test('of who may write all blocks count; of who lost that right as many as the l
   restrict(log, ann, only([ann, bob], [bob], 3))
   t.is(counted(log, 'b'), Number.POSITIVE_INFINITY)
   log.revoke(owner, bob)
-  t.is(counted(log, 'b'), Number.POSITIVE_INFINITY, 'what a member wrote outlives its membership')
+  t.is(counted(log, 'b'), Number.POSITIVE_INFINITY, 'the edits of a member outlive its membership')
 })
 
 test('a core is a stream of one document only, so that nobody gets it by another', (t: Assert) => {
@@ -253,7 +253,11 @@ test('a snapshot that was made under another access list than the one in force i
   t.is(snap(log, ann, { core: 'x', lengths, serial: 1 }).skipped, 'it was made under another access list')
   restrict(log, ann, only([ann, bob], [ann], 1), { [keyText('b')]: 3 })
   t.is(snap(log, ann, { core: 'x', lengths }).skipped, 'it was made under another access list')
-  t.is(snap(log, bob, { core: 'x', lengths, serial: 1 }).skipped, 'its author may not write the document', 'nor of who lost the right')
+  t.is(
+    snap(log, bob, { core: 'x', lengths, serial: 1 }).skipped,
+    'its author may not write the document',
+    'nor of a member that lost the right'
+  )
   t.is(snap(log, owner, { core: 'one', lengths, serial: 1 }).skipped, null, 'the owner always may')
   restrict(log, ann, only([ann, bob], [ann], 2), { [keyText('a')]: SNAPSHOT_BLOCKS })
   t.is(inForce(log)?.coreKey, keyText('one'), 'it stays in force under the next list')
@@ -261,7 +265,7 @@ test('a snapshot that was made under another access list than the one in force i
   t.is(snap(log, ann, { core: 'x', lengths: { a: 2 * SNAPSHOT_BLOCKS }, serial: 2 }).skipped, null)
 })
 
-test('of who lost the right by its certificate so many blocks count as the snapshot in force holds; a list that says so ends it', (t: Assert) => {
+test('of a member that lost the right by its certificate the blocks in the snapshot in force count; a list that repeats it ends it', (t: Assert) => {
   const log = written()
   restrict(log, ann, ACCESS)
   t.is(snap(log, ann, { core: 'one', lengths: { a: 24, b: SNAPSHOT_BLOCKS }, serial: 1 }).skipped, null)
@@ -279,7 +283,7 @@ test('of who lost the right by its certificate so many blocks count as the snaps
   t.is(inForce(log)?.coreKey, keyText('one'))
   end(log, ann, only([ann], [ann], 5), { core: 'one', lengths: { [keyText('b')]: SNAPSHOT_BLOCKS - 1 } })
   t.is(inForce(log), undefined)
-  t.alike(log.view().documents.get('notes')?.ended, [keyText('one')], 'who believed it hears of that')
+  t.alike(log.view().documents.get('notes')?.ended, [keyText('one')], 'a node that used it gets the correction')
   t.is(counted(log, 'b'), SNAPSHOT_BLOCKS - 1)
   t.is(counted(log, 'a'), Number.POSITIVE_INFINITY)
 })

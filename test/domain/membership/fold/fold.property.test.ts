@@ -271,7 +271,7 @@ function checkStep(before: MembershipView, after: MembershipView, entry: Entry):
   }
 }
 
-test('whatever honest and hostile authors try, in any order, the rules of membership hold', async (t: Assert) => {
+test('the rules of membership hold, for any actions of honest and hostile authors in any order', async (t: Assert) => {
   const tried = new Map<string, number>()
   fc.assert(
     fc.property(arbOps, (ops) => {
@@ -379,7 +379,7 @@ test('bytes changed on the way never throw and never count', async (t: Assert) =
   t.is(log.state(), before)
 })
 
-test('reads and fold never throw, whatever stands in the place of any part of an entry', async (t: Assert) => {
+test('reads and fold never throw, for any value of any part of an entry', async (t: Assert) => {
   const log = founded()
   log.join(owner, who(1), { admin: true })
   log.card(who(1), cardBody('host'))

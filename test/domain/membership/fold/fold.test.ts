@@ -248,16 +248,16 @@ test('a revoked node is out for good: nothing of it counts, and its invites end 
   t.ok(log.admit(ann, eve, kept).skipped)
   t.is(log.admit(owner, eve, kept).skipped, 'INVITE_REVOKED', 'also through an honest admin')
   t.is(log.view().invites.get(kept.id)?.revokedAt, 5000, 'the view says so')
-  t.is(log.view().members.get(bob.id)?.revoked, null, 'what it issued before stays valid')
+  t.is(log.view().members.get(bob.id)?.revoked, null, 'its earlier certificates stay valid')
   const fresh = inviteTerms('fresh', { createdAt: 6000 })
   log.invite(owner, fresh)
   t.is(log.admit(owner, ann, fresh).skipped, 'the node is revoked')
-  t.absent(log.view().refusals.has(ann.id), 'its own record tells it why')
+  t.absent(log.view().refusals.has(ann.id), 'its own record has the reason')
   t.ok(log.view().members.get(ann.id)?.revoked)
   t.ok(log.revoke(owner, ann, 7000).skipped, 'twice')
 })
 
-test('what a revoked node asked before, or asks by the invite that admitted it, leaves no refusal', (t: Assert) => {
+test('an earlier request of a revoked node, or one by the invite that admitted it, leaves no refusal', (t: Assert) => {
   const log = founded()
   const first = log.join(owner, ann, { uses: 5 })
   const second = inviteTerms('second')

@@ -51,14 +51,14 @@ test('the next snapshot takes the place of the one before, and the core of the o
   t.is(snapshotOf(world)?.before?.coreKey, second?.coreKey)
   for (const node of [owner, ann, bob]) {
     t.is(await begunOn(node), 3 * (MANY + 1))
-    t.is(node.core.deps.documents.size(first?.coreKey ?? '').blocks, 0)
+    t.is(world.streams.blocksOn(node.id, first?.coreKey ?? ''), 0)
     const stored = await node.store.read<Record<string, { cores: string[] }>>('document-snapshots')
     t.alike(new Set(stored?.['notes']?.cores), new Set([snapshotOf(world)?.coreKey, second?.coreKey]))
     t.is(await textOn(node), 'thrice')
   }
 })
 
-test('who was away with a part of it and with edits of its own, and who is new, go on behind the snapshot', async (t: Assert) => {
+test('a node that was away with a part of it and with own edits, and a new one, continue behind the snapshot', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await write(bob.api(), 'begun')
   await world.settle()
@@ -75,7 +75,7 @@ test('who was away with a part of it and with edits of its own, and who is new, 
   await world.settle()
   const reading = textOn(dan)
   await world.pass(4000)
-  t.is(await reading, 'begun and ended', 'who is there has nothing of what ann wrote')
+  t.is(await reading, 'begun and ended', 'the present nodes have nothing that ann wrote')
   t.is(await begunOn(dan), MANY + 2)
   await world.link(ann, owner, bob, dan)
   await world.pass(120_000, 1000)
@@ -105,7 +105,7 @@ test('programs that hold a document notice nothing of it', async (t: Assert) => 
   t.is(await textOn(ann), 'still by a program of bob')
 })
 
-test('what the owner has not signed removes no block, also after a restart', async (t: Assert) => {
+test('a snapshot that the owner has not signed removes no block, also after a restart', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
   await world.settle()
@@ -127,7 +127,7 @@ test('what the owner has not signed removes no block, also after a restart', asy
   t.is(await textOn(again), 'of bob')
 })
 
-test('a node goes on behind the snapshot that it uses after a restart, with what it kept of later or before', async (t: Assert) => {
+test('a node continues behind the snapshot that it uses after a restart, with later or earlier cached content', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
   await textOn(ann)
@@ -161,7 +161,7 @@ test('of two members that make a snapshot at once one counts, and nothing is lef
   }
 })
 
-test('what a snapshot holds counts for good: without the right of its writer, and when its stream has two tales', async (t: Assert) => {
+test('the content of a snapshot counts for good: without the right of its writer, and when its stream is forked', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
   await idle(world)
@@ -186,7 +186,7 @@ test('a document that is removed here takes its snapshot along, and both come ag
   const core = snapshotOf(world)?.coreKey ?? ''
   await ann.api().call('documents.forget', { document: 'notes' })
   await world.settle()
-  t.is(ann.core.deps.documents.size(core).blocks, 0)
+  t.is(world.streams.blocksOn(ann.id, core), 0)
   t.is(await textOn(ann), 'of bob')
   await idle(world)
   t.is(await begunOn(ann), MANY + 1)
@@ -195,7 +195,7 @@ test('a document that is removed here takes its snapshot along, and both come ag
   t.is(await textOn(bob), 'of ann')
 })
 
-test('a snapshot that is not what its streams make of the document is refused by who has these, and they keep what they have', async (t: Assert) => {
+test('a snapshot that differs from the document of its streams is refused by nodes with the streams, and they keep their blocks', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
   await world.settle()
@@ -213,7 +213,7 @@ test('a snapshot that is not what its streams make of the document is refused by
   t.is(await textOn(owner), 'of bob and ann')
 })
 
-test('who has a part of what a snapshot holds waits for the rest of it a while, to compare', async (t: Assert) => {
+test('a node with a part of the blocks of a snapshot waits a while for the rest, to compare', async (t: Assert) => {
   const { world, owner, ann, bob } = await withOneBehind(t)
   await stop(world, bob, [owner])
   await world.link(ann, owner)
@@ -259,11 +259,11 @@ test('of snapshots that nobody can use there is one timer at most, and only the 
     await lie(bob, { more })
     await idle(world)
   }
-  for (const node of [owner, ann]) t.is(node.core.deps.documents.size(first).blocks, 0)
+  for (const node of [owner, ann]) t.is(world.streams.blocksOn(node.id, first), 0)
   t.is(await textOn(ann), 'of bob')
 })
 
-test('a member that makes no snapshots itself removes those that nobody can use', async (t: Assert) => {
+test('a member that makes no snapshots itself removes the unusable ones', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   const reader = await world.member('reader')
   await world.link(owner, reader)
@@ -279,16 +279,16 @@ test('a member that makes no snapshots itself removes those that nobody can use'
   await world.settle()
   const first = await lie(bob, { more: 1_000_000 })
   await idle(world)
-  t.is(reader.core.deps.documents.size(first).blocks, 1)
+  t.is(world.streams.blocksOn(reader.id, first), 1)
   for (const more of [1_100_000, 1_200_000]) {
     await lie(bob, { more })
     await idle(world)
   }
-  t.is(reader.core.deps.documents.size(first).blocks, 0)
+  t.is(world.streams.blocksOn(reader.id, first), 0)
   t.is(await textOn(reader), 'of bob')
 })
 
-test('who may not see a document any more lets go of it in peace, also at its next start', async (t: Assert) => {
+test('a node that loses access to a document drops it without errors, also at its next start', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
   await idle(world)
@@ -317,7 +317,7 @@ test('a list of somebody who is behind ends no snapshot that others use', async 
   for (const node of [owner, ann, bob]) t.is(await textOn(node), 'of ann')
 })
 
-test('who is new goes on with the snapshot before the one in force, as long as nobody who is there has that', async (t: Assert) => {
+test('a new node continues with the snapshot before the one in force, as long as no present node has that', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'once')
   await idle(world)

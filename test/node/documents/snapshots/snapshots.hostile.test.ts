@@ -45,7 +45,7 @@ function forgetful({ head, doc }: Told): Told {
   return { head, doc }
 }
 
-test('a snapshot that forgot where deleted text was is refused by who has what it holds, and later edits come out the same', async (t: Assert) => {
+test('a snapshot without the positions of deleted text is refused by nodes with its blocks, and later edits come out the same', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
   await world.settle()
@@ -83,7 +83,7 @@ test('of snapshots that come faster than one is looked at nothing stays on disk 
   )
 })
 
-test('who believed a snapshot that a list ended since makes none of it, and goes on with the next one that is right', async (t: Assert) => {
+test('a node that used a snapshot which a list ended since bases none on it, and continues with the next valid one', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
   await world.settle()
@@ -102,7 +102,7 @@ test('who believed a snapshot that a list ended since makes none of it, and goes
   await idle(world)
   const program = new Program(t, dan.api())
   await world.settle()
-  t.is(program.text, ' bob', 'who has nothing believes it')
+  t.is(program.text, ' bob', 'a node without blocks uses it')
   await ann
     .api()
     .call('documents.restrict', { document: 'notes', see: {}, write: { members: ['ann', 'dan'], tier: null, unsandboxed: false } })
@@ -112,7 +112,7 @@ test('who believed a snapshot that a list ended since makes none of it, and goes
   await write(ann.api(), 'of bob and ann')
   await idle(world)
   await idle(world)
-  t.ok(snapshotOf(world), 'made by who has all blocks')
+  t.ok(snapshotOf(world), 'made by a node with all blocks')
   for (const node of [owner, ann, dan]) t.is(await textOn(node), 'of bob and ann')
   t.is(program.text, 'of bob and ann')
   await stop(world, dan, [owner, ann])
@@ -120,7 +120,7 @@ test('who believed a snapshot that a list ended since makes none of it, and goes
   t.is(await textOn(again), 'of bob and ann')
 })
 
-test('a snapshot that says that a session wrote what is not in it is refused, and who has that session goes on', async (t: Assert) => {
+test('a snapshot with a wrong session is refused, and the member with that session continues', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   const program = new Program(t, ann.api())
   await world.settle()

@@ -38,7 +38,7 @@ function comparedWith(blocks: readonly Uint8Array[], length = blocks.length): Co
   }
 }
 
-test('a snapshot is the same as its streams, whatever follows behind it', async (t) => {
+test('a snapshot equals its streams, for any later blocks', async (t) => {
   const { snapshot } = written('b', 'a')
   const { blocks } = written('b', 'a', 'x')
   t.is(await compareSnapshot(snapshot, comparedWith(blocks, 2)), 'same')

@@ -50,13 +50,13 @@ test('a node that serves none says so, and one that is not reached is offline', 
   const early = gathered(member.core.memberCalls.open(owner.id, REQUEST))
   await world.settle()
   owner.core.memberCalls.serve(null)
-  t.is(await settled(world, early.end), 'CAPABILITY_NOT_FOUND', 'what came while it started waits until it knows')
+  t.is(await settled(world, early.end), 'CAPABILITY_NOT_FOUND', 'events during its start wait until it knows')
   t.is(await settled(world, gathered(member.core.memberCalls.open(owner.id, REQUEST)).end), 'CAPABILITY_NOT_FOUND')
   world.net.disconnect(owner.id, member.id)
   t.is(await settled(world, gathered(member.core.memberCalls.open(owner.id, REQUEST)).end), 'PEER_OFFLINE')
 })
 
-test('a caller that does not read stops its stream, and nobody else; what it reads makes room again', async (t) => {
+test('a caller that does not read stops its stream, and no other; after it has read, the stream continues', async (t) => {
   const { world, owner, member } = await pair(t)
   const size = 100_000
   let made = 0
@@ -99,7 +99,7 @@ test('a caller that reads nothing for too long is cut off', async (t) => {
   await t.exception(settled(world, pieces.next()), /cut/)
 })
 
-test('a member has so many calls open and no more; one that it hangs up makes room', async (t) => {
+test('a member has a bounded number of open calls; one that it hangs up frees a slot', async (t) => {
   const { world, owner, member } = await pair(t)
   const calls = held(owner)
   for (let id = 1; id <= MAX_CALLS + 1; id++) send(member, owner, { type: 'request', id, ...REQUEST })
@@ -114,7 +114,7 @@ test('a member has so many calls open and no more; one that it hangs up makes ro
   t.alike(owner.links.faults, [], 'an honest member may have counted otherwise')
 })
 
-test('what no honest member says cuts its link: a part that is none, two calls of one number, more than the window', async (t) => {
+test('a message that no honest member sends cuts its link: an invalid part, two calls of one number, more than the window', async (t) => {
   const { world, owner, member } = await pair(t)
   held(owner)
   const cases: (() => void)[] = [

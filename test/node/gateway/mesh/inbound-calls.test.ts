@@ -75,7 +75,7 @@ test('of a member that reads nothing one answer is made, and the others once tha
   )
 })
 
-test('calls beyond those that a member may have open leave nothing behind, whether it reads or not', async (t: Assert) => {
+test('calls over the limit of a member leave nothing behind, whether it reads or not', async (t: Assert) => {
   const scene = new Scene()
   scene.full.add('eve')
   for (let id = 1; id <= 5000; id++) scene.ask('eve', id)
@@ -83,7 +83,7 @@ test('calls beyond those that a member may have open leave nothing behind, wheth
   t.ok(scene.clock.pending <= MAX_CALLS, `${scene.clock.pending} timers`)
 })
 
-test('what is read for an answer is read in its turn', async (t: Assert) => {
+test('the data of an answer is read in its turn', async (t: Assert) => {
   let reading = 0
   let most = 0
   const scene = new Scene(async (self, call) => {
@@ -98,7 +98,7 @@ test('what is read for an answer is read in its turn', async (t: Assert) => {
   t.alike([most, scene.made], [1, MAX_CALLS])
 })
 
-test('answers that no link takes have a limit for all members together; further ones are made anew once there is room', async (t: Assert) => {
+test('answers without a link have a limit for all members together; further ones are made anew once there is space', async (t: Assert) => {
   const scene = new Scene((self) => Promise.resolve(self.answer(15 * MIB)))
   const members = Array.from({ length: 6 }, (_, at) => `eve-${at}`)
   for (const [at, peer] of members.entries()) {
@@ -118,7 +118,7 @@ test('answers that no link takes have a limit for all members together; further 
   scene.full.add('eve-0')
   scene.ask('eve-0', 9)
   await scene.pass(2 * CALL_STALL_MS + 1000)
-  t.absent(scene.calls.has('eve-0'), 'who reads nothing for too long is not waited for')
+  t.absent(scene.calls.has('eve-0'), 'a follower that reads nothing for too long is not waited for')
 })
 
 test('a member over its share waits while others are served, and takes all that there is while nobody else is', async (t: Assert) => {
@@ -138,7 +138,7 @@ test('a member over its share waits while others are served, and takes all that 
   t.is(scene.bytesTo('eve'), 2 * MAX_CALLS * MIB)
 })
 
-test('a stream takes its turn for each item, so that what is rare holds nobody up', async (t: Assert) => {
+test('a stream takes its turn for each item, so that a rare item delays nobody', async (t: Assert) => {
   const next: (() => void)[] = []
   async function* rare(): AsyncIterable<{ generation: number; body: () => Uint8Array }> {
     for (let generation = 1; ; generation++) {

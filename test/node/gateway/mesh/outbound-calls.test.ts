@@ -16,7 +16,7 @@ async function settle(): Promise<void> {
   for (let tick = 0; tick < 20; tick++) await Promise.resolve()
 }
 
-test('an answer ends its call, and the callee is told of no hangup', async (t) => {
+test('an answer ends its call, and the callee gets no hangup', async (t) => {
   const { calls, sent, open } = scene()
   const call = open()
   const first = call.next()

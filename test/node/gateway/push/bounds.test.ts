@@ -10,7 +10,7 @@ import { ALICE, BOB, HOOK_URL as URL, pushGateway, pushScene, sends } from '../.
 
 const NOTICES = { from: 'a2a-push/', to: 'a2a-push0', limit: 10_000 }
 
-test('what waits for a hook that is down is bounded, also over a restart; once it is back it is told of all', async (t: Assert) => {
+test('notifications that wait for a hook that is down are bounded, also over a restart; once it is back it gets all of them', async (t: Assert) => {
   const { world, owner, gateway, slow, webhooks, begin } = await pushScene(t)
   webhooks.answers.set(URL, () => ({ type: 'failed', reason: 'HTTP 503', retryAfterMs: 3_600_000 }))
   const id = await begin(gateway, sends({ url: URL }))
@@ -39,10 +39,10 @@ test('what waits for a hook that is down is bounded, also over a restart; once i
   const told = webhooks.tries.slice(before).map((one) => Number(one.id.split('.')[1]))
   t.alike(told, [...Array.from({ length: PUSH_BOUNDS.waitingOfHook - 1 }, (_, at) => at + 1), generation], 'in order')
   const { snapshot } = JSON.parse(webhooks.tries.at(-1)?.body ?? '') as { snapshot: { task: { state: string }; artifacts: unknown[] } }
-  t.alike([snapshot.task.state, snapshot.artifacts.length], ['completed', 1], 'the last one tells the task as it is')
+  t.alike([snapshot.task.state, snapshot.artifacts.length], ['completed', 1], 'the last one has the task as it is')
 })
 
-test('who has as many configs as one may have gets no further one, and takes none from others', async (t: Assert) => {
+test('a caller with the maximum of configs gets no further one, and takes none from others', async (t: Assert) => {
   const { world, gateway, push, slow, webhooks, begin } = await pushScene(t)
   webhooks.answers.set(URL, () => ({ type: 'failed', reason: 'HTTP 503', retryAfterMs: null }))
   const first = await begin(gateway, sends({ url: URL }))
@@ -77,7 +77,7 @@ async function give(
   }
 }
 
-test('what one caller was not told of pushes out nothing of others; what goes is its own oldest, and is counted', async (t: Assert) => {
+test('undelivered notifications of one caller push out none of others; its own oldest is dropped, and counted', async (t: Assert) => {
   const ledger = createMemoryLedger()
   const dead = new DeadLetters(ledger)
   await give(dead, ledger, { owner: 'bob', from: 1, count: 3 })
@@ -89,6 +89,6 @@ test('what one caller was not told of pushes out nothing of others; what goes is
   for (let at = 0; at < 5; at++)
     await give(again, ledger, { owner: `more ${at}`.replace(' ', ''), from: 1, count: MAX_DEAD_LETTERS_OF_ONE })
   t.is(again.size, MAX_DEAD_LETTERS)
-  t.is(again.of('hook_bob').length, 3, 'who has few loses none, also when all together have too many')
+  t.is(again.of('hook_bob').length, 3, 'a caller with few loses none, also when all together have too many')
   t.is((await ledger.list({ ...DEAD_RANGE, limit: 10_000 })).length, MAX_DEAD_LETTERS)
 })

@@ -49,7 +49,7 @@ test('a URL to which nothing is sent is refused, and so are more configs than on
   t.is((await configs.all(100)).length, MAX_PUSH_CONFIGS)
 })
 
-test('a hook is told of events that its config asks for, while its task goes on', (t) => {
+test('a hook gets the events that its config asks for, while its task continues', (t) => {
   const { live } = scene()
   const task = { id: TASK.id } as GatewayTask
   live.add({ ...HOOK, events: ['task.completed'] }, TASK.owner)

@@ -8,7 +8,7 @@ import { ALICE, HOOK_URL as URL, pushScene, sends } from '../../../support/push-
 
 const EVENTS = 120
 
-test('what many notifications of one task read grows with its events, not with their square, also for a hook that was down', async (t: Assert) => {
+test('the reads for many notifications of one task grow with its events, not with their square, also for a hook that was down', async (t: Assert) => {
   const { world, gateway, push, slow, ledger, webhooks, begin } = await pushScene(t)
   const down = 'https://down.example.com/'
   webhooks.answers.set(down, () => ({ type: 'failed', reason: 'HTTP 503', retryAfterMs: 3_600_000 }))
@@ -26,7 +26,7 @@ test('what many notifications of one task read grows with its events, not with t
     agent?.progress('x'.repeat(2000))
     await world.settle()
   }
-  t.is(webhooks.told(URL).length, EVENTS + 2, 'each was told when it happened')
+  t.is(webhooks.told(URL).length, EVENTS + 2, 'each was reported when it happened')
   const { snapshot } = JSON.parse(webhooks.tries.filter(({ url }) => url === URL).at(-1)?.body ?? '') as {
     snapshot: { history: unknown[] }
   }
@@ -72,7 +72,7 @@ const happening = fc.oneof(
   })
 )
 
-test('a tale that goes on, is asked again, or is asked of what was before, tells what the log tells from its beginning', async (t: Assert) => {
+test('a snapshot that continues, is read again, or is read for an earlier event equals the log from its beginning', async (t: Assert) => {
   const property = fc.asyncProperty(
     fc.array(happening, { minLength: 1, maxLength: 30 }),
     fc.array(fc.record({ hook: fc.constantFrom('one', 'other'), at: fc.nat(30) }), { maxLength: 40 }),
@@ -93,7 +93,7 @@ test('a tale that goes on, is asked again, or is asked of what was before, tells
   await holds(t, property, 200)
 })
 
-test('tales take no more memory than they may: the one that was used longest ago goes, and one that is too large has no contents', async (t: Assert) => {
+test('snapshots take no more memory than their bound: the one used longest ago is dropped, and one that is too large has no contents', async (t: Assert) => {
   const text = 'x'.repeat(1_000_000)
   const log = Array.from({ length: 12 }, (_, at): GatewayEvent => {
     const message = { messageId: 'm', role: 'agent' as const, parts: [{ text }] }
@@ -114,7 +114,7 @@ test('tales take no more memory than they may: the one that was used longest ago
   }
   const large = await tales.after({ hook: 'large', task: 'task_1', generation: 9 })
   t.alike([large?.contents, large === null ? null : foldedSnapshot(TASK, large).history], [null, []])
-  t.is(await ask('large', 10), 1, 'what it says of its state goes on')
+  t.is(await ask('large', 10), 1, 'the stated state continues')
   const room = Math.floor(MAX_SNAPSHOTS_BYTES / 8_000_000)
   for (let at = 0; at < room; at++) t.is(await ask(`hook ${at}`, 8), 8)
   t.is(await ask('hook 1', 8), 0)

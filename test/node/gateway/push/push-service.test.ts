@@ -11,7 +11,7 @@ import { ALICE, BOB, HOOK_URL as URL, pushGateway, pushScene, sends } from '../.
 const LIFE = ['task.submitted', 'task.working', 'task.artifact', 'task.completed']
 const LEDGER = { from: 'a2a-', to: 'a2a.', limit: 100 }
 
-test('each event of a task is told to its hook in order, in the words of its version', async (t: Assert) => {
+test('each event of a task goes to its hook in order, in the form of its version', async (t: Assert) => {
   const { world, gateway, slow, webhooks, begin } = await pushScene(t)
   const id = await begin(gateway, sends({ url: URL }))
   const old = 'https://old.example.com/'
@@ -40,7 +40,7 @@ test('each event of a task is told to its hook in order, in the words of its ver
   )
 })
 
-test('killed at any commit, a hook is told every event at least once, in order, each under one id', async (t: Assert) => {
+test('killed at any commit, a hook gets every event at least once, in order, each under one id', async (t: Assert) => {
   for (let commits = 0; commits < 16; commits++) {
     for (const isWritten of [true, false]) {
       const world = new World(t)
@@ -79,7 +79,7 @@ test('killed at any commit, a hook is told every event at least once, in order, 
   }
 })
 
-test('one hook that hangs holds no other up; what fails is tried again, and given up after the last try', async (t: Assert) => {
+test('one hook that hangs delays no other; a failed notification is tried again, and given up after the last try', async (t: Assert) => {
   const { world, gateway, push, slow, webhooks, begin } = await pushScene(t)
   const down = 'https://down.example.com/'
   webhooks.answers.set('https://hangs.example.com/', () => null)
@@ -150,7 +150,7 @@ test('a hook that says it is gone is deleted with all that waits and was given u
     t.alike(await owner.ledger.list({ from, to: `${from.slice(0, -1)}0`, limit: 5 }), [], from)
 })
 
-test('a deleted config gets nothing any more, what is under way is ended, and nothing of it is left', async (t: Assert) => {
+test('a deleted config gets nothing any more, its active delivery is ended, and none of its state is left', async (t: Assert) => {
   const { world, gateway, push, slow, webhooks, begin, owner } = await pushScene(t)
   webhooks.answers.set(URL, () => null)
   const id = await begin(gateway, sends({ id: 'mine', url: URL }))
@@ -196,7 +196,7 @@ test('configs belong to a task and its caller; the task of another one is as goo
   await failsWith(t, 'OVERLOADED', () => push.set(ALICE, id, { target: { url: URL }, version: '1.0' }))
 })
 
-test('what an agent asks back is told, and a config that comes with the answer hears of what follows', async (t: Assert) => {
+test('a question of an agent is notified, and a config that comes with the answer gets the later events', async (t: Assert) => {
   const { world, gateway, slow, webhooks, begin } = await pushScene(t)
   const id = await begin(gateway, sends({ url: URL }))
   slow.finish({ a2a: { state: 'input-required', message: 'Which?' } })
@@ -211,7 +211,7 @@ test('what an agent asks back is told, and a config that comes with the answer h
   t.alike(webhooks.told(late), LIFE.slice(1))
 })
 
-test('a task that is let go of takes its configs and what waits for them with it', async (t: Assert) => {
+test('a task that is dropped takes its configs and their waiting notifications with it', async (t: Assert) => {
   const { world, gateway, slow, webhooks, begin, owner } = await pushScene(t)
   webhooks.answers.set(URL, () => ({ type: 'failed', reason: 'HTTP 503', retryAfterMs: null }))
   await begin(gateway, sends({ url: URL }))

@@ -87,7 +87,7 @@ test('of many that ran when their node ended one runs at a time, and the one tha
   t.is(scene.runsOf(culprit.requestId), 2)
 })
 
-test('a long run holds up the others for a second at most, and what had not begun not at all', async (t) => {
+test('a long run delays the others for a second at most, and requests that had not begun not at all', async (t) => {
   const scene = await DurableScene.start(t, { concurrency: 3 })
   await begunOn(scene, 5)
   t.is(scene.begun.length, 3)
@@ -128,7 +128,7 @@ test('a copy of a request that comes before its turn begins nothing, and is answ
   t.is((await endOf(scene, second)).state, 'completed')
 })
 
-test('what had no end when its node ended begins only when that is on disk', async (t) => {
+test('a request without an end when its node ended begins only when that is on disk', async (t) => {
   const scene = await DurableScene.start(t, { concurrency: 1 })
   const [ran, waited] = await begunOn(scene, 2)
   if (ran === undefined || waited === undefined) return t.fail('they are asked')
@@ -143,7 +143,7 @@ test('what had no end when its node ended begins only when that is on disk', asy
   t.is(scene.runsOf(waited.requestId), 1)
 })
 
-test('after an error of the node itself what ran is not run again at all; what had not begun runs', async (t) => {
+test('after an error of the node itself no earlier run is repeated; requests that had not begun run', async (t) => {
   const scene = await DurableScene.start(t, { concurrency: 1 })
   const [ran, waited] = await begunOn(scene, 2)
   if (ran === undefined || waited === undefined) return t.fail('they are asked')
@@ -243,7 +243,7 @@ const culprit = fc.record({ lastsMs: fc.constant(0), killsAfterMs: fc.nat(TURN_M
 const long = fc.record({ lastsMs: fc.integer({ min: TURN_MS, max: 60_000 }), killsAfterMs: fc.constant(null) })
 const lateCulprit = fc.record({ lastsMs: fc.constant(0), killsAfterMs: fc.nat(30_000) })
 
-test('of any requests that end within a turn, those that end the node in it are given up, and no others', async (t) => {
+test('of any requests that end within a turn, only the ones that end the node in it are given up', async (t) => {
   const property = fc.property(fc.array(fc.oneof(innocent, innocent, culprit), { minLength: 1, maxLength: 40 }), (all) => {
     const { givenUp, ends } = lives(all)
     const culprits = all.flatMap(({ killsAfterMs }, at) => (killsAfterMs === null ? [] : [at]))

@@ -5,7 +5,7 @@ import { failsWith } from '../../../support/fails.js'
 import type { FakeNode } from '../../../support/fake-node.js'
 import { forge } from '../../../support/forge.js'
 
-test('what may not be repeated does not begin before that is durable', async (t) => {
+test('unrepeatable work does not begin before that is durable', async (t) => {
   const scene = await DurableScene.start(t)
   const { ledger } = scene.peer
   const commit = ledger.commit.bind(ledger)
@@ -24,7 +24,7 @@ test('what may not be repeated does not begin before that is durable', async (t)
   t.is(scene.begun.length, 1)
 })
 
-test('what may not be repeated finds no place while its node cannot record that it begins, and begins once it can', async (t) => {
+test('unrepeatable work finds no place while its node cannot record its start, and begins once it can', async (t) => {
   const scene = await DurableScene.start(t)
   const { ledger } = scene.peer
   const commit = ledger.commit.bind(ledger)
@@ -71,7 +71,7 @@ test('a node that cannot record what it is asked acknowledges nothing; it is don
   t.is((await scene.task(taskId)).state, 'completed')
 })
 
-test('an end that cannot be recorded now is recorded and told when it can', async (t) => {
+test('an end that cannot be recorded now is recorded and reported when it can', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId } = await scene.ask()
   await scene.world.settle()
@@ -110,7 +110,7 @@ test('while the end of a request cannot be recorded no further copy of it is run
   t.is((await scene.peer.core.requestStore.lasting(1))[0]?.status, 'unknown')
 })
 
-test('a node may begin so many lanes: it cannot fill the ledger with them, and those it has go on', async (t) => {
+test('a node may begin a bounded number of lanes: it cannot fill the ledger with them, and existing ones continue', async (t) => {
   const scene = await DurableScene.start(t)
   const { here, peer, world } = scene
   const before = await scene.ask()
@@ -135,7 +135,7 @@ test('a node may begin so many lanes: it cannot fill the ledger with them, and t
   t.is((await scene.task(taskId)).state, 'completed')
 })
 
-test('what is stopped while its beginning is recorded does not begin', async (t) => {
+test('work stopped while its start is recorded does not begin', async (t) => {
   const scene = await DurableScene.start(t)
   const { ledger } = scene.peer
   const commit = ledger.commit.bind(ledger)
@@ -157,7 +157,7 @@ test('what is stopped while its beginning is recorded does not begin', async (t)
   t.is((await answer).outcome, 'UNKNOWN')
 })
 
-test('an answer that could not be recorded when it came is in the ledger when its caller tells it', async (t) => {
+test('an answer that could not be recorded when it came is in the ledger when its caller reports it', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId, requestId } = await scene.ask()
   await scene.world.settle()
@@ -173,7 +173,7 @@ test('an answer that could not be recorded when it came is in the ledger when it
   t.alike(await scene.task(taskId), { state: 'completed', result: `did ${requestId}`, error: null })
 })
 
-test('how work ended is not shown, nor said to be unknown by a stop, before it is recorded', async (t) => {
+test('the end of work is not shown, nor reported as unknown by a stop, before it is recorded', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId, requestId } = await scene.ask({ capability: 'slow.once' })
   await scene.world.settle()
@@ -238,7 +238,7 @@ test('a request of this very node gets its late outcome, also when its time was 
   t.is(stateOf(again.taskId), 'completed')
 })
 
-test('a full ledger refuses new requests, of this node and of others; what is on record comes to its end', async (t) => {
+test('a full ledger refuses new requests, of this node and of others; recorded ones come to their end', async (t) => {
   const scene = await DurableScene.start(t)
   const { here, peer, world } = scene
   const taken = await scene.ask()
@@ -266,7 +266,7 @@ test('a full ledger refuses new requests, of this node and of others; what is on
   t.is(scene.begun.length, 2)
 })
 
-test('a request that is asked after before its node took it up again runs by what it was asked with, once', async (t) => {
+test('a request that is queried before its node resumed it runs as first requested, once', async (t) => {
   const scene = await DurableScene.start(t, { concurrency: 1 })
   const { here, peer, world } = scene
   await scene.ask({ capability: 'slow.once' })

@@ -91,7 +91,7 @@ test('however often requests come, each attempt of each sender runs once', async
   await holds(t, property, 100)
 })
 
-test('what one peer asked another cannot cancel, and a canceled run is not answered', async (t) => {
+test('a peer cannot cancel the request of another one, and a canceled run is not answered', async (t) => {
   const { world, here, peer, other, agent, replies } = await scene(t)
   const seen = replies(peer)
   forge(peer, here, { payload: request('req_1') })
@@ -137,7 +137,7 @@ test('more than a peer may have in flight is refused as OVERLOADED; others still
   await world.settle()
   forge(other, here)
   await world.settle()
-  t.is(agent.open.length, 3, 'room again')
+  t.is(agent.open.length, 3, 'space again')
 })
 
 test('a lease ends when its launcher stays away for longer than a lease; another request goes on', async (t) => {
@@ -238,7 +238,7 @@ test('a revoked caller loses its running work and its waiting answers', async (t
   t.is(here.core.lanes.waiting, 0)
 })
 
-test('every caller hears once a second which of its requests live here', async (t) => {
+test('every caller gets a list of its requests here once a second', async (t) => {
   const { world, here, peer, other } = await scene(t)
   const beats: [string, string, string[]][] = []
   for (const node of [peer, other]) {
@@ -341,7 +341,7 @@ test('the result of an agent that was removed meanwhile still gets to its caller
   t.is((seen[1].payload as { result: unknown }).result, 'its last words')
 })
 
-test('a node that stops ends its runs and tells who waits for them, but no swarm: that gives its leases away by itself', async (t) => {
+test('a node that stops ends its runs and informs their waiting callers, but no swarm: that gives its leases away by itself', async (t) => {
   const { world, here, peer, agent, replies } = await scene(t)
   const seen = replies(peer)
   forge(peer, here)

@@ -67,7 +67,7 @@ async function scene(t: Assert, options: FakeNodeOptions = {}): Promise<Scene> {
   return { world, here, peer, other, agent, errors }
 }
 
-test('notifications of one id run once at a time, and leave room for others when they have ended', async (t) => {
+test('notifications of one id run once at a time, and free their places when they have ended', async (t) => {
   const { world, here, peer, other, agent, errors } = await scene(t, { settings: { maxInFlight: 3, maxInFlightPerPeer: 2 } })
   for (let i = 0; i < 20; i++) forge(peer, here, { type: 'notification', id: 'same' })
   await world.settle()
@@ -83,7 +83,7 @@ test('notifications of one id run once at a time, and leave room for others when
   t.is(agent.open.length, 2)
 })
 
-test('notifications count for what a peer may have in flight', async (t) => {
+test('notifications count for the active work of a peer', async (t) => {
   const { world, here, peer, agent, errors } = await scene(t, { settings: { maxInFlightPerPeer: 2 } })
   for (let i = 0; i < 5; i++) forge(peer, here, { type: 'notification' })
   await world.settle()
@@ -147,7 +147,7 @@ test('inputs in flight are bounded in bytes for a peer, and for the node', async
   agent.finish()
   await world.settle()
   forge(peer, here, { payload: big() })
-  t.is((await errors(peer)).length, 1, 'room again')
+  t.is((await errors(peer)).length, 1, 'space again')
   await later()
   const others = [other]
   for (const name of ['c', 'd', 'e']) {
@@ -160,7 +160,7 @@ test('inputs in flight are bounded in bytes for a peer, and for the node', async
   t.is(agent.open.length, 17, '255 MiB of 256')
 })
 
-test('whatever comes and goes, counts and bytes are those of what is in flight', async (t) => {
+test('counts and bytes are those of the active work, for any additions and removals', async (t) => {
   const step = fc.record({ peer: fc.constantFrom('a', 'b'), key: fc.constantFrom('1', '2', '3'), bytes: fc.nat(9), isOut: fc.boolean() })
   const property = fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
     const inFlight = new InFlight()

@@ -36,7 +36,7 @@ test('a voter may ask after a lease that another voter gave, by the name that it
   t.alike([asked.peer, asked.sender.nodeId, asked.recorded?.name], [BEFORE, BEFORE, `operator@${BEFORE}#2`])
 })
 
-test('nobody else is told of the requests of another: who is no voter, begins something, or names what is no lease of the swarm', (t) => {
+test('requests of another node are not disclosed to a node that is no voter, begins something, or names no lease of the swarm', (t) => {
   const cases: readonly (readonly [string, object])[] = [
     ['it is no query', { isQuery: false }],
     ['no swarm', { swarm: null }],
@@ -53,18 +53,18 @@ test('nobody else is told of the requests of another: who is no voter, begins so
   for (const amongVoters of [[], [NOW], [BEFORE, HERE]])
     t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), unseated), INCOMING, 'not both are named')
   const stranger = { ...INCOMING, peer: HERE }
-  t.is(priorRequest(stranger, requestPayloadSchema.parse(QUERY), PARTS), stranger, 'who asks does not vote')
+  t.is(priorRequest(stranger, requestPayloadSchema.parse(QUERY), PARTS), stranger, 'the asking node does not vote')
 })
 
-test('a node without a seat tells by what digest of the voters it is to know the lease', (t) => {
+test('a node without a vote states the digest of the voters by which it knows the lease', (t) => {
   const amongVoters = [BEFORE, NOW, HERE]
   const asked = priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), { ...PARTS, areVoters: () => false })
   t.alike([asked.peer, asked.voters], [BEFORE, votersDigest(amongVoters, hash)])
   t.not(asked.voters, votersDigest([BEFORE, NOW], hash))
-  t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), PARTS).voters, undefined, 'who has a seat knows them')
+  t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), PARTS).voters, undefined, 'a participant knows them')
 })
 
-test('a node without a seat tells whoever takes over what it did for the one before', async (t: Assert) => {
+test('a node without a vote reports its work for the earlier coordinator to the next one', async (t: Assert) => {
   const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   for (const { node } of [b, c]) Object.assign(node.core.swarms.participants, { areVoters: () => false })
@@ -78,7 +78,7 @@ test('a node without a seat tells whoever takes over what it did for the one bef
   t.is(new Set(scene.begun).size, scene.begun.length, 'none was begun twice')
 })
 
-test('a node without a seat tells of a run, under way or done, whom the lease was given with, and nobody who names others', async (t: Assert) => {
+test('a node without a vote reports a run, active or done, to the voters named with the lease, and to no others', async (t: Assert) => {
   const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0).node, scene.at(1), scene.at(2).node]
   Object.assign(b.node.core.swarms.participants, { areVoters: () => false })

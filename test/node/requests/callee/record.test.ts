@@ -14,7 +14,7 @@ async function openAt({ core }: FakeNode): Promise<RequestRecord[]> {
   return open
 }
 
-test('what runs may be repeated only when its capability says so, whatever else came under its id', async (t) => {
+test('a run may be repeated only when its capability says so, for any other content under its id', async (t) => {
   const capabilities = [capability('text.do'), capability('text.once', { idempotent: false })]
   const agent = new FakeAgent(agentDefinition('text', { capabilities }))
   const { world, owner, peer } = await approvalScene(t, 'rules:\n  - decision: ask\n    from: {tier: L3}\n', agent)
@@ -62,7 +62,7 @@ test('a request whose record is damaged ends as unknown, and its lane goes on', 
   await world.settle()
   scene.finish()
   await world.settle()
-  t.is((await scene.task(taskId)).state, 'completed', 'what comes behind it is done')
+  t.is((await scene.task(taskId)).state, 'completed', 'the next request is done')
   t.is(scene.runsOf(damaged.requestId), 1, 'it is not done again')
   t.is((replies[0] as { outcome?: unknown } | undefined)?.outcome, 'UNKNOWN')
   t.ok(peer.lines.some((line) => line.includes('damaged')))

@@ -3,7 +3,7 @@ import { approvalScene, waitingOf } from '../../../support/approval-scene.js'
 import { agentDefinition, capability, FakeAgent } from '../../../support/fake-agents.js'
 import { forge, request } from '../../../support/forge.js'
 
-test('what has begun and may not be repeated stays on record, also when a copy of it is refused', async (t) => {
+test('unrepeatable work that has begun stays on record, also when a copy of it is refused', async (t) => {
   const agent = new FakeAgent(agentDefinition('text', { capabilities: [capability('text.do', { idempotent: false })] }))
   const { world, owner, peer } = await approvalScene(t, 'rules:\n  - decision: ask\n    from: {tier: L3}\n', agent)
   const copy = (correlationId: string, tier: 0 | 3): void =>

@@ -34,7 +34,7 @@ test('a cancellation goes at once to a peer that is reachable, and on this very 
   t.alike(said, ['peer cancel {"requestId":"req_1#1"}', 'here req_2#1'])
 })
 
-test('a cancellation waits for a peer that is away, or whose link breaks, and is said once', (t) => {
+test('a cancellation waits for a peer that is away, or whose link breaks, and is sent once', (t) => {
   const { cancels, said, reachable, breaks } = queue()
   cancels.cancel(peer, 'req_1#1')
   reachable.add(peer)

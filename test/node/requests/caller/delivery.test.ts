@@ -4,7 +4,7 @@ import { DeliveryAttempts, LivenessTimer } from '../../../../src/node/requests/c
 import { holds } from '../../../support/holds.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
-test('a copy of a request is out as long as fewer were denied than sent, whatever the order', async (t) => {
+test('a copy of a request is out as long as fewer were denied than sent, in any order', async (t) => {
   const step = fc.constantFrom('sending' as const, 'notSent' as const, 'denied' as const)
   await holds(
     t,
@@ -35,7 +35,7 @@ test('a request is lost after a lease without a word of its peer, and with each 
   const liveness = new LivenessTimer(clock, 1000)
   clock.advance(5000)
   t.absent(liveness.isExpected)
-  t.absent(liveness.isLost, 'its peer never said that it has it')
+  t.absent(liveness.isLost, 'its peer never acknowledged it')
   liveness.onHeartbeat()
   const waits = [1000, 2000, 4000].map((ms) => {
     clock.advance(ms)

@@ -53,7 +53,7 @@ test('a request that is being recorded when its node stops is begun by the next 
   }
 })
 
-test('what its node asked of an agent of its own, and had no place when a backup was made, is not done twice by a restore', async (t: Assert) => {
+test('a request to an agent of its own node, which waited when a backup was made, is not done twice by a restore', async (t: Assert) => {
   const world = new World(t)
   const make = (): FakeAgent => new FakeAgent(agentDefinition('slow', { capabilities: [ONCE], concurrency: 4 }))
   const [agent, ledger, copy] = [make(), new MortalLedger(), createMemoryLedger()]
@@ -123,7 +123,7 @@ test('a peer that is put out while its answer is being recorded has answered', a
   t.is((await scene.here.core.requestStore.asked(asked.requestId))?.status, 'completed')
 })
 
-test('what a peer that was put out may have begun is no orphan: it is unknown for good, over a restart too', async (t: Assert) => {
+test('work that a removed peer may have begun is no orphan: it is unknown for good, over a restart too', async (t: Assert) => {
   const scene = await DurableScene.start(t)
   const { world } = scene
   const begun = await scene.ask({ capability: 'slow.once' })
@@ -164,7 +164,7 @@ test('requests for an agent that a program attaches wait for it after a start', 
   for (const { taskId } of [running, waiting]) t.is(here.core.tasks.get(taskId ?? '')?.state, 'completed')
 })
 
-test('what was accepted before a start waits for a place after it, and is not given up for what comes since', async (t: Assert) => {
+test('a request accepted before a start waits for a place after it, and is not given up for later ones', async (t: Assert) => {
   const world = new World(t)
   const make = (): FakeAgent => new FakeAgent(agentDefinition('slow', { capabilities: [ONCE], concurrency: 1 }))
   const ledger = new MortalLedger()
@@ -183,7 +183,7 @@ test('what was accepted before a start waits for a place after it, and is not gi
   await world.settle()
   let open = 0
   for await (const record of young.core.requestStore.pending()) if (record.status === 'pending') open++
-  t.is(open, 1, 'what has no place is not gone')
+  t.is(open, 1, 'a request without a place is not lost')
   await world.link(here, young)
   for (let round = 0; round < 20; round++) {
     await world.pass(10_000, 1000)
@@ -252,7 +252,7 @@ test('a result that fits no message has failed at both ends and in their ledgers
   }
 })
 
-test('why nobody can say whether an agent of this node did it stays as the agent said it, over a restart', async (t: Assert) => {
+test('the reason of an agent of this node for an unknown outcome stays the same over a restart', async (t: Assert) => {
   const scene = await DurableScene.start(t)
   const asked = await ask(scene.peer, scene.peer, 'slow', 'slow.once')
   await scene.world.settle()

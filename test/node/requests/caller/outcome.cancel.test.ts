@@ -22,14 +22,14 @@ async function canceledAtItsAnswer(t: Assert): Promise<{ scene: DurableScene; as
 
 test('a request that is canceled while its answer is written ends by that answer', async (t) => {
   const { scene, asked, release } = await canceledAtItsAnswer(t)
-  t.is(scene.here.core.tasks.get(asked.taskId ?? '')?.state, 'working', 'nothing is told before it is durable')
+  t.is(scene.here.core.tasks.get(asked.taskId ?? '')?.state, 'working', 'nothing is reported before it is durable')
   release()
   await scene.world.settle()
   t.is((await asked.answer).outcome, 'COMPLETED')
   t.is((await scene.task(asked.taskId)).state, 'completed')
 })
 
-test('a request that is canceled while its answer is written ends as canceled when the disk refuses that, once it has room', async (t) => {
+test('a request that is canceled while its answer is written ends as canceled when the disk refuses the answer, once it has space', async (t) => {
   const { scene, asked, release } = await canceledAtItsAnswer(t)
   scene.fill('here', true)
   release()

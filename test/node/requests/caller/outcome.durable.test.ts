@@ -38,7 +38,7 @@ test('a request that waits as long as anybody can name is one that its node take
   t.is((await scene.task(taskId)).state, 'completed')
 })
 
-test('a request of this very node whose time is over begins anew once the disk that kept it from that has room', async (t) => {
+test('a request of this very node whose time is over begins anew once the full disk that prevented it has space', async (t) => {
   const scene = await DurableScene.start(t)
   const { id: nodeId, core } = scene.peer
   const { requestId, taskId } = await core.requests.ask({

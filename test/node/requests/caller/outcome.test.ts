@@ -66,7 +66,7 @@ function scene(isRecorded = true): Scene {
   return { outcome, said, recorded, answer, settle: (now) => void (isSettled = now) }
 }
 
-test('a result is shown and told when it is durable, not before', async (t) => {
+test('a result is shown and reported when it is durable, not before', async (t) => {
   const { outcome, said, answer } = scene()
   void outcome.finish({ outcome: 'COMPLETED', result: 1 })
   await Promise.resolve()
@@ -76,7 +76,7 @@ test('a result is shown and told when it is durable, not before', async (t) => {
   t.alike(said, ['over', 'shown completed', 'answer COMPLETED'])
 })
 
-test('whoever waits is told of a result that the ledger does not take; it is shown when the ledger takes it', async (t) => {
+test('a waiting caller gets a result that the ledger refuses; it is shown when the ledger accepts it', async (t) => {
   const { outcome, said, answer } = scene()
   void outcome.finish({ outcome: 'COMPLETED', result: 1 })
   await answer(false)
@@ -104,7 +104,7 @@ test('a request that is to fail while a reply is being recorded ends by the repl
   t.alike(said, ['over', 'unwanted', 'shown failed', 'answer FAILED'])
 })
 
-test('an unknown outcome is told once, and a late answer still counts', async (t) => {
+test('an unknown outcome is reported once, and a late answer still counts', async (t) => {
   const { outcome, said, recorded, answer } = scene()
   outcome.unknown(error, 7)
   await answer(true)
@@ -119,7 +119,7 @@ test('an unknown outcome is told once, and a late answer still counts', async (t
   t.alike(said.slice(4), ['over', 'shown completed'])
 })
 
-test('whatever ends a request, it ends once and its caller is answered once', async (t) => {
+test('a request ends once and its caller is answered once, for any ends', async (t) => {
   const step = fc.constantFrom('finish', 'fail', 'cancel', 'unknown', 'abandon', 'notRecorded', 'taken', 'refused')
   await holds(
     t,

@@ -34,11 +34,11 @@ test('at most as many as the window are with the peer, first come first, and eac
   lane.remove(all[1])
   t.alike(lane.next(0, 4), [all[4]])
   for (const one of all.slice(2, 4)) one.isAwaited = false
-  t.alike(lane.next(0, 4), all.slice(5, 7), 'those whose callers gave up take no place')
+  t.alike(lane.next(0, 4), all.slice(5, 7), 'requests whose callers gave up take no place')
   t.is(lane.waiting, 3)
 })
 
-test('what its peer had no room for waits for its time, behind the others', (t) => {
+test('a request refused by a full peer waits for its time, behind the others', (t) => {
   const lane = new PeerQueue<Request>()
   const { all } = requests(3)
   const [first, second, third] = all as [Request, Request, Request]

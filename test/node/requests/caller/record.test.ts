@@ -2,7 +2,7 @@ import test from 'brittle'
 import { NodeError } from '../../../../src/kit/errors.js'
 import { DurableScene } from '../../../support/durable-scene.js'
 
-test('an end that comes in one commit with the word that there was no room, before or behind it, is the end', async (t) => {
+test('an end in one commit with a refusal for lack of space, before or behind it, is the end', async (t) => {
   for (const isFirst of [true, false]) {
     const scene = await DurableScene.start(t)
     const { taskId, requestId, correlationId } = await scene.ask()
@@ -31,7 +31,7 @@ test('an end that comes in one commit with the word that there was no room, befo
   }
 })
 
-test('what a peer says beside an error is kept with it only while it is short', async (t) => {
+test('the data of an error from a peer is kept with it only while it is short', async (t) => {
   for (const [data, kept] of [
     [{ rule: 'one' }, { rule: 'one' }],
     ['x'.repeat(1024 * 1024), undefined]

@@ -53,7 +53,7 @@ test('the times of a request are whole milliseconds that any node takes', (t) =>
   }
 })
 
-test('the lease of a swarm tells its epoch and who asked before, as far as that is known', (t) => {
+test('the lease of a swarm states its epoch and the earlier requester, as far as known', (t) => {
   const lease = { swarm: 'swarm_1', requestId: 'swarm_1.0', attempt: 3, isQuery: true, changes: () => [] }
   const times = { ...sent, timeoutMs: 1, ttlMs: 1 }
   const plain = requestPayload({ ...asking, lease }, names, times)

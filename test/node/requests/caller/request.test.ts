@@ -102,7 +102,7 @@ test('the lease of a swarm is not asked again: the swarm gives it to another', a
   asked.cancel()
 })
 
-test('requests that waited for their peer go out as it has room, and all are done', async (t) => {
+test('requests that waited for their peer are sent as it has places, and all are done', async (t) => {
   const { world, here, peer, agent, ask } = await scene(t)
   world.net.disconnect(here.id, peer.id)
   const asked = await Promise.all(Array.from({ length: 300 }, () => ask({ mayQueue: true })))
@@ -118,7 +118,7 @@ test('requests that waited for their peer go out as it has room, and all are don
   t.is(agent.tasks.length, 300)
 })
 
-test('what a peer has no room for waits and is tried again, when it may wait', async (t) => {
+test('a request refused by a full peer waits and is tried again, when it may wait', async (t) => {
   const { world, here, peer, agent, ask, task } = await scene(t, { maxInFlightPerPeer: 2 })
   const asked = []
   for (let i = 0; i < 3; i++) asked.push(await ask({ mayQueue: true }))
@@ -143,7 +143,7 @@ test('what a peer has no room for waits and is tried again, when it may wait', a
   )
 })
 
-test('what found no place in its time has failed and says why; what may not wait fails at once', async (t) => {
+test('a request without a place in its time has failed with the reason; one that may not wait fails at once', async (t) => {
   const { world, agent, ask } = await scene(t, { maxInFlightPerPeer: 1 })
   await ask()
   const [patient, hasty] = [await ask({ mayQueue: true, timeoutMs: 10_000 }), await ask()]
@@ -260,7 +260,7 @@ test('of a request that a stopping node gave back nobody says that nothing was b
   t.alike([state, error?.message], ['failed', 'it stops'])
 })
 
-test('a request of whose copies one was with a node that stopped, and no other got there, ends with what that node said', async (t) => {
+test('a request with one copy at a node that stopped, and no other copy delivered, ends with the answer of that node', async (t) => {
   const { world, here, peer, ask } = await scene(t)
   const asked = await ask()
   await world.pass(1000)

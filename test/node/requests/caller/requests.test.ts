@@ -107,7 +107,7 @@ test('a request can be canceled by its task, once', async (t) => {
   t.absent(here.core.requests.cancelTask(asked.taskId ?? ''))
 })
 
-test('cancelling never throws, whatever state the link is in', async (t) => {
+test('cancelling never throws, in any state of the link', async (t) => {
   const { here, ask } = await scene(t)
   const asked = await ask()
   here.links.open[0].closed = true
@@ -158,7 +158,7 @@ test('a request that waits can be canceled and is then never sent', async (t) =>
   t.is(agent.tasks.length, 0)
 })
 
-test('what the rules refuse when the peer is back has failed', async (t) => {
+test('a request that the rules refuse when the peer is back has failed', async (t) => {
   const { world, here, peer, ask } = await scene(t)
   world.net.disconnect(here.id, peer.id)
   const asked = await ask({ mayQueue: true })
@@ -177,7 +177,7 @@ test('while the peer is away its task says what it waits for', async (t) => {
   t.is(task(asked)?.waitingFor, 'peer')
   await world.link(here, peer)
   await world.pass(1000)
-  t.is(task(asked)?.waitingFor, null, 'a heartbeat tells that it goes on')
+  t.is(task(asked)?.waitingFor, null, 'a heartbeat reports that it continues')
   agent.finish()
   t.is((await asked.answer).outcome, 'COMPLETED')
 })
@@ -236,7 +236,7 @@ test('a request canceled on its way out is stopped where it arrives', async (t) 
   t.is(agent.open.length, 0)
 })
 
-test('a caller who waits is told soon that its peer is gone; a late answer still counts', async (t) => {
+test('a waiting caller learns soon that its peer is gone; a late answer still counts', async (t) => {
   const { world, here, peer, agent, ask, task } = await scene(t)
   const asked = await ask({ timeoutMs: 600_000 })
   await world.settle()
@@ -266,7 +266,7 @@ test('a peer that is back in time is waited for as before', async (t) => {
   t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'in time' })
 })
 
-test('when its peer stops, who waits is told at once, and what may wait is asked again when the peer is back', async (t) => {
+test('when its peer stops, a waiting caller gets an error at once, and a request that may wait is sent again when the peer is back', async (t) => {
   const { world, here, peer, agent, ask, task } = await scene(t)
   const [waiting, queued] = [await ask({ timeoutMs: 600_000 }), await ask({ timeoutMs: 600_000, mayQueue: true })]
   await world.settle()

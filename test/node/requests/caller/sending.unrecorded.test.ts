@@ -85,7 +85,7 @@ function book(): FakeAgent {
   return new FakeAgent(agentDefinition('book', { capabilities, concurrency: 4 }))
 }
 
-test('what only reads and is waited for is in the ledger of neither node; all else is, whatever its caller wishes', async (t) => {
+test('awaited read-only requests are in the ledger of neither node; all others are, for any option of the caller', async (t) => {
   const scene = await Scene.start(t)
   t.alike(await scene.changesIn(() => scene.done('book.look')), [0, 0])
   const others: readonly (readonly [string, Partial<Asking>])[] = [
@@ -118,7 +118,7 @@ test('a caller that says of a writing capability that it keeps no record has it 
   t.is(agent.tasks.length, 2)
 })
 
-test('what is not recorded is shown as a task, and asked again when its link was cut or its node lost it', async (t) => {
+test('an unrecorded request is shown as a task, and sent again when its link was cut or its node lost it', async (t) => {
   const scene = await Scene.start(t)
   const { world, here, peer } = scene
   const asked = await scene.ask('book.look')
@@ -140,7 +140,7 @@ test('what is not recorded is shown as a task, and asked again when its link was
   t.is((await here.api().call('tasks.show', { id: asked.taskId ?? '' })).state, 'completed')
 })
 
-test('the outcome of what is not recorded is unknown when its node stays away, and a cancellation ends it', async (t) => {
+test('the outcome of an unrecorded request is unknown when its node stays away, and a cancellation ends it', async (t) => {
   const scene = await Scene.start(t)
   const { world, here, peer } = scene
   const [lost, unwanted] = [await scene.ask('book.look'), await scene.ask('book.look')]
@@ -149,7 +149,7 @@ test('the outcome of what is not recorded is unknown when its node stays away, a
   await world.settle()
   const canceled = await unwanted.answer
   t.is(canceled.outcome === 'FAILED' && canceled.error.code, 'CANCELED')
-  t.is(scene.agent.open.length, 1, 'its agent was told to stop')
+  t.is(scene.agent.open.length, 1, 'its agent got the order to stop')
   world.net.disconnect(here.id, peer.id)
   await world.pass(11_000, 1000)
   const answer = await lost.answer

@@ -6,7 +6,7 @@ import { type Member, VotersScene } from '../../../support/voters-scene.js'
 
 type Three = readonly [Member, Member, Member]
 
-test('any participant may cancel a swarm: who coordinates it is asked to, and it has ended when that is answered', async (t) => {
+test('any participant may cancel a swarm: it asks the coordinator, and the swarm has ended when that has answered', async (t) => {
   const scene = await VotersScene.start(t)
   const [a, , c] = scene.members as unknown as Three
   const id = await a.node.core.swarms.launch(mapOf(60))
@@ -17,7 +17,7 @@ test('any participant may cancel a swarm: who coordinates it is asked to, and it
   t.is(info.status, 'canceled')
   t.is(info.willBeCanceled, undefined)
   t.is((await scene.same(id)).status, 'canceled')
-  t.is(await c.ledger.get(SWARM_KEYS.cancel(id)), null, 'the wish is gone with the end')
+  t.is(await c.ledger.get(SWARM_KEYS.cancel(id)), null, 'the cancel request is gone with the end')
 })
 
 test('a swarm that is canceled while nobody coordinates it says so, and is canceled when a majority is back, also after a restart', async (t) => {
@@ -39,7 +39,7 @@ test('a swarm that is canceled while nobody coordinates it says so, and is cance
   t.is((await scene.same(id, [a, c])).status, 'canceled')
 })
 
-test('who cancels a swarm and loses the lease before that is accepted has it canceled by the next coordinator', async (t) => {
+test('a coordinator that cancels a swarm and loses the lease before that is accepted has it canceled by the next one', async (t) => {
   const scene = await VotersScene.start(t)
   const [a] = scene.members as unknown as Three
   const id = await a.node.core.swarms.launch(mapOf(200))
@@ -54,7 +54,7 @@ test('who cancels a swarm and loses the lease before that is accepted has it can
   t.is((await scene.same(id)).status, 'canceled')
 })
 
-test('the wish to cancel a swarm is given up with its deadline: nobody is asked then, and no further one is taken', async (t) => {
+test('the request to cancel a swarm is given up at its deadline: no coordinator is asked then, and no further request is accepted', async (t) => {
   const scene = await VotersScene.start(t)
   const [a, b, c] = scene.members as unknown as Three
   const id = await a.node.core.swarms.launch(mapOf(60, { deadlineMs: 30_000 }))

@@ -6,7 +6,7 @@ import { CommittedRecords } from '../../../../src/node/swarms/consensus/committe
 
 const ITEMS = 4
 
-test('who heard that items were leased knows no more than who did not: the end is whole for both', (t) => {
+test('a participant that knows of leases knows no more than one that does not: the end is whole for both', (t) => {
   const index = fc.integer({ min: 0, max: RECORDS.count(ITEMS) - 1 })
   const told = fc.array(fc.array(index, { maxLength: 6 }), { maxLength: 8 })
   fc.assert(
@@ -33,7 +33,7 @@ test('all is known when as much is as anybody spoke of; pages go up to the last'
   const names = Array.from({ length: MAX_RECORDS + 1 }, (_, index) => ({ index, digest: `of ${index}` }))
   t.alike(records.add(names.slice(1), { total: names.length, epoch: 3 }), names.slice(1))
   t.absent(records.isWhole)
-  t.alike(records.add(names, { total: 0, epoch: 2 }), names.slice(0, 1), 'what was not known')
+  t.alike(records.add(names, { total: 0, epoch: 2 }), names.slice(0, 1), 'the unknown part')
   t.ok(records.isWhole)
   t.is(records.epoch, 3)
   const first = records.page('swarm_1', 0)

@@ -40,7 +40,7 @@ function scene(t: Assert): {
   return { accepted, course, shelf, swarmVotes }
 }
 
-test('what was proposed for an item that has another outcome is not held any more, and after the end only what was accepted', (t) => {
+test('a proposal for an item with another outcome is no longer stored, and after the end only accepted results are', (t) => {
   const { accepted, shelf, swarmVotes } = scene(t)
   const [won, lost, open] = [0, 0, 1].map((index, at) => {
     const content = encodePayload([index, at])
@@ -55,7 +55,7 @@ test('what was proposed for an item that has another outcome is not held any mor
   t.alike(held(), [true, false, false])
 })
 
-test('what was accepted while its coordinator stepped back, and was not told by it, is told as what others accept is', async (t) => {
+test('a result accepted while its coordinator stepped back, and not reported by it, is reported as accepted by others', async (t) => {
   const { accepted, course, shelf, swarmVotes } = scene(t)
   const told: SwarmEvent[] = []
   course.follow((event) => told.push(event))

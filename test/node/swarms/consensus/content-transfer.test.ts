@@ -49,7 +49,7 @@ test('a content comes piece by piece from whom it was asked of, and is whole whe
   t.is(digest(contents.get(name) ?? new Uint8Array()), name.digest)
 })
 
-test('a piece takes no memory for what it only announces', (t) => {
+test('a piece takes no memory for bytes that it only announces', (t) => {
   const { contents } = scene()
   const names = Array.from({ length: 2000 }, (_, index) => ({ index, digest: 'what nobody has' }))
   contents.want(names, [ann])
@@ -92,7 +92,7 @@ test('a content that one of its sources lies about comes from another', (t) => {
     ),
     { numRuns: 300 }
   )
-  t.pass('whatever the first of three says')
+  t.pass('for any answer of the first of three')
 })
 
 test('a content comes though each of its pieces takes longer than it is waited for at first', (t) => {
@@ -121,6 +121,6 @@ test('a whole content that nobody asked for is taken from whom it is welcome, wh
   t.absent(contents.get({ ...name, digest: digest(bytes(3)) }), 'it is another')
   contents.want([name], [ann])
   t.is(asked.length, 1)
-  t.is(contents.take(bob, [pieceOf(name, content, 0)], true), true, 'what is wanted is whole')
+  t.is(contents.take(bob, [pieceOf(name, content, 0)], true), true, 'the wanted content is whole')
   t.is(digest(contents.get(name) ?? new Uint8Array()), name.digest)
 })

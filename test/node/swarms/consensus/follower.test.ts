@@ -2,7 +2,7 @@ import test from 'brittle'
 import type { SwarmEvent } from '../../../../src/ports/swarm-api.js'
 import { type Member, VotersScene } from '../../../support/voters-scene.js'
 
-test('who does not coordinate tells who does, and where sub-tasks stand by the outcomes that it has; each standing once', async (t) => {
+test('a follower reports the coordinator, and the states of sub-tasks by the outcomes that it has; each state once', async (t) => {
   const scene = await VotersScene.start(t)
   const items = ['1', '2', '3', '4', '5', '6']
   const tasks = [

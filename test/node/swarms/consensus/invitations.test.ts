@@ -35,7 +35,7 @@ function sceneOf(t: Assert, seat: ParticipantRecord): Scene {
   const head = { id: 'swarm_1', itemCount: 1 } as SwarmHead
   const tell: ConstructorParameters<typeof Invitations>[0]['tell'] = (to, { body }) => {
     if (body.kind === 'seat') scene.offered.push({ to, ledger: body.ledger })
-    else t.fail('nothing else is said')
+    else t.fail('nothing else is sent')
   }
   const parts = { clock, telemetry, self: launcher, swarmVotes, commit, tell }
   const offering = { head, voters: [launcher, bob, cyd], own: seat, items: () => Promise.resolve([]) }
@@ -46,7 +46,7 @@ function seatedOf(from: string): { kind: 'seated'; swarm: string; ledger: string
   return { kind: 'seated', swarm: 'swarm_1', ledger: `ledger of ${from}`, isOpen: false }
 }
 
-test('a seat is offered under the name of a ledger only once that name is on record', async (t) => {
+test('an invitation names a ledger only once that name is on record', async (t) => {
   const scene = sceneOf(t, { ledger: 'own', state: 'open', seated: {} })
   let go = (): void => {}
   const gate = new Promise<void>((resolve) => (go = resolve))
@@ -62,7 +62,7 @@ test('a seat is offered under the name of a ledger only once that name is on rec
   t.alike(Object.fromEntries(scene.offered.slice(-2).map(({ to, ledger }) => [to, ledger])), names)
 })
 
-test('a seat that could not be recorded is recorded when its participant says again that it has it', async (t) => {
+test('a join that could not be recorded is recorded when its participant reports it again', async (t) => {
   const scene = sceneOf(t, { ledger: 'own', state: 'open', seated: {} })
   scene.onCommit = () => Promise.reject(new NodeError('DISK_FULL', 'no space left'))
   await scene.offers.onJoined(bob, seatedOf('bob'))
@@ -74,7 +74,7 @@ test('a seat that could not be recorded is recorded when its participant says ag
   t.alike(scene.offered, [{ to: bob, ledger: 'ledger of bob' }])
 })
 
-test('a launcher that learned again what it had lost keeps the names of those that took their seats meanwhile', async (t) => {
+test('a launcher that learned again its lost state keeps the names of participants that joined meanwhile', async (t) => {
   const scene = sceneOf(t, { ledger: 'own', state: 'lost', seated: { [bob]: 'ledger of bob' } })
   await Promise.all([scene.offers.onJoined(cyd, seatedOf('cyd')), scene.offers.relearned()])
   t.alike(await scene.kept(), { ledger: 'own', state: 'open', seated: { [bob]: 'ledger of bob', [cyd]: 'ledger of cyd' } })

@@ -174,7 +174,7 @@ const [PLANS, PIECES] = [7, 8]
 /** One piece comes in so many milliseconds, of whichever plan it was asked for first. */
 const PIECE_MS = 250
 
-test('more large plans than there is room for all come, however often each is offered again meanwhile', async (t) => {
+test('more large plans than memory allows at once all arrive, for any number of repeated offers', async (t) => {
   const { clock, joining, swarmVotes, sent } = scene()
   // What comes is no plan: nothing is made of it.
   const plans = new Map<string, Uint8Array>(

@@ -63,7 +63,7 @@ function scene(accepted: readonly number[] = []): Scene {
 
 const record = (index: number): { readonly index: number; readonly content: Uint8Array } => ({ index, content: utf8(`${index}`) })
 
-test('outcomes are told in the order in which they came, each when a majority has accepted it', async (t) => {
+test('outcomes are reported in the order in which they came, each when a majority has accepted it', async (t) => {
   const order = fc.shuffledSubarray([0, 1, 2, 3], { minLength: 0, maxLength: 4 })
   await holds(
     t,
@@ -86,7 +86,7 @@ test('outcomes are told in the order in which they came, each when a majority ha
   )
 })
 
-test('what was accepted before is not proposed again, and one record is proposed once', async (t) => {
+test('an outcome accepted before is not proposed again, and one record is proposed once', async (t) => {
   const { term, proposed, accept } = scene([1])
   const told: string[] = []
   term.add({ changes: [], record: record(1), notify: () => told.push('before') })
@@ -98,7 +98,7 @@ test('what was accepted before is not proposed again, and one record is proposed
   t.alike(told, ['before'])
 })
 
-test('who coordinates no more tells nothing, and has nothing accepted', async (t) => {
+test('a former coordinator reports nothing, and has nothing accepted', async (t) => {
   const one = scene()
   const told: string[] = []
   one.term.add({ changes: [], record: record(0), notify: () => told.push('outcome') })
@@ -115,7 +115,7 @@ test('who coordinates no more tells nothing, and has nothing accepted', async (t
   t.alike(other.proposed, [])
 })
 
-test('the end of a swarm is known when all outcomes were told, and durable here only when a majority has accepted it', async (t) => {
+test('the end of a swarm is known when all outcomes were reported, and durable here only when a majority has accepted it', async (t) => {
   const { term, proposed, committed, accept } = scene()
   const told: string[] = []
   term.add({ changes: [], record: record(0), notify: () => told.push('outcome') })
@@ -134,7 +134,7 @@ test('the end of a swarm is known when all outcomes were told, and durable here 
   t.alike([told, committed], [['outcome', 'made', 'end'], ['end']])
 })
 
-test('people are told of a lease of this coordinator by its own count', (t) => {
+test('a lease of this coordinator is displayed with its own count', (t) => {
   const { term } = scene()
   t.is(term.attemptOf(leasesFrom(2) + 3), 3)
   t.is(term.attemptOf(0), 0)

@@ -15,7 +15,7 @@ const [a, b, c] = [actor('a').id, actor('b').id, actor('c').id]
 const items = 2
 const head = { id: 'swarm_1', itemCount: items, voters: [a, b, c] } as unknown as SwarmHead
 
-test('a vote that becomes durable late does not take the place of the outcome that was told meanwhile', async (t) => {
+test('a vote that becomes durable late does not replace the outcome that was reported meanwhile', async (t) => {
   const clock = new ManualClock()
   const ledger = createMemoryLedger()
   const swarmVotes = new VoteStore(ledger, hash)

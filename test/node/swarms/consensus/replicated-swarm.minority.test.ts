@@ -35,14 +35,14 @@ test('two of four participants are no majority: both say that it is stalled, and
   }
   for (const told of news) {
     const words = told.map((event) => (event.type === 'coordinator' ? event.coordinator : event.type === 'status' && event.status))
-    t.alike(words, [null, 'stalled'], 'said once')
+    t.alike(words, [null, 'stalled'], 'reported once')
   }
   await scene.restart(next)
   await scene.pass(90_000, [...left, next])
   t.is((await scene.same(id, [...left, next])).status, 'completed', 'it goes on with a majority')
 })
 
-test('who only follows an idle swarm knows who coordinates it, also after its next start', async (t) => {
+test('a follower of an idle swarm knows its coordinator, also after its next start', async (t) => {
   const scene = await VotersScene.start(t, ['b', 'c', 'd'])
   const [a, b] = scene.members as [Member, Member]
   const id = await a.node.core.swarms.launch(mapOf(4))
@@ -56,7 +56,7 @@ test('who only follows an idle swarm knows who coordinates it, also after its ne
   t.is((await scene.info(b, id)).status, 'running')
 })
 
-test('nothing is said of nobody before anybody coordinated', async (t) => {
+test('no coordinator is named before one coordinated', async (t) => {
   const scene = await VotersScene.start(t)
   const [a] = scene.members as [Member]
   const id = await a.node.core.swarms.launch(mapOf(6))

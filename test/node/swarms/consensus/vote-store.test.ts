@@ -11,7 +11,7 @@ import { actor, hash } from '../../../support/membership.js'
 const ITEMS = 3
 const [a, b] = [actor('a').id, actor('b').id]
 
-test('what a voter made durable is read back as it stands last, for its own swarm alone', async (t) => {
+test('the durable votes are read back in their last state, for their own swarm alone', async (t) => {
   const vote = fc.record({
     epoch: fc.nat(9),
     candidate: fc.constantFrom(a, b, null),

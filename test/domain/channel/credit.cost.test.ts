@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { frameCost, MEMBER_RATE, SENDER_RATE } from '../../../src/domain/channel/cost.js'
+import { frameCost, MEMBER_RATE, SENDER_RATE } from '../../../src/domain/channel/credit.js'
 import { encodeMessage, FRAME, MAX_FRAME_BYTES } from '../../../src/domain/channel/frames.js'
 
 /** What a message of so many bytes costs. */
