@@ -31,7 +31,7 @@ test('what others would end the stream of this node for is not written into it: 
 
 test('what a program writes in one piece before what it just wrote is taken, here and elsewhere', (t) => {
   const ann = writer('ann')
-  const session = ann.replica.openSession()
+  const session = ann.replica.sessions.open()
   publish(ann)
   const program = forger(session)
   const text = program.doc.getText('text')

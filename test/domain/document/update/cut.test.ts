@@ -8,7 +8,7 @@ import { CLIENT, docOf, long, mustFollow } from '../../../support/document-piece
 
 test('what a program writes at once is cut before others get it, and repeated it changes nothing', (t: Assert) => {
   const ann = writer('ann')
-  const session = ann.replica.openSession()
+  const session = ann.replica.sessions.open()
   publish(ann)
   const program = forger(session, [ann])
   program.doc.getText('text').insert(0, long('🌍', 700_001))
