@@ -5,18 +5,17 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 import { MUTANTS } from './mutants/list.mjs'
+import { placeOf } from './mutants/place.mjs'
 import { BUILD_INFO, compile, OUT, transpile } from './testing/compile.mjs'
 import { runFile } from './testing/run-file.mjs'
 
 /** The source with the fault, as JavaScript. */
 function mutated({ name, file, find, put }) {
   const text = fs.readFileSync(file, 'utf8')
-  const places = text.split(find).length - 1
-  if (places !== 1) throw new Error(`${name}: the text to replace stands ${places} times in ${file}`)
-  return transpile(
-    file,
-    text.replace(find, () => put)
-  ).text
+  const place = placeOf(text, find)
+  if (place === null) throw new Error(`${name}: the text to replace is not exactly once in ${file}`)
+  const [start, end] = place
+  return transpile(file, text.slice(0, start) + put + text.slice(end)).text
 }
 
 /** Runs one test of a file alone; why it failed, or null. A property that fails throws, which ends its file. */

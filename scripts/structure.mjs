@@ -37,6 +37,7 @@ const CAPS = {
   'files of src/node with one importer': 17,
   'files in the largest folder': 25,
   'classes over 250 lines or 20 public members': 0,
+  'lines over the line width': 120,
   'constructors with more than 12 dependencies': 0,
   'names with a banned word': 0,
   'private words in texts': 0,
@@ -128,6 +129,35 @@ function commentsOf(source) {
     line: source.getLineAndCharacterOfPosition(pos).line + 1,
     words: words.replaceAll(/\s+/g, ' ').trim()
   }))
+}
+
+const LITERALS = new Set([
+  ts.SyntaxKind.StringLiteral,
+  ts.SyntaxKind.NoSubstitutionTemplateLiteral,
+  ts.SyntaxKind.TemplateExpression,
+  ts.SyntaxKind.RegularExpressionLiteral
+])
+/** Comments that stay on one line: they are for tools, or one word. */
+const UNBREAKABLE = /^\s*(?:\/\/|\/?\*+) *(?:biome-ignore|oxlint-|@ts-|\S+$)/
+
+/** The lines of a file over a width, in columns. A literal stays whole: a line that is too long by its longest literal alone does not count. */
+function longLines(file, width) {
+  const text = fs.readFileSync(file, 'utf8')
+  const lines = text.split('\n')
+  if (!lines.some((line) => line.length > width)) return []
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
+  const longest = new Map()
+  const visit = (node) => {
+    if (!LITERALS.has(node.kind)) return ts.forEachChild(node, visit)
+    const [start, end] = [node.getStart(source), node.end].map((at) => source.getLineAndCharacterOfPosition(at))
+    for (let at = start.line; at <= end.line; at++) {
+      const columns = (at === end.line ? end.character : lines[at].length) - (at === start.line ? start.character : 0)
+      longest.set(at, Math.max(longest.get(at) ?? 0, columns))
+    }
+  }
+  visit(source)
+  const isOver = (line, at) => line.length - (longest.get(at) ?? 0) > width && !UNBREAKABLE.test(line)
+  return lines.flatMap((line, at) => (isOver(line, at) ? [`${file}:${at + 1} ${line.length}`] : []))
 }
 
 function clausesOf(source) {
@@ -224,28 +254,34 @@ function read(file) {
     texts: privateWords(file, text),
     clauses: clausesOf(source)
   }
-  const lineOf = (at) => source.getLineAndCharacterOfPosition(at).line
   const visit = (node) => {
-    if ((ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && node.moduleSpecifier?.text.startsWith('.')) {
-      const target = path.posix.join(path.posix.dirname(file), node.moduleSpecifier.text).replace(/\.js$/, '.ts')
-      found.imports.set(target, node.getText(source))
-    }
-    if (ts.isIdentifier(node)) found.names.set(node.text, (found.names.get(node.text) ?? 0) + 1)
-    if (isType(node)) {
-      found.types.push(node.name.text)
-      found.declared.push(node)
-    }
-    if (isDeclaration(node) && wordsOf(node.name.text).some((word) => BANNED.has(word)) && !BOUND.has(`${file} ${node.name.text}`))
-      found.banned.push(`${file}:${lineOf(node.getStart(source)) + 1} ${node.name.text}`)
-    if (ts.isClassDeclaration(node)) {
-      const open = node.members.filter((member) => !isPrivate(member) && !ts.isConstructorDeclaration(member)).length
-      found.classes.push({ name: `${file} ${node.name?.text}`, lines: lineOf(node.end) - lineOf(node.getStart(source)) + 1, open })
-    }
+    collect(found, source, node)
     ts.forEachChild(node, visit)
   }
   visit(source)
   if (wordsOf(path.basename(file, '.ts')).some((word) => BANNED.has(word))) found.banned.push(file)
   return found
+}
+
+/** Adds what one node of the syntax tree imports, names or declares. */
+function collect(found, source, node) {
+  const { file } = found
+  const lineOf = (at) => source.getLineAndCharacterOfPosition(at).line
+  if ((ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && node.moduleSpecifier?.text.startsWith('.')) {
+    const target = path.posix.join(path.posix.dirname(file), node.moduleSpecifier.text).replace(/\.js$/, '.ts')
+    found.imports.set(target, node.getText(source))
+  }
+  if (ts.isIdentifier(node)) found.names.set(node.text, (found.names.get(node.text) ?? 0) + 1)
+  if (isType(node)) {
+    found.types.push(node.name.text)
+    found.declared.push(node)
+  }
+  if (isDeclaration(node) && wordsOf(node.name.text).some((word) => BANNED.has(word)) && !BOUND.has(`${file} ${node.name.text}`))
+    found.banned.push(`${file}:${lineOf(node.getStart(source)) + 1} ${node.name.text}`)
+  if (ts.isClassDeclaration(node)) {
+    const open = node.members.filter((member) => !isPrivate(member) && !ts.isConstructorDeclaration(member)).length
+    found.classes.push({ name: `${file} ${node.name?.text}`, lines: lineOf(node.end) - lineOf(node.getStart(source)) + 1, open })
+  }
 }
 
 /** Texts between spaces of Markdown files. */
@@ -313,6 +349,15 @@ function filesOf(found) {
   return found.map(({ file }) => file)
 }
 
+/** The files that the formatter formats, and their lines over its width. */
+function figuresOfLines() {
+  const { lineWidth } = JSON.parse(fs.readFileSync('biome.json', 'utf8')).formatter
+  const dirs = ['bin', 'scripts', 'src', 'test'].filter((dir) => fs.existsSync(dir))
+  const files = dirs.flatMap((dir) => ['.ts', '.js', '.mjs'].flatMap((end) => filesBelow(dir, end)))
+  const long = files.flatMap((file) => longLines(file, lineWidth))
+  return [['lines over the line width', long.length, long]]
+}
+
 /** Each figure: its name, its value, and what it counts. */
 function measure() {
   const files = filesBelow('src', '.ts')
@@ -322,6 +367,7 @@ function measure() {
   const titles = filesBelow('test', '.ts').flatMap(privateTitles)
   return [
     ...figuresOfFiles(files),
+    ...figuresOfLines(),
     ...figuresOfNode(files),
     ['titles and messages of tests with a private word or a clause as a noun', titles.length, titles],
     ['words of README', wordCount(['README.md']), []],

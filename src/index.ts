@@ -6,7 +6,8 @@
  * const home = resolveHome({ home: './my-node' })
  * const { config } = await loadConfig({ file: home.configFile })
  * const node = await startNode({ config, home, name: 'laptop', join: null, extraAgentDirs: [] })
- * const api = node.apiFor({ kind: 'operator', name: 'me', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] })
+ * const rights = { tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] }
+ * const api = node.apiFor({ kind: 'operator', name: 'me', ...rights })
  * console.log(await api.call('peers.list', {}))
  * await node.close()
  * ```

@@ -29,8 +29,8 @@ export const CUT_RUN_MUTANTS = [
   {
     name: 'a request that perhaps ended its node is begun by a copy before its turn',
     file: 'src/node/requests/callee/executor.ts',
-    find: 'if (standing.isEarly) this.#leave',
-    put: 'if (standing.isEarly && false) this.#leave',
+    find: 'if (standing.isEarly) this.#ends.leave',
+    put: 'if (standing.isEarly && false) this.#ends.leave',
     test: 'node/requests/callee/cut-runs',
     title: 'a copy of a request that comes before its turn begins nothing'
   },

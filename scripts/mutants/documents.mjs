@@ -312,7 +312,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a snapshot that says more of a stream than there is lets go of it',
     file: 'src/node/documents/snapshots/snapshots.ts',
-    find: 'if (!(await this.#hasLengths(snapshot))) return this.#again(name, AGAIN_MS)',
+    find: 'if (!(await this.#hasLengths(snapshot))) return this.#jobs.lookIn(name, AGAIN_MS)',
     put: '',
     test: 'node/documents/snapshots/snapshots.compaction',
     title: 'a snapshot that says more of a stream than there is lets go of no block'

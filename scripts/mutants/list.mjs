@@ -73,8 +73,8 @@ export const MUTANTS = [
   {
     name: 'a sandboxed agent finds every card',
     file: 'src/domain/card/registry.ts',
-    find: 'return sandboxId === null || card.sandboxId === sandboxId ||',
-    put: 'return sandboxId !== undefined || card.sandboxId === sandboxId ||',
+    find: 'sandboxId === null || card.sandboxId === sandboxId ||',
+    put: 'sandboxId !== undefined || card.sandboxId === sandboxId ||',
     test: 'domain/card/registry',
     title: property(30)
   },

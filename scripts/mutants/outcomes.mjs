@@ -13,7 +13,7 @@ export const OUTCOME_MUTANTS = [
   {
     name: 'a node that stops begins what is being recorded',
     file: 'src/node/requests/callee/executor.ts',
-    find: 'if (this.#isStopping) return this.#leave(request, record)',
+    find: 'if (this.#isStopping) return this.#ends.leave(request, record)',
     put: '',
     test: 'node/requests/caller/outcome.attacks',
     title: 'a request that is being recorded when its node stops'

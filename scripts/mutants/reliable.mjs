@@ -445,7 +445,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'messages are dropped under their old numbers while a lane is numbered anew',
     file: 'src/node/reliable/lane-sender.ts',
-    find: 'if (this.#isNumbering && this.#isDeferred(input)) return',
+    find: 'if (this.#numbering.defers(input)) return',
     put: '',
     test: 'node/reliable/lane-sender',
     title:

@@ -153,8 +153,8 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'who waits for a content that nobody can give keeps its lease for ever',
     file: 'src/node/swarms/consensus/participant.ts',
-    find: 'now - this.#progress.since >= STUCK_MS',
-    put: 'now < this.#progress.since',
+    find: 'now - this.#since >= STUCK_MS',
+    put: 'now < this.#since',
     test,
     title: 'a new coordinator that waits for content which no node can give, though one had it, lets another try'
   },

@@ -139,8 +139,8 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, limited]
   const found = (): readonly Problem[] => [...mended, ...parts.flatMap((part) => part.problems())]
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
-  const made = { mesh, network: record.network, startedAt, lastFault, agents: agents.source, compileSchema, problems: found }
-  const node = buildNode(deps, { ...kept, ...made })
+  const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found }
+  const node = buildNode(deps, { ...kept, ...made, startedAt, lastFault })
   unwind.add('node', () => node.close())
   await node.start()
   await onUp()
@@ -265,13 +265,18 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   await documents.write(NODE, state === null ? { ...record, epoch: record.epoch + 1 } : record)
   await documents.write(MESH, mesh.state())
   keepMark(mesh, home)
+  keepState(mesh, home)
+  const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
+  return { mesh, logState, onUp: () => care.up(mesh.log.view()) }
+}
+
+/** Writes each new state of the mesh. */
+function keepState(mesh: Mesh, { documents, telemetry }: OpenHome): void {
   mesh.onState((next) => {
     documents
       .write(MESH, next)
       .catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
   })
-  const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
-  return { mesh, logState, onUp: () => care.up(mesh.log.view()) }
 }
 
 async function foundOrJoin({ options, record, stored, state, documents }: OpenHome, deps: MeshDeps): Promise<MeshNode> {

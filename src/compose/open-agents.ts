@@ -75,9 +75,10 @@ export function openAgents(
   })
   reload.live(['agents.dirs', 'agents.imports', 'llm.providers'], (next) => files.follow(directoriesOf(options, next)))
   const net: RemoteNet = { clock, mesh, policy: addressPolicy(config) }
+  const servers = serversOf(options, { env, groups, clock, compileSchema, log })
   let taken: readonly HostedAgent[] = []
   const tools = new ImportedAgents({
-    adapters: [...serversOf(options, { env, groups, clock, compileSchema, log }), ...remotesOf(options, { env, net, log })],
+    adapters: [...servers, ...remotesOf(options, { env, net, log })],
     store,
     clock,
     chance: Math.random,
@@ -87,9 +88,13 @@ export function openAgents(
   const source = joinAgents([files, tools], (agents) => {
     taken = agents
   })
+  const chooser = chooserOf(() => reload.config, llm, { clock, log })
+  return { source, tools, chooser, caller: callerOf(net), apis, mesh }
+}
+
+function callerOf(net: RemoteNet): HostedAgent {
   const runtime = { run: callOnce.bind(null, net), end: () => Promise.resolve() }
-  const caller = hostAgent({ definition: callerDefinition, runtime, clock })
-  return { source, tools, chooser: chooserOf(() => reload.config, llm, { clock, log }), caller, apis, mesh }
+  return hostAgent({ definition: callerDefinition, runtime, clock: net.clock })
 }
 
 /** The first provider with a model chooses. */

@@ -1,7 +1,8 @@
 import { asNodeError } from '../kit/errors.js'
 import { tierText } from '../domain/routing/tier.js'
+import type { MemberLog } from '../ports/mesh.js'
 import type { Principal } from '../ports/node-api.js'
-import { CardStore } from '../adapters/a2a/cards/card-store.js'
+import { CardStore, type OriginalCards } from '../adapters/a2a/cards/card-store.js'
 import { type CardService, createCardService } from '../adapters/a2a/cards/card-routes.js'
 import type { CardOAuth } from '../adapters/a2a/cards/card-subject.js'
 import { CardSigner } from '../adapters/a2a/cards/card-signature.js'
@@ -29,10 +30,7 @@ export function openCards(
     ...host,
     signer,
     api: apiFor(everybody(membership.certificate().body.sandboxId ?? null)),
-    originals: {
-      find: (nodeId, agentId) => log.view().cards.get(nodeId)?.get(agentId) ?? null,
-      onChange: (listener) => log.onChange(listener)
-    },
+    originals: originalsOf(log),
     onFault: (error) =>
       telemetry.log('warn', 'cards could not be made', { code: asNodeError(error).code, reason: asNodeError(error).message })
   })
@@ -44,6 +42,14 @@ export function openCards(
     ...limit.left(by)
   })
   return createCardService({ ...host, signer, store, apiFor, limits })
+}
+
+/** The cards of members as they signed them. */
+function originalsOf(log: MemberLog): OriginalCards {
+  return {
+    find: (nodeId, agentId) => log.view().cards.get(nodeId)?.get(agentId) ?? null,
+    onChange: (listener) => log.onChange(listener)
+  }
 }
 
 /** The OAuth server on cards, with the rights of each scope. */

@@ -114,14 +114,9 @@ async function serveA2A(
   const cards = (): CardService => (made ??= openCards(gateway, oauth))
   if (isOverMesh) openMeshBinding(deps, { directory: node.directory, memberCalls: node.memberCalls, tasks, cards })
   if (http === null) return
-  const routes = openGateway(gateway, { tasks, cards: cards(), mcp, onUse: () => node.peers.usedHere() })
-  openHttp(deps, {
-    listener: http,
-    tokens: node.tokens,
-    audit: node.deps.audit,
-    oauth,
-    routes: [...routes, ...(oauth?.routes ?? [])]
-  })
+  const served = openGateway(gateway, { tasks, cards: cards(), mcp, onUse: () => node.peers.usedHere() })
+  const routes = [...served, ...(oauth?.routes ?? [])]
+  openHttp(deps, { listener: http, tokens: node.tokens, audit: node.deps.audit, oauth, routes })
 }
 
 /** The running node of this process. */

@@ -1,4 +1,5 @@
 import type { AttachOptions, AttachedAgent } from './agents/in-process-agents.js'
+import type { LedgerQuota } from './ledger/quota.js'
 import { MembershipAudit, MemberSync } from './peers/member-sync.js'
 import { Orphans, Purge, Recovery } from './requests/recovery.js'
 import type { NodeDeps } from './dependencies.js'
@@ -24,39 +25,58 @@ export function createNode(deps: NodeDeps): NodeCore {
   const tables = createServices(deps)
   const pipelines = createPipelines(deps, tables)
   const core = { ...tables, ...pipelines, orphans: new Orphans({ ...deps, ...tables, ...pipelines }) }
-  const { agents, approvals, channels, exchanges, lanes, negotiations, cardGossip } = core
-  const { outbound, localCards, peers, policy, presence, requests, swarms, executor } = core
-  const [members, changes] = [new MemberSync({ ...deps, ...tables }), new MembershipAudit({ ...deps, ...tables })]
-  const messages = new PeerDispatch({ ...core, listeners: peerListeners({ ...deps, ...core }), controls: controlHandlers(core) })
-  const recovery = new Recovery({ ...deps, ...core })
-  const guards = [core.ledgerQuota, core.orphans, new Purge({ ...deps, ...core })]
-  const stopped = [...guards, recovery, messages, members, presence, approvals, swarms, requests, executor, negotiations, lanes, peers]
+  const controls = controlHandlers(core)
+  const parts: NodeParts = {
+    ...core,
+    members: new MemberSync({ ...deps, ...tables }),
+    changes: new MembershipAudit({ ...deps, ...tables }),
+    messages: new PeerDispatch({ ...core, listeners: peerListeners({ ...deps, ...core }), controls }),
+    recovery: new Recovery({ ...deps, ...core }),
+    guards: [core.ledgerQuota, core.orphans, new Purge({ ...deps, ...core })]
+  }
   return {
     deps,
     ...core,
     attach: (options) => core.inProcess.attach(options),
-    start: async () => {
-      policy.start(() => approvals.onPolicy())
-      await core.tokens.open().then(() => changes.start())
-      await localCards.start().then(() => agents.start(() => cardGossip.refreshSoon()))
-      await cardGossip.refresh()
-      members.start({
-        onCertificate: () => void cardGossip.refreshSoon(),
-        onView: () => localCards.publish(),
-        onRevoked: (peer) => [requests, approvals, executor].forEach((part) => part.onRevoked(peer))
-      })
-      await lanes.open()
-      await recovery.resume(members.putOut()).then(() => swarms.resume())
-      for (const part of [...guards, lanes, executor, requests, swarms]) part.start()
-      await peers.start(messages)
-      await recovery.start().then(() => core.documents.start())
-      presence.start()
-    },
-    close: async () => {
-      await Promise.all([channels.closeAll(), core.documents.close(), core.tokens.close()])
-      for (const part of stopped) await part.stop()
-      for (const part of [policy, localCards, cardGossip, outbound, exchanges]) part.close()
-      await Promise.all([agents.close(), changes.stop()])
-    }
+    start: () => startParts(parts),
+    close: () => closeParts(parts)
   }
+}
+
+interface NodeParts extends Services, Pipelines {
+  readonly members: MemberSync
+  readonly changes: MembershipAudit
+  readonly messages: PeerDispatch
+  readonly recovery: Recovery
+  readonly guards: readonly (LedgerQuota | Orphans | Purge)[]
+}
+
+async function startParts(parts: NodeParts): Promise<void> {
+  const { agents, approvals, cardGossip, changes, executor, guards, lanes, localCards, members } = parts
+  const { messages, peers, policy, presence, recovery, requests, swarms } = parts
+  policy.start(() => approvals.onPolicy())
+  await parts.tokens.open().then(() => changes.start())
+  await localCards.start().then(() => agents.start(() => cardGossip.refreshSoon()))
+  await cardGossip.refresh()
+  members.start({
+    onCertificate: () => void cardGossip.refreshSoon(),
+    onView: () => localCards.publish(),
+    onRevoked: (peer) => [requests, approvals, executor].forEach((part) => part.onRevoked(peer))
+  })
+  await lanes.open()
+  await recovery.resume(members.putOut()).then(() => swarms.resume())
+  for (const part of [...guards, lanes, executor, requests, swarms]) part.start()
+  await peers.start(messages)
+  await recovery.start().then(() => parts.documents.start())
+  presence.start()
+}
+
+async function closeParts(parts: NodeParts): Promise<void> {
+  const { approvals, executor, guards, lanes, members, messages, negotiations } = parts
+  const { peers, presence, recovery, requests, swarms } = parts
+  await Promise.all([parts.channels.closeAll(), parts.documents.close(), parts.tokens.close()])
+  for (const part of [...guards, recovery, messages, members, presence, approvals, swarms, requests]) await part.stop()
+  for (const part of [executor, negotiations, lanes, peers]) await part.stop()
+  for (const part of [parts.policy, parts.localCards, parts.cardGossip, parts.outbound, parts.exchanges]) part.close()
+  await Promise.all([parts.agents.close(), parts.changes.stop()])
 }

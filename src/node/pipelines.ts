@@ -81,10 +81,6 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const selector = new AgentSelector({ ...common, outbound })
   const negotiations = new Negotiations({ ...common, selector, outbound })
   const executor = createExecutor(common, { outbound, callee, lanes }, later)
-  const notices = new ApprovalNotices({ ...common, requests, swarms })
-  const approvals = new Approvals({ ...common, inbound, executor, record: new ApprovalAudit(common), notices, limits: deps.settings })
-  const eligible = new EligibleAgents({ ...common, outbound })
-  const swarmDocuments = new SwarmDocuments({ ...common, streams: deps.documents, swarms, swarmStore, executor, eligible })
   const pipelines: Pipelines = {
     channels: new Channels({ ...common, outbound, giveUpMs: deps.settings.channelGiveUpMs }),
     inbound,
@@ -96,12 +92,30 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
     direct: new DirectAnswers({ ...common, inProcess, executor }),
     resolver: new AgentResolver({ ...common, selector }),
     swarms,
-    swarmDocuments,
+    swarmDocuments: createSwarmDocuments(common, { outbound, swarms, executor }, { swarmStore, streams: deps.documents }),
     inProcess,
-    approvals,
+    approvals: createApprovals(common, { inbound, executor, requests, swarms }),
     negotiations
   }
   return pipelines
+}
+
+function createApprovals(
+  common: Common,
+  { inbound, executor, requests, swarms }: Pick<Pipelines, 'inbound' | 'executor' | 'requests' | 'swarms'>
+): Approvals {
+  const notices = new ApprovalNotices({ ...common, requests, swarms })
+  const record = new ApprovalAudit(common)
+  return new Approvals({ ...common, inbound, executor, record, notices, limits: common.settings })
+}
+
+function createSwarmDocuments(
+  common: Common,
+  { outbound, swarms, executor }: Pick<Pipelines, 'outbound' | 'swarms' | 'executor'>,
+  own: { readonly swarmStore: SwarmStore; readonly streams: NodeDeps['documents'] }
+): SwarmDocuments {
+  const eligible = new EligibleAgents({ ...common, outbound })
+  return new SwarmDocuments({ ...common, ...own, swarms, executor, eligible })
 }
 
 function createExecutor(

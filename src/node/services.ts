@@ -84,7 +84,8 @@ export function createServices(deps: NodeDeps): Services {
   const directory = new Directory({ self, log, peers, registry, membership })
   const [agents, asked] = [new AgentHost({ ...deps, source: deps.agents }), new AskedElsewhere(deps)]
   const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
-  const accessControl = new AccessControl({ ...deps, directory, events, traffic, rules: rulesInForce(deps.log, settings.rules) })
+  const rules = rulesInForce(log, settings.rules)
+  const accessControl = new AccessControl({ ...deps, directory, events, traffic, rules })
   const visibility = new Visibility({ self, directory, agents, rules: () => accessControl.rules() })
   return {
     self,
@@ -105,14 +106,21 @@ export function createServices(deps: NodeDeps): Services {
     agentLookup: new AgentLookup({ clock, ids, peers, localCards, remoteCards, visibility }),
     cardGossip: new CardGossip({ clock, telemetry, agents, localCards, peers, visibility }),
     memberCalls: new LinkCalls({ clock, telemetry, peers }),
-    tasks: new TaskTable({ clock, ids, telemetry }),
     accessControl,
     policy: new PolicyStore({ ...deps, accessControl, directory, events, self }),
     observability,
-    toolCalls: new ToolCalls(),
     traffic,
-    subscriptions: new Subscriptions(telemetry),
+    ...createTables(deps),
     ...createDocuments(deps, { self, peers, events })
+  }
+}
+
+/** The state that ends with the process and depends on no other. */
+function createTables({ clock, ids, telemetry }: NodeDeps): Pick<Services, 'tasks' | 'toolCalls' | 'subscriptions'> {
+  return {
+    tasks: new TaskTable({ clock, ids, telemetry }),
+    toolCalls: new ToolCalls(),
+    subscriptions: new Subscriptions(telemetry)
   }
 }
 

@@ -4,6 +4,9 @@ import path from 'node:path'
 import test from 'brittle'
 import { tempDir } from '../support/tmp.js'
 
+/** A config of the formatter, of which only the width counts. */
+const BIOME = '{ "formatter": { "lineWidth": 40 } }'
+
 test('a name with a banned word, a private word in a text, and a folder with more files than it may have, fail the check of the structure', async (t) => {
   const root = await tempDir(t)
   const measured = async (files: Readonly<Record<string, string>>): Promise<{ readonly code: number | null; readonly out: string }> => {
@@ -16,6 +19,7 @@ test('a name with a banned word, a private word in a text, and a folder with mor
   }
   const clean = await measured({
     'src/node/a.ts': 'export const beaten = 1\n',
+    'biome.json': BIOME,
     'test/node/a.test.ts': '\n',
     'docs/A.md': '- one | two |\n',
     'docs/ARCHITECTURE.md': 'three\n',
@@ -57,6 +61,7 @@ test('a clause in the place of a noun is counted in comments, a question and a n
   const root = await tempDir(t)
   for (const dir of ['src/node', 'test', 'docs']) await fs.mkdir(path.join(root, dir), { recursive: true })
   const comments = ['/** What waits. */', '/** What waits? */', '/** Messages that wait. */', '/** Tells whoever asks, so many times. */']
+  await fs.writeFile(path.join(root, 'biome.json'), BIOME)
   await fs.writeFile(path.join(root, 'src/node/a.ts'), comments.map((one, at) => `${one}\nexport const a${at} = ${at}\n`).join(''))
   for (const file of ['README.md', 'docs/ARCHITECTURE.md']) await fs.writeFile(path.join(root, file), 'one\n')
   const { stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs'), '--list'], { cwd: root, encoding: 'utf8' })
@@ -77,4 +82,25 @@ test('a private word or a clause as a noun in a title or a message of a test fai
   t.is(status, 1)
   const expected = [...titles, ': so many wait', 'one is held'].map((text, at) => `a.test.ts:${at + 1} ${text}`)
   t.alike(stdout.match(/a\.test\.ts:\d+ .*$/gm), expected)
+})
+
+test('a line over the width of the formatter is counted, unless a text in it or a comment for tools makes it too long', async (t) => {
+  const root = await tempDir(t)
+  for (const dir of ['src/node', 'test', 'docs']) await fs.mkdir(path.join(root, dir), { recursive: true })
+  await fs.writeFile(path.join(root, 'biome.json'), BIOME)
+  for (const file of ['README.md', 'docs/ARCHITECTURE.md']) await fs.writeFile(path.join(root, file), 'one\n')
+  const words = 'eight words of which no word is long'
+  const lines = [
+    `/** A comment, ${words}. */`,
+    `export const a = '${words}'`,
+    `export const b = '${words}' + [1, 2, 3, 4, 5, 6, 7, 8, 9].join()`,
+    `// oxlint-disable-next-line ${words}`,
+    `// https://example.org/${words.replaceAll(' ', '/')}`,
+    `export const c = \`\${[1].join('the')}`,
+    `${words}, ${words}\``,
+    `export const d = /${words}/`
+  ]
+  await fs.writeFile(path.join(root, 'src/node/a.ts'), `${lines.join('\n')}\n`)
+  const { stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs'), '--list'], { cwd: root, encoding: 'utf8' })
+  t.alike(stdout.match(/a\.ts:\d+ \d+$/gm), ['a.ts:1 55', 'a.ts:3 92'])
 })

@@ -102,7 +102,7 @@ export function replicaOf(own: string | null, options: { hash?: Hash; maxBytes?:
 export function writer(name: string, options: { hash?: Hash; maxBytes?: number } = {}): Writer {
   const key = keyText(`stream/${name}`)
   const replica = replicaOf(key, options)
-  replica.doc.clientID = replica.ownClientId()
+  replica.doc.clientID = replica.sessions.clientId()
   return { key, replica, blocks: [] }
 }
 

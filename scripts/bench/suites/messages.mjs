@@ -153,18 +153,18 @@ function requestRows(durability, { rate, cpu, p50, ack, disk }) {
       samples: ack,
       note: 'from before the request is recorded here until it is on record there, and that is known here'
     },
-    ...(durability === 'power'
-      ? [
-          {
-            name: '1 KB appended and fdatasynced, p50',
-            unit: 'ms',
-            goal: null,
-            samples: disk,
-            note: 'what the disk takes, in the same turns; an acknowledgement needs two of them'
-          }
-        ]
-      : [])
+    ...(durability === 'power' ? [diskRow(disk)] : [])
   ]
+}
+
+function diskRow(samples) {
+  return {
+    name: '1 KB appended and fdatasynced, p50',
+    unit: 'ms',
+    goal: null,
+    samples,
+    note: 'what the disk takes, in the same turns; an acknowledgement needs two of them'
+  }
 }
 
 /** The p50 of what a bare append and its fdatasync take now. */

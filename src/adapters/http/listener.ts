@@ -1,11 +1,12 @@
 import http from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { TokenGrant } from '../../ports/token-api.js'
-import { type AddressLimit, countedAddress } from './address-limit.js'
+import type { AddressLimit } from './address-limit.js'
 import { Authority, bracketed, callerHeaders, type HttpRefusal, targetOf } from './authority.js'
 import { isLoopback, listen } from './bind.js'
 import { announcedBytes, answerError, isSending, tooLarge } from './body.js'
 import { answerPreflight, allowOrigin, isPreflight } from './cors.js'
+import { HttpConnections, type HttpConnectionState, ignore, waitFor } from './connections.js'
 import { HttpExchange } from './exchange.js'
 import { HttpError, internalError } from './http-error.js'
 import { refuseConnection } from './malformed.js'
@@ -136,19 +137,6 @@ interface Authorized {
 /** Of a request, by its header `Expect`. `continue`: the client sends its body only after `100 Continue`. */
 type Expectation = 'continue' | 'other'
 
-interface HttpConnectionState {
-  /** Of the client, as it is counted. */
-  readonly address: string
-  /** The answers that are not over, in the order in which they were asked for: the first is under way, the others wait behind it. */
-  readonly answers: http.ServerResponse[]
-  /** Nothing more that comes on it is done. */
-  isRefused: boolean
-  /** The token that is being checked, until it is known whether what came with it is refused. */
-  checking: Promise<unknown> | null
-  /** Ends the reading of the body of its refused request. */
-  stopReading: () => void
-}
-
 /** One request on its way to its route. */
 interface ListenedRequest {
   readonly request: http.IncomingMessage
@@ -166,7 +154,7 @@ class Listener implements HttpListener {
   readonly #limits: HttpLimits
   readonly #authority: Authority
   readonly #open = new Bag<HttpExchange>()
-  readonly #connections = new WeakMap<Socket, HttpConnectionState>()
+  readonly #connections = new HttpConnections()
   readonly #unread: UnreadAnswers
   readonly #timer: NodeJS.Timeout
   readonly #addressLimit: AddressLimit | undefined
@@ -200,7 +188,7 @@ class Listener implements HttpListener {
   }
 
   serve(request: http.IncomingMessage, response: http.ServerResponse, expects: Expectation | null): void {
-    const connection = this.#connectionOf(request.socket)
+    const connection = this.#connections.of(request.socket)
     response.on('error', destroyIt)
     request.on('error', ignore)
     // A request behind the last one of a connection is not run: its answer could not be sent.
@@ -260,6 +248,12 @@ class Listener implements HttpListener {
     return reading.body
   }
 
+  /** Handles a connection on which no byte moved for a while. A client that waits for slow work has nothing to read. */
+  quiet(socket: Socket): void {
+    if (this.#connections.of(socket).answers.length > 0 && socket.writableLength === 0) socket.setTimeout(this.#limits.unreadMs)
+    else socket.destroy()
+  }
+
   #over({ response, connection, exchange }: ListenedRequest): void {
     const at = connection.answers.indexOf(response)
     if (at !== -1) connection.answers.splice(at, 1)
@@ -271,7 +265,7 @@ class Listener implements HttpListener {
 
   /** A connection whose bytes are no request, or come too slowly. */
   failed(error: NodeJS.ErrnoException, socket: Socket): void {
-    const connection = this.#connectionOf(socket)
+    const connection = this.#connections.of(socket)
     connection.stopReading()
     const isNew = !connection.isRefused
     connection.isRefused = true
@@ -286,27 +280,6 @@ class Listener implements HttpListener {
     // A client cannot fill the audit log.
     const isLimited = refusal !== null && (this.#addressLimit?.refusal(connection.address, false) ?? null) !== null
     if (refusal !== null && !isLimited) this.#service?.onRefusal(refusal)
-  }
-
-  /** Handles a connection on which no byte moved for a while. A client that waits for slow work has nothing to read. */
-  quiet(socket: Socket): void {
-    if (this.#connectionOf(socket).answers.length > 0 && socket.writableLength === 0) socket.setTimeout(this.#limits.unreadMs)
-    else socket.destroy()
-  }
-
-  #connectionOf(socket: Socket): HttpConnectionState {
-    const known = this.#connections.get(socket)
-    if (known !== undefined) return known
-    const connection: HttpConnectionState = {
-      address: countedAddress(socket.remoteAddress ?? ''),
-      answers: [],
-      isRefused: false,
-      checking: null,
-      stopReading: ignore
-    }
-    this.#connections.set(socket, connection)
-    socket.on('close', () => hungUp(connection))
-    return connection
   }
 
   /** Gives the promise of the route's handler, where it makes one. @throws HttpError */
@@ -327,7 +300,7 @@ class Listener implements HttpListener {
     }
     const found = authorize(service, headers.authorizations)
     if (!(found instanceof Promise)) return this.#enter(asked, { path, query, route, authorized: found })
-    return this.#checked(connection, found).then((known) => {
+    return waitFor(connection, found).then((known) => {
       if (!connection.isRefused) return this.#enter(asked, { path, query, route, authorized: known })
     })
   }
@@ -358,16 +331,6 @@ class Listener implements HttpListener {
 
   #report(response: http.ServerResponse): void {
     if (response.writableLength > LARGE_BYTES) this.#unread.check()
-  }
-
-  /** Requests behind it wait: they are dropped when the token is refused. */
-  #checked(connection: HttpConnectionState, found: Promise<Authorized>): Promise<Authorized> {
-    const known = found.finally(() => {
-      if (connection.checking === settled) connection.checking = null
-    })
-    const settled = known.then(ignore, ignore)
-    connection.checking = settled
-    return known
   }
 
   #shape({ method = '', url = '' }: http.IncomingMessage, error: HttpError, body: Buffer | null): void {
@@ -410,18 +373,6 @@ interface ListenedRoute {
   readonly path: string
   readonly query: string
   readonly route: HttpRoute | undefined
-}
-
-const ignore = (): void => {}
-
-/** Nothing begins for a client that is gone. Node tells only the answer that was being sent that it is over, none that waits behind it. */
-function hungUp(connection: HttpConnectionState): void {
-  connection.isRefused = true
-  for (const response of [...connection.answers]) {
-    if (response.socket !== null || response.writableFinished) continue
-    response.destroy()
-    response.emit('close')
-  }
 }
 
 function destroyIt(this: http.ServerResponse): void {

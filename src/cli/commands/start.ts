@@ -65,17 +65,7 @@ export async function startAny(context: CommandContext, options: Options, startN
   const reloads = new Reloads(context, options)
   const signals = stopSignals(isDetached ? () => reloads.hangup() : undefined)
   try {
-    const home = context.paths()
-    const onProgress = (line: string): void => context.output.note(line)
-    const starting = startNode({
-      config,
-      home,
-      name: flags.name,
-      join: flags.join,
-      joinsOnce: flags.joinsOnce,
-      extraAgentDirs: flags.agentDirs,
-      onProgress
-    })
+    const starting = startNode(nodeOptions(context, config, flags))
     const node = await untilStarted(starting, signals)
     reloads.serve(node)
     return await runNode(context, node, {
@@ -92,6 +82,12 @@ export async function startAny(context: CommandContext, options: Options, startN
   } finally {
     signals.release()
   }
+}
+
+function nodeOptions(context: CommandContext, config: Config, flags: StartFlags): StartOptions {
+  const { name, join, joinsOnce, agentDirs: extraAgentDirs } = flags
+  const onProgress = (line: string): void => context.output.note(line)
+  return { config, home: context.paths(), name, join, joinsOnce, extraAgentDirs, onProgress }
 }
 
 /** A node that holds its socket and does not answer ends by force only: says which process it is. */

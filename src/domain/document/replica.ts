@@ -1,9 +1,9 @@
 import * as Y from 'yjs'
-import { NodeError } from '../../kit/errors.js'
 import type { Hash } from '../../kit/sign.js'
-import { clientIdOf, MAX_SESSIONS, type StreamKey } from './client-ids.js'
+import type { StreamKey } from './client-ids.js'
 import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
+import { OwnSessions } from './own-sessions.js'
 import { decodeSnapshot, encodeSnapshot, hasWritten, headInForce, type SnapshotHead, type SnapshotState } from './snapshot.js'
 import { type CheckedBlock, type DocumentStream, onlyDeletes, type StreamEnd, type StreamPast, type StreamStop } from './stream.js'
 import { CLASH, StreamTable } from './stream-table.js'
@@ -12,9 +12,6 @@ import { blocker, gapFilling } from './needs.js'
 
 /** Largest document in bytes, as one update of Yjs. */
 export const MAX_DOCUMENT_BYTES = 16_777_216
-
-/** The session of a stream under which its node edits by itself; those behind it are of programs. */
-const OWN_SESSION = 0
 
 /** Dependencies of a replica. */
 export interface ReplicaOptions {
@@ -54,14 +51,14 @@ const FROM_STREAMS = Symbol('from streams')
  * on the order in which streams arrived.
  */
 export class Replica {
-  /** The live document. Programs of this node edit it under the clientID of a session (see {@link openSession}). */
+  /** The live document. Programs of this node edit it under the clientID of a session. */
   readonly doc: Y.Doc
+  /** The sessions of this node. */
+  readonly sessions: OwnSessions
   readonly #streams: StreamTable
   readonly #options: ReplicaOptions
   readonly #edits = new LocalEdits()
   readonly #size: DocumentSize
-  /** The clientID that stands in for that of the first session. */
-  #ownMeanwhile: number | null = null
   /** Contains a change that no longer counts, or that no other node can apply. */
   #isVoid = false
   /** Contains gaps in place of the unwritten part of an ended stream. */
@@ -71,6 +68,7 @@ export class Replica {
     this.#options = options
     this.#streams = new StreamTable(options.hash)
     this.doc = new Y.Doc({ guid: options.guid, gc: true })
+    this.sessions = new OwnSessions(options, { streams: this.#streams, doc: this.doc })
     this.#size = new DocumentSize(options.maxBytes ?? MAX_DOCUMENT_BYTES, () => Y.encodeStateAsUpdate(this.doc).byteLength)
     // Without a session a change has no owner and is refused.
     this.doc.clientID = 0
@@ -148,39 +146,6 @@ export class Replica {
     return null
   }
 
-  /**
-   * The clientID for edits of this node: always that of the stream's first session, so that a node never runs out of them. While an update
-   * of that one waits for dependencies, another session is used.
-   * @throws NodeError as {@link openSession}
-   */
-  ownClientId(): number {
-    const own = this.#mustOwn()
-    this.#streams.ids.open(own, 1)
-    const first = clientIdOf({ stream: own, number: OWN_SESSION }, this.#options.hash)
-    const isWhole = this.#streams.of(own)?.clockOf(first) === Y.getState(this.doc.store, first)
-    return isWhole ? first : (this.#ownMeanwhile ??= this.openSession())
-  }
-
-  /**
-   * Opens a session for a program of this node. Returns the clientID to write with. The own stream must have been read back
-   * whole; call {@link takeBlocks} before a program gets the clientID.
-   * @throws NodeError FORBIDDEN without a stream of its own, OVERLOADED beyond 4,096 sessions
-   */
-  openSession(): number {
-    const own = this.#mustOwn()
-    const number = Math.max(OWN_SESSION + 1, this.#streams.ids.sessionsOf(own))
-    if (number >= MAX_SESSIONS) throw new NodeError('OVERLOADED', `this node has had ${MAX_SESSIONS} sessions of the document`)
-    this.#streams.ids.open(own, number + 1)
-    return clientIdOf({ stream: own, number }, this.#options.hash)
-  }
-
-  /** Is it the clientID of a session that programs of this node may have? */
-  isOfPrograms(clientId: number): boolean {
-    const { own, hash } = this.#options
-    if (own === null || clientId === this.#ownMeanwhile || clientId === clientIdOf({ stream: own, number: OWN_SESSION }, hash)) return false
-    return this.#streams.ids.ownerOf(clientId) === own
-  }
-
   /** The edits of this node since the last call, as blocks to append to its own stream, in order. They count as appended. */
   takeBlocks(): LocalBlocks {
     const { own } = this.#options
@@ -245,11 +210,6 @@ export class Replica {
     if (isInForce && (hasGaps || !hasWritten(streams, { clocks, ids: this.#streams.ids }))) return 'a snapshot with gaps'
     Y.applyUpdate(this.doc, update, FROM_STREAMS)
     return null
-  }
-
-  #mustOwn(): StreamKey {
-    if (this.#options.own === null) throw new NodeError('FORBIDDEN', 'this node may not write the document')
-    return this.#options.own
   }
 
   #ended(stream: DocumentStream, reason: string): Receipt {

@@ -75,12 +75,8 @@ export function membershipChanges(
     changes.push(...nodeChanges({ id, member, old, next }))
     nodes[id] = next
   }
-  for (const [id, old] of Object.entries(before.nodes)) {
-    if (view.members.has(id)) continue
-    nodes[id] = old.isGone ? old : { ...old, isGone: true, turns: old.turns + 1 }
-    if (!old.isGone)
-      changes.push(change('withdrawn', id, `${quoted(old.name)}: the log does not admit it any more`, `${old.sig}/gone/${old.turns}`))
-  }
+  const withdrawn = withdrawnNodes(before, view)
+  Object.assign(nodes, withdrawn.nodes)
   const invites = inviteChanges(before, view)
   const refusals = refusalChanges(before, view)
   return {
@@ -91,8 +87,22 @@ export function membershipChanges(
       ...refusals.known,
       ...(view.settings === null ? {} : { settings: view.settings.serial, rules: view.settings.settings })
     },
-    changes: [...invites.changes, ...changes, ...refusals.changes, ...settingsChanges(before, view)]
+    changes: [...invites.changes, ...changes, ...withdrawn.changes, ...refusals.changes, ...settingsChanges(before, view)]
   }
+}
+
+/** The known nodes that the log does not admit any more. */
+function withdrawnNodes(
+  before: KnownMembership,
+  view: MembershipView
+): Pick<KnownMembership, 'nodes'> & { readonly changes: MembershipChange[] } {
+  const gone = Object.entries(before.nodes).filter(([id]) => !view.members.has(id))
+  const nodes = gone.map(([id, old]) => [id, old.isGone ? old : { ...old, isGone: true, turns: old.turns + 1 }] as const)
+  const changes = gone.flatMap(([id, old]) => {
+    if (old.isGone) return []
+    return [change('withdrawn', id, `${quoted(old.name)}: the log does not admit it any more`, `${old.sig}/gone/${old.turns}`)]
+  })
+  return { nodes: Object.fromEntries(nodes), changes }
 }
 
 function nextNode(old: KnownNode | undefined, { certificate, revoked }: MemberRecord): KnownNode {

@@ -235,14 +235,9 @@ export class AgentHost {
       // A cancel may have come while the start was recorded.
       if (options.signal.aborted) return noTurn(agentId, 'aborted')
       const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
-      const stated = outcome.ok ? statedState(outcome.result) : null
-      // A question or a stated end is no result, so no schema of results applies to it.
-      const faults = outcome.ok && stated === null ? output(outcome.result) : []
-      const ended = stated === null ? null : statedFailure(stated)
-      this.#spent(hosting, this.#deps.clock.monotonic() - from, outcome.ok && ended === null && faults.length === 0)
-      if (ended !== null) return { ok: false, ...ended }
-      if (faults.length === 0) return outcome
-      return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${task.capability}: ${faultText(faults)}` }
+      const judged = judgedOutcome(outcome, output, task.capability)
+      this.#spent(hosting, this.#deps.clock.monotonic() - from, judged.ok)
+      return judged
     } catch (error) {
       return this.#broken(agentId, task.requestId, error)
     } finally {
@@ -368,6 +363,18 @@ class CapabilityChecks {
     if (runtime !== IMPORTED_RUNTIME) return { input, inputSchema, output }
     return { input: boundedCheck(input, inputSchema), inputSchema, output: boundedCheck(output, outputSchema) }
   }
+}
+
+/** The outcome of a run: a result that states a failure, or does not fit its capability, fails it. */
+function judgedOutcome(outcome: AgentOutcome, output: Check, capability: string): AgentOutcome {
+  if (!outcome.ok) return outcome
+  const stated = statedState(outcome.result)
+  const ended = stated === null ? null : statedFailure(stated)
+  if (ended !== null) return { ok: false, ...ended }
+  // A question or a stated end is no result, so no schema of results applies to it.
+  const faults = stated === null ? output(outcome.result) : []
+  if (faults.length === 0) return outcome
+  return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${capability}: ${faultText(faults)}` }
 }
 
 function noTurn(agentId: string, turn: Exclude<QueueTurn, 'held'>): HostOutcome {

@@ -7,12 +7,9 @@ import { refuseName } from '../../kit/names/refuse-name.js'
 import { DOCUMENT_NAME } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { shellWord } from '../../kit/text.js'
-import type { AccessRule, DocumentAccess } from '../../domain/document/access.js'
 import { type DeniedDocument, removalDenied, restrictDenied, writeDenied } from '../../domain/document/denied.js'
 import type { DocumentRecord } from '../../domain/membership/types.js'
-import { tierText } from '../../domain/routing/tier.js'
 import type {
-  DocumentAccessInfo,
   DocumentCalls,
   DocumentDetail,
   DocumentGaps,
@@ -20,16 +17,13 @@ import type {
   DocumentLiveEvent,
   DocumentReading,
   DocumentRoot,
-  DocumentRuleInfo,
-  DocumentRuleRequest,
   DocumentWatches,
   DocumentWriter
 } from '../../ports/document-api.js'
-import { knownLengths, memberAccess, type DocumentCaller } from '../documents/access.js'
+import { accessInfo, accessList, knownLengths, memberAccess, type DocumentCaller } from '../documents/access.js'
 import { awaitHere, mustBeHere, recordOf } from '../documents/initial-sync.js'
-import type { LeftStream } from '../documents/replication-set.js'
 import type { IndexedDocument } from '../documents/document-index.js'
-import { leftReason } from '../documents/left-documents.js'
+import { leftInfo } from '../documents/left-documents.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { Pipelines } from '../pipelines.js'
@@ -129,7 +123,7 @@ async function createDocument(
   const isThere = log.view().documents.has(name)
   if (!isThere) {
     mustBeWhole(node, by)
-    const access = see === undefined && write === undefined ? null : accessList(node, see ?? {}, write ?? {}, 1)
+    const access = see === undefined && write === undefined ? null : accessList(node.directory, see ?? {}, write ?? {}, 1)
     await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, LOG_TIMEOUT_MS)
   }
   // Another member may have removed it meanwhile.
@@ -165,13 +159,13 @@ async function restrictDocument(
   const { log, documents } = node.deps
   const { record } = await found(node, document, by)
   if (!node.documents.known.access(record, by).mayRestrict) throw restrictDenied(deniedDocument(node, record))
-  const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
+  const access = accessList(node.directory, see, write, (record.access?.access.serial ?? 0) + 1)
   await node.swarmDocuments.handOver(record.name)
   const lengths = await knownLengths(documents, record)
   const fault = node.documents.marks.fault(record.name)
   // Too short lengths would remove blocks lost on this disk from every node.
   if (fault !== null) throw fault
-  const ends = await node.documents.wrongSnapshot(record)
+  const ends = await node.documents.snapshots.wrongOf(record)
   await log.submit(
     { kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths, ...(ends === undefined ? {} : { ends }) },
     LOG_TIMEOUT_MS
@@ -402,21 +396,12 @@ function documentInfo(node: DocumentsApiDeps, { id, record }: IndexedDocument, b
     writers: new Set(record.streams.map(({ nodeKey }) => nodeKey)).size,
     may: { write: mayWrite, restrict: mayRestrict },
     following: left.length === 0 && node.documents.isFollowed(record.name),
-    ...(left.length === 0 ? {} : { left: leftInfo(node, left) })
+    ...(left.length === 0 ? {} : { left: leftInfo(node.directory, left) })
   }
 }
 
 function warned(nameWarning: string | null): Pick<DocumentInfo, 'nameWarning'> {
   return nameWarning === null ? {} : { nameWarning }
-}
-
-function leftInfo(node: DocumentsApiDeps, left: readonly LeftStream[]): NonNullable<DocumentInfo['left']> {
-  const counts = new Map<string, { readonly node: DocumentInfo['creator']; readonly streams: number; readonly reason: string }>()
-  for (const one of left) {
-    const key = `${one.node} ${one.reason}`
-    counts.set(key, { node: node.directory.ref(one.node), streams: (counts.get(key)?.streams ?? 0) + 1, reason: leftReason(one) })
-  }
-  return [...counts.values()]
 }
 
 function documentDetail(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): DocumentDetail {
@@ -436,35 +421,13 @@ function documentDetail(node: DocumentsApiDeps, known: IndexedDocument, by: Docu
     }
   })
   const warning = warned(node.documents.known.nameWarnings(by)(record.name))
-  return { ...documentInfo(node, known, by), ...warning, access: accessInfo(node, record.access), streams, ...skippedOf(node, record) }
-}
-
-function accessInfo(node: DocumentsApiDeps, signed: IndexedDocument['record']['access']): DocumentAccessInfo | null {
-  if (signed === null) return null
-  const { access, by } = signed
-  const rule = ({ members, maxTier, sandboxes, unsandboxed }: AccessRule): DocumentRuleInfo => ({
-    members: members.map((member) => node.directory.ref(member)),
-    tier: maxTier === null ? null : tierText(maxTier),
-    sandboxes,
-    unsandboxed
-  })
-  return { see: rule(access.see), write: rule(access.write), serial: access.serial, by: node.directory.ref(by) }
-}
-
-function accessList(node: DocumentsApiDeps, ...[see, write, serial]: [DocumentRuleRequest, DocumentRuleRequest, number]): DocumentAccess {
-  return { see: ruleOf(node, see), write: ruleOf(node, write), serial }
-}
-
-function ruleOf(
-  node: DocumentsApiDeps,
-  { members = [], tier = 'L3', sandboxes = [], unsandboxed = true }: DocumentRuleRequest
-): AccessRule {
-  const keys = members.map((member): NodeId => node.directory.node(member))
-  return { members: keys, maxTier: tier === null ? null : tierOf(tier), sandboxes: [...sandboxes], unsandboxed }
-}
-
-function tierOf(text: string): 0 | 1 | 2 | 3 {
-  return text === 'L0' ? 0 : text === 'L1' ? 1 : text === 'L2' ? 2 : 3
+  return {
+    ...documentInfo(node, known, by),
+    ...warning,
+    access: accessInfo(node.directory, record.access),
+    streams,
+    ...skippedOf(node, record)
+  }
 }
 
 /** The log knows nodes only: a caller weaker than its node cannot create a document for itself. */

@@ -307,14 +307,8 @@ async function notify(node: MessagesApiDeps, question: MessageQuery, target: Age
  * that the caller does not see is only recorded.
  */
 async function broadcast(node: MessagesApiDeps, type: 'request' | 'notification', question: MessageQuery): Promise<Reply> {
-  const { clock, ids, membership } = node.deps
-  const from = clock.monotonic()
-  const head = headOf(node, type, question)
-  const isFor = (card: RegisteredCard): boolean =>
-    (card.id !== OPERATOR || card.nodeId !== membership.nodeId) &&
-    (node.visibility.toCaller(card, question.onBehalfOf) ||
-      node.outbound.judge({ ...head, isBroadcast: true, recipient: { agentId: card.id, nodeId: card.nodeId } }).allowed)
-  const cards = node.registry.listAll().filter(isFor)
+  const from = node.deps.clock.monotonic()
+  const cards = receiversOf(node, type, question)
   const name = node.directory.namer()
   const toAll = { type, question: { ...question, isBroadcast: true } }
   const outcomes: Promise<MessageOutcome>[] = []
@@ -328,9 +322,20 @@ async function broadcast(node: MessagesApiDeps, type: 'request' | 'notification'
   const error = broadcastError(targets)?.toBody() ?? null
   const isQueued = targets.some((one) => one.outcome === 'QUEUED')
   const outcome = error !== null ? 'FAILED' : isQueued ? 'QUEUED' : 'COMPLETED'
-  const id = ids.next('req')
+  const id = node.deps.ids.next('req')
   const latencyMs = elapsed(node, from)
   return { requestId: id, correlationId: id, agent: '*', taskId: null, outcome, payload: null, error, latencyMs, targets }
+}
+
+/** The cards of all agents that a broadcast reaches, or whose refusal it records. */
+function receiversOf(node: MessagesApiDeps, type: 'request' | 'notification', question: MessageQuery): readonly RegisteredCard[] {
+  const { membership } = node.deps
+  const head = headOf(node, type, question)
+  const isFor = (card: RegisteredCard): boolean =>
+    (card.id !== OPERATOR || card.nodeId !== membership.nodeId) &&
+    (node.visibility.toCaller(card, question.onBehalfOf) ||
+      node.outbound.judge({ ...head, isBroadcast: true, recipient: { agentId: card.id, nodeId: card.nodeId } }).allowed)
+  return node.registry.listAll().filter(isFor)
 }
 
 /** Characters of an answer's JSON in one row of a broadcast. */

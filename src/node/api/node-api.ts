@@ -1,7 +1,6 @@
 import type { AbortSignalLike } from '../../kit/clock.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
-import { AsyncQueue } from '../../kit/queue.js'
 import { NODE_NAME } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { shown } from '../../kit/text.js'
@@ -40,16 +39,22 @@ import {
 } from './peers.js'
 import { findSwarm, listSwarms, watchSwarm, cancelTask, listTasks, showTask, watchTasks } from './tasks.js'
 import { setSettings, showSettings } from '../policy/mesh-rules.js'
-import { type End, type Push, type WatchRow, watchAgents, watchApprovals, watchEvents, watchPeers, followMessage } from './watches.js'
+import {
+  followMessage,
+  queueFor,
+  type ToError,
+  watchAgents,
+  watchApprovals,
+  watchEvents,
+  watching,
+  watchPeers,
+  type WatchRow,
+  watchStatus
+} from './watches.js'
 import { DOCUMENT_CALLS, DOCUMENT_WATCHES } from './documents.js'
 import type { NodeCore } from '../node.js'
 import { agentProblems, withLogProblem } from '../agents/health.js'
 import { tierText, type Tier } from '../../domain/routing/tier.js'
-
-/** The most queued values of an event watch; beyond it, the reader gets a gap. */
-const WATCH_QUEUE = 4096
-/** Interval between updates of a watched status, in milliseconds. */
-const STATUS_MS = 1000
 
 type Scope = Principal['scopes'][number]
 
@@ -280,7 +285,7 @@ function pushAdmin({ push }: ApiHost): PushAdmin {
 
 /** Each watch pushes a snapshot, then the changes, and returns its stop function. */
 const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
-  'node.status': ['read', ({ host }, _params, { push }) => watchStatus(host, push), 'newest'],
+  'node.status': ['read', ({ host }, _params, { push }) => watchStatus(host.node.deps.clock, () => push(statusInfo(host))), 'newest'],
   'peers.list': ['read', ({ node, by }, params, { push }) => watchPeers(node, () => push(listPeers(node, params, by))), 'newest'],
   'agents.list': ['read', ({ node, by }, params, { push }) => watchAgents(node, () => listAgents(node, params, by), push), 'newest'],
   'tasks.list': ['read', ({ node, by }, params, { push }) => watchTasks(node, () => push(listTasks(node, params, by))), 'newest'],
@@ -300,13 +305,6 @@ const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
   ...DOCUMENT_WATCHES,
   'swarm.watch': ['read', async ({ node, certified: by }, { id }, to) => watchSwarm(await findSwarm(node, id, by), to), 'all'],
   'node.events': ['read', ({ node }, params, to) => watchEvents(node, params, to), ({ node }, lost) => node.events.gap(lost)]
-}
-
-function watchStatus(host: ApiHost, push: Push<StatusInfo>): Unsubscribe {
-  const { clock } = host.node.deps
-  push(statusInfo(host))
-  const timer = clock.every(STATUS_MS, () => push(statusInfo(host)))
-  return () => clock.clear(timer)
 }
 
 /** The in-process implementation of NodeApi for one principal. */
@@ -348,29 +346,6 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       return watching(opened, queueFor(kept, options?.signal), toError)
     }
   }
-}
-
-/** Converts a failure for the caller. */
-type ToError = (error: unknown) => NodeError
-
-/** An iterable that starts to listen when it is read, and stops when its reader, its source or the signal ends it. */
-async function* watching<T>(
-  open: (to: { readonly push: Push<T>; readonly end: End }) => Promise<Unsubscribe>,
-  queue: AsyncQueue<T>,
-  toError: ToError
-): AsyncGenerator<T> {
-  const [push, end] = [(value: T) => queue.push(value), (error?: unknown) => queue.end(error === undefined ? null : toError(error))]
-  const stopListening = await open({ push, end }).catch((error: unknown) => Promise.reject(toError(error)))
-  try {
-    yield* queue
-  } finally {
-    stopListening()
-  }
-}
-
-function queueFor<T>(keeps: 'newest' | 'all' | ((lost: number) => T), signal: AbortSignalLike | undefined): AsyncQueue<T> {
-  if (keeps === 'newest') return new AsyncQueue<T>(1, null, signal)
-  return new AsyncQueue<T>(WATCH_QUEUE, keeps === 'all' ? (lost) => ({ type: 'gap', lost }) as T : keeps, signal)
 }
 
 async function flushAudit(node: NodeCore): Promise<Calls['audit.flush']['result']> {

@@ -3,8 +3,9 @@ import type { Calls, Principal, WatchName, Watches, Reply } from '../../ports/no
 import { type ApprovalsApiDeps, listApprovals } from './approvals.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { Services } from '../services.js'
-import type { AbortSignalLike, Timer } from '../../kit/clock.js'
-import { asNodeError } from '../../kit/errors.js'
+import { AsyncQueue } from '../../kit/queue.js'
+import type { AbortSignalLike, Clock, Timer } from '../../kit/clock.js'
+import { asNodeError, type NodeError } from '../../kit/errors.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.js'
 import type { MessageEvent, ProgressReport } from '../../ports/policy-api.js'
 import { Abort } from '../../kit/abort.js'
@@ -18,6 +19,10 @@ export interface WatchDeps extends Pick<Services, 'agents' | 'directory' | 'even
   readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState'>
 }
 
+/** The most queued values of an event watch; beyond it, the reader gets a gap. */
+const WATCH_QUEUE = 4096
+/** Interval between updates of a watched status, in milliseconds. */
+const STATUS_MS = 1000
 /** Interval between checks of watched agents for changes, in milliseconds. */
 const AGENTS_MS = 1000
 
@@ -41,6 +46,37 @@ export type WatchRow<N extends WatchName, C> = readonly [
   Watch<N, C>,
   'newest' | 'all' | ((caller: C, lost: number) => Watches[N]['item'])
 ]
+
+/** Converts a failure for the caller. */
+export type ToError = (error: unknown) => NodeError
+
+/** An iterable that starts to listen when it is read, and stops when its reader, its source or the signal ends it. */
+export async function* watching<T>(
+  open: (to: { readonly push: Push<T>; readonly end: End }) => Promise<Unsubscribe>,
+  queue: AsyncQueue<T>,
+  toError: ToError
+): AsyncGenerator<T> {
+  const [push, end] = [(value: T) => queue.push(value), (error?: unknown) => queue.end(error === undefined ? null : toError(error))]
+  const stopListening = await open({ push, end }).catch((error: unknown) => Promise.reject(toError(error)))
+  try {
+    yield* queue
+  } finally {
+    stopListening()
+  }
+}
+
+/** The queue of a watch: see {@link WatchRow}. */
+export function queueFor<T>(keeps: 'newest' | 'all' | ((lost: number) => T), signal: AbortSignalLike | undefined): AsyncQueue<T> {
+  if (keeps === 'newest') return new AsyncQueue<T>(1, null, signal)
+  return new AsyncQueue<T>(WATCH_QUEUE, keeps === 'all' ? (lost) => ({ type: 'gap', lost }) as T : keeps, signal)
+}
+
+/** `node.status`: once a second. */
+export function watchStatus(clock: Clock, tell: () => void): Unsubscribe {
+  tell()
+  const timer = clock.every(STATUS_MS, tell)
+  return () => clock.clear(timer)
+}
 
 /** `peers.list`: at each change of links and members. */
 export function watchPeers(node: WatchDeps, tell: () => void): Unsubscribe {

@@ -1,11 +1,13 @@
 import type { NodeId } from '../../kit/ids.js'
-import { type AccessVerdict, accessOf, mayRestrict } from '../../domain/document/access.js'
+import { type AccessRule, type AccessVerdict, accessOf, type DocumentAccess, mayRestrict } from '../../domain/document/access.js'
 import { countedBlocks } from '../../domain/document/counted.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import { memberOf } from '../../domain/membership/fold/document.js'
 import type { DocumentRecord, MembershipView } from '../../domain/membership/types.js'
-import type { Tier } from '../../domain/routing/tier.js'
+import { type Tier, tierText } from '../../domain/routing/tier.js'
+import type { DocumentAccessInfo, DocumentRuleInfo, DocumentRuleRequest } from '../../ports/document-api.js'
 import type { DocumentStreams } from '../../ports/documents.js'
+import type { Directory } from '../cards/directory.js'
 
 /** The caller of a document operation at this node. A caller that acts for others has the lower of both rights. */
 export interface DocumentCaller {
@@ -70,4 +72,37 @@ export async function knownLengths(
 
 function guarded(view: MembershipView, { creator, access }: DocumentRecord): Parameters<typeof accessOf>[0] {
   return { owner: view.mesh?.owner ?? '', creator, access: access?.access ?? null }
+}
+
+/** An access list in the form for people; null when there is none. */
+export function accessInfo(directory: Pick<Directory, 'ref'>, signed: DocumentRecord['access']): DocumentAccessInfo | null {
+  if (signed === null) return null
+  const { access, by } = signed
+  const rule = ({ members, maxTier, sandboxes, unsandboxed }: AccessRule): DocumentRuleInfo => ({
+    members: members.map((member) => directory.ref(member)),
+    tier: maxTier === null ? null : tierText(maxTier),
+    sandboxes,
+    unsandboxed
+  })
+  return { see: rule(access.see), write: rule(access.write), serial: access.serial, by: directory.ref(by) }
+}
+
+/** An access list of requested rules. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME for a member */
+export function accessList(
+  directory: Pick<Directory, 'node'>,
+  ...[see, write, serial]: [DocumentRuleRequest, DocumentRuleRequest, number]
+): DocumentAccess {
+  return { see: ruleOf(directory, see), write: ruleOf(directory, write), serial }
+}
+
+function ruleOf(
+  directory: Pick<Directory, 'node'>,
+  { members = [], tier = 'L3', sandboxes = [], unsandboxed = true }: DocumentRuleRequest
+): AccessRule {
+  const keys = members.map((member): NodeId => directory.node(member))
+  return { members: keys, maxTier: tier === null ? null : tierOf(tier), sandboxes: [...sandboxes], unsandboxed }
+}
+
+function tierOf(text: string): 0 | 1 | 2 | 3 {
+  return text === 'L0' ? 0 : text === 'L1' ? 1 : text === 'L2' ? 2 : 3
 }

@@ -62,8 +62,10 @@ export class Documents {
   readonly followed: ReplicationSet
   /** How many bytes each member makes this node keep. */
   readonly shares: DocumentShares
+  readonly #removal: DocumentRemoval
   readonly #abandoned: AbandonedDocuments
-  readonly #snapshots: DocumentSnapshots
+  /** Their snapshots. */
+  readonly snapshots: DocumentSnapshots
   #timer: Timer | null = null
   #stopLog: Unsubscribe = () => {}
   #isClosed = false
@@ -76,14 +78,8 @@ export class Documents {
     this.#changes = new Emitter(onError)
     this.known = new DocumentIndex(deps)
     this.#own = new LocalStreams({ ...common, known: this.known, onLost: (...lost) => this.marks.expect(...lost) })
-    this.#snapshots = new DocumentSnapshots({
-      ...deps,
-      idOf: (name) => this.known.idOf(name),
-      isFollowed: (name) => this.isFollowed(name),
-      open: (name, bytes) => openBlock(bytes, this.known.idOf(name)),
-      onBegun: (name, isOther) => this.#onBegun(name, isOther)
-    })
-    this.arrived = new ArrivedDocuments({ ...common, used: this.#snapshots.used, hasUnheard: (name) => this.#own.hasUnheard(name) })
+    this.snapshots = this.#newSnapshots()
+    this.arrived = new ArrivedDocuments({ ...common, used: this.snapshots.used, hasUnheard: (name) => this.#own.hasUnheard(name) })
     this.marks = new DocumentMarks({ ...common, own: this.#own })
     this.shares = new DocumentShares(common)
     this.followed = new ReplicationSet({
@@ -93,16 +89,27 @@ export class Documents {
       isOpen: (name) => this.#open.find(name) !== undefined,
       hasArrived: (name) => this.arrived.has(name),
       ownOf: (name) => this.#own.streamsOf(name),
-      snapshotsOf: (record) => this.#snapshots.used.coresOf(record)
+      snapshotsOf: (record) => this.snapshots.used.coresOf(record)
     })
     this.#open = this.#newOpenDocuments(onError)
+    this.#removal = this.#newRemoval()
     this.#abandoned = new AbandonedDocuments({
       ...common,
       shares: this.shares,
       followed: this.followed,
       marks: this.marks,
       isInUse: (name) => this.#open.isInUse(name),
-      remove: (record) => this.#remove(record)
+      remove: (record) => this.#removal.remove(record)
+    })
+  }
+
+  #newSnapshots(): DocumentSnapshots {
+    return new DocumentSnapshots({
+      ...this.#deps,
+      idOf: (name) => this.known.idOf(name),
+      isFollowed: (name) => this.isFollowed(name),
+      open: (name, bytes) => openBlock(bytes, this.known.idOf(name)),
+      onBegun: (name, isOther) => this.#onBegun(name, isOther)
     })
   }
 
@@ -112,17 +119,26 @@ export class Documents {
       known: this.known,
       followed: this.followed,
       own: this.#own,
-      snapshots: this.#snapshots,
+      snapshots: this.snapshots,
       onReview: () => this.#review(),
       onStop: (name, stop) => this.#onStop(name, stop),
       onError
     })
   }
 
+  #newRemoval(): DocumentRemoval {
+    return new DocumentRemoval({
+      ...{ known: this.known, arrived: this.arrived, marks: this.marks, shares: this.shares },
+      ...{ documents: this.#deps.documents, own: this.#own, open: this.#open, snapshots: this.snapshots },
+      onUnfollowed: () => this.#review(),
+      onRemoved: () => this.#followAgain()
+    })
+  }
+
   /** Starts to follow the documents that this node may see. */
   async start(): Promise<void> {
     const { documents, log } = this.#deps
-    const stored = [this.shares, this.followed, this.arrived, this.marks, this.#own, this.#snapshots.used]
+    const stored = [this.shares, this.followed, this.arrived, this.marks, this.#own, this.snapshots.used]
     for (const one of stored) await one.start()
     documents.start({
       onBlocks: (stream) => this.#onBlocks(stream),
@@ -132,7 +148,7 @@ export class Documents {
     this.#stopLog = log.onChange(() => this.#review())
     this.#review()
     this.#timer = this.#deps.clock.every(SNAPSHOT_MS, () => {
-      this.#snapshots.review()
+      this.snapshots.review()
       this.#open.offerSnapshots()
     })
   }
@@ -143,7 +159,7 @@ export class Documents {
     this.#own.quieten()
     this.#stopLog()
     this.#deps.clock.clear(this.#timer)
-    const parts = [this.#abandoned, this.#snapshots, this.#open, this.marks, this.arrived, this.shares, this.followed]
+    const parts = [this.#abandoned, this.snapshots, this.#open, this.marks, this.arrived, this.shares, this.followed]
     for (const one of parts) await one.close()
   }
 
@@ -157,14 +173,9 @@ export class Documents {
     return this.followed.has(name)
   }
 
-  /** Core of a snapshot in force whose content does not match the log; undefined when there is none. */
-  wrongSnapshot(record: DocumentRecord): Promise<StreamKey | undefined> {
-    return this.#snapshots.wrongOf(record)
-  }
-
   /** Stored bytes of the snapshot behind which the document's streams begin here. */
   snapshotBytes(name: string): number {
-    const used = this.#snapshots.used.of(name)
+    const used = this.snapshots.used.of(name)
     return used === null ? 0 : this.#deps.documents.size(used.coreKey).bytes
   }
 
@@ -179,7 +190,7 @@ export class Documents {
     const damage = this.damage()
     const stored = damage.length > 0 ? damage : this.marks.problems()
     // A damaged store takes in no blocks of members.
-    return [...stored, ...this.#own.problems(), ...forks.problems(), ...this.#snapshots.problems(), ...leftProblems(this, log.view())]
+    return [...stored, ...this.#own.problems(), ...forks.problems(), ...this.snapshots.problems(), ...leftProblems(this, log.view())]
   }
 
   /** The damage of the document store, once noticed. Until a repair the stored part of a document is unknown. */
@@ -206,43 +217,20 @@ export class Documents {
   async forget({ record }: IndexedDocument): Promise<number> {
     // No await comes before the document is no longer followed: a later opener waits until the blocks are removed.
     if (this.#open.isInUse(record.name)) throw new NodeError('CONFLICT', 'the document is in use here')
-    const sizes = this.#streamsOf(record).map((stream) => this.#deps.documents.size(stream).bytes)
+    const sizes = this.#removal.streamsOf(record).map((stream) => this.#deps.documents.size(stream).bytes)
     const bytes = sizes.reduce((sum, size) => sum + size, this.snapshotBytes(record.name))
-    await this.followed.forget(record.name, () => this.#remove(record))
+    await this.followed.forget(record.name, () => this.#removal.remove(record))
     return bytes
-  }
-
-  #streamsOf({ name, streams }: DocumentRecord): StreamKey[] {
-    return [...new Set([...streams.map(({ coreKey }) => coreKey), ...this.#own.streamsOf(name)])]
-  }
-
-  /** Removes all that is here of a document that is no longer followed. */
-  async #remove(record: DocumentRecord): Promise<void> {
-    const { name } = record
-    const streams = this.#streamsOf(record)
-    this.arrived.forget(name)
-    await this.#open.letGo(name)
-    // Peers may then hold more blocks of this stream than this node.
-    await this.#own.forget(name)
-    const snapshots = this.#snapshots.used.coresOf(record)
-    this.#review()
-    await this.marks.forget(name)
-    await this.#snapshots.forget(name)
-    await this.#deps.documents.remove(streams)
-    await this.#deps.documents.keep(this.known.idOf(name), null)
-    this.shares.release([...streams, ...snapshots])
-    // Documents that had no room before may have room now.
-    this.#followAgain()
   }
 
   /** The view changed: updates the followed documents and their counted blocks. */
   #review(): void {
     if (this.#isClosed) return
-    this.#snapshots.note()
+    this.snapshots.note()
     this.#own.announceAll()
     this.#followAll()
     this.#open.review()
-    this.#snapshots.review()
+    this.snapshots.review()
     this.#changes.emit()
   }
 
@@ -266,7 +254,7 @@ export class Documents {
 
   #onBlocks(stream: StreamKey): void {
     this.#open.onBlocks(stream)
-    this.#snapshots.onBlocks(stream)
+    this.snapshots.onBlocks(stream)
     this.marks.due()
     this.#changes.emit()
   }
@@ -283,18 +271,74 @@ export class Documents {
     this.#leaveOwn(stop.stream, stop.reason)
   }
 
-  /** Leaves an own stream whose new blocks would not count: this home runs twice, its store was put back, or others end the stream. */
   #leaveOwn(stream: StreamKey, reason: string): void {
-    const name = this.#own.nameOf(stream)
-    if (name === null) return
-    this.marks.left(name, stream)
-    this.#deps.telemetry.log('warn', 'this node goes on with another stream of a document', { document: shown(name), reason })
-    const moved = this.#own.leave(name).then(() => this.#open.goOn(name))
-    moved.catch((error: unknown) => this.#failed(error))
+    const parts = { own: this.#own, marks: this.marks, open: this.#open, telemetry: this.#deps.telemetry }
+    leaveOwn(parts, stream, reason)?.catch((error: unknown) => this.#failed(error))
   }
 
   #failed(error: unknown): void {
     if (!this.#isClosed) this.#deps.telemetry.log('error', 'a document', { reason: messageOf(error) })
+  }
+}
+
+interface LeavingDeps extends Pick<Documents, 'marks'> {
+  readonly own: LocalStreams
+  readonly open: OpenDocuments
+  readonly telemetry: Telemetry
+}
+
+/**
+ * Leaves an own stream whose new blocks would not count: this home runs twice, its store was put back, or others end the stream. Resolves
+ * when the document goes on with another one; null: it is no stream of this node.
+ */
+function leaveOwn({ own, marks, open, telemetry }: LeavingDeps, stream: StreamKey, reason: string): Promise<void> | null {
+  const name = own.nameOf(stream)
+  if (name === null) return null
+  marks.left(name, stream)
+  telemetry.log('warn', 'this node goes on with another stream of a document', { document: shown(name), reason })
+  return own.leave(name).then(() => open.goOn(name))
+}
+
+interface RemovalDeps extends Pick<Documents, 'known' | 'arrived' | 'marks' | 'shares'> {
+  readonly documents: DocumentStreams
+  readonly own: LocalStreams
+  readonly open: OpenDocuments
+  readonly snapshots: DocumentSnapshots
+  /** The streams of a document are given up, and about to be removed. */
+  onUnfollowed(): void
+  /** There may be room for other documents now. */
+  onRemoved(): void
+}
+
+/** Removes the stored parts of documents that are no longer followed. */
+class DocumentRemoval {
+  readonly #deps: RemovalDeps
+
+  constructor(deps: RemovalDeps) {
+    this.#deps = deps
+  }
+
+  /** The streams of a document, those of this node that the log does not name included. */
+  streamsOf({ name, streams }: DocumentRecord): StreamKey[] {
+    return [...new Set([...streams.map(({ coreKey }) => coreKey), ...this.#deps.own.streamsOf(name)])]
+  }
+
+  async remove(record: DocumentRecord): Promise<void> {
+    const { name } = record
+    const { known, arrived, marks, shares, documents, own, open, snapshots } = this.#deps
+    const streams = this.streamsOf(record)
+    arrived.forget(name)
+    await open.letGo(name)
+    // Peers may then hold more blocks of this stream than this node.
+    await own.forget(name)
+    const cores = snapshots.used.coresOf(record)
+    this.#deps.onUnfollowed()
+    await marks.forget(name)
+    await snapshots.forget(name)
+    await documents.remove(streams)
+    await documents.keep(known.idOf(name), null)
+    shares.release([...streams, ...cores])
+    this.#deps.onRemoved()
   }
 }
 

@@ -3,8 +3,9 @@ import { NODE_NAME } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { DOCUMENT_SHARE_LIMITS, MAX_FOLLOWED } from '../../domain/document/share.js'
 import type { DocumentRecord, MembershipView } from '../../domain/membership/types.js'
-import type { DocumentShareInfo } from '../../ports/document-api.js'
+import type { DocumentInfo, DocumentShareInfo } from '../../ports/document-api.js'
 import type { Problem } from '../../ports/node-api.js'
+import type { Directory } from '../cards/directory.js'
 import type { DocumentShares } from './shares.js'
 import type { ReplicationSet, LeftStream } from './replication-set.js'
 import type { Clock, Timer } from '../../kit/clock.js'
@@ -169,4 +170,14 @@ export class AbandonedDocuments {
     this.#timer = null
     this.review()
   }
+}
+
+/** The streams that this node does not follow, counted by their member and the reason. */
+export function leftInfo(directory: Pick<Directory, 'ref'>, left: readonly LeftStream[]): NonNullable<DocumentInfo['left']> {
+  const counts = new Map<string, { readonly node: DocumentInfo['creator']; readonly streams: number; readonly reason: string }>()
+  for (const one of left) {
+    const key = `${one.node} ${one.reason}`
+    counts.set(key, { node: directory.ref(one.node), streams: (counts.get(key)?.streams ?? 0) + 1, reason: leftReason(one) })
+  }
+  return [...counts.values()]
 }

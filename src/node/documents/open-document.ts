@@ -96,7 +96,7 @@ export class OpenDocument {
       await this.#checkCapacity()
       const { current } = this.#replica
       const { doc } = current
-      doc.clientID = current.ownClientId()
+      doc.clientID = current.sessions.clientId()
       return await this.#replica.edit(
         null,
         () => doc.transact(() => change(doc)),
@@ -113,7 +113,7 @@ export class OpenDocument {
     return this.#inTurn(async () => {
       await this.#mustWrite()
       const { current } = this.#replica
-      const clientId = this.#programs.choose(wanted, (one) => current.isOfPrograms(one)) ?? current.openSession()
+      const clientId = this.#programs.choose(wanted, (one) => current.sessions.isOfPrograms(one)) ?? current.sessions.open()
       // Announce it before the first write with it.
       await this.#publish()
       this.#programs.give(clientId)

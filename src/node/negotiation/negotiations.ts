@@ -12,16 +12,15 @@ import {
   proposalPayload,
   rejectPayload,
   stepProposal,
-  TaskAcceptPayloadSchema,
   TaskProposalPayloadSchema,
-  TaskRejectPayloadSchema,
   type ProposalInput,
   type ProposalParts,
   type TaskProposal,
   type TaskProposalPayload,
   type TaskRejectPayload
 } from '../../domain/task/negotiation.js'
-import { errorBodySchema, type offerAcceptSchema } from '../../domain/task/payloads.js'
+import type { offerAcceptSchema } from '../../domain/task/payloads.js'
+import { checkedParts, readAnswer } from '../../domain/task/proposal-messages.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { ExchangeTable } from '../messaging/exchange-table.js'
 import { threadOf, type InboundMessage, type Thread } from '../messaging/inbound-message.js'
@@ -111,6 +110,12 @@ class ProposalTable {
     return false
   }
 
+  /** Makes room for a proposal of a peer; null: of this node. False: too many are pending, of the peer or of all. */
+  admits(peer: NodeId | null): boolean {
+    const ofPeer = peer === null ? [] : this.pending().filter(({ thread }) => thread.recipient.nodeId === peer)
+    return ofPeer.length < MAX_PENDING_PER_PEER && this.evictOldest()
+  }
+
   add(fields: ProposalParts, thread: Thread): Negotiation {
     const timer = this.#clock.after(fields.deadlineMs, () => this.timeOut(fields.proposalId))
     const entry = { proposal: createProposal(fields, this.#clock.now()), thread, timer, isAnswering: false }
@@ -183,7 +188,7 @@ export class Negotiations {
     const sender = { agentId, nodeId: self }
     const proposerAgentId = addressText(sender)
     const correlationId = ids.next('thr')
-    const fields = checkedFields({ ...draft, proposalId: correlationId, correlationId, proposerAgentId })
+    const fields = checkedParts({ ...draft, proposalId: correlationId, correlationId, proposerAgentId })
     const recipient = await this.#target(draft, sender)
     if (!this.#made.evictOldest()) throw new NodeError('OVERLOADED', 'too many proposals wait for their answer')
     const entry = this.#made.add(fields, { sender, recipient, correlationId })
@@ -216,7 +221,8 @@ export class Negotiations {
     try {
       await this.#answer(entry, input, (accepted) => {
         // The other side may use the thread at once.
-        this.#keepOpen(entry)
+        this.#deps.exchanges.letIn(entry.thread, THREAD_TTL_MS)
+        this.#follow(entry)
         isOpen = true
         return { ...entry.thread, type: 'task-accept', payload: acceptPayload(accepted) }
       })
@@ -243,12 +249,7 @@ export class Negotiations {
     return (this.#made.get(proposalId) ?? this.#received.get(proposalId))?.proposal
   }
 
-  /** Keeps the thread open: its messages reach the listeners of both agents. */
-  #keepOpen(entry: Negotiation): void {
-    this.#deps.exchanges.letIn(entry.thread, THREAD_TTL_MS)
-    this.#follow(entry)
-  }
-
+  /** Messages of the thread reach the listeners of both agents. */
   #follow({ thread }: Negotiation): void {
     this.#deps.exchanges.follow(thread, { ttlMs: THREAD_TTL_MS, handler: () => {} })
   }
@@ -285,7 +286,7 @@ export class Negotiations {
     if (known !== undefined) return this.#again(known, thread)
     const capabilities = this.#deps.agents.definition(agentId)?.capabilities ?? []
     if (payload.data.requiredCapabilities.some((id) => capabilities.every((one) => one.id !== id))) return 'nobody'
-    if (!this.#mayWait(incoming.peer)) return 'full'
+    if (!this.#received.admits(incoming.peer === this.#deps.self ? null : incoming.peer)) return 'full'
     const proposal = this.#receive(thread, payload.data)
     try {
       handler(proposal)
@@ -301,14 +302,6 @@ export class Negotiations {
     this.#end(known)
     if (known.proposal.status === 'accepted') this.#follow(known)
     return 'taken'
-  }
-
-  #mayWait(peer: NodeId): boolean {
-    if (peer !== this.#deps.self) {
-      const ofPeer = this.#received.pending().filter(({ thread }) => thread.recipient.nodeId === peer)
-      if (ofPeer.length >= MAX_PENDING_PER_PEER) return false
-    }
-    return this.#received.evictOldest()
   }
 
   #receive(thread: Thread, offered: TaskProposalPayload): TaskProposal {
@@ -370,21 +363,9 @@ export class Negotiations {
   }
 
   /** Tells the proposer of the timeout as of any other answer: by a message on the thread. */
-  #tellProposer({ proposal, thread: { sender, recipient } }: Negotiation): void {
-    const { ids, clock, self, subscriptions, directory } = this.#deps
-    const message = `${directory.shownAddress(recipient)} did not answer the proposal within ${proposal.deadlineMs} ms`
-    const envelope = {
-      id: ids.next('msg'),
-      schemaVersion: SCHEMA_VERSION,
-      sender: addressText({ agentId: OPERATOR, nodeId: self }),
-      recipient: addressText(sender),
-      correlationId: proposal.correlationId,
-      type: 'error' as const,
-      timestamp: clock.now(),
-      payload: new NodeError('PROPOSAL_TIMEOUT', message).toBody()
-    }
-    const { payload, ...header } = envelope
-    subscriptions.received(sender.agentId, header, payload)
+  #tellProposer(entry: Negotiation): void {
+    const { header, payload } = timeoutMessage(entry, this.#deps)
+    this.#deps.subscriptions.received(entry.thread.sender.agentId, header, payload)
   }
 
   #end({ thread }: Negotiation): void {
@@ -402,29 +383,22 @@ export class Negotiations {
   }
 }
 
-/** @throws NodeError INVALID_ENVELOPE. */
-function checkedFields(fields: ProposalParts): ProposalParts {
-  const { proposalId, correlationId, taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs, proposerAgentId } = fields
-  const payload = TaskProposalPayloadSchema.safeParse({ taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs })
-  if (!payload.success) throw new NodeError('INVALID_ENVELOPE', `the proposal is not valid: ${payload.error.issues[0]?.message ?? ''}`)
-  return { ...payload.data, proposalId, correlationId, proposerAgentId }
-}
-
-/** The answer of the other side; null when the message is no answer. */
-function readAnswer(proposal: TaskProposal, header: EnvelopeHeader, payload: unknown): ProposalInput | null {
-  if (header.type === 'task-accept') {
-    const accept = TaskAcceptPayloadSchema.safeParse(payload)
-    if (!accept.success || accept.data.proposalId !== proposal.proposalId) return null
-    return { type: 'accept', agentId: header.sender, estimatedCompletionMs: accept.data.estimatedCompletionMs }
+/** The error that a proposer gets when nobody answered in time. */
+function timeoutMessage(
+  { proposal, thread: { sender, recipient } }: Negotiation,
+  { ids, clock, self, directory }: Pick<NegotiationsDeps, 'ids' | 'clock' | 'self' | 'directory'>
+): { readonly header: EnvelopeHeader; readonly payload: unknown } {
+  const message = `${directory.shownAddress(recipient)} did not answer the proposal within ${proposal.deadlineMs} ms`
+  const header = {
+    id: ids.next('msg'),
+    schemaVersion: SCHEMA_VERSION,
+    sender: addressText({ agentId: OPERATOR, nodeId: self }),
+    recipient: addressText(sender),
+    correlationId: proposal.correlationId,
+    type: 'error' as const,
+    timestamp: clock.now()
   }
-  if (header.type === 'task-reject') {
-    const reject = TaskRejectPayloadSchema.safeParse(payload)
-    if (!reject.success || reject.data.proposalId !== proposal.proposalId) return null
-    const { rejectionReason: reason, alternativeSuggestion: alternative } = reject.data
-    return { type: 'reject', reason, ...(alternative === undefined ? {} : { alternative }) }
-  }
-  const error = header.type === 'error' ? errorBodySchema.safeParse(payload) : null
-  return error?.success === true ? { type: 'reject', reason: error.data.code } : null
+  return { header, payload: new NodeError('PROPOSAL_TIMEOUT', message).toBody() }
 }
 
 function isSame(one: Thread, other: Thread): boolean {

@@ -104,7 +104,7 @@ export class Approvals {
   readonly #deps: ApprovalsDeps
   readonly #list = new PendingApprovals()
   readonly #changes: Emitter<null>
-  readonly #record: ApprovalAudit
+  readonly #outcomes: ApprovalOutcomes
   /** By id, which time limit passed: the last undecided messages. */
   readonly #late = new BoundedMap<string, PendingApproval['endsBy']>(MAX_APPROVALS)
   readonly #remembering = new RememberedDecisions()
@@ -113,7 +113,7 @@ export class Approvals {
 
   constructor(deps: ApprovalsDeps) {
     this.#deps = deps
-    this.#record = deps.record
+    this.#outcomes = new ApprovalOutcomes(deps)
     this.#changes = new Emitter((error) => deps.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) }))
   }
 
@@ -132,7 +132,7 @@ export class Approvals {
     if (joining === 'known' && incoming.header.type !== 'notification') exchanges.end(threadOf(incoming))
     if (joining === 'new') {
       if (!this.#list.add(awaiting, (request) => this.#begin(request, incoming.recorded))) return FULL
-      this.#record.asked(awaiting)
+      this.#deps.record.asked(awaiting)
       this.#changes.emit(null)
     }
     this.#timer ??= clock.every(limits.heartbeatMs, () => this.#sendHeartbeats())
@@ -175,10 +175,10 @@ export class Approvals {
     const { one, remembered } = decision
     const refusal = refusalNow(this.#deps.inbound, one)
     if (refusal !== null) {
-      this.#refuse(one, refusal, { kind: 'approval', why: `allowed by ${by}, but refused by the rules in force now` })
+      this.#outcomes.refuse(one, refusal, { kind: 'approval', why: `allowed by ${by}, but refused by the rules in force now` })
       throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
     }
-    this.#pass(one, one.rule, `allowed by ${by}${remembered === null ? '' : ', remembered'}`)
+    this.#outcomes.pass(one, one.rule, `allowed by ${by}${remembered === null ? '' : ', remembered'}`)
     return decision
   }
 
@@ -187,7 +187,7 @@ export class Approvals {
     const decision = await this.#decided(text, 'deny', { by, remember })
     const { one, remembered } = decision
     const refusal: Refusal = { code: 'POLICY_DENIED', rule: one.rule, reason: 'a person denied it' }
-    this.#refuse(one, refusal, { kind: 'approval', why: `denied by ${by}${remembered === null ? '' : ', remembered'}` })
+    this.#outcomes.refuse(one, refusal, { kind: 'approval', why: `denied by ${by}${remembered === null ? '' : ', remembered'}` })
     return decision
   }
 
@@ -288,46 +288,15 @@ export class Approvals {
 
   /** Passes a message that the rules now allow without approval. */
   #release(one: PendingApproval, rule: string): void {
-    if (this.#take(one)) this.#pass(one, rule, 'allowed by the policy that changed')
+    if (this.#take(one)) this.#outcomes.pass(one, rule, 'allowed by the policy that changed')
   }
 
   #end(one: PendingApproval, refusal: Refusal, why: string): void {
-    if (this.#take(one)) this.#refuse(one, refusal, { kind: 'refusal', why })
+    if (this.#take(one)) this.#outcomes.refuse(one, refusal, { kind: 'refusal', why })
   }
 
   #drop(one: PendingApproval, code: 'CANCELED' | 'REVOKED', why: string): void {
-    if (!this.#take(one)) return
-    this.#record.notPassed(one, code)
-    this.#record.ended(one, { code, rule: one.rule }, { kind: 'refusal', why })
-    if (one.incoming.header.type === 'notification') return
-    for (const thread of one.threads) this.#deps.executor.withdraw(thread)
-  }
-
-  #pass(one: PendingApproval, rule: string, why: string): void {
-    this.#record.ended(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
-    const [, ...others] = one.threads
-    const { incoming, question } = one
-    const repeats = one.request === null ? [] : others
-    // Only requests are answered on several threads; any other message passes once.
-    if (one.request === null && incoming.header.type !== 'notification') for (const thread of others) this.#deps.exchanges.end(thread)
-    this.#deps.inbound.pass({ incoming, question, rule })
-    // The same request, sent again during the wait: it joins the run, or gets its answer.
-    for (const { correlationId } of repeats) {
-      this.#deps.inbound.pass({ incoming: { ...incoming, header: { ...incoming.header, correlationId } }, question, rule })
-    }
-  }
-
-  #refuse(one: PendingApproval, { code, rule, reason }: Refusal, line: Noted): void {
-    const { executor } = this.#deps
-    this.#record.notPassed(one, code)
-    this.#record.ended(one, { code, rule }, line)
-    const error = new NodeError(code, reason, { data: { rule } }).toBody()
-    for (const thread of one.threads) {
-      // A response waits for an offline sender, an error does not.
-      if (one.request !== null) {
-        executor.fail(thread, one.request, error)
-      } else if (one.incoming.header.type !== 'notification') executor.refuse(thread, error)
-    }
+    if (this.#take(one)) this.#outcomes.drop(one, code, why)
   }
 
   /** Repeats the notices of waiting messages, and ends requests of senders that are gone. */
@@ -344,6 +313,52 @@ export class Approvals {
 
   #tell(peer: NodeId): void {
     this.#deps.notices.tell(peer, this.#list.ofPeer(peer))
+  }
+}
+
+/** The outcomes of messages that left the list: passes or answers them, and records it. */
+class ApprovalOutcomes {
+  readonly #deps: Pick<ApprovalsDeps, 'record' | 'executor' | 'exchanges' | 'inbound'>
+
+  constructor(deps: Pick<ApprovalsDeps, 'record' | 'executor' | 'exchanges' | 'inbound'>) {
+    this.#deps = deps
+  }
+
+  /** Passes a message that is allowed by now. */
+  pass(one: PendingApproval, rule: string, why: string): void {
+    this.#deps.record.ended(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
+    const [, ...others] = one.threads
+    const { incoming, question } = one
+    const repeats = one.request === null ? [] : others
+    // Only requests are answered on several threads; any other message passes once.
+    if (one.request === null && incoming.header.type !== 'notification') for (const thread of others) this.#deps.exchanges.end(thread)
+    this.#deps.inbound.pass({ incoming, question, rule })
+    // The same request, sent again during the wait: it joins the run, or gets its answer.
+    for (const { correlationId } of repeats) {
+      this.#deps.inbound.pass({ incoming: { ...incoming, header: { ...incoming.header, correlationId } }, question, rule })
+    }
+  }
+
+  /** Answers a message with a refusal. */
+  refuse(one: PendingApproval, { code, rule, reason }: Refusal, line: Noted): void {
+    const { executor } = this.#deps
+    this.#deps.record.notPassed(one, code)
+    this.#deps.record.ended(one, { code, rule }, line)
+    const error = new NodeError(code, reason, { data: { rule } }).toBody()
+    for (const thread of one.threads) {
+      // A response waits for an offline sender, an error does not.
+      if (one.request !== null) {
+        executor.fail(thread, one.request, error)
+      } else if (one.incoming.header.type !== 'notification') executor.refuse(thread, error)
+    }
+  }
+
+  /** Withdraws a message without an answer: no caller waits for one. */
+  drop(one: PendingApproval, code: 'CANCELED' | 'REVOKED', why: string): void {
+    this.#deps.record.notPassed(one, code)
+    this.#deps.record.ended(one, { code, rule: one.rule }, { kind: 'refusal', why })
+    if (one.incoming.header.type === 'notification') return
+    for (const thread of one.threads) this.#deps.executor.withdraw(thread)
   }
 }
 

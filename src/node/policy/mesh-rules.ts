@@ -59,7 +59,7 @@ export function showSettings(node: MeshRulesDeps): MeshSettingsInfo {
  */
 export async function setSettings(
   node: MeshRulesDeps,
-  { tiers, sandboxes, serial, reset }: Calls['mesh.set']['params']
+  { serial, reset, ...changes }: Calls['mesh.set']['params']
 ): Promise<Calls['mesh.set']['result']> {
   const { membership, log, clock, settings: shipped } = node.deps
   if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
@@ -69,32 +69,35 @@ export async function setSettings(
     throw new NodeError(code, `the settings in force in the mesh are unknown: ${message}`, { next: [next] })
   }
   const newest = log.view().settings?.serial ?? 0
-  if (serial !== undefined && serial !== newest)
-    throw new NodeError(
-      'CONFLICT',
-      `settings changed since you read them (you: serial ${serial}, current: ${newest}); read them again and repeat the change`,
-      {
-        next: ['a2a-node mesh show --json']
-      }
-    )
+  if (serial !== undefined && serial !== newest) throw outdated(serial, newest)
   const inForce = meshRulesOf(node.accessControl.meshRules())
-  const { tierRules, sandbox } = reset === true ? meshRulesOf(shipped.rules) : inForce
-  const settings: MeshSettings = {
-    tierRules:
-      tiers?.map(({ from, to, justification }) => ({
-        sourceTier: from,
-        allowedTargetTiers: to,
-        requiresEscalationJustification: justification
-      })) ?? tierRules,
-    sandbox:
-      sandboxes === undefined
-        ? sandbox
-        : { enforced: sandboxes.enforced, crossSandboxAllowList: sandboxes.allow.map((target) => targetOf(node, target)) }
-  }
+  const base = reset === true ? meshRulesOf(shipped.rules) : inForce
+  const settings = changedRules(base, changes, (target) => targetOf(node, target))
   if (canonicalJson(settings) === canonicalJson(inForce)) return { ...showSettings(node), changed: false }
   const { mesh } = membership.certificate().body
   await log.submit({ kind: 'settings', mesh, settings, serial: newest + 1, at: clock.now() })
   return { ...showSettings(node), changed: true }
+}
+
+function outdated(serial: number, newest: number): NodeError {
+  const why = `settings changed since you read them (you: serial ${serial}, current: ${newest})`
+  return new NodeError('CONFLICT', `${why}; read them again and repeat the change`, { next: ['a2a-node mesh show --json'] })
+}
+
+/** The rules with the members that are given. */
+function changedRules(
+  { tierRules, sandbox }: MeshSettings,
+  { tiers, sandboxes }: Pick<Calls['mesh.set']['params'], 'tiers' | 'sandboxes'>,
+  addressOf: (target: string) => string
+): MeshSettings {
+  const wanted = tiers?.map(({ from, to, justification }) => ({
+    sourceTier: from,
+    allowedTargetTiers: to,
+    requiresEscalationJustification: justification
+  }))
+  if (sandboxes === undefined) return { tierRules: wanted ?? tierRules, sandbox }
+  const crossSandboxAllowList = sandboxes.allow.map((target) => addressOf(target))
+  return { tierRules: wanted ?? tierRules, sandbox: { enforced: sandboxes.enforced, crossSandboxAllowList } }
 }
 
 function meshRulesOf({ tierRules, sandbox }: MeshSettings): MeshSettings {

@@ -51,11 +51,7 @@ export class OutgoingLane {
   readonly #messages: LaneMessages
   /** Commits under way, by message number, in order. */
   readonly #recording = new Map<number, Promise<void>>()
-  #renumbering: Promise<boolean> | null = null
-  /** Is a renumbering commit under way? Meanwhile no message is removed: the commit covers all messages of its start. */
-  #isNumbering = false
-  /** Messages given up during the renumbering. */
-  readonly #unwanted = new Set<string>()
+  readonly #numbering = new Renumbering()
   #toSend: Unacked[] = []
   #isSending = false
 
@@ -96,7 +92,7 @@ export class OutgoingLane {
    * @throws NodeError the ledger's error; then no change was made.
    */
   async record(message: Outgoing, also: () => readonly LedgerChange[]): Promise<void> {
-    while (this.#renumbering !== null) await this.#renumbering
+    while (this.#numbering.pending !== null) await this.#numbering.pending
     // Not earlier: a later change of the same record would be overwritten.
     const changes = also()
     const { messageId, requestId, envelope, expiresAt } = message
@@ -137,25 +133,19 @@ export class OutgoingLane {
 
   /** The changes that remove the lane from the ledger. */
   async removal(): Promise<LedgerChange[]> {
-    await Promise.allSettled([...this.#recording.values(), this.#renumbering])
+    await Promise.allSettled([...this.#recording.values(), this.#numbering.pending])
     return this.#messages.removal(this.#state.live)
   }
 
   /** Applies an input to the lane. */
   step(input: SenderInput): void {
-    if (this.#isNumbering && this.#isDeferred(input)) return
+    if (this.#numbering.defers(input)) return
     // Expired messages are not sent over a new link.
     if (input.type === 'up') this.tick()
     for (const effect of stepSender(this.#state, input, this.#deps.clock.monotonic())) {
       if (input.type === 'ack' && effect.type === 'forget') this.#tellAcknowledged(effect.messages)
       this.#perform(effect)
     }
-  }
-
-  /** Does an input remove messages? Messages given up are remembered; ticks and acknowledgements come again. */
-  #isDeferred(input: SenderInput): boolean {
-    if (input.type === 'give-up') for (const messageId of input.messageIds) this.#unwanted.add(messageId)
-    return input.type === 'give-up' || input.type === 'ack' || input.type === 'tick'
   }
 
   #tellAcknowledged(messages: readonly Unacked[]): void {
@@ -207,22 +197,14 @@ export class OutgoingLane {
    * Resolves to whether the ledger took them. Never rejects.
    */
   renumber(first: number): Promise<boolean> {
-    this.#renumbering ??= this.#renumber(first).finally(() => {
-      this.#renumbering = null
+    return this.#numbering.run(async (commitIn) => {
+      await Promise.allSettled(this.#recording.values())
+      const isTaken = await commitIn(() => this.#commitNumbers(first))
+      if (isTaken) this.step({ type: 'renumbered', first })
+      const messageIds = this.#numbering.takeUnwanted()
+      if (messageIds.size > 0) this.step({ type: 'give-up', messageIds })
+      return isTaken
     })
-    return this.#renumbering
-  }
-
-  async #renumber(first: number): Promise<boolean> {
-    await Promise.allSettled(this.#recording.values())
-    this.#isNumbering = true
-    const isTaken = await this.#commitNumbers(first)
-    this.#isNumbering = false
-    if (isTaken) this.step({ type: 'renumbered', first })
-    const messageIds = new Set(this.#unwanted)
-    this.#unwanted.clear()
-    if (messageIds.size > 0) this.step({ type: 'give-up', messageIds })
-    return isTaken
   }
 
   async #commitNumbers(first: number): Promise<boolean> {
@@ -286,5 +268,47 @@ export class OutgoingLane {
 
   #note(what: string, error: unknown): void {
     this.#deps.telemetry.log('error', what, { lane: laneText(this.lane), reason: messageOf(error) })
+  }
+}
+
+/** The renumbering of a lane. While its commit is under way no message is removed: the commit covers all messages of its start. */
+class Renumbering {
+  /** Messages given up during the commit. */
+  #unwanted = new Set<string>()
+  #pending: Promise<boolean> | null = null
+  #isCommitting = false
+
+  /** Resolves when the renumbering under way has ended; null when there is none. */
+  get pending(): Promise<boolean> | null {
+    return this.#pending
+  }
+
+  /** Runs a renumbering, or joins the one under way. `commitIn` runs its commit. */
+  run(renumber: (commitIn: (commit: () => Promise<boolean>) => Promise<boolean>) => Promise<boolean>): Promise<boolean> {
+    this.#pending ??= renumber((commit) => this.#during(commit)).finally(() => {
+      this.#pending = null
+    })
+    return this.#pending
+  }
+
+  async #during(commit: () => Promise<boolean>): Promise<boolean> {
+    this.#isCommitting = true
+    const isTaken = await commit()
+    this.#isCommitting = false
+    return isTaken
+  }
+
+  /** May an input that removes messages not be applied now? Messages given up are remembered; ticks and acknowledgements come again. */
+  defers(input: SenderInput): boolean {
+    if (!this.#isCommitting) return false
+    if (input.type === 'give-up') for (const messageId of input.messageIds) this.#unwanted.add(messageId)
+    return input.type === 'give-up' || input.type === 'ack' || input.type === 'tick'
+  }
+
+  /** Removes and returns the messages given up during the commit. */
+  takeUnwanted(): ReadonlySet<string> {
+    const unwanted = this.#unwanted
+    this.#unwanted = new Set()
+    return unwanted
   }
 }

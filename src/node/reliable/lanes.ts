@@ -53,7 +53,7 @@ export class Lanes {
   /** The receiving ends. */
   readonly incoming: IncomingLanes
   readonly #deps: LanesDeps
-  readonly #out = new Map<NodeId, Map<string, OutgoingLane>>()
+  readonly #out = new LaneTable()
   readonly #ledger: TidyLedger
   readonly #control: LaneControl
   readonly #expiry: ExpiryClock
@@ -107,7 +107,7 @@ export class Lanes {
   /** Starts the checks of messages under way. */
   start(): void {
     this.#timer = this.#deps.clock.every(TICK_MS, () => {
-      for (const [peer, lanes] of this.#out) this.#tick(peer, [...lanes.values()])
+      for (const peer of this.#out.peers()) this.#tick(peer, this.#out.of(peer))
     })
   }
 
@@ -164,17 +164,17 @@ export class Lanes {
 
   /** Gives up the unacknowledged messages of a request. */
   giveUp(peer: NodeId, requestId: string): void {
-    for (const lane of this.#of(peer)) lane.giveUp(requestId)
+    for (const lane of this.#out.of(peer)) lane.giveUp(requestId)
   }
 
   /** Is a message of the request on its way? */
   holds(peer: NodeId, requestId: string): boolean {
-    return this.#of(peer).some((lane) => lane.holds(requestId))
+    return this.#out.of(peer).some((lane) => lane.holds(requestId))
   }
 
   /** Drops all messages for a node that was removed from the mesh. Never rejects. */
   async forget(peer: NodeId): Promise<void> {
-    const lanes = this.#of(peer)
+    const lanes = this.#out.of(peer)
     this.#out.delete(peer)
     const removed = (await Promise.all(lanes.map((lane) => lane.removal()))).flat()
     await this.commit(removed).catch((error: unknown) => {
@@ -184,12 +184,12 @@ export class Lanes {
 
   /** Number of the last recorded message of a lane; 0 when there is none. */
   lastSequence(lane: Lane): number {
-    return (this.#find(lane)?.next ?? 1) - 1
+    return (this.#out.find(lane)?.next ?? 1) - 1
   }
 
   /** The unacknowledged messages of a lane, in order. @throws NodeError STORE_DAMAGED */
   async unacknowledged(lane: Lane): Promise<{ readonly messageId: string; readonly seq: number; readonly envelope: Uint8Array }[]> {
-    const messages = this.#find(lane)?.messages ?? []
+    const messages = this.#out.find(lane)?.messages ?? []
     const contents = await Promise.all(messages.map(({ messageId }) => this.#deps.ledger.get(KEYS.content(messageId))))
     return messages.flatMap((message, at) => {
       const envelope = contents[at] ?? null
@@ -197,39 +197,26 @@ export class Lanes {
     })
   }
 
-  #of(peer: NodeId): OutgoingLane[] {
-    return [...(this.#out.get(peer)?.values() ?? [])]
-  }
-
-  #find(lane: Lane): OutgoingLane | undefined {
-    return this.#out.get(lane.target.nodeId)?.get(laneText(lane))
-  }
-
   /** Messages that no node has acknowledged yet. */
   get waiting(): number {
-    return [...this.#out.keys()].reduce((count, peer) => count + this.load(peer).count, 0)
+    return this.#out.peers().reduce((count, peer) => count + this.load(peer).count, 0)
   }
 
   /** Count and bytes of messages that a node has not acknowledged. */
   load(peer: NodeId): { readonly count: number; readonly bytes: number } {
-    const load = { count: 0, bytes: 0 }
-    for (const lane of this.#of(peer)) {
-      load.count += lane.load.count
-      load.bytes += lane.load.bytes
-    }
-    return load
+    return this.#out.load(peer)
   }
 
   /** There is a new path to a node: a link, or relays. */
   onPath(peer: NodeId): void {
     this.#control.drop(peer)
-    for (const lane of this.#of(peer)) this.#turn(peer, lane, true)
+    for (const lane of this.#out.of(peer)) this.#turn(peer, lane, true)
   }
 
   /** Its last link is gone: it may be reachable over relays. */
   onOffline(peer: NodeId): void {
     this.#control.drop(peer)
-    for (const lane of this.#of(peer)) lane.step({ type: 'down' })
+    for (const lane of this.#out.of(peer)) lane.step({ type: 'down' })
     this.incoming.onOffline(peer)
     if (this.#deps.nextHop.isReachable(peer)) this.onPath(peer)
   }
@@ -239,8 +226,7 @@ export class Lanes {
    * transmission is under way. All other messages are sent again.
    */
   onRefused({ to, source, target, messageId, code, isOpening }: RefusedFrame): boolean {
-    const lane = { source: { agentId: source, nodeId: this.#deps.self }, target: { agentId: target, nodeId: to } }
-    const out = this.#find(lane)
+    const out = this.#laneTo(to, source, target)
     const isLast = out?.refused(messageId) ?? false
     if (code === 'PEER_OFFLINE') this.#rerouted(to)
     const isFinal = isLast && isOpening && !AWAY.has(code)
@@ -251,20 +237,20 @@ export class Lanes {
   /** The route of the frames does not work: they take another one, or wait. */
   #rerouted(peer: NodeId): void {
     const isReachable = this.#deps.nextHop.isReachable(peer)
-    for (const lane of this.#of(peer)) if (!lane.isDown || isReachable) this.#turn(peer, lane, isReachable)
+    for (const lane of this.#out.of(peer)) if (!lane.isDown || isReachable) this.#turn(peer, lane, isReachable)
   }
 
   /** A peer reports the state of this node's lanes. */
   onAck(peer: NodeId, { lanes }: ControlBody<'ack'>): void {
-    const ofPeer = this.#out.get(peer)
-    for (const { source, target, ...ack } of lanes) {
-      const text = laneText({ source: { agentId: source, nodeId: this.#deps.self }, target: { agentId: target, nodeId: peer } })
-      ofPeer?.get(text)?.step({ type: 'ack', ...ack })
-    }
+    for (const { source, target, ...ack } of lanes) this.#laneTo(peer, source, target)?.step({ type: 'ack', ...ack })
+  }
+
+  #laneTo(peer: NodeId, source: string, target: string): OutgoingLane | undefined {
+    return this.#out.find({ source: { agentId: source, nodeId: this.#deps.self }, target: { agentId: target, nodeId: peer } })
   }
 
   #outLane(lane: Lane): OutgoingLane {
-    const known = this.#find(lane)
+    const known = this.#out.find(lane)
     if (known !== undefined) return known
     const fresh = this.#addOut(lane, { next: firstNumber(this.#deps.clock.now()), live: [] })
     const peer = lane.target.nodeId
@@ -287,8 +273,7 @@ export class Lanes {
       lane,
       stored
     )
-    const ofPeer = this.#out.get(peer) ?? new Map<string, OutgoingLane>()
-    this.#out.set(peer, ofPeer.set(laneText(lane), out))
+    this.#out.add(out)
     return out
   }
 
@@ -296,5 +281,42 @@ export class Lanes {
     const { nextHop, isOnline, clock } = this.#deps
     if (!isOnline(peer)) this.#lingers.set(peer, clock.monotonic() + LINGER_MS)
     nextHop.sendFrame(peer, frame)
+  }
+}
+
+/** The sending ends by their receivers. */
+class LaneTable {
+  readonly #byPeer = new Map<NodeId, Map<string, OutgoingLane>>()
+
+  peers(): NodeId[] {
+    return [...this.#byPeer.keys()]
+  }
+
+  of(peer: NodeId): OutgoingLane[] {
+    return [...(this.#byPeer.get(peer)?.values() ?? [])]
+  }
+
+  find(lane: Lane): OutgoingLane | undefined {
+    return this.#byPeer.get(lane.target.nodeId)?.get(laneText(lane))
+  }
+
+  add(out: OutgoingLane): void {
+    const { nodeId } = out.lane.target
+    const ofPeer = this.#byPeer.get(nodeId) ?? new Map<string, OutgoingLane>()
+    this.#byPeer.set(nodeId, ofPeer.set(laneText(out.lane), out))
+  }
+
+  delete(peer: NodeId): void {
+    this.#byPeer.delete(peer)
+  }
+
+  /** Count and bytes of messages that a node has not acknowledged. */
+  load(peer: NodeId): { readonly count: number; readonly bytes: number } {
+    const load = { count: 0, bytes: 0 }
+    for (const lane of this.#byPeer.get(peer)?.values() ?? []) {
+      load.count += lane.load.count
+      load.bytes += lane.load.bytes
+    }
+    return load
   }
 }

@@ -193,8 +193,7 @@ export class Coordinator implements SwarmView {
       term: this.#term,
       fault: (lease, result) => this.#outcomes.fault(lease, result),
       onInput: (input) => this.#step(input),
-      onApprovalChange: (lease, awaitsApproval) =>
-        this.#report.eventLog.tell({ type: 'waiting', ...this.#report.shown(lease), waitingFor: awaitsApproval ? 'approval' : null })
+      onApprovalChange: (lease, awaitsApproval) => this.#report.awaits(lease, awaitsApproval)
     })
   }
 
@@ -203,9 +202,7 @@ export class Coordinator implements SwarmView {
     for (const event of events) this.#report.eventLog.tell(event)
     for (const move of moves) {
       const { from = 0, count = 0 } = this.head.stages[move.stage] ?? {}
-      this.#step(
-        move.type === 'open' ? { type: 'open', from, count } : { type: 'drop', from, count, status: move.status, reason: move.reason }
-      )
+      this.#step(inputOf(move, from, count))
     }
   }
 
@@ -216,11 +213,12 @@ export class Coordinator implements SwarmView {
     }
     const settled = new Set(rows.map(({ index }) => index))
     for (const lease of leases) {
-      this.#report.participants.add(lease.agent)
       // A resting lease was not requested when this node stopped.
-      if (settled.has(lease.index) || lease.rest !== undefined) continue
-      this.#report.eventLog.tell({ type: 'lease', ...this.#report.shown(lease) })
-      this.#leases.resume(lease)
+      if (settled.has(lease.index) || lease.rest !== undefined) this.#report.participants.add(lease.agent)
+      else {
+        this.#report.leased(lease)
+        this.#leases.resume(lease)
+      }
     }
   }
 
@@ -240,10 +238,10 @@ export class Coordinator implements SwarmView {
         return this.#begin(effect)
       case 'release':
         this.#leases.cancel(effect.index, effect.attempt)
-        return this.#released(effect, effect.reason)
+        return this.#report.released(effect, effect.reason)
       case 'retry':
-        this.#leases.rest(this.#leaseOf(effect), effect.afterMs)
-        return this.#released(effect, `failed, is tried again: ${effect.error.message}`)
+        this.#leases.rest(leaseOf(this.#state, effect), effect.afterMs)
+        return this.#report.released(effect, `failed, is tried again: ${effect.error.message}`)
       case 'item':
         this.#leases.drop(effect.index, effect.attempt)
         return this.#outcomes.settle(effect)
@@ -253,18 +251,8 @@ export class Coordinator implements SwarmView {
   }
 
   #begin(effect: Extract<SwarmEffect, { type: 'lease' }>): void {
-    this.#report.participants.add(effect.agent)
-    this.#report.eventLog.tell({ type: 'lease', ...this.#report.shown(effect) })
-    this.#leases.begin({ ...this.#leaseOf(effect), leasedAt: this.#deps.clock.now() })
-  }
-
-  #released(lease: LeaseName, reason: string): void {
-    this.#report.eventLog.tell({ type: 'released', ...this.#report.shown(lease), reason })
-  }
-
-  #leaseOf({ index, agent, attempt }: LeaseName): SwarmLease {
-    const { failures = 0, isRepeatable = false } = this.#state.items[index] ?? {}
-    return { index, agent, attempt, failures, isRepeatable }
+    this.#report.leased(effect)
+    this.#leases.begin({ ...leaseOf(this.#state, effect), leasedAt: this.#deps.clock.now() })
   }
 
   #finish(ended: SwarmEnd['status']): void {
@@ -277,4 +265,14 @@ export class Coordinator implements SwarmView {
   #standing(): Omit<SwarmEnd, 'status' | 'error'> {
     return this.#report.standing(this.#elapsed(), this.#recruiting.leftOut)
   }
+}
+
+function leaseOf({ items }: SwarmState, { index, agent, attempt }: LeaseName): SwarmLease {
+  const { failures = 0, isRepeatable = false } = items[index] ?? {}
+  return { index, agent, attempt, failures, isRepeatable }
+}
+
+function inputOf(move: StageChange['moves'][number], from: number, count: number): SwarmInput {
+  if (move.type === 'open') return { type: 'open', from, count }
+  return { type: 'drop', from, count, status: move.status, reason: move.reason }
 }

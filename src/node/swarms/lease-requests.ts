@@ -238,15 +238,10 @@ export class LeaseRequests {
         attempt,
         isQuery: isResumed && !isRepeatable,
         ...(givenBy === null ? {} : { askedBy: { agentId: OPERATOR, nodeId: givenBy } }),
-        ...(head.voters === undefined || isRepeatable ? {} : this.#forVoters(head.voters, givenBy)),
+        ...(head.voters === undefined || isRepeatable ? {} : votersOf(head.voters, givenBy, this.#deps.hash)),
         changes: () => this.#recorded(open)
       }
     })
-  }
-
-  /** A later coordinator may query a lease that it did not give. A node that is no participant knows the voters by the lease's digest. */
-  #forVoters(voters: readonly NodeId[], givenBy: NodeId | null): Pick<AskedLease, 'voters' | 'amongVoters'> {
-    return givenBy === null ? { voters: votersDigest(voters, this.#deps.hash) } : { amongVoters: voters }
   }
 
   /** The ledger changes of a sent lease. @throws NodeError CANCELED when it is no longer live: the next one has replaced it. */
@@ -306,6 +301,11 @@ export class LeaseRequests {
   #kept(lease: SwarmLease, { data, ...bare }: ErrorBody): ErrorBody {
     return data === undefined || this.#swarm.fault(lease, data) !== null ? bare : { ...bare, data }
   }
+}
+
+/** A later coordinator may query a lease that it did not give. A node that is no participant knows the voters by the lease's digest. */
+function votersOf(voters: readonly NodeId[], givenBy: NodeId | null, hash: Hash): Pick<AskedLease, 'voters' | 'amongVoters'> {
+  return givenBy === null ? { voters: votersDigest(voters, hash) } : { amongVoters: voters }
 }
 
 /** May an unrepeatable run have begun before? Its agent was only queried, so a request that was not sent proves nothing. */

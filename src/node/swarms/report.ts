@@ -40,6 +40,22 @@ export class SwarmReport {
     this.stages = new SwarmStages(head)
   }
 
+  /** An agent has a lease. */
+  leased(lease: LeaseName): void {
+    this.participants.add(lease.agent)
+    this.eventLog.tell({ type: 'lease', ...this.shown(lease) })
+  }
+
+  /** A lease has ended without an outcome. */
+  released(lease: LeaseName, reason: string): void {
+    this.eventLog.tell({ type: 'released', ...this.shown(lease), reason })
+  }
+
+  /** A lease starts or stops waiting for a person. */
+  awaits(lease: LeaseName, awaitsApproval: boolean): void {
+    this.eventLog.tell({ type: 'waiting', ...this.shown(lease), waitingFor: awaitsApproval ? 'approval' : null })
+  }
+
   /** A lease in the form for people. */
   shown({ index, agent, attempt }: LeaseName): Pick<SwarmRow['row'], 'stage' | 'item' | 'agent' | 'attempt'> {
     const stage = this.stages.of(index)?.id

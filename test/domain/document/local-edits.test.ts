@@ -31,7 +31,7 @@ test('an edit that would end the stream of this node at others is not written: l
 
 test('an insertion in one piece before the latest one of the program is accepted, here and elsewhere', (t) => {
   const ann = writer('ann')
-  const session = ann.replica.openSession()
+  const session = ann.replica.sessions.open()
   publish(ann)
   const program = forger(session)
   const text = program.doc.getText('text')

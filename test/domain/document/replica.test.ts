@@ -272,7 +272,7 @@ test('an edit of one value over 256 KiB, or without a session, is not sent', (t)
 test('a program writes with a clientID of its own, which was announced before', (t) => {
   const ann = writer('ann')
   publish(ann)
-  const session = ann.replica.openSession()
+  const session = ann.replica.sessions.open()
   publish(ann)
   t.is(ann.blocks.length, 2, 'announced, though nothing was edited')
   const program = forger(session)
@@ -291,54 +291,6 @@ test('a program writes with a clientID of its own, which was announced before', 
   const replica = replicaOf(null)
   tell(replica, [ann])
   t.is(replica.doc.getText('text').toJSON(), 'typed')
-})
-
-test('a node edits under one clientID, also when its replica is made again of its streams; programs get fresh ones', (t) => {
-  const ann = writer('ann')
-  const sessions = new Set<number>([ann.replica.doc.clientID])
-  const again = { key: ann.key, blocks: ann.blocks, replica: ann.replica }
-  for (let time = 0; time < 100; time++) {
-    again.replica = replicaOf(ann.key)
-    tell(again.replica, [again])
-    t.is(again.replica.ownClientId(), ann.replica.doc.clientID)
-    again.replica.doc.clientID = again.replica.ownClientId()
-    again.replica.doc.getText('text').insert(time, `${time % 10}`)
-    if (time % 50 === 49) sessions.add(again.replica.openSession())
-    publish(again)
-  }
-  t.is(sessions.size, 3)
-  t.alike(
-    [...sessions].map((clientId) => again.replica.isOfPrograms(clientId)),
-    [false, true, true]
-  )
-  const replica = replicaOf(null)
-  t.alike(tell(replica, [again]), [])
-  t.alike(stateOf(replica), stateOf(again.replica))
-  t.is(replica.doc.getText('text').length, 100)
-})
-
-test('while an own update waits for its dependencies, the node edits under another clientID', (t) => {
-  const [ann, bob] = [writer('ann'), writer('bob')]
-  bob.replica.doc.getText('text').insert(0, 'of bob')
-  publish(bob)
-  tell(ann.replica, [bob])
-  ann.replica.doc.getText('text').insert(6, ', of ann')
-  publish(ann)
-  const again = { key: ann.key, blocks: ann.blocks, replica: replicaOf(ann.key) }
-  tell(again.replica, [again])
-  const meanwhile = again.replica.ownClientId()
-  t.not(meanwhile, ann.replica.doc.clientID)
-  t.is(again.replica.ownClientId(), meanwhile)
-  t.absent(again.replica.isOfPrograms(meanwhile))
-  again.replica.doc.clientID = meanwhile
-  again.replica.doc.getText('text').insert(0, 'again. ')
-  publish(again)
-  tell(again.replica, [bob])
-  t.is(again.replica.ownClientId(), ann.replica.doc.clientID)
-  const replica = replicaOf(null)
-  t.alike(tell(replica, [bob, again]), [])
-  t.alike(stateOf(replica), stateOf(again.replica))
-  t.is(replica.doc.getText('text').length, 'of bob, of annagain. '.length)
 })
 
 test('a document that is full takes nothing more, from nobody, and says so', (t) => {

@@ -57,7 +57,7 @@ test('a snapshot has the sessions of applied blocks alone: waiting blocks are gi
   for (const word of ['one', 'two']) {
     bob.replica.doc.getText('text').insert(4, word)
     publish(bob)
-    bob.replica.doc.clientID = bob.replica.openSession()
+    bob.replica.doc.clientID = bob.replica.sessions.open()
   }
   const early = replicaOf(null)
   tell(early, [bob])

@@ -1,55 +1,8 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
-import {
-  counts,
-  createSwarm,
-  liveLease,
-  nextTickAt,
-  stepSwarm,
-  swarmStatus,
-  type SwarmEffect,
-  type SwarmInput,
-  type SwarmParts,
-  type SwarmState
-} from '../../../src/domain/swarm/machine.js'
+import { counts, liveLease, nextTickAt, swarmStatus, type SwarmEffect, type SwarmParts } from '../../../src/domain/swarm/machine.js'
 import { NodeError } from '../../../src/kit/errors.js'
-
-const ERROR = new NodeError('TASK_FAILED', 'it broke').toBody()
-
-/** A swarm with short ways to step it; times in milliseconds from 0. */
-class Swarm {
-  readonly state: SwarmState
-
-  constructor(parts: Partial<SwarmParts> & { names?: readonly string[] } = {}) {
-    const items = parts.items ?? (parts.names ?? ['one']).map((name) => ({ name }))
-    const { names: _names, ...rest } = parts
-    this.state = createSwarm({ id: 's', maxParallel: 10, retries: 2, deadlineAt: 100_000, leaseMs: 1000, ...rest, items }, 0)
-  }
-
-  do(input: SwarmInput, now = 0): readonly SwarmEffect[] {
-    return stepSwarm(this.state, input, now).effects
-  }
-
-  join(agent: string, slots = 1, now = 0): readonly SwarmEffect[] {
-    return this.do({ type: 'accepted', agent, slots }, now)
-  }
-
-  ok(index: number, attempt: number, agent: string, now = 1): readonly SwarmEffect[] {
-    return this.do({ type: 'result', index, attempt, agent, outcome: { ok: true, result: 'fine' } }, now)
-  }
-
-  fail(index: number, attempt: number, agent: string, now = 1): readonly SwarmEffect[] {
-    return this.do({ type: 'result', index, attempt, agent, outcome: { ok: false, error: ERROR } }, now)
-  }
-}
-
-function leases(effects: readonly SwarmEffect[]): string[] {
-  return effects.flatMap((effect) => (effect.type === 'lease' ? [`${effect.index}:${effect.agent}#${effect.attempt}`] : []))
-}
-
-function ofType<T extends SwarmEffect['type']>(effects: readonly SwarmEffect[], type: T): Extract<SwarmEffect, { type: T }>[] {
-  return effects.filter((effect): effect is Extract<SwarmEffect, { type: T }> => effect.type === type)
-}
+import { ERROR, leases, ofType, Swarm, failWith } from './machine-swarm.js'
 
 test('an item is leased, its result accepted, and the swarm completes', (t) => {
   const swarm = new Swarm()
@@ -376,10 +329,6 @@ function unrepeatable(parts: Partial<SwarmParts> = {}): Swarm {
   return swarm
 }
 
-function failWith(swarm: Swarm, error: Partial<typeof ERROR>, { attempt = 1, agent = 'a', now = 5 } = {}): readonly SwarmEffect[] {
-  return swarm.do({ type: 'result', index: 0, attempt, agent, outcome: { ok: false, error: { ...ERROR, ...error } } }, now)
-}
-
 test('a failed run of unrepeatable work is its last: the item ends failed, and no other agent is asked', (t) => {
   for (const error of [{}, { code: 'TIMEOUT', retryable: true }] as const) {
     const effects = failWith(unrepeatable(), error)
@@ -409,60 +358,4 @@ test('a failure that says that it is final is not tried again, though the item m
   swarm.join('a')
   swarm.join('b')
   t.is(ofType(failWith(swarm, { isFinal: true }), 'item')[0]?.status, 'failed')
-})
-
-test('an item is not leased before the time that its failure asks for, to nobody; then it is', (t) => {
-  const swarm = new Swarm({ names: ['one', 'two'] })
-  swarm.join('a')
-  swarm.join('b')
-  t.alike(ofType(failWith(swarm, { data: { retryAfter: 7 } }), 'retry')[0]?.afterMs, 7000)
-  t.is(nextTickAt(swarm.state, 6), 1000, 'the lease of the other item comes first')
-  swarm.ok(1, 1, 'b', 10)
-  t.alike(leases(swarm.join('c', 1, 20)), [], 'one who comes does not get it either')
-  t.is(nextTickAt(swarm.state, 20), 7005)
-  t.alike(leases(swarm.do({ type: 'tick' }, 7004)), [])
-  t.is(leases(swarm.do({ type: 'tick' }, 7005)).length, 1)
-})
-
-test('an item that rests beyond the deadline ends at once, with the text of its agent', (t) => {
-  const swarm = new Swarm({ deadlineAt: 5000 })
-  swarm.join('a')
-  t.is(ofType(failWith(swarm, { data: { retryAfter: 7 } }), 'item')[0]?.error?.message, 'it broke')
-})
-
-test('a full agent that names a time gets nothing before; another one gets its item at once, and no retry is spent', (t) => {
-  const swarm = new Swarm({ retries: 0, deadlineAt: 60_000 })
-  swarm.join('a')
-  // Longer than the swarm: that is no reason to end what others can do.
-  const full = failWith(swarm, { code: 'OVERLOADED', retryable: true, data: { retryAfter: 90 } })
-  t.alike(full, [{ type: 'release', index: 0, agent: 'a', attempt: 1, reason: 'busy' }])
-  t.alike(leases(swarm.do({ type: 'tick' }, 50_000)), [])
-  t.alike(leases(swarm.join('b', 1, 50_001)), ['0:b#2'])
-})
-
-test('a pinned item whose agent goes while it rests is given up when the agent stays away', (t) => {
-  const swarm = new Swarm({ items: [{ name: 'one', pinnedTo: 'a' }] })
-  swarm.join('a')
-  failWith(swarm, { data: { retryAfter: 7 } })
-  swarm.do({ type: 'gone', agents: ['a'], reason: 'its node is gone' }, 10)
-  t.alike(swarm.do({ type: 'tick' }, 7005), [])
-  t.is(ofType(swarm.do({ type: 'tick' }, 9005), 'item')[0]?.error?.code, 'PEER_OFFLINE')
-  const back = new Swarm({ items: [{ name: 'one', pinnedTo: 'a' }] })
-  back.join('a')
-  failWith(back, { data: { retryAfter: 7 } })
-  t.alike(leases(back.do({ type: 'tick' }, 7005)), ['0:a#2'])
-})
-
-test('an item that rests ends as every item does: dropped, canceled or past the deadline', (t) => {
-  for (const input of [
-    { type: 'drop', from: 0, count: 1, status: 'canceled', reason: 'won' },
-    { type: 'tick' },
-    { type: 'cancel' }
-  ] as const) {
-    const swarm = new Swarm({ deadlineAt: 8000 })
-    swarm.join('a')
-    failWith(swarm, { data: { retryAfter: 7 } })
-    t.is(ofType(swarm.do(input, 8000), 'done').length, 1)
-    t.alike(leases(swarm.do({ type: 'tick' }, 9000)), [])
-  }
 })

@@ -13,7 +13,7 @@ const EVERYTHING = Number.POSITIVE_INFINITY
 function blocksOf(stream: string, ...words: readonly string[]): Uint8Array[] {
   const writer = new Replica({ guid: GUID, hash, own: stream })
   return words.flatMap((word) => {
-    writer.doc.clientID = writer.ownClientId()
+    writer.doc.clientID = writer.sessions.clientId()
     writer.doc.getText('text').insert(0, word)
     const taken = writer.takeBlocks()
     return taken.ok ? taken.blocks : []
@@ -83,7 +83,7 @@ test('an edit is reported once it is published, and a refused one is undone with
   const { replica, changes } = found
   await replica.follow(new Map([[OWN, EVERYTHING]]))
   const insert = (word: string) => (): void => {
-    replica.current.doc.clientID = replica.current.ownClientId()
+    replica.current.doc.clientID = replica.current.sessions.clientId()
     replica.current.doc.getText('text').insert(0, word)
   }
   const publish = (): Promise<void> => {

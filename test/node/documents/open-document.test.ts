@@ -233,7 +233,7 @@ test('a node edits a document under one clientID however often it opens it', asy
   }
   const document = await scene.open(t)
   t.is(await document.read(({ doc }) => doc.store.clients.size), 1)
-  const own = await document.read((replica) => replica.ownClientId())
+  const own = await document.read((replica) => replica.sessions.clientId())
   t.not(await document.openSession(own), own, 'no program gets it')
 })
 

@@ -15,7 +15,7 @@ function blocksOf(...words: readonly string[]): Uint8Array[] {
   const writer = new Replica({ guid: GUID, hash, own: WRITER })
   const blocks: Uint8Array[] = []
   for (const word of words) {
-    writer.doc.clientID = writer.ownClientId()
+    writer.doc.clientID = writer.sessions.clientId()
     writer.doc.getText('text').insert(0, word)
     const taken = writer.takeBlocks()
     if (taken.ok) blocks.push(...taken.blocks)

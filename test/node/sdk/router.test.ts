@@ -1,71 +1,15 @@
 import assert from 'node:assert/strict'
-import test, { type Assert } from 'brittle'
+import test from 'brittle'
 import fc from 'fast-check'
-import type { ErrorCode } from '../../../src/kit/errors.js'
 import type { A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
-import type { EnvelopeParts } from '../../../src/domain/envelope/factory.js'
 import type { SandboxRules } from '../../../src/domain/routing/decide.js'
-import type { Tier } from '../../../src/domain/routing/tier.js'
-import { createLayer, type Layer } from '../../../src/node/sdk/layer.js'
+import type { Layer } from '../../../src/node/sdk/layer.js'
 import type { TierRoutingConfig } from '../../../src/node/sdk/router.js'
 import { failsWith } from '../../support/fails.js'
 import { arbAgents, arbWanted, withAgents } from '../../support/arb-agents.js'
-import { capability } from '../../support/fake-agents.js'
-import { type FakeNode, World } from '../../support/fake-node.js'
 import { holds } from '../../support/holds.js'
 import { isOpen } from '../../support/exchanges.js'
-
-interface Place {
-  readonly node: FakeNode
-  readonly layer: Layer
-}
-
-interface ListenOptions {
-  readonly tier?: Tier
-  readonly can?: readonly string[]
-  readonly sandboxId?: string | null
-}
-
-interface Scene {
-  readonly world: World
-  readonly places: readonly [Place, Place, Place]
-  /** Every message that an agent of a test was given, by its address. */
-  readonly heard: Map<string, A2AEnvelope[]>
-  /** Attaches an agent that listens through its layer; its address. */
-  listen(place: Place, id: string, options?: ListenOptions): Promise<string>
-}
-
-async function scene(t: Assert): Promise<Scene> {
-  const world = new World(t)
-  // Three members at L0, so that the rules let everybody open to everybody.
-  const nodes = [await world.owner(), await world.member('b', { terms: { tier: 0 } }), await world.member('c', { terms: { tier: 0 } })]
-  await world.link(...nodes)
-  const [a, b, c] = nodes.map((node) => ({ node, layer: createLayer(node.core) }))
-  const heard = new Map<string, A2AEnvelope[]>()
-  return {
-    world,
-    places: [a, b, c],
-    heard,
-    listen: async ({ node, layer }, id, { tier = 0, can = [], sandboxId = null } = {}) => {
-      const capabilities = can.map((one) => capability(one))
-      const { address } = await node.core.attach({
-        id,
-        tier,
-        capabilities,
-        ...(sandboxId === null ? {} : { sandboxId }),
-        ...(can.length === 0 ? {} : { run: () => null })
-      })
-      layer.router.onReceive(id, (envelope) => heard.set(address, [...(heard.get(address) ?? []), envelope]))
-      await world.settle()
-      return address
-    }
-  }
-}
-
-/** An envelope of `from`, made by its node's factory. */
-function made({ layer }: Place, parts: EnvelopeParts): A2AEnvelope {
-  return layer.envelopes.create(parts)
-}
+import { made, scene } from './router-scene.js'
 
 const OPENING = ['request', 'notification', 'task-proposal', 'stream-start'] as const
 
@@ -359,97 +303,4 @@ test('a listener that stops or throws disturbs nobody', async (t) => {
   await world.settle()
   t.is(heard.get(target)?.length, 1)
   t.ok(here.node.lines.some((line) => line.includes('a listener did not take its message')))
-})
-
-/** An envelope of the agent `sender`, and what becomes of it. */
-interface Attempt {
-  readonly change: Readonly<Record<string, unknown>>
-  /** null: it is delivered. */
-  readonly code: ErrorCode | null
-}
-
-const ATTEMPTS: readonly Attempt[] = [
-  { change: {}, code: null },
-  { change: { recipient: 'far' }, code: null },
-  ...[0, 2, 1.5, -1, 2 ** 40, '2', '1'].map((schemaVersion) => ({ change: { schemaVersion }, code: 'SCHEMA_VERSION_MISMATCH' as const })),
-  ...[undefined, null, {}].map((schemaVersion) => ({ change: { schemaVersion }, code: 'INVALID_ENVELOPE' as const })),
-  // A version of another program decides before fields that only it may know.
-  { change: { schemaVersion: 2, type: 'sing' }, code: 'SCHEMA_VERSION_MISMATCH' },
-  { change: { type: 'sing' }, code: 'INVALID_ENVELOPE' },
-  { change: { timestamp: -1 }, code: 'INVALID_ENVELOPE' },
-  { change: { recipient: 7 }, code: 'INVALID_ENVELOPE' },
-  { change: { sender: 'ghost' }, code: 'AGENT_NOT_FOUND' },
-  { change: { recipient: 'nobody' }, code: 'AGENT_NOT_FOUND' },
-  { change: { recipient: 'no.such', metadata: { tier: 3, routingHint: 'capability' } }, code: 'CAPABILITY_NOT_FOUND' },
-  { change: { recipient: 'strong' }, code: 'ESCALATION_REQUIRED' },
-  { change: { metadata: { tier: 3, sandboxId: 'box' } }, code: 'SANDBOX_VIOLATION' }
-]
-
-async function attemptScene(t: Assert) {
-  const { world, places, listen } = await scene(t)
-  const [here, there] = places
-  const sender = await listen(here, 'sender', { tier: 3 })
-  const near = await listen(here, 'near', { tier: 3 })
-  await listen(there, 'far', { tier: 3 })
-  await listen(here, 'strong')
-  const envelope = (change: Attempt['change'] = {}): A2AEnvelope => ({
-    ...made(here, { sender, recipient: near, type: 'notification', payload: {} }),
-    ...change
-  })
-  return { world, here, there, sender, near, envelope }
-}
-
-test('an envelope of another schema version is refused as SCHEMA_VERSION_MISMATCH by every way to send', async (t: Assert) => {
-  const { here, there, sender, near, envelope } = await attemptScene(t)
-  const channel = await here.layer.channels.openChannel(sender, near)
-  for (const { change, code } of ATTEMPTS.filter((one) => 'schemaVersion' in one.change)) {
-    const { code: refused, error } = await here.layer.router.send(envelope(change))
-    t.is(refused, code, JSON.stringify(change))
-    if (code === 'SCHEMA_VERSION_MISMATCH') t.ok(error?.includes(`expected 1, got ${String(change['schemaVersion'])}`), error)
-    await failsWith(t, code ?? 'INTERNAL', () => channel.send(envelope(change)))
-    t.is((await here.layer.router.send(envelope({ ...change, recipient: '*' }))).code, code)
-  }
-  t.is(there.node.counted('messages_received', 'notification'), 0)
-})
-
-test('every refused send is counted as an error, and every message by its type, once each', async (t: Assert) => {
-  const { world, here, there, envelope } = await attemptScene(t)
-  const property = fc.asyncProperty(fc.array(fc.constantFrom(...ATTEMPTS), { minLength: 1, maxLength: 12 }), async (attempts) => {
-    for (const { node } of [here, there]) node.core.observability.resetMetrics()
-    for (const { change, code } of attempts)
-      assert.equal((await here.layer.router.send(envelope(change))).code, code ?? undefined, JSON.stringify(change))
-    await world.settle()
-    const { errorCount, messagesByType, totalMessagesSent } = here.node.core.observability.getMetrics()
-    const delivered = attempts.filter(({ code }) => code === null)
-    assert.equal(errorCount, attempts.length - delivered.length)
-    assert.equal(totalMessagesSent, delivered.length)
-    assert.equal(messagesByType.notification, delivered.length)
-    const far = delivered.filter(({ change }) => change['recipient'] === 'far').length
-    assert.equal(there.node.core.observability.getMetrics().messagesByType.notification, far)
-  })
-  await holds(t, property, 100)
-})
-
-test('a message that its channel, its program or its absent peer refuses is counted as one error', async (t: Assert) => {
-  const { world, here, there, sender, near, envelope } = await attemptScene(t)
-  const { observability } = here.node.core
-  const errors = async (act: () => Promise<unknown>): Promise<number> => {
-    const before = observability.getMetrics().errorCount
-    await act().catch(() => {})
-    return observability.getMetrics().errorCount - before
-  }
-  const channel = await here.layer.channels.openChannel(sender, near)
-  t.is(await errors(() => channel.send(envelope({ recipient: 'near' }))), 1, 'an envelope for another agent')
-  await channel.close()
-  t.is(await errors(() => channel.send(envelope())), 1, 'a closed channel')
-  const program = await here.node.core.attach({ id: 'program', tier: 3 })
-  t.is(await errors(() => program.send({ recipient: 'nobody', type: 'notification', payload: 1 })), 1, 'an unknown agent')
-  t.is(await errors(() => program.send({ recipient: 'strong', type: 'notification', payload: 1 })), 1, 'a stronger agent')
-  world.net.disconnect(here.node.id, there.node.id)
-  await world.settle()
-  const before = observability.getMetrics().errorCount
-  const { targets = [] } = await here.layer.router.send(envelope({ recipient: '*' }))
-  const refused = targets.filter(({ delivered }) => !delivered)
-  t.ok(refused.some(({ code }) => code === 'PEER_OFFLINE'))
-  t.is(observability.getMetrics().errorCount - before, refused.length, 'absent peers and stronger agents')
 })

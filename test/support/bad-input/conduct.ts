@@ -52,7 +52,8 @@ export const deafReaders: Row = {
   }),
   mesh: async (t, { mesh }) => {
     const it = await mesh()
-    const pieces = it.open({ body: rpc('SendStreamingMessage', v1({ messageId: 'deaf' }, 'wait')).body ?? {} })[Symbol.asyncIterator]()
+    const call = it.open({ body: rpc('SendStreamingMessage', v1({ messageId: 'deaf' }, 'wait')).body ?? {} })
+    const pieces = call[Symbol.asyncIterator]()
     const first = pieces.next()
     await it.world.settle()
     t.absent((await first).done)
@@ -90,7 +91,8 @@ export const dropped: Row = {
   }),
   mesh: async (t, { mesh }) => {
     const it = await mesh()
-    const pieces = it.open({ body: rpc('SendStreamingMessage', v1({ messageId: 'gone' }, 'wait')).body ?? {} })[Symbol.asyncIterator]()
+    const call = it.open({ body: rpc('SendStreamingMessage', v1({ messageId: 'gone' }, 'wait')).body ?? {} })
+    const pieces = call[Symbol.asyncIterator]()
     const first = pieces.next()
     await it.world.settle()
     t.absent((await first).done)

@@ -75,43 +75,54 @@ export function cardForm(text: string): CardForm {
 export function createCardService(deps: CardRouteDeps): CardService {
   const keys = prepare(deps.signer.keySet(), deps.clock.now())
   const extended: CardService['extended'] = (pathId, asked) => extendedCard(deps, { pathId, ...asked })
-  const publicCard =
-    (idOf: (path: string) => string | null | undefined): PublicHandler =>
-    (request, response, { path, query }) =>
-      guarded(response, async () => {
-        const form = cardForm(versionText({ headers: request.headers, query }))
-        answerDocument(request, response, await preparedOf(deps.store, { pathId: idOf(path), form }))
-      })
   const open = { methods: METHODS, isPublic: true, errorBody: restError } as const
   const agentRoute = (prefix: string, suffix: string): CardRoute => {
-    const handle = publicCard((path) => idIn(path, { prefix, suffix }))
+    const handle = publicCard(deps.store, (path) => idIn(path, { prefix, suffix }))
     return { prefix, suffix, ...open, handle }
   }
   const extendedPlace = { prefix: '/a2a/', suffix: '/card' }
-  const extendedAt =
-    (idOf: (path: string) => string | null | undefined): TokenHandler =>
-    (request, response, { path, query, principal }) =>
-      guarded(response, async () => {
-        const pathId = idOf(path)
-        if (pathId === undefined) throw unknownAgent('')
-        answerFresh(response, 200, await extended(pathId, { form: cardForm(versionText({ headers: request.headers, query })), principal }))
-      })
   return {
     extended,
     extensions: (pathId) => deps.store.find(pathId)?.extensions ?? [],
     routes: [
-      ...NAMES.map((path): CardRoute => ({ path, ...open, handle: publicCard(() => null) })),
+      ...NAMES.map((path): CardRoute => ({ path, ...open, handle: publicCard(deps.store, () => null) })),
       ...NAMES.flatMap((suffix) => [agentRoute('/agents/', suffix), agentRoute('/a2a/', suffix)]),
       {
         path: '/.well-known/jwks.json',
         ...open,
         handle: (request, response) => answerDocument(request, response, keys)
       },
-      { ...extendedPlace, methods: METHODS, errorBody: gatewayFault, handle: extendedAt((path) => idIn(path, extendedPlace)) },
+      {
+        ...extendedPlace,
+        methods: METHODS,
+        errorBody: gatewayFault,
+        handle: extendedCardAt(extended, (path) => idIn(path, extendedPlace))
+      },
       // REST of 0.3 below the URL of the node, not an agent called `v1`.
-      { path: '/a2a/v1/card', methods: METHODS, errorBody: gatewayFault, handle: extendedAt(() => null) }
+      { path: '/a2a/v1/card', methods: METHODS, errorBody: gatewayFault, handle: extendedCardAt(extended, () => null) }
     ]
   }
+}
+
+/** The agent that a path names: null: the node, undefined: not encoded correctly. */
+type PathIdOf = (path: string) => string | null | undefined
+
+function publicCard(store: CardStore, idOf: PathIdOf): PublicHandler {
+  return (request, response, { path, query }) =>
+    guarded(response, async () => {
+      const form = cardForm(versionText({ headers: request.headers, query }))
+      answerDocument(request, response, await preparedOf(store, { pathId: idOf(path), form }))
+    })
+}
+
+function extendedCardAt(extended: CardService['extended'], idOf: PathIdOf): TokenHandler {
+  return (request, response, { path, query, principal }) =>
+    guarded(response, async () => {
+      const pathId = idOf(path)
+      if (pathId === undefined) throw unknownAgent('')
+      const form = cardForm(versionText({ headers: request.headers, query }))
+      answerFresh(response, 200, await extended(pathId, { form, principal }))
+    })
 }
 
 /** Undefined when the segment is not encoded correctly. */

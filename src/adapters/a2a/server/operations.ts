@@ -77,21 +77,24 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
     },
     list: async (given, caller) => ({ value: await listOf(wire, recordOf(given), caller) }),
     cancel: async (given, caller) => ({ value: wire.task(await canceled(recordOf(given), caller), { historyLength: null }) }),
-    subscribe: async (given, caller) => {
-      const snapshot = await caller.gateway.get(caller.by, taskAt(caller, textOf(recordOf(given), 'id')))
-      const { state, generation } = snapshot.task
-      const lastEventId = lastEventIdOf(caller.lastEventId)
-      const isEnded = ENDED_STATES.has(state)
-      if (lastEventId !== null && lastEventId > generation) throw invalid('Last-Event-ID', 'is of an event that there has not been')
-      if (isEnded && lastEventId === null && wire.version === '1.0')
-        throw new A2AFault('UNSUPPORTED_OPERATION', `the task is ${state}: nothing more will happen to it`)
-      // In 1.0 a subscription lasts until the task has ended (3.1.6); in 0.3 a final update ends it as well.
-      const untilRest = wire.version === '0.3'
-      return { items: streamOf(wire, { kind: 'task', snapshot }, { caller, length: null, lastEventId, untilRest }) }
-    },
+    subscribe: async (given, caller) => ({ items: await subscribed(wire, given, caller) }),
     card: async (_params, { by, agent, extendedCard }) => ({ value: await extendedCard(by, agent, wire.version) }),
     push: pushOperationsOf(push)
   }
+}
+
+/** The events of a task from an earlier one on. */
+async function subscribed(wire: Wire, given: unknown, caller: Caller): Promise<ReturnType<typeof streamOf>> {
+  const snapshot = await caller.gateway.get(caller.by, taskAt(caller, textOf(recordOf(given), 'id')))
+  const { state, generation } = snapshot.task
+  const lastEventId = lastEventIdOf(caller.lastEventId)
+  const isEnded = ENDED_STATES.has(state)
+  if (lastEventId !== null && lastEventId > generation) throw invalid('Last-Event-ID', 'is of an event that there has not been')
+  if (isEnded && lastEventId === null && wire.version === '1.0')
+    throw new A2AFault('UNSUPPORTED_OPERATION', `the task is ${state}: nothing more will happen to it`)
+  // In 1.0 a subscription lasts until the task has ended (3.1.6); in 0.3 a final update ends it as well.
+  const untilRest = wire.version === '0.3'
+  return streamOf(wire, { kind: 'task', snapshot }, { caller, length: null, lastEventId, untilRest })
 }
 
 /**

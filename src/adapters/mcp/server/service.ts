@@ -220,11 +220,7 @@ export class McpService {
       health: health.handler,
       sendMessage: (agent, message, context) => sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
     })
-    const mesh = new ExposedTools({
-      source: new MeshTools({ api, clock, compileSchema, toJson }),
-      expose: settings.mcp.expose,
-      compileSchema
-    })
+    const mesh = this.#meshTools(api)
     const catalog: ToolCatalog = new ToolCatalog([own, admin, registered, mesh, ...more.map((one) => one.tools)])
     const resources = joinResources([
       this.#auditFor(principal),
@@ -233,6 +229,12 @@ export class McpService {
     ])
     const prompts = joinPrompts([new AgentPrompts({ api, clock }), ...more.map((one) => one.prompts)])
     return { deps: { tools: catalog, resources, prompts }, catalog }
+  }
+
+  #meshTools(api: NodeApi): ExposedTools {
+    const { clock, compileSchema, settings, toJson } = this.#deps
+    const source = new MeshTools({ api, clock, compileSchema, toJson })
+    return new ExposedTools({ source, expose: settings.mcp.expose, compileSchema })
   }
 
   /** The tools that work the mesh. The client tool names all servers, also those that a sandbox may not see. */

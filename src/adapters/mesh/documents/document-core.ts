@@ -37,10 +37,32 @@ function cannotOpen(): NodeError {
   return passingConflict('a stream of the document cannot be opened now')
 }
 
+/** The links over which a core is replicated. */
+class AttachedLinks {
+  readonly #attached = new Set<Protomux>()
+
+  /** Sets the links of a core, in the place of all earlier ones. */
+  set(core: Hypercore, wanted: readonly Protomux[]): void {
+    for (const mux of [...this.#attached].filter((one) => !wanted.includes(one))) {
+      this.#attached.delete(mux)
+      detach(core, mux)
+    }
+    for (const mux of wanted.filter((one) => !this.#attached.has(one))) {
+      this.#attached.add(mux)
+      core.replicate(mux)
+    }
+  }
+
+  /** The core was closed, and its links are detached. */
+  forget(): void {
+    this.#attached.clear()
+  }
+}
+
 /** One followed core of a document: fetched whole from every link that it is attached to. */
 export class DocumentCore {
   readonly #deps: DocumentCoreDeps
-  readonly #attached = new Set<Protomux>()
+  readonly #links = new AttachedLinks()
   #core: Hypercore | null = null
   #beginning: CoreBeginning = NO_BEGINNING
   /** Bytes before it begins; null as long as the tree does not say. */
@@ -67,15 +89,7 @@ export class DocumentCore {
     this.#wanted = links
     const core = this.#core
     if (core === null) return
-    const wanted = this.#mayFetch(core) ? links : []
-    for (const mux of [...this.#attached].filter((one) => !wanted.includes(one))) {
-      this.#attached.delete(mux)
-      detach(core, mux)
-    }
-    for (const mux of wanted.filter((one) => !this.#attached.has(one))) {
-      this.#attached.add(mux)
-      core.replicate(mux)
-    }
+    this.#links.set(core, this.#mayFetch(core) ? links : [])
   }
 
   /** Blocks from `from` on without a hole, at most `limit`. @throws NodeError CONFLICT when it cannot be opened, STORE_DAMAGED when its store cannot */
@@ -155,7 +169,7 @@ export class DocumentCore {
     if (this.#isForked) return
     this.#isForked = true
     this.#core = null
-    this.#attached.clear()
+    this.#links.forget()
     this.#opening = this.#opening.then(() => this.#open()).catch((error: unknown) => this.#failed(error))
   }
 
@@ -166,7 +180,7 @@ export class DocumentCore {
     await this.#opening
     const core = this.#core
     if (core === null) return
-    for (const mux of this.#attached) detach(core, mux)
+    this.#links.set(core, [])
     await core.close()
   }
 

@@ -18,6 +18,7 @@ import { GatedStreams, type ShownAtGate } from './gated-streams.js'
 import type { GateRefusal } from './hello.js'
 import { Keeper } from './keeper.js'
 import { StreamLink } from './link.js'
+import { IDLE, LinkSlots } from './link-slots.js'
 import type { MeshBinding } from '../network/mesh-binding.js'
 import type { OpenStreams } from '../pairing/pairing-swarm.js'
 import type { StreamTransport } from '../transport/stream-transport.js'
@@ -26,9 +27,6 @@ import { Strikes } from './strikes.js'
 
 /** Upper bound of links to members, whatever the config says. */
 export const MAX_LINKS = 64
-/** The refusal of a peer whose idle link made room for another. */
-const IDLE: GateRefusal = { code: 'OVERLOADED', reason: 'nobody used this link, and another needs its place' }
-
 /** Dependencies of {@link PeerLinks}. */
 export interface PeerLinksDeps {
   readonly transport: StreamTransport
@@ -53,6 +51,7 @@ export class PeerLinks implements Links, OpenStreams {
   readonly #dials: Dials
   readonly #strikes: Strikes
   readonly #entries: EntrySender
+  readonly #slots: LinkSlots
   #binding: MeshBinding | null = null
   #handlers: LinkHandlers | null = null
   #keeper: Keeper | null = null
@@ -73,6 +72,11 @@ export class PeerLinks implements Links, OpenStreams {
       onClosed: (one) => this.#closed(one),
       onFault: (peer, reason) => this.strike(peer, 'fault', reason),
       onRefused: (refusal) => deps.onRefused(refusal)
+    })
+    this.#slots = new LinkSlots(Math.min(deps.maxLinks, MAX_LINKS), {
+      streams: () => this.#gated.all(),
+      spare: () => this.#handlers?.spare() ?? null,
+      rest: (one) => this.#rest(one)
     })
     this.#entries = new EntrySender({
       clock,
@@ -100,7 +104,7 @@ export class PeerLinks implements Links, OpenStreams {
       networkKind,
       isConnected: (peer) => this.#linkTo(peer) !== null,
       linkCount: () => this.list().length,
-      places: this.#places()
+      places: this.#slots.count
     })
     this.review()
   }
@@ -125,7 +129,7 @@ export class PeerLinks implements Links, OpenStreams {
   async dial(peer: NodeId, timeoutMs: number): Promise<Link> {
     const open = this.#linkTo(peer)
     if (open !== null) return open
-    if (!this.#hasPlace()) throw new NodeError('PEER_OFFLINE', 'all places for links of this node are taken', { data: { peer } })
+    if (!this.#slots.isFree()) throw new NodeError('PEER_OFFLINE', 'all places for links of this node are taken', { data: { peer } })
     const { transport } = this.#deps
     const opened = this.#dials.wait(peer, timeoutMs)
     transport.dial(peer)
@@ -183,34 +187,6 @@ export class PeerLinks implements Links, OpenStreams {
     await this.#deps.transport.close()
   }
 
-  #places(): number {
-    return Math.min(this.#deps.maxLinks, MAX_LINKS)
-  }
-
-  #isFull(): boolean {
-    return this.list().filter((link) => !link.closed).length >= this.#places()
-  }
-
-  /** Is a slot free for another link, or can one be freed? */
-  #hasPlace(): boolean {
-    return !this.#isFull() || this.#spare() !== undefined
-  }
-
-  #spare(): PeerStream | undefined {
-    const link = this.#handlers?.spare() ?? null
-    return link === null ? undefined : this.#gated.all().find(({ session }) => session?.link === link)
-  }
-
-  /** Frees a slot, now. False: every link is in use. */
-  #evict(): boolean {
-    if (!this.#isFull()) return true
-    const spare = this.#spare()
-    if (spare === undefined) return false
-    spare.gate?.dismiss(IDLE)
-    this.#rest(spare)
-    return true
-  }
-
   /** Ends an idle link whose slot is needed here or there; neither end dials the other at once. */
   #rest({ peer, stream, session }: PeerStream): void {
     session?.link.rest()
@@ -241,7 +217,7 @@ export class PeerLinks implements Links, OpenStreams {
     return {
       ...this.#binding.identity,
       isReady: () => this.#handlers !== null,
-      isFull: () => !this.#hasPlace(),
+      isFull: () => !this.#slots.isFree(),
       onRefused: (refusal, peer) => this.#onMessage(refusal, peer)
     }
   }
@@ -251,7 +227,7 @@ export class PeerLinks implements Links, OpenStreams {
     const handlers = this.#handlers
     if (this.#isClosing || binding === null || handlers === null) return one.stream.destroy()
     // Its slot was free when it was judged.
-    if (!this.#evict()) {
+    if (!this.#slots.free()) {
       one.gate?.dismiss(FULL)
       return this.#gated.end(one.stream)
     }

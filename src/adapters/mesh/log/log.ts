@@ -1,6 +1,5 @@
 import type { AutobaseHandlers } from 'autobase'
 import type Corestore from 'corestore'
-import type Hypercore from 'hypercore'
 import type { NoiseStream } from 'hyperswarm'
 import Hyperbee from 'hyperbee'
 import type { Clock } from '../../../kit/clock.js'
@@ -26,11 +25,10 @@ import { GuardedBase, type LogGuard } from './guarded-base.js'
 import { type WriterClaim, LogWriters } from './log-writers.js'
 import { OwnBlocks } from './own-blocks.js'
 import type { Quarantine } from './quarantine.js'
-import { RevokedCores } from './revoked-cores.js'
+import { MemberCores } from './member-cores.js'
 import { SignedView } from './signed-view.js'
 import { Submissions } from './submission.js'
 import { ViewReader } from './view-reader.js'
-import { WriterCores } from '../cores/writer-cores.js'
 
 /** How long a submitted entry may take to be applied, in milliseconds, unless the caller says otherwise. */
 const SUBMIT_TIMEOUT_MS = 10_000
@@ -82,8 +80,7 @@ export class AutobaseLog implements MemberLog {
   readonly #catchUp: CatchUp
   readonly #own: OwnBlocks
   readonly #signedView: SignedView
-  #writerCores: WriterCores | null = null
-  readonly #revoked: RevokedCores
+  readonly #cores: MemberCores
   readonly #submissions: Submissions
   /** Records forked cores (z32); names members whose entries are not taken. */
   #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
@@ -119,7 +116,7 @@ export class AutobaseLog implements MemberLog {
     this.own = this.#own
     this.#submissions = this.#newSubmissions()
     this.#signedView = new SignedView(deps.store, base)
-    this.#revoked = this.#newRevokedCores()
+    this.#cores = new MemberCores({ ...deps, meshId: this.meshId, self: this.coreKey, signedView: this.#signedView })
     this.#catchUp = new CatchUp({ clock, telemetry, view: this.#signedView, repair: () => base.repair() })
   }
 
@@ -174,15 +171,9 @@ export class AutobaseLog implements MemberLog {
 
   /** Sets the relay of entries to other nodes, and the quarantine that records forked cores. Call it once. */
   bind(relay: EntryRelayPort, quarantine: Pick<Quarantine, 'add' | 'has'>): void {
-    const open = (core: string): Hypercore => this.#open(core)
-    const cores = new WriterCores({ clock: this.#deps.clock, open, onForked: (core) => quarantine.add(core) })
-    // The first core stays a writer, also after its owner's home was replaced: it alone confirms the log.
-    const follow = ({ writers }: MembershipView): void => cores.follow([this.meshId, ...writers.active])
     this.#relay = relay
     this.#quarantine = quarantine
-    this.#writerCores = cores
-    this.onChange(follow)
-    follow(this.view())
+    this.#cores.follow((core) => quarantine.add(core), this)
   }
 
   /** A link opened: tells the peer which cores members claim, and offers waiting entries now. */
@@ -197,8 +188,7 @@ export class AutobaseLog implements MemberLog {
     this.#catchUp.close()
     this.#submissions.retry()
     await this.#reader.close()
-    await this.#revoked.close()
-    await this.#writerCores?.close()
+    await this.#cores.close()
     await this.#base.close()
   }
 
@@ -242,16 +232,6 @@ export class AutobaseLog implements MemberLog {
     return this.#signedView.isSigned(documentCoreKey(coreKey))
   }
 
-  #open(core: string): Hypercore {
-    return this.#deps.store.get({ key: keyFromText(core), writable: false })
-  }
-
-  #newRevokedCores(): RevokedCores {
-    const { clock, telemetry } = this.#deps
-    const open = (core: string): Hypercore => this.#open(core)
-    return new RevokedCores({ self: this.coreKey, clock, telemetry, open, needed: (...core) => this.#signedView.orderedBlocks(...core) })
-  }
-
   #try(entry: Entry): Promise<FoldResult> {
     return tryEntry(this.#base.view, entry, { verify: this.#deps.verify, meshId: this.meshId })
   }
@@ -287,7 +267,7 @@ export class AutobaseLog implements MemberLog {
     for (const [coreKey, entry] of await this.#base.claims()) this.#writers.remember(coreKey, entry)
     const review = (view: MembershipView): void => {
       void this.#writers.review(view).catch(ignore)
-      this.#revoked.review(view)
+      this.#cores.review(view)
     }
     this.onChange(review)
     review(this.view())

@@ -60,12 +60,7 @@ export class DocumentSnapshots {
   readonly #patience = new Map<StreamKey, number>()
   /** Cores of snapshots in force that are not used here yet, with the names of their documents. */
   readonly #wanted = new Map<StreamKey, string>()
-  /** The pending work of each document, one job after the other. */
-  readonly #tails = new Map<string, Promise<void>>()
-  /** Documents that wait for their turn. */
-  readonly #due = new Set<string>()
-  /** The timer of the next look at each document. */
-  readonly #timers = new Map<string, Timer>()
+  readonly #jobs: DocumentJobs
   /** Functions that end open questions to the log. */
   readonly #asked = new Set<() => void>()
   #isClosed = false
@@ -73,20 +68,25 @@ export class DocumentSnapshots {
   constructor(deps: DocumentSnapshotsDeps) {
     this.#deps = deps
     this.used = new ActiveSnapshots(deps)
+    this.#jobs = new DocumentJobs({
+      clock: deps.clock,
+      look: (name) => this.#take(name),
+      onError: (name, error) => this.#failed(name, error)
+    })
     this.#maker = new SnapshotMaker({
       ...deps,
       used: this.used,
       onError: (name, error) => this.#failed(name, error),
-      onSettled: (name) => void this.#inTurn(name, () => this.used.tidy(name))
+      onSettled: (name) => void this.#jobs.run(name, () => this.used.tidy(name))
     })
   }
 
   /** Resolves once pending work is done. */
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const timer of this.#timers.values()) this.#deps.clock.clear(timer)
+    const done = this.#jobs.close()
     for (const end of this.#asked) end()
-    await Promise.all(this.#tails.values())
+    await done
     await this.used.close()
   }
 
@@ -117,25 +117,25 @@ export class DocumentSnapshots {
       if (snapshot === undefined || snapshot.coreKey === this.used.of(name)?.coreKey || this.#wrong.has(snapshot.coreKey)) continue
       this.#wanted.set(snapshot.coreKey, name)
       if (snapshot.before !== undefined) this.#wanted.set(snapshot.before.coreKey, name)
-      this.#later(name)
+      this.#jobs.look(name)
     }
-    for (const name of this.used.unbegun()) if (this.#deps.isFollowed(name)) void this.#inTurn(name, () => this.#begin(name))
+    for (const name of this.used.unbegun()) if (this.#deps.isFollowed(name)) void this.#jobs.run(name, () => this.#begin(name))
   }
 
   /** More of a core is here. */
   onBlocks(core: StreamKey): void {
     const name = this.#wanted.get(core)
-    if (name !== undefined) this.#later(name)
+    if (name !== undefined) this.#jobs.look(name)
   }
 
   /** Makes a snapshot of an open document that has grown enough, and submits it to the log. Never rejects. */
   offer(name: string, document: OpenDocument): Promise<void> {
-    return this.#inTurn(name, () => this.#maker.offer(name, document))
+    return this.#jobs.run(name, () => this.#maker.offer(name, document))
   }
 
   /** Removes all snapshots of a document. */
   forget(name: string): Promise<void> {
-    return this.#inTurn(name, () => this.used.forget(name))
+    return this.#jobs.run(name, () => this.used.forget(name))
   }
 
   /** The core of a stored snapshot in force with wrong content; undefined for none. */
@@ -143,24 +143,6 @@ export class DocumentSnapshots {
     if (snapshot === undefined || this.used.of(name)?.coreKey === snapshot.coreKey) return undefined
     const isTooLong = this.#isWhole(snapshot) && !(await this.#hasLengths(snapshot))
     return this.#wrong.has(snapshot.coreKey) || isTooLong ? snapshot.coreKey : undefined
-  }
-
-  #later(name: string): void {
-    if (this.#due.has(name)) return
-    this.#due.add(name)
-    void this.#inTurn(name, async () => {
-      this.#due.delete(name)
-      await this.#take(name)
-    })
-  }
-
-  /** Runs a job in turn; a failed one is tried again later. */
-  #inTurn(name: string, job: () => Promise<void>): Promise<void> {
-    const before = this.#tails.get(name) ?? Promise.resolve()
-    const done = before.then(async () => (this.#isClosed ? undefined : await job())).catch((error: unknown) => this.#failed(name, error))
-    this.#tails.set(name, done)
-    void done.then(() => this.#tails.get(name) === done && this.#tails.delete(name))
-    return done
   }
 
   #failed(name: string, error: unknown): void {
@@ -176,10 +158,10 @@ export class DocumentSnapshots {
     const snapshot = this.#candidate(record, record.snapshot)
     if (snapshot === null) return
     const patienceMs = this.#patienceLeft(snapshot)
-    if (patienceMs > 0) return this.#again(name, patienceMs)
+    if (patienceMs > 0) return this.#jobs.lookIn(name, patienceMs)
     // Until then the log may still put another snapshot in its place.
     if (!(await this.#isSigned(snapshot))) return
-    if (!(await this.#hasLengths(snapshot))) return this.#again(name, AGAIN_MS)
+    if (!(await this.#hasLengths(snapshot))) return this.#jobs.lookIn(name, AGAIN_MS)
     const bytes = await this.used.read(snapshot)
     const verdict = bytes === null ? 'other' : await this.#verdict(record, snapshot, bytes)
     const now = log.view().documents.get(name)?.snapshot
@@ -261,18 +243,8 @@ export class DocumentSnapshots {
     const hasSome = Object.keys(lengths).some((stream) => documents.size(stream).blocks > documents.size(stream).from)
     if (!hasSome || this.#patience.has(coreKey)) return true
     this.#patience.set(coreKey, clock.monotonic() + GRACE_MS)
-    this.#again(name, GRACE_MS)
+    this.#jobs.lookIn(name, GRACE_MS)
     return false
-  }
-
-  #again(name: string, delayMs: number): void {
-    const { clock } = this.#deps
-    clock.clear(this.#timers.get(name) ?? null)
-    const look = (): void => {
-      this.#timers.delete(name)
-      this.#later(name)
-    }
-    if (!this.#isClosed) this.#timers.set(name, clock.after(delayMs, look))
   }
 
   async #use(name: string, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<void> {
@@ -289,6 +261,67 @@ export class DocumentSnapshots {
   async #begin(name: string, isOther = false): Promise<void> {
     await this.used.begin(name).finally(() => this.#deps.onBegun(name, isOther))
     await this.used.tidy(name)
+  }
+}
+
+interface JobsDeps {
+  readonly clock: Clock
+  /** Looks whether there is work on a document. */
+  look(name: string): Promise<void>
+  onError(name: string, error: unknown): void
+}
+
+/** The pending work on documents: for each one job after the other. */
+class DocumentJobs {
+  readonly #deps: JobsDeps
+  readonly #tails = new Map<string, Promise<void>>()
+  /** Documents whose next look waits for its turn. */
+  readonly #due = new Set<string>()
+  /** The timer of the next look at each document. */
+  readonly #timers = new Map<string, Timer>()
+  #isClosed = false
+
+  constructor(deps: JobsDeps) {
+    this.#deps = deps
+  }
+
+  /** Runs a job in turn; a failed one is tried again later. */
+  run(name: string, job: () => Promise<void>): Promise<void> {
+    const before = this.#tails.get(name) ?? Promise.resolve()
+    const done = before
+      .then(async () => (this.#isClosed ? undefined : await job()))
+      .catch((error: unknown) => this.#deps.onError(name, error))
+    this.#tails.set(name, done)
+    void done.then(() => this.#tails.get(name) === done && this.#tails.delete(name))
+    return done
+  }
+
+  /** Looks at a document in turn, once. */
+  look(name: string): void {
+    if (this.#due.has(name)) return
+    this.#due.add(name)
+    void this.run(name, async () => {
+      this.#due.delete(name)
+      await this.#deps.look(name)
+    })
+  }
+
+  /** Looks at a document after a delay, in the place of an earlier one. */
+  lookIn(name: string, delayMs: number): void {
+    const { clock } = this.#deps
+    clock.clear(this.#timers.get(name) ?? null)
+    const look = (): void => {
+      this.#timers.delete(name)
+      this.look(name)
+    }
+    if (!this.#isClosed) this.#timers.set(name, clock.after(delayMs, look))
+  }
+
+  /** Starts no further job. Resolves when those under way are done. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const timer of this.#timers.values()) this.#deps.clock.clear(timer)
+    await Promise.all(this.#tails.values())
   }
 }
 

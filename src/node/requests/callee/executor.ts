@@ -37,6 +37,7 @@ export class Executor {
   readonly #replies: Replies
   readonly #inFlight: InFlight
   readonly #runner: Runner
+  readonly #ends: ClaimEnds
   /** Cancellations that arrived before their requests. */
   readonly #canceled = new EarlyCancels()
   #isStopping = false
@@ -46,6 +47,7 @@ export class Executor {
     this.#replies = deps.replies
     this.#inFlight = deps.inFlight
     this.#runner = deps.runner
+    this.#ends = new ClaimEnds(deps)
   }
 
   /** Starts the heartbeats. */
@@ -98,7 +100,7 @@ export class Executor {
     const asked = this.#deps.callee.prior(incoming, payload)
     const key = keyOf(asked, payload)
     const joined = asked.voters === undefined ? this.#inFlight.join(asked.peer, key, thread) : 'new'
-    if (joined !== 'new') return this.#repeated(thread, joined)
+    if (joined !== 'new') return this.#ends.repeated(thread, joined)
     // A query claims nothing: its request may begin at any moment.
     if (payload.isQuery) return void this.#tell(thread, asked, payload)
     const request = { incoming, payload, claim: this.#inFlight.claim(incoming.peer, key, thread) }
@@ -113,12 +115,12 @@ export class Executor {
       const standing = await this.#deps.callee.standing(incoming, name, payload)
       if ('record' in standing) {
         // A copy arrived before the request's turn; the run in that turn answers it.
-        if (standing.isEarly) this.#leave(request, standing.record)
+        if (standing.isEarly) this.#ends.leave(request, standing.record)
         else this.#take(request, standing.record)
-      } else void this.#conclude(request.claim, this.#respond(standing.response, standing.changes), standing.task)
+      } else void this.#ends.conclude(request.claim, this.#ends.respond(standing.response, standing.changes), standing.task)
     } catch (error) {
       this.#notLookedUp(payload, error)
-      void this.#conclude(request.claim, this.#respond(responseOf(payload, ENDINGS.unreadable)))
+      void this.#ends.conclude(request.claim, this.#ends.respond(responseOf(payload, ENDINGS.unreadable)))
     }
   }
 
@@ -130,7 +132,7 @@ export class Executor {
     // It may have begun meanwhile. A query that must prove its voters joins only when there is no response.
     const isReported = asked.voters !== undefined && response !== null
     const joined = isReported ? 'new' : this.#inFlight.join(asked.peer, keyOf(asked, payload), thread)
-    if (joined !== 'new') return this.#repeated(thread, joined)
+    if (joined !== 'new') return this.#ends.repeated(thread, joined)
     if (response === null) this.#deps.exchanges.end(thread)
     else await this.#replies.respond(thread, response)
   }
@@ -141,21 +143,10 @@ export class Executor {
     return null
   }
 
-  /**
-   * Ends a claim. Copies join until the end is on record: otherwise they would find no end and run. `task` is listed once the end
-   * is on record: before that, a crash may lead to another end.
-   */
-  async #conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<boolean>, task?: RecordedTask | null): Promise<void> {
-    let isKept = true
-    for (const [at, thread] of claim.threads.entries()) isKept = (await end(thread, at)) && isKept
-    this.#inFlight.release(claim)
-    if (isKept && task !== undefined && task !== null) this.#deps.tasks.restore(task.task, task.events, true)
-  }
-
   /** Admits and runs a request under its claim. */
   #take(request: Claimed, record: RequestRecord | null): void {
     const { incoming, payload: asked, claim } = request
-    if (this.#isStopping) return this.#leave(request, record)
+    if (this.#isStopping) return this.#ends.leave(request, record)
     // Also a cancellation that arrived during the ledger read.
     const isCanceled = this.#canceled.take(incoming.peer, workKey(asked.requestId, asked.attempt))
     const payload = isCanceled ? null : this.#deps.admissions.check(incoming, asked)
@@ -163,22 +154,10 @@ export class Executor {
       return void this.#runner.run(this.#runner.open(incoming, { payload, isNotification: false, record, ...claim }))
     const replies = this.#replies
     if (payload?.code === 'OVERLOADED' && incoming.recorded?.later !== undefined) {
-      this.#leave(request, record)
+      this.#ends.leave(request, record)
       return incoming.recorded.later()
     }
-    void this.#conclude(claim, (thread) => (payload === null ? replies.withdraw(thread) : replies.refuse(thread, payload.toBody())))
-  }
-
-  /** Does not begin a request. A recorded one is taken up later or by the next start; the caller of another one may ask again. */
-  #leave({ payload, claim }: Claimed, record: RequestRecord | null): void {
-    if (record === null) return void this.#conclude(claim, this.#respond(responseOf(payload, ENDINGS.stopped)))
-    for (const thread of claim.threads) this.#deps.exchanges.end(thread)
-    this.#inFlight.release(claim)
-  }
-
-  /** Answers one of several threads: the first answer and the changes are one commit. */
-  #respond(response: unknown, changes: readonly LedgerChange[] = []): (thread: Thread, at: number) => Promise<boolean> {
-    return (thread, at) => this.#replies.respond(thread, response, at === 0 ? { changes } : {})
+    void this.#ends.conclude(claim, (thread) => (payload === null ? replies.withdraw(thread) : replies.refuse(thread, payload.toBody())))
   }
 
   /** A one-way message: the agent runs its default capability when the input fits; no caller waits. False: nothing runs. */
@@ -245,15 +224,12 @@ export class Executor {
 
   /** Answers with a failure, now or when the caller is back; the request ends with it. */
   fail(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): void {
-    void this.#failed(thread, payload, error)
+    void this.#ends.fail(thread, payload, error)
   }
 
   /** Ends a request from before this start that is not taken up again. Never rejects. */
-  async end(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
-    const [peer, key] = [thread.recipient.nodeId, keyOf({ sender: thread.recipient, recipient: thread.sender }, record)]
-    if (this.#inFlight.join(peer, key, thread) !== 'new') return
-    const { changes, task } = this.#deps.callee.endBefore(record, ending)
-    await this.#conclude(this.#inFlight.claim(peer, key, thread), this.#respond(responseOf(record, ending), changes), task)
+  end(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
+    return this.#ends.endBefore(thread, record, ending)
   }
 
   /** No caller waits for the request any more. */
@@ -265,22 +241,65 @@ export class Executor {
   refuse(thread: Thread, error: ErrorBody): void {
     void this.#replies.refuse(thread, error)
   }
-
-  async #failed(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): Promise<void> {
-    const response = responseOf(payload, { status: 'failed', error })
-    await this.#replies.respond(thread, response, { changes: await this.#replies.refused(thread, error) })
-  }
-
-  /** A request in flight came again: its thread gets the same answer, or its exchange ends now. */
-  #repeated(thread: Thread, joined: 'joined' | 'known' | 'full'): void {
-    if (joined === 'full') void this.#replies.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
-    // The one answer ends one opening of the thread.
-    if (joined === 'known') this.#deps.exchanges.end(thread)
-  }
 }
 
 interface Claimed {
   readonly incoming: InboundMessage
   readonly payload: RequestPayload
   readonly claim: Claim
+}
+
+/** Ends the claims of requests that are not run here and now: answers each thread, and releases the claim. */
+class ClaimEnds {
+  readonly #deps: Pick<ExecutorDeps, 'callee' | 'exchanges' | 'inFlight' | 'replies' | 'tasks'>
+
+  constructor(deps: Pick<ExecutorDeps, 'callee' | 'exchanges' | 'inFlight' | 'replies' | 'tasks'>) {
+    this.#deps = deps
+  }
+
+  /**
+   * Ends a claim. Copies join until the end is on record: otherwise they would find no end and run. `task` is listed once the end
+   * is on record: before that, a crash may lead to another end.
+   */
+  async conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<boolean>, task?: RecordedTask | null): Promise<void> {
+    let isKept = true
+    for (const [at, thread] of claim.threads.entries()) isKept = (await end(thread, at)) && isKept
+    this.#deps.inFlight.release(claim)
+    if (isKept && task !== undefined && task !== null) this.#deps.tasks.restore(task.task, task.events, true)
+  }
+
+  /** Does not begin a request. A recorded one is taken up later or by the next start; the caller of another one may ask again. */
+  leave({ payload, claim }: Claimed, record: RequestRecord | null): void {
+    if (record === null) return void this.conclude(claim, this.respond(responseOf(payload, ENDINGS.stopped)))
+    for (const thread of claim.threads) this.#deps.exchanges.end(thread)
+    this.#deps.inFlight.release(claim)
+  }
+
+  /** Answers one of several threads: the first answer and the changes are one commit. */
+  respond(response: unknown, changes: readonly LedgerChange[] = []): (thread: Thread, at: number) => Promise<boolean> {
+    return (thread, at) => this.#deps.replies.respond(thread, response, at === 0 ? { changes } : {})
+  }
+
+  /** Answers with a failure; the refusal is recorded with it. Never rejects. */
+  async fail(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): Promise<void> {
+    const response = responseOf(payload, { status: 'failed', error })
+    await this.#deps.replies.respond(thread, response, { changes: await this.#deps.replies.refused(thread, error) })
+  }
+
+  /** A request in flight came again: its thread gets the same answer, or its exchange ends now. */
+  repeated(thread: Thread, joined: 'joined' | 'known' | 'full'): void {
+    if (joined === 'full')
+      void this.#deps.replies.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
+    // The one answer ends one opening of the thread.
+    if (joined === 'known') this.#deps.exchanges.end(thread)
+  }
+
+  /** See {@link Executor.end}. */
+  async endBefore(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
+    const { callee, inFlight } = this.#deps
+    const [peer, key] = [thread.recipient.nodeId, keyOf({ sender: thread.recipient, recipient: thread.sender }, record)]
+    if (inFlight.join(peer, key, thread) !== 'new') return
+    const { changes, task } = callee.endBefore(record, ending)
+    await this.conclude(inFlight.claim(peer, key, thread), this.respond(responseOf(record, ending), changes), task)
+  }
 }

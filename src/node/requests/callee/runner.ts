@@ -32,16 +32,7 @@ export class Runner {
     { key, payload, isNotification, threads, record }: Pick<Execution, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
     name?: string
   ): Execution {
-    const { agents, directory, tasks } = this.#deps
-    const { capability, description } = payload
-    // The string of the card, if there is one: thousands of tasks share it.
-    const agent = directory.card(recipient)?.address ?? addressText(recipient)
-    const { running, slots } = agents.load(recipient.agentId)
-    // Named work starts at once.
-    const state = running < slots && name !== undefined ? 'working' : 'submitted'
-    const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description, state } as const
-    const taskId = tasks.open(opening, record?.taskId ?? name)
-    if (running >= slots) tasks.waitFor(taskId, 'slot')
+    const { agent, taskId } = this.#openTask(recipient, payload, { name, recorded: record?.taskId })
     const piece: Execution = {
       key,
       peer,
@@ -64,6 +55,23 @@ export class Runner {
     }
     this.#deps.inFlight.add(piece)
     return piece
+  }
+
+  #openTask(
+    recipient: Execution['recipient'],
+    { capability, description }: Execution['payload'],
+    { name, recorded }: { readonly name: string | undefined; readonly recorded: string | null | undefined }
+  ): { readonly agent: string; readonly taskId: string } {
+    const { agents, directory, tasks } = this.#deps
+    // The string of the card, if there is one: thousands of tasks share it.
+    const agent = directory.card(recipient)?.address ?? addressText(recipient)
+    const { running, slots } = agents.load(recipient.agentId)
+    // Named work starts at once.
+    const state = running < slots && name !== undefined ? 'working' : 'submitted'
+    const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description, state } as const
+    const taskId = tasks.open(opening, recorded ?? name)
+    if (running >= slots) tasks.waitFor(taskId, 'slot')
+    return { agent, taskId }
   }
 
   /** Runs the agent. Resolves when the end is on record. */

@@ -208,17 +208,10 @@ export class OutgoingRequest implements QueuedRequest {
 
   /** Its timeout has passed. */
   #giveUp(): void {
-    // Nothing left this node, so the outcome is known.
-    if (!this.sending.hasLeft) {
-      const { timeoutMs } = this.#making.asking
-      const why = `the peer did not come back within ${formatDuration(timeoutMs)}; nothing was sent`
-      const offline = new NodeError('PEER_OFFLINE', why, { data: { timeoutMs } }).toBody()
-      return this.outcome.fail(this.sending.refusal ?? offline)
-    }
     const { timeoutMs } = this.#making.asking
-    const unanswered = `no answer within ${formatDuration(timeoutMs)}; the work may still run`
-    const why = this.#awaitsApproval ? 'nobody allowed it in time; it was taken back' : unanswered
-    this.outcome.unknown(new NodeError('TIMEOUT', why, { data: { timeoutMs } }).toBody(), retryAfter(this.#deps, 0))
+    // Nothing left this node, so the outcome is known.
+    if (!this.sending.hasLeft) return this.outcome.fail(this.sending.refusal ?? notSentIn(timeoutMs))
+    this.outcome.unknown(unansweredIn(timeoutMs, this.#awaitsApproval), retryAfter(this.#deps, 0))
   }
 
   #givenUp(): void {
@@ -241,4 +234,15 @@ export class OutgoingRequest implements QueuedRequest {
     this.#deps.clock.clear(this.#goneTimer)
     this.#goneTimer = null
   }
+}
+
+function notSentIn(timeoutMs: number): ErrorBody {
+  const why = `the peer did not come back within ${formatDuration(timeoutMs)}; nothing was sent`
+  return new NodeError('PEER_OFFLINE', why, { data: { timeoutMs } }).toBody()
+}
+
+function unansweredIn(timeoutMs: number, awaitsApproval: boolean): ErrorBody {
+  const unanswered = `no answer within ${formatDuration(timeoutMs)}; the work may still run`
+  const why = awaitsApproval ? 'nobody allowed it in time; it was taken back' : unanswered
+  return new NodeError('TIMEOUT', why, { data: { timeoutMs } }).toBody()
 }

@@ -80,6 +80,18 @@ class DeferredMessages {
   }
 }
 
+/** The last progress towards coordination, and the time of it. */
+class Progress {
+  #mark: string | null = null
+  #since = 0
+
+  /** `mark`: the state now; null: nothing is pending. True: it has not changed for too long. */
+  isStuck(mark: string | null, now: number): boolean {
+    if (mark !== this.#mark) [this.#mark, this.#since] = [mark, now]
+    return mark !== null && now - this.#since >= STUCK_MS
+  }
+}
+
 /** This node as a participant of one swarm: votes, is a candidate, has outcomes accepted while it coordinates. */
 export class Participant {
   readonly #deps: ParticipantDeps
@@ -97,8 +109,7 @@ export class Participant {
   #proposed: ContentName[] = []
   /** It coordinates, but contents of records accepted before are missing. */
   #beginning: { readonly epoch: number; readonly accepted: readonly ContentName[] } | null = null
-  /** Its last progress towards coordination, and the time of it. */
-  #progress: { readonly mark: string | null; readonly since: number } = { mark: null, since: 0 }
+  readonly #progress = new Progress()
   #isClosed = false
 
   constructor(deps: ParticipantDeps, swarm: ParticipantOf) {
@@ -199,13 +210,11 @@ export class Participant {
 
   /** Contents that no node has or can read would block it forever. */
   #watchProgress(): void {
-    const now = this.#deps.clock.monotonic()
     const { phase, epoch, readings, accepted } = this.#candidate
     const isPending = phase === 'reading' || phase === 'settling' || this.#beginning !== null
     const read = [...readings.values()].map(({ from, records }) => `${from} ${records.size}`)
-    const mark = isPending ? [epoch, phase, accepted.size, this.#unstored, this.#swarm.contentStore.moved, ...read].join() : null
-    if (mark !== this.#progress.mark) this.#progress = { mark, since: now }
-    else if (isPending && now - this.#progress.since >= STUCK_MS) this.retreat()
+    const mark = [epoch, phase, accepted.size, this.#unstored, this.#swarm.contentStore.moved, ...read].join()
+    if (this.#progress.isStuck(isPending ? mark : null, this.#deps.clock.monotonic())) this.retreat()
   }
 
   /** Missing contents without which a message must not be recorded here. */
@@ -233,11 +242,7 @@ export class Participant {
     const names = this.#proposed.splice(0)
     if (names.length === 0 || this.#isClosed) return
     const { coordination } = this.#swarm
-    const pieces = names.flatMap((name) => {
-      const content = this.#contents.get(name)
-      return content === undefined || content.byteLength > PUSHED_BYTES ? [] : [pieceOf(name, content, 0)]
-    })
-    const messages = piecesMessages(coordination.swarm, pieces)
+    const messages = piecesMessages(coordination.swarm, pushedPieces(names, this.#contents))
     for (const node of coordination.voters) {
       if (node !== this.#deps.self) for (const body of messages) this.#deps.tell(node, { name: 'swarm', body })
     }
@@ -330,6 +335,14 @@ export class Participant {
       this.#swarm.onFailed()
     }
   }
+}
+
+/** The contents that are small enough to be sent before they are asked for. */
+function pushedPieces(names: readonly ContentName[], contents: Pick<ContentTransfer, 'get'>): ReturnType<typeof pieceOf>[] {
+  return names.flatMap((name) => {
+    const content = contents.get(name)
+    return content === undefined || content.byteLength > PUSHED_BYTES ? [] : [pieceOf(name, content, 0)]
+  })
 }
 
 function firstIndex(message: CoordinationMessage): number {

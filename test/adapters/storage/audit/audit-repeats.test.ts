@@ -26,12 +26,10 @@ const arbEvent = fc.record(
   { requiredKeys: ['kind', 'code'], noNullPrototype: true }
 )
 
+const arbWaitMs = few('0', '1', '900', '70000').map(Number)
+const arbKinds = fc.array(arbEvent, { minLength: 1, maxLength: MAX_OF_PEER })
 /** Events of so few kinds that none is folded. */
-const arbStream = fc
-  .array(arbEvent, { minLength: 1, maxLength: MAX_OF_PEER })
-  .chain((kinds) =>
-    fc.array(fc.record({ event: fc.constantFrom(...kinds), waitMs: few('0', '1', '900', '70000').map(Number) }), { maxLength: 80 })
-  )
+const arbStream = arbKinds.chain((kinds) => fc.array(fc.record({ event: fc.constantFrom(...kinds), waitMs: arbWaitMs }), { maxLength: 80 }))
 
 test('events that a chain distinguishes never share a line, those of a window do, and each is counted once', async (t: Assert) => {
   const arbName = fc.constantFrom('audit' as const, 'exchanges' as const)

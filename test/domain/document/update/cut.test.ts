@@ -8,7 +8,7 @@ import { CLIENT, docOf, long, mustFollow } from '../../../support/document-piece
 
 test('the updates of a program in one turn are cut before others get them, and repeating them changes nothing', (t: Assert) => {
   const ann = writer('ann')
-  const session = ann.replica.openSession()
+  const session = ann.replica.sessions.open()
   publish(ann)
   const program = forger(session, [ann])
   program.doc.getText('text').insert(0, long('🌍', 700_001))

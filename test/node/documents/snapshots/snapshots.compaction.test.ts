@@ -22,6 +22,8 @@ async function withOneBehind(t: Assert): ReturnType<typeof documentScene> {
   return scene
 }
 
+const ONLY_ANN = { members: ['ann'], tier: null, unsandboxed: false }
+
 test('a snapshot takes the place of the first blocks of a long document, on every node', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
@@ -167,7 +169,7 @@ test('the content of a snapshot counts for good: without the right of its writer
   await idle(world)
   await write(bob.api(), 'of bob, behind it')
   await world.settle()
-  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { members: ['ann'], tier: null, unsandboxed: false } })
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: ONLY_ANN })
   await world.settle()
   for (const node of [owner, ann, bob]) t.is(await textOn(node), 'of bob, behind it')
   world.streams.fork(Object.keys(snapshotOf(world)?.lengths ?? {})[0] ?? '')
@@ -233,7 +235,7 @@ test('a snapshot that says more of a stream than there is lets go of no block, a
   await idle(world)
   t.ok(snapshotOf(world))
   for (const node of [owner, ann, bob]) t.is(await begunOn(node), 0)
-  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { members: ['ann'], tier: null, unsandboxed: false } })
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: ONLY_ANN })
   await world.settle()
   t.is(snapshotOf(world), undefined)
   await write(ann.api(), 'of bob and ann')
@@ -293,7 +295,7 @@ test('a node that loses access to a document drops it without errors, also at it
   await writeMuch(bob, 'of bob')
   await idle(world)
   t.is(await begunOn(bob), MANY + 1)
-  await ann.api().call('documents.restrict', { document: 'notes', see: { members: ['ann'], tier: null, unsandboxed: false }, write: {} })
+  await ann.api().call('documents.restrict', { document: 'notes', see: ONLY_ANN, write: {} })
   await idle(world)
   await stop(world, bob, [owner, ann])
   const again = await world.start(bob.actor, { store: bob.store })
@@ -306,7 +308,7 @@ test('a node that loses access to a document drops it without errors, also at it
 test('a list of somebody who is behind ends no snapshot that others use', async (t: Assert) => {
   const { world, owner, ann, bob } = await withOneBehind(t)
   t.is(await begunOn(owner), MANY + 2)
-  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { members: ['ann'], tier: null, unsandboxed: false } })
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: ONLY_ANN })
   await world.settle()
   t.ok(snapshotOf(world))
   await world.link(ann, owner, bob)

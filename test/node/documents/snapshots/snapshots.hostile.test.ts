@@ -103,9 +103,8 @@ test('a node that used a snapshot which a list ended since bases none on it, and
   const program = new Program(t, dan.api())
   await world.settle()
   t.is(program.text, ' bob', 'a node without blocks uses it')
-  await ann
-    .api()
-    .call('documents.restrict', { document: 'notes', see: {}, write: { members: ['ann', 'dan'], tier: null, unsandboxed: false } })
+  const writers = { members: ['ann', 'dan'], tier: null, unsandboxed: false }
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: writers })
   await world.pass(1_400_000, 5000)
   t.is(snapshotOf(world), undefined, 'and makes no other one of it')
   await world.link(owner, ann, dan)

@@ -14,7 +14,7 @@ function written(...words: readonly string[]): { readonly blocks: readonly Uint8
   const writer = replicaOf(WRITER)
   const blocks: Uint8Array[] = []
   for (const word of words) {
-    writer.doc.clientID = writer.ownClientId()
+    writer.doc.clientID = writer.sessions.clientId()
     writer.doc.getText('text').insert(0, word)
     const taken = writer.takeBlocks()
     if (taken.ok) blocks.push(...taken.blocks)
