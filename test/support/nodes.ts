@@ -3,7 +3,6 @@ import dgram from 'node:dgram'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { connect } from '../../src/client.js'
-import { asNodeError } from '../../src/kit/errors.js'
 import type { NodeApi, NodeInfo, PeerInfo, WatchName, Watches } from '../../src/ports/node-api.js'
 import { tempDir, type Teardown } from './tmp.js'
 
@@ -12,10 +11,15 @@ export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '
 const BIN = path.join(ROOT, 'bin', 'a2a-node.js')
 /** Where programs are looked for: the Node of the tests comes first. */
 const PATH = [path.dirname(process.execPath), process.env['PATH']].join(path.delimiter)
-/** Commands that end their process themselves, or wait for the end of another one. */
-export const OWN_PROCESS: readonly string[] = ['start', 'stop', 'version', '--version', '-V', '-v']
+/** Words of commands that end their process themselves, make another one, or wait for the end of one. */
+const OWN_PROCESS: readonly string[] = ['--detach', 'stop', 'version', '--version', '-V', '-v']
 /** No wait of a test may be longer; each ends with its event. */
 const PATIENCE_MS = 60_000
+
+/** Must these arguments run in a process of their own? A `start` that is refused, or finds its node running, need not. */
+export function needsProcess(args: readonly string[]): boolean {
+  return args.some((word) => OWN_PROCESS.includes(word))
+}
 
 /** What a finished command left. */
 export interface CommandResult {
@@ -104,9 +108,7 @@ export function testMesh(t: Teardown): Promise<TestMesh> {
  */
 export function localMesh(t: Teardown): Promise<TestMesh<LocalNode>> {
   return meshBy(t, startHere, async (args, options) => {
-    const needsProcess =
-      options.input !== undefined || options.env['TMPDIR'] !== undefined || args.some((word) => OWN_PROCESS.includes(word))
-    if (needsProcess) return await runProcess(args, options)
+    if (options.input !== undefined || options.env['TMPDIR'] !== undefined || needsProcess(args)) return await runProcess(args, options)
     // Tests with nodes in processes do not need these modules.
     const { ranHere } = await import('./command-line.js')
     return await ranHere(args, { ...process.env, ...options.env })
@@ -195,9 +197,7 @@ const startProcess: StartNode<Omit<TestNode, 'cli' | 'json'>> = async ({ t, name
 const startHere: StartNode<Omit<LocalNode, 'cli' | 'json'>> = async ({ t, name, home, args, env, given }) => {
   setVariables(t, given)
   const { startedHere } = await import('./command-line.js')
-  const { node, exited, errors } = await startedHere(args, env).catch((error: unknown) => {
-    throw new Error(`${name} ended before it was ready: ${JSON.stringify(asNodeError(error).toBody())}`, { cause: error })
-  })
+  const { node, exited, errors } = await startedHere(args, env)
   t.teardown(() => node.close())
   return { name, home, info: node.info, api: connect({ home }), exited, errors, stop: () => node.close() }
 }
