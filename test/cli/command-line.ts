@@ -33,7 +33,7 @@ export interface RunOptions {
 /** Runs a command line in this process; in its own ({@link spawned}) where it needs standard input, a directory or signals. */
 export async function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const isOfProcess = options.stdin !== undefined || options.cwd !== undefined || options.onStderr !== undefined
-  if (isOfProcess || needsProcess(args)) return await spawned(args, options)
+  if (isOfProcess || needsProcess(args, options.env)) return await spawned(args, options)
   return await ranHere(args, environmentOf(options))
 }
 

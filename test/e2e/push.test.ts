@@ -123,7 +123,7 @@ test('a node that serves neither HTTP nor members says so of its push notificati
 })
 
 test('restart mid-push: what a killed node was sending is sent again, under the same id, and in order', async (t: Assert) => {
-  const mesh = pushMesh(await testMesh(t))
+  const mesh = pushMesh(await testMesh(t, { commandsHere: true }))
   const before = await gatewayNode(mesh, 'a')
   const hook = await receiver(t)
   hook.answer(({ headers }) => (headers['x-a2a-event'] === 'task.working' ? null : { status: 200 }))

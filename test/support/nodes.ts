@@ -16,9 +16,12 @@ const OWN_PROCESS: readonly string[] = ['--detach', 'stop', 'version', '--versio
 /** No wait of a test may be longer; each ends with its event. */
 const PATIENCE_MS = 60_000
 
-/** Must these arguments run in a process of their own? A `start` that is refused, or finds its node running, need not. */
-export function needsProcess(args: readonly string[]): boolean {
-  return args.some((word) => OWN_PROCESS.includes(word))
+/** Variables that a process reads when it starts, or takes out of its own environment. */
+const OWN_VARIABLES: readonly string[] = ['TMPDIR', 'NODE_OPTIONS', 'A2A_NODE_JOIN']
+
+/** Must a command line with these variables run in a process of its own? A `start` that is refused, or finds its node running, need not. */
+export function needsProcess(args: readonly string[], env: Readonly<Record<string, string>> = {}): boolean {
+  return args.some((word) => OWN_PROCESS.includes(word)) || OWN_VARIABLES.some((name) => env[name] !== undefined)
 }
 
 /** What a finished command left. */
@@ -97,9 +100,12 @@ type RunCommand = (
   options: { readonly env: Readonly<Record<string, string>>; readonly input?: string }
 ) => Promise<CommandResult>
 
-/** Makes a loopback network of processes for one test; every process and directory is gone when the test ends. */
-export function testMesh(t: Teardown): Promise<TestMesh> {
-  return meshBy(t, startProcess, runProcess)
+/**
+ * Makes a loopback network of processes for one test; every process and directory is gone when the test ends. With `commandsHere`
+ * commands run in this process where they can.
+ */
+export function testMesh(t: Teardown, { commandsHere = false }: { readonly commandsHere?: boolean } = {}): Promise<TestMesh> {
+  return meshBy(t, startProcess, commandsHere ? runHere : runProcess)
 }
 
 /**
@@ -107,12 +113,7 @@ export function testMesh(t: Teardown): Promise<TestMesh> {
  * cannot be killed. `a2a-node stop` waits for the end of a process, so end a node by `stop()`.
  */
 export function localMesh(t: Teardown): Promise<TestMesh<LocalNode>> {
-  return meshBy(t, startHere, async (args, options) => {
-    if (options.input !== undefined || options.env['TMPDIR'] !== undefined || needsProcess(args)) return await runProcess(args, options)
-    // Tests with nodes in processes do not need these modules.
-    const { ranHere } = await import('./command-line.js')
-    return await ranHere(args, { ...process.env, ...options.env })
-  })
+  return meshBy(t, startHere, runHere)
 }
 
 async function meshBy<N extends LocalNode>(
@@ -289,6 +290,13 @@ const runProcess: RunCommand = async (args, options) => {
   child.stdin.end(options.input ?? '')
   const closed = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)))
   return { code: await closed, stdout, stderr }
+}
+
+const runHere: RunCommand = async (args, options) => {
+  if (options.input !== undefined || needsProcess(args, options.env)) return await runProcess(args, options)
+  // Tests with nodes in processes do not need these modules.
+  const { ranHere } = await import('./command-line.js')
+  return await ranHere(args, { ...process.env, ...options.env })
 }
 
 function exitOf(child: ChildProcess): TestNode['exited'] {
