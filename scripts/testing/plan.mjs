@@ -4,9 +4,13 @@ import path from 'node:path'
 
 /** Folders of test/ whose files take longest, in the order to start them. */
 const SLOW = ['e2e', 'simulation', 'contracts']
-/** Folders of test/ whose files share a process for each folder: most of a unit file's time is the start of Node and its imports. */
-const SHARED = ['kit', 'domain', 'node', 'config', 'adapters', 'maintenance', 'compose', 'cli']
-/** Ending of the slow proofs: `npm run prove` runs them, `npm test` does not. */
+/**
+ * Files of one folder of test/ that share a process, at most: each process starts Node, imports the program and compiles its code, which
+ * takes a second. Files of `e2e` are long: few share a process, so that the last process does not run alone.
+ */
+const SHARING = { e2e: 6, simulation: 1 }
+const SHARING_ELSEWHERE = 30
+/** Ending of the slow proofs: `npm run prove` runs them, `npm test` does not. Each has a process of its own. */
 const PROOF = '.prove.test.js'
 
 /**
@@ -24,21 +28,36 @@ export function groupsOf(root, { filters, isProof }) {
     .map((name) => path.join(root, name))
     .filter((file) => filters.length === 0 || filters.some((part) => file.includes(part)))
     .sort()
-  const groups = new Map()
-  for (const file of files) groups.set(keyOf(root, file), [...(groups.get(keyOf(root, file)) ?? []), file])
-  return [...groups.values()]
+  return groupsByProcess(root, files)
     .map((group) => ({ group, rank: rankOf(root, group[0]), size: group.reduce((sum, file) => sum + fs.statSync(file).size, 0) }))
     .sort((a, b) => a.rank - b.rank || b.size - a.size)
     .map(({ group }) => group)
 }
 
-/** Files with one key share a process: at most two levels of folders. */
-function keyOf(root, file) {
-  const folders = path.dirname(path.relative(root, file)).split(path.sep)
-  return SHARED.includes(folders[0]) && !file.endsWith(PROOF) ? folders.slice(0, 2).join('/') : file
+/** Neighbours of one folder share a process. */
+function groupsByProcess(root, files) {
+  const groups = []
+  const open = new Map()
+  for (const file of files) {
+    const folder = folderOf(root, file)
+    const group = open.get(folder)
+    if (!file.endsWith(PROOF) && group !== undefined && group.length < (SHARING[folder] ?? SHARING_ELSEWHERE)) {
+      group.push(file)
+      continue
+    }
+    groups.push([file])
+    if (!file.endsWith(PROOF)) open.set(folder, groups.at(-1))
+  }
+  return groups
+}
+
+/** The folder of test/ that a file is in; '' for a file of test/ itself. */
+function folderOf(root, file) {
+  const folder = path.dirname(path.relative(root, file)).split(path.sep)[0]
+  return folder === '.' ? '' : folder
 }
 
 function rankOf(root, file) {
-  const rank = SLOW.indexOf(path.relative(root, file).split(path.sep)[0])
+  const rank = SLOW.indexOf(folderOf(root, file))
   return rank === -1 ? SLOW.length : rank
 }

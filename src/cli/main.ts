@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import { fileReason } from '../kit/file-reason.js'
-import { commandContext } from './context.js'
+import { type Action, commandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { type Options, textOption } from './options.js'
 import { type ColorMode, Output, type OutputOptions } from './terminal/output.js'
@@ -12,6 +12,8 @@ import { checkTyped } from './typed.js'
 export interface Surroundings extends Pick<OutputOptions, 'out' | 'err' | 'env'> {
   /** Called with the name of the command before it runs. */
   onCommand?(name: string): void
+  /** Actions that replace those of the commands with these names. */
+  readonly actions?: Readonly<Record<string, Action>>
 }
 
 /** Runs one command line (without node and script) as this process. Never rejects; sets the exit code of the process. */
@@ -53,7 +55,7 @@ async function runCommand({ at, typed }: CommandLine, ...[spec, args, options, a
   const context = commandContext({ output, home, env: at.env })
   try {
     checkTyped(spec, args, options)
-    const action = await spec.load?.()
+    const action = at.actions?.[spec.name] ?? (await spec.load?.())
     return action === undefined ? EXIT.bug : await action(context, args, options)
   } catch (error) {
     const known = addUsage(asNodeError(error))

@@ -6,7 +6,7 @@ import type { Assert } from 'brittle'
 import { startControlServer } from '../../src/adapters/control/server.js'
 import { FakeNodeApi, type FakeState } from '../contracts/node-api-fake.js'
 import { ranHere } from '../support/command-line.js'
-import { OWN_PROCESS } from '../support/nodes.js'
+import { needsProcess } from '../support/nodes.js'
 import { tempDir } from '../support/tmp.js'
 
 /** The repository, from build/test/cli. */
@@ -32,8 +32,8 @@ export interface RunOptions {
 
 /** Runs a command line in this process; in its own ({@link spawned}) where it needs standard input, a directory or signals. */
 export async function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  const needsProcess = options.stdin !== undefined || options.cwd !== undefined || options.onStderr !== undefined
-  if (needsProcess || args.some((word) => OWN_PROCESS.includes(word))) return await spawned(args, options)
+  const isOfProcess = options.stdin !== undefined || options.cwd !== undefined || options.onStderr !== undefined
+  if (isOfProcess || needsProcess(args, options.env)) return await spawned(args, options)
   return await ranHere(args, environmentOf(options))
 }
 

@@ -101,7 +101,7 @@ test('a broken agent file is reported with its line, the last good version stays
 })
 
 test('a second start on one home prints the node that runs; --join on a home in a mesh is refused', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   const again = await mesh.run(['--home', a.home, 'start', '--json'])
   t.is(again.code, 0)
@@ -118,7 +118,7 @@ test('a second start on one home prints the node that runs; --join on a home in 
 })
 
 test('a home whose node hangs is exit 9, not a second node', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   a.kill('SIGSTOP')
   const second = await mesh.run(['--home', a.home, 'start', '--json'])
@@ -147,7 +147,7 @@ test('a path that is too long, or not writable, is reported and leaves nothing b
 })
 
 test('a bootstrap port in use is reported', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   await mesh.start('a')
   const home = path.join(await mesh.dir(), 'h')
   const result = await mesh.run(['--home', home, 'start', '--json', '--network', 'private', '--serve-bootstrap', `127.0.0.1:${mesh.port}`])

@@ -29,7 +29,7 @@ for (const [ms, words, reverse, result] of [
   [-20 * MIN, '20 min behind', '20 min ahead of', 'fail']
 ] as const) {
   test(`a node whose clock is ${words} joins by a short invite, calls and is called, and both nodes name the skew`, async (t) => {
-    const mesh = await testMesh(t)
+    const mesh = await testMesh(t, { commandsHere: true })
     const a = await mesh.start('a')
     const { code } = await a.api.call('invite.create', { ttlMs: 5 * MIN })
     const env = await clockOff(mesh, ms)
@@ -55,7 +55,7 @@ for (const [ms, words, reverse, result] of [
 }
 
 test('an expired invite names the skew when clocks differ, and says nothing of clocks when they agree', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   const { code } = await a.api.call('invite.create', { ttlMs: 1000 })
   await untilTrue(async () => (await a.api.call('invite.list', {})).invites.some(({ state }) => state === 'expired'), 'it expired')
@@ -74,7 +74,7 @@ test('an expired invite names the skew when clocks differ, and says nothing of c
 })
 
 test('a request to a node whose clock is 20 minutes ahead waits for its approval, and then runs', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   const { code } = await a.api.call('invite.create', {})
   const home = path.join(await mesh.dir(), 'b')

@@ -44,7 +44,7 @@ async function copyWhileRunning(home: string, to: string): Promise<void> {
 }
 
 test('a copied home becomes a node of its own beside the original, joins by an invite, and both see each other', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const [a, b] = await mesh.meshOf('a', 'b')
   if (a === undefined || b === undefined) throw new Error('no nodes')
   await fs.writeFile(path.join(b.home, 'agents', 'counter.md'), AGENT)
@@ -98,7 +98,7 @@ test('a copied home becomes a node of its own beside the original, joins by an i
 })
 
 test('a new identity is refused where a node runs, without a node, and without --force where nothing shows a copy', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   const change = (home: string, ...more: string[]) => mesh.run(['--home', home, 'doctor', '--new-identity', '--yes', '--json', ...more])
   t.is(errorOf((await change(a.home, '--force')).stderr).code, 'ALREADY_RUNNING')

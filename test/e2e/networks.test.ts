@@ -5,7 +5,7 @@ import type { SwarmEvent } from '../../src/ports/swarm-api.js'
 import { testMesh, untilAgent } from '../support/nodes.js'
 
 test('large attachments travel as bytes, whole and unchanged, also binary ones', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const [a, b] = await mesh.meshOf('a', 'b')
   await untilAgent(a, 'text@b')
   const dir = await mesh.dir()

@@ -15,7 +15,7 @@ async function hide(node: TestNode, pidFile: string): Promise<void> {
 }
 
 test('a home whose node answers nobody and is named nowhere is still taken: for a start, a repair and a backup', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   await hide(a, '{"pid":')
   const file = path.join(await mesh.dir(), 'a.backup')
@@ -32,7 +32,7 @@ test('a home whose node answers nobody and is named nowhere is still taken: for 
 })
 
 test('a pid file of a living process does not hold a home: the node that was killed starts again, and doctor reads its stores', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   a.kill('SIGKILL')
   await a.exited

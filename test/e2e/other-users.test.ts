@@ -12,7 +12,7 @@ import { tempDir } from '../support/tmp.js'
 const IS_LINUX = process.platform === 'linux'
 
 test('an invite code is not among the arguments of the node that joins by it', { skip: !IS_LINUX }, async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   const { code } = await a.api.call('invite.create', { uses: 1 })
   const b = await mesh.start('b', { join: code })
@@ -22,7 +22,7 @@ test('an invite code is not among the arguments of the node that joins by it', {
 })
 
 test('A2A_NODE_JOIN joins a home that is in no mesh, and says nothing to one that is', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   const { code } = await a.api.call('invite.create', { uses: 1 })
   const env = { A2A_NODE_JOIN: code }
@@ -45,7 +45,7 @@ test('A2A_NODE_JOIN joins a home that is in no mesh, and says nothing to one tha
 })
 
 test('a socket, or its directory, of another user is not connected to, for any caller', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   const own = process.getuid
   t.teardown(() => Object.assign(process, { getuid: own }))

@@ -123,7 +123,7 @@ test('a node that serves neither HTTP nor members reports it for its push notifi
 })
 
 test('restart mid-push: the notification in transit at a kill is sent again, under the same id, and in order', async (t: Assert) => {
-  const mesh = pushMesh(await testMesh(t))
+  const mesh = pushMesh(await testMesh(t, { commandsHere: true }))
   const before = await gatewayNode(mesh, 'a')
   const hook = await receiver(t)
   hook.answer(({ headers }) => (headers['x-a2a-event'] === 'task.working' ? null : { status: 200 }))

@@ -25,7 +25,7 @@ interface Task {
 test('unrepeatable work that had begun before a backup ends as unknown after the restore, with the reason, and is not begun again', {
   timeout: 180_000
 }, async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const dir = await mesh.dir()
   const [a, b] = await mesh.meshOf('a', 'b')
   const [trace, file, home] = ['trace', 'b.backup', 'again'].map((name) => path.join(dir, name)) as [string, string, string]

@@ -21,7 +21,7 @@ async function begin(node: GatewayNode, token: string, { url }: Receiver): Promi
 const hasEnded = (got: Receiver['got']): boolean => got.some(({ headers }) => headers['x-a2a-event'] === 'task.completed')
 
 test('webhooks of a revoked token and of a revoked client stop and are removed, after a revocation without HTTP too', async (t) => {
-  const base = await testMesh(t)
+  const base = await testMesh(t, { commandsHere: true })
   const mesh: typeof base = { ...base, start: (name, options = {}) => base.start(name, { ...options, env: { ...ENV, ...options.env } }) }
   const home = path.join(await mesh.dir(), 'home')
   await fs.mkdir(home, { recursive: true })

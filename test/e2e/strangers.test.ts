@@ -14,7 +14,7 @@ function residentKib({ process: { pid } }: TestNode): number {
 }
 
 test('two hundred strangers with fresh keys, and as many again: none gets in, the memory of the node stays flat', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const [node, other] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
   const dht = await rawDht(t, [{ host: '127.0.0.1', port: mesh.port }])
   const lie = encodeGateMessage({ type: 'hello', version: 1, maxFrameBytes: 1024 * 1024, software: 'x', proof: 'ff' })

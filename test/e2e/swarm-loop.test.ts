@@ -30,7 +30,7 @@ async function withAgents(
   t: Assert,
   agents: Readonly<Record<string, readonly [string, string]>>
 ): Promise<{ mesh: TestMesh; a: TestNode }> {
-  const mesh = await testMesh(t)
+  const mesh = await testMesh(t, { commandsHere: true })
   const [a] = await mesh.meshOf('a')
   for (const [name, [capability, expression]] of Object.entries(agents))
     await fs.writeFile(path.join(a.home, 'agents', `${name}.md`), agentFile(name, capability, expression))

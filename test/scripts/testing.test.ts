@@ -237,18 +237,58 @@ test('the runner counts a file over its budget as failed, and exits 1', async (t
   t.ok(slow.stdout.includes('FAILED test/kit/slow.test.ts') && slow.stdout.endsWith('\n1 passed, 1 failed\n'))
 })
 
-test('slow proofs are a tier of their own; a filter finds the files of both', async (t) => {
+/** The plan of a tree of empty test files. */
+async function planOf(t: Assert, names: readonly string[]) {
   const root = await tempDir(t)
-  await fs.mkdir(path.join(root, 'e2e'))
-  await fs.mkdir(path.join(root, 'node/swarms/consensus'), { recursive: true })
-  const names = ['e2e/a.test.js', 'e2e/b.prove.test.js', 'e2e/b.test.js', 'node/swarms/c.test.js', 'node/swarms/consensus/d.test.js']
-  for (const name of names) await fs.writeFile(path.join(root, name), '')
+  for (const name of names) {
+    await fs.mkdir(path.dirname(path.join(root, name)), { recursive: true })
+    await fs.writeFile(path.join(root, name), '')
+  }
   const { groupsOf } = await load<{ groupsOf(root: string, chosen: { filters: string[]; isProof: boolean }): string[][] }>('plan.mjs')
-  const plan = (filters: string[], isProof = false) =>
+  return (filters: string[], isProof = false) =>
     groupsOf(root, { filters, isProof }).map((group) => group.map((file) => path.relative(root, file)))
-  t.alike(plan([]), [['e2e/a.test.js'], ['e2e/b.test.js'], ['node/swarms/c.test.js', 'node/swarms/consensus/d.test.js']])
+}
+
+test('slow proofs are a tier of their own; a filter finds the files of both', async (t) => {
+  const names = ['e2e/a.test.js', 'e2e/b.prove.test.js', 'e2e/b.test.js', 'node/swarms/c.test.js', 'node/swarms/consensus/d.test.js']
+  const plan = await planOf(t, names)
+  t.alike(plan([]), [
+    ['e2e/a.test.js', 'e2e/b.test.js'],
+    ['node/swarms/c.test.js', 'node/swarms/consensus/d.test.js']
+  ])
   t.alike(plan([], true), [['e2e/b.prove.test.js']])
   t.alike(plan(['e2e/b']), [['e2e/b.prove.test.js'], ['e2e/b.test.js']])
+})
+
+test('each file runs once: neighbours of a folder share a process up to its limit, a slow proof and a simulation share none', async (t) => {
+  const many = (folder: string, count: number, end = 'test.js') =>
+    Array.from({ length: count }, (_, at) => path.join(folder, `${String(at).padStart(3, '0')}.${end}`))
+  const files = [
+    ...many('node', 31),
+    ...many('kit', 1),
+    ...many('kit/names', 1),
+    ...many('', 2),
+    ...many('e2e', 7),
+    ...many('simulation', 2)
+  ]
+  const plan = await planOf(t, [...files, ...many('node', 2, 'prove.test.js')])
+  const groups = plan([])
+  t.alike(groups.flat().toSorted(), files.toSorted())
+  const sizes = (folder: string) =>
+    groups.filter(([first]) => path.dirname(first ?? '').split('/')[0] === folder).map(({ length }) => length)
+  t.alike(sizes('node').toSorted(), [1, 30])
+  t.alike(sizes('kit'), [2])
+  t.alike(sizes('.'), [2])
+  t.alike(sizes('e2e').toSorted(), [1, 6])
+  t.alike(sizes('simulation'), [1, 1])
+  t.ok(
+    groups.slice(0, 2).every(([first]) => first?.startsWith('e2e/')),
+    'files that take longest begin first'
+  )
+  t.alike(
+    plan([], true).map(({ length }) => length),
+    [1, 1]
+  )
 })
 
 test('a syntax error fails the run, and each further run until it is mended', async (t) => {

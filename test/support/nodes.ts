@@ -3,7 +3,6 @@ import dgram from 'node:dgram'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { connect } from '../../src/client.js'
-import { asNodeError } from '../../src/kit/errors.js'
 import type { NodeApi, NodeInfo, PeerInfo, WatchName, Watches } from '../../src/ports/node-api.js'
 import { tempDir, type Teardown } from './tmp.js'
 
@@ -12,10 +11,18 @@ export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '
 const BIN = path.join(ROOT, 'bin', 'a2a-node.js')
 /** Where programs are looked for: the Node of the tests comes first. */
 const PATH = [path.dirname(process.execPath), process.env['PATH']].join(path.delimiter)
-/** Commands that end their process themselves, or wait for the end of another one. */
-export const OWN_PROCESS: readonly string[] = ['start', 'stop', 'version', '--version', '-V', '-v']
+/** Words of commands that end their process themselves, make another one, or wait for the end of one. */
+const OWN_PROCESS: readonly string[] = ['--detach', 'stop', 'version', '--version', '-V', '-v']
 /** No wait of a test may be longer; each ends with its event. */
 const PATIENCE_MS = 60_000
+
+/** Variables that a process reads when it starts, or takes out of its own environment. */
+const OWN_VARIABLES: readonly string[] = ['TMPDIR', 'NODE_OPTIONS', 'A2A_NODE_JOIN']
+
+/** Must a command line with these variables run in a process of its own? A `start` that is refused, or finds its node running, need not. */
+export function needsProcess(args: readonly string[], env: Readonly<Record<string, string>> = {}): boolean {
+  return args.some((word) => OWN_PROCESS.includes(word)) || OWN_VARIABLES.some((name) => env[name] !== undefined)
+}
 
 /** What a finished command left. */
 export interface CommandResult {
@@ -93,9 +100,12 @@ type RunCommand = (
   options: { readonly env: Readonly<Record<string, string>>; readonly input?: string }
 ) => Promise<CommandResult>
 
-/** Makes a loopback network of processes for one test; every process and directory is gone when the test ends. */
-export function testMesh(t: Teardown): Promise<TestMesh> {
-  return meshBy(t, startProcess, runProcess)
+/**
+ * Makes a loopback network of processes for one test; every process and directory is gone when the test ends. With `commandsHere`
+ * commands run in this process where they can.
+ */
+export function testMesh(t: Teardown, { commandsHere = false }: { readonly commandsHere?: boolean } = {}): Promise<TestMesh> {
+  return meshBy(t, startProcess, commandsHere ? runHere : runProcess)
 }
 
 /**
@@ -103,14 +113,7 @@ export function testMesh(t: Teardown): Promise<TestMesh> {
  * cannot be killed. `a2a-node stop` waits for the end of a process, so end a node by `stop()`.
  */
 export function localMesh(t: Teardown): Promise<TestMesh<LocalNode>> {
-  return meshBy(t, startHere, async (args, options) => {
-    const needsProcess =
-      options.input !== undefined || options.env['TMPDIR'] !== undefined || args.some((word) => OWN_PROCESS.includes(word))
-    if (needsProcess) return await runProcess(args, options)
-    // Tests with nodes in processes do not need these modules.
-    const { ranHere } = await import('./command-line.js')
-    return await ranHere(args, { ...process.env, ...options.env })
-  })
+  return meshBy(t, startHere, runHere)
 }
 
 async function meshBy<N extends LocalNode>(
@@ -195,9 +198,7 @@ const startProcess: StartNode<Omit<TestNode, 'cli' | 'json'>> = async ({ t, name
 const startHere: StartNode<Omit<LocalNode, 'cli' | 'json'>> = async ({ t, name, home, args, env, given }) => {
   setVariables(t, given)
   const { startedHere } = await import('./command-line.js')
-  const { node, exited, errors } = await startedHere(args, env).catch((error: unknown) => {
-    throw new Error(`${name} ended before it was ready: ${JSON.stringify(asNodeError(error).toBody())}`, { cause: error })
-  })
+  const { node, exited, errors } = await startedHere(args, env)
   t.teardown(() => node.close())
   return { name, home, info: node.info, api: connect({ home }), exited, errors, stop: () => node.close() }
 }
@@ -289,6 +290,13 @@ const runProcess: RunCommand = async (args, options) => {
   child.stdin.end(options.input ?? '')
   const closed = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)))
   return { code: await closed, stdout, stderr }
+}
+
+const runHere: RunCommand = async (args, options) => {
+  if (options.input !== undefined || needsProcess(args, options.env)) return await runProcess(args, options)
+  // Tests with nodes in processes do not need these modules.
+  const { ranHere } = await import('./command-line.js')
+  return await ranHere(args, { ...process.env, ...options.env })
 }
 
 function exitOf(child: ChildProcess): TestNode['exited'] {

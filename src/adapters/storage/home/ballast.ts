@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { codeOf } from './store-errors.js'
@@ -71,8 +72,8 @@ class BallastFile implements Ballast {
 async function write(file: string, bytes: number): Promise<void> {
   const handle = await fs.open(file, 'w', 0o600)
   try {
-    // Not zeros alone, which some file systems keep without room.
-    const part = new Uint8Array(PART_BYTES).map((_, at) => (at * 31 + (at >> 8)) & 255)
+    // Some file systems compress.
+    const part = randomBytes(PART_BYTES)
     for (let at = 0; at < bytes; at += PART_BYTES) await handle.write(part.subarray(0, Math.min(PART_BYTES, bytes - at)))
     await handle.sync()
   } finally {

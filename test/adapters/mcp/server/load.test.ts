@@ -48,7 +48,7 @@ test('ids of calls and connections are UUIDs of version 4', (t: Assert) => {
   for (const id of all) t.ok(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id), id)
 })
 
-test('10,000 tools of 100 schemas are listed within 50 ms, in one page', async (t: Assert) => {
+test('10,000 tools of 100 schemas are listed within 50 ms of CPU time, in one page', async (t: Assert) => {
   const scene = new McpScene()
   for (let i = 0; i < 10_000; i++) {
     const inputSchema = { type: 'object', properties: { [`p${i % 100}`]: { type: 'string' } } }
@@ -58,10 +58,12 @@ test('10,000 tools of 100 schemas are listed within 50 ms, in one page', async (
   await client.open()
   const times: number[] = []
   for (let i = 0; i < 10; i++) {
-    const before = performance.now()
+    // Other processes may take the cores.
+    const before = process.cpuUsage()
     client.stream.write(`${JSON.stringify(request(i, 'tools/list'))}\n`)
     const { result } = (await client.heard(i + 1))[i]
-    times.push(performance.now() - before)
+    const { user, system } = process.cpuUsage(before)
+    times.push((user + system) / 1000)
     t.is((result?.['tools'] as unknown[] | undefined)?.length, 10_000)
     t.absent(result?.['nextCursor'])
   }

@@ -1,5 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { deflateSync } from 'node:zlib'
 import test from 'brittle'
 import { BALLAST_BYTES, openBallast } from '../../../../src/adapters/storage/home/ballast.js'
 import { smallDisk } from '../../../support/small-disk.js'
@@ -17,6 +18,14 @@ test('a ballast takes the space that it gives back, and is made once', async (t)
   await ballast.free()
   await ballast.free()
   t.absent(await fs.stat(file).catch(() => null))
+})
+
+test('a ballast takes its space also where the file system compresses', async (t) => {
+  const file = path.join(await tempDir(t), 'ballast')
+  t.ok(await openBallast(file).fill())
+  // ZFS and btrfs compress records of 128 KiB.
+  const record = (await fs.readFile(file)).subarray(0, 128 * 1024)
+  t.ok(deflateSync(record).length >= record.length)
 })
 
 test('a disk with little space has a smaller ballast; once freed it needs the same space again and some more', async (t) => {
