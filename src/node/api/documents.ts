@@ -56,7 +56,11 @@ export interface DocumentsApiDeps
 interface DocumentApiCaller {
   readonly node: DocumentsApiDeps
   readonly certified: DocumentCaller
+  /** Milliseconds that the call may wait for others; undefined: its default. */
+  readonly timeoutMs?: number
 }
+
+type CallTerms = Omit<DocumentApiCaller, 'node'>
 
 /** The calls about documents: the required scope and the function of each. */
 export const DOCUMENT_CALLS: {
@@ -67,12 +71,12 @@ export const DOCUMENT_CALLS: {
 } = {
   'documents.list': ['read', ({ node, certified }) => listDocuments(node, certified)],
   'documents.show': ['read', ({ node, certified }, params) => showDocument(node, params, certified)],
-  'documents.create': ['send', ({ node, certified }, params) => createDocument(node, params, certified)],
-  'documents.read': ['read', ({ node, certified }, params) => readDocument(node, params, certified)],
-  'documents.edit': ['send', ({ node, certified }, params) => editDocument(node, params, certified)],
+  'documents.create': ['send', ({ node, ...caller }, params) => createDocument(node, params, caller)],
+  'documents.read': ['read', ({ node, ...caller }, params) => readDocument(node, params, caller)],
+  'documents.edit': ['send', ({ node, ...caller }, params) => editDocument(node, params, caller)],
   'documents.forget': ['admin', ({ node, certified }, params) => forgetDocument(node, params, certified)],
-  'documents.remove': ['admin', ({ node, certified }, params) => removeDocument(node, params, certified)],
-  'documents.restrict': ['admin', ({ node, certified }, params) => restrictDocument(node, params, certified)],
+  'documents.remove': ['admin', ({ node, ...caller }, params) => removeDocument(node, params, caller)],
+  'documents.restrict': ['admin', ({ node, ...caller }, params) => restrictDocument(node, params, caller)],
   'documents.apply': ['send', ({ node, certified }, params) => applyToDocument(node, params, certified)],
   'documents.awareness': ['send', ({ node, certified }, params) => tellPresence(node, params, certified)]
 }
@@ -120,7 +124,7 @@ async function showDocument(
 async function createDocument(
   node: DocumentsApiDeps,
   { name, see, write }: DocumentParams<'documents.create'>,
-  by: DocumentCaller
+  { certified: by, timeoutMs }: CallTerms
 ): Result<'documents.create'> {
   const { log, clock } = node.deps
   refuseRemoved(node, name)
@@ -130,7 +134,7 @@ async function createDocument(
   if (!isThere) {
     mustBeWhole(node, by)
     const access = see === undefined && write === undefined ? null : accessList(node, see ?? {}, write ?? {}, 1)
-    await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, LOG_TIMEOUT_MS)
+    await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, timeoutMs ?? LOG_TIMEOUT_MS)
   }
   // Another member may have removed it meanwhile.
   refuseRemoved(node, name)
@@ -160,7 +164,7 @@ function refuseDocumentName(node: DocumentsApiDeps, name: string, by: DocumentCa
 async function restrictDocument(
   node: DocumentsApiDeps,
   { document, see, write }: DocumentParams<'documents.restrict'>,
-  by: DocumentCaller
+  { certified: by, timeoutMs }: CallTerms
 ): Result<'documents.restrict'> {
   const { log, documents } = node.deps
   const { record } = await found(node, document, by)
@@ -174,7 +178,7 @@ async function restrictDocument(
   const ends = await node.documents.wrongSnapshot(record)
   await log.submit(
     { kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths, ...(ends === undefined ? {} : { ends }) },
-    LOG_TIMEOUT_MS
+    timeoutMs ?? LOG_TIMEOUT_MS
   )
   return documentDetail(node, node.documents.known.find(record.name, by), by)
 }
@@ -183,13 +187,13 @@ async function restrictDocument(
 async function readDocument(
   node: DocumentsApiDeps,
   params: DocumentParams<'documents.read'>,
-  by: DocumentCaller
+  { certified: by, timeoutMs }: CallTerms
 ): Result<'documents.read'> {
   const known = await found(node, params.document, by)
   const { readShared } = await import('../../domain/document/shared-types.js')
   const root = rootOf(params)
   return await node.documents.with(known.record.name, async (open) => {
-    await mustBeHere(node, known.record)
+    await mustBeHere(node, known.record, timeoutMs)
     const value = await open.read(({ doc }) => readShared(doc, params.type, root))
     return reading(node, known, params.type, root, value)
   })
@@ -199,13 +203,13 @@ async function readDocument(
 async function editDocument(
   node: DocumentsApiDeps,
   { document, edit }: DocumentParams<'documents.edit'>,
-  by: DocumentCaller
+  { certified: by, timeoutMs }: CallTerms
 ): Result<'documents.edit'> {
   const known = writable(node, await found(node, document, by), by)
   const { editShared, readShared } = await import('../../domain/document/shared-types.js')
   const root = rootOf(edit)
   return await node.documents.with(known.record.name, async (open) => {
-    await mustBeHere(node, known.record)
+    await mustBeHere(node, known.record, timeoutMs)
     let changed = false
     const stop = open.onChange(() => (changed = true))
     const value = await open
@@ -233,12 +237,12 @@ async function forgetDocument(
 async function removeDocument(
   node: DocumentsApiDeps,
   { document }: DocumentParams<'documents.remove'>,
-  by: DocumentCaller
+  { certified: by, timeoutMs }: CallTerms
 ): Result<'documents.remove'> {
   const { log, clock } = node.deps
   const { id, record } = node.documents.known.find(document, by)
   if (!node.documents.known.access(record, by).mayRestrict) throw removalDenied(deniedDocument(node, record))
-  await log.submit({ kind: 'document-removed', mesh: meshOf(node), name: record.name, at: clock.now() }, LOG_TIMEOUT_MS)
+  await log.submit({ kind: 'document-removed', mesh: meshOf(node), name: record.name, at: clock.now() }, timeoutMs ?? LOG_TIMEOUT_MS)
   return { id, name: record.name, removed: true }
 }
 

@@ -223,8 +223,8 @@ export class MeshNode implements Mesh {
    * Resolves when the own certificate has come and leads to the owner. @throws NodeError NO_ADMIN_ONLINE when none comes in time,
    * INVITE_INVALID when one came that does not lead to the owner.
    */
-  granted(clock: Clock): Promise<void> {
-    return this.#state.chain.length > 0 ? Promise.resolve() : this.#certificateWait.start(clock)
+  granted(clock: Clock, joinMs = 0): Promise<void> {
+    return this.#state.chain.length > 0 ? Promise.resolve() : this.#certificateWait.start(clock, joinMs)
   }
 
   settled(): Promise<void> {
