@@ -25,7 +25,7 @@ import { Quarantine } from '../log/quarantine.js'
 import type { PeerLinks } from '../links/links.js'
 import type { AutobaseLog } from '../log/log.js'
 import { CertificateWait } from './certificate-wait.js'
-import { clockProblems } from './clock-problems.js'
+import { gateProblems } from './gate-problems.js'
 import type { MeshBinding } from './mesh-binding.js'
 import type { Network } from './network.js'
 import { OwnCore } from '../log/own-core.js'
@@ -236,7 +236,7 @@ export class MeshNode implements Mesh {
     const { code, message } = fault ?? {}
     const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
     const bounds = [...(this.log.own.isFull ? [FULL_CORE] : []), ...(this.#ownCore.isRefused ? [NO_CORE_LEFT] : [])]
-    return [...own, ...bounds, ...clockProblems(this.links.clocks(), this.log.view()), ...this.#quarantine.problems()]
+    return [...own, ...bounds, ...gateProblems(this.links, this.log.view()), ...this.#quarantine.problems()]
   }
 
   logProblems(): readonly LogProblem[] {
