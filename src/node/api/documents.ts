@@ -4,7 +4,7 @@ import type { Unsubscribe } from '../../kit/events.js'
 import type { NodeId } from '../../kit/ids.js'
 import { LookAlikes } from '../../kit/names/look-alikes.js'
 import { refuseName } from '../../kit/names/refuse-name.js'
-import { DOCUMENT_NAME } from '../../kit/names/rule.js'
+import { DOCUMENT_NAME, nameFault } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { shellWord } from '../../kit/text.js'
 import type { AccessRule, DocumentAccess } from '../../domain/document/access.js'
@@ -38,6 +38,8 @@ import type { WatchRow } from './watches.js'
 
 /** Time limit for bringing a change into the log, in milliseconds. */
 const LOG_TIMEOUT_MS = 10_000
+/** Names that are tried for a suggestion. */
+const MAX_TRIED = 100
 /** The shortest time between two updates of a watched list and of a watched value, in milliseconds. */
 const LIST_MS = 100
 const READ_MS = 20
@@ -144,9 +146,17 @@ async function createDocument(
 
 /** @throws NodeError CONFLICT */
 function refuseRemoved(node: DocumentsApiDeps, name: string): void {
-  if (!node.deps.log.view().removedDocuments.has(name)) return
-  const reason = 'a document of that name was removed from the mesh: its name stays taken, so choose another one'
-  throw new NodeError('CONFLICT', reason, { next: ['a2a-node doc ls'] })
+  const view = node.deps.log.view()
+  const record = view.removedDocuments.get(name)
+  if (record === undefined) return
+  const { by } = record.removed
+  const state = `the document ${safeName(name, DOCUMENT_NAME)} was removed from the mesh by ${node.directory.ref(by).name}`
+  const cause = 'its name stays taken, as late entries and blocks of members belong to it by name alone'
+  const free = Array.from({ length: MAX_TRIED }, (_, i) => `${name}-${i + 2}`).find(
+    (one) => !view.removedDocuments.has(one) && !view.documents.has(one) && nameFault(one, DOCUMENT_NAME) === null
+  )
+  const next = [...(free === undefined ? [] : [`a2a-node doc set ${shellWord(free)} -`]), 'a2a-node doc ls']
+  throw new NodeError('CONFLICT', `${state}: ${cause}`, { next })
 }
 
 /** Compares only names that the caller may see, so that nobody learns the names of other documents. */
