@@ -72,6 +72,7 @@ function childArguments(options: Options, flags: StartFlags, context: CommandCon
     ...value('bootstrap', textOption(options, 'bootstrap')),
     ...value('serve-bootstrap', textOption(options, 'serveBootstrap')),
     ...value('http', flags.http),
+    ...value('timeout', textOption(options, 'timeout')),
     ...flags.agentDirs.flatMap((dir) => value('agents', dir))
   ]
 }

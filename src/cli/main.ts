@@ -3,7 +3,7 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import { fileReason } from '../kit/file-reason.js'
 import { type Action, commandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
-import { type Options, textOption } from './options.js'
+import { durationOption, type Options, textOption } from './options.js'
 import { type ColorMode, Output, type OutputOptions } from './terminal/output.js'
 import { buildProgram, type CommandRun } from './program.js'
 import { checkTyped } from './typed.js'
@@ -52,9 +52,10 @@ type CommandLine = { readonly at: Surroundings; readonly typed: readonly string[
 async function runCommand({ at, typed }: CommandLine, ...[spec, args, options, addUsage]: Parameters<CommandRun>): Promise<number> {
   const output = outputOf(at, options, typed)
   const home = textOption(options, 'home') ?? null
-  const context = commandContext({ output, home, env: at.env })
+  let context = commandContext({ output, home, env: at.env })
   try {
     checkTyped(spec, args, options)
+    context = commandContext({ output, home, env: at.env, timeoutMs: durationOption(options, 'timeout') })
     const action = at.actions?.[spec.name] ?? (await spec.load?.())
     return action === undefined ? EXIT.bug : await action(context, args, options)
   } catch (error) {

@@ -1,9 +1,9 @@
 import { Command, type ErrorOptions, Option } from 'commander'
 import { NodeError } from '../kit/errors.js'
 import { nearest } from '../kit/text.js'
-import type { Options } from './options.js'
+import { durationOption, type Options } from './options.js'
 import type { Sink } from './terminal/terminal.js'
-import { withListStep } from './timeouts.js'
+import { withListStep, withLongerStep } from './timeouts.js'
 import { COMMANDS, type CommandRow, GLOBAL_OPTIONS, type OptionSpec } from './terminal/table.js'
 
 /** The verb of lists; `list` is the same. */
@@ -96,8 +96,15 @@ function addCommand(parent: Command, spec: CommandRow, run: CommandRun): void {
     const meant = spec.load === undefined ? spec.sub?.find(({ name }) => name === LIST) : spec
     if (meant === undefined) throw usageError(command, `which one: ${(spec.sub ?? []).map((one) => one.name).join(', ')}?`)
     const given = command.optsWithGlobals()
-    await run(meant, command.args, given, (error) => withListStep(withUsage(command, error), listOf(command)))
+    await run(meant, command.args, given, (error) => timedOut(withUsage(command, error), command, meant))
   })
+}
+
+/** The steps after a timeout: the list of the command, and a longer time. */
+function timedOut(error: NodeError, command: Command, meant: CommandRow): NodeError {
+  const given = command.optsWithGlobals<Options>()
+  const isReadable = error.code !== 'USAGE'
+  return withLongerStep(withListStep(error, listOf(command)), meant, isReadable ? durationOption(given, 'timeout') : undefined)
 }
 
 function optionOf(spec: OptionSpec): Option {

@@ -58,14 +58,15 @@ async function readCode(): Promise<string> {
   return process.stdin.isTTY ? await askLine('invite code: ') : await readStdin(CODE_MAX_BYTES)
 }
 
-/** Loads the settings under the flags of `start`. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */
-export async function startConfig(context: CommandContext, options: Options): Promise<Config> {
+/** Loads the settings under the flags of `start`; `joinMs`: its `--timeout`. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */
+export async function startConfig(context: CommandContext, options: Options, joinMs?: number): Promise<Config> {
   const flags: NonNullable<LoadOptions['flags']> = [
     ...flag('node.name', '--name', textOption(options, 'name')),
     ...flag('network.kind', '--network', textOption(options, 'network')),
     ...flag('network.bootstrap', '--bootstrap', textOption(options, 'bootstrap')?.split(',')),
     ...flag('network.serveBootstrap', '--serve-bootstrap', textOption(options, 'serveBootstrap')),
-    ...flag('http.listen', '--http', textOption(options, 'http'))
+    ...flag('http.listen', '--http', textOption(options, 'http')),
+    ...flag('network.joinTimeoutMs', '--timeout', joinMs)
   ]
   try {
     const { config } = await loadConfig({ file: context.paths().configFile, env: context.env, flags })

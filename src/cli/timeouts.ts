@@ -3,9 +3,13 @@ import { isRecord } from '../kit/json.js'
 import { shellWord, shown } from '../kit/text.js'
 import { LONGEST_UNIT_FIRST } from '../kit/units.js'
 import type { Reply } from '../ports/node-api.js'
+import { EXIT, EXIT_CODES } from './exit-codes.js'
+import type { CommandRow } from './terminal/table.js'
 
 /** Milliseconds that a call waits without `--timeout`: the default of `tasks.requestTimeoutMs`. */
 const DEFAULT_MS = 30_000
+/** Milliseconds that a node has for most answers without `--timeout`. */
+const ANSWER_MS = 15_000
 /** The longest duration of an option, in milliseconds: 30 days. */
 const LONGEST_MS = 30 * 86_400_000
 
@@ -36,6 +40,18 @@ export function timeoutSteps(reply: Pick<Reply, 'outcome' | 'error' | 'taskId' |
   return [...first, ...taskSteps(taskId, isUnknown), longerStep(option, waitedMs ?? DEFAULT_MS)]
 }
 
+/**
+ * An error that time ended, with this command line and a longer time as its last step. `spec` has the option `--timeout`. Unchanged where a step
+ * names such an option already, or the limit of an agent ended it.
+ */
+export function withLongerStep(error: NodeError, { options = [] }: Pick<CommandRow, 'options'>, givenMs: number | undefined): NodeError {
+  if (EXIT_CODES[error.code] !== EXIT.timedOut || isLimitOfAgent(error)) return error
+  const isTimed = options.some(({ flags }) => flags.startsWith('--timeout '))
+  if (!isTimed || error.next.some((step) => /(?:^|\s)--(?:timeout|deadline)\b/.test(step))) return error
+  const next = [...error.next, longerStep({ name: '--timeout', givenMs }, waitedOf(error) ?? ANSWER_MS)]
+  return new NodeError(error.code, error.message, { data: error.data, retryable: error.retryable, next, cause: error })
+}
+
 /** Was the work ended by the limit of its agent? No time of the caller changes that. */
 export function isLimitOfAgent({ code, data }: Pick<ErrorBody, 'code' | 'data'>): boolean {
   return code === 'TIMEOUT' && isRecord(data) && 'limitMs' in data
@@ -58,7 +74,7 @@ function taskSteps(taskId: string | null, mayRun: boolean): string[] {
 }
 
 /** The caller's own time, which has passed. The bytes may be a peer's, so anything but a plain number counts as none. */
-function waitedOf(error: ErrorBody | null): number | null {
+function waitedOf(error: Pick<ErrorBody, 'data'> | null): number | null {
   const waited = error !== null && isRecord(error.data) ? error.data['timeoutMs'] : null
   return typeof waited === 'number' && Number.isSafeInteger(waited) && waited > 0 && waited <= LONGEST_MS ? waited : null
 }

@@ -165,7 +165,7 @@ export const SETTINGS = {
     ),
     forward: flag(true, 'Carry messages between members that reach this node, but not each other.'),
     maxPeers: count(64, [1, 64], 'Links to members at most; the others are reached through those.'),
-    joinTimeoutMs: duration(20_000, [500, 600_000], 'How long a join waits for an admin of the mesh to answer.'),
+    joinTimeoutMs: duration(20_000, [500, DAY_MS], 'How long a join waits for an admin of the mesh to answer.'),
     giveUpMs: duration(60_000, [1000, 3_600_000], 'A channel to a lost peer closes after this, with the messages that wait for it.'),
     localPort: count(29_737, [1, 65_535], 'Port of the bootstrap node of the local network (env A2A_NODE_LOCAL_PORT); best below 32768.')
   },

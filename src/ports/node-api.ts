@@ -437,19 +437,19 @@ export type CallName = keyof Calls
 /** Name of a watch. */
 export type WatchName = keyof Watches
 
+/** Options of a call or watch. */
+export interface CallOptions {
+  /** Ends it. */
+  readonly signal?: AbortSignalLike
+  /** Milliseconds that the node may wait for others, e.g. for a change of the mesh log or for blocks of a document; each call has a default. */
+  readonly timeoutMs?: number
+}
+
 /**
  * The calls of a node for people, programs and gateways. One port, two bodies (in process; over the control socket), one contract suite.
  * Each caller holds the one of its own principal. Failures are NodeError; a watch ends by its signal.
  */
 export interface NodeApi {
-  call<N extends CallName>(
-    name: N,
-    params: Calls[N]['params'],
-    options?: { readonly signal?: AbortSignalLike }
-  ): Promise<Calls[N]['result']>
-  watch<N extends WatchName>(
-    name: N,
-    params: Watches[N]['params'],
-    options?: { readonly signal?: AbortSignalLike }
-  ): AsyncIterable<Watches[N]['item']>
+  call<N extends CallName>(name: N, params: Calls[N]['params'], options?: CallOptions): Promise<Calls[N]['result']>
+  watch<N extends WatchName>(name: N, params: Watches[N]['params'], options?: CallOptions): AsyncIterable<Watches[N]['item']>
 }

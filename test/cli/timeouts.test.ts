@@ -102,7 +102,8 @@ test('a change that may still be made after a timeout is shown by the list of it
     [['doc', 'ls'], ['a2a-node peers']],
     [['ping', 'x'], ['a2a-node peers']]
   ]
-  for (const [args, expected] of cases) t.alike(await stepsOf(t, home, args), expected, args.join(' '))
+  for (const [args, expected] of cases)
+    t.alike(await stepsOf(t, home, args), [...expected, `a2a-node ${args.join(' ')} --timeout 30s`], args.join(' '))
 })
 
 test('a run of an agent file that takes too long names the limit in the file', async (t: Assert) => {

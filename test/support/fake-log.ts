@@ -13,6 +13,8 @@ export class FakeLog {
   isSigned = true
   /** Entries that nodes submitted. */
   readonly submitted: EntryBody[] = []
+  /** How long each submission waits: milliseconds, undefined for the log's own time. */
+  readonly waits: (number | undefined)[] = []
   /** False: no writer takes anything. */
   isWritable = true
   #view: MembershipView
@@ -29,7 +31,10 @@ export class FakeLog {
         this.#listeners.add(listener)
         return () => this.#listeners.delete(listener)
       },
-      submit: (body) => this.#submit(node, body),
+      submit: (body, timeoutMs) => {
+        this.waits.push(timeoutMs)
+        return this.#submit(node, body)
+      },
       isCoreSigned: (coreKey) => Promise.resolve(this.isSigned && this.model.records.has(documentCoreKey(coreKey))),
       writable: () => this.isWritable,
       length: () => this.model.entries.length

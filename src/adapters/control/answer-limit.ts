@@ -11,15 +11,21 @@ const MARGIN_MS = 15_000
 const QUICK: ReadonlySet<string> = new Set(['node.info', 'node.status', 'node.stop', 'peers.list'])
 const UNBOUNDED: ReadonlySet<string> = new Set(['message.send', 'message.call', 'peers.ping'])
 
+/** On top of the time that the caller gives the node: its own error, which knows more, comes first. */
+const GRACE_MS = 1000
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 /**
  * Milliseconds until the answer to a call must begin. 5,000 for reads from memory, 15,000 for most calls and for every other name. Work
- * with a `timeoutMs` has 15,000 more than that; other work has null, no limit.
+ * with a `timeoutMs` has 15,000 more than that; other work has null, no limit. `givenMs`, the time of the caller, replaces the first two.
  */
-export function answerMs(name: string, params: unknown): number | null {
-  if (QUICK.has(name)) return QUICK_MS
+export function answerMs(name: string, params: unknown, givenMs?: number): number | null {
+  const isQuick = QUICK.has(name)
+  if (givenMs !== undefined) return Math.min(isQuick ? givenMs : givenMs + GRACE_MS, LONGEST_TIMER_MS)
+  if (isQuick) return QUICK_MS
   if (!UNBOUNDED.has(name)) return ANSWER_MS
   const timeoutMs = (params as { readonly timeoutMs?: unknown } | null)?.timeoutMs
-  return typeof timeoutMs === 'number' ? Math.min(timeoutMs + MARGIN_MS, 2 ** 31 - 1) : null
+  return typeof timeoutMs === 'number' ? Math.min(timeoutMs + MARGIN_MS, LONGEST_TIMER_MS) : null
 }
 
 /**
@@ -31,7 +37,7 @@ export function silentNode(socketPath: string, { name, limitMs }: { readonly nam
   const late = `does not answer${pid === null ? '' : ` (pid ${pid})`}: no reply to ${name} within ${formatDuration(limitMs)}`
   const next = [...(pid === null || !QUICK.has(name) ? ['a2a-node status'] : []), ...(pid === null ? [] : [`kill -9 ${pid}`])]
   return new NodeError('TIMEOUT', `the node at ${socketPath} ${late}; the node still runs, and may still do it`, {
-    data: { outcome: 'unknown' },
+    data: { outcome: 'unknown', timeoutMs: limitMs },
     next
   })
 }

@@ -5,16 +5,23 @@ import type { Duplex } from 'node:stream'
 import type { AbortSignalLike } from '../../kit/clock.js'
 import { type ErrorBody, messageOf, NodeError } from '../../kit/errors.js'
 import { jsonFault } from '../../kit/json.js'
-import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
+import type { CallName, CallOptions, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import { answerMs, silentNode } from './answer-limit.js'
-import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, OPEN_PATH, PARAMS_LIMITS, toWire, WATCH_PATH } from './wire.js'
+import {
+  bodyMax,
+  CALL_PATH,
+  CONTROL_HOST,
+  ERROR_LINE,
+  fromWire,
+  OPEN_PATH,
+  PARAMS_LIMITS,
+  TIMEOUT_HEADER,
+  toWire,
+  WATCH_PATH
+} from './wire.js'
 
-interface RequestOptions {
-  readonly signal?: AbortSignalLike
-}
-
-/** Milliseconds until the answer to a call or watch must begin; null for no limit. */
-export type AnswerLimit = (name: string, params: unknown) => number | null
+/** Milliseconds until the answer to a call or watch must begin; null for no limit. `givenMs`: the `timeoutMs` of {@link CallOptions}. */
+export type AnswerLimit = (name: string, params: unknown, givenMs?: number) => number | null
 
 /**
  * The NodeApi of a running node over its control socket. The first call connects.
@@ -23,13 +30,16 @@ export type AnswerLimit = (name: string, params: unknown) => number | null
  */
 export function connectControl(socketPath: string, limitOf: AnswerLimit = answerMs): NodeApi {
   return {
-    async call<N extends CallName>(name: N, params: Calls[N]['params'], options: RequestOptions = {}): Promise<Calls[N]['result']> {
-      const response = await send(socketPath, { path: CALL_PATH, name, params, signal: options.signal, limitMs: limitOf(name, params) })
+    async call<N extends CallName>(name: N, params: Calls[N]['params'], options: CallOptions = {}): Promise<Calls[N]['result']> {
+      const { signal, timeoutMs } = options
+      const limitMs = limitOf(name, params, timeoutMs)
+      const response = await send(socketPath, { path: CALL_PATH, name, params, signal, timeoutMs, limitMs })
       const text = await readAll(response, options.signal)
       return fromWire(parse(text)) as Calls[N]['result']
     },
-    watch<N extends WatchName>(name: N, params: Watches[N]['params'], options: RequestOptions = {}): AsyncIterable<Watches[N]['item']> {
-      const request = { path: WATCH_PATH, name, params, signal: options.signal, limitMs: limitOf(WATCH_PATH, params) }
+    watch<N extends WatchName>(name: N, params: Watches[N]['params'], options: CallOptions = {}): AsyncIterable<Watches[N]['item']> {
+      const { signal, timeoutMs } = options
+      const request = { path: WATCH_PATH, name, params, signal, timeoutMs, limitMs: limitOf(WATCH_PATH, params, timeoutMs) }
       return lines(socketPath, request) as AsyncIterable<Watches[N]['item']>
     }
   }
@@ -39,15 +49,15 @@ export function connectControl(socketPath: string, limitOf: AnswerLimit = answer
 const OPEN_MS = 10_000
 
 /**
- * Opens a stream of raw bytes to a running node, e.g. of the protocol `mcp`. It ends when either side ends it.
+ * Opens a stream of raw bytes to a running node, e.g. of the protocol `mcp`, within `limitMs` (10,000). It ends when either side ends it.
  * @throws NodeError NODE_NOT_RUNNING, NO_PERMISSION, TIMEOUT; USAGE for a protocol that it does not serve
  */
-export async function openControl(socketPath: string, protocol: string): Promise<Duplex> {
+export async function openControl(socketPath: string, protocol: string, limitMs = OPEN_MS): Promise<Duplex> {
   checkOwner(socketPath)
   return await new Promise<Duplex>((resolve, reject) => {
     const headers = { host: CONTROL_HOST, 'content-type': 'application/json', connection: 'upgrade', upgrade: protocol }
     const outgoing = http.request({ socketPath, path: OPEN_PATH + protocol, method: 'POST', headers, agent: false })
-    const limit = setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name: protocol, limitMs: OPEN_MS })), OPEN_MS)
+    const limit = setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name: protocol, limitMs })), limitMs)
     outgoing.on('error', (error) => reject(failure(error, socketPath)))
     outgoing.once('close', () => clearTimeout(limit))
     outgoing.once('upgrade', (_response, socket, head) => {
@@ -67,12 +77,13 @@ interface ControlRequest {
   readonly name: string
   readonly params: unknown
   readonly signal: AbortSignalLike | undefined
+  readonly timeoutMs: number | undefined
   readonly limitMs: number | null
 }
 
 /** Sends the request; resolves with a response of status 200. */
 async function send(socketPath: string, request: ControlRequest): Promise<http.IncomingMessage> {
-  const { path, name, params, signal } = request
+  const { path, name, params, signal, timeoutMs } = request
   if (signal?.aborted) throw canceled()
   // The encoders recurse, so the depth is checked first.
   const fault = jsonFault(params, PARAMS_LIMITS)
@@ -82,7 +93,8 @@ async function send(socketPath: string, request: ControlRequest): Promise<http.I
   if (body.length > max) throw tooLong(name, body.length, max)
   checkOwner(socketPath)
   const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
-    const headers = { host: CONTROL_HOST, 'content-type': 'application/json', 'content-length': body.length }
+    const own = { host: CONTROL_HOST, 'content-type': 'application/json', 'content-length': body.length }
+    const headers = timeoutMs === undefined ? own : { ...own, [TIMEOUT_HEADER]: timeoutMs }
     const outgoing = http.request({ socketPath, path: path + name, method: 'POST', headers, agent: false }, resolve)
     outgoing.on('error', (error) => reject(signal?.aborted ? canceled() : failure(error, socketPath)))
     const abort = (): void => void outgoing.destroy()

@@ -4,10 +4,11 @@ import { parseJson } from '../../kit/json.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import { CALLS, checkedApi, WATCHES } from './contract.js'
 import { HTTP_STATUS } from './status.js'
-import { bodyMax, CALL_PATH, ERROR_LINE, fromWire, PARAMS_LIMITS, toWire, WATCH_PATH } from './wire.js'
+import { bodyMax, CALL_PATH, ERROR_LINE, fromWire, PARAMS_LIMITS, TIMEOUT_HEADER, toWire, WATCH_PATH } from './wire.js'
 
 /** A watch without a first item sends its headers after this time, so that the client knows that somebody is there. */
 const HEAD_MS = 1000
+const TIMEOUT_MAX_MS = 30 * 86_400_000
 
 /** Which verb and name a request asks for. */
 export type ControlRoute = { readonly kind: 'call'; readonly name: CallName } | { readonly kind: 'watch'; readonly name: WatchName }
@@ -35,7 +36,7 @@ export function routeOf(url: string): ControlRoute {
 export async function answerCall<N extends CallName>({ name }: { readonly name: N }, exchange: ControlExchange): Promise<void> {
   const { request, response, api } = exchange
   const params = (await readParams(request, name)) as Calls[N]['params']
-  const result = await checkedApi(api).call(name, params, { signal: goneSignal(response) })
+  const result = await checkedApi(api).call(name, params, { signal: goneSignal(response), ...timeoutOf(request) })
   const body = Buffer.from(JSON.stringify(toWire(result)))
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })
   response.end(body)
@@ -108,6 +109,12 @@ function goneSignal(response: http.ServerResponse): AbortSignal {
   const controller = new AbortController()
   response.once('close', () => controller.abort())
   return controller.signal
+}
+
+function timeoutOf({ headers }: http.IncomingMessage): { timeoutMs?: number } {
+  const given = headers[TIMEOUT_HEADER]
+  const timeoutMs = typeof given === 'string' && /^\d{1,10}$/.test(given) ? Number(given) : 0
+  return timeoutMs >= 1 && timeoutMs <= TIMEOUT_MAX_MS ? { timeoutMs } : {}
 }
 
 async function readParams(request: http.IncomingMessage, name: string): Promise<unknown> {

@@ -9,6 +9,8 @@ export const CALL_PATH = '/v0/call/'
 export const WATCH_PATH = '/v0/watch/'
 /** Prefix of streams: `POST /v0/open/<protocol>` with `Upgrade: <protocol>`, then raw bytes both ways. */
 export const OPEN_PATH = '/v0/open/'
+/** Header with the `timeoutMs` of a call: a whole number of milliseconds, 1 to 30 days. Any other value counts as none. */
+export const TIMEOUT_HEADER = 'a2a-timeout-ms'
 
 const MIB = 1_048_576
 /** Largest request body in bytes, by call; {@link BODY_MAX} for all others. */

@@ -4,7 +4,6 @@ import { tuneHeap } from '../heap.js'
 import type { RunningNode, StartOptions } from '../../compose/compose.js'
 import { type Config, listenAddress } from '../../config/settings.js'
 import { pidOfSocket } from '../../adapters/control/answer-limit.js'
-import { connectControl } from '../../adapters/control/client.js'
 import { tierFromText } from '../../adapters/control/terms.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import { shellWord, shown } from '../../kit/text.js'
@@ -15,7 +14,7 @@ import type { Action, CommandContext } from '../context.js'
 import { reportReady, startDetached } from '../detach.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { boundLog, reopenLog } from '../log-file.js'
-import { isSet, type Options } from '../options.js'
+import { durationOption, isSet, type Options } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { takeUncaughtErrors } from '../package-errors.js'
 import { takePackageOutput } from '../terminal/package-output.js'
@@ -58,7 +57,7 @@ export async function startAny(context: CommandContext, options: Options, startN
   const flags = await startFlags(options)
   const running = await runningNode(socket).catch((error: unknown) => Promise.reject(hungNode(error, context)))
   if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
-  const config = await startConfig(context, options)
+  const config = await startConfig(context, options, durationOption(options, 'timeout'))
   if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, options, flags), flags)
   const isDetached = isSet(options, 'reportReady')
   if (isDetached) boundLog(context.paths().logFile)
@@ -128,7 +127,7 @@ class Reloads {
     const isThere = existsSync(configFile)
     // The defaults would be in force while a program replaces it.
     if (this.#hadFile && !isThere) throw new NodeError('CONFIG_INVALID', `${configFile} is gone: bring it back, or make it an empty file`)
-    const config = await startConfig(this.#context, this.#options)
+    const config = await startConfig(this.#context, this.#options, durationOption(this.#options, 'timeout'))
     this.#hadFile = isThere
     return config
   }
@@ -207,7 +206,7 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
   noteName(context.output, info, how.flags.name)
   if (context.output.json) context.output.object('start@1', info)
   else {
-    await printBanner(context, connectControl(context.paths().socket), { isLogged: false })
+    await printBanner(context, context.api(), { isLogged: false })
     context.output.print(`It runs already (pid ${info.pid}). Stop it with: ${context.output.hint('a2a-node stop')}`)
   }
   return EXIT.ok
@@ -236,7 +235,7 @@ async function printDetached(context: CommandContext, info: NodeInfo, { name }: 
   noteName(context.output, info, name)
   if (context.output.json) context.output.object('start@1', info)
   else {
-    await printBanner(context, connectControl(context.paths().socket), { isLogged: false }).catch((error: unknown) => {
+    await printBanner(context, context.api(), { isLogged: false }).catch((error: unknown) => {
       throw endedAtOnce(error, context.paths().logFile)
     })
     context.output.print(

@@ -2,22 +2,30 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { NodeError } from '../../kit/errors.js'
 import type { Action } from '../context.js'
+import { formatDuration } from '../../kit/units.js'
 import { EXIT } from '../exit-codes.js'
+import { durationOption } from '../options.js'
 
-/** Longest shutdown that a node may be configured to, and a little more. */
+/** Without `--timeout`: the longest shutdown that a node may be configured to, and a little more. */
 const GONE_MS = 13_000
 const LOOK_MS = 25
 
 /** `stop`: asks the node to end and waits until its process is gone. */
-export const stop: Action = async ({ output, api }) => {
+export const stop: Action = async ({ output, api }, _args, options) => {
+  const timeoutMs = durationOption(options, 'timeout') ?? GONE_MS
   const { pid } = await api().call('node.stop', {})
   if (!output.json) output.note(`stopping (pid ${pid}) ...`)
-  const until = performance.now() + GONE_MS
+  const until = performance.now() + timeoutMs
   while (isAlive(pid)) {
     if (performance.now() > until) {
-      throw new NodeError('TIMEOUT', `the node (pid ${pid}) has not ended within ${GONE_MS / 1000} s; it still runs, and is closing`, {
-        next: ['a2a-node status', `kill -9 ${pid}`]
-      })
+      throw new NodeError(
+        'TIMEOUT',
+        `the node (pid ${pid}) has not ended within ${formatDuration(timeoutMs)}; it still runs, and is closing`,
+        {
+          data: { timeoutMs },
+          next: ['a2a-node status', `kill -9 ${pid}`]
+        }
+      )
     }
     await delay(LOOK_MS)
   }

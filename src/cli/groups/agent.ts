@@ -11,6 +11,7 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
   {
     name: 'check',
     args: '<file>',
+    offline: true,
     about: 'check an agent file, all of a directory, or an A2A card: its URL, or a .json file',
     more: ['A card is fetched as an import fetches it, without a node: hosts that are not public need a2a.allowPrivate.'],
     load: async () => (await import('../commands/agents.js')).checkAgent
@@ -18,6 +19,7 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
   {
     name: 'new',
     args: '[name]',
+    offline: true,
     about: 'write the file of a new, working agent to edit',
     options: [{ flags: '--preset <preset>', about: 'the agents of a set with their tiers: all, or the one named', choices: ['planetary'] }],
     more: ['It goes into the directory of agent files of this node; an existing file is never overwritten.'],
@@ -26,6 +28,7 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
   {
     name: 'import',
     args: '<file> [command...]',
+    offline: true,
     about: 'make agents of sub-agent files of Claude Code, Copilot, Gemini CLI or OpenCode',
     options: [
       { flags: '--runtime <runtime>', about: 'what runs them: a language model of the config, or a program', choices: ['llm', 'command'] },
@@ -44,6 +47,7 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
   {
     name: 'run',
     args: '<file> <json>',
+    offline: true,
     about: 'run an agent file once, without a node (- reads the input from stdin)',
     options: [{ flags: '--capability <id>', about: 'which of its capabilities (default: the one send uses)' }],
     more: ['Example: a2a-node agents run tester.md \'{"file":"some.test.js"}\''],

@@ -4,6 +4,7 @@ import type { CommandRow } from '../terminal/table.js'
 export const CARE_COMMANDS: readonly CommandRow[] = [
   {
     name: 'doctor',
+    offline: true,
     about: 'check the home of the node; prints faults and next steps',
     group: 'Care',
     options: [
@@ -37,6 +38,7 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
   {
     name: 'restore',
     args: '<file>',
+    offline: true,
     about: 'create a node home from a backup (the home must not exist)',
     group: 'Care',
     more: [

@@ -19,6 +19,7 @@ const MORE: readonly string[] = [
 export const CONNECT_COMMANDS: readonly CommandRow[] = [
   {
     name: 'connect',
+    offline: true,
     about: 'connect a coding agent to this node as an MCP server',
     group: 'Agents',
     options: [SERVER_NAME],
@@ -31,6 +32,7 @@ export const CONNECT_COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../commands/connect.js')).listClients,
     sub: CLIENTS.map((client) => ({
       name: client.id,
+      offline: true,
       about: client.title,
       options: OPTIONS,
       more: client.id === 'vscode' ? ['The file is that of the default profile.', ...MORE] : MORE,

@@ -20,6 +20,7 @@ export const MCP_COMMANDS: readonly CommandRow[] = [
       },
       {
         name: 'import',
+        offline: true,
         args: '<mcp.json>',
         about: 'add the MCP servers of Claude, Cursor, VS Code, Gemini CLI or Codex to the config of this node',
         options: [{ flags: '--dry-run', about: 'say what would be added, and write nothing' }],

@@ -131,7 +131,7 @@ export class Output {
     const before = this.#typed.slice(0, end)
     if (this.#typed.length === 0 || (isNew && before.some(isGiven))) return null
     const kept = before.filter((word, i) => !isGiven(word) && before[i - 1] !== option)
-    return ['a2a-node', ...kept.map(shellWord), `${option} ${value}`, ...this.#typed.slice(end).map(shellWord)].join(' ')
+    return ['a2a-node', ...withoutCode(kept).map(shellWord), `${option} ${value}`, ...this.#typed.slice(end).map(shellWord)].join(' ')
   }
 
   /** This command line as it was typed; null when the words are not known. */
@@ -170,6 +170,11 @@ export class Output {
     for (const candidate of candidatesOf(error.data)) this.note(`  one of: ${shown(candidate)}`)
     for (const one of next) this.note(`  try: ${shown(one, HINT_MAX)}`)
   }
+}
+
+/** The words without an invite code, which is a secret: `start` then asks for it. */
+function withoutCode(words: readonly string[]): string[] {
+  return words.map((word, i) => (words[i - 1] === '--join' ? '-' : word.startsWith('--join=') ? '--join=-' : word))
 }
 
 /** JSON on one line, safe to show on a terminal: control characters escaped. */

@@ -33,6 +33,8 @@ export interface CommandRow {
   readonly options?: readonly OptionSpec[]
   /** Lines after the help. */
   readonly more?: readonly string[]
+  /** It asks no running node, so it has no {@link ANSWER_TIMEOUT}. */
+  readonly offline?: true
   /** Loads the code of the command, only when it runs. Without one the command is a heading for its `sub`. */
   readonly load?: () => Promise<Action>
   readonly sub?: readonly CommandRow[]
@@ -64,6 +66,7 @@ const NODE: readonly CommandRow[] = [
       ...NETWORK_OPTIONS,
       { flags: '--agents <dir>', about: 'a further directory with agent files', repeat: true },
       { flags: '--http <[host:]port>', about: 'serve HTTP there (0: a free port); without a host this machine only' },
+      { flags: '--timeout <duration>', about: 'how long to wait: with --join for an admin (default: 20s), else for a running node' },
       { flags: '--detach', about: 'run in the background; returns when the node answers' },
       { flags: '--report-ready', about: 'tell the parent process over its channel', hidden: true },
       { flags: '--join-once', about: 'the code counts only where the home is in no mesh', hidden: true }
@@ -79,6 +82,7 @@ const NODE: readonly CommandRow[] = [
     name: 'stop',
     about: 'stop the running node and wait for its end',
     group: 'Node',
+    options: [{ flags: '--timeout <duration>', about: 'how long to wait for its end (default: 13s)' }],
     load: async () => (await import('../commands/stop.js')).stop
   },
   {
@@ -94,15 +98,22 @@ const NODE: readonly CommandRow[] = [
     about: 'the settings of this node',
     group: 'Node',
     sub: [
-      { name: 'path', about: 'path of the config file', load: async () => (await import('../commands/config.js')).configPath },
+      {
+        name: 'path',
+        about: 'path of the config file',
+        offline: true,
+        load: async () => (await import('../commands/config.js')).configPath
+      },
       {
         name: 'show',
         about: 'every setting, its value and where it comes from',
+        offline: true,
         load: async () => (await import('../commands/config.js')).configShow
       },
       {
         name: 'check',
         about: 'check the config file and the environment',
+        offline: true,
         load: async () => (await import('../commands/config.js')).configCheck
       }
     ]
@@ -111,6 +122,7 @@ const NODE: readonly CommandRow[] = [
     name: 'completion',
     args: '<shell>',
     about: 'print a completion script for bash, zsh or fish',
+    offline: true,
     group: 'Node',
     more: [
       'bash:  a2a-node completion bash > ~/.local/share/bash-completion/completions/a2a-node',
@@ -212,7 +224,10 @@ const MESH: readonly CommandRow[] = [
     args: '<peer>',
     about: 'round trips to a node',
     group: 'Mesh',
-    options: [{ flags: '-c, --count <n>', about: 'how many (default: 4)' }],
+    options: [
+      { flags: '-c, --count <n>', about: 'how many (default: 4)' },
+      { flags: '--timeout <duration>', about: 'how long to wait for all answers (default: 5s for each)' }
+    ],
     load: async () => (await import('../commands/ping.js')).ping
   }
 ]
@@ -397,8 +412,21 @@ export const GLOBAL_OPTIONS: readonly OptionSpec[] = [
   { flags: '--color <when>', about: 'colours', choices: ['auto', 'always', 'never'] }
 ]
 
-/** Every command of a2a-node. */
-export const COMMANDS: readonly CommandRow[] = [
+/** The time that each command without a `--timeout` of its own gives the node. */
+const ANSWER_TIMEOUT: OptionSpec = {
+  flags: '--timeout <duration>',
+  about: 'how long to wait for each answer of the node, and for others that it waits for (default: 5s to 15s)'
+}
+
+/** A row, and those below it: each that asks a node has an option `--timeout`. */
+function timed(row: CommandRow): CommandRow {
+  const { options = [], sub } = row
+  const isTimed = row.load === undefined || row.offline === true || options.some(({ flags }) => flags.startsWith('--timeout '))
+  const below = sub === undefined ? {} : { sub: sub.map(timed) }
+  return { ...row, options: isTimed ? options : [...options, ANSWER_TIMEOUT], ...below }
+}
+
+const ROWS: readonly CommandRow[] = [
   ...NODE,
   ...CARE_COMMANDS,
   ...MESH,
@@ -409,3 +437,6 @@ export const COMMANDS: readonly CommandRow[] = [
   ...TRUST,
   ...GATEWAY_COMMANDS
 ]
+
+/** Every command of a2a-node. */
+export const COMMANDS: readonly CommandRow[] = ROWS.map(timed)

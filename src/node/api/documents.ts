@@ -4,7 +4,7 @@ import type { Unsubscribe } from '../../kit/events.js'
 import type { NodeId } from '../../kit/ids.js'
 import { LookAlikes } from '../../kit/names/look-alikes.js'
 import { refuseName } from '../../kit/names/refuse-name.js'
-import { DOCUMENT_NAME } from '../../kit/names/rule.js'
+import { DOCUMENT_NAME, nameFault } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { shellWord } from '../../kit/text.js'
 import { type DeniedDocument, removalDenied, restrictDenied, writeDenied } from '../../domain/document/denied.js'
@@ -32,6 +32,8 @@ import type { WatchRow } from './watches.js'
 
 /** Time limit for bringing a change into the log, in milliseconds. */
 const LOG_TIMEOUT_MS = 10_000
+/** Names that are tried for a suggestion. */
+const MAX_TRIED = 100
 /** The shortest time between two updates of a watched list and of a watched value, in milliseconds. */
 const LIST_MS = 100
 const READ_MS = 20
@@ -50,7 +52,11 @@ export interface DocumentsApiDeps
 interface DocumentApiCaller {
   readonly node: DocumentsApiDeps
   readonly certified: DocumentCaller
+  /** Milliseconds that the call may wait for others; undefined: its default. */
+  readonly timeoutMs?: number
 }
+
+type CallTerms = Omit<DocumentApiCaller, 'node'>
 
 /** The calls about documents: the required scope and the function of each. */
 export const DOCUMENT_CALLS: {
@@ -61,12 +67,12 @@ export const DOCUMENT_CALLS: {
 } = {
   'documents.list': ['read', ({ node, certified }) => listDocuments(node, certified)],
   'documents.show': ['read', ({ node, certified }, params) => showDocument(node, params, certified)],
-  'documents.create': ['send', ({ node, certified }, params) => createDocument(node, params, certified)],
-  'documents.read': ['read', ({ node, certified }, params) => readDocument(node, params, certified)],
-  'documents.edit': ['send', ({ node, certified }, params) => editDocument(node, params, certified)],
+  'documents.create': ['send', ({ node, ...caller }, params) => createDocument(node, params, caller)],
+  'documents.read': ['read', ({ node, ...caller }, params) => readDocument(node, params, caller)],
+  'documents.edit': ['send', ({ node, ...caller }, params) => editDocument(node, params, caller)],
   'documents.forget': ['admin', ({ node, certified }, params) => forgetDocument(node, params, certified)],
-  'documents.remove': ['admin', ({ node, certified }, params) => removeDocument(node, params, certified)],
-  'documents.restrict': ['admin', ({ node, certified }, params) => restrictDocument(node, params, certified)],
+  'documents.remove': ['admin', ({ node, ...caller }, params) => removeDocument(node, params, caller)],
+  'documents.restrict': ['admin', ({ node, ...caller }, params) => restrictDocument(node, params, caller)],
   'documents.apply': ['send', ({ node, certified }, params) => applyToDocument(node, params, certified)],
   'documents.awareness': ['send', ({ node, certified }, params) => tellPresence(node, params, certified)]
 }
@@ -114,7 +120,7 @@ async function showDocument(
 async function createDocument(
   node: DocumentsApiDeps,
   { name, see, write }: DocumentParams<'documents.create'>,
-  by: DocumentCaller
+  { certified: by, timeoutMs }: CallTerms
 ): Result<'documents.create'> {
   const { log, clock } = node.deps
   refuseRemoved(node, name)
@@ -124,7 +130,7 @@ async function createDocument(
   if (!isThere) {
     mustBeWhole(node, by)
     const access = see === undefined && write === undefined ? null : accessList(node.directory, see ?? {}, write ?? {}, 1)
-    await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, LOG_TIMEOUT_MS)
+    await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, timeoutMs ?? LOG_TIMEOUT_MS)
   }
   // Another member may have removed it meanwhile.
   refuseRemoved(node, name)
@@ -134,9 +140,17 @@ async function createDocument(
 
 /** @throws NodeError CONFLICT */
 function refuseRemoved(node: DocumentsApiDeps, name: string): void {
-  if (!node.deps.log.view().removedDocuments.has(name)) return
-  const reason = 'a document of that name was removed from the mesh: its name stays taken, so choose another one'
-  throw new NodeError('CONFLICT', reason, { next: ['a2a-node doc ls'] })
+  const view = node.deps.log.view()
+  const record = view.removedDocuments.get(name)
+  if (record === undefined) return
+  const { by } = record.removed
+  const state = `the document ${safeName(name, DOCUMENT_NAME)} was removed from the mesh by ${node.directory.ref(by).name}`
+  const cause = 'its name stays taken, as late entries and blocks of members belong to it by name alone'
+  const free = Array.from({ length: MAX_TRIED }, (_, i) => `${name}-${i + 2}`).find(
+    (one) => !view.removedDocuments.has(one) && !view.documents.has(one) && nameFault(one, DOCUMENT_NAME) === null
+  )
+  const next = [...(free === undefined ? [] : [`a2a-node doc set ${shellWord(free)} -`]), 'a2a-node doc ls']
+  throw new NodeError('CONFLICT', `${state}: ${cause}`, { next })
 }
 
 /** Compares only names that the caller may see, so that nobody learns the names of other documents. */
@@ -154,7 +168,7 @@ function refuseDocumentName(node: DocumentsApiDeps, name: string, by: DocumentCa
 async function restrictDocument(
   node: DocumentsApiDeps,
   { document, see, write }: DocumentParams<'documents.restrict'>,
-  by: DocumentCaller
+  { certified: by, timeoutMs }: CallTerms
 ): Result<'documents.restrict'> {
   const { log, documents } = node.deps
   const { record } = await found(node, document, by)
@@ -168,7 +182,7 @@ async function restrictDocument(
   const ends = await node.documents.snapshots.wrongOf(record)
   await log.submit(
     { kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths, ...(ends === undefined ? {} : { ends }) },
-    LOG_TIMEOUT_MS
+    timeoutMs ?? LOG_TIMEOUT_MS
   )
   return documentDetail(node, node.documents.known.find(record.name, by), by)
 }
@@ -177,13 +191,13 @@ async function restrictDocument(
 async function readDocument(
   node: DocumentsApiDeps,
   params: DocumentParams<'documents.read'>,
-  by: DocumentCaller
+  { certified: by, timeoutMs }: CallTerms
 ): Result<'documents.read'> {
   const known = await found(node, params.document, by)
   const { readShared } = await import('../../domain/document/shared-types.js')
   const root = rootOf(params)
   return await node.documents.with(known.record.name, async (open) => {
-    await mustBeHere(node, known.record)
+    await mustBeHere(node, known.record, timeoutMs)
     const value = await open.read(({ doc }) => readShared(doc, params.type, root))
     return reading(node, known, params.type, root, value)
   })
@@ -193,13 +207,13 @@ async function readDocument(
 async function editDocument(
   node: DocumentsApiDeps,
   { document, edit }: DocumentParams<'documents.edit'>,
-  by: DocumentCaller
+  { certified: by, timeoutMs }: CallTerms
 ): Result<'documents.edit'> {
   const known = writable(node, await found(node, document, by), by)
   const { editShared, readShared } = await import('../../domain/document/shared-types.js')
   const root = rootOf(edit)
   return await node.documents.with(known.record.name, async (open) => {
-    await mustBeHere(node, known.record)
+    await mustBeHere(node, known.record, timeoutMs)
     let changed = false
     const stop = open.onChange(() => (changed = true))
     const value = await open
@@ -227,12 +241,12 @@ async function forgetDocument(
 async function removeDocument(
   node: DocumentsApiDeps,
   { document }: DocumentParams<'documents.remove'>,
-  by: DocumentCaller
+  { certified: by, timeoutMs }: CallTerms
 ): Result<'documents.remove'> {
   const { log, clock } = node.deps
   const { id, record } = node.documents.known.find(document, by)
   if (!node.documents.known.access(record, by).mayRestrict) throw removalDenied(deniedDocument(node, record))
-  await log.submit({ kind: 'document-removed', mesh: meshOf(node), name: record.name, at: clock.now() }, LOG_TIMEOUT_MS)
+  await log.submit({ kind: 'document-removed', mesh: meshOf(node), name: record.name, at: clock.now() }, timeoutMs ?? LOG_TIMEOUT_MS)
   return { id, name: record.name, removed: true }
 }
 

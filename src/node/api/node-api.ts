@@ -132,6 +132,8 @@ interface ApiCall {
   readonly by: CallerAuthority
   /** The same in the form for other nodes. */
   readonly certified: Required<CertifiedPower>
+  /** Milliseconds that a call may wait for others; undefined: its default. */
+  readonly timeoutMs?: number
 }
 
 function apiCall(host: ApiHost, principal: Principal): ApiCall {
@@ -217,15 +219,21 @@ const CALLS: CallTable = {
   'node.config': ['read', ({ host }) => host.config],
   'peers.list': ['read', ({ node, by }, params) => listPeers(node, params, by)],
   'peers.show': ['read', ({ node, by }, { peer }) => showPeer(node, node.directory.node(peer), by)],
-  'peers.rename': ['admin', ({ node, by }, { peer, name }) => renamePeer(node, node.directory.node(peer), { name, by })],
-  'peers.tier': ['admin', ({ node, by }, { peer, tier }) => amendPeer(node, node.directory.node(peer), { tier, by })],
-  'peers.revoke': ['admin', ({ node, by }, { peer, reason }) => revokePeer(node, node.directory.node(peer), { reason: reason ?? '', by })],
-  'peers.ping': ['read', ({ node }, { peer, count }) => pingPeer(node, node.directory.node(peer), count ?? 1)],
-  'invite.create': ['admin', ({ node, by }, params) => createInvite(node, params, by)],
+  'peers.rename': [
+    'admin',
+    ({ node, by, timeoutMs }, { peer, name }) => renamePeer(node, node.directory.node(peer), { name, by, timeoutMs })
+  ],
+  'peers.tier': ['admin', ({ node, by, timeoutMs }, { peer, tier }) => amendPeer(node, node.directory.node(peer), { tier, by, timeoutMs })],
+  'peers.revoke': [
+    'admin',
+    ({ node, by, timeoutMs }, { peer, reason = '' }) => revokePeer(node, node.directory.node(peer), { reason, by, timeoutMs })
+  ],
+  'peers.ping': ['read', ({ node, timeoutMs }, { peer, count = 1 }) => pingPeer(node, node.directory.node(peer), { count, timeoutMs })],
+  'invite.create': ['admin', ({ node, by, timeoutMs }, params) => createInvite(node, params, { by, timeoutMs })],
   'invite.list': ['admin', ({ node }) => listInvites(node)],
-  'invite.revoke': ['admin', ({ node }, { id }) => revokeInvite(node, id)],
+  'invite.revoke': ['admin', ({ node, timeoutMs }, { id }) => revokeInvite(node, id, timeoutMs)],
   'mesh.settings': ['read', ({ node }) => showSettings(node)],
-  'mesh.set': ['admin', ({ node }, params) => setSettings(node, params)],
+  'mesh.set': ['admin', ({ node, timeoutMs }, params) => setSettings(node, params, timeoutMs)],
   'agents.list': ['read', ({ node, by }, params) => listAgents(node, params, by)],
   'agents.show': ['read', ({ node, by }, { agent }) => showAgent(node, agent, by)],
   'message.send': ['send', ({ node, principal, by }, params, signal) => sendText(node, params, { by, as: principal.agentId, signal })],
@@ -326,7 +334,8 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       allow(scope, name)
       peers.usedHere()
       try {
-        return await run(caller, params, options?.signal)
+        const { timeoutMs, signal } = options ?? {}
+        return await run(timeoutMs === undefined ? caller : { ...caller, timeoutMs }, params, signal)
       } catch (error) {
         const failure = toError(error)
         if (failure.code === 'INTERNAL') telemetry.log('error', 'a call failed', { call: name, reason: failure.message })

@@ -27,6 +27,12 @@ export interface PeersApiDeps
   readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState' | 'membership' | 'pairing' | 'sign'>
 }
 
+/** The caller of a change, and its time to enter the log: milliseconds, 10,000 when undefined. */
+interface ChangeBy {
+  readonly by: CallerAuthority
+  readonly timeoutMs?: number | undefined
+}
+
 /** The default life of an invite, in milliseconds. */
 const INVITE_TTL_MS = 600_000
 const INVITE_IDS: IdKind = {
@@ -101,7 +107,7 @@ export function selfInfo(node: PeersApiDeps): IdInfo['node'] {
 export async function amendPeer(
   node: PeersApiDeps,
   nodeId: NodeId,
-  { by, ...change }: { readonly name?: string; readonly tier?: Tier; readonly by: CallerAuthority }
+  { by, timeoutMs, ...change }: { readonly name?: string; readonly tier?: Tier } & ChangeBy
 ): Promise<PeerDetail> {
   const { membership, log, sign, clock } = node.deps
   mayChange(node, nodeId)
@@ -115,7 +121,7 @@ export async function amendPeer(
   const body = amendCertificate(log.view(), { self: membership.nodeId, nodeKey: nodeId, ...change, now: clock.now() })
   if (body === null) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
   const certificate = seal('certificate', body, { id: membership.nodeId, sign })
-  await log.submit({ kind: 'certificate', mesh: own.mesh, certificate })
+  await log.submit({ kind: 'certificate', mesh: own.mesh, certificate }, timeoutMs)
   return showPeer(node, nodeId, by)
 }
 
@@ -123,7 +129,7 @@ export async function amendPeer(
 export async function renamePeer(
   node: PeersApiDeps,
   nodeId: NodeId,
-  change: { readonly name: string; readonly by: CallerAuthority }
+  change: { readonly name: string } & ChangeBy
 ): Promise<Calls['peers.rename']['result']> {
   const before = node.policy.named()
   const detail = await amendPeer(node, nodeId, change)
@@ -158,33 +164,46 @@ function checkName(node: PeersApiDeps, nodeId: NodeId, name: string): void {
 export async function revokePeer(
   node: PeersApiDeps,
   nodeId: NodeId,
-  { reason, by }: { readonly reason: string; readonly by: CallerAuthority }
+  { reason, by, timeoutMs }: { readonly reason: string } & ChangeBy
 ): Promise<Calls['peers.revoke']['result']> {
   const { membership, clock, log } = node.deps
   if (nodeId === membership.nodeId) throw new NodeError('FORBIDDEN', 'a node cannot revoke itself')
   mayChange(node, nodeId)
   if ((log.view().members.get(nodeId)?.revoked ?? null) !== null) return { ...showPeer(node, nodeId, by), wasRevoked: true }
   const { mesh } = membership.certificate().body
-  await log.submit({ kind: 'revocation', mesh, nodeKey: nodeId, at: clock.now(), reason })
+  await log.submit({ kind: 'revocation', mesh, nodeKey: nodeId, at: clock.now(), reason }, timeoutMs)
   return { ...showPeer(node, nodeId, by), wasRevoked: false }
 }
 
-/** Pings a peer `count` times in sequence, over a direct link only. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */
-export async function pingPeer(node: PeersApiDeps, nodeId: NodeId, count: number): Promise<Calls['peers.ping']['result']> {
+/**
+ * Pings a peer `count` times in sequence, over a direct link only. `timeoutMs`: of all pings together; without it each has 5,000.
+ * @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT.
+ */
+export async function pingPeer(
+  node: PeersApiDeps,
+  nodeId: NodeId,
+  { count, timeoutMs }: { readonly count: number; readonly timeoutMs?: number | undefined }
+): Promise<Calls['peers.ping']['result']> {
   if (nodeId === node.deps.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
   refuseRevoked(node, nodeId)
   const rttMs: number[] = []
+  const { clock } = node.deps
+  const until = timeoutMs === undefined ? null : clock.monotonic() + timeoutMs
   try {
-    while (rttMs.length < Math.min(count, MAX_PINGS)) rttMs.push(rounded(await node.peers.ping(nodeId)))
+    while (rttMs.length < Math.min(count, MAX_PINGS)) {
+      const leftMs = until === null ? undefined : Math.max(1, until - clock.monotonic())
+      rttMs.push(rounded(await node.peers.ping(nodeId, leftMs)))
+    }
     const link = node.peers.link(nodeId)
     if (link === null) throw new NodeError('PEER_OFFLINE', 'the peer is gone')
     return { peer: node.directory.ref(nodeId), path: link.path, rttMs }
   } catch (error) {
-    const { code, message } = asNodeError(error)
+    const { code, message, data } = asNodeError(error)
     if (code === 'PEER_OFFLINE') throw (await relayedOnly(node, nodeId, error)) ?? error
     if (code !== 'TIMEOUT') throw error
     const { name } = node.directory.ref(nodeId)
     throw new NodeError('TIMEOUT', `${name}: ${message}, after ${rttMs.length} of ${count} answers; no further ping is sent`, {
+      data: timeoutMs === undefined ? data : { timeoutMs },
       next: [`a2a-node peers show ${shellWord(name)}`],
       cause: error
     })
@@ -209,7 +228,7 @@ async function relayedOnly({ directory, presence, routes }: PeersApiDeps, nodeId
 export async function createInvite(
   node: PeersApiDeps,
   params: Calls['invite.create']['params'],
-  by: CallerAuthority
+  { by, timeoutMs }: ChangeBy
 ): Promise<Calls['invite.create']['result']> {
   const { membership, pairing, log } = node.deps
   const own = membership.certificate().body
@@ -230,7 +249,7 @@ export async function createInvite(
     uses: params.uses ?? 1
   })
   if (!mayInviteMore(log.view(), own.nodeKey, terms)) throw noMoreInvites()
-  await log.submit({ kind: 'invite', mesh: own.mesh, invite: terms })
+  await log.submit({ kind: 'invite', mesh: own.mesh, invite: terms }, timeoutMs)
   return { id: terms.id, code, expiresAt: iso(terms.expiresAt), uses: terms.uses, tier: tierText(tier), sandboxId }
 }
 
@@ -246,7 +265,7 @@ export function listInvites(node: PeersApiDeps): Calls['invite.list']['result'] 
 }
 
 /** Revokes an invite. @throws NodeError NOT_ADMIN, INVITE_NOT_FOUND, AMBIGUOUS_NAME, TIMEOUT. */
-export async function revokeInvite(node: PeersApiDeps, text: string): Promise<InviteInfo> {
+export async function revokeInvite(node: PeersApiDeps, text: string, timeoutMs?: number): Promise<InviteInfo> {
   const { membership, log, clock } = node.deps
   const own = membership.certificate().body
   if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not revoke invites; an admin node can')
@@ -255,7 +274,7 @@ export async function revokeInvite(node: PeersApiDeps, text: string): Promise<In
   if (invite.revokedAt === null) {
     const fault = invite.by === own.nodeKey ? null : endInviteFault(own, invite.terms, membership)
     if (fault !== null) throw new NodeError('FORBIDDEN', fault)
-    await log.submit({ kind: 'invite-revoked', mesh: own.mesh, inviteId: id, at: clock.now() })
+    await log.submit({ kind: 'invite-revoked', mesh: own.mesh, inviteId: id, at: clock.now() }, timeoutMs)
   }
   return inviteInfo(node, id)
 }

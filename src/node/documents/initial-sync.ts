@@ -1,3 +1,4 @@
+import type { Timer } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import type { NodeId } from '../../kit/ids.js'
@@ -29,21 +30,27 @@ export interface InitialSyncDeps {
 /**
  * Waits until a document is complete here. A partial document must not be taken for the whole before it was complete once: a member that is
  * offline may hold blocks. Blocks that no member holds while all are online are gone: they were removed before any member fetched them.
+ * `timeoutMs`: for a transfer that goes on; without it three looks of 3,000 ms.
  * @throws NodeError PEER_OFFLINE, TIMEOUT; STORE_DAMAGED for a document with blocks lost on this disk that no member gives
  */
-export async function mustBeHere(node: InitialSyncDeps, known: DocumentRecord): Promise<void> {
+export async function mustBeHere(node: InitialSyncDeps, known: DocumentRecord, timeoutMs?: number): Promise<void> {
   const find = (): DocumentRecord => recordOf(node, known)
+  let limit: Timer | null = null
   await new Promise<void>((resolve, reject) => {
+    const { clock } = node.deps
     let looks = 0
+    const end = (seen: Seen): void => {
+      arrival.stop()
+      reject(notHere(node, find(), { seen, timeoutMs: timeoutMs ?? MAX_LOOKS * HERE_MS }))
+    }
     const onLook = (seen: Seen): void => {
       looks++
-      if (seen === 'silent' || (seen === 'moving' && looks < MAX_LOOKS)) return
-      arrival.stop()
-      reject(notHere(node, find(), seen))
+      if (seen !== 'silent' && (seen === 'still' || (timeoutMs === undefined && looks >= MAX_LOOKS))) end(seen)
     }
     const arrival = awaitHere(node, find, { onOver: resolve, onLook })
-    if (arrival.isOver) resolve()
-  })
+    if (arrival.isOver) return resolve()
+    limit = timeoutMs === undefined ? null : clock.after(timeoutMs, () => end('moving'))
+  }).finally(() => limit !== null && node.deps.clock.clear(limit))
 }
 
 /** {@link mustBeHere} without a time limit. */
@@ -187,11 +194,14 @@ function othersOf(node: InitialSyncDeps, record: DocumentRecord): NodeId[] {
   return [...view.members.keys()].filter((one) => one !== node.self && memberAccess(view, record, one).maySee)
 }
 
-function notHere(node: InitialSyncDeps, record: DocumentRecord, seen: Seen): NodeError {
+function notHere(node: InitialSyncDeps, record: DocumentRecord, { seen, timeoutMs }: { seen: Seen; timeoutMs: number }): NodeError {
   const name = shown(record.name)
   const next = [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
   if (seen === 'moving')
-    return new NodeError('TIMEOUT', `the document ${name} is still being transferred to this node: try again`, { next })
+    return new NodeError('TIMEOUT', `the document ${name} is still being transferred to this node: try again`, {
+      data: { timeoutMs },
+      next
+    })
   const fault = node.deps.documents.fault ?? node.documents.marks.fault(record.name)
   if (fault !== null) return fault
   const part = node.documents.arrived.isMissing(record) ? 'nothing' : 'only a part'

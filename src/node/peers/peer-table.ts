@@ -155,8 +155,8 @@ export class PeerTable {
     return this.#usedHereAt <= since && [...this.#lines].every(([other, { usedAt }]) => other === peer || usedAt <= since)
   }
 
-  /** One round trip through the peer's node, in milliseconds. @throws NodeError PEER_OFFLINE, TIMEOUT. */
-  async ping(peer: NodeId): Promise<number> {
+  /** One round trip through the peer's node, in milliseconds, within `timeoutMs`. @throws NodeError PEER_OFFLINE, TIMEOUT. */
+  async ping(peer: NodeId, timeoutMs = PING_TIMEOUT_MS): Promise<number> {
     await this.reach(peer)
     const { clock } = this.#deps
     const channel = this.#newest(peer)
@@ -165,9 +165,9 @@ export class PeerTable {
     const key = pingKey(peer, nonce)
     const from = clock.monotonic()
     return new Promise((resolve, reject) => {
-      const timer: Timer = clock.after(PING_TIMEOUT_MS, () => {
+      const timer: Timer = clock.after(timeoutMs, () => {
         this.#pings.delete(key)
-        reject(new NodeError('TIMEOUT', `no answer to the ping within ${formatDuration(PING_TIMEOUT_MS)}`))
+        reject(new NodeError('TIMEOUT', `no answer to the ping within ${formatDuration(Math.ceil(timeoutMs))}`, { data: { timeoutMs } }))
       })
       this.#pings.set(key, (at) => {
         clock.clear(timer)

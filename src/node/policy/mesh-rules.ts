@@ -59,7 +59,8 @@ export function showSettings(node: MeshRulesDeps): MeshSettingsInfo {
  */
 export async function setSettings(
   node: MeshRulesDeps,
-  { serial, reset, ...changes }: Calls['mesh.set']['params']
+  { serial, reset, ...changes }: Calls['mesh.set']['params'],
+  timeoutMs?: number
 ): Promise<Calls['mesh.set']['result']> {
   const { membership, log, clock, settings: shipped } = node.deps
   if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
@@ -75,7 +76,7 @@ export async function setSettings(
   const settings = changedRules(base, changes, (target) => targetOf(node, target))
   if (canonicalJson(settings) === canonicalJson(inForce)) return { ...showSettings(node), changed: false }
   const { mesh } = membership.certificate().body
-  await log.submit({ kind: 'settings', mesh, settings, serial: newest + 1, at: clock.now() })
+  await log.submit({ kind: 'settings', mesh, settings, serial: newest + 1, at: clock.now() }, timeoutMs)
   return { ...showSettings(node), changed: true }
 }
 

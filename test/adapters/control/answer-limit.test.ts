@@ -45,6 +45,30 @@ async function failureOf(asked: Promise<unknown>): Promise<NodeError> {
   )
 }
 
+test('the time of the caller reaches the node, and any other header counts as none', async (t: Assert) => {
+  const dir = path.join(await tempDir(t), 'run')
+  const seen: (number | undefined)[] = []
+  const fake = new FakeNodeApi()
+  const call: typeof fake.call = async (name, params, options) => {
+    seen.push((options as { timeoutMs?: number }).timeoutMs)
+    return await fake.call(name, params, options)
+  }
+  await mkdir(dir, { mode: 0o700 })
+  const socket = path.join(dir, 's')
+  const server = await startControlServer({ path: socket, tier: () => 0, apiFor: () => ({ call, watch: fake.watch.bind(fake) }) })
+  t.teardown(() => server.close())
+  for (const timeoutMs of [1, 90_000, 30 * 86_400_000]) await connectControl(socket, () => null).call('node.info', {}, { timeoutMs })
+  t.alike(seen.splice(0), [1, 90_000, 30 * 86_400_000])
+  await connectControl(socket).call('node.info', {})
+  for (const timeoutMs of [0, -5, 1.5, 1e12]) await connectControl(socket, () => null).call('node.info', {}, { timeoutMs })
+  t.alike(
+    seen,
+    Array.from({ length: 5 }, () => undefined)
+  )
+  t.is(answerMs('node.status', {}, 200), 200, 'a read from memory has no wait of the node in it')
+  t.is(answerMs('documents.create', {}, 200), 1200, 'the error of the node comes first')
+})
+
 test('a call that a stuck node does not answer is TIMEOUT and names the process to end', async (t: Assert) => {
   const socket = await muteSocket(t)
   const api = connectControl(socket, () => 20)
@@ -65,7 +89,7 @@ test('a call that a stuck node does not answer is TIMEOUT and names the process 
   const slow = await failureOf(api.call('documents.create', { name: 'a' }))
   t.alike(
     [slow.next, slow.data],
-    [['a2a-node status', 'kill -9 4242'], { outcome: 'unknown' }],
+    [['a2a-node status', 'kill -9 4242'], { outcome: 'unknown', timeoutMs: 20 }],
     'a slow call is no reason to kill the node at once'
   )
   writeFileSync(path.join(path.dirname(socket), 'node.pid'), JSON.stringify({ pid: 4242, socket: '/elsewhere' }))

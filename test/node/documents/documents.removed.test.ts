@@ -44,7 +44,11 @@ test('a document that its creator removes is gone on every node, its blocks too,
     t.alike(await names(node), [])
     for (const call of [() => textOn(node), () => write(node.api(), 'again')]) await failsWith(t, 'DOCUMENT_NOT_FOUND', call)
     const error = await failsWith(t, 'CONFLICT', () => node.api().call('documents.create', { name: 'notes' }))
-    t.ok(error.message.includes('was removed'))
+    t.is(
+      error.message,
+      'the document notes was removed from the mesh by ann: its name stays taken, as late entries and blocks of members belong to it by name alone'
+    )
+    t.alike(error.next, ['a2a-node doc set notes-2 -', 'a2a-node doc ls'])
   }
   t.is(streams.length, 2)
   await world.pass(590_000, 60_000)
@@ -59,6 +63,20 @@ test('a document that its creator removes is gone on every node, its blocks too,
     t.alike((await node.store.read<{ used: string[] }>('documents'))?.used ?? [], [])
   }
   t.is(world.log.submitted.filter(({ kind }) => kind === 'document-stream').length, 2, 'no node announces its stream again')
+})
+
+test('the refusal of a removed name suggests a name that a document can have', async (t: Assert) => {
+  const { world, ann } = await documentScene(t)
+  const longest = 'a'.repeat(128)
+  for (const name of ['notes-2', "it's", longest]) await ann.api().call('documents.create', { name })
+  for (const document of ['notes', "it's", longest]) await ann.api().call('documents.remove', { document })
+  await world.settle()
+  const stepOf = async (name: string): Promise<string | undefined> =>
+    (await failsWith(t, 'CONFLICT', () => ann.api().call('documents.create', { name }))).next[0]
+  t.is(await stepOf('notes'), 'a2a-node doc set notes-3 -', 'notes-2 is in use')
+  t.is(await stepOf("it's"), `a2a-node doc set 'it'\\''s-2' -`, 'as a shell takes it')
+  t.is(await stepOf(longest), 'a2a-node doc ls', 'no longer name is admitted')
+  await ann.api().call('documents.create', { name: 'notes-3' })
 })
 
 test('the owner of the mesh removes the document of a member that is away', async (t: Assert) => {

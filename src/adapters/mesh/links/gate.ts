@@ -11,15 +11,18 @@ import type { Hash, Verify } from '../../../kit/sign.js'
 import { chainOf } from '../../../domain/membership/chain.js'
 import { MAX_FRAME_BYTES as CHANNEL_FRAME_BYTES } from '../../../domain/channel/frames.js'
 import { type GateVerdict, judge } from '../../../domain/membership/gate.js'
+import type { ProcessInfo } from '../../../domain/membership/running-copies.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
-import { decodeGateMessage, encodeGateMessage, GATE_TIME, GATE_VERSION, meshProof } from './hello.js'
-import type { GateMessage, GateRefusal } from './hello.js'
+import { decodeGateMessage, encodeGateMessage, GATE_OPENING, GATE_VERSION, meshProof } from './hello.js'
+import type { GateMessage, GateOpening, GateRefusal } from './hello.js'
 
 /** A stranger has this long to prove its membership, in milliseconds. */
 export const GATE_TIMEOUT_MS = 10_000
 
 /** The refusal of a member when there is no slot for it. */
 export const FULL: GateRefusal = { code: 'OVERLOADED', reason: 'this node has as many links as it may' }
+
+const UNKNOWN_PROCESS: ProcessInfo = { process: null, isDoubled: false }
 
 /** This node's identity in its mesh; absent while it pairs. */
 export interface GateIdentity {
@@ -49,6 +52,8 @@ export interface GateDeps {
   readonly clock: Clock
   readonly hash: Hash
   readonly verify: Verify
+  /** For the peer: the process of this node. Absent: as an older build, which says nothing of it. */
+  readonly processInfo?: ProcessInfo
   /** Both ends are satisfied: replication and channels may be attached. Called at most once. */
   onPassed(peerSoftware: string, certificate: SignedCertificate): void
   /** The stream is to be cut. */
@@ -76,6 +81,7 @@ export class Gate {
   #peerVerdict = false
   /** The peer's clock less the monotonic one; null when the peer did not tell its time. */
   #peerClockMs: number | null = null
+  #process: ProcessInfo = UNKNOWN_PROCESS
   #isDone = false
   #isPassed = false
   #isCut = false
@@ -109,6 +115,11 @@ export class Gate {
     return this.#peerClockMs === null ? null : clock.now() - clock.monotonic() - this.#peerClockMs
   }
 
+  /** The process of the peer, by its opening. */
+  get process(): ProcessInfo {
+    return this.#process
+  }
+
   /** Tells a peer that has passed why its stream ends; the caller ends the stream. */
   dismiss(refusal: GateRefusal): void {
     this.#isCut = true
@@ -118,17 +129,20 @@ export class Gate {
   #open(): void {
     this.#channel = this.#deps.mux.createChannel({
       protocol: 'a2a-node/gate',
-      handshake: GATE_TIME,
-      onopen: (time) => this.#compareClocks(time),
+      handshake: GATE_OPENING,
+      onopen: (opening) => this.#opened(opening),
       messages: [{ encoding: c.raw, onmessage: (raw) => this.#received(raw) }],
       onclose: () => this.#cut('LEFT', 'the peer closed the hello channel')
     })
     if (this.#channel === null) return this.#cut('LEFT', 'the stream is gone')
-    this.#channel.open(this.#deps.clock.now())
+    const { clock, processInfo = UNKNOWN_PROCESS } = this.#deps
+    this.#channel.open({ time: clock.now(), ...processInfo })
     this.#sendHello()
   }
 
-  #compareClocks(time: number | null): void {
+  #opened(opening: GateOpening): void {
+    const { time } = opening
+    this.#process = opening
     if (time !== null) this.#peerClockMs = time - this.#deps.clock.monotonic()
   }
 

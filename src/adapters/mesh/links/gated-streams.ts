@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
 import type { Clock } from '../../../kit/clock.js'
@@ -5,6 +6,7 @@ import { keyToText } from '../../../kit/ids.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Hash, Verify } from '../../../kit/sign.js'
 import type { PeerClock } from '../../../domain/membership/clock-skew.js'
+import { type FoundCopies, RunningCopies } from '../../../domain/membership/running-copies.js'
 import type { MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
 import { isActive, isRevoked } from '../../../domain/membership/view.js'
 import type { AuditEvent } from '../../../ports/audit.js'
@@ -55,6 +57,9 @@ export class GatedStreams implements OpenStreams {
   readonly #all = new Set<PeerStream>()
   /** Revoked members that were notified of it. */
   readonly #announced = new Set<NodeId>()
+  readonly #copies = new RunningCopies()
+  /** Names this process for others: a copy of the home has another one. */
+  readonly #process = randomBytes(8).toString('hex')
   readonly #listeners = new Set<(stream: NoiseStream) => void>()
   #isClosed = false
 
@@ -79,6 +84,11 @@ export class GatedStreams implements OpenStreams {
       const aheadMs = gate?.aheadMs() ?? null
       return aheadMs === null ? [] : [{ peer, aheadMs }]
     })
+  }
+
+  /** Members whose key two running processes use. */
+  copies(): FoundCopies {
+    return this.#copies.found(this.#deps.clock.monotonic())
   }
 
   onStream(listener: (stream: NoiseStream) => void): () => void {
@@ -150,10 +160,15 @@ export class GatedStreams implements OpenStreams {
     const mux = Protomux.from(stream)
     guardMux(mux, (reason) => this.broken(one, reason))
     const { software, clock, hash, verify } = this.#deps
-    const onPassed = (peerVersion: string, certificate: SignedCertificate): void =>
+    const { peer } = one
+    const openedAt = clock.monotonic()
+    const onPassed = (peerVersion: string, certificate: SignedCertificate): void => {
+      if (one.gate !== null) this.#copies.passed({ peer, ...one.gate.process, openedAt, now: clock.monotonic() })
       this.#deps.onPassed(one, { mux, peerVersion, certificate })
+    }
+    const processInfo = { process: this.#process, isDoubled: this.#copies.isDoubled(peer, openedAt) }
     const onCut = (code: CutCode, reason: string): void => this.#refused(one, code, reason)
-    one.gate = new Gate({ stream, mux, software, clock, hash, verify, onPassed, onCut }, this.#deps.identity())
+    one.gate = new Gate({ stream, mux, software, clock, hash, verify, processInfo, onPassed, onCut }, this.#deps.identity())
     for (const listener of this.#listeners) listener(stream)
   }
 

@@ -9,6 +9,7 @@ import { parseJson } from '../../../kit/json.js'
 import type { Hash } from '../../../kit/sign.js'
 import { shown } from '../../../kit/text.js'
 import { keySchema, signedCertificateSchema } from '../../../domain/membership/schema.js'
+import type { ProcessInfo } from '../../../domain/membership/running-copies.js'
 import type { CertificateChain } from '../../../domain/membership/types.js'
 
 /** Version of the gate's protocol; a peer of another version is refused with a clear reason. */
@@ -17,17 +18,42 @@ export const GATE_VERSION = 1
 /** Latest time that a clock may say, in unix milliseconds: that of a `Date`. */
 const LATEST_MS = 8.64e15
 
-/** The time by a node's clock (unix milliseconds), sent as it opens the gate; null from an older node, and for bytes that are no time. */
-export const GATE_TIME: Codec<number | null> = {
-  preencode: (state, time) => c.uint64.preencode(state, time ?? 0),
-  encode: (state, time) => c.uint64.encode(state, time ?? 0),
+/** Bytes of the id of a process. */
+const PROCESS_BYTES = 8
+
+/** Sent by a node as it opens the gate. */
+export interface GateOpening extends ProcessInfo {
+  /** Unix milliseconds by its clock; null from an older node, and for bytes that are no time. */
+  readonly time: number | null
+}
+
+/** {@link GateOpening} as bytes: time (u64), id of the process (8 bytes), flags (bit 0: doubled). Older nodes send less. */
+export const GATE_OPENING: Codec<GateOpening> = {
+  preencode: (state, { time, process }) => {
+    c.uint64.preencode(state, time ?? 0)
+    if (process !== null) state.end += PROCESS_BYTES + 1
+  },
+  encode: (state, { time, process, isDoubled }) => {
+    c.uint64.encode(state, time ?? 0)
+    if (process === null) return
+    for (const byte of b4a.from(process, 'hex')) c.uint8.encode(state, byte)
+    c.uint8.encode(state, isDoubled ? 1 : 0)
+  },
   decode: (state) => {
-    if (state.end - state.start < 8) return null
-    // Not as a whole: its decoder throws at numbers that are not safe.
-    const [low, high] = [c.uint32.decode(state), c.uint32.decode(state)]
-    const time = high * 2 ** 32 + low
-    return time > 0 && time <= LATEST_MS ? time : null
+    const time = decodeTime(state)
+    if (time === undefined || state.end - state.start <= PROCESS_BYTES) return { time: time ?? null, process: null, isDoubled: false }
+    const process = b4a.toString(b4a.from(Array.from({ length: PROCESS_BYTES }, () => c.uint8.decode(state))), 'hex')
+    return { time, process, isDoubled: (c.uint8.decode(state) & 1) === 1 }
   }
+}
+
+/** undefined: there are too few bytes. */
+function decodeTime(state: Parameters<Codec<GateOpening>['decode']>[0]): number | null | undefined {
+  if (state.end - state.start < 8) return undefined
+  // Not as a whole: its decoder throws at numbers that are not safe.
+  const [low, high] = [c.uint32.decode(state), c.uint32.decode(state)]
+  const time = high * 2 ** 32 + low
+  return time > 0 && time <= LATEST_MS ? time : null
 }
 
 /** Largest message of the gate, in bytes. */

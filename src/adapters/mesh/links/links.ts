@@ -5,6 +5,7 @@ import type { NodeId } from '../../../kit/ids.js'
 import type { Hash, Verify } from '../../../kit/sign.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { PeerClock } from '../../../domain/membership/clock-skew.js'
+import type { FoundCopies } from '../../../domain/membership/running-copies.js'
 import type { MembershipView } from '../../../domain/membership/types.js'
 import { EMPTY_VIEW } from '../../../domain/membership/view.js'
 import type { AuditEvent } from '../../../ports/audit.js'
@@ -44,8 +45,9 @@ export interface PeerLinksDeps {
 
 /** The links of this node: one for each member whose stream passed the gate. */
 export class PeerLinks implements Links, OpenStreams {
-  /** See {@link GatedStreams.clocks}. */
+  /** See {@link GatedStreams}. */
   readonly clocks = (): readonly PeerClock[] => this.#gated.clocks()
+  readonly copies = (): FoundCopies => this.#gated.copies()
   readonly #deps: PeerLinksDeps
   readonly #gated: GatedStreams
   readonly #dials: Dials
@@ -152,9 +154,8 @@ export class PeerLinks implements Links, OpenStreams {
   strike(peer: NodeId, strike: Strike, reason: string): void {
     const forMs = this.#strikes.add(peer, strike)
     if (forMs === 0) return
-    const { telemetry } = this.#deps
     const words = `kept out for ${formatDuration(forMs)}, the last strike being: ${reason}`
-    telemetry.log('warn', 'a peer has too many strikes', { peer, reason: words })
+    this.#deps.telemetry.log('warn', 'a peer has too many strikes', { peer, reason: words })
     this.#deps.onRefused({ kind: 'strike', code: 'FORBIDDEN', rule: 'strikes', reason: words, peer })
     for (const link of this.list()) if (link.peer === peer) link.close('too many strikes')
   }
@@ -261,9 +262,9 @@ export class PeerLinks implements Links, OpenStreams {
 
   #closed({ session, peer }: PeerStream): void {
     if (session === null) return
+    const { link } = session
     this.#deps.telemetry.count('links_closed')
     this.#keeper?.lost(peer)
-    const { link } = session
     this.#handlers?.onClose(link, link.closeReason ?? (link.isResting ? IDLE.reason : 'the stream ended'), link.isResting)
   }
 

@@ -108,10 +108,11 @@ export class Submission {
 
   /** Its offer is over. An entry that left this node may still be applied; one that the log refuses is not. */
   #timedOut(): NodeError {
-    const within = `within ${formatDuration(this.#deps.timeoutMs)}`
+    const { timeoutMs } = this.#deps
+    const within = `within ${formatDuration(timeoutMs)}`
     const after = this.#refusal === null ? '; the change may still be made' : ''
-    const details = this.#refusal === null ? { data: { outcome: 'unknown' } } : {}
-    return new NodeError('TIMEOUT', `${this.#timeoutMessage()} (${within})${after}`, { ...details, next: ['a2a-node peers'] })
+    const data = this.#refusal === null ? { timeoutMs, outcome: 'unknown' } : { timeoutMs }
+    return new NodeError('TIMEOUT', `${this.#timeoutMessage()} (${within})${after}`, { data, next: ['a2a-node peers'] })
   }
 
   #timeoutMessage(): string {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../kit/clock.js'
 import { distrustedJoin, unansweredJoin } from '../pairing/join.js'
 
-/** How long a newcomer waits for its certificate after an admin confirmed, in milliseconds. */
+/** How long a newcomer waits at least for its certificate after an admin confirmed, in milliseconds. */
 export const GRANT_TIMEOUT_MS = 15_000
 
 /** A newcomer's wait for its first certificate. */
@@ -10,11 +10,12 @@ export class CertificateWait {
   /** Why the last given certificate does not count; null: none was given. */
   #fault: string | null = null
 
-  /** Resolves at {@link CertificateWait.end}. @throws NodeError NO_ADMIN_ONLINE after 15 s; INVITE_INVALID when only refused ones came. */
-  start(clock: Clock): Promise<void> {
+  /** Resolves at {@link CertificateWait.end}. @throws NodeError after 15 s, or a longer `joinMs`: NO_ADMIN_ONLINE; INVITE_INVALID when only refused ones came. */
+  start(clock: Clock, joinMs: number): Promise<void> {
+    const timeoutMs = Math.max(GRANT_TIMEOUT_MS, joinMs)
     return new Promise((resolve, reject) => {
-      const timer = clock.after(GRANT_TIMEOUT_MS, () => {
-        reject(this.#fault === null ? unansweredJoin(GRANT_TIMEOUT_MS) : distrustedJoin(this.#fault))
+      const timer = clock.after(timeoutMs, () => {
+        reject(this.#fault === null ? unansweredJoin(timeoutMs) : distrustedJoin(this.#fault))
       })
       this.#waiters.push(() => {
         clock.clear(timer)

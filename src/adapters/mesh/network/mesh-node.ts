@@ -25,7 +25,7 @@ import { Quarantine } from '../log/quarantine.js'
 import type { PeerLinks } from '../links/links.js'
 import type { AutobaseLog } from '../log/log.js'
 import { CertificateWait } from './certificate-wait.js'
-import { clockProblems } from './clock-problems.js'
+import { gateProblems } from './gate-problems.js'
 import type { MeshBinding } from './mesh-binding.js'
 import type { Network } from './network.js'
 import { OwnCore } from '../log/own-core.js'
@@ -223,8 +223,8 @@ export class MeshNode implements Mesh {
    * Resolves when the own certificate has come and leads to the owner. @throws NodeError NO_ADMIN_ONLINE when none comes in time,
    * INVITE_INVALID when one came that does not lead to the owner.
    */
-  granted(clock: Clock): Promise<void> {
-    return this.#state.chain.length > 0 ? Promise.resolve() : this.#certificateWait.start(clock)
+  granted(clock: Clock, joinMs = 0): Promise<void> {
+    return this.#state.chain.length > 0 ? Promise.resolve() : this.#certificateWait.start(clock, joinMs)
   }
 
   settled(): Promise<void> {
@@ -236,7 +236,7 @@ export class MeshNode implements Mesh {
     const { code, message } = fault ?? {}
     const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
     const bounds = [...(this.log.own.isFull ? [FULL_CORE] : []), ...(this.#ownCore.isRefused ? [NO_CORE_LEFT] : [])]
-    return [...own, ...bounds, ...clockProblems(this.links.clocks(), this.log.view()), ...this.#quarantine.problems()]
+    return [...own, ...bounds, ...gateProblems(this.links, this.log.view()), ...this.#quarantine.problems()]
   }
 
   logProblems(): readonly LogProblem[] {

@@ -68,7 +68,7 @@ export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promis
     const state = firstState({ ...paired, epoch }, paired.info)
     const mesh = new MeshNode({ deps, log, links, swarm, state, inviteId: paired.inviteId })
     close = () => mesh.close()
-    await Promise.race([mesh.granted(deps.clock), mesh.expelled.then((error) => Promise.reject(error))])
+    await Promise.race([mesh.granted(deps.clock, options.timeoutMs), mesh.expelled.then((error) => Promise.reject(error))])
     return mesh
   } catch (error) {
     deps.onClock?.(ownSkew(links.clocks()))

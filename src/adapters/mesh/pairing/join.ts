@@ -147,7 +147,13 @@ export function otherOwner(): NodeError {
 /** The error of a join that no admin answered in `waitedMs`: NO_ADMIN_ONLINE. */
 export function unansweredJoin(waitedMs: number): NodeError {
   const state = `no admin of the mesh answered within ${formatDuration(waitedMs)}, so this node did not start`
-  return new NodeError('NO_ADMIN_ONLINE', `${state}: the node of the invite, or another admin, must run and be reachable; then join again`)
+  return new NodeError(
+    'NO_ADMIN_ONLINE',
+    `${state}: the node of the invite, or another admin, must run and be reachable; then join again`,
+    {
+      data: { timeoutMs: waitedMs }
+    }
+  )
 }
 
 /** The error of a node that the mesh does not let in, or puts out. `skew`: a measured skew of its clock, for a refusal that is about time. */

@@ -4,7 +4,7 @@ import { NodeError } from '../../../kit/errors.js'
 import type { Action, CommandContext } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
 import { tuneHeap } from '../../heap.js'
-import { isSet, type Options } from '../../options.js'
+import { durationOption, isSet, type Options } from '../../options.js'
 import { runningNode } from '../../running.js'
 import { type StopSignals, stopSignals } from '../../signals.js'
 import { startConfig } from '../../start-settings.js'
@@ -18,7 +18,7 @@ export const serveMcp: Action = async (context, _args, options) => {
   const { socket } = context.paths()
   try {
     const isRunning = !isSet(options, 'embed') || (await runningNode(socket)) !== null
-    if (isRunning) return await bridge(await openControl(socket, 'mcp').catch(notRunning), signals)
+    if (isRunning) return await bridge(await openControl(socket, 'mcp', durationOption(options, 'timeout')).catch(notRunning), signals)
     return await embedded(context, options, signals)
   } finally {
     signals.release()

@@ -1,7 +1,8 @@
+import c from 'compact-encoding'
 import test from 'brittle'
 import Protomux from 'protomux'
 import { GATE_TIMEOUT_MS } from '../../../../src/adapters/mesh/links/gate.js'
-import { encodeGateMessage, GATE_TIME, type GateMessage, type GateRefusal } from '../../../../src/adapters/mesh/links/hello.js'
+import { encodeGateMessage, GATE_OPENING, type GateMessage, type GateRefusal } from '../../../../src/adapters/mesh/links/hello.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import type { Clock } from '../../../../src/kit/clock.js'
 import { chainOf } from '../../../../src/domain/membership/chain.js'
@@ -310,8 +311,25 @@ test('a node of an older build, which sends no time, passes the gate, and its cl
   t.is((await heard()).type, 'hello', 'the older build reads what it always read')
   t.is(end.gate.aheadMs(), null)
   for (const bytes of [[], [1], [0, 0, 0, 0, 0, 0, 0, 0], [255, 255, 255, 255, 255, 255, 255, 255], [1, 2, 3, 4, 5, 6, 7]])
-    t.is(GATE_TIME.decode({ start: 0, end: bytes.length, buffer: Uint8Array.from(bytes) }), null, bytes.join(' '))
-  const longer = new Uint8Array(9)
-  longer[0] = 5
-  t.is(GATE_TIME.decode({ start: 0, end: 9, buffer: longer }), 5, 'a newer build may add to it')
+    t.alike(openingOf(bytes), { time: null, process: null, isDoubled: false }, bytes.join(' '))
+  const time = [5, 0, 0, 0, 0, 0, 0, 0]
+  for (const rest of [0, 1, 7, 8])
+    t.alike(openingOf([...time, ...Array<number>(rest).fill(9)]), { time: 5, process: null, isDoubled: false })
 })
+
+test('the opening of a gate has the same time for an older build, and room for what a newer one adds', (t) => {
+  for (const opening of [
+    { time: 1_800_000_000_000, process: '00ff10203040a0b0', isDoubled: true },
+    { time: null, process: 'ffffffffffffffff', isDoubled: false },
+    { time: 7, process: null, isDoubled: false }
+  ]) {
+    const bytes = [...c.encode(GATE_OPENING, opening)]
+    t.alike(openingOf(bytes), opening)
+    t.alike(openingOf(bytes.slice(0, 8)), { time: opening.time, process: null, isDoubled: false }, 'what an older build reads')
+    if (opening.process !== null) t.alike(openingOf([...bytes, 1, 2, 3]), opening)
+  }
+})
+
+function openingOf(bytes: readonly number[]): unknown {
+  return GATE_OPENING.decode({ start: 0, end: bytes.length, buffer: Uint8Array.from(bytes) })
+}

@@ -103,7 +103,7 @@ test('an entry that no writer takes, and one that the log does not accept, time 
     const error = await failsWith(t, 'TIMEOUT', () => submission.done)
     t.ok(error.message.includes(reason))
     t.ok(error.message.endsWith('(within 5 s); the change may still be made'), error.message)
-    t.alike(error.data, { outcome: 'unknown' }, 'the command line then shows what became of it')
+    t.alike(error.data, { timeoutMs: 5000, outcome: 'unknown' }, 'the command line then shows what became of it')
   }
 })
 
