@@ -73,8 +73,8 @@ async function main() {
 }
 
 /** The first file is where the call arrives. */
-function movesOf(path) {
-  return path.slice(1).filter(({ isMove }) => isMove).length
+function movesOf(changes) {
+  return changes.slice(1).filter(({ isMove }) => isMove).length
 }
 
 function report(paths, files) {

@@ -113,8 +113,8 @@ export const SWARM_MUTANTS = [
     file: 'src/node/swarms/lease-requests.ts',
     find: 'if (this.#leases.get(open.lease.index) !== open) throw',
     put: 'if (this.#leases.size < 0) throw',
-    test: 'simulation/worlds.prove',
-    title: 'in nine hundred further worlds nothing acknowledged is lost and nothing happens twice, for any faults of the nodes'
+    test: 'node/swarms/lease-requests',
+    title: 'the request of an expired lease is not recorded over the next lease of its item'
   },
   {
     name: 'an item that may be repeated ends in doubt',
