@@ -5,7 +5,9 @@ import test from 'brittle'
 import { tempDir } from '../support/tmp.js'
 
 /** A config of the formatter, of which only the width counts. */
-const BIOME = '{ "formatter": { "lineWidth": 40 } }'
+function biome(lineWidth: number): string {
+  return JSON.stringify({ formatter: { lineWidth } })
+}
 
 test('a name with a banned word, a private word in a text, and a folder with more files than it may have, fail the check of the structure', async (t) => {
   const root = await tempDir(t)
@@ -19,7 +21,7 @@ test('a name with a banned word, a private word in a text, and a folder with mor
   }
   const clean = await measured({
     'src/node/a.ts': 'export const beaten = 1\n',
-    'biome.json': BIOME,
+    'biome.json': biome(120),
     'test/node/a.test.ts': '\n',
     'docs/A.md': '- one | two |\n',
     'docs/ARCHITECTURE.md': 'three\n',
@@ -61,7 +63,7 @@ test('a clause in the place of a noun is counted in comments, a question and a n
   const root = await tempDir(t)
   for (const dir of ['src/node', 'test', 'docs']) await fs.mkdir(path.join(root, dir), { recursive: true })
   const comments = ['/** What waits. */', '/** What waits? */', '/** Messages that wait. */', '/** Tells whoever asks, so many times. */']
-  await fs.writeFile(path.join(root, 'biome.json'), BIOME)
+  await fs.writeFile(path.join(root, 'biome.json'), biome(120))
   await fs.writeFile(path.join(root, 'src/node/a.ts'), comments.map((one, at) => `${one}\nexport const a${at} = ${at}\n`).join(''))
   for (const file of ['README.md', 'docs/ARCHITECTURE.md']) await fs.writeFile(path.join(root, file), 'one\n')
   const { stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs'), '--list'], { cwd: root, encoding: 'utf8' })
@@ -87,7 +89,7 @@ test('a private word or a clause as a noun in a title or a message of a test fai
 test('a line over the width of the formatter is counted, unless a text in it or a comment for tools makes it too long', async (t) => {
   const root = await tempDir(t)
   for (const dir of ['src/node', 'test', 'docs']) await fs.mkdir(path.join(root, dir), { recursive: true })
-  await fs.writeFile(path.join(root, 'biome.json'), BIOME)
+  await fs.writeFile(path.join(root, 'biome.json'), biome(40))
   for (const file of ['README.md', 'docs/ARCHITECTURE.md']) await fs.writeFile(path.join(root, file), 'one\n')
   const words = 'eight words of which no word is long'
   const lines = [
