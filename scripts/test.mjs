@@ -1,11 +1,14 @@
 #!/usr/bin/env node
 // Compiles src/ and test/ into build/ and runs the test files, several processes at once. `--prove` runs the slow proofs instead
-// (`*.prove.test.ts`). Arguments are parts of file names, of both tiers: `npm test -- kit e2e/join`. `--budget SECONDS` sets the
-// budget of files without one of their own.
+// (`*.prove.test.ts`). Arguments are parts of file names, of both tiers: `npm test -- kit e2e/join`. `--build` also builds dist/, which
+// tests run as programs. `--budget SECONDS` sets the budget of files without one of their own.
 // Last line: `N passed, N failed`, counted in tests; a file over its time budget counts as one failed test.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { BUDGET_S, loadFactor, machineFactor, overBudget } from './testing/budget.mjs'
 import { compile, OUT } from './testing/compile.mjs'
@@ -70,9 +73,15 @@ async function main() {
   const startedAt = performance.now()
   const { values, positionals: filters } = parseArgs({
     allowPositionals: true,
-    options: { prove: { type: 'boolean', default: false }, budget: { type: 'string', default: String(BUDGET_S) } }
+    options: {
+      build: { type: 'boolean', default: false },
+      prove: { type: 'boolean', default: false },
+      budget: { type: 'string', default: String(BUDGET_S) }
+    }
   })
-  if (!compile()) return finish({ passed: 0, failed: 1 })
+  // Each of them keeps one core busy.
+  const built = values.build ? build() : true
+  if (![compile(), await built].every(Boolean)) return finish({ passed: 0, failed: 1 })
   const groups = groupsOf(path.join(OUT, 'test'), { filters, isProof: values.prove })
   if (groups.length === 0) {
     console.error('no test file has that name')
@@ -88,6 +97,13 @@ async function main() {
     })
   }
   summarize(await runAll(groups, { root, budget: Number(values.budget) }), startedAt)
+}
+
+/** Builds dist/ in another process. False on an error. */
+async function build() {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('build.mjs', import.meta.url))], { stdio: 'inherit' })
+  const [code] = await once(child, 'close')
+  return code === 0
 }
 
 function finish({ passed, failed }) {
