@@ -317,7 +317,7 @@ test('a node of an older build, which sends no time, passes the gate, and its cl
     t.alike(openingOf([...time, ...Array<number>(rest).fill(9)]), { time: 5, process: null, isDoubled: false })
 })
 
-test('the opening of a gate has the same time for an older build, and room for the additions of a newer one', (t) => {
+test('the opening of a gate has the same time for an older build, and takes the additions of a newer one', (t) => {
   for (const opening of [
     { time: 1_800_000_000_000, process: '00ff10203040a0b0', isDoubled: true },
     { time: null, process: 'ffffffffffffffff', isDoubled: false },
