@@ -11,6 +11,7 @@ import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Config } from '../config/settings.js'
+import type { StartMemory } from './start-flags.js'
 import type { HomePaths } from '../config/paths.js'
 import { CoreCare } from '../adapters/mesh/log/core-care.js'
 import { LogMarks } from '../adapters/mesh/log/log-marks.js'
@@ -62,6 +63,8 @@ export interface StartOptions {
   /** Ignores the code when the home is in a mesh. Default: false, which makes that an error. */
   readonly joinsOnce?: boolean
   readonly extraAgentDirs: readonly string[]
+  /** Flags that the home gets for its next start, once this one succeeded. Absent: its memory stays as it is. */
+  readonly memory?: StartMemory
   readonly onProgress?: (line: string) => void
   /** Redirects the output of packages to the log. */
   readonly packageOutput?: (log: (line: string) => void) => void
