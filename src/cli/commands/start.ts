@@ -23,6 +23,7 @@ import { takeUncaughtErrors } from '../package-errors.js'
 import { takePackageOutput } from '../terminal/package-output.js'
 import { awaitRunning, runningNode } from '../running.js'
 import { stopSignals, type StopSignals } from '../signals.js'
+import { installation } from '../start/install.js'
 import { memoryNotes, noFlag, toRemember, withForgetting } from '../start/memory.js'
 import { startConfig, startFlags, type StartFlags, type StartSettings, startSettings } from '../start-settings.js'
 
@@ -217,7 +218,7 @@ async function closedWithin(node: RunningNode, limitMs: number): Promise<boolean
 
 async function printBanner(context: CommandContext, api: NodeApi, { isLogged }: { isLogged: boolean }): Promise<void> {
   const [info, { peers }] = await Promise.all([api.call('node.status', {}), api.call('peers.list', {})])
-  const parts = { info, peers, store: context.paths().home, userHome: context.env['HOME'], isLogged }
+  const parts = { info, peers, store: context.paths().home, userHome: context.env['HOME'], isLogged, installed: await installation() }
   for (const line of bannerLines(context.output, parts)) context.output.print(line)
 }
 
