@@ -33,6 +33,8 @@ import {
   fullDisk,
   guardLedger,
   keepMark,
+  memoryProblems,
+  rememberFlags,
   openHomeDocuments,
   openCare,
   openLogMarks,
@@ -50,7 +52,6 @@ import { openAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
 import { bindHttp } from './serve-http.js'
 import { ConfigReload } from './config-reload.js'
-import { memoryProblems, rememberFlags } from './start-flags.js'
 import { LimitedRequests } from '../adapters/http/limited-requests.js'
 import { PackageFaults } from './package-faults.js'
 import { Unwind } from './unwind.js'

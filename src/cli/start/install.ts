@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { z } from 'zod'
+import { isRecord } from '../../kit/json.js'
 import { shellWord } from '../../kit/text.js'
 
 /** How another machine gets this program. */
@@ -15,21 +15,20 @@ export interface Installation {
   readonly here: string
 }
 
-const manifest = z.object({
-  name: z.string(),
-  version: z.string(),
-  'a2a-node': z.object({ published: z.boolean() }).optional().catch(undefined)
-})
-const parent = z.object({ dependencies: z.record(z.string(), z.string()) })
+interface PackageManifest {
+  readonly name: string
+  readonly version: string
+  readonly 'a2a-node'?: unknown
+}
 
 /**
  * Reads from the package at `root` how another machine installs it: `"a2a-node": {"published": true}` in its package.json makes its name
  * one of the registry. Else the packed file is needed: where it was installed from, or in the repository, or yet to be made.
  */
 export async function installation(root: string = ownRoot()): Promise<Installation> {
-  const { name, version, 'a2a-node': own } = manifest.parse(JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8')))
+  const { name, version, 'a2a-node': own } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8')) as PackageManifest
   const install = (what: string): string => `npm install --global ${what}`
-  if (own?.published === true) return { needs: null, command: install(name), here: install(name) }
+  if (isRecord(own) && own['published'] === true) return { needs: null, command: install(name), here: install(name) }
   const packed = `${name}-${version}.tgz`
   const command = install(`./${packed}`)
   const modules = path.dirname(path.resolve(root))
@@ -48,8 +47,8 @@ function ownRoot(dir: string = path.dirname(fileURLToPath(import.meta.url))): st
 /** The packed file that the directory of a project, or of npx, was given; null where npm keeps none, as for a global installation. */
 async function installedFrom(project: string, name: string): Promise<string | null> {
   try {
-    const { dependencies } = parent.parse(JSON.parse(await readFile(path.join(project, 'package.json'), 'utf8')))
-    const [, place] = /^file:(.+\.tgz)$/.exec(dependencies[name] ?? '') ?? []
+    const { dependencies } = JSON.parse(await readFile(path.join(project, 'package.json'), 'utf8')) as Record<string, unknown>
+    const [, place] = /^file:(.+\.tgz)$/.exec(isRecord(dependencies) ? String(dependencies[name]) : '') ?? []
     return place === undefined ? null : path.resolve(project, place)
   } catch {
     return null
