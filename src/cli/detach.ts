@@ -8,7 +8,7 @@ import { fileReason } from '../kit/file-reason.js'
 import { shellWord } from '../kit/text.js'
 import type { NodeInfo } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
-import { type Options, textOption } from './options.js'
+import { noFlag } from './start/memory.js'
 import type { StartFlags } from './start-settings.js'
 
 /** Message of a background node to the process that started it. */
@@ -18,11 +18,11 @@ export type ReadyReport = { readonly ready: NodeInfo } | { readonly error: Error
  * Starts the node in a process of its own that outlives this one, its output in the log file of the home. Resolves when its
  * control API answers. @throws NodeError what the node failed with; NO_PERMISSION, DISK_FULL, CONFIG_INVALID for the log file
  */
-export async function startDetached(context: CommandContext, options: Options, flags: StartFlags): Promise<NodeInfo> {
+export async function startDetached(context: CommandContext, flags: StartFlags): Promise<NodeInfo> {
   const paths = context.paths()
   const log = await openLog(paths)
   try {
-    const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...childArguments(options, flags, context)], {
+    const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...childArguments(flags, context)], {
       detached: true,
       cwd: paths.home,
       // The directory may be relative to this process's own.
@@ -58,7 +58,7 @@ async function openLog(paths: HomePaths): ReturnType<typeof open> {
   }
 }
 
-function childArguments(options: Options, flags: StartFlags, context: CommandContext): string[] {
+function childArguments(flags: StartFlags, context: CommandContext): string[] {
   const value = (name: string, text: string | null | undefined): string[] =>
     text === null || text === undefined ? [] : [`--${name}=${text}`]
   return [
@@ -68,12 +68,9 @@ function childArguments(options: Options, flags: StartFlags, context: CommandCon
     ...value('name', flags.name),
     ...value('join', flags.join === null ? null : '-'),
     ...(flags.joinsOnce ? ['--join-once'] : []),
-    ...value('network', textOption(options, 'network')),
-    ...value('bootstrap', textOption(options, 'bootstrap')),
-    ...value('serve-bootstrap', textOption(options, 'serveBootstrap')),
-    ...value('http', flags.http),
-    ...value('timeout', textOption(options, 'timeout')),
-    ...flags.agentDirs.flatMap((dir) => value('agents', dir))
+    ...value('timeout', flags.timeout),
+    ...flags.forgotten.map(noFlag),
+    ...Object.entries(flags.typed).flatMap(([flag, texts]) => texts.map((text) => `${flag}=${text}`))
   ]
 }
 

@@ -30,6 +30,11 @@ export function isSet(options: Options, name: string): boolean {
   return options[name] === true
 }
 
+/** Was it given as `--no-<name>`? */
+export function isForgotten(options: Options, name: string): boolean {
+  return options[name] === false
+}
+
 /** A duration such as `30s` as milliseconds, from `minMs` (1) to 30 days. @throws NodeError USAGE */
 export function durationOption(options: Options, name: string, minMs = 1): number | undefined {
   const text = textOption(options, name)

@@ -111,7 +111,7 @@ function optionOf(spec: OptionSpec): Option {
   const option = new Option(spec.flags, spec.about)
   if (spec.choices !== undefined) option.choices(spec.choices)
   if (spec.hidden === true) option.hideHelp()
-  if (spec.repeat === true) option.argParser((value: string, before: string[] | undefined) => [...(before ?? []), value])
+  if (spec.repeat === true) option.argParser((value: string, before: string[] | false | undefined) => [...(before || []), value])
   return option
 }
 

@@ -1,31 +1,42 @@
 import path from 'node:path'
 import type { ConfigFault } from '../config/candidate.js'
-import { loadConfig, type LoadOptions } from '../config/load.js'
+import { type LoadedConfig, loadConfig } from '../config/load.js'
 import type { Config } from '../config/settings.js'
+import { flagValue, readStartFlags, REMEMBERED, type RememberedOption, type StartFlagTexts } from '../config/start-flags.js'
 import { NodeError } from '../kit/errors.js'
 import type { CommandContext } from './context.js'
-import { isSet, type Options, textOption, textsOption } from './options.js'
+import { isForgotten, isSet, type Options, textOption, textsOption } from './options.js'
 import { askLine } from './terminal/confirm.js'
 import { readStdin } from './stdin.js'
 
 const CODE_MAX_BYTES = 4096
 
-/** The flags of `start`, read once. */
+/** The flags of one `start`, read once. */
 export interface StartFlags {
   readonly name: string | null
   /** The invite code itself, never `-`. */
   readonly join: string | null
   /** It is from the environment, which stays when the home is in the mesh: it counts only for a home that is in none. */
   readonly joinsOnce: boolean
-  /** Absolute. */
-  readonly agentDirs: readonly string[]
-  /** `--http` as it was typed. */
-  readonly http: string | null
-  /** The network flags as they were typed, by flag. */
-  readonly network: Readonly<Record<string, string>>
+  /** How long a join may take, as it was typed; null: as the config says. */
+  readonly timeout: string | null
+  /** The flags that the next start uses again, as they were typed; directories are absolute. */
+  readonly typed: StartFlagTexts
+  /** Flags that were forgotten by `--no-<flag>`, such as `--http`. */
+  readonly forgotten: readonly string[]
 }
 
-const NETWORK_FLAGS = { network: '--network', bootstrap: '--bootstrap', serveBootstrap: '--serve-bootstrap' } as const
+/** The settings of a start: typed flags before those of the last start, before environment, file and defaults. */
+export interface StartSettings extends LoadedConfig {
+  /** Flags of this start, which the next one uses again. */
+  readonly texts: StartFlagTexts
+  /** Flags of the last start. */
+  readonly last: StartFlagTexts
+  /** Faults for which flags of the last start are not used. */
+  readonly faults: readonly string[]
+  /** Absolute directories of `--agents`. */
+  readonly agentDirs: readonly string[]
+}
 
 /**
  * Reads the flags. A code of `-` is read from standard input. Without `--join` the code is A2A_NODE_JOIN, which is removed from the
@@ -39,17 +50,13 @@ export async function startFlags(options: Options): Promise<StartFlags> {
   const join = inArguments ?? (given === '' ? undefined : given)
   const code = join === '-' ? (await readCode()).trim() : join?.trim()
   if (code === '') throw new NodeError('USAGE', '--join got an empty code', { next: ['a2a-node start --join -'] })
-  const agentDirs = textsOption(options, 'agents').map((dir) => path.resolve(dir))
-  const typed = Object.entries(NETWORK_FLAGS).map(([key, name]) => [name, textOption(options, key)])
-  const network = Object.fromEntries(typed.filter(([, text]) => text !== undefined)) as Record<string, string>
-  const [name, http] = [textOption(options, 'name') ?? null, textOption(options, 'http') ?? null]
   return {
-    name,
+    name: textOption(options, 'name') ?? null,
     join: code ?? null,
     joinsOnce: isSet(options, 'joinOnce') || (inArguments === undefined && code !== undefined),
-    agentDirs,
-    http,
-    network
+    timeout: textOption(options, 'timeout') ?? null,
+    typed: typedTexts(options),
+    forgotten: REMEMBERED.flatMap(({ flag }) => (isForgotten(options, keyOf(flag)) ? [flag] : []))
   }
 }
 
@@ -58,23 +65,70 @@ async function readCode(): Promise<string> {
   return process.stdin.isTTY ? await askLine('invite code: ') : await readStdin(CODE_MAX_BYTES)
 }
 
-/** Loads the settings under the flags of `start`; `joinMs`: its `--timeout`. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */
+/** `--serve-bootstrap` becomes `serveBootstrap`. */
+function keyOf(flag: string): string {
+  return flag.slice(2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function typedTexts(options: Options): StartFlagTexts {
+  const found = REMEMBERED.map(({ flag, isMany }): readonly [string, readonly string[]] => {
+    const text = textOption(options, keyOf(flag))
+    const dirs = isMany === true ? textsOption(options, keyOf(flag)).map((dir) => path.resolve(dir)) : []
+    return [flag, text === undefined ? dirs : [text]]
+  })
+  return Object.fromEntries(found.filter(([, texts]) => texts.length > 0))
+}
+
+/** Loads the settings under the flags of a start. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */
 export async function startConfig(context: CommandContext, options: Options, joinMs?: number): Promise<Config> {
-  const flags: NonNullable<LoadOptions['flags']> = [
-    ...flag('node.name', '--name', textOption(options, 'name')),
-    ...flag('network.kind', '--network', textOption(options, 'network')),
-    ...flag('network.bootstrap', '--bootstrap', textOption(options, 'bootstrap')?.split(',')),
-    ...flag('network.serveBootstrap', '--serve-bootstrap', textOption(options, 'serveBootstrap')),
-    ...flag('http.listen', '--http', textOption(options, 'http')),
-    ...flag('network.joinTimeoutMs', '--timeout', joinMs)
-  ]
+  return (await startSettings(context, options, joinMs)).config
+}
+
+/** The same with the flags of this start and the last one; `joinMs`: its `--timeout`. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */
+export async function startSettings(context: CommandContext, options: Options, joinMs?: number): Promise<StartSettings> {
+  const { configFile, startFlags: file } = context.paths()
+  const { texts: last, faults } = await readStartFlags(file)
+  const typed = typedTexts(options)
+  const kept = Object.fromEntries(Object.entries(last).filter(([flag]) => !isDropped(flag, options)))
+  const texts = { ...kept, ...typed }
+  const name = textOption(options, 'name')
+  const flags = REMEMBERED.flatMap((one) => candidateOf(one, { texts, typed }))
+  if (name !== undefined) flags.push({ path: 'node.name', flag: '--name', value: name, isRemembered: false })
+  if (joinMs !== undefined) flags.push({ path: 'network.joinTimeoutMs', flag: '--timeout', value: joinMs, isRemembered: false })
   try {
-    const { config } = await loadConfig({ file: context.paths().configFile, env: context.env, flags })
-    checkBootstrap(config, options)
-    return config
+    checkMany(texts)
+    const loaded = await loadConfig({ file: configFile, env: context.env, flags })
+    checkBootstrap(loaded.config, options)
+    const dropped = REMEMBERED.filter(({ flag }) => Object.hasOwn(last, flag) && !Object.hasOwn(texts, flag))
+    // A dropped flag must not come back from the record of the mesh, which has its value too.
+    const config = { ...loaded.config, given: new Set([...loaded.config.given, ...dropped.map(({ setting }) => setting)]) }
+    return { ...loaded, config, texts, last, faults, agentDirs: texts['--agents'] ?? [] }
   } catch (error) {
     throw asUsage(error)
   }
+}
+
+/** A remembered flag goes by `--no-<flag>`; bootstrap nodes also go with the private network that they were for. */
+function isDropped(flag: string, options: Options): boolean {
+  const network = textOption(options, 'network')
+  const isElsewhere = isForgotten(options, 'network') || (network !== undefined && network !== 'private')
+  return isForgotten(options, keyOf(flag)) || (isElsewhere && (flag === '--bootstrap' || flag === '--serve-bootstrap'))
+}
+
+function candidateOf(
+  one: RememberedOption,
+  { texts, typed }: { readonly texts: StartFlagTexts; readonly typed: StartFlagTexts }
+): { path: string; flag: string; value: unknown; isRemembered: boolean }[] {
+  const given = texts[one.flag]
+  // Directories are added to the setting.
+  if (given === undefined || one.isMany === true) return []
+  return [{ path: one.setting, flag: one.flag, value: flagValue(one, given), isRemembered: !Object.hasOwn(typed, one.flag) }]
+}
+
+/** More could not be remembered. */
+function checkMany({ '--agents': dirs = [] }: StartFlagTexts): void {
+  if (dirs.length <= 64) return
+  throw new NodeError('USAGE', `--agents was given ${dirs.length} times, and 64 are allowed`, { next: ['a2a-node config path'] })
 }
 
 /** A bootstrap list that the network kind ignores must not be accepted silently. */
@@ -83,10 +137,6 @@ function checkBootstrap({ network, given }: Config, options: Options): void {
   throw new NodeError('USAGE', `--bootstrap is for a private network, and this one is ${network.kind}`, {
     next: ['a2a-node start --network private --bootstrap <host:port>']
   })
-}
-
-function flag(name: string, text: string, value: unknown): { path: string; flag: string; value: unknown }[] {
-  return value === undefined ? [] : [{ path: name, flag: text, value }]
 }
 
 /** A fault of a flag is wrong usage, not a bad config. */

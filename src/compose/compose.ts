@@ -33,6 +33,8 @@ import {
   fullDisk,
   guardLedger,
   keepMark,
+  memoryProblems,
+  rememberFlags,
   openHomeDocuments,
   openCare,
   openLogMarks,
@@ -84,7 +86,9 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     reload.live(['log.level', 'log.redactKeys'], ({ log }) =>
       telemetry.adjust({ level: options.log === null ? null : log.level, redactKeys: [...REDACT_KEYS, ...log.redactKeys] })
     )
-    return await start({ options, clock, telemetry, unwind, faults, reload })
+    const node = await start({ options, clock, telemetry, unwind, faults, reload })
+    if (options.memory !== undefined) await rememberFlags(options.home.startFlags, options.memory, telemetry)
+    return node
   } catch (error) {
     await unwind.run()
     throw storeError(error, options.home.home)
@@ -137,7 +141,8 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
   const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, limited]
-  const found = (): readonly Problem[] => [...mended, ...parts.flatMap((part) => part.problems())]
+  const forgotten = options.memory === undefined ? [] : memoryProblems(options.memory)
+  const found = (): readonly Problem[] => [...mended, ...forgotten, ...parts.flatMap((part) => part.problems())]
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
   const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found }
   const node = buildNode(deps, { ...kept, ...made, startedAt, lastFault })

@@ -11,6 +11,8 @@ import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Config } from '../config/settings.js'
+import { startFlagsText, type StartFlagTexts } from '../config/start-flags.js'
+import { readIfThere, replaceFile } from '../adapters/storage/home/atomic-file.js'
 import type { HomePaths } from '../config/paths.js'
 import { CoreCare } from '../adapters/mesh/log/core-care.js'
 import { LogMarks } from '../adapters/mesh/log/log-marks.js'
@@ -51,6 +53,13 @@ interface SeedDocument {
   readonly key: string
 }
 
+/** The flags of a start, for the next start of the home. */
+export interface StartMemory {
+  readonly texts: StartFlagTexts
+  /** Faults for which flags of the last start are not in force. */
+  readonly faults: readonly string[]
+}
+
 /** Options of a start. */
 export interface StartOptions {
   readonly config: Config
@@ -62,6 +71,8 @@ export interface StartOptions {
   /** Ignores the code when the home is in a mesh. Default: false, which makes that an error. */
   readonly joinsOnce?: boolean
   readonly extraAgentDirs: readonly string[]
+  /** Flags that the home gets for its next start, once this one succeeded. Absent: its memory stays as it is. */
+  readonly memory?: StartMemory
   readonly onProgress?: (line: string) => void
   /** Redirects the output of packages to the log. */
   readonly packageOutput?: (log: (line: string) => void) => void
@@ -283,4 +294,25 @@ export function keepMark(
   }
   mesh.log.onChange(keep)
   keep()
+}
+
+/** Writes the flags of a start that succeeded into its home (0600). A failure is logged: the node runs all the same. */
+export async function rememberFlags(file: string, { texts }: StartMemory, telemetry: Pick<Telemetry, 'log'>): Promise<void> {
+  const text = startFlagsText(texts)
+  try {
+    if ((await readIfThere(file).catch(() => undefined)) === text) return
+    if (text === '') await fs.rm(file, { force: true })
+    else await replaceFile(file, text)
+  } catch (error) {
+    telemetry.log('warn', 'the flags of this start could not be remembered', { file, reason: messageOf(error) })
+  }
+}
+
+/** Flags of the last start that are not in force, for `status`. */
+export function memoryProblems({ faults }: StartMemory): readonly Problem[] {
+  return faults.map((fault) => ({
+    code: 'STORE_DAMAGED',
+    message: `${fault}, so flags of the last start are not in force: stop the node, and start it with them`,
+    next: 'a2a-node config show'
+  }))
 }

@@ -13,8 +13,8 @@ import { allSettings, type Config, type ConfigSource, isFileOnly, type NamedSett
 export interface LoadOptions {
   /** Absolute path of the YAML file; need not exist. */
   readonly file: string
-  /** Values of flags by `section.key`, in the form of the file; errors name the flag. */
-  readonly flags?: readonly { readonly path: string; readonly flag: string; readonly value: unknown }[]
+  /** Values of flags by `section.key`, in the form of the file; errors name the flag. `isRemembered`: of the last start. */
+  readonly flags?: readonly { readonly path: string; readonly flag: string; readonly value: unknown; readonly isRemembered?: boolean }[]
   /** Default `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
@@ -24,6 +24,8 @@ export interface LoadedConfig {
   readonly config: Config
   /** By `section.key`: the source, and for a given value the place (flag, variable, file and line). */
   readonly origins: ReadonlyMap<string, { readonly source: ConfigSource; readonly where: string | null }>
+  /** Place of the value in the environment or the file that a remembered flag goes before, by `section.key`; none where both are equal. */
+  readonly hidden: ReadonlyMap<string, string>
 }
 
 /**
@@ -34,7 +36,10 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const env = readEnv(options.env ?? process.env)
   const file = await readConfigFile(options.file)
   const flags = (options.flags ?? []).map(
-    (one): Candidate => ({ path: one.path, value: one.value, source: 'flag', where: one.flag, line: null })
+    ({ path: name, value, flag, isRemembered }): Candidate =>
+      isRemembered === true
+        ? { path: name, value, source: 'remembered', where: `${flag}, remembered from the last start`, line: null }
+        : { path: name, value, source: 'flag', where: flag, line: null }
   )
   const loader = new Loader(options.file)
   // Lower layers are checked too: a fault that a flag hides today bites tomorrow.
@@ -44,9 +49,18 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const faults = [...file.faults, ...env.faults, ...loader.faults]
   if (faults.length === 0) faults.push(...loader.crossFaults(chosen))
   const [first] = faults
-  if (first === undefined) return loader.build(chosen)
+  if (first === undefined) return { ...loader.build(chosen), hidden: hiddenBy(flags, [...file.candidates, ...env.candidates.toReversed()]) }
   const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : ''
   throw new NodeError('CONFIG_INVALID', `${faultText(first)}${more}`, { data: { faults } })
+}
+
+function hiddenBy(flags: readonly Candidate[], below: readonly Candidate[]): ReadonlyMap<string, string> {
+  const found = flags.flatMap((flag): readonly (readonly [string, string])[] => {
+    const other = flag.source === 'remembered' ? below.findLast((one) => one.path === flag.path) : undefined
+    const isOther = other !== undefined && String(other.value) !== String(flag.value)
+    return isOther ? [[flag.path, other.where]] : []
+  })
+  return new Map(found)
 }
 
 function heartbeatFaults({ swarm: { heartbeatMs, leaseMs } }: Config, chosen: ReadonlyMap<string, Candidate>): ConfigFault[] {
@@ -129,7 +143,7 @@ class Loader {
     return [...heartbeatFaults(config, chosen), ...importFaults(config, chosen)]
   }
 
-  build(chosen: ReadonlyMap<string, Candidate>): LoadedConfig {
+  build(chosen: ReadonlyMap<string, Candidate>): Omit<LoadedConfig, 'hidden'> {
     const config: Record<string, Record<string, unknown>> = {}
     const origins = new Map<string, { source: ConfigSource; where: string | null }>()
     for (const { path: name, section, key, setting } of this.#settings.values()) {

@@ -22,6 +22,8 @@ export interface HomePaths {
   readonly configFile: string
   /** The rules of this node, YAML; need not exist. */
   readonly policyFile: string
+  /** The flags of the last start; need not exist. */
+  readonly startFlags: string
   /** Where a detached node writes its output. */
   readonly logFile: string
   readonly audit: string
@@ -61,6 +63,7 @@ export function resolveHome(sources: PathSources = {}): HomePaths {
     agents: path.join(config, 'agents'),
     configFile: path.join(config, 'config.yaml'),
     policyFile: path.join(config, 'policy.yaml'),
+    startFlags: path.join(home, 'start.flags'),
     logFile: path.join(home, 'node.log'),
     audit: path.join(home, 'audit'),
     auditSeen: path.join(home, 'audit.seen'),

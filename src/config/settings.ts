@@ -378,8 +378,8 @@ export type Config = Values<typeof SETTINGS> & {
   readonly given: ReadonlySet<string>
 }
 
-/** Where a value came from. */
-export type ConfigSource = 'flag' | 'env' | 'file' | 'default'
+/** Where a value came from; `remembered`: a flag of the last start. */
+export type ConfigSource = 'flag' | 'remembered' | 'env' | 'file' | 'default'
 
 /** One setting with its section and key. */
 export interface NamedSetting {

@@ -62,7 +62,7 @@ export const ERROR_CODES = {
   INVALID_OUTPUT: { retryable: false, next: ['a2a-node agents check <file>'] },
   INVALID_CARD: { retryable: false, next: ['a2a-node agents check <file>'] },
   INVALID_ENVELOPE: { retryable: false, next: ['a2a-node peers'] },
-  SCHEMA_VERSION_MISMATCH: { retryable: false, next: ['a2a-node peers show <peer>', 'npm install -g a2a-node'] },
+  SCHEMA_VERSION_MISMATCH: { retryable: false, next: ['a2a-node peers show <peer>', 'a2a-node --version'] },
   PAYLOAD_TOO_LARGE: { retryable: false, next: ['a2a-node config show'] },
   CRDT_DESERIALIZATION_FAILED: { retryable: false, next: ['a2a-node doc show <document>'] },
   OVERLOADED: { retryable: true, next: ['a2a-node tasks'] },

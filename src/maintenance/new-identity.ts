@@ -55,7 +55,8 @@ const DROPPED: readonly (readonly [string, string])[] = [
   ['documents', 'shared documents, which the members of the mesh keep'],
   ['tokens.json', 'access tokens for HTTP'],
   ['oauth-clients.json', 'OAuth clients and their tokens'],
-  ['audit', 'the audit log']
+  ['audit', 'the audit log'],
+  ['start.flags', 'the flags that start remembers']
 ]
 
 /**

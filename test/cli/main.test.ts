@@ -265,7 +265,7 @@ test('invite prints the code alone on stdout', async (t: Assert) => {
   const json = JSON.parse((await cli(['invite', '--json'])).stdout) as Record<string, unknown>
   t.is(json['schema'], 'a2a-node/invite@1')
   t.is(json['tier'], 'L1')
-  t.ok(ran.stderr.includes('On the other machine:'))
+  t.ok(ran.stderr.includes('On another machine, with a copy of '), ran.stderr)
   t.ok(ran.stderr.includes('as L2 in sandbox ci, may invite'), ran.stderr)
   t.is(json['sandboxId'], null)
   t.is((JSON.parse((await cli(['invite', '--sandbox', 'ci', '--json'])).stdout) as Record<string, unknown>)['sandboxId'], 'ci')

@@ -76,11 +76,11 @@ export function stateOf(found: unknown, wanted: ServerEntry): EntryState {
   return Object.entries(wanted).every(([key, value]) => isDeepStrictEqual(values[key], value)) ? 'same' : 'outdated'
 }
 
-/** Warnings for a person before relying on an entry. */
-export function warningsOf({ command, args }: ServerEntry): readonly string[] {
+/** Warnings for a person before relying on an entry. `install`: the command that installs the program for good. */
+export function warningsOf({ command, args }: ServerEntry, install: string): readonly string[] {
   // npm empties that cache.
   const isCached = [command, ...args].some((word) => /[\\/]_npx[\\/].*[\\/]a2a-node\.js$/.test(word))
-  return isCached ? ['the entry names a copy in the cache of npx, which may go away: npm install -g a2a-node, then connect again'] : []
+  return isCached ? [`the entry names a copy in the cache of npx, which may go away: ${install}, then connect again`] : []
 }
 
 /** Does an entry start `a2a-node mcp serve`, from any path, for any home? */

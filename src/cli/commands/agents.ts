@@ -151,12 +151,17 @@ function placeOf(fault: { readonly file: string; readonly line: number | null })
 
 /** `agents new <name>`: writes the file of an agent, or the files of a preset; needs no running node. */
 export const newAgent: Action = async ({ output, paths, env }, [name], options) => {
-  const [{ loadConfig }, { newAgentFiles }] = await Promise.all([import('../../config/load.js'), import('../../compose/compose.js')])
-  const { agents: dir, configFile } = paths()
+  const [{ loadConfig }, { readStartFlags }, { newAgentFiles }] = await Promise.all([
+    import('../../config/load.js'),
+    import('../../config/start-flags.js'),
+    import('../../compose/compose.js')
+  ])
+  const { agents: dir, configFile, startFlags } = paths()
   const { config } = await loadConfig({ file: configFile, env })
   const { dirs, starters } = config.agents
+  const { '--agents': remembered = [] } = (await readStartFlags(startFlags)).texts
   const preset = textOption(options, 'preset') ?? null
-  const files = await newAgentFiles({ dir, name: name ?? null, preset, others: { dirs, starters } })
+  const files = await newAgentFiles({ dir, name: name ?? null, preset, others: { dirs: [...dirs, ...remembered], starters } })
   const next = nextOfNew(files.map(({ file }) => file)).map((one) => output.hint(one))
   if (output.json) output.object('agents-new@1', { files, next })
   else {

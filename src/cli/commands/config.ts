@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs'
 import { type ConfigFault, faultText } from '../../config/candidate.js'
-import { type LoadedConfig, loadConfig } from '../../config/load.js'
+import { loadConfig } from '../../config/load.js'
 import { allSettings, envName, isFileOnly, type NamedSetting, shownValue } from '../../config/settings.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import type { Action, CommandContext } from '../context.js'
+import type { Action } from '../context.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
+import { flagWords } from '../start/memory.js'
+import { type StartSettings, startSettings } from '../start-settings.js'
 import { jsonLine } from '../terminal/output.js'
 import { wrap } from '../terminal/render.js'
 
@@ -20,7 +22,8 @@ export const configPath: Action = async ({ output, paths }) => {
 /** `config show`: what the next start would use. */
 export const configShow: Action = async (context) => {
   const { output } = context
-  const loaded = await load(context)
+  const loaded = await startSettings(context, {})
+  for (const fault of loaded.faults) output.note(shown(fault, 1000))
   if (output.json) {
     const settings = allSettings().map((one) => ({
       ...described(one, loaded),
@@ -30,11 +33,13 @@ export const configShow: Action = async (context) => {
       env: isFileOnly(one.setting.form) ? null : envName(one.path),
       about: one.setting.about
     }))
-    output.object('config@1', { path: context.paths().configFile, settings })
+    output.object('config@1', { path: context.paths().configFile, settings, remembered: loaded.texts })
     return EXIT.ok
   }
   const { configFile } = context.paths()
   output.print(`# ${configFile}${existsSync(configFile) ? '' : '  (not there)'}`)
+  const words = Object.entries(loaded.texts).map(([flag, texts]) => flagWords(flag, texts))
+  if (words.length > 0) output.print(`# remembered from the last start: ${words.join(' ')}  (--no-<flag> forgets)`)
   let section = ''
   for (const one of allSettings()) {
     if (one.section !== section) output.print(output.paint('bold', `${one.section}:`))
@@ -49,16 +54,17 @@ export const configShow: Action = async (context) => {
 
 function described(
   one: NamedSetting,
-  { config, origins }: LoadedConfig
+  { config, origins, hidden, agentDirs }: StartSettings
 ): { key: string; value: unknown; source: string; where: string | null } {
   const values = config as unknown as Record<string, Record<string, unknown>>
-  const origin = origins.get(one.path)
-  return {
-    key: one.path,
-    value: shownValue(one, values[one.section]?.[one.key]),
-    source: origin?.source ?? 'default',
-    where: origin?.where ?? null
+  const { source = 'default', where = null } = origins.get(one.path) ?? {}
+  const value = shownValue(one, values[one.section]?.[one.key])
+  if (one.path === 'agents.dirs' && agentDirs.length > 0) {
+    const place = `--agents, remembered from the last start${where === null ? '' : `, and ${where}`}`
+    return { key: one.path, value: [...(value as readonly string[]), ...agentDirs], source: 'remembered', where: place }
   }
+  const below = hidden.get(one.path)
+  return { key: one.path, value, source, where: below === undefined ? where : `${where}, before ${below}` }
 }
 
 /** `config check`: every fault of file and environment. */
@@ -66,7 +72,7 @@ export const configCheck: Action = async (context) => {
   const { output } = context
   const path = context.paths().configFile
   try {
-    const { config } = await load(context)
+    const { config } = await loadConfig({ file: path, env: context.env })
     if (output.json) output.object('config-check@1', { ok: true, path, faults: [] })
     else
       output.print(
@@ -80,8 +86,4 @@ export const configCheck: Action = async (context) => {
     else for (const fault of faults) output.print(`${output.paint('red', 'fault')}  ${shown(faultText(fault), 2000)}`)
     return EXIT_CODES.CONFIG_INVALID
   }
-}
-
-async function load(context: CommandContext): Promise<LoadedConfig> {
-  return await loadConfig({ file: context.paths().configFile, env: context.env })
 }

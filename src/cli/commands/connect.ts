@@ -9,6 +9,7 @@ import { canAsk, confirm } from '../terminal/confirm.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { isSet, type Options } from '../options.js'
+import { installation } from '../start/install.js'
 import type { Output, Style } from '../terminal/output.js'
 import { type Cell, printTable } from '../terminal/render.js'
 import { tildePath } from '../words.js'
@@ -128,10 +129,10 @@ interface ConnectOutcome {
   readonly isDryRun: boolean
 }
 
-function tell({ output }: CommandContext, { client, place, name, entry }: ClientPlan, outcome: ConnectOutcome): number {
+async function tell({ output }: CommandContext, { client, place, name, entry }: ClientPlan, outcome: ConnectOutcome): Promise<number> {
   const { action, diff, backup, isRemoval, isDryRun } = outcome
   const { file } = place
-  const warnings = isRemoval ? [] : warningsOf(entry)
+  const warnings = isRemoval ? [] : warningsOf(entry, (await installation()).here)
   if (output.json) {
     output.object(SCHEMA, { client: client.id, file, server: name, action, dryRun: isDryRun, backup, diff, warnings })
     return EXIT.ok

@@ -3,6 +3,7 @@ import { emptyText, hintedAll, noteProblems } from '../terminal/banner.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { countOption, durationOption, given, isSet, sandboxOption, tierOption } from '../options.js'
+import { installation, joinLines } from '../start/install.js'
 import { type Cell, plural, printTable } from '../terminal/render.js'
 
 /** `invite`: the code alone on stdout, what it is good for on stderr. */
@@ -32,8 +33,8 @@ export const invite: Action = async ({ output, api }, _args, options) => {
     output.note(`${joins} The network of this mesh is local, so the code works on this machine only:`)
     output.note('  a2a-node --home <other directory> start --join -')
   } else {
-    output.note(`${joins} On the other machine:`)
-    output.note('  a2a-node start --join -')
+    output.note(joins)
+    for (const line of joinLines(await installation())) output.note(line)
   }
   output.note('and give it this code:')
   output.print(made.code)

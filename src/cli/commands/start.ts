@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { setTimeout as delay } from 'node:timers/promises'
 import { tuneHeap } from '../heap.js'
 import type { RunningNode, StartOptions } from '../../compose/compose.js'
 import { type Config, listenAddress } from '../../config/settings.js'
+import { readStartFlags } from '../../config/start-flags.js'
 import { pidOfSocket } from '../../adapters/control/answer-limit.js'
 import { tierFromText } from '../../adapters/control/terms.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
@@ -20,7 +22,9 @@ import { takeUncaughtErrors } from '../package-errors.js'
 import { takePackageOutput } from '../terminal/package-output.js'
 import { awaitRunning, runningNode } from '../running.js'
 import { stopSignals, type StopSignals } from '../signals.js'
-import { startConfig, startFlags, type StartFlags } from '../start-settings.js'
+import { installation } from '../start/install.js'
+import { memoryNotes, noFlag, toRemember, withForgetting } from '../start/memory.js'
+import { startConfig, startFlags, type StartFlags, type StartSettings, startSettings } from '../start-settings.js'
 
 /** Milliseconds for remaining handles before the process exits. */
 const LEAVE_MS = 1000
@@ -57,36 +61,55 @@ export async function startAny(context: CommandContext, options: Options, startN
   const flags = await startFlags(options)
   const running = await runningNode(socket).catch((error: unknown) => Promise.reject(hungNode(error, context)))
   if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
-  const config = await startConfig(context, options, durationOption(options, 'timeout'))
-  if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, options, flags), flags)
-  const isDetached = isSet(options, 'reportReady')
-  if (isDetached) boundLog(context.paths().logFile)
-  const reloads = new Reloads(context, options)
-  const signals = stopSignals(isDetached ? () => reloads.hangup() : undefined)
+  const settings = await startSettings(context, options, durationOption(options, 'timeout'))
+  for (const line of memoryNotes(settings, flags)) context.output.note(line)
   try {
-    const starting = startNode(nodeOptions(context, config, flags))
-    const node = await untilStarted(starting, signals)
+    if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, flags), flags)
+    return await startHere({ context, options, startNode }, settings, flags)
+  } catch (error) {
+    throw withForgetting(error, settings, flags)
+  }
+}
+
+/** A start of this process. */
+interface Start {
+  readonly context: CommandContext
+  readonly options: Options
+  readonly startNode: StartNode
+}
+
+async function startHere({ context, options, startNode }: Start, settings: StartSettings, flags: StartFlags): Promise<number> {
+  const reports = isSet(options, 'reportReady')
+  if (reports) boundLog(context.paths().logFile)
+  const reloads = new Reloads(context, options)
+  const signals = stopSignals(reports ? () => reloads.hangup() : undefined)
+  try {
+    const node = await untilStarted(startNode(startOptions(context, settings, flags)), signals)
     reloads.serve(node)
-    return await runNode(context, node, {
-      name: flags.name,
-      signals,
-      limitMs: config.node.shutdownTimeoutMs,
-      reports: isDetached
-    })
+    return await runNode(context, node, { name: flags.name, signals, limitMs: settings.config.node.shutdownTimeoutMs, reports })
   } catch (error) {
     if (error instanceof StoppedEarly) return error.exitCode
     if (!(error instanceof NodeError) || (error.code !== 'ALREADY_RUNNING' && error.code !== 'STORE_LOCKED')) throw error
     // Another start of the same home may be a moment ahead of this one.
-    return await printRunning(context, await awaitRunning(socket, error), { flags, reports: isSet(options, 'reportReady') })
+    return await printRunning(context, await awaitRunning(context.paths().socket, error), { flags, reports })
   } finally {
     signals.release()
   }
 }
 
-function nodeOptions(context: CommandContext, config: Config, flags: StartFlags): StartOptions {
-  const { name, join, joinsOnce, agentDirs: extraAgentDirs } = flags
-  const onProgress = (line: string): void => context.output.note(line)
-  return { config, home: context.paths(), name, join, joinsOnce, extraAgentDirs, onProgress }
+function startOptions(context: CommandContext, settings: StartSettings, flags: StartFlags): StartOptions {
+  const { config, agentDirs, faults } = settings
+  const { name, join, joinsOnce } = flags
+  return {
+    config,
+    home: context.paths(),
+    name,
+    join,
+    joinsOnce,
+    extraAgentDirs: agentDirs,
+    memory: { texts: toRemember(settings, flags), faults },
+    onProgress: (line) => context.output.note(line)
+  }
 }
 
 /** A node that holds its socket and does not answer ends by force only: says which process it is. */
@@ -194,7 +217,7 @@ async function closedWithin(node: RunningNode, limitMs: number): Promise<boolean
 
 async function printBanner(context: CommandContext, api: NodeApi, { isLogged }: { isLogged: boolean }): Promise<void> {
   const [info, { peers }] = await Promise.all([api.call('node.status', {}), api.call('peers.list', {})])
-  const parts = { info, peers, store: context.paths().home, userHome: context.env['HOME'], isLogged }
+  const parts = { info, peers, store: context.paths().home, userHome: context.env['HOME'], isLogged, installed: await installation() }
   for (const line of bannerLines(context.output, parts)) context.output.print(line)
 }
 
@@ -202,7 +225,7 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
   if (how.flags.join !== null && !how.flags.joinsOnce)
     throw new NodeError('ALREADY_IN_MESH', `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}`)
   if (how.reports) await reportReady({ ready: info })
-  await tellUnapplied(context, how.flags, info)
+  await noteUnapplied(context, how.flags, info)
   noteName(context.output, info, how.flags.name)
   if (context.output.json) context.output.object('start@1', info)
   else {
@@ -213,11 +236,17 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
 }
 
 /** Warns of options that the running node does not have: a script must not rely on them. */
-async function tellUnapplied(context: CommandContext, { agentDirs, http, network }: StartFlags, info: NodeInfo): Promise<void> {
+async function noteUnapplied(context: CommandContext, { typed, forgotten }: StartFlags, info: NodeInfo): Promise<void> {
   const { output } = context
-  const kind = network['--network'] === undefined ? null : (await context.api().call('node.status', {})).network
-  const flags = Object.keys(network).filter((flag) => flag !== '--network' || network[flag] !== kind)
-  const unapplied = [...flags, ...(agentDirs.length > 0 ? ['--agents'] : []), ...(isServed(http, info) ? [] : ['--http'])]
+  const { texts } = await readStartFlags(context.paths().startFlags)
+  const [[network], [http = null]] = [typed['--network'] ?? [], typed['--http'] ?? []]
+  const kind = network === undefined ? null : (await context.api().call('node.status', {})).network
+  const isApplied = (flag: string): boolean =>
+    (flag === '--network' && network === kind) || (flag === '--http' && isServed(http, info)) || isDeepStrictEqual(typed[flag], texts[flag])
+  const unapplied = [
+    ...Object.keys(typed).filter((flag) => !isApplied(flag)),
+    ...forgotten.filter((flag) => Object.hasOwn(texts, flag) && !Object.hasOwn(typed, flag)).map(noFlag)
+  ]
   if (unapplied.length === 0) return
   output.note(
     `${unapplied.join(', ')} ${unapplied.length === 1 ? 'is' : 'are'} not applied: the node runs already; stop it, then start it again`

@@ -1,6 +1,7 @@
 import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import type { PeerInfo, Problem, StatusInfo } from '../../ports/node-api.js'
+import { type Installation, joinLines } from '../start/install.js'
 import type { Output } from './output.js'
 import { type Cell, factLines, plural } from './render.js'
 import { tildePath } from '../words.js'
@@ -52,9 +53,16 @@ export function emptyText(what: string, problems: readonly Problem[]): string {
 /** The banner of `start` for the running node. `isLogged`: its problems are in the log beside it. */
 export function bannerLines(
   output: Output,
-  parts: { info: StatusInfo; peers: readonly PeerInfo[]; store: string; userHome: string | undefined; isLogged: boolean }
+  parts: {
+    info: StatusInfo
+    peers: readonly PeerInfo[]
+    store: string
+    userHome: string | undefined
+    isLogged: boolean
+    installed: Installation
+  }
 ): string[] {
-  const { info, peers, store, userHome, isLogged } = parts
+  const { info, peers, store, userHome, isLogged, installed } = parts
   const online = peers.filter((peer) => peer.status === 'online').length
   const count = peers.length === 0 ? '0 peers yet' : `${online} of ${plural(peers.length, 'peer')} online`
   const { ready } = info.agents
@@ -72,5 +80,5 @@ export function bannerLines(
   const code = `(code: ${output.hint('a2a-node invite')})`
   if (info.network === 'local')
     return [...lines, 'Another node on this machine:', `  a2a-node --home <other directory> start --join -      ${code}`]
-  return [...lines, 'On another machine:', `  npm i -g a2a-node && a2a-node start --join -      ${code}`]
+  return [...lines, ...joinLines(installed, `      ${code}`)]
 }

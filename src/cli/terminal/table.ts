@@ -6,6 +6,7 @@ import type { Action } from '../context.js'
 import { DOC_COMMANDS } from '../groups/doc.js'
 import { MCP_COMMANDS } from '../groups/mcp.js'
 import { NETWORK_OPTIONS } from '../network-options.js'
+import { REMEMBERED } from '../../config/start-flags.js'
 import { GATEWAY_COMMANDS } from '../groups/gateway.js'
 import { SWARM_COMMANDS } from '../groups/swarm.js'
 import { TOOL_COMMANDS } from '../groups/tool.js'
@@ -69,9 +70,12 @@ const NODE: readonly CommandRow[] = [
       { flags: '--timeout <duration>', about: 'how long to wait: with --join for an admin (default: 20s), else for a running node' },
       { flags: '--detach', about: 'run in the background; returns when the node answers' },
       { flags: '--report-ready', about: 'tell the parent process over its channel', hidden: true },
-      { flags: '--join-once', about: 'the code counts only where the home is in no mesh', hidden: true }
+      { flags: '--join-once', about: 'the code counts only where the home is in no mesh', hidden: true },
+      ...REMEMBERED.map(({ flag }): OptionSpec => ({ flags: `--no-${flag.slice(2)}`, about: `forget ${flag}`, hidden: true }))
     ],
     more: [
+      `The next start uses ${REMEMBERED.map(({ flag }) => flag).join(', ')} again;`,
+      '--no-<flag>, such as --no-http, forgets one. a2a-node config show names them.',
       'Without --join the code is the variable A2A_NODE_JOIN, while the home is in no mesh.',
       'SIGHUP makes a detached node reload its log file and config; see a2a-node status.',
       'Ctrl-C stops the node. Exit codes: 130 after Ctrl-C, 143 after SIGTERM, 0 after a2a-node stop.'

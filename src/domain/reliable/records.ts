@@ -208,7 +208,7 @@ function damaged(): NodeError {
 }
 
 function otherVersion(): NodeError {
-  const next = ['npm install -g a2a-node', 'a2a-node doctor']
+  const next = ['a2a-node --version', 'a2a-node doctor']
   return new NodeError('SCHEMA_VERSION_MISMATCH', 'a record of the ledger was written by another version of a2a-node, or is damaged', {
     next
   })

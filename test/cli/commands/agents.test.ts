@@ -36,6 +36,15 @@ test('agents new gives no agent the id of another one of the node', async (t) =>
   t.is((await run(['agents', 'new', 'text'], { home })).code, 0)
 })
 
+test('agents new gives no agent the id of one in a directory that start remembers', async (t) => {
+  const home = await tempDir(t)
+  const other = path.join(home, 'other')
+  await fs.mkdir(other)
+  await fs.writeFile(path.join(other, 'x.md'), agentText('mine'))
+  await fs.writeFile(path.join(home, 'start.flags'), JSON.stringify({ version: 1, flags: { '--agents': [other] } }))
+  t.is((await run(['agents', 'new', 'mine'], { home })).code, 9)
+})
+
 test('agents check warns of a program that is not there; the exit code stays that of a good file', async (t) => {
   const file = path.join(await tempDir(t), 'my ant.md')
   await fs.writeFile(file, agentText('ant', [], '{ type: command, command: [no-such-program-here] }'))

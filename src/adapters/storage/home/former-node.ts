@@ -7,8 +7,8 @@ import { codeOf, storeError } from './store-errors.js'
 /** Directory of a home that takes the files of its former node while a change of identity runs; it gets its final name at the end. */
 const MOVING = 'former-node.moving'
 const FORMER = 'former-node-'
-/** Entries of a home that belong to its node, beside its documents. */
-const OF_THE_NODE = new Set(['store', 'documents', 'ledger', 'audit', 'audit.seen'])
+/** Entries of a home that belong to its node, beside its documents: the flags of its starts name addresses that it serves. */
+const OF_THE_NODE = new Set(['store', 'documents', 'ledger', 'audit', 'audit.seen', 'start.flags'])
 /** Former stores that a repair moved aside. */
 const DAMAGED = /\.damaged-\d/
 /** Files of a node in `run`, but for the lock of the home, which this process holds. Other files may be anybody's where `run` is a link. */

@@ -17,7 +17,7 @@ export interface HomeFiles {
 /** Documents of the home that are not taken along: the new ledger has a mark of its own, and tokens revoked since would work again. */
 const LEFT_OUT = new Set(['ledger', 'tokens'])
 /** Files of the home beside its documents. */
-const NOTES = ['policy.seen']
+const NOTES = ['policy.seen', 'start.flags']
 
 /** The directory of settings, rules and agents; without `--home` it is not that of the data. */
 export function configDir({ configFile }: Pick<HomeFiles, 'configFile'>): string {

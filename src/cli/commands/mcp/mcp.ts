@@ -7,7 +7,7 @@ import { tuneHeap } from '../../heap.js'
 import { durationOption, isSet, type Options } from '../../options.js'
 import { runningNode } from '../../running.js'
 import { type StopSignals, stopSignals } from '../../signals.js'
-import { startConfig } from '../../start-settings.js'
+import { startSettings } from '../../start-settings.js'
 
 /**
  * `mcp serve`: standard input and output become an MCP connection to the running node. Ends when its client ends its input
@@ -31,12 +31,13 @@ async function embedded(context: CommandContext, options: Options, signals: Stop
   const { startNode } = await import('../../../compose/compose.js')
   const { takeUncaughtErrors } = await import('../../package-errors.js')
   const { takePackageOutput } = await import('../../terminal/package-output.js')
+  const { config, agentDirs } = await startSettings(context, options)
   const node = await startNode({
-    config: await startConfig(context, options),
+    config,
     home: context.paths(),
     name: null,
     join: null,
-    extraAgentDirs: [],
+    extraAgentDirs: agentDirs,
     ...takeUncaughtErrors(),
     packageOutput: takePackageOutput(),
     onProgress: (line) => context.output.note(line)
