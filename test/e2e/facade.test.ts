@@ -49,7 +49,7 @@ test('with curl and a token an agent is listed, run and streamed, here and on an
   const code = (await node.node.json<{ code: string }>(['invite'])).code
   const other = await mesh.start('b', { join: code, args: ['--http', '0'] })
   await untilAgent(other, 'talk@a')
-  const { token } = await other.json<{ token: string }>(['a2a', 'token', 'create'])
+  const { token } = await other.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
   const far = { ...node, node: other, url: other.info.http ?? '', token }
   const listed = (await ask(far, '/agents')).body['agents'] as { name: string }[]
   t.ok(listed.some(({ name }) => name === 'talk@a') && listed.every(({ name }) => name !== 'talk'), 'its name is that of its card')
@@ -81,7 +81,7 @@ test('an agent whose program is missing is called so wherever agents are listed,
   t.ok(/lost@a +L\d +unhealthy /.test(stdout) && /text@a +L\d +ready /.test(stdout), stdout)
   t.ok(stderr === '' || stderr.includes('no-such-program-here'), stderr)
   t.ok(/^lost@a +L\d +unhealthy\n/.test((await node.cli(['agents', 'show', 'lost'])).stdout))
-  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
+  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
   const at = { node, url: node.info.http ?? '', token, dir: home }
   const listed = (await ask(at, '/agents')).body['agents'] as { name: string; status: string; health?: string }[]
   const shown = (await ask(at, '/agents/lost')).body
@@ -100,7 +100,7 @@ test('the config binds what is said and how often; metrics are for tokens', asyn
     'a2a:\n  guardrails:\n    input: { maxLength: 20, deny: ["(?i)secret"] }\n  rateLimit: { perMinute: 1, burst: 6 }\n'
   )
   const node = await mesh.start('a', { home, args: ['--http', '0'] })
-  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
+  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
   const at = { node, url: node.info.http ?? '', token, dir: home }
   const run = (prompt: string) => ask(at, '/agents/text/run', { json: { prompt } })
   t.alike((await run('x'.repeat(21))).body['details'], { on: 'input', rule: 'maxLength', limit: 20, length: 21 })
