@@ -42,6 +42,8 @@ export interface Principal {
   readonly scopes: readonly ('read' | 'send' | 'admin')[]
   /** It may ask for these capabilities alone; absent: for any. */
   readonly capabilities?: readonly string[]
+  /** It sees and asks agents of these ids alone, as globs with `*`, and starts no swarm; absent: any agent. */
+  readonly agents?: readonly string[]
 }
 
 /** Names of a node for people and scripts. */

@@ -6,8 +6,20 @@ import type { AbortSignalLike } from '../../kit/clock.js'
 import { type ErrorBody, messageOf, NodeError } from '../../kit/errors.js'
 import { jsonFault } from '../../kit/json.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
+import type { CallerTerms } from './caller-terms.js'
 import { answerMs, silentNode } from './answer-limit.js'
-import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, OPEN_PATH, PARAMS_LIMITS, toWire, WATCH_PATH } from './wire.js'
+import {
+  bodyMax,
+  CALL_PATH,
+  CALLER_PARAM,
+  CONTROL_HOST,
+  ERROR_LINE,
+  fromWire,
+  OPEN_PATH,
+  PARAMS_LIMITS,
+  toWire,
+  WATCH_PATH
+} from './wire.js'
 
 interface RequestOptions {
   readonly signal?: AbortSignalLike
@@ -39,14 +51,16 @@ export function connectControl(socketPath: string, limitOf: AnswerLimit = answer
 const OPEN_MS = 10_000
 
 /**
- * Opens a stream of raw bytes to a running node, e.g. of the protocol `mcp`. It ends when either side ends it.
+ * Opens a stream of raw bytes to a running node, e.g. of the protocol `mcp`. It ends when either side ends it. Without terms its caller is
+ * the operator.
  * @throws NodeError NODE_NOT_RUNNING, NO_PERMISSION, TIMEOUT; USAGE for a protocol that it does not serve
  */
-export async function openControl(socketPath: string, protocol: string): Promise<Duplex> {
+export async function openControl(socketPath: string, protocol: string, terms: CallerTerms | null = null): Promise<Duplex> {
   checkOwner(socketPath)
+  const query = terms === null ? '' : `?${CALLER_PARAM}=${encodeURIComponent(JSON.stringify(terms))}`
   return await new Promise<Duplex>((resolve, reject) => {
     const headers = { host: CONTROL_HOST, 'content-type': 'application/json', connection: 'upgrade', upgrade: protocol }
-    const outgoing = http.request({ socketPath, path: OPEN_PATH + protocol, method: 'POST', headers, agent: false })
+    const outgoing = http.request({ socketPath, path: OPEN_PATH + protocol + query, method: 'POST', headers, agent: false })
     const limit = setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name: protocol, limitMs: OPEN_MS })), OPEN_MS)
     outgoing.on('error', (error) => reject(failure(error, socketPath)))
     outgoing.once('close', () => clearTimeout(limit))

@@ -9,6 +9,11 @@ export const CALL_PATH = '/v0/call/'
 export const WATCH_PATH = '/v0/watch/'
 /** Prefix of streams: `POST /v0/open/<protocol>` with `Upgrade: <protocol>`, then raw bytes both ways. */
 export const OPEN_PATH = '/v0/open/'
+/**
+ * Query parameter of a stream with the rights of its caller, as JSON; absent: the operator's. It is in the path since a node of an earlier
+ * build refuses the unknown path, and would ignore a header.
+ */
+export const CALLER_PARAM = 'caller'
 
 const MIB = 1_048_576
 /** Largest request body in bytes, by call; {@link BODY_MAX} for all others. */
