@@ -233,7 +233,7 @@ export interface Reply {
 /** The outcome of a broadcast at one agent. */
 export interface BroadcastTarget {
   readonly agent: string
-  /** `COMPLETED`, `DELIVERED`, `QUEUED`, `UNKNOWN`, `SKIPPED`, or the code of an error. */
+  /** `COMPLETED`, `DELIVERED`, `QUEUED`, `UNKNOWN`, `SKIPPED`, `SIDE_EFFECT`, or the code of an error. */
   readonly outcome: string
   /** The rule of either node that left it out; null: it was asked. */
   readonly rule: string | null
@@ -368,6 +368,8 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
       readonly wait?: boolean
       /** It may be run again after an unknown outcome, whatever its capability says. Default false. */
       readonly allowRepeat?: boolean
+      /** Of `*`: also agents whose default capability has side effects (`write`, `exec`). Default false. */
+      readonly all?: boolean
     }
     result: Reply
   }
