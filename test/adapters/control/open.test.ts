@@ -130,7 +130,7 @@ test('a stream with terms is of a program that reads and sends, never above the 
   t.alike(principals, [
     { ...common, tier: 1, sandboxId: 'ci', agents: ['text'] },
     { ...common, tier: 3, sandboxId: null }
-  ] as unknown as Principal[])
+  ])
 })
 
 test('malformed terms open no stream, and never one of the operator', async (t: Assert) => {
