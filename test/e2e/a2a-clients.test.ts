@@ -127,7 +127,7 @@ test('the official clients of both versions use an agent that is a hop away', as
   const { code } = await far.node.api.call('invite.create', {})
   const near = await mesh.start('near', { join: code, args: ['--http', '0'] })
   await untilAgent(near, 'talk@far')
-  const { token } = await near.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
+  const { token } = await near.json<{ token: string }>(['a2a', 'token', 'create'])
   const here: GatewayNode = { node: near, url: near.info.http ?? '', token, dir: far.dir }
   await useOne(t, await clientOf(here, 'talk@far', 'JSONRPC'))
   await useOld(t, await oldClientOf(here, 'talk@far', 'JSONRPC'))

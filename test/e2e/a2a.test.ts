@@ -179,7 +179,7 @@ test('an agent of another node is reached by a URL of this one', async (t) => {
   const { code } = await far.node.api.call('invite.create', {})
   const near = await mesh.start('near', { join: code, args: ['--http', '0'] })
   await untilAgent(near, 'talk@far')
-  const { token } = await near.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
+  const { token } = await near.json<{ token: string }>(['a2a', 'token', 'create'])
   const here: GatewayNode = { node: near, url: near.info.http ?? '', token, dir: far.dir }
   const done = await call(here, 'SendMessage', v1('over there'), `/agents/${encodeURIComponent('talk@far')}`)
   t.is(at(done, 'result', 'task', 'artifacts', 0, 'parts', 0, 'text'), 'you said over there')

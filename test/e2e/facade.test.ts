@@ -49,7 +49,7 @@ test('with curl and a token an agent is listed, run and streamed, here and on an
   const code = (await node.node.json<{ code: string }>(['invite'])).code
   const other = await mesh.start('b', { join: code, args: ['--http', '0'] })
   await untilAgent(other, 'talk@a')
-  const { token } = await other.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
+  const { token } = await other.json<{ token: string }>(['a2a', 'token', 'create'])
   const far = { ...node, node: other, url: other.info.http ?? '', token }
   const listed = (await ask(far, '/agents')).body['agents'] as { name: string }[]
   t.ok(listed.some(({ name }) => name === 'talk@a') && listed.every(({ name }) => name !== 'talk'), 'its name is that of its card')
