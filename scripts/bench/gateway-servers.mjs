@@ -64,7 +64,7 @@ async function ours() {
   const sleep = (_task, { signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve))
   await node.attach({ id: 'sleeper', concurrency: 2000, capabilities: [capability('sleeper.ping', 'exec')], run: sleep })
   const operator = { kind: 'operator', name: 'operator', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] }
-  const { token } = await node.apiFor(operator).call('token.create', {})
+  const { token } = await node.apiFor(operator).call('token.create', { tier: 0 })
   return { port: Number(new URL(node.info.http).port), token }
 }
 

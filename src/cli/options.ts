@@ -35,13 +35,20 @@ export function isForgotten(options: Options, name: string): boolean {
   return options[name] === false
 }
 
-/** A duration such as `30s` as milliseconds, from `minMs` (1) to 30 days. @throws NodeError USAGE */
-export function durationOption(options: Options, name: string, minMs = 1): number | undefined {
+/** Bounds of a duration in milliseconds, both inclusive. Default: 1 ms to 30 days. */
+interface DurationBounds {
+  readonly minMs?: number
+  readonly maxMs?: number
+}
+
+/** A duration such as `30s` as milliseconds. @throws NodeError USAGE */
+export function durationOption(options: Options, name: string, bounds: DurationBounds = {}): number | undefined {
+  const { minMs = 1, maxMs = LONGEST_MS } = bounds
   const text = textOption(options, name)
   if (text === undefined) return undefined
   const ms = parseDuration(text)
-  if (ms !== null && ms >= minMs && ms <= LONGEST_MS) return ms
-  const [least, most] = [formatDuration(minMs), formatDuration(LONGEST_MS)]
+  if (ms !== null && ms >= minMs && ms <= maxMs) return ms
+  const [least, most] = [formatDuration(minMs), formatDuration(maxMs)]
   const range = `a duration such as 10s, 5m or 2h, from ${least} to ${most}`
   throw new NodeError('USAGE', `--${kebab(name)} takes ${range}, not ${JSON.stringify(text)}`)
 }

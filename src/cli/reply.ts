@@ -9,7 +9,7 @@ import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { followCall, type MessageCall } from './follow-message.js'
 import { durationOption, given, type GivenOptions, type Options, textOption } from './options.js'
 import { jsonText, type Output, plainText } from './terminal/output.js'
-import { type Cell, printTable } from './terminal/render.js'
+import { type Cell, plural, printTable } from './terminal/render.js'
 import { timeoutSteps } from './timeouts.js'
 
 /** The step of errors that know of no task. */
@@ -19,7 +19,7 @@ const ALL_TASKS = 'a2a-node tasks'
 const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'])
 
 /** Outcomes of a broadcast's target that are good. */
-const GOOD: ReadonlySet<string> = new Set([...TAKEN, 'SKIPPED'])
+const GOOD: ReadonlySet<string> = new Set([...TAKEN, 'SKIPPED', 'SIDE_EFFECT'])
 
 /** The options that `send` and `call` share. */
 export function replyOptions(options: Options): GivenOptions<{
@@ -97,6 +97,8 @@ async function printText(output: Output, reply: Reply): Promise<void> {
       answerText(one)
     ])
     await printTable(output, ['AGENT', 'OUTCOME', 'RULE', 'ANSWER'], rows)
+    const changing = reply.targets.filter(({ outcome }) => outcome === 'SIDE_EFFECT').length
+    if (changing > 0) output.note(`left out: ${plural(changing, 'agent')} with side effects (write, exec); --all includes them`)
     if (reply.outcome === 'FAILED') output.error(failureOf(reply).toBody())
     return
   }

@@ -42,6 +42,8 @@ export interface Principal {
   readonly scopes: readonly ('read' | 'send' | 'admin')[]
   /** It may ask for these capabilities alone; absent: for any. */
   readonly capabilities?: readonly string[]
+  /** It sees and asks agents of these ids alone, as globs with `*`, and starts no swarm; absent: any agent. */
+  readonly agents?: readonly string[]
 }
 
 /** Names of a node for people and scripts. */
@@ -231,7 +233,7 @@ export interface Reply {
 /** The outcome of a broadcast at one agent. */
 export interface BroadcastTarget {
   readonly agent: string
-  /** `COMPLETED`, `DELIVERED`, `QUEUED`, `UNKNOWN`, `SKIPPED`, or the code of an error. */
+  /** `COMPLETED`, `DELIVERED`, `QUEUED`, `UNKNOWN`, `SKIPPED`, `SIDE_EFFECT`, or the code of an error. */
   readonly outcome: string
   /** The rule of either node that left it out; null: it was asked. */
   readonly rule: string | null
@@ -366,6 +368,8 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
       readonly wait?: boolean
       /** It may be run again after an unknown outcome, whatever its capability says. Default false. */
       readonly allowRepeat?: boolean
+      /** Of `*`: also agents whose default capability has side effects (`write`, `exec`). Default false. */
+      readonly all?: boolean
     }
     result: Reply
   }

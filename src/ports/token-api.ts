@@ -23,14 +23,17 @@ export interface TokenInfo {
   readonly state: 'active' | 'expired'
 }
 
-/** Parameters of `a2a token create`. Omitted ones are the operator's own, without an end. */
+/** Parameters of `a2a token create`; a token never has more rights than its maker. */
 export interface TokenRequest {
   readonly name?: string
+  /** Default: L1, or the maker's tier where that is weaker. */
   readonly tier?: Tier
+  /** Default: the maker's. */
   readonly sandboxId?: string
-  /** Default: all; `read` and `send` alone where a weaker tier or a sandbox is asked for. */
+  /** Default: `read` and `send`. */
   readonly scopes?: readonly TokenScope[]
-  readonly ttlMs?: number
+  /** From 1 s to 366 days; null: until it is revoked. Default: 90 days. */
+  readonly ttlMs?: number | null
 }
 
 /** Calls about the tokens of this node's HTTP listener and of its OAuth server, and the webhooks of their clients. */

@@ -20,7 +20,7 @@ test('a2a token create prints the token alone on stdout, and its rights on stder
   ])
   t.is(ran.code, 0)
   t.ok(/^a2a_[A-Za-z0-9_-]{43}\n$/.test(ran.stdout), ran.stdout)
-  t.ok(ran.stderr.includes('(editor: L2 in sandbox ci, read, send, for 12 h)'), ran.stderr)
+  t.ok(ran.stderr.includes('(editor: tier L2 in sandbox ci, scopes read and send, for 12 h)'), ran.stderr)
   t.ok(ran.stderr.includes('a2a-node a2a token revoke tok_'))
   t.absent(ran.stderr.includes('a2a_'), 'the token is not on stderr')
   t.absent(ran.stderr.includes('serves no HTTP'))
@@ -41,6 +41,7 @@ test('without flags nothing is asked of the node but a token; a node without HTT
   const ran = await run(['a2a', 'token', 'create'])
   t.is(ran.code, 0)
   t.alike(fake.seen.find(({ name }) => name === 'token.create')?.params, {})
+  t.ok(ran.stderr.includes('(token: tier L1, scopes read and send, for 90 d)'), ran.stderr)
   t.ok(ran.stderr.includes('This node serves no HTTP: start it with a2a-node start --http'), ran.stderr)
 })
 
@@ -49,6 +50,10 @@ test('a2a token speaks JSON as its contract says', async (t: Assert) => {
   const made = JSON.parse((await run(['a2a', 'token', 'create', '--json'])).stdout) as Record<string, unknown>
   t.is(made['schema'], 'a2a-node/token@1')
   t.ok(typeof made['id'] === 'string' && String(made['token']).startsWith('a2a_'))
+  t.alike([made['tier'], made['scopes'], typeof made['expiresAt']], ['L1', ['read', 'send'], 'string'])
+  const lasting = JSON.parse((await run(['a2a', 'token', 'create', '--ttl', 'never', '--json'])).stdout) as Record<string, unknown>
+  t.is(lasting['expiresAt'], null)
+  await run(['a2a', 'token', 'revoke', String(lasting['id'])])
   const { stdout } = await run(['a2a', 'token', 'ls', '--json'])
   const listed = JSON.parse(stdout) as { schema: string; tokens: { id: string }[] }
   t.alike([listed.schema, listed.tokens.map(({ id }) => id)], ['a2a-node/tokens@1', [made['id']]])
@@ -67,6 +72,7 @@ test('wrong words about tokens are usage, and reach no node', async (t: Assert) 
     ['create', '--scope', ''],
     ['create', '--ttl', 'soon'],
     ['create', '--ttl', '0s'],
+    ['create', '--ttl', '367d'],
     ['create', '--sandbox', '../x'],
     ['create', '--name', ''],
     ['create', '--name', 'x'.repeat(65)],

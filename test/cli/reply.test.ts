@@ -65,13 +65,13 @@ test('send and call read stdin for -, and pass their flags', async (t: Assert) =
   })
   const called = await cli(['call', '-', 'text.stats', '-', '--timeout', '5s', '--justification', 'urgent'], { stdin: '{"text":"hi"}' })
   t.is(called.stdout, '{\n  "words": 2\n}\n')
-  const sent = await cli(['send', '*', '-', '--type', 'notification', '--no-wait'], { stdin: 'hello\n' })
+  const sent = await cli(['send', '*', '-', '--type', 'notification', '--no-wait', '--all'], { stdin: 'hello\n' })
   t.is(sent.stdout, 'task_1\n')
   t.alike(
     fake.seen.map((one) => one.params),
     [
       { agent: null, capability: 'text.stats', input: { text: 'hi' }, justification: 'urgent', timeoutMs: 5000 },
-      { agent: '*', text: 'hello\n', type: 'notification', wait: false }
+      { agent: '*', text: 'hello\n', type: 'notification', all: true, wait: false }
     ]
   )
 })
@@ -108,4 +108,13 @@ test('a row of a broadcast says why it failed', async (t: Assert) => {
   const targets = [TOOK, { agent: 'b', outcome: 'TASK_FAILED', rule: null, reason: 'exit code\n3', payload: null }] as const
   const { run: cli } = await fakeHome(t, { calls: { 'message.send': () => ({ ...REPLY, outcome: 'COMPLETED', agent: '*', targets }) } })
   t.ok(/\nb {6}TASK_FAILED {2}- {5}exit code 3\n/.test((await cli(['send', '*', 'hi'])).stdout))
+})
+
+test('a broadcast names how many agents were left out for their side effects, and the flag that includes them', async (t: Assert) => {
+  const row = (agent: string, outcome: string, rule: string | null) => ({ agent, outcome, rule })
+  const targets = [row('a@b', 'COMPLETED', null), row('c@b', 'SIDE_EFFECT', 'r'), row('d@b', 'SIDE_EFFECT', 'r')]
+  const { run: cli } = await fakeHome(t, { calls: { 'message.send': () => ({ ...REPLY, outcome: 'COMPLETED', agent: '*', targets }) } })
+  const ran = await cli(['send', '*', 'x'])
+  t.is(ran.code, 0)
+  t.ok(ran.stderr.includes('left out: 2 agents with side effects (write, exec); --all includes them'), ran.stderr)
 })

@@ -36,7 +36,7 @@ async function scene(t: Assert) {
       return { done: true }
     }
   })
-  const { token } = await apiOf(node).call('token.create', { scopes: ['read', 'send', 'admin'] })
+  const { token } = await apiOf(node).call('token.create', { tier: 0, scopes: ['read', 'send', 'admin'] })
   const url = node.info.http ?? ''
   const client = new Client({ name: 'test', version: '1.0.0' })
   const headers = { authorization: `Bearer ${token}`, connection: 'close' }

@@ -270,8 +270,8 @@ export class FakeNodeApi implements NodeApi {
 
   #tokenCalls(): Handlers {
     return {
-      'token.create': ({ name = 'token', tier = 0, sandboxId = null, scopes = ['read', 'send', 'admin'], ttlMs }) => {
-        const expiresAt = ttlMs === undefined ? null : new Date(Date.now() + ttlMs).toISOString()
+      'token.create': ({ name = 'token', tier = 1, sandboxId = null, scopes = ['read', 'send'], ttlMs = 90 * 86_400_000 }) => {
+        const expiresAt = ttlMs === null ? null : new Date(Date.now() + ttlMs).toISOString()
         const terms = { name, tier: `L${tier}` as const, sandboxId, scopes, createdAt: AT, expiresAt, lastUsedAt: null }
         const made = { id: `tok_${this.#tokens.length}${'y'.repeat(15)}`, ...terms, state: 'active' } as const
         this.#tokens.push(made)

@@ -72,7 +72,7 @@ test(
     const card = `      card: ${far.url}/agents/talk/.well-known/agent-card.json`
     const node = await configured(mesh, 'near', [...lines, card, '      auth: { bearer: env:FAR_TOKEN }'], { FAR_TOKEN: far.token })
     await untilAgent(node, 'talks@near')
-    const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
+    const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
     const near = { ...far, node, url: node.info.http ?? '', token }
     const input = JSON.stringify({ chunks: ['one ', 'two ', 'three'] })
     const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: input }], metadata: { skillId: 'talk.say' } }

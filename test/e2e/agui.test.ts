@@ -229,7 +229,7 @@ test('an invalid run is refused before it begins, as JSON, and a token sees its 
     t.alike([answer.status, answer.type.split(';')[0], typeof answer.body['error']], [status, 'application/json', 'object'], what)
   }
   const asked = await runOf(t, node, inputOf('mine', [user({ ask: 'Which one?' })]))
-  const { token } = await node.node.json<{ token: string }>(['a2a', 'token', 'create'])
+  const { token } = await node.node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
   const theirs = await runOf(t, { ...node, token }, inputOf('mine', [user('that one')]))
   t.not(taskOf(theirs), taskOf(asked), 'the thread of another token has nothing that waits')
 })

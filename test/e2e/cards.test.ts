@@ -87,7 +87,7 @@ test('clients of both SDKs get the extended card by their own methods, over JSON
   const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0'] })
   await untilAgent(a, 'text@a')
-  const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test'])
+  const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test', '--tier', 'L0'])
   const [key] = (await keysOf(a.info.http ?? '')) as [JWK]
   const check = verifyAgentCardSignature(() => Promise.resolve(key))
   const fetchImpl: typeof fetch = (input, init = {}) => {
@@ -164,7 +164,7 @@ test('agents of other nodes have cards here, signed by this node, with the one t
   t.ok(isSealed('card', original, verify))
   const { skills } = await new DefaultAgentCardResolver().resolve(`${a.info.http}/`)
   t.ok(['text/text.stats', 'text@b/text.stats'].every((id) => skills.some((skill) => skill.id === id)))
-  const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test'])
+  const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test', '--tier', 'L0'])
   const extended = await get(`${a.info.http}/a2a/text@b/card`, { authorization: `Bearer ${token}`, 'a2a-version': '1.0' })
   t.is(extended.status, 200)
   t.alike(checkCard(await extended.json()).findings, [])
@@ -200,7 +200,7 @@ test('with http.publicUrl all cards, keys and OAuth name it, and its host is ser
   t.absent(a.errors().includes('agent cards name 127.0.0.1'), a.errors())
   await untilAgent(a, 'text@b')
   const listener = a.info.http ?? ''
-  const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test'])
+  const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test', '--tier', 'L0'])
   const host = 'node.example.org'
   const url = `https://${host}`
   const jwks = `${url}/.well-known/jwks.json`

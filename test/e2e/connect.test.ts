@@ -9,7 +9,10 @@ import { tempDir } from '../support/tmp.js'
 
 const BIN = path.join(REPOSITORY, 'bin', 'a2a-node.js')
 const NODE = stableProgram(process.execPath, (file) => (existsSync(file) ? realpathSync(file) : null))
-const STARTED = { command: NODE, args: [BIN, 'mcp', 'serve'] }
+/** The entry of a client without flags. */
+function started(client: string): { readonly command: string; readonly args: readonly string[] } {
+  return { command: NODE, args: [BIN, 'mcp', 'serve', '--as', client, '--tier', 'L1'] }
+}
 
 /** What `connect <client> --json` tells. */
 interface Told {
@@ -94,18 +97,22 @@ test('each client reads the files that connect writes', async (t: Assert) => {
     if (client === 'claude') await fs.mkdir(at('.claude'))
     await told(client, '--yes', '--server-name', 'mesh')
     const text = await fs.readFile(at(...file), 'utf8')
-    const typed = ['claude', 'cursor', 'vscode'].includes(client) ? { type: 'stdio', ...STARTED } : STARTED
+    const typed = ['claude', 'cursor', 'vscode'].includes(client) ? { type: 'stdio', ...started(client) } : started(client)
     if (client === 'codex') {
       t.is(
         text,
-        `[mcp_servers.mesh]\ncommand = ${JSON.stringify(STARTED.command)}\nargs = ${JSON.stringify(STARTED.args).replaceAll(',', ', ')}\n`
+        `[mcp_servers.mesh]\ncommand = ${JSON.stringify(NODE)}\nargs = ${JSON.stringify(started('codex').args).replaceAll(',', ', ')}\n`
       )
     } else t.alike(JSON.parse(text), { [client === 'vscode' ? 'servers' : 'mcpServers']: { mesh: typed } }, client)
   }
   const named = await run('connect', 'cursor', '--yes', '--home', 'my node', '--portable')
   t.is(named.code, 0)
   const { mcpServers } = JSON.parse(await fs.readFile(at('.cursor', 'mcp.json'), 'utf8')) as { mcpServers: Record<string, unknown> }
-  t.alike(mcpServers['a2a-node'], { type: 'stdio', command: 'a2a-node', args: ['mcp', 'serve', '--home', at('my node')] })
+  t.alike(mcpServers['a2a-node'], {
+    type: 'stdio',
+    command: 'a2a-node',
+    args: ['mcp', 'serve', '--as', 'cursor', '--tier', 'L1', '--home', at('my node')]
+  })
 })
 
 test('without a terminal connect shows the change and writes with --yes only; --dry-run never writes', async (t: Assert) => {
@@ -184,4 +191,30 @@ test('an entry of another home is outdated in the list, and brought up to date',
   t.ok(/^gemini +Gemini CLI +yes +yes /m.test((await run('connect', '--home', at('old'))).stdout))
   t.is((await told('gemini', '--yes')).action, 'changed')
   t.ok(/^gemini +Gemini CLI +yes +yes /m.test((await run('connect')).stdout))
+})
+
+test('a client gets rights of its own, which flags change; an entry of an earlier build stays ours', async (t: Assert) => {
+  const { run, told, at } = await person(t)
+  await fs.mkdir(at('.codex'))
+  await fs.mkdir(at('.cursor'))
+  const ran = await run('connect', 'cursor', '--dry-run')
+  t.ok(ran.stderr.includes('a caller of its own: tier L1 at most, scopes read and send, all agents'), ran.stderr)
+  const made = (await told('cursor', '--yes', '--tier', 'L0', '--sandbox', 'ci', '--agents', 'text,file*')) as Told & { rights: unknown }
+  t.alike(made.rights, { name: 'cursor', tier: 'L0', sandboxId: 'ci', agents: ['text', 'file*'], scopes: ['read', 'send'] })
+  const { mcpServers } = JSON.parse(await fs.readFile(at('.cursor', 'mcp.json'), 'utf8')) as { mcpServers: Record<string, unknown> }
+  const words = ['--as', 'cursor', '--tier', 'L0', '--sandbox', 'ci', '--agents', 'text,file*']
+  t.alike(mcpServers['a2a-node'], { type: 'stdio', command: NODE, args: [BIN, 'mcp', 'serve', ...words] })
+  await fs.writeFile(at('.codex', 'config.toml'), `[mcp_servers.a2a-node]\ncommand = "${NODE}"\nargs = ["${BIN}", "mcp", "serve"]\n`)
+  const { stdout } = await run('connect', '--json')
+  const { clients } = JSON.parse(stdout) as { clients: { client: string; state: string }[] }
+  const stateFor = (client: string): string | undefined => clients.find((one) => one.client === client)?.state
+  t.alike([stateFor('cursor'), stateFor('codex')], ['same', 'outdated'], 'other rights are no difference, an entry without rights is')
+  t.is((await told('codex', '--yes')).action, 'changed')
+  for (const wrong of [
+    ['--tier', 'L4'],
+    ['--sandbox', '../x'],
+    ['--agents', ''],
+    ['--agents', 'a b']
+  ])
+    t.is((await run('connect', 'cursor', '--dry-run', ...wrong)).code, 2, wrong.join(' '))
 })

@@ -81,7 +81,7 @@ test('an agent whose program is missing is called so wherever agents are listed,
   t.ok(/lost@a +L\d +unhealthy /.test(stdout) && /text@a +L\d +ready /.test(stdout), stdout)
   t.ok(stderr === '' || stderr.includes('no-such-program-here'), stderr)
   t.ok(/^lost@a +L\d +unhealthy\n/.test((await node.cli(['agents', 'show', 'lost'])).stdout))
-  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
+  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
   const at = { node, url: node.info.http ?? '', token, dir: home }
   const listed = (await ask(at, '/agents')).body['agents'] as { name: string; status: string; health?: string }[]
   const shown = (await ask(at, '/agents/lost')).body
@@ -100,7 +100,7 @@ test('the config limits contents and rates; metrics are for tokens', async (t) =
     'a2a:\n  guardrails:\n    input: { maxLength: 20, deny: ["(?i)secret"] }\n  rateLimit: { perMinute: 1, burst: 6 }\n'
   )
   const node = await mesh.start('a', { home, args: ['--http', '0'] })
-  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
+  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
   const at = { node, url: node.info.http ?? '', token, dir: home }
   const run = (prompt: string) => ask(at, '/agents/text/run', { json: { prompt } })
   t.alike((await run('x'.repeat(21))).body['details'], { on: 'input', rule: 'maxLength', limit: 20, length: 21 })

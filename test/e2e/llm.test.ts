@@ -69,7 +69,7 @@ test('clients of the gateway read what a model says while it comes, as text', as
   const server = await llmServer(t, streaming(LLAMA_CPP.text(['One ', 'line.'])))
   const node = await mesh.start('a', { home: await homeOf(mesh, server), env: { TEST_LLM_KEY: 'sk-e2e' }, args: ['--http', '0'] })
   await untilAgent(node, 'thinker@a')
-  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
+  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
   const read = async (place: string, json: object): Promise<string> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
     return await (await fetch(`${node.info.http}/agents/thinker/${place}`, { method: 'POST', headers, body: JSON.stringify(json) })).text()

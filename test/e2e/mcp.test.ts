@@ -177,7 +177,7 @@ function isAlive(pid: number): boolean {
 test('an official client works over HTTP with a token, as far as its token goes', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0'] })
-  const { token, id } = await a.json<{ token: string; id: string }>(['a2a', 'token', 'create'])
+  const { token, id } = await a.json<{ token: string; id: string }>(['a2a', 'token', 'create', '--scope', 'read,send,admin'])
   const weak = await a.json<{ token: string }>(['a2a', 'token', 'create', '--scope', 'read'])
   const url = new URL('/mcp', a.info.http ?? '')
   const connect = async (bearer: string): Promise<Client> => {

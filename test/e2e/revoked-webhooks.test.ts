@@ -36,7 +36,7 @@ test('webhooks of a revoked token and of a revoked client stop and are removed, 
     headers: { authorization: basic(client.id, client.secret), connection: 'close' }
   })
   const { access_token: ofClient } = (await got.json()) as { access_token: string }
-  const own = async (): Promise<{ id: string; token: string }> => await json(['a2a', 'token', 'create'])
+  const own = async (): Promise<{ id: string; token: string }> => await json(['a2a', 'token', 'create', '--tier', 'L0'])
   const [first, later] = [await own(), await own()]
   const [one, two, three, stays] = [await receiver(t), await receiver(t), await receiver(t), await receiver(t)]
   await begin(node, first.token, one)

@@ -64,7 +64,7 @@ export async function gatewayNode<N extends LocalNode>(
     args: ['--http', again?.http ?? '0', '--agents', agents],
     ...(again === undefined ? {} : { home: again.home })
   })
-  const token = again?.token ?? (await node.json<{ token: string }>(['a2a', 'token', 'create'])).token
+  const token = again?.token ?? (await node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])).token
   return { node, url: node.info.http ?? '', token, dir }
 }
 

@@ -59,7 +59,7 @@ export async function subject(t: Assert): Promise<Subject> {
   await fs.writeFile(path.join(agents, 'read.mjs'), READ_MODULE)
   await fs.writeFile(path.join(agents, 'read.md'), READ)
   await untilTrue(async () => (await fetch(`${node.url}/agents/read/.well-known/agent-card.json`)).status === 200, 'read is there')
-  const { token } = await node.node.json<{ token: string }>(['a2a', 'token', 'create'])
+  const { token } = await node.node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
   let gates = 0
   const ask = async (place: string, init: GatewayRequest, by = node): Promise<WireAnswer> => read(await request(by, place, init))
   return {

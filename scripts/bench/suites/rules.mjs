@@ -240,7 +240,7 @@ async function openBroadcast(lab, say) {
       done = resolve
     })
     const from = performance.now()
-    const reply = api.call('message.send', { agent: '*', text: 'hello', type: 'notification' })
+    const reply = api.call('message.send', { agent: '*', text: 'hello', type: 'notification', all: true })
     await all
     const took = performance.now() - from
     await reply

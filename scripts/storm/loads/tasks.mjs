@@ -17,7 +17,7 @@ export class Tasks extends Load {
 
   async open() {
     const { fleet } = this.given
-    this.#token = (await (await fleet.api(fleet.names[0])).call('token.create', {})).token
+    this.#token = (await (await fleet.api(fleet.names[0])).call('token.create', { tier: 0 })).token
     this.#server = http.createServer((request, response) => this.#receive(request, response))
     await new Promise((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
     this.#hook = `http://127.0.0.1:${this.#server.address().port}/hook`

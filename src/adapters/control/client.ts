@@ -6,10 +6,12 @@ import type { AbortSignalLike } from '../../kit/clock.js'
 import { type ErrorBody, messageOf, NodeError } from '../../kit/errors.js'
 import { jsonFault } from '../../kit/json.js'
 import type { CallName, CallOptions, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
+import type { CallerTerms } from './caller-terms.js'
 import { answerMs, silentNode } from './answer-limit.js'
 import {
   bodyMax,
   CALL_PATH,
+  CALLER_PARAM,
   CONTROL_HOST,
   ERROR_LINE,
   fromWire,
@@ -48,15 +50,28 @@ export function connectControl(socketPath: string, limitOf: AnswerLimit = answer
 /** How long the answer to the opening of a stream may take. */
 const OPEN_MS = 10_000
 
+/** How a stream is opened. */
+interface OpenOptions {
+  /** The rights of its caller. Default: null, the operator's. */
+  readonly terms?: CallerTerms | null
+  /** Default: 10,000. */
+  readonly limitMs?: number
+}
+
 /**
- * Opens a stream of raw bytes to a running node, e.g. of the protocol `mcp`, within `limitMs` (10,000). It ends when either side ends it.
+ * Opens a stream of raw bytes to a running node, e.g. of the protocol `mcp`. It ends when either side ends it.
  * @throws NodeError NODE_NOT_RUNNING, NO_PERMISSION, TIMEOUT; USAGE for a protocol that it does not serve
  */
-export async function openControl(socketPath: string, protocol: string, limitMs = OPEN_MS): Promise<Duplex> {
+export async function openControl(
+  socketPath: string,
+  protocol: string,
+  { terms = null, limitMs = OPEN_MS }: OpenOptions = {}
+): Promise<Duplex> {
   checkOwner(socketPath)
+  const query = terms === null ? '' : `?${CALLER_PARAM}=${encodeURIComponent(JSON.stringify(terms))}`
   return await new Promise<Duplex>((resolve, reject) => {
     const headers = { host: CONTROL_HOST, 'content-type': 'application/json', connection: 'upgrade', upgrade: protocol }
-    const outgoing = http.request({ socketPath, path: OPEN_PATH + protocol, method: 'POST', headers, agent: false })
+    const outgoing = http.request({ socketPath, path: OPEN_PATH + protocol + query, method: 'POST', headers, agent: false })
     const limit = setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name: protocol, limitMs })), limitMs)
     outgoing.on('error', (error) => reject(failure(error, socketPath)))
     outgoing.once('close', () => clearTimeout(limit))

@@ -142,7 +142,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     ttlMs: z
       .int()
       .min(1000)
-      .max(30 * DAY_MS)
+      .max(366 * DAY_MS)
+      .nullable()
       .exactOptional()
   }),
   'token.list': none,
@@ -182,7 +183,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     justification: justification.exactOptional(),
     timeoutMs: duration.exactOptional(),
     wait: z.boolean().exactOptional(),
-    allowRepeat: z.boolean().exactOptional()
+    allowRepeat: z.boolean().exactOptional(),
+    all: z.boolean().exactOptional()
   }),
   'message.call': z.strictObject({
     agent: ref.nullable(),

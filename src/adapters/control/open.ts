@@ -2,9 +2,10 @@ import type http from 'node:http'
 import type { Duplex } from 'node:stream'
 import { NodeError } from '../../kit/errors.js'
 import type { Principal } from '../../ports/node-api.js'
+import { callerOf } from './caller-terms.js'
 import { type ControlRefusal, refusalOf } from './guard.js'
 import { HTTP_STATUS } from './status.js'
-import { OPEN_PATH } from './wire.js'
+import { CALLER_PARAM, OPEN_PATH } from './wire.js'
 
 /** Context in which a stream is opened. */
 export interface OpenContext {
@@ -30,18 +31,21 @@ export function answerOpen({ request, socket, head }: UpgradeRequest, context: O
     context.onRefusal?.(refusal)
     return refuse(socket, new NodeError('FORBIDDEN', `refused: ${refusal.reason}`), refusal.status)
   }
-  const name = (request.url ?? '').startsWith(OPEN_PATH) ? (request.url ?? '').slice(OPEN_PATH.length) : ''
+  const [pathname = '', query = ''] = (request.url ?? '').split('?', 2)
+  const name = pathname.startsWith(OPEN_PATH) ? pathname.slice(OPEN_PATH.length) : ''
   const serve = context.protocols !== undefined && Object.hasOwn(context.protocols, name) ? context.protocols[name] : undefined
   if (serve === undefined || request.headers.upgrade !== name) {
     return refuse(socket, new NodeError('USAGE', 'the control API has no such stream'))
   }
+  const caller = callerOf(context.principal, new URLSearchParams(query).get(CALLER_PARAM))
+  if (caller === null) return refuse(socket, new NodeError('USAGE', 'the terms of the caller are malformed'))
   if (context.closing.aborted) return refuse(socket, new NodeError('NODE_NOT_RUNNING', 'the node stops'))
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${name}\r\n\r\n`)
   if (head.length > 0) socket.unshift(head)
   const end = (): void => void socket.destroy()
   context.closing.addEventListener('abort', end)
   socket.once('close', () => context.closing.removeEventListener('abort', end))
-  serve(socket, context.principal)
+  serve(socket, caller)
 }
 
 function refuse(socket: Duplex, error: NodeError, status: number = HTTP_STATUS[error.code]): void {

@@ -11,6 +11,11 @@ export const WATCH_PATH = '/v0/watch/'
 export const OPEN_PATH = '/v0/open/'
 /** Header with the `timeoutMs` of a call: a whole number of milliseconds, 1 to 30 days. Any other value counts as none. */
 export const TIMEOUT_HEADER = 'a2a-timeout-ms'
+/**
+ * Query parameter of a stream with the rights of its caller, as JSON; absent: the operator's. It is in the path since a node of an earlier
+ * build refuses the unknown path, and would ignore a header.
+ */
+export const CALLER_PARAM = 'caller'
 
 const MIB = 1_048_576
 /** Largest request body in bytes, by call; {@link BODY_MAX} for all others. */

@@ -21,6 +21,8 @@ export interface EntrySources {
   readonly bin: string
   /** The node's directory where one was named; absolute. */
   readonly home: string | null
+  /** Options of `mcp serve` with the rights of the client. */
+  readonly caller: readonly string[]
   /** Name the command `a2a-node` only, to be found in the PATH of the client. */
   readonly isPortable: boolean
 }
@@ -53,8 +55,11 @@ export function serverName(text: string): string {
  * The entry for a client. A program with a window has no PATH of a shell, so it gets absolute paths of Node.js and the script unless
  * `isPortable`.
  */
-export function serverEntry({ isTyped }: Pick<CodingClient, 'isTyped'>, { execPath, bin, home, isPortable }: EntrySources): ServerEntry {
-  const words = ['mcp', 'serve', ...(home === null ? [] : ['--home', home])]
+export function serverEntry(
+  { isTyped }: Pick<CodingClient, 'isTyped'>,
+  { execPath, bin, caller, home, isPortable }: EntrySources
+): ServerEntry {
+  const words = ['mcp', 'serve', ...caller, ...(home === null ? [] : ['--home', home])]
   const start = isPortable ? { command: 'a2a-node', args: words } : { command: execPath, args: [bin, ...words] }
   return isTyped ? { type: 'stdio', ...start } : start
 }
@@ -74,6 +79,20 @@ export function stateOf(found: unknown, wanted: ServerEntry): EntryState {
   if (!isOurs(found)) return 'foreign'
   const values = found as EntryValues
   return Object.entries(wanted).every(([key, value]) => isDeepStrictEqual(values[key], value)) ? 'same' : 'outdated'
+}
+
+/** Does an entry of ours start the same, whatever rights it gives its client? */
+export function isSameButRights(found: unknown, wanted: ServerEntry): boolean {
+  const args = (found as { args?: unknown } | undefined)?.args
+  if (!Array.isArray(args) || !args.includes('--as')) return false
+  const plain = { ...wanted, args: withoutRights(wanted.args) }
+  return stateOf({ ...(found as EntryValues), args: withoutRights(args) }, plain) === 'same'
+}
+
+const RIGHTS: ReadonlySet<unknown> = new Set(['--tier', '--sandbox', '--agents'])
+
+function withoutRights<T>(words: readonly T[]): T[] {
+  return words.filter((word, i) => !RIGHTS.has(word) && !(i > 0 && RIGHTS.has(words[i - 1])))
 }
 
 /** Warnings for a person before relying on an entry. `install`: the command that installs the program for good. */

@@ -2,12 +2,23 @@ import { existsSync, realpathSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { CallerTerms } from '../../adapters/control/caller-terms.js'
 import { NodeError } from '../../kit/errors.js'
 import { shellWord } from '../../kit/text.js'
 import type { CommandContext } from '../context.js'
 import { isSet, type Options, textOption } from '../options.js'
 import { type ClientFile, readClientFile } from './client-file.js'
-import { type EntryState, type ServerEntry, type ServerFormat, serverEntry, serverName, stableProgram, stateOf } from './entry.js'
+import { callerTerms, callerWords } from './caller.js'
+import {
+  type EntryState,
+  type ServerEntry,
+  type ServerFormat,
+  isSameButRights,
+  serverEntry,
+  serverName,
+  stableProgram,
+  stateOf
+} from './entry.js'
 import { type CodingClient, type ClientPlace, clientPlace } from './places.js'
 
 const USUAL_NAME = 'a2a-node'
@@ -18,6 +29,8 @@ export interface ClientPlan {
   readonly place: ClientPlace
   readonly name: string
   readonly entry: ServerEntry
+  /** The rights of the client on the node. */
+  readonly rights: CallerTerms
 }
 
 /** A client's file and its entry. */
@@ -25,15 +38,19 @@ export interface FoundEntry {
   readonly file: ClientFile
   readonly format: ServerFormat
   readonly state: EntryState
+  /** The entry starts what is wanted, whatever rights it gives. */
+  readonly isConnected: boolean
 }
 
 /** The plan of a command line for a client. @throws NodeError USAGE */
 export function clientPlan(context: CommandContext, options: Options, client: CodingClient): ClientPlan {
   const named = context.home ?? context.env['A2A_NODE_HOME'] ?? ''
+  const rights = callerTerms(options, client.id)
   const sources = {
     execPath: stableProgram(process.execPath, realpath),
     bin: fileURLToPath(new URL('../../../bin/a2a-node.js', import.meta.url)),
     // The client runs in a directory of its own.
+    caller: callerWords(rights),
     home: named === '' ? null : path.resolve(named),
     isPortable: isSet(options, 'portable')
   }
@@ -41,7 +58,8 @@ export function clientPlan(context: CommandContext, options: Options, client: Co
     client,
     place: clientPlace(client.id, { platform: process.platform, env: context.env, home: os.homedir() }),
     name: serverName(textOption(options, 'serverName') ?? USUAL_NAME),
-    entry: serverEntry(client, sources)
+    entry: serverEntry(client, sources),
+    rights
   }
 }
 
@@ -54,11 +72,8 @@ export function isThere({ place }: Pick<ClientPlan, 'place'>): boolean {
 export async function findEntry({ client, place, name, entry }: ClientPlan): Promise<FoundEntry> {
   const file = await readClientFile(place.file)
   const format = await formatOf(client)
-  const state = stateOf(
-    inFile(place, () => format.find(file.text ?? '', name)),
-    entry
-  )
-  return { file, format, state }
+  const found = inFile(place, () => format.find(file.text ?? '', name))
+  return { file, format, state: stateOf(found, entry), isConnected: isSameButRights(found, entry) }
 }
 
 /** The text of the file after the change. @throws NodeError CONFIG_INVALID, CONFLICT when the entry to take out is not ours */

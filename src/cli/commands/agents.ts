@@ -182,7 +182,7 @@ function nextOfNew(files: readonly string[]): readonly string[] {
 
 /** `agents run <file> <json>`: runs an agent once in this process, without mesh and node. */
 export const runAgent: Action = async ({ output, paths, env }, [file = '', json = ''], options) => {
-  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX, output.typed) : json, 'the input')
+  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX, { again: output.typed }) : json, 'the input')
   const { runAgentFile } = await import('../../compose/compose.js')
   const warn = (message: string, { reason }: Readonly<Record<string, unknown>>): void =>
     output.note(shown(`${message}: ${String(reason)}`, 1000))

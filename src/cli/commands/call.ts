@@ -13,7 +13,7 @@ export const call: Action = async (context, [agent = '', ...rest], options) => {
   const isRemote = /^(?:https?|a2a-mesh):\/\//i.test(agent)
   if (rest.length < (isRemote ? 1 : 2)) throw missing(isRemote)
   const [capability = '', text = ''] = rest.length === 1 ? [undefined, rest[0]] : rest
-  const json = text === '-' ? await readStdin(INPUT_MAX, context.output.typed) : text
+  const json = text === '-' ? await readStdin(INPUT_MAX, { again: context.output.typed }) : text
   if (!isRemote) {
     const params = { agent: agent === '-' ? null : agent, capability, input: jsonArgument(json, 'the input'), ...replyOptions(options) }
     return await awaitReply(context, 'message.call', params)

@@ -1,5 +1,7 @@
+import { tierText } from '../../adapters/control/terms.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
+import { rightsText } from '../clients/caller.js'
 import { writeClientFile } from '../clients/client-file.js'
 import { unifiedDiff } from '../clients/diff.js'
 import { type EntryState, warningsOf } from '../clients/entry.js'
@@ -54,8 +56,9 @@ async function listed(plan: ClientPlan) {
   const { client, place, name } = plan
   const about = { client: client.id, title: client.title, file: place.file, server: name, found: isThere(plan) }
   try {
-    const { state } = about.found ? await findEntry(plan) : { state: 'absent' as const }
-    return { ...about, connected: state === 'same', state: state as Listed, error: null }
+    const found = about.found ? await findEntry(plan) : { state: 'absent' as const, isConnected: false }
+    const state: Listed = found.isConnected ? 'same' : found.state
+    return { ...about, connected: state === 'same', state, error: null }
   } catch (thrown) {
     const error = asNodeError(thrown).toBody()
     return { ...about, connected: false, state: 'unreadable' as Listed, error }
@@ -129,15 +132,21 @@ interface ConnectOutcome {
   readonly isDryRun: boolean
 }
 
-async function tell({ output }: CommandContext, { client, place, name, entry }: ClientPlan, outcome: ConnectOutcome): Promise<number> {
+async function tell(
+  { output }: CommandContext,
+  { client, place, name, entry, rights }: ClientPlan,
+  outcome: ConnectOutcome
+): Promise<number> {
   const { action, diff, backup, isRemoval, isDryRun } = outcome
   const { file } = place
+  const rightsJson = isRemoval ? null : { ...rights, tier: tierText(rights.tier), scopes: ['read', 'send'] }
   const warnings = isRemoval ? [] : warningsOf(entry, (await installation()).here)
   if (output.json) {
-    output.object(SCHEMA, { client: client.id, file, server: name, action, dryRun: isDryRun, backup, diff, warnings })
+    output.object(SCHEMA, { client: client.id, file, server: name, action, dryRun: isDryRun, backup, diff, warnings, rights: rightsJson })
     return EXIT.ok
   }
   for (const warning of warnings) output.note(`${output.paintNote('yellow', 'warning:')} ${warning}`)
+  if (!isRemoval) output.note(`${client.title} is a caller of its own: ${rightsText(rights)}. More or less: --tier, --sandbox, --agents.`)
   if (action === 'none') output.print(`nothing to do: ${name} is ${isRemoval ? 'not' : 'already'} in ${shown(file, SHOWN_PATH)}`)
   else if (isDryRun) output.note('nothing was written (--dry-run)')
   else {

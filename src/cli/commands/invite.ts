@@ -11,7 +11,7 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   const params = given({
     tier: tierOption(options, 'tier'),
     admin: isSet(options, 'admin') ? true : undefined,
-    ttlMs: durationOption(options, 'ttl', 1000),
+    ttlMs: durationOption(options, 'ttl', { minMs: 1000 }),
     uses: countOption(options, 'uses', [1, 1000]),
     sandboxId: sandboxOption(options, 'sandbox')
   })

@@ -1,5 +1,5 @@
 import type { Action } from '../context.js'
-import { given, textOption } from '../options.js'
+import { given, isSet, textOption } from '../options.js'
 import { awaitReply, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
 
@@ -9,7 +9,7 @@ const TEXT_MAX = 16_777_216
 /** `send <agent|*> <text|->`. */
 export const send: Action = async (context, [agent = '', text = ''], options) => {
   const type = textOption(options, 'type') as 'request' | 'notification' | undefined
-  const body = text === '-' ? await readStdin(TEXT_MAX, context.output.typed) : text
-  const params = { agent, text: body, ...given({ type }), ...replyOptions(options) }
+  const body = text === '-' ? await readStdin(TEXT_MAX, { again: context.output.typed }) : text
+  const params = { agent, text: body, ...given({ type, all: isSet(options, 'all') ? true : undefined }), ...replyOptions(options) }
   return await awaitReply(context, 'message.send', params)
 }

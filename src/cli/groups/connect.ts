@@ -1,9 +1,11 @@
+import { CALLER_OPTIONS } from './caller-options.js'
 import { CLIENTS } from '../clients/places.js'
 import type { CommandRow, OptionSpec } from '../terminal/table.js'
 
 const SERVER_NAME: OptionSpec = { flags: '--server-name <name>', about: 'name of the server in the client (default: a2a-node)' }
 const OPTIONS: readonly OptionSpec[] = [
   SERVER_NAME,
+  ...CALLER_OPTIONS,
   { flags: '--remove', about: 'take the entry out again' },
   { flags: '--dry-run', about: 'show the change only' },
   { flags: '--yes', about: 'write without asking' },
@@ -12,7 +14,8 @@ const OPTIONS: readonly OptionSpec[] = [
 const MORE: readonly string[] = [
   'Only the entry is touched; what else is in the file stays byte for byte, and what was there is kept beside it as',
   '<file>.<time>.bak. Doing it again changes nothing. An entry of that name that starts another program is shown in the',
-  'change and replaced when you agree. With --home (or A2A_NODE_HOME) the entry names that home.'
+  'change and replaced when you agree. The client reads and sends as a caller of its own, at L1 unless --tier says more; it',
+  'has no right of an operator, such as to invite or approve. With --home (or A2A_NODE_HOME) the entry names that home.'
 ]
 
 /** Commands that bring the node to the programs of others. */

@@ -28,7 +28,7 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
     name: 'set',
     args: '<doc> <text>',
     about: 'set a document to a text or JSON; creates a missing one',
-    options: PART,
+    options: [...PART, { flags: '--allow-empty', about: 'with -: empty standard input empties the document' }],
     more: [
       '- as text reads it from stdin. Only the difference is written: concurrent changes of others stay.',
       '',

@@ -78,13 +78,10 @@ export const GATEWAY_COMMANDS: readonly CommandRow[] = [
             about: 'make a token; it is shown this once',
             options: [
               { flags: '--name <name>', about: 'its purpose' },
-              { flags: '--tier <tier>', about: 'tier of its callers at most, L0..L3 (default: that of this node)' },
+              { flags: '--tier <tier>', about: 'tier of its callers at most, L0..L3 (default: L1, or the weaker tier of this node)' },
               { flags: '--sandbox <id>', about: 'confine it to a sandbox' },
-              {
-                flags: '--scope <list>',
-                about: 'its rights: read,send,admin (default: all; with --tier or --sandbox read,send)'
-              },
-              { flags: '--ttl <duration>', about: 'how long it works (default: until it is revoked)' }
+              { flags: '--scope <list>', about: 'its rights: read,send,admin (default: read,send)' },
+              { flags: '--ttl <duration>', about: 'how long it works, at most 366d, or never (default: 90d)' }
             ],
             more: [
               'Clients send it as "Authorization: Bearer <token>".',

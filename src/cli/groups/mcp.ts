@@ -1,3 +1,4 @@
+import { CALLER_OPTIONS } from './caller-options.js'
 import { NETWORK_OPTIONS } from '../network-options.js'
 import type { CommandRow } from '../terminal/table.js'
 
@@ -11,7 +12,12 @@ export const MCP_COMMANDS: readonly CommandRow[] = [
       {
         name: 'serve',
         about: 'speak MCP on standard input and output, for the running node of this home',
-        options: [{ flags: '--embed', about: 'run a node for as long as the client stays, when none runs' }, ...NETWORK_OPTIONS],
+        options: [
+          { flags: '--embed', about: 'run a node for as long as the client stays, when none runs' },
+          { flags: '--as <name>', about: 'a caller of this name that reads and sends (default without the next three: the operator)' },
+          ...CALLER_OPTIONS,
+          ...NETWORK_OPTIONS
+        ],
         more: [
           'A coding agent runs this command itself. Nothing but the protocol goes to standard output; errors go to stderr.',
           'Network options are for the node that --embed runs.'

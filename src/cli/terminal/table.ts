@@ -258,9 +258,10 @@ const AGENTS: readonly CommandRow[] = [
       JUSTIFICATION,
       TIMEOUT,
       NO_WAIT,
-      ALLOW_REPEAT
+      ALLOW_REPEAT,
+      { flags: '--all', about: 'with *: also agents whose capability has side effects (write, exec)' }
     ],
-    more: ['- as text reads it from stdin.'],
+    more: ['- as text reads it from stdin. * reaches agents whose default capability has no side effects (none, read).'],
     load: async () => (await import('../commands/send.js')).send
   },
   {

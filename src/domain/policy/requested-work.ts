@@ -17,6 +17,26 @@ export function askedWork(card: Pick<CardBody, 'capabilities'> | undefined, name
   return { capability, sideEffect: capability === null ? null : (known?.sideEffect ?? 'exec') }
 }
 
+/** True for work without side effects. An undeclared side effect counts as `exec`. */
+export function changesNothing(sideEffect: SideEffect | null = 'exec'): boolean {
+  return sideEffect === null || sideEffect === 'none' || sideEffect === 'read'
+}
+
+/**
+ * The side effect for which a broadcast leaves the agent of a card out, as one text may run on every machine; null: it takes part. A
+ * request or notification counts with each capability it names; other types run nothing.
+ */
+export function broadcastBar(card: Pick<CardBody, 'capabilities'> | undefined, type: MessageType, payload: unknown): SideEffect | null {
+  if (type !== 'request' && type !== 'notification') return null
+  const works = namedCapabilities(type, payload).map((named) => askedWork(card, named))
+  return works.find(({ sideEffect }) => !changesNothing(sideEffect))?.sideEffect ?? null
+}
+
+/** The rule by which {@link broadcastBar} leaves an agent out, for people. */
+export function barText(sideEffect: SideEffect): string {
+  return `broadcast: only work without side effects (${sideEffect})`
+}
+
 /** Capabilities of one proposal that are checked, the limit of its payload. */
 const MAX_NAMED = 64
 

@@ -3,7 +3,7 @@ import { shown } from '../../kit/text.js'
 import { OPENING_TYPES, type MessageType } from '../envelope/envelope.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 import type { PolicyQuestion } from '../policy/match.js'
-import { CONFLICT_SANDBOX } from './effective.js'
+import { CONFLICT_SANDBOX, type Confinement, mayAddress } from './effective.js'
 import type { PolicyVerdict, RoutingPolicy } from './policy-verdict.js'
 import { tierText, type Tier } from './tier.js'
 import type { TierRule } from './tier-rules.js'
@@ -35,7 +35,7 @@ export interface RoutingParty {
 }
 
 /** May this message pass? */
-export interface RoutingQuestion extends PolicyQuestion {
+export interface RoutingQuestion extends PolicyQuestion, Confinement {
   readonly sender: RoutingParty
   readonly target: RoutingParty
   /** The certified sender, when its message claims less power; absent otherwise. */
@@ -44,8 +44,6 @@ export interface RoutingQuestion extends PolicyQuestion {
   readonly justification: string | null
   /** An exchange that this node let in or sent out matches (see Exchanges). Counts for types that are replies. */
   readonly isReply: boolean
-  /** Capabilities that the original caller may request; absent: any. */
-  readonly confinedTo?: readonly string[]
   /** The target works only for the operator of the deciding node, and the message is sent for another caller. */
   readonly isReserved?: true
   /** Is the target an agent of the deciding node? Only then a person of it may be asked; see {@link decide}. */
@@ -147,8 +145,17 @@ const RESERVED: Verdict = {
   reason: 'the agent works for the operator of its node alone'
 }
 
-function confinement({ confinedTo, capability, isReserved }: RoutingQuestion): Verdict | null {
+const OTHER_AGENT: Verdict = {
+  allowed: false,
+  code: 'POLICY_DENIED',
+  rule: 'caller: it is limited to some agents',
+  reason: 'the caller was connected for other agents alone'
+}
+
+function confinement({ confinedTo, confinedAgents, capability, target, isReserved }: RoutingQuestion): Verdict | null {
   if (isReserved === true) return RESERVED
+  const agentId = target.address.slice(0, target.address.lastIndexOf('@'))
+  if (confinedAgents !== undefined && !mayAddress(agentId, { agents: confinedAgents })) return OTHER_AGENT
   if (confinedTo === undefined || (capability !== null && confinedTo.includes(capability))) return null
   return {
     allowed: false,

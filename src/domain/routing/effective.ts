@@ -1,3 +1,4 @@
+import { allowedNames } from '../../kit/glob.js'
 import { weakest, type Tier } from './tier.js'
 
 /** The sandbox of a party that is in two at once. No real sandbox has it: names hold no control characters. */
@@ -13,13 +14,32 @@ export interface CertifiedPower {
 export interface CallerAuthority extends CertifiedPower {
   /** It may ask for these capabilities alone; absent: for any. */
   readonly capabilities?: readonly string[]
+  /** It sees and asks agents of these ids alone, as globs with `*`; absent: any agent. */
+  readonly agents?: readonly string[]
   /** It is the operator of this very node; nothing of this crosses to another one. */
   readonly isOperator?: true
 }
 
-/** The part of a question to the rules that confines its caller to some capabilities. */
-export function confinement(by: CallerAuthority | undefined): { readonly confinedTo?: readonly string[] } {
-  return by?.capabilities === undefined ? {} : { confinedTo: by.capabilities }
+/** The part of a question to the rules that confines its caller to some capabilities or agents. */
+export interface Confinement {
+  /** Capabilities that the original caller may request; absent: any. */
+  readonly confinedTo?: readonly string[]
+  /** Ids of agents, as globs, that the original caller may address; absent: any. */
+  readonly confinedAgents?: readonly string[]
+}
+
+/** The confinement of a caller. */
+export function confinement(by: CallerAuthority | undefined): Confinement {
+  const { capabilities, agents } = by ?? {}
+  return {
+    ...(capabilities === undefined ? {} : { confinedTo: capabilities }),
+    ...(agents === undefined ? {} : { confinedAgents: agents })
+  }
+}
+
+/** True when a caller may address an agent by its id. */
+export function mayAddress(agentId: string, { agents }: Pick<CallerAuthority, 'agents'>): boolean {
+  return allowedNames(agents ?? null)(agentId)
 }
 
 /** Verified facts about the sender (or target) of a message. */

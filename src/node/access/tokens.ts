@@ -36,6 +36,10 @@ const TOKEN_IDS: IdKind<LiveToken> = {
 /** Name of the stored tokens. */
 const DOCUMENT = 'tokens'
 const SCOPES: readonly TokenScope[] = ['read', 'send', 'admin']
+/** Terms of a token without requested ones: no `admin`, L1 at most, 90 days in milliseconds. */
+const DEFAULT_SCOPES: readonly TokenScope[] = ['read', 'send']
+const DEFAULT_TIER: Tier = 1
+const DEFAULT_TTL_MS = 7_776_000_000
 const FORM = /^a2a_[A-Za-z0-9_-]{43}$/
 
 /** Dependencies of {@link Tokens}. */
@@ -116,7 +120,8 @@ export class Tokens {
     if (by.kind !== 'operator' && by.kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node makes tokens')
     const power = grantable(request, { ...by, tier: weakest(by.tier, membership.certificate().body.maxTier) })
     const createdAt = clock.now()
-    const expiresAt = request.ttlMs === undefined ? null : createdAt + request.ttlMs
+    const ttlMs = request.ttlMs === undefined ? DEFAULT_TTL_MS : request.ttlMs
+    const expiresAt = ttlMs === null ? null : createdAt + ttlMs
     const name = safeName(request.name ?? '', NODE_NAME) || 'token'
     const terms = { ...power, id: ids.next(ID_PREFIX), name, createdAt, expiresAt, lastUsedAt: null }
     this.#evict()
@@ -313,18 +318,16 @@ export class Tokens {
   }
 }
 
-/** The rights of a requested token: at most the caller's, less where requested. @throws NodeError FORBIDDEN, USAGE */
+/** The rights of a requested token: at most the caller's, and the defaults where none is requested. @throws NodeError FORBIDDEN, USAGE */
 function grantable(request: TokenRequest, by: TokenPower): TokenPower {
-  const tier = request.tier ?? by.tier
+  const tier = request.tier ?? weakest(by.tier, DEFAULT_TIER)
   if (tier < by.tier) throw new NodeError('FORBIDDEN', `an ${tierText(by.tier)} node cannot make an ${tierText(tier)} token`)
   if (request.sandboxId !== undefined && !sandboxIdSchema.safeParse(request.sandboxId).success) {
     throw new NodeError('USAGE', 'the id of a sandbox has 1 to 64 of A-Z a-z 0-9 . _ -, a letter or digit first')
   }
   const sandboxId = request.sandboxId ?? by.sandboxId
   if ((by.sandboxId ?? sandboxId) !== sandboxId) throw new NodeError('FORBIDDEN', 'a sandboxed caller makes tokens of its own sandbox only')
-  const isLess = tier > by.tier || request.sandboxId !== undefined
-  // A confined token gets no `admin` scope unless it is requested.
-  const asked = request.scopes ?? (isLess ? (['read', 'send'] as const) : SCOPES)
+  const asked = request.scopes ?? DEFAULT_SCOPES
   const lacking = request.scopes?.find((one) => !by.scopes.includes(one))
   if (lacking !== undefined) throw new NodeError('FORBIDDEN', `this caller does not have the scope ${lacking} itself`)
   return { tier, sandboxId, scopes: SCOPES.filter((one) => asked.includes(one) && by.scopes.includes(one)) }

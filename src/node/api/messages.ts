@@ -5,6 +5,7 @@ import { safeTitle } from '../../kit/names/safe-name.js'
 import { shellWord, shown } from '../../kit/text.js'
 import { type AgentAddress, defaultCapability, OPERATOR } from '../../domain/card/card.js'
 import type { RegisteredCard } from '../../domain/card/registry.js'
+import { barText, broadcastBar } from '../../domain/policy/requested-work.js'
 import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
 import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText } from '../../domain/routing/tier.js'
@@ -97,9 +98,9 @@ export async function sendText(
   params: Calls['message.send']['params'],
   { by, as, onAsked, signal }: ApiCaller
 ): Promise<Reply> {
-  const { agent, text, type, ...rest } = params
+  const { agent, text, type, all = false, ...rest } = params
   const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, as, signal }
-  if (agent === '*') return broadcast(node, type ?? 'request', question)
+  if (agent === '*') return broadcast(node, type ?? 'request', { ...question, isForAll: all })
   const target = await agentFor(node, agent, { by, head: headOf(node, type ?? 'request', question) })
   return type === 'notification' ? notify(node, question, target) : ask(node, question, { target, onBehalfOf: by, as, signal, onAsked })
 }
@@ -304,13 +305,17 @@ async function notify(node: MessagesApiDeps, question: MessageQuery, target: Age
 
 /**
  * Sends to every registered agent except the operator here. The reply lists each target with its outcome. A refusal by a rule for an agent
- * that the caller does not see is only recorded.
+ * that the caller does not see is only recorded. Work with side effects is left out unless it is for all.
  */
-async function broadcast(node: MessagesApiDeps, type: 'request' | 'notification', question: MessageQuery): Promise<Reply> {
+async function broadcast(
+  node: MessagesApiDeps,
+  type: 'request' | 'notification',
+  { isForAll, ...question }: MessageQuery & { readonly isForAll: boolean }
+): Promise<Reply> {
   const from = node.deps.clock.monotonic()
   const cards = receiversOf(node, type, question)
   const name = node.directory.namer()
-  const toAll = { type, question: { ...question, isBroadcast: true } }
+  const toAll = { type, question: { ...question, isBroadcast: true, isForAll } }
   const outcomes: Promise<MessageOutcome>[] = []
   for (const card of cards) {
     const outcome = toOne(node, card, toAll)
@@ -344,11 +349,13 @@ const ANSWER_SHOWN = 16_384
 async function toOne(
   node: MessagesApiDeps,
   card: RegisteredCard,
-  { type, question }: { readonly type: 'request' | 'notification'; readonly question: MessageQuery }
+  { type, question }: { readonly type: 'request' | 'notification'; readonly question: MessageQuery & { readonly isForAll: boolean } }
 ): Promise<MessageOutcome> {
   const target = { agentId: card.id, nodeId: card.nodeId }
   try {
     if (type === 'request' && defaultCapability(card) === null) return { outcome: 'SKIPPED', rule: 'it has no capability' }
+    const bar = question.isForAll ? null : broadcastBar(card, type, null)
+    if (bar !== null) return { outcome: 'SIDE_EFFECT', rule: barText(bar) }
     if (card.origin === 'remote' && !node.presence.isOnline(card.nodeId)) return { outcome: 'PEER_OFFLINE', rule: null }
     if (type === 'notification') {
       await post(node, target, question)
@@ -377,7 +384,12 @@ const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'Q
 const UNDELIVERED: ReadonlySet<string> = new Set(['PEER_OFFLINE', 'DELIVERY_FAILED', 'CHANNEL_CLOSED', 'OVERLOADED', 'UNKNOWN'])
 
 /** Reasons to leave a target out, in the order of the report. */
-const LEFT_OUT = { refused: 'by rules', unapproved: 'not approved in time', skipped: 'without a capability' } as const
+const LEFT_OUT = {
+  refused: 'by rules',
+  unapproved: 'not approved in time',
+  skipped: 'without a capability',
+  changing: 'with side effects'
+} as const
 
 /** The rule by which a node refused; null for any other error: then the target was asked. */
 export function refusingRule({ code, data }: Pick<ErrorBody, 'code' | 'data'>): string | null {
@@ -401,12 +413,13 @@ export function broadcastError(targets: readonly MessageOutcome[]): NodeError | 
 }
 
 function leftOutText(targets: readonly MessageOutcome[]): string {
-  const counts = { refused: 0, unapproved: 0, skipped: 0 }
+  const counts = { refused: 0, unapproved: 0, skipped: 0, changing: 0 }
   for (const one of targets) if (one.rule !== null) counts[whyLeftOut(one)]++
-  const parts = (['refused', 'unapproved', 'skipped'] as const).filter((why) => counts[why] > 0)
+  const parts = (['refused', 'unapproved', 'skipped', 'changing'] as const).filter((why) => counts[why] > 0)
   return parts.length === 0 ? '' : `; left out: ${parts.map((why) => `${counts[why]} ${LEFT_OUT[why]}`).join(', ')}`
 }
 
 function whyLeftOut({ outcome }: MessageOutcome): keyof typeof LEFT_OUT {
+  if (outcome === 'SIDE_EFFECT') return 'changing'
   return outcome === 'SKIPPED' ? 'skipped' : outcome === 'APPROVAL_TIMEOUT' ? 'unapproved' : 'refused'
 }

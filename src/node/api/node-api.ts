@@ -260,7 +260,9 @@ function metricsOf({ deps, agents, observability }: NodeCore, { sandboxId }: Pri
 
 /** Work for a caller in the operator's name has the caller's rights. */
 function powerIn(principal: Principal): CallerAuthority {
-  return principal.kind === 'operator' ? { ...certified(principal), isOperator: true } : certified(principal)
+  if (principal.kind === 'operator') return { ...certified(principal), isOperator: true }
+  const { agents } = principal
+  return agents === undefined ? certified(principal) : { ...certified(principal), agents }
 }
 
 /** The same for other nodes, which have no operator of this node. */
@@ -416,11 +418,16 @@ const OF_CLIENTS: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchNa
   'tasks.list'
 ])
 
+/** Calls that give work to agents in general. */
+const OF_ALL_AGENTS: ReadonlySet<string> = new Set<CallName>(['swarm.start', 'swarm.preview'])
+
 /**
  * Refuses a call beyond the caller's rights, whatever its scopes. `nodeTier`: of the node's certificate.
  * @throws NodeError SANDBOX_VIOLATION for a sandboxed caller, FORBIDDEN for one that is weaker than the node, or is a client
  */
-function refuseBeyondAuthority(name: CallName | WatchName, { kind, tier, sandboxId }: Principal, nodeTier: Tier): void {
+function refuseBeyondAuthority(name: CallName | WatchName, { kind, tier, sandboxId, agents }: Principal, nodeTier: Tier): void {
+  // Other nodes that continue a swarm do not know the limit.
+  if (agents !== undefined && OF_ALL_AGENTS.has(name)) throw new NodeError('FORBIDDEN', 'a caller limited to some agents starts no swarm')
   if (kind === 'client' && !OF_CLIENTS.has(name)) throw new NodeError('FORBIDDEN', `${name} is not for clients of the OAuth server`)
   if (sandboxId !== null && OF_THE_NODE.has(name)) {
     throw new NodeError('SANDBOX_VIOLATION', `${name} is about the whole node, and this caller is in the sandbox ${sandboxId}`)

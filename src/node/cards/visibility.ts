@@ -2,7 +2,7 @@ import type { NodeId } from '../../kit/ids.js'
 import { addressText, type AgentCard } from '../../domain/card/card.js'
 import { isVisibleTo } from '../../domain/card/registry.js'
 import type { RoutingRules } from '../../domain/routing/decide.js'
-import { type CallerAuthority, effectiveParty } from '../../domain/routing/effective.js'
+import { type CallerAuthority, effectiveParty, mayAddress } from '../../domain/routing/effective.js'
 import type { AgentHost } from '../agents/agent-host.js'
 import type { Directory } from './directory.js'
 
@@ -28,6 +28,7 @@ export class Visibility {
   toCaller(card: Card & { readonly nodeId: NodeId }, by: CallerAuthority): boolean {
     const { self, directory, agents } = this.#deps
     if (by.isOperator !== true && card.nodeId === self && agents.isReserved(card.id)) return false
+    if (!mayAddress(card.id, by)) return false
     const certificate = directory.certificate(self)
     if (certificate === null) return false
     return this.#isSeen(

@@ -1,3 +1,4 @@
+import { changesNothing } from '../../domain/policy/requested-work.js'
 import type { Clock, AbortSignalLike } from '../../kit/clock.js'
 import { asNodeError, NodeError, messageOf } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
@@ -129,7 +130,7 @@ export class DirectAnswers {
 
 /** True for a capability that may be repeated, since it changes nothing. */
 export function onlyReads({ idempotent, sideEffect }: CapabilityDescriptor): boolean {
-  return idempotent === true && (sideEffect === 'none' || sideEffect === 'read')
+  return idempotent === true && changesNothing(sideEffect)
 }
 
 /** Dependencies of {@link readNow}. */

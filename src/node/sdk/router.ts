@@ -5,13 +5,14 @@ import type { Unsubscribe } from '../../kit/events.js'
 import { isKeyText } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
-import { addressText, type AgentAddress, parseAddress } from '../../domain/card/card.js'
+import { addressText, type AgentAddress, parseAddress, type SideEffect } from '../../domain/card/card.js'
 import type { RegisteredCard } from '../../domain/card/registry.js'
 import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../../domain/envelope/envelope.js'
 import { assertHeader, type EnvelopeHeader, headerOf } from '../../domain/envelope/header.js'
 import { meshSettingsSchema } from '../../domain/membership/schema.js'
 import type { MeshSettings } from '../../domain/membership/types.js'
+import { barText, broadcastBar } from '../../domain/policy/requested-work.js'
 import type { SandboxRules } from '../../domain/routing/decide.js'
 import type { TierRule } from '../../domain/routing/tier-rules.js'
 import type { ExchangeTable } from '../messaging/exchange-table.js'
@@ -49,6 +50,12 @@ export interface RoutingResult {
   readonly targets?: readonly RoutingResult[]
 }
 
+/** How an envelope is sent. */
+export interface SendOptions {
+  /** A broadcast also runs capabilities with side effects (`write`, `exec`). Default false. */
+  readonly all?: boolean
+}
+
 /** The tiers that each tier may send to (spec a2a-mcp-mesh, TierRoutingConfig). */
 export interface TierRoutingConfig {
   readonly rules: readonly TierRule[]
@@ -77,9 +84,10 @@ export class SdkRouter {
   /**
    * Sends an envelope of an agent of this node: to `agentId@nodeId` (or a name that people may type), to `*`, or with
    * `metadata.routingHint` to any agent with the capability. Id, time and thread stay. Tier and sandbox come from certificate and card, or
-   * are weaker where the envelope claims less. Never rejects: refusals are results.
+   * are weaker where the envelope claims less. A broadcast leaves out work with side effects unless it is for all. Never rejects:
+   * refusals are results.
    */
-  async send(given: A2AEnvelope): Promise<RoutingResult> {
+  async send(given: A2AEnvelope, { all = false }: SendOptions = {}): Promise<RoutingResult> {
     const since = this.#deps.clock.monotonic()
     if (!isRecord(given) || typeof given.recipient !== 'string') {
       const error = new NodeError('INVALID_ENVELOPE', 'an envelope is an object with a recipient')
@@ -93,7 +101,7 @@ export class SdkRouter {
       assertHeader(read)
       header = read
       const sender = this.#sender(envelope)
-      if (envelope.recipient === '*') return await this.#broadcast(envelope, sender, since)
+      if (envelope.recipient === '*') return await this.#broadcast(envelope, sender, { since, isForAll: all })
       const target = await this.#target(envelope, sender)
       return await this.#toOne(checkedDraft(envelope, sender, target), since)
     } catch (error) {
@@ -165,13 +173,19 @@ export class SdkRouter {
     }
   }
 
-  async #broadcast(envelope: A2AEnvelope, sender: AgentAddress, since: number): Promise<RoutingResult> {
+  async #broadcast(
+    envelope: A2AEnvelope,
+    sender: AgentAddress,
+    { since, isForAll }: { readonly since: number; readonly isForAll: boolean }
+  ): Promise<RoutingResult> {
     const { registry, clock } = this.#deps
     const from = addressText(sender)
     const cards = registry.listAll().filter((card) => card.address !== from)
     const outcomes: Promise<RoutingResult>[] = []
     for (const card of cards) {
-      const outcome = this.#oneOfAll(checkedDraft(envelope, sender, addressOf(card)), since)
+      const bar = isForAll ? null : broadcastBar(card, envelope.type, envelope.payload)
+      const copy = checkedDraft(envelope, sender, addressOf(card))
+      const outcome = bar === null ? this.#oneOfAll(copy, since) : Promise.resolve(this.#leftOut(copy, { since, bar }))
       outcomes.push(outcome)
       // Local delivery is quick, and a thousand half-sent messages would take much memory.
       if (card.origin === 'local') await outcome
@@ -183,6 +197,11 @@ export class SdkRouter {
     // Each refused copy is counted by itself.
     if (targets.length > 0) this.#deps.traffic.reported(error)
     return { ...this.#failed(error, { path: 'broadcast', targetAgentId: '*', since, header: headerOf(envelope) }), targets }
+  }
+
+  #leftOut(copy: OutboundDraft, { since, bar }: { readonly since: number; readonly bar: SideEffect }): RoutingResult {
+    const about = { path: 'broadcast', targetAgentId: addressText(copy.recipient), since, header: headerOfDraft(copy) } as const
+    return this.#failed(new NodeError('POLICY_DENIED', barText(bar)), about)
   }
 
   /** Sends one copy of a broadcast, with an id of its own and the common thread. */

@@ -120,3 +120,32 @@ test('a web page opens no stream', async (t: Assert) => {
   )
   t.is(principals.length, 0)
 })
+
+test('a stream with terms is of a program that reads and sends, never above the operator', async (t: Assert) => {
+  const { socket, principals } = await serve(t)
+  const terms = { name: 'claude', tier: 0, sandboxId: 'ci', agents: ['text'] } as const
+  for (const one of [terms, { ...terms, tier: 3, sandboxId: null, agents: null } as const])
+    (await openControl(socket, 'echo', { terms: one })).destroy()
+  const common = { kind: 'mcp', name: 'program claude', scopes: ['read', 'send'] }
+  t.alike(principals, [
+    { ...common, tier: 1, sandboxId: 'ci', agents: ['text'] },
+    { ...common, tier: 3, sandboxId: null }
+  ])
+})
+
+test('malformed terms open no stream, and never one of the operator', async (t: Assert) => {
+  const { socket, principals } = await serve(t)
+  const terms = { name: 'claude', tier: 1, sandboxId: null, agents: null }
+  const wrong = ['', '{', 'null', '[]', '{}', JSON.stringify({ ...terms, tier: 4 }), JSON.stringify({ ...terms, agents: [] })]
+  const more = [
+    { ...terms, scopes: ['admin'] },
+    { ...terms, name: 'a b' },
+    { ...terms, sandboxId: '../x' },
+    { ...terms, agents: 'text' }
+  ]
+  for (const text of [...wrong, ...more.map((one) => JSON.stringify(one))]) {
+    const request = upgrade(['connection: upgrade', 'upgrade: echo']).replace('/echo ', `/echo?caller=${encodeURIComponent(text)} `)
+    t.ok((await raw(socket, request)).startsWith('HTTP/1.1 400 '), text)
+  }
+  t.alike(principals, [])
+})

@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import { type ServerEntry, serverEntry, serverName, stableProgram, stateOf, warningsOf } from '../../../src/cli/clients/entry.js'
 import { failsWith } from '../../support/fails.js'
 
-const SOURCES = { execPath: '/opt/node/bin/node', bin: '/opt/a2a/bin/a2a-node.js', home: null, isPortable: false }
+const SOURCES = { execPath: '/opt/node/bin/node', bin: '/opt/a2a/bin/a2a-node.js', home: null, isPortable: false, caller: [] }
 const ENTRY: ServerEntry = serverEntry({ isTyped: false }, SOURCES)
 
 test('an entry names Node.js and the script by their places, and the home that was named', (t: Assert) => {

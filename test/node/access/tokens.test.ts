@@ -50,18 +50,21 @@ test('a token works after a restart, until it is revoked', async (t) => {
   t.is(principalOf((await world.owner({ store })).core.tokens, token), null)
 })
 
-test('without terms a token is as powerful as the operator; a weaker one is for reading and sending by default', async (t) => {
-  const { node } = await owner(t)
+test('without terms a token reads and sends, has L1 at most and ends after 90 days; each term is asked for on its own', async (t) => {
+  const { node, world } = await owner(t)
   const api = node.api()
   const terms = async (params: Parameters<typeof api.call<'token.create'>>[1]): Promise<unknown> => {
     const { tier, sandboxId, scopes, expiresAt } = await api.call('token.create', params)
-    return [tier, sandboxId, scopes.join(), expiresAt]
+    return [tier, sandboxId, scopes.join(), expiresAt === null ? null : (Date.parse(expiresAt) - world.clock.now()) / HOUR_MS]
   }
-  t.alike(await terms({}), ['L0', null, 'read,send,admin', null])
-  t.alike(await terms({ tier: 0 }), ['L0', null, 'read,send,admin', null])
-  t.alike(await terms({ tier: 2 }), ['L2', null, 'read,send', null])
-  t.alike(await terms({ sandboxId: 'ci' }), ['L0', 'ci', 'read,send', null])
-  t.alike(await terms({ tier: 3, scopes: ['admin', 'read'] }), ['L3', null, 'read,admin', null])
+  const days90 = 90 * 24
+  t.alike(await terms({}), ['L1', null, 'read,send', days90])
+  t.alike(await terms({ tier: 0 }), ['L0', null, 'read,send', days90])
+  t.alike(await terms({ tier: 2 }), ['L2', null, 'read,send', days90])
+  t.alike(await terms({ sandboxId: 'ci' }), ['L1', 'ci', 'read,send', days90])
+  t.alike(await terms({ scopes: ['read', 'send', 'admin'] }), ['L1', null, 'read,send,admin', days90])
+  t.alike(await terms({ tier: 3, scopes: ['admin', 'read'], ttlMs: HOUR_MS }), ['L3', null, 'read,admin', 1])
+  t.alike(await terms({ ttlMs: null }), ['L1', null, 'read,send', null])
 })
 
 test('nobody makes a token above itself, and a token makes none', async (t) => {
@@ -105,7 +108,7 @@ test('a token is never more powerful than the certificate that is in force when 
 
 test('revoking and expiring end what is open under a token at once', async (t) => {
   const { world, node, tokens } = await owner(t)
-  const lasting = await node.api().call('token.create', {})
+  const lasting = await node.api().call('token.create', { ttlMs: null })
   const brief = await node.api().call('token.create', { ttlMs: HOUR_MS })
   const ended: string[] = []
   const hold = (token: string, name: string): (() => void) | undefined => tokens.admit(token)?.onEnd(() => ended.push(name))

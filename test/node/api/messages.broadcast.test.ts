@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { broadcastError, type MessageOutcome, refusingRule } from '../../../src/node/api/messages.js'
-import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
+import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 import { holds } from '../../support/holds.js'
 
@@ -48,6 +48,7 @@ test('the end of a broadcast in words', (t) => {
   const denied = row('POLICY_DENIED', 'policy.yaml:2: deny')
   t.is(said(), undefined)
   t.is(said(row('COMPLETED'), skipped, denied), undefined)
+  t.is(said(row('SIDE_EFFECT', 'broadcast'), skipped), 'no agent took the message; left out: 1 without a capability, 1 with side effects')
   t.is(said(skipped, skipped), 'no agent took the message; left out: 2 without a capability')
   t.is(said(denied, skipped), 'no agent took the message; left out: 1 by rules, 1 without a capability')
   t.is(said(row('PEER_OFFLINE')), 'no agent took it: it failed at the only agent (1 offline)')
@@ -66,7 +67,7 @@ test('an agent to which nothing is granted that it needs is left out of a broadc
   const world = new World(t)
   const locked = new FakeAgent(agentDefinition('locked'), () => ({ ok: false, code: 'FORBIDDEN', message: 'nothing is granted' }))
   const here = await world.owner({ agents: [locked, echo('text')] })
-  const reply = here.api().call('message.send', { agent: '*', text: 'x' })
+  const reply = here.api().call('message.send', { agent: '*', text: 'x', all: true })
   await world.settle()
   t.is((await reply).outcome, 'COMPLETED')
   const left = (await reply).targets?.filter(({ rule }) => rule !== null) ?? []
@@ -74,4 +75,35 @@ test('an agent to which nothing is granted that it needs is left out of a broadc
     left.map(({ agent, outcome, reason }) => [agent, outcome, reason]),
     [['locked@owner', 'FORBIDDEN', 'nothing is granted']]
   )
+})
+
+test('a broadcast runs only work without side effects, here and elsewhere, unless it is for all', async (t) => {
+  const world = new World(t)
+  const effects = ['none', 'read', 'write', 'exec'] as const
+  const agents = [
+    ...effects.map((sideEffect) => echo(`x${sideEffect}`, { capabilities: [capability('x.do', { sideEffect })] })),
+    echo('undeclared'),
+    echo('default', { capabilities: [capability('a', { sideEffect: 'none' }), capability('b', { sideEffect: 'exec', default: true })] })
+  ]
+  const here = await world.owner({ agents })
+  const there = await world.member('b', { agents: [echo('xfar', { capabilities: [capability('x.do', { sideEffect: 'write' })] })] })
+  await world.link(here, there)
+  const targets = async (params: { type?: 'request' | 'notification'; all?: boolean }): Promise<Record<string, string>> => {
+    const reply = here.api().call('message.send', { agent: '*', text: 'x', ...params })
+    await world.settle()
+    const rows = ((await reply).targets ?? []).filter(({ agent }) => !agent.startsWith('operator'))
+    return Object.fromEntries(rows.map(({ agent, outcome }) => [agent, outcome]))
+  }
+  const [taken, left] = [
+    ['xnone@owner', 'xread@owner'],
+    ['default@owner', 'undeclared@owner', 'xexec@owner', 'xfar@b', 'xwrite@owner']
+  ]
+  for (const type of ['request', 'notification'] as const) {
+    const some = await targets({ type })
+    const out = Object.keys(some).filter((agent) => some[agent] === 'SIDE_EFFECT')
+    t.alike(out.toSorted(), left, type)
+    for (const agent of taken) t.ok(['COMPLETED', 'DELIVERED'].includes(some[agent] ?? ''), `${type} ${agent}`)
+    const all = await targets({ type, all: true })
+    t.absent(Object.values(all).includes('SIDE_EFFECT'), `${type} to all`)
+  }
 })

@@ -115,7 +115,7 @@ test('a broadcast counts whom it asked, names who was left out by which rule, an
     policy: 'rules:\n  - { to: { agent: shut }, decision: deny }\n'
   })
   await world.link(owner, peer)
-  const asking = owner.api().call('message.send', { agent: '*', text: 'x' })
+  const asking = owner.api().call('message.send', { agent: '*', text: 'x', all: true })
   await world.settle()
   const { outcome, error, targets = [] } = await asking
   const rows = Object.fromEntries(targets.map((one) => [one.agent, [one.outcome, one.rule]]))
@@ -132,12 +132,12 @@ test('a broadcast counts whom it asked, names who was left out by which rule, an
   const answer = targets.find((one) => one.agent === 'text@peer')
   t.ok(answer?.taskId !== null && answer?.taskId !== undefined)
   t.ok(JSON.stringify(answer?.payload).includes('x'), 'the answer is in its row')
-  const large = owner.api().call('message.send', { agent: '*', text: 'y'.repeat(40_000) })
+  const large = owner.api().call('message.send', { agent: '*', text: 'y'.repeat(40_000), all: true })
   await world.settle()
   const cut = (await large).targets?.find((one) => one.agent === 'text@peer')?.payload
   t.ok(typeof cut === 'string' && cut.length < 17_000 && cut.endsWith('…'), 'and bounded')
 
-  const queueing = owner.api().call('message.send', { agent: '*', text: 'x', wait: false })
+  const queueing = owner.api().call('message.send', { agent: '*', text: 'x', wait: false, all: true })
   await world.settle()
   const queued = await queueing
   t.is(queued.outcome, 'QUEUED')
@@ -149,7 +149,7 @@ test('a broadcast of a notification was taken by agents here and sent to those o
   const owner = await world.owner({ agents: [echo('near')] })
   const peer = await world.member('peer', { agents: [echo('far')] })
   await world.link(owner, peer)
-  const sending = owner.api().call('message.send', { agent: '*', text: 'hi', type: 'notification' })
+  const sending = owner.api().call('message.send', { agent: '*', text: 'hi', type: 'notification', all: true })
   await world.settle()
   const { targets = [], outcome } = await sending
   t.is(outcome, 'COMPLETED')

@@ -118,3 +118,23 @@ test('an admin weaker than the node neither changes the rules of the mesh, nor d
   t.is((await full.call('mesh.set', { reset: true })).changed, false)
   await failsWith(t, 'APPROVAL_NOT_FOUND', () => full.call('approvals.allow', { id: 'app_1' }))
 })
+
+test('a caller of some agents sees and asks these alone, on every node, and starts no swarm', async (t) => {
+  const world = new World(t)
+  const owner = await world.owner({ agents: [echo('text'), echo('files'), echo('filer')] })
+  const peer = await world.member('peer', { agents: [echo('text'), echo('shell')] })
+  await world.link(owner, peer)
+  const limited = owner.api({ kind: 'mcp', scopes: ['read', 'send'], agents: ['file*', 'shell'] })
+  const { agents } = await limited.call('agents.list', {})
+  t.alike(agents.map(({ address }) => address).toSorted(), ['filer@owner', 'files@owner', 'shell@peer'])
+  const ask = async (agent: string): Promise<string> =>
+    outcomeOf(world, limited.call('message.call', { agent, capability: `${agent.split('@')[0]}.do`, input: 1 }))
+  for (const agent of ['files@owner', 'filer@owner', 'shell@peer']) t.is(await ask(agent), 'COMPLETED', agent)
+  for (const agent of ['text@owner', 'text@peer']) t.is(await ask(agent), 'AGENT_NOT_FOUND', agent)
+  const recipient = { agentId: 'text', nodeId: owner.core.self }
+  const head = { sender: { agentId: 'operator', nodeId: owner.core.self }, recipient, type: 'request' } as const
+  t.is(owner.core.outbound.judge({ ...head, onBehalfOf: { maxTier: 0, agents: ['file*'] } }).allowed, false, 'the rules refuse it too')
+  t.is(owner.core.outbound.judge({ ...head, onBehalfOf: { maxTier: 0, agents: ['tex*'] } }).allowed, true)
+  for (const name of ['swarm.start', 'swarm.preview'] as const)
+    await failsWith(t, 'FORBIDDEN', () => limited.call(name, { goal: 'x', capability: 'files.do', strategy: 'each' }))
+})

@@ -78,7 +78,7 @@ test('a caller weaker than the node acts as weak as it is', async (t) => {
   await world.settle()
   t.is((await reply).outcome, 'COMPLETED')
   t.alike(peer.audit.events, [], 'the receiver sees a weak, honest claim')
-  const broadcast = await weak.call('message.send', { agent: '*', text: 'hi', type: 'notification' })
+  const broadcast = await weak.call('message.send', { agent: '*', text: 'hi', type: 'notification', all: true })
   t.ok(broadcast.targets?.every((one) => one.outcome === 'ESCALATION_REQUIRED'))
 })
 
@@ -184,7 +184,7 @@ test('a broadcast lists every target with its result', async (t) => {
   const { world, owner, peer } = await scene(t, { agents: [echo('text'), new FakeAgent(agentDefinition('dumb', { capabilities: [] }))] })
   const away = await world.member('away', { agents: [echo('far')] })
   await world.link(away, peer)
-  const asking = owner.api().call('message.send', { agent: '*', text: 'hello' })
+  const asking = owner.api().call('message.send', { agent: '*', text: 'hello', all: true })
   await world.settle()
   const reply = await asking
   t.is(reply.outcome, 'FAILED')
@@ -202,12 +202,12 @@ test('a broadcast lists every target with its result', async (t) => {
   })
   world.net.connect(owner.id, away.id)
   await world.settle()
-  const whole = owner.api().call('message.send', { agent: '*', text: 'hello' })
+  const whole = owner.api().call('message.send', { agent: '*', text: 'hello', all: true })
   await world.settle()
   t.is((await whole).outcome, 'COMPLETED')
   const alone = new World(t)
   const lone = await alone.owner({ agents: [new FakeAgent(agentDefinition('dumb', { capabilities: [] }))] })
-  t.is((await lone.api().call('message.send', { agent: '*', text: 'x' })).outcome, 'FAILED')
+  t.is((await lone.api().call('message.send', { agent: '*', text: 'x', all: true })).outcome, 'FAILED')
 })
 
 test('tasks are found by a unique prefix and canceled on the side that asked', async (t) => {

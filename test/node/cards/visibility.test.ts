@@ -115,7 +115,7 @@ test('for a sandboxed caller what it does not see is not there; each refusal is 
   const none = await failsWith(t, 'CAPABILITY_NOT_FOUND', () => boxed.call('message.call', { agent: null, ...call, capability: 'tixt.do' }))
   t.is(capable.message, none.message.replace('tixt', 'text'))
   t.is(refused().length, 3)
-  const sending = boxed.call('message.send', { agent: '*', text: 'x' })
+  const sending = boxed.call('message.send', { agent: '*', text: 'x', all: true })
   await world.settle()
   t.alike((await sending).targets?.map((one) => one.agent).sort(), ['boxed@plain', 'built@ci'], 'a broadcast names nobody else')
   t.is(refused().length, 5, 'text and the operator of the other node')
@@ -146,7 +146,7 @@ test('an agent that works for the operator alone is none for any other caller of
     await failsWith(t, 'CAPABILITY_NOT_FOUND', () => other.call('message.call', { ...call, agent: null }))
     const swarm = { goal: 'g', capability: 'any.do', strategy: 'each' } as const
     t.absent((await failsWith(t, 'NO_CAPABLE_AGENT', () => other.call('swarm.start', swarm))).message.includes('own'))
-    const sending = other.call('message.send', { agent: '*', text: 'x' })
+    const sending = other.call('message.send', { agent: '*', text: 'x', all: true })
     await world.settle()
     t.alike(
       (await sending).targets?.map(({ agent }) => agent),

@@ -154,7 +154,7 @@ test('the messages of a broadcast say that they are of one', async (t: Assert) =
   const owner = await world.owner({ agents: [echo('text')] })
   const peer = await world.member('peer', { agents: [echo('text')] })
   await world.link(owner, peer)
-  await owner.api().call('message.send', { agent: '*', text: 'hello', type: 'notification' })
+  await owner.api().call('message.send', { agent: '*', text: 'hello', type: 'notification', all: true })
   await world.settle()
   const decisions = owner.core.observability.getRecentEvents().filter((one) => one.type === 'routing-decision')
   t.alike(decisions.map((one) => `${one.recipient} ${one.routingPath}`).sort(), [

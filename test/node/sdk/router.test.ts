@@ -7,6 +7,7 @@ import type { Layer } from '../../../src/node/sdk/layer.js'
 import type { TierRoutingConfig } from '../../../src/node/sdk/router.js'
 import { failsWith } from '../../support/fails.js'
 import { arbAgents, arbWanted, withAgents } from '../../support/arb-agents.js'
+import { capability } from '../../support/fake-agents.js'
 import { holds } from '../../support/holds.js'
 import { isOpen } from '../../support/exchanges.js'
 import { made, scene } from './router-scene.js'
@@ -303,4 +304,26 @@ test('a listener that stops or throws disturbs nobody', async (t) => {
   await world.settle()
   t.is(heard.get(target)?.length, 1)
   t.ok(here.node.lines.some((line) => line.includes('a listener did not take its message')))
+})
+
+test('a broadcast of a program leaves out work with side effects too, by the capability it names, unless it is for all', async (t) => {
+  const { world, places, listen } = await scene(t)
+  const sender = await listen(places[0], 'sender')
+  const run = (): null => null
+  const capabilities = [capability('look', { sideEffect: 'read' }), capability('change', { sideEffect: 'write' })]
+  const { address } = await places[1].node.core.attach({ id: 'worker', tier: 0, capabilities, run })
+  await world.settle()
+  const codeFor = async (type: A2AEnvelope['type'], payload: unknown, all = false): Promise<string> => {
+    const envelope = made(places[0], { sender, recipient: '*', type, payload })
+    const { targets = [] } = await places[0].layer.router.send(envelope, { all })
+    await world.settle()
+    const { delivered, code = '' } = targets.find(({ targetAgentId }) => targetAgentId === address) ?? { delivered: false }
+    return delivered ? 'delivered' : code
+  }
+  const request = (name: string): object => ({ requestId: `r-${name}`, capability: name, input: {}, description: '' })
+  t.is(await codeFor('notification', 1), 'delivered', 'its default capability reads')
+  t.is(await codeFor('request', request('look')), 'delivered')
+  t.is(await codeFor('request', request('change')), 'POLICY_DENIED')
+  t.is(await codeFor('request', request('unknown')), 'POLICY_DENIED', 'an unknown capability counts as exec')
+  t.is(await codeFor('request', request('change'), true), 'delivered')
 })

@@ -45,13 +45,14 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
   },
   a2a_send: {
     description:
-      "Sends a text (or a JSON object as text) to an agent's default capability and gives its answer; to * it goes to every agent.",
+      "Sends a text (or a JSON object as text) to an agent's default capability and gives its answer; to * it goes to all agents without side effects.",
     properties: {
       agent: text('address of the agent: id@node, a bare id when only one node has it, or *'),
       text: text('what to say', 1_048_576),
       justification: JUSTIFICATION,
       timeoutSeconds: TIMEOUT,
-      wait: NO_WAIT
+      wait: NO_WAIT,
+      all: { type: 'boolean', description: 'with *: also agents whose capability has side effects (default false)' }
     },
     required: ['agent', 'text'],
     timeoutMs: null,

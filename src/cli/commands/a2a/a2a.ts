@@ -2,9 +2,12 @@ import { formatDuration } from '../../../kit/units.js'
 import type { TokenInfo } from '../../../ports/token-api.js'
 import type { Action } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
-import { durationOption, given, sandboxOption, scopesOption, textOption, tierOption } from '../../options.js'
+import { durationOption, given, type Options, sandboxOption, scopesOption, textOption, tierOption } from '../../options.js'
 import { type Cell, printTable } from '../../terminal/render.js'
 import { agoText } from '../../words.js'
+
+/** The longest life of a token that ends: 366 days in milliseconds. */
+const TTL_MAX_MS = 31_622_400_000
 
 /** `a2a token create`: the token alone on stdout, what it is good for on stderr. */
 export const createToken: Action = async ({ output, api }, _args, options) => {
@@ -13,7 +16,7 @@ export const createToken: Action = async ({ output, api }, _args, options) => {
     tier: tierOption(options, 'tier'),
     sandboxId: sandboxOption(options, 'sandbox'),
     scopes: scopesOption(options, 'scope'),
-    ttlMs: durationOption(options, 'ttl', 1000)
+    ttlMs: ttlOption(options)
   })
   const made = await api().call('token.create', params)
   if (output.json) {
@@ -27,6 +30,11 @@ export const createToken: Action = async ({ output, api }, _args, options) => {
   if (http === null) output.note(`This node serves no HTTP: start it with ${output.hint('a2a-node start --http <[host:]port>')}`)
   output.print(made.token)
   return EXIT.ok
+}
+
+/** `never` for a token without an end. @throws NodeError USAGE */
+function ttlOption(options: Options): number | null | undefined {
+  return textOption(options, 'ttl') === 'never' ? null : durationOption(options, 'ttl', { minMs: 1000, maxMs: TTL_MAX_MS })
 }
 
 /** `a2a token ls`. */
@@ -60,7 +68,7 @@ export const revokeToken: Action = async ({ output, api }, [id = '']) => {
 
 function wordsOf({ name, tier, sandboxId, scopes, expiresAt }: TokenInfo): string {
   const sandbox = sandboxId === null ? '' : ` in sandbox ${sandboxId}`
-  return `${name}: ${tier}${sandbox}, ${scopes.join(', ')}, ${expiresAt === null ? 'without an end' : `for ${leftText(expiresAt)}`}`
+  return `${name}: tier ${tier}${sandbox}, scopes ${scopes.join(' and ')}, ${expiresAt === null ? 'without an end' : `for ${leftText(expiresAt)}`}`
 }
 
 function leftText(until: string): string {

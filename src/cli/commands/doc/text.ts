@@ -8,7 +8,7 @@ import type { NodeApi } from '../../../ports/node-api.js'
 import type { Action } from '../../context.js'
 import { noteSkipped, partOption, partText, readPart, wholeEdit } from '../../documents/part.js'
 import { EXIT } from '../../exit-codes.js'
-import { given, type Options, textOption } from '../../options.js'
+import { given, isSet, type Options, textOption } from '../../options.js'
 import { jsonText, type Output } from '../../terminal/output.js'
 import { readStdin } from '../../stdin.js'
 
@@ -32,7 +32,7 @@ export const getDocument: Action = async ({ output, api }, [document = ''], opti
 
 /** `doc set <doc> <text|->`: sets its content. */
 export const setDocument: Action = async ({ output, api }, [document = '', text = ''], options) => {
-  const typed = text === '-' ? await readStdin(TEXT_MAX, output.typed) : text
+  const typed = text === '-' ? await readStdin(TEXT_MAX, { again: output.typed, empty: isSet(options, 'allowEmpty') || 'flag' }) : text
   const { part, created } = await partToSet(api(), document, { options, typed })
   const changed = await written(api(), part, typed)
   const { id, name, type, root } = part

@@ -1,10 +1,12 @@
 import type { Duplex } from 'node:stream'
+import type { CallerTerms } from '../../../adapters/control/caller-terms.js'
 import { openControl } from '../../../adapters/control/client.js'
 import { NodeError } from '../../../kit/errors.js'
 import type { Action, CommandContext } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
 import { tuneHeap } from '../../heap.js'
-import { durationOption, isSet, type Options } from '../../options.js'
+import { callerTerms } from '../../clients/caller.js'
+import { durationOption, isSet, type Options, textOption } from '../../options.js'
 import { runningNode } from '../../running.js'
 import { type StopSignals, stopSignals } from '../../signals.js'
 import { startSettings } from '../../start-settings.js'
@@ -16,13 +18,22 @@ import { startSettings } from '../../start-settings.js'
 export const serveMcp: Action = async (context, _args, options) => {
   const signals = stopSignals()
   const { socket } = context.paths()
+  const terms = callerIn(options)
   try {
     const isRunning = !isSet(options, 'embed') || (await runningNode(socket)) !== null
-    if (isRunning) return await bridge(await openControl(socket, 'mcp', durationOption(options, 'timeout')).catch(notRunning), signals)
+    const limitMs = durationOption(options, 'timeout')
+    const opening = { terms, ...(limitMs === undefined ? {} : { limitMs }) }
+    if (isRunning) return await bridge(await openControl(socket, 'mcp', opening).catch(notRunning), signals)
     return await embedded(context, options, signals)
   } finally {
     signals.release()
   }
+}
+
+/** The rights of the client; null for the operator's: entries of earlier builds name none. @throws NodeError USAGE */
+function callerIn(options: Options): CallerTerms | null {
+  const isNamed = ['as', 'tier', 'sandbox', 'agents'].some((one) => textOption(options, one) !== undefined)
+  return isNamed ? callerTerms(options, 'mcp') : null
 }
 
 /** Runs a node for as long as the client stays. Nothing but the protocol may reach standard output. */
@@ -43,7 +54,7 @@ async function embedded(context: CommandContext, options: Options, signals: Stop
     onProgress: (line) => context.output.note(line)
   })
   try {
-    return await bridge(await openControl(context.paths().socket, 'mcp'), signals)
+    return await bridge(await openControl(context.paths().socket, 'mcp', { terms: callerIn(options) }), signals)
   } finally {
     await node.close()
   }
@@ -72,6 +83,11 @@ async function bridge(stream: Duplex, { first }: StopSignals): Promise<number> {
 }
 
 function notRunning(error: unknown): never {
+  if (error instanceof NodeError && error.code === 'USAGE')
+    throw new NodeError('USAGE', `the running node does not take rights of a client; it may be of an earlier build: ${error.message}`, {
+      next: ['a2a-node stop', 'a2a-node start --detach'],
+      cause: error
+    })
   if (!(error instanceof NodeError) || error.code !== 'NODE_NOT_RUNNING') throw error
   const next = ['a2a-node start --detach', 'a2a-node mcp serve --embed']
   throw new NodeError('NODE_NOT_RUNNING', error.message, { next, cause: error })

@@ -32,7 +32,7 @@ export const refreshTools: Action = async ({ output, api }, [server], options) =
 
 /** `tools call <server> <tool> <json>`. */
 export const callTool: Action = async (context, [server = '', name = '', json = ''], options) => {
-  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX, context.output.typed) : json, 'the input')
+  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX, { again: context.output.typed }) : json, 'the input')
   const tool = await findTool(context, server, name)
   const { node } = await context.api().call('node.info', {})
   // With the node: another one may have a server of the same name.

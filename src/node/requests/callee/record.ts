@@ -1,3 +1,4 @@
+import { changesNothing } from '../../../domain/policy/requested-work.js'
 import type { Clock } from '../../../kit/clock.js'
 import { asNodeError, NodeError, type ErrorBody } from '../../../kit/errors.js'
 import type { IdSource, NodeId } from '../../../kit/ids.js'
@@ -297,7 +298,7 @@ export function isIdempotent(directory: Directory, agent: AgentAddress, capabili
 /** Does a capability change nothing? Then it may be repeated or skipped, and needs no record. */
 export function onlyReads(directory: Directory, agent: AgentAddress, capability: string | null): boolean {
   const one = described(directory, agent, capability)
-  return one?.idempotent === true && (one.sideEffect === 'none' || one.sideEffect === 'read')
+  return one?.idempotent === true && changesNothing(one.sideEffect)
 }
 
 function described(directory: Directory, agent: AgentAddress, capability: string | null): CapabilityDescriptor | null | undefined {

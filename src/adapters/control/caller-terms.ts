@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { parseJson } from '../../kit/json.js'
+import { sandboxIdSchema } from '../../domain/card/schema.js'
+import { weakest } from '../../domain/routing/tier.js'
+import type { Principal } from '../../ports/node-api.js'
+
+const TERMS = z.strictObject({
+  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+  tier: z.literal([0, 1, 2, 3]),
+  sandboxId: sandboxIdSchema.nullable(),
+  agents: z.array(z.string().min(1).max(128)).min(1).max(64).readonly().nullable()
+})
+
+/** Rights that a program asks for when it opens a stream under a name of its own. `agents`: globs of agent ids; null: all agents. */
+export type CallerTerms = Readonly<z.infer<typeof TERMS>>
+
+const LIMITS = { maxDepth: 3, maxKeys: 80, maxString: 128 } as const
+
+/** The caller of a stream: the operator without terms; else a program that reads and sends with at most these rights. Null for wrong terms. */
+export function callerOf(operator: Principal, text: string | null): Principal | null {
+  if (text === null) return operator
+  const parsed = parseJson(text, LIMITS)
+  const { data } = TERMS.safeParse(parsed.ok ? parsed.value : null)
+  if (data === undefined) return null
+  const { name, tier, sandboxId, agents } = data
+  return {
+    kind: 'mcp',
+    // A prefix, so that the audit log never shows it as the operator.
+    name: `program ${name}`,
+    tier: weakest(operator.tier, tier),
+    sandboxId,
+    scopes: ['read', 'send'],
+    ...(agents === null ? {} : { agents })
+  }
+}
