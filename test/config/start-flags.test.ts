@@ -90,5 +90,5 @@ test('no bytes of the file make remembered flags of a form that start would refu
     }),
     { numRuns: 200 }
   )
-  t.pass('what is read is allowed')
+  t.pass('each flag read is allowed')
 })

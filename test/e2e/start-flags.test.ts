@@ -65,7 +65,7 @@ test('the founder of a private mesh comes back by a start without flags, and its
       t.absent((await readFile(path.join(home, file), 'utf8')).includes(code), `no invite code in ${file}`)
 })
 
-test('wrong flags change nothing that is remembered, and what is gone or damaged does not stop a node', async (t) => {
+test('wrong flags change no remembered flag, and missing or damaged values do not stop a node', async (t) => {
   const { port } = await testMesh(t)
   const node = await detachedHome(t, { A2A_NODE_LOCAL_PORT: String(port) })
   const agents = path.join(await tempDir(t), 'agents')

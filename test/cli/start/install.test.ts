@@ -48,7 +48,7 @@ test('an installed package names the packed file that npm installed, while it is
   t.is((await installation(root)).needs, unknown, 'a damaged manifest')
 })
 
-test('nothing tells a person to install a name that the registry does not have', async (t: Assert) => {
+test('no text names a package to install that the registry lacks', async (t: Assert) => {
   const { 'a2a-node': own, files } = JSON.parse(await readFile(path.join(REPOSITORY, 'package.json'), 'utf8')) as {
     'a2a-node': { published: boolean }
     files: string[]
