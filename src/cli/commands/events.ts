@@ -7,7 +7,7 @@ import { EXIT } from '../exit-codes.js'
 import { idsIn, type NodeNames, nodeNames, withNames } from '../node-names.js'
 import { countOption, given, isSet, type Options, sinceOption, textOption } from '../options.js'
 import { jsonLine, type Output } from '../terminal/output.js'
-import { timeText } from '../words.js'
+import { rttText, timeText } from '../words.js'
 
 /** Longest line, where no terminal says how wide it is. */
 const LINE_MAX = 500
@@ -85,7 +85,8 @@ function fieldTexts({ data, message }: EventInfo, names: NodeNames): string[] {
   const printed = new Set<string>()
   for (const [key, value] of Object.entries(data)) {
     if (key === 'payload' || value === null || value === undefined) continue
-    const text = withNames(typeof value === 'string' ? value : jsonLine(value), names)
+    const isDuration = typeof value === 'number' && key.endsWith('Ms')
+    const text = isDuration ? rttText(value) : withNames(typeof value === 'string' ? value : jsonLine(value), names)
     if (printed.has(text) || (key === 'code' && message.startsWith(`${text} `))) continue
     if (typeof value === 'string') printed.add(text)
     texts.push(`${shown(key, 40)}=${shown(text, VALUE_MAX)}`)
