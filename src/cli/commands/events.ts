@@ -1,3 +1,4 @@
+import { MAX_LISTED } from '../../adapters/control/terms.js'
 import { EVENT_TYPES, isEventType } from '../../kit/names/event-types.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
@@ -12,8 +13,6 @@ import { rttText, timeText } from '../words.js'
 /** Longest line, where no terminal says how wide it is. */
 const LINE_MAX = 500
 const VALUE_MAX = 80
-/** The most recent events that a node keeps. */
-const MAX_EVENTS = 2000
 
 /** `events`: recent ones; with `--follow` those to come too. */
 export const events: Action = async ({ output, api }, _args, options) => {
@@ -42,7 +41,7 @@ function queryOf(options: Options): EventQuery {
       types: types?.filter(isEventType),
       about: textOption(options, 'about'),
       since: sinceOption(options, 'since'),
-      limit: countOption(options, 'limit', [1, MAX_EVENTS])
+      limit: countOption(options, 'limit', [1, MAX_LISTED.events])
     })
   }
 }
