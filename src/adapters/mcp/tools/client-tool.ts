@@ -211,7 +211,8 @@ function onlyCall(choice: ToolChoice): {
 } {
   if (!choice.ok) return { call: null, reason: choice.reason, ...(choice.retryAfter === null ? {} : { retryAfter: choice.retryAfter }) }
   const [call, ...others] = choice.calls
-  if (call === undefined) return { call: null, reason: 'the model chose none' }
+  const unseen = choice.left === 0 ? '' : `; it did not see ${choice.left} tools, whose words are farther from those of the prompt`
+  if (call === undefined) return { call: null, reason: `the model chose none${unseen}` }
   return others.length === 0 ? { call, reason: '' } : { call: null, reason: `the model chose ${choice.calls.length} at once` }
 }
 
