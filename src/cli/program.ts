@@ -2,6 +2,7 @@ import { Command, type ErrorOptions, Option } from 'commander'
 import { NodeError } from '../kit/errors.js'
 import { nearest } from '../kit/text.js'
 import { durationOption, type Options } from './options.js'
+import { noValueText } from './typed.js'
 import type { Sink } from './terminal/terminal.js'
 import { withListStep, withLongerStep } from './timeouts.js'
 import { COMMANDS, type CommandRow, GLOBAL_OPTIONS, type OptionSpec } from './terminal/table.js'
@@ -46,6 +47,7 @@ class UsageCommand extends Command {
     // Of a command that is not known no option can be: the command is what was mistyped.
     const isWord = word !== undefined && !word.startsWith('-') && this.commands.length > 0
     if (options?.code === 'commander.unknownOption' && isWord) throw unknownCommand(this, word)
+    if (options?.code === 'commander.optionMissingArgument') throw usageError(this, withoutValue(this, message))
     throw usageError(this, message.replace(/^error: /, '').replace(/\n\(Did you mean (.*)\)$/s, ' (did you mean $1)'))
   }
 }
@@ -130,6 +132,17 @@ function unknownCommand(parent: Command, word: string): NodeError {
   )
   const hint = near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`
   return usageError(parent, `unknown command '${word}'${hint}`)
+}
+
+/** The fault of the option without a value that a message of the parser names, with the word that follows the option. */
+function withoutValue(command: Command, message: string): string {
+  const [, short, long] = /'(?:(-\w), )?(--[\w-]+)/.exec(message) ?? []
+  let root: Command & { rawArgs?: readonly string[] } = command
+  while (root.parent !== null) root = root.parent
+  // The parser has taken global options out of the words of the command.
+  const words = root.rawArgs ?? []
+  const next = words.find((_, at) => at > 0 && [short, long].includes(words[at - 1] ?? ''))
+  return noValueText(long ?? short ?? '', next)
 }
 
 function usageError(command: Command, message: string): NodeError {

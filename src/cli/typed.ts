@@ -26,9 +26,14 @@ export function checkTyped(spec: CommandRow, args: readonly string[], options: O
     for (const one of Array.isArray(value) ? value : [value]) {
       checkText(name, `--${kebab(name)}`, one)
       // `--join $CODE --detach` with an empty variable.
-      if (flags.includes(String(one))) throw new NodeError('USAGE', `--${kebab(name)} has no value: ${String(one)} follows it`)
+      if (flags.includes(String(one))) throw new NodeError('USAGE', noValueText(`--${kebab(name)}`, String(one)))
     }
   }
+}
+
+/** The fault of an option without a value. `next`: the word after it. */
+export function noValueText(option: string, next?: string): string {
+  return `${option} has no value${next === undefined ? '' : `: ${next} follows it`}`
 }
 
 function checkText(name: string, label: string, value: unknown): void {

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import os from 'node:os'
 import { NodeError } from '../kit/errors.js'
-import { refuseName } from '../kit/names/refuse-name.js'
+import { type NameRefusal, refuseName } from '../kit/names/refuse-name.js'
 import { nameFault, NODE_NAME } from '../kit/names/rule.js'
 import type { Config } from '../config/settings.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
@@ -59,9 +59,10 @@ export function nodeRecord({ config, name, code, stored }: RecordSources): NodeR
 
 /** The name for the certificate, which must be valid for all other nodes. */
 function ownName({ config, name, stored }: Omit<RecordSources, 'code'>): string {
-  if (name !== null) return legalName(name, '--name', 'USAGE')
+  const command = (better: string): string => `a2a-node start --name ${better}`
+  if (name !== null) return legalName(name, { label: '--name', code: 'USAGE', command })
   if (stored?.name !== undefined) return stored.name
-  if (config.node.name !== null) return legalName(config.node.name, 'node.name', 'CONFIG_INVALID')
+  if (config.node.name !== null) return legalName(config.node.name, { label: 'node.name', code: 'CONFIG_INVALID', command })
   return machineName()
 }
 
@@ -76,14 +77,15 @@ function machineName(): string {
  * with a number, whichever first differs from the former one. @throws NodeError USAGE for an invalid `given`
  */
 export function nameBeside(former: string | null, given: string | null, configured: string | null): string {
-  if (given !== null) return legalName(given, '--name', 'USAGE')
+  // Only an option, so that the command line keeps its other words.
+  if (given !== null) return legalName(given, { label: '--name', code: 'USAGE', command: (better) => `--name ${better}` })
   const names = [...(configured === null ? [] : [configured.trim()]), machineName(), `${former}-2`, 'node', 'node-2']
   return names.find((name) => name !== former && nameFault(name, NODE_NAME) === null) ?? 'node'
 }
 
-function legalName(text: string, label: string, code: 'USAGE' | 'CONFIG_INVALID'): string {
+function legalName(text: string, refusal: NameRefusal): string {
   const name = text.trim()
-  refuseName(name, NODE_NAME, { code, label, command: (better) => `a2a-node start --name ${better}` })
+  refuseName(name, NODE_NAME, refusal)
   return name
 }
 

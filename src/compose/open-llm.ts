@@ -9,6 +9,7 @@ import type { LlmDeps, LlmProvider } from '../adapters/agents/llm/llm-parts.js'
 import type { LlmProviderSetting } from '../config/llm-providers.js'
 import { type EnvValues, resolvedHeader } from '../config/env-values.js'
 import type { NodeId } from '../kit/ids.js'
+import type { A2AObservability } from '../node/observe/observability.js'
 import type { Directory } from '../node/cards/directory.js'
 
 /** Dependencies of {@link openLlm}. */
@@ -47,7 +48,11 @@ function providerOf(name: string, { apiKey, headers, ...rest }: LlmProviderSetti
 
 /** A node that is up, with the API for its agents. */
 interface Up {
-  readonly node: { readonly self: NodeId; readonly directory: Pick<Directory, 'party'> }
+  readonly node: {
+    readonly self: NodeId
+    readonly directory: Pick<Directory, 'party'>
+    readonly observability: Pick<A2AObservability, 'emit'>
+  }
   readonly running: { apiFor(principal: Principal): NodeApi }
 }
 
@@ -76,6 +81,11 @@ export class AgentApis {
     return running.apiFor({ kind: 'agent', name: `agent ${agentId}`, agentId, tier, sandboxId, scopes: ['read', 'send'] })
   }
 
+  /** Counts a call of a tool by an agent, as those of MCP clients are counted. */
+  onCall(call: Parameters<A2AObservability['emit']>[0]): void {
+    void this.#up.then(({ node }) => node.observability.emit(call))
+  }
+
   async #whenUp(signal: AbortSignalLike): Promise<Up> {
     let stop: () => void = () => {}
     const stopped = new Promise<never>((_resolve, reject) => {
@@ -95,7 +105,8 @@ export function toolsOfMesh(
   return {
     async open(agentId, choice, signal) {
       const [api, { openToolbox }] = await Promise.all([apis.of(agentId, signal), import('../adapters/mcp/tools/agent-toolbox.js')])
-      return await openToolbox({ api, agentId, clock, compileSchema, toJson: toAgentJson }, choice, signal)
+      const onCall = apis.onCall.bind(apis)
+      return await openToolbox({ api, agentId, clock, compileSchema, toJson: toAgentJson, onCall }, choice, signal)
     }
   }
 }

@@ -50,3 +50,24 @@ function editDistance(a: string, b: string): number {
   }
   return row[b.length] ?? 3
 }
+
+/** Words of a text, in lower case: runs of letters and digits. */
+export function wordsOf(text: string): readonly string[] {
+  return [...new Set(text.toLowerCase().split(/[^\p{L}\p{N}]+/u))].filter((word) => word !== '')
+}
+
+/**
+ * The items that contain words of a search, the best first, then by name: a word counts 2 in the name and 1 in the description. Items without
+ * any are left out. Depends on its arguments alone.
+ */
+export function byWords<T extends { readonly name: string; readonly description: string }>(
+  words: readonly string[],
+  items: readonly T[]
+): T[] {
+  const scored = items.map((item) => {
+    const [inName, inText] = [item.name.toLowerCase(), item.description.toLowerCase()]
+    return { item, score: words.reduce((sum, word) => sum + (inName.includes(word) ? 2 : 0) + (inText.includes(word) ? 1 : 0), 0) }
+  })
+  const hits = scored.filter(({ score }) => score > 0)
+  return hits.sort((a, b) => b.score - a.score || (a.item.name < b.item.name ? -1 : 1)).map(({ item }) => item)
+}

@@ -53,7 +53,12 @@ export interface WantedCall {
 
 /** The calls that a model wants, or the reason why it was not asked or did not answer. */
 export type ToolChoice =
-  | { readonly ok: true; readonly calls: readonly WantedCall[] }
+  | {
+      readonly ok: true
+      readonly calls: readonly WantedCall[]
+      /** Number of tools that the question had too many: the model did not see them. */
+      readonly left: number
+    }
   | {
       readonly ok: false
       readonly reason: string

@@ -87,6 +87,8 @@ export interface ImportAdapter<T = object, O extends ImportOffer = ImportOffer, 
   hash(value: T): string
   /** Nothing to trust at first sight. */
   isNothing(value: T): boolean
+  /** The accepted value with members outside its hash that it lacks, from the one seen now of the same hash; null: it lacks none. */
+  completed?(accepted: T, seen: T): T | null
   /** As the home keeps it. */
   encode(value: T): Readonly<Record<string, unknown>>
   /** Decodes the stored form within the bounds of untrusted input; null: it cannot be used. */

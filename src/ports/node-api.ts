@@ -373,6 +373,11 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
     }
     result: Reply
   }
+  /** Which of these calls the rules of this node refuse to the caller. Nothing is sent or recorded. @throws NodeError AGENT_NOT_FOUND */
+  'message.judge': {
+    params: { readonly agent: string; readonly capabilities: readonly string[] }
+    result: { readonly refused: readonly { readonly capability: string; readonly error: ErrorBody }[] }
+  }
   'message.call': {
     params: {
       readonly agent: string | null

@@ -9,6 +9,8 @@ export type ToolOutcome = 'success' | 'tool_error' | 'timeout' | 'late_completed
 export interface InvocationRecord {
   /** Canonical; when there is no such tool, as the client wrote it, safe to show and at most 256 characters. */
   readonly tool: string
+  /** The name under which MCP clients see the tool; absent when it is the canonical one. */
+  readonly published?: string
   /** True when there is no such tool. */
   readonly isUnknown?: boolean
   /** Absent when omitted. */
@@ -29,7 +31,7 @@ export interface InvocationRecord {
 
 /** Parameters of `tools.calls`. A record must match all of them. */
 export interface ToolCallQuery {
-  /** Canonical name of a tool. */
+  /** Canonical name of a tool, or its name for MCP clients. */
   readonly tool?: string
   /** Only calls that gave no result. */
   readonly failed?: boolean

@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { connectControl } from '../../src/adapters/control/client.js'
+import { checkedApi } from '../../src/adapters/control/contract.js'
 import { NodeError } from '../../src/kit/errors.js'
 import type { NodeApi } from '../../src/ports/node-api.js'
 import { failsWith } from '../support/fails.js'
@@ -121,6 +122,25 @@ test('values of flags are checked before anything is asked of the node', async (
     t.is((await cli(args)).code, 2, args.join(' '))
   }
   t.is(fake.seen.length, 0)
+})
+
+test('the command line and the control API have the same bounds of counts', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t, { peers: [peer('gpu-box')] })
+  const api = checkedApi(fake)
+  for (const [args, max, ask] of [
+    [['ping', 'gpu-box', '-c'], 1000, async (count: number) => await api.call('peers.ping', { peer: 'gpu-box', count })],
+    [['tasks', '--limit'], 5000, async (limit: number) => await api.call('tasks.list', { limit })],
+    [['invite', '--uses'], 1000, async (uses: number) => await api.call('invite.create', { uses })]
+  ] as const) {
+    for (const wrong of [0, max + 1]) {
+      await failsWith(t, 'USAGE', () => ask(wrong))
+      const calls = fake.seen.length
+      t.is((await cli([...args, String(wrong)])).code, 2, `${args.join(' ')} ${wrong}`)
+      t.is(fake.seen.length, calls)
+    }
+    await ask(max)
+    t.is((await cli([...args, String(max)])).code, 0, `${args.join(' ')} ${max}`)
+  }
 })
 
 test('help and version go to stdout and exit 0', async (t: Assert) => {

@@ -32,6 +32,27 @@ test('a wrong value is refused in words of the command line, with its usage, bef
   t.is(fake.seen.length, 0)
 })
 
+test('an option without a value is named with the word that follows it, whichever that is and wherever it is read', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t)
+  const cases: [string[], string][] = [
+    [['start', '--name', '--json'], '--name has no value: --json follows it'],
+    [['start', '--name', '--detach'], '--name has no value: --detach follows it'],
+    [['start', '--http', '--color', 'never'], '--http has no value: --color follows it'],
+    [['invite', '--tier', '--json'], '--tier has no value: --json follows it'],
+    [['ping', 'x', '-c', '--json'], '--count has no value: --json follows it'],
+    [['events', '--json', '--about'], '--about has no value'],
+    [['send', 'a', 'b', '--timeout', '--home', '/tmp'], '--timeout has no value: --home follows it'],
+    [['peers', '--home'], '--home has no value']
+  ]
+  for (const [args, expected] of cases) {
+    const { code, stderr } = await cli(args)
+    const isJson = args.includes('--json')
+    const message = isJson ? (JSON.parse(stderr) as { error: { message: string } }).error.message : stderr.split('\n')[0]
+    t.alike([code, message], [2, isJson ? expected : `error: ${expected}  [USAGE]`], args.join(' '))
+  }
+  t.is(fake.seen.length, 0)
+})
+
 test('the help of a subcommand shows the options of every command, not those of its parent', async (t: Assert) => {
   const help = (await run(['peers', 'revoke', '--help'])).stdout
   t.ok(help.includes('--reason') && help.includes('--home') && help.includes('--json'), help)

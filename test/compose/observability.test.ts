@@ -137,3 +137,26 @@ test('the operator sees the messages of a node, their routing time and their ref
   t.ok((await lines<Line>('events')).every(({ type }) => !type.startsWith('message-') && type !== 'routing-decision'))
   t.ok((await cli('metrics')).includes('mean routing time'))
 })
+
+test('the name of a tool for MCP clients finds its events and calls as its own name does, whichever the client used', {
+  timeout: 120_000
+}, async (t: Assert) => {
+  const { node, client, lines } = await scene(t)
+  const ids = [`${'long-'.repeat(14)}name`, 'v1/ok', 'name:of:colons']
+  await node.attach({ id: 'wide', capabilities: ids.map((id) => capability(id)), run: () => ({ done: true }) })
+  const { tools } = await client.listTools()
+  const listed = tools.map(({ name, _meta }) => [String(_meta?.['a2a-node/name']), name] as const)
+  const names = listed.filter(([canonical]) => canonical.startsWith('wide.') || canonical === 'calc.ok')
+  t.is(names.length, ids.length + 1)
+  for (const [canonical, published] of names) {
+    t.not(published, canonical, 'clients see another name')
+    for (const name of [canonical, published]) await client.callTool({ name, arguments: {} })
+    for (const name of [canonical, published]) {
+      t.is((await lines('events', '--all', '--type', 'tool-invocation', '--about', name)).length, 2, `events of ${name}`)
+      t.is((await lines('tools', 'calls', '--tool', name)).length, 2, `calls of ${name}`)
+    }
+  }
+  await client.callTool({ name: 'health', arguments: {} })
+  const [health] = await lines<{ data: object }>('events', '--about', 'health', '--type', 'tool-invocation')
+  t.absent('publishedName' in (health?.data ?? {}), 'one name is not given twice')
+})

@@ -44,6 +44,8 @@ test('an agent that asks before its node is up waits, and is then as powerful as
     ['weak__do']
   )
   t.alike(principals, [{ kind: 'agent', name: 'agent helper', agentId: 'helper', tier: 2, sandboxId: null, scopes: ['read', 'send'] }])
+  await (await opening).call('weak__do', {}, new AbortController().signal)
+  t.alike(owner.core.observability.getMetrics().toolInvocationsByTool, { 'weak.do': 1 }, 'its calls of tools are counted by the node')
   await failsWith(t, 'AGENT_NOT_FOUND', () => tools.open('nobody', choice, new AbortController().signal))
 })
 

@@ -185,6 +185,10 @@ export class FakeNodeApi implements NodeApi {
         if (agent === null) throw new NodeError('CAPABILITY_NOT_FOUND', `nobody has ${capability}`)
         return void found(state.agents, agent, 'AGENT_NOT_FOUND') as never
       },
+      'message.judge': ({ agent }) => {
+        found(state.agents, agent, 'AGENT_NOT_FOUND')
+        return { refused: [] }
+      },
       'swarm.start': ({ capability }) => {
         if (state.swarmEvents === undefined) throw new NodeError('NO_CAPABLE_AGENT', `nobody can do ${capability}`)
         return { id: 'swarm_fake' }

@@ -4,6 +4,7 @@ import test, { type Assert } from 'brittle'
 import { resolveHome } from '../../src/config/paths.js'
 import { openNodeStore } from '../../src/adapters/storage/home/node-store.js'
 import { assertIdentityWhole } from '../../src/adapters/storage/home/former-node.js'
+import { Output } from '../../src/cli/terminal/output.js'
 import { nameBeside } from '../../src/compose/node-record.js'
 import { type IdentityOptions, giveNewIdentity, type NewIdentity } from '../../src/maintenance/new-identity.js'
 import { repairHome } from '../../src/maintenance/doctor-stores.js'
@@ -148,4 +149,24 @@ test('the name of the new node is never that of the former one, unless a person 
   t.not(machine, 'b')
   t.is(nameBeside(machine, null, machine), `${machine}-2`)
   t.is(nameBeside('b', 'b', null), 'b')
+})
+
+test('a refused name of the new node leads to the same command with a name that works', async (t) => {
+  for (const [name, better] of [
+    ['-x', 'x'],
+    ['--json', 'json'],
+    ['a\u200bb', 'ab'],
+    ['\u2014 gpu box', "'gpu box'"],
+    ['***', '<name>']
+  ] as const) {
+    const { code, next } = await failsWith(t, 'USAGE', () => nameBeside('b', name, null))
+    for (const typed of [
+      ['doctor', '--new-identity', '--force', '--name', name],
+      ['doctor', `--name=${name}`, '--new-identity', '--force']
+    ]) {
+      const output = new Output({ json: false, color: 'never', out: process.stdout, err: process.stderr, env: {}, typed })
+      t.alike(output.nextOf({ code, next }), [`a2a-node doctor --new-identity --force --name ${better}`])
+    }
+    if (better !== '<name>') t.is(nameBeside('b', better.replaceAll("'", ''), null), better.replaceAll("'", ''))
+  }
 })

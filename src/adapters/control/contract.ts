@@ -6,6 +6,7 @@ import { jsonFault, SIZED_LIMITS } from '../../kit/json.js'
 import type { Plan } from '../../domain/swarm/plan.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import type { SwarmRequest } from '../../ports/swarm-api.js'
+import { MAX_LISTED, MAX_PINGS } from './terms.js'
 
 const DAY_MS = 86_400_000
 const KIB = 1024
@@ -116,7 +117,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'peers.rename': z.strictObject({ peer: ref, name: z.string().min(1).max(64) }),
   'peers.tier': z.strictObject({ peer: ref, tier }),
   'peers.revoke': z.strictObject({ peer: ref, reason: z.string().max(256).exactOptional() }),
-  'peers.ping': z.strictObject({ peer: ref, count: z.int().min(1).max(1000).exactOptional() }),
+  'peers.ping': z.strictObject({ peer: ref, count: z.int().min(1).max(MAX_PINGS).exactOptional() }),
   'invite.create': z.strictObject({
     tier: tier.exactOptional(),
     admin: z.boolean().exactOptional(),
@@ -196,6 +197,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     allowRepeat: z.boolean().exactOptional(),
     record: z.boolean().exactOptional()
   }),
+  'message.judge': z.strictObject({ agent: ref, capabilities: z.array(capability).max(10_000) }),
   'a2a.find': z.strictObject({ card: z.string().min(1).max(2048), skill: z.string().min(1).max(256).exactOptional() }),
   'swarm.start': swarmRequest,
   'swarm.preview': swarmRequest,
@@ -203,7 +205,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'swarm.show': z.strictObject({ id: ref }),
   'swarm.results': z.strictObject({ id: ref }),
   'swarm.cancel': z.strictObject({ id: ref }),
-  'tasks.list': z.strictObject({ limit: z.int().min(1).max(5000).exactOptional() }),
+  'tasks.list': z.strictObject({ limit: z.int().min(1).max(MAX_LISTED.tasks).exactOptional() }),
   'tasks.show': z.strictObject({ id: ref }),
   'tasks.cancel': z.strictObject({ id: ref }),
   'policy.show': none,
@@ -223,7 +225,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     tool: z.string().min(1).max(256).exactOptional(),
     failed: z.boolean().exactOptional(),
     since: z.int().min(0).exactOptional(),
-    limit: z.int().min(1).max(2000).exactOptional()
+    limit: z.int().min(1).max(MAX_LISTED.toolCalls).exactOptional()
   }),
   'tools.list': none,
   'tools.refresh': z.strictObject({ server: z.string().min(1).max(2048).exactOptional(), accept: sha256.exactOptional() }),
@@ -259,7 +261,7 @@ export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params'
     about: z.string().min(1).max(256).exactOptional(),
     failed: z.boolean().exactOptional(),
     since: z.int().min(0).exactOptional(),
-    limit: z.int().min(1).max(2000).exactOptional()
+    limit: z.int().min(1).max(MAX_LISTED.events).exactOptional()
   })
 }
 

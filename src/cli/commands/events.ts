@@ -1,3 +1,4 @@
+import { MAX_LISTED } from '../../adapters/control/terms.js'
 import { EVENT_TYPES, isEventType } from '../../kit/names/event-types.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
@@ -7,13 +8,11 @@ import { EXIT } from '../exit-codes.js'
 import { idsIn, type NodeNames, nodeNames, withNames } from '../node-names.js'
 import { countOption, given, isSet, type Options, sinceOption, textOption } from '../options.js'
 import { jsonLine, type Output } from '../terminal/output.js'
-import { timeText } from '../words.js'
+import { rttText, timeText } from '../words.js'
 
 /** Longest line, where no terminal says how wide it is. */
 const LINE_MAX = 500
 const VALUE_MAX = 80
-/** The most recent events that a node keeps. */
-const MAX_EVENTS = 2000
 
 /** `events`: recent ones; with `--follow` those to come too. */
 export const events: Action = async ({ output, api }, _args, options) => {
@@ -42,7 +41,7 @@ function queryOf(options: Options): EventQuery {
       types: types?.filter(isEventType),
       about: textOption(options, 'about'),
       since: sinceOption(options, 'since'),
-      limit: countOption(options, 'limit', [1, MAX_EVENTS])
+      limit: countOption(options, 'limit', [1, MAX_LISTED.events])
     })
   }
 }
@@ -85,7 +84,8 @@ function fieldTexts({ data, message }: EventInfo, names: NodeNames): string[] {
   const printed = new Set<string>()
   for (const [key, value] of Object.entries(data)) {
     if (key === 'payload' || value === null || value === undefined) continue
-    const text = withNames(typeof value === 'string' ? value : jsonLine(value), names)
+    const isDuration = typeof value === 'number' && key.endsWith('Ms')
+    const text = isDuration ? rttText(value) : withNames(typeof value === 'string' ? value : jsonLine(value), names)
     if (printed.has(text) || (key === 'code' && message.startsWith(`${text} `))) continue
     if (typeof value === 'string') printed.add(text)
     texts.push(`${shown(key, 40)}=${shown(text, VALUE_MAX)}`)

@@ -1,3 +1,4 @@
+import { MAX_PINGS } from '../../adapters/control/terms.js'
 import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import type { Action } from '../context.js'
@@ -10,7 +11,7 @@ const PINGS = 4
 
 /** `ping <peer>`. */
 export const ping: Action = async ({ output, api }, [peer = ''], options) => {
-  const count = countOption(options, 'count', [1, 1000]) ?? PINGS
+  const count = countOption(options, 'count', [1, MAX_PINGS]) ?? PINGS
   const result = await api().call('peers.ping', { peer, count })
   if (output.json) {
     output.object('ping@1', { peer: { id: result.peer.id, name: result.peer.name }, path: result.path, rttMs: result.rttMs })

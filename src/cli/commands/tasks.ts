@@ -1,3 +1,4 @@
+import { MAX_LISTED } from '../../adapters/control/terms.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { TaskEventInfo, TaskInfo, TaskList } from '../../ports/task-api.js'
@@ -31,12 +32,10 @@ const ALL = 'a2a-node tasks'
 
 /** Rows of `tasks` unless `--limit` or `--all` says otherwise. */
 const ROWS = 50
-/** Tasks that a node keeps. */
-const MOST = 5000
 
 /** `tasks`: the newest; with `--watch` again at each change. */
 export const tasks: Action = async ({ output, api }, _args, options) => {
-  const limit = countOption(options, 'limit', [1, MOST])
+  const limit = countOption(options, 'limit', [1, MAX_LISTED.tasks])
   const isAll = isSet(options, 'all')
   if (isAll && limit !== undefined)
     throw new NodeError('USAGE', '--all and --limit exclude each other', { next: ['a2a-node tasks --help'] })

@@ -229,7 +229,7 @@ const MESH: readonly CommandRow[] = [
     about: 'round trips to a node',
     group: 'Mesh',
     options: [
-      { flags: '-c, --count <n>', about: 'how many (default: 4)' },
+      { flags: '-c, --count <n>', about: 'how many, up to 1,000 (default: 4)' },
       { flags: '--timeout <duration>', about: 'how long to wait for all answers (default: 5s for each)' }
     ],
     load: async () => (await import('../commands/ping.js')).ping

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isRecord } from '../../kit/json.js'
 import { type AgentProvider, organizationFault, providerUrlFault } from '../../kit/names/provider.js'
 
 /** A text that must pass `fault`, which gives the reason against it. */
@@ -35,4 +36,16 @@ export function readProviders(list: readonly unknown[]): readonly ProviderNotice
     const parsed = noticeSchema.safeParse(one)
     return parsed.success ? [parsed.data] : []
   })
+}
+
+/** The provider on a card that others wrote: white space around its texts and unknown members are left out. null: none, or an invalid one. */
+export function foreignProvider(value: unknown): AgentProvider | null {
+  if (!isRecord(value)) return null
+  const { organization, url } = value
+  const parsed = providerSchema.safeParse({ organization: trimmed(organization), url: trimmed(url) })
+  return parsed.success ? parsed.data : null
+}
+
+function trimmed(value: unknown): unknown {
+  return typeof value === 'string' ? value.trim() : value
 }

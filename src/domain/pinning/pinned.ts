@@ -16,6 +16,8 @@ export interface PinRules<T> {
   hash(value: T): string
   /** Is the value empty? An empty value is not pinned: a slow server would stay pinned to it. */
   isNothing(value: T): boolean
+  /** The accepted value with members outside the hash that it lacks and the seen one of the same hash has; null: it lacks none. */
+  completed?(accepted: T, seen: T): T | null
 }
 
 /**
@@ -41,8 +43,15 @@ export class Pinned<T> {
   take(value: T): Kept<T> | null {
     this.#seen = value
     const { pin, isNothing } = this.#rules
-    if (pin !== null) return this.#isPinned(value) && this.isPending ? this.#accept('config') : null
-    return this.#accepted === null && !this.#isLost && !isNothing(value) ? this.#accept('first-sight') : null
+    if (pin !== null && this.#isPinned(value) && this.isPending) return this.#accept('config')
+    if (pin === null && this.#accepted === null && !this.#isLost && !isNothing(value)) return this.#accept('first-sight')
+    return this.#completed(value)
+  }
+
+  #completed(value: T): Kept<T> | null {
+    if (this.#accepted === null || this.isPending) return null
+    const completed = this.#rules.completed?.(this.#accepted, value) ?? null
+    return completed === null ? null : (this.#accepted = { ...completed, by: this.#accepted.by })
   }
 
   /** Puts an accepted value into force. */

@@ -129,6 +129,24 @@ export async function callCapability(
   return ask(node, params, { target, onBehalfOf: by, as, signal, onAsked })
 }
 
+/** `message.judge`: the verdicts of this node's rules on calls of an agent, without a message or a record. */
+export async function judgeCalls(
+  node: MessagesApiDeps,
+  { agent, capabilities }: Calls['message.judge']['params'],
+  { by, as }: Pick<ApiCaller, 'by' | 'as'>
+): Promise<Calls['message.judge']['result']> {
+  const recipient = await findAgent(node, agent, (card) => node.visibility.toCaller(card, by))
+  const head = { ...headOf(node, 'request', { onBehalfOf: by, as }), recipient }
+  const refused = capabilities.flatMap((capability) => {
+    const verdict = node.outbound.verdict({ ...head, capability })
+    if (verdict.allowed) return []
+    const { code, reason, rule } = verdict
+    const error = new NodeError(code, reason, { data: { rule } }).toBody()
+    return [{ capability, error: stepsFor(error, node.directory.shownAddress(recipient)) }]
+  })
+  return { refused }
+}
+
 /** The agent that a caller names. An invisible agent counts as unknown; the audit log records the refusal. */
 async function agentFor(
   node: MessagesApiDeps,

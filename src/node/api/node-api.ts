@@ -21,7 +21,7 @@ import type {
   StatusInfo,
   WatchName
 } from '../../ports/node-api.js'
-import { callCapability, listAgents, sendText, showAgent } from './messages.js'
+import { callCapability, judgeCalls, listAgents, sendText, showAgent } from './messages.js'
 import { decideApproval, listApprovals, showApproval } from './approvals.js'
 import { policyInfo, testPolicy } from './policy.js'
 import {
@@ -241,6 +241,7 @@ const CALLS: CallTable = {
     'send',
     ({ node, principal, by }, params, signal) => callCapability(node, params, { by, as: principal.agentId, signal })
   ],
+  'message.judge': ['send', ({ node, principal, by }, params) => judgeCalls(node, params, { by, as: principal.agentId })],
   'tasks.list': ['read', ({ node, by }, params) => listTasks(node, params, by)],
   'tasks.show': ['read', ({ node, by }, { id }) => showTask(node, id, by)],
   'tasks.cancel': ['send', ({ node, by }, { id }) => cancelTask(node, id, by)],

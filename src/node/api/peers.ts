@@ -42,8 +42,6 @@ const INVITE_IDS: IdKind = {
   code: 'INVITE_NOT_FOUND',
   list: 'a2a-node invite ls'
 }
-/** The most pings in one call. */
-const MAX_PINGS = 100
 
 /** Rows of `peers`: every other member, revoked ones only with `all`, without agents that the caller does not see. */
 export function listPeers(node: PeersApiDeps, { all = false }: Calls['peers.list']['params'], by: CallerAuthority): PeerList {
@@ -190,7 +188,7 @@ export async function pingPeer(
   const { clock } = node.deps
   const until = timeoutMs === undefined ? null : clock.monotonic() + timeoutMs
   try {
-    while (rttMs.length < Math.min(count, MAX_PINGS)) {
+    while (rttMs.length < count) {
       const leftMs = until === null ? undefined : Math.max(1, until - clock.monotonic())
       rttMs.push(rounded(await node.peers.ping(nodeId, leftMs)))
     }

@@ -26,6 +26,8 @@ export interface A2ALogEvent {
   /** Keys of the relaying nodes, in order; only for a relayed message. */
   readonly hops?: readonly NodeId[]
   readonly toolName?: string
+  /** The tool's name for MCP clients, where it is another. */
+  readonly publishedName?: string
   /** Milliseconds: the way through the node, or the tool's run. */
   readonly duration?: number
   /** false: refused or failed. */
@@ -171,8 +173,10 @@ export class A2AObservability {
 
 /** Names each member: faster than a generic copy, and every message makes some events. */
 function kept(event: GivenEvent): KeptEvent {
-  const { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, code, timestamp } = event
-  return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, code, timestamp, event: null }
+  const { type, envelopeId, sender, recipient, messageType, routingPath, hops } = event
+  const { toolName, publishedName, duration, success, code, timestamp } = event
+  const ofMessage = { type, envelopeId, sender, recipient, messageType, routingPath, hops }
+  return { ...ofMessage, toolName, publishedName, duration, success, code, timestamp, event: null }
 }
 
 /** Reuses the object of the dropped event: new objects that live for a while cost extra at garbage collection. */
@@ -185,6 +189,7 @@ function keepIn(place: KeptEvent, event: GivenEvent): void {
   place.routingPath = event.routingPath
   place.hops = event.hops
   place.toolName = event.toolName
+  place.publishedName = event.publishedName
   place.duration = event.duration
   place.success = event.success
   place.code = event.code

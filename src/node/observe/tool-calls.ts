@@ -31,16 +31,20 @@ export class ToolCalls {
   list({ tool, failed = false, since = 0, limit = MAX_TOOL_CALLS }: ToolCallQuery = {}): readonly InvocationRecord[] {
     const records = this.#texts.map((text) => JSON.parse(text) as InvocationRecord)
     return records
-      .filter((one) => (tool === undefined || one.tool === tool) && (!failed || one.outcome !== 'success') && one.at >= since)
+      .filter(
+        (one) =>
+          (tool === undefined || one.tool === tool || one.published === tool) && (!failed || one.outcome !== 'success') && one.at >= since
+      )
       .slice(-limit)
   }
 }
 
 /** Names each member: a result is parsed when it is read, and this one is too large. Code and message of an error stay. */
 function withoutContent(record: InvocationRecord): string {
-  const { tool, isUnknown, durationMs, outcome, runId, correlationId, at, error } = record
+  const { tool, published, isUnknown, durationMs, outcome, runId, correlationId, at, error } = record
   const stored: InvocationRecord = {
     tool: shown(tool),
+    ...(published === undefined ? {} : { published }),
     ...(isUnknown === undefined ? {} : { isUnknown }),
     ...(error === undefined ? {} : { error: { code: shown(error.code), message: shown(error.message, MAX_MESSAGE) } }),
     durationMs,

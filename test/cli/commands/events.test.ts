@@ -59,3 +59,21 @@ test('events takes every type that a node has, and refuses others by name, as th
   const watch = checkedApi(fake).watch('node.events', { types: ['refusals'] as never })
   await failsWith(t, 'USAGE', async () => void (await watch[Symbol.asyncIterator]().next()))
 })
+
+test('events prints durations rounded, as other commands do; JSON has them whole', async (t: Assert) => {
+  const ms = [0.061_833_000_000_114_7, 3.000_000_1, 12.5, 60_000.25]
+  const data = ms.map((durationMs) => ({ toolName: 'a.b', durationMs }))
+  const more = { waitedMs: 1.049, count: 1.049 }
+  const events = [...data, more].map((one) => ({ at: AT, type: 'tool-invocation', message: 'a tool was called', data: one }))
+  const { run } = await fakeHome(t, { events })
+  const lines = (await run(['events', '--all'])).stdout.trimEnd().split('\n')
+  t.alike(
+    lines.map((line) => line.replace(/^.*a tool was called {2}/, '')),
+    [...['0.1 ms', '3.0 ms', '13 ms', '60000 ms'].map((text) => `toolName=a.b  durationMs=${text}`), 'waitedMs=1.0 ms  count=1.049']
+  )
+  const json = (await run(['events', '--all', '--json'])).stdout.trimEnd().split('\n')
+  t.alike(
+    json.map((line) => (JSON.parse(line) as { data: unknown }).data),
+    [...data, more]
+  )
+})

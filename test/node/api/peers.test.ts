@@ -1,3 +1,5 @@
+import { checkedApi } from '../../../src/adapters/control/contract.js'
+import { MAX_PINGS } from '../../../src/adapters/control/terms.js'
 import test, { type Assert } from 'brittle'
 import { failsWith } from '../../support/fails.js'
 import { type FakeNode, type FakeNodeOptions, World } from '../../support/fake-node.js'
@@ -76,4 +78,12 @@ test('a ping makes a link where it can, and measures it', async (t) => {
   await world.settle()
   const { peer, rttMs } = await pinging
   t.alike([peer.name, rttMs.length], ['c', 2])
+})
+
+test('a ping has as many answers as were asked for, up to the most that the control API takes', async (t) => {
+  const { world, a, c } = await beyond(t)
+  a.links.reachable.add(c.id)
+  const pinging = checkedApi(a.api()).call('peers.ping', { peer: 'c', count: MAX_PINGS })
+  await world.settle()
+  t.is((await pinging).rttMs.length, MAX_PINGS)
 })

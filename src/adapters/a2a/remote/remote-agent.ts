@@ -1,3 +1,4 @@
+import { foreignProvider } from '../../../domain/card/provider.js'
 import { allowedNames } from '../../../kit/glob.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { ToolListChange } from '../../../ports/imported-tools.js'
@@ -86,12 +87,19 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
   }
 
   encode({ card }: PinnedCard): Readonly<Record<string, unknown>> {
-    return { hash: cardHash(card), card }
+    const { provider, ...rest } = card
+    // Beside the card: an earlier build refuses a stored card with an unknown member.
+    return { hash: cardHash(card), card: rest, ...(provider === undefined ? {} : { provider }) }
   }
 
-  decode({ hash, card: stored }: Readonly<Record<string, unknown>>): PinnedCard | null {
+  decode({ hash, card: stored, provider }: Readonly<Record<string, unknown>>): PinnedCard | null {
     const card = keptCard(stored)
-    return card !== null && cardHash(card) === hash ? { card } : null
+    if (card === null || cardHash(card) !== hash) return null
+    return { card: provider === undefined ? card : { ...card, provider: foreignProvider(provider) } }
+  }
+
+  completed({ card }: PinnedCard, { card: { provider } }: PinnedCard): PinnedCard | null {
+    return card.provider === undefined && provider !== undefined ? { card: { ...card, provider } } : null
   }
 
   change(before: PinnedCard | null, { card }: PinnedCard): ToolListChange {

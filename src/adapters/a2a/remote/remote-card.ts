@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { foreignProvider } from '../../../domain/card/provider.js'
+import type { AgentProvider } from '../../../kit/names/provider.js'
 import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import type { ToolChange, ToolListChange } from '../../../ports/imported-tools.js'
@@ -44,6 +46,8 @@ export interface RemoteCard {
   readonly skills: readonly RemoteSkill[]
   /** The security members of the card, unchanged. JSON. */
   readonly security: unknown
+  /** The organization that the card names. null: none, or an invalid one. Absent: an earlier build stored the card without it. */
+  readonly provider?: AgentProvider | null
 }
 
 const words = z.array(z.string())
@@ -118,7 +122,8 @@ function cardFrom(card: WrittenCard): RemoteCard {
     interfaces: callableInterfaces(card, versionRead(card)).map(({ used }) => used),
     isStreaming: isRecord(capabilities) && capabilities['streaming'] === true,
     skills: entries(card['skills']).map(([, skill]) => skillFrom(skill)),
-    security: { securitySchemes, security, securityRequirements }
+    security: { securitySchemes, security, securityRequirements },
+    provider: foreignProvider(card['provider'])
   }
 }
 
@@ -167,10 +172,11 @@ export function chosenInterface({ interfaces }: RemoteCard): RemoteInterface {
 
 /**
  * sha256 of the pinned members of a card, as canonical JSON: all that decide where messages go or that language models read.
- * Version and signatures are excluded: a new build alone needs no approval.
+ * Version and signatures are excluded: a new build alone needs no approval. The provider is too, since cards accepted by earlier builds
+ * have none; an import keeps the first one.
  */
 export function cardHash(card: RemoteCard): string {
-  const { version: _, ...pinned } = card
+  const { version: _version, provider: _provider, ...pinned } = card
   return createHash('sha256').update(canonicalJson(pinned)).digest('hex')
 }
 

@@ -69,6 +69,7 @@ export function remoteOffer(spec: RemoteSpec, card: RemoteCard, skills: readonly
   const kept = new Map(capabilities.map(({ id }) => [id, byId.get(id)?.id ?? null]))
   const names = new Set(kept.values())
   const { name, tier, sandbox, timeoutMs, concurrency, maxOutputBytes, source } = spec
+  const { provider = null } = card
   const definition: AgentDefinition = {
     id: name,
     name: card.name,
@@ -77,6 +78,7 @@ export function remoteOffer(spec: RemoteSpec, card: RemoteCard, skills: readonly
     tier,
     sandboxId: sandbox,
     protocols: [],
+    ...(provider === null ? {} : { provider }),
     capabilities,
     limits: { timeoutMs, concurrency, maxOutputBytes },
     runtime: REMOTE_RUNTIME,

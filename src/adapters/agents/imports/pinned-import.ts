@@ -55,7 +55,8 @@ export class PinnedImport {
     this.#pinned = new Pinned({
       pin: adapter.spec.pin,
       hash: (value) => adapter.hash(value),
-      isNothing: (value) => adapter.isNothing(value)
+      isNothing: (value) => adapter.isNothing(value),
+      completed: (accepted, seen) => adapter.completed?.(accepted, seen) ?? null
     })
     this.#link = new ImportLink({
       ...deps,

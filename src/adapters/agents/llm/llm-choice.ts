@@ -1,6 +1,7 @@
 import type { AbortSignalLike, Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
-import type { ToolChoice, ToolChooser, ToolQuestion } from '../../../ports/agent-tools.js'
+import { byWords, wordsOf } from '../../../kit/text.js'
+import type { AgentTool, ToolChoice, ToolChooser, ToolQuestion } from '../../../ports/agent-tools.js'
 import type { AgentLog } from '../files/runtime-type.js'
 import { faultOutcome, type LlmFault } from './llm-fault.js'
 import { type LlmDeps, MAX_TOOLS } from './llm-parts.js'
@@ -13,6 +14,8 @@ import { ANSWER_TOKENS, DAY_TOKENS } from './llm-type.js'
 const USER = 'choices of tools'
 /** Bytes of all tools of one question, as JSON. */
 const MAX_TOOLS_BYTES = 262_144
+/** Words of a prompt that choose among too many tools. */
+const MAX_WORDS = 256
 /** Milliseconds until a choice is given up, whatever the server sends. */
 const CHOICE_MS = 120_000
 /** Bytes of text beside the call. */
@@ -44,8 +47,8 @@ export class LlmToolChooser implements ToolChooser {
     const { days } = this.#deps.llm
     const provider = this.#deps.provider()
     if (provider === null) return refused('llm.providers has no provider with a model, which would choose by the prompt')
-    const size = sizeFault(question)
-    if (size !== null) return refused(size)
+    const tools = fitting(question)
+    if (tools.length === 0) return refused(`each tool has more than ${MAX_TOOLS_BYTES} bytes, which is too much for a model`)
     const usable = await usableProvider(this.#deps.llm, { provider, model: null }, (error) => this.#warn(provider, error))
     if (!usable.ok) return refused(usable.reason)
     await days.ready()
@@ -57,11 +60,11 @@ export class LlmToolChooser implements ToolChooser {
     if (signal.aborted) abort()
     signal.addEventListener('abort', abort)
     const timer = this.#deps.clock.after(CHOICE_MS, abort)
-    const asked = await this.#ask(usable, question, { maxTokens: next.maxTokens, signal: stop.signal })
+    const asked = await this.#ask(usable, { ...question, tools }, { maxTokens: next.maxTokens, signal: stop.signal })
     this.#deps.clock.clear(timer)
     signal.removeEventListener('abort', abort)
     await days.spend(USER, sumOf(asked.tokens))
-    if (asked.ok) return { ok: true, calls: asked.turn.calls }
+    if (asked.ok) return { ok: true, calls: asked.turn.calls, left: question.tools.length - tools.length }
     return stop.signal.aborted && !signal.aborted
       ? refused(`the LLM provider ${provider} did not choose in time`)
       : this.#failed(provider, asked.fault)
@@ -93,8 +96,23 @@ function refused(reason: string, retryAfter: number | null = null): ToolChoice {
   return { ok: false, reason, retryAfter }
 }
 
-function sizeFault({ tools }: ToolQuestion): string | null {
-  if (tools.length > MAX_TOOLS) return `a model chooses from at most ${MAX_TOOLS} tools`
-  const bytes = Buffer.byteLength(JSON.stringify(tools))
-  return bytes > MAX_TOOLS_BYTES ? `the tools have ${bytes} bytes, and a model is given at most ${MAX_TOOLS_BYTES}` : null
+/** The tools of one question: all that fit, else those nearest to the prompt, then the first of the others. */
+function fitting({ prompt, tools }: ToolQuestion): readonly AgentTool[] {
+  if (tools.length <= MAX_TOOLS && bytesOf(tools) <= MAX_TOOLS_BYTES) return tools
+  const near = byWords(wordsOf(prompt).slice(0, MAX_WORDS), tools)
+  const order = [...new Set([...near, ...tools])]
+  const kept = new Set<AgentTool>()
+  let bytes = 2
+  for (const tool of order) {
+    const size = bytesOf(tool) + 1
+    if (kept.size >= MAX_TOOLS || bytes + size > MAX_TOOLS_BYTES) continue
+    kept.add(tool)
+    bytes += size
+  }
+  // The order of the list is that of its server.
+  return tools.filter((tool) => kept.has(tool))
+}
+
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value))
 }

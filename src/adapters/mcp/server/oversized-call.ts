@@ -1,5 +1,6 @@
 import type { LongLine } from '../../../kit/lines.js'
 import { shown } from '../../../kit/text.js'
+import { publishedAs } from '../tools/published-names.js'
 import type { PipelineDeps } from './tool-pipeline.js'
 import { refusalOf, type StructuredError } from './structured-error.js'
 import { recordOf, tellRecord } from './tool-record.js'
@@ -36,7 +37,12 @@ export async function refuseOversized(deps: OversizedDeps, name: string, maxByte
   const known = await foundTool(tools, name)
   const about = { tool: known ?? shown(name), runId, correlationId, outcome: 'tool_error', durationMs: 0 } as const
   log('info', 'tool call ended', { ...about, error: { code: error.code, message: error.message } })
-  const base = { ...about, ...(known === null ? { isUnknown: true } : {}), at: clock.now(), omitted: ['arguments'] } as const
+  const base = {
+    ...about,
+    ...(known === null ? { isUnknown: true } : publishedAs(known, name)),
+    at: clock.now(),
+    omitted: ['arguments']
+  } as const
   tellRecord({ onCompleted, log }, recordOf(base, { error, json: null }))
   return error
 }

@@ -247,6 +247,10 @@ export class McpService {
       serverOf: (text) => imported.named(text),
       servers: () => imported.list(),
       call: async (work, context) => await outcomeOf(callAgent({ api, toJson }, work, context)),
+      refusals: async (agent, capabilities) => {
+        const { refused } = await api.call('message.judge', { agent, capabilities })
+        return new Map(refused.map(({ capability, error }) => [capability, error]))
+      },
       compileSchema,
       chooser: this.#deps.chooserFor(principal)
     })

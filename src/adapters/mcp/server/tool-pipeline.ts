@@ -3,6 +3,7 @@ import type { Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import { shown } from '../../../kit/text.js'
 import type { ToolOutcome } from '../../../ports/tool-calls.js'
+import { publishedAs } from '../tools/published-names.js'
 import { NO_CLIENT, type ClientAsk, type ClientSide } from '../tools/client-ask.js'
 import { Deadlines } from './deadlines.js'
 import type { ReleaseSlot, ResourceManager } from '../resources/resource-limits.js'
@@ -202,7 +203,12 @@ export class ToolPipeline {
     const level = outcome === 'success' ? 'debug' : outcome === 'late_completed' ? 'warn' : 'info'
     log(level, 'tool call ended', error === null ? about : { ...about, error: { code: error.code, message: error.message } })
     if (onCompleted === undefined) return
-    const base = { ...about, arguments: call.args, at: clock.now(), ...(run.tool === null ? { isUnknown: true } : {}) }
+    const base = {
+      ...about,
+      arguments: call.args,
+      at: clock.now(),
+      ...(run.tool === null ? { isUnknown: true } : publishedAs(run.tool, call.name))
+    }
     tellRecord({ onCompleted, log }, recordOf(base, { error, json }), json?.length ?? 0)
   }
 }

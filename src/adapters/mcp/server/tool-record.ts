@@ -27,6 +27,8 @@ export interface InvocationEvent {
   readonly type: 'tool-invocation'
   /** Absent for a tool that does not exist: its name is the client's own text. */
   readonly toolName?: string
+  /** The name for MCP clients, where it is another. */
+  readonly publishedName?: string
   readonly duration: number
   readonly success: boolean
   readonly code?: string
@@ -34,11 +36,12 @@ export interface InvocationEvent {
 }
 
 /** The event of a call; null for a refused request and for a second record of a call. */
-export function invocationEvent({ tool, isUnknown, durationMs, outcome, error, at }: InvocationRecord): InvocationEvent | null {
+export function invocationEvent({ tool, published, isUnknown, durationMs, outcome, error, at }: InvocationRecord): InvocationEvent | null {
   if (outcome === 'late_completed' || outcome === 'protocol_error') return null
   return {
     type: 'tool-invocation',
     ...(isUnknown === true ? {} : { toolName: tool }),
+    ...(published === undefined ? {} : { publishedName: published }),
     duration: durationMs,
     success: outcome === 'success',
     ...(error === undefined ? {} : { code: error.code }),

@@ -1,5 +1,5 @@
 import type { AbortSignalLike, Clock } from '../../../kit/clock.js'
-import { NodeError } from '../../../kit/errors.js'
+import { asNodeError, NodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { faultText } from '../../../kit/schema/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
@@ -9,7 +9,9 @@ import type { AgentInfo, NodeApi } from '../../../ports/node-api.js'
 import { callAgent } from './mesh-call.js'
 import { allowedNames } from '../../../kit/glob.js'
 import { type MeshTool, toolsOf } from './mesh-tools.js'
-import { PublishedNames } from './published-names.js'
+import type { InvocationRecord } from '../../../ports/tool-calls.js'
+import { type InvocationEvent, invocationEvent } from '../server/tool-record.js'
+import { publishedAs, PublishedNames } from './published-names.js'
 
 /** Dependencies of {@link openToolbox}. */
 export interface AgentToolboxDeps {
@@ -21,6 +23,8 @@ export interface AgentToolboxDeps {
   readonly compileSchema: CompileSchema
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
+  /** Called when a call of a tool ended. */
+  readonly onCall?: (call: InvocationEvent) => void
 }
 
 type CallDeps = AgentToolboxDeps & Pick<AgentToolChoice, 'timeoutMs'>
@@ -85,9 +89,34 @@ function toolbox(deps: CallDeps, offered: ReadonlyMap<string, Offered>, left: nu
     left,
     async call(name, args, signal) {
       const one = offered.get(names.resolve(name) ?? '')
-      if (one === undefined) throw new NodeError('CAPABILITY_NOT_FOUND', `there is no tool ${shown(name)}`)
-      return await callTool(deps, one, { args, signal })
+      return await counted(deps, { tool: one?.tool.definition.name ?? null, called: name }, async () => {
+        if (one === undefined) throw new NodeError('CAPABILITY_NOT_FOUND', `there is no tool ${shown(name)}`)
+        return await callTool(deps, one, { args, signal })
+      })
     }
+  }
+}
+
+/** Reports the end of a call. `tool`: its canonical name; null: there is no such tool. */
+async function counted(
+  { clock, onCall }: CallDeps,
+  { tool, called }: { readonly tool: string | null; readonly called: string },
+  call: () => Promise<unknown>
+): Promise<unknown> {
+  const from = clock.monotonic()
+  const report = (error: InvocationRecord['error']): void => {
+    const names = tool === null ? { tool: shown(called), isUnknown: true } : { tool, ...publishedAs(tool, called) }
+    const ended = error === undefined ? ({ outcome: 'success' } as const) : ({ outcome: 'tool_error', error } as const)
+    const event = invocationEvent({ ...names, ...ended, durationMs: clock.monotonic() - from, correlationId: '', at: clock.now() })
+    if (event !== null) onCall?.(event)
+  }
+  try {
+    const result = await call()
+    report(undefined)
+    return result
+  } catch (error) {
+    report(asNodeError(error))
+    throw error
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ErrorBody, ErrorCode } from '../../../kit/errors.js'
+import { asNodeError, type ErrorBody, type ErrorCode } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { boundedCheck } from '../../../kit/schema/cost.js'
 import { faultText } from '../../../kit/schema/text.js'
@@ -54,6 +54,8 @@ export interface ClientToolDeps {
     work: { readonly agent: string; readonly capability: string; readonly input: unknown },
     context: ToolContext
   ): Promise<{ readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: ErrorBody }>
+  /** The errors of the capabilities of an agent that the rules refuse to the tool's caller. @throws NodeError when there is no such agent */
+  refusals(agent: string, capabilities: readonly string[]): Promise<ReadonlyMap<string, ErrorBody>>
   readonly compileSchema: CompileSchema
   /** Chooses a tool by the prompt; null: the caller may not have it asked. */
   readonly chooser: ToolChooser | null
@@ -171,7 +173,9 @@ interface Choosing {
 }
 
 /** The work that a model chooses for the prompt. Its answer is checked like that of a stranger. @throws ToolExecutionError */
-async function chosenWork(deps: ClientToolDeps, { server, candidates, args }: Choosing, context: ToolContext): Promise<Work> {
+async function chosenWork(deps: ClientToolDeps, { server, candidates: all, args }: Choosing, context: ToolContext): Promise<Work> {
+  if (deps.chooser === null) throw notChosen(server, all)
+  const candidates = await allowedOf(deps, server, all)
   const names = new PublishedNames()
   const offered = new Map<string, { readonly tool: ToolInfo; readonly inputSchema: ToolSchema }>()
   for (const tool of candidates) {
@@ -180,7 +184,7 @@ async function chosenWork(deps: ClientToolDeps, { server, candidates, args }: Ch
     names.add(tool.name)
     offered.set(tool.name, { tool, inputSchema })
   }
-  if (deps.chooser === null || offered.size === 0) throw notChosen(server, candidates)
+  if (offered.size === 0) throw notChosen(server, candidates)
   const tools = [...offered.values()].map(({ tool: { name, description }, inputSchema }) => ({
     name: names.published(name),
     description: shown(`${name}: ${description}`, MAX_DESCRIPTION),
@@ -204,6 +208,23 @@ async function chosenWork(deps: ClientToolDeps, { server, candidates, args }: Ch
   return { tool, input: call.args }
 }
 
+/** The tools that the rules let the caller use: a refused one would only cost tokens. @throws ToolExecutionError when they refuse all */
+async function allowedOf(
+  { refusals }: ClientToolDeps,
+  { agent }: ImportedServerInfo,
+  all: readonly ToolInfo[]
+): Promise<readonly ToolInfo[]> {
+  const judged = refusals(
+    agent,
+    all.map(({ capability }) => capability)
+  )
+  const refused = await judged.catch((error: unknown) => Promise.reject(failedCall(asNodeError(error).toBody())))
+  const allowed = all.filter(({ capability }) => !refused.has(capability))
+  const [first] = refused.values()
+  if (allowed.length === 0 && first !== undefined) throw failedCall(first)
+  return allowed
+}
+
 function onlyCall(choice: ToolChoice): {
   readonly call: WantedCall | null
   readonly reason: string
@@ -211,7 +232,8 @@ function onlyCall(choice: ToolChoice): {
 } {
   if (!choice.ok) return { call: null, reason: choice.reason, ...(choice.retryAfter === null ? {} : { retryAfter: choice.retryAfter }) }
   const [call, ...others] = choice.calls
-  if (call === undefined) return { call: null, reason: 'the model chose none' }
+  const unseen = choice.left === 0 ? '' : `; it did not see ${choice.left} tools, whose words are farther from those of the prompt`
+  if (call === undefined) return { call: null, reason: `the model chose none${unseen}` }
   return others.length === 0 ? { call, reason: '' } : { call: null, reason: `the model chose ${choice.calls.length} at once` }
 }
 

@@ -1,5 +1,5 @@
 import { NodeError } from '../../../kit/errors.js'
-import { nearest } from '../../../kit/text.js'
+import { byWords, nearest, wordsOf } from '../../../kit/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { ToolSchema, RegisteredTool, ToolContext, ToolDefinition, ToolSource } from '../server/tool.js'
 
@@ -113,17 +113,7 @@ async function callTool({ validator, handler }: RegisteredTool, args: ExposedArg
   return await handler(args, context)
 }
 
-/** Tools that contain the most of the words, the best first. A word counts 2 in the name and 1 in the description. */
 function found(query: string, all: readonly ToolDefinition[]): readonly { readonly name: string; readonly description: string }[] {
-  const words = query
-    .toLowerCase()
-    .split(/[^\p{L}\p{N}]+/u)
-    .filter((word) => word !== '')
-  const scored = all.map(({ name, description }) => {
-    const [inName, inText] = [name.toLowerCase(), description.toLowerCase()]
-    const score = words.reduce((sum, word) => sum + (inName.includes(word) ? 2 : 0) + (inText.includes(word) ? 1 : 0), 0)
-    return { name, description, score }
-  })
-  const hits = scored.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score || (a.name < b.name ? -1 : 1))
-  return hits.slice(0, FOUND_MAX).map(({ name, description }) => ({ name, description }))
+  const hits = byWords(wordsOf(query), all).slice(0, FOUND_MAX)
+  return hits.map(({ name, description }) => ({ name, description }))
 }

@@ -15,6 +15,12 @@ export function publishedName(canonical: string): string {
   return plain.length <= MAX_STEM ? plain : suffixed(canonical, plain)
 }
 
+/** The published name of a tool that was called as `called`; nothing when its canonical name is published. */
+export function publishedAs(canonical: string, called: string): { readonly published?: string } {
+  const published = called === canonical ? publishedName(canonical) : called
+  return published === canonical ? {} : { published }
+}
+
 function plainName(canonical: string): string {
   if (/^[A-Za-z0-9_-]*$/.test(canonical)) return canonical
   return canonical

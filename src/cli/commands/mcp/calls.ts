@@ -1,3 +1,4 @@
+import { MAX_LISTED } from '../../../adapters/control/terms.js'
 import { shown } from '../../../kit/text.js'
 import type { InvocationRecord } from '../../../ports/tool-calls.js'
 import type { Action } from '../../context.js'
@@ -8,8 +9,6 @@ import { type Cell, printTable } from '../../terminal/render.js'
 import { rttText, timeText } from '../../words.js'
 
 const TEXT_MAX = 200
-/** The most calls that a node keeps. */
-const MAX_CALLS = 500
 
 /** `tools calls`: the stored records of MCP tool calls, oldest first. */
 export const listCalls: Action = async ({ output, api }, _args, options) => {
@@ -17,7 +16,7 @@ export const listCalls: Action = async ({ output, api }, _args, options) => {
     tool: textOption(options, 'tool'),
     failed: isSet(options, 'failed') ? true : undefined,
     since: sinceOption(options, 'since'),
-    limit: countOption(options, 'limit', [1, MAX_CALLS])
+    limit: countOption(options, 'limit', [1, MAX_LISTED.toolCalls])
   })
   const { calls } = await api().call('tools.calls', query)
   if (output.json) for (const call of calls) output.object('tool-call@1', call)

@@ -203,6 +203,61 @@ test('the card seen first is in force, also offline and after a restart; another
   t.ok(!outcome.ok && /was not reached, and nothing was done/.test(outcome.message) && outcome.retryable === true)
 })
 
+const ACME = { organization: 'Acme', url: 'https://acme.example' }
+
+for (const version of VERSIONS) {
+  test(`an agent has the provider of its card of A2A ${version}; one that is none of the form is left out`, async (t: Assert) => {
+    const server = await remoteServer(t, version, talk)
+    const { card } = server
+    const hashes = new Set<string | null>()
+    for (const [written, provider] of [
+      [ACME, ACME],
+      [{ organization: ' Acme\n', url: 'https://acme.example ', more: [1] }, ACME],
+      [undefined, undefined],
+      [null, undefined],
+      ['Acme', undefined],
+      [{ organization: 'Acme', url: null }, undefined],
+      [{ organization: 'Acme\u001b[31m', url: 'https://acme.example' }, undefined],
+      [{ organization: 'A'.repeat(129), url: 'https://acme.example' }, undefined],
+      [{ organization: 'Acme', url: 'javascript:alert(1)' }, undefined]
+    ] as const) {
+      server.card = { ...card, provider: written }
+      const scene = await remoteScene(t, remoteSpec(server.cardUrl))
+      await scene.settled()
+      t.alike(scene.agents()[0]?.definition.provider, provider, JSON.stringify(written))
+      hashes.add(scene.info().pinned)
+    }
+    t.is(hashes.size, 1, 'the sum of a card is that without its provider')
+  })
+}
+
+test('a card that an earlier build accepted stays accepted and gets its provider once; another needs another accepted card', async (t: Assert) => {
+  const store = new FakeStore()
+  const server = await remoteServer(t, '1.0', talk)
+  const plain = server.card
+  const seen = async (): Promise<unknown[]> => {
+    const scene = await remoteScene(t, remoteSpec(server.cardUrl), { store })
+    await scene.settled()
+    const { pinnedBy, change } = scene.info()
+    await scene.remotes.close()
+    return [scene.agents()[0]?.definition.provider ?? null, pinnedBy, change]
+  }
+  const stored = async () => (await store.read<{ hash: string; by: string; card: object; provider?: unknown }>('a2a-far')) ?? t.fail()
+  t.alike(await seen(), [null, 'first-sight', null])
+  server.card = { ...plain, provider: ACME }
+  t.alike(await seen(), [null, 'first-sight', null], 'it was accepted as a card without one')
+  const { provider, ...earlier } = (await stored()) as Exclude<Awaited<ReturnType<typeof stored>>, true | void>
+  t.is(provider, null)
+  t.absent('provider' in earlier.card, 'an earlier build reads the card')
+  await store.write('a2a-far', { ...earlier, by: 'accepted' })
+  t.alike(await seen(), [ACME, 'accepted', null])
+  server.card = { ...plain, provider: { ...ACME, organization: 'Call me Acme' } }
+  t.alike(await seen(), [ACME, 'accepted', null])
+  t.alike(await stored(), { ...earlier, by: 'accepted', provider: ACME })
+  await store.write('a2a-far', { ...earlier, by: 'accepted', provider: { organization: '\u0000', url: 7 } })
+  t.alike(await seen(), [null, 'accepted', null], 'a damaged provider costs no card')
+})
+
 test('an agent that was not reached is known to be away at once, not when its card is due again', async (t: Assert) => {
   const server = await remoteServer(t, '1.0', talk)
   const scene = await remoteScene(t, remoteSpec(server.cardUrl))

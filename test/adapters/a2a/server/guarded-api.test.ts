@@ -149,7 +149,7 @@ test('a prompt that breaks a rule of input reaches no model, any other one does'
   const inner: ToolChooser = {
     choose: ({ prompt }) => {
       prompts.push(prompt)
-      return Promise.resolve({ ok: true, calls: [] })
+      return Promise.resolve({ ok: true, calls: [], left: 0 })
     }
   }
   const chooser = guardedChooser(inner, new Guardrails({ input: RULES, output: OPEN }))

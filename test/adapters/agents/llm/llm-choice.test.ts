@@ -73,14 +73,37 @@ test('choices end for the day when their tokens are used, and say when they go o
   t.ok((await choose()).ok, 'the next day')
 })
 
-test('a choice with too many or too large tools, or a provider that is not set up, asks no model', async (t: Assert) => {
+test('of too many or too large tools a model sees those that fit and are nearest to the prompt, and which these are never varies', async (t: Assert) => {
   const { choose, llm } = await scene(t, streaming(CALL))
-  const many = Array.from({ length: 65 }, (_, at): AgentTool => ({ ...ADD, name: `t${at}` }))
-  t.is(reasonOf(await choose(many)), 'a model chooses from at most 64 tools')
-  t.ok((await choose(many.slice(1))).ok)
-  const large = { ...ADD, inputSchema: { type: 'object', description: 'x'.repeat(262_144) } }
-  t.ok(/^the tools have \d+ bytes, and a model is given at most 262144$/.test(reasonOf(await choose([large]))))
-  t.is(llm.seen.length, 1)
+  const seen = (): readonly string[] => llm.seen.at(-1)?.body.tools?.map((one) => one.function.name) ?? []
+  const many = Array.from({ length: 300 }, (_, at): AgentTool => ({ ...ADD, name: `t${at}` }))
+  const near = [
+    { ...ADD, name: 'number_one' },
+    { ...ADD, name: 'last', description: 'Gives ONE.' }
+  ]
+  const all = [...many, ...near]
+  const choice = await choose(all)
+  t.is(choice.ok && choice.left, 238)
+  t.alike(
+    seen(),
+    [...many.slice(0, 62), ...near].map(({ name }) => name)
+  )
+  await choose(all)
+  t.alike(
+    seen(),
+    [...many.slice(0, 62), ...near].map(({ name }) => name)
+  )
+  const whole = await choose(many.slice(0, 64))
+  t.alike([whole.ok && whole.left, seen().length], [0, 64])
+  const large = (name: string, chars: number) => ({ ...ADD, name, inputSchema: { type: 'object', description: 'x'.repeat(chars) } })
+  await choose([large('a', 200_000), large('b', 100_000), large('one', 100_000), large('c', 300_000), ADD])
+  t.alike(seen(), ['b', 'one', 'add'])
+  const asked = llm.seen.length
+  t.is(reasonOf(await choose([large('a', 262_144)])), 'each tool has more than 262144 bytes, which is too much for a model')
+  t.is(llm.seen.length, asked)
+})
+
+test('a provider that is not set up is asked for no choice', async (t: Assert) => {
   const without = await scene(t, streaming(CALL), { model: null })
   t.ok(/names a model/.test(reasonOf(await without.choose())))
   const unset = await scene(t, streaming(CALL), { fault: new NodeError('CONFIG_INVALID', 'KEY is not set') })

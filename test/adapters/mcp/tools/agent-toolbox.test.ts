@@ -1,6 +1,7 @@
 import test, { type Assert } from 'brittle'
-import { openToolbox } from '../../../../src/adapters/mcp/tools/agent-toolbox.js'
+import { type AgentToolboxDeps, openToolbox } from '../../../../src/adapters/mcp/tools/agent-toolbox.js'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
+import { A2AObservability } from '../../../../src/node/observe/observability.js'
 import type { Tier } from '../../../../src/domain/routing/tier.js'
 import type { AgentToolbox, AgentToolChoice } from '../../../../src/ports/agent-tools.js'
 import { failsWith } from '../../../support/fails.js'
@@ -13,11 +14,18 @@ const NEVER = new AbortController().signal
 async function toolboxOf(
   node: FakeNode,
   world: World,
-  choice: Partial<AgentToolChoice> & { readonly tier?: Tier } = {}
+  choice: Partial<AgentToolChoice> & { readonly tier?: Tier; readonly onCall?: AgentToolboxDeps['onCall'] } = {}
 ): Promise<AgentToolbox> {
-  const { tier = 0, globs = ['*'], max = 64 } = choice
+  const { tier = 0, globs = ['*'], max = 64, onCall = () => {} } = choice
   const api = node.api({ kind: 'agent', name: 'agent helper', agentId: 'helper', tier, scopes: ['read', 'send'] })
-  const parts = { api, agentId: 'helper', clock: world.clock, compileSchema: createSchemaCompiler(), toJson: (value: unknown) => value }
+  const parts = {
+    onCall,
+    api,
+    agentId: 'helper',
+    clock: world.clock,
+    compileSchema: createSchemaCompiler(),
+    toJson: (value: unknown) => value
+  }
   return await openToolbox(parts, { globs, max, timeoutMs: 60_000 }, NEVER)
 }
 
@@ -82,6 +90,42 @@ test('arguments that do not fit and tools that are not offered are refused befor
   for (const name of ['weak__do', '__proto__', '', 'helper__do'])
     await failsWith(t, 'CAPABILITY_NOT_FOUND', () => toolbox.call(name, {}, NEVER))
   t.is(strong.tasks.length, 0)
+})
+
+test('each call of a tool is counted as one, with its names, its time and the code of its error', async (t: Assert) => {
+  const { world, owner } = await scene(t)
+  const counted = new A2AObservability()
+  const toolbox = await toolboxOf(owner, world, { onCall: (call) => counted.emit(call) })
+  await toolbox.call('strong__do', { n: 1 }, NEVER)
+  await failsWith(t, 'INVALID_INPUT', () => toolbox.call('strong__do', {}, NEVER))
+  const answer = toolbox.call('far_at_gpu-box__do', { n: 2 }, NEVER)
+  world.clock.advance(40)
+  await world.settle()
+  await answer
+  await failsWith(t, 'CAPABILITY_NOT_FOUND', () => toolbox.call('rm', {}, NEVER))
+  const weaker = await toolboxOf(owner, world, { tier: 2, onCall: (call) => counted.emit(call) })
+  await failsWith(t, 'ESCALATION_REQUIRED', () => weaker.call('strong__do', { n: 1 }, NEVER))
+  const { tools, totalToolInvocations, toolErrorCount } = counted.getMetrics()
+  t.alike([totalToolInvocations, toolErrorCount], [5, 3])
+  t.alike(
+    tools.map(({ tool, invocations, errors, timed }) => [tool, invocations, errors, timed]),
+    [
+      ['strong.do', 3, 2, 3],
+      ['far@gpu-box.do', 1, 0, 1],
+      ['unknown', 1, 1, 1]
+    ]
+  )
+  t.ok((tools[1]?.totalDurationMs ?? 0) >= 40)
+  t.alike(
+    counted.getRecentEvents().map(({ publishedName = null, code = null }) => [publishedName, code]),
+    [
+      ['strong__do', null],
+      ['strong__do', 'INVALID_INPUT'],
+      ['far_at_gpu-box__do', null],
+      [null, 'CAPABILITY_NOT_FOUND'],
+      ['strong__do', 'ESCALATION_REQUIRED']
+    ]
+  )
 })
 
 test('an abort cancels the call at the agent that has it', async (t: Assert) => {

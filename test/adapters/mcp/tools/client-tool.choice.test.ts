@@ -46,6 +46,8 @@ interface SceneOptions {
   readonly provider?: string | null
   /** The server answers any tool with its name. */
   readonly isHttp?: boolean
+  /** Names of tools that the rules refuse to the caller. */
+  readonly refused?: readonly string[]
 }
 
 /** A server with these tools, and a model that answers so. */
@@ -53,7 +55,7 @@ async function scene(
   t: Assert,
   tools: readonly object[],
   answer: Answerer,
-  { provider = 'local', isHttp = false }: SceneOptions = {}
+  { provider = 'local', isHttp = false, refused = [] }: SceneOptions = {}
 ): Promise<Scene> {
   const server = isHttp ? await httpServer(t, { tools }) : null
   const http = server === null ? {} : { address: { kind: 'http' as const, url: server.url, headers: {} } }
@@ -67,6 +69,10 @@ async function scene(
     serverOf: (text) => imported.imported.named(text),
     servers: () => imported.imported.list(),
     compileSchema: createSchemaCompiler(),
+    refusals: (agent, capabilities) => {
+      const denied = capabilities.filter((one) => refused.some((name) => one === `mcp_${agent}_${name}`))
+      return Promise.resolve(new Map(denied.map((one) => [one, new NodeError('POLICY_DENIED', `not ${one}`).toBody()])))
+    },
     chooser: new LlmToolChooser({
       llm: { provider: () => found, tools: null, days, fetch },
       provider: () => provider,
@@ -129,6 +135,19 @@ test('a prompt for a named tool, or for the only tool, gets its arguments from a
   const one = await scene(t, [ADD], calling(['add', '{"a":4,"b":1}']))
   t.is(await one.run({ prompt: 'four and one' }), '{"sum":5}')
   t.is(several.llm.seen.length, 1, 'a tool that takes one text needs no model')
+})
+
+test('a caller whose rules refuse tools spends no tokens on these, and none at all when they refuse every one', async (t: Assert) => {
+  const some = await scene(t, [ADD, ECHO], calling(['echo', '{"text":"x"}']), { refused: ['add'] })
+  t.is(await some.run({ prompt: 'say x' }), 'x')
+  t.alike(
+    some.llm.seen[0].body.tools?.map((one) => one.function.name),
+    ['echo']
+  )
+  const all = await scene(t, [ADD, ECHO], calling(['add', '{"a":1,"b":1}']), { refused: ['add', 'echo'] })
+  for (const args of [{ prompt: 'one and one' }, { tool: 'add', prompt: 'one and one' }])
+    t.is((await faultOf(all.run(args))).code, 'POLICY_DENIED')
+  t.alike([all.llm.seen.length, all.calls()], [0, []])
 })
 
 const USELESS: readonly (readonly [string, Answerer, RegExp])[] = [

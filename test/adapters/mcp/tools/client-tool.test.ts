@@ -35,6 +35,7 @@ async function scene(t: Assert): Promise<{ readonly url: string; readonly parts:
     servers: () => imported.imported.list(),
     compileSchema: createSchemaCompiler(),
     chooser: null,
+    refusals: () => Promise.resolve(new Map()),
     call: async ({ agent, capability, input }) => {
       const outcome = await imported.call(agent, capability.slice(`mcp_${agent}_`.length), input)
       if (outcome.ok) return outcome
