@@ -6,7 +6,7 @@ import { jsonFault, SIZED_LIMITS } from '../../kit/json.js'
 import type { Plan } from '../../domain/swarm/plan.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import type { SwarmRequest } from '../../ports/swarm-api.js'
-import { MAX_LISTED, MAX_PINGS } from './terms.js'
+import { MAX_LISTED_EVENTS, MAX_LISTED_TASKS, MAX_LISTED_TOOL_CALLS, MAX_PINGS } from './terms.js'
 
 const DAY_MS = 86_400_000
 const KIB = 1024
@@ -205,7 +205,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'swarm.show': z.strictObject({ id: ref }),
   'swarm.results': z.strictObject({ id: ref }),
   'swarm.cancel': z.strictObject({ id: ref }),
-  'tasks.list': z.strictObject({ limit: z.int().min(1).max(MAX_LISTED.tasks).exactOptional() }),
+  'tasks.list': z.strictObject({ limit: z.int().min(1).max(MAX_LISTED_TASKS).exactOptional() }),
   'tasks.show': z.strictObject({ id: ref }),
   'tasks.cancel': z.strictObject({ id: ref }),
   'policy.show': none,
@@ -225,7 +225,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     tool: z.string().min(1).max(256).exactOptional(),
     failed: z.boolean().exactOptional(),
     since: z.int().min(0).exactOptional(),
-    limit: z.int().min(1).max(MAX_LISTED.toolCalls).exactOptional()
+    limit: z.int().min(1).max(MAX_LISTED_TOOL_CALLS).exactOptional()
   }),
   'tools.list': none,
   'tools.refresh': z.strictObject({ server: z.string().min(1).max(2048).exactOptional(), accept: sha256.exactOptional() }),
@@ -261,7 +261,7 @@ export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params'
     about: z.string().min(1).max(256).exactOptional(),
     failed: z.boolean().exactOptional(),
     since: z.int().min(0).exactOptional(),
-    limit: z.int().min(1).max(MAX_LISTED.events).exactOptional()
+    limit: z.int().min(1).max(MAX_LISTED_EVENTS).exactOptional()
   })
 }
 

@@ -3,5 +3,9 @@ export { type Tier, tierFromText, tierText } from '../../domain/routing/tier.js'
 
 /** The most pings of one call. */
 export const MAX_PINGS = 1000
-/** The most events, tasks and records of tool calls that one call lists. */
-export const MAX_LISTED = { events: 2000, tasks: 5000, toolCalls: 2000 } as const
+/** The most events that one call lists. */
+export const MAX_LISTED_EVENTS = 2000
+/** The most tasks that one call lists. */
+export const MAX_LISTED_TASKS = 5000
+/** The most records of tool calls that one call lists. */
+export const MAX_LISTED_TOOL_CALLS = 2000

@@ -1,4 +1,4 @@
-import { MAX_LISTED } from '../../adapters/control/terms.js'
+import { MAX_LISTED_EVENTS } from '../../adapters/control/terms.js'
 import { EVENT_TYPES, isEventType } from '../../kit/names/event-types.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
@@ -41,7 +41,7 @@ function queryOf(options: Options): EventQuery {
       types: types?.filter(isEventType),
       about: textOption(options, 'about'),
       since: sinceOption(options, 'since'),
-      limit: countOption(options, 'limit', [1, MAX_LISTED.events])
+      limit: countOption(options, 'limit', [1, MAX_LISTED_EVENTS])
     })
   }
 }

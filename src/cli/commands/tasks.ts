@@ -1,4 +1,4 @@
-import { MAX_LISTED } from '../../adapters/control/terms.js'
+import { MAX_LISTED_TASKS } from '../../adapters/control/terms.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { TaskEventInfo, TaskInfo, TaskList } from '../../ports/task-api.js'
@@ -35,7 +35,7 @@ const ROWS = 50
 
 /** `tasks`: the newest; with `--watch` again at each change. */
 export const tasks: Action = async ({ output, api }, _args, options) => {
-  const limit = countOption(options, 'limit', [1, MAX_LISTED.tasks])
+  const limit = countOption(options, 'limit', [1, MAX_LISTED_TASKS])
   const isAll = isSet(options, 'all')
   if (isAll && limit !== undefined)
     throw new NodeError('USAGE', '--all and --limit exclude each other', { next: ['a2a-node tasks --help'] })

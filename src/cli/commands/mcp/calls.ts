@@ -1,4 +1,4 @@
-import { MAX_LISTED } from '../../../adapters/control/terms.js'
+import { MAX_LISTED_TOOL_CALLS } from '../../../adapters/control/terms.js'
 import { shown } from '../../../kit/text.js'
 import type { InvocationRecord } from '../../../ports/tool-calls.js'
 import type { Action } from '../../context.js'
@@ -16,7 +16,7 @@ export const listCalls: Action = async ({ output, api }, _args, options) => {
     tool: textOption(options, 'tool'),
     failed: isSet(options, 'failed') ? true : undefined,
     since: sinceOption(options, 'since'),
-    limit: countOption(options, 'limit', [1, MAX_LISTED.toolCalls])
+    limit: countOption(options, 'limit', [1, MAX_LISTED_TOOL_CALLS])
   })
   const { calls } = await api().call('tools.calls', query)
   if (output.json) for (const call of calls) output.object('tool-call@1', call)
