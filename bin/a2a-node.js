@@ -1,12 +1,15 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 MALLOC_TRIM_THRESHOLD_=131072 node
-// By default glibc has eight arenas for each core and keeps freed memory in them: of 143 MiB that a node held after a load, 119 were
-// free. With two arenas, and blocks from 32 KiB on mapped by themselves, it returns them. Chunks of messages have 64 KiB: with a
-// threshold of 128 KiB a node held 70 MiB of freed ones after some minutes. It reads this before any program runs.
+// By default glibc has eight arenas for each core and keeps freed memory in them: of 143 MiB that a node held after a
+// load, 119 were free. With two arenas, and blocks from 32 KiB on mapped by themselves, it returns them. Chunks of
+// messages have 64 KiB: with a threshold of 128 KiB a node held 70 MiB of freed ones after some minutes. It reads this
+// before any program runs.
 //
 // Plain syntax up to the import: an old Node must be able to read this far.
 var version = process.versions.node.split('.').map(Number)
 if (version[0] < 20 || (version[0] === 20 && version[1] < 19)) {
-  process.stderr.write('error: a2a-node needs Node 20.19 or later, this is ' + process.versions.node + '  [CONFIG_INVALID]\n')
+  process.stderr.write(
+    'error: a2a-node needs Node 20.19 or later, this is ' + process.versions.node + '  [CONFIG_INVALID]\n'
+  )
   process.stderr.write('  try: https://nodejs.org/en/download\n')
   process.exitCode = 78
 } else {
@@ -19,7 +22,9 @@ if (version[0] < 20 || (version[0] === 20 && version[1] < 19)) {
       return cli.main(process.argv.slice(2))
     },
     function (error) {
-      process.stderr.write('error: the program is not complete: ' + error.message + '  [INTERNAL]\n  try: npm run build\n')
+      process.stderr.write(
+        'error: the program is not complete: ' + error.message + '  [INTERNAL]\n  try: npm run build\n'
+      )
       process.exitCode = 70
     }
   )
@@ -33,8 +38,9 @@ function hideCode() {
 }
 
 /**
- * Where compiled code of this program is kept between runs. Whoever could write there could run code as this user, so every
- * directory on the way belongs to this user or to root, and the last one is nobody else's. null: there is none, and nothing is kept.
+ * Where compiled code of this program is kept between runs. Whoever could write there could run code as this user, so
+ * every directory on the way belongs to this user or to root, and the last one is nobody else's. null: there is none,
+ * and nothing is kept.
  */
 function cacheDirectory() {
   var fs = process.getBuiltinModule('fs')

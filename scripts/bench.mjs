@@ -75,7 +75,9 @@ async function main({ parts, runs, json, strict, help }) {
   if (help) return console.log(`npm run bench -- [part]... [--runs N] [--json] [--strict]\nparts: ${PARTS.join(', ')}`)
   const say = (line) => console.error(line)
   const about = machine()
-  say(`${about.platform}, ${about.cores} cores (${about.cpu}), ${about.memoryGiB} GiB, Node ${about.node}, load ${loadText()}`)
+  say(
+    `${about.platform}, ${about.cores} cores (${about.cpu}), ${about.memoryGiB} GiB, Node ${about.node}, load ${loadText()}`
+  )
   const figures = []
   for (const part of parts) {
     try {

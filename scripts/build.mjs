@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Compiles src/ into dist/: what changed since the last build, and everything when an output is missing. Exit code: the compiler's.
+// Compiles src/ into dist/: what changed since the last build, and everything when an output is missing. Exit code: the
+// compiler's.
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,7 +12,9 @@ const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 function below(root) {
   if (!fs.existsSync(root)) return []
   const entries = fs.readdirSync(root, { recursive: true, withFileTypes: true })
-  return entries.filter((entry) => entry.isFile()).map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
 }
 
 const sources = below('src').filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))

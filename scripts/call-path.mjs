@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// Counts the files of src that one remote call runs through at the callee: `node scripts/call-path.mjs [--list]` prints the number of
-// files and of moves between them; with --list also the path. Exit code 1 when a figure is over its cap. The caps may only shrink.
+// Counts the files of src that one remote call runs through at the callee: `node scripts/call-path.mjs [--list]` prints
+// the number of files and of moves between them; with --list also the path. Exit code 1 when a figure is over its cap.
+// The caps may only shrink.
 //
-// The call is a `message.call` to an in-process agent of another node. Caller and callee are two processes on loopback; calls before it
-// have loaded and linked all. The measure begins when a frame with the request arrives, and ends when a frame with the answer is
-// written. `Recorder` in call-path/recorder.mjs defines a move. Timers of the node may run in between, so the shortest of several calls
-// counts. The goals are 65 files and 300 moves.
+// The call is a `message.call` to an in-process agent of another node. Caller and callee are two processes on loopback;
+// calls before it have loaded and linked all. The measure begins when a frame with the request arrives, and ends when a
+// frame with the answer is written. `Recorder` in call-path/recorder.mjs defines a move. Timers of the node may run in
+// between, so the shortest of several calls counts. The goals are 65 files and 300 moves.
 import fs from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -40,7 +41,8 @@ function build(dir) {
 /** What `Recorder.end` gives for each of some calls. */
 async function record(lab, modules) {
   const env = localEnv(await freePort())
-  const open = () => askChild(lab.spawn(process.execPath, [NODE, modules], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }))
+  const open = () =>
+    askChild(lab.spawn(process.execPath, [NODE, modules], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }))
   const [callee, caller] = [open(), open()]
   const { address, code } = await callee({ command: 'callee', home: lab.dir() })
   await caller({ command: 'caller', home: lab.dir(), code })

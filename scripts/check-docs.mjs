@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Checks that every exported symbol of src/ has a doc comment, and so has every public method of an exported class
-// that stands for itself (one that implements a port is documented there); and that every `{@link X}` names something of src/.
+// that stands for itself (one that implements a port is documented there); and that every `{@link X}` names something
+// of src/.
 // Prints one line for each fault. Exit code: 0 clean, 1 broken.
 import fs from 'node:fs'
 import path from 'node:path'
@@ -10,10 +11,13 @@ import ts from 'typescript'
 /**
  * Checks every source file but ambient declarations.
  * @param {string} root directory of the sources
- * @returns {string[]} one line for each symbol without a doc comment, and for each link to a name that is nowhere declared
+ * @returns {string[]} one line for each symbol without a doc comment, and for each link to a name that is nowhere
+ * declared
  */
 export function check(root = 'src') {
-  const names = fs.readdirSync(root, { recursive: true }).filter((name) => /\.tsx?$/.test(name) && !name.endsWith('.d.ts'))
+  const names = fs
+    .readdirSync(root, { recursive: true })
+    .filter((name) => /\.tsx?$/.test(name) && !name.endsWith('.d.ts'))
   const sources = names.sort().map((name) => {
     const file = path.posix.join(root, name)
     return ts.createSourceFile(file, fs.readFileSync(file, 'utf8'), ts.ScriptTarget.ES2023, true)
@@ -23,7 +27,9 @@ export function check(root = 'src') {
 }
 
 function undocumentedLines(source) {
-  return undocumented(source).map(({ node, name }) => `${source.fileName}:${lineOf(source, node)} ${name} has no doc comment`)
+  return undocumented(source).map(
+    ({ node, name }) => `${source.fileName}:${lineOf(source, node)} ${name} has no doc comment`
+  )
 }
 
 /** Every name that a file declares, of members and variables too. */
@@ -31,7 +37,11 @@ function declaredIn(source) {
   const names = new Set()
   const visit = (node) => {
     const { name } = node
-    if (name !== undefined && (ts.isIdentifier(name) || ts.isPrivateIdentifier(name)) && !ts.isPropertyAccessExpression(node))
+    if (
+      name !== undefined &&
+      (ts.isIdentifier(name) || ts.isPrivateIdentifier(name)) &&
+      !ts.isPropertyAccessExpression(node)
+    )
       names.add(name.text)
     ts.forEachChild(node, visit)
   }
@@ -44,7 +54,10 @@ function brokenLinks(source, declared) {
   const isBroken = ([, link]) => link.split(/[.]|(?=#)/).some((name) => !declared.has(name))
   return links
     .filter(isBroken)
-    .map(({ index, 1: link }) => `${source.fileName}:${source.getLineAndCharacterOfPosition(index).line + 1} {@link ${link}} names nothing`)
+    .map(
+      ({ index, 1: link }) =>
+        `${source.fileName}:${source.getLineAndCharacterOfPosition(index).line + 1} {@link ${link}} names nothing`
+    )
 }
 
 /** Exported declarations of a file, and members of exported classes, that nobody described. */

@@ -29,9 +29,12 @@ function pinFaults(own, packages) {
   return wanted.flatMap(([name, wish]) => {
     // Another version of a package that is there under its own name: `npm:<name>@<version>`.
     const version = wish.replace(/^npm:.+@/, '')
-    if (!/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)) return [`package.json: ${name} is not pinned to one version (${version})`]
+    if (!/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+      return [`package.json: ${name} is not pinned to one version (${version})`]
     const locked = packages[`node_modules/${name}`]?.version
-    return locked === version ? [] : [`package-lock.json: ${name} is ${locked ?? 'missing'}, package.json says ${version}`]
+    return locked === version
+      ? []
+      : [`package-lock.json: ${name} is ${locked ?? 'missing'}, package.json says ${version}`]
   })
 }
 

@@ -29,8 +29,8 @@ export const LAYERS = {
 export const SUBJECTS = { 'domain/document': ['yjs'] }
 
 /**
- * Features of src/node, each a folder: the others of which it may import values. Types may come from anywhere. The files of src/node
- * itself wire them together, and no feature imports a value of those.
+ * Features of src/node, each a folder: the others of which it may import values. Types may come from anywhere. The
+ * files of src/node itself wire them together, and no feature imports a value of those.
  */
 export const FEATURES = {
   access: [],

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Lets the official MCP conformance runner loose on our HTTP endpoint: `npm run conformance [-- --verbose]`. It needs Node 22, and
-// the package registry; without Node 22 it says so and ends with 0. Exit code 1 when something fails that is not expected to
-// (test/conformance/expected-failures.yml), or passes that is.
+// Lets the official MCP conformance runner loose on our HTTP endpoint: `npm run conformance [-- --verbose]`. It needs
+// Node 22, and the package registry; without Node 22 it says so and ends with 0. Exit code 1 when something fails that
+// is not expected to (test/conformance/expected-failures.yml), or passes that is.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -32,7 +32,16 @@ async function conforms({ node, program, serve, dir, isVerbose }, { version, arg
   const endpoint = await serve()
   try {
     const results = path.join(dir, 'results')
-    const all = ['server', '--url', endpoint.url.href, ...args, '--expected-failures', EXPECTED, '--output-dir', results]
+    const all = [
+      'server',
+      '--url',
+      endpoint.url.href,
+      ...args,
+      '--expected-failures',
+      EXPECTED,
+      '--output-dir',
+      results
+    ]
     const { code, output } = await run(node, [program, ...all], dir)
     const at = output.indexOf('=== SUMMARY ===')
     console.log(`\nconformance ${version} ${args.join(' ')}: exit code ${code}`)
@@ -45,15 +54,24 @@ async function conforms({ node, program, serve, dir, isVerbose }, { version, arg
 
 async function main() {
   const { values } = parseArgs({ options: { verbose: { type: 'boolean', default: false } } })
-  const { node, skipped } = nodeForRunner({ execPath: process.execPath, version: process.versions.node, env: process.env })
+  const { node, skipped } = nodeForRunner({
+    execPath: process.execPath,
+    version: process.versions.node,
+    env: process.env
+  })
   if (skipped !== undefined) return console.log(`skipped: ${skipped}`)
   const { serveConformance: serve } = await compileTests('test/conformance/endpoint.js')
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'a2a-conformance-'))
   process.on('exit', () => fs.rmSync(dir, { recursive: true, force: true }))
-  const programs = new Map([...new Set(RUNS.map(({ version }) => version))].map((version) => [version, fetchRunner(version, dir)]))
+  const programs = new Map(
+    [...new Set(RUNS.map(({ version }) => version))].map((version) => [version, fetchRunner(version, dir)])
+  )
   let failed = 0
   for (const one of RUNS) {
-    const isGood = await conforms({ node, program: programs.get(one.version), serve, dir, isVerbose: values.verbose }, one)
+    const isGood = await conforms(
+      { node, program: programs.get(one.version), serve, dir, isVerbose: values.verbose },
+      one
+    )
     if (!isGood) failed++
   }
   console.log(`\n${RUNS.length - failed} of ${RUNS.length} runs as expected`)

@@ -47,7 +47,11 @@ class Stage {
     this.dir = dir
     // A setting of the person's own node must not reach these three.
     const own = Object.entries(process.env).filter(([name]) => !name.startsWith('A2A_NODE_'))
-    this.env = { ...Object.fromEntries(own), A2A_NODE_LOCAL_PORT: String(port), NODE_COMPILE_CACHE: path.join(dir, 'cache') }
+    this.env = {
+      ...Object.fromEntries(own),
+      A2A_NODE_LOCAL_PORT: String(port),
+      NODE_COMPILE_CACHE: path.join(dir, 'cache')
+    }
     this.stop = new Promise((_, reject) => {
       this.#onStop = reject
     })
@@ -67,7 +71,11 @@ class Stage {
 
   spawn(name, args, options) {
     if (this.stopped !== null) throw this.stopped
-    return spawn(process.execPath, [BIN, ...args], { cwd: ROOT, env: { ...this.env, A2A_NODE_HOME: this.home(name) }, ...options })
+    return spawn(process.execPath, [BIN, ...args], {
+      cwd: ROOT,
+      env: { ...this.env, A2A_NODE_HOME: this.home(name) },
+      ...options
+    })
   }
 
   /** Waits for something, but not after the demo was told to end. */
@@ -152,7 +160,10 @@ async function startNode(stage, name, args) {
   fs.mkdirSync(stage.home(name), { mode: 0o700 })
   const log = fs.openSync(path.join(stage.home(name), 'node.log'), 'a', 0o600)
   // A process group of its own: Ctrl-C is for the demo, which then stops its nodes.
-  const child = stage.spawn(name, ['start', '--name', name, ...args], { stdio: ['ignore', 'pipe', log], detached: true })
+  const child = stage.spawn(name, ['start', '--name', name, ...args], {
+    stdio: ['ignore', 'pipe', log],
+    detached: true
+  })
   fs.closeSync(log)
   stage.nodes.set(name, child)
   const up = new Promise((resolve, reject) => {
@@ -185,7 +196,12 @@ async function awaitPeers(stage, name, others) {
 /** Lines, bytes and hash of every source file, counted here. */
 function countFiles() {
   const names = fs.readdirSync(path.join(ROOT, SOURCES), { recursive: true }).filter((name) => name.endsWith('.ts'))
-  return new Map(names.map((name) => [path.posix.join(SOURCES, name.split(path.sep).join('/')), count(path.join(ROOT, SOURCES, name))]))
+  return new Map(
+    names.map((name) => [
+      path.posix.join(SOURCES, name.split(path.sep).join('/')),
+      count(path.join(ROOT, SOURCES, name))
+    ])
+  )
 }
 
 function count(file) {
@@ -208,13 +224,18 @@ function check({ status, results }, files) {
     const own = files.get(item)
     if (own === undefined) throw new Error(`a result for ${item}, which is no source file`)
     for (const key of ['lines', 'bytes', 'sha256'])
-      if (result[key] !== own[key]) throw new Error(`${item}: ${key} ${result[key]} in the result, ${own[key]} in the file`)
+      if (result[key] !== own[key])
+        throw new Error(`${item}: ${key} ${result[key]} in the result, ${own[key]} in the file`)
   }
   const nodes = new Set(results.map((one) => one.agent.split('@')[1]))
   if (nodes.size !== 1 + NEWCOMERS.length) throw new Error(`only ${[...nodes].join(', ')} took part`)
-  tell(`${results.length} results for ${files.size} files, each once, from ${nodes.size} nodes; checked against the files:`)
+  tell(
+    `${results.length} results for ${files.size} files, each once, from ${nodes.size} nodes; checked against the files:`
+  )
   for (const key of ['lines', 'bytes']) {
-    const sums = [results.map((one) => one.result), [...files.values()]].map((rows) => rows.reduce((sum, row) => sum + row[key], 0))
+    const sums = [results.map((one) => one.result), [...files.values()]].map((rows) =>
+      rows.reduce((sum, row) => sum + row[key], 0)
+    )
     if (sums[0] !== sums[1]) throw new Error(`${sums[0]} ${key} in the results, ${sums[1]} in the files`)
     tell(`  ${key}  ${sums[0]} in the results, ${sums[1]} in the files`)
   }
@@ -256,7 +277,8 @@ function isRunning(child) {
 }
 
 function killAll(stage) {
-  for (const child of [stage.command, ...stage.nodes.values()]) if (child !== null && isRunning(child)) child.kill('SIGKILL')
+  for (const child of [stage.command, ...stage.nodes.values()])
+    if (child !== null && isRunning(child)) child.kill('SIGKILL')
 }
 
 function tellFailure(stage, error) {
@@ -300,7 +322,8 @@ async function main() {
     killAll(stage)
     fs.rmSync(stage.dir, { recursive: true, force: true })
   })
-  for (const [signal, code] of Object.entries(SIGNALS)) process.on(signal, () => stage.halt(new Stopped(`stopped by ${signal}`, code)))
+  for (const [signal, code] of Object.entries(SIGNALS))
+    process.on(signal, () => stage.halt(new Stopped(`stopped by ${signal}`, code)))
   process.stdout.on('error', () => stage.halt(new Stopped('nobody reads on', 1)))
   const limit = setTimeout(() => stage.halt(new Error(`not done within ${LIMIT_MS / 1000} s`)), LIMIT_MS)
   try {
@@ -311,7 +334,8 @@ async function main() {
   }
   clearTimeout(limit)
   await clear(stage)
-  if (process.exitCode === undefined) tell(`Done in ${((performance.now() - start) / 1000).toFixed(1)} s. Nothing is left running.`)
+  if (process.exitCode === undefined)
+    tell(`Done in ${((performance.now() - start) / 1000).toFixed(1)} s. Nothing is left running.`)
 }
 
 await main()

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// What a hostile member costs honest nodes: `npm run hostile [-- part of a name]... [--calls N] [--rounds N]`. Each attack in its full
-// size beside N honest calls (2,000), and as many without it, in turn. `-- --minutes N`: all attacks in turn by one member for so long
-// beside honest calls, then she is revoked. `-- --inputs N`: each channel that a peer reaches gets N random messages; parts of names choose
-// channels. Exit code 1 when a node takes too much, answers too late, ends, loses a call, or what honest nodes have changes.
+// What a hostile member costs honest nodes: `npm run hostile [-- part of a name]... [--calls N] [--rounds N]`. Each
+// attack in its full size beside N honest calls (2,000), and as many without it, in turn. `-- --minutes N`: all attacks
+// in turn by one member for so long beside honest calls, then she is revoked. `-- --inputs N`: each channel that a peer
+// reaches gets N random messages; parts of names choose channels. Exit code 1 when a node takes too much, answers too
+// late, ends, loses a call, or what honest nodes have changes.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
@@ -28,7 +29,13 @@ function options() {
   })
   const some = (name) => (values[name] === undefined ? null : whole(values[name], name))
   const [minutes, inputs] = [some('minutes'), some('inputs')]
-  return { parts: positionals, calls: whole(values.calls, 'calls'), rounds: whole(values.rounds, 'rounds'), minutes, inputs }
+  return {
+    parts: positionals,
+    calls: whole(values.calls, 'calls'),
+    rounds: whole(values.rounds, 'rounds'),
+    minutes,
+    inputs
+  }
 }
 
 function timesText({ calls, p50, p99, max }) {
@@ -41,7 +48,9 @@ function takenText({ memory, disk }) {
 
 /** Prints what an attack cost; true: no fault. */
 function tell({ name, quiet, busy, before, after, returned, cut, revokedSeconds, faults }) {
-  console.log(`${name}\n  without: ${timesText(quiet)}, ${takenText(before)}\n  with:    ${timesText(busy)}, ${takenText(after)}`)
+  console.log(
+    `${name}\n  without: ${timesText(quiet)}, ${takenText(before)}\n  with:    ${timesText(busy)}, ${takenText(after)}`
+  )
   console.log(`  ${cut}; revoked in ${revokedSeconds} s`)
   if (returned) console.log(`  returned: ${takenText(returned)}`)
   for (const fault of faults) console.log(`  FAULT: ${fault}`)
@@ -50,7 +59,8 @@ function tell({ name, quiet, busy, before, after, returned, cut, revokedSeconds,
 
 async function each({ fullRun, attacks }, { parts, calls, rounds }) {
   const chosen = attacks.filter(({ name }) => parts.length === 0 || parts.some((part) => name.includes(part)))
-  if (chosen.length === 0) throw new Error(`no such attack; there are\n${attacks.map(({ name }) => `  ${name}`).join('\n')}`)
+  if (chosen.length === 0)
+    throw new Error(`no such attack; there are\n${attacks.map(({ name }) => `  ${name}`).join('\n')}`)
   let isGood = true
   for (const attack of chosen) {
     try {
@@ -70,7 +80,10 @@ async function together({ siege }, minutes) {
   return tell({ ...report, name: `all attacks in turn, ${minutes} minutes`, cut: `cut ${report.cuts} times` })
 }
 
-/** Tests with random messages, by the channel: documents, hints about the log, cores, pairing, and the multiplexer itself. */
+/**
+ * Tests with random messages, by the channel: documents, hints about the log, cores, pairing, and the multiplexer
+ * itself.
+ */
 const CHANNELS = [
   'node/documents/documents.hostile-bytes',
   'adapters/mesh/log/hostile-hints',
@@ -92,7 +105,8 @@ async function messagesTo(file, inputs) {
 
 async function random({ parts, inputs }) {
   const files = CHANNELS.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)))
-  if (files.length === 0) throw new Error(`no such channel; there are\n${CHANNELS.map((file) => `  ${file}`).join('\n')}`)
+  if (files.length === 0)
+    throw new Error(`no such channel; there are\n${CHANNELS.map((file) => `  ${file}`).join('\n')}`)
   if (!compile()) return false
   let isGood = true
   for (const file of files) isGood = (await messagesTo(file, inputs)) && isGood

@@ -50,7 +50,9 @@ async function isNoticed(mutant, dir) {
   try {
     for (const { file } of good) fs.writeFileSync(file, mutated(mutant))
     const failure = await failureOf(mutant, dir)
-    console.log(`${failure === null ? 'LIVES ' : 'caught'} ${mutant.name}\n       ${mutant.title} (test/${mutant.test}.test.ts)`)
+    console.log(
+      `${failure === null ? 'LIVES ' : 'caught'} ${mutant.name}\n       ${mutant.title} (test/${mutant.test}.test.ts)`
+    )
     return failure !== null
   } finally {
     for (const { file, text } of good) fs.writeFileSync(file, text)
@@ -71,7 +73,8 @@ async function main(filters) {
     if (failure !== null) throw new Error(`without any fault "${mutant.title}" fails: ${failure}`)
   }
   let lives = 0
-  for (const [place, mutant] of chosen.entries()) if (!(await isNoticed(mutant, path.join(root, String(place))))) lives++
+  for (const [place, mutant] of chosen.entries())
+    if (!(await isNoticed(mutant, path.join(root, String(place))))) lives++
   console.log(`${chosen.length - lives} caught, ${lives} not`)
   process.exitCode = lives === 0 ? 0 : 1
 }

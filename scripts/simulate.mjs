@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Lets worlds of whole nodes happen, each from a seed, until one goes wrong: `npm run simulate -- [--worlds N] [--from SEED]`,
-// as many at once as there are cores. `--seed N` lets one alone happen and prints its whole trace. Exit code 1 when something
-// that must never happen did.
+// Lets worlds of whole nodes happen, each from a seed, until one goes wrong:
+// `npm run simulate -- [--worlds N] [--from SEED]`, as many at once as there are cores. `--seed N` lets one alone
+// happen and prints its whole trace. Exit code 1 when something that must never happen did.
 import os from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
@@ -62,7 +62,9 @@ async function many({ from, count }) {
 
 async function main() {
   const text = { type: 'string' }
-  const { values } = parseArgs({ options: { worlds: { ...text, default: '1000' }, from: { ...text, default: '1' }, seed: text } })
+  const { values } = parseArgs({
+    options: { worlds: { ...text, default: '1000' }, from: { ...text, default: '1' }, seed: text }
+  })
   const { seed } = values
   const [from, count] = [whole(values.from, 'from'), whole(values.worlds, 'worlds')]
   if (!compile()) throw new Error('the tests do not compile')

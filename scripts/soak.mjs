@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Keeps two nodes busy and looks for what grows: `npm run soak -- <minutes>`. Calls, queued requests, swarms, and a third node
-// that leaves and comes back. Or `npm run soak -- --messages <count>`: so many requests from one node to another, as fast as they
-// go. Exit code 1 when memory, descriptors or timers of a node grow. Linux only.
+// Keeps two nodes busy and looks for what grows: `npm run soak -- <minutes>`. Calls, queued requests, swarms, and a
+// third node that leaves and comes back. Or `npm run soak -- --messages <count>`: so many requests from one node to
+// another, as fast as they go. Exit code 1 when memory, descriptors or timers of a node grow. Linux only.
 import fs from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -78,7 +78,9 @@ async function soakMinutes(minutes) {
     const done = { messages: 0, swarms: 0, reconnects: 0 }
     const samples = { a: [], b: [] }
     const busy = Promise.all([
-      ...Array.from({ length: DRIVERS }, (_, at) => drive(at % 2 === 0 ? a : b, { to: at % 2 === 0 ? 'text@b' : 'text@a', until, done })),
+      ...Array.from({ length: DRIVERS }, (_, at) =>
+        drive(at % 2 === 0 ? a : b, { to: at % 2 === 0 ? 'text@b' : 'text@a', until, done })
+      ),
       swarms(a, { until, done }),
       reconnects(lab, { node: c, until, done })
     ])

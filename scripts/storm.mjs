@@ -1,7 +1,9 @@
 #!/usr/bin/env node
-// Shows what the node promises, on whole nodes that are killed (SIGKILL) at random moments under load, directly linked and over relays:
-// `npm run storm -- [part]... [--kills N] [--requests N] [--seed N] [--json]`. N are those of all layouts together.
-// Exit code 0 when everything accepted came to an end that it may have, nothing was run twice that may not be, and all homes open.
+// Shows what the node promises, on whole nodes that are killed (SIGKILL) at random moments under load, directly linked
+// and over relays: `npm run storm -- [part]... [--kills N] [--requests N] [--seed N] [--json]`. N are those of all
+// layouts together.
+// Exit code 0 when everything accepted came to an end that it may have, nothing was run twice that may not be, and all
+// homes open.
 import { parseArgs } from 'node:util'
 import { runProgram } from './bench/lab.mjs'
 import { chanceOf } from './storm/chance.mjs'

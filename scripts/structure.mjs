@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Measures how the source is laid out: `node scripts/structure.mjs [--list]` prints a table; with --list also what each figure counts.
+// Measures how the source is laid out: `node scripts/structure.mjs [--list]` prints a table; with --list also what each
+// figure counts.
 // Exit code 1 when a figure is over its cap. The caps may only shrink.
 import fs from 'node:fs'
 import path from 'node:path'
@@ -30,14 +31,18 @@ const TITLE_CLAUSES = [
   ...CLAUSES.slice(1)
 ]
 /** Names that stand on the wire or in a ledger. */
-const BOUND = new Set(['src/ports/document-api.ts told', 'src/node/peers/query.ts way', 'src/node/swarms/consensus/vote-store.ts seated'])
+const BOUND = new Set([
+  'src/ports/document-api.ts told',
+  'src/node/peers/query.ts way',
+  'src/node/swarms/consensus/vote-store.ts seated'
+])
 
 const CAPS = {
   'type names declared in two or more files': 3,
   'files of src/node with one importer': 17,
   'files in the largest folder': 25,
   'classes over 250 lines or 20 public members': 0,
-  'lines over the line width': 120,
+  'lines over the line width': 0,
   'constructors with more than 12 dependencies': 0,
   'names with a banned word': 0,
   'private words in texts': 0,
@@ -74,11 +79,14 @@ const isDeclaration = (node) =>
   !ts.isPropertyAssignment(node) &&
   !ts.isMetaProperty(node) &&
   !ts.isNamespaceExport(node)
-const isType = (node) => ts.isClassDeclaration(node) || ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)
+const isType = (node) =>
+  ts.isClassDeclaration(node) || ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)
 const isPrivate = (member) => member.name !== undefined && ts.isPrivateIdentifier(member.name)
 
 function privateWords(file, text) {
-  return [...text.matchAll(PRIVATE)].map(({ index, 0: word }) => `${file}:${text.slice(0, index).split('\n').length} ${word}`)
+  return [...text.matchAll(PRIVATE)].map(
+    ({ index, 0: word }) => `${file}:${text.slice(0, index).split('\n').length} ${word}`
+  )
 }
 
 /** The names in a union of string literals, or the members that `keyof` gives. */
@@ -101,17 +109,24 @@ function membersOf(node, types) {
   const declared = types.get(name)
   if (declared === undefined || ts.isClassDeclaration(declared)) return new Set()
   if (ts.isTypeAliasDeclaration(declared)) return membersOf(declared.type, types)
-  const inherited = (declared.heritageClauses ?? []).flatMap(({ types: bases }) => bases.flatMap((one) => [...membersOf(one, types)]))
+  const inherited = (declared.heritageClauses ?? []).flatMap(({ types: bases }) =>
+    bases.flatMap((one) => [...membersOf(one, types)])
+  )
   return new Set([...declared.members.map((member) => member.name.text), ...inherited])
 }
 
-/** Constructors that take an object of dependencies as their first parameter, a type with a name that ends in Deps, and how many. */
+/**
+ * Constructors that take an object of dependencies as their first parameter, a type with a name that ends in Deps, and
+ * how many.
+ */
 function constructors(files) {
   const types = new Map(files.flatMap(({ declared }) => declared.map((node) => [node.name.text, node])))
   return [...types.values()].filter(ts.isClassDeclaration).flatMap((node) => {
     const [first] = node.members.find(ts.isConstructorDeclaration)?.parameters ?? []
     const isDeps = first?.type !== undefined && /Deps\b/.test(first.type.getText())
-    return isDeps ? [{ name: `${node.getSourceFile().fileName} ${node.name.text}`, count: membersOf(first.type, types).size }] : []
+    return isDeps
+      ? [{ name: `${node.getSourceFile().fileName} ${node.name.text}`, count: membersOf(first.type, types).size }]
+      : []
   })
 }
 
@@ -120,8 +135,12 @@ function commentsOf(source) {
   const { text } = source
   const found = new Map()
   const visit = (node) => {
-    const ranges = [...(ts.getLeadingCommentRanges(text, node.pos) ?? []), ...(ts.getTrailingCommentRanges(text, node.end) ?? [])]
-    for (const { pos, end } of ranges) found.set(pos, text.slice(pos, end).replaceAll(/^\/\*+|\*\/$|^\s*(?:\*|\/\/) ?/gm, ' '))
+    const ranges = [
+      ...(ts.getLeadingCommentRanges(text, node.pos) ?? []),
+      ...(ts.getTrailingCommentRanges(text, node.end) ?? [])
+    ]
+    for (const { pos, end } of ranges)
+      found.set(pos, text.slice(pos, end).replaceAll(/^\/\*+|\*\/$|^\s*(?:\*|\/\/) ?/gm, ' '))
     for (const child of node.getChildren(source)) visit(child)
   }
   visit(source)
@@ -140,7 +159,10 @@ const LITERALS = new Set([
 /** Comments that stay on one line: they are for tools, or one word. */
 const UNBREAKABLE = /^\s*(?:\/\/|\/?\*+) *(?:biome-ignore|oxlint-|@ts-|\S+$)/
 
-/** The lines of a file over a width, in columns. A literal stays whole: a line that is too long by its longest literal alone does not count. */
+/**
+ * The lines of a file over a width, in columns. A literal stays whole: a line that is too long by its longest literal
+ * alone does not count.
+ */
 function longLines(file, width) {
   const text = fs.readFileSync(file, 'utf8')
   const lines = text.split('\n')
@@ -227,12 +249,17 @@ function usesOf(file, source) {
   return uses
 }
 
-/** Exported symbols that no other file of src imports and their own file does not use. Public entries are meant for others. */
+/**
+ * Exported symbols that no other file of src imports and their own file does not use. Public entries are meant for
+ * others.
+ */
 function onlyTested(files) {
   const used = new Set(files.flatMap(({ uses }) => [...uses]))
   return files.flatMap(({ file, exports, names }) => {
     if (/^src\/(?:[\w-]+|cli\/main)\.ts$/.test(file) || used.has(`${file} *`)) return []
-    return exports.filter((name) => names.get(name) === 1 && !used.has(`${file} ${name}`)).map((name) => `${file} ${name}`)
+    return exports
+      .filter((name) => names.get(name) === 1 && !used.has(`${file} ${name}`))
+      .map((name) => `${file} ${name}`)
   })
 }
 
@@ -276,11 +303,19 @@ function collect(found, source, node) {
     found.types.push(node.name.text)
     found.declared.push(node)
   }
-  if (isDeclaration(node) && wordsOf(node.name.text).some((word) => BANNED.has(word)) && !BOUND.has(`${file} ${node.name.text}`))
+  if (
+    isDeclaration(node) &&
+    wordsOf(node.name.text).some((word) => BANNED.has(word)) &&
+    !BOUND.has(`${file} ${node.name.text}`)
+  )
     found.banned.push(`${file}:${lineOf(node.getStart(source)) + 1} ${node.name.text}`)
   if (ts.isClassDeclaration(node)) {
     const open = node.members.filter((member) => !isPrivate(member) && !ts.isConstructorDeclaration(member)).length
-    found.classes.push({ name: `${file} ${node.name?.text}`, lines: lineOf(node.end) - lineOf(node.getStart(source)) + 1, open })
+    found.classes.push({
+      name: `${file} ${node.name?.text}`,
+      lines: lineOf(node.end) - lineOf(node.getStart(source)) + 1,
+      open
+    })
   }
 }
 
@@ -308,11 +343,23 @@ function figuresOfFiles(files) {
   const crowded = constructors(files).filter(({ count }) => count > 12)
   const repeated = [...groupBy(files, ({ types }) => new Set(types))].filter(([, where]) => where.length > 1)
   return [
-    ['files in the largest folder', folders[0][1].length, folders.slice(0, 5).map(([dir, { length }]) => `${dir},${length}`)],
+    [
+      'files in the largest folder',
+      folders[0][1].length,
+      folders.slice(0, 5).map(([dir, { length }]) => `${dir},${length}`)
+    ],
     ['lines of the longest file', longest[0].lines, longest.slice(0, 5).map(({ file, lines }) => `${file} ${lines}`)],
     ['classes over 250 lines or 20 public members', large.length, large.map((one) => Object.values(one).join(', '))],
-    ['constructors with more than 12 dependencies', crowded.length, crowded.map((one) => Object.values(one).join(', '))],
-    ['type names declared in two or more files', repeated.length, repeated.map(([name, where]) => `${name}: ${filesOf(where).join(' ')}`)],
+    [
+      'constructors with more than 12 dependencies',
+      crowded.length,
+      crowded.map((one) => Object.values(one).join(', '))
+    ],
+    [
+      'type names declared in two or more files',
+      repeated.length,
+      repeated.map(([name, where]) => `${name}: ${filesOf(where).join(' ')}`)
+    ],
     ['symbols of src that only tests use', onlyTested(files).length, onlyTested(files)],
     ['names with a banned word', files.flatMap(({ banned }) => banned).length, files.flatMap(({ banned }) => banned)],
     ['private words in texts', files.flatMap(({ texts }) => texts).length, files.flatMap(({ texts }) => texts)],
@@ -330,7 +377,9 @@ function figuresOfNode(files) {
   const node = files.filter(({ file }) => file.startsWith('src/node/'))
   const single = node.filter(({ file }) => importers.get(file)?.length === 1)
   const tested = new Set(
-    filesBelow('test', '.test.ts').map((file) => file.replace(/^test\//, 'src/').replace(/(\.[\w-]+)*\.test\.ts$/, '.ts'))
+    filesBelow('test', '.test.ts').map((file) =>
+      file.replace(/^test\//, 'src/').replace(/(\.[\w-]+)*\.test\.ts$/, '.ts')
+    )
   )
   const untested = node.filter(({ file }) => !tested.has(file))
   const core = files.filter(({ imports }) => [...imports.values()].some((text) => /\bNodeCore\b/.test(text)))
@@ -340,7 +389,11 @@ function figuresOfNode(files) {
       single.length,
       single.map(({ file, lines }) => `${file} ${lines} < ${importers.get(file)[0].file}`)
     ],
-    ['files of src/node with a test of their name', `${node.length - untested.length} of ${node.length}`, filesOf(untested)],
+    [
+      'files of src/node with a test of their name',
+      `${node.length - untested.length} of ${node.length}`,
+      filesOf(untested)
+    ],
     ['files that import the whole NodeCore', core.length, filesOf(core)]
   ]
 }
@@ -383,7 +436,9 @@ for (const [name, value, list] of figures) {
   const cap = CAPS[name]
   const over = cap !== undefined && value > cap
   isOver ||= over
-  console.log(`${String(value).padStart(11)}  ${name}${cap === undefined ? '' : ` (at most ${cap})`}${over ? '  OVER' : ''}`)
+  console.log(
+    `${String(value).padStart(11)}  ${name}${cap === undefined ? '' : ` (at most ${cap})`}${over ? '  OVER' : ''}`
+  )
   if (process.argv.includes('--list') || over) for (const one of list) console.log(`             ${one}`)
 }
 process.exitCode = isOver ? 1 : 0

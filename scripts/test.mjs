@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Compiles src/ and test/ into build/ and runs the test files, several processes at once. `--prove` runs the slow proofs instead
-// (`*.prove.test.ts`). Arguments are parts of file names, of both tiers: `npm test -- kit e2e/join`. `--build` also builds dist/, which
-// tests run as programs. `--budget SECONDS` sets the budget of files without one of their own.
+// Compiles src/ and test/ into build/ and runs the test files, several processes at once. `--prove` runs the slow
+// proofs instead (`*.prove.test.ts`). Arguments are parts of file names, of both tiers: `npm test -- kit e2e/join`.
+// `--build` also builds dist/, which tests run as programs. `--budget SECONDS` sets the budget of files without one of
+// their own.
 // Last line: `N passed, N failed`, counted in tests; a file over its time budget counts as one failed test.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,11 +20,16 @@ import { withoutPassing } from './testing/tap.mjs'
 /** Files that are shown as the slowest. */
 const SLOWEST = 20
 
-/** Runs the groups, each in a process of its own. Twice as many as there are cores run at once: tests of nodes wait more than half of their time. */
+/**
+ * Runs the groups, each in a process of its own. Twice as many as there are cores run at once: tests of nodes wait more
+ * than half of their time.
+ */
 async function runAll(groups, { root, budget }) {
   const machine = machineFactor()
   const results = []
-  const queue = groups.map((group, at) => group.map((file, index) => ({ file, dir: path.join(root, `${at}.${index}`) })))
+  const queue = groups.map((group, at) =>
+    group.map((file, index) => ({ file, dir: path.join(root, `${at}.${index}`) }))
+  )
   async function work() {
     for (let jobs = queue.shift(); jobs !== undefined; jobs = queue.shift()) {
       const before = loadFactor()
@@ -60,7 +66,8 @@ function seconds(ms) {
 function summarize(results, startedAt) {
   const slowest = results.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST)
   console.log(`\nthe ${slowest.length} slowest files (seconds, CPU seconds):`)
-  for (const { name, ms, cpuMs } of slowest) console.log(`${seconds(ms).padStart(7)} ${seconds(cpuMs).padStart(7)}  ${name}`)
+  for (const { name, ms, cpuMs } of slowest)
+    console.log(`${seconds(ms).padStart(7)} ${seconds(cpuMs).padStart(7)}  ${name}`)
   const sum = (count) => results.reduce((total, result) => total + count(result), 0)
   const passed = sum(({ tap }) => tap.passed.length)
   const counts = `${passed} tests, ${sum(({ tap }) => tap.assertions)} assertions, ${sum(({ tap }) => tap.skipped.length)} skipped`

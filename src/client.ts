@@ -29,12 +29,16 @@ export function connect(options: ConnectOptions = {}): NodeApi {
 }
 
 /**
- * A provider for Yjs editors and bindings, over a node of this machine. It synchronizes a Y.Doc with a shared document and
- * shares presence. `node`: a result of {@link connect}, or its options. Begin with an empty Y.Doc, edit after the `sync`
- * event, and destroy the provider at the end.
+ * A provider for Yjs editors and bindings, over a node of this machine. It synchronizes a Y.Doc with a shared document
+ * and shares presence. `node`: a result of {@link connect}, or its options. Begin with an empty Y.Doc, edit after the
+ * `sync` event, and destroy the provider at the end.
  */
 export class A2AProvider extends DocumentProvider {
-  constructor(node: NodeApi | ConnectOptions, name: string, ...[doc, options = {}]: [doc: Y.Doc, options?: ProviderOptions]) {
+  constructor(
+    node: NodeApi | ConnectOptions,
+    name: string,
+    ...[doc, options = {}]: [doc: Y.Doc, options?: ProviderOptions]
+  ) {
     super('call' in node ? node : connect(node), name, doc, options)
   }
 }

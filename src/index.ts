@@ -21,7 +21,12 @@ export { type RunningNode, startNode, type StartOptions } from './compose/compos
 export { loadConfig, type LoadedConfig, type LoadOptions } from './config/load.js'
 export { type HomePaths, type PathSources, resolveHome } from './config/paths.js'
 export type { Config } from './config/settings.js'
-export type { AttachedAgent, AttachOptions, OutgoingMessage, InProcessReply as SendReply } from './node/agents/in-process-agents.js'
+export type {
+  AttachedAgent,
+  AttachOptions,
+  OutgoingMessage,
+  InProcessReply as SendReply
+} from './node/agents/in-process-agents.js'
 export type { AgentChannel } from './node/sdk/channel.js'
 export type { Channels, OpenChannelOptions } from './node/sdk/channels.js'
 export type { RegistryView as Discovery } from './node/cards/registry-view.js'
@@ -55,7 +60,14 @@ export type * from './ports/swarm-api.js'
 export { VERSION } from './compose/version.js'
 
 // Errors.
-export { ERROR_CODES, type ErrorBody, type ErrorCode, isErrorCode, NodeError, type NodeErrorDetails } from './kit/errors.js'
+export {
+  ERROR_CODES,
+  type ErrorBody,
+  type ErrorCode,
+  isErrorCode,
+  NodeError,
+  type NodeErrorDetails
+} from './kit/errors.js'
 
 // Dependencies of the parts of a node: clock and ids.
 export { systemClock } from './adapters/system/system-clock.js'
@@ -89,8 +101,20 @@ export { DEFAULT_TIER_ASSIGNMENTS, DEFAULT_TIER_RULES, type TierRule } from './d
 export { type Tier, TIERS, type TierText, tierFromText, tierText } from './domain/routing/tier.js'
 
 // Messages.
-export { type DecodedEnvelope, decodeEnvelope, encodeEnvelope, type EnvelopeHeader, type PayloadReading } from './domain/envelope/codec.js'
-export { type A2AEnvelope, type EnvelopeMetadata, MESSAGE_TYPES, type MessageType, SCHEMA_VERSION } from './domain/envelope/envelope.js'
+export {
+  type DecodedEnvelope,
+  decodeEnvelope,
+  encodeEnvelope,
+  type EnvelopeHeader,
+  type PayloadReading
+} from './domain/envelope/codec.js'
+export {
+  type A2AEnvelope,
+  type EnvelopeMetadata,
+  MESSAGE_TYPES,
+  type MessageType,
+  SCHEMA_VERSION
+} from './domain/envelope/envelope.js'
 export { EnvelopeFactory, type EnvelopeParts, type ReplyParts } from './domain/envelope/factory.js'
 export { A2AEnvelopeSchema, envelopeFromJson, type EnvelopeReading, envelopeToJson } from './domain/envelope/schema.js'
 
@@ -109,7 +133,14 @@ export {
 export { retryDelayMs } from './domain/channel/retry.js'
 
 // Tasks, proposals and swarms, as state machines without I/O.
-export { applyTask, createTask, foldTask, type TaskInput, type TaskParts, type TaskStep } from './domain/task/machine.js'
+export {
+  applyTask,
+  createTask,
+  foldTask,
+  type TaskInput,
+  type TaskParts,
+  type TaskStep
+} from './domain/task/machine.js'
 export {
   acceptPayload,
   createProposal,

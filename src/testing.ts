@@ -141,7 +141,9 @@ function objectSchemas(): Arbitrary<Record<string, unknown>> {
   const fields = {
     type: fc.constant('object'),
     required: fc.array(words(), { maxLength: 3 }).map((names) => [...new Set(names)]),
-    properties: fc.dictionary(words(), fc.record({ type: fc.constantFrom('string', 'number', 'boolean') }), { maxKeys: 4 })
+    properties: fc.dictionary(words(), fc.record({ type: fc.constantFrom('string', 'number', 'boolean') }), {
+      maxKeys: 4
+    })
   }
   return fc.record(fields, { requiredKeys: ['type'], noNullPrototype: true })
 }
@@ -183,7 +185,9 @@ function endpoints(): Arbitrary<AgentEndpoint> {
 /** Cards that `validateCard` accepts, with random tiers, endpoints and capabilities (of distinct ids). */
 export function arbAgentCard(): Arbitrary<AgentCard> {
   const required = {
-    id: fc.stringMatching(/^[a-z0-9._-]{1,64}$/).filter((id) => !['__proto__', 'constructor', 'prototype'].includes(id)),
+    id: fc
+      .stringMatching(/^[a-z0-9._-]{1,64}$/)
+      .filter((id) => !['__proto__', 'constructor', 'prototype'].includes(id)),
     name: fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 32 }).filter((text) => text.trim() !== ''),
     version: fc.tuple(fc.nat(99), fc.nat(99), fc.nat(99)).map((parts) => parts.join('.')),
     description: fc.string({ maxLength: 200 }),
@@ -209,7 +213,10 @@ export function arbAgentCard(): Arbitrary<AgentCard> {
 
 /** Updates of documents with the vector clock of their author. */
 export function arbCRDTSyncMessage(): Arbitrary<CRDTSyncMessage> {
-  const clock = fc.dictionary(arbAddress(), fc.integer({ min: 1, max: 1_000_000 }), { maxKeys: 5, noNullPrototype: true })
+  const clock = fc.dictionary(arbAddress(), fc.integer({ min: 1, max: 1_000_000 }), {
+    maxKeys: 5,
+    noNullPrototype: true
+  })
   const fields = {
     sourceAgentId: arbAddress(),
     known: clock,

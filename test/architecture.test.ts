@@ -14,7 +14,17 @@ interface Layers {
 }
 
 /** Packages that shipped code must be built on. */
-const REQUIRED = ['hyperswarm', 'hypercore', 'corestore', 'autobase', 'b4a', 'compact-encoding', 'commander', 'yjs', 'zod']
+const REQUIRED = [
+  'hyperswarm',
+  'hypercore',
+  'corestore',
+  'autobase',
+  'b4a',
+  'compact-encoding',
+  'commander',
+  'yjs',
+  'zod'
+]
 /** Those whose issue is not done. The list only shrinks: one that is imported must leave it. */
 const PENDING: readonly string[] = []
 /** Properties of the specification a2a-mcp-mesh that a test must hold. */
@@ -101,7 +111,10 @@ test('shipped code is built on the packages it says, by real imports', async (t)
 test('files are kebab-case nouns and none is a drawer for everything', (t) => {
   const bad = sources().filter((file) => {
     const names = path.relative('src', file).split(path.sep)
-    return !names.every((name) => /^[a-z0-9]+(-[a-z0-9]+)*(\.tsx?)?$/.test(name)) || /(utils?|helpers?|manager|common)\b/.test(file)
+    return (
+      !names.every((name) => /^[a-z0-9]+(-[a-z0-9]+)*(\.tsx?)?$/.test(name)) ||
+      /(utils?|helpers?|manager|common)\b/.test(file)
+    )
   })
   t.alike(bad, [])
 })

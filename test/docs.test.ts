@@ -13,8 +13,18 @@ import { fencesOf, withoutFences } from './support/markdown.js'
 import { tempDir } from './support/tmp.js'
 
 const PAGES = fs.readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`)
-const DOCS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...PAGES].filter((name) => name.endsWith('.md'))
-const UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, ms: 1, s: 1000, min: 60_000, h: 3_600_000 }
+const DOCS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...PAGES].filter((name) =>
+  name.endsWith('.md')
+)
+const UNITS: Readonly<Record<string, number>> = {
+  B: 1,
+  KiB: 1024,
+  MiB: 1024 ** 2,
+  ms: 1,
+  s: 1000,
+  min: 60_000,
+  h: 3_600_000
+}
 
 function read(name: string): string {
   return fs.readFileSync(name, 'utf8')
@@ -30,30 +40,46 @@ function sources(): string[] {
   return names.filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts')).map((name) => path.join('src', name))
 }
 
-/** `64 KiB`, `1,000`, `10 s`, `5/s`, `burst 9` as a number of bytes, of milliseconds or of whatever is counted; null for anything else. */
+/**
+ * `64 KiB`, `1,000`, `10 s`, `5/s`, `burst 9` as a number of bytes, of milliseconds or of whatever is counted; null for
+ * anything else.
+ */
 function numberOf(text: string): number | null {
   const match = /^(?:burst )?([\d,]+)(?: (\w+))?(?:\/s|\/min)?$/.exec(text.trim())
   const unit = match?.[2] === undefined ? 1 : UNITS[match[2]]
   return match?.[1] === undefined || unit === undefined ? null : Number(match[1].replaceAll(',', '')) * unit
 }
 
-/** The value of a constant: of plain numbers, their products and members of one line by reading it, of anything else by import. */
+/**
+ * The value of a constant: of plain numbers, their products and members of one line by reading it, of anything else by
+ * import.
+ */
 async function constantOf(file: string, name: string): Promise<unknown> {
   const [first = '', ...members] = name.split('.')
   const pattern =
-    members.length === 0 ? String.raw`([\d_]+(?: \* [\d_]+)*)$` : String.raw`\{[^}\n]*\b${members.join('.')}: ([\d_]+(?: \* [\d_]+)*)`
+    members.length === 0
+      ? String.raw`([\d_]+(?: \* [\d_]+)*)$`
+      : String.raw`\{[^}\n]*\b${members.join('.')}: ([\d_]+(?: \* [\d_]+)*)`
   const line = new RegExp(String.raw`^(?:export )?const ${first}\b[^=]*= ${pattern}`, 'm').exec(read(file))?.[1]
   if (line !== undefined) {
     return line.split('*').reduce((product, part) => product * Number(part.replaceAll('_', '')), 1)
   }
-  const module = (await import(new URL(`../${file.replace(/\.ts$/, '.js')}`, import.meta.url).href)) as Record<string, unknown>
-  return members.reduce<unknown>((value, member) => (value as Record<string, unknown> | undefined)?.[member], module[first])
+  const module = (await import(new URL(`../${file.replace(/\.ts$/, '.js')}`, import.meta.url).href)) as Record<
+    string,
+    unknown
+  >
+  return members.reduce<unknown>(
+    (value, member) => (value as Record<string, unknown> | undefined)?.[member],
+    module[first]
+  )
 }
 
 /** The titles of tests that a document cites, each with its file. */
 function citedIn(text: string): { readonly file: string; readonly title: string }[] {
   const behind = /`(test\/[\w./-]+)`((?:(?:\s|,|;|same file| and |\n- )*"[^"\n]+")+)/g
-  const cited = [...text.matchAll(behind)].flatMap(([, file = '', titles = '']) => titlesIn(titles).map((title) => ({ file, title })))
+  const cited = [...text.matchAll(behind)].flatMap(([, file = '', titles = '']) =>
+    titlesIn(titles).map((title) => ({ file, title }))
+  )
   const [sentence = '', file = ''] = /Tests without a file are in `(test\/[\w./-]+)`/.exec(text) ?? []
   const rows =
     sentence === ''
@@ -88,7 +114,9 @@ test('every number in LIMITS.md is that of its constant', async (t) => {
 test('every limit that the sources export is in LIMITS.md', (t) => {
   const text = read('docs/LIMITS.md')
   for (const file of sources()) {
-    for (const [, name = ''] of read(file).matchAll(/^export const (\w*(?:MAX|LIMITS)\w*)\b[^=]*= (?:[\d_ *]+$|[A-Z{])/gm)) {
+    for (const [, name = ''] of read(file).matchAll(
+      /^export const (\w*(?:MAX|LIMITS)\w*)\b[^=]*= (?:[\d_ *]+$|[A-Z{])/gm
+    )) {
       // The bounds of a card's JSON are tighter ones of what is listed.
       if (name !== 'CARD_JSON_LIMITS') t.ok(text.includes(`${file}#${name}`), `${file}#${name}`)
     }
@@ -102,7 +130,9 @@ test('every file that the documents name exists, and so does every test and iden
     for (const [, link = ''] of text.matchAll(/\]\((?!https?:)([^)#\s]+)[^)]*\)/g)) {
       t.ok(fs.existsSync(path.join(path.dirname(name), link)), `${name} links to ${link}`)
     }
-    for (const [, file = '', identifier] of text.matchAll(/`((?:src|test|scripts|bin|docs|\.ci)\/[\w./-]+)(?:#(\w+)[\w.]*)?`/g)) {
+    for (const [, file = '', identifier] of text.matchAll(
+      /`((?:src|test|scripts|bin|docs|\.ci)\/[\w./-]+)(?:#(\w+)[\w.]*)?`/g
+    )) {
       t.ok(fs.existsSync(file), `${name} names ${file}`)
       if (identifier !== undefined) t.ok(textOf(file).includes(identifier), `${name} names ${file}#${identifier}`)
     }
@@ -112,14 +142,17 @@ test('every file that the documents name exists, and so does every test and iden
 })
 
 test('titles are found wherever documents cite them: behind a file, in a list below one, in a table of one file', (t) => {
-  const text = '| `test/a.test.ts` "1", "2"; same file, "3" and `test/b.test.ts` "4" |\n`test/c.test.ts`\n\n- "5"\n- "6"\n'
+  const text =
+    '| `test/a.test.ts` "1", "2"; same file, "3" and `test/b.test.ts` "4" |\n`test/c.test.ts`\n\n- "5"\n- "6"\n'
   t.is(
     citedIn(text)
       .map(({ file, title }) => `${file[5]}${title}`)
       .join(' '),
     'a1 a2 a3 b4 c5 c6'
   )
-  t.alike(citedIn('Tests without a file are in `test/d.test.ts`.\n\n| x | "7" |'), [{ file: 'test/d.test.ts', title: '7' }])
+  t.alike(citedIn('Tests without a file are in `test/d.test.ts`.\n\n| x | "7" |'), [
+    { file: 'test/d.test.ts', title: '7' }
+  ])
 })
 
 test('AGENTS.md names every key of an agent file, and its example is an agent that works', async (t) => {
@@ -139,7 +172,8 @@ test('AGENTS.md names every key of an agent file, and its example is an agent th
     ['`runtime` of type `llm`', AGENT_FORMAT.knownKeys(['a2a', 'runtime', 'budget'], 'llm')]
   ]
   for (const [title, names] of keys)
-    for (const name of names) t.ok(new RegExp(`^\\|[^|]*\`${name}\`[^|]*\\|`, 'm').test(sectionOf(title)), `${title}: ${name}`)
+    for (const name of names)
+      t.ok(new RegExp(`^\\|[^|]*\`${name}\`[^|]*\\|`, 'm').test(sectionOf(title)), `${title}: ${name}`)
   const dir = await tempDir(t)
   const fences = fencesOf(text)
   fs.writeFileSync(path.join(dir, 'greeter.md'), fences.find((one) => one.language === 'markdown')?.text ?? '')
@@ -159,8 +193,12 @@ interface LayerRule {
 }
 
 /** An import rule as the table of ARCHITECTURE.md has it: layer, imports, packages, built-ins. */
-function ruleRow([name, { layers, types = [], npm, node, pure = false, typesOnly = false }]: readonly [string, LayerRule]): string[] {
-  const listed = (items: readonly string[] | '*'): string => (items === '*' ? 'all' : items.length === 0 ? 'none' : items.join(', '))
+function ruleRow([name, { layers, types = [], npm, node, pure = false, typesOnly = false }]: readonly [
+  string,
+  LayerRule
+]): string[] {
+  const listed = (items: readonly string[] | '*'): string =>
+    items === '*' ? 'all' : items.length === 0 ? 'none' : items.join(', ')
   const imports = types.length === 0 ? listed(layers) : `${listed(layers)}; types: ${types.join(', ')}`
   const access = node ? 'yes' : `${pure ? 'pure' : 'no'}${typesOnly ? ', types only' : ''}`
   return [`\`src/${name === '' ? '*.ts' : name}\``, imports, listed(npm), access]
@@ -168,10 +206,14 @@ function ruleRow([name, { layers, types = [], npm, node, pure = false, typesOnly
 
 test('ARCHITECTURE.md quotes the import rules as they are checked, and explains every dependency', async (t) => {
   const text = read('docs/ARCHITECTURE.md')
-  const { LAYERS } = (await import(pathToFileURL(path.resolve('scripts/check-layers.mjs')).href)) as { LAYERS: Record<string, LayerRule> }
+  const { LAYERS } = (await import(pathToFileURL(path.resolve('scripts/check-layers.mjs')).href)) as {
+    LAYERS: Record<string, LayerRule>
+  }
   const rows = [...text.matchAll(/^\| (`src\/\S+`) \| .+? \| (.+?) \| (.+?) \| (.+?) \|$/gm)].map((row) => row.slice(1))
   t.alike(rows, Object.entries(LAYERS).map(ruleRow), 'the table is that of scripts/check-layers.mjs')
-  const reasons = [...text.slice(text.indexOf('## Dependencies')).matchAll(/^\| (`.+`) \| \S.* \|$/gm)].map(([, names = '']) => names)
+  const reasons = [...text.slice(text.indexOf('## Dependencies')).matchAll(/^\| (`.+`) \| \S.* \|$/gm)].map(
+    ([, names = '']) => names
+  )
   const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
   const explained = reasons.flatMap((names) => names.split(', '))
   t.alike(
@@ -189,7 +231,9 @@ test('A2A-COMPLIANCE.md lists the sections of the specification that have a test
   const rows = [...read('docs/A2A-COMPLIANCE.md').matchAll(/^\| .+ \| `(test\/compliance\/\S+)` \| ([\d., ]+) \|$/gm)]
   t.is(rows.length, 3)
   for (const [, file = '', listed = ''] of rows) {
-    const tested = new Set([...read(file).matchAll(/\.test\(\s*['"`](\d+(?:\.\d+)+) /g)].map(([, section = '']) => section))
+    const tested = new Set(
+      [...read(file).matchAll(/\.test\(\s*['"`](\d+(?:\.\d+)+) /g)].map(([, section = '']) => section)
+    )
     t.alike(listed.split(', ').toSorted(), [...tested].toSorted(), file)
   }
 })
@@ -253,7 +297,10 @@ test('documents have short sentences and words of the field', (t) => {
   t.ok(PRIVATE.test(proseOf('the seat of a node')) && !PRIVATE.test(proseOf('`seat` and "a seat"')))
 })
 
-/** What is wrong with a sequence drawing: a line of no known form, a participant that is not declared, a block that is not closed. */
+/**
+ * What is wrong with a sequence drawing: a line of no known form, a participant that is not declared, a block that is
+ * not closed.
+ */
 function drawingFaults(drawing: string): string[] {
   const [first = '', ...lines] = drawing.trim().split('\n')
   const declared = new Set<string>()

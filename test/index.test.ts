@@ -71,8 +71,18 @@ test('a program starts a node by the public names alone, calls an agent and stop
   const { config } = await api.loadConfig({ file: home.configFile, env: {}, flags })
   const node = await api.startNode({ config, home, name: 'library', join: null, extraAgentDirs: [], log: null })
   t.teardown(() => node.close())
-  const mine = node.apiFor({ kind: 'operator', name: 'me', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] })
-  const reply = await mine.call('message.call', { agent: 'text', capability: 'text.stats', input: { text: 'three small words' } })
+  const mine = node.apiFor({
+    kind: 'operator',
+    name: 'me',
+    tier: 0,
+    sandboxId: null,
+    scopes: ['read', 'send', 'admin']
+  })
+  const reply = await mine.call('message.call', {
+    agent: 'text',
+    capability: 'text.stats',
+    input: { text: 'three small words' }
+  })
   t.is(reply.outcome, 'COMPLETED')
   t.is((reply.payload as { words: number }).words, 3)
   await node.close()
@@ -84,7 +94,10 @@ test('the example of USING.md runs as it is written', async (t) => {
     /```js\n(import \{ loadConfig[\s\S]*?)```/.exec(await fs.readFile(path.join(ROOT, 'docs/USING.md'), 'utf8')) ?? []
   const code = example.replace("'./my-node'", JSON.stringify(await tempDir(t)))
   const env = { ...process.env, A2A_NODE_NETWORK_KIND: 'local', A2A_NODE_NETWORK_LOCAL_PORT: String(await freePort()) }
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT, env })
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], {
+    cwd: ROOT,
+    env
+  })
   t.ok(stdout.includes('peers:'), stderr)
 })
 
@@ -129,7 +142,8 @@ test('the layer of a running node has every operation of the specification', asy
     const object = layer[part as keyof typeof operations] as unknown as Record<string, unknown>
     for (const name of names) t.is(typeof object[name], 'function', `${part}.${name}`)
   }
-  for (const name of ['emit', 'getMetrics', 'getRecentEvents', 'resetMetrics'] as const) t.is(typeof node.observability[name], 'function')
+  for (const name of ['emit', 'getMetrics', 'getRecentEvents', 'resetMetrics'] as const)
+    t.is(typeof node.observability[name], 'function')
 
   const heard: string[] = []
   const mine = await node.attach({ id: 'mine' })
@@ -147,7 +161,13 @@ test('the layer of a running node has every operation of the specification', asy
 test('envelopes are made, written and read by the public names', (t) => {
   const factory = new api.EnvelopeFactory(api.randomIds(), api.systemClock())
   const sender = `me@${'y'.repeat(52)}`
-  const envelope = factory.create({ sender, recipient: '*', type: 'notification', payload: { text: 'hello' }, metadata: { tier: 1 } })
+  const envelope = factory.create({
+    sender,
+    recipient: '*',
+    type: 'notification',
+    payload: { text: 'hello' },
+    metadata: { tier: 1 }
+  })
   const decoded = api.decodeEnvelope(api.encodeEnvelope(envelope))
   t.ok(decoded.ok)
   t.is(decoded.ok && decoded.header.id, envelope.id)
@@ -166,7 +186,9 @@ test('an agent of a program has a state between messages, within tools.maxStateB
   const { agents } = node.layer
   await agents.registerAgent('notes', ({ payload }, { state }) => state.set('note', payload).size)
   t.is(await agents.sendMessage('notes', { type: 'keep', payload: 'short' }), 1)
-  const refused = await agents.sendMessage('notes', { type: 'keep', payload: 'x'.repeat(32) }).catch((error: unknown) => error)
+  const refused = await agents
+    .sendMessage('notes', { type: 'keep', payload: 'x'.repeat(32) })
+    .catch((error: unknown) => error)
   t.ok(refused instanceof api.NodeError && refused.message.includes('at most 32 are allowed'), String(refused))
   t.is(agents.getAgentState('notes')?.get('note'), 'short')
 })

@@ -10,7 +10,10 @@ import { commandsOf, fencesOf, withoutFences } from './support/markdown.js'
 const README = fs.readFileSync('README.md', 'utf8')
 /** Pages for newcomers: a command in a sentence is whole there too. */
 const WHOLE = new Set(['README.md', 'docs/USING.md'])
-const PACKAGE = JSON.parse(fs.readFileSync('package.json', 'utf8')) as { version: string; scripts: Record<string, string> }
+const PACKAGE = JSON.parse(fs.readFileSync('package.json', 'utf8')) as {
+  version: string
+  scripts: Record<string, string>
+}
 /** Commands of npm that are no scripts of the package. */
 const NPM = new Set(['ci', 'install', 'pack', 'test'])
 
@@ -32,7 +35,10 @@ async function refusalOf(words: readonly string[]): Promise<string | null> {
   }
 }
 
-/** Every `a2a-node ...` of the shell blocks, and between backticks of the pages for newcomers. Placeholders count as words. */
+/**
+ * Every `a2a-node ...` of the shell blocks, and between backticks of the pages for newcomers. Placeholders count as
+ * words.
+ */
 function commandLines(name: string): string[][] {
   const markdown = fs.readFileSync(name, 'utf8')
   const shell = fencesOf(markdown).filter((one) => one.language === 'sh')
@@ -60,7 +66,9 @@ test('the second block runs the tests', (t) => {
 })
 
 test('every script and file that the README has people run is there', (t) => {
-  const words = [...shellBlocks(), ...[...README.matchAll(/`(npm [^`]+)`/g)].map(([, text = '']) => text)].flatMap(commandsOf)
+  const words = [...shellBlocks(), ...[...README.matchAll(/`(npm [^`]+)`/g)].map(([, text = '']) => text)].flatMap(
+    commandsOf
+  )
   const commands = words.filter(([program]) => program === 'npm')
   t.ok(commands.length >= 6)
   for (const [, verb = '', name = ''] of commands) {
@@ -71,7 +79,9 @@ test('every script and file that the README has people run is there', (t) => {
 })
 
 test('the command line takes every command that README and docs show', async (t) => {
-  const names = ['README.md', ...fs.readdirSync('docs').map((name) => `docs/${name}`)].filter((name) => name.endsWith('.md'))
+  const names = ['README.md', ...fs.readdirSync('docs').map((name) => `docs/${name}`)].filter((name) =>
+    name.endsWith('.md')
+  )
   const commands = names.flatMap(commandLines)
   t.ok(commands.length > 15, 'some are shown')
   for (const words of commands) t.is(await refusalOf(words), null, `a2a-node ${words.join(' ')}`)
@@ -86,10 +96,18 @@ test('the agent file that the README shows is a good one', (t) => {
 })
 
 test('the policy that USING.md shows is a good one', (t) => {
-  const reading = readPolicy(fencesOf(fs.readFileSync('docs/USING.md', 'utf8')).find((one) => one.language === 'yaml')?.text ?? '')
+  const reading = readPolicy(
+    fencesOf(fs.readFileSync('docs/USING.md', 'utf8')).find((one) => one.language === 'yaml')?.text ?? ''
+  )
   t.alike(reading.ok ? reading.rules.map((one) => one.decision) : reading.faults, ['allow', 'deny', 'ask'])
 })
 
 test('shell words are taken apart as a shell would', (t) => {
-  t.alike(commandsOf(`a 'b c' "d" # e\nf --g='h i' && j \\\n  k; l & m`), [['a', 'b c', 'd'], ['f', '--g=h i'], ['j', 'k'], ['l'], ['m']])
+  t.alike(commandsOf(`a 'b c' "d" # e\nf --g='h i' && j \\\n  k; l & m`), [
+    ['a', 'b c', 'd'],
+    ['f', '--g=h i'],
+    ['j', 'k'],
+    ['l'],
+    ['m']
+  ])
 })

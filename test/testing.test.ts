@@ -18,7 +18,8 @@ test('the generators make cards and capabilities that the registry takes', async
     fc.property(make.arbAgentCard(), make.arbCapabilityDescriptor(), (card, capability) => {
       assert.deepEqual(validateCard(card).ok, true)
       assert.deepEqual(validateCard({ ...card, capabilities: [capability] }).ok, true)
-      for (const schema of [capability.inputSchema, capability.outputSchema]) assert.equal(typeof compile(schema), 'function')
+      for (const schema of [capability.inputSchema, capability.outputSchema])
+        assert.equal(typeof compile(schema), 'function')
     })
   )
 })
@@ -67,11 +68,14 @@ test('the generators are exports of a2a-node/testing, and nothing else of the pa
   ]
   t.alike(Object.keys(make).sort(), ['Address', ...named].map((name) => `arb${name}`).sort())
   const sources = fs.readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
-  const needs = (text: string): boolean => /from '(fast-check|.*\/testing\.js)'|import\('(fast-check|.*\/testing\.js)'\)/.test(text)
+  const needs = (text: string): boolean =>
+    /from '(fast-check|.*\/testing\.js)'|import\('(fast-check|.*\/testing\.js)'\)/.test(text)
   t.alike(
     sources.filter((name) => needs(fs.readFileSync(path.join('src', name), 'utf8'))),
     ['testing.ts']
   )
-  const { peerDependenciesMeta } = JSON.parse(fs.readFileSync('package.json', 'utf8')) as { peerDependenciesMeta: unknown }
+  const { peerDependenciesMeta } = JSON.parse(fs.readFileSync('package.json', 'utf8')) as {
+    peerDependenciesMeta: unknown
+  }
   t.alike(peerDependenciesMeta, { 'fast-check': { optional: true } }, 'a user who installs the command gets none of it')
 })

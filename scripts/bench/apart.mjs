@@ -1,4 +1,5 @@
-// Preloaded into a node (`node --import`): it refuses links with the nodes whose keys are in the file REFUSED_LINKS, a key (z32) a line.
+// Preloaded into a node (`node --import`): it refuses links with the nodes whose keys are in the file REFUSED_LINKS, a
+// key (z32) a line.
 // So a chain is a chain whoever is killed. The product has no such setting.
 import fs from 'node:fs'
 import Hyperswarm from 'hyperswarm'

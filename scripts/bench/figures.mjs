@@ -24,7 +24,10 @@ export function median(samples) {
   return quantile(samples, 0.5)
 }
 
-/** A figure with its median, extremes, bound value and verdict: `ok`, `over`, or `-` without a goal, `skipped` without samples. */
+/**
+ * A figure with its median, extremes, bound value and verdict: `ok`, `over`, or `-` without a goal, `skipped` without
+ * samples.
+ */
 export function summary(figure) {
   const { samples, goal, bound = 'max', statistic = 'median' } = figure
   const value = { median: median(samples), min: Math.min(...samples), max: Math.max(...samples) }
@@ -52,7 +55,10 @@ export function tableLines(figures) {
       .join('  ')
       .trimEnd()
   )
-  return figures.reduce((all, { note }, index) => [...all, lines[index + 1], ...(note ? [`    ${note}`] : [])], [lines[0]])
+  return figures.reduce(
+    (all, { note }, index) => [...all, lines[index + 1], ...(note ? [`    ${note}`] : [])],
+    [lines[0]]
+  )
 }
 
 function rowOf(figure) {

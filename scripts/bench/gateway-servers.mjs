@@ -1,6 +1,7 @@
-// HTTP servers that answer A2A's SendMessage: `gateway-servers.mjs bare|ours|sdk`. Tells its port (and token) to the parent, and
-// answers each message of the parent with the processor time it has used and the memory it takes.
-// `bare` reads and writes JSON of the same form and length with nothing between; `ours` is a whole node with its memory set as `a2a-node start` does it; `sdk` is the SDK's own express server, in memory.
+// HTTP servers that answer A2A's SendMessage: `gateway-servers.mjs bare|ours|sdk`. Tells its port (and token) to the
+// parent, and answers each message of the parent with the processor time it has used and the memory it takes.
+// `bare` reads and writes JSON of the same form and length with nothing between; `ours` is a whole node with its memory
+// set as `a2a-node start` does it; `sdk` is the SDK's own express server, in memory.
 import fs from 'node:fs'
 import http from 'node:http'
 import os from 'node:os'
@@ -43,7 +44,15 @@ async function bare() {
 }
 
 /** The same agent twice: what only reads is answered by a message, the other by a task. */
-const capability = (id, sideEffect) => ({ id, name: id, description: '', inputSchema: {}, outputSchema: {}, sideEffect, idempotent: true })
+const capability = (id, sideEffect) => ({
+  id,
+  name: id,
+  description: '',
+  inputSchema: {},
+  outputSchema: {},
+  sideEffect,
+  idempotent: true
+})
 
 async function ours() {
   const { loadConfig, resolveHome, startNode } = await import('a2a-node')
@@ -62,7 +71,12 @@ async function ours() {
   await node.attach({ id: 'reader', concurrency: 64, capabilities: [capability('reader.ping', 'none')], run })
   await node.attach({ id: 'worker', concurrency: 64, capabilities: [capability('worker.ping', 'exec')], run })
   const sleep = (_task, { signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve))
-  await node.attach({ id: 'sleeper', concurrency: 2000, capabilities: [capability('sleeper.ping', 'exec')], run: sleep })
+  await node.attach({
+    id: 'sleeper',
+    concurrency: 2000,
+    capabilities: [capability('sleeper.ping', 'exec')],
+    run: sleep
+  })
   const operator = { kind: 'operator', name: 'operator', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] }
   const { token } = await node.apiFor(operator).call('token.create', { tier: 0 })
   return { port: Number(new URL(node.info.http).port), token }
@@ -84,7 +98,14 @@ const PART = { content: { $case: 'text', value: 'pong' }, metadata: undefined, f
 function executor({ AgentEvent, Role, TaskState }) {
   const status = (state) => ({ state, message: undefined, timestamp: new Date().toISOString() })
   const more = { metadata: undefined, extensions: [] }
-  const message = { messageId: 'msg_1', taskId: '', role: Role.ROLE_AGENT, parts: [PART], referenceTaskIds: [], ...more }
+  const message = {
+    messageId: 'msg_1',
+    taskId: '',
+    role: Role.ROLE_AGENT,
+    parts: [PART],
+    referenceTaskIds: [],
+    ...more
+  }
   const artifact = { artifactId: 'result', name: 'result', description: '', parts: [PART], ...more }
   const execute = async ({ taskId, contextId, userMessage }, bus) => {
     const metadata = undefined
@@ -94,7 +115,9 @@ function executor({ AgentEvent, Role, TaskState }) {
       return bus.finished()
     }
     const submitted = status(TaskState.TASK_STATE_SUBMITTED)
-    bus.publish(AgentEvent.task({ id: taskId, contextId, status: submitted, artifacts: [], history: [userMessage], metadata }))
+    bus.publish(
+      AgentEvent.task({ id: taskId, contextId, status: submitted, artifacts: [], history: [userMessage], metadata })
+    )
     bus.publish(told(TaskState.TASK_STATE_WORKING))
     bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, append: false, lastChunk: true, metadata }))
     bus.publish(told(TaskState.TASK_STATE_COMPLETED))

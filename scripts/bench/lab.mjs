@@ -88,10 +88,14 @@ export async function freePort() {
   }
 }
 
-/** Runs a program of the options that `optionsOf` reads; wrong ones are told, with exit code 2. Whatever a lab holds ends with it. */
+/**
+ * Runs a program of the options that `optionsOf` reads; wrong ones are told, with exit code 2. Whatever a lab holds
+ * ends with it.
+ */
 export async function runProgram(name, optionsOf, main) {
   process.on('exit', closeAllNow)
-  for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) process.on(signal, () => process.exit(code))
+  for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 }))
+    process.on(signal, () => process.exit(code))
   let given = null
   try {
     given = optionsOf()

@@ -6,7 +6,11 @@ import { openDurableLedger } from '../../dist/adapters/storage/ledger/durable-le
 
 /** A ledger of the product, in a directory. */
 export function openJournaled(dir, durability) {
-  return openDurableLedger({ dir: path.join(dir, 'ledger'), durability, mark: { read: async () => 0, write: async () => {} } })
+  return openDurableLedger({
+    dir: path.join(dir, 'ledger'),
+    durability,
+    mark: { read: async () => 0, write: async () => {} }
+  })
 }
 
 /** The key-value store alone: to survive a power cut it has to write its tables out before each promise. */

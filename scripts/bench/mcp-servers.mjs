@@ -1,6 +1,8 @@
-// MCP servers with one tool that does nothing: ours and the SDK's own, over any transport of the SDK or stdio, and over HTTP.
-// Run as a program: `mcp-servers.mjs stdio` serves the SDK's over standard input and output; `mcp-servers.mjs http ours|sdk` serves
-// one over HTTP, tells its port to the parent, and answers each message of the parent with the processor time it has used.
+// MCP servers with one tool that does nothing: ours and the SDK's own, over any transport of the SDK or stdio, and over
+// HTTP.
+// Run as a program: `mcp-servers.mjs stdio` serves the SDK's over standard input and output;
+// `mcp-servers.mjs http ours|sdk` serves one over HTTP, tells its port to the parent, and answers each message of the
+// parent with the processor time it has used.
 import http from 'node:http'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +11,11 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio'
 
 const dist = (file) => new URL(`../../dist/adapters/${file}`, import.meta.url).href
 export const SERVERS = fileURLToPath(import.meta.url)
-export const NOOP = { name: 'noop', description: 'Does nothing.', inputSchema: { type: 'object', properties: { n: { type: 'integer' } } } }
+export const NOOP = {
+  name: 'noop',
+  description: 'Does nothing.',
+  inputSchema: { type: 'object', properties: { n: { type: 'integer' } } }
+}
 const VERSION = createRequire(import.meta.url)('../../package.json').version
 
 /** The SDK's low-level server with the tool. */
@@ -22,15 +28,21 @@ export function sdkServer() {
 
 /** What our runtime is made of for these tools, each `[definition, handler]`. */
 export async function ourParts(tools = [[NOOP, () => Promise.resolve(null)]]) {
-  const [{ createSchemaCompiler }, { ToolRegistry }, { ToolCatalog }, { ResourceManager }, { uuidRunIds }, { systemClock }] =
-    await Promise.all([
-      import(dist('agents/schemas/compile-schema.js')),
-      import(dist('mcp/server/tool-registry.js')),
-      import(dist('mcp/server/tool-catalog.js')),
-      import(dist('mcp/resources/resource-limits.js')),
-      import(dist('mcp/server/run-ids.js')),
-      import(dist('system/system-clock.js'))
-    ])
+  const [
+    { createSchemaCompiler },
+    { ToolRegistry },
+    { ToolCatalog },
+    { ResourceManager },
+    { uuidRunIds },
+    { systemClock }
+  ] = await Promise.all([
+    import(dist('agents/schemas/compile-schema.js')),
+    import(dist('mcp/server/tool-registry.js')),
+    import(dist('mcp/server/tool-catalog.js')),
+    import(dist('mcp/resources/resource-limits.js')),
+    import(dist('mcp/server/run-ids.js')),
+    import(dist('system/system-clock.js'))
+  ])
   const registry = new ToolRegistry(createSchemaCompiler())
   for (const [definition, handler] of tools) registry.register(definition, handler)
   const meter = { memoryBytes: () => 0, loopDelayMs: () => 0 }
@@ -70,7 +82,12 @@ async function ourHandler() {
     const gone = []
     response.once('close', () => response.writableFinished || gone.forEach((run) => run()))
     const readBody = () => readRequest(request, 1_114_112)
-    await route.handle(request, response, { principal, onAbort: (run) => gone.push(run), onTokenEnd: () => () => {}, readBody })
+    await route.handle(request, response, {
+      principal,
+      onAbort: (run) => gone.push(run),
+      onTokenEnd: () => () => {},
+      readBody
+    })
   }
 }
 
@@ -79,7 +96,11 @@ function sdkHandler() {
   const handler = createMcpHandler(sdkServer)
   return async (request, response) => {
     const body = Buffer.concat(await request.toArray())
-    const asked = new Request(`http://${request.headers.host}${request.url}`, { method: request.method, headers: request.headers, body })
+    const asked = new Request(`http://${request.headers.host}${request.url}`, {
+      method: request.method,
+      headers: request.headers,
+      body
+    })
     const answer = await handler.fetch(asked)
     response.writeHead(answer.status, Object.fromEntries(answer.headers))
     response.end(Buffer.from(await answer.arrayBuffer()))

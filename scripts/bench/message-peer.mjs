@@ -43,7 +43,16 @@ const OPERATOR = { kind: 'operator', name: 'operator', tier: 0, sandboxId: null,
 const WORKER = {
   id: 'worker',
   concurrency: 64,
-  capabilities: [{ id: 'worker.echo', name: 'echo', description: 'gives it back', inputSchema: {}, outputSchema: {}, sideEffect: 'none' }],
+  capabilities: [
+    {
+      id: 'worker.echo',
+      name: 'echo',
+      description: 'gives it back',
+      inputSchema: {},
+      outputSchema: {},
+      sideEffect: 'none'
+    }
+  ],
   run: ({ input }) => input
 }
 
@@ -67,7 +76,13 @@ async function echo({ port, home }) {
   const sink = await node.attach({ id: 'sink', onMessage: () => void taken++ })
   const worker = await node.attach(WORKER)
   const { code } = await node.apiFor(OPERATOR).call('invite.create', { uses: 2 })
-  return { key: server.publicKey.toString('hex'), agent: agent.address, sink: sink.address, worker: worker.address, code }
+  return {
+    key: server.publicKey.toString('hex'),
+    agent: agent.address,
+    sink: sink.address,
+    worker: worker.address,
+    code
+  }
 }
 
 /** Messages that the sink has got since the last question. */
@@ -125,7 +140,8 @@ async function open({ port, home, key, agent, worker, code }) {
   await untilReached()
   const api = node.apiFor(OPERATOR)
   const input = { text: '.'.repeat(PAYLOAD_BYTES) }
-  linked = async () => (await api.call('peers.list', {})).peers.filter(({ status }) => status === 'online').map(({ id }) => id)
+  linked = async () =>
+    (await api.call('peers.list', {})).peers.filter(({ status }) => status === 'online').map(({ id }) => id)
   ask = (asked = worker) => api.call('message.call', { agent: asked, capability: 'worker.echo', input })
   return {}
 }
@@ -178,7 +194,10 @@ function timeAcks() {
   }
 }
 
-/** So many requests to a worker, always `inFlight` of them at once; how many are answered in a second, and the p50 of the time that one takes, in milliseconds. */
+/**
+ * So many requests to a worker, always `inFlight` of them at once; how many are answered in a second, and the p50 of
+ * the time that one takes, in milliseconds.
+ */
 async function requests({ count, inFlight, worker }) {
   let left = count
   const waits = []
@@ -193,7 +212,11 @@ async function requests({ count, inFlight, worker }) {
   }
   const from = performance.now()
   await Promise.all(Array.from({ length: inFlight }, askOn))
-  return { perSecond: count / ((performance.now() - from) / 1000), p50: quantile(waits, 0.5), ackP50: quantile(acks, 0.5) }
+  return {
+    perSecond: count / ((performance.now() - from) / 1000),
+    p50: quantile(waits, 0.5),
+    ackP50: quantile(acks, 0.5)
+  }
 }
 
 /** So many round trips one after the other; the milliseconds of each. */

@@ -16,7 +16,8 @@ export function namespaceFault() {
 let islands = 0
 
 /**
- * A switch with so many hosts on it: a namespace that holds a bridge, and a namespace for each host with one address on it.
+ * A switch with so many hosts on it: a namespace that holds a bridge, and a namespace for each host with one address on
+ * it.
  * Nothing of it reaches the real network. It goes with the lab.
  */
 export function openIsland(lab, hosts) {
@@ -25,7 +26,9 @@ export function openIsland(lab, hosts) {
   addNamespace(lab, hub)
   ip(hub, ['link', 'add', 'br0', 'type', 'bridge'])
   ip(hub, ['link', 'set', 'br0', 'up'])
-  return Array.from({ length: hosts }, (_none, index) => addHost(lab, { hub, namespace: `${id}-${index}`, number: index + 1 }))
+  return Array.from({ length: hosts }, (_none, index) =>
+    addHost(lab, { hub, namespace: `${id}-${index}`, number: index + 1 })
+  )
 }
 
 function addHost(lab, { hub, namespace, number }) {

@@ -13,11 +13,20 @@ export function localEnv(port) {
 }
 
 /**
- * Starts a node in a process of its own as people do, by the program's own first line. Resolves at its first line with the time from the
- * spawn to that line; fails with what it wrote to stderr when it ends before.
+ * Starts a node in a process of its own as people do, by the program's own first line. Resolves at its first line with
+ * the time from the spawn to that line; fails with what it wrote to stderr when it ends before.
  */
 export async function startNode(lab, { home, name, env, join, args = [], through = [] }) {
-  const start = ['--home', home, 'start', '--json', '--name', name, ...(join === undefined ? [] : ['--join', join]), ...args]
+  const start = [
+    '--home',
+    home,
+    'start',
+    '--json',
+    '--name',
+    name,
+    ...(join === undefined ? [] : ['--join', join]),
+    ...args
+  ]
   const [command, ...rest] = [...through, BIN, ...start]
   const spawnedAt = performance.now()
   const child = lab.spawn(command, rest, { env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -79,15 +88,22 @@ a2a:
     fs.writeFileSync(path.join(dir, `${id}.mjs`), 'export default { async run() { return null } }\n')
     fs.writeFileSync(path.join(dir, `${id}.md`), file)
   }
-  const seen = async () => (await nodes[0].api.call('agents.list', {})).agents.filter((one) => one.id === id && one.status === 'ready')
+  const seen = async () =>
+    (await nodes[0].api.call('agents.list', {})).agents.filter((one) => one.id === id && one.status === 'ready')
   await untilTrue(async () => (await seen()).length === nodes.length, `${id} is on all nodes`)
 }
 
 /** Waits until every node sees every other online, with its agents. */
 export async function allOnline(nodes) {
   const names = (node) => nodes.filter((one) => one !== node).map((one) => one.name)
-  await Promise.all(nodes.map((node) => untilPeers(node.api, (peers) => names(node).every((name) => peers.some((one) => isUp(one, name))))))
-  await Promise.all(nodes.map((node) => untilTrue(async () => (await remoteNodes(node)) >= nodes.length - 1, 'all cards are there')))
+  await Promise.all(
+    nodes.map((node) =>
+      untilPeers(node.api, (peers) => names(node).every((name) => peers.some((one) => isUp(one, name))))
+    )
+  )
+  await Promise.all(
+    nodes.map((node) => untilTrue(async () => (await remoteNodes(node)) >= nodes.length - 1, 'all cards are there'))
+  )
 }
 
 function isUp(peer, name) {

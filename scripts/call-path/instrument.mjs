@@ -8,13 +8,20 @@ const [RECORDER, RUN] = ['$recorder', '$run']
 
 /** A call of the recorder. */
 const note = (method, ...args) =>
-  factory.createCallExpression(factory.createPropertyAccessExpression(factory.createIdentifier(RECORDER), method), undefined, args)
+  factory.createCallExpression(
+    factory.createPropertyAccessExpression(factory.createIdentifier(RECORDER), method),
+    undefined,
+    args
+  )
 const noteRun = (method, ...args) => note(method, factory.createIdentifier(RUN), ...args)
 const noted = (method) => factory.createExpressionStatement(noteRun(method))
 const constant = (name, value) =>
   factory.createVariableStatement(
     undefined,
-    factory.createVariableDeclarationList([factory.createVariableDeclaration(name, undefined, undefined, value)], ts.NodeFlags.Const)
+    factory.createVariableDeclarationList(
+      [factory.createVariableDeclaration(name, undefined, undefined, value)],
+      ts.NodeFlags.Const
+    )
   )
 
 /** `{ body }` as `{ const $run = $recorder.enter(file); try { body } finally { $recorder.leave($run) } }`. */
@@ -28,18 +35,22 @@ function recorded(body, file) {
 }
 
 function withBody(node, file) {
-  const { modifiers, name, parameters, asteriskToken, equalsGreaterThanToken } = node
+  const { modifiers, name, parameters, asteriskToken: star, equalsGreaterThanToken: arrow } = node
   const body = recorded(node.body, file)
-  if (ts.isArrowFunction(node))
-    return factory.updateArrowFunction(node, modifiers, undefined, parameters, undefined, equalsGreaterThanToken, body)
+  // Compiled code has no types and no type parameters.
+  const [types, type] = []
+  const signature = [types, parameters, type]
+  if (ts.isArrowFunction(node)) return factory.updateArrowFunction(node, modifiers, ...signature, arrow, body)
   if (ts.isFunctionExpression(node))
-    return factory.updateFunctionExpression(node, modifiers, asteriskToken, name, undefined, parameters, undefined, body)
+    return factory.updateFunctionExpression(node, modifiers, star, name, ...signature, body)
   if (ts.isFunctionDeclaration(node))
-    return factory.updateFunctionDeclaration(node, modifiers, asteriskToken, name, undefined, parameters, undefined, body)
+    return factory.updateFunctionDeclaration(node, modifiers, star, name, ...signature, body)
   if (ts.isConstructorDeclaration(node)) return factory.updateConstructorDeclaration(node, modifiers, parameters, body)
-  if (ts.isGetAccessorDeclaration(node)) return factory.updateGetAccessorDeclaration(node, modifiers, name, parameters, undefined, body)
-  if (ts.isSetAccessorDeclaration(node)) return factory.updateSetAccessorDeclaration(node, modifiers, name, parameters, body)
-  return factory.updateMethodDeclaration(node, modifiers, asteriskToken, name, undefined, undefined, parameters, undefined, body)
+  if (ts.isGetAccessorDeclaration(node))
+    return factory.updateGetAccessorDeclaration(node, modifiers, name, parameters, type, body)
+  if (ts.isSetAccessorDeclaration(node))
+    return factory.updateSetAccessorDeclaration(node, modifiers, name, parameters, body)
+  return factory.updateMethodDeclaration(node, modifiers, star, name, undefined, ...signature, body)
 }
 
 /** A block that begins with `first`. */
@@ -47,13 +58,15 @@ const begun = (first, block) => factory.createBlock([first, ...(ts.isBlock(block
 
 /** What a pause becomes: the run leaves the stack for its time. */
 function paused(node) {
-  if (ts.isAwaitExpression(node)) return noteRun('resume', factory.createAwaitExpression(noteRun('pause', node.expression)))
+  if (ts.isAwaitExpression(node))
+    return noteRun('resume', factory.createAwaitExpression(noteRun('pause', node.expression)))
   if (ts.isYieldExpression(node)) {
     const value = noteRun('pause', node.expression ?? factory.createVoidZero())
     return noteRun('resume', factory.createYieldExpression(node.asteriskToken, value))
   }
   // An await or a call that throws continues here.
-  if (ts.isCatchClause(node)) return factory.updateCatchClause(node, node.variableDeclaration, begun(noted('resume'), node.block))
+  if (ts.isCatchClause(node))
+    return factory.updateCatchClause(node, node.variableDeclaration, begun(noted('resume'), node.block))
   if (ts.isTryStatement(node) && node.finallyBlock !== undefined)
     return factory.updateTryStatement(node, node.tryBlock, node.catchClause, begun(noted('resume'), node.finallyBlock))
   const { awaitModifier, initializer, expression, statement } = node
@@ -75,8 +88,8 @@ const isPause = (node) =>
   (ts.isForOfStatement(node) && node.awaitModifier !== undefined)
 
 /**
- * A transformer for `ts.transpileModule`, run before types go. `file` is the number that the functions of the source enter with. Default
- * values of parameters and of fields, and the code of the module itself, note nothing.
+ * A transformer for `ts.transpileModule`, run before types go. `file` is the number that the functions of the source
+ * enter with. Default values of parameters and of fields, and the code of the module itself, note nothing.
  */
 export function instrumenter(file) {
   return (context) => (source) => {
@@ -87,7 +100,10 @@ export function instrumenter(file) {
       return isInside && isPause(inner) ? paused(inner) : inner
     }
     const visited = ts.visitEachChild(source, visit(false), context)
-    const recorder = constant(RECORDER, factory.createPropertyAccessExpression(factory.createIdentifier('globalThis'), RECORDER))
+    const recorder = constant(
+      RECORDER,
+      factory.createPropertyAccessExpression(factory.createIdentifier('globalThis'), RECORDER)
+    )
     return factory.updateSourceFile(visited, [recorder, ...visited.statements])
   }
 }

@@ -1,4 +1,5 @@
-// One node in a process of its own, of instrumented modules: `node node.mjs <directory of the modules>`, with an IPC channel.
+// One node in a process of its own, of instrumented modules: `node node.mjs <directory of the modules>`, with an IPC
+// channel.
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -8,7 +9,9 @@ const OPERATOR = { kind: 'operator', name: 'operator', tier: 0, sandboxId: null,
 const recorder = new Recorder()
 globalThis.$recorder = recorder
 
-const { loadConfig, resolveHome, startNode } = await import(pathToFileURL(path.resolve(process.argv[2], 'index.js')).href)
+const { loadConfig, resolveHome, startNode } = await import(
+  pathToFileURL(path.resolve(process.argv[2], 'index.js')).href
+)
 let node = null
 
 async function open({ home, name, join = null }) {
@@ -17,7 +20,10 @@ async function open({ home, name, join = null }) {
   node = await startNode({ config, home: paths, name, join, extraAgentDirs: [], log: null })
 }
 
-/** Founds a mesh and attaches an agent. It answers with its input, reversed, so that the answer does not contain the request. */
+/**
+ * Founds a mesh and attaches an agent. It answers with its input, reversed, so that the answer does not contain the
+ * request.
+ */
 async function callee({ home }) {
   await open({ home, name: 'callee' })
   const capability = {
@@ -40,7 +46,9 @@ async function caller({ home, code }) {
 }
 
 async function call({ address, text }) {
-  const { outcome } = await node.apiFor(OPERATOR).call('message.call', { agent: address, capability: 'reverse', input: text })
+  const { outcome } = await node
+    .apiFor(OPERATOR)
+    .call('message.call', { agent: address, capability: 'reverse', input: text })
   return { outcome }
 }
 

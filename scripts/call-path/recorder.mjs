@@ -1,10 +1,10 @@
 // Records through which files a process runs. Instrumented code (`instrument.mjs`) calls it as `$recorder`.
 
 /**
- * The file that runs is that of the innermost function that runs. A function runs from its entry to its return, without the time of
- * its awaits and yields. Code of packages and the time between two events belong to no file: the file before them counts as running.
- * A change of the file that runs is a move when a function is entered: a call that leads a reader into another file. The way back, by a
- * return, a pause or a continuation, is counted apart.
+ * The file that runs is that of the innermost function that runs. A function runs from its entry to its return, without
+ * the time of its awaits and yields. Code of packages and the time between two events belong to no file: the file
+ * before them counts as running. A change of the file that runs is a move when a function is entered: a call that leads
+ * a reader into another file. The way back, by a return, a pause or a continuation, is counted apart.
  */
 export class Recorder {
   #runs = []

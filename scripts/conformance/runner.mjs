@@ -22,10 +22,13 @@ export function nodeForRunner({ execPath, version, env }, versionOf = askVersion
   if (isEnough(version)) return { node: execPath }
   const named = env[NODE_ENV]
   if (named === undefined || named === '') {
-    return { skipped: `the official runner needs Node ${MIN_NODE}, this is ${version}; ${NODE_ENV} may name the program of a newer one` }
+    return {
+      skipped: `the official runner needs Node ${MIN_NODE}, this is ${version}; ${NODE_ENV} may name the program of a newer one`
+    }
   }
   const other = versionOf(named)
-  if (!isEnough(other)) throw new Error(`${NODE_ENV}: ${named} is ${other === '' ? 'no Node' : `Node ${other}`}, not ${MIN_NODE} or newer`)
+  if (!isEnough(other))
+    throw new Error(`${NODE_ENV}: ${named} is ${other === '' ? 'no Node' : `Node ${other}`}, not ${MIN_NODE} or newer`)
   return { node: named }
 }
 
@@ -34,7 +37,15 @@ export function fetchRunner(version, root) {
   const dir = path.join(root, version)
   fs.mkdirSync(dir, { recursive: true })
   fs.writeFileSync(path.join(dir, 'package.json'), '{"private":true}\n')
-  const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--engine-strict=false', `${NAME}@${version}`]
+  const args = [
+    'install',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    '--engine-strict=false',
+    `${NAME}@${version}`
+  ]
   const { status } = spawnSync('npm', args, { cwd: dir, stdio: 'inherit', shell: process.platform === 'win32' })
   if (status !== 0) throw new Error(`npm could not install ${NAME}@${version}`)
   const home = path.join(dir, 'node_modules', NAME)

@@ -1,11 +1,15 @@
 // Faults in backup and restore, and in what is done about forked cores; see list.mjs.
 
-const KILLED = 'the files of an interrupted restore go before the next one begins, files that a person added since do not'
+const KILLED =
+  'the files of an interrupted restore go before the next one begins, files that a person added since do not'
 const FORGED = 'a backup that was cut, changed or added to anywhere is refused'
-const FORKED = 'a member that signed two blocks at one position is found and reported, no block of it is accepted, and all others continue'
-const EQUAL = 'two equally long versions are found as well, and a node that took the other one reaches the view that the owner signed'
+const FORKED =
+  'a member that signed two blocks at one position is found and reported, no block of it is accepted, and all others continue'
+const EQUAL =
+  'two equally long versions are found as well, and a node that took the other one reaches the view that the owner signed'
 const LONGER = 'a node with the longer of two versions of a stream finds the fork at a node that knows both'
-const STILL = 'a log that stands still behind what its owner signed, or differs from it, takes the signed view; one that goes on does not'
+const STILL =
+  'a log that stands still behind what its owner signed, or differs from it, takes the signed view; one that goes on does not'
 
 const ONE = 'of many nodes that start at once in one home exactly one gets it, after any earlier holder'
 

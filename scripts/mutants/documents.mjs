@@ -19,7 +19,8 @@ export const DOCUMENT_MUTANTS = [
     find: '[own, ...streams.unheardOf(name)]',
     put: '[own]',
     test: 'node/documents/local-streams',
-    title: 'edits made before the mesh knew of them are there, and sent to the others, though the list of own streams is lost'
+    title:
+      'edits made before the mesh knew of them are there, and sent to the others, though the list of own streams is lost'
   },
   {
     name: 'doctor reads blocks alone',
@@ -115,7 +116,8 @@ export const DOCUMENT_MUTANTS = [
     find: '(lengths[stream] ?? 0) : 0',
     put: '(lengths[stream] ?? 0) : Number.POSITIVE_INFINITY',
     test: 'domain/membership/fold/document',
-    title: 'of a member with the right to write all blocks count; of one that lost the right as many as the list had seen'
+    title:
+      'of a member with the right to write all blocks count; of one that lost the right as many as the list had seen'
   },
   {
     name: 'who may not write adds a stream',
@@ -195,7 +197,8 @@ export const DOCUMENT_MUTANTS = [
     find: 'Math.max(lengthOf(access?.lengths ?? {}, stream), lengthOf(snapshot?.lengths ?? {}, stream))',
     put: 'lengthOf(access?.lengths ?? {}, stream)',
     test: 'domain/membership/fold/document',
-    title: 'of a member that lost the right by its certificate the blocks in the snapshot in force count; a list that repeats it ends it'
+    title:
+      'of a member that lost the right by its certificate the blocks in the snapshot in force count; a list that repeats it ends it'
   },
   {
     name: 'a stream of a document begins earlier again',
@@ -219,7 +222,8 @@ export const DOCUMENT_MUTANTS = [
     find: 'return { core, start: blocks, end:',
     put: 'return { core, start: 0, end:',
     test: 'adapters/mesh/documents/document-cores.beginning',
-    title: 'a newcomer whose stream begins later fetches the later blocks, from nodes that have only these and from nodes that have all'
+    title:
+      'a newcomer whose stream begins later fetches the later blocks, from nodes that have only these and from nodes that have all'
   },
   {
     name: 'a stream of any size is fetched behind its beginning',
@@ -299,7 +303,8 @@ export const DOCUMENT_MUTANTS = [
     find: "if (result !== 'incomplete') return result",
     put: "if (result !== 'incomplete') return 'same'",
     test: 'node/documents/snapshots/snapshots.compaction',
-    title: 'a snapshot that differs from the document of its streams is refused by nodes with the streams, and they keep their blocks'
+    title:
+      'a snapshot that differs from the document of its streams is refused by nodes with the streams, and they keep their blocks'
   },
   {
     name: 'a snapshot is used before the owner has signed it',
@@ -355,7 +360,8 @@ export const DOCUMENT_MUTANTS = [
     find: 'if (this.#open.isInUse(record.name)) throw',
     put: "if (this.#open.isInUse('')) throw",
     test: 'node/documents/documents.forget',
-    title: 'a document that somebody wants in the very moment in which it is removed is either in use, or goes and comes back'
+    title:
+      'a document that somebody wants in the very moment in which it is removed is either in use, or goes and comes back'
   },
   {
     name: 'removed documents have no limit',
@@ -403,7 +409,8 @@ export const DOCUMENT_MUTANTS = [
     find: 'await store.write(DOCUMENT_MARKS, marks)',
     put: '',
     test: 'maintenance/doctor-streams',
-    title: 'content of a document that no other node has is refused until doctor --repair accepts the loss, and the rest is edited again'
+    title:
+      'content of a document that no other node has is refused until doctor --repair accepts the loss, and the rest is edited again'
   },
   {
     name: 'an access list is signed with the lengths of a store that lost blocks',

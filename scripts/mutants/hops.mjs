@@ -80,7 +80,8 @@ export const HOPS_MUTANTS = [
     find: 'this.#byOpener.get(openerText({ peer, correlationId, from: to })) ?? []',
     put: '[...this.#byOpener.values()].flat()',
     test: 'node/messaging/exchange-table',
-    title: 'a reply is admitted only between the two agents of one exchange, or from the operator of the asked node, for any open exchanges'
+    title:
+      'a reply is admitted only between the two agents of one exchange, or from the operator of the asked node, for any open exchanges'
   },
   {
     name: 'words about messages that were never passed on are relayed',
@@ -88,7 +89,8 @@ export const HOPS_MUTANTS = [
     find: 'if (passed?.next !== peer || passed.to !== body.to) return',
     put: 'if (passed === undefined) return this.#tell(body.origin, body)\n    if (passed.to !== body.to) return',
     test: 'node/relay/forwarder.words',
-    title: 'reports about undelivered messages that a peer has relayed leave capacity for the messages of the node itself'
+    title:
+      'reports about undelivered messages that a peer has relayed leave capacity for the messages of the node itself'
   },
   {
     name: 'neighbours that were not asked answer too',
@@ -128,7 +130,8 @@ export const HOPS_MUTANTS = [
     find: '(this.#allSearches.take() || this.#assured.take(peer))',
     put: 'this.#allSearches.take()',
     test: 'node/relay/route-discovery.searches',
-    title: 'many neighbours that ask for all kinds of nodes leave each other one its searches, and this node its answers'
+    title:
+      'many neighbours that ask for all kinds of nodes leave each other one its searches, and this node its answers'
   },
   {
     name: 'what a person of this node denies has passed before',
@@ -160,7 +163,8 @@ export const HOPS_MUTANTS = [
     find: 'ASSURED_BYTES && this.#assured.take(key) && this',
     put: 'ASSURED_BYTES && this',
     test: 'node/relay/forwarder.limits',
-    title: 'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
+    title:
+      'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
   },
   {
     name: 'the bytes that are carried for all are not bounded',
@@ -168,7 +172,8 @@ export const HOPS_MUTANTS = [
     find: 'this.#inAll.take() && this.#bytesInAll.take(bytes)',
     put: 'this.#inAll.take()',
     test: 'node/relay/forwarder.limits',
-    title: 'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
+    title:
+      'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
   },
   {
     name: 'a neighbour that lies about its ways is believed again at once',
@@ -184,7 +189,8 @@ export const HOPS_MUTANTS = [
     find: '    for (const lane of lanes) lane.tick()\n',
     put: '    for (const lane of lanes) if (this.#deps.isOnline(peer)) lane.tick()\n',
     test: 'node/relay/next-hop',
-    title: 'a request over a neighbour is sent until its node has it, for any loss: the message, its acknowledgement, the answer'
+    title:
+      'a request over a neighbour is sent until its node has it, for any loss: the message, its acknowledgement, the answer'
   },
   {
     name: 'nothing looks for a way for what waits',
@@ -224,7 +230,8 @@ export const HOPS_MUTANTS = [
     find: 'if (!this.sending.isQueued) this.#liveness.onHeartbeat()',
     put: 'void this.sending.isQueued',
     test: 'node/requests/recovery.orphans',
-    title: 'requests that a build before left without a message of a lane are asked for again after the start, once their node is linked'
+    title:
+      'requests that a build before left without a message of a lane are asked for again after the start, once their node is linked'
   },
   {
     name: 'nobody checks for orphans',

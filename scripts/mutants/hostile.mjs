@@ -24,7 +24,8 @@ export const HOSTILE_MUTANTS = [
     find: 'if (member !== null) this.#members.set',
     put: 'if (member === null) this.#members.set',
     test: 'node/gateway/check-share',
-    title: 'requests of a member over its A2A binding are checked in its share of time: over it the task waits, and those of others do not'
+    title:
+      'requests of a member over its A2A binding are checked in its share of time: over it the task waits, and those of others do not'
   },
   {
     name: 'requests that a start takes up again pay for no checks',
@@ -216,7 +217,8 @@ export const HOSTILE_MUTANTS = [
     find: 'this.#base.writable && !this.#own.isFull ?',
     put: 'this.#base.writable ?',
     test: 'adapters/mesh/log/log-share',
-    title: 'a node that wrote its share of the log reports it, and other writers append its entries and the entries it carries'
+    title:
+      'a node that wrote its share of the log reports it, and other writers append its entries and the entries it carries'
   },
   {
     name: 'a member takes another core as often as it likes',
@@ -232,7 +234,8 @@ export const HOSTILE_MUTANTS = [
     find: '|| this.#authorRates.take(by, byteLength)',
     put: '|| true',
     test: 'adapters/mesh/log/entry-intake',
-    title: 'a writer carries 4 MiB of one author, for any relays, and then 64 B a second; revocations and the owner always pass'
+    title:
+      'a writer carries 4 MiB of one author, for any relays, and then 64 B a second; revocations and the owner always pass'
   },
   {
     name: 'blocks of a revoked writer stay on every disk',
@@ -240,7 +243,8 @@ export const HOSTILE_MUTANTS = [
     find: 'await giveBack(core, needed)',
     put: '',
     test: 'adapters/mesh/log/revoked-cores',
-    title: 'entries of a revoked member beyond the order of the log are removed once the owner has signed the revocation'
+    title:
+      'entries of a revoked member beyond the order of the log are removed once the owner has signed the revocation'
   },
   {
     name: 'blocks of a revoked writer go before the owner has signed',
@@ -248,7 +252,8 @@ export const HOSTILE_MUTANTS = [
     find: 'if (needed === null) return this.#lookAgain()',
     put: 'if (needed === null) return giveBack(this.#deps.open(key), 0)',
     test: 'adapters/mesh/log/revoked-cores',
-    title: 'entries of a revoked member beyond the order of the log are removed once the owner has signed the revocation'
+    title:
+      'entries of a revoked member beyond the order of the log are removed once the owner has signed the revocation'
   },
   {
     name: 'hints bring back what a revoked writer wrote',
@@ -368,7 +373,8 @@ export const HOSTILE_MUTANTS = [
     find: 'sum > before && sum > MAX_DOCUMENT_BYTES_OF_MEMBER',
     put: 'sum > before && sum > Number.POSITIVE_INFINITY',
     test: 'domain/membership/fold/document',
-    title: 'access lists and streams of a member have a share of the view, for any number of documents; the others keep theirs'
+    title:
+      'access lists and streams of a member have a share of the view, for any number of documents; the others keep theirs'
   },
   {
     name: 'guardrails end at the gateway',
@@ -392,7 +398,8 @@ export const HOSTILE_MUTANTS = [
     find: 'turns.sort((a, b) => a.turn - b.turn || compareText(a.payer, b.payer))',
     put: '',
     test: 'domain/document/share',
-    title: 'the stored streams do not depend on the order of announcements, and each stream is stored once or left out for a reason'
+    title:
+      'the stored streams do not depend on the order of announcements, and each stream is stored once or left out for a reason'
   },
   {
     name: 'share of documents in bytes off',
@@ -432,7 +439,8 @@ export const HOSTILE_MUTANTS = [
     find: 'isSpent ||= ownMs === 0 && allMs > 0',
     put: 'isSpent = ownMs === 0 && allMs > 0',
     test: 'node/peers/credit-shares',
-    title: 'of members that send much none gets less than half of the share of another, and together they get no more than their share'
+    title:
+      'of members that send much none gets less than half of the share of another, and together they get no more than their share'
   },
   {
     name: 'a busy node gives credit as an idle one',

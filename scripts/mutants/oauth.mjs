@@ -1,6 +1,7 @@
 // Faults in the OAuth server and in what becomes of those who are revoked; see list.mjs.
 
-const DENIALS = 'a revoked token stays revoked until it expires, the list is bounded, and a client with many revocations harms no other'
+const DENIALS =
+  'a revoked token stays revoked until it expires, the list is bounded, and a client with many revocations harms no other'
 const RATED = 'requests without proof of a client do not change its tokens or its rate'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
@@ -107,7 +108,8 @@ export const OAUTH_MUTANTS = [
     find: 'return !clients.has(id)',
     put: 'return clients.has(owner)',
     test: 'node/gateway/caller.owners',
-    title: 'after a revocation, of token, client or membership, its owner gets no notification, and its webhooks are removed'
+    title:
+      'after a revocation, of token, client or membership, its owner gets no notification, and its webhooks are removed'
   },
   {
     name: 'a webhook of somebody who is gone is still told what waits',

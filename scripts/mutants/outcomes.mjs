@@ -1,4 +1,5 @@
-// One-line faults in how a request ends when its node stops, is restored or is put out of the mesh. Part of the list in list.mjs.
+// One-line faults in how a request ends when its node stops, is restored or is put out of the mesh. Part of the list in
+// list.mjs.
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const OUTCOME_MUTANTS = [

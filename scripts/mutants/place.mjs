@@ -1,6 +1,6 @@
 /**
- * Where a text stands in a source: `[start, end]`, or null unless it stands there exactly once. White space counts only between words:
- * the formatter chooses the breaks of lines.
+ * Where a text stands in a source: `[start, end]`, or null unless it stands there exactly once. White space counts only
+ * between words: the formatter chooses the breaks of lines.
  */
 export function placeOf(source, text) {
   const tokens = text.match(/\w+|[^\w\s]/g)

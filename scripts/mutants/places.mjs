@@ -1,7 +1,9 @@
 // Faults in who keeps a place, who is dialled and who counts as online without a link; see list.mjs.
 
-const SPARE = 'of the unused links the one used longest ago is closed; one in use or fresh never, and never the only one'
-const DIALLED = 'dialled peers: all where there is a slot for each, else only while there are links to less than half of the slots'
+const SPARE =
+  'of the unused links the one used longest ago is closed; one in use or fresh never, and never the only one'
+const DIALLED =
+  'dialled peers: all where there is a slot for each, else only while there are links to less than half of the slots'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const PLACES_MUTANTS = [

@@ -96,7 +96,8 @@ export const POLICY_MUTANTS = [
     find: 'return isNamed(first[1]) ? [first[0]] :',
     put: 'const named = fitting.find(([, name]) => isNamed(name))\n  return named ? [named[0]] :',
     test: 'node/policy/policy-store',
-    title: 'the beginning of an id means its node; where it may mean several, each is denied, none is allowed, and it is reported'
+    title:
+      'the beginning of an id means its node; where it may mean several, each is denied, none is allowed, and it is reported'
   },
   {
     name: 'an admin lets in a node whose name looks like that of a member',
@@ -120,7 +121,8 @@ export const POLICY_MUTANTS = [
     find: 'const isLike = looks.find(base) !== null',
     put: 'const isLike = looks === null',
     test: 'node/policy/deceiving-names',
-    title: 'a member that got in as a look-alike is shown by its key and with its characters written out, in approvals and events'
+    title:
+      'a member that got in as a look-alike is shown by its key and with its characters written out, in approvals and events'
   },
   {
     name: 'an item that a person denied is asked of the same agent again',
@@ -160,7 +162,8 @@ export const POLICY_MUTANTS = [
     find: 'return this.#deps.clock.monotonic() >= callerEndsAt',
     put: 'return this.#deps.clock.monotonic() < 0 * callerEndsAt',
     test: 'node/policy/approvals.caller-time',
-    title: 'a request without approval ends with its own code when the time of its caller is over, also when the caller cannot be reached'
+    title:
+      'a request without approval ends with its own code when the time of its caller is over, also when the caller cannot be reached'
   },
   {
     name: 'what waits for a person does so whoever waits for it',
@@ -168,7 +171,8 @@ export const POLICY_MUTANTS = [
     find: 'clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs',
     put: 'clock.after(isCallers ? limits.approvalTimeoutMs : leftMs',
     test: 'node/policy/approvals.caller-time',
-    title: 'a request without approval ends with its own code when the time of its caller is over, also when the caller cannot be reached'
+    title:
+      'a request without approval ends with its own code when the time of its caller is over, also when the caller cannot be reached'
   },
   {
     name: 'a sender without a link is not told that its request waits for a person',

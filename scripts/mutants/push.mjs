@@ -3,12 +3,18 @@
 const shares = {
   file: 'src/domain/gateway/push-shares.ts',
   test: 'domain/gateway/push-shares',
-  title: 'configs and waiting events stay within the shares of their callers, and every event is in a waiting notification, after any steps'
+  title:
+    'configs and waiting events stay within the shares of their callers, and every event is in a waiting notification, after any steps'
 }
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const PUSH_MUTANTS = [
-  { name: 'what waits for one webhook grows as long as its caller has room', find: 'own >= bounds.waitingOfHook ||', put: '', ...shares },
+  {
+    name: 'what waits for one webhook grows as long as its caller has room',
+    find: 'own >= bounds.waitingOfHook ||',
+    put: '',
+    ...shares
+  },
   {
     name: 'a notification that may be under way gives its place',
     find: 'own < bounds.least',

@@ -40,7 +40,8 @@ export const RELIABLE_MUTANTS = [
     find: 'if (isNew && ledgerQuota.refusal === null) {',
     put: 'if (before !== undefined) {',
     test: 'node/requests/durable',
-    title: 'a request that was done is not done again after a restart of its node, for any sender of a copy: it gets the outcome'
+    title:
+      'a request that was done is not done again after a restart of its node, for any sender of a copy: it gets the outcome'
   },
   {
     name: 'how a request ended is not in the commit of its answer',
@@ -48,7 +49,8 @@ export const RELIABLE_MUTANTS = [
     find: 'changes: () => changes }',
     put: 'changes: () => [] }',
     test: 'node/requests/durable',
-    title: 'a request that was done is not done again after a restart of its node, for any sender of a copy: it gets the outcome'
+    title:
+      'a request that was done is not done again after a restart of its node, for any sender of a copy: it gets the outcome'
   },
   {
     name: 'a message is recorded without what goes with it',
@@ -224,7 +226,8 @@ export const RELIABLE_MUTANTS = [
     find: '!directory.isPutOut(source.nodeId) && ',
     put: '',
     test: 'node/requests/recovery',
-    title: 'requests of members removed while this node was down end: none of them runs, and they are not looked at again'
+    title:
+      'requests of members removed while this node was down end: none of them runs, and they are not looked at again'
   },
   {
     name: 'an answer to a node that was put out goes on a lane',
@@ -256,7 +259,8 @@ export const RELIABLE_MUTANTS = [
     find: '    let isKept = true\n    for (const [at',
     put: '    if (task) this.#deps.tasks.restore(task.task, task.events, true)\n    let isKept = true\n    for (const [at',
     test: 'node/requests/recovery',
-    title: 'a request without an end when its node stopped is shown as ended once that is on disk, not while the disk is full'
+    title:
+      'a request without an end when its node stopped is shown as ended once that is on disk, not while the disk is full'
   },
   {
     name: 'an end that the ledger did not take is never recorded',
@@ -288,7 +292,8 @@ export const RELIABLE_MUTANTS = [
     find: '  if (isAgain) return ENDINGS.lateInDoubt\n',
     put: '',
     test: 'node/requests/durable.late',
-    title: 'work begun before its node was killed and lost its disk is not reported as not done, when it comes too late a second time'
+    title:
+      'work begun before its node was killed and lost its disk is not reported as not done, when it comes too late a second time'
   },
   {
     name: 'what a node lost with its disk is begun again, though it may not be repeated',
@@ -344,7 +349,8 @@ export const RELIABLE_MUTANTS = [
     find: 'if (message !== undefined) this.#sendOne(message, envelope)',
     put: 'this.#sendOne(message ?? next, envelope)',
     test: 'node/reliable/lane-sender',
-    title: 'a message given up or acknowledged while it was read is not sent: its number is below the base that its receiver gets'
+    title:
+      'a message given up or acknowledged while it was read is not sent: its number is below the base that its receiver gets'
   },
   {
     name: 'a message that cannot be read now is taken for one that was given up',
@@ -432,7 +438,8 @@ export const RELIABLE_MUTANTS = [
     find: 'const isKnown = this.isAwaited && !this.sending.hasLeft',
     put: 'const isKnown = true',
     test: 'node/requests/recovery',
-    title: 'work that a removed peer may have begun stays unknown for good, and a request that never left this node has failed'
+    title:
+      'work that a removed peer may have begun stays unknown for good, and a request that never left this node has failed'
   },
   {
     name: 'a start that ends before all lanes are numbered anew is taken for one that did it',
@@ -457,7 +464,8 @@ export const RELIABLE_MUTANTS = [
     find: 'const isSynced = this.#broken === null && (await this.#trySync())',
     put: 'const isSynced = this.#broken === null',
     test: 'adapters/storage/ledger/durable-ledger',
-    title: 'a commit that need only survive the process does not wait for the disk, and the next one that does takes it along'
+    title:
+      'a commit that need only survive the process does not wait for the disk, and the next one that does takes it along'
   },
   {
     name: 'what a node said of the copy that it had is forgotten once no other copy got there',
@@ -465,7 +473,8 @@ export const RELIABLE_MUTANTS = [
     find: 'outcome.fail(this.#ofOneCopy ?? sending.refusal',
     put: 'outcome.fail(sending.refusal',
     test: 'node/requests/caller/request',
-    title: 'a request with one copy at a node that stopped, and no other copy delivered, ends with the answer of that node'
+    title:
+      'a request with one copy at a node that stopped, and no other copy delivered, ends with the answer of that node'
   },
   {
     name: 'a commit that need only survive the process waits for the disk',

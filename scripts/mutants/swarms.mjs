@@ -10,7 +10,8 @@ export const SWARM_MUTANTS = [
     find: "new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED'])",
     put: "new Set(['CHANNEL_CLOSED'])",
     test: 'node/swarms/lease-requests.repeats',
-    title: 'an item that may not be repeated is not given to another node when the one that runs it is put out of the mesh'
+    title:
+      'an item that may not be repeated is not given to another node when the one that runs it is put out of the mesh'
   },
   {
     name: 'an outcome of a swarm is told before it is durable',
@@ -26,7 +27,8 @@ export const SWARM_MUTANTS = [
     find: 'changes: (lease) => [swarmStore.leased(head.id, lease)]',
     put: 'changes: () => []',
     test,
-    title: 'a swarm continues after its launcher was killed: finished items stay, running ones are not begun again, the rest is done'
+    title:
+      'a swarm continues after its launcher was killed: finished items stay, running ones are not begun again, the rest is done'
   },
   {
     name: 'a lost item that may not be repeated goes to another agent',
@@ -138,7 +140,8 @@ export const SWARM_MUTANTS = [
     find: 'const isKnown = retryable && !ERROR_CODES[code].retryable',
     put: 'const isKnown = retryable',
     test: 'domain/reliable/repeat',
-    title: 'unrepeatable work ends failed after a run, unknown without a known outcome, and is tried again where nothing was done'
+    title:
+      'unrepeatable work ends failed after a run, unknown without a known outcome, and is tried again where nothing was done'
   },
   {
     name: 'what its agent cannot say whether it was done has failed',
@@ -146,7 +149,8 @@ export const SWARM_MUTANTS = [
     find: "if (status === 'unknown') return { status, error: {",
     put: "if (status === 'unknown') return { status: 'failed', error: {",
     test: 'node/swarms/lease-requests.repeats',
-    title: 'unrepeatable work with an unknown outcome ends unknown and runs once, as a call of it does; else it is tried again'
+    title:
+      'unrepeatable work with an unknown outcome ends unknown and runs once, as a call of it does; else it is tried again'
   },
   {
     name: 'work that its time limit ended and that may go on elsewhere has failed',
@@ -210,7 +214,8 @@ export const SWARM_MUTANTS = [
     find: 'Math.max(waitMs, retryAfterMs(error))',
     put: 'waitMs',
     test: 'node/requests/durable',
-    title: 'a request that waits for a place is not sent before the time that its node names, nor after a restart of its caller'
+    title:
+      'a request that waits for a place is not sent before the time that its node names, nor after a restart of its caller'
   },
   {
     name: 'the time that a node named ends with its caller',
@@ -218,7 +223,8 @@ export const SWARM_MUTANTS = [
     find: "if (status !== 'pending' || retryAt === null",
     put: "if (status === 'pending' || retryAt === null",
     test: 'node/requests/durable',
-    title: 'a request that waits for a place is not sent before the time that its node names, nor after a restart of its caller'
+    title:
+      'a request that waits for a place is not sent before the time that its node names, nor after a restart of its caller'
   },
   {
     name: 'an item goes from one that only heartbeats to the next',
@@ -234,7 +240,8 @@ export const SWARM_MUTANTS = [
     find: 'content: change.value }, notify })',
     put: 'content: change.value }, notify: () => {} })\n    notify()',
     test: 'node/swarms/stages.strategies.property',
-    title: 'Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and state consistency, for every strategy'
+    title:
+      'Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and state consistency, for every strategy'
   },
   {
     name: 'half of the votes are a majority',
@@ -266,7 +273,8 @@ export const SWARM_MUTANTS = [
     find: 'const LACKING_LEASES = 12',
     put: 'const LACKING_LEASES = 12_000',
     test: 'domain/swarm/lacking',
-    title: 'items without an agent are given up after twelve lease spans; the rest continues, and an agent that comes in time gets them'
+    title:
+      'items without an agent are given up after twelve lease spans; the rest continues, and an agent that comes in time gets them'
   },
   {
     name: 'one agent gives two answers of a vote',

@@ -35,7 +35,8 @@ export const TAKEOVER_MUTANTS = [
     find: '!isParticipant && !nodes.every((node) => amongVoters.includes(node))',
     put: 'nodes.length === 0',
     test: 'node/requests/callee/record.prior-request',
-    title: 'requests of another node are not disclosed to a node that is no voter, begins something, or names no lease of the swarm'
+    title:
+      'requests of another node are not disclosed to a node that is no voter, begins something, or names no lease of the swarm'
   },
   {
     name: 'a node that lost its disk votes as if it never had',
@@ -84,7 +85,8 @@ export const TAKEOVER_MUTANTS = [
     find: 'index < head.itemCount && !eventLog.rows.has(index)',
     put: 'index < 0 && !eventLog.rows.has(index)',
     test: 'node/swarms/consensus/committed-results',
-    title: 'a result accepted while its coordinator stepped back, and not reported by it, is reported as accepted by others'
+    title:
+      'a result accepted while its coordinator stepped back, and not reported by it, is reported as accepted by others'
   },
   {
     name: 'a participant that has learned again what it lost abstains at every start',
@@ -148,7 +150,8 @@ export const TAKEOVER_MUTANTS = [
     find: 'return this.#isWanted && this.#isTimely',
     put: 'return this.#isWanted',
     test: 'node/swarms/consensus/cancel-request',
-    title: 'the request to cancel a swarm is given up at its deadline: no coordinator is asked then, and no further request is accepted'
+    title:
+      'the request to cancel a swarm is given up at its deadline: no coordinator is asked then, and no further request is accepted'
   },
   {
     name: 'who waits for a content that nobody can give keeps its lease for ever',

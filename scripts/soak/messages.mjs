@@ -19,7 +19,12 @@ export async function soakMessages(count) {
     const counted = { spawn: (...args) => processes[processes.push(lab.spawn(...args)) - 1] }
     const [callee, caller] = [openPeer(counted, env), openPeer(counted, env)]
     const home = path.join(lab.dir(), 'h')
-    await caller({ command: 'open', port, home, ...(await callee({ command: 'echo', port, home: path.join(lab.dir(), 'h') })) })
+    await caller({
+      command: 'open',
+      port,
+      home,
+      ...(await callee({ command: 'echo', port, home: path.join(lab.dir(), 'h') }))
+    })
     const samples = processes.map(() => [])
     for (let done = 0; done < count; done += ROUND) {
       await caller({ command: 'requests', count: Math.min(ROUND, count - done), inFlight: IN_FLIGHT })

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// Damages every file of a stopped home, and every log of one whose node was killed, in every way (one bit turned over in the middle, cut in half, zeroed), one at a time, and
-// looks at what a start, its API, `doctor` and `doctor --repair` make of it:
-// `node scripts/storm/damage.mjs [--only PART] [--at-once N] [--json]`. `--only`: files whose path (`stopped/...`, `killed/...`) has this part.
-// Exit code 0 when everything was served as it was, or told, and could be repaired. `npm run prove` does one way of each file.
+// Damages every file of a stopped home, and every log of one whose node was killed, in every way (one bit turned over
+// in the middle, cut in half, zeroed), one at a time, and looks at what a start, its API, `doctor` and
+// `doctor --repair` make of it: `node scripts/storm/damage.mjs [--only PART] [--at-once N]
+// [--json]`. `--only`: files whose path (`stopped/...`, `killed/...`) has this part. Exit code 0 when everything was
+// served as it was, or told, and could be repaired. `npm run prove` does one way of each file.
 import { parseArgs } from 'node:util'
 import { compileTests } from '../testing/compile.mjs'
 

@@ -66,7 +66,8 @@ export class Fleet {
     const stray = []
     for (const [from, to] of this.#apart) {
       const { peers } = await (await this.api(from)).call('peers.list', { all: true })
-      if (peers.some(({ name, status }) => name === to && status === 'online')) stray.push(`${from} and ${to} have a link`)
+      if (peers.some(({ name, status }) => name === to && status === 'online'))
+        stray.push(`${from} and ${to} have a link`)
     }
     return stray
   }
@@ -82,7 +83,10 @@ export class Fleet {
   }
 }
 
-/** Starts the nodes of a layout; resolves when each knows the witness of every other. `http`: the port of the first one's gateway. */
+/**
+ * Starts the nodes of a layout; resolves when each knows the witness of every other. `http`: the port of the first
+ * one's gateway.
+ */
 export async function openFleet(lab, { layout, port, witness }) {
   const { names, apart } = LAYOUTS[layout]
   const homes = Object.fromEntries(names.map((name) => [name, path.join(lab.dir(), 'h')]))
@@ -112,7 +116,9 @@ async function separate({ nodes, homes, apart }) {
   const keys = new Map([...nodes].map(([name, node]) => [name, node.info.node.id]))
   await Promise.all([...nodes.values()].map((node) => node.stop()))
   for (const name of nodes.keys()) {
-    const refused = apart.filter((pair) => pair.includes(name)).map((pair) => keys.get(pair.find((one) => one !== name)))
+    const refused = apart
+      .filter((pair) => pair.includes(name))
+      .map((pair) => keys.get(pair.find((one) => one !== name)))
     fs.writeFileSync(`${homes[name]}.apart`, refused.join('\n'))
   }
   await Promise.all([...nodes.values()].map((node) => node.start()))

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 // Lets several processes claim one home at the same moment, round after round, and counts the holders:
 // `node scripts/storm/starters.mjs [--rounds N] [--starters N] [--load N] [--seed N] [--code DIR] [--nodes] [--json]`.
-// Each round finds a pid file in the home: of a holder that was killed, of a dead pid, of a pid that another process got since, a
-// damaged one, or none. The holder ends by SIGKILL, in every fourth round while the next starters are at work.
+// Each round finds a pid file in the home: of a holder that was killed, of a dead pid, of a pid that another process
+// got since, a damaged one, or none. The holder ends by SIGKILL, in every fourth round while the next starters are at
+// work.
 // `--load`: busy loops beside. `--code`: the compiled modules. `--nodes`: each starter is a whole `a2a-node start`.
 // Exit code 0 when every round had exactly one holder.
 import { fork, spawn } from 'node:child_process'
@@ -114,7 +115,12 @@ class NodeStarter {
     await this.#exited
     if (pid !== undefined) return { isHolder: false, code: 'ALREADY_RUNNING', starter: this }
     const { code } = /"error":\{"code":"(?<code>[A-Z_]+)"/.exec(errors())?.groups ?? {}
-    return { isHolder: false, code: code ?? 'UNKNOWN', text: `exit ${this.#child.exitCode} ${errors().slice(-500)}`, starter: this }
+    return {
+      isHolder: false,
+      code: code ?? 'UNKNOWN',
+      text: `exit ${this.#child.exitCode} ${errors().slice(-500)}`,
+      starter: this
+    }
   }
 
   async kill() {
@@ -207,7 +213,8 @@ async function prove(given) {
       const { kind, holders, others } = await rounds.run(round)
       counts[kind] ??= {}
       counts[kind][holders] = (counts[kind][holders] ?? 0) + 1
-      if (holders !== 1 || others.length > 0) faults.push([`round ${round} (${kind}): ${holders} holders`, ...others].join(', '))
+      if (holders !== 1 || others.length > 0)
+        faults.push([`round ${round} (${kind}): ${holders} holders`, ...others].join(', '))
     }
   } finally {
     await rounds.close()
@@ -227,11 +234,14 @@ function print({ rounds, starters, seed }, { counts, faults }) {
 async function main() {
   const given = options()
   const root = fs.mkdtempSync(path.join(os.tmpdir(), 'a2as-'))
-  const busy = Array.from({ length: given.load }, () => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }))
+  const busy = Array.from({ length: given.load }, () =>
+    spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' })
+  )
   try {
     const port = 21_000 + Math.floor(Math.random() * 8000)
     const proof = await prove({ ...given, home: path.join(root, 'h'), port })
-    if (given.json) console.log(JSON.stringify({ ok: proof.faults.length === 0, rounds: given.rounds, seed: given.seed, ...proof }))
+    if (given.json)
+      console.log(JSON.stringify({ ok: proof.faults.length === 0, rounds: given.rounds, seed: given.seed, ...proof }))
     else print(given, proof)
     process.exitCode = proof.faults.length === 0 ? 0 : 1
   } finally {

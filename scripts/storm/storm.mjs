@@ -17,15 +17,20 @@ const SUBMITTED_MS = 30_000
 const PATIENCE_MS = 90_000
 
 /**
- * Kills nodes of a layout under load until there were `kills` kills and `requests` accepted requests; then looks for the end of all that
- * was accepted. Resolves with counts, and a line for each fault.
+ * Kills nodes of a layout under load until there were `kills` kills and `requests` accepted requests; then looks for
+ * the end of all that was accepted. Resolves with counts, and a line for each fault.
  */
 export async function storm(layout, { kills, requests, chance, say }) {
   return await withNetwork(async (lab, port) => {
     const effects = new Effects(path.join(lab.dir(), 'effects'))
     const { fleet, gateway } = await openFleet(lab, { layout, port, witness: effects.file })
     const given = { fleet, effects, chance, gateway }
-    const loads = { requests: new Requests(given), swarms: new Swarms(given), tasks: new Tasks(given), edits: new Edits(given) }
+    const loads = {
+      requests: new Requests(given),
+      swarms: new Swarms(given),
+      tasks: new Tasks(given),
+      edits: new Edits(given)
+    }
     try {
       for (const load of Object.values(loads)) await load.open?.()
       await killUnderLoad(given, { loads, kills, requests, say })
@@ -40,7 +45,10 @@ export async function storm(layout, { kills, requests, chance, say }) {
   })
 }
 
-/** Kills first starts, at any moment of them; each home has to open afterwards. Resolves with the homes that did not, as faults. */
+/**
+ * Kills first starts, at any moment of them; each home has to open afterwards. Resolves with the homes that did not, as
+ * faults.
+ */
 export async function killFirstStarts(count, chance) {
   return await withNetwork(async (lab, port) => {
     const faults = []
@@ -84,11 +92,15 @@ async function killUnderLoad({ fleet, chance }, { loads, kills, requests, say })
   await driving
 }
 
-/** What everything that was accepted ended as, by load and name; or how it stands when there is no progress any more. */
+/**
+ * What everything that was accepted ended as, by load and name; or how it stands when there is no progress any more.
+ */
 async function settle(loads, say) {
   const since = performance.now()
   const ends = Object.fromEntries(Object.keys(loads).map((name) => [name, new Map()]))
-  const open = Object.entries(loads).flatMap(([name, load]) => [...load.accepted].map(([key, handle]) => ({ name, load, key, handle })))
+  const open = Object.entries(loads).flatMap(([name, load]) =>
+    [...load.accepted].map(([key, handle]) => ({ name, load, key, handle }))
+  )
   const late = []
   for (let left = open, changed = since; left.length > 0 && performance.now() - changed < PATIENCE_MS; ) {
     const before = left.length
@@ -106,7 +118,9 @@ async function settle(loads, say) {
 async function stillOpen(open, ends) {
   const left = []
   for (const one of open) {
-    const seen = await one.load.look(one.key, one.handle).catch((error) => ({ state: `lost: ${error.code ?? error.message}` }))
+    const seen = await one.load
+      .look(one.key, one.handle)
+      .catch((error) => ({ state: `lost: ${error.code ?? error.message}` }))
     ends[one.name].set(one.key, seen)
     if (!one.load.ends.has(seen.state)) left.push(one)
   }
@@ -127,10 +141,16 @@ function faultsOf({ loads, ends, effects, kills }) {
       if (seen.isLate) faults.push(`${name} ${key}: submitted ${SUBMITTED_MS / 1000} s after the last start`)
     }
   }
-  const unbegun = [...ends.requests].filter(([run, { state }]) => state === 'unknown' && run.startsWith(ONCE) && effects.begun(run) === 0)
+  const unbegun = [...ends.requests].filter(
+    ([run, { state }]) => state === 'unknown' && run.startsWith(ONCE) && effects.begun(run) === 0
+  )
   const failed = [...ends.tasks.values()].filter(({ state }) => state === 'TASK_STATE_FAILED')
-  // A kill may end every run of the agent, also between the record of its beginning and its first line, and nothing else may.
-  for (const [what, { length }] of Object.entries({ 'requests are unknown and never began': unbegun, 'tasks failed': failed }))
+  // A kill may end every run of the agent, also between the record of its beginning and its first line, and nothing
+  // else may.
+  for (const [what, { length }] of Object.entries({
+    'requests are unknown and never began': unbegun,
+    'tasks failed': failed
+  }))
     if (length > kills * CONCURRENCY) faults.push(`${length} ${what}, with ${kills} kills`)
   return faults
 }

@@ -34,13 +34,16 @@ export function loadFactor() {
 }
 
 /**
- * Says that a file took longer than its budget, or null. Wall time is divided by the load. So is CPU time, by 2 at most: processes
- * that share a core and its caches slow each other down.
+ * Says that a file took longer than its budget, or null. Wall time is divided by the load. So is CPU time, by 2 at
+ * most: processes that share a core and its caches slow each other down.
  * @param {{ name: string, ms: number, cpuMs: number }} file `name` as `test/kit/ids.test.ts`
- * @param {{ machine: number, load: number, budget?: number }} factors `budget` in seconds, of files without one of their own
+ * @param {{ machine: number, load: number, budget?: number }} factors `budget` in seconds, of files without one of
+ * their own
  */
 export function overBudget({ name, ms, cpuMs }, { machine, load, budget: usual = BUDGET_S }) {
   const budget = LONGER[name] ?? (name.endsWith('.prove.test.ts') ? PROOF_BUDGET_S : usual)
   const seconds = Math.max(cpuMs / Math.min(load, 2), ms / load) / machine / 1000
-  return seconds <= budget ? null : `took ${seconds.toFixed(1)} s of a budget of ${budget} s: mend it, or see scripts/testing/budget.mjs`
+  return seconds <= budget
+    ? null
+    : `took ${seconds.toFixed(1)} s of a budget of ${budget} s: mend it, or see scripts/testing/budget.mjs`
 }

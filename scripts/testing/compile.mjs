@@ -87,7 +87,16 @@ function compileFile(file, compilerOptions) {
  * @returns {{ text: string, faults: string }} `faults` lists syntax errors, or is empty
  */
 export function transpile(fileName, source, { compilerOptions = optionsOfFile(), transformers } = {}) {
-  const { outputText, diagnostics } = ts.transpileModule(source, { compilerOptions, fileName, reportDiagnostics: true, transformers })
-  const host = { getCanonicalFileName: (name) => name, getCurrentDirectory: () => process.cwd(), getNewLine: () => '\n' }
+  const { outputText, diagnostics } = ts.transpileModule(source, {
+    compilerOptions,
+    fileName,
+    reportDiagnostics: true,
+    transformers
+  })
+  const host = {
+    getCanonicalFileName: (name) => name,
+    getCurrentDirectory: () => process.cwd(),
+    getNewLine: () => '\n'
+  }
   return { text: outputText, faults: ts.formatDiagnostics(diagnostics, host) }
 }

@@ -1,4 +1,5 @@
-// Finds what a test file left behind: entries of its private temporary directory, processes that inherited its environment.
+// Finds what a test file left behind: entries of its private temporary directory, processes that inherited its
+// environment.
 import fs from 'node:fs'
 import path from 'node:path'
 

@@ -1,4 +1,5 @@
-// The process of test files: `node main.mjs FILE DIR [FILE DIR]...` runs each file with its directory as TMPDIR and HOME.
+// The process of test files: `node main.mjs FILE DIR [FILE DIR]...` runs each file with its directory as TMPDIR and
+// HOME.
 // Prints a line `@file CPU_MS WALL_MS` before the tests of each file, and `@end CPU_MS WALL_MS` at its end.
 import fs from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -23,7 +24,10 @@ function tell(mark) {
   console.log(`\n${mark} ${cpuMs()} ${Math.round(process.uptime() * 1000)}`)
 }
 
-/** Milliseconds of a test that sets no limit of its own: many, since other processes may take the cores. Files have budgets. */
+/**
+ * Milliseconds of a test that sets no limit of its own: many, since other processes may take the cores. Files have
+ * budgets.
+ */
 const TEST_LIMIT_MS = 120_000
 
 configure({ timeout: TEST_LIMIT_MS })

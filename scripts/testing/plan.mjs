@@ -5,8 +5,9 @@ import path from 'node:path'
 /** Folders of test/ whose files take longest, in the order to start them. */
 const SLOW = ['e2e', 'simulation', 'contracts']
 /**
- * Files of one folder of test/ that share a process, at most: each process starts Node, imports the program and compiles its code, which
- * takes a second. Files of `e2e` are long: few share a process, so that the last process does not run alone.
+ * Files of one folder of test/ that share a process, at most: each process starts Node, imports the program and
+ * compiles its code, which takes a second. Files of `e2e` are long: few share a process, so that the last process does
+ * not run alone.
  */
 const SHARING = { e2e: 6, simulation: 1 }
 const SHARING_ELSEWHERE = 30
@@ -29,7 +30,11 @@ export function groupsOf(root, { filters, isProof }) {
     .filter((file) => filters.length === 0 || filters.some((part) => file.includes(part)))
     .sort()
   return groupsByProcess(root, files)
-    .map((group) => ({ group, rank: rankOf(root, group[0]), size: group.reduce((sum, file) => sum + fs.statSync(file).size, 0) }))
+    .map((group) => ({
+      group,
+      rank: rankOf(root, group[0]),
+      size: group.reduce((sum, file) => sum + fs.statSync(file).size, 0)
+    }))
     .sort((a, b) => a.rank - b.rank || b.size - a.size)
     .map(({ group }) => group)
 }

@@ -32,9 +32,9 @@ export async function runFile(job) {
 /**
  * Runs files in one process. After a crash the files that did not run get another process.
  * @param {readonly { file: string, dir: string }[]} jobs
- * @returns {Promise<{ file: string, tap: ReturnType<typeof readTap>, faults: string[], output: string, ms: number, cpuMs: number }[]>}
- *   one result for each job; `faults` says what went wrong beside failed tests: a crash, the time limit, no test, a leak;
- *   `cpuMs` counts the processes that the file started and waited for as well
+ * @returns {Promise<{ file: string, tap: ReturnType<typeof readTap>, faults: string[], output: string, ms: number,
+ * cpuMs: number }[]>} one result for each job; `faults` says what went wrong beside failed tests: a crash, the time
+ * limit, no test, a leak; `cpuMs` counts the processes that the file started and waited for as well
  */
 export async function runFiles(jobs) {
   for (const { dir } of jobs) fs.mkdirSync(dir, { recursive: true, mode: 0o700 })
@@ -47,7 +47,13 @@ export async function runFiles(jobs) {
   for (const [at, job] of jobs.slice(0, done).entries()) {
     const section = sections[at] ?? { text: '', ms: performance.now() - start, cpuMs: 0 }
     const isLast = at === done - 1
-    results.push(await resultOf(job, { ...section, end: isLast ? { ...end, hasFailed } : null, isEnded: !isLast || done === jobs.length }))
+    results.push(
+      await resultOf(job, {
+        ...section,
+        end: isLast ? { ...end, hasFailed } : null,
+        isEnded: !isLast || done === jobs.length
+      })
+    )
   }
   return done === jobs.length ? results : [...results, ...(await runFiles(jobs.slice(done)))]
 }
@@ -70,12 +76,16 @@ function faultsOf({ timedOut, signal, code, hasFailed }, tap) {
   return code !== 0 && !hasFailed ? [`exit code ${code}`] : []
 }
 
-/** The code that `a2a-node` keeps compiled is no leak: a client or an agent may start it without the variable that disables it. */
+/**
+ * The code that `a2a-node` keeps compiled is no leak: a client or an agent may start it without the variable that
+ * disables it.
+ */
 function dropCompiled(home) {
   const cache = path.join(home, '.cache')
   const own = path.join(cache, 'a2a-node')
   fs.rmSync(path.join(own, 'compiled'), { recursive: true, force: true })
-  for (const directory of [own, cache]) if (fs.existsSync(directory) && fs.readdirSync(directory).length === 0) fs.rmdirSync(directory)
+  for (const directory of [own, cache])
+    if (fs.existsSync(directory) && fs.readdirSync(directory).length === 0) fs.rmdirSync(directory)
 }
 
 function run(jobs) {

@@ -51,7 +51,8 @@ function titleOf(rest) {
 }
 
 /**
- * The part of the output worth reading when a file failed: without what held, without titles that nothing is said under.
+ * The part of the output worth reading when a file failed: without what held, without titles that nothing is said
+ * under.
  * @param {string} output
  */
 export function withoutPassing(output) {

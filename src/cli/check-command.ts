@@ -24,9 +24,16 @@ export interface CheckDeps {
   readonly timeoutMs: number
 }
 
-/** Runs a command by the shell in a process group of its own. Never throws. Ctrl-C and the end of its time end the whole group. */
+/**
+ * Runs a command by the shell in a process group of its own. Never throws. Ctrl-C and the end of its time end the whole
+ * group.
+ */
 export async function runCheck(command: string, { input, env, timeoutMs }: CheckDeps): Promise<Checked> {
-  const child = spawn('/bin/sh', ['-c', command], { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, ...env }, detached: true })
+  const child = spawn('/bin/sh', ['-c', command], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+    detached: true
+  })
   const stated = new Tail(CHECK_OUTPUT_MAX)
   const state = { isInterrupted: false }
   const end = (): void => endGroup(child)

@@ -45,7 +45,8 @@ export function commandContext({ timeoutMs, ...parts }: ContextParts): CommandCo
     ...parts,
     paths,
     api() {
-      api ??= timeoutMs === undefined ? connectControl(paths().socket) : timedApi(connectControl(paths().socket), timeoutMs)
+      api ??=
+        timeoutMs === undefined ? connectControl(paths().socket) : timedApi(connectControl(paths().socket), timeoutMs)
       return api
     }
   }

@@ -15,23 +15,28 @@ import type { StartFlags } from './start-settings.js'
 export type ReadyReport = { readonly ready: NodeInfo } | { readonly error: ErrorBody }
 
 /**
- * Starts the node in a process of its own that outlives this one, its output in the log file of the home. Resolves when its
- * control API answers. @throws NodeError what the node failed with; NO_PERMISSION, DISK_FULL, CONFIG_INVALID for the log file
+ * Starts the node in a process of its own that outlives this one, its output in the log file of the home. Resolves when
+ * its control API answers. @throws NodeError what the node failed with; NO_PERMISSION, DISK_FULL, CONFIG_INVALID for
+ * the log file
  */
 export async function startDetached(context: CommandContext, flags: StartFlags): Promise<NodeInfo> {
   const paths = context.paths()
   const log = await openLog(paths)
   try {
-    const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...childArguments(flags, context)], {
-      detached: true,
-      cwd: paths.home,
-      // The directory may be relative to this process's own.
-      env: {
-        ...process.env,
-        ...(context.env['A2A_NODE_HOME'] ? { A2A_NODE_HOME: path.resolve(context.env['A2A_NODE_HOME']) } : {})
-      },
-      stdio: ['pipe', log.fd, log.fd, 'ipc']
-    })
+    const child = spawn(
+      process.execPath,
+      [...process.execArgv, process.argv[1] ?? '', ...childArguments(flags, context)],
+      {
+        detached: true,
+        cwd: paths.home,
+        // The directory may be relative to this process's own.
+        env: {
+          ...process.env,
+          ...(context.env['A2A_NODE_HOME'] ? { A2A_NODE_HOME: path.resolve(context.env['A2A_NODE_HOME']) } : {})
+        },
+        stdio: ['pipe', log.fd, log.fd, 'ipc']
+      }
+    )
     // The code goes by the pipe: arguments of a long-lived process are for everybody to see.
     child.stdin?.on('error', () => {})
     child.stdin?.end(flags.join ?? '')
@@ -96,9 +101,13 @@ function untilReady(child: ChildProcess, logFile: string): Promise<NodeInfo> {
     child.once('exit', (code, signal) => {
       done()
       reject(
-        new NodeError('INTERNAL', `the node ended before it was ready (${signal ?? `exit code ${code}`}); see ${logFile}`, {
-          next: [`tail ${shellWord(logFile)}`]
-        })
+        new NodeError(
+          'INTERNAL',
+          `the node ended before it was ready (${signal ?? `exit code ${code}`}); see ${logFile}`,
+          {
+            next: [`tail ${shellWord(logFile)}`]
+          }
+        )
       )
     })
   })

@@ -54,11 +54,14 @@ export async function runEditor({ command }: Editor, file: string): Promise<void
     const code = await new Promise<number>((resolve, reject) => {
       // Output of the editor must not mix with data of this command.
       const stdout = process.stdout.isTTY ? 'inherit' : 2
-      const child = spawn('/bin/sh', ['-c', `${command} "$@"`, command, file], { stdio: ['inherit', stdout, 'inherit'] })
+      const child = spawn('/bin/sh', ['-c', `${command} "$@"`, command, file], {
+        stdio: ['inherit', stdout, 'inherit']
+      })
       child.once('error', reject)
       child.once('close', (exit, signal) => resolve(exit ?? 128 + (signal === null ? 0 : constants.signals[signal])))
     })
-    if (code !== 0) throw new NodeError('TASK_FAILED', `the editor (${shown(command)}) ended with ${code}: the document is as it was`)
+    if (code !== 0)
+      throw new NodeError('TASK_FAILED', `the editor (${shown(command)}) ended with ${code}: the document is as it was`)
   } finally {
     process.off('SIGINT', ignore)
   }

@@ -1,7 +1,17 @@
 import type { ErrorCode } from '../kit/errors.js'
 
 /** Exit codes that are not those of an error. */
-export const EXIT = { ok: 0, failed: 1, usage: 2, timedOut: 6, partly: 8, bug: 70, hangup: 129, interrupted: 130, terminated: 143 } as const
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  timedOut: 6,
+  partly: 8,
+  bug: 70,
+  hangup: 129,
+  interrupted: 130,
+  terminated: 143
+} as const
 
 /** The exit code of each error code. */
 export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {

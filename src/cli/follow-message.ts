@@ -6,7 +6,10 @@ import type { CommandContext } from './context.js'
 /** A watch that follows one call. */
 export type MessageCall = Extract<WatchName, 'message.send' | 'message.call'>
 
-/** Sends or calls, and says on stderr when a person at the other side has to allow it first. @throws NodeError as the call does. */
+/**
+ * Sends or calls, and says on stderr when a person at the other side has to allow it first.
+ * @throws NodeError as the call does.
+ */
 export async function followCall<N extends MessageCall>(
   { output, api }: Pick<CommandContext, 'output' | 'api'>,
   { name, params, signal }: { readonly name: N; readonly params: Calls[N]['params']; readonly signal: AbortSignal }

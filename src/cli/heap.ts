@@ -1,15 +1,15 @@
 import v8 from 'node:v8'
 
 /**
- * Heap growth beyond live data before a collection, in percent. The default of V8 lets it grow to several times the live data under load
- * and keeps it. A node runs for weeks beside other work of its machine.
+ * Heap growth beyond live data before a collection, in percent. The default of V8 lets it grow to several times the
+ * live data under load and keeps it. A node runs for weeks beside other work of its machine.
  */
 const GROWTH_PERCENT = 50
 
 /**
- * Sets the garbage collection of a node process before its heap has grown. The young generation stays small. By default it grows to 32 MiB
- * at the first burst and stays there, while calls cost the same in a small one. One thread collects. With helpers a collection took 1.43 ms
- * and 0.81 ms of helper time instead of 1.50 ms (calls of the gateway).
+ * Sets the garbage collection of a node process before its heap has grown. The young generation stays small. By default
+ * it grows to 32 MiB at the first burst and stays there, while calls cost the same in a small one. One thread collects.
+ * With helpers a collection took 1.43 ms and 0.81 ms of helper time instead of 1.50 ms (calls of the gateway).
  */
 export function tuneHeap(): void {
   v8.setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT}`)

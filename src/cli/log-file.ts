@@ -6,8 +6,8 @@ const LOG_MAX_BYTES = 16 * 1024 * 1024
 const LOOK_MS = 10_000
 
 /**
- * Bounds the log file that this process has open for its output. Now and every ten seconds, a file over 16 MiB is copied to `<file>.1` and
- * emptied. The timer does not keep the process alive.
+ * Bounds the log file that this process has open for its output. Now and every ten seconds, a file over 16 MiB is
+ * copied to `<file>.1` and emptied. The timer does not keep the process alive.
  */
 export function boundLog(file: string): void {
   const look = (): void => {
@@ -21,8 +21,8 @@ export function boundLog(file: string): void {
 }
 
 /**
- * Writes the output of this process to the file of that name from now on, when another one has its place, as after a rotation. The file is
- * made when it is gone. Best effort: without it the output stays where it is.
+ * Writes the output of this process to the file of that name from now on, when another one has its place, as after a
+ * rotation. The file is made when it is gone. Best effort: without it the output stays where it is.
  */
 export function reopenLog(file: string): void {
   try {

@@ -16,7 +16,9 @@ export interface Surroundings extends Pick<OutputOptions, 'out' | 'err' | 'env'>
   readonly actions?: Readonly<Record<string, Action>>
 }
 
-/** Runs one command line (without node and script) as this process. Never rejects; sets the exit code of the process. */
+/**
+ * Runs one command line (without node and script) as this process. Never rejects; sets the exit code of the process.
+ */
 export async function main(argv: readonly string[]): Promise<void> {
   const { stdout: out, stderr: err, env } = process
   // A reader that went away (`| head`) is no error of ours. A node lives on without one: its peers need it still.
@@ -49,7 +51,10 @@ export async function runCommandLine(argv: readonly string[], at: Surroundings):
 
 type CommandLine = { readonly at: Surroundings; readonly typed: readonly string[] }
 
-async function runCommand({ at, typed }: CommandLine, ...[spec, args, options, addUsage]: Parameters<CommandRun>): Promise<number> {
+async function runCommand(
+  { at, typed }: CommandLine,
+  ...[spec, args, options, addUsage]: Parameters<CommandRun>
+): Promise<number> {
   const output = outputOf(at, options, typed)
   const home = textOption(options, 'home') ?? null
   let context = commandContext({ output, home, env: at.env })
@@ -67,7 +72,15 @@ async function runCommand({ at, typed }: CommandLine, ...[spec, args, options, a
 
 function outputOf({ out, err, env }: Surroundings, options: Options, typed: readonly string[] = []): Output {
   const color = (options['color'] ?? 'auto') as ColorMode
-  return new Output({ json: options['json'] === true, color, out, err, env, home: textOption(options, 'home') ?? null, typed })
+  return new Output({
+    json: options['json'] === true,
+    color,
+    out,
+    err,
+    env,
+    home: textOption(options, 'home') ?? null,
+    typed
+  })
 }
 
 /** Tells of an error; gives its exit code. */
@@ -83,7 +96,11 @@ function fail(output: Output, thrown: unknown): number {
 function unwritten(error: NodeJS.ErrnoException): NodeError {
   const isFull = error.code === 'ENOSPC' || error.code === 'EDQUOT' || error.code === 'EFBIG'
   const details = { cause: error, next: isFull ? ['df -h'] : [] }
-  return new NodeError(isFull ? 'DISK_FULL' : 'INTERNAL', `the output could not be written: ${fileReason(error)}`, details)
+  return new NodeError(
+    isFull ? 'DISK_FULL' : 'INTERNAL',
+    `the output could not be written: ${fileReason(error)}`,
+    details
+  )
 }
 
 function isVersionAsked(argv: readonly string[]): boolean {
@@ -92,7 +109,9 @@ function isVersionAsked(argv: readonly string[]): boolean {
 
 async function printVersion(argv: readonly string[], at: Surroundings): Promise<void> {
   const { readFile } = await import('node:fs/promises')
-  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
   const output = outputOf(at, { json: argv.includes('--json') })
   if (output.json) output.object('version@1', { version })
   else output.print(version)

@@ -53,7 +53,10 @@ export function durationOption(options: Options, name: string, bounds: DurationB
   throw new NodeError('USAGE', `--${kebab(name)} takes ${range}, not ${JSON.stringify(text)}`)
 }
 
-/** A time as unix milliseconds: a duration before now, of at most 30 days, or a time as `--json` prints it. @throws NodeError USAGE */
+/**
+ * A time as unix milliseconds: a duration before now, of at most 30 days, or a time as `--json` prints it.
+ * @throws NodeError USAGE
+ */
 export function sinceOption(options: Options, name: string): number | undefined {
   const text = textOption(options, name)
   if (text === undefined) return undefined
@@ -64,7 +67,10 @@ export function sinceOption(options: Options, name: string): number | undefined 
   throw new NodeError('USAGE', `--${kebab(name)} takes ${forms}, not ${JSON.stringify(text)}`)
 }
 
-/** `2026-11-29T10:00:00.000Z`, also without milliseconds, and with an offset; null for any other text, and for no such time. */
+/**
+ * `2026-11-29T10:00:00.000Z`, also without milliseconds, and with an offset; null for any other text, and for no such
+ * time.
+ */
 function timeOf(text: string): number | null {
   const isTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/.test(text)
   const ms = isTime ? Date.parse(text) : Number.NaN
@@ -77,7 +83,10 @@ export function countOption(options: Options, name: string, [min, max]: readonly
   if (text === undefined) return undefined
   const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
   if (value >= min && value <= max) return value
-  throw new NodeError('USAGE', `--${kebab(name)} takes a whole number from ${min} to ${max}, not ${JSON.stringify(text)}`)
+  throw new NodeError(
+    'USAGE',
+    `--${kebab(name)} takes a whole number from ${min} to ${max}, not ${JSON.stringify(text)}`
+  )
 }
 
 /** The id of a sandbox. @throws NodeError USAGE */
@@ -106,7 +115,10 @@ export function scopesOption(options: Options, name: string): readonly TokenScop
   const scopes = SCOPES.filter((one) => text.split(',').includes(one))
   const isKnown = text.split(',').every((one) => SCOPES.some((scope) => scope === one))
   if (isKnown) return scopes
-  throw new NodeError('USAGE', `--${kebab(name)} takes a list of ${SCOPES.join(', ')}, such as read,send, not ${JSON.stringify(text)}`)
+  throw new NodeError(
+    'USAGE',
+    `--${kebab(name)} takes a list of ${SCOPES.join(', ')}, such as read,send, not ${JSON.stringify(text)}`
+  )
 }
 
 /** A tier L0..L3. @throws NodeError USAGE */

@@ -6,7 +6,9 @@ import { terminalText } from './terminal/terminal.js'
 export interface UncaughtErrors {
   /** Passes on each later uncaught error of a package. Before this call such an error ends the process. */
   readonly packageErrors: (listener: (fault: PackageFault) => void) => void
-  /** Hands over, from now on, the error by which the process is about to end. The listener must not wait for anything. */
+  /**
+   * Hands over, from now on, the error by which the process is about to end. The listener must not wait for anything.
+   */
   readonly ownErrors: (listener: (error: unknown) => void) => void
 }
 
@@ -18,8 +20,9 @@ const OWN = 'a2a-node'
 const BUILT_IN = /\((?:node:|native|<anonymous>)|^\s*at (?:async )?node:/
 
 /**
- * Keeps the process alive after uncaught errors of packages. Network packages rethrow supposed programming errors in a task of their own
- * (`safety-catch`), and bytes of a peer can cause that. Any other uncaught error still ends the process.
+ * Keeps the process alive after uncaught errors of packages. Network packages rethrow supposed programming errors in a
+ * task of their own (`safety-catch`), and bytes of a peer can cause that. Any other uncaught error still ends the
+ * process.
  */
 export function takeUncaughtErrors(): UncaughtErrors {
   let tell: ((fault: PackageFault) => void) | null = null
@@ -34,7 +37,10 @@ export function takeUncaughtErrors(): UncaughtErrors {
   return { packageErrors: (listener) => void (tell = listener), ownErrors: (listener) => void (tellOwn = listener) }
 }
 
-/** The package whose own code alone failed. Null for code of this program, and for errors that are no programming errors (a full disk). */
+/**
+ * The package whose own code alone failed. Null for code of this program, and for errors that are no programming errors
+ * (a full disk).
+ */
 export function faultyPackage(error: unknown): string | null {
   if (!isMistake(error)) return null
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s*at /.test(line) && !BUILT_IN.test(line))

@@ -15,8 +15,14 @@ const HELP = 'help'
 const EXITS = `Exit codes: 0 done, 1 the task or swarm failed, 2 wrong usage, 3 no node runs, 4 not found or ambiguous, 5 denied,
 6 timed out, 7 peer offline, 8 partly done, 9 conflict, 70 a bug, 78 bad config or file, 130 and 143 ended by a signal.`
 
-const UPDATE = { about: 'install a newer version the way this one was installed, then start the node again', next: ['a2a-node --version'] }
-const LISTS = { about: 'each list has a command of its own', next: ['a2a-node peers', 'a2a-node agents', 'a2a-node tasks'] }
+const UPDATE = {
+  about: 'install a newer version the way this one was installed, then start the node again',
+  next: ['a2a-node --version']
+}
+const LISTS = {
+  about: 'each list has a command of its own',
+  next: ['a2a-node peers', 'a2a-node agents', 'a2a-node tasks']
+}
 /** Commands that people know from other programs, and their replacement here. */
 const OTHER_WORDS: Readonly<Record<string, { readonly about: string; readonly next: readonly string[] }>> = {
   join: { about: 'a node joins a mesh when it starts', next: ['a2a-node start --join <code>'] },
@@ -27,7 +33,10 @@ const OTHER_WORDS: Readonly<Record<string, { readonly about: string; readonly ne
   leave: { about: 'a member leaves a mesh when an admin revokes it', next: ['a2a-node peers revoke <peer>'] },
   ls: LISTS,
   list: LISTS,
-  run: { about: 'a swarm runs a goal, one agent runs one input', next: ['a2a-node swarm run --help', 'a2a-node call --help'] }
+  run: {
+    about: 'a swarm runs a goal, one agent runs one input',
+    next: ['a2a-node swarm run --help', 'a2a-node call --help']
+  }
 }
 
 /** Called when a command line was understood. */
@@ -58,7 +67,8 @@ export function buildProgram(run: CommandRun, { out }: { readonly out: Sink } = 
   program.description('Let the agents on your own machines find each other, trust each other and work together.')
   program.allowExcessArguments().exitOverride().showSuggestionAfterError()
   // Commander counts the options of every parent as global: those of `peers` are none of `peers revoke`.
-  const visibleGlobalOptions = (command: Command): Option[] => (command === program ? [] : program.options.filter((one) => !one.hidden))
+  const visibleGlobalOptions = (command: Command): Option[] =>
+    command === program ? [] : program.options.filter((one) => !one.hidden)
   program.configureHelp({ showGlobalOptions: true, sortSubcommands: false, visibleGlobalOptions })
   program.option('-V, --version', 'print the version')
   for (const option of GLOBAL_OPTIONS) program.addOption(optionOf(option))
@@ -96,7 +106,8 @@ function addCommand(parent: Command, spec: CommandRow, run: CommandRun): void {
     if (spec.sub !== undefined && word !== undefined) throw unknownCommand(command, word)
     // A group without a subcommand prints its list, where there is one.
     const meant = spec.load === undefined ? spec.sub?.find(({ name }) => name === LIST) : spec
-    if (meant === undefined) throw usageError(command, `which one: ${(spec.sub ?? []).map((one) => one.name).join(', ')}?`)
+    if (meant === undefined)
+      throw usageError(command, `which one: ${(spec.sub ?? []).map((one) => one.name).join(', ')}?`)
     const given = command.optsWithGlobals()
     await run(meant, command.args, given, (error) => timedOut(withUsage(command, error), command, meant))
   })
@@ -106,14 +117,19 @@ function addCommand(parent: Command, spec: CommandRow, run: CommandRun): void {
 function timedOut(error: NodeError, command: Command, meant: CommandRow): NodeError {
   const given = command.optsWithGlobals<Options>()
   const isReadable = error.code !== 'USAGE'
-  return withLongerStep(withListStep(error, listOf(command)), meant, isReadable ? durationOption(given, 'timeout') : undefined)
+  return withLongerStep(
+    withListStep(error, listOf(command)),
+    meant,
+    isReadable ? durationOption(given, 'timeout') : undefined
+  )
 }
 
 function optionOf(spec: OptionSpec): Option {
   const option = new Option(spec.flags, spec.about)
   if (spec.choices !== undefined) option.choices(spec.choices)
   if (spec.hidden === true) option.hideHelp()
-  if (spec.repeat === true) option.argParser((value: string, before: string[] | false | undefined) => [...(before || []), value])
+  if (spec.repeat === true)
+    option.argParser((value: string, before: string[] | false | undefined) => [...(before || []), value])
   return option
 }
 
@@ -134,7 +150,9 @@ function unknownCommand(parent: Command, word: string): NodeError {
   return usageError(parent, `unknown command '${word}'${hint}`)
 }
 
-/** The fault of the option without a value that a message of the parser names, with the word that follows the option. */
+/**
+ * The fault of the option without a value that a message of the parser names, with the word that follows the option.
+ */
 function withoutValue(command: Command, message: string): string {
   const [, short, long] = /'(?:(-\w), )?(--[\w-]+)/.exec(message) ?? []
   let root: Command & { rawArgs?: readonly string[] } = command
@@ -147,7 +165,10 @@ function withoutValue(command: Command, message: string): string {
 
 function usageError(command: Command, message: string): NodeError {
   const path = pathOf(command)
-  const quote = message.startsWith('too many arguments') && path.endsWith('swarm run') ? "; a glob must be quoted: --items 'src/*.ts'" : ''
+  const quote =
+    message.startsWith('too many arguments') && path.endsWith('swarm run')
+      ? "; a glob must be quoted: --items 'src/*.ts'"
+      : ''
   return new NodeError('USAGE', `${message.replace(/\.$/, '')}${quote}`, {
     data: { usage: `${path} ${command.usage()}` },
     next: [`${path} --help`]
@@ -161,7 +182,10 @@ function withUsage(command: Command, error: NodeError): NodeError {
   return new NodeError('USAGE', error.message, { data, next: isOwn ? error.next : next, cause: error })
 }
 
-/** The command that lists the things of a group, or shows the only one; null where the group has none, or for that command itself. */
+/**
+ * The command that lists the things of a group, or shows the only one; null where the group has none, or for that
+ * command itself.
+ */
 function listOf(command: Command): string | null {
   const group = command.commands.length > 0 ? command : command.parent
   if (group === null || group.parent === null) return null

@@ -37,8 +37,8 @@ export function replyOptions(options: Options): GivenOptions<{
 }
 
 /**
- * Asks and prints what came back; gives the exit code. Ctrl-C gives the answer up: the node then cancels the work, as it
- * does whenever this process hangs up.
+ * Asks and prints what came back; gives the exit code. Ctrl-C gives the answer up: the node then cancels the work, as
+ * it does whenever this process hangs up.
  */
 export async function awaitReply<N extends MessageCall>(
   context: Pick<CommandContext, 'output' | 'api'>,
@@ -61,15 +61,22 @@ export async function awaitReply<N extends MessageCall>(
   }
 }
 
-/** A reply whose error names the task to look at, the option for more time, and the given input where it does not fit. */
+/**
+ * A reply whose error names the task to look at, the option for more time, and the given input where it does not fit.
+ */
 function withSteps(reply: Reply, params: Calls[MessageCall]['params']): Reply {
   const error = reply.error ?? (reply.outcome === 'UNKNOWN' ? noAnswer(reply) : null)
   const { taskId } = reply
   if (error === null) return reply
   const late = timeoutSteps({ ...reply, error }, { name: '--timeout', givenMs: params.timeoutMs })
   if (late !== null) return { ...reply, error: { ...error, next: late } }
-  const next = error.next.map((step) => (step === ALL_TASKS && taskId !== null ? `a2a-node tasks show ${shown(taskId)}` : step))
-  return { ...reply, error: { ...error, next, ...(error.code === 'INVALID_INPUT' ? { data: withGiven(error, params) } : {}) } }
+  const next = error.next.map((step) =>
+    step === ALL_TASKS && taskId !== null ? `a2a-node tasks show ${shown(taskId)}` : step
+  )
+  return {
+    ...reply,
+    error: { ...error, next, ...(error.code === 'INVALID_INPUT' ? { data: withGiven(error, params) } : {}) }
+  }
 }
 
 function withGiven({ data }: ErrorBody, params: Calls[MessageCall]['params']): object {
@@ -98,7 +105,8 @@ async function printText(output: Output, reply: Reply): Promise<void> {
     ])
     await printTable(output, ['AGENT', 'OUTCOME', 'RULE', 'ANSWER'], rows)
     const changing = reply.targets.filter(({ outcome }) => outcome === 'SIDE_EFFECT').length
-    if (changing > 0) output.note(`left out: ${plural(changing, 'agent')} with side effects (write, exec); --all includes them`)
+    if (changing > 0)
+      output.note(`left out: ${plural(changing, 'agent')} with side effects (write, exec); --all includes them`)
     if (reply.outcome === 'FAILED') output.error(failureOf(reply).toBody())
     return
   }
@@ -138,7 +146,9 @@ function noAnswer({ agent }: Reply): ErrorBody {
 
 function exitCode(reply: Reply): number {
   if (reply.outcome === 'UNKNOWN') return EXIT.timedOut
-  if (reply.outcome === 'FAILED' && reply.targets?.some(({ outcome }) => TAKEN.has(outcome)) === true) return EXIT.partly
-  if (reply.outcome === 'FAILED') return reply.error === null ? EXIT.failed : EXIT_CODES[NodeError.fromBody(reply.error).code]
+  if (reply.outcome === 'FAILED' && reply.targets?.some(({ outcome }) => TAKEN.has(outcome)) === true)
+    return EXIT.partly
+  if (reply.outcome === 'FAILED')
+    return reply.error === null ? EXIT.failed : EXIT_CODES[NodeError.fromBody(reply.error).code]
   return EXIT.ok
 }

@@ -18,7 +18,9 @@ export async function runningNode(socket: string, waitMs = ANSWER_MS): Promise<N
     if (!(error instanceof NodeError)) throw error
     if (error.code === 'NODE_NOT_RUNNING') return null
     if (error.code === 'CANCELED')
-      throw new NodeError('ALREADY_RUNNING', `a node holds ${socket} but has not answered in ${waitMs / 1000} s`, { cause: error })
+      throw new NodeError('ALREADY_RUNNING', `a node holds ${socket} but has not answered in ${waitMs / 1000} s`, {
+        cause: error
+      })
     throw error
   }
 }

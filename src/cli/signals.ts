@@ -23,7 +23,9 @@ export function stopSignals(onHangup?: () => void): StopSignals {
     tell(code)
   }
   const names = Object.keys(CODES) as (keyof typeof CODES)[]
-  const listeners = names.map((name) => [name, name === 'SIGHUP' && onHangup !== undefined ? onHangup : listener] as const)
+  const listeners = names.map(
+    (name) => [name, name === 'SIGHUP' && onHangup !== undefined ? onHangup : listener] as const
+  )
   for (const [name, one] of listeners) process.on(name, one)
   return { first, release: () => listeners.forEach(([name, one]) => process.off(name, one)) }
 }

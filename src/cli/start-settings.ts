@@ -2,7 +2,13 @@ import path from 'node:path'
 import type { ConfigFault } from '../config/candidate.js'
 import { type LoadedConfig, loadConfig } from '../config/load.js'
 import type { Config } from '../config/settings.js'
-import { flagValue, readStartFlags, REMEMBERED, type RememberedOption, type StartFlagTexts } from '../config/start-flags.js'
+import {
+  flagValue,
+  readStartFlags,
+  REMEMBERED,
+  type RememberedOption,
+  type StartFlagTexts
+} from '../config/start-flags.js'
 import { NodeError } from '../kit/errors.js'
 import type { CommandContext } from './context.js'
 import { isForgotten, isSet, type Options, textOption, textsOption } from './options.js'
@@ -16,7 +22,9 @@ export interface StartFlags {
   readonly name: string | null
   /** The invite code itself, never `-`. */
   readonly join: string | null
-  /** It is from the environment, which stays when the home is in the mesh: it counts only for a home that is in none. */
+  /**
+   * It is from the environment, which stays when the home is in the mesh: it counts only for a home that is in none.
+   */
   readonly joinsOnce: boolean
   /** How long a join may take, as it was typed; null: as the config says. */
   readonly timeout: string | null
@@ -39,8 +47,8 @@ export interface StartSettings extends LoadedConfig {
 }
 
 /**
- * Reads the flags. A code of `-` is read from standard input. Without `--join` the code is A2A_NODE_JOIN, which is removed from the
- * environment so that no child gets it.
+ * Reads the flags. A code of `-` is read from standard input. Without `--join` the code is A2A_NODE_JOIN, which is
+ * removed from the environment so that no child gets it.
  * @throws NodeError USAGE
  */
 export async function startFlags(options: Options): Promise<StartFlags> {
@@ -79,13 +87,23 @@ function typedTexts(options: Options): StartFlagTexts {
   return Object.fromEntries(found.filter(([, texts]) => texts.length > 0))
 }
 
-/** Loads the settings under the flags of a start. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */
+/**
+ * Loads the settings under the flags of a start.
+ * @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else
+ */
 export async function startConfig(context: CommandContext, options: Options, joinMs?: number): Promise<Config> {
   return (await startSettings(context, options, joinMs)).config
 }
 
-/** The same with the flags of this start and the last one; `joinMs`: its `--timeout`. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */
-export async function startSettings(context: CommandContext, options: Options, joinMs?: number): Promise<StartSettings> {
+/**
+ * The same with the flags of this start and the last one; `joinMs`: its `--timeout`.
+ * @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else
+ */
+export async function startSettings(
+  context: CommandContext,
+  options: Options,
+  joinMs?: number
+): Promise<StartSettings> {
   const { configFile, startFlags: file } = context.paths()
   const { texts: last, faults } = await readStartFlags(file)
   const typed = typedTexts(options)
@@ -94,14 +112,18 @@ export async function startSettings(context: CommandContext, options: Options, j
   const name = textOption(options, 'name')
   const flags = REMEMBERED.flatMap((one) => candidateOf(one, { texts, typed }))
   if (name !== undefined) flags.push({ path: 'node.name', flag: '--name', value: name, isRemembered: false })
-  if (joinMs !== undefined) flags.push({ path: 'network.joinTimeoutMs', flag: '--timeout', value: joinMs, isRemembered: false })
+  if (joinMs !== undefined)
+    flags.push({ path: 'network.joinTimeoutMs', flag: '--timeout', value: joinMs, isRemembered: false })
   try {
     checkMany(texts)
     const loaded = await loadConfig({ file: configFile, env: context.env, flags })
     checkBootstrap(loaded.config, options)
     const dropped = REMEMBERED.filter(({ flag }) => Object.hasOwn(last, flag) && !Object.hasOwn(texts, flag))
     // A dropped flag must not come back from the record of the mesh, which has its value too.
-    const config = { ...loaded.config, given: new Set([...loaded.config.given, ...dropped.map(({ setting }) => setting)]) }
+    const config = {
+      ...loaded.config,
+      given: new Set([...loaded.config.given, ...dropped.map(({ setting }) => setting)])
+    }
     return { ...loaded, config, texts, last, faults, agentDirs: texts['--agents'] ?? [] }
   } catch (error) {
     throw asUsage(error)
@@ -122,13 +144,17 @@ function candidateOf(
   const given = texts[one.flag]
   // Directories are added to the setting.
   if (given === undefined || one.isMany === true) return []
-  return [{ path: one.setting, flag: one.flag, value: flagValue(one, given), isRemembered: !Object.hasOwn(typed, one.flag) }]
+  return [
+    { path: one.setting, flag: one.flag, value: flagValue(one, given), isRemembered: !Object.hasOwn(typed, one.flag) }
+  ]
 }
 
 /** More could not be remembered. */
 function checkMany({ '--agents': dirs = [] }: StartFlagTexts): void {
   if (dirs.length <= 64) return
-  throw new NodeError('USAGE', `--agents was given ${dirs.length} times, and 64 are allowed`, { next: ['a2a-node config path'] })
+  throw new NodeError('USAGE', `--agents was given ${dirs.length} times, and 64 are allowed`, {
+    next: ['a2a-node config path']
+  })
 }
 
 /** A bootstrap list that the network kind ignores must not be accepted silently. */
@@ -146,5 +172,8 @@ function asUsage(error: unknown): unknown {
   const wrong = faults.find((fault) => fault.where.startsWith('--'))
   if (wrong === undefined) return error
   const allowed = wrong.allowed === null ? '' : `: ${wrong.allowed}`
-  return new NodeError('USAGE', `${wrong.where}: ${wrong.reason}${allowed}`, { next: ['a2a-node start --help'], cause: error })
+  return new NodeError('USAGE', `${wrong.where}: ${wrong.reason}${allowed}`, {
+    next: ['a2a-node start --help'],
+    cause: error
+  })
 }

@@ -5,7 +5,10 @@ import { utf8Text } from './utf8-text.js'
 interface StdinOptions {
   /** This command line, for the next step of an error. */
   readonly again?: string | null | undefined
-  /** Whether empty input is meant. Default false: a failed command before a pipe gives no bytes. `flag`: there is `--allow-empty`. */
+  /**
+   * Whether empty input is meant. Default false: a failed command before a pipe gives no bytes. `flag`: there is
+   * `--allow-empty`.
+   */
   readonly empty?: boolean | 'flag'
 }
 

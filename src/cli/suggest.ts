@@ -17,8 +17,15 @@ async function capabilities(api: NodeApi): Promise<string[]> {
   return (await api.call('agents.list', {})).agents.flatMap((one) => one.capabilities)
 }
 
-/** The same error, with `did you mean ...?` when a typed word or the capability in question is close to an existing name. */
-export async function withSuggestion(error: NodeError, context: CommandContext, words: readonly string[]): Promise<NodeError> {
+/**
+ * The same error, with `did you mean ...?` when a typed word or the capability in question is close to an existing
+ * name.
+ */
+export async function withSuggestion(
+  error: NodeError,
+  context: CommandContext,
+  words: readonly string[]
+): Promise<NodeError> {
   const list = KNOWN_NAMES[error.code]
   if (list === undefined || error.message.includes('did you mean')) return error
   const names = new Set(await list(context.api()).catch(() => []))

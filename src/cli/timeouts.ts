@@ -13,13 +13,18 @@ const ANSWER_MS = 15_000
 /** The longest duration of an option, in milliseconds: 30 days. */
 const LONGEST_MS = 30 * 86_400_000
 
-/** The option of a command that bounds its wait, and the time that this command line gave; undefined for the default. */
+/**
+ * The option of a command that bounds its wait, and the time that this command line gave; undefined for the default.
+ */
 export interface TimeOption {
   readonly name: '--timeout' | '--deadline'
   readonly givenMs: number | undefined
 }
 
-/** The option with twice the time, as a step of an error: `--timeout 1m`. `defaultMs` holds without a given time. At most 30 days. */
+/**
+ * The option with twice the time, as a step of an error: `--timeout 1m`. `defaultMs` holds without a given time. At
+ * most 30 days.
+ */
 export function longerStep({ name, givenMs }: TimeOption, defaultMs: number): string {
   const ms = Math.min(LONGEST_MS, 2 * (givenMs ?? defaultMs))
   const [unit, factor] = LONGEST_UNIT_FIRST.find(([, size]) => ms % size === 0) ?? ['ms', 1]
@@ -27,12 +32,17 @@ export function longerStep({ name, givenMs }: TimeOption, defaultMs: number): st
 }
 
 /**
- * The steps after a call ran out of time: commands that show and cancel the work, then this command line with a longer time. After the limit
- * of the agent itself the step shows that agent, as no time of the caller helps. null for any other end.
+ * The steps after a call ran out of time: commands that show and cancel the work, then this command line with a longer
+ * time. After the limit of the agent itself the step shows that agent, as no time of the caller helps. null for any
+ * other end.
  */
-export function timeoutSteps(reply: Pick<Reply, 'outcome' | 'error' | 'taskId' | 'agent'>, option: TimeOption): readonly string[] | null {
+export function timeoutSteps(
+  reply: Pick<Reply, 'outcome' | 'error' | 'taskId' | 'agent'>,
+  option: TimeOption
+): readonly string[] | null {
   const { outcome, error, taskId, agent } = reply
-  if (error !== null && isLimitOfAgent(error)) return [`a2a-node agents show ${shellWord(agent)}`, ...taskSteps(taskId, false)]
+  if (error !== null && isLimitOfAgent(error))
+    return [`a2a-node agents show ${shellWord(agent)}`, ...taskSteps(taskId, false)]
   const waitedMs = waitedOf(error)
   const isUnknown = outcome === 'UNKNOWN' && (error === null || error.code === 'TIMEOUT')
   if (!isUnknown && error?.code !== 'TIMEOUT' && waitedMs === null) return null
@@ -41,10 +51,14 @@ export function timeoutSteps(reply: Pick<Reply, 'outcome' | 'error' | 'taskId' |
 }
 
 /**
- * An error that time ended, with this command line and a longer time as its last step. `spec` has the option `--timeout`. Unchanged where a step
- * names such an option already, or the limit of an agent ended it.
+ * An error that time ended, with this command line and a longer time as its last step. `spec` has the option
+ * `--timeout`. Unchanged where a step names such an option already, or the limit of an agent ended it.
  */
-export function withLongerStep(error: NodeError, { options = [] }: Pick<CommandRow, 'options'>, givenMs: number | undefined): NodeError {
+export function withLongerStep(
+  error: NodeError,
+  { options = [] }: Pick<CommandRow, 'options'>,
+  givenMs: number | undefined
+): NodeError {
   if (EXIT_CODES[error.code] !== EXIT.timedOut || isLimitOfAgent(error)) return error
   const isTimed = options.some(({ flags }) => flags.startsWith('--timeout '))
   if (!isTimed || error.next.some((step) => /(?:^|\s)--(?:timeout|deadline)\b/.test(step))) return error
@@ -58,13 +72,17 @@ export function isLimitOfAgent({ code, data }: Pick<ErrorBody, 'code' | 'data'>)
 }
 
 /**
- * A change that may still be made after a timeout is shown by the list of its command group. `list` is that command, null for none.
+ * A change that may still be made after a timeout is shown by the list of its command group. `list` is that command,
+ * null for none.
  * Any other error is returned as it is.
  */
 export function withListStep(error: NodeError, list: string | null): NodeError {
-  if (error.code !== 'TIMEOUT' || list === null || !isRecord(error.data) || error.data['outcome'] !== 'unknown') return error
+  if (error.code !== 'TIMEOUT' || list === null || !isRecord(error.data) || error.data['outcome'] !== 'unknown')
+    return error
   const isNamed = error.next.includes(list.replace(/ ls$/, ''))
-  return isNamed ? error : new NodeError(error.code, error.message, { data: error.data, next: [list, ...error.next], cause: error })
+  return isNamed
+    ? error
+    : new NodeError(error.code, error.message, { data: error.data, next: [list, ...error.next], cause: error })
 }
 
 function taskSteps(taskId: string | null, mayRun: boolean): string[] {
@@ -73,8 +91,12 @@ function taskSteps(taskId: string | null, mayRun: boolean): string[] {
   return [`a2a-node tasks show ${id}`, ...(mayRun ? [`a2a-node tasks cancel ${id}`] : [])]
 }
 
-/** The caller's own time, which has passed. The bytes may be a peer's, so anything but a plain number counts as none. */
+/**
+ * The caller's own time, which has passed. The bytes may be a peer's, so anything but a plain number counts as none.
+ */
 function waitedOf(error: Pick<ErrorBody, 'data'> | null): number | null {
   const waited = error !== null && isRecord(error.data) ? error.data['timeoutMs'] : null
-  return typeof waited === 'number' && Number.isSafeInteger(waited) && waited > 0 && waited <= LONGEST_MS ? waited : null
+  return typeof waited === 'number' && Number.isSafeInteger(waited) && waited > 0 && waited <= LONGEST_MS
+    ? waited
+    : null
 }

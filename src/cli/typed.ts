@@ -17,7 +17,10 @@ const LONGEST_BYTES: Readonly<Record<string, number>> = { justification: 1024 }
 /** An argument that may be empty: a message without words. */
 const MAY_BE_EMPTY = 'text'
 
-/** Refuses words of a command line that no command takes: empty ones, and names and texts that are too long. @throws NodeError USAGE */
+/**
+ * Refuses words of a command line that no command takes: empty ones, and names and texts that are too long.
+ * @throws NodeError USAGE
+ */
 export function checkTyped(spec: CommandRow, args: readonly string[], options: Options): void {
   const names = (spec.args ?? '').match(/[\w-]+/g) ?? []
   names.forEach((name, i) => checkText(name, `<${name}>`, args[i]))
@@ -40,10 +43,12 @@ function checkText(name: string, label: string, value: unknown): void {
   if (typeof value !== 'string') return
   if (value.trim() === '' && name !== MAY_BE_EMPTY) throw new NodeError('USAGE', `${label} must not be empty`)
   const max = LONGEST[name]
-  if (max !== undefined && value.length > max) throw new NodeError('USAGE', `${label} takes at most ${max} characters, not ${value.length}`)
+  if (max !== undefined && value.length > max)
+    throw new NodeError('USAGE', `${label} takes at most ${max} characters, not ${value.length}`)
   const bytes = Buffer.byteLength(value)
   const maxBytes = LONGEST_BYTES[name]
-  if (maxBytes !== undefined && bytes > maxBytes) throw new NodeError('USAGE', `${label} takes at most ${maxBytes} bytes, not ${bytes}`)
+  if (maxBytes !== undefined && bytes > maxBytes)
+    throw new NodeError('USAGE', `${label} takes at most ${maxBytes} bytes, not ${bytes}`)
 }
 
 function kebab(name: string): string {

@@ -5,7 +5,10 @@ import { NodeError } from '../kit/errors.js'
  * Decodes bytes of a person as text; a byte order mark stays. `again` is the command to repeat.
  * @throws NodeError USAGE with the line of invalid UTF-8, which would be stored as other characters
  */
-export function utf8Text(bytes: Uint8Array, { name, again }: { readonly name: string; readonly again: string | null }): string {
+export function utf8Text(
+  bytes: Uint8Array,
+  { name, again }: { readonly name: string; readonly again: string | null }
+): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const text = buffer.toString('utf8')
   if (isUtf8(buffer)) return text

@@ -17,9 +17,9 @@ export interface AdHocDeps {
 type Find = (params: Calls['a2a.find']['params']) => Promise<Calls['a2a.find']['result']>
 
 /**
- * Resolves the card URL of an A2A agent to an agent of the mesh: its import, with pin and secret, else the generic `caller`. The
- * caller is attached at first use; tiers, policy, audit and tasks treat it as any agent. It works for its own node only, so
- * that peers cannot reach other hosts through this node.
+ * Resolves the card URL of an A2A agent to an agent of the mesh: its import, with pin and secret, else the generic
+ * `caller`. The caller is attached at first use; tiers, policy, audit and tasks treat it as any agent. It works for its
+ * own node only, so that peers cannot reach other hosts through this node.
  */
 export function adHocFinder({ node, caller, tools }: AdHocDeps): Find {
   let attaching: Promise<unknown> | null = null
@@ -37,7 +37,11 @@ export function adHocFinder({ node, caller, tools }: AdHocDeps): Find {
       const offered = known.tools.filter((one) => one.offered)
       const tool = skill === undefined ? offered[0] : offered.find((one) => one.name === skill)
       if (tool !== undefined)
-        return { agent: addressText({ agentId: known.agent, nodeId: node.self }), capability: tool.capability, isWrapped: false }
+        return {
+          agent: addressText({ agentId: known.agent, nodeId: node.self }),
+          capability: tool.capability,
+          isWrapped: false
+        }
       const names = offered.map((one) => one.name)
       throw new NodeError('CAPABILITY_NOT_FOUND', `${known.name} offers no such skill now`, {
         data: { skills: names },
@@ -45,7 +49,11 @@ export function adHocFinder({ node, caller, tools }: AdHocDeps): Find {
       })
     }
     await attach()
-    return { agent: addressText({ agentId: caller.definition.id, nodeId: node.self }), capability: capability?.id ?? '', isWrapped: true }
+    return {
+      agent: addressText({ agentId: caller.definition.id, nodeId: node.self }),
+      capability: capability?.id ?? '',
+      isWrapped: true
+    }
   }
 }
 

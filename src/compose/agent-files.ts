@@ -11,7 +11,10 @@ import { storeError } from '../adapters/storage/home/store-errors.js'
 import { systemClock } from '../adapters/system/system-clock.js'
 import { openLlm } from './open-llm.js'
 
-/** Writes files of new agents, a preset or one agent, without a node. @throws NodeError USAGE, AGENT_NOT_FOUND, FILE_EXISTS, NO_PERMISSION, DISK_FULL */
+/**
+ * Writes files of new agents, a preset or one agent, without a node.
+ * @throws NodeError USAGE, AGENT_NOT_FOUND, FILE_EXISTS, NO_PERMISSION, DISK_FULL
+ */
 export async function newAgentFiles(wanted: NewAgents): Promise<readonly NewAgentFile[]> {
   return await writeNewAgents(wanted).catch((error: unknown) => {
     throw storeError(error, wanted.dir)
@@ -19,7 +22,8 @@ export async function newAgentFiles(wanted: NewAgents): Promise<readonly NewAgen
 }
 
 /**
- * Makes agent files of sub-agent files of other clients, without a node. @throws NodeError USAGE, NO_PERMISSION, DISK_FULL
+ * Makes agent files of sub-agent files of other clients, without a node. @throws NodeError USAGE, NO_PERMISSION,
+ * DISK_FULL
  */
 export async function importAgents(wanted: ImportOptions): Promise<readonly ImportedFile[]> {
   return await importAgentFiles(wanted).catch((error: unknown) => {
@@ -35,7 +39,9 @@ export interface FileRunSettings {
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void
 }
 
-/** Runs one capability (null: the default one) of an agent file once, without a node. Failures are outcomes, not errors. */
+/**
+ * Runs one capability (null: the default one) of an agent file once, without a node. Failures are outcomes, not errors.
+ */
 export async function runAgentFile(
   file: string,
   capability: string | null,
@@ -47,7 +53,15 @@ export async function runAgentFile(
     const providers = async () => (await config?.())?.llm.providers ?? {}
     const llm = openLlm({ providers, env: process.env, clock, tools: null })
     const log: AgentLog = (level, message, fields = {}) => (level === 'warn' ? warn(message, fields) : undefined)
-    const report = await runFile({ file, input, ...(capability === null ? {} : { capability }), runDir, clock, log, llm })
+    const report = await runFile({
+      file,
+      input,
+      ...(capability === null ? {} : { capability }),
+      runDir,
+      clock,
+      log,
+      llm
+    })
     return report.outcome
   } finally {
     await rm(runDir, { recursive: true, force: true })

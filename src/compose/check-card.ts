@@ -16,7 +16,10 @@ export interface CardCheckSettings {
   readonly env: EnvValues
 }
 
-/** Checks the card at a URL without a node, as an import would read it: with the secret of `a2a.agents` for that URL. Never rejects. */
+/**
+ * Checks the card at a URL without a node, as an import would read it: with the secret of `a2a.agents` for that URL.
+ * Never rejects.
+ */
 export async function checkCardAt(card: string, { config, env }: CardCheckSettings): Promise<RemoteCardReport> {
   const net = { clock: systemClock(), policy: addressPolicy(config) }
   // The fetch has time limits of its own.

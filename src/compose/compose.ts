@@ -66,9 +66,11 @@ export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from '../ad
 
 const DEFAULT_MESH_NAME = 'home'
 /**
- * Starts a node: data directory, store, network, mesh, agents, control API, in this order. A failure undoes the earlier steps.
- * @throws NodeError ALREADY_RUNNING, STORE_LOCKED, ALREADY_IN_MESH, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, PORT_IN_USE,
- * USAGE without `config` or `home`; INVITE_INVALID, INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, NO_ADMIN_ONLINE
+ * Starts a node: data directory, store, network, mesh, agents, control API, in this order. A failure undoes the earlier
+ * steps.
+ * @throws NodeError ALREADY_RUNNING, STORE_LOCKED, ALREADY_IN_MESH, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG,
+ * PORT_IN_USE, USAGE without `config` or `home`; INVITE_INVALID, INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED,
+ * NO_ADMIN_ONLINE
  */
 export async function startNode(options: StartOptions): Promise<RunningNode> {
   checkGiven(options)
@@ -78,13 +80,21 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   const faults = new PackageFaults()
   options.packageErrors?.((fault) => {
     faults.add(fault)
-    telemetry.log('error', 'a package failed', { package: fault.package, reason: fault.error.stack ?? fault.error.message })
+    telemetry.log('error', 'a package failed', {
+      package: fault.package,
+      reason: fault.error.stack ?? fault.error.message
+    })
   })
-  const unwind = new Unwind((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
+  const unwind = new Unwind((name, error) =>
+    telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) })
+  )
   try {
     const reload = new ConfigReload(options.config, { clock, telemetry })
     reload.live(['log.level', 'log.redactKeys'], ({ log }) =>
-      telemetry.adjust({ level: options.log === null ? null : log.level, redactKeys: [...REDACT_KEYS, ...log.redactKeys] })
+      telemetry.adjust({
+        level: options.log === null ? null : log.level,
+        redactKeys: [...REDACT_KEYS, ...log.redactKeys]
+      })
     )
     const node = await start({ options, clock, telemetry, unwind, faults, reload })
     if (options.memory !== undefined) await rememberFlags(options.home.startFlags, options.memory, telemetry)
@@ -97,13 +107,18 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
 
 /** Checks the required options for callers without types. */
 function checkGiven({ config, home }: Partial<StartOptions> = {}): void {
-  if (config === undefined) throw new NodeError('USAGE', 'startNode needs `config`: that of loadConfig({ file: home.configFile })')
+  if (config === undefined)
+    throw new NodeError('USAGE', 'startNode needs `config`: that of loadConfig({ file: home.configFile })')
   if (home === undefined) throw new NodeError('USAGE', 'startNode needs `home`: that of resolveHome({ home })')
 }
 
-/** Checks a home that is in a mesh. @throws NodeError ALREADY_IN_MESH with a code; REVOKED, CONFLICT when the mesh has removed it */
+/**
+ * Checks a home that is in a mesh.
+ * @throws NodeError ALREADY_IN_MESH with a code; REVOKED, CONFLICT when the mesh has removed it
+ */
 function checkMember({ name, isRevoked, isReplaced }: MeshState, code: CodeNetwork | null): void {
-  if (code !== null) throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${safeName(name, NODE_NAME)} already`)
+  if (code !== null)
+    throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${safeName(name, NODE_NAME)} already`)
   if (isRevoked === true) throw refusedJoin('REVOKED')
   if (isReplaced === true) throw refusedJoin('CONFLICT')
 }
@@ -158,7 +173,10 @@ function backupWith({ options: { home }, clock, audit, store, shared }: OpenHome
     await audit.flush()
     const createdAt = clock.now()
     const copyDocuments = (dir: string): Promise<boolean> => shared.copyTo(dir)
-    return await writeBackup({ home, store, copyDocuments, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt }, request)
+    return await writeBackup(
+      { home, store, copyDocuments, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt },
+      request
+    )
   }
 }
 
@@ -172,7 +190,16 @@ function logStateOf(mesh: Mesh, marks: LogMarks): LogState {
   }
 }
 
-type GivenNodeDeps = 'agents' | 'audit' | 'compileSchema' | 'documents' | 'ledger' | 'logState' | 'policy' | 'problems' | 'store'
+type GivenNodeDeps =
+  | 'agents'
+  | 'audit'
+  | 'compileSchema'
+  | 'documents'
+  | 'ledger'
+  | 'logState'
+  | 'policy'
+  | 'problems'
+  | 'store'
 
 /** The inputs of buildNode, from which it derives the other dependencies. */
 interface NodeMaking extends Pick<NodeDeps, GivenNodeDeps> {
@@ -248,13 +275,18 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { network: kind, bootstrap, localPort } = record
   const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat }, clock)
   unwind.add('network', () => network.close())
-  const reached = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
+  const reached =
+    serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
   const care = await openCare(home, home)
   const meshParts: MeshDeps = {
     care,
     store: home.store,
     network,
-    codeNetwork: { network: kind, bootstrap: kind === 'private' ? reached : [], localPort: kind === 'local' ? localPort : null },
+    codeNetwork: {
+      network: kind,
+      bootstrap: kind === 'private' ? reached : [],
+      localPort: kind === 'local' ? localPort : null
+    },
     keyPair: await home.store.createKeyPair('a2a-node/node'),
     software: `a2a-node/${VERSION}`,
     maxLinks: options.config.network.maxPeers,
@@ -280,7 +312,9 @@ function keepState(mesh: Mesh, { documents, telemetry }: OpenHome): void {
   mesh.onState((next) => {
     documents
       .write(MESH, next)
-      .catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
+      .catch((error: unknown) =>
+        telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) })
+      )
   })
 }
 
@@ -291,7 +325,12 @@ async function foundOrJoin({ options, record, stored, state, documents }: OpenHo
   await documents.write(NODE, { ...stored, epoch: epoch + 1 })
   if (options.join === null) return foundMesh(deps, { name, meshName: DEFAULT_MESH_NAME, epoch })
   options.onProgress?.('joining: looking for an admin of the mesh ...')
-  const mesh = await joinMesh(deps, { code: options.join, name, epoch, timeoutMs: options.config.network.joinTimeoutMs })
+  const mesh = await joinMesh(deps, {
+    code: options.join,
+    name,
+    epoch,
+    timeoutMs: options.config.network.joinTimeoutMs
+  })
   options.onProgress?.(`joined the mesh ${safeName(mesh.meshName, NODE_NAME)}`)
   return mesh
 }
@@ -303,7 +342,8 @@ async function reopen(
   state: MeshState
 ): Promise<MeshNode> {
   const { store } = options.home
-  if (state.chain[0] !== undefined && state.chain[0].body.nodeKey !== keyToText(deps.keyPair.publicKey)) throw rolledBack(store)
+  if (state.chain[0] !== undefined && state.chain[0].body.nodeKey !== keyToText(deps.keyPair.publicKey))
+    throw rolledBack(store)
   const mesh = await reopenMesh(deps, state).catch((error: unknown) => Promise.reject(damageError(error, store)))
   const mark = coreMark(documents)
   if (mesh.ownLength() >= (await mark.read(mesh.log.coreKey))) return mesh

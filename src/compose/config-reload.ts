@@ -10,7 +10,10 @@ export interface ConfigReloadDeps {
   readonly telemetry: Telemetry
 }
 
-/** The config in force of a running node. A reload changes the settings that a part of the node registered; others need a restart. */
+/**
+ * The config in force of a running node. A reload changes the settings that a part of the node registered; others need
+ * a restart.
+ */
 export class ConfigReload {
   readonly #deps: ConfigReloadDeps
   readonly #live = new Map<string, (config: Config) => void>()
@@ -34,12 +37,17 @@ export class ConfigReload {
     return this.#last
   }
 
-  /** Registers settings (`section.key`) that take effect while the node runs. `apply` is called once a reload for them. */
+  /**
+   * Registers settings (`section.key`) that take effect while the node runs. `apply` is called once a reload for them.
+   */
   live(paths: readonly string[], apply: (config: Config) => void): void {
     for (const path of paths) this.#live.set(path, apply)
   }
 
-  /** Loads the config anew and applies it. Never rejects: with a bad config the old one stays in force, and the report says so. */
+  /**
+   * Loads the config anew and applies it. Never rejects: with a bad config the old one stays in force, and the report
+   * says so.
+   */
   reload(load: () => Promise<Config>): Promise<ReloadInfo> {
     const turn = this.#turn.then(async () => await this.#reload(load))
     this.#turn = turn
@@ -77,7 +85,9 @@ export class ConfigReload {
   }
 
   #take(next: Config): Pick<ReloadInfo, 'applied' | 'needRestart'> {
-    const changed = allSettings().filter(({ section, key }) => textOf(this.#config, section, key) !== textOf(next, section, key))
+    const changed = allSettings().filter(
+      ({ section, key }) => textOf(this.#config, section, key) !== textOf(next, section, key)
+    )
     const applied = changed.filter(({ path }) => this.#live.has(path))
     const values = { ...this.#config } as unknown as Record<string, Record<string, unknown>>
     for (const { section, key } of applied) values[section] = { ...values[section], [key]: valueOf(next, section, key) }

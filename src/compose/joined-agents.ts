@@ -4,8 +4,14 @@ type JoinedAgentSet = Awaited<ReturnType<AgentSource['load']>>
 
 const NONE: JoinedAgentSet = { agents: [], faults: [] }
 
-/** Joins several sources. Of agents with one id the one of the first source wins; `onTaken` gets the others at each change. */
-export function joinAgents(sources: readonly AgentSource[], onTaken: (agents: readonly HostedAgent[]) => void): AgentSource {
+/**
+ * Joins several sources. Of agents with one id the one of the first source wins; `onTaken` gets the others at each
+ * change.
+ */
+export function joinAgents(
+  sources: readonly AgentSource[],
+  onTaken: (agents: readonly HostedAgent[]) => void
+): AgentSource {
   const sets = sources.map(() => NONE)
   const joined = (): JoinedAgentSet => {
     const all = sets.flatMap(({ agents }) => agents)

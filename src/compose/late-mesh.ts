@@ -31,7 +31,8 @@ export class LateMesh implements MeshReach {
     const { directory, self } = this.#core()
     const peer = isKeyText(text) ? text : directory.node(text)
     if (peer === self) throw new NodeError('USAGE', 'this is the node itself: name its agent instead of a URL')
-    if (directory.certificate(peer) === null) throw new NodeError('PEER_NOT_FOUND', 'the node of the URL is no member of this mesh')
+    if (directory.certificate(peer) === null)
+      throw new NodeError('PEER_NOT_FOUND', 'the node of the URL is no member of this mesh')
     return peer
   }
 

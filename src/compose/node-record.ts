@@ -30,10 +30,10 @@ export interface RecordSources {
 }
 
 /**
- * Merges the sources. Precedence: given settings, the invite, the stored record, the defaults. Given settings cannot change the
- * network of an invite, since its mesh is on no other network.
- * @throws NodeError USAGE for an invalid `--name`, and for a network or bootstrap nodes that contradict the invite or each
- * other; CONFIG_INVALID for an invalid `node.name`
+ * Merges the sources. Precedence: given settings, the invite, the stored record, the defaults. Given settings cannot
+ * change the network of an invite, since its mesh is on no other network.
+ * @throws NodeError USAGE for an invalid `--name`, and for a network or bootstrap nodes that contradict the invite or
+ * each other; CONFIG_INVALID for an invalid `node.name`
  */
 export function nodeRecord({ config, name, code, stored }: RecordSources): NodeRecord {
   const { kind, bootstrap, localPort } = config.network
@@ -41,9 +41,13 @@ export function nodeRecord({ config, name, code, stored }: RecordSources): NodeR
   const given = (key: string): boolean => config.given.has(`network.${key}`)
   const network = given('kind') ? kind : (known?.network ?? kind)
   if (code !== null && code.network !== network)
-    throw new NodeError('USAGE', `the invite is for a ${code.network} network, not for the ${network} one that was asked for`, {
-      next: [`a2a-node start --join - --network ${code.network}`]
-    })
+    throw new NodeError(
+      'USAGE',
+      `the invite is for a ${code.network} network, not for the ${network} one that was asked for`,
+      {
+        next: [`a2a-node start --join - --network ${code.network}`]
+      }
+    )
   if (given('bootstrap') && !given('kind') && bootstrap.length > 0 && network !== 'private')
     throw new NodeError('USAGE', `bootstrap nodes are for a private network, and this one is ${network}`, {
       next: code === null ? ['a2a-node start --network private --bootstrap <host:port>'] : ['a2a-node start --join -']
@@ -62,7 +66,8 @@ function ownName({ config, name, stored }: Omit<RecordSources, 'code'>): string 
   const command = (better: string): string => `a2a-node start --name ${better}`
   if (name !== null) return legalName(name, { label: '--name', code: 'USAGE', command })
   if (stored?.name !== undefined) return stored.name
-  if (config.node.name !== null) return legalName(config.node.name, { label: 'node.name', code: 'CONFIG_INVALID', command })
+  if (config.node.name !== null)
+    return legalName(config.node.name, { label: 'node.name', code: 'CONFIG_INVALID', command })
   return machineName()
 }
 
@@ -73,12 +78,14 @@ function machineName(): string {
 }
 
 /**
- * The name of a node whose home was copied from another node: `given`, else the configured name, that of the machine, or the former name
- * with a number, whichever first differs from the former one. @throws NodeError USAGE for an invalid `given`
+ * The name of a node whose home was copied from another node: `given`, else the configured name, that of the machine,
+ * or the former name with a number, whichever first differs from the former one. @throws NodeError USAGE for an invalid
+ * `given`
  */
 export function nameBeside(former: string | null, given: string | null, configured: string | null): string {
   // Only an option, so that the command line keeps its other words.
-  if (given !== null) return legalName(given, { label: '--name', code: 'USAGE', command: (better) => `--name ${better}` })
+  if (given !== null)
+    return legalName(given, { label: '--name', code: 'USAGE', command: (better) => `--name ${better}` })
   const names = [...(configured === null ? [] : [configured.trim()]), machineName(), `${former}-2`, 'node', 'node-2']
   return names.find((name) => name !== former && nameFault(name, NODE_NAME) === null) ?? 'node'
 }

@@ -19,6 +19,10 @@ export function settingsOf({ node, network, tasks, ledger, swarm, routing, polic
     maxStateBytes: tools.maxStateBytes,
     labels: [...new Set(node.labels)],
     provider: a2a.provider,
-    rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: routing.replies }
+    rules: {
+      tierRules: DEFAULT_TIER_RULES,
+      sandbox: { enforced: true, crossSandboxAllowList: [] },
+      replies: routing.replies
+    }
   }
 }

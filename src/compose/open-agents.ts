@@ -18,7 +18,13 @@ import { ProcessGroups } from '../adapters/agents/process/process-groups.js'
 import { programStarter } from '../adapters/agents/starters/program-starter.js'
 import { RemoteAgent } from '../adapters/a2a/remote/remote-agent.js'
 import type { RemoteNet } from '../adapters/a2a/remote/remote-connect.js'
-import { CALLER_CAPABILITY, CALLER_ID, CALLER_MAX_BYTES, CALLER_TIMEOUT_MS, callOnce } from '../adapters/a2a/remote/remote-once.js'
+import {
+  CALLER_CAPABILITY,
+  CALLER_ID,
+  CALLER_MAX_BYTES,
+  CALLER_TIMEOUT_MS,
+  callOnce
+} from '../adapters/a2a/remote/remote-once.js'
 import type { RemoteSpec } from '../adapters/a2a/remote/remote-skills.js'
 import { connectionsTo, type ImportedAddress } from '../adapters/mcp/imported/imported-connection.js'
 import { ListTags } from '../adapters/mcp/imported/imported-http.js'
@@ -99,11 +105,15 @@ function callerOf(net: RemoteNet): HostedAgent {
 
 /** The first provider with a model chooses. */
 function chooserOf(config: () => Config, llm: LlmDeps, deps: Pick<LlmNeeds, 'clock' | 'log'>): ToolChooser {
-  const provider = (): string | null => Object.entries(config().llm.providers).find(([, { model }]) => model !== null)?.[0] ?? null
+  const provider = (): string | null =>
+    Object.entries(config().llm.providers).find(([, { model }]) => model !== null)?.[0] ?? null
   return new LlmToolChooser({ llm, provider, ...deps })
 }
 
-function directoriesOf({ home, extraAgentDirs }: StartOptions, config: Config): Required<Pick<AgentFilesOptions, 'dirs' | 'imports'>> {
+function directoriesOf(
+  { home, extraAgentDirs }: StartOptions,
+  config: Config
+): Required<Pick<AgentFilesOptions, 'dirs' | 'imports'>> {
   return {
     dirs: [home.agents, ...config.agents.dirs, ...extraAgentDirs],
     imports: importsOf(config, path.dirname(home.configFile))
@@ -127,7 +137,11 @@ interface LlmNeeds {
   readonly log: AgentLog
 }
 
-function llmOf(config: () => Config, apis: AgentApis, { env, clock, compileSchema, store, log }: LlmNeeds): ReturnType<typeof openLlm> {
+function llmOf(
+  config: () => Config,
+  apis: AgentApis,
+  { env, clock, compileSchema, store, log }: LlmNeeds
+): ReturnType<typeof openLlm> {
   const onFault = (error: unknown): void =>
     log('warn', 'what agents of language models used today could not be kept', { reason: messageOf(error) })
   return openLlm({
@@ -148,7 +162,10 @@ interface ServerNeeds {
 }
 
 /** The MCP servers of the config. */
-function serversOf({ config, home }: StartOptions, { env, groups, clock, compileSchema, log }: ServerNeeds): readonly ImportAdapter[] {
+function serversOf(
+  { config, home }: StartOptions,
+  { env, groups, clock, compileSchema, log }: ServerNeeds
+): readonly ImportAdapter[] {
   // Third-party servers do not get the path of the home.
   const programs = programStarter(groups, { ...env, A2A_NODE_HOME: undefined })
   return Object.entries(config.mcp.servers).map(([name, setting]) => {
@@ -156,7 +173,16 @@ function serversOf({ config, home }: StartOptions, { env, groups, clock, compile
     const address = (): ImportedAddress => serverAddress(name, setting, { env, dir: path.dirname(home.configFile) })
     const { maxOutputBytes } = spec
     const onNote = (reason: string): void => log('warn', 'an MCP server breaks its protocol', { server: name, reason })
-    const open = connectionsTo({ address, programs, clock, version: VERSION, maxOutputBytes, tags: new ListTags(), fetch, onNote })
+    const open = connectionsTo({
+      address,
+      programs,
+      clock,
+      version: VERSION,
+      maxOutputBytes,
+      tags: new ListTags(),
+      fetch,
+      onNote
+    })
     return new ImportedServer({ spec, open, compileSchema })
   })
 }
@@ -188,7 +214,14 @@ const callerDefinition: AgentDefinition = {
 
 function specOf(name: string, setting: McpServerSetting, source: string): ImportedServerSpec {
   const { tier, url, ...rest } = setting
-  return { ...rest, name, source, url, transport: url === null ? 'stdio' : 'http', tier: tier === null ? null : tierFromText(tier) }
+  return {
+    ...rest,
+    name,
+    source,
+    url,
+    transport: url === null ? 'stdio' : 'http',
+    tier: tier === null ? null : tierFromText(tier)
+  }
 }
 
 function remoteSpec(name: string, setting: A2AAgentSetting, source: string): RemoteSpec {

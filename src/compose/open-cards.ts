@@ -25,14 +25,21 @@ export function openCards(
     ...(settings.provider === null ? {} : { provider: settings.provider }),
     ...(oauth === null ? {} : { oauth: cardOAuth(oauth) })
   }
-  const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: base === null ? null : `${base}/.well-known/jwks.json` })
+  const signer = new CardSigner({
+    sign,
+    nodeId: membership.nodeId,
+    keysUrl: base === null ? null : `${base}/.well-known/jwks.json`
+  })
   const store = new CardStore({
     ...host,
     signer,
     api: apiFor(everybody(membership.certificate().body.sandboxId ?? null)),
     originals: originalsOf(log),
     onFault: (error) =>
-      telemetry.log('warn', 'cards could not be made', { code: asNodeError(error).code, reason: asNodeError(error).message })
+      telemetry.log('warn', 'cards could not be made', {
+        code: asNodeError(error).code,
+        reason: asNodeError(error).message
+      })
   })
   unwind.add('cards', () => Promise.resolve(store.close()))
   // The first two limits are shared by all callers, the others are per caller.

@@ -79,13 +79,17 @@ export function openGateway(deps: GatewayDeps, parts: GatewayParts): readonly Ht
   return [...counted, metricsRoute(deps)]
 }
 
-function gatewayHandler({ clock, own, telemetry, apiFor }: GatewayDeps, { cards, tasks }: GatewayParts): TokenRoute['handle'] {
+function gatewayHandler(
+  { clock, own, telemetry, apiFor }: GatewayDeps,
+  { cards, tasks }: GatewayParts
+): TokenRoute['handle'] {
   const { gateway, guarded, guardrails } = tasks
   const route = new GatewayRoute({
     gateway: guarded,
     clock,
     extensions: (agent) => cards.extensions(agent),
-    extendedCard: (principal, agent, version) => cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
+    extendedCard: (principal, agent, version) =>
+      cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
   })
   const facade = new FacadeRoute({
     gateway,
@@ -107,5 +111,10 @@ function gatewayHandler({ clock, own, telemetry, apiFor }: GatewayDeps, { cards,
 
 /** Makes the error 429 with `Retry-After`. */
 export function limitRefusal({ message, body, retryAfterSeconds }: LimitAnswer): HttpError {
-  return new HttpError(429, { code: 'RATE_LIMITED', message, headers: { 'retry-after': String(retryAfterSeconds) }, shape: body })
+  return new HttpError(429, {
+    code: 'RATE_LIMITED',
+    message,
+    headers: { 'retry-after': String(retryAfterSeconds) },
+    shape: body
+  })
 }

@@ -19,7 +19,11 @@ import { LogMarks } from '../adapters/mesh/log/log-marks.js'
 import type { MeshNode, MeshState } from '../adapters/mesh/network/mesh-node.js'
 import { closeStore, coreStore } from '../adapters/mesh/cores/core-store.js'
 import { DocumentCores } from '../adapters/mesh/documents/document-cores.js'
-import { type DurableLedgerOptions, type LedgerOnDisk, openDurableLedger } from '../adapters/storage/ledger/durable-ledger.js'
+import {
+  type DurableLedgerOptions,
+  type LedgerOnDisk,
+  openDurableLedger
+} from '../adapters/storage/ledger/durable-ledger.js'
 import { openAudit as openAuditLog } from '../adapters/storage/audit/audit-log.js'
 import { AuditWatch } from '../adapters/storage/audit/audit-watch.js'
 import { assertIdentityWhole } from '../adapters/storage/home/former-node.js'
@@ -76,9 +80,14 @@ export interface StartOptions {
   readonly onProgress?: (line: string) => void
   /** Redirects the output of packages to the log. */
   readonly packageOutput?: (log: (line: string) => void) => void
-  /** Registers a listener for uncaught errors of packages: the node goes on and reports them. Absent: they end the process. */
+  /**
+   * Registers a listener for uncaught errors of packages: the node goes on and reports them. Absent: they end the
+   * process.
+   */
   readonly packageErrors?: (listener: (fault: PackageFault) => void) => void
-  /** Registers a listener for the fatal error of this process: the next start does not rerun the work of that moment. */
+  /**
+   * Registers a listener for the fatal error of this process: the next start does not rerun the work of that moment.
+   */
   readonly ownErrors?: (listener: (error: unknown) => void) => void
   /** Writes log lines. Default: to stderr; null: no log. */
   readonly log?: ((line: string) => void) | null
@@ -110,22 +119,32 @@ export interface StartDeps {
 }
 
 /**
- * Makes the directories and locks the home for this process, until `unwind` runs or the process ends. All writers of a home must
- * claim it first. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, CONFIG_INVALID
+ * Makes the directories and locks the home for this process, until `unwind` runs or the process ends. All writers of a
+ * home must claim it first. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG,
+ * CONFIG_INVALID
  */
-export async function claimHome({ options: { home }, unwind }: Pick<StartDeps, 'options' | 'unwind'>, startedAt: number): Promise<void> {
+export async function claimHome(
+  { options: { home }, unwind }: Pick<StartDeps, 'options' | 'unwind'>,
+  startedAt: number
+): Promise<void> {
   await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
   const lock = await takeHomeLock(home, startedAt)
   unwind.add('lock of the home', () => lock.release())
   await assertIdentityWhole(home.home)
 }
 
-/** Locks a home for this process; its `run` directory must exist. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL */
+/**
+ * Locks a home for this process; its `run` directory must exist.
+ * @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL
+ */
 export async function takeHomeLock({ run, socket }: HomePaths, startedAt: number): Promise<ProcessLock> {
   return await takeProcessLock(path.join(run, 'node'), { pid: process.pid, startedAt, socket })
 }
 
-/** Reads the fatal error of the previous process, and records that of this one from now on. Claim the home first. @throws NodeError NO_PERMISSION */
+/**
+ * Reads the fatal error of the previous process, and records that of this one from now on. Claim the home first.
+ * @throws NodeError NO_PERMISSION
+ */
 export async function openLastFault({ options, telemetry }: StartDeps): Promise<LastFault | null> {
   const file = path.join(options.home.run, 'fault')
   const reason = await readFaultNote(file)
@@ -136,7 +155,12 @@ export async function openLastFault({ options, telemetry }: StartDeps): Promise<
 }
 
 /** Opens the audit log and its integrity check. */
-export async function openAudit({ options: { home }, clock, telemetry, unwind }: StartDeps): Promise<Pick<NodeDeps, 'audit' | 'problems'>> {
+export async function openAudit({
+  options: { home },
+  clock,
+  telemetry,
+  unwind
+}: StartDeps): Promise<Pick<NodeDeps, 'audit' | 'problems'>> {
   const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
   const audit = await openAuditLog({ dir: home.audit, seen: home.auditSeen, clock, onError })
   unwind.add('audit log', () => audit.close())
@@ -151,7 +175,10 @@ export function openPolicy({ options: { home }, telemetry }: StartDeps): Promise
   return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), log })
 }
 
-/** Opens the documents of the home. `mended`: damaged files restored from their copies, for `status`, since the disk may fail. */
+/**
+ * Opens the documents of the home. `mended`: damaged files restored from their copies, for `status`, since the disk may
+ * fail.
+ */
 export async function openHomeDocuments({
   options: { home },
   telemetry
@@ -159,7 +186,11 @@ export async function openHomeDocuments({
   const files = await mendDocuments(home.home)
   const mended = files.map(({ file }) => {
     telemetry.log('warn', 'a damaged file was made again from its copy', { file })
-    return { code: 'STORE_DAMAGED', message: `the file ${file} was damaged; it was made again from its copy`, next: 'a2a-node doctor' }
+    return {
+      code: 'STORE_DAMAGED',
+      message: `the file ${file} was damaged; it was made again from its copy`,
+      next: 'a2a-node doctor'
+    }
   })
   return { documents: openNodeStore(home.home), mended }
 }
@@ -169,19 +200,32 @@ export async function openLedger(
   { options: { home, config }, unwind }: Pick<StartDeps, 'options' | 'unwind'>,
   documents: NodeStore
 ): Promise<LedgerOnDisk> {
-  const ledger = await openDurableLedger({ dir: home.ledger, durability: config.ledger.durability, mark: ledgerMark(documents) })
+  const ledger = await openDurableLedger({
+    dir: home.ledger,
+    durability: config.ledger.durability,
+    mark: ledgerMark(documents)
+  })
   unwind.add('ledger', () => ledger.close())
   return ledger
 }
 
 /** Makes the ledger read-only when its disk is full; a ballast file in the home is freed then. */
 export function guardLedger({ options: { home }, clock, telemetry, unwind }: StartDeps, ledger: Ledger): GuardedLedger {
-  const guarded = new GuardedLedger({ clock, telemetry, ledger, ballast: openBallast(path.join(home.home, 'ballast')), dir: home.ledger })
+  const guarded = new GuardedLedger({
+    clock,
+    telemetry,
+    ledger,
+    ballast: openBallast(path.join(home.home, 'ballast')),
+    dir: home.ledger
+  })
   unwind.add('guard of the ledger', () => guarded.close())
   return guarded
 }
 
-/** The error of a full disk, as the ledger (which reserves space for final records) or the disk itself reports it; else null. */
+/**
+ * The error of a full disk, as the ledger (which reserves space for final records) or the disk itself reports it; else
+ * null.
+ */
 export function fullDisk(store: string, { fault }: Pick<Ledger, 'fault'>): NodeError | null {
   return fault?.code === 'DISK_FULL' || isDiskFull(store) ? diskFull(store) : null
 }
@@ -195,10 +239,13 @@ export function ledgerMark(documents: NodeStore): DurableLedgerOptions['mark'] {
 }
 
 /**
- * Opens the store of the mesh. A document keeps the seed of its keys as well: a store without it, or with another, is not of this
- * node. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION
+ * Opens the store of the mesh. A document keeps the seed of its keys as well: a store without it, or with another, is
+ * not of this node. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION
  */
-export async function openStore(dir: string, { unwind, documents }: { unwind: Unwind; documents: NodeStore }): Promise<Corestore> {
+export async function openStore(
+  dir: string,
+  { unwind, documents }: { unwind: Unwind; documents: NodeStore }
+): Promise<Corestore> {
   const seed = await documents.read<SeedDocument>(SEED)
   try {
     // The engine would make a directory that other users can read.
@@ -214,7 +261,10 @@ export async function openStore(dir: string, { unwind, documents }: { unwind: Un
   }
 }
 
-/** Opens or makes the store of shared documents. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION */
+/**
+ * Opens or makes the store of shared documents.
+ * @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION
+ */
 export async function openDocumentStore({ home, documents }: HomePaths): Promise<Corestore> {
   try {
     await makeDataDirs({ home, dirs: [documents] })
@@ -259,7 +309,10 @@ export function coreMark(documents: NodeStore): {
 /** Records the local lengths of the mesh log from now on, and reports losses. */
 export async function openLogMarks(
   { clock, telemetry, unwind }: StartDeps,
-  { mesh, ...of }: { readonly mesh: Pick<MeshNode, 'log' | 'meshId'>; readonly store: Corestore; readonly documents: NodeStore }
+  {
+    mesh,
+    ...of
+  }: { readonly mesh: Pick<MeshNode, 'log' | 'meshId'>; readonly store: Corestore; readonly documents: NodeStore }
 ): Promise<LogMarks> {
   const marks = new LogMarks({ ...of, meshId: mesh.meshId, log: mesh.log, clock, telemetry })
   unwind.add('marks of the log', () => marks.close())
@@ -290,14 +343,20 @@ export function keepMark(
     kept = length
     mark
       .write(mesh.log.coreKey, length)
-      .catch((error: unknown) => telemetry.log('error', 'the length of the own core could not be kept', { reason: messageOf(error) }))
+      .catch((error: unknown) =>
+        telemetry.log('error', 'the length of the own core could not be kept', { reason: messageOf(error) })
+      )
   }
   mesh.log.onChange(keep)
   keep()
 }
 
 /** Writes the flags of a start that succeeded into its home (0600). A failure is logged: the node runs all the same. */
-export async function rememberFlags(file: string, { texts }: StartMemory, telemetry: Pick<Telemetry, 'log'>): Promise<void> {
+export async function rememberFlags(
+  file: string,
+  { texts }: StartMemory,
+  telemetry: Pick<Telemetry, 'log'>
+): Promise<void> {
   const text = startFlagsText(texts)
   try {
     if ((await readIfThere(file).catch(() => undefined)) === text) return

@@ -24,7 +24,13 @@ export interface LlmOpening {
 }
 
 /** The shared dependencies of language model agents. Nothing is loaded or called before their first task. */
-export function openLlm({ providers, env, clock, tools, kept = { store: null, onFault: () => {} } }: LlmOpening): LlmDeps {
+export function openLlm({
+  providers,
+  env,
+  clock,
+  tools,
+  kept = { store: null, onFault: () => {} }
+}: LlmOpening): LlmDeps {
   return {
     async provider(name) {
       const all = await providers()
@@ -72,13 +78,23 @@ export class AgentApis {
     this.#tell({ node, running })
   }
 
-  /** The API of an agent, with the power of its card. @throws NodeError CANCELED by the signal, AGENT_NOT_FOUND without a card. */
+  /**
+   * The API of an agent, with the power of its card.
+   * @throws NodeError CANCELED by the signal, AGENT_NOT_FOUND without a card.
+   */
   async of(agentId: string, signal: AbortSignalLike): Promise<NodeApi> {
     const { node, running } = await this.#whenUp(signal)
     const party = node.directory.party({ agentId, nodeId: node.self })
     if (party === null) throw new NodeError('AGENT_NOT_FOUND', `the agent ${agentId} has no card yet`)
     const { tier, sandboxId } = party
-    return running.apiFor({ kind: 'agent', name: `agent ${agentId}`, agentId, tier, sandboxId, scopes: ['read', 'send'] })
+    return running.apiFor({
+      kind: 'agent',
+      name: `agent ${agentId}`,
+      agentId,
+      tier,
+      sandboxId,
+      scopes: ['read', 'send']
+    })
   }
 
   /** Counts a call of a tool by an agent, as those of MCP clients are counted. */
@@ -104,7 +120,10 @@ export function toolsOfMesh(
 ): AgentTools {
   return {
     async open(agentId, choice, signal) {
-      const [api, { openToolbox }] = await Promise.all([apis.of(agentId, signal), import('../adapters/mcp/tools/agent-toolbox.js')])
+      const [api, { openToolbox }] = await Promise.all([
+        apis.of(agentId, signal),
+        import('../adapters/mcp/tools/agent-toolbox.js')
+      ])
       const onCall = apis.onCall.bind(apis)
       return await openToolbox({ api, agentId, clock, compileSchema, toJson: toAgentJson, onCall }, choice, signal)
     }

@@ -55,7 +55,10 @@ export function openMcp(deps: StartDeps, opening: McpOpening): McpPlaces {
       readsLargeBodies: true,
       handle: async (request, response, call) => {
         if (call.principal.kind === 'client')
-          throw new HttpError(403, { code: 'FORBIDDEN', message: 'clients of the OAuth server have the A2A gateway alone' })
+          throw new HttpError(403, {
+            code: 'FORBIDDEN',
+            message: 'clients of the OAuth server have the A2A gateway alone'
+          })
         await (await load()).handle(request, response, call)
       }
     }

@@ -47,7 +47,19 @@ export async function openOAuth(
   const onFault = (error: unknown): void =>
     telemetry.log('error', 'the OAuth server failed', { reason: error instanceof Error ? error.message : 'unknown' })
   const command = commandOf(options.home, given !== null)
-  const server = await OAuthServer.open({ ...terms, home: store, clock, ids, secret, audit, issuer, scopes, nodePower, onFault, command })
+  const server = await OAuthServer.open({
+    ...terms,
+    home: store,
+    clock,
+    ids,
+    secret,
+    audit,
+    issuer,
+    scopes,
+    nodePower,
+    onFault,
+    command
+  })
   unwind.add('OAuth server', () => Promise.resolve(server.close()))
   return {
     routes: oauthRoutes(server),
@@ -65,11 +77,13 @@ function issuerOf({ a2a, http }: Config, isExposed: boolean): string | null {
   const given = a2a.oauth.issuer ?? http.publicUrl
   const next = ['a2a-node config path', 'a2a-node config check']
   if (given === null && isExposed) {
-    const needed = 'OAuth beyond this machine needs a2a.oauth.issuer or http.publicUrl: the https:// URL by which clients reach it'
+    const needed =
+      'OAuth beyond this machine needs a2a.oauth.issuer or http.publicUrl: the https:// URL by which clients reach it'
     throw new NodeError('CONFIG_INVALID', needed, { next })
   }
   if (given !== null && !isIssuer(given)) {
-    const unfit = 'OAuth needs a2a.oauth.issuer, since http.publicUrl cannot stand for it: it has a path, or is http:// beyond this machine'
+    const unfit =
+      'OAuth needs a2a.oauth.issuer, since http.publicUrl cannot stand for it: it has a path, or is http:// beyond this machine'
     throw new NodeError('CONFIG_INVALID', unfit, { next })
   }
   return given

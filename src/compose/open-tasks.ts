@@ -26,14 +26,21 @@ export interface OpenedTasks {
   readonly push: PushAdmin | null
 }
 
-/** Opens the tasks of A2A clients and resumes them. `known`: clients of the OAuth server; null: it does not serve. @throws NodeError STORE_DAMAGED */
+/**
+ * Opens the tasks of A2A clients and resumes them. `known`: clients of the OAuth server; null: it does not serve.
+ * @throws NodeError STORE_DAMAGED
+ */
 export async function openTasks(
   deps: GatewayDeps,
   node: TaskServiceDeps & { readonly tokens: Tokens },
   known: KnownClients | null
 ): Promise<OpenedTasks> {
   const guardrails = new Guardrails(deps.options.config.a2a.guardrails)
-  const owners = new OwnerDirectory({ tokens: node.tokens, log: deps.own.log, clients: known ?? (await keptClients(deps)) })
+  const owners = new OwnerDirectory({
+    tokens: node.tokens,
+    log: deps.own.log,
+    clients: known ?? (await keptClients(deps))
+  })
   const gateway = new TaskService(node, { push: { webhooks: openWebhooks(deps), owners }, rules: guardrails.output })
   await gateway.start()
   deps.unwind.add('A2A gateway', async () => gateway.stop())
@@ -65,13 +72,17 @@ interface MeshBindingParts {
 }
 
 /** Serves calls of members over their links from now on. */
-export function openMeshBinding({ unwind }: StartDeps, { directory, memberCalls, tasks, cards }: MeshBindingParts): void {
+export function openMeshBinding(
+  { unwind }: StartDeps,
+  { directory, memberCalls, tasks, cards }: MeshBindingParts
+): void {
   const stop = memberCalls.serve(
     meshCallHandler({
       gateway: tasks.guarded,
       principalOf: (peer, claims) => memberPrincipal({ directory }, peer, claims),
       extensions: (agent) => cards().extensions(agent),
-      extendedCard: (principal, agent, version) => cards().extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
+      extendedCard: (principal, agent, version) =>
+        cards().extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
     })
   )
   unwind.add('A2A over the mesh', async () => stop())

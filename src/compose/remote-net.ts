@@ -10,7 +10,11 @@ export function addressPolicy({ a2a }: Pick<Config, 'a2a'>): AddressPolicy {
 }
 
 /** The secret of an A2A agent of the config. */
-export function secretOf(name: string, { header, value, isBearer, origins }: A2ASecretSetting, env: EnvValues): RemoteSecret {
+export function secretOf(
+  name: string,
+  { header, value, isBearer, origins }: A2ASecretSetting,
+  env: EnvValues
+): RemoteSecret {
   const headers = (): Record<string, string> => {
     const secret = resolvedHeader(value, env, `a2a.agents.${name}.auth`)
     return { [header]: isBearer ? `Bearer ${secret}` : secret }

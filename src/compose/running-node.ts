@@ -26,7 +26,10 @@ import { loadOAuth, openHttp, publicBase } from './serve-http.js'
 export interface RunningNode {
   readonly info: NodeInfo
   apiFor(principal: Principal): NodeApi
-  /** Makes a part of this program an agent of the mesh, with a signed card like any other. @throws NodeError INVALID_CARD */
+  /**
+   * Makes a part of this program an agent of the mesh, with a signed card like any other.
+   * @throws NodeError INVALID_CARD
+   */
   attach(options: AttachOptions): Promise<AttachedAgent>
   /** Events, sums and averages of its messages. */
   readonly observability: A2AObservability
@@ -35,8 +38,8 @@ export interface RunningNode {
   /** Resolves when the node has stopped, by close() or by itself (revoked, invite used up): null or the reason. */
   readonly stopped: Promise<NodeError | null>
   /**
-   * Loads the config anew and applies the settings that can change while the node runs. Never rejects: with a bad config the old one stays
-   * in force, and the report says so, as `status` does.
+   * Loads the config anew and applies the settings that can change while the node runs. Never rejects: with a bad
+   * config the old one stays in force, and the report says so, as `status` does.
    */
   reload(load: () => Promise<Config>): Promise<ReloadInfo>
   /** Stops cleanly within `node.shutdownTimeoutMs`. Idempotent. */
@@ -104,7 +107,13 @@ async function serveA2A(
     import('./open-tasks.js')
   ])
   const base = http === null ? null : publicBase(deps, http)
-  const gateway = { ...deps, own: node.deps, base, limit: openLimit(deps), apiFor: (principal: Principal) => running.apiFor(principal) }
+  const gateway = {
+    ...deps,
+    own: node.deps,
+    base,
+    limit: openLimit(deps),
+    apiFor: (principal: Principal) => running.apiFor(principal)
+  }
   const oauth = http === null ? null : await loadOAuth(deps, node.deps, http)
   running.oauth = oauth?.admin ?? null
   const tasks = await openTasks(gateway, node, oauth?.clients ?? null)
@@ -193,7 +202,10 @@ class ComposedNode implements RunningNode {
     await this.close()
   }
 
-  /** Keeps the mesh state for {@link STAYS}, so that the next start knows of a removal. Else resets a home whose join had not settled. */
+  /**
+   * Keeps the mesh state for {@link STAYS}, so that the next start knows of a removal. Else resets a home whose join
+   * had not settled.
+   */
   async #forget(code: ErrorCode): Promise<void> {
     const { store } = this.#host.node.deps
     if (STAYS.has(code)) return store.write(MESH, this.#mesh.state())

@@ -12,16 +12,26 @@ import type { StartDeps } from './open-home.js'
 import type { LimitedRequests } from '../adapters/http/limited-requests.js'
 
 /**
- * Binds the HTTP listener of the config; null when it has none. It serves nothing yet, so that a port conflict fails the start
- * before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
+ * Binds the HTTP listener of the config; null when it has none. It serves nothing yet, so that a port conflict fails
+ * the start before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
  */
-export async function bindHttp({ options, clock, unwind }: StartDeps, limited: LimitedRequests): Promise<HttpListener | null> {
+export async function bindHttp(
+  { options, clock, unwind }: StartDeps,
+  limited: LimitedRequests
+): Promise<HttpListener | null> {
   const { listen, hosts, origins, publicUrl, maxConnections, anonymousLimit, wrongTokenLimit } = options.config.http
   const address = listen === null ? null : listenAddress(listen)
   if (address === null) return null
   const rates = { anonymous: rateOf(anonymousLimit), wrongToken: rateOf(wrongTokenLimit) }
   const addressLimit = new AddressLimit(rates, { clock, onRefused: (refused) => limited.add(refused) })
-  const listener = await startHttpListener({ ...address, hosts, origins, publicUrl, limits: { maxConnections }, addressLimit })
+  const listener = await startHttpListener({
+    ...address,
+    hosts,
+    origins,
+    publicUrl,
+    limits: { maxConnections },
+    addressLimit
+  })
   unwind.add('HTTP listener', () => listener.close())
   return listener
 }
@@ -35,7 +45,10 @@ export function publicBase({ options }: StartDeps, { url }: HttpListener): strin
   return options.config.http.publicUrl ?? url
 }
 
-/** Opens the OAuth server; null when disabled. It is loaded only when enabled: it costs more than the rest of the gateway. */
+/**
+ * Opens the OAuth server; null when disabled. It is loaded only when enabled: it costs more than the rest of the
+ * gateway.
+ */
 export async function loadOAuth(deps: StartDeps, own: NodeDeps, listener: HttpListener): Promise<OpenedOAuth | null> {
   if (!deps.options.config.a2a.oauth.enabled) return null
   const { openOAuth } = await import('./open-oauth.js')
@@ -55,13 +68,21 @@ interface ServedHttp {
 }
 
 /** Starts serving over HTTP. */
-export function openHttp({ options, telemetry, unwind }: StartDeps, { listener, tokens, audit, routes, oauth }: ServedHttp): void {
+export function openHttp(
+  { options, telemetry, unwind }: StartDeps,
+  { listener, tokens, audit, routes, oauth }: ServedHttp
+): void {
   // It closes first, since its routes use the node.
   unwind.add('HTTP listener', () => listener.close())
   if (listener.isExposed)
-    telemetry.log('warn', 'HTTP is served beyond this machine, unencrypted; every request needs a token', { url: listener.url })
+    telemetry.log('warn', 'HTTP is served beyond this machine, unencrypted; every request needs a token', {
+      url: listener.url
+    })
   if (listener.isWildcard && options.config.http.publicUrl === null)
-    telemetry.log('warn', `agent cards name 127.0.0.1, and clients elsewhere would look for this node on their own machine: ${SET_URL}`)
+    telemetry.log(
+      'warn',
+      `agent cards name 127.0.0.1, and clients elsewhere would look for this node on their own machine: ${SET_URL}`
+    )
   listener.open({
     routes: [healthRoute(), ...routes],
     admit: (token) => tokens.admit(token) ?? oauth?.admit(token) ?? null,

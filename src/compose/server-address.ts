@@ -21,14 +21,19 @@ export function serverAddress(
   const given = (values: Readonly<Record<string, string>>, valueOf = resolved): Record<string, string> =>
     Object.fromEntries(Object.entries(values).map(([key, value]) => [key, valueOf(key, value)]))
   const header = (key: string, value: string): string => resolvedHeader(value, env, `mcp.servers.${name}: ${key}`)
-  if (url !== null) return { kind: 'http', url: checkedUrl(name, expanded('url', url)), headers: given(setting.headers, header) }
+  if (url !== null)
+    return { kind: 'http', url: checkedUrl(name, expanded('url', url)), headers: given(setting.headers, header) }
   const [program = '', ...args] = (command ?? []).map((one) => expanded('command', one))
-  if (program === '') throw new NodeError('CONFIG_INVALID', `mcp.servers.${name}: command: is empty`, { next: ['a2a-node config check'] })
+  if (program === '')
+    throw new NodeError('CONFIG_INVALID', `mcp.servers.${name}: command: is empty`, { next: ['a2a-node config check'] })
   const place = path.resolve(dir, expanded('cwd', cwd ?? '.'))
   return { kind: 'stdio', program: { command: [program, ...args], env: given(setting.env), cwd: place } }
 }
 
-/** An address after its references are resolved. @throws NodeError CONFIG_INVALID, without the address: it may hold a secret */
+/**
+ * An address after its references are resolved.
+ * @throws NodeError CONFIG_INVALID, without the address: it may hold a secret
+ */
 function checkedUrl(name: string, url: string): string {
   const fault = webUrlFault(url)
   if (fault === null) return url

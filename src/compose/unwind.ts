@@ -29,8 +29,8 @@ export class Unwind {
   }
 
   /**
-   * Like {@link run}, with a time limit: resolves with the step that exceeded it, else null. Holds the process meanwhile: the
-   * timers of the clock do not, and an idle process would exit half closed with code 0.
+   * Like {@link run}, with a time limit: resolves with the step that exceeded it, else null. Holds the process
+   * meanwhile: the timers of the clock do not, and an idle process would exit half closed with code 0.
    */
   async runWithin(limitMs: number, clock: Clock): Promise<string | null> {
     const hold = setInterval(() => {}, HOLD_MS)

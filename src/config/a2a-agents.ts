@@ -45,7 +45,10 @@ const header = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, 'is no na
 const origin = z
   .string()
   .max(512)
-  .refine((value) => URL.canParse(value) && new URL(value).origin === value, 'must be an origin such as https://api.example.com')
+  .refine(
+    (value) => URL.canParse(value) && new URL(value).origin === value,
+    'must be an origin such as https://api.example.com'
+  )
 const origins = z.array(origin).max(8).default([])
 
 const auth = z
@@ -55,12 +58,16 @@ const auth = z
   )
   .transform(
     (one): A2ASecretSetting =>
-      'bearer' in one ? { header: 'authorization', value: one.bearer, isBearer: true, origins: one.origins } : { ...one, isBearer: false }
+      'bearer' in one
+        ? { header: 'authorization', value: one.bearer, isBearer: true, origins: one.origins }
+        : { ...one, isBearer: false }
   )
 
-const key = z.record(z.string().max(32), z.unknown()).refine((one) => typeof one['kty'] === 'string' && one['d'] === undefined, {
-  error: 'must be the public key of the signer of the card, as a JWK'
-})
+const key = z
+  .record(z.string().max(32), z.unknown())
+  .refine((one) => typeof one['kty'] === 'string' && one['d'] === undefined, {
+    error: 'must be the public key of the signer of the card, as a JWK'
+  })
 
 const entry = z
   .strictObject({
@@ -74,7 +81,9 @@ const entry = z
     ...bounds,
     pin
   })
-  .transform(({ timeout, maxOutput, ...rest }): A2AAgentSetting => ({ ...rest, timeoutMs: timeout, maxOutputBytes: maxOutput }))
+  .transform(
+    ({ timeout, maxOutput, ...rest }): A2AAgentSetting => ({ ...rest, timeoutMs: timeout, maxOutputBytes: maxOutput })
+  )
 
 /** The map of remote agents by name. */
 export const a2aAgentsSchema: z.ZodType<Readonly<Record<string, A2AAgentSetting>>> = z

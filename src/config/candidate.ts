@@ -36,7 +36,9 @@ export function faultText(fault: ConfigFault): string {
   return `${fault.where}: ${key}${fault.reason}${allowed}${hint}`
 }
 
-/** Text of the environment in the form that the file would have; what does not parse stays as it is and fails the check. */
+/**
+ * Text of the environment in the form that the file would have; what does not parse stays as it is and fails the check.
+ */
 export function fromText(text: string, { setting }: NamedSetting): unknown {
   switch (setting.form) {
     case 'list':

@@ -12,7 +12,11 @@ export const text = (max: number): z.ZodType<string> =>
   z.string('must be text').min(1, 'must not be empty').max(max, `has more than ${max} characters`)
 
 /** A whole number within bounds, or a text that `parse` takes for one; `rule` says what is allowed. */
-export function unit(rule: string, parse: (text: string) => number | null, [min, max]: readonly [number, number]): z.ZodType<number> {
+export function unit(
+  rule: string,
+  parse: (text: string) => number | null,
+  [min, max]: readonly [number, number]
+): z.ZodType<number> {
   return z.unknown().transform((value, context) => {
     const number = typeof value === 'string' ? parse(value) : value
     if (Number.isInteger(number) && (number as number) >= min && (number as number) <= max) return number as number
@@ -38,12 +42,17 @@ export const headerValue: z.ZodType<string> = z
   .superRefine(checkReferences)
 
 /** Headers of requests; none when absent. */
-export const headers = z.record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, 'is no name of a header'), headerValue).default({})
+export const headers = z
+  .record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, 'is no name of a header'), headerValue)
+  .default({})
 
 /** An http or https address without a password. */
 export const httpUrl = text(2048).superRefine(checkWebUrl)
 
-/** An http or https address, or one that is complete after its `${...}` are resolved; {@link webUrlFault} judges it then. */
+/**
+ * An http or https address, or one that is complete after its `${...}` are resolved; {@link webUrlFault} judges it
+ * then.
+ */
 export const httpUrlWithReferences = text(2048).superRefine((value, context) =>
   value.includes('${') ? checkReferences(value, context) : checkWebUrl(value, context)
 )
@@ -66,7 +75,8 @@ const MESH_URL = /^a2a-mesh:\/\/[^/?#@:\s]{1,256}(?:\/agents\/[^/?#\s]+|\/a2a)?\
 /** A URL that names an A2A agent: over the web, or an agent of another member. */
 export const agentUrl = text(2048).superRefine((value, context) => {
   if (!/^a2a-mesh:/i.test(value)) checkWebUrl(value, context)
-  else if (!MESH_URL.test(value)) context.addIssue('must be a2a-mesh://<node>/agents/<id>, with the key or the name of the node')
+  else if (!MESH_URL.test(value))
+    context.addIssue('must be a2a-mesh://<node>/agents/<id>, with the key or the name of the node')
 })
 
 /** A URL for display: its query may hold a secret. */
@@ -85,10 +95,13 @@ export function hideValues(values: Readonly<Record<string, string>>): Record<str
 }
 
 /** Faults of a mapping of entries: the path below the setting and the reason, never the values. */
-export function entryFaults(error: z.ZodError): readonly { readonly path: readonly PropertyKey[]; readonly reason: string }[] {
+export function entryFaults(
+  error: z.ZodError
+): readonly { readonly path: readonly PropertyKey[]; readonly reason: string }[] {
   return error.issues.slice(0, 32).map((issue) => {
     // The names of keys that are not known stand beside the place of their mapping.
-    if (issue.code === 'unrecognized_keys') return { path: [...issue.path, ...issue.keys.slice(0, 1)], reason: 'no such key' }
+    if (issue.code === 'unrecognized_keys')
+      return { path: [...issue.path, ...issue.keys.slice(0, 1)], reason: 'no such key' }
     if (issue.code === 'invalid_key') return { path: issue.path, reason: issue.issues[0]?.message ?? 'is no name' }
     return { path: issue.path, reason: shown(issue.message) }
   })

@@ -6,7 +6,8 @@ import { NodeError } from '../kit/errors.js'
 export type EnvValues = Readonly<Record<string, string | undefined>>
 
 /**
- * Resolves a config value: `env:NAME` as a whole, and each `${NAME}` in it, give a variable. `place`: config key, for errors.
+ * Resolves a config value: `env:NAME` as a whole, and each `${NAME}` in it, give a variable. `place`: config key, for
+ * errors.
  * @throws NodeError CONFIG_INVALID for a variable that is not set, and for another `${...}`
  */
 export function resolvedValue(value: string, env: EnvValues, place: string): string {
@@ -17,8 +18,8 @@ export function resolvedValue(value: string, env: EnvValues, place: string): str
 }
 
 /**
- * Resolves the value of a header or a key, without white space at its ends. A variable may hold characters that no header has: the error of
- * the HTTP client would show the secret.
+ * Resolves the value of a header or a key, without white space at its ends. A variable may hold characters that no
+ * header has: the error of the HTTP client would show the secret.
  * @throws NodeError CONFIG_INVALID, as {@link resolvedValue}, and for a character that no header has
  */
 export function resolvedHeader(value: string, env: EnvValues, place: string): string {

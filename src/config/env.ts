@@ -8,8 +8,8 @@ const OTHERS = new Set(['A2A_NODE_HOME'])
 const PREFIX = 'A2A_NODE_'
 
 /**
- * Reads the settings of the environment. A fault is an unknown key of a known section, or a name one letter away from a known one. Other
- * variables with the prefix `A2A_NODE_` are ignored.
+ * Reads the settings of the environment. A fault is an unknown key of a known section, or a name one letter away from a
+ * known one. Other variables with the prefix `A2A_NODE_` are ignored.
  */
 export function readEnv(env: Readonly<Record<string, string | undefined>>): {
   readonly candidates: Candidate[]
@@ -42,7 +42,14 @@ function knownNames(): Map<string, NamedSetting> {
 
 /** The environment of a start must not name programs to run, and has no form for a mapping. */
 function fileOnly(name: string): ConfigFault {
-  return { where: 'environment', line: null, key: name, reason: 'can only be set in the config file', allowed: null, nearest: [] }
+  return {
+    where: 'environment',
+    line: null,
+    key: name,
+    reason: 'can only be set in the config file',
+    allowed: null,
+    nearest: []
+  }
 }
 
 function unknown(name: string, known: readonly string[]): ConfigFault[] {

@@ -44,7 +44,8 @@ async function textOfFile(file: string): Promise<string> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const stats = await handle.stat()
-    if (!stats.isFile()) throw invalid(file, null, `cannot be read: it is ${stats.isDirectory() ? 'a directory' : 'no regular file'}`)
+    if (!stats.isFile())
+      throw invalid(file, null, `cannot be read: it is ${stats.isDirectory() ? 'a directory' : 'no regular file'}`)
     if (stats.size > MAX_CONFIG_BYTES) throw invalid(file, null, `larger than ${MAX_CONFIG_BYTES} bytes`)
     return await handle.readFile('utf8')
   } finally {
@@ -78,7 +79,13 @@ export async function parseConfigText(text: string, file: string): Promise<FileV
     return map.items.map(({ key, value }) => {
       const line = lines.linePos((key as { range?: [number] | null } | null)?.range?.[0] ?? 0).line
       const lineAt = (path: readonly PropertyKey[]): number => lineOf(value, path) ?? line
-      return { name: String(yaml.isScalar(key) ? key.value : key), line, node: value, value: plainValue(value, doc), lineAt }
+      return {
+        name: String(yaml.isScalar(key) ? key.value : key),
+        line,
+        node: value,
+        value: plainValue(value, doc),
+        lineAt
+      }
     })
   }
   const sections = entries(doc.contents)
@@ -129,15 +136,28 @@ class SectionReader implements FileValues {
     const keys = Object.hasOwn(this.#table, name) ? Object.keys(this.#table[name] ?? {}) : null
     if (keys === null) {
       const names = Object.keys(this.#table)
-      this.#fault({ line, key: name, reason: 'no such section', allowed: names.join(', '), nearest: nearest(name, names) })
+      this.#fault({
+        line,
+        key: name,
+        reason: 'no such section',
+        allowed: names.join(', '),
+        nearest: nearest(name, names)
+      })
     } else if (entries === null) {
-      this.#fault({ line, key: name, reason: 'is a section and holds keys', allowed: `a mapping of ${keys.join(', ')}`, nearest: [] })
+      this.#fault({
+        line,
+        key: name,
+        reason: 'is a section and holds keys',
+        allowed: `a mapping of ${keys.join(', ')}`,
+        nearest: []
+      })
     } else for (const entry of entries) this.#entry(name, keys, entry)
   }
 
   #entry(section: string, keys: readonly string[], { name, line, value, lineAt }: ConfigEntry): void {
     const path = `${section}.${name}`
-    if (keys.includes(name)) this.candidates.push({ path, value, source: 'file', where: `${this.#file}:${line}`, line, lineAt })
+    if (keys.includes(name))
+      this.candidates.push({ path, value, source: 'file', where: `${this.#file}:${line}`, line, lineAt })
     else {
       const near = nearest(name, keys).map((one) => `${section}.${one}`)
       this.#fault({ line, key: path, reason: 'no such key', allowed: keys.join(', '), nearest: near })

@@ -5,7 +5,10 @@ import { messageOf } from '../kit/errors.js'
 export const MAX_DENIED = 32
 /** Characters of one pattern. */
 export const MAX_PATTERN = 512
-/** Work of one side: the steps of its patterns, repetitions written out, times the characters of its longest text. About 25 ns each at worst. */
+/**
+ * Work of one side: the steps of its patterns, repetitions written out, times the characters of its longest text. About
+ * 25 ns each at worst.
+ */
 export const MAX_PATTERN_WORK = 100_000_000
 /** Longest text that a guardrail may let through, in characters. */
 export const MAX_GUARDED = 16_777_216
@@ -43,8 +46,8 @@ export const GUARDRAILS: GuardrailSettings = {
 export const RATE_LIMIT: RateLimitSetting = { perMinute: 6000, burst: 1000 }
 
 /**
- * As shipped: requests of one address to the HTTP listener without a valid token. Kits that poll cards stay below it; OAuth clients meet
- * their own limit first.
+ * As shipped: requests of one address to the HTTP listener without a valid token. Kits that poll cards stay below it;
+ * OAuth clients meet their own limit first.
  */
 export const ANONYMOUS_LIMIT: RateLimitSetting = { perMinute: 1200, burst: 200 }
 
@@ -61,7 +64,10 @@ const guardrail = ({ maxLength }: GuardrailSetting): z.ZodType<GuardrailSetting>
         maxLength: count(maxLength, MAX_GUARDED),
         deny: z
           .array(
-            z.string('must be text').min(1, 'must not be empty').max(MAX_PATTERN, `has more than ${MAX_PATTERN} characters`),
+            z
+              .string('must be text')
+              .min(1, 'must not be empty')
+              .max(MAX_PATTERN, `has more than ${MAX_PATTERN} characters`),
             'must be a list'
           )
           .max(MAX_DENIED, `has more than ${MAX_DENIED} patterns`)
@@ -72,7 +78,8 @@ const guardrail = ({ maxLength }: GuardrailSetting): z.ZodType<GuardrailSetting>
     .default({ maxLength, deny: [] })
 
 const mapping = (keys: string) => ({
-  error: (issue: { readonly code?: string | undefined }) => (issue.code === 'invalid_type' ? `must be a mapping of ${keys}` : undefined)
+  error: (issue: { readonly code?: string | undefined }) =>
+    issue.code === 'invalid_type' ? `must be a mapping of ${keys}` : undefined
 })
 
 /** `a2a.guardrails`. Whether each pattern is one is said by {@link patternFaults}. */
@@ -83,7 +90,10 @@ export const guardrailsSchema: z.ZodType<GuardrailSettings> = z.strictObject(
 
 /** `a2a.rateLimit`, `http.anonymousLimit` and `http.wrongTokenLimit`, with their defaults. */
 export const rateLimitSchema = ({ perMinute, burst }: RateLimitSetting): z.ZodType<RateLimitSetting> =>
-  z.strictObject({ perMinute: count(perMinute, 1_000_000), burst: count(burst, 100_000) }, mapping('perMinute and burst'))
+  z.strictObject(
+    { perMinute: count(perMinute, 1_000_000), burst: count(burst, 100_000) },
+    mapping('perMinute and burst')
+  )
 
 /** Patterns that are none, or cost too much: each by its place below `a2a.guardrails`, and why. */
 export async function patternFaults(

@@ -29,7 +29,9 @@ const entry = z
     model: text(256).nullable().default(null),
     apiKey: headerValue.nullable().default(null),
     headers,
-    stallTimeout: unit('must be a duration such as 10s or 2m, at most 290s', parseDuration, [1, MAX_STALL_MS]).default(120_000)
+    stallTimeout: unit('must be a duration such as 10s or 2m, at most 290s', parseDuration, [1, MAX_STALL_MS]).default(
+      120_000
+    )
   })
   .transform(({ stallTimeout, ...rest }): LlmProviderSetting => ({ ...rest, stallTimeoutMs: stallTimeout }))
 
@@ -43,7 +45,10 @@ export const llmProvidersSchema: z.ZodType<Readonly<Record<string, LlmProviderSe
     entry,
     'must be a mapping of provider names'
   )
-  .refine((providers) => Object.keys(providers).length <= MAX_LLM_PROVIDERS, `has more than ${MAX_LLM_PROVIDERS} providers`)
+  .refine(
+    (providers) => Object.keys(providers).length <= MAX_LLM_PROVIDERS,
+    `has more than ${MAX_LLM_PROVIDERS} providers`
+  )
 
 /** The providers for display: keys, values of headers and the query of a URL are hidden. */
 export function shownProviders(value: unknown): unknown {
@@ -51,7 +56,12 @@ export function shownProviders(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value as Record<string, LlmProviderSetting>).map(([name, one]) => [
       name,
-      { ...one, url: shownUrl(one.url), apiKey: one.apiKey === null ? null : shownSecret(one.apiKey), headers: hideValues(one.headers) }
+      {
+        ...one,
+        url: shownUrl(one.url),
+        apiKey: one.apiKey === null ? null : shownSecret(one.apiKey),
+        headers: hideValues(one.headers)
+      }
     ])
   )
 }

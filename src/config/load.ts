@@ -13,8 +13,15 @@ import { allSettings, type Config, type ConfigSource, isFileOnly, type NamedSett
 export interface LoadOptions {
   /** Absolute path of the YAML file; need not exist. */
   readonly file: string
-  /** Values of flags by `section.key`, in the form of the file; errors name the flag. `isRemembered`: of the last start. */
-  readonly flags?: readonly { readonly path: string; readonly flag: string; readonly value: unknown; readonly isRemembered?: boolean }[]
+  /**
+   * Values of flags by `section.key`, in the form of the file; errors name the flag. `isRemembered`: of the last start.
+   */
+  readonly flags?: readonly {
+    readonly path: string
+    readonly flag: string
+    readonly value: unknown
+    readonly isRemembered?: boolean
+  }[]
   /** Default `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
@@ -24,7 +31,10 @@ export interface LoadedConfig {
   readonly config: Config
   /** By `section.key`: the source, and for a given value the place (flag, variable, file and line). */
   readonly origins: ReadonlyMap<string, { readonly source: ConfigSource; readonly where: string | null }>
-  /** Place of the value in the environment or the file that a remembered flag goes before, by `section.key`; none where both are equal. */
+  /**
+   * Place of the value in the environment or the file that a remembered flag goes before, by `section.key`; none where
+   * both are equal.
+   */
   readonly hidden: ReadonlyMap<string, string>
 }
 
@@ -49,7 +59,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const faults = [...file.faults, ...env.faults, ...loader.faults]
   if (faults.length === 0) faults.push(...loader.crossFaults(chosen))
   const [first] = faults
-  if (first === undefined) return { ...loader.build(chosen), hidden: hiddenBy(flags, [...file.candidates, ...env.candidates.toReversed()]) }
+  if (first === undefined)
+    return { ...loader.build(chosen), hidden: hiddenBy(flags, [...file.candidates, ...env.candidates.toReversed()]) }
   const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : ''
   throw new NodeError('CONFIG_INVALID', `${faultText(first)}${more}`, { data: { faults } })
 }
@@ -63,12 +74,24 @@ function hiddenBy(flags: readonly Candidate[], below: readonly Candidate[]): Rea
   return new Map(found)
 }
 
-function heartbeatFaults({ swarm: { heartbeatMs, leaseMs } }: Config, chosen: ReadonlyMap<string, Candidate>): ConfigFault[] {
+function heartbeatFaults(
+  { swarm: { heartbeatMs, leaseMs } }: Config,
+  chosen: ReadonlyMap<string, Candidate>
+): ConfigFault[] {
   if (heartbeatMs * 2 <= leaseMs) return []
   const where = chosen.get('swarm.heartbeatMs') ?? chosen.get('swarm.leaseMs')
   const reason = `${heartbeatMs} ms is more than half of swarm.leaseMs (${leaseMs} ms)`
   const allowed = `at most ${Math.floor(leaseMs / 2)}`
-  return [{ where: where?.where ?? 'defaults', line: where?.line ?? null, key: 'swarm.heartbeatMs', reason, allowed, nearest: [] }]
+  return [
+    {
+      where: where?.where ?? 'defaults',
+      line: where?.line ?? null,
+      key: 'swarm.heartbeatMs',
+      reason,
+      allowed,
+      nearest: []
+    }
+  ]
 }
 
 /** Sub-agents of a language model need one: their own, or the only one of the node. */
@@ -80,11 +103,20 @@ function importFaults({ agents, llm: { providers } }: Config, chosen: ReadonlyMa
     if (model !== null && Object.hasOwn(providers, provider)) return []
     const known = Object.keys(providers)
     const reason =
-      model === null ? 'has no model, and llm.providers is not one alone' : `names the provider ${provider}, which is not in llm.providers`
+      model === null
+        ? 'has no model, and llm.providers is not one alone'
+        : `names the provider ${provider}, which is not in llm.providers`
     const line = candidate?.lineAt?.([name]) ?? null
     const where = candidate?.where.replace(/:\d+$/, line === null ? '$&' : `:${line}`) ?? 'defaults'
     return [
-      { where, line, key: `agents.imports.${name}`, reason, allowed: `a provider, or provider/model, of: ${known.join(', ')}`, nearest: [] }
+      {
+        where,
+        line,
+        key: `agents.imports.${name}`,
+        reason,
+        allowed: `a provider, or provider/model, of: ${known.join(', ')}`,
+        nearest: []
+      }
     ]
   })
 }
@@ -111,7 +143,10 @@ class Loader {
     const reason = result.ok ? this.#placeFault(candidate, named) : result.reason
     if (reason !== null) this.#fault(candidate, named, reason)
     else if (result.ok)
-      this.#values.set(candidate, named.setting.form === 'directories' ? this.#absolute(candidate, result.value as string[]) : result.value)
+      this.#values.set(
+        candidate,
+        named.setting.form === 'directories' ? this.#absolute(candidate, result.value as string[]) : result.value
+      )
   }
 
   /** Each fault at its own line, and without the values: some are secrets. */
@@ -125,7 +160,14 @@ class Loader {
     for (const { path: at, reason } of faults) {
       const line = candidate.lineAt?.(at) ?? candidate.line
       const where = line === null ? candidate.where : candidate.where.replace(/:\d+$/, `:${line}`)
-      this.faults.push({ where, line, key: [candidate.path, ...at.map(String)].join('.'), reason, allowed: null, nearest: [] })
+      this.faults.push({
+        where,
+        line,
+        key: [candidate.path, ...at.map(String)].join('.'),
+        reason,
+        allowed: null,
+        nearest: []
+      })
     }
   }
 
@@ -169,7 +211,14 @@ class Loader {
   }
 
   #fault(candidate: Candidate, named: NamedSetting, reason: string): void {
-    this.faults.push({ where: candidate.where, line: candidate.line, key: named.path, reason, allowed: named.setting.allowed, nearest: [] })
+    this.faults.push({
+      where: candidate.where,
+      line: candidate.line,
+      key: named.path,
+      reason,
+      allowed: named.setting.allowed,
+      nearest: []
+    })
   }
 }
 

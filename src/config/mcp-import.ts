@@ -29,17 +29,41 @@ export type ServerImport =
     }
   | { readonly ok: false; readonly status: 'skipped' | 'refused'; readonly reason: string }
 
-const TAKEN = new Set(['type', 'transport', 'command', 'args', 'env', 'cwd', 'url', 'serverUrl', 'httpUrl', 'headers', 'http_headers'])
-const CODEX = ['env_http_headers', 'bearer_token_env_var', 'env_vars', 'enabled_tools', 'tool_timeout_sec', 'disabled', 'enabled']
+const TAKEN = new Set([
+  'type',
+  'transport',
+  'command',
+  'args',
+  'env',
+  'cwd',
+  'url',
+  'serverUrl',
+  'httpUrl',
+  'headers',
+  'http_headers'
+])
+const CODEX = [
+  'env_http_headers',
+  'bearer_token_env_var',
+  'env_vars',
+  'enabled_tools',
+  'tool_timeout_sec',
+  'disabled',
+  'enabled'
+]
 for (const key of [...CODEX, 'includeTools', 'timeout']) TAKEN.add(key)
 
-/** Translates a server of Claude, Cursor, VS Code, Gemini CLI or Codex. `${input:id}` becomes a variable, `${workspaceFolder}` the project. */
+/**
+ * Translates a server of Claude, Cursor, VS Code, Gemini CLI or Codex. `${input:id}` becomes a variable,
+ * `${workspaceFolder}` the project.
+ */
 export function importedServer(given: string, written: unknown, origin: ImportOrigin): ServerImport {
   if (!isRecord(written)) return refused('is no object')
   const fault = jsonFault(written, RESULT_LIMITS)
   if (fault !== null) return refused(`has a value that cannot be taken: ${fault}`)
   const from = origin.hasPlainReferences ? mapTexts(written, withBraces) : written
-  if (from['disabled'] === true || from['enabled'] === false) return { ok: false, status: 'skipped', reason: 'is turned off there' }
+  if (from['disabled'] === true || from['enabled'] === false)
+    return { ok: false, status: 'skipped', reason: 'is turned off there' }
   if (isThisNode(from)) return { ok: false, status: 'skipped', reason: 'is this node itself' }
   const reason = lossOf(from) ?? otherMeaning(from)
   if (reason !== null) return refused(reason)
@@ -69,7 +93,11 @@ function refused(reason: string): ServerImport {
 function isThisNode({ command, args }: Readonly<Record<string, unknown>>): boolean {
   const words = [command, args].flat(2).map(String)
   const at = words.indexOf('mcp')
-  return at > 0 && words[at + 1] === 'serve' && words.slice(0, at).some((word) => /(?:^|[/\\])a2a-node(?:\.js|\.cmd|\.exe)?$/i.test(word))
+  return (
+    at > 0 &&
+    words[at + 1] === 'serve' &&
+    words.slice(0, at).some((word) => /(?:^|[/\\])a2a-node(?:\.js|\.cmd|\.exe)?$/i.test(word))
+  )
 }
 
 /** A part of an entry without which the server would be another one. */
@@ -90,7 +118,8 @@ function otherMeaning(from: Readonly<Record<string, unknown>>): string | null {
       return `${key} has $\${, which is a literal \${ in mcp.servers: write it in another form`
     if (!['env', 'headers', 'http_headers'].includes(key)) continue
     const named = textsIn(value).find((text) => /^env:[A-Za-z_][A-Za-z0-9_]*$/.test(text))
-    if (named !== undefined) return `${key} has the text ${named}, which is a variable in mcp.servers: write it in another form`
+    if (named !== undefined)
+      return `${key} has the text ${named}, which is a variable in mcp.servers: write it in another form`
   }
   return null
 }
@@ -104,7 +133,8 @@ function entryOf(from: Readonly<Record<string, unknown>>, { dir, workspace }: Im
   const { command, args } = from
   const url = from['httpUrl'] ?? from['url'] ?? from['serverUrl']
   const [base, project] = [literalText(workspace ?? dir), workspace === null ? undefined : literalText(workspace)]
-  const cwd = typeof from['cwd'] === 'string' && !from['cwd'].startsWith('${') ? path.resolve(base, from['cwd']) : from['cwd']
+  const cwd =
+    typeof from['cwd'] === 'string' && !from['cwd'].startsWith('${') ? path.resolve(base, from['cwd']) : from['cwd']
   const isProgram = command !== undefined
   const entry = {
     type: from['type'] ?? from['transport'],
@@ -135,7 +165,10 @@ function forwarded(given: unknown): Record<string, string> {
 }
 
 function headersOf(from: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const named = Object.entries(record(from['env_http_headers'])).map(([header, name]) => [header, `\${${String(name)}}`])
+  const named = Object.entries(record(from['env_http_headers'])).map(([header, name]) => [
+    header,
+    `\${${String(name)}}`
+  ])
   const bearer = from['bearer_token_env_var']
   return {
     ...record(from['headers']),
@@ -152,7 +185,10 @@ function timeoutOf(from: Readonly<Record<string, unknown>>): number | undefined 
   return typeof from['timeout'] === 'number' && from['timeout'] >= 1000 ? from['timeout'] : undefined
 }
 
-function mapTexts(values: Readonly<Record<string, unknown>>, change: (text: string) => string): Record<string, unknown> {
+function mapTexts(
+  values: Readonly<Record<string, unknown>>,
+  change: (text: string) => string
+): Record<string, unknown> {
   const mapped = (value: unknown): unknown => {
     if (typeof value === 'string') return change(value)
     if (Array.isArray(value)) return value.map(mapped)

@@ -2,7 +2,16 @@ import { z } from 'zod'
 import { isRecord } from '../kit/json.js'
 import { OPERATOR, RESERVED_ID } from '../kit/names/rule.js'
 import { parseDuration, parseSize } from '../kit/units.js'
-import { checkReferences, headers, HIDDEN, hideValues, httpUrlWithReferences, shownUrl, text, unit } from './entry-values.js'
+import {
+  checkReferences,
+  headers,
+  HIDDEN,
+  hideValues,
+  httpUrlWithReferences,
+  shownUrl,
+  text,
+  unit
+} from './entry-values.js'
 
 /** MCP servers of one config. */
 export const MAX_MCP_SERVERS = 32
@@ -66,7 +75,13 @@ const command = z
   })
 
 /** Names of transports in the files of MCP clients. */
-const TRANSPORTS = { stdio: 'stdio', http: 'http', 'streamable-http': 'http', streamable_http: 'http', streamablehttp: 'http' } as const
+const TRANSPORTS = {
+  stdio: 'stdio',
+  http: 'http',
+  'streamable-http': 'http',
+  streamable_http: 'http',
+  streamablehttp: 'http'
+} as const
 
 const transport = z
   .string('must be text')
@@ -96,7 +111,9 @@ export const bounds = {
   timeout: unit('must be a duration such as 10s or 5m, at most 24h', parseDuration, [1, DAY_MS]).default(60_000),
   sideEffect: z.enum(['none', 'read', 'write', 'exec'], 'must be none, read, write or exec').default('exec'),
   concurrency: z.int('must be a whole number').min(1, 'must be at least 1').max(256, 'must be at most 256').default(4),
-  maxOutput: unit('must be a size such as 64KiB or 1MiB, at most 16MiB', parseSize, [1, MAX_OUTPUT_BYTES]).default(10 * MIB)
+  maxOutput: unit('must be a size such as 64KiB or 1MiB, at most 16MiB', parseSize, [1, MAX_OUTPUT_BYTES]).default(
+    10 * MIB
+  )
 }
 
 /** sha256 of the only accepted version. */
@@ -123,7 +140,8 @@ const entry = z
   })
   .superRefine((one, context) => {
     const wrong = (key: string, message: string): void => context.addIssue({ code: 'custom', path: [key], message })
-    if (one.command === undefined && one.url === undefined) context.addIssue('needs command (a program) or url (an HTTP server)')
+    if (one.command === undefined && one.url === undefined)
+      context.addIssue('needs command (a program) or url (an HTTP server)')
     if (one.command !== undefined && one.url !== undefined) wrong('url', 'excludes command: a server has one of them')
     if (one.command === undefined && one.args !== undefined) wrong('args', 'goes with command only')
     if (one.command === undefined && Object.keys(one.env).length > 0) wrong('env', 'goes with command only')
@@ -168,7 +186,10 @@ export const serverName: z.ZodType<string, string> = z
   })
   .refine((name) => name !== OPERATOR, RESERVED_ID)
 
-/** The nearest allowed name of a server with another name, e.g. of other clients; null when no letter or digit of ASCII is in it. */
+/**
+ * The nearest allowed name of a server with another name, e.g. of other clients; null when no letter or digit of ASCII
+ * is in it.
+ */
 export function serverNameOf(given: string): string | null {
   const near = given
     .toLowerCase()
@@ -197,32 +218,50 @@ export const mcpServersSchema: z.ZodType<Readonly<Record<string, McpServerSettin
   .superRefine((servers, context) => {
     const same = sameNames(Object.keys(servers))
     if (same === null) return
-    context.addIssue({ code: 'custom', path: [same[1]], message: `differs from ${same[0]} in - and _ alone; choose another name` })
+    context.addIssue({
+      code: 'custom',
+      path: [same[1]],
+      message: `differs from ${same[0]} in - and _ alone; choose another name`
+    })
   })
 
-/** The servers for display: values of variables and headers, arguments after the program and the query of a URL are hidden. */
+/**
+ * The servers for display: values of variables and headers, arguments after the program and the query of a URL are
+ * hidden.
+ */
 export function shownServers(value: unknown): unknown {
   if (!isRecord(value)) return value
-  return Object.fromEntries(Object.entries(value as Record<string, McpServerSetting>).map(([name, one]) => [name, shownServer(one)]))
+  return Object.fromEntries(
+    Object.entries(value as Record<string, McpServerSetting>).map(([name, one]) => [name, shownServer(one)])
+  )
 }
 
 function shownServer(one: McpServerSetting): McpServerSetting {
   return {
     ...one,
-    command: one.command?.map((word, i, words) => (i > 0 && looksSecret(word, words[i - 1] ?? '') ? HIDDEN : word)) ?? null,
+    command:
+      one.command?.map((word, i, words) => (i > 0 && looksSecret(word, words[i - 1] ?? '') ? HIDDEN : word)) ?? null,
     env: hideValues(one.env),
     url: one.url === null ? null : shownUrl(one.url),
     headers: hideValues(one.headers)
   }
 }
 
-/** Places of values that are hidden for display: these may be secrets, as they do not come from the environment of the node. */
+/**
+ * Places of values that are hidden for display: these may be secrets, as they do not come from the environment of the
+ * node.
+ */
 export function secretPlaces(one: McpServerSetting): string[] {
   const server = shownServer(one)
   const hiddenOf = (key: string, values: Readonly<Record<string, string>>): string[] =>
     Object.entries(values).flatMap(([name, value]) => (value === HIDDEN ? [`${key}.${name}`] : []))
   const args = server.command?.includes(HIDDEN) === true ? ['args'] : []
-  return [...hiddenOf('env', server.env), ...hiddenOf('headers', server.headers), ...args, ...(server.url === one.url ? [] : ['url'])]
+  return [
+    ...hiddenOf('env', server.env),
+    ...hiddenOf('headers', server.headers),
+    ...args,
+    ...(server.url === one.url ? [] : ['url'])
+  ]
 }
 
 /** A name that says that its value is a secret. */
@@ -236,7 +275,10 @@ const REFERENCES = /(?:(?:Bearer|Basic|Token) )?\$\{(?:env:)?[A-Za-z_][A-Za-z0-9
 /** A URL with a password, or with a query. */
 const SECRET_URL = /[a-z]:\/\/(?:[^/@\s]*:[^/@\s]+@|\S+\?\S)/i
 
-/** An argument that names itself a secret, follows a flag that does, or is a header or a URL that holds one; without its references. */
+/**
+ * An argument that names itself a secret, follows a flag that does, or is a header or a URL that holds one; without its
+ * references.
+ */
 function looksSecret(given: string, before: string): boolean {
   const word = given.replaceAll(REFERENCES, '')
   if (SECRET_VALUE.test(word) || SECRET_URL.test(word)) return true

@@ -32,9 +32,15 @@ export const OAUTH: OAuthSetting = {
 }
 
 const whole = (fallback: number, [min, max]: readonly [number, number]): z.ZodType<number> =>
-  z.int('must be a whole number').min(min, `must be at least ${min}`).max(max, `must be at most ${max}`).default(fallback)
+  z
+    .int('must be a whole number')
+    .min(min, `must be at least ${min}`)
+    .max(max, `must be at most ${max}`)
+    .default(fallback)
 
-const capability = z.string('must be text').regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/, 'must be the id of a capability')
+const capability = z
+  .string('must be text')
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/, 'must be the id of a capability')
 
 const scope: z.ZodType<OAuthScopeSetting> = z.strictObject(
   {
@@ -85,5 +91,8 @@ export const oauthSchema: z.ZodType<OAuthSetting> = z.strictObject(
 
 /** May it be an issuer? An origin: tokens must not travel unencrypted beyond the machine. */
 export function isIssuer(text: string): boolean {
-  return /^https:\/\/[a-z0-9.-]{1,253}(?::\d{1,5})?$/.test(text) || /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost)(?::\d{1,5})?$/.test(text)
+  return (
+    /^https:\/\/[a-z0-9.-]{1,253}(?::\d{1,5})?$/.test(text) ||
+    /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost)(?::\d{1,5})?$/.test(text)
+  )
 }

@@ -45,14 +45,18 @@ export interface PathSources {
 }
 
 /**
- * Finds the directories of a node. With `--home` or `A2A_NODE_HOME` everything lies under that directory; without, data is
- * under XDG_DATA_HOME (`~/.local/share/a2a-node/default`), settings and agents under XDG_CONFIG_HOME (`~/.config/a2a-node`).
+ * Finds the directories of a node. With `--home` or `A2A_NODE_HOME` everything lies under that directory; without, data
+ * is under XDG_DATA_HOME (`~/.local/share/a2a-node/default`), settings and agents under XDG_CONFIG_HOME
+ * (`~/.config/a2a-node`).
  * @throws NodeError PATH_TOO_LONG when no place for the socket is short enough.
  */
 export function resolveHome(sources: PathSources = {}): HomePaths {
   const env = sources.env ?? process.env
   const given = sources.home ?? env['A2A_NODE_HOME'] ?? ''
-  const home = given === '' ? path.join(xdg(env, 'XDG_DATA_HOME', ['.local', 'share']), 'a2a-node', 'default') : path.resolve(given)
+  const home =
+    given === ''
+      ? path.join(xdg(env, 'XDG_DATA_HOME', ['.local', 'share']), 'a2a-node', 'default')
+      : path.resolve(given)
   const config = given === '' ? path.join(xdg(env, 'XDG_CONFIG_HOME', ['.config']), 'a2a-node') : home
   const run = path.join(home, 'run')
   return {
@@ -93,7 +97,8 @@ function socketPath(run: string, env: Readonly<Record<string, string | undefined
   const places = fallbackDirs(env)
     .map((dir) => path.join(dir, name))
     .filter(fits)
-  // A node started under another environment may serve at a later path, so an existing one wins. Files of other users are ignored.
+  // A node started under another environment may serve at a later path, so an existing one wins. Files of other users
+  // are ignored.
   const own = places.filter((one) => isOwnOrFree(path.dirname(one)))
   const place = own.find((one) => existsSync(one)) ?? own[0] ?? places[0]
   if (place !== undefined) return place

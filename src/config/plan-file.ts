@@ -17,7 +17,10 @@ export interface PlanFile {
   placeOf(path: readonly (string | number)[]): string
 }
 
-/** Reads the YAML of a plan: no aliases, no tags of its own. @throws NodeError USAGE when it cannot be read, is too large, or is no YAML. */
+/**
+ * Reads the YAML of a plan: no aliases, no tags of its own.
+ * @throws NodeError USAGE when it cannot be read, is too large, or is no YAML.
+ */
 export async function readPlanFile(file: string): Promise<PlanFile> {
   return await parsePlan(await readText(file), file)
 }
@@ -49,14 +52,20 @@ function unreadable(file: string, error: unknown): NodeError {
 }
 
 /** The error of a faulty plan file. One fault is the message; several are in the data with their `file:line`. */
-export function faultyPlan(faults: readonly { readonly place: string; readonly reason: string }[], more: number): NodeError {
+export function faultyPlan(
+  faults: readonly { readonly place: string; readonly reason: string }[],
+  more: number
+): NodeError {
   const count = faults.length + more
   const [first] = faults
   const message = count === 1 ? `${first?.place}: ${first?.reason}` : `the plan has ${count} faults`
   return new NodeError('USAGE', message, { data: { faults, moreFaults: more }, next: ['a2a-node swarm run --help'] })
 }
 
-/** Is a list or map nested deeper than JSON may be? Iterative, as the parser of tokens is; what makes values of them is not. */
+/**
+ * Is a list or map nested deeper than JSON may be? Iterative, as the parser of tokens is; what makes values of them is
+ * not.
+ */
 function isTooDeep(tokens: Iterable<CST.Token>): boolean {
   const stack = [...tokens].map((token) => ({ token, depth: 0 }))
   for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
@@ -79,7 +88,9 @@ export async function parsePlan(text: string, file: string): Promise<PlanFile> {
   const doc = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false, schema: 'core' })
   const lineOf = (offset: number): string => `${shown(file, 4096)}:${lines.linePos(offset).line}`
   if (doc.errors.length > 0) {
-    const printed = doc.errors.slice(0, FAULTS_MAX).map((error) => ({ place: lineOf(error.pos[0]), reason: yamlReason(error.code) }))
+    const printed = doc.errors
+      .slice(0, FAULTS_MAX)
+      .map((error) => ({ place: lineOf(error.pos[0]), reason: yamlReason(error.code) }))
     throw faultyPlan(printed, doc.errors.length - printed.length)
   }
   let value: unknown
@@ -93,7 +104,9 @@ export async function parsePlan(text: string, file: string): Promise<PlanFile> {
     throw new NodeError('USAGE', `the plan ${shown(file, 4096)} is empty`, { next: ['a2a-node swarm run --help'] })
   const rangeOf = (path: readonly (string | number)[]): number | null => {
     const parent = path.length === 0 ? null : doc.getIn(path.slice(0, -1), true)
-    const pair = yaml.isMap(parent) ? parent.items.find(({ key }) => yaml.isScalar(key) && key.value === path.at(-1)) : undefined
+    const pair = yaml.isMap(parent)
+      ? parent.items.find(({ key }) => yaml.isScalar(key) && key.value === path.at(-1))
+      : undefined
     const node = pair === undefined ? doc.getIn(path, true) : pair.key
     return yaml.isNode(node) ? (node.range?.[0] ?? null) : null
   }

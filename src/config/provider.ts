@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { type AgentProvider, organizationFault, PROVIDER_FORM, providerUrlFault } from '../kit/names/provider.js'
 
 function member(fault: (text: string) => string | null): z.ZodType<string> {
-  const error = ({ input }: { readonly input?: unknown }): string => (input === undefined ? 'is missing' : 'must be text')
+  const error = ({ input }: { readonly input?: unknown }): string =>
+    input === undefined ? 'is missing' : 'must be text'
   return z.string({ error }).superRefine((text, context) => {
     const reason = fault(text)
     if (reason !== null) context.addIssue(reason)

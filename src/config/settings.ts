@@ -23,9 +23,9 @@ import { providerSettingSchema } from './provider.js'
 import { PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
 
 /**
- * Form of a setting in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are comma-separated in the
- * environment. `servers` and `mapping` are mappings, in the file only. `servers` names programs to run or receivers of secrets; a list of
- * words cannot express a `mapping`.
+ * Form of a setting in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are
+ * comma-separated in the environment. `servers` and `mapping` are mappings, in the file only. `servers` names programs
+ * to run or receivers of secrets; a list of words cannot express a `mapping`.
  */
 export type SettingForm = 'text' | 'number' | 'duration' | 'boolean' | 'list' | 'directories' | 'servers' | 'mapping'
 
@@ -57,7 +57,11 @@ export type SettingTable = Readonly<Record<string, Readonly<Record<string, Setti
 const LABELS_MAX = 32
 const DAY_MS = 86_400_000
 
-function choice<const T extends readonly [string, ...string[]]>(values: T, fallback: T[number], about: string): Setting<T[number]> {
+function choice<const T extends readonly [string, ...string[]]>(
+  values: T,
+  fallback: T[number],
+  about: string
+): Setting<T[number]> {
   return {
     schema: z.enum(values),
     fallback,
@@ -69,7 +73,14 @@ function choice<const T extends readonly [string, ...string[]]>(values: T, fallb
 }
 
 function count(fallback: number, [min, max]: readonly [number, number], about: string): Setting<number> {
-  return { schema: z.int().min(min).max(max), fallback, form: 'number', unit: null, allowed: `a whole number from ${min} to ${max}`, about }
+  return {
+    schema: z.int().min(min).max(max),
+    fallback,
+    form: 'number',
+    unit: null,
+    allowed: `a whole number from ${min} to ${max}`,
+    about
+  }
 }
 
 function duration(fallback: number, [min, max]: readonly [number, number], about: string): Setting<number> {
@@ -83,7 +94,14 @@ function flag(fallback: boolean, about: string): Setting<boolean> {
 
 function directories(about: string): Setting<readonly string[]> {
   const allowed = 'a list of directories (absolute, ~/..., or relative to the config file), at most 64'
-  return { schema: z.array(z.string().min(1).max(4096)).max(64), fallback: [], form: 'directories', unit: null, allowed, about }
+  return {
+    schema: z.array(z.string().min(1).max(4096)).max(64),
+    fallback: [],
+    form: 'directories',
+    unit: null,
+    allowed,
+    about
+  }
 }
 
 function rate(fallback: RateLimitSetting, about: string): Setting<RateLimitSetting> {
@@ -104,7 +122,9 @@ export function isHostPort(text: string): boolean {
   return port >= 1 && port <= 65_535
 }
 
-/** Where the HTTP listener is bound: `PORT` or `HOST:PORT`, a port from 0 (a free one) to 65535; null for anything else. */
+/**
+ * Where the HTTP listener is bound: `PORT` or `HOST:PORT`, a port from 0 (a free one) to 65535; null for anything else.
+ */
 export function listenAddress(text: string): { readonly host: string; readonly port: number } | null {
   const match = /^(?:([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):)?(\d{1,5})$/.exec(text)
   const port = Number(match?.[2] ?? Number.NaN)
@@ -112,7 +132,9 @@ export function listenAddress(text: string): { readonly host: string; readonly p
   return { host: (match?.[1] ?? '127.0.0.1').replace(/^\[|\]$/g, ''), port }
 }
 
-/** Every setting there is. The config file, the environment, `config show` and the type {@link Config} follow from it. */
+/**
+ * Every setting there is. The config file, the environment, `config show` and the type {@link Config} follow from it.
+ */
 export const SETTINGS = {
   node: {
     name: define<string | null>({
@@ -166,8 +188,16 @@ export const SETTINGS = {
     forward: flag(true, 'Carry messages between members that reach this node, but not each other.'),
     maxPeers: count(64, [1, 64], 'Links to members at most; the others are reached through those.'),
     joinTimeoutMs: duration(20_000, [500, DAY_MS], 'How long a join waits for an admin of the mesh to answer.'),
-    giveUpMs: duration(60_000, [1000, 3_600_000], 'A channel to a lost peer closes after this, with the messages that wait for it.'),
-    localPort: count(29_737, [1, 65_535], 'Port of the bootstrap node of the local network (env A2A_NODE_LOCAL_PORT); best below 32768.')
+    giveUpMs: duration(
+      60_000,
+      [1000, 3_600_000],
+      'A channel to a lost peer closes after this, with the messages that wait for it.'
+    ),
+    localPort: count(
+      29_737,
+      [1, 65_535],
+      'Port of the bootstrap node of the local network (env A2A_NODE_LOCAL_PORT); best below 32768.'
+    )
   },
   agents: {
     dirs: directories('Further directories with agent files.'),
@@ -184,7 +214,12 @@ export const SETTINGS = {
   },
   http: {
     listen: define<string | null>({
-      schema: z.union([z.int().min(0).max(65_535).transform(String), z.string().refine((text) => listenAddress(text) !== null)]).nullable(),
+      schema: z
+        .union([
+          z.int().min(0).max(65_535).transform(String),
+          z.string().refine((text) => listenAddress(text) !== null)
+        ])
+        .nullable(),
       fallback: null,
       form: 'text',
       unit: null,
@@ -197,7 +232,8 @@ export const SETTINGS = {
       form: 'text',
       unit: null,
       allowed: PUBLIC_URL_ALLOWED,
-      about: 'Where clients reach the HTTP listener, as cards and OAuth name it; its host is one of http.hosts. null: where it is bound.'
+      about:
+        'Where clients reach the HTTP listener, as cards and OAuth name it; its host is one of http.hosts. null: where it is bound.'
     }),
     hosts: define<readonly string[]>({
       schema: z.array(z.string().regex(/^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/)).max(64),
@@ -205,22 +241,31 @@ export const SETTINGS = {
       form: 'list',
       unit: null,
       allowed: 'a list of name or name:port, at most 64',
-      about: 'Further names under which clients reach the HTTP listener (Host header); without a port, with that of the listener.'
+      about:
+        'Further names under which clients reach the HTTP listener (Host header); without a port, with that of the listener.'
     }),
     origins: define<readonly string[]>({
       schema: z.array(z.string().regex(/^[a-z][a-z0-9+.-]{0,31}:\/\/[^\s/?#@A-Z]{1,253}$/)).max(64),
       fallback: [],
       form: 'list',
       unit: null,
-      allowed: 'a list of origins such as https://example.org or http://localhost:3000, in lower case and without a path, at most 64',
+      allowed:
+        'a list of origins such as https://example.org or http://localhost:3000, in lower case and without a path, at most 64',
       about: 'Web pages that may call the HTTP listener, by their origin; they need a token too.'
     }),
-    maxConnections: count(512, [1, 16_384], 'Connections of clients at once; further ones are dropped. A stream holds one.'),
+    maxConnections: count(
+      512,
+      [1, 16_384],
+      'Connections of clients at once; further ones are dropped. A stream holds one.'
+    ),
     anonymousLimit: rate(
       ANONYMOUS_LIMIT,
       'Requests of one client address without a valid token, public cards included; further ones get 429 and Retry-After.'
     ),
-    wrongTokenLimit: rate(WRONG_TOKEN_LIMIT, 'Of them, requests with a wrong token. Valid tokens are never refused for them.')
+    wrongTokenLimit: rate(
+      WRONG_TOKEN_LIMIT,
+      'Of them, requests with a wrong token. Valid tokens are never refused for them.'
+    )
   },
   routing: {
     replies: choice(
@@ -230,10 +275,18 @@ export const SETTINGS = {
     )
   },
   policy: {
-    approvalTimeoutMs: duration(300_000, [1000, DAY_MS], 'How long a message waits for a person to allow it; then it is denied.')
+    approvalTimeoutMs: duration(
+      300_000,
+      [1000, DAY_MS],
+      'How long a message waits for a person to allow it; then it is denied.'
+    )
   },
   tasks: {
-    requestTimeoutMs: duration(30_000, [100, DAY_MS], 'How long a request waits for its response when the caller names no time.'),
+    requestTimeoutMs: duration(
+      30_000,
+      [100, DAY_MS],
+      'How long a request waits for its response when the caller names no time.'
+    ),
     maxInFlight: count(2048, [1, 16_384], 'Tasks in flight on this node.'),
     maxInFlightPerPeer: count(256, [1, 2048], 'Tasks in flight for one peer.')
   },
@@ -272,14 +325,18 @@ export const SETTINGS = {
     })
   },
   a2a: {
-    mesh: flag(true, 'Take A2A calls of members over their links: the same tasks and rules as over HTTP, for agents of this node alone.'),
+    mesh: flag(
+      true,
+      'Take A2A calls of members over their links: the same tasks and rules as over HTTP, for agents of this node alone.'
+    ),
     provider: define<AgentProvider | null>({
       schema: providerSettingSchema,
       fallback: null,
       form: 'mapping',
       unit: null,
       allowed: `a mapping of ${PROVIDER_FORM}: a line of at most ${ORGANIZATION_MAX} characters, and an http or https URL of at most ${PROVIDER_URL_MAX}; in the config file only`,
-      about: 'The organization that offers this node and its agents, on their A2A cards; a2a.provider of an agent file goes before it.'
+      about:
+        'The organization that offers this node and its agents, on their A2A cards; a2a.provider of an agent file goes before it.'
     }),
     guardrails: define<GuardrailSettings>({
       schema: guardrailsSchema,
@@ -289,7 +346,10 @@ export const SETTINGS = {
       allowed: `a mapping of input and output, each with maxLength (characters, at most ${MAX_GUARDED}) and deny (at most ${MAX_DENIED} patterns in RE2 syntax of at most ${MAX_PATTERN} characters); in the config file only`,
       about: 'Rules of the gateway for texts to agents (input) and back (output).'
     }),
-    rateLimit: rate(RATE_LIMIT, 'Calls of one token to the gateway over all protocols; further ones get 429 and Retry-After.'),
+    rateLimit: rate(
+      RATE_LIMIT,
+      'Calls of one token to the gateway over all protocols; further ones get 429 and Retry-After.'
+    ),
     oauth: define<OAuthSetting>({
       schema: oauthSchema,
       fallback: OAUTH,
@@ -304,7 +364,8 @@ export const SETTINGS = {
       form: 'list',
       unit: null,
       allowed: 'a list of host or host:port as addresses have them, at most 64',
-      about: 'Hosts of this machine or its own networks that A2A agents and push notifications may reach; all others must be public.'
+      about:
+        'Hosts of this machine or its own networks that A2A agents and push notifications may reach; all others must be public.'
     }),
     agents: define<Readonly<Record<string, A2AAgentSetting>>>({
       schema: a2aAgentsSchema,
@@ -334,8 +395,15 @@ export const SETTINGS = {
       'How long the caller of a tool waits for its answer, unless the tool says otherwise.'
     ),
     maxPayloadBytes: count(1_048_576, [2, 16_777_216], 'Bytes of JSON that the arguments of one tool call may have.'),
-    maxStateBytes: count(262_144, [2, 16_777_216], 'Bytes of state that one agent of a program may keep between messages.'),
-    adminRegistrationEnabled: flag(false, 'Offer tools that register and remove tools; takes security.dynamicRegistrationEnabled as well.'),
+    maxStateBytes: count(
+      262_144,
+      [2, 16_777_216],
+      'Bytes of state that one agent of a program may keep between messages.'
+    ),
+    adminRegistrationEnabled: flag(
+      false,
+      'Offer tools that register and remove tools; takes security.dynamicRegistrationEnabled as well.'
+    ),
     adminPolicy: choice(
       ['deny_all', 'local_stdio_only', 'token'],
       'deny_all',
@@ -346,12 +414,19 @@ export const SETTINGS = {
     maxConcurrentExecutions: count(10, [1, 1024], 'Calls of tools that run at once; further ones are refused.')
   },
   security: {
-    dynamicRegistrationEnabled: flag(false, 'Let tools be registered while the node runs; takes tools.adminRegistrationEnabled as well.'),
+    dynamicRegistrationEnabled: flag(
+      false,
+      'Let tools be registered while the node runs; takes tools.adminRegistrationEnabled as well.'
+    ),
     allowArbitraryCodeTools: flag(false, 'Reserved: code of clients is never run.')
   },
   swarm: {
     leaseMs: duration(5000, [500, 60_000], 'A lease without a heartbeat for this long goes to another agent.'),
-    heartbeatMs: duration(1000, [100, 30_000], 'Time between two heartbeats of a lease; at most half of swarm.leaseMs.'),
+    heartbeatMs: duration(
+      1000,
+      [100, 30_000],
+      'Time between two heartbeats of a lease; at most half of swarm.leaseMs.'
+    ),
     deadlineMs: duration(600_000, [1000, 7 * DAY_MS], 'How long a swarm may take when its launcher names no time.')
   },
   log: {
@@ -406,7 +481,8 @@ export function shownValue({ setting }: NamedSetting, value: unknown): unknown {
 export function shownConfig(config: Config): Record<string, Record<string, unknown>> {
   const values = config as unknown as Record<string, Record<string, unknown>>
   const sections: Record<string, Record<string, unknown>> = {}
-  for (const one of allSettings()) (sections[one.section] ??= {})[one.key] = shownValue(one, values[one.section]?.[one.key])
+  for (const one of allSettings())
+    (sections[one.section] ??= {})[one.key] = shownValue(one, values[one.section]?.[one.key])
   return sections
 }
 

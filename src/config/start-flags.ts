@@ -8,7 +8,10 @@ import { allSettings } from './settings.js'
 /** Bytes of the file: 64 directories of 4096 characters, each up to four bytes, and the other flags. */
 const MAX_BYTES = 1_310_720
 
-/** An option of `start`: the setting of a flag that the next start uses again, or the reason why it is good for one run only. */
+/**
+ * An option of `start`: the setting of a flag that the next start uses again, or the reason why it is good for one run
+ * only.
+ */
 export type StartOption = { readonly flag: string } & (
   | { readonly setting: string; readonly isList?: true; readonly isMany?: true }
   | { readonly perRun: string }
@@ -35,7 +38,9 @@ export type RememberedOption = Extract<StartOption, { readonly setting: string }
 /** The flags that the next start uses again. */
 export const REMEMBERED: readonly RememberedOption[] = START_OPTIONS.filter((one) => 'setting' in one)
 
-/** The texts of remembered flags by flag (`--http`); one text each but for `--agents`, whose directories are absolute. */
+/**
+ * The texts of remembered flags by flag (`--http`); one text each but for `--agents`, whose directories are absolute.
+ */
 export type StartFlagTexts = Readonly<Record<string, readonly string[]>>
 
 /** The flags of the last start, and the faults for which some or all were left out. */
@@ -57,7 +62,10 @@ export function startFlagsText(texts: StartFlagTexts): string {
   return Object.keys(texts).length === 0 ? '' : `${JSON.stringify({ version: 1, flags: texts })}\n`
 }
 
-/** Reads the flags of the last start. A damaged file, or a value that is not allowed, is a fault; unknown flags are left out. Never throws. */
+/**
+ * Reads the flags of the last start. A damaged file, or a value that is not allowed, is a fault; unknown flags are left
+ * out. Never throws.
+ */
 export async function readStartFlags(file: string): Promise<StoredStartFlags> {
   try {
     const text = await textOf(file)
@@ -85,7 +93,9 @@ async function textOf(file: string): Promise<string | null> {
 }
 
 function checked(file: string, flags: StartFlagTexts): StoredStartFlags {
-  const given = REMEMBERED.flatMap((one) => (Object.hasOwn(flags, one.flag) ? [{ one, texts: flags[one.flag] ?? [] }] : []))
+  const given = REMEMBERED.flatMap((one) =>
+    Object.hasOwn(flags, one.flag) ? [{ one, texts: flags[one.flag] ?? [] }] : []
+  )
   const [good, bad] = [given.filter((each) => isAllowed(each)), given.filter((each) => !isAllowed(each))]
   return {
     texts: Object.fromEntries(good.map(({ one, texts }) => [one.flag, texts])),

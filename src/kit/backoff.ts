@@ -13,7 +13,14 @@ export function backoffMs({ baseMs, maxMs = Number.POSITIVE_INFINITY, factor = 2
   return Math.min(maxMs, baseMs * factor ** Math.max(0, count))
 }
 
-/** The same wait with full jitter: whole milliseconds from `minMs` (default 0) up to {@link backoffMs}. `chance` in [0, 1). */
-export function jitteredBackoffMs(backoff: Backoff & { readonly minMs?: number }, count: number, chance: number): number {
+/**
+ * The same wait with full jitter: whole milliseconds from `minMs` (default 0) up to {@link backoffMs}. `chance` in [0,
+ * 1).
+ */
+export function jitteredBackoffMs(
+  backoff: Backoff & { readonly minMs?: number },
+  count: number,
+  chance: number
+): number {
   return Math.max(backoff.minMs ?? 0, Math.floor(backoffMs(backoff, count) * chance))
 }

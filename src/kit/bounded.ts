@@ -54,8 +54,8 @@ export class BoundedMap<K, V> extends Map<K, V> {
 }
 
 /**
- * Finds the oldest key repeatedly. A new iterator would step over every slot removed since the table last grew; this one continues. An idle
- * iterator keeps old tables alive, so it restarts after many removals.
+ * Finds the oldest key repeatedly. A new iterator would step over every slot removed since the table last grew; this
+ * one continues. An idle iterator keeps old tables alive, so it restarts after many removals.
  */
 class Oldest<Key> {
   readonly #of: { keys(): Iterator<Key> }

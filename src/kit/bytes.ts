@@ -12,7 +12,10 @@ export function fromBase64(text: string): Uint8Array | null {
   return toBase64(bytes) === text ? bytes : null
 }
 
-/** Bytes with arbitrary content, all to be written by the caller. Small ones are cut from a larger piece: a tenth of the time. */
+/**
+ * Bytes with arbitrary content, all to be written by the caller. Small ones are cut from a larger piece: a tenth of the
+ * time.
+ */
 export function unwritten(length: number): Uint8Array {
   return b4a.allocUnsafe(length)
 }

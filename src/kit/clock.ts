@@ -25,7 +25,10 @@ export class Stamps {
     this.#clock = clock
   }
 
-  /** Unix milliseconds of `monotonic`, which was read just now. The wall clock is read again once a millisecond has passed. */
+  /**
+   * Unix milliseconds of `monotonic`, which was read just now. The wall clock is read again once a millisecond has
+   * passed.
+   */
   of(monotonic: number): number {
     if (monotonic - this.#readAt < 1) return this.#now
     this.#readAt = monotonic
@@ -39,8 +42,8 @@ const JUMP_MS = 60_000
 const STAYED_MS = 600_000
 
 /**
- * The wall clock for irreversible expiry. A jump forward counts only after ten minutes; until then its time continues as before. A jump
- * back counts at once.
+ * The wall clock for irreversible expiry. A jump forward counts only after ten minutes; until then its time continues
+ * as before. A jump back counts at once.
  */
 export class ExpiryClock {
   readonly #clock: Pick<Clock, 'now' | 'monotonic'>

@@ -9,8 +9,8 @@ export interface DirectoryMaker {
 }
 
 /**
- * Makes a directory and its missing parents one level at a time. The recursive mkdir of Node 20 never ends where a file system refuses new
- * names with ENOENT, as /proc does. Rejects with the error of the first failing mkdir.
+ * Makes a directory and its missing parents one level at a time. The recursive mkdir of Node 20 never ends where a file
+ * system refuses new names with ENOENT, as /proc does. Rejects with the error of the first failing mkdir.
  */
 export async function makeDirectories(dir: string, maker: DirectoryMaker): Promise<void> {
   if (await maker.isDirectory(dir)) return

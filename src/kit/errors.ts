@@ -27,7 +27,10 @@ export const ERROR_CODES = {
   AMBIGUOUS_NAME: { retryable: false, next: ['a2a-node agents', 'a2a-node peers --all'] },
   TIER_VIOLATION: { retryable: false, next: ['a2a-node agents'] },
   SANDBOX_VIOLATION: { retryable: false, next: ['a2a-node agents'] },
-  ESCALATION_REQUIRED: { retryable: false, next: ["a2a-node call <agent> <capability> <json> --justification '<why>'"] },
+  ESCALATION_REQUIRED: {
+    retryable: false,
+    next: ["a2a-node call <agent> <capability> <json> --justification '<why>'"]
+  },
   POLICY_DENIED: { retryable: false, next: ['a2a-node agents'] },
   APPROVAL_TIMEOUT: { retryable: true, next: ['a2a-node tasks'] },
   INVITE_USED: { retryable: false, next: ['a2a-node invite   # on a machine of an admin'] },
@@ -66,7 +69,10 @@ export const ERROR_CODES = {
   PAYLOAD_TOO_LARGE: { retryable: false, next: ['a2a-node config show'] },
   CRDT_DESERIALIZATION_FAILED: { retryable: false, next: ['a2a-node doc show <document>'] },
   OVERLOADED: { retryable: true, next: ['a2a-node tasks'] },
-  LLM_INIT_FAILED: { retryable: false, next: ['a2a-node config path   # on the machine of the agent', 'a2a-node agents show <agent>'] },
+  LLM_INIT_FAILED: {
+    retryable: false,
+    next: ['a2a-node config path   # on the machine of the agent', 'a2a-node agents show <agent>']
+  },
   TASK_FAILED: { retryable: false, next: ['a2a-node tasks'] },
   CANCELED: { retryable: false, next: ['a2a-node tasks'] },
   FORBIDDEN: { retryable: false, next: ['a2a-node id'] },
@@ -122,7 +128,10 @@ export class NodeError extends Error {
     return this.data === undefined ? body : { ...body, data: this.data }
   }
 
-  /** Rebuilds an error from a wire with its own `retryable`; an unknown code becomes INTERNAL with the values of its table row. */
+  /**
+   * Rebuilds an error from a wire with its own `retryable`; an unknown code becomes INTERNAL with the values of its
+   * table row.
+   */
   static fromBody(body: Pick<ErrorBody, 'code' | 'message'> & Partial<ErrorBody>): NodeError {
     const code = isErrorCode(body.code) ? body.code : 'INTERNAL'
     return new NodeError(code, body.message, {
@@ -133,7 +142,9 @@ export class NodeError extends Error {
   }
 }
 
-/** A CONFLICT with a change that is under way: the same call succeeds once it is done. `next` as of {@link NodeError}. */
+/**
+ * A CONFLICT with a change that is under way: the same call succeeds once it is done. `next` as of {@link NodeError}.
+ */
 export function passingConflict(reason: string, next: readonly string[] = []): NodeError {
   return new NodeError('CONFLICT', `${reason}: try again`, { next, retryable: true })
 }

@@ -27,8 +27,9 @@ export function nameGlob(pattern: string): (name: string) => boolean {
 }
 
 /**
- * Does a path (segments separated by `/`) match a glob? `*` and `?` stay inside a segment, `**` matches any number of segments. A pattern
- * without a slash is compared with the last segment alone. Takes time proportional to pattern x path for any content.
+ * Does a path (segments separated by `/`) match a glob? `*` and `?` stay inside a segment, `**` matches any number of
+ * segments. A pattern without a slash is compared with the last segment alone. Takes time proportional to pattern x
+ * path for any content.
  */
 export function matchesGlob(pattern: string, path: string): boolean {
   const segments = path.split('/')
@@ -62,7 +63,10 @@ function classOf(chars: readonly string[]): (char: string) => boolean {
   }
 }
 
-/** Only the last star is ever tried again: with an earlier one nothing could fit that does not fit with it. So no pattern can be slow. */
+/**
+ * Only the last star is ever tried again: with an earlier one nothing could fit that does not fit with it. So no
+ * pattern can be slow.
+ */
 function fits(steps: readonly GlobStep[], name: ArrayLike<string>): boolean {
   let [step, star, from] = [0, -1, 0]
   for (let at = 0; at < name.length; ) {

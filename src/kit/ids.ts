@@ -55,8 +55,8 @@ export function fromUtf8(bytes: Uint8Array): string {
 }
 
 /**
- * The same well-formed text in one piece. A concatenated or sliced text stays a reference to its parts, which makes comparisons and map
- * look-ups several times slower. Names that every message is compared with are kept flat.
+ * The same well-formed text in one piece. A concatenated or sliced text stays a reference to its parts, which makes
+ * comparisons and map look-ups several times slower. Names that every message is compared with are kept flat.
  */
 export function flat<Text extends string>(text: Text): Text {
   return fromUtf8(utf8(text)) as Text

@@ -12,11 +12,18 @@ export interface JsonLimits {
 /** The shipped bounds (shared limits of the wire): depth 32, 1,000 keys an object, 1 MiB strings. */
 export const JSON_LIMITS: JsonLimits = { maxDepth: 32, maxKeys: 1000, maxString: 1_048_576 }
 
-/** For values whose bytes are bounded where they come in: a fixed bound of one string would defeat a larger setting for the whole. */
+/**
+ * For values whose bytes are bounded where they come in: a fixed bound of one string would defeat a larger setting for
+ * the whole.
+ */
 export const SIZED_LIMITS: JsonLimits = { ...JSON_LIMITS, maxString: Number.POSITIVE_INFINITY }
 
 /** For results, which are bounded in bytes: of their structure only depth and dangerous keys matter. */
-export const RESULT_LIMITS: JsonLimits = { ...JSON_LIMITS, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
+export const RESULT_LIMITS: JsonLimits = {
+  ...JSON_LIMITS,
+  maxKeys: Number.POSITIVE_INFINITY,
+  maxString: Number.POSITIVE_INFINITY
+}
 
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype'])
 
@@ -66,7 +73,10 @@ function keysFault(keys: readonly string[], limits: JsonLimits): string | null {
 }
 
 /** Parses JSON that others wrote. Never throws. */
-export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): { ok: true; value: unknown } | { ok: false; reason: string } {
+export function parseJson(
+  text: string,
+  limits: JsonLimits = JSON_LIMITS
+): { ok: true; value: unknown } | { ok: false; reason: string } {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -129,8 +139,9 @@ export function writtenJson(value: unknown): string {
 const MAX_COPY_DEPTH = 500
 
 /**
- * A deep copy of a value as JSON would write it, except that bytes stay bytes. Later changes of the original do not affect it. undefined
- * for values without a JSON form: functions, symbols, circular or too deeply nested values, bigints, and getters that throw.
+ * A deep copy of a value as JSON would write it, except that bytes stay bytes. Later changes of the original do not
+ * affect it. undefined for values without a JSON form: functions, symbols, circular or too deeply nested values,
+ * bigints, and getters that throw.
  */
 export function jsonCopy(value: unknown): unknown {
   try {
@@ -164,7 +175,8 @@ function copiedObject(record: Record<string, unknown>, within: object[]): Record
   for (const key of Object.keys(record)) {
     const member = copied(key, record[key], within)
     if (member === undefined) continue
-    if (key === '__proto__') Object.defineProperty(copy, key, { value: member, enumerable: true, configurable: true, writable: true })
+    if (key === '__proto__')
+      Object.defineProperty(copy, key, { value: member, enumerable: true, configurable: true, writable: true })
     else copy[key] = member
   }
   return copy

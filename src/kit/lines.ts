@@ -24,8 +24,9 @@ export interface LineLimits {
 }
 
 /**
- * Cuts a stream of bytes into lines, without their `\n`. It holds at most one line of `maxBytes`, in a block of at most twice that (but 4
- * KiB at least). Of a longer line it holds only the edges, until it ends. Bytes of a line are valid until the next one is read.
+ * Cuts a stream of bytes into lines, without their `\n`. It holds at most one line of `maxBytes`, in a block of at most
+ * twice that (but 4 KiB at least). Of a longer line it holds only the edges, until it ends. Bytes of a line are valid
+ * until the next one is read.
  */
 export class LineSplitter {
   readonly #maxBytes: number

@@ -1,7 +1,10 @@
 /** Deepest nesting that is looked into. */
 const MAX_DEPTH = 32
 
-/** The beginning of a JSON value as text, about `max` characters; bytes are given by length. The cost is bounded by `max`. */
+/**
+ * The beginning of a JSON value as text, about `max` characters; bytes are given by length. The cost is bounded by
+ * `max`.
+ */
 export function previewOf(value: unknown, max: number): string {
   const parts: string[] = []
   let left = max

@@ -17,9 +17,11 @@ export const METRICS = {
   strangers_cut: 'Streams that were ended before or at the gate, by reason.',
   frames_malformed: 'Frames that could not be read.',
   log_entries_submitted: 'Entries that this node brought into the log of the mesh, by kind.',
-  gateway_calls: 'Calls to the gateway over HTTP that were let through, by its face: mcp, rpc, rest, agui, facade, card.',
+  gateway_calls:
+    'Calls to the gateway over HTTP that were let through, by its face: mcp, rpc, rest, agui, facade, card.',
   gateway_limited: 'Calls to the gateway over HTTP beyond the limit of their token, by its face.',
-  http_limited: 'HTTP requests without a valid token beyond the limit of their address, by limit: anonymous, wrong-token.',
+  http_limited:
+    'HTTP requests without a valid token beyond the limit of their address, by limit: anonymous, wrong-token.',
   agent_checks: 'Health checks of agents of this node, by result.',
   agent_reloads: 'Agents whose changed version was swapped in.',
   agent_file_faults: 'Faults found in agent files while the last good version went on.',
@@ -31,14 +33,22 @@ export const METRICS = {
 /** Counts and times at one moment. */
 export interface Measured {
   readonly counters: readonly { readonly name: string; readonly label: string | null; readonly value: number }[]
-  readonly timings: readonly { readonly name: string; readonly count: number; readonly sumMs: number; readonly maxMs: number }[]
+  readonly timings: readonly {
+    readonly name: string
+    readonly count: number
+    readonly sumMs: number
+    readonly maxMs: number
+  }[]
   /** Of the agents of a node. */
   readonly agents?: readonly AgentMeasured[]
   /** Of its messages and MCP tools; absent for a caller in a sandbox. */
   readonly a2a?: A2AMeasured
 }
 
-/** Sums and means of messages and MCP tool calls (spec a2a-mcp-mesh, A2AMetrics). A mean without a duration is 0. Times in milliseconds. */
+/**
+ * Sums and means of messages and MCP tool calls (spec a2a-mcp-mesh, A2AMetrics). A mean without a duration is 0. Times
+ * in milliseconds.
+ */
 export interface A2AMeasured {
   readonly totalMessagesSent: number
   readonly totalMessagesReceived: number
@@ -97,7 +107,9 @@ function agentLines(agents: readonly AgentMeasured[]): string[] {
     ...agents.map((one) => `${name}{${of(one.id)}} ${value(one)}`)
   ]
   const found = agents.flatMap(({ id, health }) =>
-    health === null ? [] : STATES.map((state) => `a2a_node_agent_health{${of(id)},state="${state}"} ${Number(health === state)}`)
+    health === null
+      ? []
+      : STATES.map((state) => `a2a_node_agent_health{${of(id)},state="${state}"} ${Number(health === state)}`)
   )
   const times = agents.flatMap(({ id, runs, spentMs, within }) => [
     ...RUN_BOUNDS.map((bound, i) => `a2a_node_agent_run_seconds_bucket{${of(id)},le="${bound}"} ${within[i] ?? 0}`),
@@ -106,7 +118,9 @@ function agentLines(agents: readonly AgentMeasured[]): string[] {
     `a2a_node_agent_run_seconds_count{${of(id)}} ${runs}`
   ])
   return [
-    ...(found.length === 0 ? [] : [...headOf('a2a_node_agent_health', 'gauge', 'Health of an agent: 1 for that state.'), ...found]),
+    ...(found.length === 0
+      ? []
+      : [...headOf('a2a_node_agent_health', 'gauge', 'Health of an agent: 1 for that state.'), ...found]),
     ...gauge('a2a_node_agent_running', 'Runs of an agent under way.', (one) => one.running),
     ...gauge('a2a_node_agent_waiting', 'Tasks that wait for an agent.', (one) => one.waiting),
     ...headOf('a2a_node_agent_failures_total', 'counter', 'Runs of an agent that gave no result.'),

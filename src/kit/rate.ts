@@ -61,8 +61,8 @@ export class TokenBucket {
 }
 
 /**
- * A token bucket for each key. Full buckets are forgotten, so the table holds about the active keys. With `maxKeys` it holds no more:
- * further keys share one bucket.
+ * A token bucket for each key. Full buckets are forgotten, so the table holds about the active keys. With `maxKeys` it
+ * holds no more: further keys share one bucket.
  */
 export class RateTable {
   readonly #limit: RateLimit

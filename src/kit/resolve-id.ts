@@ -22,10 +22,10 @@ export interface IdKind<T = unknown> {
 }
 
 /**
- * The item with that id, or with the only id of that prefix. A prefix needs {@link MIN_ID_CHARACTERS} characters after the prefix of the
- * kind.
- * @throws NodeError AMBIGUOUS_NAME with the first {@link MAX_CANDIDATES} in `data.candidates`; `kind.code`, with similar ones there if
- * there are some
+ * The item with that id, or with the only id of that prefix. A prefix needs {@link MIN_ID_CHARACTERS} characters after
+ * the prefix of the kind.
+ * @throws NodeError AMBIGUOUS_NAME with the first {@link MAX_CANDIDATES} in `data.candidates`; `kind.code`, with
+ * similar ones there if there are some
  */
 export function resolveId<T>(text: string, items: ReadonlyMap<string, T>, kind: IdKind<T>): T {
   const exact = items.get(text)
@@ -37,7 +37,8 @@ export function resolveId<T>(text: string, items: ReadonlyMap<string, T>, kind: 
   const found = hit === undefined ? [...items].filter(([id]) => near.has(id)) : hits
   const candidates = found.slice(0, MAX_CANDIDATES).map(([id, item]) => kind.label?.(id, item) ?? id)
   const details = { ...(candidates.length === 0 ? {} : { data: { candidates } }), next: [kind.list] }
-  if (hits.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several ${kind.several}`, details)
+  if (hits.length > 1)
+    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several ${kind.several}`, details)
   const least = `at least ${MIN_ID_CHARACTERS} characters${kind.prefix === '' ? '' : ` after ${kind.prefix}`}`
   const rule = hit === undefined ? '' : `: the beginning of an id needs ${least}`
   const where = kind.where === undefined ? '' : ` ${kind.where}`

@@ -1,7 +1,9 @@
 /** Rough cost of a number, a key or an object beside its text, in bytes. */
 const NODE_BYTES = 16
 
-/** About how many bytes a JSON value (members may be bytes) holds in memory. Iterative and cheap: texts are not encoded. */
+/**
+ * About how many bytes a JSON value (members may be bytes) holds in memory. Iterative and cheap: texts are not encoded.
+ */
 export function sizeOf(value: unknown): number {
   let bytes = 0
   const stack: unknown[] = [value]

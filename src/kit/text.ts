@@ -10,7 +10,9 @@ export const SHOWN_MAX = 256
 
 /** Text of others made safe to show: on one line, control and direction characters removed, cut at 256 characters. */
 export function shown(text: string, max: number = SHOWN_MAX): string {
-  const clean = text.replace(BREAK, (found, at: number) => (at === 0 || at + found.length === text.length ? '' : ' ')).replace(CONTROL, '')
+  const clean = text
+    .replace(BREAK, (found, at: number) => (at === 0 || at + found.length === text.length ? '' : ' '))
+    .replace(CONTROL, '')
   return clean.length > max ? `${clean.slice(0, max - 1).replace(HALF, '')}…` : clean
 }
 
@@ -20,15 +22,20 @@ export function shellWord(text: string): string {
 }
 
 /**
- * The candidates nearest to a mistyped word, best first, at most three. A candidate has the word as prefix, or an edit distance of at most
- * 2 and at most half of the shorter word, ignoring case. A word of one character has none.
+ * The candidates nearest to a mistyped word, best first, at most three. A candidate has the word as prefix, or an edit
+ * distance of at most 2 and at most half of the shorter word, ignoring case. A word of one character has none.
  */
 export function nearest(word: string, candidates: Iterable<string>): string[] {
   const scored: { name: string; distance: number }[] = []
   const small = word.toLowerCase()
   for (const name of candidates) {
     const other = name.toLowerCase()
-    const distance = name === word ? -1 : other.startsWith(small) && other !== small && word.length > 1 ? 1 : editDistance(small, other)
+    const distance =
+      name === word
+        ? -1
+        : other.startsWith(small) && other !== small && word.length > 1
+          ? 1
+          : editDistance(small, other)
     if (distance <= Math.min(2, small.length / 2, other.length / 2)) scored.push({ name, distance })
   }
   return scored
@@ -57,8 +64,8 @@ export function wordsOf(text: string): readonly string[] {
 }
 
 /**
- * The items that contain words of a search, the best first, then by name: a word counts 2 in the name and 1 in the description. Items without
- * any are left out. Depends on its arguments alone.
+ * The items that contain words of a search, the best first, then by name: a word counts 2 in the name and 1 in the
+ * description. Items without any are left out. Depends on its arguments alone.
  */
 export function byWords<T extends { readonly name: string; readonly description: string }>(
   words: readonly string[],
@@ -66,7 +73,10 @@ export function byWords<T extends { readonly name: string; readonly description:
 ): T[] {
   const scored = items.map((item) => {
     const [inName, inText] = [item.name.toLowerCase(), item.description.toLowerCase()]
-    return { item, score: words.reduce((sum, word) => sum + (inName.includes(word) ? 2 : 0) + (inText.includes(word) ? 1 : 0), 0) }
+    return {
+      item,
+      score: words.reduce((sum, word) => sum + (inName.includes(word) ? 2 : 0) + (inText.includes(word) ? 1 : 0), 0)
+    }
   })
   const hits = scored.filter(({ score }) => score > 0)
   return hits.sort((a, b) => b.score - a.score || (a.item.name < b.item.name ? -1 : 1)).map(({ item }) => item)

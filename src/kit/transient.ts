@@ -1,6 +1,6 @@
 /**
- * A map of entries that live for one call. A native map that is emptied and refilled allocates long-lived memory each time, which only a
- * full collection frees. This one starts anew when it is emptied.
+ * A map of entries that live for one call. A native map that is emptied and refilled allocates long-lived memory each
+ * time, which only a full collection frees. This one starts anew when it is emptied.
  */
 export class TransientMap<K, V> {
   /** The only entry: most of the time there is no more than one, which needs no map. */

@@ -16,7 +16,9 @@ export function parseSize(text: string): number | null {
 
 function parseUnit(text: string, units: Readonly<Record<string, number>>): number | null {
   const match = /^(\d{1,12}(?:\.\d{1,6})?)\s?([a-z]{1,3})$/i.exec(text.trim())
-  const factor = Object.hasOwn(units, match?.[2]?.toLowerCase() ?? '') ? units[match?.[2]?.toLowerCase() ?? ''] : undefined
+  const factor = Object.hasOwn(units, match?.[2]?.toLowerCase() ?? '')
+    ? units[match?.[2]?.toLowerCase() ?? '']
+    : undefined
   if (match === null || factor === undefined) return null
   const value = Math.round(Number(match[1]) * factor)
   return Number.isSafeInteger(value) ? value : null

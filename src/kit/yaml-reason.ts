@@ -23,7 +23,10 @@ export function yamlReason(code: string): string {
   return Object.hasOwn(REASONS, code) ? (REASONS[code] ?? '') : 'the text is not valid YAML'
 }
 
-/** The alias without an anchor that an error of the `yaml` package names, as written, or null. A text that begins with `*` reads as one. */
+/**
+ * The alias without an anchor that an error of the `yaml` package names, as written, or null. A text that begins with
+ * `*` reads as one.
+ */
 export function unresolvedAlias(message: string): string | null {
   return /^Unresolved alias .*: (\S+)$/.exec(message)?.[1] ?? null
 }

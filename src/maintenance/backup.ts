@@ -56,11 +56,15 @@ export interface RestoredInfo {
   readonly createdAt: string
 }
 
-/** Writes a backup of a node whose stores are open. @throws NodeError USAGE, FILE_EXISTS, NO_PERMISSION, DISK_FULL, STORE_DAMAGED */
+/**
+ * Writes a backup of a node whose stores are open.
+ * @throws NodeError USAGE, FILE_EXISTS, NO_PERMISSION, DISK_FULL, STORE_DAMAGED
+ */
 export async function writeBackup(sources: BackupSources, { file, force = false }: BackupRequest): Promise<BackupInfo> {
   if (!path.isAbsolute(file)) throw new NodeError('USAGE', 'the file of a backup is an absolute path')
   const { home, state, nodeId, createdAt } = sources
-  if (!path.relative(home.home, file).startsWith('..')) throw new NodeError('USAGE', `a backup in ${home.home} would be lost with it`)
+  if (!path.relative(home.home, file).startsWith('..'))
+    throw new NodeError('USAGE', `a backup in ${home.home} would be lost with it`)
   const writer = await BackupWriter.create(file, { mayReplace: force })
   // Copies of the seed are left nowhere but in the file.
   const copy = path.join(home.run, 'backup')
@@ -76,10 +80,14 @@ export async function writeBackup(sources: BackupSources, { file, force = false 
     await writer.add({ name: MANIFEST, bytes: Buffer.from(JSON.stringify(manifest)), mode: 0o600 })
     await addLedger(writer, sources.ledger)
     for await (const part of homeParts(home)) await writer.add(part)
-    await copyLog(sources.store, keyFromText(state.key), copy).catch((error: unknown) => Promise.reject(storeError(error, copy)))
+    await copyLog(sources.store, keyFromText(state.key), copy).catch((error: unknown) =>
+      Promise.reject(storeError(error, copy))
+    )
     await addStore(writer, copy, 'store')
     const streams = path.join(home.run, 'backup', 'documents')
-    const hasStreams = await sources.copyDocuments(streams).catch((error: unknown) => Promise.reject(storeError(error, streams)))
+    const hasStreams = await sources
+      .copyDocuments(streams)
+      .catch((error: unknown) => Promise.reject(storeError(error, streams)))
     if (hasStreams) await addStore(writer, streams, 'documents')
     return { file, ...(await writer.finish()), ...manifest }
   } catch (error) {
@@ -90,7 +98,10 @@ export async function writeBackup(sources: BackupSources, { file, force = false 
   }
 }
 
-/** Writes a backup of a home in which no node runs. @throws NodeError as {@link writeBackup}; ALREADY_RUNNING; CONFLICT for a home without a node */
+/**
+ * Writes a backup of a home in which no node runs.
+ * @throws NodeError as {@link writeBackup}; ALREADY_RUNNING; CONFLICT for a home without a node
+ */
 export async function backupHome(options: StartOptions, request: BackupRequest): Promise<BackupInfo> {
   const { home } = options
   const documents = openNodeStore(home.home)
@@ -121,9 +132,10 @@ async function stateOf({ home }: HomePaths, documents: NodeStore): Promise<MeshS
 }
 
 /**
- * Makes a home of a backup, where there is none: all of it or nothing. It keeps the identity and takes a writer core of its own,
- * by chance, so that two homes of one backup never share one.
- * @throws NodeError STORE_DAMAGED (before anything is written), CONFLICT for a home with data, USAGE, NO_PERMISSION, DISK_FULL
+ * Makes a home of a backup, where there is none: all of it or nothing. It keeps the identity and takes a writer core of
+ * its own, by chance, so that two homes of one backup never share one.
+ * @throws NodeError STORE_DAMAGED (before anything is written), CONFLICT for a home with data, USAGE, NO_PERMISSION,
+ * DISK_FULL
  */
 export async function restoreHome(home: HomePaths, file: string): Promise<RestoredInfo> {
   const manifest = await checkBackup(file)
@@ -161,7 +173,11 @@ async function addLedger(writer: BackupWriter, ledger: LedgerOnDisk): Promise<vo
 async function addStore(writer: BackupWriter, dir: string, name: 'store' | 'documents'): Promise<void> {
   for (const file of await filesBelow(path.join(dir, 'db'))) {
     if (OF_THE_PROCESS.test(file.name)) continue
-    await writer.add({ name: `home/${name}/db/${file.name}`, bytes: await fs.readFile(path.join(dir, 'db', file.name)), mode: 0o600 })
+    await writer.add({
+      name: `home/${name}/db/${file.name}`,
+      bytes: await fs.readFile(path.join(dir, 'db', file.name)),
+      mode: 0o600
+    })
   }
 }
 
@@ -203,7 +219,11 @@ async function entriesOf(where: string): Promise<string[]> {
 async function unpack(file: string, to: { readonly staged: string; readonly isShared: boolean }): Promise<void> {
   const { staged } = to
   const documents = openNodeStore(staged)
-  const ledger = await openDurableLedger({ dir: path.join(staged, 'ledger'), durability: 'power', mark: ledgerMark(documents) })
+  const ledger = await openDurableLedger({
+    dir: path.join(staged, 'ledger'),
+    durability: 'power',
+    mark: ledgerMark(documents)
+  })
   try {
     for await (const part of readBackup(file)) {
       if (LEDGER_PART.test(part.name)) await fillLedger(ledger, part)
@@ -216,11 +236,16 @@ async function unpack(file: string, to: { readonly staged: string; readonly isSh
 
 async function fillLedger(ledger: LedgerOnDisk, { bytes }: BackupPart): Promise<void> {
   for (const { changes } of readJournal(Buffer.from(bytes), NO_SEAL)) {
-    await ledger.commit(changes.map(({ key, value }) => ({ key, value: value === null ? null : restoredValue(key, value) })))
+    await ledger.commit(
+      changes.map(({ key, value }) => ({ key, value: value === null ? null : restoredValue(key, value) }))
+    )
   }
 }
 
-async function unpackFile({ name, bytes, mode }: BackupPart, { staged, isShared }: { staged: string; isShared: boolean }): Promise<void> {
+async function unpackFile(
+  { name, bytes, mode }: BackupPart,
+  { staged, isShared }: { staged: string; isShared: boolean }
+): Promise<void> {
   const [space = '', ...rest] = name.split('/')
   if ((space !== 'home' && space !== 'config') || rest.length === 0) return
   const file = path.join(staged, ...(space === 'home' || isShared ? [] : ['config']), ...rest)

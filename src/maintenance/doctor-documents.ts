@@ -28,7 +28,8 @@ interface Replaceable {
 }
 
 const MADE_AGAIN: Replaceable = { lost: null }
-const NETWORK = 'which network the node is in: it is that of the settings, unless the next start names it (a2a-node start --network <kind>)'
+const NETWORK =
+  'which network the node is in: it is that of the settings, unless the next start names it (a2a-node start --network <kind>)'
 
 const REPLACEABLE: Readonly<Record<string, Replaceable>> = {
   cards: MADE_AGAIN,
@@ -77,7 +78,8 @@ export function beyondRepair(error: unknown): NodeError {
 }
 
 /**
- * Repairs the documents of a home: a damaged file is rewritten from its whole twin; a document without a whole file is moved aside.
+ * Repairs the documents of a home: a damaged file is rewritten from its whole twin; a document without a whole file is
+ * moved aside.
  * @throws NodeError STORE_DAMAGED for the document of the mesh: then a backup helps
  */
 export async function repairDocuments(home: HomePaths, documents: NodeStore, aside: Aside): Promise<Repair[]> {

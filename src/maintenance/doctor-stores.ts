@@ -51,7 +51,8 @@ export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<rea
       good(name, 'in use by the node that runs; stop it to have it read')
     )
   // The rest of its stores is not checked.
-  if (await isIdentityMoving(home.home)) return [failed('mesh', await assertIdentityWhole(home.home).catch((error: unknown) => error))]
+  if (await isIdentityMoving(home.home))
+    return [failed('mesh', await assertIdentityWhole(home.home).catch((error: unknown) => error))]
   const documents = openNodeStore(home.home)
   const state = await documents.read<MeshState>('mesh').catch(() => undefined)
   // A damaged document has its own check.
@@ -98,7 +99,9 @@ async function streamsCheck(home: HomePaths, documents: NodeStore): Promise<Doct
 async function storeCheck(home: HomePaths, documents: NodeStore, state: MeshState): Promise<DoctorCheck> {
   try {
     const { blocks } = await readStore(home, documents, state)
-    return blocks === 0 ? doubtful('store', LOG_NOT_HERE.message, [LOG_NOT_HERE.next]) : good('store', `${blocks} blocks of the mesh log`)
+    return blocks === 0
+      ? doubtful('store', LOG_NOT_HERE.message, [LOG_NOT_HERE.next])
+      : good('store', `${blocks} blocks of the mesh log`)
   } catch (error) {
     return failed('store', error)
   }
@@ -115,9 +118,9 @@ function failed(name: string, error: unknown): DoctorCheck {
 }
 
 /**
- * Repairs a home in which no node runs. A mesh store that is damaged or was replaced is moved aside. The log comes back from other members,
- * the keys stay, and the node writes on a new core. A damaged ledger is moved aside and a new one begins. So is a damaged store of
- * documents; its losses are accepted. Nothing is deleted.
+ * Repairs a home in which no node runs. A mesh store that is damaged or was replaced is moved aside. The log comes back
+ * from other members, the keys stay, and the node writes on a new core. A damaged ledger is moved aside and a new one
+ * begins. So is a damaged store of documents; its losses are accepted. Nothing is deleted.
  * @throws NodeError ALREADY_RUNNING, STORE_LOCKED; STORE_DAMAGED when the identity is lost: then a backup helps
  */
 export async function repairHome(home: HomePaths, now: number): Promise<readonly Repair[]> {
@@ -161,7 +164,8 @@ async function repairStore(
   // A store keeps to its core as long as it is there, whatever the epoch.
   await aside(home.store)
   const why = fault?.message ?? (state.isRolledBack === true ? ROLLED_BACK : 'another home replaced it')
-  const then = 'it is moved aside and fetched again from other members; the next start replaces every other home of this node'
+  const then =
+    'it is moved aside and fetched again from other members; the next start replaces every other home of this node'
   const lost = 'entries of the mesh log that no other member has; the rest is fetched from members'
   return [{ name: 'store', text: `${why}; ${then}`, lost }]
 }
@@ -175,12 +179,19 @@ async function repairLedger(home: HomePaths, documents: NodeStore, aside: Aside)
   if (fault.code !== 'STORE_DAMAGED') throw fault
   await aside(home.ledger)
   await documents.remove('ledger')
-  const lost = 'unfinished requests and swarms, messages for peers, and the records of ended ones: callers may repeat those'
+  const lost =
+    'unfinished requests and swarms, messages for peers, and the records of ended ones: callers may repeat those'
   return [{ name: 'ledger', text: `${fault.message}; it is moved aside, and a new one begins`, lost }]
 }
 
-/** How many entries the ledger has, all read, and how many requests of this node without an outcome. @throws NodeError STORE_DAMAGED */
-async function readLedger(home: HomePaths, documents: NodeStore): Promise<{ readonly entries: number; readonly open: number }> {
+/**
+ * How many entries the ledger has, all read, and how many requests of this node without an outcome.
+ * @throws NodeError STORE_DAMAGED
+ */
+async function readLedger(
+  home: HomePaths,
+  documents: NodeStore
+): Promise<{ readonly entries: number; readonly open: number }> {
   const ledger = await openDurableLedger({ dir: home.ledger, durability: 'power', mark: ledgerMark(documents) })
   try {
     const count = { entries: 0, open: 0 }
@@ -217,7 +228,9 @@ async function readStore(home: HomePaths, documents: NodeStore, state: MeshState
 
 /** Takes the home as a start does, and makes no more of it than the directory that the lock needs. */
 export async function holdHome(home: HomePaths, unwind: Unwind): Promise<void> {
-  await fs.mkdir(home.run, { recursive: true, mode: 0o700 }).catch((error: unknown) => Promise.reject(storeError(error, home.run)))
+  await fs
+    .mkdir(home.run, { recursive: true, mode: 0o700 })
+    .catch((error: unknown) => Promise.reject(storeError(error, home.run)))
   const lock = await takeHomeLock(home, Date.now())
   unwind.add('lock of the home', () => lock.release())
 }

@@ -47,14 +47,18 @@ interface Mark {
   readonly marked: number
 }
 
-/** The mark of an own stream is the higher one: it is stored sooner, and not only once its blocks survive a loss of power. */
+/**
+ * The mark of an own stream is the higher one: it is stored sooner, and not only once its blocks survive a loss of
+ * power.
+ */
 async function marksOf(home: HomePaths, documents: NodeStore): Promise<Mark[]> {
   const marks = Object.entries((await documents.read<StoredMarks>(DOCUMENT_MARKS)) ?? {})
   const found = new Map<string, Mark>()
   const note = (name: string, stream: StreamKey, marked: number): void => {
     if (marked > (found.get(`${name} ${stream}`)?.marked ?? 0)) found.set(`${name} ${stream}`, { name, stream, marked })
   }
-  for (const [name, streams] of marks) for (const [stream, marked] of Object.entries(streams)) note(name, stream, marked)
+  for (const [name, streams] of marks)
+    for (const [stream, marked] of Object.entries(streams)) note(name, stream, marked)
   for (const { name, stream, marked } of await ownMarks(home, documents)) note(name, stream, marked)
   return [...found.values()]
 }
@@ -63,7 +67,9 @@ async function marksOf(home: HomePaths, documents: NodeStore): Promise<Mark[]> {
 async function ownMarks(home: HomePaths, documents: NodeStore): Promise<Mark[]> {
   const own = Object.entries((await documents.read<StoredLocalStreams>(OWN_STREAMS)) ?? {})
   if (own.length === 0) return []
-  const ledger = await openDurableLedger({ dir: home.ledger, durability: 'power', mark: ledgerMark(documents) }).catch(() => null)
+  const ledger = await openDurableLedger({ dir: home.ledger, durability: 'power', mark: ledgerMark(documents) }).catch(
+    () => null
+  )
   try {
     const marks: Mark[] = []
     for (const [name, one] of own) {
@@ -86,8 +92,8 @@ export function lostText({ lost }: StreamState): string | null {
 }
 
 /**
- * Accepts lost data of shared documents, so that a home can run again. An unreadable store is moved aside. For documents that lost blocks,
- * the rest counts once the present members have sent theirs.
+ * Accepts lost data of shared documents, so that a home can run again. An unreadable store is moved aside. For
+ * documents that lost blocks, the rest counts once the present members have sent theirs.
  * @throws NodeError DISK_FULL, NO_PERMISSION
  */
 export async function repairStreams(home: HomePaths, documents: NodeStore, aside: Aside): Promise<Repair[]> {
@@ -96,8 +102,11 @@ export async function repairStreams(home: HomePaths, documents: NodeStore, aside
     if (found.code !== 'STORE_DAMAGED') throw found
     if (await salvage(home, aside)) return [await acceptSalvaged(home, documents, found)]
     await aside(home.documents)
-    for (const name of [DOCUMENT_MARKS, DOCUMENT_LOSSES, DOCUMENTS_ARRIVED, OWN_STREAMS, 'document-snapshots']) await documents.remove(name)
-    return [{ name: 'streams', text: `${found.message}; it is moved aside and fetched anew from other members`, lost: LOST }]
+    for (const name of [DOCUMENT_MARKS, DOCUMENT_LOSSES, DOCUMENTS_ARRIVED, OWN_STREAMS, 'document-snapshots'])
+      await documents.remove(name)
+    return [
+      { name: 'streams', text: `${found.message}; it is moved aside and fetched anew from other members`, lost: LOST }
+    ]
   }
   const text = lostText(found)
   if (text === null) return []
@@ -105,7 +114,11 @@ export async function repairStreams(home: HomePaths, documents: NodeStore, aside
   return [{ name: 'streams', text: `${text}; the next start asks other members for them`, lost: LOST }]
 }
 
-/** Takes over what can be read of a damaged store into a new one, which takes its place. False: the store cannot be opened, or does not say what it has. @throws NodeError DISK_FULL, NO_PERMISSION */
+/**
+ * Takes over what can be read of a damaged store into a new one, which takes its place. False: the store cannot be
+ * opened, or does not say what it has.
+ * @throws NodeError DISK_FULL, NO_PERMISSION
+ */
 async function salvage(home: HomePaths, aside: Aside): Promise<boolean> {
   if (!(await isThere(home.documents))) return false
   const copy = `${home.documents}.salvaged`
@@ -134,12 +147,18 @@ async function acceptSalvaged(home: HomePaths, documents: NodeStore, fault: Node
   return { name: 'streams', text, lost: lost === null ? null : `${lost}: ${LOST}` }
 }
 
-/** The present blocks of these documents are no longer compared with the former length, and no longer count as complete. */
+/**
+ * The present blocks of these documents are no longer compared with the former length, and no longer count as complete.
+ */
 async function accept(documents: NodeStore, { lost }: StreamState): Promise<void> {
   const arrived = await documents.read<StoredArrivals>(DOCUMENTS_ARRIVED)
-  if (arrived !== null) await documents.write(DOCUMENTS_ARRIVED, { names: arrived.names.filter((name) => !lost.has(name)) })
+  if (arrived !== null)
+    await documents.write(DOCUMENTS_ARRIVED, { names: arrived.names.filter((name) => !lost.has(name)) })
   const own = Object.entries((await documents.read<StoredLocalStreams>(OWN_STREAMS)) ?? {})
-  await documents.write(OWN_STREAMS, Object.fromEntries(own.map(([name, one]) => [name, lost.has(name) ? leftStream(one) : one])))
+  await documents.write(
+    OWN_STREAMS,
+    Object.fromEntries(own.map(([name, one]) => [name, lost.has(name) ? leftStream(one) : one]))
+  )
   const marks = Object.entries((await documents.read<StoredMarks>(DOCUMENT_MARKS)) ?? {})
   await documents.write(DOCUMENT_MARKS, Object.fromEntries(marks.filter(([name]) => !lost.has(name))))
   const losses = Object.entries((await documents.read<StoredLosses>(DOCUMENT_LOSSES)) ?? {})

@@ -69,7 +69,8 @@ async function diagnoseUsed(options: DoctorOptions, use: HomeUse): Promise<reado
     () => clockCheck(options),
     () => networkCheck(config, use)
   ]
-  for (const look of looks) checks.push(...[await look().catch((error: unknown) => unexpected(error, home.home))].flat())
+  for (const look of looks)
+    checks.push(...[await look().catch((error: unknown) => unexpected(error, home.home))].flat())
   return checks
 }
 
@@ -110,7 +111,8 @@ async function socketCheck({ socket }: HomePaths, use: HomeUse): Promise<DoctorC
 }
 
 function silentCheck(socket: string, pid: number | null): DoctorCheck {
-  if (pid === null) return bad('socket', `the process that uses this home does not answer at ${socket}`, ['a2a-node status'])
+  if (pid === null)
+    return bad('socket', `the process that uses this home does not answer at ${socket}`, ['a2a-node status'])
   return bad('socket', `the node (pid ${pid}) does not answer at ${socket}`, [`kill -9 ${pid}`, 'a2a-node start'])
 }
 
@@ -130,7 +132,9 @@ async function runningChecks({ socket }: HomePaths, use: HomeUse): Promise<reado
 }
 
 function configCheck(config: Config | NodeError): DoctorCheck {
-  return config instanceof NodeError ? bad('config', config.message, config.next) : good('config', 'every setting can be used')
+  return config instanceof NodeError
+    ? bad('config', config.message, config.next)
+    : good('config', 'every setting can be used')
 }
 
 async function policyCheck({ policyFile, home }: HomePaths): Promise<DoctorCheck> {
@@ -140,7 +144,9 @@ async function policyCheck({ policyFile, home }: HomePaths): Promise<DoctorCheck
     return isMissed ? bad('policy', `${policyFile} is gone; there was one`, ['a2a-node start']) : good('policy', 'none')
   }
   const reading = readPolicy(text)
-  return reading.ok ? good('policy', policyFile) : bad('policy', `${policyFile} has faults`, [`less ${policyFile}`, 'a2a-node policy show'])
+  return reading.ok
+    ? good('policy', policyFile)
+    : bad('policy', `${policyFile} has faults`, [`less ${policyFile}`, 'a2a-node policy show'])
 }
 
 async function agentsCheck({ agents, home }: HomePaths): Promise<DoctorCheck> {
@@ -149,20 +155,27 @@ async function agentsCheck({ agents, home }: HomePaths): Promise<DoctorCheck> {
   const faulty = reports.filter((one) => !one.ok)
   const [first] = faulty
   if (first === undefined) return good('agents', `${reports.length} ${reports.length === 1 ? 'file' : 'files'}`)
-  return doubtful('agents', `${faulty.length} of ${reports.length} files cannot be used`, [`a2a-node agents check ${first.file}`])
+  return doubtful('agents', `${faulty.length} of ${reports.length} files cannot be used`, [
+    `a2a-node agents check ${first.file}`
+  ])
 }
 
 async function documentChecks({ home }: HomePaths): Promise<readonly DoctorCheck[]> {
   const damaged = await damagedDocuments(home)
   if (damaged.length > 0) return damaged.map(documentCheck)
   return [
-    good('documents', `${(await fs.readdir(home)).filter((name) => name.endsWith('.json')).length} small files of the node, all whole`)
+    good(
+      'documents',
+      `${(await fs.readdir(home)).filter((name) => name.endsWith('.json')).length} small files of the node, all whole`
+    )
   ]
 }
 
 function documentCheck({ name, file, isMendable }: DamagedFile): DoctorCheck {
   if (isMendable)
-    return doubtful('documents', `the file ${file} is damaged, and the other one of the two is whole`, ['a2a-node doctor --repair'])
+    return doubtful('documents', `the file ${file} is damaged, and the other one of the two is whole`, [
+      'a2a-node doctor --repair'
+    ])
   const next = isReplaceable(name) ? ['a2a-node doctor --repair'] : ['a2a-node restore <backup> --home <new directory>']
   return bad('documents', `the file ${file} is damaged`, next)
 }
@@ -188,11 +201,17 @@ async function clockCheck({ home, now }: DoctorOptions): Promise<DoctorCheck> {
     .read<MeshState>('mesh')
     .catch(() => null)
   const issued = mesh?.chain.map((one) => one.body.issuedAt) ?? []
-  const files = await Promise.all(['mesh.json', 'core.json'].map((name) => fs.stat(path.join(home.home, name)).catch(() => null)))
+  const files = await Promise.all(
+    ['mesh.json', 'core.json'].map((name) => fs.stat(path.join(home.home, name)).catch(() => null))
+  )
   const seen = Math.max(0, ...issued, ...files.map((one) => one?.mtimeMs ?? 0))
   const skew = await recordedSkew(openNodeStore(home.home), now)
-  const compared = skew === null ? null : `it is ${skewText(skew, `the node ${shortId(skew.peer)}`)}, as measured last: set the wrong one`
-  if (now >= seen - BEHIND_MS) return compared === null ? good('clock', new Date(now).toISOString()) : doubtful('clock', compared, ['date'])
+  const compared =
+    skew === null
+      ? null
+      : `it is ${skewText(skew, `the node ${shortId(skew.peer)}`)}, as measured last: set the wrong one`
+  if (now >= seen - BEHIND_MS)
+    return compared === null ? good('clock', new Date(now).toISOString()) : doubtful('clock', compared, ['date'])
   const state = `it says ${new Date(now).toISOString()}, and this node was at work at ${new Date(seen).toISOString()}`
   return bad('clock', compared === null ? state : `${state}; ${compared}`, ['date'])
 }
@@ -204,7 +223,9 @@ async function networkCheck(config: Config | NodeError, use: HomeUse): Promise<D
   if (served === null || use.by === 'another process') return good('network', 'UDP sockets can be opened')
   const place = /^(.*):(\d+)$/.exec(served)
   const fault = await bindError(Number(place?.[2] ?? 0), '0.0.0.0')
-  return fault === null ? good('network', `${served} is free`) : bad('network', `${served}: ${fault}`, ['a2a-node config show'])
+  return fault === null
+    ? good('network', `${served} is free`)
+    : bad('network', `${served}: ${fault}`, ['a2a-node config show'])
 }
 
 function bindReason(error: NodeJS.ErrnoException): string {

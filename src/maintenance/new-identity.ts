@@ -60,11 +60,11 @@ const DROPPED: readonly (readonly [string, string])[] = [
 ]
 
 /**
- * Makes a home the home of a new node: with a new key, in no mesh. Settings, rules and agent files stay, and so do accepted imports. The rest
- * is moved aside. Another run finishes an interrupted one.
+ * Makes a home the home of a new node: with a new key, in no mesh. Settings, rules and agent files stay, and so do
+ * accepted imports. The rest is moved aside. Another run finishes an interrupted one.
  * @returns null when `agrees` is false.
- * @throws NodeError ALREADY_RUNNING, STORE_LOCKED; CONFLICT for a home without a node, or one that may be the only home of its node;
- * USAGE for the name; NO_PERMISSION, DISK_FULL
+ * @throws NodeError ALREADY_RUNNING, STORE_LOCKED; CONFLICT for a home without a node, or one that may be the only home
+ * of its node; USAGE for the name; NO_PERMISSION, DISK_FULL
  */
 export async function giveNewIdentity(home: HomePaths, options: IdentityOptions): Promise<NewIdentity | null> {
   // Before the lock, which needs a directory: nothing is made in a mistyped one.
@@ -78,7 +78,8 @@ export async function giveNewIdentity(home: HomePaths, options: IdentityOptions)
     if (plan.reason === null && !options.isForced) throw onlyHome(plan)
     if (!(await options.agrees(plan))) return null
     // Its name is that of a new node in no mesh: it has no network yet, and the settings or the invite decide it.
-    const rename = (): Promise<void> => openNodeStore(home.home).write('node', { name: plan.name } satisfies StoredRecord)
+    const rename = (): Promise<void> =>
+      openNodeStore(home.home).write('node', { name: plan.name } satisfies StoredRecord)
     return { ...plan, movedTo: await moveFormerNode(home.home, stampOf(options.now), rename) }
   } finally {
     await unwind.run()
@@ -88,7 +89,8 @@ export async function giveNewIdentity(home: HomePaths, options: IdentityOptions)
 /** Files that only a node makes, one of which each home of a node has. A directory `store` may be anybody's. */
 async function isHomeOfNode({ home, store }: HomePaths): Promise<boolean> {
   const documents = ['seed', 'mesh'].flatMap((name) => [`${name}.json`, `${name}.json.copy`])
-  for (const place of [...documents.map((file) => path.join(home, file)), markerOf(store)]) if (await isThere(place)) return true
+  for (const place of [...documents.map((file) => path.join(home, file)), markerOf(store)])
+    if (await isThere(place)) return true
   return await isIdentityMoving(home)
 }
 
@@ -155,7 +157,9 @@ async function droppedParts({ home }: HomePaths): Promise<readonly string[]> {
 }
 
 function noNode({ home }: HomePaths): NodeError {
-  return new NodeError('CONFLICT', `there is no node in ${home}, so it has no identity to change`, { next: ['a2a-node start'] })
+  return new NodeError('CONFLICT', `there is no node in ${home}, so it has no identity to change`, {
+    next: ['a2a-node start']
+  })
 }
 
 /** A mistaken directory would cost a node its membership. */

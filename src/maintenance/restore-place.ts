@@ -25,14 +25,18 @@ export async function restoreAlone<T>(home: HomePaths, now: number, run: () => P
   const lock = await takeProcessLock(staged, record).catch((error: unknown) => Promise.reject(atWork(error, home)))
   try {
     if (lock.isAfterKill) await clear(staged, configDir(home))
-    else if (await isThere(staged)) throw new NodeError('CONFLICT', `${staged} is in the way`, { next: [`rm -r ${shellWord(staged)}`] })
+    else if (await isThere(staged))
+      throw new NodeError('CONFLICT', `${staged} is in the way`, { next: [`rm -r ${shellWord(staged)}`] })
     return await run()
   } finally {
     await lock.release()
   }
 }
 
-/** Puts what was made in its place: settings first, then, at one moment, the home. Cut off before that, there is no home. */
+/**
+ * Puts what was made in its place: settings first, then, at one moment, the home. Cut off before that, there is no
+ * home.
+ */
 export async function place(home: HomePaths): Promise<void> {
   const staged = stagedFor(home)
   const [from, to] = [path.join(staged, 'config'), configDir(home)]

@@ -32,7 +32,9 @@ export function peerListeners(parts: Parts): PeerListeners {
       (peer) => routes.onOffline(peer),
       (peer) => lanes.onOffline(peer),
       (peer, isRest) => note(parts, peer, isRest ? 'online without a link' : 'offline'),
-      ...[remoteCards, swarms, requests, executor, approvals, channels].map((part) => (peer: NodeId) => part.onOffline(peer))
+      ...[remoteCards, swarms, requests, executor, approvals, channels].map(
+        (part) => (peer: NodeId) => part.onOffline(peer)
+      )
     ],
     onFound: [(peer) => lanes.onPath(peer), (peer) => requests.onReachable(peer)],
     onGivenUp: (peer, lost) => noteLost(parts, peer, lost),
@@ -40,7 +42,11 @@ export function peerListeners(parts: Parts): PeerListeners {
   }
 }
 
-function note({ events, directory, telemetry }: Parts, peer: NodeId, state: 'online' | 'online without a link' | 'offline'): void {
+function note(
+  { events, directory, telemetry }: Parts,
+  peer: NodeId,
+  state: 'online' | 'online without a link' | 'offline'
+): void {
   const { name } = directory.ref(peer)
   events.add('peer', `a peer is ${state}`, { peer: name, id: peer })
   telemetry.log('info', `peer ${state}`, { peer: name })

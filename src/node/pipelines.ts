@@ -92,7 +92,11 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
     direct: new DirectAnswers({ ...common, inProcess, executor }),
     resolver: new AgentResolver({ ...common, selector }),
     swarms,
-    swarmDocuments: createSwarmDocuments(common, { outbound, swarms, executor }, { swarmStore, streams: deps.documents }),
+    swarmDocuments: createSwarmDocuments(
+      common,
+      { outbound, swarms, executor },
+      { swarmStore, streams: deps.documents }
+    ),
     inProcess,
     approvals: createApprovals(common, { inbound, executor, requests, swarms }),
     negotiations
@@ -125,7 +129,14 @@ function createExecutor(
 ): Executor {
   const { settings, self } = common
   const inFlight = new InFlight()
-  const shared = { ...common, outbound, callee, inFlight, limits: settings, commit: (changes: Changes) => lanes.commit(changes) }
+  const shared = {
+    ...common,
+    outbound,
+    callee,
+    inFlight,
+    limits: settings,
+    commit: (changes: Changes) => lanes.commit(changes)
+  }
   const replies = new Replies({ ...shared, answerTtlMs: settings.defaultTtlMs })
   const heartbeats = new Heartbeats({
     ...shared,
@@ -135,7 +146,10 @@ function createExecutor(
       later().swarms.onHeartbeat(self, keys)
     }
   })
-  const admissions = new Admissions({ ...shared, isPast: (peer, swarm, epoch) => later().swarms.participants.isPast(peer, swarm, epoch) })
+  const admissions = new Admissions({
+    ...shared,
+    isPast: (peer, swarm, epoch) => later().swarms.participants.isPast(peer, swarm, epoch)
+  })
   return new Executor({ ...shared, replies, heartbeats, admissions, runner: new Runner({ ...shared, replies }) })
 }
 
@@ -159,7 +173,11 @@ function createOutbound(common: Common, lanes: Lanes, inbound: Inbound): Outboun
   })
 }
 
-function createRequests(common: Common, { outbound, lanes }: Pick<Pipelines, 'outbound' | 'lanes'>, later: () => Pipelines): Requests {
+function createRequests(
+  common: Common,
+  { outbound, lanes }: Pick<Pipelines, 'outbound' | 'lanes'>,
+  later: () => Pipelines
+): Requests {
   const { self, settings } = common
   const shared = { ...common, outbound, lanes, limits: settings }
   const cancellations = new CancelQueue({
@@ -228,7 +246,8 @@ function createInbox(common: Common, callee: CalleeRequests, later: () => Pipeli
       onLetIn: ({ recipient, header, payload }) => subscriptions.received(recipient.agentId, header, payload),
       onRequest: (incoming) => later().inProcess.onRequest(incoming) || later().executor.onRequest(incoming),
       onNotification: (incoming) =>
-        later().inProcess.onNotification(incoming) || noteNotification(common, incoming, later().executor.onNotification(incoming)),
+        later().inProcess.onNotification(incoming) ||
+        noteNotification(common, incoming, later().executor.onNotification(incoming)),
       onProposal: (incoming) => takeProposal({ ...common, ...later() }, incoming),
       onStream: (incoming) => takeStream(common, incoming)
     },
@@ -236,13 +255,21 @@ function createInbox(common: Common, callee: CalleeRequests, later: () => Pipeli
   })
 }
 
-function takeProposal(deps: ProposalAnswerDeps & Pick<Pipelines, 'negotiations' | 'executor'>, incoming: InboundMessage): void {
+function takeProposal(
+  deps: ProposalAnswerDeps & Pick<Pipelines, 'negotiations' | 'executor'>,
+  incoming: InboundMessage
+): void {
   const taken = deps.negotiations.onProposal(incoming)
   if (taken === 'nobody') answerProposal(deps, incoming)
-  if (taken === 'full') deps.executor.refuse(threadOf(incoming), new NodeError('OVERLOADED', 'too many proposals wait here').toBody())
+  if (taken === 'full')
+    deps.executor.refuse(threadOf(incoming), new NodeError('OVERLOADED', 'too many proposals wait here').toBody())
 }
 
-function noteNotification({ events, directory }: Services, { sender, recipient, payload }: InboundMessage, ran: boolean): void {
+function noteNotification(
+  { events, directory }: Services,
+  { sender, recipient, payload }: InboundMessage,
+  ran: boolean
+): void {
   const bytes = sizeOf(payload)
   events.add('notification', `a notification came for ${recipient.agentId}`, {
     from: directory.shownAddress(sender),

@@ -22,10 +22,17 @@ export interface AgentTask {
 }
 
 /**
- * Why a run has no result. FORBIDDEN: the agent lacks a grant that every task of it needs. LLM_INIT_FAILED: its language model cannot be
- * used; nothing was done.
+ * Why a run has no result. FORBIDDEN: the agent lacks a grant that every task of it needs. LLM_INIT_FAILED: its
+ * language model cannot be used; nothing was done.
  */
-export type FailureCode = 'TASK_FAILED' | 'LLM_INIT_FAILED' | 'FORBIDDEN' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'
+export type FailureCode =
+  | 'TASK_FAILED'
+  | 'LLM_INIT_FAILED'
+  | 'FORBIDDEN'
+  | 'TIMEOUT'
+  | 'CANCELED'
+  | 'INVALID_OUTPUT'
+  | 'PAYLOAD_TOO_LARGE'
 
 /** How one run ends: a value, never an exception. */
 export type AgentOutcome =
@@ -34,7 +41,10 @@ export type AgentOutcome =
       readonly ok: false
       readonly code: FailureCode
       readonly message: string
-      /** True: nothing was done, and the same may succeed later. False: it is never tried again. Absent: nothing is said of either. */
+      /**
+       * True: nothing was done, and the same may succeed later. False: it is never tried again. Absent: nothing is said
+       * of either.
+       */
       readonly retryable?: boolean
       /** Typed details for the caller, e.g. `retryAfter` in seconds: it is not tried again before. JSON. */
       readonly data?: unknown
@@ -63,8 +73,8 @@ export interface AgentHealth extends HealthFinding {
 }
 
 /**
- * An agent as the node hosts it. `run` never rejects. It resolves only when the agent's work has really ended (its process group is gone).
- * The caller ensures that at most `limits.concurrency` runs overlap.
+ * An agent as the node hosts it. `run` never rejects. It resolves only when the agent's work has really ended (its
+ * process group is gone). The caller ensures that at most `limits.concurrency` runs overlap.
  */
 export interface HostedAgent {
   readonly definition: AgentDefinition
@@ -132,8 +142,8 @@ export interface AgentSource {
   /** Reads everything once. Faulty files are reported, not thrown. */
   load(): Promise<{ readonly agents: readonly HostedAgent[]; readonly faults: readonly AgentFault[] }>
   /**
-   * Calls back with the whole new set at each change. Agents that did not change are the same objects. A promise of `onChange` resolves
-   * when the set is in service, and never rejects.
+   * Calls back with the whole new set at each change. Agents that did not change are the same objects. A promise of
+   * `onChange` resolves when the set is in service, and never rejects.
    */
   watch(onChange: (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void | Promise<void>): void
   /** Stops watching and closes every agent. */

@@ -33,7 +33,10 @@ export interface AgentToolbox {
 
 /** Tools for the agents of a node, each with its own tier and sandbox. */
 export interface AgentTools {
-  /** The tools that the rules of this node let the agent call now, without the agent's own. @throws NodeError the error of the look-up */
+  /**
+   * The tools that the rules of this node let the agent call now, without the agent's own.
+   * @throws NodeError the error of the look-up
+   */
   open(agentId: string, choice: AgentToolChoice, signal: AbortSignalLike): Promise<AgentToolbox>
 }
 

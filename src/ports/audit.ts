@@ -25,7 +25,9 @@ export interface AuditEvent {
   readonly ref?: string
 }
 
-/** The append-only, hash-chained record. `append` never throws and never blocks the caller; lines are written in order. */
+/**
+ * The append-only, hash-chained record. `append` never throws and never blocks the caller; lines are written in order.
+ */
 export interface Audit {
   /** `at`: when it happened, unix milliseconds. Default: now. */
   append(event: AuditEvent, at?: number): void

@@ -7,7 +7,10 @@ export type DocumentValue = unknown
 /** The shared types of a document that can be read and edited by name. */
 export type DocumentType = 'text' | 'map' | 'list'
 
-/** Which part of a document: a shared type by its name in the Y.Doc. An existing editor names its own, e.g. `codemirror`. */
+/**
+ * Which part of a document: a shared type by its name in the Y.Doc. An existing editor names its own, e.g.
+ * `codemirror`.
+ */
 export interface DocumentRoot {
   readonly type: DocumentType
   /** 1..256 characters. Default: the same word as `type`. One name has one type for good. */
@@ -15,8 +18,8 @@ export interface DocumentRoot {
 }
 
 /**
- * One change. Text counts UTF-16 units, as Yjs does. `text`, `map` and `list` set the value by the smallest change: concurrent edits of
- * others stay.
+ * One change. Text counts UTF-16 units, as Yjs does. `text`, `map` and `list` set the value by the smallest change:
+ * concurrent edits of others stay.
  */
 export type DocumentEdit =
   | { readonly type: 'text'; readonly root?: string; readonly text: string }
@@ -40,7 +43,10 @@ export type DocumentEdit =
       readonly splice: { readonly at: number; readonly remove: number; readonly insert: readonly DocumentValue[] }
     }
 
-/** The nodes that an access list admits: those with a listed key, and those with the tier in one of the sandboxes (or in none). */
+/**
+ * The nodes that an access list admits: those with a listed key, and those with the tier in one of the sandboxes (or in
+ * none).
+ */
 export interface DocumentRuleInfo {
   readonly members: readonly NodeRef[]
   /** The least powerful tier that passes; null: none does by its tier. */
@@ -76,7 +82,9 @@ export interface DocumentWriter {
   readonly from: number
   readonly bytes: number
   readonly mayWrite: boolean
-  /** Why the stream ended for every member. Null while it is active, and while this node has not opened the document. */
+  /**
+   * Why the stream ended for every member. Null while it is active, and while this node has not opened the document.
+   */
   readonly stopped: string | null
 }
 
@@ -117,7 +125,10 @@ export interface DocumentShareInfo {
 
 /** Contributions of a member that the document lacks. */
 export interface DocumentGaps {
-  /** Members whose writing is not taken completely, with the reason; known once the document was opened here. Absent: all is taken. */
+  /**
+   * Members whose writing is not taken completely, with the reason; known once the document was opened here. Absent:
+   * all is taken.
+   */
   readonly skipped?: readonly { readonly node: NodeRef; readonly reason: string }[]
 }
 
@@ -138,9 +149,9 @@ export interface DocumentReading extends DocumentGaps {
 }
 
 /**
- * A line of the watch `documents.live`, for a program with its own Y.Doc. Bytes are updates of Yjs (v1) and of y-protocols' awareness. The
- * first line is `open`. After `reset` the program must begin with a new Y.Doc and the content of the line: a part of the old one was
- * revoked.
+ * A line of the watch `documents.live`, for a program with its own Y.Doc. Bytes are updates of Yjs (v1) and of
+ * y-protocols' awareness. The first line is `open`. After `reset` the program must begin with a new Y.Doc and the
+ * content of the line: a part of the old one was revoked.
  */
 export type DocumentLiveEvent =
   | {
@@ -176,47 +187,51 @@ export interface DocumentCalls {
   }
   'documents.read': { params: { readonly document: string } & DocumentRoot; result: DocumentReading }
   /**
-   * Resolves when the edit is durable here and on its way to others. `changed` is false when nothing had to change. FORBIDDEN without the
-   * right to write, PAYLOAD_TOO_LARGE for a single value over 256 KiB that is no text, OVERLOADED when the document is full. An edit over
-   * 256 KiB travels in several pieces; others may see the first ones for a moment.
+   * Resolves when the edit is durable here and on its way to others. `changed` is false when nothing had to change.
+   * FORBIDDEN without the right to write, PAYLOAD_TOO_LARGE for a single value over 256 KiB that is no text, OVERLOADED
+   * when the document is full. An edit over 256 KiB travels in several pieces; others may see the first ones for a
+   * moment.
    */
   'documents.edit': {
     params: { readonly document: string; readonly edit: DocumentEdit }
     result: DocumentReading & { readonly changed: boolean }
   }
   /**
-   * This node stops following the document and removes its blocks, its own contributions too. Blocks that no other node has are lost. The
-   * other nodes keep theirs. Opening or editing the document follows it again.
+   * This node stops following the document and removes its blocks, its own contributions too. Blocks that no other node
+   * has are lost. The other nodes keep theirs. Opening or editing the document follows it again.
    */
   'documents.forget': {
     params: { readonly document: string }
     result: { readonly id: string; readonly name: string; readonly bytes: number }
   }
   /**
-   * Removes the document from the mesh, for good; for its creator and the owner of the mesh. Nobody may see it any more, all nodes remove
-   * their blocks after 10 minutes, and its name stays taken.
+   * Removes the document from the mesh, for good; for its creator and the owner of the mesh. Nobody may see it any
+   * more, all nodes remove their blocks after 10 minutes, and its name stays taken.
    */
   'documents.remove': {
     params: { readonly document: string }
     result: { readonly id: string; readonly name: string; readonly removed: true }
   }
   /**
-   * Sets readers and writers; for its creator and the owner of the mesh. A former writer's earlier contributions stay, later ones count
-   * nowhere. A former reader gets no new blocks, and keeps the received ones.
+   * Sets readers and writers; for its creator and the owner of the mesh. A former writer's earlier contributions stay,
+   * later ones count nowhere. A former reader gets no new blocks, and keeps the received ones.
    */
   'documents.restrict': {
     params: { readonly document: string; readonly see: DocumentRuleRequest; readonly write: DocumentRuleRequest }
     result: DocumentDetail
   }
   /**
-   * An update (v1) of a program that watches `documents.live`; it must have that session's clientID. At most 16 MiB, less what a
-   * call may carry; over 256 KiB as `documents.edit`.
+   * An update (v1) of a program that watches `documents.live`; it must have that session's clientID. At most 16 MiB,
+   * less what a call may carry; over 256 KiB as `documents.edit`.
    */
   'documents.apply': {
     params: { readonly document: string; readonly session: string; readonly update: Uint8Array }
     result: { readonly applied: true }
   }
-  /** Presence of a program, removed when its session ends. At most 16 KiB; sent to members that are online, stored nowhere. */
+  /**
+   * Presence of a program, removed when its session ends. At most 16 KiB; sent to members that are online, stored
+   * nowhere.
+   */
   'documents.awareness': {
     params: { readonly document: string; readonly session: string; readonly update: Uint8Array }
     result: { readonly told: true }
@@ -227,11 +242,14 @@ export interface DocumentCalls {
 export interface DocumentWatches {
   /** The list, again at each change of it. */
   'documents.list': { params: Record<string, never>; item: DocumentList }
-  /** The value, again whenever it changed; nothing as long as others wrote it and nothing of it is here. A reader that is behind gets the newest only. */
+  /**
+   * The value, again whenever it changed; nothing as long as others wrote it and nothing of it is here. A reader that
+   * is behind gets the newest only.
+   */
   'documents.read': { params: { readonly document: string } & DocumentRoot; item: DocumentReading }
   /**
-   * `clientId`: the id of an earlier session that is over, for a program with unsent edits. It is given again unless another program has
-   * it, or had it since the node started; then the session gets another one.
+   * `clientId`: the id of an earlier session that is over, for a program with unsent edits. It is given again unless
+   * another program has it, or had it since the node started; then the session gets another one.
    */
   'documents.live': { params: { readonly document: string; readonly clientId?: number }; item: DocumentLiveEvent }
 }

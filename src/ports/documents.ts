@@ -20,7 +20,10 @@ export interface StreamExtent {
   readonly announced: ReadonlySet<NodeId>
   /** Does one of them claim to have more? The claim is not verified. */
   readonly isMore: boolean
-  /** Blocks fetched from peers since it is followed: in no order, so the length without a hole may stay the same meanwhile. */
+  /**
+   * Blocks fetched from peers since it is followed: in no order, so the length without a hole may stay the same
+   * meanwhile.
+   */
   readonly fetched: number
   /** A peer gave a block of it that is larger than any of a document: nothing more of it is fetched. */
   readonly isOversized: boolean
@@ -40,11 +43,15 @@ export interface FollowedStream {
   /** May a peer have it? Asked again at each call of {@link DocumentStreams.follow}, and for each new link. */
   mayHave(peer: NodeId): boolean
   /**
-   * May this number of bytes of it be stored? Asked with the bytes that its writer signed: when it is opened, when it grows, and at each
-   * call of {@link DocumentStreams.follow}. After a no it is neither fetched nor given to others until the next yes. Absent: yes.
+   * May this number of bytes of it be stored? Asked with the bytes that its writer signed: when it is opened, when it
+   * grows, and at each call of {@link DocumentStreams.follow}. After a no it is neither fetched nor given to others
+   * until the next yes. Absent: yes.
    */
   mayHold?(bytes: number): boolean
-  /** Counts bytes of it that came from others (0: none). Gives the milliseconds after which more of it may be requested. Absent: 0. */
+  /**
+   * Counts bytes of it that came from others (0: none). Gives the milliseconds after which more of it may be requested.
+   * Absent: 0.
+   */
   fetched?(bytes: number): number
 }
 
@@ -54,19 +61,28 @@ export interface StreamHandlers {
   onBlocks(stream: StreamKey): void
   /** Blocks of it came from another node. This node fetches its own blocks only after its store was put back. */
   onFetched(stream: StreamKey): void
-  /** Its writer signed two branches of it. It takes nothing more, now and after a restart; reported again when it is followed again. */
+  /**
+   * Its writer signed two branches of it. It takes nothing more, now and after a restart; reported again when it is
+   * followed again.
+   */
   onForked(stream: StreamKey): void
 }
 
 /**
- * Streams of documents: one signed append-only core for each document and member. Nothing is opened before the first call that needs it. A
- * peer never gets blocks that it may not have.
+ * Streams of documents: one signed append-only core for each document and member. Nothing is opened before the first
+ * call that needs it. A peer never gets blocks that it may not have.
  */
 export interface DocumentStreams {
-  /** Why the store cannot be read any more, STORE_DAMAGED; null: it was read so far. Only a repair of the stopped node ends it. */
+  /**
+   * Why the store cannot be read any more, STORE_DAMAGED; null: it was read so far. Only a repair of the stopped node
+   * ends it.
+   */
   readonly fault: NodeError | null
   start(handlers: StreamHandlers): void
-  /** Sets the streams to keep, including own ones. A stream that is no longer listed stays on disk until {@link DocumentStreams.remove}. */
+  /**
+   * Sets the streams to keep, including own ones. A stream that is no longer listed stays on disk until
+   * {@link DocumentStreams.remove}.
+   */
   follow(streams: readonly FollowedStream[]): void
   /** This node's own stream of a document, by its id; made when there is none. */
   own(document: string): Promise<OwnStreamState>
@@ -76,14 +92,14 @@ export interface DocumentStreams {
    */
   append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number>
   /**
-   * Drops the first `blocks` blocks of a stream here and never fetches them again. The start never moves back. Ignored for a stream that is
-   * not followed.
+   * Drops the first `blocks` blocks of a stream here and never fetches them again. The start never moves back. Ignored
+   * for a stream that is not followed.
    * @throws NodeError CONFLICT when it cannot be opened
    */
   begin(stream: StreamKey, blocks: number): Promise<void>
   /**
-   * Local blocks from `from` on, in order and without a gap, at most `limit`. None before the local start of a stream, or of a stream that
-   * is not followed.
+   * Local blocks from `from` on, in order and without a gap, at most `limit`. None before the local start of a stream,
+   * or of a stream that is not followed.
    * @throws NodeError CONFLICT when the stream cannot be opened, STORE_DAMAGED when the store of documents cannot
    */
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]>

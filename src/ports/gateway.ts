@@ -35,7 +35,10 @@ export interface PushRequest {
 
 /** Owners that may get notifications without a request. */
 export interface Owners {
-  /** Is the owner of a task gone for good: its token or client revoked, its member put out? That a token merely expired does not count. */
+  /**
+   * Is the owner of a task gone for good: its token or client revoked, its member put out? That a token merely expired
+   * does not count.
+   */
   isGone(owner: string): boolean
   /** Calls back each time that an owner was removed. */
   onGone(listener: () => void): Unsubscribe
@@ -56,7 +59,10 @@ export interface PushConfigs {
   get(by: Principal, task: string, id: string): Promise<PushHook>
   /** @throws NodeError TASK_NOT_FOUND */
   list(by: Principal, task: string): Promise<readonly PushHook[]>
-  /** Starts no further delivery to it and drops its waiting notifications. It may be gone already. @throws NodeError TASK_NOT_FOUND */
+  /**
+   * Starts no further delivery to it and drops its waiting notifications. It may be gone already.
+   * @throws NodeError TASK_NOT_FOUND
+   */
   remove(by: Principal, task: string, id: string): Promise<void>
 }
 
@@ -82,16 +88,16 @@ export interface GatewayPage {
 }
 
 /**
- * Tasks as clients of the A2A protocol know them. A caller sees only its own tasks; any other one is TASK_NOT_FOUND. Durable: every
- * reported state survives a kill.
+ * Tasks as clients of the A2A protocol know them. A caller sees only its own tasks; any other one is TASK_NOT_FOUND.
+ * Durable: every reported state survives a kill.
  */
 export interface Gateway {
   /** null: this node sends no notifications and ignores push settings in messages. */
   readonly push: PushConfigs | null
   /**
    * Begins a task, or continues the task that the message names. The same message of one caller runs once.
-   * @throws NodeError TASK_NOT_FOUND, CONFLICT (the task expects no message, or another message had this id), AGENT_NOT_FOUND,
-   * CAPABILITY_NOT_FOUND, OVERLOADED, and refusals of the rules
+   * @throws NodeError TASK_NOT_FOUND, CONFLICT (the task expects no message, or another message had this id),
+   * AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, OVERLOADED, and refusals of the rules
    */
   send(by: Principal, request: GatewaySend): Promise<GatewayReply>
   /** @throws NodeError TASK_NOT_FOUND */
@@ -100,11 +106,14 @@ export interface Gateway {
   isOf(by: Principal, id: string, agentName: string): boolean
   /** The newest change of state first. `agentName`: as in {@link GatewaySend}. */
   list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage>
-  /** Resolves when it is canceled, early when the signal aborts. @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended */
+  /**
+   * Resolves when it is canceled, early when the signal aborts.
+   * @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended
+   */
   cancel(by: Principal, id: string, signal?: AbortSignalLike): Promise<GatewaySnapshot>
   /**
-   * Events of a task after a generation, without a gap. It ends when the task ends (or rests, with `untilRest`), expires, or the signal
-   * aborts.
+   * Events of a task after a generation, without a gap. It ends when the task ends (or rests, with `untilRest`),
+   * expires, or the signal aborts.
    * @throws NodeError TASK_NOT_FOUND
    */
   follow(by: Principal, id: string, options: GatewayFollow): AsyncIterable<GatewayEvent>

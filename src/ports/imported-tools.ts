@@ -64,9 +64,10 @@ export interface ImportedTools {
   /** The server of that name or exact address; null: none. */
   named(text: string): ImportedServerInfo | null
   /**
-   * Fetches the tools of a server now (null: of every server) and waits for the outcome. `accept`: sha256 of a list that a person reviewed,
-   * in force from then on; null: none.
-   * @throws NodeError TOOL_SERVER_NOT_FOUND; CONFLICT when the server now gives another list, or the config pins another.
+   * Fetches the tools of a server now (null: of every server) and waits for the outcome. `accept`: sha256 of a list
+   * that a person reviewed, in force from then on; null: none.
+   * @throws NodeError TOOL_SERVER_NOT_FOUND; CONFLICT when the server now gives another list, or the config pins
+   * another.
    */
   refresh(server: string | null, accept: string | null): Promise<readonly ImportedServerInfo[]>
   /** Current faults, for `status`. */

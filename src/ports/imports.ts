@@ -67,12 +67,19 @@ export interface ImportWords {
 }
 
 /**
- * One entry of the config that imports agents: the part that its protocol determines. Pins, changes, retries and status are the same for
- * all. `T`: the pinned value; `O`: its agent; `C`: a connection to it.
+ * One entry of the config that imports agents: the part that its protocol determines. Pins, changes, retries and status
+ * are the same for all. `T`: the pinned value; `O`: its agent; `C`: a connection to it.
  */
-export interface ImportAdapter<T = object, O extends ImportOffer = ImportOffer, C extends ImportConnection<T> = ImportConnection<T>> {
+export interface ImportAdapter<
+  T = object,
+  O extends ImportOffer = ImportOffer,
+  C extends ImportConnection<T> = ImportConnection<T>
+> {
   readonly words: ImportWords
-  /** `name`: in the config, and of its agent; `pin`: sha256 of the only thing that may be in force, null for the one seen first. */
+  /**
+   * `name`: in the config, and of its agent; `pin`: sha256 of the only thing that may be in force, null for the one
+   * seen first.
+   */
   readonly spec: { readonly name: string; readonly pin: string | null }
   readonly transport: ImportedServerInfo['transport']
   /** URL by which it may be named too; null: none. */
@@ -87,7 +94,10 @@ export interface ImportAdapter<T = object, O extends ImportOffer = ImportOffer, 
   hash(value: T): string
   /** Nothing to trust at first sight. */
   isNothing(value: T): boolean
-  /** The accepted value with members outside its hash that it lacks, from the one seen now of the same hash; null: it lacks none. */
+  /**
+   * The accepted value with members outside its hash that it lacks, from the one seen now of the same hash; null: it
+   * lacks none.
+   */
   completed?(accepted: T, seen: T): T | null
   /** As the home keeps it. */
   encode(value: T): Readonly<Record<string, unknown>>
@@ -95,7 +105,9 @@ export interface ImportAdapter<T = object, O extends ImportOffer = ImportOffer, 
   decode(stored: Readonly<Record<string, unknown>>): T | null | Promise<T | null>
   /** How `after` differs from `before`; null: it does not. */
   change(before: T | null, after: T): ToolListChange | null
-  /** A change for people, as the end of a sentence. `listed`: sha256 to pin, where the config pins another; else null. */
+  /**
+   * A change for people, as the end of a sentence. `listed`: sha256 to pin, where the config pins another; else null.
+   */
   changeText(change: ToolListChange, listed: string | null): string
   items(value: T): readonly ImportItem[]
   /** Items that cannot be used, each with the reason. */
@@ -105,5 +117,9 @@ export interface ImportAdapter<T = object, O extends ImportOffer = ImportOffer, 
   /** Its agent with the items of these names. */
   offer(value: T, names: ReadonlySet<string>): O
   /** Runs one capability. Never rejects. `offer`: null while nothing is in force. */
-  call(task: AgentTask, run: AgentRun, now: { readonly offer: O | null; readonly link: ImportCalls<C> }): Promise<AgentOutcome>
+  call(
+    task: AgentTask,
+    run: AgentRun,
+    now: { readonly offer: O | null; readonly link: ImportCalls<C> }
+  ): Promise<AgentOutcome>
 }

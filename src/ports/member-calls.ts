@@ -12,8 +12,8 @@ export interface MemberCall extends CallRequest {
   /** Aborts when the member hangs up, or its link is gone. */
   readonly signal: AbortSignalLike
   /**
-   * Resolves at this call's turn to be answered, which lasts until it is over; one call of a member at a time has the turn. Await it before
-   * large reads for the answer. Never rejects; resolves too when the call is over.
+   * Resolves at this call's turn to be answered, which lasts until it is over; one call of a member at a time has the
+   * turn. Await it before large reads for the answer. Never rejects; resolves too when the call is over.
    */
   turn(): Promise<void>
 }
@@ -50,8 +50,8 @@ export interface MemberCalls {
   serve(handler: CallHandler | null): Unsubscribe
   /**
    * Calls a member. Ends after the answer, or with its stream.
-   * @throws NodeError PEER_OFFLINE: it was not reached; CHANNEL_CLOSED: it was cut off, and may have been done; OVERLOADED: too many calls
-   * are open; CAPABILITY_NOT_FOUND: that node serves no calls
+   * @throws NodeError PEER_OFFLINE: it was not reached; CHANNEL_CLOSED: it was cut off, and may have been done;
+   * OVERLOADED: too many calls are open; CAPABILITY_NOT_FOUND: that node serves no calls
    */
   open(peer: NodeId, request: CallRequest, signal?: AbortSignalLike): AsyncIterable<CallPiece>
 }

@@ -6,8 +6,8 @@ import type { Tier } from '../domain/routing/tier.js'
 export type LinkPath = 'direct' | 'relayed' | 'websocket' | 'local'
 
 /**
- * One authenticated, admitted, ordered, flow-controlled session with a member, behind the gate. The peer's stream key is `peer`. Its
- * certificate was valid when the link opened and at each view change since.
+ * One authenticated, admitted, ordered, flow-controlled session with a member, behind the gate. The peer's stream key
+ * is `peer`. Its certificate was valid when the link opened and at each view change since.
  */
 export interface Link {
   /** Unique in this process. A reconnect is another link. */
@@ -20,11 +20,17 @@ export interface Link {
   readonly peerVersion: string
   /** Smoothed round trip of the transport in milliseconds, null while unknown. */
   rttMs(): number | null
-  /** Queues one frame (<= 1 MiB). False asks the caller to wait for `drained`; the frame is taken all the same. After close: dropped. */
+  /**
+   * Queues one frame (<= 1 MiB). False asks the caller to wait for `drained`; the frame is taken all the same. After
+   * close: dropped.
+   */
   send(frame: Uint8Array): boolean
   /** Resolves when the buffer is empty enough again, or the link closed. */
   drained(): Promise<void>
-  /** Tokens that the peer lets this end spend since the link opened (see domain/channel/credit); null: it knows no credit. */
+  /**
+   * Tokens that the peer lets this end spend since the link opened (see domain/channel/credit); null: it knows no
+   * credit.
+   */
   readonly credit: number | null
   /** Raises the number of tokens that the peer may spend since the link opened. After close: dropped. */
   grant(limit: number): void
@@ -48,8 +54,8 @@ export interface LinkHandlers {
 }
 
 /**
- * Misbehaviour of a peer. `fault`: it broke the protocol. `forged`: a message that only a forger sends. `doubtful`: honest peers may send
- * it while certificates and cards spread, but not often.
+ * Misbehaviour of a peer. `fault`: it broke the protocol. `forged`: a message that only a forger sends. `doubtful`:
+ * honest peers may send it while certificates and cards spread, but not often.
  */
 export type Strike = 'fault' | 'forged' | 'doubtful'
 
@@ -58,7 +64,8 @@ export interface Links {
   /** Begins to listen and to look for members. Resolves when the listening side is up (not when peers are found). */
   start(handlers: LinkHandlers): Promise<void>
   /**
-   * Dials a member by key now; without a free slot, an idle link is closed for it. Resolves with the link, which may be an existing one.
+   * Dials a member by key now; without a free slot, an idle link is closed for it. Resolves with the link, which may be
+   * an existing one.
    * @throws NodeError PEER_OFFLINE after `timeoutMs`; at once when every link is in use
    */
   dial(peer: NodeId, timeoutMs: number): Promise<Link>
@@ -82,10 +89,10 @@ export interface MemberLog {
   /** Called after each change of the view. Returns the stop. */
   onChange(listener: (view: MembershipView) => void): () => void
   /**
-   * Signs the entry with the node key and brings it into the log: as a writer itself, else through a connected writer. Resolves when this
-   * node's view has applied it or found it superseded.
-   * @throws NodeError at once OVERLOADED when a limit of the log is reached, and DISK_FULL or STORE_DAMAGED of a writer that appends nothing;
-   * TIMEOUT when no writer took it in time; INTERNAL when the log is closed
+   * Signs the entry with the node key and brings it into the log: as a writer itself, else through a connected writer.
+   * Resolves when this node's view has applied it or found it superseded.
+   * @throws NodeError at once OVERLOADED when a limit of the log is reached, and DISK_FULL or STORE_DAMAGED of a writer
+   * that appends nothing; TIMEOUT when no writer took it in time; INTERNAL when the log is closed
    */
   submit(body: EntryBody, timeoutMs?: number): Promise<void>
   /** Has the owner signed that a core (z32 of its key) is one of a document? The log never takes that back. */

@@ -92,7 +92,10 @@ export interface StatusInfo {
   readonly problems: readonly Problem[]
   /** Provider of the agents of this node that name none (`a2a.provider`). Absent: none. */
   readonly provider?: AgentProvider
-  /** The last reload of the config (SIGHUP of a detached node); null before the first. Absent in answers of earlier builds. */
+  /**
+   * The last reload of the config (SIGHUP of a detached node); null before the first. Absent in answers of earlier
+   * builds.
+   */
   readonly reload?: ReloadInfo | null
 }
 
@@ -221,7 +224,10 @@ export interface Reply {
   /** `id@node name`, or `*` for a broadcast. */
   readonly agent: string
   readonly taskId: string | null
-  /** FAILED: a broadcast failed at a target that no rule left out, or none took it. COMPLETED: a notification was handed to link or agent. */
+  /**
+   * FAILED: a broadcast failed at a target that no rule left out, or none took it. COMPLETED: a notification was handed
+   * to link or agent.
+   */
   readonly outcome: 'COMPLETED' | 'FAILED' | 'UNKNOWN' | 'QUEUED'
   readonly payload: unknown
   readonly error: ErrorBody | null
@@ -250,7 +256,11 @@ export interface MeshSettingsInfo extends LogReading {
   readonly serial: number
   readonly changedAt: string | null
   /** A tier without a rule may open to no tier. `justification`: opening to L0 or L1 from a weaker tier needs one. */
-  readonly tiers: readonly { readonly from: TierText; readonly to: readonly TierText[]; readonly justification: boolean }[]
+  readonly tiers: readonly {
+    readonly from: TierText
+    readonly to: readonly TierText[]
+    readonly justification: boolean
+  }[]
   /** `allow`: agents that every sandboxed agent may reach, as `id` (on any node) or `id@node`. */
   readonly sandboxes: { readonly enforced: boolean; readonly allow: readonly string[] }
 }
@@ -263,7 +273,10 @@ export interface EventInfo {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** Parameters of `events`. An event must match all of them. Default: all events that are not about one message or tool call. */
+/**
+ * Parameters of `events`. An event must match all of them. Default: all events that are not about one message or tool
+ * call.
+ */
 export interface EventQuery {
   readonly follow?: boolean
   /** Also events of single messages and tool calls. */
@@ -298,7 +311,9 @@ export interface BackupInfo {
   readonly mesh: { readonly id: string; readonly name: string }
 }
 
-/** Every call with its parameters and result. Parameters that name a node or agent take ids, names and unique prefixes. */
+/**
+ * Every call with its parameters and result. Parameters that name a node or agent take ids, names and unique prefixes.
+ */
 export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallCalls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
   'node.status': { params: Record<string, never>; result: StatusInfo }
@@ -328,7 +343,13 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
     result: { readonly peer: NodeRef; readonly path: LinkPath; readonly rttMs: readonly number[] }
   }
   'invite.create': {
-    params: { readonly tier?: Tier; readonly admin?: boolean; readonly ttlMs?: number; readonly uses?: number; readonly sandboxId?: string }
+    params: {
+      readonly tier?: Tier
+      readonly admin?: boolean
+      readonly ttlMs?: number
+      readonly uses?: number
+      readonly sandboxId?: string
+    }
     result: {
       readonly id: string
       readonly code: string
@@ -373,7 +394,10 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
     }
     result: Reply
   }
-  /** Which of these calls the rules of this node refuse to the caller. Nothing is sent or recorded. @throws NodeError AGENT_NOT_FOUND */
+  /**
+   * Which of these calls the rules of this node refuse to the caller. Nothing is sent or recorded.
+   * @throws NodeError AGENT_NOT_FOUND
+   */
   'message.judge': {
     params: { readonly agent: string; readonly capabilities: readonly string[] }
     result: { readonly refused: readonly { readonly capability: string; readonly error: ErrorBody }[] }
@@ -389,8 +413,8 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
       /** It may be run again after an unknown outcome, whatever its capability says. Default false. */
       readonly allowRepeat?: boolean
       /**
-       * Does the ledger record it? Default true. Without it, work that only reads and may be repeated is faster, and lost when either node
-       * stops; other work is recorded all the same.
+       * Does the ledger record it? Default true. Without it, work that only reads and may be repeated is faster, and
+       * lost when either node stops; other work is recorded all the same.
        */
       readonly record?: boolean
     }
@@ -407,7 +431,10 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
   'tasks.cancel': { params: { readonly id: string }; result: TaskInfo }
   /** The imported MCP servers of this node and their tools. */
   'tools.list': { params: Record<string, never>; result: { readonly servers: readonly ImportedServerInfo[] } }
-  /** Asks one server, or all, for its tools now. `accept` (of one server): sha256 of the list that is in force from then on. */
+  /**
+   * Asks one server, or all, for its tools now. `accept` (of one server): sha256 of the list that is in force from then
+   * on.
+   */
   'tools.refresh': {
     params: { readonly server?: string; readonly accept?: string }
     result: { readonly servers: readonly ImportedServerInfo[] }
@@ -422,13 +449,15 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
 }
 
 /**
- * Every watch with its parameters and lines. Snapshot first, then changes; `gap` reports lost lines. Where every line is the whole (status,
- * peers, agents, tasks), a slow reader gets only the newest one.
+ * Every watch with its parameters and lines. Snapshot first, then changes; `gap` reports lost lines. Where every line
+ * is the whole (status, peers, agents, tasks), a slow reader gets only the newest one.
  */
 export interface Watches extends DocumentWatches {
   'node.status': { params: Record<string, never>; item: StatusInfo }
   'peers.list': { params: { readonly all?: boolean }; item: PeerList }
-  /** A line when agents come or go, or their cards, prompts or nodes' presence change. Busy agents are shown as of then. */
+  /**
+   * A line when agents come or go, or their cards, prompts or nodes' presence change. Busy agents are shown as of then.
+   */
   'agents.list': { params: Calls['agents.list']['params']; item: Calls['agents.list']['result'] }
   'tasks.list': { params: TaskQuery; item: TaskList }
   /** The calls of these names with their progress: the reasons of waits, and last the result. */
@@ -450,15 +479,20 @@ export type WatchName = keyof Watches
 export interface CallOptions {
   /** Ends it. */
   readonly signal?: AbortSignalLike
-  /** Milliseconds that the node may wait for others, e.g. for a change of the mesh log or for blocks of a document; each call has a default. */
+  /** Milliseconds that the node may wait for others, such as for a change of the mesh log. Each call has a default. */
   readonly timeoutMs?: number
 }
 
 /**
- * The calls of a node for people, programs and gateways. One port, two bodies (in process; over the control socket), one contract suite.
- * Each caller holds the one of its own principal. Failures are NodeError; a watch ends by its signal.
+ * The calls of a node for people, programs and gateways. One port, two bodies (in process; over the control socket),
+ * one contract suite. Each caller holds the one of its own principal. Failures are NodeError; a watch ends by its
+ * signal.
  */
 export interface NodeApi {
   call<N extends CallName>(name: N, params: Calls[N]['params'], options?: CallOptions): Promise<Calls[N]['result']>
-  watch<N extends WatchName>(name: N, params: Watches[N]['params'], options?: CallOptions): AsyncIterable<Watches[N]['item']>
+  watch<N extends WatchName>(
+    name: N,
+    params: Watches[N]['params'],
+    options?: CallOptions
+  ): AsyncIterable<Watches[N]['item']>
 }

@@ -16,7 +16,9 @@ export interface PartyCriteriaInfo extends Omit<PartyCriteria, 'tier'> {
 
 /** One rule of `policy show`: a {@link PolicyRule} with tiers as text. */
 export interface PolicyRuleInfo extends Omit<PolicyRule, 'from' | 'to'> {
-  /** Its name or, without one, `#` and six characters of a hash of its content; independent of its position in the file. */
+  /**
+   * Its name or, without one, `#` and six characters of a hash of its content; independent of its position in the file.
+   */
   readonly id: string
   readonly from: PartyCriteriaInfo
   readonly to: PartyCriteriaInfo
@@ -30,8 +32,8 @@ export interface NamedInPolicy {
 }
 
 /**
- * A rule that names a node by an unknown name, or by one with several candidates. An unknown name matches no node. With several candidates,
- * a rule with `deny` or `ask` covers each of them and one with `allow` none.
+ * A rule that names a node by an unknown name, or by one with several candidates. An unknown name matches no node. With
+ * several candidates, a rule with `deny` or `ask` covers each of them and one with `allow` none.
  */
 export interface PolicyWarning extends NamedInPolicy {
   /** The candidates as `name (short id)`; empty when there is none. */
@@ -86,7 +88,9 @@ export interface PolicyTestQuery {
   readonly type?: MessageType
   /** Default: the target's default capability. */
   readonly capability?: string
-  /** Side effect of the capability. Default: the card of the target; for a tier see {@link PolicyTestResult.assumed}. */
+  /**
+   * Side effect of the capability. Default: the card of the target; for a tier see {@link PolicyTestResult.assumed}.
+   */
   readonly sideEffect?: SideEffect
   readonly justification?: string
 }
@@ -109,14 +113,19 @@ export interface PolicyTestParty {
   readonly sandboxId: string | null
 }
 
-/** The first matching `ask` rule that was skipped: no person here can be asked, or the tier table refuses the message. */
+/**
+ * The first matching `ask` rule that was skipped: no person here can be asked, or the tier table refuses the message.
+ */
 export interface PassedOverRule {
   /** As in {@link PolicyTestResult}: `policy.yaml:3: ask`. */
   readonly rule: string
   readonly ruleId: string | null
   readonly file: string | null
   readonly line: number | null
-  /** `elsewhere`: the message is for an agent of another node. `proposal`: it runs nothing; later requests are asked about. `table`: a rule asks only about messages that the tier table allows. */
+  /**
+   * `elsewhere`: the message is for an agent of another node. `proposal`: it runs nothing; later requests are asked
+   * about. `table`: a rule asks only about messages that the tier table allows.
+   */
   readonly why: 'elsewhere' | 'proposal' | 'table'
 }
 
@@ -140,15 +149,15 @@ export interface PolicyTestResult {
   readonly capability: string | null
   readonly sideEffect: SideEffect | null
   /**
-   * For a target that is a tier, the source of the side effect: `id@node name` of the agent of this node that offers the capability. Among
-   * several it is one of the tier, then the one with the strongest side effect. `agent` null: no agent offers it, and it counts as `exec`.
-   * null: nothing had to be assumed.
+   * For a target that is a tier, the source of the side effect: `id@node name` of the agent of this node that offers
+   * the capability. Among several it is one of the tier, then the one with the strongest side effect. `agent` null: no
+   * agent offers it, and it counts as `exec`. null: nothing had to be assumed.
    */
   readonly assumed: { readonly agent: string | null } | null
   /**
-   * The target lacks the capability (for a tier, every agent of this node does), so an allowed message fails with CAPABILITY_NOT_FOUND. It
-   * lists up to 8 agents with the capability as `id@node name`; without any, capabilities with similar names. null: the target has it, or
-   * none was named.
+   * The target lacks the capability (for a tier, every agent of this node does), so an allowed message fails with
+   * CAPABILITY_NOT_FOUND. It lists up to 8 agents with the capability as `id@node name`; without any, capabilities with
+   * similar names. null: the target has it, or none was named.
    */
   readonly missing: { readonly offeredBy: readonly string[]; readonly nearest: readonly string[] } | null
   /** Name of the node that answers, for itself alone. */
@@ -232,7 +241,12 @@ export interface ProgressReport {
 /** An event of a `send` or `call` under way. */
 export type MessageEvent<R> =
   /** Something holds it up: see the states of tasks; null: nothing any more. */
-  | { readonly type: 'waiting'; readonly waitingFor: WaitingFor | null; readonly agent: string; readonly taskId: string }
+  | {
+      readonly type: 'waiting'
+      readonly waitingFor: WaitingFor | null
+      readonly agent: string
+      readonly taskId: string
+    }
   /** Its agent reports progress; of several reports in a quarter of a second the newest. */
   | ({ readonly type: 'progress'; readonly agent: string; readonly taskId: string } & ProgressReport)
   /** The last one: the result of the call of the same name. */

@@ -20,7 +20,10 @@ export interface PolicyState {
   /** Absolute path of the file, whether it is there or not. Without one there are no rules. */
   readonly file: string
   readonly rules: readonly PolicyRule[]
-  /** Faults of the file, which cannot be used now: the rules are those of its last good version. null: the rules are the file's. */
+  /**
+   * Faults of the file, which cannot be used now: the rules are those of its last good version. null: the rules are the
+   * file's.
+   */
   readonly faults: PolicyFaults | null
 }
 
@@ -40,11 +43,14 @@ export interface PolicySource {
   /** Calls back with each change. One watcher. */
   watch(onChange: (state: PolicyState) => void): void
   /**
-   * Inserts a rule before the rule at a line, atomically; the rest of the file, comments included, stays. `note` follows it as a comment.
-   * Resolves with the inserted rule, after the watcher was called.
+   * Inserts a rule before the rule at a line, atomically; the rest of the file, comments included, stays. `note`
+   * follows it as a comment. Resolves with the inserted rule, after the watcher was called.
    * @throws NodeError CONFIG_INVALID when the file is broken or cannot take the rule; DISK_FULL, NO_PERMISSION
    */
-  insert(rule: Omit<PolicyRule, 'line'>, place: { readonly beforeLine: number; readonly note: string }): Promise<WrittenRule>
+  insert(
+    rule: Omit<PolicyRule, 'line'>,
+    place: { readonly beforeLine: number; readonly note: string }
+  ): Promise<WrittenRule>
   /** Stops watching. */
   close(): void
 }

@@ -1,6 +1,8 @@
 /** A program to start. */
 export interface ProgramSpec {
-  /** Program and arguments; the program as written when it holds a slash, else looked up in PATH. No shell reads them. */
+  /**
+   * Program and arguments; the program as written when it holds a slash, else looked up in PATH. No shell reads them.
+   */
   readonly command: readonly [string, ...string[]]
   /** Beside PATH, HOME, LANG, TMPDIR and A2A_NODE_HOME of the node. */
   readonly env: Readonly<Record<string, string>>

@@ -50,9 +50,13 @@ export interface PushCalls {
   'push.list': { params: Record<string, never>; result: PushList }
   /**
    * Tries a pending or dead notification now, by its id or a unique prefix; with `all` every dead one.
-   * @throws NodeError NOTIFICATION_NOT_FOUND, AMBIGUOUS_NAME; CONFLICT when this node serves no A2A clients; USAGE with neither of both
+   * @throws NodeError NOTIFICATION_NOT_FOUND, AMBIGUOUS_NAME; CONFLICT when this node serves no A2A clients; USAGE with
+   * neither of both
    */
-  'push.retry': { params: { readonly id?: string; readonly all?: boolean }; result: { readonly ids: readonly string[] } }
+  'push.retry': {
+    params: { readonly id?: string; readonly all?: boolean }
+    result: { readonly ids: readonly string[] }
+  }
 }
 
 /** The implementation of {@link PushCalls}. */

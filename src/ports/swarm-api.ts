@@ -70,8 +70,8 @@ export interface SwarmRound {
 export type SwarmStrategy = 'each' | 'map' | 'race' | 'vote' | 'pipeline' | 'plan'
 
 /**
- * The end of an item. `unknown`: it may not be repeated, and it is unknown whether it was done. `skipped`: its sub-task had a
- * false condition or lacked its needs. `canceled`: its result was no longer needed.
+ * The end of an item. `unknown`: it may not be repeated, and it is unknown whether it was done. `skipped`: its sub-task
+ * had a false condition or lacked its needs. `canceled`: its result was no longer needed.
  */
 export type SwarmItemStatus = 'completed' | 'failed' | 'unknown' | 'skipped' | 'canceled'
 
@@ -107,7 +107,13 @@ export type SwarmEvent =
   | { readonly type: 'stage'; readonly stage: string; readonly status: StageStatus; readonly reason: string }
   /** One more is left out: it declined, or its node refused the offer. */
   | ({ readonly type: 'left-out' } & LeftOut)
-  | { readonly type: 'lease'; readonly stage?: string; readonly item: string; readonly agent: string; readonly attempt: number }
+  | {
+      readonly type: 'lease'
+      readonly stage?: string
+      readonly item: string
+      readonly agent: string
+      readonly attempt: number
+    }
   /** Its node reports that the lease waits for a person there (`approval`), or that the work continues (null). */
   | {
       readonly type: 'waiting'
@@ -137,15 +143,20 @@ export type SwarmEvent =
       readonly error: ErrorBody | null
     }
   /**
-   * `stalled`: no eligible agent for the remaining items, or no majority of participants (`reason` tells the second). `running`: it
-   * resumed. An item that stalls for too long fails.
+   * `stalled`: no eligible agent for the remaining items, or no majority of participants (`reason` tells the second).
+   * `running`: it resumed. An item that stalls for too long fails.
    */
   | { readonly type: 'status'; readonly status: 'running' | 'stalled'; readonly reason?: string }
   /**
-   * Another participant coordinates it; null: none does. `isHere`: this node, which alone emits lease events. Only for swarms with several
-   * participants.
+   * Another participant coordinates it; null: none does. `isHere`: this node, which alone emits lease events. Only for
+   * swarms with several participants.
    */
-  | { readonly type: 'coordinator'; readonly coordinator: string | null; readonly epoch: number; readonly isHere?: true }
+  | {
+      readonly type: 'coordinator'
+      readonly coordinator: string | null
+      readonly epoch: number
+      readonly isHere?: true
+    }
   | { readonly type: 'gap'; readonly lost: number }
   | {
       readonly type: 'done'
@@ -189,13 +200,17 @@ export interface SwarmInfo {
   /** Leases that wait for a person of their node; null: the same. */
   readonly waitingForApproval: number | null
   /**
-   * For a swarm with several participants, by names of nodes: its coordinator (null: none, or it has ended), the epoch and the
-   * participants.
+   * For a swarm with several participants, by names of nodes: its coordinator (null: none, or it has ended), the epoch
+   * and the participants.
    */
-  readonly coordination?: { readonly coordinator: string | null; readonly epoch: number; readonly participants: readonly string[] }
+  readonly coordination?: {
+    readonly coordinator: string | null
+    readonly epoch: number
+    readonly participants: readonly string[]
+  }
   /**
-   * This node requested a cancellation that is not yet done. The coordinator does it; without one, a majority of participants does once
-   * they connect. At its deadline the swarm ends anyway. Absent else.
+   * This node requested a cancellation that is not yet done. The coordinator does it; without one, a majority of
+   * participants does once they connect. At its deadline the swarm ends anyway. Absent else.
    */
   readonly willBeCanceled?: true
   readonly createdAt: string

@@ -32,4 +32,8 @@ export interface TaskList {
 }
 
 /** One thing that happened to a task; `at` is an ISO time. */
-export type TaskEventInfo = TaskEvent extends infer E ? (E extends TaskEvent ? Omit<E, 'at'> & { readonly at: string } : never) : never
+export type TaskEventInfo = TaskEvent extends infer E
+  ? E extends TaskEvent
+    ? Omit<E, 'at'> & { readonly at: string }
+    : never
+  : never

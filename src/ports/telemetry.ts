@@ -3,7 +3,10 @@ import type { Measured, METRICS } from '../kit/prometheus.js'
 /** Levels of log lines. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** Where the node's words and counts go. Never throws. Metric names and labels are the node's own words, never peer text. */
+/**
+ * Where the node's words and counts go. Never throws. Metric names and labels are the node's own words, never peer
+ * text.
+ */
 export interface Telemetry {
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>): void
   /** Is this level logged? Spares building unused fields. */

@@ -1,9 +1,16 @@
 /**
- * How a call ended (spec mcp-runtime, ToolCompletionOutcome). `timeout` is the answer at the deadline; when the handler ends after
- * that, `late_completed` follows. `aborted` and `disconnected_completed`: the client had cancelled or gone, and the handler threw,
- * or ended all the same. `protocol_error`: the request was refused as such, no tool was called.
+ * How a call ended (spec mcp-runtime, ToolCompletionOutcome). `timeout` is the answer at the deadline; when the handler
+ * ends after that, `late_completed` follows. `aborted` and `disconnected_completed`: the client had cancelled or gone,
+ * and the handler threw, or ended all the same. `protocol_error`: the request was refused as such, no tool was called.
  */
-export type ToolOutcome = 'success' | 'tool_error' | 'timeout' | 'late_completed' | 'aborted' | 'disconnected_completed' | 'protocol_error'
+export type ToolOutcome =
+  | 'success'
+  | 'tool_error'
+  | 'timeout'
+  | 'late_completed'
+  | 'aborted'
+  | 'disconnected_completed'
+  | 'protocol_error'
 
 /** Record of an ended call. Plain JSON, the same after `JSON.stringify` and parsing. */
 export interface InvocationRecord {

@@ -4,7 +4,9 @@ import type { WebhookAnswer } from '../domain/gateway/push-verdict.js'
 import type { GatewayEvent, GatewaySnapshot, GatewayTask } from '../domain/gateway/task.js'
 
 /** Content of a notification: a snapshot of a task, or one event of it. */
-export type WebhookContent = { readonly snapshot: GatewaySnapshot } | { readonly task: GatewayTask; readonly event: GatewayEvent }
+export type WebhookContent =
+  | { readonly snapshot: GatewaySnapshot }
+  | { readonly task: GatewayTask; readonly event: GatewayEvent }
 
 /** One try of a notification. */
 export interface WebhookCall {

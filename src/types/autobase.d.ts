@@ -118,7 +118,9 @@ declare module 'autobase' {
     destroy(): void
   }
 
-  /** One writer's core as the engine reads it. Internal to it: these names are of the version that package.json pins. */
+  /**
+   * One writer's core as the engine reads it. Internal to it: these names are of the version that package.json pins.
+   */
   export interface LogWriter {
     readonly core: LogCore
     /** Takes nothing more of the core when true. */
@@ -140,7 +142,14 @@ declare module 'autobase' {
   }
 
   /** Arguments of the engine's look-up of a writer. */
-  export type GetWriterArgs = readonly [key: Uint8Array, length: number, seen: number, mayClose: boolean, isAdded: boolean, system: unknown]
+  export type GetWriterArgs = readonly [
+    key: Uint8Array,
+    length: number,
+    seen: number,
+    mayClose: boolean,
+    isAdded: boolean,
+    system: unknown
+  ]
 
   /** Several writers' cores as one linearised log with a view folded from it. */
   export default class Autobase<View = unknown, V = Uint8Array> {
@@ -148,7 +157,11 @@ declare module 'autobase' {
     constructor(store: Corestore, bootstrap: Uint8Array | null, handlers: AutobaseHandlers<View, V>)
     /** The key of the writer core this store would use. */
     static getLocalKey(store: Corestore, options?: { readonly keyPair?: KeyPair }): Promise<Uint8Array>
-    static getLocalCore(store: Corestore, options?: { readonly keyPair?: KeyPair }, encryptionKey?: Uint8Array): Hypercore
+    static getLocalCore(
+      store: Corestore,
+      options?: { readonly keyPair?: KeyPair },
+      encryptionKey?: Uint8Array
+    ): Hypercore
 
     /** Null before `ready` of a base that is being founded. */
     readonly key: Uint8Array
@@ -186,7 +199,10 @@ declare module 'autobase' {
       get(key: Uint8Array): Promise<{ readonly length: number } | null>
       list(): AsyncIterable<{ readonly key: Uint8Array }>
     }
-    /** Internal: the writer of a core; null when there is none. `system` is set where the engine reads what it confirmed itself. */
+    /**
+     * Internal: the writer of a core; null when there is none. `system` is set where the engine reads what it confirmed
+     * itself.
+     */
     protected _getWriterByKey(...args: GetWriterArgs): Promise<LogWriter | null>
     /** Internal: the writers that are open. */
     protected readonly activeWriters: {
@@ -197,7 +213,9 @@ declare module 'autobase' {
     /** Internal: a session of a writer's core, which decodes its blocks. */
     protected _makeWriterCore(key: Uint8Array): LogCore
     /** Internal: the reader of a core. */
-    protected _makeWriter(...args: readonly [key: Uint8Array, length: number, isActive: boolean, isRemoved: boolean]): LogWriter
+    protected _makeWriter(
+      ...args: readonly [key: Uint8Array, length: number, isActive: boolean, isRemoved: boolean]
+    ): LogWriter
     on<E extends keyof AutobaseEvents>(event: E, listener: (...args: AutobaseEvents[E]) => void): this
     once<E extends keyof AutobaseEvents>(event: E, listener: (...args: AutobaseEvents[E]) => void): this
     off<E extends keyof AutobaseEvents>(event: E, listener: (...args: AutobaseEvents[E]) => void): this

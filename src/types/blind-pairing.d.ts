@@ -99,7 +99,12 @@ declare module 'blind-pairing' {
     /** Invites to the holder of `key`. `expires` in unix milliseconds; `data` is signed as additional data. */
     static createInvite(
       key: Uint8Array,
-      options?: { readonly expires?: number; readonly seed?: Uint8Array; readonly data?: Uint8Array; readonly discoveryKey?: Uint8Array }
+      options?: {
+        readonly expires?: number
+        readonly seed?: Uint8Array
+        readonly data?: Uint8Array
+        readonly discoveryKey?: Uint8Array
+      }
     ): CreatedInvite
     /** @throws Error for bytes that are no invite. */
     static decodeInvite(invite: Uint8Array): DecodedInvite

@@ -26,7 +26,10 @@ declare module 'corestore' {
     readonly exclusive?: boolean
     readonly writable?: boolean
     readonly createIfMissing?: boolean
-    /** False: no truncation by the writer is followed; stored blocks stay. The first opening of a core decides. Default true. */
+    /**
+     * False: no truncation by the writer is followed; stored blocks stay. The first opening of a core decides. Default
+     * true.
+     */
     readonly allowFork?: boolean
   }
 

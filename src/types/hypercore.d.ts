@@ -86,7 +86,10 @@ declare module 'hypercore' {
     readonly contiguousLength: number
     readonly byteLength: number
     readonly fork: number
-    /** Shared by all sessions: `length` of the signed blocks alone; `frozen` for good since two signatures for one length were seen. */
+    /**
+     * Shared by all sessions: `length` of the signed blocks alone; `frozen` for good since two signatures for one
+     * length were seen.
+     */
     readonly core: {
       readonly state: CoreState
       readonly header: { readonly frozen: boolean }
@@ -107,8 +110,14 @@ declare module 'hypercore' {
     treeHash(length?: number): Promise<Uint8Array>
     has(index: number): Promise<boolean>
     get(index: number, options?: CoreReadOptions): Promise<Uint8Array | null>
-    append(blocks: Uint8Array | readonly Uint8Array[]): Promise<{ readonly length: number; readonly byteLength: number }>
-    createReadStream(options?: { readonly start?: number; readonly end?: number; readonly live?: boolean }): AsyncIterable<Uint8Array>
+    append(
+      blocks: Uint8Array | readonly Uint8Array[]
+    ): Promise<{ readonly length: number; readonly byteLength: number }>
+    createReadStream(options?: {
+      readonly start?: number
+      readonly end?: number
+      readonly live?: boolean
+    }): AsyncIterable<Uint8Array>
     download(range?: { readonly start?: number; readonly end?: number; readonly linear?: boolean }): {
       done(): Promise<void>
       destroy(): void
@@ -132,7 +141,10 @@ declare module 'hypercore/lib/merkle-tree.js' {
   import type { CoreState } from 'hypercore'
 
   export const MerkleTree: {
-    /** Nodes at the top of the tree of the first `length` blocks, with the bytes below each. Rejects when one is not here. */
+    /**
+     * Nodes at the top of the tree of the first `length` blocks, with the bytes below each. Rejects when one is not
+     * here.
+     */
     getRoots(state: CoreState, length: number): Promise<readonly { readonly size: number }[]>
   }
 }

@@ -41,7 +41,11 @@ declare module 'hyperdht' {
 
   export interface DhtServerOptions {
     /** True (or a promise of it) denies. */
-    readonly firewall?: (remotePublicKey: Uint8Array, payload: unknown, address: DhtAddress | null) => boolean | Promise<boolean>
+    readonly firewall?: (
+      remotePublicKey: Uint8Array,
+      payload: unknown,
+      address: DhtAddress | null
+    ) => boolean | Promise<boolean>
     readonly shareLocalAddress?: boolean
     readonly holepunch?: boolean
   }
@@ -86,7 +90,10 @@ declare module 'hyperdht' {
 
   export default class HyperDHT {
     constructor(options?: HyperDhtOptions)
-    /** A bootstrap node: `host` is the address others reach it at, `options.host` the one it binds. Not for several on one port. */
+    /**
+     * A bootstrap node: `host` is the address others reach it at, `options.host` the one it binds. Not for several on
+     * one port.
+     */
     static bootstrapper(port: number, host: string, options?: HyperDhtOptions): HyperDHT
     static keyPair(seed?: Uint8Array): KeyPair
     static hash(data: Uint8Array): Uint8Array

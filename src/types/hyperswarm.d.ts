@@ -12,7 +12,10 @@ declare module 'hyperswarm' {
     readonly dht?: HyperDHT
     readonly keyPair?: KeyPair
     readonly seed?: Uint8Array
-    /** True denies and bans the key until `peer.ban(false)`. Must be synchronous. `payload`: null for a key that is to be dialled. */
+    /**
+     * True denies and bans the key until `peer.ban(false)`. Must be synchronous. `payload`: null for a key that is to
+     * be dialled.
+     */
     readonly firewall?: (remotePublicKey: Uint8Array, payload: unknown) => boolean
     /** Limits dialled connections, not incoming ones. Default 64. */
     readonly maxPeers?: number

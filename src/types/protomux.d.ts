@@ -62,7 +62,10 @@ declare module 'protomux' {
     opened(query: { readonly protocol: string; readonly id?: Uint8Array | null }): boolean
     getLastChannel(query: { readonly protocol: string; readonly id?: Uint8Array | null }): Channel | null
     /** Calls `notify` when the peer opens this protocol (any id when none is given and that id is unpaired). */
-    pair(query: { readonly protocol: string; readonly id?: Uint8Array | null }, notify: (id: Uint8Array | null) => unknown): void
+    pair(
+      query: { readonly protocol: string; readonly id?: Uint8Array | null },
+      notify: (id: Uint8Array | null) => unknown
+    ): void
     unpair(query: { readonly protocol: string; readonly id?: Uint8Array | null }): void
     isIdle(): boolean
     cork(): void

@@ -51,14 +51,20 @@ test('a2a token speaks JSON as its contract says', async (t: Assert) => {
   t.is(made['schema'], 'a2a-node/token@1')
   t.ok(typeof made['id'] === 'string' && String(made['token']).startsWith('a2a_'))
   t.alike([made['tier'], made['scopes'], typeof made['expiresAt']], ['L1', ['read', 'send'], 'string'])
-  const lasting = JSON.parse((await run(['a2a', 'token', 'create', '--ttl', 'never', '--json'])).stdout) as Record<string, unknown>
+  const lasting = JSON.parse((await run(['a2a', 'token', 'create', '--ttl', 'never', '--json'])).stdout) as Record<
+    string,
+    unknown
+  >
   t.is(lasting['expiresAt'], null)
   await run(['a2a', 'token', 'revoke', String(lasting['id'])])
   const { stdout } = await run(['a2a', 'token', 'ls', '--json'])
   const listed = JSON.parse(stdout) as { schema: string; tokens: { id: string }[] }
   t.alike([listed.schema, listed.tokens.map(({ id }) => id)], ['a2a-node/tokens@1', [made['id']]])
   t.absent(stdout.includes('a2a_'), 'a list never holds a token')
-  const gone = JSON.parse((await run(['a2a', 'token', 'revoke', String(made['id']), '--json'])).stdout) as Record<string, unknown>
+  const gone = JSON.parse((await run(['a2a', 'token', 'revoke', String(made['id']), '--json'])).stdout) as Record<
+    string,
+    unknown
+  >
   t.alike([gone['schema'], gone['id']], ['a2a-node/token-info@1', made['id']])
   for (const verb of [['ls'], ['list'], []]) t.is((await run(['a2a', 'token', ...verb])).stdout, 'no tokens\n')
 })

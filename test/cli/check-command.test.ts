@@ -9,7 +9,11 @@ test('a check gets the results on its input, and its exit code and the end of it
     output: '{"a":1} 2\nbad\n',
     isInterrupted: false
   })
-  t.is((await runCheck('exit 0', { ...parts, input: 'x'.repeat(1_000_000) })).code, 0, 'one that does not read has not failed')
+  t.is(
+    (await runCheck('exit 0', { ...parts, input: 'x'.repeat(1_000_000) })).code,
+    0,
+    'one that does not read has not failed'
+  )
   const long = await runCheck(`head -c ${CHECK_OUTPUT_MAX * 4} /dev/zero | tr '\\0' x; echo end`, parts)
   t.is(long.output.length, CHECK_OUTPUT_MAX)
   t.ok(long.output.endsWith('xend\n'))

@@ -30,7 +30,10 @@ export interface RunOptions {
   onStderr?(text: string, kill: (signal: NodeJS.Signals) => void): void
 }
 
-/** Runs a command line in this process; in its own ({@link spawned}) where it needs standard input, a directory or signals. */
+/**
+ * Runs a command line in this process; in its own ({@link spawned}) where it needs standard input, a directory or
+ * signals.
+ */
 export async function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const isOfProcess = options.stdin !== undefined || options.cwd !== undefined || options.onStderr !== undefined
   if (isOfProcess || needsProcess(args, options.env)) return await spawned(args, options)
@@ -40,7 +43,11 @@ export async function run(args: readonly string[], options: RunOptions = {}): Pr
 /** Runs `a2a-node` as a person would: its own process, no inherited settings. */
 export function spawned(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const env = environmentOf(options)
-  const child = spawn(process.execPath, [BIN, ...args], { env, cwd: options.cwd ?? REPOSITORY, stdio: ['pipe', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [BIN, ...args], {
+    env,
+    cwd: options.cwd ?? REPOSITORY,
+    stdio: ['pipe', 'pipe', 'pipe']
+  })
   let stdout = ''
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
@@ -86,5 +93,11 @@ export async function fakeHome(t: Pick<Assert, 'teardown'>, state: FakeState = {
   const fake = new FakeNodeApi({ socket, ...state })
   const server = await startControlServer({ path: socket, tier: () => 0, apiFor: () => fake })
   t.teardown(() => server.close())
-  return { home, socket, fake, run: async (args, options) => await run(args, { home, ...options }), close: () => server.close() }
+  return {
+    home,
+    socket,
+    fake,
+    run: async (args, options) => await run(args, { home, ...options }),
+    close: () => server.close()
+  }
 }

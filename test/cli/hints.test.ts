@@ -16,11 +16,15 @@ test('suggestions name the home that was typed, also when the command line was n
     t.ok(stderr.includes(`  try: a2a-node --home ${home} start\n`), stderr)
   }
   const wrong = await run(['--home', home, 'peers', '--frob', '--json'])
-  t.alike((JSON.parse(wrong.stderr) as { error: { next: string[] } }).error.next, [`a2a-node --home ${home} peers --help`])
+  t.alike((JSON.parse(wrong.stderr) as { error: { next: string[] } }).error.next, [
+    `a2a-node --home ${home} peers --help`
+  ])
 })
 
 test('a problem of the node is reported with a command for its home', async (t: Assert) => {
-  const { home } = await fakeHome(t, { status: { problems: [{ code: 'NO_ADMIN_ONLINE', message: 'no admin', next: 'a2a-node peers' }] } })
+  const { home } = await fakeHome(t, {
+    status: { problems: [{ code: 'NO_ADMIN_ONLINE', message: 'no admin', next: 'a2a-node peers' }] }
+  })
   t.ok((await run(['status', '--home', home])).stdout.includes(`  try: a2a-node --home ${home} peers\n`))
   const json = JSON.parse((await run(['status', '--json', '--home', home])).stdout) as { problems: { next: string }[] }
   t.is(json.problems[0]?.next, `a2a-node --home ${home} peers`)
@@ -31,7 +35,10 @@ test('an agent that fails under agents run --json is an error on stderr and noth
   const file = path.join(home, 'broken.md')
   const runtime = "runtime: { type: command, command: [node, -e, 'process.exit(3)'] }"
   const capability = 'capabilities: [{ id: break.it, description: Breaks., input: { type: object } }]'
-  await writeFile(file, `---\nname: broken\ndescription: Breaks.\na2a:\n  version: 0.1.0\n  ${capability}\n  ${runtime}\n---\n`)
+  await writeFile(
+    file,
+    `---\nname: broken\ndescription: Breaks.\na2a:\n  version: 0.1.0\n  ${capability}\n  ${runtime}\n---\n`
+  )
   const ran = await run(['agents', 'run', file, '{}', '--json'], { home })
   t.is(ran.code, 1)
   t.is(ran.stdout, '')
@@ -45,7 +52,9 @@ test('where a justification is missing, the suggestion is the command as it was 
   const refuse = (): never => {
     throw new NodeError('ESCALATION_REQUIRED', 'the justification is missing')
   }
-  const { run: cli } = await fakeHome(t, { calls: { 'message.send': refuse, 'message.call': refuse, 'swarm.start': refuse } })
+  const { run: cli } = await fakeHome(t, {
+    calls: { 'message.send': refuse, 'message.call': refuse, 'swarm.start': refuse }
+  })
   const cases: [string[], string][] = [
     [['send', 'text@b', "it's"], `a2a-node send text@b 'it'\\''s' --justification '<why>'`],
     [['call', '-', 'text.stats', '{}'], `a2a-node call - text.stats '{}' --justification '<why>'`],
@@ -66,8 +75,18 @@ test('where a justification is missing, the suggestion is the command as it was 
 
 test('every command that is shown is for the home that was typed, in text and JSON; of a swarm JSON is what every node has', async (t: Assert) => {
   const error = new NodeError('INVALID_INPUT', 'it does not fit', { next: ['a2a-node agents show text@b'] }).toBody()
-  const events = swarmEvents('partial').map((event) => (event.type === 'item' && event.status === 'failed' ? { ...event, error } : event))
-  const row = { item: 'b.txt', agent: 'text@b', attempt: 1, status: 'failed', result: null, error, durationMs: 1 } as const
+  const events = swarmEvents('partial').map((event) =>
+    event.type === 'item' && event.status === 'failed' ? { ...event, error } : event
+  )
+  const row = {
+    item: 'b.txt',
+    agent: 'text@b',
+    attempt: 1,
+    status: 'failed',
+    result: null,
+    error,
+    durationMs: 1
+  } as const
   const told = {
     at: '2026-01-02T03:04:05.000Z',
     type: 'approval',
@@ -82,7 +101,11 @@ test('every command that is shown is for the home that was typed, in text and JS
     calls: { 'swarm.results': () => ({ id: 'swarm_fake', status: 'partial', results: [row] }) }
   })
   const shown = async (...args: string[]): Promise<string> => (await run([...args, '--home', home])).stdout
-  t.ok((await shown('swarm', 'run', 'g', '--capability', 'c')).includes(`results: a2a-node --home ${home} swarm results swarm_fake\n`))
+  t.ok(
+    (await shown('swarm', 'run', 'g', '--capability', 'c')).includes(
+      `results: a2a-node --home ${home} swarm results swarm_fake\n`
+    )
+  )
   t.ok((await shown('start')).includes(`(code: a2a-node --home ${home} invite)`))
   const json = JSON.parse(await shown('events', '--json')) as { message: string }
   t.ok(json.message.endsWith(`: a2a-node --home ${home} approvals ls`), json.message)
@@ -111,8 +134,12 @@ test('doc access of a name that is no document names --create, and only where it
 })
 
 test('the next step after the error of a whole swarm is printed when it ends, and by swarm show', async (t: Assert) => {
-  const error = new NodeError('TASK_FAILED', 'vote: no majority', { next: ['a2a-node swarm results swarm_fake'] }).toBody()
-  const swarmEventsOf = swarmEvents().map((event) => (event.type === 'done' ? { ...event, status: 'failed' as const, error } : event))
+  const error = new NodeError('TASK_FAILED', 'vote: no majority', {
+    next: ['a2a-node swarm results swarm_fake']
+  }).toBody()
+  const swarmEventsOf = swarmEvents().map((event) =>
+    event.type === 'done' ? { ...event, status: 'failed' as const, error } : event
+  )
   const { home } = await fakeHome(t, { swarmEvents: swarmEventsOf, swarms: [{ ...swarm('failed'), error }] })
   for (const args of [
     ['swarm', 'run', 'g', '--capability', 'c'],

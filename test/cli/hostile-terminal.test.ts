@@ -13,12 +13,26 @@ import { FakeNodeApi } from '../contracts/node-api-fake.js'
 import { tempDir } from '../support/tmp.js'
 import { agent, documentDetail, peer, readingOf, swarm, swarmEvents, task } from './samples.js'
 
-/** Sets the title, clears the screen, colours and hides by a C1 control, turns the direction, hides letters, rings the bell. */
+/**
+ * Sets the title, clears the screen, colours and hides by a C1 control, turns the direction, hides letters, rings the
+ * bell.
+ */
 const HOSTILE = 'a\u001b]0;title\u0007\u001b[2J\u009b8m\u202eb\u200bc\u{e0061}\u001b[8md\r\n\u001b[1Ae\u0008'
 /** What decides how something is shown, and is no text of a peer. */
-const DECIDING = /^(?:state|status|type|kind|role|code|outcome|path|origin|strategy|transport|tier|waitingFor|schema|.*At)$/
+const DECIDING =
+  /^(?:state|status|type|kind|role|code|outcome|path|origin|strategy|transport|tier|waitingFor|schema|.*At)$/
 /** Not of peers, or they run something for good. */
-const LEFT_OUT = new Set(['start', 'restore', 'mcp serve', 'completion', 'doc edit', 'agents new', 'agents run', 'backup', 'doctor'])
+const LEFT_OUT = new Set([
+  'start',
+  'restore',
+  'mcp serve',
+  'completion',
+  'doc edit',
+  'agents new',
+  'agents run',
+  'backup',
+  'doctor'
+])
 
 function corrupt(value: unknown): unknown {
   if (typeof value === 'string') return value + HOSTILE
@@ -47,7 +61,8 @@ class HostileApi implements NodeApi {
     const ended = AbortSignal.abort()
     try {
       // Those that go on for good are not followed.
-      const options = name === 'swarm.watch' || name.startsWith('message.') || name === 'node.events' ? {} : { signal: ended }
+      const options =
+        name === 'swarm.watch' || name.startsWith('message.') || name === 'node.events' ? {} : { signal: ended }
       for await (const item of this.#fake.watch(name, params, options)) yield corrupt(item) as Watches[N]['item']
     } catch (error) {
       throw hostileError(error)
@@ -87,7 +102,9 @@ function lines(specs: readonly CommandRow[], before: readonly string[] = []): st
   return specs.flatMap((spec) => {
     const words = [...before, spec.name]
     const own =
-      spec.load === undefined || LEFT_OUT.has(words.join(' ')) ? [] : [[...words, ...argumentsOf(words.join(' '), spec.args ?? '')]]
+      spec.load === undefined || LEFT_OUT.has(words.join(' '))
+        ? []
+        : [[...words, ...argumentsOf(words.join(' '), spec.args ?? '')]]
     return words[0] === 'connect' ? [] : [...own, ...lines(spec.sub ?? [], words)]
   })
 }
@@ -102,7 +119,9 @@ function argumentsOf(command: string, args: string): string[] {
   }
   return (
     known[command] ??
-    [...args.matchAll(/<([^>]+)>/g)].map(([, name]) => (name === 'agent' ? 'text@gpu-box' : name === 'peer' ? 'phone' : 'x'))
+    [...args.matchAll(/<([^>]+)>/g)].map(([, name]) =>
+      name === 'agent' ? 'text@gpu-box' : name === 'peer' ? 'phone' : 'x'
+    )
   )
 }
 
@@ -121,8 +140,14 @@ async function hostileCard(home: string): Promise<string> {
     { url, protocolBinding: HOSTILE, protocolVersion: HOSTILE },
     { url: `http://0.0.0.0/${HOSTILE}`, protocolBinding: 'jsonrpc' }
   ]
-  const security = { securitySchemes: { [HOSTILE]: { [HOSTILE]: 1 } }, securityRequirements: [{ schemes: { [`${HOSTILE}x`]: {} } }] }
-  await writeFile(file, JSON.stringify({ name: HOSTILE, version: [HOSTILE], supportedInterfaces: interfaces, skills, ...security }))
+  const security = {
+    securitySchemes: { [HOSTILE]: { [HOSTILE]: 1 } },
+    securityRequirements: [{ schemes: { [`${HOSTILE}x`]: {} } }]
+  }
+  await writeFile(
+    file,
+    JSON.stringify({ name: HOSTILE, version: [HOSTILE], supportedInterfaces: interfaces, skills, ...security })
+  )
   return file
 }
 
@@ -194,12 +219,18 @@ test('no command moves the cursor of a terminal, changes it, or hides a letter, 
     const program = buildProgram(async (spec, args, options) => {
       const output = new Output({ json: false, color: 'always', out: terminal, err: terminal, env: {} })
       const context = commandContext({ output, home, env: {} })
-      await (await spec.load?.())?.(context, args, options).catch((error: unknown) => output.error(asNodeError(error).toBody()))
+      await (await spec.load?.())?.(context, args, options).catch((error: unknown) =>
+        output.error(asNodeError(error).toBody())
+      )
     })
     await program.parseAsync(words, { from: 'user' })
     const left = terminal.text.replace(STYLE, '')
     const found = /[^\P{Cc}\n\t]|[\u200b-\u200f\u2028-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/u.exec(left)
-    t.is(found, null, `${words.join(' ')}: ${JSON.stringify(left.slice(Math.max(0, (found?.index ?? 0) - 40)).slice(0, 80))}`)
+    t.is(
+      found,
+      null,
+      `${words.join(' ')}: ${JSON.stringify(left.slice(Math.max(0, (found?.index ?? 0) - 40)).slice(0, 80))}`
+    )
     if (terminal.text.includes('title')) shown++
   }
   t.ok(shown > all.length / 2, `${shown} of ${all.length} commands showed something of the peer`)

@@ -26,7 +26,9 @@ test('output goes to the new file of that name, and back to no other after the n
   for (const line of ['one', 'two']) t.is(await fs.readFile(`${log}.${line}`, 'utf8'), `${line}\n${line}\n`)
 })
 
-test('a log that takes nothing, or cannot be opened, stops no process', { skip: process.platform !== 'linux' }, (t: Assert) => {
+test('a log that takes nothing, or cannot be opened, stops no process', {
+  skip: process.platform !== 'linux'
+}, (t: Assert) => {
   for (const file of ['/dev/full', '/dev/null/none']) {
     const { status, stderr } = ran(`
       reopenLog(${JSON.stringify(file)})

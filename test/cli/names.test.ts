@@ -10,7 +10,10 @@ test('names such as -x, * and --json are refused wherever one is given, with the
   const home = await tempDir(t)
   const refused = async (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<void> => {
     const { code, stdout, stderr } = await run(args, { home, env })
-    t.ok(code !== 0 && /begins with a dash|neither a letter nor a digit/.test(stdout + stderr), `${args.join(' ')}: ${stdout}${stderr}`)
+    t.ok(
+      code !== 0 && /begins with a dash|neither a letter nor a digit/.test(stdout + stderr),
+      `${args.join(' ')}: ${stdout}${stderr}`
+    )
   }
   t.teardown(() => run(['stop'], { home }))
   for (const name of ['-x', '*']) await refused(['start', '--detach', '--network', 'local', `--name=${name}`])

@@ -39,6 +39,9 @@ test('--since refuses each other text, and names both forms', (t) => {
     } catch (error) {
       message = error instanceof NodeError && error.code === 'USAGE' ? error.message : ''
     }
-    t.ok(text === '' ? message !== '' : message.includes('such as 10m') && message.includes('2026-11-29T10:00:00Z'), JSON.stringify(text))
+    t.ok(
+      text === '' ? message !== '' : message.includes('such as 10m') && message.includes('2026-11-29T10:00:00Z'),
+      JSON.stringify(text)
+    )
   }
 })

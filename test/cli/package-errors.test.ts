@@ -19,7 +19,10 @@ test('a mistake that packages alone made is theirs', (t) => {
 })
 
 test('mistakes of this program, and errors that are no mistake of a program, are not attributed to packages', (t) => {
-  for (const own of ['/usr/lib/node_modules/a2a-node/dist/node/work.js:1:1', 'file:///home/me/project/dist/node/work.js:1:1']) {
+  for (const own of [
+    '/usr/lib/node_modules/a2a-node/dist/node/work.js:1:1',
+    'file:///home/me/project/dist/node/work.js:1:1'
+  ]) {
     t.is(faultyPackage(failed(new TypeError('x'), `run (${own})`, NODE)), null)
     t.is(faultyPackage(failed(new TypeError('x'), ENGINE, `async run (${own})`)), null, 'it called the package')
   }

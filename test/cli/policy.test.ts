@@ -57,7 +57,9 @@ const POLICY: PolicyInfo = {
     { line: 7, reason: 'to: takes criteria' }
   ],
   moreFaults: 2,
-  warnings: [{ line: 9, name: 'pho\u001b[31mne', candidates: [], nearest: [], message: 'no node is called "pho\u001b[31mne"' }],
+  warnings: [
+    { line: 9, name: 'pho\u001b[31mne', candidates: [], nearest: [], message: 'no node is called "pho\u001b[31mne"' }
+  ],
   unasked: [{ line: 3, message: 'this rule asks nobody' }],
   approvalTimeoutMs: 300_000
 }
@@ -76,27 +78,46 @@ test('status shows how many messages wait for approval, and how to see them', as
   const { run } = await fakeHome(t, { approvals: [APPROVAL] })
   const { stdout } = await run(['status'])
   t.ok(/waiting +1 for approval: a2a-node .*approvals ls/.test(stdout), stdout)
-  t.is((JSON.parse((await run(['status', '--json'])).stdout) as { approvals: { waiting: number } }).approvals.waiting, 1)
+  t.is(
+    (JSON.parse((await run(['status', '--json'])).stdout) as { approvals: { waiting: number } }).approvals.waiting,
+    1
+  )
 })
 
 test('the justification of a sender stands quoted behind the input, never in front of it', async (t) => {
-  const forged = { ...APPROVAL, description: '{"command":"ls"}', justification: 'because  "}', input: '{"command":"rm"}' }
+  const forged = {
+    ...APPROVAL,
+    description: '{"command":"ls"}',
+    justification: 'because  "}',
+    input: '{"command":"rm"}'
+  }
   const { run } = await fakeHome(t, { approvals: [forged] })
   const [head = '', row = ''] = (await run(['approvals', 'ls'])).stdout.split('\n')
   const at = head.indexOf('INPUT')
   t.ok(at > 0 && row.slice(at).startsWith('{"command":"rm"}  '), row)
-  t.ok(row.slice(head.indexOf('SENDER SAYS')).startsWith('goal "{\\"command\\":\\"ls\\"}", justification "because'), row)
+  t.ok(
+    row.slice(head.indexOf('SENDER SAYS')).startsWith('goal "{\\"command\\":\\"ls\\"}", justification "because'),
+    row
+  )
 })
 
 test('text cut from a row is marked outside of the quotes, and the command that shows all of it is printed', async (t) => {
-  const long = { ...APPROVAL, input: `{"a":"${'x'.repeat(900)}…`, cut: ['input' as const], justification: `y${'z'.repeat(200)}` }
+  const long = {
+    ...APPROVAL,
+    input: `{"a":"${'x'.repeat(900)}…`,
+    cut: ['input' as const],
+    justification: `y${'z'.repeat(200)}`
+  }
   const { run } = await fakeHome(t, { approvals: [APPROVAL, { ...long, id: 'app_long', endsBy: 'caller' }] })
   const lines = (await run(['approvals', 'ls'])).stdout.split('\n')
   t.absent(lines[1]?.includes('(cut)'), 'a complete record has no mark')
   t.ok(lines[2]?.includes(`{"a":"${'x'.repeat(74)}… (cut)  goal `), lines[2])
   t.ok(lines[2]?.endsWith(`justification "y${'z'.repeat(79)}"… (cut)`), lines[2])
   t.ok(/ {2}0 ms \(caller\) {2}/.test(lines[2] ?? ''), 'whose time is over first')
-  t.ok(lines[3]?.startsWith('(cut): all of it is shown by a2a-node') && lines[3].endsWith('approvals show app_long'), lines[3])
+  t.ok(
+    lines[3]?.startsWith('(cut): all of it is shown by a2a-node') && lines[3].endsWith('approvals show app_long'),
+    lines[3]
+  )
 })
 
 test('approvals show prints all of one, quoted and harmless, the input first; an unknown one is exit 4', async (t) => {
@@ -138,16 +159,27 @@ test('approvals show prints all of one, quoted and harmless, the input first; an
   ])
   t.absent(stdout.includes('\u001b') || stdout.includes('\u202e'))
   t.ok(stderr.includes(`approvals allow ${APPROVAL.id}`) && stderr.includes(`approvals deny ${APPROVAL.id}`), stderr)
-  t.alike(JSON.parse((await run(['approvals', 'show', APPROVAL.id, '--json'])).stdout), { schema: 'a2a-node/approval-detail@1', ...detail })
+  t.alike(JSON.parse((await run(['approvals', 'show', APPROVAL.id, '--json'])).stdout), {
+    schema: 'a2a-node/approval-detail@1',
+    ...detail
+  })
   t.is((await run(['approvals', 'show', 'app_none'])).code, 4)
 })
 
 test('a remembered decision prints the rule that was added, and the other approvals that it decided', async (t) => {
-  const remembered = { file: '/home/me/policy.yaml', line: 4, id: '#k2m4qa', text: '{ from: { node: phone }, decision: allow }' }
+  const remembered = {
+    file: '/home/me/policy.yaml',
+    line: 4,
+    id: '#k2m4qa',
+    text: '{ from: { node: phone }, decision: allow }'
+  }
   const alsoDecided = [{ ...APPROVAL, id: 'app_other', outcome: 'allowed' as const }]
   const result = { ...APPROVAL, remembered, alsoDecided }
   const { run } = await fakeHome(t, {
-    calls: { 'approvals.allow': () => result, 'approvals.deny': () => ({ ...APPROVAL, remembered: null, alsoDecided: [] }) }
+    calls: {
+      'approvals.allow': () => result,
+      'approvals.deny': () => ({ ...APPROVAL, remembered: null, alsoDecided: [] })
+    }
   })
   const args = ['approvals', 'allow', APPROVAL.id, '--remember']
   t.alike((await run(args)).stdout.split('\n'), [
@@ -156,7 +188,11 @@ test('a remembered decision prints the rule that was added, and the other approv
     'app_other is allowed by it as well: operator@phone (k7f2...yyyy) to shell@laptop, shell.run',
     ''
   ])
-  t.alike(JSON.parse((await run([...args, '--json'])).stdout), { schema: 'a2a-node/approval@1', ...result, outcome: 'allowed' })
+  t.alike(JSON.parse((await run([...args, '--json'])).stdout), {
+    schema: 'a2a-node/approval@1',
+    ...result,
+    outcome: 'allowed'
+  })
   const none = (await run(['approvals', 'deny', APPROVAL.id, '--remember'])).stdout
   t.ok(none.endsWith('no rule was written: none asks about it any more\n'), none)
 })
@@ -227,7 +263,10 @@ test('policy test says what side effect it assumes of a tier', async (t) => {
   const args = ['policy', 'test', '--from', 'L2', '--to', 'L1', '--capability', 'shell.run']
   const unknown = await fakeHome(t, { calls: { 'policy.test': () => result } })
   const { stdout } = await unknown.run(args)
-  t.ok(stdout.includes('side effect exec, as no agent of this node offers the capability; --side-effect names another'), stdout)
+  t.ok(
+    stdout.includes('side effect exec, as no agent of this node offers the capability; --side-effect names another'),
+    stdout
+  )
   const offered = await fakeHome(t, {
     calls: { 'policy.test': () => ({ ...result, sideEffect: 'read', assumed: { agent: 'shell@laptop' } }) }
   })
@@ -283,8 +322,14 @@ test('policy test says what the target lacks, and which other node decides as we
   const told = (await both.run(args)).stdout
   t.ok(told.includes('text@laptop has no text.stat; it is one of x@tv ('), told)
   t.ok(told.includes('by laptop, this node, which has neither end') && told.match(/^ {2}also/gm)?.length === 1, told)
-  const anybody = await fakeHome(t, { calls: { 'policy.test': () => others([{ ...away, role: 'sender', node: null }]) } })
-  t.ok((await anybody.run(args)).stdout.includes("  also      the sender's node, before it leaves: has to allow it by its own rules\n"))
+  const anybody = await fakeHome(t, {
+    calls: { 'policy.test': () => others([{ ...away, role: 'sender', node: null }]) }
+  })
+  t.ok(
+    (await anybody.run(args)).stdout.includes(
+      "  also      the sender's node, before it leaves: has to allow it by its own rules\n"
+    )
+  )
   const here = await fakeHome(t, { calls: { 'policy.test': () => others([]) } })
   t.ok((await here.run(args)).stdout.endsWith('  decided   by laptop, this node\n'))
 })
@@ -292,17 +337,33 @@ test('policy test says what the target lacks, and which other node decides as we
 test('policy test names the rule that can ask nobody, why, and the rule that decides instead', async (t) => {
   const rule = { rule: 'policy.yaml:2: ask', ruleId: '#k2m4qa', file: '/home/me/policy.yaml', line: 2 }
   const told = async (why: 'elsewhere' | 'proposal' | 'table'): Promise<string> => {
-    const result: PolicyTestResult = { ...TESTED, missing: null, rule: 'tier: L1 may open to L0, L1', passedOver: { ...rule, why } }
+    const result: PolicyTestResult = {
+      ...TESTED,
+      missing: null,
+      rule: 'tier: L1 may open to L0, L1',
+      passedOver: { ...rule, why }
+    }
     const { run } = await fakeHome(t, { calls: { 'policy.test': () => result } })
     return (await run(['policy', 'test', '--from', 'phone', '--to', 'text'])).stdout
   }
   const instead = '; the deciding rule is tier: L1 may open to L0, L1\n'
   const elsewhere = await told('elsewhere')
-  t.ok(elsewhere.includes(`passed over  the ask rule at line 2 is skipped here, since text@laptop is on another node${instead}`), elsewhere)
+  t.ok(
+    elsewhere.includes(
+      `passed over  the ask rule at line 2 is skipped here, since text@laptop is on another node${instead}`
+    ),
+    elsewhere
+  )
   const proposal = await told('proposal')
-  t.ok(proposal.includes(`since a proposal runs nothing, and the requests that follow it are asked about${instead}`), proposal)
+  t.ok(
+    proposal.includes(`since a proposal runs nothing, and the requests that follow it are asked about${instead}`),
+    proposal
+  )
   const table = await told('table')
-  t.ok(table.includes(`the ask rule at line 2 matches, but asks only about messages that the tier table allows${instead}`), table)
+  t.ok(
+    table.includes(`the ask rule at line 2 matches, but asks only about messages that the tier table allows${instead}`),
+    table
+  )
 })
 
 test('a call that waits for approval says of whom, on stderr, and prints its answer alone on stdout', async (t) => {

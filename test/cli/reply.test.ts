@@ -45,7 +45,15 @@ test('send and call exit by the outcome', async (t: Assert) => {
       },
       code: 5
     },
-    { reply: { ...REPLY, outcome: 'COMPLETED', agent: '*', targets: [{ agent: 'a', outcome: 'REFUSED', rule: 'tier' }] }, code: 0 }
+    {
+      reply: {
+        ...REPLY,
+        outcome: 'COMPLETED',
+        agent: '*',
+        targets: [{ agent: 'a', outcome: 'REFUSED', rule: 'tier' }]
+      },
+      code: 0
+    }
   ] as const
   for (const { reply, code } of replies) {
     const { run: cli, close } = await fakeHome(t, { calls: { 'message.call': () => reply } })
@@ -61,9 +69,14 @@ test('send and call exit by the outcome', async (t: Assert) => {
 
 test('send and call read stdin for -, and pass their flags', async (t: Assert) => {
   const { run: cli, fake } = await fakeHome(t, {
-    calls: { 'message.call': () => ({ ...REPLY, outcome: 'COMPLETED' }), 'message.send': () => ({ ...REPLY, outcome: 'QUEUED' }) }
+    calls: {
+      'message.call': () => ({ ...REPLY, outcome: 'COMPLETED' }),
+      'message.send': () => ({ ...REPLY, outcome: 'QUEUED' })
+    }
   })
-  const called = await cli(['call', '-', 'text.stats', '-', '--timeout', '5s', '--justification', 'urgent'], { stdin: '{"text":"hi"}' })
+  const called = await cli(['call', '-', 'text.stats', '-', '--timeout', '5s', '--justification', 'urgent'], {
+    stdin: '{"text":"hi"}'
+  })
   t.is(called.stdout, '{\n  "words": 2\n}\n')
   const sent = await cli(['send', '*', '-', '--type', 'notification', '--no-wait', '--all'], { stdin: 'hello\n' })
   t.is(sent.stdout, 'task_1\n')
@@ -105,15 +118,22 @@ test('the next step after a failure is printed once: the task where it is the ta
 })
 
 test('a row of a broadcast says why it failed', async (t: Assert) => {
-  const targets = [TOOK, { agent: 'b', outcome: 'TASK_FAILED', rule: null, reason: 'exit code\n3', payload: null }] as const
-  const { run: cli } = await fakeHome(t, { calls: { 'message.send': () => ({ ...REPLY, outcome: 'COMPLETED', agent: '*', targets }) } })
+  const targets = [
+    TOOK,
+    { agent: 'b', outcome: 'TASK_FAILED', rule: null, reason: 'exit code\n3', payload: null }
+  ] as const
+  const { run: cli } = await fakeHome(t, {
+    calls: { 'message.send': () => ({ ...REPLY, outcome: 'COMPLETED', agent: '*', targets }) }
+  })
   t.ok(/\nb {6}TASK_FAILED {2}- {5}exit code 3\n/.test((await cli(['send', '*', 'hi'])).stdout))
 })
 
 test('a broadcast names how many agents were left out for their side effects, and the flag that includes them', async (t: Assert) => {
   const row = (agent: string, outcome: string, rule: string | null) => ({ agent, outcome, rule })
   const targets = [row('a@b', 'COMPLETED', null), row('c@b', 'SIDE_EFFECT', 'r'), row('d@b', 'SIDE_EFFECT', 'r')]
-  const { run: cli } = await fakeHome(t, { calls: { 'message.send': () => ({ ...REPLY, outcome: 'COMPLETED', agent: '*', targets }) } })
+  const { run: cli } = await fakeHome(t, {
+    calls: { 'message.send': () => ({ ...REPLY, outcome: 'COMPLETED', agent: '*', targets }) }
+  })
   const ran = await cli(['send', '*', 'x'])
   t.is(ran.code, 0)
   t.ok(ran.stderr.includes('left out: 2 agents with side effects (write, exec); --all includes them'), ran.stderr)

@@ -7,7 +7,14 @@ const OWNER = { id: 'y'.repeat(52), name: 'laptop' }
 
 /** A peer; online and L1 unless told otherwise. */
 export function peer(name: string, more: Partial<PeerDetail> = {}): PeerDetail {
-  const seen = { status: 'online', path: 'direct', rttMs: 12.4, agents: ['host', 'text'], lastSeenAt: AT, problem: null } as const
+  const seen = {
+    status: 'online',
+    path: 'direct',
+    rttMs: 12.4,
+    agents: ['host', 'text'],
+    lastSeenAt: AT,
+    problem: null
+  } as const
   const role = {
     self: false,
     admin: false,
@@ -60,7 +67,10 @@ export function task(id: string, more: Partial<TaskInfo> = {}): TaskInfo {
 
 /** The events of a swarm of two items on two nodes. */
 export function swarmEvents(status: 'completed' | 'partial' | 'failed' | 'canceled' = 'completed'): SwarmEvent[] {
-  const error = status === 'completed' ? null : ({ code: 'TASK_FAILED', message: 'exit code 3', retryable: false, next: [] } as const)
+  const error =
+    status === 'completed'
+      ? null
+      : ({ code: 'TASK_FAILED', message: 'exit code 3', retryable: false, next: [] } as const)
   return [
     {
       type: 'swarm',
@@ -71,10 +81,26 @@ export function swarmEvents(status: 'completed' | 'partial' | 'failed' | 'cancel
     },
     { type: 'lease', item: 'a.txt', agent: 'text@laptop', attempt: 1 },
     { type: 'lease', item: 'b.txt', agent: 'text@gpu-box', attempt: 1 },
-    { type: 'item', item: 'a.txt', agent: 'text@laptop', attempt: 1, status: 'completed', result: { words: 1 }, error: null },
+    {
+      type: 'item',
+      item: 'a.txt',
+      agent: 'text@laptop',
+      attempt: 1,
+      status: 'completed',
+      result: { words: 1 },
+      error: null
+    },
     { type: 'released', item: 'b.txt', agent: 'text@gpu-box', attempt: 1, reason: 'the node is offline' },
     { type: 'lease', item: 'b.txt', agent: 'text@laptop', attempt: 2 },
-    { type: 'item', item: 'b.txt', agent: 'text@laptop', attempt: 2, status: error === null ? 'completed' : 'failed', result: null, error },
+    {
+      type: 'item',
+      item: 'b.txt',
+      agent: 'text@laptop',
+      attempt: 2,
+      status: error === null ? 'completed' : 'failed',
+      result: null,
+      error
+    },
     { type: 'left-out', agent: 'text@cage', rule: 'policy.yaml:3: deny', code: 'POLICY_DENIED' },
     {
       type: 'done',

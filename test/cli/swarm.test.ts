@@ -38,7 +38,13 @@ test('an item that waits for approval is shown as such while it is followed, by 
   const [first, lease, ...others] = swarmEvents()
   if (first === undefined || lease?.type !== 'lease') throw new Error('the samples changed')
   const held = { type: 'waiting', item: lease.item, agent: lease.agent, attempt: 1 } as const
-  const events = [first, lease, { ...held, waitingFor: 'approval' } as const, { ...held, waitingFor: null } as const, ...others]
+  const events = [
+    first,
+    lease,
+    { ...held, waitingFor: 'approval' } as const,
+    { ...held, waitingFor: null } as const,
+    ...others
+  ]
   const { run } = await fakeHome(t, {
     swarmEvents: events,
     swarms: [{ ...swarm('running'), running: 1, waitingForApproval: 2 }],
@@ -52,7 +58,9 @@ test('an item that waits for approval is shown as such while it is followed, by 
 
 /** The events of a swarm of one item that fails. */
 function failing(error: ErrorBody, item = 'b.txt'): SwarmEvent[] {
-  return swarmEvents('partial').map((event) => (event.type === 'item' && event.status === 'failed' ? { ...event, item, error } : event))
+  return swarmEvents('partial').map((event) =>
+    event.type === 'item' && event.status === 'failed' ? { ...event, item, error } : event
+  )
 }
 
 /** What a swarm tells to type, and all it tells about an input. */
@@ -62,7 +70,10 @@ function stepsOf({ stdout }: Ran): string[] {
 
 test('after failed items, the suggestion is this command line with the missing items', async (t: Assert) => {
   const next = ['a2a-node agents show text@laptop']
-  const unfit = new NodeError('INVALID_INPUT', 'it does not fit', { data: { expected: '{"text": string}' }, next }).toBody()
+  const unfit = new NodeError('INVALID_INPUT', 'it does not fit', {
+    data: { expected: '{"text": string}' },
+    next
+  }).toBody()
   const [createdAt, deadlineAt] = ['2026-11-29T10:00:00.000Z', '2026-11-29T10:45:00.000Z']
   let swarms = [{ ...swarm(), createdAt, deadlineAt }]
   const run = async (error: ErrorBody, args: readonly string[], item?: string): Promise<Ran> => {
@@ -80,7 +91,11 @@ test('after failed items, the suggestion is this command line with the missing i
     `  try: ${typed} --items - --input '{"<member>":"{item}"}'`
   ])
   const own = await run(unfit, [...lines, '--input', '{"txt":"{item}"}'])
-  t.alike(stepsOf(own), [shape, '  given: {"txt":"b.txt"}', `  try: ${typed} --items - --input '{"<member>":"{item}"}'`])
+  t.alike(stepsOf(own), [
+    shape,
+    '  given: {"txt":"b.txt"}',
+    `  try: ${typed} --items - --input '{"<member>":"{item}"}'`
+  ])
   t.alike(stepsOf(await run(unfit, RUN)), [shape, '  given: {}', `  try: ${typed} --input '<json as expected>'`])
   t.alike(stepsOf(await run(unfit, ['swarm', 'watch', 'swarm_fake'])), [shape, `  try: ${next[0]}`])
   const failed = new NodeError('TASK_FAILED', 'exit code 3').toBody()
@@ -96,18 +111,32 @@ test('after failed items, the suggestion is this command line with the missing i
   t.alike(stepsOf(await run(late, RUN)), [`  try: ${typed} --deadline '<longer>'`], 'no time is guessed')
   swarms = [swarm()]
   const slow = new NodeError('TIMEOUT', 'no result within 5 s', { data: { limitMs: 5000 } }).toBody()
-  t.alike(stepsOf(await run(slow, [...RUN, '--deadline=1h'])), ['  try: a2a-node agents show text@laptop'], 'no deadline helps')
+  t.alike(
+    stepsOf(await run(slow, [...RUN, '--deadline=1h'])),
+    ['  try: a2a-node agents show text@laptop'],
+    'no deadline helps'
+  )
   t.is((await run(failed, lines)).stdout.split('exit code 3').length, 2, 'the reason is reported once')
 })
 
 test('results are counted as people count', async (t: Assert) => {
-  const result = { item: 'a', agent: 'text@b', attempt: 1, status: 'completed', result: 1, error: null, durationMs: 1 } as const
+  const result = {
+    item: 'a',
+    agent: 'text@b',
+    attempt: 1,
+    status: 'completed',
+    result: 1,
+    error: null,
+    durationMs: 1
+  } as const
   for (const [count, text] of [
     [1, '1 result, swarm completed'],
     [2, '2 results, swarm completed']
   ] as const) {
     const results = Array.from({ length: count }, () => result)
-    const { run } = await fakeHome(t, { calls: { 'swarm.results': ({ id }) => ({ id, status: 'completed', results }) } })
+    const { run } = await fakeHome(t, {
+      calls: { 'swarm.results': ({ id }) => ({ id, status: 'completed', results }) }
+    })
     t.is((await run(['swarm', 'results', 'x'])).stderr, `${text}\n`)
   }
 })
@@ -151,17 +180,33 @@ test('the request is made of the flags: items of a glob with contents, each alon
     { item: '{"text":"x"}', input: { text: 'x' } },
     { item: 'plain', input: { item: 'plain' } }
   ])
-  t.alike((await asked('--items', '*.txt', '--input', '{"path":"{file}"}')).items, [{ item: 'a.txt', input: { path: 'a.txt' } }])
+  t.alike((await asked('--items', '*.txt', '--input', '{"path":"{file}"}')).items, [
+    { item: 'a.txt', input: { path: 'a.txt' } }
+  ])
   t.alike(await asked(), { ...base, strategy: 'each' })
-  t.alike(await asked('--input', '{"a":1}', '--max-parallel', '3', '--retries', '0', '--deadline', '2m', '--justification', 'why'), {
-    ...base,
-    strategy: 'each',
-    input: { a: 1 },
-    maxParallel: 3,
-    retries: 0,
-    deadlineMs: 120_000,
-    justification: 'why'
-  })
+  t.alike(
+    await asked(
+      '--input',
+      '{"a":1}',
+      '--max-parallel',
+      '3',
+      '--retries',
+      '0',
+      '--deadline',
+      '2m',
+      '--justification',
+      'why'
+    ),
+    {
+      ...base,
+      strategy: 'each',
+      input: { a: 1 },
+      maxParallel: 3,
+      retries: 0,
+      deadlineMs: 120_000,
+      justification: 'why'
+    }
+  )
 })
 
 test('flags that do not go together are USAGE before the node is asked', async (t: Assert) => {
@@ -296,11 +341,18 @@ test('a second Ctrl-C quits without waiting', async (t: Assert) => {
 test('the cancellation of a swarm that no node here can cancel reports its effect', async (t: Assert) => {
   const coordination = { coordinator: null, epoch: 3, participants: ['laptop', 'gpu-box'] }
   const wished = { ...swarm('stalled'), willBeCanceled: true, coordination } as const
-  const { run, fake } = await fakeHome(t, { swarms: [wished], swarmEvents: [], calls: { 'swarm.cancel': () => wished } })
+  const { run, fake } = await fakeHome(t, {
+    swarms: [wished],
+    swarmEvents: [],
+    calls: { 'swarm.cancel': () => wished }
+  })
   const text = 'it will be canceled when a majority is back'
   const ran = await run(['swarm', 'cancel', 'swarm_fake'])
   t.alike([ran.code, ran.stdout], [0, `swarm swarm_fake is stalled: ${text}\n`])
-  t.is((JSON.parse((await run(['swarm', 'cancel', 'swarm_fake', '--json'])).stdout) as typeof wished).willBeCanceled, true)
+  t.is(
+    (JSON.parse((await run(['swarm', 'cancel', 'swarm_fake', '--json'])).stdout) as typeof wished).willBeCanceled,
+    true
+  )
   t.ok((await run(['swarm', 'show', 'swarm_fake'])).stdout.includes(text))
   let go: () => void = () => {}
   const told = new Promise<void>((resolve) => (go = resolve))
@@ -328,7 +380,10 @@ test('swarm ls, show, results and cancel', async (t: Assert) => {
   t.ok((await run(['swarm', 'ls'])).stdout.includes('swarm_fake  completed  2/2'))
   t.ok((await run(['swarm', 'show', 'swarm_fake'])).stdout.includes('capability  text.stats, strategy map'))
   t.is((await run(['swarm', 'cancel', 'swarm_fake'])).stdout, 'swarm swarm_fake is canceled\n')
-  const results = JSON.parse((await run(['swarm', 'results', 'swarm_fake', '--json'])).stdout) as Record<string, unknown>
+  const results = JSON.parse((await run(['swarm', 'results', 'swarm_fake', '--json'])).stdout) as Record<
+    string,
+    unknown
+  >
   t.alike(results, { schema: 'a2a-node/swarm-results@1', id: 'swarm_fake', status: 'completed', results: [] })
   t.is((await run(['swarm', 'show', 'other'])).code, 4)
 })
@@ -349,9 +404,18 @@ test('items of which nobody knows whether they were done are shown as unknown, n
 
 test('{goal}, {round} and {check} are filled in the input of every strategy', async (t: Assert) => {
   const { run, fake } = await fakeHome(t, { swarmEvents: swarmEvents(), swarms: [swarm()] })
-  const base = ['swarm', 'run', 'a letter', '--input', '{"about":"{goal}","n":"{round}","said":"<{check}>"}', '--capability', 'text.stats']
+  const base = [
+    'swarm',
+    'run',
+    'a letter',
+    '--input',
+    '{"about":"{goal}","n":"{round}","said":"<{check}>"}',
+    '--capability',
+    'text.stats'
+  ]
   const filled = { about: 'a letter', n: 1, said: '<>' }
-  const asked = (): SwarmRequest | undefined => fake.seen.findLast(({ name }) => name === 'swarm.start')?.params as SwarmRequest | undefined
+  const asked = (): SwarmRequest | undefined =>
+    fake.seen.findLast(({ name }) => name === 'swarm.start')?.params as SwarmRequest | undefined
   for (const more of [[], ['--strategy', 'race'], ['--strategy', 'pipeline'], ['--capability', 'text.other']]) {
     await run([...base, ...more])
     t.alike(asked()?.input, filled, more.join(' '))
@@ -383,7 +447,9 @@ test('the key and the permission to repeat are sent; work that may have been don
     return { ...event, status: 'unknown', error: new NodeError('DELIVERY_FAILED', 'nobody can say').toBody() }
   })
   const { run, fake } = await fakeHome(t, { swarmEvents: events, swarms: [swarm()] })
-  const ran = await run([...RUN, '--items', '-', '--idempotency-key', 'k', '--allow-repeat'], { stdin: 'a.txt\nb.txt\n' })
+  const ran = await run([...RUN, '--items', '-', '--idempotency-key', 'k', '--allow-repeat'], {
+    stdin: 'a.txt\nb.txt\n'
+  })
   const asked = fake.seen[0]?.params as SwarmRequest | undefined
   t.alike([asked?.idempotencyKey, asked?.allowRepeat], ['k', true])
   t.is(ran.code, 8)
@@ -397,7 +463,9 @@ test('a swarm that nobody coordinates is followed until its time is over, then t
   let isLeft = false
   fake.watch = async function* (_name, _params, options) {
     yield { type: 'status', status: 'stalled', reason: 'no majority' } as never
-    await new Promise<void>((resolve) => (options as { signal?: AbortSignal }).signal?.addEventListener('abort', () => resolve()))
+    await new Promise<void>((resolve) =>
+      (options as { signal?: AbortSignal }).signal?.addEventListener('abort', () => resolve())
+    )
     isLeft = true
   }
   const ran = await run(['swarm', 'watch', 'swarm_fake'])

@@ -20,7 +20,14 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   call: ['{}'],
   audit: ['--since', '1h']
 }
-const WORDS: Readonly<Record<string, string>> = { json: '{}', tier: 'L1', text: 'hi', server: 'time', tool: 'now', shell: 'bash' }
+const WORDS: Readonly<Record<string, string>> = {
+  json: '{}',
+  tier: 'L1',
+  text: 'hi',
+  server: 'time',
+  tool: 'now',
+  shell: 'bash'
+}
 
 interface Row {
   readonly words: readonly string[]
@@ -41,7 +48,9 @@ const ONLINE = ROWS.filter(({ spec }) => spec.offline !== true)
 /** The command line of a row; `file` is an existing file. */
 function lineOf({ words, spec }: Row, file: string): string[] {
   const names = (spec.args ?? '').match(/<[^>]+>/g) ?? []
-  const given = names.map((name) => WORDS[name.slice(1, -1)] ?? (name.includes('file') || name.includes('json') ? file : 'x'))
+  const given = names.map(
+    (name) => WORDS[name.slice(1, -1)] ?? (name.includes('file') || name.includes('json') ? file : 'x')
+  )
   return [...words, ...given, ...(NEEDED[words.join(' ')] ?? [])]
 }
 
@@ -74,7 +83,8 @@ class SlowAt extends FakeNodeApi {
   }
 
   #count(): void {
-    if (this.#left-- <= 0) throw new NodeError('TIMEOUT', 'not done in time; it may still be done', { data: { timeoutMs: 15_000 } })
+    if (this.#left-- <= 0)
+      throw new NodeError('TIMEOUT', 'not done in time; it may still be done', { data: { timeoutMs: 15_000 } })
   }
 }
 
@@ -169,5 +179,8 @@ test('the step of a join that nobody answered shows no invite code', async (t: A
   const typed = (...words: string[]) =>
     new Output({ json: false, color: 'never', out: sink, err: sink, env: {}, home: null, typed: words } as never)
   t.is(typed('start', '--join', 'a2a-secret').retyped('--timeout', '40s'), 'a2a-node start --join - --timeout 40s')
-  t.is(typed('start', '--join=a2a-secret', '--detach').retyped('--timeout', '40s'), 'a2a-node start --join=- --detach --timeout 40s')
+  t.is(
+    typed('start', '--join=a2a-secret', '--detach').retyped('--timeout', '40s'),
+    'a2a-node start --join=- --detach --timeout 40s'
+  )
 })

@@ -14,7 +14,9 @@ const LATE = {
   payload: null,
   latencyMs: 1,
   outcome: 'UNKNOWN',
-  error: new NodeError('TIMEOUT', 'no answer within 30 s; the work may still run', { data: { timeoutMs: 30_000 } }).toBody()
+  error: new NodeError('TIMEOUT', 'no answer within 30 s; the work may still run', {
+    data: { timeoutMs: 30_000 }
+  }).toBody()
 } as const
 
 const SHOWN = ['a2a-node tasks show task_1', 'a2a-node tasks cancel task_1']
@@ -61,11 +63,22 @@ test('a longer time is twice the time, in the largest unit that is exact, at mos
 
 test('a time of the caller is named only where it helps', (t: Assert) => {
   const option = { name: '--timeout', givenMs: 1000 } as const
-  const steps = (code: 'TIMEOUT' | 'PEER_OFFLINE' | 'TASK_FAILED', data?: object, outcome: 'FAILED' | 'UNKNOWN' = 'FAILED') =>
-    timeoutSteps({ ...LATE, outcome, error: new NodeError(code, 'late', { data }).toBody() }, option)
-  t.alike(steps('TIMEOUT', { limitMs: 5 }), ['a2a-node agents show text@gpu-box', SHOWN[0] ?? ''], 'the agent has a limit of its own')
+  const steps = (
+    code: 'TIMEOUT' | 'PEER_OFFLINE' | 'TASK_FAILED',
+    data?: object,
+    outcome: 'FAILED' | 'UNKNOWN' = 'FAILED'
+  ) => timeoutSteps({ ...LATE, outcome, error: new NodeError(code, 'late', { data }).toBody() }, option)
+  t.alike(
+    steps('TIMEOUT', { limitMs: 5 }),
+    ['a2a-node agents show text@gpu-box', SHOWN[0] ?? ''],
+    'the agent has a limit of its own'
+  )
   t.alike(steps('TIMEOUT'), [SHOWN[0] ?? '', '--timeout 2s'], 'it ended, so nothing is to be canceled')
-  t.alike(steps('PEER_OFFLINE', { timeoutMs: 4000 }), ['a2a-node peers', SHOWN[0] ?? '', '--timeout 2s'], 'it waited for the peer')
+  t.alike(
+    steps('PEER_OFFLINE', { timeoutMs: 4000 }),
+    ['a2a-node peers', SHOWN[0] ?? '', '--timeout 2s'],
+    'it waited for the peer'
+  )
   const byDefault = timeoutSteps(LATE, { name: '--deadline', givenMs: undefined })
   t.alike(byDefault, [...SHOWN, '--deadline 1m'], 'twice the time that the node waited')
   const longestMs = 30 * 86_400_000
@@ -111,8 +124,14 @@ test('a run of an agent file that takes too long names the limit in the file', a
   const runtime = "runtime: { type: command, command: [node, -e, 'setTimeout(() => {}, 60000)'] }"
   const capability = 'capabilities: [{ id: a.b, description: Waits., input: { type: object } }]'
   const limits = 'limits: { timeout: 200ms }'
-  await writeFile(file, `---\nname: slow\ndescription: Waits.\na2a:\n  version: 0.1.0\n  ${capability}\n  ${runtime}\n  ${limits}\n---\n`)
+  await writeFile(
+    file,
+    `---\nname: slow\ndescription: Waits.\na2a:\n  version: 0.1.0\n  ${capability}\n  ${runtime}\n  ${limits}\n---\n`
+  )
   const { code, stderr } = await run(['agents', 'run', file, '{}'], { home: path.dirname(file) })
   t.is(code, 6)
-  t.ok(stderr.includes(`the time limit of the agent; its work was ended (a2a.limits.timeout of ${file})  [TIMEOUT]`), stderr)
+  t.ok(
+    stderr.includes(`the time limit of the agent; its work was ended (a2a.limits.timeout of ${file})  [TIMEOUT]`),
+    stderr
+  )
 })

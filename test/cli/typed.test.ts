@@ -27,7 +27,10 @@ test('a wrong value is refused in words of the command line, with its usage, bef
     const ran = await cli(args)
     t.is(ran.code, 2, args.join(' ').slice(0, 60))
     t.ok(expected.test(ran.stderr), ran.stderr)
-    t.ok(ran.stderr.includes(`\n  usage: a2a-node ${args[0]}`) && ran.stderr.includes(`  try: a2a-node ${args[0]}`), ran.stderr)
+    t.ok(
+      ran.stderr.includes(`\n  usage: a2a-node ${args[0]}`) && ran.stderr.includes(`  try: a2a-node ${args[0]}`),
+      ran.stderr
+    )
   }
   t.is(fake.seen.length, 0)
 })
@@ -47,7 +50,9 @@ test('an option without a value is named with the word that follows it, whicheve
   for (const [args, expected] of cases) {
     const { code, stderr } = await cli(args)
     const isJson = args.includes('--json')
-    const message = isJson ? (JSON.parse(stderr) as { error: { message: string } }).error.message : stderr.split('\n')[0]
+    const message = isJson
+      ? (JSON.parse(stderr) as { error: { message: string } }).error.message
+      : stderr.split('\n')[0]
     t.alike([code, message], [2, isJson ? expected : `error: ${expected}  [USAGE]`], args.join(' '))
   }
   t.is(fake.seen.length, 0)

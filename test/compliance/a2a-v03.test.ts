@@ -1,6 +1,16 @@
 import test, { type Assert } from 'brittle'
 import { streamed } from '../support/a2a.js'
-import { at, gathered, isRpcFault, type Json, read, says03, type Subject, subject, type WireAnswer } from '../support/compliance.js'
+import {
+  at,
+  gathered,
+  isRpcFault,
+  type Json,
+  read,
+  says03,
+  type Subject,
+  subject,
+  type WireAnswer
+} from '../support/compliance.js'
 
 const send = (s: Subject, input: unknown, more: object = {}, configuration: object = {}): Promise<WireAnswer> =>
   s.rpc('message/send', { ...says03(input, more), configuration })
@@ -23,32 +33,41 @@ async function operations(group: Assert, s: Subject): Promise<void> {
     t.alike([task['kind'], at(task, 'status', 'state')], ['task', 'completed'])
     t.alike(at(task, 'artifacts', 0, 'parts'), [{ kind: 'text', text: 'you said hello' }])
     const message = resultOf(await s.rpc('message/send', says03('hello'), { at: '/agents/read' }))
-    t.alike([message['kind'], message['role'], message['parts']], ['message', 'agent', [{ kind: 'text', text: 'read hello' }]])
+    t.alike(
+      [message['kind'], message['role'], message['parts']],
+      ['message', 'agent', [{ kind: 'text', text: 'read hello' }]]
+    )
     t.ok(typeof message['messageId'] === 'string' && typeof message['contextId'] === 'string')
   })
-  await group.test('6.1 to 6.7 members of task, status, message, part and artifact are there, in the words of 0.3', async (t) => {
-    const task = resultOf(await send(s, { a: 1 }, { metadata: { m: 1 } }))
-    t.alike(
-      ['id', 'contextId', 'status', 'kind'].filter((name) => !(name in task)),
-      []
-    )
-    const message = at(task, 'history', 0)
-    t.alike(
-      [at(message, 'kind'), at(message, 'role'), at(message, 'parts'), at(message, 'metadata')],
-      ['message', 'user', [{ kind: 'data', data: { a: 1 } }], { m: 1 }]
-    )
-    t.ok(typeof at(task, 'artifacts', 0, 'artifactId') === 'string')
-    t.ok((at(task, 'status', 'timestamp') as string).endsWith('Z'))
-  })
-  await group.test('6.5 parts are text, file (by bytes or uri) and data, and come back as they were sent', async (t) => {
-    const parts = [
-      { kind: 'text', text: 'a' },
-      { kind: 'file', file: { name: 'a.txt', mimeType: 'text/plain', bytes: 'aGk=' } },
-      { kind: 'file', file: { mimeType: 'text/plain', uri: 'https://example.com/a' } },
-      { kind: 'data', data: { n: 1 } }
-    ]
-    t.alike(at(resultOf(await send(s, '', { parts })), 'history', 0, 'parts'), parts)
-  })
+  await group.test(
+    '6.1 to 6.7 members of task, status, message, part and artifact are there, in the words of 0.3',
+    async (t) => {
+      const task = resultOf(await send(s, { a: 1 }, { metadata: { m: 1 } }))
+      t.alike(
+        ['id', 'contextId', 'status', 'kind'].filter((name) => !(name in task)),
+        []
+      )
+      const message = at(task, 'history', 0)
+      t.alike(
+        [at(message, 'kind'), at(message, 'role'), at(message, 'parts'), at(message, 'metadata')],
+        ['message', 'user', [{ kind: 'data', data: { a: 1 } }], { m: 1 }]
+      )
+      t.ok(typeof at(task, 'artifacts', 0, 'artifactId') === 'string')
+      t.ok((at(task, 'status', 'timestamp') as string).endsWith('Z'))
+    }
+  )
+  await group.test(
+    '6.5 parts are text, file (by bytes or uri) and data, and come back as they were sent',
+    async (t) => {
+      const parts = [
+        { kind: 'text', text: 'a' },
+        { kind: 'file', file: { name: 'a.txt', mimeType: 'text/plain', bytes: 'aGk=' } },
+        { kind: 'file', file: { mimeType: 'text/plain', uri: 'https://example.com/a' } },
+        { kind: 'data', data: { n: 1 } }
+      ]
+      t.alike(at(resultOf(await send(s, '', { parts })), 'history', 0, 'parts'), parts)
+    }
+  )
   await group.test('7.1.2 blocking waits for the end, blocking: false does not', async (t) => {
     const { until, go } = s.gate()
     const task = resultOf(await send(s, { until, text: 'x' }, {}, { blocking: false }))
@@ -59,7 +78,8 @@ async function operations(group: Assert, s: Subject): Promise<void> {
   await group.test('7.3 tasks/get gives the task, with at most historyLength messages', async (t) => {
     const { id } = resultOf(await send(s, { ask: 'Which?' }))
     await send(s, 'that', { taskId: id })
-    const get = async (historyLength?: number) => resultOf(await s.rpc('tasks/get', { id, historyLength }))['history'] as Json[]
+    const get = async (historyLength?: number) =>
+      resultOf(await s.rpc('tasks/get', { id, historyLength }))['history'] as Json[]
     t.is((await get()).length, 3)
     t.alike(
       (await get(2)).map(({ role }) => role),
@@ -74,7 +94,10 @@ async function operations(group: Assert, s: Subject): Promise<void> {
   })
   await group.test('9.4 what asks back is input-required, and a message with its taskId goes on', async (t) => {
     const asked = resultOf(await send(s, { ask: 'Which?' }))
-    t.alike([at(asked, 'status', 'state'), at(asked, 'status', 'message', 'parts')], ['input-required', [{ kind: 'text', text: 'Which?' }]])
+    t.alike(
+      [at(asked, 'status', 'state'), at(asked, 'status', 'message', 'parts')],
+      ['input-required', [{ kind: 'text', text: 'Which?' }]]
+    )
     const after = resultOf(await send(s, 'that', { taskId: asked['id'], contextId: asked['contextId'] }))
     t.alike([after['id'], at(after, 'status', 'state')], [asked['id'], 'completed'])
   })
@@ -84,28 +107,33 @@ async function operations(group: Assert, s: Subject): Promise<void> {
 }
 
 async function streams(group: Assert, s: Subject): Promise<void> {
-  await group.test('7.2 message/stream is a task and its updates, each an answer to the request, the last one final', async (t) => {
-    const json = { jsonrpc: '2.0', id: 's', method: 'message/stream', params: says03({ chunks: ['a', 'b'] }) }
-    const events = await s.events('/agents/talk', { json })
-    t.ok(events.every(({ data }) => data['jsonrpc'] === '2.0' && data['id'] === 's'))
-    const results = events.map(({ data }) => data['result'] as Json)
-    t.is(results[0]?.['kind'], 'task')
-    t.ok(results.slice(1).every(({ kind }) => kind === 'status-update' || kind === 'artifact-update'))
-    t.alike([results.at(-1)?.['final'], at(results.at(-1), 'status', 'state')], [true, 'completed'])
-    t.is(results.filter((one) => one['final'] === true).length, 1)
-    const chunks = results.filter(({ kind }) => kind === 'artifact-update')
-    t.alike(
-      chunks.map((one) => [one['append'], one['lastChunk']]),
-      [
-        [false, false],
-        [true, true]
-      ]
-    )
-  })
+  await group.test(
+    '7.2 message/stream is a task and its updates, each an answer to the request, the last one final',
+    async (t) => {
+      const json = { jsonrpc: '2.0', id: 's', method: 'message/stream', params: says03({ chunks: ['a', 'b'] }) }
+      const events = await s.events('/agents/talk', { json })
+      t.ok(events.every(({ data }) => data['jsonrpc'] === '2.0' && data['id'] === 's'))
+      const results = events.map(({ data }) => data['result'] as Json)
+      t.is(results[0]?.['kind'], 'task')
+      t.ok(results.slice(1).every(({ kind }) => kind === 'status-update' || kind === 'artifact-update'))
+      t.alike([results.at(-1)?.['final'], at(results.at(-1), 'status', 'state')], [true, 'completed'])
+      t.is(results.filter((one) => one['final'] === true).length, 1)
+      const chunks = results.filter(({ kind }) => kind === 'artifact-update')
+      t.alike(
+        chunks.map((one) => [one['append'], one['lastChunk']]),
+        [
+          [false, false],
+          [true, true]
+        ]
+      )
+    }
+  )
   await group.test('7.9 tasks/resubscribe goes on with the stream of a task', async (t) => {
     const { until, go } = s.gate()
     const { id } = resultOf(await send(s, { until, text: 'x' }, {}, { blocking: false }))
-    const stream = streamed(s.node, '/agents/talk', { json: { jsonrpc: '2.0', id: 1, method: 'tasks/resubscribe', params: { id } } })
+    const stream = streamed(s.node, '/agents/talk', {
+      json: { jsonrpc: '2.0', id: 1, method: 'tasks/resubscribe', params: { id } }
+    })
     t.is(at((await stream.next()).value, 'data', 'result', 'id'), id)
     await go()
     t.is(at((await gathered(stream)).at(-1), 'data', 'result', 'final'), true)
@@ -141,7 +169,9 @@ async function faults(group: Assert, s: Subject): Promise<void> {
   await group.test('extensions are asked for and activated by X-A2A-Extensions', async (t) => {
     const card = await read(await fetch(`${s.node.url}/agents/talk/.well-known/agent-card.json`))
     const uri = at(card.body, 'capabilities', 'extensions', 0, 'uri') as string
-    const answer = await s.rpc('message/send', says03('x'), { headers: { 'x-a2a-extensions': `${uri},https://example.com/none` } })
+    const answer = await s.rpc('message/send', says03('x'), {
+      headers: { 'x-a2a-extensions': `${uri},https://example.com/none` }
+    })
     t.is(answer.headers.get('x-a2a-extensions'), uri)
   })
 }
@@ -150,7 +180,10 @@ test('A2A 0.3: HTTP+JSON and discovery', async (group) => {
   const s = await subject(group)
   await group.test('3.5.6 every operation has its path below /v1', async (t) => {
     const sent = await s.rest('POST', '/v1/message:send', saysRest('hello'))
-    t.alike([sent.status, sent.type, at(sent.body, 'task', 'status', 'state')], [200, 'application/json', 'TASK_STATE_COMPLETED'])
+    t.alike(
+      [sent.status, sent.type, at(sent.body, 'task', 'status', 'state')],
+      [200, 'application/json', 'TASK_STATE_COMPLETED']
+    )
     const id = at(sent.body, 'task', 'id') as string
     t.alike(at(sent.body, 'task', 'history', 0, 'content'), [{ text: 'hello' }])
     t.is((await s.rest('GET', `/v1/tasks/${id}`)).body['id'], id)
@@ -162,7 +195,10 @@ test('A2A 0.3: HTTP+JSON and discovery', async (group) => {
   })
   await group.test('3.2.3 errors of REST are those of JSON-RPC with the status of their kind', async (t) => {
     const none = await s.rest('GET', '/v1/tasks/none')
-    t.alike([none.status, none.type, none.body['code'], typeof none.body['message']], [404, 'application/json', -32_001, 'string'])
+    t.alike(
+      [none.status, none.type, none.body['code'], typeof none.body['message']],
+      [404, 'application/json', -32_001, 'string']
+    )
     t.is((await s.rest('POST', '/v1/message:send', {})).status, 400)
     t.is((await s.rest('GET', '/v1/nothing')).status, 404)
   })

@@ -16,30 +16,49 @@ test('A2A 1.0, sections 3.6, 4.6 and 5.3 to 11: bindings and negotiation', async
 })
 
 async function versions(group: Assert, s: Subject): Promise<void> {
-  await group.test('3.6.2 a version that is not spoken is VersionNotSupportedError on every binding, by header and by query', async (t) => {
-    for (const version of ['0.5', '2.0', '99.0', '1', 'one', '1.0.0.0', '1.0, 0.3']) {
-      const headers = { 'a2a-version': version }
-      isRpcFault(t, await s.rpc('SendMessage', says('x'), { headers }), -32_009, 'VERSION_NOT_SUPPORTED')
-      isRestFault(t, await s.rest('POST', '/message:send', says('x'), { headers }), [400, 'FAILED_PRECONDITION', 'VERSION_NOT_SUPPORTED'])
-      t.alike(at((await s.rest('GET', '/v1/tasks/x', undefined, { headers })).body, 'code'), -32_009)
+  await group.test(
+    '3.6.2 a version that is not spoken is VersionNotSupportedError on every binding, by header and by query',
+    async (t) => {
+      for (const version of ['0.5', '2.0', '99.0', '1', 'one', '1.0.0.0', '1.0, 0.3']) {
+        const headers = { 'a2a-version': version }
+        isRpcFault(t, await s.rpc('SendMessage', says('x'), { headers }), -32_009, 'VERSION_NOT_SUPPORTED')
+        isRestFault(t, await s.rest('POST', '/message:send', says('x'), { headers }), [
+          400,
+          'FAILED_PRECONDITION',
+          'VERSION_NOT_SUPPORTED'
+        ])
+        t.alike(at((await s.rest('GET', '/v1/tasks/x', undefined, { headers })).body, 'code'), -32_009)
+      }
+      const rpc = await s.rpc('GetTask', { id: 'x' }, { at: '/agents/talk?A2A-Version=0.5' })
+      isRpcFault(t, rpc, -32_009, 'VERSION_NOT_SUPPORTED')
+      t.is(rpc.body['id'], 'r1', 'of the request that it answers')
+      t.is(at(rpc.body, 'error', 'data', 0, 'metadata', 'supportedVersions'), '1.0,0.3')
+      isRestFault(t, await s.rest('GET', '/tasks?A2A-Version=0.5'), [
+        400,
+        'FAILED_PRECONDITION',
+        'VERSION_NOT_SUPPORTED'
+      ])
     }
-    const rpc = await s.rpc('GetTask', { id: 'x' }, { at: '/agents/talk?A2A-Version=0.5' })
-    isRpcFault(t, rpc, -32_009, 'VERSION_NOT_SUPPORTED')
-    t.is(rpc.body['id'], 'r1', 'of the request that it answers')
-    t.is(at(rpc.body, 'error', 'data', 0, 'metadata', 'supportedVersions'), '1.0,0.3')
-    isRestFault(t, await s.rest('GET', '/tasks?A2A-Version=0.5'), [400, 'FAILED_PRECONDITION', 'VERSION_NOT_SUPPORTED'])
-  })
+  )
   await group.test('3.6 the number of a patch does not count', async (t) => {
     t.ok((await s.rpc('SendMessage', says('x'), { headers: { 'a2a-version': '1.0.7' } })).body['result'])
     t.is((await s.rest('GET', '/tasks', undefined, { headers: { 'a2a-version': ' 1.0.1 ' } })).status, 200)
   })
-  await group.test('3.6.2 a request is done by the version that it names: method and path of another one are not found', async (t) => {
-    isRpcFault(t, await s.rpc('message/send', says('x'), { headers: V1 }), -32_601, 'METHOD_NOT_FOUND')
-    isRpcFault(t, await s.rpc('SendMessage', says('x'), { headers: { 'a2a-version': '0.3' } }), -32_601, 'METHOD_NOT_FOUND')
-    t.is((await s.rest('GET', '/v1/tasks', undefined, { headers: V1 })).status, 404)
-    const old = await s.rest('GET', '/tasks/none', undefined, { headers: { 'a2a-version': '0.3' } })
-    t.alike([old.status, at(old.body, 'code')], [404, -32_001], 'in the JSON of 0.3')
-  })
+  await group.test(
+    '3.6.2 a request is done by the version that it names: method and path of another one are not found',
+    async (t) => {
+      isRpcFault(t, await s.rpc('message/send', says('x'), { headers: V1 }), -32_601, 'METHOD_NOT_FOUND')
+      isRpcFault(
+        t,
+        await s.rpc('SendMessage', says('x'), { headers: { 'a2a-version': '0.3' } }),
+        -32_601,
+        'METHOD_NOT_FOUND'
+      )
+      t.is((await s.rest('GET', '/v1/tasks', undefined, { headers: V1 })).status, 404)
+      const old = await s.rest('GET', '/tasks/none', undefined, { headers: { 'a2a-version': '0.3' } })
+      t.alike([old.status, at(old.body, 'code')], [404, -32_001], 'in the JSON of 0.3')
+    }
+  )
   await group.test('3.6.2 an empty version is 0.3 where nothing else tells; method and path tell', async (t) => {
     for (const headers of [{}, { 'a2a-version': '' }] as Record<string, string>[]) {
       t.ok((await s.rpc('SendMessage', says('x'), { headers })).body['result'])
@@ -57,16 +76,21 @@ async function extensions(group: Assert, s: Subject): Promise<void> {
     (await s.rest('GET', '/tasks', undefined, { headers })).headers,
     (await request(s.node, '/agents/talk/message:stream', { json: says('x'), headers })).headers
   ]
-  await group.test('4.6.1 an extension of the card that is asked for is activated, and the answer says so', async (t) => {
-    for (const headers of await echoed({ 'a2a-extensions': `https://example.com/ext/v1, ${MESH_EXTENSION}` }))
-      t.is(headers.get('a2a-extensions'), MESH_EXTENSION)
-  })
+  await group.test(
+    '4.6.1 an extension of the card that is asked for is activated, and the answer says so',
+    async (t) => {
+      for (const headers of await echoed({ 'a2a-extensions': `https://example.com/ext/v1, ${MESH_EXTENSION}` }))
+        t.is(headers.get('a2a-extensions'), MESH_EXTENSION)
+    }
+  )
   await group.test('4.6.3 an extension, or a version of one, that the card does not have is ignored', async (t) => {
     for (const text of ['https://example.com/ext/v1', `${MESH_EXTENSION}2`, ',,;;', '\u00e9, ok', 'x'.repeat(12_000)])
       for (const headers of await echoed({ 'a2a-extensions': text })) t.is(headers.get('a2a-extensions'), null)
   })
   await group.test('3.2.6 a header beyond what headers may have is refused, as JSON', async (t) => {
-    const answer = await read(await request(s.node, '/agents/talk/tasks', { headers: { 'a2a-extensions': 'x'.repeat(20_000) } }))
+    const answer = await read(
+      await request(s.node, '/agents/talk/tasks', { headers: { 'a2a-extensions': 'x'.repeat(20_000) } })
+    )
     t.alike([answer.status, answer.type], [431, 'application/json'])
   })
 }
@@ -82,15 +106,23 @@ async function tenants(group: Assert, s: Subject): Promise<void> {
       (await s.rest('GET', '/talk/tasks', undefined, { at: '/a2a' })).body['totalSize'],
       (await s.rest('GET', '/tasks')).body['totalSize']
     )
-    isRpcFault(t, await s.rpc('SendMessage', { ...says('a'), tenant: 'nobody' }, { at: '/a2a' }), -32_602, 'INVALID_PARAMS')
+    isRpcFault(
+      t,
+      await s.rpc('SendMessage', { ...says('a'), tenant: 'nobody' }, { at: '/a2a' }),
+      -32_602,
+      'INVALID_PARAMS'
+    )
     isRpcFault(t, await s.rpc('SendMessage', { ...says('a'), tenant: 'read' }), -32_602, 'INVALID_PARAMS')
   })
-  await group.test('/a2a/{agent} is the JSON-RPC of that agent; names of the protocol below /a2a stay those of the node', async (t) => {
-    t.is(byRead(await s.rpc('SendMessage', says('d'), { at: '/a2a/read' })), 'read d')
-    t.ok(at((await s.rpc('message/send', says('e'), { at: '/a2a/talk' })).body, 'result', 'id') ?? true)
-    t.ok(Array.isArray((await s.rest('GET', '/tasks', undefined, { at: '/a2a' })).body['tasks']))
-    t.is((await s.rest('GET', '/card', undefined, { at: '/a2a' })).body['name'], 'subject')
-  })
+  await group.test(
+    '/a2a/{agent} is the JSON-RPC of that agent; names of the protocol below /a2a stay those of the node',
+    async (t) => {
+      t.is(byRead(await s.rpc('SendMessage', says('d'), { at: '/a2a/read' })), 'read d')
+      t.ok(at((await s.rpc('message/send', says('e'), { at: '/a2a/talk' })).body, 'result', 'id') ?? true)
+      t.ok(Array.isArray((await s.rest('GET', '/tasks', undefined, { at: '/a2a' })).body['tasks']))
+      t.is((await s.rest('GET', '/card', undefined, { at: '/a2a' })).body['name'], 'subject')
+    }
+  )
 }
 
 async function bindings(group: Assert, s: Subject): Promise<void> {
@@ -120,7 +152,8 @@ async function bindings(group: Assert, s: Subject): Promise<void> {
     async (t) => {
       t.is((await s.rpc('SendMessage', says('x'))).type, 'application/json')
       t.is(
-        (await s.rest('POST', '/message:send', says('x'), { headers: { 'content-type': 'application/a2a+json' } })).type,
+        (await s.rest('POST', '/message:send', says('x'), { headers: { 'content-type': 'application/a2a+json' } }))
+          .type,
         'application/a2a+json'
       )
       const stream = await request(s.node, '/agents/talk/message:stream', { json: says('x') })
@@ -128,44 +161,67 @@ async function bindings(group: Assert, s: Subject): Promise<void> {
       await stream.body?.cancel()
     }
   )
-  await group.test('9.3 what is no request of JSON-RPC 2.0 is told by its number, with the id where there is one', async (t) => {
-    const raw = async (body: unknown) =>
-      read(await request(s.node, '/agents/talk', { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) }))
-    isRpcFault(t, await raw('{"jsonrpc":'), -32_700, 'PARSE_ERROR')
-    for (const bad of [
-      [],
-      1,
-      { jsonrpc: 'aaa', id: 1, method: 'GetTask' },
-      { jsonrpc: '2.0', id: 1 },
-      { jsonrpc: '2.0', id: { a: 1 }, method: 'GetTask' }
-    ])
-      isRpcFault(t, await raw(bad), -32_600, 'INVALID_REQUEST')
-    t.is((await raw({ jsonrpc: '1.0', id: 'q', method: 'GetTask' })).body['id'], 'q')
-    isRpcFault(t, await raw({ jsonrpc: '2.0', id: 1, method: 'SendMessageXXX' }), -32_601, 'METHOD_NOT_FOUND')
-    isRpcFault(
-      t,
-      await raw({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message: { parts: 'invalid' } } }),
-      -32_602,
-      'INVALID_PARAMS'
-    )
-  })
+  await group.test(
+    '9.3 what is no request of JSON-RPC 2.0 is told by its number, with the id where there is one',
+    async (t) => {
+      const raw = async (body: unknown) =>
+        read(
+          await request(s.node, '/agents/talk', {
+            method: 'POST',
+            body: typeof body === 'string' ? body : JSON.stringify(body)
+          })
+        )
+      isRpcFault(t, await raw('{"jsonrpc":'), -32_700, 'PARSE_ERROR')
+      for (const bad of [
+        [],
+        1,
+        { jsonrpc: 'aaa', id: 1, method: 'GetTask' },
+        { jsonrpc: '2.0', id: 1 },
+        { jsonrpc: '2.0', id: { a: 1 }, method: 'GetTask' }
+      ])
+        isRpcFault(t, await raw(bad), -32_600, 'INVALID_REQUEST')
+      t.is((await raw({ jsonrpc: '1.0', id: 'q', method: 'GetTask' })).body['id'], 'q')
+      isRpcFault(t, await raw({ jsonrpc: '2.0', id: 1, method: 'SendMessageXXX' }), -32_601, 'METHOD_NOT_FOUND')
+      isRpcFault(
+        t,
+        await raw({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message: { parts: 'invalid' } } }),
+        -32_602,
+        'INVALID_PARAMS'
+      )
+    }
+  )
 }
 
 async function errors(group: Assert, s: Subject): Promise<void> {
-  await group.test('3.3.2 without a good token a request is refused with a challenge, in the words of its binding', async (t) => {
-    const nobody = { ...s.node, token: 'a2a_none' }
-    const rpc = await s.rpc('GetTask', { id: 'x' }, { by: nobody })
-    t.alike([rpc.status, rpc.body['jsonrpc'], rpc.body['id'], at(rpc.body, 'error', 'code')], [401, '2.0', 'r1', -32_603])
-    t.ok(rpc.headers.get('www-authenticate')?.startsWith('Bearer'))
-    isRestFault(t, await s.rest('GET', '/tasks', undefined, { by: nobody }), [401, 'UNAUTHENTICATED', 'UNAUTHORIZED'])
-    t.is(at((await s.rest('GET', '/v1/tasks', undefined, { by: nobody })).body, 'code'), -32_603)
-  })
+  await group.test(
+    '3.3.2 without a good token a request is refused with a challenge, in the words of its binding',
+    async (t) => {
+      const nobody = { ...s.node, token: 'a2a_none' }
+      const rpc = await s.rpc('GetTask', { id: 'x' }, { by: nobody })
+      t.alike(
+        [rpc.status, rpc.body['jsonrpc'], rpc.body['id'], at(rpc.body, 'error', 'code')],
+        [401, '2.0', 'r1', -32_603]
+      )
+      t.ok(rpc.headers.get('www-authenticate')?.startsWith('Bearer'))
+      isRestFault(t, await s.rest('GET', '/tasks', undefined, { by: nobody }), [401, 'UNAUTHENTICATED', 'UNAUTHORIZED'])
+      t.is(at((await s.rest('GET', '/v1/tasks', undefined, { by: nobody })).body, 'code'), -32_603)
+    }
+  )
   await group.test('3.1.1 a media type that the agent does not take is ContentTypeNotSupportedError', async (t) => {
     const parts = [{ raw: 'dGNr', mediaType: 'application/x-unsupported-tck-type' }]
     isRpcFault(t, await s.rpc('SendMessage', says('', { parts })), -32_005, 'CONTENT_TYPE_NOT_SUPPORTED')
     isRpcFault(t, await s.rpc('SendStreamingMessage', says('', { parts })), -32_005, 'CONTENT_TYPE_NOT_SUPPORTED')
-    isRpcFault(t, await s.rpc('SendMessage', says('', { parts }), { at: '/agents/read' }), -32_005, 'CONTENT_TYPE_NOT_SUPPORTED')
-    isRestFault(t, await s.rest('POST', '/message:send', says('', { parts })), [400, 'INVALID_ARGUMENT', 'CONTENT_TYPE_NOT_SUPPORTED'])
+    isRpcFault(
+      t,
+      await s.rpc('SendMessage', says('', { parts }), { at: '/agents/read' }),
+      -32_005,
+      'CONTENT_TYPE_NOT_SUPPORTED'
+    )
+    isRestFault(t, await s.rest('POST', '/message:send', says('', { parts })), [
+      400,
+      'INVALID_ARGUMENT',
+      'CONTENT_TYPE_NOT_SUPPORTED'
+    ])
   })
   await group.test('11.6 what is not there is an error of AIP-193', async (t) => {
     isRestFault(t, await s.rest('GET', '/nothing'), [404, 'NOT_FOUND', 'METHOD_NOT_FOUND'])
@@ -174,22 +230,25 @@ async function errors(group: Assert, s: Subject): Promise<void> {
 }
 
 async function discovery(group: Assert, s: Subject): Promise<void> {
-  await group.test('8.2 the card is at the well-known path without a token, with what it must have; 8.6.1 it may be kept', async (t) => {
-    const answer = await read(await fetch(`${s.node.url}/.well-known/agent-card.json`, { headers: V1 }))
-    for (const name of [
-      'name',
-      'description',
-      'supportedInterfaces',
-      'version',
-      'capabilities',
-      'defaultInputModes',
-      'defaultOutputModes',
-      'skills'
-    ])
-      t.ok(name in answer.body, name)
-    t.ok(/max-age=\d+/.test(answer.headers.get('cache-control') ?? ''))
-    t.ok(answer.headers.get('etag') !== null && answer.headers.get('last-modified') !== null)
-  })
+  await group.test(
+    '8.2 the card is at the well-known path without a token, with what it must have; 8.6.1 it may be kept',
+    async (t) => {
+      const answer = await read(await fetch(`${s.node.url}/.well-known/agent-card.json`, { headers: V1 }))
+      for (const name of [
+        'name',
+        'description',
+        'supportedInterfaces',
+        'version',
+        'capabilities',
+        'defaultInputModes',
+        'defaultOutputModes',
+        'skills'
+      ])
+        t.ok(name in answer.body, name)
+      t.ok(/max-age=\d+/.test(answer.headers.get('cache-control') ?? ''))
+      t.ok(answer.headers.get('etag') !== null && answer.headers.get('last-modified') !== null)
+    }
+  )
   await group.test('8.3.1 every interface of a card answers at its URL in its version', async (t) => {
     const { body } = await read(await fetch(`${s.node.url}/agents/talk/.well-known/agent-card.json`, { headers: V1 }))
     for (const { url, protocolBinding, protocolVersion } of overHttp(body['supportedInterfaces']) as {

@@ -1,13 +1,26 @@
 import test, { type Assert } from 'brittle'
 import { streamed } from '../support/a2a.js'
-import { at, gathered, isRestFault, isRpcFault, type Json, says, type Subject, subject, type WireAnswer } from '../support/compliance.js'
+import {
+  at,
+  gathered,
+  isRestFault,
+  isRpcFault,
+  type Json,
+  says,
+  type Subject,
+  subject,
+  type WireAnswer
+} from '../support/compliance.js'
 
 const send = (s: Subject, input: unknown, more: object = {}, config: object = {}): Promise<WireAnswer> =>
   s.rpc('SendMessage', { ...says(input, more), configuration: config })
 const taskOf = (answer: WireAnswer): Json => at(answer.body, 'result', 'task') as Json
 const started = async (s: Subject, input: object = {}): Promise<{ id: string; go: () => Promise<void> }> => {
   const { until, go } = s.gate()
-  return { id: taskOf(await send(s, { until, text: 'late', ...input }, {}, { returnImmediately: true }))['id'] as string, go }
+  return {
+    id: taskOf(await send(s, { until, text: 'late', ...input }, {}, { returnImmediately: true }))['id'] as string,
+    go
+  }
 }
 const ENDED = ['TASK_STATE_COMPLETED', 'TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED']
 
@@ -34,7 +47,10 @@ async function sending(group: Assert, s: Subject): Promise<void> {
   })
   await group.test('3.2.2 without returnImmediately the answer waits for an ended or interrupted state', async (t) => {
     t.is(at(taskOf(await send(s, 'hello')), 'status', 'state'), 'TASK_STATE_COMPLETED')
-    t.is(at(taskOf(await send(s, { ask: 'Which?' }, {}, { returnImmediately: false })), 'status', 'state'), 'TASK_STATE_INPUT_REQUIRED')
+    t.is(
+      at(taskOf(await send(s, { ask: 'Which?' }, {}, { returnImmediately: false })), 'status', 'state'),
+      'TASK_STATE_INPUT_REQUIRED'
+    )
     t.is(at(taskOf(await send(s, { fail: 'no' })), 'status', 'state'), 'TASK_STATE_FAILED')
   })
   await group.test('3.2.2 with returnImmediately the answer does not wait for the work', async (t) => {
@@ -53,70 +69,88 @@ async function sending(group: Assert, s: Subject): Promise<void> {
 
 async function streaming(group: Assert, s: Subject): Promise<void> {
   const params = says({ chunks: ['a', 'b'] })
-  await group.test('3.1.2 a stream begins with its task, goes on with updates and closes when the task has ended', async (t) => {
-    const events = await s.events('/agents/talk', { json: { jsonrpc: '2.0', id: 's', method: 'SendStreamingMessage', params } })
-    t.ok(events.every(({ data }) => data['jsonrpc'] === '2.0' && data['id'] === 's'))
-    const results = events.map(({ data }) => data['result'] as Json)
-    t.alike(Object.keys(results[0] ?? {}), ['task'])
-    t.ok(results.slice(1).every((one) => ['statusUpdate', 'artifactUpdate'].includes(Object.keys(one).join())))
-    t.is(at(results.at(-1), 'statusUpdate', 'status', 'state'), 'TASK_STATE_COMPLETED')
-  })
-  await group.test('3.1.6 SubscribeToTask begins with the task as it is and closes when the task has ended', async (t) => {
-    const { id, go } = await started(s)
-    const stream = streamed(s.node, `/agents/talk/tasks/${id}:subscribe`, { method: 'POST' })
-    t.is(at((await stream.next()).value, 'data', 'task', 'id'), id)
-    await go()
-    t.is(at((await gathered(stream)).at(-1), 'data', 'statusUpdate', 'status', 'state'), 'TASK_STATE_COMPLETED')
-    isRpcFault(t, await s.rpc('SubscribeToTask', { id }), -32_004, 'UNSUPPORTED_OPERATION')
-    isRestFault(t, await s.rest('POST', `/tasks/${id}:subscribe`), [400, 'FAILED_PRECONDITION', 'UNSUPPORTED_OPERATION'])
-  })
-  await group.test('3.1.6 a subscription stays open while its task waits for its client, and tells what comes of the answer', async (t) => {
-    const { id } = taskOf(await send(s, { ask: 'Which?' })) as { readonly id: string }
-    const place = `/agents/talk/tasks/${id}:subscribe`
-    const whole = streamed(s.node, place, { method: 'POST' })
-    const rpc = { jsonrpc: '2.0', id: 's', method: 'SubscribeToTask', params: { id } }
-    const behind = [
-      streamed(s.node, place, { headers: { 'last-event-id': '1' } }),
-      streamed(s.node, '/agents/talk', { json: rpc, headers: { 'last-event-id': '1' } })
-    ]
-    const [first] = await Promise.all([whole, ...behind].map(async (stream) => (await stream.next()).value))
-    t.is(at(first, 'data', 'task', 'status', 'state'), 'TASK_STATE_INPUT_REQUIRED')
-    t.is(at(taskOf(await send(s, 'that one', { taskId: id })), 'status', 'state'), 'TASK_STATE_COMPLETED')
-    for (const stream of [whole, ...behind]) {
-      const states = (await gathered(stream))
-        .map(({ data }) => at(data['result'] ?? data, 'statusUpdate'))
-        .filter((one) => one !== undefined)
-      t.alike(
-        states.slice(-2).map((one) => at(one, 'status', 'state')),
-        ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']
-      )
+  await group.test(
+    '3.1.2 a stream begins with its task, goes on with updates and closes when the task has ended',
+    async (t) => {
+      const events = await s.events('/agents/talk', {
+        json: { jsonrpc: '2.0', id: 's', method: 'SendStreamingMessage', params }
+      })
+      t.ok(events.every(({ data }) => data['jsonrpc'] === '2.0' && data['id'] === 's'))
+      const results = events.map(({ data }) => data['result'] as Json)
+      t.alike(Object.keys(results[0] ?? {}), ['task'])
+      t.ok(results.slice(1).every((one) => ['statusUpdate', 'artifactUpdate'].includes(Object.keys(one).join())))
+      t.is(at(results.at(-1), 'statusUpdate', 'status', 'state'), 'TASK_STATE_COMPLETED')
     }
-  })
+  )
+  await group.test(
+    '3.1.6 SubscribeToTask begins with the task as it is and closes when the task has ended',
+    async (t) => {
+      const { id, go } = await started(s)
+      const stream = streamed(s.node, `/agents/talk/tasks/${id}:subscribe`, { method: 'POST' })
+      t.is(at((await stream.next()).value, 'data', 'task', 'id'), id)
+      await go()
+      t.is(at((await gathered(stream)).at(-1), 'data', 'statusUpdate', 'status', 'state'), 'TASK_STATE_COMPLETED')
+      isRpcFault(t, await s.rpc('SubscribeToTask', { id }), -32_004, 'UNSUPPORTED_OPERATION')
+      isRestFault(t, await s.rest('POST', `/tasks/${id}:subscribe`), [
+        400,
+        'FAILED_PRECONDITION',
+        'UNSUPPORTED_OPERATION'
+      ])
+    }
+  )
+  await group.test(
+    '3.1.6 a subscription stays open while its task waits for its client, and tells what comes of the answer',
+    async (t) => {
+      const { id } = taskOf(await send(s, { ask: 'Which?' })) as { readonly id: string }
+      const place = `/agents/talk/tasks/${id}:subscribe`
+      const whole = streamed(s.node, place, { method: 'POST' })
+      const rpc = { jsonrpc: '2.0', id: 's', method: 'SubscribeToTask', params: { id } }
+      const behind = [
+        streamed(s.node, place, { headers: { 'last-event-id': '1' } }),
+        streamed(s.node, '/agents/talk', { json: rpc, headers: { 'last-event-id': '1' } })
+      ]
+      const [first] = await Promise.all([whole, ...behind].map(async (stream) => (await stream.next()).value))
+      t.is(at(first, 'data', 'task', 'status', 'state'), 'TASK_STATE_INPUT_REQUIRED')
+      t.is(at(taskOf(await send(s, 'that one', { taskId: id })), 'status', 'state'), 'TASK_STATE_COMPLETED')
+      for (const stream of [whole, ...behind]) {
+        const states = (await gathered(stream))
+          .map(({ data }) => at(data['result'] ?? data, 'statusUpdate'))
+          .filter((one) => one !== undefined)
+        t.alike(
+          states.slice(-2).map((one) => at(one, 'status', 'state')),
+          ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']
+        )
+      }
+    }
+  )
   await group.test('3.1.6 SubscribeToTask of no task is TaskNotFoundError', async (t) => {
     isRpcFault(t, await s.rpc('SubscribeToTask', { id: 'task_none' }), -32_001, 'TASK_NOT_FOUND')
     const { id } = taskOf(await send(s, 'hello'))
     const behind = await s.rpc('SubscribeToTask', { id }, { headers: { 'last-event-id': '99999' } })
     t.is(at(behind.body, 'error', 'message'), 'Last-Event-ID: is of an event that there has not been')
   })
-  await group.test('3.5.2 all streams of a task get the same events in order; one that closes does not touch the others', async (t) => {
-    const { id, go } = await started(s)
-    const open = () => streamed(s.node, `/agents/talk/tasks/${id}:subscribe`, { method: 'POST' })
-    const [one, two, three] = [open(), open(), open()]
-    let from = 0
-    for (const stream of [one, two, three]) from = Math.max(from, Number((await stream.next()).value?.id))
-    await three.return(undefined)
-    await go()
-    // Each begins with the task as it is: what was news to the earlier ones alone does not count.
-    const [first = [], second = []] = (await Promise.all([gathered(one), gathered(two)])).map((events) =>
-      events.filter((event) => event.id > from)
-    )
-    t.ok(first.length > 0)
-    t.alike(first, second)
-    t.alike(
-      first.map((event) => event.id),
-      first.map((event) => event.id).sort((a, b) => a - b)
-    )
-  })
+  await group.test(
+    '3.5.2 all streams of a task get the same events in order; one that closes does not touch the others',
+    async (t) => {
+      const { id, go } = await started(s)
+      const open = () => streamed(s.node, `/agents/talk/tasks/${id}:subscribe`, { method: 'POST' })
+      const [one, two, three] = [open(), open(), open()]
+      let from = 0
+      for (const stream of [one, two, three]) from = Math.max(from, Number((await stream.next()).value?.id))
+      await three.return(undefined)
+      await go()
+      // Each begins with the task as it is: what was news to the earlier ones alone does not count.
+      const [first = [], second = []] = (await Promise.all([gathered(one), gathered(two)])).map((events) =>
+        events.filter((event) => event.id > from)
+      )
+      t.ok(first.length > 0)
+      t.alike(first, second)
+      t.alike(
+        first.map((event) => event.id),
+        first.map((event) => event.id).sort((a, b) => a - b)
+      )
+    }
+  )
   await group.test('3.5.2 the life of a task does not depend on its streams', async (t) => {
     const { until, go } = s.gate()
     const stream = streamed(s.node, '/agents/talk/message:stream', { json: says({ until, text: 'x' }) })
@@ -125,7 +159,9 @@ async function streaming(group: Assert, s: Subject): Promise<void> {
     await go()
     t.is(
       at(
-        (await gathered(streamed(s.node, `/agents/talk/tasks/${id}:subscribe`, { headers: { 'last-event-id': '1' } }))).at(-1),
+        (
+          await gathered(streamed(s.node, `/agents/talk/tasks/${id}:subscribe`, { headers: { 'last-event-id': '1' } }))
+        ).at(-1),
         'data',
         'statusUpdate',
         'status',
@@ -137,14 +173,20 @@ async function streaming(group: Assert, s: Subject): Promise<void> {
 }
 
 async function readingAndCanceling(group: Assert, s: Subject): Promise<void> {
-  await group.test('3.1.3 GetTask gives the task as it is; of no task, and of that of another, it is TaskNotFoundError', async (t) => {
-    const { id } = taskOf(await send(s, 'hello'))
-    t.is(at((await s.rpc('GetTask', { id })).body, 'result', 'status', 'state'), 'TASK_STATE_COMPLETED')
-    const [none, foreign] = [await s.rpc('GetTask', { id: 'task_none' }), await s.rpc('GetTask', { id }, { by: s.stranger })]
-    isRpcFault(t, none, -32_001, 'TASK_NOT_FOUND')
-    t.alike(foreign.body, none.body, 'which look alike')
-    isRestFault(t, await s.rest('GET', '/tasks/task_none'), [404, 'NOT_FOUND', 'TASK_NOT_FOUND'])
-  })
+  await group.test(
+    '3.1.3 GetTask gives the task as it is; of no task, and of that of another, it is TaskNotFoundError',
+    async (t) => {
+      const { id } = taskOf(await send(s, 'hello'))
+      t.is(at((await s.rpc('GetTask', { id })).body, 'result', 'status', 'state'), 'TASK_STATE_COMPLETED')
+      const [none, foreign] = [
+        await s.rpc('GetTask', { id: 'task_none' }),
+        await s.rpc('GetTask', { id }, { by: s.stranger })
+      ]
+      isRpcFault(t, none, -32_001, 'TASK_NOT_FOUND')
+      t.alike(foreign.body, none.body, 'which look alike')
+      isRestFault(t, await s.rest('GET', '/tasks/task_none'), [404, 'NOT_FOUND', 'TASK_NOT_FOUND'])
+    }
+  )
   await group.test(
     '3.1.5 CancelTask gives the task canceled; one that has ended is TaskNotCancelableError, none is TaskNotFoundError',
     async (t) => {
@@ -159,7 +201,8 @@ async function readingAndCanceling(group: Assert, s: Subject): Promise<void> {
   await group.test('3.2.4 history has at most historyLength messages, the last ones; 0 leaves it out', async (t) => {
     const id = taskOf(await send(s, { ask: 'Which?' }))['id'] as string
     await send(s, 'that', { taskId: id })
-    const get = async (historyLength?: number) => at((await s.rpc('GetTask', { id, historyLength })).body, 'result') as Json
+    const get = async (historyLength?: number) =>
+      at((await s.rpc('GetTask', { id, historyLength })).body, 'result') as Json
     const all = (await get())['history'] as Json[]
     t.alike(
       all.map(({ role }) => role),
@@ -225,14 +268,27 @@ async function listing(group: Assert, s: Subject): Promise<void> {
     t.is((await list({ contextId: 'ctx-filter', status: 'TASK_STATE_UNSPECIFIED' })).totalSize, 1, 'that is none')
     const at0 = at(task, 'status', 'timestamp') as string
     t.is((await list({ contextId: 'ctx-filter', statusTimestampAfter: at0 })).totalSize, 1)
-    t.is((await list({ contextId: 'ctx-filter', statusTimestampAfter: new Date(Date.parse(at0) + 1).toISOString() })).totalSize, 0)
+    t.is(
+      (await list({ contextId: 'ctx-filter', statusTimestampAfter: new Date(Date.parse(at0) + 1).toISOString() }))
+        .totalSize,
+      0
+    )
   })
-  await group.test('3.1.4 a page has 50 tasks unless another number from 1 to 100 is asked for; what cannot be is refused', async (t) => {
-    t.is((await list()).pageSize, 50)
-    for (const bad of [{ pageSize: 0 }, { pageSize: 101 }, { pageToken: 'x' }, { status: 'NONE' }, { historyLength: -5 }])
-      isRpcFault(t, await s.rpc('ListTasks', bad), -32_602, 'INVALID_PARAMS')
-    isRestFault(t, await s.rest('GET', '/tasks?pageSize=150'), [400, 'INVALID_ARGUMENT', 'INVALID_PARAMS'])
-  })
+  await group.test(
+    '3.1.4 a page has 50 tasks unless another number from 1 to 100 is asked for; what cannot be is refused',
+    async (t) => {
+      t.is((await list()).pageSize, 50)
+      for (const bad of [
+        { pageSize: 0 },
+        { pageSize: 101 },
+        { pageToken: 'x' },
+        { status: 'NONE' },
+        { historyLength: -5 }
+      ])
+        isRpcFault(t, await s.rpc('ListTasks', bad), -32_602, 'INVALID_PARAMS')
+      isRestFault(t, await s.rest('GET', '/tasks?pageSize=150'), [400, 'INVALID_ARGUMENT', 'INVALID_PARAMS'])
+    }
+  )
 }
 
 test('A2A 1.0, sections 3.4 to 5.7: conversations and the data model', async (t) => {
@@ -245,19 +301,26 @@ async function conversations(group: Assert, s: Subject): Promise<void> {
   await group.test('3.4.1 a contextId is made where there is none, and one that is given is kept', async (t) => {
     t.ok((taskOf(await send(s, 'a'))['contextId'] as string).length > 0)
     t.is(taskOf(await send(s, 'a', { contextId: 'mine' }))['contextId'], 'mine')
-    const message = at((await s.rpc('SendMessage', says('a', { contextId: 'mine' }), { at: '/agents/read' })).body, 'result', 'message')
+    const message = at(
+      (await s.rpc('SendMessage', says('a', { contextId: 'mine' }), { at: '/agents/read' })).body,
+      'result',
+      'message'
+    )
     t.is(at(message, 'contextId'), 'mine', 'also in a message')
   })
   await group.test('3.4.2 a task id is of the server; one that names no task is TaskNotFoundError', async (t) => {
     t.not(taskOf(await send(s, 'a'))['id'], taskOf(await send(s, 'a'))['id'])
     isRpcFault(t, await send(s, 'a', { taskId: 'mine' }), -32_001, 'TASK_NOT_FOUND')
   })
-  await group.test('3.4.3 the context is that of the task where only the task is named; another one is refused', async (t) => {
-    const { id, contextId } = taskOf(await send(s, { ask: 'Which?' }))
-    isRpcFault(t, await send(s, 'x', { taskId: id, contextId: 'other' }), -32_602, 'INVALID_PARAMS')
-    const after = taskOf(await send(s, 'that', { taskId: id }))
-    t.alike([after['id'], after['contextId'], at(after, 'status', 'state')], [id, contextId, 'TASK_STATE_COMPLETED'])
-  })
+  await group.test(
+    '3.4.3 the context is that of the task where only the task is named; another one is refused',
+    async (t) => {
+      const { id, contextId } = taskOf(await send(s, { ask: 'Which?' }))
+      isRpcFault(t, await send(s, 'x', { taskId: id, contextId: 'other' }), -32_602, 'INVALID_PARAMS')
+      const after = taskOf(await send(s, 'that', { taskId: id }))
+      t.alike([after['id'], after['contextId'], at(after, 'status', 'state')], [id, contextId, 'TASK_STATE_COMPLETED'])
+    }
+  )
   await group.test('3.7 results are artifacts; what an agent asks is the message of the status', async (t) => {
     const asked = taskOf(await send(s, { ask: 'Which?' }))
     t.alike(at(asked, 'status', 'message', 'parts'), [{ text: 'Which?' }])
@@ -268,12 +331,20 @@ async function conversations(group: Assert, s: Subject): Promise<void> {
 }
 
 async function dataModel(group: Assert, s: Subject): Promise<void> {
-  const task = taskOf(await send(s, 'hello', { metadata: { any: { thing: 1 } }, referenceTaskIds: ['task_1'], extensions: ['urn:x'] }))
+  const task = taskOf(
+    await send(s, 'hello', { metadata: { any: { thing: 1 } }, referenceTaskIds: ['task_1'], extensions: ['urn:x'] })
+  )
   await group.test('4.1 required members of task, status, message, part and artifact are there', (t) => {
     t.ok(typeof task['id'] === 'string' && typeof at(task, 'status', 'state') === 'string')
     const [message] = task['history'] as Json[]
     t.alike(
-      [at(message, 'role'), at(message, 'parts'), typeof at(message, 'messageId'), at(message, 'taskId'), at(message, 'contextId')],
+      [
+        at(message, 'role'),
+        at(message, 'parts'),
+        typeof at(message, 'messageId'),
+        at(message, 'taskId'),
+        at(message, 'contextId')
+      ],
       ['ROLE_USER', [{ text: 'hello' }], 'string', task['id'], task['contextId']]
     )
     t.alike(
@@ -299,7 +370,9 @@ async function dataModel(group: Assert, s: Subject): Promise<void> {
       const message = Object.fromEntries(Object.entries(says('x').message).filter(([name]) => name !== member))
       const answer = await s.rpc('SendMessage', { message })
       isRpcFault(t, answer, -32_602, 'INVALID_PARAMS')
-      const bad = (at(answer.body, 'error', 'data') as Json[]).find((one) => one['@type'] === 'type.googleapis.com/google.rpc.BadRequest')
+      const bad = (at(answer.body, 'error', 'data') as Json[]).find(
+        (one) => one['@type'] === 'type.googleapis.com/google.rpc.BadRequest'
+      )
       t.is(at(bad, 'fieldViolations', 0, 'field'), `message.${member}`)
     }
     for (const part of [{}, { text: 'a', data: 1 }, { raw: 'no base64!' }])

@@ -8,8 +8,13 @@ import * as tasks from '../support/bad-input/tasks.js'
 import type { BadWire, Cell, Places, Row } from '../support/bad-input/table.js'
 import { type HttpWire, IN_WIRES, OUT_WIRES } from '../support/bad-input/wires.js'
 
-const SERVER = 'nobody asks the node there: what a server answers the node with is in test/adapters/a2a/remote/remote-hostile.test.ts'
-const inward = (row: Row): Readonly<Record<BadWire, Cell>> => ({ ...row, 'imported card': SERVER, 'call <card URL>': SERVER })
+const SERVER =
+  'nobody asks the node there: what a server answers the node with is in test/adapters/a2a/remote/remote-hostile.test.ts'
+const inward = (row: Row): Readonly<Record<BadWire, Cell>> => ({
+  ...row,
+  'imported card': SERVER,
+  'call <card URL>': SERVER
+})
 
 /** All that the issue names as bad input. */
 const TABLE: Readonly<Record<string, Readonly<Record<BadWire, Cell>>>> = {
@@ -38,7 +43,9 @@ const TABLE: Readonly<Record<string, Readonly<Record<BadWire, Cell>>>> = {
 
 let cells = 0
 for (const [item, row] of Object.entries(TABLE))
-  test(`${item}: each wire answers in its own words or closes, leaks nothing, and serves on`, { timeout: 60_000 }, async (t) => {
+  test(`${item}: each wire answers in its own words or closes, leaks nothing, and serves on`, {
+    timeout: 60_000
+  }, async (t) => {
     const [http, mesh] = [badScene(t), badMesh(t)]
     const places: Places = { http: () => http, mesh: () => mesh }
     for (const wire of [...IN_WIRES, ...OUT_WIRES]) {

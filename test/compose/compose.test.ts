@@ -79,7 +79,9 @@ test('a join that fails leaves a home as it was; the same code lets it in later,
   await failsWith(t, 'INVITE_INVALID', () => start('b', { join: 'hello' }))
   t.absent(await exists(homeOf('b').home), 'a garbled code makes no home')
   await founder.close()
-  await failsWith(t, 'NO_ADMIN_ONLINE', () => start('b', { name: 'was-b', join: code, settings: { 'network.joinTimeoutMs': 500 } }))
+  await failsWith(t, 'NO_ADMIN_ONLINE', () =>
+    start('b', { name: 'was-b', join: code, settings: { 'network.joinTimeoutMs': 500 } })
+  )
   const { epoch, ...rest } = (await openNodeStore(homeOf('b').home).read<Record<string, unknown>>('node')) ?? {}
   t.is(epoch, 2)
   t.alike(rest, {}, 'neither the name nor the network of that try')

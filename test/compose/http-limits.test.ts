@@ -20,7 +20,10 @@ interface Asked {
 /** A node with HTTP and OAuth, and a client of it. */
 async function scene(t: Assert, settings: Readonly<Record<string, unknown>> = {}) {
   const { start } = await localNodes(t)
-  const node = await start('a', { name: 'a', settings: { 'http.listen': '127.0.0.1:0', 'a2a.oauth': { enabled: true }, ...settings } })
+  const node = await start('a', {
+    name: 'a',
+    settings: { 'http.listen': '127.0.0.1:0', 'a2a.oauth': { enabled: true }, ...settings }
+  })
   const api: NodeApi = apiOf(node)
   const { token } = await api.call('token.create', { scopes: ['read', 'send'] })
   const ask = async (path: string, { token: shown, json, headers = {}, method }: Asked = {}): Promise<Answer> => {
@@ -81,7 +84,8 @@ test('300 card GETs and 100 wrong tokens in a row from one address meet the limi
 test('every surface refuses an address beyond its limit, in its own form', async (t: Assert) => {
   const { ask } = await scene(t, { 'http.anonymousLimit': { perMinute: 1, burst: 2 } })
   t.alike([(await ask(CARD)).status, (await ask(CARD)).status], [200, 200])
-  const message = (seconds: string): string => `too many requests without a valid token from this address: try again in ${seconds} s`
+  const message = (seconds: string): string =>
+    `too many requests without a valid token from this address: try again in ${seconds} s`
   const info = (retryAfter: string): object => ({
     '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
     reason: 'OVERLOADED',
@@ -91,7 +95,9 @@ test('every surface refuses an address beyond its limit, in its own form', async
   const forms = {
     rpc: (s: string) => ({ jsonrpc: '2.0', id: null, error: { code: -32603, message: message(s), data: [info(s)] } }),
     old: (s: string) => ({ code: -32603, message: message(s), data: [info(s)] }),
-    rest: (s: string) => ({ error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: message(s), details: [info(s)] } }),
+    rest: (s: string) => ({
+      error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: message(s), details: [info(s)] }
+    }),
     facade: (s: string) => ({ error: 'rate_limited', message: message(s), code: 'RATE_LIMITED' }),
     oauth: (s: string) => ({ error: 'temporarily_unavailable', error_description: message(s) }),
     plain: (s: string) => ({ error: { code: 'RATE_LIMITED', message: message(s) } })
@@ -146,13 +152,21 @@ test('a request of JSON-RPC without a valid token gets its id back; one whose id
     for (const shown of [{}, { token: 'wrong' }, { token: `${token}x` }]) {
       for (const [sent, got] of ids.slice(0, path === '/a2a' ? ids.length : 2)) {
         const { status, body } = await ask(path, { ...shown, json: rpcOf(sent) })
-        t.alike([status, body['id'], body['jsonrpc'], 'error' in body], [401, got, '2.0', true], `${path} ${String(sent)}`)
+        t.alike(
+          [status, body['id'], body['jsonrpc'], 'error' in body],
+          [401, got, '2.0', true],
+          `${path} ${String(sent)}`
+        )
       }
     }
   }
   const text = { method: 'POST', headers: { 'content-type': 'text/plain' } }
   t.is((await ask('/a2a', text)).body['id'], null)
   t.is((await ask('/a2a', { json: [rpcOf(1)] })).body['id'], null, 'a batch has no id')
-  t.is((await ask('/a2a', { json: { ...rpcOf(1), pad: 'x'.repeat(70_000) } })).body['id'], null, 'a large body is not read')
+  t.is(
+    (await ask('/a2a', { json: { ...rpcOf(1), pad: 'x'.repeat(70_000) } })).body['id'],
+    null,
+    'a large body is not read'
+  )
   t.absent('id' in (await ask('/agents/host/message:send', { json: { id: 7 } })).body)
 })

@@ -8,7 +8,10 @@ type Code = NonNullable<RecordSources['code']>
 const LOCAL: Code = { network: 'local', bootstrap: [], localPort: 29_999 }
 const PRIVATE: Code = { network: 'private', bootstrap: ['10.0.0.1:4000'], localPort: null }
 
-async function recordOf(given: Readonly<Record<string, unknown>>, code: Code | null): Promise<ReturnType<typeof nodeRecord>> {
+async function recordOf(
+  given: Readonly<Record<string, unknown>>,
+  code: Code | null
+): Promise<ReturnType<typeof nodeRecord>> {
   const flags = Object.entries(given).map(([path, value]) => ({ path, flag: path, value }))
   const { config } = await loadConfig({ file: '/no/such/config.yaml', env: {}, flags })
   return nodeRecord({ config, name: 'me', code, stored: null })

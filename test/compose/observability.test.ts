@@ -70,44 +70,49 @@ test('the operator sees the tool counts, times, errors and events that a program
   timeout: 120_000
 }, async (t: Assert) => {
   const { node, client, cli, lines, scraped } = await scene(t)
-  const property = fc.asyncProperty(fc.array(fc.constantFrom(...CALLS), { minLength: 1, maxLength: 6 }), async (calls) => {
-    node.observability.resetMetrics()
-    const before = (await lines<InvocationRecord>('tools', 'calls')).length
-    const eventsBefore = (await lines('events', '--type', 'tool-invocation')).length
-    for (const { name, args } of calls) await client.callTool({ name, arguments: args })
-    const [{ a2a }] = (await lines('metrics')) as [{ a2a: A2AMetrics }]
-    assert.deepEqual(a2a, JSON.parse(JSON.stringify(node.observability.getMetrics())))
-    const wanted = counted(calls)
-    const errors = calls.filter(({ code }) => code !== null).length
-    assert.deepEqual([a2a.totalToolInvocations, a2a.toolErrorCount], [calls.length, errors])
-    assert.equal(a2a.tools.length, wanted.size)
-    const [table, { samples }] = [await cli('metrics'), parsePrometheus((await scraped()).trimEnd())]
-    for (const [tool, { calls: all, errors: failed }] of wanted) {
-      const one = a2a.tools.find((other) => other.tool === tool)
-      assert.deepEqual([one?.invocations, one?.errors, one?.timed], [all, failed, all])
-      assert.ok(new RegExp(`^${tool.replace('.', '\\.')} +${all} +${failed} +\\d`, 'm').test(table), table)
-      assert.equal(samples.get(`a2a_node_tool_invocations_total{tool="${tool}"}`), all)
-      assert.equal(samples.get(`a2a_node_tool_errors_total{tool="${tool}"}`), failed)
-      assert.equal(samples.get(`a2a_node_tool_seconds_sum{tool="${tool}"}`), (one?.totalDurationMs ?? 0) / 1000)
+  const property = fc.asyncProperty(
+    fc.array(fc.constantFrom(...CALLS), { minLength: 1, maxLength: 6 }),
+    async (calls) => {
+      node.observability.resetMetrics()
+      const before = (await lines<InvocationRecord>('tools', 'calls')).length
+      const eventsBefore = (await lines('events', '--type', 'tool-invocation')).length
+      for (const { name, args } of calls) await client.callTool({ name, arguments: args })
+      const [{ a2a }] = (await lines('metrics')) as [{ a2a: A2AMetrics }]
+      assert.deepEqual(a2a, JSON.parse(JSON.stringify(node.observability.getMetrics())))
+      const wanted = counted(calls)
+      const errors = calls.filter(({ code }) => code !== null).length
+      assert.deepEqual([a2a.totalToolInvocations, a2a.toolErrorCount], [calls.length, errors])
+      assert.equal(a2a.tools.length, wanted.size)
+      const [table, { samples }] = [await cli('metrics'), parsePrometheus((await scraped()).trimEnd())]
+      for (const [tool, { calls: all, errors: failed }] of wanted) {
+        const one = a2a.tools.find((other) => other.tool === tool)
+        assert.deepEqual([one?.invocations, one?.errors, one?.timed], [all, failed, all])
+        assert.ok(new RegExp(`^${tool.replace('.', '\\.')} +${all} +${failed} +\\d`, 'm').test(table), table)
+        assert.equal(samples.get(`a2a_node_tool_invocations_total{tool="${tool}"}`), all)
+        assert.equal(samples.get(`a2a_node_tool_errors_total{tool="${tool}"}`), failed)
+        assert.equal(samples.get(`a2a_node_tool_seconds_sum{tool="${tool}"}`), (one?.totalDurationMs ?? 0) / 1000)
+      }
+      const records = (await lines<InvocationRecord>('tools', 'calls')).slice(before)
+      assert.deepEqual(
+        records.map((one) => [one.isUnknown === true ? 'unknown' : one.tool, one.arguments, one.error?.code ?? null]),
+        calls.map(({ tool, args, code }) => [tool, args, code])
+      )
+      const took = records.reduce((sum, { durationMs }) => sum + durationMs, 0)
+      assert.ok(Math.abs(a2a.averageToolDurationMs - took / calls.length) < 1e-6)
+      const events = (await lines<{ data: { durationMs: number } }>('events', '--type', 'tool-invocation')).slice(
+        eventsBefore
+      )
+      assert.deepEqual(
+        events.map(({ data }) => data.durationMs),
+        records.map(({ durationMs }) => durationMs)
+      )
+      const failed = await lines<{ data: { code: string } }>('events', '--type', 'tool-invocation', '--failed')
+      const codes = calls.flatMap(({ code }) => (code === null ? [] : [code]))
+      assert.deepEqual(errors === 0 ? [] : failed.slice(-errors).map(({ data }) => data.code), codes)
+      const [last] = await lines<InvocationRecord>('tools', 'calls', '--failed', '--limit', '1')
+      assert.equal(errors === 0 ? undefined : last?.error?.code, codes.at(-1))
     }
-    const records = (await lines<InvocationRecord>('tools', 'calls')).slice(before)
-    assert.deepEqual(
-      records.map((one) => [one.isUnknown === true ? 'unknown' : one.tool, one.arguments, one.error?.code ?? null]),
-      calls.map(({ tool, args, code }) => [tool, args, code])
-    )
-    const took = records.reduce((sum, { durationMs }) => sum + durationMs, 0)
-    assert.ok(Math.abs(a2a.averageToolDurationMs - took / calls.length) < 1e-6)
-    const events = (await lines<{ data: { durationMs: number } }>('events', '--type', 'tool-invocation')).slice(eventsBefore)
-    assert.deepEqual(
-      events.map(({ data }) => data.durationMs),
-      records.map(({ durationMs }) => durationMs)
-    )
-    const failed = await lines<{ data: { code: string } }>('events', '--type', 'tool-invocation', '--failed')
-    const codes = calls.flatMap(({ code }) => (code === null ? [] : [code]))
-    assert.deepEqual(errors === 0 ? [] : failed.slice(-errors).map(({ data }) => data.code), codes)
-    const [last] = await lines<InvocationRecord>('tools', 'calls', '--failed', '--limit', '1')
-    assert.equal(errors === 0 ? undefined : last?.error?.code, codes.at(-1))
-  })
+  )
   await holds(t, property, 30)
 })
 
@@ -152,7 +157,11 @@ test('the name of a tool for MCP clients finds its events and calls as its own n
     t.not(published, canonical, 'clients see another name')
     for (const name of [canonical, published]) await client.callTool({ name, arguments: {} })
     for (const name of [canonical, published]) {
-      t.is((await lines('events', '--all', '--type', 'tool-invocation', '--about', name)).length, 2, `events of ${name}`)
+      t.is(
+        (await lines('events', '--all', '--type', 'tool-invocation', '--about', name)).length,
+        2,
+        `events of ${name}`
+      )
       t.is((await lines('tools', 'calls', '--tool', name)).length, 2, `calls of ${name}`)
     }
   }

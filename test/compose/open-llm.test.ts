@@ -28,7 +28,9 @@ test('a provider is read with its secrets from the environment; an unset variabl
 
 test('an agent that asks before its node is up waits, and is then as powerful as its own card', async (t) => {
   const world = new World(t)
-  const owner = await world.owner({ agents: [echo('helper', { tier: 2 }), echo('strong', { tier: 0 }), echo('weak', { tier: 2 })] })
+  const owner = await world.owner({
+    agents: [echo('helper', { tier: 2 }), echo('strong', { tier: 0 }), echo('weak', { tier: 2 })]
+  })
   const apis = new AgentApis()
   const tools = toolsOfMesh(apis, { clock: world.clock, compileSchema: createSchemaCompiler() })
   const choice = { globs: ['*'], max: 9, timeoutMs: 1000 }
@@ -43,9 +45,15 @@ test('an agent that asks before its node is up waits, and is then as powerful as
     (await opening).tools.map(({ name }) => name),
     ['weak__do']
   )
-  t.alike(principals, [{ kind: 'agent', name: 'agent helper', agentId: 'helper', tier: 2, sandboxId: null, scopes: ['read', 'send'] }])
+  t.alike(principals, [
+    { kind: 'agent', name: 'agent helper', agentId: 'helper', tier: 2, sandboxId: null, scopes: ['read', 'send'] }
+  ])
   await (await opening).call('weak__do', {}, new AbortController().signal)
-  t.alike(owner.core.observability.getMetrics().toolInvocationsByTool, { 'weak.do': 1 }, 'its calls of tools are counted by the node')
+  t.alike(
+    owner.core.observability.getMetrics().toolInvocationsByTool,
+    { 'weak.do': 1 },
+    'its calls of tools are counted by the node'
+  )
   await failsWith(t, 'AGENT_NOT_FOUND', () => tools.open('nobody', choice, new AbortController().signal))
 })
 

@@ -20,5 +20,8 @@ test('a step that never ends is named when the time is over, and the process wai
     const unwind = new Unwind(() => {})
     unwind.add('store', () => new Promise(() => {}))
     unwind.runWithin(50, systemClock()).then((late) => console.log('not closed:', late))`
-  t.is(execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8', timeout: 20_000 }), 'not closed: store\n')
+  t.is(
+    execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8', timeout: 20_000 }),
+    'not closed: store\n'
+  )
 })

@@ -82,7 +82,12 @@ test('a setting of the runtime that cannot be is refused at the start, by its na
     A2A_NODE_MCP_ERAS: 'none'
   }
   for (const [name, value] of Object.entries(wrong)) {
-    const refused = await loadConfig({ file: '/nowhere/config.yaml', env: { [name]: value } }).catch((error: unknown) => error)
-    t.ok(refused instanceof NodeError && refused.code === 'CONFIG_INVALID' && JSON.stringify(refused.data).includes(name), name)
+    const refused = await loadConfig({ file: '/nowhere/config.yaml', env: { [name]: value } }).catch(
+      (error: unknown) => error
+    )
+    t.ok(
+      refused instanceof NodeError && refused.code === 'CONFIG_INVALID' && JSON.stringify(refused.data).includes(name),
+      name
+    )
   }
 })

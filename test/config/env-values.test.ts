@@ -13,7 +13,10 @@ test('a value of the config takes variables as a whole and in part, and the erro
       t.fail(value)
     } catch (error) {
       t.ok(error instanceof NodeError && error.code === 'CONFIG_INVALID')
-      t.is((error as NodeError).message, 'mcp.servers.a: KEY: the variable NONE is not set in the environment of this node')
+      t.is(
+        (error as NodeError).message,
+        'mcp.servers.a: KEY: the variable NONE is not set in the environment of this node'
+      )
     }
   }
 })

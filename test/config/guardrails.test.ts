@@ -6,14 +6,22 @@ import { type LoadedConfig, loadConfig } from '../../src/config/load.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { tempDir } from '../support/tmp.js'
 
-async function load(t: Assert, lines: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<LoadedConfig> {
+async function load(
+  t: Assert,
+  lines: readonly string[],
+  env: Readonly<Record<string, string>> = {}
+): Promise<LoadedConfig> {
   const file = path.join(await tempDir(t), 'config.yaml')
   writeFileSync(file, `${lines.join('\n')}\n`)
   return await loadConfig({ file, env })
 }
 
 /** Faults as `line key: reason`. */
-async function faults(t: Assert, lines: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<string[]> {
+async function faults(
+  t: Assert,
+  lines: readonly string[],
+  env: Readonly<Record<string, string>> = {}
+): Promise<string[]> {
   const error: unknown = await load(t, lines, env).then(
     () => null,
     (thrown: unknown) => thrown
@@ -79,9 +87,19 @@ test('each fault of a guardrail is reported at its line: patterns that RE2 does 
 
 test('lists without end are refused, and so are mappings of the environment', async (t: Assert) => {
   const many = JSON.stringify(Array.from({ length: 33 }, () => 'a'))
-  t.ok((await faults(t, ['a2a:', `  guardrails: { input: { deny: ${many} } }`])).join().includes('has more than 32 patterns'))
-  t.ok((await faults(t, ['a2a:', `  guardrails: { input: { deny: [${'a'.repeat(513)}] } }`])).join().includes('more than 512 characters'))
+  t.ok(
+    (await faults(t, ['a2a:', `  guardrails: { input: { deny: ${many} } }`]))
+      .join()
+      .includes('has more than 32 patterns')
+  )
+  t.ok(
+    (await faults(t, ['a2a:', `  guardrails: { input: { deny: [${'a'.repeat(513)}] } }`]))
+      .join()
+      .includes('more than 512 characters')
+  )
   t.ok((await faults(t, ['a2a:', '  guardrails: [a]'])).join().includes('must be a mapping of input and output'))
   t.ok((await faults(t, ['a2a:', '  rateLimit: 7'])).join().includes('must be a mapping of perMinute and burst'))
-  t.alike(await faults(t, [], { A2A_NODE_A2A_RATE_LIMIT: '{}' }), ['env A2A_NODE_A2A_RATE_LIMIT: can only be set in the config file'])
+  t.alike(await faults(t, [], { A2A_NODE_A2A_RATE_LIMIT: '{}' }), [
+    'env A2A_NODE_A2A_RATE_LIMIT: can only be set in the config file'
+  ])
 })

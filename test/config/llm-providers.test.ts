@@ -48,6 +48,8 @@ test('an invalid setting of an LLM provider is refused at its own line, without 
 })
 
 test('the environment names no LLM provider', async (t: Assert) => {
-  const refused = await loadConfig({ file: '/nowhere', env: { A2A_NODE_LLM_PROVIDERS: '{}' } }).catch((error: unknown) => error)
+  const refused = await loadConfig({ file: '/nowhere', env: { A2A_NODE_LLM_PROVIDERS: '{}' } }).catch(
+    (error: unknown) => error
+  )
   t.ok(refused instanceof NodeError && refused.code === 'CONFIG_INVALID')
 })

@@ -21,7 +21,8 @@ async function faultsOf(options: LoadOptions): Promise<readonly ConfigFault[]> {
   try {
     await loadConfig(options)
   } catch (error) {
-    if (error instanceof NodeError && error.code === 'CONFIG_INVALID') return (error.data as { faults: ConfigFault[] }).faults
+    if (error instanceof NodeError && error.code === 'CONFIG_INVALID')
+      return (error.data as { faults: ConfigFault[] }).faults
     throw error
   }
   return []
@@ -53,7 +54,8 @@ test('flags have precedence over environment over file over defaults, for any va
         flags: given.flag === null ? [] : [{ path: 'tasks.maxInFlight', flag: '--x', value: given.flag }]
       })
       const wanted = given.flag ?? given.env ?? given.file
-      const source = given.flag !== null ? 'flag' : given.env !== null ? 'env' : given.file !== null ? 'file' : 'default'
+      const source =
+        given.flag !== null ? 'flag' : given.env !== null ? 'env' : given.file !== null ? 'file' : 'default'
       return (
         config.tasks.maxInFlight === (wanted ?? 2048) &&
         origins.get('tasks.maxInFlight')?.source === source &&
@@ -89,7 +91,10 @@ test('every setting but those of the file alone can be given by its variable', a
 })
 
 test('the port of the local network has a short variable of its own, which wins', async (t: Assert) => {
-  const { config } = await loadConfig({ file: '/nowhere', env: { A2A_NODE_NETWORK_LOCAL_PORT: '1000', A2A_NODE_LOCAL_PORT: '2000' } })
+  const { config } = await loadConfig({
+    file: '/nowhere',
+    env: { A2A_NODE_NETWORK_LOCAL_PORT: '1000', A2A_NODE_LOCAL_PORT: '2000' }
+  })
   t.is(config.network.localPort, 2000)
 })
 
@@ -102,7 +107,11 @@ test('durations may be written as people write them', async (t: Assert) => {
 
 test('directories of a file belong to the file, never to the current directory', async (t: Assert) => {
   const file = configFile(t, 'agents:\n  dirs: [more, /abs, ~/own]\n')
-  const { config } = await loadConfig({ file, env: {}, flags: [{ path: 'agents.grants', flag: '--grants', value: ['here'] }] })
+  const { config } = await loadConfig({
+    file,
+    env: {},
+    flags: [{ path: 'agents.grants', flag: '--grants', value: ['here'] }]
+  })
   t.alike(config.agents.dirs, [path.join(path.dirname(file), 'more'), '/abs', path.join(os.homedir(), 'own')])
   t.alike(config.agents.grants, [path.resolve('here')])
   const [fault] = await faultsOf({ file: '/nowhere', env: { A2A_NODE_AGENTS_DIRS: 'relative' } })
@@ -120,9 +129,18 @@ test('an unknown key is named with file, line and the nearest known one', async 
 })
 
 test('a value of a wrong type or out of bounds is reported with its line and the allowed values', async (t: Assert) => {
-  const file = configFile(t, 'node:\n  shutdownTimeoutMs: 1h\nlog:\n  level: loud\nagents: yes please\nnetwork:\n  bootstrap: [nowhere]\n')
+  const file = configFile(
+    t,
+    'node:\n  shutdownTimeoutMs: 1h\nlog:\n  level: loud\nagents: yes please\nnetwork:\n  bootstrap: [nowhere]\n'
+  )
   const faults = await faultsOf({ file, env: { A2A_NODE_AGENTS_STARTERS: 'maybe' } })
-  t.alike(faults.map((one) => one.key).sort(), ['agents', 'agents.starters', 'log.level', 'network.bootstrap', 'node.shutdownTimeoutMs'])
+  t.alike(faults.map((one) => one.key).sort(), [
+    'agents',
+    'agents.starters',
+    'log.level',
+    'network.bootstrap',
+    'node.shutdownTimeoutMs'
+  ])
   const level = faults.find((one) => one.key === 'log.level')
   t.is(level?.where, `${file}:4`)
   t.is(level?.allowed, 'debug | info | warn | error')
@@ -141,7 +159,15 @@ test('the URL from outside is kept as URLs are spelled; a URL that clients canno
     const { config } = await loadConfig({ file: '/nowhere', env: { A2A_NODE_HTTP_PUBLIC_URL: text } })
     t.is(config.http.publicUrl, kept, text)
   }
-  const schemes = ['node.example.org', 'node.example.org:8421', '/node', 'ftp://node.example.org', 'https:', 'https:///node', 'https://']
+  const schemes = [
+    'node.example.org',
+    'node.example.org:8421',
+    '/node',
+    'ftp://node.example.org',
+    'https:',
+    'https:///node',
+    'https://'
+  ]
   const parts = [
     'https://x?a',
     'https://x#a',

@@ -21,7 +21,9 @@ async function faults(t: Assert, lines: readonly string[], env: Record<string, s
     await load(t, lines, env)
   } catch (error) {
     if (!(error instanceof NodeError)) throw error
-    return (error.data as { faults: ConfigFault[] }).faults.map(({ line, key, reason }) => `${line ?? 'env'} ${key}: ${reason}`)
+    return (error.data as { faults: ConfigFault[] }).faults.map(
+      ({ line, key, reason }) => `${line ?? 'env'} ${key}: ${reason}`
+    )
   }
   return []
 }
@@ -197,14 +199,19 @@ test('a server is named and started as the files of MCP clients write it', async
     '    pipe: { type: websocket, url: "https://host/" }',
     '    Git Hub: { command: a }'
   ])
-  const rules = ['3 mcp.servers.line.command: must be a program alone', '4 mcp.servers.old.type: is a transport that MCP has replaced']
+  const rules = [
+    '3 mcp.servers.line.command: must be a program alone',
+    '4 mcp.servers.old.type: is a transport that MCP has replaced'
+  ]
   rules.push('5 mcp.servers.pipe.type: must be stdio, http', '6 mcp.servers.Git Hub: must be a name of a-z')
   for (const [i, rule] of rules.entries()) t.ok(wrong[i]?.startsWith(rule), wrong[i])
   t.ok(wrong[3]?.endsWith('; write git-hub'))
   t.ok(/type: http needs url/.test((await faults(t, [...SERVERS, '    x: { type: http, command: a }'])).join()))
   t.ok(/args: goes with command/.test((await faults(t, [...SERVERS, '    x: { url: "http://h/", args: [a] }'])).join()))
   t.ok(
-    /a-b: differs from a_b in - and _/.test((await faults(t, [...SERVERS, '    a_b: { command: a }', '    a-b: { command: a }'])).join())
+    /a-b: differs from a_b in - and _/.test(
+      (await faults(t, [...SERVERS, '    a_b: { command: a }', '    a-b: { command: a }'])).join()
+    )
   )
 })
 

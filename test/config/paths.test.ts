@@ -76,7 +76,11 @@ test('a place in the shared directory that somebody else took, or that leads els
 })
 
 test('no short enough place for the socket is PATH_TOO_LONG', async (t: Assert) => {
-  const env = { TMPDIR: `/${'t'.repeat(100)}`, XDG_RUNTIME_DIR: `/${'r'.repeat(100)}`, XDG_CACHE_HOME: `/${'c'.repeat(100)}` }
+  const env = {
+    TMPDIR: `/${'t'.repeat(100)}`,
+    XDG_RUNTIME_DIR: `/${'r'.repeat(100)}`,
+    XDG_CACHE_HOME: `/${'c'.repeat(100)}`
+  }
   try {
     resolveHome({ home: `/${'z'.repeat(120)}`, env })
     t.fail('accepted')

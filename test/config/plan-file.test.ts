@@ -13,7 +13,9 @@ test('the plan that USING.md shows is a good one', async (t) => {
 
 test('the keys of a task that USING.md lists are all that there are', (t) => {
   const [, list = ''] = /Keys of a task:\n\n((?:- .*\n)+)/.exec(fs.readFileSync('docs/USING.md', 'utf8')) ?? []
-  const named = list.split('\n').flatMap((line) => [...line.matchAll(/(?:^- |[,;] )`([a-z]+)`(?=[,:])/g)].map(([, key]) => key))
+  const named = list
+    .split('\n')
+    .flatMap((line) => [...line.matchAll(/(?:^- |[,;] )`([a-z]+)`(?=[,:])/g)].map(([, key]) => key))
   const keys = ['id', 'capability', 'labels', 'needs', 'when', 'input', 'items', 'strategy', 'answers', 'judge']
   const found = checkPlan({ tasks: [Object.fromEntries(keys.map((key) => [key, null]))] })
   t.absent(found.ok || found.faults.some(({ reason }) => reason.startsWith('there is no key')))
@@ -21,7 +23,10 @@ test('the keys of a task that USING.md lists are all that there are', (t) => {
 })
 
 test('every place of a plan has its line, one that is not there that of the nearest', async (t) => {
-  const { placeOf } = await parsePlan('tasks:\n  - id: a\n    needs:\n      - x\n      - y\n    input: { deep:\n        [1] }\n', 'p.yaml')
+  const { placeOf } = await parsePlan(
+    'tasks:\n  - id: a\n    needs:\n      - x\n      - y\n    input: { deep:\n        [1] }\n',
+    'p.yaml'
+  )
   const line = (...keys: (string | number)[]): string => placeOf(keys)
   t.alike(
     [line('tasks', 0, 'needs', 1), line('tasks', 0, 'input', 'deep', 0), line('tasks', 0, 'capability'), line()],

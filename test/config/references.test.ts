@@ -16,7 +16,15 @@ test('a reference is resolved in every spelling, or refused, and is never passed
   t.is(textOf('${userHome}${/}x${pathSeparator}'), `${os.homedir()}${path.sep}x${path.sep}`)
   t.is(textOf('$${KEY} costs $$5'), '${KEY} costs $$5')
   t.is(textOf('${EMPTY}'), '')
-  for (const value of ['${NONE}', '${env:NONE}', '${input:key}', '${workspaceFolder}', '${', '${A:-${KEY}}', '${KEY}${command:x}'])
+  for (const value of [
+    '${NONE}',
+    '${env:NONE}',
+    '${input:key}',
+    '${workspaceFolder}',
+    '${',
+    '${A:-${KEY}}',
+    '${KEY}${command:x}'
+  ])
     t.is(textOf(value), null, value)
   t.alike([referenceFault('${NONE}'), referenceFault('$${input:x}')], [null, null])
   fc.assert(

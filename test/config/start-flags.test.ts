@@ -12,7 +12,11 @@ test('each option of start is remembered, or good for one run with a reason', (t
   const flags = options.map(({ flags: text }) => /--[a-z-]+/.exec(text)?.[0] ?? '')
   const forgets = REMEMBERED.map(({ flag }) => flag.replace('--', '--no-'))
   t.alike(flags.filter((flag) => !forgets.includes(flag)).sort(), START_OPTIONS.map(({ flag }) => flag).sort())
-  t.alike(flags.filter((flag) => forgets.includes(flag)).sort(), forgets.sort(), 'each remembered flag can be forgotten')
+  t.alike(
+    flags.filter((flag) => forgets.includes(flag)).sort(),
+    forgets.sort(),
+    'each remembered flag can be forgotten'
+  )
   t.absent(
     REMEMBERED.some(({ flag }) => flag === '--join'),
     'an invite code is never kept'
@@ -47,7 +51,10 @@ test('a flag that is not allowed is left out and named, and the others are used'
   }
   for (const [flag, bad] of Object.entries(wrong)) {
     const other = flag === '--http' ? { '--network': ['local'] } : { '--http': ['9001'] }
-    await writeFile(file, JSON.stringify({ version: 7, flags: { [flag]: bad, ...other, '--future': ['x'], '--join': ['code'] } }))
+    await writeFile(
+      file,
+      JSON.stringify({ version: 7, flags: { [flag]: bad, ...other, '--future': ['x'], '--join': ['code'] } })
+    )
     const { texts, faults } = await readStartFlags(file)
     t.alike(texts, other, flag)
     t.alike(faults, [`the value of ${flag} in ${file} is not allowed`])
@@ -78,8 +85,14 @@ test('a file of remembered flags that is damaged, too large, a pipe or a directo
 
 test('no bytes of the file make remembered flags of a form that start would refuse', async (t: Assert) => {
   const file = path.join(await tempDir(t), 'start.flags')
-  const value = fc.oneof(fc.array(fc.oneof(fc.string(), fc.constantFrom('local', '9001', '/x', 'h:1')), { maxLength: 3 }), fc.jsonValue())
-  const flags = fc.dictionary(fc.oneof(fc.constantFrom(...REMEMBERED.map(({ flag }) => flag), '__proto__'), fc.string()), value)
+  const value = fc.oneof(
+    fc.array(fc.oneof(fc.string(), fc.constantFrom('local', '9001', '/x', 'h:1')), { maxLength: 3 }),
+    fc.jsonValue()
+  )
+  const flags = fc.dictionary(
+    fc.oneof(fc.constantFrom(...REMEMBERED.map(({ flag }) => flag), '__proto__'), fc.string()),
+    value
+  )
   await fc.assert(
     fc.asyncProperty(flags, async (given) => {
       await writeFile(file, JSON.stringify({ version: 1, flags: given }))

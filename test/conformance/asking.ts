@@ -1,5 +1,10 @@
 import type { PrimitiveSchemaDefinition } from '@modelcontextprotocol/server'
-import { askClient, type ClientAnswer, type ClientRequest, type ClientSide } from '../../src/adapters/mcp/tools/client-ask.js'
+import {
+  askClient,
+  type ClientAnswer,
+  type ClientRequest,
+  type ClientSide
+} from '../../src/adapters/mcp/tools/client-ask.js'
 import type { ToolHandler } from '../../src/adapters/mcp/server/tool.js'
 import { mcpContent } from '../../src/adapters/mcp/server/tool-result.js'
 
@@ -11,11 +16,17 @@ type Args = Readonly<Record<string, unknown>>
 
 /** A form for the person at the client. */
 export function form(message: string, properties: FormProperties, required = Object.keys(properties)): ClientRequest {
-  return { method: 'elicitation/create', params: { message, requestedSchema: { type: 'object', properties, required } } }
+  return {
+    method: 'elicitation/create',
+    params: { message, requestedSchema: { type: 'object', properties, required } }
+  }
 }
 
 function sampling(asked: string, maxTokens = 100): ClientRequest {
-  return { method: 'sampling/createMessage', params: { messages: [{ role: 'user', content: { type: 'text', text: asked } }], maxTokens } }
+  return {
+    method: 'sampling/createMessage',
+    params: { messages: [{ role: 'user', content: { type: 'text', text: asked } }], maxTokens }
+  }
 }
 
 const ROOTS: ClientRequest = { method: 'roots/list', params: {} }
@@ -39,7 +50,11 @@ const TITLED = [
 const ENUMS: FormProperties = {
   untitledSingle: { type: 'string', enum: CHOICES },
   titledSingle: { type: 'string', oneOf: TITLED },
-  legacyEnum: { type: 'string', enum: ['opt1', 'opt2', 'opt3'], enumNames: ['Option One', 'Option Two', 'Option Three'] },
+  legacyEnum: {
+    type: 'string',
+    enum: ['opt1', 'opt2', 'opt3'],
+    enumNames: ['Option One', 'Option Two', 'Option Three']
+  },
   untitledMulti: { type: 'array', items: { type: 'string', enum: CHOICES } },
   titledMulti: { type: 'array', items: { anyOf: TITLED } }
 }
@@ -47,7 +62,9 @@ const ENUMS: FormProperties = {
 /** Tools that ask once, then tell what they heard. */
 const ONCE: Readonly<Record<string, Rounds>> = {
   test_sampling: [({ prompt }) => ({ answer: sampling(String(prompt)) })],
-  test_elicitation: [({ message }) => ({ answer: form(String(message), { username: { type: 'string' }, email: { type: 'string' } }) })],
+  test_elicitation: [
+    ({ message }) => ({ answer: form(String(message), { username: { type: 'string' }, email: { type: 'string' } }) })
+  ],
   test_elicitation_sep1034_defaults: [() => ({ answer: form('Check these', DEFAULTS, []) })],
   test_elicitation_sep1330_enums: [() => ({ answer: form('Choose', ENUMS, []) })],
   test_streaming_elicitation: [() => ({ answer: OK })],
@@ -58,7 +75,11 @@ const ONCE: Readonly<Record<string, Rounds>> = {
   test_input_required_result_request_state: [() => ({ confirm: OK }), { round: 1 }],
   test_input_required_result_tampered_state: [() => ({ confirm: OK }), { round: 1 }],
   test_input_required_result_multiple_inputs: [
-    () => ({ user_name: form('What is your name?', NAME), greeting: sampling('Generate a greeting', 50), client_roots: ROOTS }),
+    () => ({
+      user_name: form('What is your name?', NAME),
+      greeting: sampling('Generate a greeting', 50),
+      client_roots: ROOTS
+    }),
     { round: 1 }
   ]
 }
@@ -74,7 +95,10 @@ function asksOnce([questions, kept]: Rounds): ToolHandler {
   }
 }
 
-function answersTo(asked: Readonly<Record<string, ClientRequest>>, client: ClientSide): Readonly<Record<string, ClientAnswer>> | null {
+function answersTo(
+  asked: Readonly<Record<string, ClientRequest>>,
+  client: ClientSide
+): Readonly<Record<string, ClientAnswer>> | null {
   const answers: Record<string, ClientAnswer> = {}
   for (const name of Object.keys(asked)) {
     const answer = client.answer(name)

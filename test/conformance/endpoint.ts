@@ -14,11 +14,17 @@ export interface ConformanceEndpoint {
 }
 
 /** Whom the endpoint takes every caller for. */
-const CALLER: Principal = { kind: 'token', name: 'conformance', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] }
+const CALLER: Principal = {
+  kind: 'token',
+  name: 'conformance',
+  tier: 0,
+  sandboxId: null,
+  scopes: ['read', 'send', 'admin']
+}
 
 /**
- * Serves the fixtures beside the tools of a node of a world: the node's own HTTP listener with its checks of Host and Origin, its
- * MCP service behind it. Without a token, since the official runner has none to send.
+ * Serves the fixtures beside the tools of a node of a world: the node's own HTTP listener with its checks of Host and
+ * Origin, its MCP service behind it. Without a token, since the official runner has none to send.
  */
 export async function serveConformance(): Promise<ConformanceEndpoint> {
   const ends: (() => unknown)[] = []
@@ -26,7 +32,12 @@ export async function serveConformance(): Promise<ConformanceEndpoint> {
   const node = await world.owner({ agents: [echo('text')] })
   const service = mcpServiceOf(world, node, { more: conformanceFixtures() })
   const listener = await startHttpListener({ host: '127.0.0.1', port: 0, hosts: [], origins: [] })
-  listener.open({ routes: [routeOf(service)], admit: () => null, onRefusal: () => {}, onFault: (error) => console.error(error) })
+  listener.open({
+    routes: [routeOf(service)],
+    admit: () => null,
+    onRefusal: () => {},
+    onFault: (error) => console.error(error)
+  })
   return { url: new URL('/mcp', listener.url), close: () => close(listener, service, ends) }
 }
 

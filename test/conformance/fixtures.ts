@@ -14,7 +14,11 @@ const SCHEMA_2020_12 = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   type: 'object',
   $defs: {
-    address: { $anchor: 'addressDef', type: 'object', properties: { street: { type: 'string' }, city: { type: 'string' } } }
+    address: {
+      $anchor: 'addressDef',
+      type: 'object',
+      properties: { street: { type: 'string' }, city: { type: 'string' } }
+    }
   },
   properties: {
     name: { type: 'string' },
@@ -66,7 +70,10 @@ const CONSTANT: Readonly<Record<string, Content>> = {
   test_multiple_content_types: [{ type: 'text', text: 'Multiple content types test:' }, IMAGE, MIXED]
 }
 
-/** Tells a third, then a half, then all; each report is on its way before the next one, or the newest alone would be told. */
+/**
+ * Tells a third, then a half, then all; each report is on its way before the next one, or the newest alone would be
+ * told.
+ */
 const withProgress: ToolHandler = async (_args, { progress }) => {
   for (const done of [0, 50, 100]) {
     progress({ progress: done, total: 100, message: `Completed step ${done} of 100` })
@@ -82,20 +89,25 @@ const withLogLines: ToolHandler = (_args, { log }) => {
 }
 
 /**
- * What the official conformance runner looks for on a server: tools, resources and prompts under the runner's names, through the
- * registries that the node uses itself.
+ * What the official conformance runner looks for on a server: tools, resources and prompts under the runner's names,
+ * through the registries that the node uses itself.
  */
 export function conformanceFixtures(): NonNullable<McpServiceDeps['more']> {
   const tools = new ToolRegistry(createSchemaCompiler())
-  const register = (name: string, handler: ToolHandler, inputSchema: Readonly<Record<string, unknown>> = { type: 'object' }): void =>
-    tools.register({ name, description: `a fixture of the conformance tests: ${name}`, inputSchema }, handler)
+  const register = (
+    name: string,
+    handler: ToolHandler,
+    inputSchema: Readonly<Record<string, unknown>> = { type: 'object' }
+  ): void => tools.register({ name, description: `a fixture of the conformance tests: ${name}`, inputSchema }, handler)
   for (const [name, content] of Object.entries(CONSTANT)) register(name, () => Promise.resolve(mcpContent({ content })))
   const prompts = fixturePrompts()
   for (const [name, handler] of Object.entries(askingTools())) register(name, handler)
   register('test_tool_with_progress', withProgress)
   register('test_tool_with_logging', withLogLines)
   register('test_logging_tool', withLogLines)
-  register('test_error_handling', () => Promise.reject(new Error('This tool intentionally returns an error for testing')))
+  register('test_error_handling', () =>
+    Promise.reject(new Error('This tool intentionally returns an error for testing'))
+  )
   register('json_schema_2020_12_tool', (args) => Promise.resolve(args), SCHEMA_2020_12)
   register('test_param_headers', (args) => Promise.resolve(args), WITH_HEADERS)
   register('test_trigger_tool_change', () => {

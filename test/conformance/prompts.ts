@@ -6,7 +6,11 @@ import { form } from './asking.js'
 import { PIXEL } from './media.js'
 
 type Content = GetPromptResult['messages'][number]['content']
-type Fixture = readonly [description: string, args: readonly string[], (given: Readonly<Record<string, string>>) => readonly Content[]]
+type Fixture = readonly [
+  description: string,
+  args: readonly string[],
+  (given: Readonly<Record<string, string>>) => readonly Content[]
+]
 
 const FIXTURES: Readonly<Record<string, Fixture>> = {
   test_simple_prompt: ['text alone', [], () => [{ type: 'text', text: 'This is a simple prompt for testing.' }]],
@@ -19,7 +23,10 @@ const FIXTURES: Readonly<Record<string, Fixture>> = {
     'a resource, then text',
     ['resourceUri'],
     ({ resourceUri = '' }) => [
-      { type: 'resource', resource: { uri: resourceUri, mimeType: 'text/plain', text: 'Embedded resource content for testing.' } },
+      {
+        type: 'resource',
+        resource: { uri: resourceUri, mimeType: 'text/plain', text: 'Embedded resource content for testing.' }
+      },
       { type: 'text', text: 'Please process the embedded resource above.' }
     ]
   ],
@@ -54,7 +61,8 @@ export function fixturePrompts(): PromptSource & { change(): void } {
       const [description, , contents] = fixture
       return Promise.resolve({ description, messages: contents(given).map((content) => ({ role: 'user', content })) })
     },
-    complete: (name, { argument }) => Promise.resolve(name === 'test_prompt_with_arguments' ? VALUES[argument] : undefined),
+    complete: (name, { argument }) =>
+      Promise.resolve(name === 'test_prompt_with_arguments' ? VALUES[argument] : undefined),
     onChange: (changed) => changes.on(() => changed()),
     change: () => {
       hasMore = !hasMore
@@ -73,5 +81,9 @@ function asked(client: ClientSide): GetPromptResult | ClientAsk {
 }
 
 function promptOf(name: string, description: string, args: readonly string[]): Prompt {
-  return { name, description, arguments: args.map((one) => ({ name: one, description: `argument ${one}`, required: true })) }
+  return {
+    name,
+    description,
+    arguments: args.map((one) => ({ name: one, description: `argument ${one}`, required: true }))
+  }
 }

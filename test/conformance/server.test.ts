@@ -64,7 +64,8 @@ function answering(client: Client | OldClient): readonly string[] {
 /** The lines that a client is told from now on. */
 function linesOf(client: Client | OldClient): readonly unknown[] {
   const told: unknown[] = []
-  if (client instanceof Client) client.setNotificationHandler('notifications/message', ({ params }) => void told.push(params.data))
+  if (client instanceof Client)
+    client.setNotificationHandler('notifications/message', ({ params }) => void told.push(params.data))
   else client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void told.push(params.data))
   return told
 }
@@ -105,7 +106,9 @@ async function call(
 ): Promise<Called> {
   const options = onprogress === undefined ? {} : { onprogress }
   const params = { name, arguments: args }
-  return client instanceof Client ? await client.callTool(params, options) : await client.callTool(params, undefined, options)
+  return client instanceof Client
+    ? await client.callTool(params, options)
+    : await client.callTool(params, undefined, options)
 }
 
 async function contentOf(client: Client | OldClient, name: string): Promise<unknown> {
@@ -117,9 +120,13 @@ const IMAGE = { type: 'image', data: PIXEL.toString('base64'), mimeType: 'image/
 test('every client gets the content of every kind that the official runner asks tools for', async (t: Assert) => {
   const { all } = await clients(t, await endpoint(t))
   for (const client of all) {
-    t.alike(await contentOf(client, 'test_simple_text'), [{ type: 'text', text: 'This is a simple text response for testing.' }])
+    t.alike(await contentOf(client, 'test_simple_text'), [
+      { type: 'text', text: 'This is a simple text response for testing.' }
+    ])
     t.alike(await contentOf(client, 'test_image_content'), [IMAGE])
-    t.alike(await contentOf(client, 'test_audio_content'), [{ type: 'audio', data: SILENCE.toString('base64'), mimeType: 'audio/wav' }])
+    t.alike(await contentOf(client, 'test_audio_content'), [
+      { type: 'audio', data: SILENCE.toString('base64'), mimeType: 'audio/wav' }
+    ])
     const text = 'This is an embedded resource content.'
     t.alike(await contentOf(client, 'test_embedded_resource'), [
       { type: 'resource', resource: { uri: 'test://embedded-resource', mimeType: 'text/plain', text } }
@@ -139,7 +146,9 @@ test('a tool with progress reports each step in its order, and its schema of 202
   const { all } = await clients(t, await endpoint(t))
   for (const client of all) {
     const steps: unknown[] = []
-    await call(client, 'test_tool_with_progress', { onprogress: ({ progress, total }) => void steps.push(`${progress}/${total}`) })
+    await call(client, 'test_tool_with_progress', {
+      onprogress: ({ progress, total }) => void steps.push(`${progress}/${total}`)
+    })
     t.alike(steps, ['0/100', '50/100', '100/100'])
     const { tools } = await client.listTools()
     t.ok(
@@ -148,7 +157,17 @@ test('a tool with progress reports each step in its order, and its schema of 202
     )
     const schema = tools.find(({ name }) => name === 'json_schema_2020_12_tool')?.inputSchema as Record<string, unknown>
     t.is(schema['$schema'], 'https://json-schema.org/draft/2020-12/schema')
-    t.alike(Object.keys(schema).sort(), ['$defs', '$schema', 'additionalProperties', 'allOf', 'else', 'if', 'properties', 'then', 'type'])
+    t.alike(Object.keys(schema).sort(), [
+      '$defs',
+      '$schema',
+      'additionalProperties',
+      'allOf',
+      'else',
+      'if',
+      'properties',
+      'then',
+      'type'
+    ])
     t.absent((await call(client, 'json_schema_2020_12_tool', { args: { email: 'a@b' } })).isError)
     const wrong = await call(client, 'json_schema_2020_12_tool', { args: { contactMethod: 'phone', email: 'a@b' } })
     t.ok(wrong.isError, 'the condition of the schema holds')
@@ -164,7 +183,8 @@ test('the resources and prompts that the official runner reads are there', async
     }
     const { resourceTemplates } = await client.listResourceTemplates()
     t.ok(resourceTemplates.some(({ uriTemplate }) => uriTemplate === 'test://template/{id}/data'))
-    const read = async (uri: string): Promise<Record<string, unknown> | undefined> => (await client.readResource({ uri })).contents[0]
+    const read = async (uri: string): Promise<Record<string, unknown> | undefined> =>
+      (await client.readResource({ uri })).contents[0]
     t.is((await read('test://static-text'))?.['text'], 'This is the content of the static text resource.')
     t.is((await read('test://static-binary'))?.['blob'], IMAGE.data)
     const data = JSON.parse(String((await read('test://template/123/data'))?.['text'])) as unknown
@@ -173,7 +193,9 @@ test('the resources and prompts that the official runner reads are there', async
     const { prompts } = await client.listPrompts()
     t.is(prompts.filter(({ name }) => name.startsWith('test_')).length, 5)
     const messages = async (name: string, args?: Record<string, string>): Promise<readonly unknown[]> =>
-      (await client.getPrompt({ name, ...(args === undefined ? {} : { arguments: args }) })).messages.map(({ content }) => content)
+      (await client.getPrompt({ name, ...(args === undefined ? {} : { arguments: args }) })).messages.map(
+        ({ content }) => content
+      )
     t.alike(await messages('test_simple_prompt'), [{ type: 'text', text: 'This is a simple prompt for testing.' }])
     t.alike(await messages('test_prompt_with_arguments', { arg1: 'hello', arg2: 'world' }), [
       { type: 'text', text: "Prompt with arguments: arg1='hello', arg2='world'" }
@@ -236,7 +258,15 @@ test('every client that takes questions is asked by the tools and the prompt tha
     t.ok((await said('test_input_required_result_list_roots')).includes('file:///home'))
     const { messages } = await client.getPrompt({ name: 'test_input_required_result_prompt' })
     t.alike(messages[0].content, { type: 'text', text: 'Context: a test' })
-    t.alike(asked, ['a joke', 'who?', 'Check these', 'Choose', ...ASKED_AT_ONCE, 'Step 1: What is your name?', ...ASKED_LAST])
+    t.alike(asked, [
+      'a joke',
+      'who?',
+      'Check these',
+      'Choose',
+      ...ASKED_AT_ONCE,
+      'Step 1: What is your name?',
+      ...ASKED_LAST
+    ])
   }
 })
 
@@ -277,7 +307,11 @@ test('arguments of prompts are completed for every client', async (t: Assert) =>
 
 test('a client with a handshake that reads no stream is not asked, and need not wait', async (t: Assert) => {
   const url = await endpoint(t)
-  const initialize = { protocolVersion: '2025-11-25', capabilities: QUESTIONS, clientInfo: { name: 'raw', version: '1' } }
+  const initialize = {
+    protocolVersion: '2025-11-25',
+    capabilities: QUESTIONS,
+    clientInfo: { name: 'raw', version: '1' }
+  }
   const json = { accept: 'application/json' }
   const { headers } = await post(url, { jsonrpc: '2.0', id: 1, method: 'initialize', params: initialize }, json)
   const session = { ...json, 'mcp-session-id': String(headers['mcp-session-id']) }
@@ -298,13 +332,21 @@ test('a page that reached the endpoint by a name of its own is refused', async (
 })
 
 function callOf(name: string, args: Record<string, unknown>): unknown {
-  const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {}
+  }
   return { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args, _meta: meta } }
 }
 
 /** Sends one call of the newest version by hand. */
-async function statusOf(url: URL, body: unknown, headers: Readonly<Record<string, string>>): Promise<number | undefined> {
-  return (await post(url, body, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', ...headers })).status
+async function statusOf(
+  url: URL,
+  body: unknown,
+  headers: Readonly<Record<string, string>>
+): Promise<number | undefined> {
+  return (await post(url, body, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', ...headers }))
+    .status
 }
 
 interface Posted {
@@ -315,7 +357,11 @@ interface Posted {
 
 /** Sends a message by hand. */
 async function post(url: URL, message: unknown, headers: Readonly<Record<string, string>>): Promise<Posted> {
-  const request = http.request(url, { method: 'POST', agent: false, headers: { 'content-type': 'application/json', ...headers } })
+  const request = http.request(url, {
+    method: 'POST',
+    agent: false,
+    headers: { 'content-type': 'application/json', ...headers }
+  })
   request.end(JSON.stringify(message))
   const [response] = (await once(request, 'response')) as [http.IncomingMessage]
   const body = Buffer.concat((await response.toArray()) as Buffer[]).toString()

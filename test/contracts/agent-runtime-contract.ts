@@ -75,7 +75,10 @@ export function agentRuntimeContract(name: string, subject: AgentSubject): void 
       run.abort()
       t.is(codeOf(await running), 'CANCELED')
       for (const [role, pid] of pids) t.is(isRunning(pid), endless.survivors.includes(role), `${role} ${pid}`)
-      t.ok((await agent.run(taskOf(subject.succeeds.capability, subject.succeeds.input), recordedRun())).ok, 'the next task runs')
+      t.ok(
+        (await agent.run(taskOf(subject.succeeds.capability, subject.succeeds.input), recordedRun())).ok,
+        'the next task runs'
+      )
     })
   }
 
@@ -124,6 +127,9 @@ export function agentRuntimeContract(name: string, subject: AgentSubject): void 
     const agent = await open(t)
     await Promise.all([agent.close(), agent.close()])
     await agent.close()
-    t.is(codeOf(await agent.run(taskOf(subject.succeeds.capability, subject.succeeds.input), recordedRun())), 'TASK_FAILED')
+    t.is(
+      codeOf(await agent.run(taskOf(subject.succeeds.capability, subject.succeeds.input), recordedRun())),
+      'TASK_FAILED'
+    )
   })
 }

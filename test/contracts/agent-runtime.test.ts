@@ -4,7 +4,11 @@ import { realClock } from '../support/agents/real-clock.js'
 import { agentRuntimeContract, type EndlessWork } from './agent-runtime-contract.js'
 
 const orders = {
-  succeeds: { capability: 'subject.do', input: { do: 'echo', value: { list: [1, 'two', null] } }, result: { list: [1, 'two', null] } },
+  succeeds: {
+    capability: 'subject.do',
+    input: { do: 'echo', value: { list: [1, 'two', null] } },
+    result: { list: [1, 'two', null] }
+  },
   fails: { capability: 'subject.do', input: { do: 'fail' }, message: /it went wrong/ },
   reports: { capability: 'subject.do', input: { do: 'progress' } },
   large: { capability: 'subject.do', input: { do: 'large', size: 500_000 } }
@@ -17,7 +21,11 @@ function endless(name: string, what: string, survivors: readonly string[] = []):
 agentRuntimeContract('command', {
   ...orders,
   make: async (t, limits) => (await openAgent(t, COMMAND_AGENT, { limits })).agent,
-  endless: [endless('waits', 'endless'), endless('ignores SIGTERM', 'stubborn'), endless('has a child that ignores SIGTERM', 'family')]
+  endless: [
+    endless('waits', 'endless'),
+    endless('ignores SIGTERM', 'stubborn'),
+    endless('has a child that ignores SIGTERM', 'family')
+  ]
 })
 
 agentRuntimeContract('module', {
@@ -40,7 +48,12 @@ agentRuntimeContract('starter', {
   succeeds: {
     capability: 'text.stats',
     input: { text: 'one two\nthree\n' },
-    result: { lines: 2, words: 3, bytes: 14, sha256: '6481b98de00b3b8c0eccd56b3877aa72d7cbb9c2b97142fa35f7177f9456926d' }
+    result: {
+      lines: 2,
+      words: 3,
+      bytes: 14,
+      sha256: '6481b98de00b3b8c0eccd56b3877aa72d7cbb9c2b97142fa35f7177f9456926d'
+    }
   },
   fails: { capability: 'text.stats', input: {}, message: /neither text nor bytes/ },
   endless: []

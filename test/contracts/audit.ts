@@ -13,7 +13,14 @@ export interface AuditSubject {
 /** What every Audit keeps. */
 export function auditContract(name: string, open: (t: Assert) => Promise<AuditSubject>): void {
   const events: AuditEvent[] = [
-    { kind: 'refusal', code: 'TIER_VIOLATION', rule: 'tier: L1 may open to L0, L1', reason: 'L1 to L2', peer: 'p1', sender: 'a@p1' },
+    {
+      kind: 'refusal',
+      code: 'TIER_VIOLATION',
+      rule: 'tier: L1 may open to L0, L1',
+      reason: 'L1 to L2',
+      peer: 'p1',
+      sender: 'a@p1'
+    },
     { kind: 'membership', code: 'revoked', peer: 'p2' },
     { kind: 'strike', code: 'malformed', peer: 'p1' }
   ]

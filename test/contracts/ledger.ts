@@ -36,9 +36,13 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
 
   test(`${name}: any commits give what a map gives that takes their changes in order`, async (t) => {
     const key = fc.constantFrom('a', 'b', 'c/1', 'c/2', 'd')
-    const value = fc.option(fc.oneof(fc.uint8Array({ maxLength: 20 }), fc.string({ unit: 'binary', maxLength: 20 })), { nil: null })
+    const value = fc.option(fc.oneof(fc.uint8Array({ maxLength: 20 }), fc.string({ unit: 'binary', maxLength: 20 })), {
+      nil: null
+    })
     const changes = fc.array(fc.record({ key, value }), { maxLength: 6 })
-    const commits = fc.array(fc.record({ changes, survives: fc.constantFrom('process', 'power', undefined) }), { maxLength: 20 })
+    const commits = fc.array(fc.record({ changes, survives: fc.constantFrom('process', 'power', undefined) }), {
+      maxLength: 20
+    })
     const property = fc.asyncProperty(commits, async (all) => {
       const ledger = await open(t)
       const expected = new Map<string, Uint8Array>()
@@ -68,21 +72,26 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
     const value = fc.option(fc.uint8Array({ maxLength: 4 }), { nil: null })
     const changes = fc.array(fc.record({ key, value }), { maxLength: 12 })
     const range = fc.record({ from: key, to: key, limit: fc.integer({ min: 1, max: 10 }), isReverse: fc.boolean() })
-    const property = fc.asyncProperty(changes, changes, range, async (before, since, { from, to, limit, isReverse }) => {
-      const ledger = await open(t)
-      await ledger.commit(before)
-      await ledger.compact()
-      await ledger.commit(since)
-      const expected = new Map<string, Uint8Array>()
-      for (const change of [...before, ...since]) apply(expected, change)
-      const inRange = [...expected].sort(([a], [b]) => (a < b ? -1 : 1)).filter(([one]) => one >= from && one < to)
-      const listed = new Map((isReverse ? inRange.reverse() : inRange).slice(0, limit))
-      const entries = await ledger.list({ from, to, limit, isReverse })
-      const isListed = same(isReverse ? entries.reverse() : entries, listed)
-      const read = await Promise.all(Array.from({ length: 10 }, (_, at) => ledger.get(`k/${at}`)))
-      await ledger.close()
-      return isListed && read.every((one, at) => Buffer.compare(one ?? NONE, expected.get(`k/${at}`) ?? NONE) === 0)
-    })
+    const property = fc.asyncProperty(
+      changes,
+      changes,
+      range,
+      async (before, since, { from, to, limit, isReverse }) => {
+        const ledger = await open(t)
+        await ledger.commit(before)
+        await ledger.compact()
+        await ledger.commit(since)
+        const expected = new Map<string, Uint8Array>()
+        for (const change of [...before, ...since]) apply(expected, change)
+        const inRange = [...expected].sort(([a], [b]) => (a < b ? -1 : 1)).filter(([one]) => one >= from && one < to)
+        const listed = new Map((isReverse ? inRange.reverse() : inRange).slice(0, limit))
+        const entries = await ledger.list({ from, to, limit, isReverse })
+        const isListed = same(isReverse ? entries.reverse() : entries, listed)
+        const read = await Promise.all(Array.from({ length: 10 }, (_, at) => ledger.get(`k/${at}`)))
+        await ledger.close()
+        return isListed && read.every((one, at) => Buffer.compare(one ?? NONE, expected.get(`k/${at}`) ?? NONE) === 0)
+      }
+    )
     await holds(t, property, 100)
   })
 
@@ -100,7 +109,8 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
     await ledger.commit([put('a', 'one')])
     await ledger.commit([put('a', 'two')])
     t.is((await ledger.size()).commits, 2)
-    for (const key of ['', 'a b', 'ä', 'a\n', 'x'.repeat(513)]) await failsWith(t, 'INTERNAL', () => ledger.commit([put(key, '')]))
+    for (const key of ['', 'a b', 'ä', 'a\n', 'x'.repeat(513)])
+      await failsWith(t, 'INTERNAL', () => ledger.commit([put(key, '')]))
     await ledger.compact()
     t.is(textOf(await ledger.get('a')), 'two')
     await ledger.close()

@@ -21,7 +21,9 @@ export interface LogSubject {
   close(): Promise<void>
 }
 
-/** Three members of a mesh, each seeing all three in its view: the owner and the admin may write, the member may not. */
+/**
+ * Three members of a mesh, each seeing all three in its view: the owner and the admin may write, the member may not.
+ */
 export interface LogWorld {
   readonly mesh: string
   readonly owner: LogSubject

@@ -29,7 +29,10 @@ const MESH_KEY = 'b'.repeat(52)
 const AT = '2026-01-02T03:04:05.000Z'
 
 type Handlers = {
-  [N in CallName]?: (params: Calls[N]['params'], signal: AbortSignal | undefined) => Calls[N]['result'] | Promise<Calls[N]['result']>
+  [N in CallName]?: (
+    params: Calls[N]['params'],
+    signal: AbortSignal | undefined
+  ) => Calls[N]['result'] | Promise<Calls[N]['result']>
 }
 
 /** What a test tells the fake to be. */
@@ -56,7 +59,9 @@ export interface FakeState {
   readonly http?: string
 }
 
-/** A NodeApi without a node behind it: the owner of an otherwise empty mesh, plus what a test adds. Records every call. */
+/**
+ * A NodeApi without a node behind it: the owner of an otherwise empty mesh, plus what a test adds. Records every call.
+ */
 export class FakeNodeApi implements NodeApi {
   readonly seen: { name: string; params: unknown }[] = []
   /** Signals of the watches, in order. */
@@ -108,7 +113,9 @@ export class FakeNodeApi implements NodeApi {
     signal: AbortSignal | undefined
   ): AsyncGenerator<MessageEvent<Reply>> {
     yield* this.#state.waiting ?? []
-    const handler = this.#handlers[name] as ((params: unknown, signal: AbortSignal | undefined) => Reply | Promise<Reply>) | undefined
+    const handler = this.#handlers[name] as
+      | ((params: unknown, signal: AbortSignal | undefined) => Reply | Promise<Reply>)
+      | undefined
     try {
       if (handler === undefined) throw new NodeError('INTERNAL', `the fake has no ${name}`)
       yield { type: 'reply', reply: await handler(params, signal) }
@@ -227,8 +234,20 @@ export class FakeNodeApi implements NodeApi {
     return {
       'invite.create': ({ tier, admin, uses, ttlMs, sandboxId }) => {
         const expiresAt = new Date(Date.now() + (ttlMs ?? 600_000)).toISOString()
-        const terms = { id: `inv${this.#invites.length}${'x'.repeat(10)}`, tier: `L${tier ?? 1}` as const, uses: uses ?? 1, expiresAt }
-        this.#invites.push({ ...terms, admin: admin ?? false, sandboxId: sandboxId ?? null, used: 0, state: 'open', by: this.#info().node })
+        const terms = {
+          id: `inv${this.#invites.length}${'x'.repeat(10)}`,
+          tier: `L${tier ?? 1}` as const,
+          uses: uses ?? 1,
+          expiresAt
+        }
+        this.#invites.push({
+          ...terms,
+          admin: admin ?? false,
+          sandboxId: sandboxId ?? null,
+          used: 0,
+          state: 'open',
+          by: this.#info().node
+        })
         return { ...terms, sandboxId: sandboxId ?? null, code: 'code'.repeat(26) }
       },
       'invite.list': () => ({ invites: this.#invites, problems: [] }),
@@ -252,9 +271,23 @@ export class FakeNodeApi implements NodeApi {
       return request
     }
     return {
-      'oauth.client.create': ({ name = 'client', isPublic = false, tier = 3, scopes = ['a2a:read'], redirectUris = [] }) => {
+      'oauth.client.create': ({
+        name = 'client',
+        isPublic = false,
+        tier = 3,
+        scopes = ['a2a:read'],
+        redirectUris = []
+      }) => {
         const type = isPublic ? ('public' as const) : ('confidential' as const)
-        const made = { id: `cli_${this.#clients.length}`, name, type, tier: `L${tier}` as const, scopes, redirectUris, createdAt: AT }
+        const made = {
+          id: `cli_${this.#clients.length}`,
+          name,
+          type,
+          tier: `L${tier}` as const,
+          scopes,
+          redirectUris,
+          createdAt: AT
+        }
         this.#clients.push(made)
         return { ...made, secret: isPublic ? null : 'S'.repeat(43), issuer: 'http://127.0.0.1:7420' }
       },
@@ -274,7 +307,13 @@ export class FakeNodeApi implements NodeApi {
 
   #tokenCalls(): Handlers {
     return {
-      'token.create': ({ name = 'token', tier = 1, sandboxId = null, scopes = ['read', 'send'], ttlMs = 90 * 86_400_000 }) => {
+      'token.create': ({
+        name = 'token',
+        tier = 1,
+        sandboxId = null,
+        scopes = ['read', 'send'],
+        ttlMs = 90 * 86_400_000
+      }) => {
         const expiresAt = ttlMs === null ? null : new Date(Date.now() + ttlMs).toISOString()
         const terms = { name, tier: `L${tier}` as const, sandboxId, scopes, createdAt: AT, expiresAt, lastUsedAt: null }
         const made = { id: `tok_${this.#tokens.length}${'y'.repeat(15)}`, ...terms, state: 'active' } as const
@@ -308,7 +347,10 @@ export class FakeNodeApi implements NodeApi {
 
   #status(): StatusInfo {
     const { node, mesh, pid, http } = this.#info()
-    const agents = { ready: (this.#state.agents ?? []).filter((one) => one.origin === 'local').map((one) => one.id), faults: [] }
+    const agents = {
+      ready: (this.#state.agents ?? []).filter((one) => one.origin === 'local').map((one) => one.id),
+      faults: []
+    }
     const counts = {
       tasks: { running: 0, queued: 0 },
       approvals: { waiting: this.#state.approvals?.length ?? 0 },
@@ -351,7 +393,8 @@ export class FakeNodeApi implements NodeApi {
 
 function found<T extends { readonly id: string }>(all: readonly T[] | undefined, wanted: string, code: ErrorCode): T {
   const one = all?.find(
-    (each) => each.id === wanted || ('name' in each && each.name === wanted) || ('address' in each && each.address === wanted)
+    (each) =>
+      each.id === wanted || ('name' in each && each.name === wanted) || ('address' in each && each.address === wanted)
   )
   if (one === undefined) throw new NodeError(code, `nothing is called ${wanted}`)
   return one

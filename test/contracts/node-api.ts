@@ -10,9 +10,9 @@ export interface ApiUnderTest {
 }
 
 /**
- * The exam of every body of NodeApi. `makeApi` gives the operator's API of a fresh one-node mesh: its owner, nobody else,
- * nothing run yet. It may host agents of its own. Parameters are checked by the body: an in-process one is wrapped in
- * `checkedApi` of the control contract, the server does so itself.
+ * The exam of every body of NodeApi. `makeApi` gives the operator's API of a fresh one-node mesh: its owner, nobody
+ * else, nothing run yet. It may host agents of its own. Parameters are checked by the body: an in-process one is
+ * wrapped in `checkedApi` of the control contract, the server does so itself.
  */
 export function nodeApiSuite(name: string, makeApi: (t: Assert) => Promise<ApiUnderTest>): void {
   const check = (title: string, body: (t: Assert, api: NodeApi) => Promise<void>): void => {
@@ -226,7 +226,12 @@ function inviteSuite(check: CheckApi): void {
 
 function tokenSuite(check: CheckApi): void {
   check('a token is told once, listed without itself, and gone when it is revoked', async (t: Assert, api) => {
-    const { token, ...made } = await api.call('token.create', { name: 'editor', tier: 2, scopes: ['read'], ttlMs: 60_000 })
+    const { token, ...made } = await api.call('token.create', {
+      name: 'editor',
+      tier: 2,
+      scopes: ['read'],
+      ttlMs: 60_000
+    })
     t.ok(/^a2a_[A-Za-z0-9_-]{43}$/.test(token), 'its form')
     t.alike([made.name, made.tier, made.sandboxId, made.scopes, made.state], ['editor', 'L2', null, ['read'], 'active'])
     const { tokens } = await api.call('token.list', {})
@@ -279,7 +284,8 @@ function watchSuite(check: CheckApi): void {
   })
 
   check('recent events end by themselves', async (t: Assert, api) => {
-    for await (const event of api.watch('node.events', {})) t.ok(event.type.length > 0 && !Number.isNaN(Date.parse(event.at)))
+    for await (const event of api.watch('node.events', {}))
+      t.ok(event.type.length > 0 && !Number.isNaN(Date.parse(event.at)))
     t.pass()
   })
 

@@ -27,7 +27,9 @@ export interface JoinAttempt {
 /** A mesh with an admin who is online. */
 export interface PairingWorld {
   readonly admin: AdminSubject
-  /** Resolves with the newcomer's id when it is in, and leaves it off again. Fails with the error that the person sees. */
+  /**
+   * Resolves with the newcomer's id when it is in, and leaves it off again. Fails with the error that the person sees.
+   */
   join(attempt: JoinAttempt): Promise<NodeId>
   /** The clock that the nodes have. */
   readonly clock: Clock
@@ -69,7 +71,8 @@ export function pairingContract(name: string, open: (t: Assert) => Promise<Pairi
     const { code, terms } = await invite(world.admin, { uses: 1 })
     const tries = await Promise.allSettled(['one', 'two'].map((one) => world.join({ name: one, code })))
     t.alike(tries.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
-    for (const one of tries) if (one.status === 'rejected') await failsWith(t, 'INVITE_USED', () => Promise.reject(one.reason as Error))
+    for (const one of tries)
+      if (one.status === 'rejected') await failsWith(t, 'INVITE_USED', () => Promise.reject(one.reason as Error))
     t.is(world.admin.log.view().invites.get(terms.id)?.admitted.length, 1)
     t.is(world.admin.log.view().members.size, 2)
   })
@@ -125,7 +128,12 @@ export function pairingContract(name: string, open: (t: Assert) => Promise<Pairi
     const { code } = await invite(world.admin, {})
     for (const place of [0, 1, Math.floor(code.length / 2), code.length - 1]) {
       const other = code[place] === 'y' ? 'b' : 'y'
-      await refused(t, world, { name: 'newcomer', code: code.slice(0, place) + other + code.slice(place + 1) }, 'INVITE_INVALID')
+      await refused(
+        t,
+        world,
+        { name: 'newcomer', code: code.slice(0, place) + other + code.slice(place + 1) },
+        'INVITE_INVALID'
+      )
     }
     await refused(t, world, { name: 'newcomer', code: code.slice(0, -5) }, 'INVITE_INVALID')
     await refused(t, world, { name: 'newcomer', code: 'hello' }, 'INVITE_INVALID')
@@ -135,7 +143,13 @@ export function pairingContract(name: string, open: (t: Assert) => Promise<Pairi
     const world = await open(t)
     const { admin } = world
     const id = await world.join({ name: 'newcomer', code: (await invite(admin, {})).code })
-    await admin.log.submit({ kind: 'revocation', mesh: admin.mesh, nodeKey: id, at: world.clock.now(), reason: 'a test' })
+    await admin.log.submit({
+      kind: 'revocation',
+      mesh: admin.mesh,
+      nodeKey: id,
+      at: world.clock.now(),
+      reason: 'a test'
+    })
     await refused(t, world, { name: 'newcomer', code: (await invite(admin, {})).code }, 'REVOKED')
   })
 
@@ -160,7 +174,10 @@ export function pairingContract(name: string, open: (t: Assert) => Promise<Pairi
 
 type InviteOptions = Partial<Parameters<Pairing['create']>[0]>
 
-async function invite({ pairing, log, mesh }: AdminSubject, options: InviteOptions): Promise<ReturnType<Pairing['create']>> {
+async function invite(
+  { pairing, log, mesh }: AdminSubject,
+  options: InviteOptions
+): Promise<ReturnType<Pairing['create']>> {
   const made = pairing.create({ tier: 1, admin: false, sandboxId: null, ttlMs: 600_000, uses: 1, ...options })
   await log.submit({ kind: 'invite', mesh, invite: made.terms })
   return made

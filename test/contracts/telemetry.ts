@@ -41,7 +41,15 @@ export function telemetryContract(name: string, make: () => Telemetry): void {
     const telemetry = make()
     const loop: Record<string, unknown> = {}
     loop['self'] = loop
-    const fields = { loop, bytes: new Uint8Array(3), big: 10n, nothing: undefined, fn: () => 1, symbol: Symbol('s'), error: new Error('e') }
+    const fields = {
+      loop,
+      bytes: new Uint8Array(3),
+      big: 10n,
+      nothing: undefined,
+      fn: () => 1,
+      symbol: Symbol('s'),
+      error: new Error('e')
+    }
     await t.execution(() => telemetry.log('error', 'odd fields', fields))
   })
 }

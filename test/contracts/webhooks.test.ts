@@ -12,7 +12,11 @@ webhooksContract('webhooks over HTTP', async (t) => {
   const { host, url, answer, until } = await receiver(t)
   const [name = '', port] = host.split(':')
   const signer = { sign: NODE.sign, nodeId: NODE.id, issuer: 'http://127.0.0.1:8421', ids: countingIds() }
-  const webhooks = createWebhooks({ policy: { allowed: [{ host: name, port: Number(port) }] }, signer, clock: systemClock() })
+  const webhooks = createWebhooks({
+    policy: { allowed: [{ host: name, port: Number(port) }] },
+    signer,
+    clock: systemClock()
+  })
   const answers = {
     takes: { status: 204 },
     refuses: { status: 403 },
@@ -26,7 +30,11 @@ webhooksContract('webhooks over HTTP', async (t) => {
     inside: 'http://169.254.169.254/',
     mood: (mood) => answer(() => answers[mood]),
     until: async (count) =>
-      (await until(count)).map(({ headers, body }) => ({ id: headers['webhook-id'] ?? '', event: headers['x-a2a-event'] ?? '', body }))
+      (await until(count)).map(({ headers, body }) => ({
+        id: headers['webhook-id'] ?? '',
+        event: headers['x-a2a-event'] ?? '',
+        body
+      }))
   }
 })
 

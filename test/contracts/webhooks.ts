@@ -63,41 +63,53 @@ export function webhooksContract(name: string, make: (t: Assert) => Promise<Webh
     }
   )
 
-  check('one that is sent no longer, or was never to be, ends at once', async (t: Assert, { webhooks, url, mood, until }) => {
-    mood('holds')
-    const stop = new Abort()
-    const sending = webhooks.send(hookTo(url), CALL, stop)
-    await until(1)
-    stop.abort()
-    t.ok((await sending).type !== 'refused', 'it says nothing of the receiver')
-    t.ok(await webhooks.send(hookTo(url), CALL, stop))
-  })
+  check(
+    'one that is sent no longer, or was never to be, ends at once',
+    async (t: Assert, { webhooks, url, mood, until }) => {
+      mood('holds')
+      const stop = new Abort()
+      const sending = webhooks.send(hookTo(url), CALL, stop)
+      await until(1)
+      stop.abort()
+      t.ok((await sending).type !== 'refused', 'it says nothing of the receiver')
+      t.ok(await webhooks.send(hookTo(url), CALL, stop))
+    }
+  )
 
-  check('whatever is told, its body is JSON in both versions, and the same at every try', async (t: Assert, { webhooks }) => {
-    const message = fc.record({
-      messageId: fc.string(),
-      role: fc.constant('agent' as const),
-      parts: fc.array(fc.record({ text: fc.string() }))
-    })
-    const event = fc.oneof(
-      fc.record({ type: fc.constant('status' as const), state: fc.constantFrom('working' as const, 'failed' as const), message }),
-      fc.record({
-        type: fc.constant('artifact' as const),
-        artifact: fc.record({ artifactId: fc.string(), parts: fc.array(fc.record({ text: fc.string() })) }),
-        append: fc.boolean(),
-        lastChunk: fc.boolean()
+  check(
+    'whatever is told, its body is JSON in both versions, and the same at every try',
+    async (t: Assert, { webhooks }) => {
+      const message = fc.record({
+        messageId: fc.string(),
+        role: fc.constant('agent' as const),
+        parts: fc.array(fc.record({ text: fc.string() }))
       })
-    )
-    const numbered = event.map((one): GatewayEvent => ({ ...one, generation: 2, at: 0 }))
-    const property = fc.property(numbered, fc.boolean(), (one, isWhole) => {
-      const told: WebhookContent = isWhole ? { snapshot: { task: TASK, history: [], artifacts: [] } } : { task: TASK, event: one }
-      for (const version of ['1.0', '0.3'] as const) {
-        const body = webhooks.bodyOf(version, told)
-        if (typeof JSON.parse(body) !== 'object' || webhooks.bodyOf(version, told) !== body) throw new Error(body)
-      }
-    })
-    await holds(t, property, 100)
-  })
+      const event = fc.oneof(
+        fc.record({
+          type: fc.constant('status' as const),
+          state: fc.constantFrom('working' as const, 'failed' as const),
+          message
+        }),
+        fc.record({
+          type: fc.constant('artifact' as const),
+          artifact: fc.record({ artifactId: fc.string(), parts: fc.array(fc.record({ text: fc.string() })) }),
+          append: fc.boolean(),
+          lastChunk: fc.boolean()
+        })
+      )
+      const numbered = event.map((one): GatewayEvent => ({ ...one, generation: 2, at: 0 }))
+      const property = fc.property(numbered, fc.boolean(), (one, isWhole) => {
+        const told: WebhookContent = isWhole
+          ? { snapshot: { task: TASK, history: [], artifacts: [] } }
+          : { task: TASK, event: one }
+        for (const version of ['1.0', '0.3'] as const) {
+          const body = webhooks.bodyOf(version, told)
+          if (typeof JSON.parse(body) !== 'object' || webhooks.bodyOf(version, told) !== body) throw new Error(body)
+        }
+      })
+      await holds(t, property, 100)
+    }
+  )
 }
 
 const TASK: GatewayTask = {

@@ -44,25 +44,45 @@ function request(text: string, taskId = ''): SendMessageRequest {
 
 function oldRequest(text: string, taskId?: string): { message: OldMessage } {
   const more = taskId === undefined ? {} : { taskId }
-  return { message: { kind: 'message', messageId: `c${++said}`, role: 'user', parts: [{ kind: 'text', text }], ...more } }
+  return {
+    message: { kind: 'message', messageId: `c${++said}`, role: 'user', parts: [{ kind: 'text', text }], ...more }
+  }
 }
 
 /** The client of 1.0 for an agent, as its card says, by one of the transports alone. */
-async function clientOf({ url, token }: GatewayNode, agent: string, transport: 'JSONRPC' | 'HTTP+JSON'): Promise<Client> {
+async function clientOf(
+  { url, token }: GatewayNode,
+  agent: string,
+  transport: 'JSONRPC' | 'HTTP+JSON'
+): Promise<Client> {
   const fetchImpl = withToken(token)
-  const transports = [transport === 'JSONRPC' ? new JsonRpcTransportFactory({ fetchImpl }) : new RestTransportFactory({ fetchImpl })]
+  const transports = [
+    transport === 'JSONRPC' ? new JsonRpcTransportFactory({ fetchImpl }) : new RestTransportFactory({ fetchImpl })
+  ]
   const factory = new ClientFactory(
     ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports, preferredTransports: [transport] })
   )
-  const card = await new DefaultAgentCardResolver({ fetchImpl }).resolve(`${url}/agents/${agent}/`, '.well-known/agent-card.json')
+  const card = await new DefaultAgentCardResolver({ fetchImpl }).resolve(
+    `${url}/agents/${agent}/`,
+    '.well-known/agent-card.json'
+  )
   return await factory.createFromAgentCard(card)
 }
 
-async function oldClientOf({ url, token }: GatewayNode, agent: string, transport: 'JSONRPC' | 'HTTP+JSON'): Promise<old.Client> {
+async function oldClientOf(
+  { url, token }: GatewayNode,
+  agent: string,
+  transport: 'JSONRPC' | 'HTTP+JSON'
+): Promise<old.Client> {
   const fetchImpl = withToken(token)
   const transports = [new old.JsonRpcTransportFactory({ fetchImpl }), new old.RestTransportFactory({ fetchImpl })]
-  const factory = new old.ClientFactory(old.ClientFactoryOptions.createFrom(old.ClientFactoryOptions.default, { transports }))
-  const card = await new old.DefaultAgentCardResolver({ fetchImpl }).resolve(`${url}/agents/${agent}/`, '.well-known/agent-card.json')
+  const factory = new old.ClientFactory(
+    old.ClientFactoryOptions.createFrom(old.ClientFactoryOptions.default, { transports })
+  )
+  const card = await new old.DefaultAgentCardResolver({ fetchImpl }).resolve(
+    `${url}/agents/${agent}/`,
+    '.well-known/agent-card.json'
+  )
   return await factory.createFromAgentCard({ ...card, preferredTransport: transport })
 }
 
@@ -72,7 +92,8 @@ async function useOne(t: Assert, client: Client): Promise<void> {
   t.is(done.status?.state, TaskState.TASK_STATE_COMPLETED)
   t.alike(done.artifacts[0]?.parts[0]?.content, { $case: 'text', value: 'you said hello' })
   const kinds: string[] = []
-  for await (const { payload } of client.sendMessageStream(request('{"chunks":["a","b"]}'))) kinds.push(payload?.$case ?? '')
+  for await (const { payload } of client.sendMessageStream(request('{"chunks":["a","b"]}')))
+    kinds.push(payload?.$case ?? '')
   t.is(kinds[0], 'task')
   t.is(kinds.filter((kind) => kind === 'artifactUpdate').length, 2)
   const asked = (await client.sendMessage(request('{"ask":"Which?"}'))) as Task
@@ -80,7 +101,14 @@ async function useOne(t: Assert, client: Client): Promise<void> {
   const answered = (await client.sendMessage(request('this', asked.id))) as Task
   t.alike([answered.id, answered.status?.state], [asked.id, TaskState.TASK_STATE_COMPLETED])
   t.is((await client.getTask({ tenant: '', id: done.id, historyLength: 0 })).history.length, 0)
-  const listing = { tenant: '', contextId: done.contextId, status: 0, pageToken: '', pageSize: 10, statusTimestampAfter: undefined }
+  const listing = {
+    tenant: '',
+    contextId: done.contextId,
+    status: 0,
+    pageToken: '',
+    pageSize: 10,
+    statusTimestampAfter: undefined
+  }
   t.is((await client.listTasks(listing)).totalSize, 1)
   await rejects(t, client.cancelTask({ tenant: '', id: done.id, metadata: undefined }), 'TaskNotCancelableError')
   await rejects(t, client.getTask({ tenant: '', id: 'task_none' }), 'TaskNotFoundError')
@@ -100,7 +128,10 @@ async function useOld(t: Assert, client: old.Client): Promise<void> {
   const answered = (await client.sendMessage(oldRequest('this', asked.id))) as OldTask
   t.alike([answered.id, answered.status.state], [asked.id, 'completed'])
   t.is((await client.getTask({ id: done.id })).id, done.id)
-  const begun = (await client.sendMessage({ ...oldRequest('{"until":"/nowhere"}'), configuration: { blocking: false } })) as OldTask
+  const begun = (await client.sendMessage({
+    ...oldRequest('{"until":"/nowhere"}'),
+    configuration: { blocking: false }
+  })) as OldTask
   t.is((await client.cancelTask({ id: begun.id })).status.state, 'canceled', 'it was not waited for')
   await rejects(t, client.cancelTask({ id: done.id }), 'TaskNotCancelableError')
   await rejects(t, client.getTask({ id: 'task_none' }), 'TaskNotFoundError')
@@ -141,11 +172,18 @@ async function pushOne(t: Assert, client: Client): Promise<void> {
   const config = { tenant: '', taskId, id: 'mine', url: HOOK, token: 'tok', authentication }
   const told = { ...config, authentication: { ...authentication, credentials: '' } }
   t.alike(await client.createTaskPushNotificationConfig(config), told, 'credentials are never returned again')
-  const named = await client.createTaskPushNotificationConfig({ ...config, id: '', token: '', authentication: undefined })
+  const named = await client.createTaskPushNotificationConfig({
+    ...config,
+    id: '',
+    token: '',
+    authentication: undefined
+  })
   t.ok(named.id !== '' && named.url === HOOK && named.authentication === undefined)
   t.alike(await client.getTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine' }), told)
   const listed = async (): Promise<string[]> =>
-    (await client.listTaskPushNotificationConfig({ tenant: '', taskId, pageSize: 0, pageToken: '' })).configs.map(({ id }) => id).sort()
+    (await client.listTaskPushNotificationConfig({ tenant: '', taskId, pageSize: 0, pageToken: '' })).configs
+      .map(({ id }) => id)
+      .sort()
   t.alike(await listed(), ['mine', named.id].sort())
   await client.deleteTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine' })
   await client.deleteTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine' })
@@ -170,9 +208,17 @@ async function pushOld(t: Assert, client: old.Client): Promise<void> {
   const config = { taskId: id, pushNotificationConfig: mine }
   const told = { taskId: id, pushNotificationConfig: { ...mine, authentication: { schemes: ['Bearer'] } } }
   const name = { id, pushNotificationConfigId: 'mine' }
-  t.alike(bareOf(await client.setTaskPushNotificationConfig(config)), bareOf(told), 'credentials are never returned again')
+  t.alike(
+    bareOf(await client.setTaskPushNotificationConfig(config)),
+    bareOf(told),
+    'credentials are never returned again'
+  )
   const bare = await client.setTaskPushNotificationConfig({ taskId: id, pushNotificationConfig: { url: HOOK } })
-  t.alike([bare.pushNotificationConfig.id, bare.pushNotificationConfig.url], [id, HOOK], 'one without an id is called like its task')
+  t.alike(
+    [bare.pushNotificationConfig.id, bare.pushNotificationConfig.url],
+    [id, HOOK],
+    'one without an id is called like its task'
+  )
   t.alike(bareOf(await client.getTaskPushNotificationConfig(name)), bareOf(told))
   const listed = async (): Promise<string[]> =>
     (await client.listTaskPushNotificationConfig({ id })).map((one) => one.pushNotificationConfig.id ?? '').sort()

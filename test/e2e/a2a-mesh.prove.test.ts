@@ -8,11 +8,9 @@ import { TIMEOUT, pair } from '../support/mesh-pair.js'
 
 /** The texts of the chunks that a task of the node was told of. */
 async function chunksOf(node: LocalNode, id: string): Promise<string[]> {
-  const { events } = await node.json<{ events: { type: string; data?: { a2a?: { artifact?: { parts: { text: string }[] } } } }[] }>([
-    'tasks',
-    'show',
-    id
-  ])
+  const { events } = await node.json<{
+    events: { type: string; data?: { a2a?: { artifact?: { parts: { text: string }[] } } } }[]
+  }>(['tasks', 'show', id])
   return events.flatMap((event) => event.data?.a2a?.artifact?.parts.map(({ text }) => text) ?? [])
 }
 
@@ -27,8 +25,13 @@ test(
     const url = `a2a-mesh://${a.node.info.node.id}/agents/talk`
     const calling = b.json<Reply>(['call', url, JSON.stringify(input), '--timeout', '2m'])
     const taskOf = async (): Promise<string> =>
-      (await b.json<{ tasks: { id: string; agent: string }[] }>(['tasks'])).tasks.find((one) => one.agent.startsWith('a2a@'))?.id ?? ''
-    await untilTrue(async () => (await chunksOf(b, await taskOf()).catch(() => [])).length === 1, 'the first chunk is there')
+      (await b.json<{ tasks: { id: string; agent: string }[] }>(['tasks'])).tasks.find((one) =>
+        one.agent.startsWith('a2a@')
+      )?.id ?? ''
+    await untilTrue(
+      async () => (await chunksOf(b, await taskOf()).catch(() => [])).length === 1,
+      'the first chunk is there'
+    )
     a.node.kill('SIGKILL')
     await a.node.exited
     for (const step of [1, 2]) await fs.writeFile(`${gate}${step}`, '')
@@ -40,19 +43,28 @@ test(
   }
 )
 
-test('a link that is lost in the middle of a stream costs nothing: every chunk comes once, in order', TIMEOUT, async (t) => {
-  const { a, b } = await pair(await testMesh(t))
-  const gate = path.join(a.dir, 'gate-')
-  const input = { chunks: ['one ', 'two ', 'three'], gate }
-  const calling = b.json<Reply>(['call', 'a2a-mesh://a/agents/talk', JSON.stringify(input), '--timeout', '2m'])
-  const taskOf = async (): Promise<string> =>
-    (await b.json<{ tasks: { id: string; agent: string }[] }>(['tasks'])).tasks.find((one) => one.agent.startsWith('a2a@'))?.id ?? ''
-  await untilTrue(async () => (await chunksOf(b, await taskOf()).catch(() => [])).length === 1, 'the first chunk is there')
-  a.node.kill('SIGSTOP')
-  await untilOnline(b, 0)
-  await fs.writeFile(`${gate}1`, '')
-  a.node.kill('SIGCONT')
-  await fs.writeFile(`${gate}2`, '')
-  t.ok(JSON.stringify((await calling).payload).includes('one two three'))
-  t.alike(await chunksOf(b, await taskOf()), ['one ', 'two ', 'three'])
-})
+test(
+  'a link that is lost in the middle of a stream costs nothing: every chunk comes once, in order',
+  TIMEOUT,
+  async (t) => {
+    const { a, b } = await pair(await testMesh(t))
+    const gate = path.join(a.dir, 'gate-')
+    const input = { chunks: ['one ', 'two ', 'three'], gate }
+    const calling = b.json<Reply>(['call', 'a2a-mesh://a/agents/talk', JSON.stringify(input), '--timeout', '2m'])
+    const taskOf = async (): Promise<string> =>
+      (await b.json<{ tasks: { id: string; agent: string }[] }>(['tasks'])).tasks.find((one) =>
+        one.agent.startsWith('a2a@')
+      )?.id ?? ''
+    await untilTrue(
+      async () => (await chunksOf(b, await taskOf()).catch(() => [])).length === 1,
+      'the first chunk is there'
+    )
+    a.node.kill('SIGSTOP')
+    await untilOnline(b, 0)
+    await fs.writeFile(`${gate}1`, '')
+    a.node.kill('SIGCONT')
+    await fs.writeFile(`${gate}2`, '')
+    t.ok(JSON.stringify((await calling).payload).includes('one two three'))
+    t.alike(await chunksOf(b, await taskOf()), ['one ', 'two ', 'three'])
+  }
+)

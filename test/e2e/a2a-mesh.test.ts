@@ -25,7 +25,10 @@ test('a member calls an agent by its URL of the mesh, as its card says, by key o
   const asked = await b.json<Reply>(['call', url, '{"ask":"Which one?"}'])
   t.ok(JSON.stringify(asked.payload).includes('Which one?'), JSON.stringify(asked.payload))
   const nobody = await b.cli(['call', 'a2a-mesh://a/agents/nobody', '{"text":"x"}'])
-  t.ok(nobody.code !== 0 && /nothing was done/.test(nobody.stderr) && /no agent "nobody"/.test(nobody.stderr), nobody.stderr)
+  t.ok(
+    nobody.code !== 0 && /nothing was done/.test(nobody.stderr) && /no agent "nobody"/.test(nobody.stderr),
+    nobody.stderr
+  )
   t.is((await ask(a, '/agents/talk/tasks')).body['totalSize'], 0, 'the tasks of a member are not those of a token')
 })
 

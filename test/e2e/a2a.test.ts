@@ -6,7 +6,12 @@ import { localMesh, testMesh, untilAgent, untilTrue } from '../support/nodes.js'
 
 let said = 0
 const v1 = (input: unknown, more: object = {}): object => ({
-  message: { messageId: `m${++said}`, role: 'ROLE_USER', parts: [typeof input === 'string' ? { text: input } : { data: input }], ...more }
+  message: {
+    messageId: `m${++said}`,
+    role: 'ROLE_USER',
+    parts: [typeof input === 'string' ? { text: input } : { data: input }],
+    ...more
+  }
 })
 const v03 = (input: unknown, more: object = {}): object => ({
   message: {
@@ -29,7 +34,12 @@ function at(value: unknown, ...names: readonly (string | number)[]): unknown {
   return names.reduce<unknown>((one, name) => (one as Record<string | number, unknown> | undefined)?.[name], value)
 }
 
-async function call(node: GatewayNode, method: string, params?: object, place = '/agents/talk'): Promise<Record<string, unknown>> {
+async function call(
+  node: GatewayNode,
+  method: string,
+  params?: object,
+  place = '/agents/talk'
+): Promise<Record<string, unknown>> {
   return (await ask(node, place, { json: rpc(method, params) })).body
 }
 
@@ -49,7 +59,10 @@ test('a task is sent, read, listed and canceled in both versions, over JSON-RPC 
   const rest = await ask(node, '/agents/talk/message:send', { json: v1('hello') })
   t.alike([rest.status, at(rest.body, 'task', 'status', 'state')], [200, 'TASK_STATE_COMPLETED'])
   const oldRest = await ask(node, '/agents/talk/v1/message:send', {
-    json: { message: { messageId: 'r1', role: 'ROLE_USER', content: [{ text: 'hello' }] }, configuration: { blocking: true } }
+    json: {
+      message: { messageId: 'r1', role: 'ROLE_USER', content: [{ text: 'hello' }] },
+      configuration: { blocking: true }
+    }
   })
   t.alike(
     [at(oldRest.body, 'task', 'status', 'state'), at(oldRest.body, 'task', 'history', 0, 'content')],
@@ -67,16 +80,29 @@ test('a task is sent, read, listed and canceled in both versions, over JSON-RPC 
   )
   const list = await call(node, 'ListTasks', { pageSize: 3 })
   t.alike([at(list, 'result', 'totalSize'), (at(list, 'result', 'tasks') as unknown[]).length], [4, 3])
-  const rest2 = await call(node, 'tasks/list', { pageSize: 3, pageToken: at(list, 'result', 'nextPageToken') as string })
+  const rest2 = await call(node, 'tasks/list', {
+    pageSize: 3,
+    pageToken: at(list, 'result', 'nextPageToken') as string
+  })
   t.alike([(at(rest2, 'result', 'tasks') as unknown[]).length, at(rest2, 'result', 'nextPageToken')], [1, ''])
-  t.is(at((await ask(node, `/agents/talk/tasks?contextId=${String(at(one, 'result', 'task', 'contextId'))}`)).body, 'totalSize'), 1)
+  t.is(
+    at(
+      (await ask(node, `/agents/talk/tasks?contextId=${String(at(one, 'result', 'task', 'contextId'))}`)).body,
+      'totalSize'
+    ),
+    1
+  )
   t.is(at((await ask(node, '/agents/talk/tasks?status=TASK_STATE_WORKING')).body, 'totalSize'), 0)
   const until = path.join(node.dir, 'never')
   const running = await call(node, 'SendMessage', { ...v1({ until }), configuration: { returnImmediately: true } })
   const task = at(running, 'result', 'task', 'id') as string
   t.is(at(await call(node, 'CancelTask', { id: task }), 'result', 'status', 'state'), 'TASK_STATE_CANCELED')
   t.is(at(await call(node, 'tasks/cancel', { id: task }), 'error', 'code'), -32_002)
-  t.is((await node.node.json<{ state: string }>(['tasks', 'show', task])).state, 'canceled', 'it is a task of the node like any other')
+  t.is(
+    (await node.node.json<{ state: string }>(['tasks', 'show', task])).state,
+    'canceled',
+    'it is a task of the node like any other'
+  )
 })
 
 test('an agent asks back, and its client answers, in both versions', async (t) => {
@@ -157,7 +183,10 @@ test('a node is killed in the middle of a stream: a client that reconnects with 
   for (const step of [1, 2]) await fs.writeFile(`${gate}${step}`, '')
   const after = await gatewayNode(mesh, 'a', { home: before.node.home, dir: before.dir, token: before.token })
   const rest: StreamEvent[] = []
-  for await (const event of streamed(after, `/agents/talk/tasks/${id}:subscribe`, { headers: { 'last-event-id': '3' } })) rest.push(event)
+  for await (const event of streamed(after, `/agents/talk/tasks/${id}:subscribe`, {
+    headers: { 'last-event-id': '3' }
+  }))
+    rest.push(event)
   t.is(rest[0]?.id, 4)
   t.alike(
     rest.map((event) => event.id),
@@ -187,12 +216,16 @@ test('an agent of another node is reached by a URL of this one', async (t) => {
   t.is(at(routed, 'result', 'task', 'status', 'state'), 'TASK_STATE_COMPLETED')
   const refused = await call(here, 'SendMessage', v1({ state: 'rejected', why: 'not here' }), '/agents/talk@far')
   t.alike(
-    [at(refused, 'result', 'task', 'status', 'state'), at(refused, 'result', 'task', 'status', 'message', 'parts', 0, 'text')],
+    [
+      at(refused, 'result', 'task', 'status', 'state'),
+      at(refused, 'result', 'task', 'status', 'message', 'parts', 0, 'text')
+    ],
     ['TASK_STATE_REJECTED', 'not here'],
     'an end that an agent of another node states'
   )
   const events: number[] = []
-  for await (const event of streamed(here, '/agents/talk@far/message:stream', { json: v1({ chunks: ['a'] }) })) events.push(event.id)
+  for await (const event of streamed(here, '/agents/talk@far/message:stream', { json: v1({ chunks: ['a'] }) }))
+    events.push(event.id)
   t.alike(
     events,
     events.map((_, index) => index + 1)
@@ -206,7 +239,8 @@ test('each agent answers at the URL of its card, also when agents of other nodes
   await untilAgent(await mesh.start('there', { join: code }), 'text@here')
   await untilAgent(here.node, 'text@there')
   for (const id of ['text', 'text@there']) {
-    const cardUrl = async (): Promise<unknown> => (await ask(here, `/agents/${id}/.well-known/agent-card.json`)).body['url']
+    const cardUrl = async (): Promise<unknown> =>
+      (await ask(here, `/agents/${id}/.well-known/agent-card.json`)).body['url']
     await untilTrue(async () => (await cardUrl()) === `${here.url}/agents/${id}`, 'the card says that URL')
     const { status, body } = await ask(here, `/agents/${id}/message:send`, { json: v1('one two') })
     t.alike([status, at(body, 'message', 'parts', 0, 'data', 'words')], [200, 2], id)
@@ -216,7 +250,10 @@ test('each agent answers at the URL of its card, also when agents of other nodes
     t.alike([shown.status, shown.body['origin']], [200, id === 'text' ? 'local' : 'remote'], id)
   }
   const skill = { metadata: { skillId: 'text/text.stats' } }
-  t.is(at(await call(here, 'SendMessage', v1('one', skill), '/a2a'), 'result', 'message', 'parts', 0, 'data', 'words'), 1)
+  t.is(
+    at(await call(here, 'SendMessage', v1('one', skill), '/a2a'), 'result', 'message', 'parts', 0, 'data', 'words'),
+    1
+  )
 })
 
 test('every fault is reported in the form of the protocol on every wire, never as HTML, and nothing hangs', async (t) => {
@@ -231,7 +268,8 @@ async function rpcFaults(t: Assert, node: GatewayNode): Promise<void> {
     t.is(type, 'application/json')
     return [status, at(json, 'error', 'code'), json['id']]
   }
-  const send = (params: unknown, method = 'SendMessage'): string => JSON.stringify({ jsonrpc: '2.0', id: 7, method, params })
+  const send = (params: unknown, method = 'SendMessage'): string =>
+    JSON.stringify({ jsonrpc: '2.0', id: 7, method, params })
   const cases: [string, readonly [number, number, unknown], string, Record<string, string>?][] = [
     ['{', [200, -32_700, null], 'no JSON'],
     ['', [200, -32_700, null], 'nothing'],
@@ -246,7 +284,11 @@ async function rpcFaults(t: Assert, node: GatewayNode): Promise<void> {
     [send([]), [200, -32_602, 7], 'params that are a list'],
     [send({}), [200, -32_602, 7], 'no message'],
     [send({ message: { messageId: 'x', role: 'ROLE_USER', parts: [] } }), [200, -32_602, 7], 'no parts'],
-    [send({ message: { messageId: 'x', role: 'ROLE_AGENT', parts: [{ text: 'a' }] } }), [200, -32_602, 7], 'a message of an agent'],
+    [
+      send({ message: { messageId: 'x', role: 'ROLE_AGENT', parts: [{ text: 'a' }] } }),
+      [200, -32_602, 7],
+      'a message of an agent'
+    ],
     [send(v1('a', { taskId: 'task_none' })), [200, -32_001, 7], 'an unknown task'],
     [send(v1('a', { metadata: { skillId: 'no' } })), [200, -32_602, 7], 'an unknown skill'],
     [send({ id: 'task_none' }, 'GetTask'), [200, -32_001, 7], 'an unknown task'],
@@ -261,7 +303,11 @@ async function rpcFaults(t: Assert, node: GatewayNode): Promise<void> {
     [send({ ...v1('a'), configuration: { historyLength: -1 } }), [200, -32_602, 7], 'a negative length'],
     [send(v1('a')), [200, -32_009, 7], 'a version that is not spoken', { 'a2a-version': '2.0' }],
     [send(v1('a')), [415, -32_005, null], 'another content type', { 'content-type': 'text/plain' }],
-    [`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":${'['.repeat(100)}${']'.repeat(100)}}`, [200, -32_600, 1], 'deep JSON'],
+    [
+      `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":${'['.repeat(100)}${']'.repeat(100)}}`,
+      [200, -32_600, 1],
+      'deep JSON'
+    ],
     ['{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"__proto__":{"id":"x"}}}', [200, -32_600, 1], 'a prototype']
   ]
   for (const [body, expected, what, headers] of cases) t.alike(await raw(body, headers), expected, what)

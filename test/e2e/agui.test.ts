@@ -31,7 +31,8 @@ function inputOf(threadId: string, messages: readonly object[], more: object = {
 /** The events of one run, which are legal. */
 async function runOf(t: Assert, node: GatewayNode, json: object, place = '/agents/talk/agui'): Promise<WireEvent[]> {
   const events: WireEvent[] = []
-  for await (const { data } of streamed(node, place, { json, headers: { accept: 'text/event-stream' } })) events.push(data as WireEvent)
+  for await (const { data } of streamed(node, place, { json, headers: { accept: 'text/event-stream' } }))
+    events.push(data as WireEvent)
   t.is(runFault(events), null, 'the run is legal')
   return events
 }
@@ -72,9 +73,19 @@ test('a run of AG-UI streams the life of its task, by agent, by forwardedProps a
   )
   const { runId } = input
   t.alike(events[0], { type: 'RUN_STARTED', threadId: 'thread', runId, protocolVersion: '1.0' })
-  t.alike(events.at(-1), { type: 'RUN_FINISHED', threadId: 'thread', runId, outcome: { type: 'success' }, result: 'you said hello' })
+  t.alike(events.at(-1), {
+    type: 'RUN_FINISHED',
+    threadId: 'thread',
+    runId,
+    outcome: { type: 'success' },
+    result: 'you said hello'
+  })
   t.is(textOf(events), 'you said hello')
-  t.is((await ask(node, `/agents/talk/tasks/${task}`)).body['contextId'], 'thread', 'it is a task of the A2A gateway like any other')
+  t.is(
+    (await ask(node, `/agents/talk/tasks/${task}`)).body['contextId'],
+    'thread',
+    'it is a task of the A2A gateway like any other'
+  )
   for (const forwardedProps of [{ agent: 'talk', theme: 'dark' }, { skill: 'talk.once' }, { skill: 'talk/talk.say' }])
     t.is(textOf(await runOf(t, node, inputOf('other', [user('hi')], { forwardedProps }), '/agui')), 'you said hi')
   const again = await runOf(t, node, input)
@@ -128,9 +139,17 @@ test('an agent asks back: the run is interrupted, and the next one answers, by r
   t.is(other.status, 400, 'of one question there is one answer')
   const first = await runOf(t, node, inputOf('chat', [user({ ask: 'And here?' })]))
   const spoken = await runOf(t, node, inputOf('chat', [user('this one')]))
-  t.alike([taskOf(spoken), textOf(spoken)], [taskOf(first), 'you said this one'], 'front ends that know no interrupts just say it')
+  t.alike(
+    [taskOf(spoken), textOf(spoken)],
+    [taskOf(first), 'you said this one'],
+    'front ends that know no interrupts just say it'
+  )
   const again = await runOf(t, node, inputOf('resumed', [question]))
-  t.alike([taskOf(again), textOf(again)], [taskOf(asked), 'Which one?you said that one'], 'a repeated question is answered to its end')
+  t.alike(
+    [taskOf(again), textOf(again)],
+    [taskOf(asked), 'Which one?you said that one'],
+    'a repeated question is answered to its end'
+  )
 })
 
 test('an abandoned question ends its task; another message begins a new one', async (t) => {
@@ -148,7 +167,9 @@ test('an abandoned question ends its task; another message begins a new one', as
     t.is(ended.filter(({ name }) => name === 'a2a.warning').length, 1, 'an event without a listener is reported')
   }
   const next = await runOf(t, node, inputOf('thread', [user({ ask: 'Sure?' })]))
-  const instead = inputOf('thread', [user('never mind')], { resume: [{ interruptId: questionOf(next)?.id, status: 'cancelled' }] })
+  const instead = inputOf('thread', [user('never mind')], {
+    resume: [{ interruptId: questionOf(next)?.id, status: 'cancelled' }]
+  })
   const begun = await runOf(t, node, instead)
   t.alike([taskOf(begun) === taskOf(next), textOf(begun)], [false, 'you said never mind'])
   const { body } = await ask(node, `/agents/talk/tasks/${taskOf(next)}`)
@@ -219,14 +240,23 @@ test('an invalid run is refused before it begins, as JSON, and a token sees its 
     ['/agents/talk/agui', { json: [] }, 400, 'no object'],
     ['/agents/talk/agui', { method: 'POST', body: '{' }, 400, 'no JSON'],
     ['/agents/talk/agui', { method: 'POST', body: '' }, 400, 'nothing'],
-    ['/agents/talk/agui', { method: 'POST', body: '{}', headers: { 'content-type': 'text/plain' } }, 415, 'another type'],
+    [
+      '/agents/talk/agui',
+      { method: 'POST', body: '{}', headers: { 'content-type': 'text/plain' } },
+      415,
+      'another type'
+    ],
     ['/agents/talk/agui', {}, 404, 'a GET'],
     ['/agui', {}, 405, 'a GET'],
     ['/agui', { json: { ...good, state: 'x'.repeat(11_000_000) } }, 413, 'too much']
   ]
   for (const [place, init, status, what] of cases) {
     const answer = await ask(node, place, init)
-    t.alike([answer.status, answer.type.split(';')[0], typeof answer.body['error']], [status, 'application/json', 'object'], what)
+    t.alike(
+      [answer.status, answer.type.split(';')[0], typeof answer.body['error']],
+      [status, 'application/json', 'object'],
+      what
+    )
   }
   const asked = await runOf(t, node, inputOf('mine', [user({ ask: 'Which one?' })]))
   const { token } = await node.node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])

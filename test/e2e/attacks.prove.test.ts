@@ -8,4 +8,5 @@ const TITLES: Readonly<Record<string, Attack>> = {
   'a member that asks for what a pattern takes minutes to look at stops nobody, and can be put out': ATTACKS.patterns
 }
 
-for (const [title, attack] of Object.entries(TITLES)) test(title, { timeout: 600_000 }, (t: Assert) => survives(t, attack))
+for (const [title, attack] of Object.entries(TITLES))
+  test(title, { timeout: 600_000 }, (t: Assert) => survives(t, attack))

@@ -18,7 +18,10 @@ interface Cut {
 }
 
 /** Runs a command, and kills it so long after a name with this in it has appeared in a directory; null: lets it end. */
-async function cutOff(args: readonly string[], how: { env: object; dir: string; sign: string; afterMs: number | null }): Promise<Cut> {
+async function cutOff(
+  args: readonly string[],
+  how: { env: object; dir: string; sign: string; afterMs: number | null }
+): Promise<Cut> {
   const { env, dir, sign, afterMs } = how
   const watcher = watch(dir)
   const child = spawn(process.execPath, [path.join(ROOT, 'bin', 'a2a-node.js'), ...args], {
@@ -97,7 +100,12 @@ test('a restore that is killed at any moment leaves nothing or a whole home; a s
     const place = await placeIn(path.join(dir, String(round)), round % 2 === 0)
     // Later than all of it now and then: the end has its moments too.
     const afterMs = Math.random() * worked * 1.2
-    const cut = await cutOff([...place.flags, 'restore', file], { ...how, env: { ...mesh.env, ...place.env }, dir: place.dir, afterMs })
+    const cut = await cutOff([...place.flags, 'restore', file], {
+      ...how,
+      env: { ...mesh.env, ...place.env },
+      dir: place.dir,
+      afterMs
+    })
     if (cut.signal === 'SIGKILL') kills++
     const isThere = (await fs.readdir(place.dir)).includes('default')
     const again = await restore(mesh, place, file)
@@ -123,7 +131,11 @@ test('a backup that is killed at any moment leaves no file that looks whole and 
   const how = { sign: '.tmp', env: mesh.env }
   const files = path.join(dir, 'files')
   await fs.mkdir(files)
-  const { worked } = await cutOff(['--home', home, 'backup', path.join(files, 'first')], { ...how, dir: files, afterMs: null })
+  const { worked } = await cutOff(['--home', home, 'backup', path.join(files, 'first')], {
+    ...how,
+    dir: files,
+    afterMs: null
+  })
   let kills = 0
   for (let round = 0; kills < BACKUPS; round++) {
     const name = `backup-${round}`

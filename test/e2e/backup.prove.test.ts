@@ -66,7 +66,10 @@ test('of a node and its restored copy, started next to it, one goes on and the o
     const back = await mesh.run(['--home', stops.home, 'start', '--json'])
     t.is(back.code, 9, 'it does not come back by itself')
     const { code, next } = errorOf(back.stderr)
-    t.alike([code, next], ['CONFLICT', ['--new-identity', '--repair'].map((how) => `a2a-node --home ${stops.home} doctor ${how}`)])
+    t.alike(
+      [code, next],
+      ['CONFLICT', ['--new-identity', '--repair'].map((how) => `a2a-node --home ${stops.home} doctor ${how}`)]
+    )
     const found = await mesh.run(['--home', stops.home, 'doctor'])
     for (const step of next) t.ok(found.stdout.includes(`try: ${step}\n`), found.stdout)
     const repaired = await mesh.run((next[1] ?? '').split(' ').slice(1))

@@ -4,7 +4,9 @@ import test from 'brittle'
 import { type LocalNode, localMesh, untilOnline, untilTrue } from '../support/nodes.js'
 import { backupOf, calls, restored } from '../support/backups.js'
 
-test('the home of a founder without peers, backed up while it is stopped, is whole elsewhere', { timeout: 120_000 }, async (t) => {
+test('the home of a founder without peers, backed up while it is stopped, is whole elsewhere', {
+  timeout: 120_000
+}, async (t) => {
   const mesh = await localMesh(t)
   const dir = await mesh.dir()
   const a = await mesh.start('a')
@@ -21,7 +23,9 @@ test('the home of a founder without peers, backed up while it is stopped, is who
   t.is(await calls(again, 'text@b'), 'COMPLETED')
 })
 
-test('a backup replaces no file and no home; a damaged one is refused before anything is written', { timeout: 120_000 }, async (t) => {
+test('a backup replaces no file and no home; a damaged one is refused before anything is written', {
+  timeout: 120_000
+}, async (t) => {
   const mesh = await localMesh(t)
   const dir = await mesh.dir()
   const a = await mesh.start('a')
@@ -42,7 +46,11 @@ test('a backup replaces no file and no home; a damaged one is refused before any
     t.ok(/STORE_DAMAGED/.test(stderr))
   }
   t.alike((await fs.readdir(dir)).sort(), ['damaged', 'node.backup'])
-  t.is((await mesh.run(['--home', path.join(dir, 'none'), 'backup', path.join(dir, 'x')])).code, 9, 'nothing to back up')
+  t.is(
+    (await mesh.run(['--home', path.join(dir, 'none'), 'backup', path.join(dir, 'x')])).code,
+    9,
+    'nothing to back up'
+  )
   t.is((await mesh.run(['--home', home, 'restore', path.join(dir, 'missing')])).code, 2)
   for (const bad of [
     ['backup', '--force', dir],

@@ -79,7 +79,8 @@ test('a broken agent file is reported with its line, the last good version stays
     `---\nname: echo\ndescription: Says it.\na2a:\n  capabilities:\n    - id: echo.say\n      description: Says ${word}\n      input: { type: object }\n  runtime: { type: command, command: [node, -p, "JSON.stringify('${word}')"] }\n---\n`
   await fs.writeFile(file, good('one'))
   const a = await mesh.start('a', { args: ['--agents', dir] })
-  const say = async (): Promise<unknown> => (await a.json<{ payload: unknown }>(['call', 'echo', 'echo.say', '{}'])).payload
+  const say = async (): Promise<unknown> =>
+    (await a.json<{ payload: unknown }>(['call', 'echo', 'echo.say', '{}'])).payload
   t.is(await say(), 'one')
 
   await fs.writeFile(file, good('two').replace('  runtime:', '  runtimes:'))
@@ -150,7 +151,16 @@ test('a bootstrap port in use is reported', async (t) => {
   const mesh = await testMesh(t, { commandsHere: true })
   await mesh.start('a')
   const home = path.join(await mesh.dir(), 'h')
-  const result = await mesh.run(['--home', home, 'start', '--json', '--network', 'private', '--serve-bootstrap', `127.0.0.1:${mesh.port}`])
+  const result = await mesh.run([
+    '--home',
+    home,
+    'start',
+    '--json',
+    '--network',
+    'private',
+    '--serve-bootstrap',
+    `127.0.0.1:${mesh.port}`
+  ])
   t.is(result.code, 9, result.stderr)
   t.is(codeOf(result), 'PORT_IN_USE')
 })

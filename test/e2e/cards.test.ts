@@ -4,7 +4,12 @@ import http from 'node:http'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { type AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk'
-import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client'
+import {
+  ClientFactory,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+  RestTransportFactory
+} from '@a2a-js/sdk/client'
 import {
   ClientFactory as OldClientFactory,
   DefaultAgentCardResolver as OldResolver,
@@ -60,7 +65,9 @@ test('start --http 0 serves cards that the resolvers and the signature check of 
   await untilAgent(a, 'text@a')
   const [key] = (await keysOf(url)) as [JWK]
   const check = verifyAgentCardSignature((kid, jku) =>
-    kid === key.kid && jku === `${url}/.well-known/jwks.json` ? Promise.resolve(key) : Promise.reject(new Error('another key'))
+    kid === key.kid && jku === `${url}/.well-known/jwks.json`
+      ? Promise.resolve(key)
+      : Promise.reject(new Error('another key'))
   )
   for (const [base, name] of [
     [`${url}/`, 'a'],
@@ -137,7 +144,9 @@ test('a changed agent file is another card with another tag; one that is broken 
   await fs.rm(file)
   await untilTrue(async () => (await get(place)).status === 404, 'the card is gone')
   t.absent(
-    ((await (await get(`${a.info.http}/.well-known/agent-card.json`)).json()) as AgentCard).skills.some(({ id }) => id.startsWith('shout/'))
+    ((await (await get(`${a.info.http}/.well-known/agent-card.json`)).json()) as AgentCard).skills.some(({ id }) =>
+      id.startsWith('shout/')
+    )
   )
 })
 
@@ -165,23 +174,35 @@ test('agents of other nodes have cards here, signed by this node, with the one t
   const { skills } = await new DefaultAgentCardResolver().resolve(`${a.info.http}/`)
   t.ok(['text/text.stats', 'text@b/text.stats'].every((id) => skills.some((skill) => skill.id === id)))
   const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test', '--tier', 'L0'])
-  const extended = await get(`${a.info.http}/a2a/text@b/card`, { authorization: `Bearer ${token}`, 'a2a-version': '1.0' })
+  const extended = await get(`${a.info.http}/a2a/text@b/card`, {
+    authorization: `Bearer ${token}`,
+    'a2a-version': '1.0'
+  })
   t.is(extended.status, 200)
   t.alike(checkCard(await extended.json()).findings, [])
   t.is((await get(`${a.info.http}/a2a/text@b/card`)).status, 401)
 })
 
 /** Asks as a proxy does that passes on the Host it was asked with. */
-async function asked(url: string, { host, token }: { readonly host: string; readonly token?: string }): Promise<Record<string, unknown>> {
+async function asked(
+  url: string,
+  { host, token }: { readonly host: string; readonly token?: string }
+): Promise<Record<string, unknown>> {
   const headers = { host, connection: 'close', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
   const [response] = (await once(http.get(url, { headers }), 'response')) as [http.IncomingMessage]
   const text = (await response.setEncoding('utf8').toArray()).join('')
-  return { status: response.statusCode, challenge: response.headers['www-authenticate'], ...(JSON.parse(text) as object) }
+  return {
+    status: response.statusCode,
+    challenge: response.headers['www-authenticate'],
+    ...(JSON.parse(text) as object)
+  }
 }
 
 /** The URLs of a card in both forms, and where its key is. */
 function placesOf({ supportedInterfaces, url, additionalInterfaces, signatures }: Record<string, unknown>): string[] {
-  const many = [supportedInterfaces, additionalInterfaces].flatMap((all) => (all ?? []) as readonly { readonly url: string }[])
+  const many = [supportedInterfaces, additionalInterfaces].flatMap(
+    (all) => (all ?? []) as readonly { readonly url: string }[]
+  )
   const signed = (signatures ?? []) as readonly { readonly protected: string }[]
   const keys = signed.map((one) => JSON.parse(Buffer.from(one.protected, 'base64url').toString()) as { jku: string })
   const urls = [...many.map((one) => one.url), ...(typeof url === 'string' ? [url] : [])]
@@ -204,7 +225,10 @@ test('with http.publicUrl all cards, keys and OAuth name it, and its host is ser
   const host = 'node.example.org'
   const url = `https://${host}`
   const jwks = `${url}/.well-known/jwks.json`
-  await untilTrue(async () => (await get(`${listener}/agents/text@b/.well-known/agent-card.json`)).ok, 'the card of the other node is here')
+  await untilTrue(
+    async () => (await get(`${listener}/agents/text@b/.well-known/agent-card.json`)).ok,
+    'the card of the other node is here'
+  )
   for (const version of ['0.3', '1.0'])
     for (const [place, named] of [
       ['/.well-known/agent-card.json', `${url}/a2a`],
@@ -219,7 +243,10 @@ test('with http.publicUrl all cards, keys and OAuth name it, and its host is ser
   const { keys } = (await asked(`${listener}/.well-known/jwks.json`, { host })) as { keys?: readonly unknown[] }
   t.is(keys?.length, 1)
   const { status, challenge } = await asked(`${listener}/agents`, { host })
-  t.alike([status, String(challenge).includes(`resource_metadata="${url}/.well-known/oauth-protected-resource"`)], [401, true])
+  t.alike(
+    [status, String(challenge).includes(`resource_metadata="${url}/.well-known/oauth-protected-resource"`)],
+    [401, true]
+  )
   const server = await asked(`${listener}/.well-known/oauth-authorization-server`, { host })
   t.alike([server['issuer'], server['token_endpoint']], [url, `${url}/oauth/token`])
   t.is((await asked(`${listener}/health`, { host: 'example.org' }))['status'], 403)

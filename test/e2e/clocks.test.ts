@@ -40,7 +40,11 @@ for (const [ms, words, reverse, result] of [
       [b, 'text@a']
     ] as const) {
       const call = ['call', to, 'text.stats', '{"text":"x"}', '--timeout', '20s']
-      t.is((await from.json<{ outcome: string }>(call)).outcome, 'COMPLETED', 'no deadline is compared with the clock of another node')
+      t.is(
+        (await from.json<{ outcome: string }>(call)).outcome,
+        'COMPLETED',
+        'no deadline is compared with the clock of another node'
+      )
     }
     t.alike(await problemsOf(b), [`the clock of this machine is ${words} that of a: set the wrong one of both`])
     t.alike(await problemsOf(a), [`the clock of this machine is ${reverse} that of b: set the wrong one of both`])
@@ -48,7 +52,10 @@ for (const [ms, words, reverse, result] of [
     t.ok(shown.includes(`CLOCK_SKEW: the clock of this machine is ${words} that of a`), shown)
     await b.stop()
     const stopped = await mesh.run(['--home', b.home, 'doctor'], { env })
-    t.ok(new RegExp(`${result} {2}clock +(?:it says .*; )?it is ${words} that of the node`).test(stopped.stdout), stopped.stdout)
+    t.ok(
+      new RegExp(`${result} {2}clock +(?:it says .*; )?it is ${words} that of the node`).test(stopped.stdout),
+      stopped.stdout
+    )
     const fixed = (await doctor(mesh, b.home)).checks.find(({ name }) => name === 'clock')
     t.is(fixed?.text.includes('of the node') === true, false, 'a clock that was set is no fault')
   })
@@ -58,13 +65,19 @@ test('an expired invite names the skew when clocks differ, and says nothing of c
   const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
   const { code } = await a.api.call('invite.create', { ttlMs: 1000 })
-  await untilTrue(async () => (await a.api.call('invite.list', {})).invites.some(({ state }) => state === 'expired'), 'it expired')
+  await untilTrue(
+    async () => (await a.api.call('invite.list', {})).invites.some(({ state }) => state === 'expired'),
+    'it expired'
+  )
   const env = await clockOff(mesh, -20 * MIN)
   const home = path.join(await mesh.dir(), 'b')
   const join = ['--home', home, 'start', '--join', code, '--name', 'b']
   const behind = await mesh.run(join, { env })
   t.is(behind.code, 5)
-  t.ok(/the clock of this machine is 20 min behind that of the node .*INVITE_EXPIRED/s.test(behind.stderr), behind.stderr)
+  t.ok(
+    /the clock of this machine is 20 min behind that of the node .*INVITE_EXPIRED/s.test(behind.stderr),
+    behind.stderr
+  )
   t.ok(behind.stderr.includes('try: date'), behind.stderr)
   const shown = (await mesh.run(['--home', home, 'doctor'], { env })).stdout
   t.ok(/warn {2}clock +it is 20 min behind/.test(shown), shown)

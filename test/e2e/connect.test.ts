@@ -68,7 +68,10 @@ test('connect finds the clients of a machine, connects each, is idempotent, and 
     const text = client === 'codex' ? 'model = "x" # mine\r\n' : '{\n  // mine\n  "a": [1,2],\n}\n'
     await fs.writeFile(at(...file), text)
     const added = await told(client, '--yes')
-    t.alike([added.schema, added.client, added.file, added.action], ['a2a-node/connect@1', client, at(...file), 'added'])
+    t.alike(
+      [added.schema, added.client, added.file, added.action],
+      ['a2a-node/connect@1', client, at(...file), 'added']
+    )
     t.is(await fs.readFile(added.backup ?? '', 'utf8'), text, `${client}: a copy of the earlier file`)
     const now = await fs.readFile(at(...file), 'utf8')
     t.ok(now.includes(JSON.stringify(BIN)), `${client}: the script by its place`)
@@ -77,7 +80,9 @@ test('connect finds the clients of a machine, connects each, is idempotent, and 
     t.is(await fs.readFile(at(...file), 'utf8'), now)
   }
   const { stdout } = await run('connect', '--json')
-  const { clients } = JSON.parse(stdout) as { clients: { client: string; found: boolean; connected: boolean; file: string }[] }
+  const { clients } = JSON.parse(stdout) as {
+    clients: { client: string; found: boolean; connected: boolean; file: string }[]
+  }
   t.alike(
     clients.map(({ client, found, connected, file }) => [client, found, connected, file]),
     FILES.map(([client, ...file]) => [client, true, true, at(...file)])
@@ -85,7 +90,11 @@ test('connect finds the clients of a machine, connects each, is idempotent, and 
   for (const [client, ...file] of FILES) {
     const removed = await told(client, '--remove', '--yes')
     t.is(removed.action, 'removed')
-    t.is(await fs.readFile(at(...file), 'utf8'), client === 'codex' ? 'model = "x" # mine\r\n' : '{\n  // mine\n  "a": [1,2],\n}\n', client)
+    t.is(
+      await fs.readFile(at(...file), 'utf8'),
+      client === 'codex' ? 'model = "x" # mine\r\n' : '{\n  // mine\n  "a": [1,2],\n}\n',
+      client
+    )
     t.is((await told(client, '--remove', '--yes')).action, 'none')
   }
 })
@@ -97,7 +106,9 @@ test('each client reads the files that connect writes', async (t: Assert) => {
     if (client === 'claude') await fs.mkdir(at('.claude'))
     await told(client, '--yes', '--server-name', 'mesh')
     const text = await fs.readFile(at(...file), 'utf8')
-    const typed = ['claude', 'cursor', 'vscode'].includes(client) ? { type: 'stdio', ...started(client) } : started(client)
+    const typed = ['claude', 'cursor', 'vscode'].includes(client)
+      ? { type: 'stdio', ...started(client) }
+      : started(client)
     if (client === 'codex') {
       t.is(
         text,
@@ -107,7 +118,9 @@ test('each client reads the files that connect writes', async (t: Assert) => {
   }
   const named = await run('connect', 'cursor', '--yes', '--home', 'my node', '--portable')
   t.is(named.code, 0)
-  const { mcpServers } = JSON.parse(await fs.readFile(at('.cursor', 'mcp.json'), 'utf8')) as { mcpServers: Record<string, unknown> }
+  const { mcpServers } = JSON.parse(await fs.readFile(at('.cursor', 'mcp.json'), 'utf8')) as {
+    mcpServers: Record<string, unknown>
+  }
   t.alike(mcpServers['a2a-node'], {
     type: 'stdio',
     command: 'a2a-node',
@@ -199,16 +212,33 @@ test('a client gets rights of its own, which flags change; an entry of an earlie
   await fs.mkdir(at('.cursor'))
   const ran = await run('connect', 'cursor', '--dry-run')
   t.ok(ran.stderr.includes('a caller of its own: tier L1 at most, scopes read and send, all agents'), ran.stderr)
-  const made = (await told('cursor', '--yes', '--tier', 'L0', '--sandbox', 'ci', '--agents', 'text,file*')) as Told & { rights: unknown }
-  t.alike(made.rights, { name: 'cursor', tier: 'L0', sandboxId: 'ci', agents: ['text', 'file*'], scopes: ['read', 'send'] })
-  const { mcpServers } = JSON.parse(await fs.readFile(at('.cursor', 'mcp.json'), 'utf8')) as { mcpServers: Record<string, unknown> }
+  const made = (await told('cursor', '--yes', '--tier', 'L0', '--sandbox', 'ci', '--agents', 'text,file*')) as Told & {
+    rights: unknown
+  }
+  t.alike(made.rights, {
+    name: 'cursor',
+    tier: 'L0',
+    sandboxId: 'ci',
+    agents: ['text', 'file*'],
+    scopes: ['read', 'send']
+  })
+  const { mcpServers } = JSON.parse(await fs.readFile(at('.cursor', 'mcp.json'), 'utf8')) as {
+    mcpServers: Record<string, unknown>
+  }
   const words = ['--as', 'cursor', '--tier', 'L0', '--sandbox', 'ci', '--agents', 'text,file*']
   t.alike(mcpServers['a2a-node'], { type: 'stdio', command: NODE, args: [BIN, 'mcp', 'serve', ...words] })
-  await fs.writeFile(at('.codex', 'config.toml'), `[mcp_servers.a2a-node]\ncommand = "${NODE}"\nargs = ["${BIN}", "mcp", "serve"]\n`)
+  await fs.writeFile(
+    at('.codex', 'config.toml'),
+    `[mcp_servers.a2a-node]\ncommand = "${NODE}"\nargs = ["${BIN}", "mcp", "serve"]\n`
+  )
   const { stdout } = await run('connect', '--json')
   const { clients } = JSON.parse(stdout) as { clients: { client: string; state: string }[] }
   const stateFor = (client: string): string | undefined => clients.find((one) => one.client === client)?.state
-  t.alike([stateFor('cursor'), stateFor('codex')], ['same', 'outdated'], 'other rights are no difference, an entry without rights is')
+  t.alike(
+    [stateFor('cursor'), stateFor('codex')],
+    ['same', 'outdated'],
+    'other rights are no difference, an entry without rights is'
+  )
   t.is((await told('codex', '--yes')).action, 'changed')
   for (const wrong of [
     ['--tier', 'L4'],

@@ -41,7 +41,10 @@ test('the control socket is for this user only, and no web page gets through it;
   t.is(await post(a, { host: 'a2a-node', 'sec-fetch-site': 'same-origin' }), 403)
   t.is(await post(a, { host: 'a2a-node', 'content-type': 'text/plain' }), 415)
   const file = path.join(a.home, 'audit', 'audit.ndjson')
-  await untilTrue(async () => (await fs.readFile(file, 'utf8')).includes('"rule":"origin"'), 'the refusals are in the audit log')
+  await untilTrue(
+    async () => (await fs.readFile(file, 'utf8')).includes('"rule":"origin"'),
+    'the refusals are in the audit log'
+  )
   t.is((await fs.stat(file)).mode & 0o777, 0o600)
 })
 
@@ -66,7 +69,9 @@ test('a node goes on when nobody reads what it says any more, and still stops cl
   // With the log at its fullest each line is a write to nobody.
   const env = { A2A_NODE_LOG_LEVEL: 'debug' }
   const bin = path.join(ROOT, 'bin', 'a2a-node.js')
-  const a = spawn(process.execPath, [bin, '--home', home, 'start', '--name', 'a'], { env: { ...process.env, ...mesh.env, ...env } })
+  const a = spawn(process.execPath, [bin, '--home', home, 'start', '--name', 'a'], {
+    env: { ...process.env, ...mesh.env, ...env }
+  })
   const exited = once(a, 'exit')
   t.teardown(async () => {
     a.kill('SIGKILL')

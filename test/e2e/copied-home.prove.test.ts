@@ -22,7 +22,11 @@ test('a change of identity that is killed leaves no half node: a start refuses i
 })
 
 /** Copies a home and kills a change of its identity under way; copies again when the kill came after its end. */
-async function cutChange(t: Assert, mesh: TestMesh, home: string): Promise<{ readonly copy: string; readonly words: readonly string[] }> {
+async function cutChange(
+  t: Assert,
+  mesh: TestMesh,
+  home: string
+): Promise<{ readonly copy: string; readonly words: readonly string[] }> {
   for (let attempt = 0; attempt < 10; attempt++) {
     const copy = path.join(await mesh.dir(), 'copy')
     await fs.cp(home, copy, { recursive: true })

@@ -32,7 +32,10 @@ function choices(home: string): string[] {
   return ['--new-identity', '--repair'].map((how) => `a2a-node --home ${home} doctor ${how}`)
 }
 
-/** Copies the home of a running node. Begins again when a file of it, such as one being written, was gone before its turn. */
+/**
+ * Copies the home of a running node. Begins again when a file of it, such as one being written, was gone before its
+ * turn.
+ */
 async function copyWhileRunning(home: string, to: string): Promise<void> {
   try {
     await fs.cp(home, to, { recursive: true, filter: (file) => !file.endsWith('.sock') })
@@ -75,7 +78,9 @@ test('a copied home becomes a node of its own beside the original, joins by an i
 
   const changed = await mesh.run(['--home', copy, 'doctor', '--new-identity', '--name', 'c', '--yes', '--json'])
   t.is(changed.code, 0, changed.stderr)
-  const { identity } = JSON.parse(changed.stdout) as { identity: { name: string; movedTo: string; former: { id: string; name: string } } }
+  const { identity } = JSON.parse(changed.stdout) as {
+    identity: { name: string; movedTo: string; former: { id: string; name: string } }
+  }
   t.alike([identity.name, identity.former.id, identity.former.name], ['c', b.info.node.id, 'b'])
   t.is((await fs.stat(identity.movedTo)).mode & 0o777, 0o700)
 
@@ -100,7 +105,8 @@ test('a copied home becomes a node of its own beside the original, joins by an i
 test('a new identity is refused where a node runs, without a node, and without --force where nothing shows a copy', async (t) => {
   const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
-  const change = (home: string, ...more: string[]) => mesh.run(['--home', home, 'doctor', '--new-identity', '--yes', '--json', ...more])
+  const change = (home: string, ...more: string[]) =>
+    mesh.run(['--home', home, 'doctor', '--new-identity', '--yes', '--json', ...more])
   t.is(errorOf((await change(a.home, '--force')).stderr).code, 'ALREADY_RUNNING')
   t.is((await a.api.call('node.status', {})).node.id, a.info.node.id)
   await a.stop()

@@ -30,7 +30,11 @@ interface Scene {
 }
 
 /** Two nodes, of which one asks the agent of the other; the module does `deed` at each run, once that is noted. */
-async function askedScene(mesh: TestMesh, deed: (home: string) => string, env: Readonly<Record<string, string>> = {}): Promise<Scene> {
+async function askedScene(
+  mesh: TestMesh,
+  deed: (home: string) => string,
+  env: Readonly<Record<string, string>> = {}
+): Promise<Scene> {
   const dir = await mesh.dir()
   const [agents, begun, home] = [path.join(dir, 'agents'), path.join(dir, 'begun'), path.join(dir, 'home')]
   await fs.mkdir(agents)
@@ -43,7 +47,10 @@ async function askedScene(mesh: TestMesh, deed: (home: string) => string, env: R
   const { code } = await asker.api.call('invite.create', {})
   const args = ['--agents', agents]
   const bomber = await mesh.start('b', { join: code, home, args, env })
-  await untilTrue(async () => (await asker.api.call('agents.list', {})).agents.some(({ id }) => id === 'bomb'), 'the agent is seen')
+  await untilTrue(
+    async () => (await asker.api.call('agents.list', {})).agents.some(({ id }) => id === 'bomb'),
+    'the agent is seen'
+  )
   const asking = { agent: 'bomb@b', capability: 'bomb.off', input: {}, wait: false, timeoutMs: 600_000 }
   const { taskId } = await asker.api.call('message.call', asking)
   return {
@@ -63,12 +70,18 @@ async function shownThere(node: TestNode): Promise<string> {
   return (await Promise.all(ids.map((id) => node.cli(['tasks', 'show', id])))).map(({ stdout }) => stdout).join('')
 }
 
-/** Starts the node of the agent again until it stays up and its caller is told; that node. Fails when a fourth run ends it. */
+/**
+ * Starts the node of the agent again until it stays up and its caller is told; that node. Fails when a fourth run ends
+ * it.
+ */
 async function startedUntilTold(scene: Scene, mostRuns: number): Promise<TestNode> {
   for (;;) {
     // It may end before it says that it is ready.
     const node = await scene.again().catch(() => null)
-    const told = node === null ? 'ended' : await Promise.race([node.exited.then(() => 'ended'), untilUnknown(scene).then(() => 'told')])
+    const told =
+      node === null
+        ? 'ended'
+        : await Promise.race([node.exited.then(() => 'ended'), untilUnknown(scene).then(() => 'told')])
     if (node !== null && told === 'told') return node
     if ((await scene.begun()) > mostRuns) throw new Error(`it ran more than ${mostRuns} times`)
   }
@@ -100,7 +113,10 @@ test('a request that ends its node with SIGKILL runs twice, or three times when 
 test('after an error of its own a node runs nothing again that ran then, and says which error it was', async (t) => {
   const mesh = await testMesh(t)
   const preload = path.join(await mesh.dir(), 'fails.mjs')
-  await fs.writeFile(preload, `process.on('SIGCONT', () => void setImmediate(() => { throw new TypeError('a mistake') }))\n`)
+  await fs.writeFile(
+    preload,
+    `process.on('SIGCONT', () => void setImmediate(() => { throw new TypeError('a mistake') }))\n`
+  )
   const scene = await askedScene(mesh, () => 'await new Promise(() => setInterval(() => {}, 1000))', {
     NODE_OPTIONS: `--import ${preload}`
   })
@@ -113,7 +129,10 @@ test('after an error of its own a node runs nothing again that ran then, and say
   const second = await scene.again()
   await untilUnknown(scene)
   const { error } = await scene.task()
-  t.ok(error?.message.startsWith('its node ended by an error of its own while it ran; it is not run again'), error?.message)
+  t.ok(
+    error?.message.startsWith('its node ended by an error of its own while it ran; it is not run again'),
+    error?.message
+  )
   t.is(await scene.begun(), 1)
   t.ok(second.errors().includes('a mistake'), second.errors())
   await t.exception(fs.stat(note), 'it counts once')

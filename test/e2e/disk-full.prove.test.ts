@@ -65,7 +65,18 @@ test('others learn at once that a node with a full disk accepts nothing, swarms 
   const asked = await b.cli(['call', 'text@full', 'text.stats', '{"text":"one two"}', '--timeout', '60s'])
   t.is(asked.code, 1, asked.stderr)
   t.ok(/the disk of the node is full.*nothing was begun.*OVERLOADED/.test(asked.stderr), asked.stderr)
-  const swarm = ['swarm', 'run', 'count', '--items', '-', '--input', '{"text":"{item}"}', '--deadline', '100s', '--capability']
+  const swarm = [
+    'swarm',
+    'run',
+    'count',
+    '--items',
+    '-',
+    '--input',
+    '{"text":"{item}"}',
+    '--deadline',
+    '100s',
+    '--capability'
+  ]
   const done = await b.cli([...swarm, 'text.stats'], 'one\ntwo\nthree\n')
   t.is(done.code, 0, done.stderr)
   t.ok(/text@full +rejected: the disk of the node is full/.test(done.stdout), done.stdout)
@@ -78,7 +89,10 @@ test('others learn at once that a node with a full disk accepts nothing, swarms 
   t.is(backup.code, 0, backup.stderr)
   t.ok(await isNoticed())
   await disk.leave(16 * 1024 * 1024)
-  await untilTrue(async () => (await full.api.call('node.status', {})).problems.length === 0, 'it takes everything again, by itself')
+  await untilTrue(
+    async () => (await full.api.call('node.status', {})).problems.length === 0,
+    'it takes everything again, by itself'
+  )
   t.is((await full.cli(['peers', 'rename', 'b', 'other'])).code, 0)
   t.is((await b.json<{ outcome: string }>(['call', 'text@full', 'text.stats', '{"text":"x"}'])).outcome, 'COMPLETED')
 })
@@ -93,7 +107,12 @@ test('the home of a node that ended on a full disk is not called damaged: not by
   await node.exited
   await fs.rm(path.join(home, 'ballast'), { force: true })
   await disk.fill()
-  const commands = [['backup', path.join(await mesh.dir(), 'node.backup')], ['start', '--json'], ['doctor'], ['doctor', '--repair']]
+  const commands = [
+    ['backup', path.join(await mesh.dir(), 'node.backup')],
+    ['start', '--json'],
+    ['doctor'],
+    ['doctor', '--repair']
+  ]
   for (const command of commands) {
     const { stdout, stderr } = await mesh.run(['--home', home, ...command])
     t.absent(/damaged/.test(stdout + stderr), stdout + stderr)

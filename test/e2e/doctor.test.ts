@@ -7,8 +7,11 @@ import { type LocalMesh, localMesh, twoAdmins, untilAgent, untilOnline, untilTru
 async function refused(mesh: LocalMesh, home: string): Promise<{ code: string; next: readonly string[] }> {
   const { code, stderr } = await mesh.run(['--home', home, 'start', '--json'])
   if (code !== 78) throw new Error(`exit ${code}: ${stderr}`)
-  return (JSON.parse(stderr.split('\n').find((line) => line.startsWith('{"error"')) ?? '{}') as { error: { code: string; next: string[] } })
-    .error
+  return (
+    JSON.parse(stderr.split('\n').find((line) => line.startsWith('{"error"')) ?? '{}') as {
+      error: { code: string; next: string[] }
+    }
+  ).error
 }
 
 /** Turns over what stands in the middle of each of these files. */
@@ -50,7 +53,8 @@ test('a damaged store is found at start, reported with the next step, and repair
   t.alike([again.info.node.id, again.info.mesh.id], [b.info.node.id, b.info.mesh.id])
   await Promise.all([untilOnline(again, 1), untilOnline(a, 1)])
   await untilAgent(again, 'text@a')
-  const hasInvite = async (): Promise<boolean> => (await again.api.call('invite.list', {})).invites.some((one) => one.id === invite.id)
+  const hasInvite = async (): Promise<boolean> =>
+    (await again.api.call('invite.list', {})).invites.some((one) => one.id === invite.id)
   await untilTrue(hasInvite, 'what it had written itself came back')
   const c = await mesh.start('c', { join: (await again.api.call('invite.create', {})).code })
   await untilOnline(c, 2)
@@ -134,7 +138,11 @@ test('a small file that is damaged is made again from its copy, by a start and b
     await fs.writeFile(file, '{}')
     const again = await mesh.start('a', { home: a.home })
     t.alike([again.info.node, again.info.mesh.id], [a.info.node, a.info.mesh.id])
-    t.ok((await again.api.call('node.status', {})).problems.some(({ code, message }) => code === 'STORE_DAMAGED' && message.includes(name)))
+    t.ok(
+      (await again.api.call('node.status', {})).problems.some(
+        ({ code, message }) => code === 'STORE_DAMAGED' && message.includes(name)
+      )
+    )
     await again.stop()
     t.ok((await doctor(mesh, a.home)).ok)
   }

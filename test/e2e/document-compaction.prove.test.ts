@@ -25,7 +25,11 @@ test('a snapshot replaces the first blocks of a long document, for a present nod
   await untilText(a, 'of b')
   const before = (await a.api.call('documents.show', { document: 'notes' })).bytes
   for (const node of [a, b])
-    await untilTrue(async () => ((await beginnings(node)).get('b') ?? 0) > 1000, 'the first blocks of b are gone', 120_000)
+    await untilTrue(
+      async () => ((await beginnings(node)).get('b') ?? 0) > 1000,
+      'the first blocks of b are gone',
+      120_000
+    )
   const { bytes } = await a.api.call('documents.show', { document: 'notes' })
   t.ok(bytes < before / 10, `${before} bytes are ${bytes}`)
   await write(b, 'of b, on and on')
@@ -38,7 +42,12 @@ test('a snapshot replaces the first blocks of a long document, for a present nod
   await untilText(again, 'of b, on and on')
   for (const node of [again, d]) t.ok(((await beginnings(node)).get('b') ?? 0) > 1000)
   await write(again, 'of b, on and on, and of c')
-  await until(d.api, 'documents.read', { document: 'notes', type: 'text' }, ({ value }) => value === 'of b, on and on, and of c')
+  await until(
+    d.api,
+    'documents.read',
+    { document: 'notes', type: 'text' },
+    ({ value }) => value === 'of b, on and on, and of c'
+  )
   await a.stop()
   const once = await mesh.start('a', { home: a.home })
   await untilText(once, 'of b, on and on, and of c')

@@ -13,7 +13,9 @@ async function stateOf(node: LocalNode): Promise<string> {
   return event.type === 'open' ? `${String(value)} ${Buffer.from(event.update).toString('base64')}` : ''
 }
 
-test('five writers of one text, online and offline for random times, have the same bytes in the end', { timeout: 240_000 }, async (t) => {
+test('five writers of one text, online and offline for random times, have the same bytes in the end', {
+  timeout: 240_000
+}, async (t) => {
   const seed = Math.floor(Math.random() * 2 ** 31)
   t.comment(`seed ${seed}`)
   const random = new Random(seed)
@@ -51,7 +53,12 @@ test('five writers of one text, online and offline for random times, have the sa
   // One may be in the middle of another.
   const written = marks.join('').length
   for (const node of nodes)
-    await until(node.api, 'documents.read', { document: 'notes', type: 'text' }, ({ value }) => String(value).length === written)
+    await until(
+      node.api,
+      'documents.read',
+      { document: 'notes', type: 'text' },
+      ({ value }) => String(value).length === written
+    )
   // To hold the document is to announce a session, so bytes are compared once all of them are there.
   const isOne = async (): Promise<boolean> => new Set(await Promise.all(nodes.map(stateOf))).size === 1
   await untilTrue(isOne, 'all have the same bytes')
@@ -95,13 +102,18 @@ test('a member that writes two versions of its stream is stopped in the document
   await write(c, 'kept. And more.')
   await untilText(a, 'kept. And more.')
   const stopped = async (): Promise<boolean> =>
-    (await a.api.call('documents.show', { document: 'notes' })).streams.some(({ stopped: why }) => /two different blocks/.test(why ?? ''))
+    (await a.api.call('documents.show', { document: 'notes' })).streams.some(({ stopped: why }) =>
+      /two different blocks/.test(why ?? '')
+    )
   await untilTrue(stopped, 'it is told')
   t.ok(a.errors().includes('CRDT_DESERIALIZATION_FAILED'), 'and logged with its source')
   t.ok(a.errors().includes(b.info.node.id))
   const { problems } = await a.api.call('node.status', {})
   t.ok(
-    problems.some(({ message }) => message.startsWith('b (') && message.includes('signed two different blocks of the document notes')),
+    problems.some(
+      ({ message }) =>
+        message.startsWith('b (') && message.includes('signed two different blocks of the document notes')
+    ),
     'and in status'
   )
 })
@@ -128,7 +140,10 @@ test('a node whose store of documents was put back serves and takes nothing unti
   // Nobody is there who could tell it of what it wrote.
   for (const node of [a, c]) await node.stop()
   const alone = await mesh.start('b', { home: b.home })
-  for (const call of [() => alone.api.call('documents.read', { document: 'notes', type: 'text' }), () => write(alone, 'three. one. ')])
+  for (const call of [
+    () => alone.api.call('documents.read', { document: 'notes', type: 'text' }),
+    () => write(alone, 'three. one. ')
+  ])
     await failsWith(t, 'STORE_DAMAGED', call)
   await alone.stop()
   const back = [

@@ -20,7 +20,12 @@ async function untilValue(
   { type, value }: { type: 'text' | 'map' | 'list'; value: unknown }
 ): Promise<void> {
   await untilKnown(node, document)
-  await until(node.api, 'documents.read', { document, type }, (now) => JSON.stringify(now.value) === JSON.stringify(value))
+  await until(
+    node.api,
+    'documents.read',
+    { document, type },
+    (now) => JSON.stringify(now.value) === JSON.stringify(value)
+  )
 }
 
 /** A command that goes on: its lines one by one, until it is stopped. */
@@ -38,7 +43,11 @@ function follow(
   t.teardown(stop)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const notes = createInterface({ input: child.stderr })[Symbol.asyncIterator]()
-  return { line: async () => String((await lines.next()).value), note: async () => String((await notes.next()).value), stop }
+  return {
+    line: async () => String((await lines.next()).value),
+    note: async () => String((await notes.next()).value),
+    stop
+  }
 }
 
 function codeOf(result: CommandResult): string {
@@ -93,13 +102,16 @@ test('doc edit keeps what another wrote while the editor was open, and writes no
     `sed -i 's/first line/FIRST line/' "$1"`
   ]
   await fs.writeFile(editor, `${script.join('\n')}\n`, { mode: 0o755 })
-  const edit = (): Promise<CommandResult> => mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { EDITOR: editor, TMPDIR: dir } })
+  const edit = (): Promise<CommandResult> =>
+    mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { EDITOR: editor, TMPDIR: dir } })
   const ran = await edit()
   t.is(ran.code, 0, ran.stderr)
   await untilValue(b, 'notes', { type: 'text', value: 'FIRST line\nlast line, theirs\n' })
   const [file = '', directory = ''] = (await fs.readFile(modes, 'utf8')).split('\n')
   t.ok(file.startsWith('-rw-------') && directory.startsWith('drwx------'), `${file}, ${directory}`)
-  const same = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes', '--json'], { env: { EDITOR: 'true', TMPDIR: dir } })
+  const same = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes', '--json'], {
+    env: { EDITOR: 'true', TMPDIR: dir }
+  })
   t.is((JSON.parse(same.stdout) as { changed: boolean }).changed, false)
   const failed = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { EDITOR: 'false', TMPDIR: dir } })
   t.is(failed.code, 1)
@@ -120,7 +132,9 @@ test('the text of an editor that failed, or that is not UTF-8, stays in its file
   await a.cli(['doc', 'set', 'notes', 'old'])
   const dir = await mesh.dir()
   const edit = async (line: string): Promise<CommandResult & { readonly file: string }> => {
-    const ran = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { VISUAL: `sh -c '${line}' -`, TMPDIR: dir } })
+    const ran = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], {
+      env: { VISUAL: `sh -c '${line}' -`, TMPDIR: dir }
+    })
     return { ...ran, file: /saved in (\S+)/.exec(ran.stderr)?.[1] ?? '' }
   }
   const failed = await edit('echo typed > "$1"; exit 3')
@@ -144,7 +158,9 @@ test('the text of an editor stays in its file when it cannot be written', async 
   const a = await mesh.start('a')
   await a.cli(['doc', 'set', 'settings', '{"a":1}', '--type', 'map'])
   const dir = await mesh.dir()
-  const ran = await mesh.run(['--home', a.home, 'doc', 'edit', 'settings'], { env: { EDITOR: 'sh -c \'echo "{" > "$1"\' -', TMPDIR: dir } })
+  const ran = await mesh.run(['--home', a.home, 'doc', 'edit', 'settings'], {
+    env: { EDITOR: 'sh -c \'echo "{" > "$1"\' -', TMPDIR: dir }
+  })
   t.is(ran.code, 2, ran.stderr)
   const [, file = ''] = /saved in (\S+)/.exec(ran.stderr) ?? []
   t.is(await fs.readFile(file, 'utf8'), '{\n')
@@ -163,12 +179,18 @@ test('doc watch prints a line for each change, doc export gives the whole docume
   await a.cli(['doc', 'set', 'notes', 'hello world'])
   t.is((JSON.parse(await watch.line()) as { value: unknown }).value, 'hello world')
   const doc = new Y.Doc()
-  Y.applyUpdate(doc, Buffer.from((await b.json<{ base64: string }>(['doc', 'export', 'notes', '--format', 'yjs'])).base64, 'base64'))
+  Y.applyUpdate(
+    doc,
+    Buffer.from((await b.json<{ base64: string }>(['doc', 'export', 'notes', '--format', 'yjs'])).base64, 'base64')
+  )
   t.is(doc.getText('text').toJSON(), 'hello world')
   t.is((await b.cli(['doc', 'export', 'notes'])).stdout, 'hello world')
   t.alike(JSON.parse((await b.cli(['doc', 'export', 'notes', '--format', 'json'])).stdout), { text: 'hello world' })
   await a.api.call('documents.edit', { document: 'notes', edit: { type: 'map', root: 'm', map: { key: 1 } } })
-  t.alike(JSON.parse((await a.cli(['doc', 'export', 'notes', '--format', 'json'])).stdout), { m: { key: 1 }, text: 'hello world' })
+  t.alike(JSON.parse((await a.cli(['doc', 'export', 'notes', '--format', 'json'])).stdout), {
+    m: { key: 1 },
+    text: 'hello world'
+  })
   const busy = await b.cli(['doc', 'rm', 'notes'])
   t.is(busy.code, 9, busy.stderr)
   await watch.stop()
@@ -285,7 +307,9 @@ test('doc access shows and sets readers and writers; omitted ones stay', async (
   for (const node of [b, c]) await untilValue(node, 'notes', { type: 'text', value: 'mine' })
   const before = await b.json(['doc', 'access', 'notes'])
   t.alike([before['schema'], before['access'], before['changed']], ['a2a-node/doc-access@1', null, false])
-  t.ok((await b.cli(['doc', 'access', 'notes'])).stdout.includes('every member that is in no sandbox may see and write it'))
+  t.ok(
+    (await b.cli(['doc', 'access', 'notes'])).stdout.includes('every member that is in no sandbox may see and write it')
+  )
   const set = await a.json<{ access: { see: unknown; write: { members: { name: string }[]; tier: null } } }>([
     'doc',
     'access',
@@ -298,7 +322,8 @@ test('doc access shows and sets readers and writers; omitted ones stay', async (
     set.access.write.members.map(({ name }) => name),
     ['b']
   )
-  const mayWrite = async (node: LocalNode): Promise<boolean> => (await node.api.call('documents.show', { document: 'notes' })).may.write
+  const mayWrite = async (node: LocalNode): Promise<boolean> =>
+    (await node.api.call('documents.show', { document: 'notes' })).may.write
   await untilTrue(async () => !(await mayWrite(c)), 'the others have heard of it')
   t.is((await c.cli(['doc', 'set', 'notes', 'theirs'])).code, 5)
   t.is((await b.cli(['doc', 'set', 'notes', 'ours'])).code, 0)

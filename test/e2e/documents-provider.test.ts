@@ -22,7 +22,8 @@ interface Binding {
   readonly CursorEditor: { sendCursorPosition(editor: Shared, range: Shared['selection']): void }
 }
 
-const { CursorEditor, slateNodesToInsertDelta, withCursors, withYHistory, withYjs, YjsEditor } = slateYjs as unknown as Binding
+const { CursorEditor, slateNodesToInsertDelta, withCursors, withYHistory, withYjs, YjsEditor } =
+  slateYjs as unknown as Binding
 
 const PARAGRAPH = { type: 'paragraph', children: [{ text: 'Dear reader.' }] }
 
@@ -45,7 +46,9 @@ async function admin(t: Assert, node: LocalNode): Promise<Desk> {
   provider.on('error', (error) => t.fail(error.message))
   await synced(provider)
   const shared = doc.get('content', Y.XmlText)
-  const editor = withYHistory(withCursors(withYjs(createEditor(), shared), provider.awareness, { data: { name: node.name } }))
+  const editor = withYHistory(
+    withCursors(withYjs(createEditor(), shared), provider.awareness, { data: { name: node.name } })
+  )
   YjsEditor.connect(editor)
   t.teardown(() => YjsEditor.disconnect(editor), { order: -2 })
   return { doc, provider, editor }
@@ -63,7 +66,9 @@ function type({ editor }: Desk, text: string, at: 'start' | 'end'): void {
   Transforms.insertText(editor, text, { at: at === 'start' ? Editor.start(editor, []) : Editor.end(editor, []) })
 }
 
-test('an editor binding of others works over A2AProvider on two nodes: text, cursors, undo', { timeout: 120_000 }, async (t) => {
+test('an editor binding of others works over A2AProvider on two nodes: text, cursors, undo', {
+  timeout: 120_000
+}, async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   const one = await admin(t, a)
@@ -80,7 +85,10 @@ test('an editor binding of others works over A2AProvider on two nodes: text, cur
   Transforms.select(two.editor, Editor.end(two.editor, []))
   CursorEditor.sendCursorPosition(two.editor, two.editor.selection)
   const cursor = (): Record<string, unknown> | undefined => one.provider.awareness.getStates().get(two.doc.clientID)
-  await untilTrue(() => cursor()?.['selection'] !== undefined && cursor()?.['selection'] !== null, 'the cursor of the other is seen')
+  await untilTrue(
+    () => cursor()?.['selection'] !== undefined && cursor()?.['selection'] !== null,
+    'the cursor of the other is seen'
+  )
   t.alike(cursor()?.['data'], { name: 'b' })
   two.editor.undo()
   await untilText([one, two], (text) => text === 'My Dear reader.', 'only what the one typed is undone')
@@ -90,7 +98,9 @@ test('an editor binding of others works over A2AProvider on two nodes: text, cur
   t.alike(Y.encodeStateVector(two.doc), Y.encodeStateVector(one.doc))
 })
 
-test('a paste into a provider is seen whole at once by another one on another node', { timeout: 120_000 }, async (t) => {
+test('a paste into a provider is seen whole at once by another one on another node', {
+  timeout: 120_000
+}, async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   const providers = [a, b].map((node) => new A2AProvider({ home: node.home }, 'notes', new Y.Doc(), { create: true }))

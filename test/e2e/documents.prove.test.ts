@@ -39,7 +39,9 @@ test('a new member reads a document of several writers whole at once, and so doe
     const { api } = await mesh.start(name, { join: code })
     const [first] = await Promise.all([
       until(api, 'documents.live', { document: 'notes' }, () => true),
-      api.call('documents.read', { document: 'notes', type: 'text' }).then(({ value }) => t.ok(isWhole(value), `${name} reads it whole`))
+      api
+        .call('documents.read', { document: 'notes', type: 'text' })
+        .then(({ value }) => t.ok(isWhole(value), `${name} reads it whole`))
     ])
     const doc = new Y.Doc()
     if (first.type === 'open') Y.applyUpdate(doc, first.update)

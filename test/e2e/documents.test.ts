@@ -22,7 +22,8 @@ async function codeOf(call: Promise<unknown>): Promise<unknown> {
 test('a text edited on one node is there on the two others, for each editor, and after a restart', async (t) => {
   const mesh = await localMesh(t)
   const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
-  for (const node of [a, b, c]) t.absent(await isThere(path.join(node.home, 'documents')), 'no document, no store for them')
+  for (const node of [a, b, c])
+    t.absent(await isThere(path.join(node.home, 'documents')), 'no document, no store for them')
   t.ok((await a.api.call('documents.create', { name: 'notes' })).created)
   await write(a, 'hello')
   await Promise.all([b, c].map((node) => untilText(node, 'hello')))
@@ -53,7 +54,10 @@ test('a text of a million characters is set in one go and read on another node, 
     await untilText(b, text)
     t.ok((await b.cli(['doc', 'get', 'notes'])).stdout === text)
   }
-  const tooLarge = await a.cli(['doc', 'set', 'values', '-', '--type', 'map'], JSON.stringify({ key: 'x'.repeat(300_000) }))
+  const tooLarge = await a.cli(
+    ['doc', 'set', 'values', '-', '--type', 'map'],
+    JSON.stringify({ key: 'x'.repeat(300_000) })
+  )
   t.ok(tooLarge.stderr.includes('[PAYLOAD_TOO_LARGE]'), tooLarge.stderr)
   t.ok(tooLarge.stderr.includes('a single value'), tooLarge.stderr)
 })
@@ -105,5 +109,9 @@ test('a member that loses the right to write is refused, and its earlier edits s
   await Promise.all([a, b].map((node) => untilText(node, 'one two four')))
   await until(c.api, 'documents.list', {}, ({ documents }) => documents[0]?.writers === 3)
   const { streams } = await c.api.call('documents.show', { document: 'notes' })
-  t.alike(Object.fromEntries(streams.map(({ node, mayWrite }) => [node.name, mayWrite])), { a: true, b: false, c: true })
+  t.alike(Object.fromEntries(streams.map(({ node, mayWrite }) => [node.name, mayWrite])), {
+    a: true,
+    b: false,
+    c: true
+  })
 })

@@ -43,7 +43,9 @@ async function scene(t: Assert, isRepeatable: boolean): Promise<Scene> {
   const nodes = [launcher]
   for (const name of ['b', 'c']) {
     const { stdout } = await launcher.cli(['invite', '--json'])
-    nodes.push(await mesh.start(name, { join: (JSON.parse(stdout) as { code: string }).code, args: ['--agents', agents] }))
+    nodes.push(
+      await mesh.start(name, { join: (JSON.parse(stdout) as { code: string }).code, args: ['--agents', agents] })
+    )
   }
   await untilTrue(async () => {
     const { agents: known } = await launcher.api.call('agents.list', { origin: 'remote' })
@@ -67,7 +69,18 @@ test('the launcher is killed mid-run: `swarm watch` goes on after its restart, e
   const { mesh, nodes, begun } = await scene(t, true)
   const [a] = nodes
   if (a === undefined) throw new Error('no launcher')
-  const args = ['swarm', 'run', 'work', '--capability', 'work.traced', '--items', '-', '--idempotency-key', 'nightly', '--json']
+  const args = [
+    'swarm',
+    'run',
+    'work',
+    '--capability',
+    'work.traced',
+    '--items',
+    '-',
+    '--idempotency-key',
+    'nightly',
+    '--json'
+  ]
   const run = a.cli(args, items(30))
   await untilTrue(async () => (await a.api.call('swarm.list', {})).swarms.length > 0, 'the swarm is launched')
   const id = (await a.api.call('swarm.list', {})).swarms[0]?.id ?? ''

@@ -12,12 +12,18 @@ test('with curl and a token an agent is listed, run and streamed, here and on an
   const mesh = await localMesh(t)
   const node = await gatewayNode(mesh, 'a')
   const list = await ask(node, '/agents')
-  const names = (list.body['agents'] as { name: string; description: string }[]).map(({ name, description }) => [name, description])
+  const names = (list.body['agents'] as { name: string; description: string }[]).map(({ name, description }) => [
+    name,
+    description
+  ])
   t.alike(
     names.find(([name]) => name === 'talk'),
     ['talk', 'Talks.']
   )
-  t.alike([(await ask(node, '/v1/agents/talk')).body['defaultCapability'], (await ask(node, '/agents/none')).status], ['talk.say', 404])
+  t.alike(
+    [(await ask(node, '/v1/agents/talk')).body['defaultCapability'], (await ask(node, '/agents/none')).status],
+    ['talk.say', 404]
+  )
   const ran = await ask(node, '/agents/talk/run', { json: { prompt: 'hello' } })
   t.alike([ran.status, ran.body['result']], [200, 'you said hello'])
   const { taskId } = ran.body['meta'] as { taskId: string }
@@ -41,8 +47,11 @@ test('with curl and a token an agent is listed, run and streamed, here and on an
   t.ok(node.node.errors().includes('the reason'), 'its node knows why')
   t.is((await fetch(`${node.url}/agents`)).status, 401)
   t.is(
-    (await ask(node, '/agents/talk/message:send', { json: { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'x' }] } } }))
-      .status,
+    (
+      await ask(node, '/agents/talk/message:send', {
+        json: { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'x' }] } }
+      })
+    ).status,
     200
   )
 
@@ -52,11 +61,18 @@ test('with curl and a token an agent is listed, run and streamed, here and on an
   const { token } = await other.json<{ token: string }>(['a2a', 'token', 'create'])
   const far = { ...node, node: other, url: other.info.http ?? '', token }
   const listed = (await ask(far, '/agents')).body['agents'] as { name: string }[]
-  t.ok(listed.some(({ name }) => name === 'talk@a') && listed.every(({ name }) => name !== 'talk'), 'its name is that of its card')
+  t.ok(
+    listed.some(({ name }) => name === 'talk@a') && listed.every(({ name }) => name !== 'talk'),
+    'its name is that of its card'
+  )
   t.is((await ask(far, '/agents/talk@a/run', { json: { prompt: 'from afar' } })).body['result'], 'you said from afar')
   for (const place of ['/agents/talk', '/agents/talk/.well-known/agent-card.json', '/agents/tal@a'])
     t.is((await ask(far, place)).status, 404, place)
-  t.alike((await ask(far, '/agents/talk/run', { json: { prompt: 'x' } })).body['error'], 'agent_not_found', 'an id alone is of this node')
+  t.alike(
+    (await ask(far, '/agents/talk/run', { json: { prompt: 'x' } })).body['error'],
+    'agent_not_found',
+    'an id alone is of this node'
+  )
   const tenant = { message: { messageId: 'm2', role: 'ROLE_USER', parts: [{ text: 'x' }] }, tenant: 'talk' }
   t.is((await ask(far, '/a2a/message:send', { json: tenant })).status, 400)
   t.is((await ask(far, '/a2a/message:send', { json: { ...tenant, tenant: 'talk@a' } })).status, 200)
@@ -68,7 +84,10 @@ test('an agent whose program is missing is called so wherever agents are listed,
   const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   await fs.mkdir(path.join(home, 'agents'), { recursive: true, mode: 0o700 })
-  await fs.writeFile(path.join(home, 'agents', 'lost.md'), agentText('lost', [], '{ type: command, command: [no-such-program-here] }'))
+  await fs.writeFile(
+    path.join(home, 'agents', 'lost.md'),
+    agentText('lost', [], '{ type: command, command: [no-such-program-here] }')
+  )
   const node = await mesh.start('a', { home, args: ['--http', '0'] })
   await untilTrue(async () => (await node.json<StatusInfo>(['status'])).problems.length > 0, 'it was looked at')
   const { agents, problems } = await node.json<StatusInfo>(['status'])
@@ -112,11 +131,21 @@ test('the config limits contents and rates; metrics are for tokens', async (t) =
   t.is((await run('fine words')).status, 200)
   t.is((await ask(at, '/v1/agents')).status, 200)
   const card = await ask(at, '/a2a/v1/card')
-  const usage = (card.body['capabilities'] as { extensions: { uri: string; params: { limits: object } }[] }).extensions.at(-1)
-  t.alike({ ...usage?.params.limits, callsPerMinute: 1, callsAtOnce: 6, callsLeft: 0 }, usage?.params.limits, JSON.stringify(usage))
+  const usage = (
+    card.body['capabilities'] as { extensions: { uri: string; params: { limits: object } }[] }
+  ).extensions.at(-1)
+  t.alike(
+    { ...usage?.params.limits, callsPerMinute: 1, callsAtOnce: 6, callsLeft: 0 },
+    usage?.params.limits,
+    JSON.stringify(usage)
+  )
   t.is((await ask(at, '/agents')).status, 429)
   const call = await ask(at, '/agents/text', { json: { jsonrpc: '2.0', id: 7, method: 'ListTasks', params: {} } })
-  t.alike([call.status, call.body['id'], (call.body['error'] as { code: number }).code], [429, 7, -32603], 'one limit for all')
+  t.alike(
+    [call.status, call.body['id'], (call.body['error'] as { code: number }).code],
+    [429, 7, -32603],
+    'one limit for all'
+  )
   const metrics = await fetch(`${at.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
   const { samples } = parsePrometheus((await metrics.text()).trimEnd())
   t.is(samples.get('a2a_node_tasks_completed_total'), 1)

@@ -4,7 +4,10 @@ import test, { type Assert } from 'brittle'
 import { doctor } from '../support/doctor.js'
 import { ROOT, type TestMesh, type TestNode, testMesh, twoAdmins, untilOnline, untilTrue } from '../support/nodes.js'
 
-/** A module for `--import`: the process dies when the engine of the log takes a block of another node that says "poison". */
+/**
+ * A module for `--import`: the process dies when the engine of the log takes a block of another node that says
+ * "poison".
+ */
 const DIES = `
 import { createRequire } from 'node:module'
 const Linearizer = createRequire(${JSON.stringify(path.join(ROOT, 'package.json'))})('autobase/lib/linearizer.js')
@@ -59,7 +62,9 @@ test('a node that died at a block of a member, and at two starts after that, sta
   }
   const third = await mesh.start('a', { env })
   await untilOnline(third, 1)
-  const { problems } = await third.json<{ problems: readonly { readonly code: string; readonly next: string }[] }>(['status'])
+  const { problems } = await third.json<{ problems: readonly { readonly code: string; readonly next: string }[] }>([
+    'status'
+  ])
   const revoke = `peers revoke ${b.info.node.id}`
   t.alike(
     problems.map(({ code, next }) => [code, next.endsWith(revoke)]),

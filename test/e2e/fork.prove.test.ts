@@ -37,7 +37,10 @@ test('a forked member is shown by `peers` and `status` with the next step, and n
   })
   const right = await mesh.start('b', { home: twin })
   // Only the log tells of invites: a card would come over the channel as well, and say nothing of the core.
-  await untilTrue(async () => (await a.api.call('invite.list', {})).invites.some(({ id }) => id === told), 'one tale is here')
+  await untilTrue(
+    async () => (await a.api.call('invite.list', {})).invites.some(({ id }) => id === told),
+    'one tale is here'
+  )
   await right.stop()
   const left = await mesh.start('b', { home: b.home })
 
@@ -45,7 +48,9 @@ test('a forked member is shown by `peers` and `status` with the next step, and n
   const next = `a2a-node peers revoke ${b.info.node.id}`
   const { problems } = await a.json<{ problems: { code: string; next: string }[] }>(['status'])
   t.alike([problems[0]?.code, problems[0]?.next], ['CONFLICT', hinted(a, next)])
-  const { peers } = await a.json<{ peers: { name: string; status: string; problem: { code: string; next: string } | null }[] }>(['peers'])
+  const { peers } = await a.json<{
+    peers: { name: string; status: string; problem: { code: string; next: string } | null }[]
+  }>(['peers'])
   t.alike([peers[0]?.name, peers[0]?.problem?.code, peers[0]?.problem?.next], ['b', 'CONFLICT', hinted(a, next)])
   const text = await a.cli(['peers'])
   t.ok(/b .* in quarantine/.test(text.stdout), text.stdout)

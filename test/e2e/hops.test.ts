@@ -40,7 +40,14 @@ async function whole(t: Assert, { mesh, telemetry }: LabNode, agents: readonly F
     settings: SETTINGS,
     problems: () => [],
     logState: { problems: () => [], onChange: () => () => {} },
-    process: { pid: 1, home: '/home', network: 'local', version: '0.0.0', socket: '/home/control.sock', startedAt: clock.now() }
+    process: {
+      pid: 1,
+      home: '/home',
+      network: 'local',
+      version: '0.0.0',
+      socket: '/home/control.sock',
+      startedAt: clock.now()
+    }
   })
   t.teardown(() => core.close(), { order: -1 })
   await core.start()
@@ -66,14 +73,27 @@ test('two members that cannot link, since both have all places taken, speak thro
   const target = { agentId: 'text', nodeId: c.id }
   await eventually(() => a.core.directory.card(target) !== undefined && c.core.directory.certificate(a.id) !== null)
   await eventually(() => c.core.directory.card({ agentId: 'operator', nodeId: a.id }) !== undefined)
-  await eventually(() => b.directory.card(target) !== undefined && b.directory.card({ agentId: 'operator', nodeId: a.id }) !== undefined)
+  await eventually(
+    () =>
+      b.directory.card(target) !== undefined && b.directory.card({ agentId: 'operator', nodeId: a.id }) !== undefined
+  )
   const bytes = new Uint8Array(300_000).map((_, at) => at % 253)
   const sender = { agentId: 'operator', nodeId: a.id }
-  const asking = { sender, target, capability: 'text.do', input: { bytes }, description: '', timeoutMs: 60_000, mayQueue: false }
+  const asking = {
+    sender,
+    target,
+    capability: 'text.do',
+    input: { bytes },
+    description: '',
+    timeoutMs: 60_000,
+    mayQueue: false
+  }
   const { answer } = await a.core.requests.ask(asking)
   t.alike(await answer, { outcome: 'COMPLETED', result: { bytes } })
   t.is(agent.tasks.length, 1)
   t.absent(a.core.peers.isOnline(c.id))
-  const decided = c.core.observability.getRecentEvents().find((one) => one.type === 'routing-decision' && one.messageType === 'request')
+  const decided = c.core.observability
+    .getRecentEvents()
+    .find((one) => one.type === 'routing-decision' && one.messageType === 'request')
   t.alike(decided?.hops, [between.id])
 })

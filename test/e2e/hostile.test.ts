@@ -30,22 +30,27 @@ test('a forged tier is refused, reported and on record; nothing runs', PATIENT, 
   t.ok(await at.isServing())
 })
 
-test('a forged sender is refused: the victim, a member, a stranger; after many forgeries, Eve is kept out', PATIENT, async (t: Assert) => {
-  const at = await scene(t)
-  const { eve, victim, bob } = at
-  const link = await eve.link()
-  for (const sender of [`operator@${victim.id}`, `operator@${bob.id}`, `operator@${actor('stranger').id}`]) await eve.send({ sender })
-  await heard(at)
-  const strikes = (await victim.audit()).filter((one) => one.rule === 'sender: the key of the stream')
-  t.ok(strikes.every((one) => one.peer === eve.member.id))
-  t.is(await runs(at), 0)
-  t.absent(link.closed)
-  const forgery = encodeEnvelope(eve.envelope({ sender: `operator@${bob.id}` }))
-  for (let i = 0; i < 30; i++) link.send(Uint8Array.of(0, ...forgery))
-  t.ok((await victim.onRecord({ rule: 'strikes' })).reason?.startsWith('kept out for 10 s'))
-  t.is(await runs(at), 0)
-  t.ok(await at.isServing(), 'bob, whose name she used, is not harmed')
-})
+test(
+  'a forged sender is refused: the victim, a member, a stranger; after many forgeries, Eve is kept out',
+  PATIENT,
+  async (t: Assert) => {
+    const at = await scene(t)
+    const { eve, victim, bob } = at
+    const link = await eve.link()
+    for (const sender of [`operator@${victim.id}`, `operator@${bob.id}`, `operator@${actor('stranger').id}`])
+      await eve.send({ sender })
+    await heard(at)
+    const strikes = (await victim.audit()).filter((one) => one.rule === 'sender: the key of the stream')
+    t.ok(strikes.every((one) => one.peer === eve.member.id))
+    t.is(await runs(at), 0)
+    t.absent(link.closed)
+    const forgery = encodeEnvelope(eve.envelope({ sender: `operator@${bob.id}` }))
+    for (let i = 0; i < 30; i++) link.send(Uint8Array.of(0, ...forgery))
+    t.ok((await victim.onRecord({ rule: 'strikes' })).reason?.startsWith('kept out for 10 s'))
+    t.is(await runs(at), 0)
+    t.ok(await at.isServing(), 'bob, whose name she used, is not harmed')
+  }
+)
 
 test('a weak agent on a strong node is weak, claim it what it may', PATIENT, async (t: Assert) => {
   const at = await scene(t)
@@ -113,36 +118,45 @@ test('a bomb of channels cuts the stream before the multiplexer reads it', PATIE
   const at = await scene(t)
   const link = await at.eve.link()
   const open = (channel: number): number[] => [1, ...c.encode(c.uint, channel), ...c.encode(c.string, `x${channel}`), 0]
-  const opens = Array.from({ length: 5000 }, (_, place) => open(100 + place)).flatMap((message) => [message.length, ...message])
+  const opens = Array.from({ length: 5000 }, (_, place) => open(100 + place)).flatMap((message) => [
+    message.length,
+    ...message
+  ])
   streamOf(at.eve).write(Uint8Array.from([0, 0, 0, ...opens]))
   await at.eve.member.seen.until(() => link.closed)
   t.is((await at.victim.onRecord({ kind: 'strike', code: 'MALFORMED' })).reason, 'too many channels on one stream')
   t.ok(await at.isServing())
 })
 
-test('a member that sends more than its credit while others use the node is cut, and honest work goes on', PATIENT, async (t: Assert) => {
-  const at = await scene(t)
-  const { eve, victim } = at
-  const link = await eve.link()
-  const bytes = encodeEnvelope(eve.envelope({ type: 'notification', recipient: `operator@${victim.id}`, payload: null }))
-  const frame = Uint8Array.of(0, ...bytes)
-  const mux = Protomux.from(streamOf(eve))
-  let sent = 0
-  for (let batch = 0; batch < 100 && !link.closed; batch++) {
-    // Alone with an idle node she may send as fast as it reads.
-    const served = at.isServing()
-    mux.cork()
-    for (let i = 0; i < 20_000; i++) link.send(frame)
-    mux.uncork()
-    sent += 20_000
-    await Promise.race([link.drained(), eve.member.seen.until(() => link.closed)])
-    t.ok(await served)
+test(
+  'a member that sends more than its credit while others use the node is cut, and honest work goes on',
+  PATIENT,
+  async (t: Assert) => {
+    const at = await scene(t)
+    const { eve, victim } = at
+    const link = await eve.link()
+    const bytes = encodeEnvelope(
+      eve.envelope({ type: 'notification', recipient: `operator@${victim.id}`, payload: null })
+    )
+    const frame = Uint8Array.of(0, ...bytes)
+    const mux = Protomux.from(streamOf(eve))
+    let sent = 0
+    for (let batch = 0; batch < 100 && !link.closed; batch++) {
+      // Alone with an idle node she may send as fast as it reads.
+      const served = at.isServing()
+      mux.cork()
+      for (let i = 0; i < 20_000; i++) link.send(frame)
+      mux.uncork()
+      sent += 20_000
+      await Promise.race([link.drained(), eve.member.seen.until(() => link.closed)])
+      t.ok(await served)
+    }
+    const line = await victim.onRecord({ kind: 'strike', code: 'MALFORMED', peer: eve.member.id })
+    t.is(line.reason, 'more messages than it has credit for')
+    t.ok((await victim.counted('messages_received', 'notification')) < sent)
+    t.ok(await at.isServing())
   }
-  const line = await victim.onRecord({ kind: 'strike', code: 'MALFORMED', peer: eve.member.id })
-  t.is(line.reason, 'more messages than it has credit for')
-  t.ok((await victim.counted('messages_received', 'notification')) < sent)
-  t.ok(await at.isServing())
-})
+)
 
 test(
   'card tricks: of another key, too strong, changed, too large, with a poisonous name; only what is honest is taken',

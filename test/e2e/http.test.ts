@@ -40,7 +40,10 @@ test('start --http 0 serves on a free port that it names; a token opens it until
   t.is(codeOf(await get(`${url}/nothing`)), 'UNAUTHORIZED')
   const made = await a.json<Made>(['a2a', 'token', 'create', '--name', 'test'])
   t.is(made.schema, 'a2a-node/token@1')
-  t.alike([(await get(`${url}/nothing`, made.token)).status, codeOf(await get(`${url}/nothing`, made.token))], [404, 'NOT_FOUND'])
+  t.alike(
+    [(await get(`${url}/nothing`, made.token)).status, codeOf(await get(`${url}/nothing`, made.token))],
+    [404, 'NOT_FOUND']
+  )
   const kept = await fs.readFile(path.join(a.home, 'tokens.json'), 'utf8')
   t.absent(kept.includes(made.token.slice(4)), 'the token is not in the home')
   t.is((await fs.stat(path.join(a.home, 'tokens.json'))).mode & 0o777, 0o600)
@@ -50,7 +53,9 @@ test('start --http 0 serves on a free port that it names; a token opens it until
   const audit = path.join(a.home, 'audit', 'audit.ndjson')
   const isThere = async (): Promise<boolean> => {
     const text = await fs.readFile(audit, 'utf8')
-    return ['"rule":"http-token"', '"code":"token-created"', '"code":"token-revoked"'].every((part) => text.includes(part))
+    return ['"rule":"http-token"', '"code":"token-created"', '"code":"token-revoked"'].every((part) =>
+      text.includes(part)
+    )
   }
   await untilTrue(isThere, 'refusals, creation and revocation are in the audit log')
   const lines = (await fs.readFile(audit, 'utf8')).split('\n').filter((line) => line.includes('"rule":"http-token"'))

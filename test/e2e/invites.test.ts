@@ -20,8 +20,13 @@ test('one one-use invite, two joiners through two admins at once: one is in, the
     t.ok(/INVITE_USED/.test(left.node.errors()), 'cut when the admissions met')
   } else t.is(started.length, 1)
   const members = async (node: LocalNode): Promise<string[]> =>
-    (await node.api.call('peers.list', { all: true })).peers.map((one) => one.name).filter((name) => name === 'c' || name === 'd')
-  await untilTrue(async () => (await members(a)).length === 1 && (await members(b)).length === 1, 'both admins know exactly one of them')
+    (await node.api.call('peers.list', { all: true })).peers
+      .map((one) => one.name)
+      .filter((name) => name === 'c' || name === 'd')
+  await untilTrue(
+    async () => (await members(a)).length === 1 && (await members(b)).length === 1,
+    'both admins know exactly one of them'
+  )
   t.ok(Date.now() - settledAt < 5000, `after ${Date.now() - settledAt} ms`)
   t.alike(await members(a), await members(b), 'and the same one')
 })
@@ -30,7 +35,16 @@ test('each bad invite has its own code: garbled, expired, revoked, used', async 
   const mesh = await localMesh(t)
   const a = await mesh.start('a')
   const join = async (name: string, code: string): Promise<{ code: number | null; error: string }> => {
-    const result = await mesh.run(['--home', `${await mesh.dir()}/${name}`, 'start', '--json', '--name', name, '--join', code])
+    const result = await mesh.run([
+      '--home',
+      `${await mesh.dir()}/${name}`,
+      'start',
+      '--json',
+      '--name',
+      name,
+      '--join',
+      code
+    ])
     const line =
       result.stderr
         .trim()
@@ -44,7 +58,10 @@ test('each bad invite has its own code: garbled, expired, revoked, used', async 
   t.alike(await join('n', 'nonsense!'), { code: 5, error: 'INVITE_INVALID' })
 
   const expired = await a.api.call('invite.create', { ttlMs: 1000 })
-  await untilTrue(async () => (await a.api.call('invite.list', {})).invites.some((one) => one.state === 'expired'), 'it has expired')
+  await untilTrue(
+    async () => (await a.api.call('invite.list', {})).invites.some((one) => one.state === 'expired'),
+    'it has expired'
+  )
   t.alike(await join('e', expired.code), { code: 5, error: 'INVITE_EXPIRED' })
 
   const revoked = await a.api.call('invite.create', {})

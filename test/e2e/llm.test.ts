@@ -5,7 +5,15 @@ import type { Reply } from '../../src/ports/node-api.js'
 import { type LlmServer, llmServer, refusing, streaming } from '../support/llm/llm-server.js'
 import { eventsOf } from '../support/facade-scene.js'
 import { LLAMA_CPP, OLLAMA, VLLM } from '../support/llm/shapes.js'
-import { type LocalMesh, localMesh, type LocalNode, type TestMesh, testMesh, until, untilAgent } from '../support/nodes.js'
+import {
+  type LocalMesh,
+  localMesh,
+  type LocalNode,
+  type TestMesh,
+  testMesh,
+  until,
+  untilAgent
+} from '../support/nodes.js'
 
 const AGENT = [
   '---',
@@ -67,17 +75,32 @@ test('an agent of a language model is called from the command line, uses a tool 
 test('clients of the gateway read what a model says while it comes, as text', async (t: Assert) => {
   const mesh = await localMesh(t)
   const server = await llmServer(t, streaming(LLAMA_CPP.text(['One ', 'line.'])))
-  const node = await mesh.start('a', { home: await homeOf(mesh, server), env: { TEST_LLM_KEY: 'sk-e2e' }, args: ['--http', '0'] })
+  const node = await mesh.start('a', {
+    home: await homeOf(mesh, server),
+    env: { TEST_LLM_KEY: 'sk-e2e' },
+    args: ['--http', '0']
+  })
   await untilAgent(node, 'thinker@a')
   const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
   const read = async (place: string, json: object): Promise<string> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    return await (await fetch(`${node.info.http}/agents/thinker/${place}`, { method: 'POST', headers, body: JSON.stringify(json) })).text()
+    return await (
+      await fetch(`${node.info.http}/agents/thinker/${place}`, { method: 'POST', headers, body: JSON.stringify(json) })
+    ).text()
   }
   const told = eventsOf(await read('stream', { prompt: 'Well?' }))
-  const tokens = told.flatMap(({ event, data }) => (event === 'state' && typeof data['token'] === 'string' ? [data['token']] : []))
+  const tokens = told.flatMap(({ event, data }) =>
+    event === 'state' && typeof data['token'] === 'string' ? [data['token']] : []
+  )
   t.alike([tokens.join(''), told.at(-1)?.data['content']], ['One line.', 'One line.'])
-  const run = { threadId: 't', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'Well?' }], tools: [], context: [], state: {} }
+  const run = {
+    threadId: 't',
+    runId: 'r',
+    messages: [{ id: 'm', role: 'user', content: 'Well?' }],
+    tools: [],
+    context: [],
+    state: {}
+  }
   const deltas = (await read('agui', run))
     .split('\n')
     .filter((line) => line.startsWith('data: '))
@@ -112,9 +135,14 @@ test('a provider that cannot start is LLM_INIT_FAILED at the command line, with 
   const node = await thinking(await localMesh(t), server)
   const failed = await node.cli(['call', 'thinker', 'think', '{"text":"hi"}', '--json'])
   t.is(failed.code, 1)
-  const { error } = JSON.parse(failed.stdout || failed.stderr) as { error: { code: string; message: string; next: string[] } }
+  const { error } = JSON.parse(failed.stdout || failed.stderr) as {
+    error: { code: string; message: string; next: string[] }
+  }
   t.is(error.code, 'LLM_INIT_FAILED')
-  t.ok(error.message.includes('try pulling it first') && error.next.some((step) => step.includes('config path')), JSON.stringify(error))
+  t.ok(
+    error.message.includes('try pulling it first') && error.next.some((step) => step.includes('config path')),
+    JSON.stringify(error)
+  )
 })
 
 test('agents run asks the model of the config without a node and without tools', async (t: Assert) => {
@@ -129,5 +157,8 @@ test('agents run asks the model of the config without a node and without tools',
   t.absent(server.seen[0].body.tools)
   const keyless = await run({})
   t.is(keyless.code, 1)
-  t.ok(keyless.stderr.includes('the variable TEST_LLM_KEY is not set') && keyless.stderr.includes('LLM_INIT_FAILED'), keyless.stderr)
+  t.ok(
+    keyless.stderr.includes('the variable TEST_LLM_KEY is not set') && keyless.stderr.includes('LLM_INIT_FAILED'),
+    keyless.stderr
+  )
 })

@@ -8,7 +8,11 @@ import { mcpClient, oldMcpClient } from '../support/mcp-clients.js'
 import { modern } from '../support/mcp-http-scene.js'
 import { ROOT, localMesh, type LocalNode, until, untilAgent, untilTrue } from '../support/nodes.js'
 
-const JSON_HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', connection: 'close' }
+const JSON_HEADERS = {
+  'content-type': 'application/json',
+  accept: 'application/json, text/event-stream',
+  connection: 'close'
+}
 
 /** An agent whose capability notes that it began, then waits until it is ended. */
 const SLEEPER = `---
@@ -38,7 +42,8 @@ test('official clients of both SDKs list and call the tools of their node and of
   const newest = await mcpClient(t, mesh, a)
   for (const client of [newest, await oldMcpClient(t, mesh, a)]) {
     const tools = await client.tools()
-    for (const name of ['text__stats', 'text_at_b__stats', 'host_at_c__report', 'a2a_swarm', 'health']) t.ok(tools.includes(name), name)
+    for (const name of ['text__stats', 'text_at_b__stats', 'host_at_c__report', 'a2a_swarm', 'health'])
+      t.ok(tools.includes(name), name)
     for (const name of ['text__stats', 'text_at_b__stats', 'text@c.stats']) {
       const { isError, value } = await client.call(name, { text: 'one two\nthree' })
       t.absent(isError)
@@ -125,7 +130,11 @@ test('cards, documents, results of swarms and the audit log are resources', asyn
     return contents[0] as { text: string; mimeType: string }
   }
   t.is((JSON.parse((await contentOf('a2a://agents/text')).text) as { address: string }).address, 'text@a')
-  t.alike(await contentOf('a2a://documents/'), { uri: 'a2a://documents/notes%20%26%20more', mimeType: 'text/plain', text: 'hello' })
+  t.alike(await contentOf('a2a://documents/'), {
+    uri: 'a2a://documents/notes%20%26%20more',
+    mimeType: 'text/plain',
+    text: 'hello'
+  })
   t.is((JSON.parse((await contentOf('a2a://swarms/')).text) as { status: string }).status, 'completed')
   t.ok(Array.isArray(JSON.parse((await contentOf('a2a://audit')).text)))
   for (const uri of ['a2a://documents/nothing', 'a2a://agents/%', 'a2a://', 'file:///etc/passwd']) {
@@ -136,10 +145,17 @@ test('cards, documents, results of swarms and the audit log are resources', asyn
 test('mcp serve ends with its client, says when no node runs, and with --embed runs one', async (t) => {
   const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'embedded')
-  const serve = async (args: readonly string[], input: string): Promise<{ code: number | null; out: string; err: string }> => {
-    const child = spawn(process.execPath, [path.join(ROOT, 'bin', 'a2a-node.js'), '--home', home, 'mcp', 'serve', ...args], {
-      env: { ...mesh.env }
-    })
+  const serve = async (
+    args: readonly string[],
+    input: string
+  ): Promise<{ code: number | null; out: string; err: string }> => {
+    const child = spawn(
+      process.execPath,
+      [path.join(ROOT, 'bin', 'a2a-node.js'), '--home', home, 'mcp', 'serve', ...args],
+      {
+        env: { ...mesh.env }
+      }
+    )
     let [out, err] = ['', '']
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => (err += chunk))
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
@@ -177,17 +193,26 @@ function isAlive(pid: number): boolean {
 test('an official client works over HTTP with a token, as far as its token goes', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0'] })
-  const { token, id } = await a.json<{ token: string; id: string }>(['a2a', 'token', 'create', '--scope', 'read,send,admin'])
+  const { token, id } = await a.json<{ token: string; id: string }>([
+    'a2a',
+    'token',
+    'create',
+    '--scope',
+    'read,send,admin'
+  ])
   const weak = await a.json<{ token: string }>(['a2a', 'token', 'create', '--scope', 'read'])
   const url = new URL('/mcp', a.info.http ?? '')
   const connect = async (bearer: string): Promise<Client> => {
     const client = new Client({ name: 'test', version: '1.0.0' })
-    await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers: { authorization: `Bearer ${bearer}` } } }))
+    await client.connect(
+      new StreamableHTTPClientTransport(url, { requestInit: { headers: { authorization: `Bearer ${bearer}` } } })
+    )
     t.teardown(() => client.close(), { order: -1 })
     return client
   }
   const client = await connect(token)
-  const textOf = (result: unknown): unknown => JSON.parse((result as { content: { text: string }[] }).content[0]?.text ?? 'null')
+  const textOf = (result: unknown): unknown =>
+    JSON.parse((result as { content: { text: string }[] }).content[0]?.text ?? 'null')
   const stats = await client.callTool({ name: 'text__stats', arguments: { text: 'one two' } })
   t.is((textOf(stats) as { words: number }).words, 2)
   t.ok((await client.listResources()).resources.some(({ uri }) => uri === 'a2a://audit'))
@@ -205,7 +230,10 @@ test('guardrails and the limit of calls bind a client with a token at /mcp, and 
   const home = path.join(await mesh.dir(), 'a')
   await fs.mkdir(home, { mode: 0o700 })
   const rails = 'input: { maxLength: 40, deny: ["(?i)secret"] }, output: { maxLength: 100000, deny: ["\\"?words\\"?"] }'
-  await fs.writeFile(path.join(home, 'config.yaml'), `a2a:\n  guardrails: { ${rails} }\n  rateLimit: { perMinute: 1, burst: 5 }\n`)
+  await fs.writeFile(
+    path.join(home, 'config.yaml'),
+    `a2a:\n  guardrails: { ${rails} }\n  rateLimit: { perMinute: 1, burst: 5 }\n`
+  )
   const a = await mesh.start('a', { home, args: ['--http', '0'] })
   const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create'])
   const ask = async (text: string): Promise<{ status: number; retryAfter: string | null; body: string }> => {

@@ -17,7 +17,14 @@ test('a revoked node is cut, stops with REVOKED, and stays out after everybody r
   const back = await mesh.run(['--home', c.home, 'start', '--json'])
   t.is(back.code, 5, back.stderr)
   t.ok(/REVOKED/.test(back.stderr))
-  const joined = await mesh.run(['--home', c.home, 'start', '--json', '--join', (await a2.api.call('invite.create', {})).code])
+  const joined = await mesh.run([
+    '--home',
+    c.home,
+    'start',
+    '--json',
+    '--join',
+    (await a2.api.call('invite.create', {})).code
+  ])
   t.ok(joined.code === 5 || joined.code === 9, 'nor by a new invite in the same home')
   for (const node of [a2, b2]) {
     const { peers } = await node.api.call('peers.list', { all: true })

@@ -11,7 +11,9 @@ test('two nodes join by an invite, list each other, ping, send and call', async 
   const b = await mesh.start('gpu-box', { join: invite.code })
   await Promise.all([untilOnline(a, 1), untilOnline(b, 1)])
 
-  const { peers } = await a.json<{ peers: { name: string; status: string; tier: string; agents: string[]; path: string }[] }>(['peers'])
+  const { peers } = await a.json<{
+    peers: { name: string; status: string; tier: string; agents: string[]; path: string }[]
+  }>(['peers'])
   t.alike(
     peers.map(({ name, status, tier, agents, path }) => ({ name, status, tier, agents, path })),
     [{ name: 'gpu-box', status: 'online', tier: 'L1', agents: ['files', 'host', 'text'], path: 'local' }]
@@ -23,12 +25,21 @@ test('two nodes join by an invite, list each other, ping, send and call', async 
   t.is(ping.peer.name, 'gpu-box')
   t.is(ping.rttMs.length, 2)
 
-  const sent = await a.json<{ outcome: string; agent: string; payload: { words: number } }>(['send', 'text@gpu-box', 'three small words'])
+  const sent = await a.json<{ outcome: string; agent: string; payload: { words: number } }>([
+    'send',
+    'text@gpu-box',
+    'three small words'
+  ])
   t.is(sent.outcome, 'COMPLETED')
   t.is(sent.agent, 'text@gpu-box')
   t.is(sent.payload.words, 3)
 
-  const called = await b.json<{ outcome: string; agent: string; payload: { cores: number } }>(['call', 'host@laptop', 'host.report', '{}'])
+  const called = await b.json<{ outcome: string; agent: string; payload: { cores: number } }>([
+    'call',
+    'host@laptop',
+    'host.report',
+    '{}'
+  ])
   t.is(called.agent, 'host@laptop')
   t.ok(called.payload.cores >= 1)
 })
@@ -46,7 +57,13 @@ test('two nodes that start at the same moment find each other again', async (t) 
 test('a broadcast reaches every agent and lists each with its outcome', async (t) => {
   const mesh = await localMesh(t)
   const [a] = await mesh.meshOf('a', 'b')
-  const reply = await a.json<{ targets: { agent: string; outcome: string }[] }>(['send', '*', 'hello', '--type', 'notification'])
+  const reply = await a.json<{ targets: { agent: string; outcome: string }[] }>([
+    'send',
+    '*',
+    'hello',
+    '--type',
+    'notification'
+  ])
   const outcomes = Object.fromEntries(reply.targets.map((one) => [one.agent, one.outcome]))
   t.alike(outcomes, {
     'files@a': 'DELIVERED',
@@ -84,13 +101,22 @@ test('the owner replaces the tier table and the allow list for every node, and t
   t.is(JSON.parse(refused.stderr).error.code, 'TIER_VIOLATION')
 
   t.is((await b.cli(['mesh', 'set', '-'], JSON.stringify({ tiers }))).code, 5, 'a member sets nothing')
-  const allow = await a.json<MeshSettingsInfo>(['mesh', 'set', '-'], '{"sandboxes":{"enforced":true,"allow":["text","host@b"]}}')
+  const allow = await a.json<MeshSettingsInfo>(
+    ['mesh', 'set', '-'],
+    '{"sandboxes":{"enforced":true,"allow":["text","host@b"]}}'
+  )
   t.alike(allow.sandboxes, { enforced: true, allow: ['text', 'host@b'] })
   t.alike(allow.tiers, set.tiers, 'absent settings stay')
   t.is((await a.json<MeshSettingsInfo>(['mesh', 'reset'])).serial, 3)
   await untilTrue(async () => (await b.json<MeshSettingsInfo>(['mesh', 'show'])).serial === 3, 'b follows')
   t.is((await b.cli(['call', 'host@a', 'host.report', '{}'])).code, 0)
-  for (const bad of ['{}', '[]', 'x', '{"tiers":[{"from":"L9","to":[],"justification":true}]}', '{"sandboxes":{"enforced":1}}'])
+  for (const bad of [
+    '{}',
+    '[]',
+    'x',
+    '{"tiers":[{"from":"L9","to":[],"justification":true}]}',
+    '{"sandboxes":{"enforced":1}}'
+  ])
     t.is((await a.cli(['mesh', 'set', '-'], bad)).code, 2, bad)
 })
 
@@ -116,15 +142,25 @@ test('mesh set refuses keys it does not know and settings that were made of olde
   const shipped = await a.json<MeshSettingsInfo>(['mesh', 'show'])
   t.is(shipped.serial, 0, 'nothing was signed')
   const row = { ...shipped.tiers[0], extra: true }
-  t.is((await a.cli(['mesh', 'set', '-'], JSON.stringify({ tiers: [row, ...shipped.tiers.slice(1)] }))).code, 2, 'a row of tiers as well')
+  t.is(
+    (await a.cli(['mesh', 'set', '-'], JSON.stringify({ tiers: [row, ...shipped.tiers.slice(1)] }))).code,
+    2,
+    'a row of tiers as well'
+  )
 
-  const set = await a.json<MeshSettingsInfo & { changed: boolean }>(['mesh', 'set', '-'], JSON.stringify({ ...shipped, sandboxes }))
+  const set = await a.json<MeshSettingsInfo & { changed: boolean }>(
+    ['mesh', 'set', '-'],
+    JSON.stringify({ ...shipped, sandboxes })
+  )
   t.alike({ serial: set.serial, changed: set.changed }, { serial: 1, changed: true })
   const again = await a.cli(['mesh', 'set', '-'], JSON.stringify(set))
   t.is(again.code, 0)
   t.ok(again.stderr.includes('nothing was changed'), again.stderr)
   t.is((await a.json<MeshSettingsInfo>(['mesh', 'show'])).serial, 1)
-  const late = await a.cli(['mesh', 'set', '-', '--json'], JSON.stringify({ ...shipped, sandboxes: { enforced: false, allow: [] } }))
+  const late = await a.cli(
+    ['mesh', 'set', '-', '--json'],
+    JSON.stringify({ ...shipped, sandboxes: { enforced: false, allow: [] } })
+  )
   t.is(late.code, 9, 'somebody was faster')
   t.is(JSON.parse(late.stderr).error.code, 'CONFLICT')
 })

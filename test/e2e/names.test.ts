@@ -14,9 +14,15 @@ test('the first node keeps its name; newcomers of the same name get a longer one
   }
   t.is((await owner.api.call('node.id', {})).node.name, 'laptop', 'the owner is still called so')
   const names = (await owner.api.call('peers.list', {})).peers.map((one) => one.name)
-  for (const other of others) t.ok(names.includes(`laptop-${other.info.node.id.slice(0, 4)}`), 'a newcomer has a distinct name')
+  for (const other of others)
+    t.ok(names.includes(`laptop-${other.info.node.id.slice(0, 4)}`), 'a newcomer has a distinct name')
   for (const other of others) {
-    const { agent, payload } = await other.json<{ agent: string; payload: unknown }>(['call', 'text@laptop', 'text.stats', '{"text":"x"}'])
+    const { agent, payload } = await other.json<{ agent: string; payload: unknown }>([
+      'call',
+      'text@laptop',
+      'text.stats',
+      '{"text":"x"}'
+    ])
     t.is(agent, 'text@laptop')
     t.ok(payload)
     t.is((await other.api.call('peers.show', { peer: 'laptop' })).id, owner.info.node.id, 'laptop is the owner')
@@ -34,7 +40,8 @@ test('a node that is named to be taken for another is refused at its start, or b
   const alike = await owner.cli(['start', '--home', home, '--join', code, '--name', 'аре'])
   t.is(alike.code, 4)
   t.ok(
-    alike.stderr.includes('looks like the name of another member') && alike.stderr.includes('start --join - --name <name>'),
+    alike.stderr.includes('looks like the name of another member') &&
+      alike.stderr.includes('start --join - --name <name>'),
     alike.stderr
   )
   t.alike((await owner.api.call('peers.list', {})).peers, [], 'nobody was let in')

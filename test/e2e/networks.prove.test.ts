@@ -23,7 +23,10 @@ test('on the local network a survivor takes the bootstrap over, and a newcomer s
   const a = await mesh.start('a')
   const b = await mesh.start('b', { join: (await a.api.call('invite.create', { admin: true })).code })
   await Promise.all([untilOnline(a, 1), untilOnline(b, 1)])
-  await untilTrue(async () => (await b.api.call('invite.list', {})).invites.some((one) => one.used === 1), 'b has the log')
+  await untilTrue(
+    async () => (await b.api.call('invite.list', {})).invites.some((one) => one.used === 1),
+    'b has the log'
+  )
   a.kill('SIGKILL')
   await untilPeer(b, 'a', 'offline')
   const c = await mesh.start('c', { join: (await b.api.call('invite.create', {})).code })

@@ -13,7 +13,17 @@ test('large attachments travel as bytes, whole and unchanged, also binary ones',
   for (let i = 0; i < bytes.length; i++) bytes[i] = (i * 31 + (i >> 8)) & 0xff
   await fs.writeFile(path.join(dir, 'binary.bin'), bytes)
   await fs.writeFile(path.join(dir, 'plain.txt'), 'zeile äöü\n'.repeat(80_000))
-  const run = await a.cli(['swarm', 'run', 'count', '--capability', 'text.stats', '--items', `${dir}/*`, '--attach', '--json'])
+  const run = await a.cli([
+    'swarm',
+    'run',
+    'count',
+    '--capability',
+    'text.stats',
+    '--items',
+    `${dir}/*`,
+    '--attach',
+    '--json'
+  ])
   t.is(run.code, 0, run.stderr)
   const items = run.stdout
     .trim()
@@ -31,7 +41,16 @@ test('large attachments travel as bytes, whole and unchanged, also binary ones',
   }
   t.is(new Set(items.map((one) => one.agent)).size, 2, 'one of them crossed the network')
   await fs.writeFile(path.join(dir, 'too-large.bin'), Buffer.alloc(1024 * 1024 + 1))
-  const tooLarge = await b.cli(['swarm', 'run', 'count', '--capability', 'text.stats', '--items', `${dir}/*`, '--attach'])
+  const tooLarge = await b.cli([
+    'swarm',
+    'run',
+    'count',
+    '--capability',
+    'text.stats',
+    '--items',
+    `${dir}/*`,
+    '--attach'
+  ])
   t.is(tooLarge.code, 2)
   t.ok(/too-large\.bin/.test(tooLarge.stderr), 'the file is named')
 })

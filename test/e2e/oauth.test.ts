@@ -23,8 +23,16 @@ async function client({ node }: GatewayNode, ...options: readonly string[]): Pro
   return await node.json<Client>(['a2a', 'client', 'create', ...options])
 }
 
-async function post(url: string, form: Record<string, string>, headers: Record<string, string> = {}): Promise<Record<string, string>> {
-  const response = await fetch(url, { method: 'POST', body: new URLSearchParams(form), headers: { ...headers, connection: 'close' } })
+async function post(
+  url: string,
+  form: Record<string, string>,
+  headers: Record<string, string> = {}
+): Promise<Record<string, string>> {
+  const response = await fetch(url, {
+    method: 'POST',
+    body: new URLSearchParams(form),
+    headers: { ...headers, connection: 'close' }
+  })
   const text = await response.text()
   return text === '' ? {} : (JSON.parse(text) as Record<string, string>)
 }
@@ -36,8 +44,16 @@ async function ownToken({ url }: GatewayNode, { id, secret }: Client, scope?: st
 
 let count = 0
 async function send(node: GatewayNode, token: string, skill = 'talk.once'): Promise<HttpAnswer> {
-  const message = { messageId: `m${++count}`, role: 'ROLE_USER', parts: [{ text: 'hello' }], metadata: { skillId: skill } }
-  return await ask({ ...node, token }, '/agents/talk/message:send', { json: { message }, headers: { connection: 'close' } })
+  const message = {
+    messageId: `m${++count}`,
+    role: 'ROLE_USER',
+    parts: [{ text: 'hello' }],
+    metadata: { skillId: skill }
+  }
+  return await ask({ ...node, token }, '/agents/talk/message:send', {
+    json: { message },
+    headers: { connection: 'close' }
+  })
 }
 
 function taskOf({ body }: HttpAnswer): { readonly id: string; readonly state: string; readonly why: string } {
@@ -55,7 +71,11 @@ test('a client gets a token by its secret and sends; its tasks are its own, and 
   const token = await ownToken(node, strong)
   const done = taskOf(await send(node, token))
   t.is(done.state, 'TASK_STATE_COMPLETED', done.why)
-  t.is(await statusOf(node, await ownToken(node, strong), `/agents/talk/tasks/${done.id}`), 200, 'also with another token of it')
+  t.is(
+    await statusOf(node, await ownToken(node, strong), `/agents/talk/tasks/${done.id}`),
+    200,
+    'also with another token of it'
+  )
   const other = await client(node, '--name', 'other', '--tier', 'L0')
   t.is(await statusOf(node, await ownToken(node, other), `/agents/talk/tasks/${done.id}`), 404)
   const weak = taskOf(await send(node, await ownToken(node, await client(node, '--name', 'weak'))))
@@ -74,7 +94,11 @@ test('a client gets a token by its secret and sends; its tasks are its own, and 
   t.is(await statusOf(node, node.token), 200, 'tokens of the node go on working')
   t.not(await statusOf(node, token, '/metrics'), 200, 'the node itself is not for clients')
   const tools = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
-  t.is((await ask({ ...node, token }, '/mcp', { json: tools, headers: { accept: 'application/json, text/event-stream' } })).status, 403)
+  t.is(
+    (await ask({ ...node, token }, '/mcp', { json: tools, headers: { accept: 'application/json, text/event-stream' } }))
+      .status,
+    403
+  )
 })
 
 test('a revoked token and a revoked client are refused at once; a restart keeps clients, tokens and revocations', async (t) => {
@@ -101,7 +125,11 @@ test('a device and a browser wait for the operator, who allows them at the comma
   const redirect = 'http://127.0.0.1:9/cb'
   const { id } = await client(node, '--public', '--tier', 'L0', '--redirect-uri', redirect)
   const begun = await post(`${node.url}/oauth/device_authorization`, { client_id: id })
-  const form = { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', client_id: id, device_code: begun['device_code'] ?? '' }
+  const form = {
+    grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
+    client_id: id,
+    device_code: begun['device_code'] ?? ''
+  }
   t.is((await post(`${node.url}/oauth/token`, form))['error'], 'authorization_pending')
   const { requests } = await node.node.json<{ requests: { flow: string }[] }>(['a2a', 'oauth', 'ls'])
   t.alike(
@@ -111,7 +139,10 @@ test('a device and a browser wait for the operator, who allows them at the comma
   const unknown = await node.node.cli(['a2a', 'oauth', 'approve', 'BCDF-GHJK'])
   t.is(unknown.code, 4)
   t.is((await node.node.cli(['a2a', 'oauth', 'approve', begun['user_code'] ?? ''])).code, 0)
-  t.is(taskOf(await send(node, (await post(`${node.url}/oauth/token`, form))['access_token'] ?? '')).state, 'TASK_STATE_COMPLETED')
+  t.is(
+    taskOf(await send(node, (await post(`${node.url}/oauth/token`, form))['access_token'] ?? '')).state,
+    'TASK_STATE_COMPLETED'
+  )
   const { verifier, challenge } = pkce()
   const query = new URLSearchParams({
     client_id: id,
@@ -125,9 +156,11 @@ test('a device and a browser wait for the operator, who allows them at the comma
     .getSetCookie()
     .map((line) => line.split(';')[0])
     .join('; ')
-  const visit = (place: string): Promise<Response> => fetch(new URL(place, node.url), { redirect: 'manual', headers: { cookie } })
+  const visit = (place: string): Promise<Response> =>
+    fetch(new URL(place, node.url), { redirect: 'manual', headers: { cookie } })
   const page = begin.headers.get('location') ?? ''
-  const [, command, code = ''] = /<pre>(.*) a2a oauth approve ([A-Z-]+)<\/pre>/.exec(await (await visit(page)).text()) ?? []
+  const [, command, code = ''] =
+    /<pre>(.*) a2a oauth approve ([A-Z-]+)<\/pre>/.exec(await (await visit(page)).text()) ?? []
   t.is(command, `a2a-node --home ${node.node.home}`, 'commands on the page are for the home of the node')
   t.ok((await (await visit('/oauth/device')).text()).includes(`<pre>${command} a2a oauth approve CODE</pre>`))
   t.is((await node.node.cli(['a2a', 'oauth', 'approve', code])).code, 0)
@@ -162,7 +195,8 @@ test('an issuer that would not do is refused at the start, http.publicUrl in its
 
 test('without OAuth in the config nobody gets a token by it, and the commands say what to do', async (t: Assert) => {
   const node = await gatewayNode(await localMesh(t), 'a')
-  for (const place of ['/oauth/token', '/.well-known/oauth-authorization-server']) t.is((await fetch(node.url + place)).status, 401)
+  for (const place of ['/oauth/token', '/.well-known/oauth-authorization-server'])
+    t.is((await fetch(node.url + place)).status, 401)
   const refused = await node.node.cli(['a2a', 'client', 'ls'])
   t.is(refused.code, 2)
   t.ok(refused.stderr.includes('a2a.oauth.enabled'), refused.stderr)

@@ -11,7 +11,9 @@ type Line = Record<string, unknown>
 /** `a2a-node <args> --json` of a node that goes on until the test ends: its lines so far. */
 function following(t: Assert, node: LocalNode, args: readonly string[]): () => Line[] {
   const bin = path.join(ROOT, 'bin', 'a2a-node.js')
-  const child = spawn(process.execPath, [bin, '--home', node.home, ...args, '--json'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn(process.execPath, [bin, '--home', node.home, ...args, '--json'], {
+    stdio: ['ignore', 'pipe', 'ignore']
+  })
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   t.teardown(async () => {
     child.kill('SIGTERM')
@@ -46,7 +48,8 @@ test('metrics count the events, in a text that Prometheus reads; events are repo
   await untilTrue(() => events().some(({ type }) => type === 'peer'), 'the events so far')
   const [aBefore, bBefore] = [await counted(a), await counted(b)]
   for (let i = 0; i < 4; i++) await a.json(['call', 'text@b', 'text.stats', '{"text":"x"}'])
-  for (let i = 0; i < 3; i++) await b.json(['send', 'operator@a', 'hello', '--type', 'notification', '--justification', 'a test'])
+  for (let i = 0; i < 3; i++)
+    await b.json(['send', 'operator@a', 'hello', '--type', 'notification', '--justification', 'a test'])
   await untilTrue(() => events().filter(({ type }) => type === 'notification').length === 3, 'the notifications')
   await a.json(['peers', 'rename', 'b', 'bee'])
   await untilTrue(() => events().some(({ data }) => (data as Line)['code'] === 'renamed'), 'the new name')
@@ -73,7 +76,8 @@ test('changes of one node are on record on all; the log is checked with and with
   await a.json(['call', 'text@b', 'text.stats', '{"text":"x"}'])
   const lines = async (node: LocalNode, ...args: string[]): Promise<Line[]> =>
     jsonLines((await node.cli(['audit', '--json', ...args])).stdout)
-  const codes = (list: readonly Line[], kind: string): unknown[] => list.filter((one) => one['kind'] === kind).map((one) => one['code'])
+  const codes = (list: readonly Line[], kind: string): unknown[] =>
+    list.filter((one) => one['kind'] === kind).map((one) => one['code'])
   await a.json(['peers', 'tier', 'b', 'L2'])
   // Changes that arrive together are recorded by member, not by time.
   await untilTrue(async () => codes(await lines(b), 'membership').includes('tier-changed'), 'the change of tier on b')
@@ -89,7 +93,11 @@ test('changes of one node are on record on all; the log is checked with and with
   const crossed = (await lines(a)).filter((one) => one['kind'] === 'cross-tier')
   t.ok(
     crossed.some(
-      (one) => one['code'] === 'sent' && one['sourceTier'] === 'L0' && one['targetTier'] === 'L1' && one['messageType'] === 'request'
+      (one) =>
+        one['code'] === 'sent' &&
+        one['sourceTier'] === 'L0' &&
+        one['targetTier'] === 'L1' &&
+        one['messageType'] === 'request'
     )
   )
   t.is((await b.cli(['audit', '--verify'])).code, 0)
@@ -106,7 +114,10 @@ test('changes of one node are on record on all; the log is checked with and with
   const broken = await again.cli(['audit', '--verify', '--json'])
   const { ok, broken: found } = JSON.parse(broken.stdout) as Line
   const fileLine = changes.length
-  t.alike([broken.code, ok, found], [1, false, [{ chain: 'changes', line: fileLine, fault: 'changed', file, fileLine }]])
+  t.alike(
+    [broken.code, ok, found],
+    [1, false, [{ chain: 'changes', line: fileLine, fault: 'changed', file, fileLine }]]
+  )
   const damaged = await mesh.start('b', { home: b.home })
   await untilTrue(async () => {
     const { problems } = JSON.parse((await damaged.cli(['status', '--json'])).stdout) as Line
@@ -116,7 +127,9 @@ test('changes of one node are on record on all; the log is checked with and with
   }, 'the problem in the status of b')
 })
 
-test('an audit log that is gone altogether is missed, before the next start and after it', { timeout: 180_000 }, async (t: Assert) => {
+test('an audit log that is gone altogether is missed, before the next start and after it', {
+  timeout: 180_000
+}, async (t: Assert) => {
   const mesh = await localMesh(t)
   const first = await mesh.start('a')
   await first.stop()
@@ -136,7 +149,9 @@ test('an audit log that is gone altogether is missed, before the next start and 
   }, 'the problems in the status')
 })
 
-test('structured lines follow a message through both nodes by its correlation id', { timeout: 180_000 }, async (t: Assert) => {
+test('structured lines follow a message through both nodes by its correlation id', {
+  timeout: 180_000
+}, async (t: Assert) => {
   const mesh = await localMesh(t)
   const env = { A2A_NODE_LOG_FORMAT: 'json', A2A_NODE_LOG_LEVEL: 'debug' }
   const [a, b] = (await mesh.meshWith({ env }, 'a', 'b')) as [LocalNode, LocalNode]

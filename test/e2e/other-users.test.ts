@@ -49,7 +49,8 @@ test('a socket, or its directory, of another user is not connected to, for any c
   const a = await mesh.start('a')
   const own = process.getuid
   t.teardown(() => Object.assign(process, { getuid: own }))
-  const isRefused = (): Promise<unknown> => failsWith(t, 'NO_PERMISSION', () => connect({ home: a.home }).call('peers.list', {}))
+  const isRefused = (): Promise<unknown> =>
+    failsWith(t, 'NO_PERMISSION', () => connect({ home: a.home }).call('peers.list', {}))
   for (const uid of [4242, 0]) {
     if (own?.() === uid) continue
     process.getuid = () => uid
@@ -71,7 +72,9 @@ test('a socket, or its directory, of another user is not connected to, for any c
 async function compiled(home: string): Promise<string[]> {
   const env = { PATH: process.env['PATH'], HOME: home, TMPDIR: home }
   await promisify(execFile)(process.execPath, [path.join(ROOT, 'bin/a2a-node.js'), '--version'], { env })
-  return (await fs.readdir(home, { recursive: true })).filter((name) => name.includes('compile') || name.includes('cache'))
+  return (await fs.readdir(home, { recursive: true })).filter(
+    (name) => name.includes('compile') || name.includes('cache')
+  )
 }
 
 test('compiled code is kept in a directory of this user alone, and nowhere when others could write to it', async (t: Assert) => {

@@ -4,7 +4,10 @@ import test from 'brittle'
 import type { Problem } from '../../src/ports/node-api.js'
 import { ROOT, testMesh, untilTrue } from '../support/nodes.js'
 
-/** A module for `--import`: on SIGUSR2 a package of the network fails in a task of its own, on SIGCONT the program itself does. */
+/**
+ * A module for `--import`: on SIGUSR2 a package of the network fails in a task of its own, on SIGCONT the program
+ * itself does.
+ */
 const FAILS = `
 import { createRequire } from 'node:module'
 const { data } = createRequire(${JSON.stringify(path.join(ROOT, 'package.json'))})('hypercore-crypto')
@@ -17,7 +20,8 @@ test('a package that fails where nobody can catch it does not end the node: stat
   const preload = path.join(await mesh.dir(), 'fails.mjs')
   await fs.writeFile(preload, FAILS)
   const node = await mesh.start('a', { env: { NODE_OPTIONS: `--import ${preload}` } })
-  const problems = async (): Promise<readonly Problem[]> => (await node.json<{ problems: readonly Problem[] }>(['status'])).problems
+  const problems = async (): Promise<readonly Problem[]> =>
+    (await node.json<{ problems: readonly Problem[] }>(['status'])).problems
   t.alike(await problems(), [])
   node.kill('SIGUSR2')
   await untilTrue(async () => (await problems()).length > 0, 'the node tells of it')

@@ -15,14 +15,19 @@ async function ask(from: TestNode, to: TestNode): Promise<void> {
 }
 
 /** Peers of a node by whether there is a link: online with one, and without. */
-async function rows(node: TestNode): Promise<{ readonly linked: number; readonly relayed: number; readonly online: number }> {
+async function rows(
+  node: TestNode
+): Promise<{ readonly linked: number; readonly relayed: number; readonly online: number }> {
   const { peers } = await node.api.call('peers.list', {})
   const online = peers.filter((one) => one.status === 'online')
   const relayed = online.filter((one) => one.path === 'relayed').length
   return { linked: online.length - relayed, relayed, online: online.length }
 }
 
-/** Resolves when a node shows another offline; after how many milliseconds. Its minute without a proof may follow a probe of the last moment. */
+/**
+ * Resolves when a node shows another offline; after how many milliseconds. Its minute without a proof may follow a
+ * probe of the last moment.
+ */
 async function offlineAfter(node: TestNode, name: string): Promise<number> {
   const from = performance.now()
   for (;;) {

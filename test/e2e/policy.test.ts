@@ -4,7 +4,15 @@ import test from 'brittle'
 import { shortId } from '../../src/kit/ids.js'
 import type { Reply } from '../../src/ports/node-api.js'
 import type { ApprovalDetail, ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
-import { type LocalMesh, type LocalNode, localMesh, until, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
+import {
+  type LocalMesh,
+  type LocalNode,
+  localMesh,
+  until,
+  untilAgent,
+  untilOnline,
+  untilTrue
+} from '../support/nodes.js'
 
 const ASK = `# what others may have done here
 rules:
@@ -14,7 +22,11 @@ rules:
 `
 
 /** A founder `a`, and a member `b` with a policy. */
-async function pair(mesh: LocalMesh, policy: string, env: Record<string, string> = {}): Promise<[LocalNode, LocalNode]> {
+async function pair(
+  mesh: LocalMesh,
+  policy: string,
+  env: Record<string, string> = {}
+): Promise<[LocalNode, LocalNode]> {
   const home = path.join(await mesh.dir(), 'b')
   await fs.mkdir(home, { recursive: true, mode: 0o700 })
   await fs.writeFile(path.join(home, 'policy.yaml'), policy)
@@ -41,28 +53,41 @@ test('a call waits for approval, says so, and completes once it is allowed', asy
   const [a, b] = await pair(mesh, ASK)
   const calling = a.cli([...CALL, '--timeout', '10m'])
   const id = await nextApproval(b)
-  await until(a.api, 'tasks.list', {}, ({ tasks }) => tasks.some((one) => one.state === 'submitted' && one.waitingFor === 'approval'))
+  await until(a.api, 'tasks.list', {}, ({ tasks }) =>
+    tasks.some((one) => one.state === 'submitted' && one.waitingFor === 'approval')
+  )
   const { approvals } = await b.json<{ schema: string; approvals: ApprovalInfo[] }>(['approvals', 'ls'])
-  t.alike([approvals[0]?.id, approvals[0]?.from, approvals[0]?.to, approvals[0]?.rule], [id, 'operator@a', 'text@b', 'policy.yaml:4: ask'])
+  t.alike(
+    [approvals[0]?.id, approvals[0]?.from, approvals[0]?.to, approvals[0]?.rule],
+    [id, 'operator@a', 'text@b', 'policy.yaml:4: ask']
+  )
   t.ok((await b.cli(['approvals', 'ls'])).stdout.includes('{"text":"one two"}'))
   t.is(approvals[0]?.endsBy, 'node', 'the caller has more time than this node gives')
   const shown = await b.json<ApprovalDetail>(['approvals', 'show', id.slice(0, 10)])
   t.alike([shown.id, shown.whole.input, shown.whole.justification], [id, { text: 'one two' }, null])
   t.is((await b.cli(['approvals', 'show', 'app_nobody'])).code, 4)
   const allowed = await b.cli(['approvals', 'allow', id.slice(0, 10)])
-  t.alike([allowed.code, allowed.stdout], [0, `${id} is allowed: operator@a (${shortId(a.info.node.id)}) to text@b, text.stats\n`])
+  t.alike(
+    [allowed.code, allowed.stdout],
+    [0, `${id} is allowed: operator@a (${shortId(a.info.node.id)}) to text@b, text.stats\n`]
+  )
   const { code, stdout, stderr } = await calling
   t.is(code, 0, stderr)
   t.is((JSON.parse(stdout) as { words: number }).words, 2)
   t.ok(stderr.includes('waiting for approval of text on b\n'), stderr)
   t.alike(await b.json(['approvals', 'ls']), { schema: 'a2a-node/approvals@1', approvals: [] })
-  await untilTrue(async () => (await auditText(b)).includes('"kind":"approval","code":"ALLOWED"'), 'the approval is on record')
+  await untilTrue(
+    async () => (await auditText(b)).includes('"kind":"approval","code":"ALLOWED"'),
+    'the approval is on record'
+  )
 })
 
 async function auditText(node: LocalNode): Promise<string> {
   const all = await fs.readdir(path.join(node.home, 'audit'), { recursive: true, withFileTypes: true })
   // Other files are replaced while the node runs.
-  const texts = all.filter(({ name }) => name.endsWith('.ndjson')).map((one) => fs.readFile(path.join(one.parentPath, one.name), 'utf8'))
+  const texts = all
+    .filter(({ name }) => name.endsWith('.ndjson'))
+    .map((one) => fs.readFile(path.join(one.parentPath, one.name), 'utf8'))
   return (await Promise.all(texts)).join('')
 }
 
@@ -100,7 +125,9 @@ test('--remember leaves the file as it was but for one rule, and nobody is asked
   t.is(code, 0)
   t.ok(stdout.includes(`: ${policyFile(b)}:4: { from: { node: ${a.info.node.id}, agent: operator`), stdout)
   t.ok(
-    stdout.includes(`${approvals[1]?.id} is allowed by it as well: operator@a (${shortId(a.info.node.id)}) to text@b, text.stats\n`),
+    stdout.includes(
+      `${approvals[1]?.id} is allowed by it as well: operator@a (${shortId(a.info.node.id)}) to text@b, text.stats\n`
+    ),
     stdout
   )
   t.alike([(await calling).code, (await other).code], [0, 0])
@@ -145,16 +172,28 @@ test('a node does not start with a broken policy: exit 78, file and line', async
   const { code, stderr } = await mesh.run(['--home', home, 'start'])
   t.is(code, 78)
   t.ok(
-    stderr.includes(`${path.join(home, 'policy.yaml')}:2: decision: takes allow, ask or deny; "maybe" does not fit  [CONFIG_INVALID]`),
+    stderr.includes(
+      `${path.join(home, 'policy.yaml')}:2: decision: takes allow, ask or deny; "maybe" does not fit  [CONFIG_INVALID]`
+    ),
     stderr
   )
-  await fs.writeFile(path.join(home, 'policy.yaml'), 'rules:\n  - decision: Deny\n  - { decision: deny, from: { teir: L2 } }\n')
+  await fs.writeFile(
+    path.join(home, 'policy.yaml'),
+    'rules:\n  - decision: Deny\n  - { decision: deny, from: { teir: L2 } }\n'
+  )
   const several = await mesh.run(['--home', home, 'start'])
   t.is(several.code, 78)
   const [head, ...lines] = several.stderr.split('\n')
   t.is(head, `error: ${path.join(home, 'policy.yaml')}: 2 faults  [CONFIG_INVALID]`)
-  t.ok(lines[0]?.startsWith(`  ${path.join(home, 'policy.yaml')}:2: decision: `) && lines[0].endsWith('did you mean deny?'), lines[0])
-  t.ok(lines[1]?.startsWith(`  ${path.join(home, 'policy.yaml')}:3: from has no key "teir"; did you mean tier?`), lines[1])
+  t.ok(
+    lines[0]?.startsWith(`  ${path.join(home, 'policy.yaml')}:2: decision: `) &&
+      lines[0].endsWith('did you mean deny?'),
+    lines[0]
+  )
+  t.ok(
+    lines[1]?.startsWith(`  ${path.join(home, 'policy.yaml')}:3: from has no key "teir"; did you mean tier?`),
+    lines[1]
+  )
   await fs.rm(path.join(home, 'policy.yaml'))
   const gone = await mesh.run(['--home', home, 'start', '--detach'])
   t.is(gone.code, 78, 'nor when the file is gone')
@@ -167,9 +206,15 @@ test('policy test names the deciding rule with file and line, or the tier rule; 
   const ask = async (...more: string[]): Promise<PolicyTestResult> => await b.json(['policy', 'test', ...more])
   const asked = await ask('--from', 'a', '--to', 'text@b')
   t.alike([asked.decision, asked.rule, asked.file, asked.line], ['ask', 'policy.yaml:4: ask', policyFile(b), 4])
-  t.alike([asked.from.agent, asked.to.agent, asked.capability, asked.sideEffect], ['operator@a', 'text@b', 'text.stats', 'none'])
+  t.alike(
+    [asked.from.agent, asked.to.agent, asked.capability, asked.sideEffect],
+    ['operator@a', 'text@b', 'text.stats', 'none']
+  )
   const denied = await ask('--from', 'L1', '--to', 'L3', '--capability', 'x.y')
-  t.alike([denied.decision, denied.code, denied.rule, denied.file], ['deny', 'TIER_VIOLATION', 'tier: L1 may open to L0, L1', null])
+  t.alike(
+    [denied.decision, denied.code, denied.rule, denied.file],
+    ['deny', 'TIER_VIOLATION', 'tier: L1 may open to L0, L1', null]
+  )
   const text = await b.cli(['policy', 'test', '--from', 'a', '--to', 'text@b'])
   t.is(text.code, 0)
   t.ok(text.stdout.startsWith('ask  policy.yaml:4: ask\n') && text.stdout.includes(`${policyFile(b)}:4`), text.stdout)
@@ -177,7 +222,8 @@ test('policy test names the deciding rule with file and line, or the tier rule; 
   const lacks = await b.cli(['policy', 'test', '--from', 'a', '--to', 'text', '--capability', 'text.stat'])
   t.is(lacks.code, 0)
   t.ok(
-    lacks.stdout.includes('text@b has no text.stat, nor has any other') && lacks.stdout.includes('did you mean text.stats?'),
+    lacks.stdout.includes('text@b has no text.stat, nor has any other') &&
+      lacks.stdout.includes('did you mean text.stats?'),
     lacks.stdout
   )
   t.is((await b.cli(['policy', 'test', '--from', 'nobody', '--to', 'L1'])).code, 4)
@@ -209,13 +255,19 @@ test('outgoing messages never wait for approval: a later deny refuses them, and 
   const { stdout } = await b.cli(['policy', 'test', '--from', 'b', '--to', 'text@a'])
   t.ok(stdout.startsWith('deny  policy.yaml:7: deny  [POLICY_DENIED]\n'), stdout)
   t.ok(
-    stdout.includes('the ask rule at line 4 is skipped here, since text@a is on another node; the deciding rule is policy.yaml:7: deny\n'),
+    stdout.includes(
+      'the ask rule at line 4 is skipped here, since text@a is on another node; the deciding rule is policy.yaml:7: deny\n'
+    ),
     stdout
   )
   const shown = await b.cli(['policy', 'show'])
   t.ok(/^warning {2}line 6: this rule asks nobody: it is for agents of a alone, /m.test(shown.stdout), shown.stdout)
   t.is(shown.stdout.match(/^warning/gm)?.length, 1, 'the rule of line 4 may ask about its own agents')
   const calling = a.cli([...CALL, '--timeout', '10m'])
-  t.is((await b.cli(['approvals', 'allow', await nextApproval(b)])).code, 0, 'an incoming message waits for approval, as before')
+  t.is(
+    (await b.cli(['approvals', 'allow', await nextApproval(b)])).code,
+    0,
+    'an incoming message waits for approval, as before'
+  )
   t.is((await calling).code, 0)
 })

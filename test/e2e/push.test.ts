@@ -40,7 +40,10 @@ test('a webhook gets each event of a task, in order, in the JSON of the version 
   const got = await hook.until((all) => all.some(({ headers }) => headers['x-a2a-event'] === 'task.completed'))
   t.alike(events(got), ['task.submitted', 'task.working', 'task.artifact', 'task.artifact', 'task.completed'])
   t.ok(
-    got.every(({ headers }) => headers['content-type'] === 'application/a2a+json' && headers['x-a2a-notification-token'] === 'so it is me')
+    got.every(
+      ({ headers }) =>
+        headers['content-type'] === 'application/a2a+json' && headers['x-a2a-notification-token'] === 'so it is me'
+    )
   )
   t.alike([at(got[0]?.json, 'task', 'id'), stateOf(got[0])], [task, 'TASK_STATE_SUBMITTED'])
   t.is(at(got[2]?.json, 'artifactUpdate', 'artifact', 'artifactId'), 'out')
@@ -51,11 +54,19 @@ test('a webhook gets each event of a task, in order, in the JSON of the version 
   for (const { headers, body } of got) {
     t.ok(isSigned(headers, body, secret), 'its secret signed it')
     t.ok(await isOfNode(headers, body, { node: node.url, url: hook.url, keys }), 'its node signed it')
-    t.absent(isSigned(headers, `${body} `, secret) || (await isOfNode(headers, `${body} `, { node: node.url, url: hook.url, keys })))
+    t.absent(
+      isSigned(headers, `${body} `, secret) ||
+        (await isOfNode(headers, `${body} `, { node: node.url, url: hook.url, keys }))
+    )
   }
   const old = await receiver(t)
-  const params = { message: { kind: 'message', messageId: 'old', role: 'user', parts: [{ kind: 'text', text: 'hello' }] } }
-  await rpc(node, 'message/send', { ...params, configuration: { blocking: false, pushNotificationConfig: { url: old.url } } })
+  const params = {
+    message: { kind: 'message', messageId: 'old', role: 'user', parts: [{ kind: 'text', text: 'hello' }] }
+  }
+  await rpc(node, 'message/send', {
+    ...params,
+    configuration: { blocking: false, pushNotificationConfig: { url: old.url } }
+  })
   const told = await old.until((all) => all.some(({ headers }) => headers['x-a2a-event'] === 'task.completed'))
   t.alike(events(told), ['task.submitted', 'task.working', 'task.artifact', 'task.completed'])
   t.alike(
@@ -66,7 +77,11 @@ test('a webhook gets each event of a task, in order, in the JSON of the version 
 
 interface Example {
   isSigned(headers: Received['headers'], body: string, secret: string): boolean
-  isOfNode(headers: Received['headers'], body: string, of: { node: string; url: string; keys: unknown }): Promise<boolean>
+  isOfNode(
+    headers: Received['headers'],
+    body: string,
+    of: { node: string; url: string; keys: unknown }
+  ): Promise<boolean>
 }
 
 /** The example of docs/GATEWAY.md as a module. */
@@ -101,10 +116,16 @@ test('a notification that a webhook refuses is listed as given up with the reaso
     [[id, task, 'task.artifact', 1, 'HTTP 404']]
   )
   const shown = await cli(['a2a', 'push', 'ls'])
-  t.ok(shown.stdout.includes(id) && /given up +1 .*HTTP 404/.test(shown.stdout) && !shown.stdout.includes('secret'), shown.stdout)
+  t.ok(
+    shown.stdout.includes(id) && /given up +1 .*HTTP 404/.test(shown.stdout) && !shown.stdout.includes('secret'),
+    shown.stdout
+  )
   t.ok(new RegExp(`^ {2}task\\.artifact +${task} +${hook.url}$`, 'm').test(shown.stdout), shown.stdout)
   const unknown = await cli(['a2a', 'push', 'retry', 'hook_none.1'])
-  t.ok(unknown.code === 4 && /\[NOTIFICATION_NOT_FOUND\]\n {2}try: a2a-node .*a2a push ls/.test(unknown.stderr), unknown.stderr)
+  t.ok(
+    unknown.code === 4 && /\[NOTIFICATION_NOT_FOUND\]\n {2}try: a2a-node .*a2a push ls/.test(unknown.stderr),
+    unknown.stderr
+  )
   t.is((await cli(['a2a', 'push', 'retry'])).code, 2)
   hook.answer(() => ({ status: 200 }))
   t.alike((await json(['a2a', 'push', 'retry', id]))['ids'], [id])

@@ -34,10 +34,16 @@ test('a hangup makes a detached node reload its config and log, and another one 
   await until(api, 'node.status', {}, ({ agents }) => agents.ready.includes('echo'))
   t.ok((await fs.readFile(log, 'utf8')).includes('the config was reloaded'), 'the log is a new file')
   const bad = await reloaded('http: { maxConnections: many }\n')
-  t.ok(bad.state === 'running' && bad.pid === pid && bad.reload?.error?.includes('config.yaml:1'), 'it goes on with the old config')
+  t.ok(
+    bad.state === 'running' && bad.pid === pid && bad.reload?.error?.includes('config.yaml:1'),
+    'it goes on with the old config'
+  )
   t.ok(bad.agents.ready.includes('echo'))
   const gone = await reloaded(null)
-  t.ok(gone.reload?.error?.includes('config.yaml is gone') && gone.agents.ready.includes('echo'), 'defaults do not take its place')
+  t.ok(
+    gone.reload?.error?.includes('config.yaml is gone') && gone.agents.ready.includes('echo'),
+    'defaults do not take its place'
+  )
   const { stdout } = await mesh.run(['--home', home, 'status'])
   t.ok(stdout.includes('not reloaded') && stdout.includes('after a restart: http.maxConnections'), stdout)
   const attached = await mesh.start('b')

@@ -28,7 +28,11 @@ test('unrepeatable work that had begun before a backup ends as unknown after the
   const mesh = await testMesh(t, { commandsHere: true })
   const dir = await mesh.dir()
   const [a, b] = await mesh.meshOf('a', 'b')
-  const [trace, file, home] = ['trace', 'b.backup', 'again'].map((name) => path.join(dir, name)) as [string, string, string]
+  const [trace, file, home] = ['trace', 'b.backup', 'again'].map((name) => path.join(dir, name)) as [
+    string,
+    string,
+    string
+  ]
   await fs.writeFile(trace, '')
   await fs.writeFile(path.join(b.home, 'agents', 'once.md'), endless(trace))
   await untilAgent(a, 'once@b')

@@ -18,11 +18,15 @@ async function begin(node: GatewayNode, token: string, { url }: Receiver): Promi
   if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
 }
 
-const hasEnded = (got: Receiver['got']): boolean => got.some(({ headers }) => headers['x-a2a-event'] === 'task.completed')
+const hasEnded = (got: Receiver['got']): boolean =>
+  got.some(({ headers }) => headers['x-a2a-event'] === 'task.completed')
 
 test('webhooks of a revoked token and of a revoked client stop and are removed, after a revocation without HTTP too', async (t) => {
   const base = await testMesh(t, { commandsHere: true })
-  const mesh: typeof base = { ...base, start: (name, options = {}) => base.start(name, { ...options, env: { ...ENV, ...options.env } }) }
+  const mesh: typeof base = {
+    ...base,
+    start: (name, options = {}) => base.start(name, { ...options, env: { ...ENV, ...options.env } })
+  }
   const home = path.join(await mesh.dir(), 'home')
   await fs.mkdir(home, { recursive: true })
   await fs.writeFile(path.join(home, 'config.yaml'), 'a2a: { oauth: { enabled: true } }\n')

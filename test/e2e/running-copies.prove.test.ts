@@ -13,7 +13,9 @@ async function cloneOf(node: TestNode, dir: string): Promise<string> {
 }
 
 const copiesIn = async (node: TestNode): Promise<Problem[]> =>
-  (await node.api.call('node.status', {})).problems.filter(({ code, message }) => code === 'CONFLICT' && message.includes('running cop'))
+  (await node.api.call('node.status', {})).problems.filter(
+    ({ code, message }) => code === 'CONFLICT' && message.includes('running cop')
+  )
 
 test('two running copies of a home are reported in the status of both, and of a member that links to both', {
   timeout: 120_000
@@ -25,10 +27,14 @@ test('two running copies of a home are reported in the status of both, and of a 
   await b.stop()
   const home = await cloneOf(b, await mesh.dir())
   const original = await mesh.start('b', { home: b.home })
-  await untilTrue(async () => (await a.api.call('peers.list', {})).peers.some(({ status }) => status === 'online'), 'it is back')
+  await untilTrue(
+    async () => (await a.api.call('peers.list', {})).peers.some(({ status }) => status === 'online'),
+    'it is back'
+  )
   t.alike(await copiesIn(a), [], 'a restart is no copy')
   const clone = await mesh.start('b', { home })
-  for (const node of [a, original, clone]) await untilTrue(async () => (await copiesIn(node)).length > 0, `${node.home} knows`)
+  for (const node of [a, original, clone])
+    await untilTrue(async () => (await copiesIn(node)).length > 0, `${node.home} knows`)
   const [seen] = await copiesIn(a)
   t.ok(seen?.message.startsWith('two running copies of the home of b use its key'), seen?.message)
   for (const node of [original, clone]) {

@@ -37,7 +37,10 @@ test('nodes in different sandboxes do not find the agents of each other; one in 
     ['AGENT_FILE_INVALID', true]
   )
   const checked = await ci.cli(['agents', 'check', file])
-  t.alike([checked.code, checked.stdout.startsWith(`fault  ${file}:8: a2a.sandbox: it asks for the sandbox lab`)], [78, true])
+  t.alike(
+    [checked.code, checked.stdout.startsWith(`fault  ${file}:8: a2a.sandbox: it asks for the sandbox lab`)],
+    [78, true]
+  )
   t.ok((await ci.cli(['agents', '--local'])).stderr.includes('agent boxed is not offered'))
   t.is((await a.cli(['agents', 'check', file])).code, 0, 'a node in none would offer it')
   t.is((await listed(ci)).length, 3)

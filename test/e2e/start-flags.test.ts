@@ -15,7 +15,8 @@ async function detachedHome(t: Teardown, env: Readonly<Record<string, string>> =
   const cli = (args: readonly string[], stdin?: string): Promise<Ran> =>
     spawned(args, { home, env, ...(stdin === undefined ? {} : { stdin }) })
   t.teardown(async () => void (await cli(['stop'])))
-  const start = (args: readonly string[] = [], stdin?: string): Promise<Ran> => cli(['start', '--detach', '--json', ...args], stdin)
+  const start = (args: readonly string[] = [], stdin?: string): Promise<Ran> =>
+    cli(['start', '--detach', '--json', ...args], stdin)
   const kept = async (): Promise<unknown> => {
     const { flags } = JSON.parse(await readFile(path.join(home, 'start.flags'), 'utf8')) as { flags: unknown }
     return flags
@@ -37,18 +38,31 @@ test('the founder of a private mesh comes back by a start without flags, and its
   const [founder, member] = [await detachedHome(t), await detachedHome(t)]
   const agents = await tempDir(t)
   const served = `127.0.0.1:${port}`
-  const first = await founder.start(['--network', 'private', '--serve-bootstrap', served, '--http', '127.0.0.1:0', '--agents', agents])
+  const first = await founder.start([
+    '--network',
+    'private',
+    '--serve-bootstrap',
+    served,
+    '--http',
+    '127.0.0.1:0',
+    '--agents',
+    agents
+  ])
   t.is(first.code, 0, first.stderr)
   const code = (await founder.cli(['invite'])).stdout.trim()
   t.is((await member.start(['--name', 'member', '--join', '-'], code)).code, 0)
   const isLinked = (): Promise<unknown> =>
-    until(connect({ home: founder.home }), 'peers.list', {}, ({ peers }) => peers.some((one) => one.status === 'online'))
+    until(connect({ home: founder.home }), 'peers.list', {}, ({ peers }) =>
+      peers.some((one) => one.status === 'online')
+    )
   await isLinked()
   for (const one of [member, founder]) t.is((await one.cli(['stop'])).code, 0)
   const again = await founder.start()
   t.is(again.code, 0, again.stderr)
   t.ok(
-    again.stderr.includes(`with flags of the last start: --network private --serve-bootstrap ${served} --agents ${agents}`),
+    again.stderr.includes(
+      `with flags of the last start: --network private --serve-bootstrap ${served} --agents ${agents}`
+    ),
     again.stderr
   )
   t.is((await member.start()).code, 0)
@@ -57,7 +71,9 @@ test('the founder of a private mesh comes back by a start without flags, and its
   t.alike([network, http === null], ['private', false])
   const { of, remembered } = await settingsOf(founder)
   t.alike(remembered['--serve-bootstrap'], [served])
-  const origins = ['network.kind', 'network.serveBootstrap', 'http.listen', 'agents.dirs', 'log.level'].map((key) => of(key)?.source)
+  const origins = ['network.kind', 'network.serveBootstrap', 'http.listen', 'agents.dirs', 'log.level'].map(
+    (key) => of(key)?.source
+  )
   t.alike(origins, ['remembered', 'remembered', 'remembered', 'remembered', 'default'])
   t.alike(of('agents.dirs')?.value, [agents])
   for (const home of [founder.home, member.home])
@@ -112,7 +128,9 @@ test('a remembered port that another program took is an error whose next step st
   await node.cli(['stop'])
   await writeFile(path.join(node.home, 'start.flags'), JSON.stringify({ version: 1, flags: { '--http': [taken] } }))
   const failed = await node.start()
-  const { code, next } = (JSON.parse(failed.stderr.trim().split('\n').at(-1) ?? '') as { error: { code: string; next: string[] } }).error
+  const { code, next } = (
+    JSON.parse(failed.stderr.trim().split('\n').at(-1) ?? '') as { error: { code: string; next: string[] } }
+  ).error
   t.is(code, 'PORT_IN_USE')
   t.ok(
     next.some((step) => step.endsWith('start --no-http')),

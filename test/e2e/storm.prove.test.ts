@@ -16,7 +16,10 @@ interface LayoutReport {
   readonly edits: Counts
 }
 
-async function ranStorm(t: Assert, args: readonly string[]): Promise<{ seed: number; faults: number; reports: readonly LayoutReport[] }> {
+async function ranStorm(
+  t: Assert,
+  args: readonly string[]
+): Promise<{ seed: number; faults: number; reports: readonly LayoutReport[] }> {
   const script = path.join(ROOT, 'scripts', 'storm.mjs')
   const child = spawn(process.execPath, [script, ...args, '--json'], { stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = new Promise<number | null>((resolve) => child.once('close', resolve))

@@ -4,7 +4,10 @@ import { encodeGateMessage } from '../../src/adapters/mesh/links/hello.js'
 import { dial, rawDht } from '../adapters/mesh/raw-stream.js'
 import { type TestNode, testMesh, untilOnline } from '../support/nodes.js'
 
-/** What a second flood may add to the resident memory of a node that had one: room for garbage that is not collected yet. */
+/**
+ * What a second flood may add to the resident memory of a node that had one: room for garbage that is not collected
+ * yet.
+ */
 const MAX_GROWTH_KIB = 24 * 1024
 const AT_ONCE = 8
 
@@ -25,7 +28,8 @@ test('two hundred strangers with fresh keys, and as many again: none gets in, th
     if (one === null) return
     streams++
     one.gate.messages[0]?.send(lie)
-    for (const protocol of ['a2a-node/a2a', 'a2a-node/log', 'hypercore/alpha']) one.mux.createChannel({ protocol })?.open()
+    for (const protocol of ['a2a-node/a2a', 'a2a-node/log', 'hypercore/alpha'])
+      one.mux.createChannel({ protocol })?.open()
     await one.closed
   }
 

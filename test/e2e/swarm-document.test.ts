@@ -41,7 +41,10 @@ test('the agents of a swarm write what they find into its document, and the laun
     await untilAgent(launcher, `finder@${name}`)
   }
   const items = Array.from({ length: 12 }, (_, index) => `item-${index}`)
-  const run = await launcher.cli(['swarm', 'run', 'find', '--capability', 'find.note', '--items', '-', '--json'], items.join('\n'))
+  const run = await launcher.cli(
+    ['swarm', 'run', 'find', '--capability', 'find.note', '--items', '-', '--json'],
+    items.join('\n')
+  )
   t.is(run.code, 0, run.stderr)
   const { id } = JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '') as { id: string }
   await until(

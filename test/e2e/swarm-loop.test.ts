@@ -62,7 +62,9 @@ test('a loop continues until its check passes; the output of the check goes into
   )
   t.alike([lines.at(-1)?.['schema'], lines.at(-1)?.['passed']], ['a2a-node/swarm-loop@1', true])
   const said = async (swarm = ''): Promise<string> =>
-    (await a.json<SwarmResults>(['swarm', 'results', swarm])).results.map(({ result }) => (result as { said: string }).said).join()
+    (await a.json<SwarmResults>(['swarm', 'results', swarm])).results
+      .map(({ result }) => (result as { said: string }).said)
+      .join()
   t.is(await said(rounds[0]?.swarm), 'try')
   t.ok((await said(rounds[2]?.swarm)).includes('round 2 is not enough'))
   const { swarms } = await a.json<{ swarms: SwarmInfo[] }>(['swarm', 'ls'])
@@ -82,7 +84,18 @@ test('Ctrl-C ends a loop in its check, with all that the check began', async (t)
   const check = `cat > /dev/null; echo $$ > ${file}.new; mv ${file}.new ${file}; sleep 600`
   const child = spawn(
     process.execPath,
-    [path.join(ROOT, 'bin', 'a2a-node.js'), '--home', a.home, 'swarm', 'run', 'x', '--capability', 'job.echo', '--until', check],
+    [
+      path.join(ROOT, 'bin', 'a2a-node.js'),
+      '--home',
+      a.home,
+      'swarm',
+      'run',
+      'x',
+      '--capability',
+      'job.echo',
+      '--until',
+      check
+    ],
     {
       stdio: 'ignore'
     }
@@ -107,7 +120,9 @@ test('a planner makes a plan of a goal: it is shown, checked before it runs, and
   const unasked = await a.cli(['swarm', 'run', 'do it'])
   t.is(unasked.code, 2)
   t.ok(unasked.stderr.includes('--yes'), unasked.stderr)
-  const dry = linesOf((await a.cli(['swarm', 'run', 'do it', '--dry-run', '--json'])).stdout).at(-1) as unknown as SwarmPreview
+  const dry = linesOf((await a.cli(['swarm', 'run', 'do it', '--dry-run', '--json'])).stdout).at(
+    -1
+  ) as unknown as SwarmPreview
   t.alike(
     dry.stages.map(({ id, needs }) => [id, needs]),
     [

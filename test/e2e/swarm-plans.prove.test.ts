@@ -8,7 +8,10 @@ import { job } from '../support/swarm-agents.js'
 test('the launcher is killed in the middle of a plan: after its restart the plan continues from its records, each item once', async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
-  await fs.writeFile(path.join(b.home, 'agents', 'step.md'), job('step', '({sum:(input.values||[]).reduce((x,y)=>x+y,input.n||0)})', 300))
+  await fs.writeFile(
+    path.join(b.home, 'agents', 'step.md'),
+    job('step', '({sum:(input.values||[]).reduce((x,y)=>x+y,input.n||0)})', 300)
+  )
   await untilAgent(a, 'step@b')
   const plan = path.join(await mesh.dir(), 'plan.yaml')
   await fs.writeFile(

@@ -25,7 +25,8 @@ async function labelledMesh(mesh: LocalMesh): Promise<LocalNode[]> {
 test('labels of the config stand on the cards that other nodes hold', async (t) => {
   const [a] = await labelledMesh(await localMesh(t))
   const { agents } = await a.json<{ agents: AgentInfo[] }>(['agents'])
-  const labels = (address: string): readonly string[] | undefined => agents.find((one) => one.address === address)?.labels
+  const labels = (address: string): readonly string[] | undefined =>
+    agents.find((one) => one.address === address)?.labels
   t.alike([labels('text@a'), labels('text@b'), labels('text@c')], [[], ['gpu', 'zone=eu'], []])
   t.alike((await a.json<AgentDetail>(['agents', 'show', 'host@b'])).labels, ['gpu', 'zone=eu'])
   t.ok((await a.cli(['agents', 'show', 'host@b'])).stdout.includes('gpu, zone=eu'))
@@ -38,7 +39,10 @@ interface Done {
 }
 
 /** Runs a swarm to its end. */
-async function run(node: LocalNode, args: readonly string[]): Promise<{ code: number | null; done: Done; results: SwarmResults }> {
+async function run(
+  node: LocalNode,
+  args: readonly string[]
+): Promise<{ code: number | null; done: Done; results: SwarmResults }> {
   const { code, stdout, stderr } = await node.cli(['swarm', 'run', ...args, '--json'])
   const last = stdout.trim().split('\n').at(-1) ?? ''
   if (last === '') throw new Error(stderr)

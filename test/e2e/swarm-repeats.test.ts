@@ -5,7 +5,10 @@ import type { SwarmResults } from '../../src/ports/swarm-api.js'
 import { localMesh } from '../support/nodes.js'
 
 /** An agent that notes each run as a line of `notes`, and then does what `end` says. */
-function agentFile(id: string, { notes, end, isIdempotent }: { notes: string; end: string; isIdempotent: boolean }): string {
+function agentFile(
+  id: string,
+  { notes, end, isIdempotent }: { notes: string; end: string; isIdempotent: boolean }
+): string {
   return `---
 name: ${id}
 description: Notes that it runs.
@@ -37,7 +40,8 @@ test('a swarm runs a command that fails, or is killed at its timeout, once, unle
     hung: { end: 'hang', isIdempotent: false },
     again: { end: 'fail', isIdempotent: true }
   }
-  for (const [id, kind] of Object.entries(kinds)) await fs.writeFile(path.join(agents, `${id}.md`), agentFile(id, { notes, ...kind }))
+  for (const [id, kind] of Object.entries(kinds))
+    await fs.writeFile(path.join(agents, `${id}.md`), agentFile(id, { notes, ...kind }))
   const [node] = await mesh.meshWith({ args: ['--agents', agents] }, 'a')
   const rows: [string, readonly string[], runs: number, code: string][] = [
     ['once', [], 1, 'TASK_FAILED'],
@@ -48,11 +52,18 @@ test('a swarm runs a command that fails, or is killed at its timeout, once, unle
   ]
   for (const [id, options, runs, code] of rows) {
     await fs.rm(notes, { force: true })
-    const run = await node.cli(['swarm', 'run', 'work', '--capability', `${id}.do`, '--items', '-', ...options, '--json'], 'one')
+    const run = await node.cli(
+      ['swarm', 'run', 'work', '--capability', `${id}.do`, '--items', '-', ...options, '--json'],
+      'one'
+    )
     t.is(run.code, 1, run.stderr)
     const { id: swarm } = JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '') as { readonly id: string }
     const [row] = (await node.json<SwarmResults>(['swarm', 'results', swarm])).results
     const lines = (await fs.readFile(notes, 'utf8')).trim().split('\n')
-    t.alike([row?.status, row?.error?.code, row?.attempt, lines.length], ['failed', code, runs, runs], `${id} ${options.join(' ')}`)
+    t.alike(
+      [row?.status, row?.error?.code, row?.attempt, lines.length],
+      ['failed', code, runs, runs],
+      `${id} ${options.join(' ')}`
+    )
   }
 })

@@ -26,7 +26,17 @@ test('swarm map over files with their contents: results are those of the files, 
   const mesh = await localMesh(t)
   const [a] = await mesh.meshOf('a', 'b', 'c')
   const dir = path.join(ROOT, 'src', 'kit')
-  const run = await a.cli(['swarm', 'run', 'count words', '--capability', 'text.stats', '--items', `${dir}/*.ts`, '--attach', '--json'])
+  const run = await a.cli([
+    'swarm',
+    'run',
+    'count words',
+    '--capability',
+    'text.stats',
+    '--items',
+    `${dir}/*.ts`,
+    '--attach',
+    '--json'
+  ])
   t.is(run.code, 0, run.stderr)
   const done = JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '') as Extract<SwarmEvent, { type: 'done' }>
   const results = await a.json<SwarmResults>(['swarm', 'results', done.id])
@@ -63,7 +73,10 @@ test('cancel ends a swarm and the processes that work for it', async (t) => {
   await fs.mkdir(agents)
   await fs.writeFile(path.join(agents, 'worker.md'), slowAgent(mark, 600_000))
   const [a, b] = await mesh.meshWith({ args: ['--agents', agents] }, 'a', 'b')
-  const run = a.cli(['swarm', 'run', 'work', '--capability', 'work.slowly', '--items', '-', '--json'], 'one\ntwo\nthree\nfour')
+  const run = a.cli(
+    ['swarm', 'run', 'work', '--capability', 'work.slowly', '--items', '-', '--json'],
+    'one\ntwo\nthree\nfour'
+  )
   await untilTrue(async () => (await processesWith(mark, null)).length >= 4, 'four runs are under way')
   const { swarms } = await a.api.call('swarm.list', {})
   t.is((await a.cli(['swarm', 'cancel', swarms[0]?.id ?? ''])).code, 0)
@@ -77,7 +90,20 @@ test('an item that an agent refuses fails with the reason, at once: no other age
   const mesh = await localMesh(t)
   const [a] = await mesh.meshOf('a', 'b')
   const run = await a.cli(
-    ['swarm', 'run', 'x', '--capability', 'text.stats', '--items', '-', '--input', '{"text":{"not":"text"}}', '--retries', '1', '--json'],
+    [
+      'swarm',
+      'run',
+      'x',
+      '--capability',
+      'text.stats',
+      '--items',
+      '-',
+      '--input',
+      '{"text":{"not":"text"}}',
+      '--retries',
+      '1',
+      '--json'
+    ],
     'one'
   )
   t.is(run.code, 1, run.stderr)

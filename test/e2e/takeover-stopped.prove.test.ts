@@ -14,7 +14,9 @@ test('the launcher is stopped for 60 s mid-swarm and continued: another carries 
   await untilCoordinated(b, id, (by) => by !== 'a')
   await continued
   launcher.kill('SIGCONT')
-  const codes = await Promise.all([launcher, b, c].map(async (node) => (await node.cli(['swarm', 'watch', id, '--json'])).code))
+  const codes = await Promise.all(
+    [launcher, b, c].map(async (node) => (await node.cli(['swarm', 'watch', id, '--json'])).code)
+  )
   t.alike(codes, [0, 0, 0])
   const [ofA = '', ofB, ofC] = await Promise.all([launcher, b, c].map((node) => resultsOf(node, id)))
   t.is(ofA, ofB)

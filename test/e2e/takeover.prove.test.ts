@@ -40,7 +40,9 @@ test('the launcher is killed for good while others do what may not be repeated: 
   const { launcher, b, c } = await takeoverScene(t, 3000, false)
   const id = await launch(launcher, [], 12)
   const tasksOf = async (node: TestNode): Promise<readonly TaskInfo[]> =>
-    (await node.api.call('tasks.list', {})).tasks.filter(({ role, capability }) => role === 'callee' && capability === 'work.slow')
+    (await node.api.call('tasks.list', {})).tasks.filter(
+      ({ role, capability }) => role === 'callee' && capability === 'work.slow'
+    )
   // What is leased but has not got to its agent yet when the launcher dies ends as unknown.
   await untilTrue(async () => {
     const states = (await Promise.all([b, c].map(tasksOf))).flat().map(({ state }) => state)
@@ -60,7 +62,9 @@ test('the launcher is killed for good while others do what may not be repeated: 
   t.is((await Promise.all([b, c].map(tasksOf))).flat().length, 12)
 })
 
-test('--no-takeover: nobody else ever coordinates; the swarm goes on when its launcher is back', { timeout: 180_000 }, async (t) => {
+test('--no-takeover: nobody else ever coordinates; the swarm goes on when its launcher is back', {
+  timeout: 180_000
+}, async (t) => {
   const { launcher, b, c, mesh } = await takeoverScene(t)
   const id = await launch(launcher, ['--no-takeover'])
   await untilDone(launcher, id, 3)

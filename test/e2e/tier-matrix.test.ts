@@ -78,7 +78,9 @@ test('claimed, card, certified and target tier, type, and with a justification: 
     await eve.cards(...TIERS.map((tier) => eve.card(`card${tier}`, { tier, revision: 10 - certified })))
     const cases = TIERS.flatMap((card) =>
       TIERS.flatMap((claimed) =>
-        TIERS.flatMap((target) => KINDS.map(([type, isJustified]) => ({ certified, card, claimed, target, type, isJustified })))
+        TIERS.flatMap((target) =>
+          KINDS.map(([type, isJustified]) => ({ certified, card, claimed, target, type, isJustified }))
+        )
       )
     )
     for (let from = 0; from < cases.length; from += BATCH) {

@@ -48,7 +48,10 @@ test('jitter is whole milliseconds from its least up to the wait', async (t) => 
   const arbChance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
   const property = fc.property(arbBackoff, arbCount, arbChance, fc.nat(1000), (backoff, count, chance, minMs) => {
     const waitMs = backoffMs(backoff, count)
-    const [plain, bounded] = [jitteredBackoffMs(backoff, count, chance), jitteredBackoffMs({ ...backoff, minMs }, count, chance)]
+    const [plain, bounded] = [
+      jitteredBackoffMs(backoff, count, chance),
+      jitteredBackoffMs({ ...backoff, minMs }, count, chance)
+    ]
     return Number.isInteger(plain) && plain >= 0 && plain <= waitMs && bounded === Math.max(minMs, plain)
   })
   await holds(t, property, 500)

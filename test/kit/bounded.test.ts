@@ -25,9 +25,12 @@ test('a bounded set has the values that were added last, after any removals', as
 })
 
 test('a bounded map has the entries that were set last; one that is made the newest is dropped last', async (t) => {
-  const arbSteps = fc.array(fc.record({ does: fc.constantFrom('set', 'setNewest', 'delete'), key: arbKey, value: fc.nat() } as const), {
-    maxLength: 300
-  })
+  const arbSteps = fc.array(
+    fc.record({ does: fc.constantFrom('set', 'setNewest', 'delete'), key: arbKey, value: fc.nat() } as const),
+    {
+      maxLength: 300
+    }
+  )
   const property = fc.property(arbMax, arbSteps, (max, steps) => {
     const map = new BoundedMap<number, number>(max)
     let expected: [number, number][] = []

@@ -89,7 +89,11 @@ test('no error of this tree says that the call should be tried again, and that i
       const code = /^\s*'([A-Z_]+)'/.exec(call)?.[1]
       const text = call.slice(0, 300)
       // After another action of a person the same call is another one.
-      if (!isErrorCode(code) || !/[:;,] (?:then )?try again/.test(text) || /Start it once|Quit th(?:e client|at program)/.test(text))
+      if (
+        !isErrorCode(code) ||
+        !/[:;,] (?:then )?try again/.test(text) ||
+        /Start it once|Quit th(?:e client|at program)/.test(text)
+      )
         continue
       read++
       t.ok(ERROR_CODES[code].retryable || text.includes('retryable: true'), `${file}: ${text}`)

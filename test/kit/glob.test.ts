@@ -34,7 +34,11 @@ test('a path fits itself, and itself with parts put behind stars', (t) => {
       const i = pick % segments.length
       const starred = segments.map((one, at) => (at === i ? `${one[0]}*` : one)).join('/')
       const spanned = ['**', ...segments.slice(i)].join('/')
-      return matchesGlob(path, path) && matchesGlob(starred, path) && (spanned === `**/${path}` || matchesGlob(spanned, path))
+      return (
+        matchesGlob(path, path) &&
+        matchesGlob(starred, path) &&
+        (spanned === `**/${path}` || matchesGlob(spanned, path))
+      )
     })
   )
   t.pass()
@@ -51,14 +55,25 @@ function expressionOf(steps: readonly (readonly [pattern: string, source: string
 }
 
 const CHARS = ['a', 'b', 'c', '-', '.', '+', '(', '{', '𝄞'] as const
-const literal = fc.constantFrom(...CHARS).map((char): [string, string] => [char, `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`])
+const literal = fc
+  .constantFrom(...CHARS)
+  .map((char): [string, string] => [char, `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`])
 const star = fc.constant<[string, string]>(['*', '.*'])
 const one = fc.constant<[string, string]>(['?', '.'])
-const set = fc.constantFrom<[string, string]>(['[ab]', '[ab]'], ['[!a]', '[^a]'], ['[^bc]', '[^bc]'], ['[a-c]', '[a-c]'], ['[]]', '\\]'])
+const set = fc.constantFrom<[string, string]>(
+  ['[ab]', '[ab]'],
+  ['[!a]', '[^a]'],
+  ['[^bc]', '[^bc]'],
+  ['[a-c]', '[a-c]'],
+  ['[]]', '\\]']
+)
 const name = fc.string({ unit: fc.constantFrom(...CHARS, ']'), maxLength: 8 })
 
 test('globs of names match as regular expressions would, and know a star alone', async (t: Assert) => {
-  const globs = fc.array(fc.array(fc.oneof(literal, star, fc.constant<[string, string]>(['?', '\\?'])), { maxLength: 6 }), { maxLength: 3 })
+  const globs = fc.array(
+    fc.array(fc.oneof(literal, star, fc.constant<[string, string]>(['?', '\\?'])), { maxLength: 6 }),
+    { maxLength: 3 }
+  )
   await holds(
     t,
     fc.property(globs, name, (all, text) => {

@@ -1,7 +1,17 @@
 import test from 'brittle'
 import b4a from 'b4a'
 import fc from 'fast-check'
-import { bytesFromText, bytesToText, flat, fromUtf8, isKeyText, keyFromText, keyToText, shortId, utf8 } from '../../src/kit/ids.js'
+import {
+  bytesFromText,
+  bytesToText,
+  flat,
+  fromUtf8,
+  isKeyText,
+  keyFromText,
+  keyToText,
+  shortId,
+  utf8
+} from '../../src/kit/ids.js'
 import { holds } from '../support/holds.js'
 
 const key = fc.uint8Array({ minLength: 32, maxLength: 32 })
@@ -17,7 +27,8 @@ test('every key has one text of 52 characters that leads back to it', async (t) 
 })
 
 test('no other text is taken for a key', async (t) => {
-  for (const bad of ['', 'y'.repeat(51), 'y'.repeat(53), 'l'.repeat(52), 'Y'.repeat(52), null, 7]) t.is(isKeyText(bad), false)
+  for (const bad of ['', 'y'.repeat(51), 'y'.repeat(53), 'l'.repeat(52), 'Y'.repeat(52), null, 7])
+    t.is(isKeyText(bad), false)
   await holds(
     t,
     fc.property(fc.string(), (text) => {

@@ -1,6 +1,14 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { canonicalJson, isRecord, JSON_LIMITS, jsonCopy, jsonFault, jsonSyntaxReason, parseJson } from '../../src/kit/json.js'
+import {
+  canonicalJson,
+  isRecord,
+  JSON_LIMITS,
+  jsonCopy,
+  jsonFault,
+  jsonSyntaxReason,
+  parseJson
+} from '../../src/kit/json.js'
 import { holds } from '../support/holds.js'
 
 /** The same value with the members of every object in another order. */
@@ -27,7 +35,9 @@ function sameText(written: string, copy: unknown): boolean {
 function sharesObject(one: unknown, other: unknown): boolean {
   if (typeof one !== 'object' || one === null || typeof other !== 'object' || other === null) return false
   if (one === other) return true
-  return Object.keys(other).some((key) => sharesObject((one as Record<string, unknown>)[key], (other as Record<string, unknown>)[key]))
+  return Object.keys(other).some((key) =>
+    sharesObject((one as Record<string, unknown>)[key], (other as Record<string, unknown>)[key])
+  )
 }
 
 test('canonical JSON parses back to the same value', async (t) => {
@@ -51,7 +61,15 @@ test('canonical JSON does not depend on the order of members', async (t) => {
 })
 
 test('canonical JSON sorts members by UTF-16 units and has no white space (RFC 8785, 3.2.3)', (t) => {
-  const value = { '\u20ac': 'Euro', '\r': 'CR', '\ufb33': 'Dalet', 1: 'One', '\ud83d\ude00': 'Grin', '\u0080': 'Control', '\u00f6': 'o' }
+  const value = {
+    '\u20ac': 'Euro',
+    '\r': 'CR',
+    '\ufb33': 'Dalet',
+    1: 'One',
+    '\ud83d\ude00': 'Grin',
+    '\u0080': 'Control',
+    '\u00f6': 'o'
+  }
   const names = Object.keys(JSON.parse(canonicalJson(value)) as object)
   t.alike(names, ['1', '\r', '\u0080', '\u00f6', '\u20ac', '\ud83d\ude00', '\ufb33'])
   t.is(canonicalJson({ b: [1, { d: null, c: true }], a: 'x y' }), '{"a":"x y","b":[1,{"c":true,"d":null}]}')
@@ -89,7 +107,10 @@ test('values within the limits have no fault', async (t) => {
 
 test('one level, one key, one character more is a fault', (t) => {
   t.is(jsonFault(nested(33)), 'nested deeper than 32')
-  t.is(jsonFault(Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`k${i}`, i]))), 'an object with more than 1000 keys')
+  t.is(
+    jsonFault(Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`k${i}`, i]))),
+    'an object with more than 1000 keys'
+  )
   t.is(jsonFault({ deep: ['x'.repeat(1_048_577)] }), 'a string longer than 1048576')
 })
 
@@ -104,7 +125,8 @@ test('keys that reach into prototypes are a fault at any place', (t) => {
 })
 
 test('a number that no JSON can be written of is a fault at any place', (t) => {
-  for (const text of ['1e999', '[1,-1e999]', '{"a":{"b":[1e400]}}']) t.is(jsonFault(JSON.parse(text)), 'a number that is not finite', text)
+  for (const text of ['1e999', '[1,-1e999]', '{"a":{"b":[1e400]}}'])
+    t.is(jsonFault(JSON.parse(text)), 'a number that is not finite', text)
   t.is(jsonFault([1e308, -0, 5e-324]), null)
 })
 

@@ -8,7 +8,11 @@ const EDGE = 5
 const arbCuts = fc.array(fc.nat(), { maxLength: 20 })
 
 /** The lines of bytes that come in pieces; the chunks are overwritten afterwards, since nothing may depend on them. */
-function read(bytes: Uint8Array, cuts: readonly number[], maxBytes: number): { readonly lines: unknown[]; readonly mostHeld: number } {
+function read(
+  bytes: Uint8Array,
+  cuts: readonly number[],
+  maxBytes: number
+): { readonly lines: unknown[]; readonly mostHeld: number } {
   const splitter = new LineSplitter({ maxBytes, edgeBytes: EDGE })
   const lines: unknown[] = []
   let mostHeld = 0
@@ -25,7 +29,9 @@ function read(bytes: Uint8Array, cuts: readonly number[], maxBytes: number): { r
 }
 
 function shownOf(line: Uint8Array | LongLine): unknown {
-  return line instanceof Uint8Array ? fromUtf8(line) : { head: fromUtf8(line.head), tail: fromUtf8(line.tail), bytes: line.bytes }
+  return line instanceof Uint8Array
+    ? fromUtf8(line)
+    : { head: fromUtf8(line.head), tail: fromUtf8(line.tail), bytes: line.bytes }
 }
 
 test('lines are the same however the bytes are cut; of one over the limit there are its edges and its length', async (t) => {

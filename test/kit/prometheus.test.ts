@@ -34,7 +34,10 @@ test('the text gives back the counted values, for any label', async (t: Assert) 
     label: fc.option(fc.string({ unit: 'binary', maxLength: 20 })),
     value: fc.nat()
   })
-  const counters = fc.uniqueArray(counter, { selector: ({ name, label }) => JSON.stringify([name, label]), maxLength: 20 })
+  const counters = fc.uniqueArray(counter, {
+    selector: ({ name, label }) => JSON.stringify([name, label]),
+    maxLength: 20
+  })
   const property = fc.property(counters, (list) => {
     const byName = [...list].sort((a, b) => (a.name < b.name ? -1 : 1))
     const snapshot: MetricsSnapshot = { counters: byName, timings: [] }

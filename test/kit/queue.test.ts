@@ -45,23 +45,29 @@ test('where every value is the whole, the oldest unread ones are dropped, withou
 })
 
 test('no value is lost without a report, for any order of pushes and reads', async (t) => {
-  const property = fc.asyncProperty(fc.integer({ min: 1, max: 5 }), fc.array(fc.boolean(), { maxLength: 60 }), async (max, steps) => {
-    const queue = queueOf(max)
-    const seen: string[] = []
-    let pushed = 0
-    for (const isPush of steps) {
-      if (isPush) queue.push(`v${pushed++}`)
-      else if (pushed > 0) {
-        const next = await Promise.race([queue.next(), Promise.resolve(null)])
-        if (next === null) return true // nothing to read: a pending read would take what comes next
-        if (!next.done) seen.push(next.value)
+  const property = fc.asyncProperty(
+    fc.integer({ min: 1, max: 5 }),
+    fc.array(fc.boolean(), { maxLength: 60 }),
+    async (max, steps) => {
+      const queue = queueOf(max)
+      const seen: string[] = []
+      let pushed = 0
+      for (const isPush of steps) {
+        if (isPush) queue.push(`v${pushed++}`)
+        else if (pushed > 0) {
+          const next = await Promise.race([queue.next(), Promise.resolve(null)])
+          if (next === null) return true // nothing to read: a pending read would take what comes next
+          if (!next.done) seen.push(next.value)
+        }
       }
+      queue.end()
+      seen.push(...(await all(queue)))
+      const lost = seen
+        .filter((value) => value.startsWith('lost'))
+        .reduce((sum, value) => sum + Number(value.slice(5)), 0)
+      return seen.filter((value) => value.startsWith('v')).length + lost === pushed
     }
-    queue.end()
-    seen.push(...(await all(queue)))
-    const lost = seen.filter((value) => value.startsWith('lost')).reduce((sum, value) => sum + Number(value.slice(5)), 0)
-    return seen.filter((value) => value.startsWith('v')).length + lost === pushed
-  })
+  )
   await holds(t, property)
 })
 

@@ -35,7 +35,9 @@ test('in no span of time is more let through than burst and rate allow', async (
       clock.advance(wait)
       if (table.take('a')) taken.push(clock.monotonic())
     }
-    return taken.every((from, first) => taken.slice(first).every((to, count) => count + 1 <= 5 + ((to - from) / 1000) * 10 + 1e-6))
+    return taken.every((from, first) =>
+      taken.slice(first).every((to, count) => count + 1 <= 5 + ((to - from) / 1000) * 10 + 1e-6)
+    )
   })
   await holds(t, property)
 })

@@ -4,7 +4,13 @@ import { NodeError } from '../../src/kit/errors.js'
 import { type IdKind, MAX_CANDIDATES, MIN_ID_CHARACTERS, resolveId } from '../../src/kit/resolve-id.js'
 import { holds } from '../support/holds.js'
 
-const TASKS: IdKind<number> = { one: 'task', several: 'tasks', prefix: 'task_', code: 'TASK_NOT_FOUND', list: 'a2a-node tasks' }
+const TASKS: IdKind<number> = {
+  one: 'task',
+  several: 'tasks',
+  prefix: 'task_',
+  code: 'TASK_NOT_FOUND',
+  list: 'a2a-node tasks'
+}
 
 function mapOf(ids: readonly string[]): Map<string, number> {
   return new Map(ids.map((id, at) => [id, at]))
@@ -22,14 +28,18 @@ function errorOf(text: string, ids: readonly string[], label?: (id: string, at: 
 test('an id, or a beginning of at least four characters after its prefix that no other has, means that id', async (t) => {
   const character = fc.constantFrom(...'abc')
   const id = fc.string({ unit: character, minLength: 1, maxLength: 7 }).map((rest) => `task_${rest}`)
-  const property = fc.property(fc.uniqueArray(id, { maxLength: 6 }), fc.oneof(id, fc.constantFrom('', 'task', 'task_')), (ids, text) => {
-    const fitting = ids.filter((one) => one.startsWith(text))
-    const isLong = text.length >= 'task_'.length + MIN_ID_CHARACTERS
-    if (ids.includes(text)) return resolveId(text, mapOf(ids), TASKS) === ids.indexOf(text)
-    if (text !== '' && fitting.length > 1) return errorOf(text, ids).code === 'AMBIGUOUS_NAME'
-    if (fitting.length === 1 && isLong) return ids[resolveId(text, mapOf(ids), TASKS)] === fitting[0]
-    return errorOf(text, ids).code === 'TASK_NOT_FOUND'
-  })
+  const property = fc.property(
+    fc.uniqueArray(id, { maxLength: 6 }),
+    fc.oneof(id, fc.constantFrom('', 'task', 'task_')),
+    (ids, text) => {
+      const fitting = ids.filter((one) => one.startsWith(text))
+      const isLong = text.length >= 'task_'.length + MIN_ID_CHARACTERS
+      if (ids.includes(text)) return resolveId(text, mapOf(ids), TASKS) === ids.indexOf(text)
+      if (text !== '' && fitting.length > 1) return errorOf(text, ids).code === 'AMBIGUOUS_NAME'
+      if (fitting.length === 1 && isLong) return ids[resolveId(text, mapOf(ids), TASKS)] === fitting[0]
+      return errorOf(text, ids).code === 'TASK_NOT_FOUND'
+    }
+  )
   await holds(t, property, 2000)
 })
 

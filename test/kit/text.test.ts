@@ -8,7 +8,10 @@ test('control and direction characters never reach a terminal', async (t) => {
   t.is(shown('user\u202etxt.exe\u2066\u200f'), 'usertxt.exe')
   await holds(
     t,
-    fc.property(fc.string({ unit: 'binary' }), (text) => !/[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.test(shown(text))),
+    fc.property(
+      fc.string({ unit: 'binary' }),
+      (text) => !/[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.test(shown(text))
+    ),
     1000
   )
 })

@@ -10,7 +10,8 @@ test('durations are a number and a unit', (t: Assert) => {
   t.is(parseDuration('1d'), 86_400_000)
   t.is(parseDuration('250ms'), 250)
   t.is(parseDuration('1.5s'), 1500)
-  for (const bad of ['', '10', 's', '-1s', '1y', '1 2s', '10KiB', 'Infinitys', '1e3s']) t.is(parseDuration(bad), null, bad)
+  for (const bad of ['', '10', 's', '-1s', '1y', '1 2s', '10KiB', 'Infinitys', '1e3s'])
+    t.is(parseDuration(bad), null, bad)
 })
 
 test('sizes are a number and a binary unit', (t: Assert) => {

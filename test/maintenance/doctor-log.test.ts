@@ -20,13 +20,18 @@ async function problems(node: RunningNode): Promise<string[]> {
 /** What somebody who asks in one of many ways is told of the log. */
 async function logProblems(node: RunningNode): Promise<Record<string, string[]>> {
   const api = apiOf(node)
-  const codes = (result: { readonly problems: readonly { readonly code: string }[] }): string[] => result.problems.map(({ code }) => code)
+  const codes = (result: { readonly problems: readonly { readonly code: string }[] }): string[] =>
+    result.problems.map(({ code }) => code)
   const failure = (asked: Promise<unknown>): Promise<string[]> =>
     asked.then(
       () => [],
       (error: unknown) => {
         const { code, message, next } = asNodeError(error)
-        return [code, /the mesh log on this disk lost entries|the log of the mesh is not on this disk/.exec(message)?.[0] ?? '', ...next]
+        return [
+          code,
+          /the mesh log on this disk lost entries|the log of the mesh is not on this disk/.exec(message)?.[0] ?? '',
+          ...next
+        ]
       }
     )
   return {
@@ -40,7 +45,9 @@ async function logProblems(node: RunningNode): Promise<Record<string, string[]>>
     watched: await failure(first(api.watch('documents.read', { document: 'notes', type: 'text' }))),
     peer: await failure(api.call('peers.show', { peer: 'a' })),
     agent: await failure(api.call('agents.show', { agent: 'x@a' })),
-    swarm: await failure(api.call('swarm.start', { capability: 'x.y', goal: 'g', strategy: 'map', items: [{ item: '1', input: 1 }] }))
+    swarm: await failure(
+      api.call('swarm.start', { capability: 'x.y', goal: 'g', strategy: 'map', items: [{ item: '1', input: 1 }] })
+    )
   }
 }
 
@@ -59,7 +66,11 @@ function everywhere(code: string, message: string, next: string): Record<string,
     ['agent', 'AGENT_NOT_FOUND'],
     ['swarm', 'NO_CAPABLE_AGENT']
   ] as const
-  return Object.fromEntries([...lists, ['own', []], ...failures.map(([name, failure]) => [name, [failure, message, next]])])
+  return Object.fromEntries([
+    ...lists,
+    ['own', []],
+    ...failures.map(([name, failure]) => [name, [failure, message, next]])
+  ])
 }
 
 test('a member that writes no log, and whose store lost a part of it, says so until others have given it; a repair fetches it anew', async (t) => {
@@ -73,23 +84,33 @@ test('a member that writes no log, and whose store lost a part of it, says so un
     await fs.cp(old, db, { recursive: true })
   }
   await fs.cp(db, old, { recursive: true })
-  const marked = async (): Promise<string> => await fs.readFile(path.join(home.home, 'log-marks.json'), 'utf8').catch(() => '')
+  const marked = async (): Promise<string> =>
+    await fs.readFile(path.join(home.home, 'log-marks.json'), 'utf8').catch(() => '')
   const before = await marked()
   const b = await start('b')
   await apiOf(a).call('documents.create', { name: 'notes' })
-  await untilTrue(async () => (await names(b)).includes('notes') && (await marked()) !== before, 'the log is here, and its mark')
+  await untilTrue(
+    async () => (await names(b)).includes('notes') && (await marked()) !== before,
+    'the log is here, and its mark'
+  )
   await Promise.all([a.close(), b.close()])
 
   await putBack()
   const alone = await start('b')
-  t.alike([await names(alone), await problems(alone)], [[], ['STORE_DAMAGED a2a-node stop && a2a-node doctor --repair']])
+  t.alike(
+    [await names(alone), await problems(alone)],
+    [[], ['STORE_DAMAGED a2a-node stop && a2a-node doctor --repair']]
+  )
   t.alike(
     await logProblems(alone),
     everywhere('STORE_DAMAGED', 'the mesh log on this disk lost entries', 'a2a-node stop && a2a-node doctor --repair'),
     'for each missing thing there is the reason why it may be there'
   )
   const again = await start('a')
-  await untilTrue(async () => (await names(alone)).includes('notes') && (await problems(alone)).length === 0, 'it was given')
+  await untilTrue(
+    async () => (await names(alone)).includes('notes') && (await problems(alone)).length === 0,
+    'it was given'
+  )
   await Promise.all([again.close(), alone.close()])
 
   await putBack()
@@ -103,7 +124,11 @@ test('a member that writes no log, and whose store lost a part of it, says so un
     (await repairHome(home, Date.now())).map(({ name }) => name),
     ['store']
   )
-  t.is((await diagnoseHome({ home, config, now: Date.now() })).find(({ name }) => name === 'store')?.result, 'warn', 'there is no log yet')
+  t.is(
+    (await diagnoseHome({ home, config, now: Date.now() })).find(({ name }) => name === 'store')?.result,
+    'warn',
+    'there is no log yet'
+  )
   const repaired = await start('b')
   t.alike(
     await problems(repaired),
@@ -112,7 +137,11 @@ test('a member that writes no log, and whose store lost a part of it, says so un
   )
   t.alike(
     await logProblems(repaired),
-    everywhere('PEER_OFFLINE', 'the log of the mesh is not on this disk', 'a2a-node start   # on another machine of the mesh'),
+    everywhere(
+      'PEER_OFFLINE',
+      'the log of the mesh is not on this disk',
+      'a2a-node start   # on another machine of the mesh'
+    ),
     'also of a log that is not here'
   )
   await start('a')

@@ -43,14 +43,18 @@ test('doctor reports every problem that the running node reports, as requests wi
 test('doctor fails where the node that runs reports a damage that only a repair mends', async (t) => {
   const next = 'a2a-node stop && a2a-node doctor --repair'
   const problems = [{ code: 'STORE_DAMAGED', message: 'it lost 1 block', next }]
-  t.alike(await whileRunning(t, problems), [{ name: 'node', result: 'fail', text: 'STORE_DAMAGED: it lost 1 block', next: [next] }])
+  t.alike(await whileRunning(t, problems), [
+    { name: 'node', result: 'fail', text: 'STORE_DAMAGED: it lost 1 block', next: [next] }
+  ])
 })
 
 test('doctor counts requests without an outcome in the ledger of a stopped node', { timeout: 60_000 }, async (t) => {
   const { start, homeOf, optionsOf } = await localNodes(t)
   const { config } = await optionsOf('a', {})
   const look = async (): Promise<readonly string[]> =>
-    (await diagnoseHome({ home: homeOf('a'), config, now: Date.now() })).filter(({ name }) => name === 'requests').map(({ text }) => text)
+    (await diagnoseHome({ home: homeOf('a'), config, now: Date.now() }))
+      .filter(({ name }) => name === 'requests')
+      .map(({ text }) => text)
   const a = await start('a')
   const { code: join } = await apiOf(a).call('invite.create', {})
   const b = await start('b', { name: 'b', join })
@@ -59,7 +63,12 @@ test('doctor counts requests without an outcome in the ledger of a stopped node'
     (await apiOf(a).call('agents.list', { origin: 'remote' })).agents.some(({ address }) => address === agent)
   await untilTrue(known, 'the agent of the other node is known')
   await b.close()
-  const asked = await apiOf(a).call('message.call', { agent, capability: 'text.stats', input: { text: 'one' }, wait: false })
+  const asked = await apiOf(a).call('message.call', {
+    agent,
+    capability: 'text.stats',
+    input: { text: 'one' },
+    wait: false
+  })
   t.is(asked.outcome, 'QUEUED')
   await a.close()
   t.alike(await look(), ['1 without an outcome; the next start goes on with them'])

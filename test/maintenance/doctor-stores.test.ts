@@ -24,7 +24,10 @@ function unwindOf(t: Assert): Unwind {
 
 test('a home whose pid file names a living process is free, as long as no process has its lock', async (t) => {
   const home = await homeIn(t)
-  await fs.writeFile(path.join(home.run, 'node.pid'), JSON.stringify({ pid: process.ppid, startedAt: 1, socket: home.socket }))
+  await fs.writeFile(
+    path.join(home.run, 'node.pid'),
+    JSON.stringify({ pid: process.ppid, startedAt: 1, socket: home.socket })
+  )
   t.alike(await useHome(home, unwindOf(t)), { by: 'this process' })
 })
 

@@ -11,7 +11,13 @@ import { repairHome } from '../../src/maintenance/doctor-stores.js'
 import { failsWith } from '../support/fails.js'
 import { tempDir } from '../support/tmp.js'
 
-const OPTIONS: IdentityOptions = { name: 'new', configured: null, isForced: true, now: 0, agrees: () => Promise.resolve(true) }
+const OPTIONS: IdentityOptions = {
+  name: 'new',
+  configured: null,
+  isForced: true,
+  now: 0,
+  agrees: () => Promise.resolve(true)
+}
 const OF_USER = [
   'agents',
   'config.yaml',
@@ -49,7 +55,16 @@ test('settings, rules, agents, accepted imports and foreign files stay; all of t
   t.alike(await left(home.home), [...OF_USER, 'node.json', 'node.json.copy'].sort())
   t.alike(await fs.readdir(home.run), [], 'a start would kill the processes that they name')
   const moved = await fs.readdir(movedTo)
-  for (const name of ['seed.json', 'mesh.json', 'tokens.json', 'oauth-clients.json', 'ledger', 'audit', 'documents', 'audit.seen'])
+  for (const name of [
+    'seed.json',
+    'mesh.json',
+    'tokens.json',
+    'oauth-clients.json',
+    'ledger',
+    'audit',
+    'documents',
+    'audit.seen'
+  ])
     t.ok(moved.includes(name), name)
   t.alike(await fs.readdir(path.join(movedTo, 'run')), ['agent-1.json'])
 })
@@ -102,7 +117,10 @@ test('linked documents of the node and the rest of an interrupted write go too, 
   await fs.writeFile(at('draft.json.tmp'), '{}')
   const { movedTo } = (await giveNewIdentity(home, OPTIONS)) as NewIdentity
   t.is(await openNodeStore(home.home).read('seed'), null, 'a start would go on with the former key')
-  t.alike(await left(home.home), [...OF_USER, 'draft.json.tmp', 'gone.json', 'node.json', 'node.json.copy', 'place.json'].sort())
+  t.alike(
+    await left(home.home),
+    [...OF_USER, 'draft.json.tmp', 'gone.json', 'node.json', 'node.json.copy', 'place.json'].sort()
+  )
   t.alike(await openNodeStore(movedTo).read('seed'), { chain: [] })
 })
 
@@ -164,7 +182,14 @@ test('a refused name of the new node leads to the same command with a name that 
       ['doctor', '--new-identity', '--force', '--name', name],
       ['doctor', `--name=${name}`, '--new-identity', '--force']
     ]) {
-      const output = new Output({ json: false, color: 'never', out: process.stdout, err: process.stderr, env: {}, typed })
+      const output = new Output({
+        json: false,
+        color: 'never',
+        out: process.stdout,
+        err: process.stderr,
+        env: {},
+        typed
+      })
       t.alike(output.nextOf({ code, next }), [`a2a-node doctor --new-identity --force --name ${better}`])
     }
     if (better !== '<name>') t.is(nameBeside('b', better.replaceAll("'", ''), null), better.replaceAll("'", ''))

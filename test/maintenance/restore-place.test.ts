@@ -16,7 +16,9 @@ async function scene(t: Assert, files: Readonly<Record<string, string>>): Promis
     await fs.mkdir(path.dirname(file), { recursive: true })
     await fs.writeFile(file, text)
   }
-  return resolveHome({ env: { HOME: dir, XDG_DATA_HOME: path.join(dir, 'data'), XDG_CONFIG_HOME: path.join(dir, 'config') } })
+  return resolveHome({
+    env: { HOME: dir, XDG_DATA_HOME: path.join(dir, 'data'), XDG_CONFIG_HOME: path.join(dir, 'config') }
+  })
 }
 
 const STAGED = 'data/a2a-node/default.restoring'
@@ -42,7 +44,9 @@ test('the files of an interrupted restore go before the next one begins, files t
 
 test('of two restores to one home the second one is refused; so is one where a directory of nobody is in the way', async (t) => {
   const home = await scene(t, { 'data/a2a-node/x': '' })
-  await restoreAlone(home, 1, () => failsWith(t, 'CONFLICT', () => restoreAlone(home, 1, async () => t.fail('both at work'))))
+  await restoreAlone(home, 1, () =>
+    failsWith(t, 'CONFLICT', () => restoreAlone(home, 1, async () => t.fail('both at work')))
+  )
   await fs.mkdir(stagedFor(home))
   await failsWith(t, 'CONFLICT', () => restoreAlone(home, 1, async () => t.fail('it would be lost')))
   t.ok((await fs.readdir(path.dirname(home.home))).includes('default.restoring'))
@@ -60,7 +64,10 @@ test('settings and home come to their places, and when the home cannot, neither 
   const files = { [`${STAGED}/config/policy.yaml`]: 'rules: []', [`${STAGED}/node.json`]: '{}' }
   const home = await scene(t, files)
   await place(home)
-  t.alike([await fs.readdir(home.home), await fs.readdir(path.dirname(home.policyFile))], [['node.json'], ['policy.yaml']])
+  t.alike(
+    [await fs.readdir(home.home), await fs.readdir(path.dirname(home.policyFile))],
+    [['node.json'], ['policy.yaml']]
+  )
   const taken = await scene(t, { ...files, 'data/a2a-node/default/of-others': '' })
   await t.exception(() => place(taken))
   t.alike(await fs.readdir(path.dirname(taken.policyFile)), [])

@@ -46,7 +46,9 @@ test('a closed node takes nothing in', async (t) => {
 
 test('a node alone does its own work', async (t) => {
   const world = new World(t)
-  const owner = await world.owner({ agents: [new FakeAgent(agentDefinition('text'), (task) => ({ ok: true, result: task.input }))] })
+  const owner = await world.owner({
+    agents: [new FakeAgent(agentDefinition('text'), (task) => ({ ok: true, result: task.input }))]
+  })
   const reply = owner.api().call('message.send', { agent: 'text', text: 'alone' })
   await world.settle()
   t.alike((await reply).payload, { text: 'alone' })
@@ -60,5 +62,8 @@ test('changes of the log before the start count from the start', async (t) => {
   world.log.changed()
   const here = await world.member('here')
   t.is(here.core.registry.ofNode(first.id).length, 0)
-  t.is((await here.api().call('peers.list', { all: true })).peers.find((one) => one.name === 'first')?.status, 'revoked')
+  t.is(
+    (await here.api().call('peers.list', { all: true })).peers.find((one) => one.name === 'first')?.status,
+    'revoked'
+  )
 })

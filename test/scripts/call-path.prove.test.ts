@@ -2,7 +2,9 @@ import { spawnSync } from 'node:child_process'
 import test from 'brittle'
 
 test('one remote call runs through no more files of the callee, and moves between them no more often, than the caps allow', (t) => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/call-path.mjs', '--list'], { encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/call-path.mjs', '--list'], {
+    encoding: 'utf8'
+  })
   t.is(status, 0, stdout.slice(0, 1000) + stderr)
   const files: readonly string[] = stdout.match(/(?<=(?:->|<-) )src\/\S+/g) ?? []
   t.is(files[0], 'src/adapters/mesh/links/frame-guard.ts', 'the request arrives at its link')

@@ -21,11 +21,16 @@ async function script<T>(name: string): Promise<T> {
   return (await import(pathToFileURL(path.resolve('scripts', name)).href)) as T
 }
 
-/** Runs `main` of the first of some sources, which import each other as `./<number>.mjs`; each change as `>file` (a move) or `<file`. */
+/**
+ * Runs `main` of the first of some sources, which import each other as `./<number>.mjs`; each change as `>file` (a
+ * move) or `<file`.
+ */
 async function changesOf(t: Teardown, sources: readonly string[]): Promise<readonly string[]> {
   const { instrumenter } = await script<{ instrumenter(file: number): unknown }>('call-path/instrument.mjs')
   const { Recorder } = await script<{ Recorder: new () => Recorder }>('call-path/recorder.mjs')
-  const { transpile } = await script<{ transpile(file: string, text: string, options: object): { text: string } }>('testing/compile.mjs')
+  const { transpile } = await script<{ transpile(file: string, text: string, options: object): { text: string } }>(
+    'testing/compile.mjs'
+  )
   const dir = await tempDir(t)
   for (const [file, source] of sources.entries()) {
     const { text } = transpile(`${file}.ts`, source, { transformers: { before: [instrumenter(file)] } })

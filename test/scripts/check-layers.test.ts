@@ -11,16 +11,20 @@ async function brokenBy(t: Assert, files: Readonly<Record<string, string>>): Pro
     await fs.mkdir(path.join(root, path.dirname(name)), { recursive: true })
     await fs.writeFile(path.join(root, name), text)
   }
-  const { check } = (await import(pathToFileURL(path.resolve('scripts/check-layers.mjs')).href)) as { check(root: string): string[] }
+  const { check } = (await import(pathToFileURL(path.resolve('scripts/check-layers.mjs')).href)) as {
+    check(root: string): string[]
+  }
   return check(root).map((line) => line.slice(root.length + 1))
 }
 
 test('imports within the table are clean', async (t) => {
   const broken = await brokenBy(t, {
     'kit/ids.ts': "import z32 from 'z32'\nexport const id = z32\n",
-    'domain/card/card.ts': "import type { Id } from '../../kit/ids.js'\nimport { z } from 'zod'\nexport const card = z\n",
+    'domain/card/card.ts':
+      "import type { Id } from '../../kit/ids.js'\nimport { z } from 'zod'\nexport const card = z\n",
     'ports/mesh.ts': "import type { Card } from '../domain/card/card.js'\nexport interface Mesh { card: Card }\n",
-    'adapters/mesh/log.ts': "import fs from 'node:fs'\nimport Autobase from 'autobase'\nimport { x } from './other.js'\n",
+    'adapters/mesh/log.ts':
+      "import fs from 'node:fs'\nimport Autobase from 'autobase'\nimport { x } from './other.js'\n",
     'cli/commands/start.ts': "export const start = async () => (await import('../../compose/compose.js')).compose()\n",
     'node/tables.ts': "import { lanes } from './reliable/lanes.js'\n",
     'node/reliable/lanes.ts': "import { scan } from '../ledger/scan.js'\nimport type { Tables } from '../tables.js'\n",
@@ -39,13 +43,25 @@ test('each rule can be broken', async (t) => {
     ['node/a.ts', 'export const later = (f) => setTimeout(f, 1)', 'a pure layer reaches for setTimeout'],
     ['node/a.ts', "export const env = process.env['X']", 'a pure layer reaches for process.'],
     ['node/a.ts', "export { log } from '../adapters/mesh/log.js'", 'node must not import adapters/mesh'],
-    ['node/peers/a.ts', "import { lanes } from '../reliable/lanes.js'", 'node/peers must not import values of node/reliable'],
+    [
+      'node/peers/a.ts',
+      "import { lanes } from '../reliable/lanes.js'",
+      'node/peers must not import values of node/reliable'
+    ],
     ['node/peers/a.ts', "import { tables } from '../tables.js'", 'node/peers must not import values of node ('],
-    ['node/gateway/push/a.ts', "import { swarms } from '../../swarms/swarms.js'", 'node/gateway must not import values of node/swarms'],
+    [
+      'node/gateway/push/a.ts',
+      "import { swarms } from '../../swarms/swarms.js'",
+      'node/gateway must not import values of node/swarms'
+    ],
     ['node/cellar/a.ts', "import { peers } from '../peers/peers.js'", 'node/cellar is no feature'],
     ['ports/a.ts', "import { card } from '../domain/card/card.js'", 'ports hold types only, imports'],
     ['ports/a.ts', 'export const port = 1', 'ports hold types only, exports a value'],
-    ['adapters/mesh/a.ts', "import { store } from '../storage/store.js'", 'adapters/mesh must not import adapters/storage'],
+    [
+      'adapters/mesh/a.ts',
+      "import { store } from '../storage/store.js'",
+      'adapters/mesh must not import adapters/storage'
+    ],
     ['adapters/mesh/a.ts', "import { inbox } from '../../node/inbox.js'", 'adapters/mesh must not import node'],
     ['cli/a.ts', "import { card } from '../domain/card/card.js'", 'cli must not import domain'],
     ['cli/commands/peers.ts', "const compose = import('../../compose/compose.js')", 'cli must not import compose'],
@@ -60,7 +76,8 @@ test('each rule can be broken', async (t) => {
 })
 
 test('comments may say what they like', async (t) => {
-  const text = "// Never Date.now() or process.env here.\n/* import fs from 'node:fs'\nimport os from 'node:os' */\nexport const a = 1\n"
+  const text =
+    "// Never Date.now() or process.env here.\n/* import fs from 'node:fs'\nimport os from 'node:os' */\nexport const a = 1\n"
   t.alike(await brokenBy(t, { 'domain/card/a.ts': text }), [])
 })
 

@@ -53,18 +53,24 @@ test('a link of a doc comment to a name that is nowhere declared is found', asyn
   const dir = (link: string): Promise<string> =>
     dirWith(t, { 'a.ts': `/** See {@link ${link}}. */\nexport const a = 1\n`, 'b.ts': `/** Said. */\n${other}` })
   for (const link of ['a', 'Other', 'Other.run']) t.alike(check(await dir(link)), [], link)
-  for (const link of ['Gone', 'Other.gone']) t.ok(check(await dir(link))[0]?.endsWith(`a.ts:1 {@link ${link}} names nothing`), link)
+  for (const link of ['Gone', 'Other.gone'])
+    t.ok(check(await dir(link))[0]?.endsWith(`a.ts:1 {@link ${link}} names nothing`), link)
 })
 
 test('a script that runs at installation, and a version that may change tomorrow, are found', async (t) => {
   const check = await checkOf('check-install-scripts.mjs')
   const own = { dependencies: { dep: '1.0.0' } }
-  const lock = (entry: object): object => ({ packages: { '': own, 'node_modules/dep': { version: '1.0.0', ...entry } } })
+  const lock = (entry: object): object => ({
+    packages: { '': own, 'node_modules/dep': { version: '1.0.0', ...entry } }
+  })
   const good = { 'package.json': own, 'package-lock.json': lock({}), 'node_modules/dep/package.json': {} }
   t.alike(check(await dirWith(t, good)), [])
   const table: readonly (readonly [string, Readonly<Record<string, string | object>>])[] = [
     ['has an install script', { 'package-lock.json': lock({ hasInstallScript: true }) }],
-    ['is tied to https://registry.example', { 'package-lock.json': lock({ resolved: 'https://registry.example/dep.tgz' }) }],
+    [
+      'is tied to https://registry.example',
+      { 'package-lock.json': lock({ resolved: 'https://registry.example/dep.tgz' }) }
+    ],
     ['has a binding.gyp', { 'node_modules/dep/binding.gyp': '{}' }],
     ['has a script postinstall', { 'node_modules/dep/package.json': { scripts: { postinstall: 'node x.js' } } }],
     ['package.json: has a script install', { 'package.json': { ...own, scripts: { install: 'node x.js' } } }],

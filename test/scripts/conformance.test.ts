@@ -13,7 +13,10 @@ interface Running {
 /** What `scripts/conformance/runner.mjs` offers. Scripts are not compiled; tests run in the root of the repository. */
 interface Runner {
   readonly RUNS: readonly { readonly version: string; readonly args: readonly string[] }[]
-  nodeForRunner(running: Running, versionOf?: (program: string) => string): { readonly node?: string; readonly skipped?: string }
+  nodeForRunner(
+    running: Running,
+    versionOf?: (program: string) => string
+  ): { readonly node?: string; readonly skipped?: string }
 }
 
 async function runner(): Promise<Runner> {
@@ -28,17 +31,27 @@ test('the official runner runs with Node 22, this one or one that is named; with
     asked.push(program)
     return version
   }
-  t.alike(nodeForRunner({ execPath: '/this/node', version: '22.0.0', env }, versionOf('22.1.0')), { node: '/this/node' })
+  t.alike(nodeForRunner({ execPath: '/this/node', version: '22.0.0', env }, versionOf('22.1.0')), {
+    node: '/this/node'
+  })
   t.alike(asked, [])
-  t.alike(nodeForRunner({ execPath: '/this/node', version: '20.20.2', env }, versionOf('24.1.0')), { node: '/other/node' })
+  t.alike(nodeForRunner({ execPath: '/this/node', version: '20.20.2', env }, versionOf('24.1.0')), {
+    node: '/other/node'
+  })
   t.alike(asked, ['/other/node'])
   for (const nothing of [{}, { A2A_CONFORMANCE_NODE: '' }]) {
-    const { node, skipped = '' } = nodeForRunner({ execPath: '/this/node', version: '20.20.2', env: nothing }, versionOf('24.1.0'))
+    const { node, skipped = '' } = nodeForRunner(
+      { execPath: '/this/node', version: '20.20.2', env: nothing },
+      versionOf('24.1.0')
+    )
     t.is(node, undefined)
     t.ok(skipped.startsWith('the official runner needs Node 22, this is 20.20.2'))
   }
   for (const wrong of ['20.1.0', '']) {
-    await t.exception(() => nodeForRunner({ execPath: '/this/node', version: '20.20.2', env }, versionOf(wrong)), /A2A_CONFORMANCE_NODE/)
+    await t.exception(
+      () => nodeForRunner({ execPath: '/this/node', version: '20.20.2', env }, versionOf(wrong)),
+      /A2A_CONFORMANCE_NODE/
+    )
   }
   t.ok(
     RUNS.every(({ version }) => /^\d+\.\d+\.\d+(-[a-z]+\.\d+)?$/.test(version)),

@@ -21,7 +21,8 @@ test('every fault of `npm run mutants` can be made, and the test that must notic
     if (placeOf(source, find) === null || find === put) t.fail(`${name}: its place is not to be found once in ${file}`)
     for (const unknown of unknownNames(put, source)) t.fail(`${name}: ${file} has no ${unknown}`)
     const tests = fs.readFileSync(`test/${where}.test.ts`, 'utf8')
-    if (title === '' || tests.split(`test('${title.replaceAll("'", String.raw`\'`)}`).length !== 2) t.fail(`${name}: no test "${title}"`)
+    if (title === '' || tests.split(`test('${title.replaceAll("'", String.raw`\'`)}`).length !== 2)
+      t.fail(`${name}: no test "${title}"`)
   }
 })
 
@@ -44,13 +45,17 @@ function load(name: string): Promise<unknown> {
 }
 
 async function findsPlaces(): Promise<(source: string, text: string) => [number, number] | null> {
-  return ((await load('place')) as { readonly placeOf: (source: string, text: string) => [number, number] | null }).placeOf
+  return ((await load('place')) as { readonly placeOf: (source: string, text: string) => [number, number] | null })
+    .placeOf
 }
 
 /** Words of JavaScript that a fault may use where its file does not. */
 const WORDS = 'true false null undefined return if else const void await new Number Math Promise Infinity'.split(' ')
 
-/** Names in a fault that neither it nor its file has: such a fault fails every test, or none. Members of objects may be new. */
+/**
+ * Names in a fault that neither it nor its file has: such a fault fails every test, or none. Members of objects may be
+ * new.
+ */
 function unknownNames(put: string, source: string): readonly string[] {
   const code = put.replaceAll(/'[^']*'|`[^`]*`|\/\*.*?\*\//g, "''").replaceAll('...', ' ')
   const used = [...code.matchAll(/(?<![\w$.#])(?:this\.)?(#?[A-Za-z_$][\w$]*)(?!\w|:)/g)].map(([, name = '']) => name)

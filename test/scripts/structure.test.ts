@@ -11,12 +11,17 @@ function biome(lineWidth: number): string {
 
 test('a name with a banned word, a private word in a text, and a folder with more files than it may have, fail the check of the structure', async (t) => {
   const root = await tempDir(t)
-  const measured = async (files: Readonly<Record<string, string>>): Promise<{ readonly code: number | null; readonly out: string }> => {
+  const measured = async (
+    files: Readonly<Record<string, string>>
+  ): Promise<{ readonly code: number | null; readonly out: string }> => {
     for (const [name, text] of Object.entries(files)) {
       await fs.mkdir(path.join(root, path.dirname(name)), { recursive: true })
       await fs.writeFile(path.join(root, name), text)
     }
-    const { status, stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs')], { cwd: root, encoding: 'utf8' })
+    const { status, stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs')], {
+      cwd: root,
+      encoding: 'utf8'
+    })
     return { code: status, out: stdout }
   }
   const clean = await measured({
@@ -29,12 +34,17 @@ test('a name with a banned word, a private word in a text, and a folder with mor
   })
   t.is(clean.code, 0)
   t.ok(/^ +3 {2}marks of docs that are no words$/m.test(clean.out), clean.out)
-  t.ok(/^ +3 {2}words of docs \(at most \d+\)$/m.test(clean.out) && /1 of 1 {2}files of src\/node with a test/.test(clean.out), clean.out)
+  t.ok(
+    /^ +3 {2}words of docs \(at most \d+\)$/m.test(clean.out) &&
+      /1 of 1 {2}files of src\/node with a test/.test(clean.out),
+    clean.out
+  )
   const named = await measured({ 'src/node/b.ts': 'export class RequestBook {}\n' })
   t.is(named.code, 1)
   t.ok(named.out.includes('src/node/b.ts:1 RequestBook'), named.out)
   const worded = await measured({
-    'src/node/b.ts': "/** The seat of a node; `kind: 'seat'` stands on the wire. */\nexport const b = { kind: 'seat' }\n"
+    'src/node/b.ts':
+      "/** The seat of a node; `kind: 'seat'` stands on the wire. */\nexport const b = { kind: 'seat' }\n"
   })
   t.is(worded.code, 1)
   t.alike(worded.out.match(/src\/node\/b\.ts:\d+ \w+/g), ['src/node/b.ts:1 seat'], 'not the quoted ones')
@@ -62,11 +72,22 @@ test('a name with a banned word, a private word in a text, and a folder with mor
 test('a clause in the place of a noun is counted in comments, a question and a noun with a clause are not', async (t) => {
   const root = await tempDir(t)
   for (const dir of ['src/node', 'test', 'docs']) await fs.mkdir(path.join(root, dir), { recursive: true })
-  const comments = ['/** What waits. */', '/** What waits? */', '/** Messages that wait. */', '/** Tells whoever asks, so many times. */']
+  const comments = [
+    '/** What waits. */',
+    '/** What waits? */',
+    '/** Messages that wait. */',
+    '/** Tells whoever asks, so many times. */'
+  ]
   await fs.writeFile(path.join(root, 'biome.json'), biome(120))
-  await fs.writeFile(path.join(root, 'src/node/a.ts'), comments.map((one, at) => `${one}\nexport const a${at} = ${at}\n`).join(''))
+  await fs.writeFile(
+    path.join(root, 'src/node/a.ts'),
+    comments.map((one, at) => `${one}\nexport const a${at} = ${at}\n`).join('')
+  )
   for (const file of ['README.md', 'docs/ARCHITECTURE.md']) await fs.writeFile(path.join(root, file), 'one\n')
-  const { stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs'), '--list'], { cwd: root, encoding: 'utf8' })
+  const { stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs'), '--list'], {
+    cwd: root,
+    encoding: 'utf8'
+  })
   t.alike(stdout.match(/a\.ts:\d+ .*[.?]$/gm), ['a.ts:1 What waits.', 'a.ts:7 Tells whoever asks, so many times.'])
 })
 
@@ -76,12 +97,21 @@ test('a private word or a clause as a noun in a title or a message of a test fai
   await fs.writeFile(path.join(root, 'biome.json'), biome(120))
   await fs.writeFile(path.join(root, 'src/node/a.ts'), 'export const a = 1\n')
   for (const file of ['README.md', 'docs/ARCHITECTURE.md']) await fs.writeFile(path.join(root, file), 'one\n')
-  const titles = ['a message is told', 'what waits is sent', 'a node is sent; what waits stays', 'it goes to whoever asks', 'a room']
+  const titles = [
+    'a message is told',
+    'what waits is sent',
+    'a node is sent; what waits stays',
+    'it goes to whoever asks',
+    'a room'
+  ]
   const messages = ['t.ok(told, `${held}: so many wait`)', "t.is(told, 'held', 'one is held')"]
   const good = ["test('a message waits', (t) => t.is(told, 'what waits'))", 't.ok(told, `${held} messages`)']
   const lines = [...titles.map((title) => `test('${title}', () => {})`), ...messages, ...good]
   await fs.writeFile(path.join(root, 'test/node/a.test.ts'), `${lines.join('\n')}\n`)
-  const { status, stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs')], { cwd: root, encoding: 'utf8' })
+  const { status, stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs')], {
+    cwd: root,
+    encoding: 'utf8'
+  })
   t.is(status, 1)
   const expected = [...titles, ': so many wait', 'one is held'].map((text, at) => `a.test.ts:${at + 1} ${text}`)
   t.alike(stdout.match(/a\.test\.ts:\d+ .*$/gm), expected)
@@ -104,6 +134,9 @@ test('a line over the width of the formatter is counted, unless a text in it or 
     `export const d = /${words}/`
   ]
   await fs.writeFile(path.join(root, 'src/node/a.ts'), `${lines.join('\n')}\n`)
-  const { stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs'), '--list'], { cwd: root, encoding: 'utf8' })
+  const { stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs'), '--list'], {
+    cwd: root,
+    encoding: 'utf8'
+  })
   t.alike(stdout.match(/a\.ts:\d+ \d+$/gm), ['a.ts:1 55', 'a.ts:3 92'])
 })

@@ -52,7 +52,10 @@ test('tests are counted by fate, assertions under them', async (t) => {
 })
 
 test('of a failed file only what matters is shown', async (t) => {
-  const { output } = await ran(t, "test('good', (t) => { t.ok(1, 'fine') })\ntest('bad', (t) => { t.ok(1, 'held'); t.is(1, 2, 'broke') })")
+  const { output } = await ran(
+    t,
+    "test('good', (t) => { t.ok(1, 'fine') })\ntest('bad', (t) => { t.ok(1, 'held'); t.is(1, 2, 'broke') })"
+  )
   const { withoutPassing } = await load<{ withoutPassing(output: string): string }>('tap.mjs')
   const shown = withoutPassing(output)
   t.ok(shown.startsWith('# bad\n    not ok 2 - broke'))
@@ -66,7 +69,10 @@ test('a title cannot pass for a skipped test or a plan', async (t) => {
 })
 
 test('a crash is a fault beside the tests that passed before it', async (t) => {
-  const { tap, faults, output } = await ran(t, "test('good', (t) => { t.ok(1) })\ntest('throws', () => { throw new Error('boom') })")
+  const { tap, faults, output } = await ran(
+    t,
+    "test('good', (t) => { t.ok(1) })\ntest('throws', () => { throw new Error('boom') })"
+  )
   t.alike(tap.passed, ['good'])
   t.alike(faults, ['ended in the middle, exit code 1'])
   t.ok(output.includes('boom'))
@@ -77,9 +83,11 @@ test('a file that ends itself early, or runs nothing, is a fault', async (t) => 
     'ended in the middle, exit code 0'
   ])
   t.is((await ran(t, '')).faults.length, 1)
-  t.alike((await ran(t, "test('good', (t) => { t.ok(1) })\ntest('killed', () => { process.kill(process.pid, 'SIGKILL') })")).faults, [
-    'ended by SIGKILL'
-  ])
+  t.alike(
+    (await ran(t, "test('good', (t) => { t.ok(1) })\ntest('killed', () => { process.kill(process.pid, 'SIGKILL') })"))
+      .faults,
+    ['ended by SIGKILL']
+  )
 })
 
 test('a file left in the temporary directory is a fault, and is removed', async (t) => {
@@ -155,8 +163,11 @@ test('files of one process keep their own results, directories and leaks, and a 
     "test('bad', (t) => { t.is(1, 2) })"
   ]
   const jobs = texts.map((_, at) => ({ file: path.join(root, `${at}.test.mjs`), dir: path.join(root, String(at)) }))
-  for (const [at, text] of texts.entries()) await fs.writeFile(jobs[at]?.file ?? '', `import test from '${brittle}'\n${text}\n`)
-  const { runFiles } = await load<{ runFiles(given: typeof jobs): Promise<(FileResult & Timed & { file: string })[]> }>('run-file.mjs')
+  for (const [at, text] of texts.entries())
+    await fs.writeFile(jobs[at]?.file ?? '', `import test from '${brittle}'\n${text}\n`)
+  const { runFiles } = await load<{ runFiles(given: typeof jobs): Promise<(FileResult & Timed & { file: string })[]> }>(
+    'run-file.mjs'
+  )
   const results = await runFiles(jobs)
   t.alike(
     results.map(({ file, tap }) => [file, tap.passed, tap.failed]),
@@ -177,7 +188,9 @@ test('files of one process keep their own results, directories and leaks, and a 
   t.ok(results[4]?.output.includes('not ok'))
 })
 
-test('the CPU time of a file counts the processes that it waited for', { skip: process.platform !== 'linux' }, async (t) => {
+test('the CPU time of a file counts the processes that it waited for', {
+  skip: process.platform !== 'linux'
+}, async (t) => {
   const { cpuMs, ms } = (await ran(
     t,
     `import { execFileSync } from 'node:child_process'
@@ -244,13 +257,21 @@ async function planOf(t: Assert, names: readonly string[]) {
     await fs.mkdir(path.dirname(path.join(root, name)), { recursive: true })
     await fs.writeFile(path.join(root, name), '')
   }
-  const { groupsOf } = await load<{ groupsOf(root: string, chosen: { filters: string[]; isProof: boolean }): string[][] }>('plan.mjs')
+  const { groupsOf } = await load<{
+    groupsOf(root: string, chosen: { filters: string[]; isProof: boolean }): string[][]
+  }>('plan.mjs')
   return (filters: string[], isProof = false) =>
     groupsOf(root, { filters, isProof }).map((group) => group.map((file) => path.relative(root, file)))
 }
 
 test('slow proofs are a tier of their own; a filter finds the files of both', async (t) => {
-  const names = ['e2e/a.test.js', 'e2e/b.prove.test.js', 'e2e/b.test.js', 'node/swarms/c.test.js', 'node/swarms/consensus/d.test.js']
+  const names = [
+    'e2e/a.test.js',
+    'e2e/b.prove.test.js',
+    'e2e/b.test.js',
+    'node/swarms/c.test.js',
+    'node/swarms/consensus/d.test.js'
+  ]
   const plan = await planOf(t, names)
   t.alike(plan([]), [
     ['e2e/a.test.js', 'e2e/b.test.js'],
@@ -319,7 +340,11 @@ test('a syntax error fails the run, and each further run until it is mended', as
   const file = path.join(dir, 'test/a.test.ts')
   const script = pathToFileURL(path.resolve('scripts/testing/compile.mjs')).href
   const compiles = async (): Promise<boolean> => {
-    const args = ['--input-type=module', '-e', `import { compile } from '${script}'\nprocess.exitCode = compile() ? 0 : 3`]
+    const args = [
+      '--input-type=module',
+      '-e',
+      `import { compile } from '${script}'\nprocess.exitCode = compile() ? 0 : 3`
+    ]
     return await promisify(execFile)(process.execPath, args, { cwd: dir }).then(
       () => true,
       ({ code }: { code: number }) => (code === 3 ? false : Promise.reject(new Error(`exit code ${code}`)))

@@ -21,7 +21,10 @@ export interface DiskParts {
   onRefused(changes: readonly LedgerChange[]): void
 }
 
-/** The disk of a node: commits become durable later, in order, several at once; those that are not are lost when the process ends. */
+/**
+ * The disk of a node: commits become durable later, in order, several at once; those that are not are lost when the
+ * process ends.
+ */
 export class Disk {
   /** While true every commit is refused. */
   isFull = false
@@ -37,7 +40,8 @@ export class Disk {
   /** The ledger of a process that begins now. */
   open(): Ledger {
     const process = ++this.#process
-    const whileAlive = <T>(value: Promise<T>): Promise<T> => value.then((read) => (process === this.#process ? read : never<T>()))
+    const whileAlive = <T>(value: Promise<T>): Promise<T> =>
+      value.then((read) => (process === this.#process ? read : never<T>()))
     return {
       get: (key) => this.#read(() => whileAlive(this.#durable.get(key))),
       list: (range) => this.#read(() => whileAlive(this.#durable.list(range))),
@@ -48,7 +52,10 @@ export class Disk {
     }
   }
 
-  /** The process ends: some of what waited, from the first on, has become durable all the same; nobody is told. Returns how many. */
+  /**
+   * The process ends: some of what waited, from the first on, has become durable all the same; nobody is told. Returns
+   * how many.
+   */
   kill(): number {
     this.#process++
     const kept = this.#parts.random.int(0, this.#waiting.length)

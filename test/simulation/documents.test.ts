@@ -41,7 +41,8 @@ class Writer {
     this.own = (await streams.own(ID)).stream
     const ids = countingIds()
     const onError = (error: unknown): unknown => this.errors.push(error)
-    const seal = (block: Uint8Array): Uint8Array => sealBlock(block, { document: ID, self: this.id, tier: 1, ids, at: 1 })
+    const seal = (block: Uint8Array): Uint8Array =>
+      sealBlock(block, { document: ID, self: this.id, tier: 1, ids, at: 1 })
     const replica = new DocumentReplica({
       make: (own) => new Replica({ guid: ID, hash, own }),
       streams,
@@ -87,8 +88,15 @@ class DocumentWorld {
     this.#random = new Random(seed)
   }
 
-  /** Runs it: edits, cuts and restarts in any order, then everybody is back. Gives what each has then, and how much was built on. */
-  async run(): Promise<{ readonly states: readonly string[]; readonly edits: number; readonly errors: readonly unknown[] }> {
+  /**
+   * Runs it: edits, cuts and restarts in any order, then everybody is back. Gives what each has then, and how much was
+   * built on.
+   */
+  async run(): Promise<{
+    readonly states: readonly string[]
+    readonly edits: number
+    readonly errors: readonly unknown[]
+  }> {
     for (const writer of this.#writers) writer.own = (await this.#net.of(writer.id).own(ID)).stream
     for (const writer of this.#writers) await writer.start(this.#writers)
     let edits = 0
@@ -139,9 +147,14 @@ function edit(doc: Replica['doc'], random: Random): void {
   const word = `${random.int(0, 999)} `
   const what = random.weighted({ text: 6, set: 2, map: 2, list: 2 })
   if (what === 'text') editShared(doc, 'text', { type: 'text', splice: { at, remove, insert: word } })
-  else if (what === 'set') editShared(doc, 'text', { type: 'text', text: text.slice(0, at) + word + text.slice(at + remove) })
+  else if (what === 'set')
+    editShared(doc, 'text', { type: 'text', text: text.slice(0, at) + word + text.slice(at + remove) })
   else if (what === 'map') editShared(doc, 'map', { type: 'map', set: { [`k${random.int(0, 3)}`]: { word } } })
-  else editShared(doc, 'list', { type: 'list', list: [...(readShared(doc, 'list', 'list') as unknown[]).slice(random.int(0, 2)), word] })
+  else
+    editShared(doc, 'list', {
+      type: 'list',
+      list: [...(readShared(doc, 'list', 'list') as unknown[]).slice(random.int(0, 2)), word]
+    })
 }
 
 /** Equal states, equal bytes: what the document is and how far it follows each stream. */

@@ -35,9 +35,12 @@ export class Launches {
   launch(from: Place): void {
     const { random } = this.#parts
     if (from.node === null) return
-    const known = random.pick(this.#plans.filter((plan) => plan.request.idempotencyKey !== undefined && isOn(plan, from)))
+    const known = random.pick(
+      this.#plans.filter((plan) => plan.request.idempotencyKey !== undefined && isOn(plan, from))
+    )
     const isAgain = known !== null && random.is(0.5)
-    const plan = isAgain && random.is(0.7) ? known : this.#plan(from, isAgain ? known.request.idempotencyKey : undefined)
+    const plan =
+      isAgain && random.is(0.7) ? known : this.#plan(from, isAgain ? known.request.idempotencyKey : undefined)
     if (plan !== known) this.#plans.push(plan)
     this.#launch(plan)
     if (plan.request.idempotencyKey !== undefined && random.is(0.2)) this.#launch(plan)
@@ -85,7 +88,8 @@ export class Launches {
           if (life !== from.life) return
           const { code } = asNodeError(error)
           trace.add(from.name, `${name} is refused: ${code}`)
-          if (code === 'CONFLICT' && !this.#isTaken(plan)) this.#parts.witness.fault(`the key of plan ${plan.number} is nobody else's`)
+          if (code === 'CONFLICT' && !this.#isTaken(plan))
+            this.#parts.witness.fault(`the key of plan ${plan.number} is nobody else's`)
         }
       )
   }
@@ -103,7 +107,9 @@ export class Launches {
   /** Does another plan have its key? */
   #isTaken(plan: Plan): boolean {
     const { idempotencyKey } = plan.request
-    return this.#plans.some((one) => one !== plan && isOn(one, plan.from) && one.request.idempotencyKey === idempotencyKey)
+    return this.#plans.some(
+      (one) => one !== plan && isOn(one, plan.from) && one.request.idempotencyKey === idempotencyKey
+    )
   }
 
   /** A swarm is canceled, where it was launched or elsewhere. */

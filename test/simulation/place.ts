@@ -34,7 +34,10 @@ class WitnessedAgent extends FakeAgent {
   readonly #witness: Witness
   readonly #ofTask = new Map<AgentTask, Run>()
 
-  constructor(id: string, { place, witness, endsSoon }: { place: string; witness: Witness; endsSoon: ((run: () => void) => void) | null }) {
+  constructor(
+    id: string,
+    { place, witness, endsSoon }: { place: string; witness: Witness; endsSoon: ((run: () => void) => void) | null }
+  ) {
     const capabilities = [capability(`${id}.again`), capability(`${id}.once`, { idempotent: false })]
     super(agentDefinition(id, { capabilities, concurrency: 2 }), (task) => {
       endsSoon?.(() => {
@@ -114,7 +117,8 @@ export class Place {
     const life = ++this.life
     this.isUp = true
     this.#clock = new NodeClock(clock, () => this.skewMs)
-    const soon = (run: () => void): void => void this.#clock.after(random.is(0.8) ? random.next() * 20 : random.int(100, 5000), run)
+    const soon = (run: () => void): void =>
+      void this.#clock.after(random.is(0.8) ? random.next() * 20 : random.int(100, 5000), run)
     this.#agents = ['slow', 'fast'].map(
       (id) => new WitnessedAgent(id, { place: this.name, witness, endsSoon: id === 'fast' ? soon : null })
     )
@@ -194,7 +198,10 @@ export class Place {
   }
 
   /** The node says how far it has lanes of another. */
-  acknowledges(peer: string, lanes: readonly { readonly source: string; readonly target: string; readonly ack: number }[]): void {
+  acknowledges(
+    peer: string,
+    lanes: readonly { readonly source: string; readonly target: string; readonly ack: number }[]
+  ): void {
     for (const { source, target, ack } of lanes) {
       const lane = { source: { agentId: source, nodeId: peer }, target: { agentId: target, nodeId: this.actor.id } }
       this.#parts.witness.acknowledges(this.name, laneText(lane), ack)

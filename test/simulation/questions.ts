@@ -83,7 +83,9 @@ export class Queries {
 
   /** A request is canceled where it was asked. */
   cancel(): void {
-    const question = this.#parts.random.pick(this.#all.filter(({ asked, from, life }) => asked !== null && from.life === life))
+    const question = this.#parts.random.pick(
+      this.#all.filter(({ asked, from, life }) => asked !== null && from.life === life)
+    )
     if (question === null) return
     this.#parts.trace.add(question.from.name, `cancels ask ${question.number}`)
     question.asked?.cancel()

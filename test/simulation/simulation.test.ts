@@ -62,9 +62,23 @@ test('a witness of swarms says when an item is begun against its word, and when 
   witness.begins('c', { ...task, attempt: 2 })
   witness.ends(run, { ok: true, result: 'late' })
   const lease = { index: 0, agent: 'x@b', attempt: 2, failures: 0, isRepeatable: false }
-  const row = { item: 'i', agent: 'x@b', attempt: 2, status: 'completed', result: 1, error: null, durationMs: 0 } as const
-  const rowOf = (result: unknown): LedgerChange => book.settled('swarm_1', { index: 0, order: 1, holder: 'x@b', row: { ...row, result } })
-  for (const change of [book.leased('swarm_1', lease), book.leased('swarm_1', { ...lease, attempt: 1 }), rowOf(1), rowOf(2)])
+  const row = {
+    item: 'i',
+    agent: 'x@b',
+    attempt: 2,
+    status: 'completed',
+    result: 1,
+    error: null,
+    durationMs: 0
+  } as const
+  const rowOf = (result: unknown): LedgerChange =>
+    book.settled('swarm_1', { index: 0, order: 1, holder: 'x@b', row: { ...row, result } })
+  for (const change of [
+    book.leased('swarm_1', lease),
+    book.leased('swarm_1', { ...lease, attempt: 1 }),
+    rowOf(1),
+    rowOf(2)
+  ])
     witness.keeps('a', change)
   for (const id of ['swarm_1', 'swarm_2']) witness.keeps('a', { key: SWARM_KEYS.key('k'), value: utf8(id) })
   const { durationMs: _ms, ...told } = row
@@ -88,7 +102,10 @@ test('a witness of swarms reports nodes that vote in one and report different ou
   const book = new SwarmStore(createMemoryLedger(), (bytes) => bytes)
   const told = { item: 'i', agent: '-', attempt: 0, status: 'skipped', error: null } as const
   for (const [node, result] of Object.entries({ a: null, b: null, c: 'other' })) {
-    witness.keeps(node, book.settled('swarm_1', { index: 0, order: 1, holder: '', row: { ...told, result, durationMs: 0 } }))
+    witness.keeps(
+      node,
+      book.settled('swarm_1', { index: 0, order: 1, holder: '', row: { ...told, result, durationMs: 0 } })
+    )
     witness.tells(node, 'swarm_1', { type: 'item', ...told, result })
   }
   t.is(faults.length, 1)

@@ -44,12 +44,26 @@ const DEEDS_OF_SWARMS = {
   pass: 16
 }
 /** The same where a pair of nodes never has a link, and relays lose frames. */
-const DEEDS_OF_RELAYS = { ...DEEDS, lose: 0, launch: 0, abandon: 0, ask: 40, kill: 10, start: 14, cut: 10, jump: 1, drop: 8 }
+const DEEDS_OF_RELAYS = {
+  ...DEEDS,
+  lose: 0,
+  launch: 0,
+  abandon: 0,
+  ask: 40,
+  kill: 10,
+  start: 14,
+  cut: 10,
+  jump: 1,
+  drop: 8
+}
 /** One world of so many has swarms. */
 const SWARMS_IN = 3
 /** Of the others, one of so many has relays. */
 const RELAYS_IN = 2
-/** How far wall clocks of nodes behind relays differ at most, in milliseconds: frames of a clock further off are not relayed. */
+/**
+ * How far wall clocks of nodes behind relays differ at most, in milliseconds: frames of a clock further off are not
+ * relayed.
+ */
 const MAX_SKEW_MS = 100_000
 /** Milliseconds of quiet within which everything must have ended. */
 const QUIET_MS = 1_200_000
@@ -102,7 +116,14 @@ export class Simulation {
     const names = this.#names()
     const world = new World({ teardown: () => {} }, { clock: this.#clock, net: this.#net, log: logOf(names) })
     const hasRelays = this.#hasRelays
-    const parts = { world, clock: this.#clock, random: this.#random, trace: this.trace, witness: this.#witness, hasRelays }
+    const parts = {
+      world,
+      clock: this.#clock,
+      random: this.#random,
+      trace: this.trace,
+      witness: this.#witness,
+      hasRelays
+    }
     this.#places = names.map((name) => new Place(parts, actor(name)))
     this.#questions = new Queries(parts)
     this.#launches = new Launches(parts)
@@ -112,9 +133,14 @@ export class Simulation {
   async run(): Promise<WorldResult> {
     for (const place of this.#places) this.#start(place)
     await this.#pass(2000)
-    for (let left = this.#random.int(5, 30) * (this.#hasSwarms || this.#hasRelays ? 2 : 1); left > 0 && this.#isWell; left--) {
+    for (
+      let left = this.#random.int(5, 30) * (this.#hasSwarms || this.#hasRelays ? 2 : 1);
+      left > 0 && this.#isWell;
+      left--
+    ) {
       const deed = this.#random.weighted(this.#deeds)
-      if (deed === 'pass') await this.#pass(this.#random.is(0.2) ? this.#random.int(1000, 30_000) : this.#random.int(1, 1000))
+      if (deed === 'pass')
+        await this.#pass(this.#random.is(0.2) ? this.#random.int(1000, 30_000) : this.#random.int(1, 1000))
       else this.#do(deed)
       await this.#turn()
       await this.#events(this.#random.int(0, 12))
@@ -152,7 +178,8 @@ export class Simulation {
 
   /** So many events, one after the other: frames, timers, commits. */
   async #events(count: number): Promise<void> {
-    for (let left = count; left > 0 && this.#isWell && this.#clock.step(Number.MAX_SAFE_INTEGER); left--) await this.#turn()
+    for (let left = count; left > 0 && this.#isWell && this.#clock.step(Number.MAX_SAFE_INTEGER); left--)
+      await this.#turn()
   }
 
   /** Lets time pass, event by event. */
@@ -189,7 +216,8 @@ export class Simulation {
   #ask(place: Place, other: Place): void {
     const ends = this.#places.filter((one) => this.#isEnd(one))
     const [from, to] = this.#random.is(0.5) ? ends : ends.reverse()
-    if (this.#hasRelays && from !== undefined && to !== undefined && this.#random.is(0.7)) return this.#questions.ask(from, to)
+    if (this.#hasRelays && from !== undefined && to !== undefined && this.#random.is(0.7))
+      return this.#questions.ask(from, to)
     this.#questions.ask(place, place === other && this.#random.is(0.8) ? this.#besides(place) : other)
   }
 
@@ -288,8 +316,11 @@ export class Simulation {
       for (const b of this.#places) if (a !== b && this.#canReach(a, b)) a.node?.links.reachable.add(b.actor.id)
       for (const b of this.#places.slice(at + 1)) {
         const afterMs =
-          this.#isCalm || this.#random.is(this.#hasRelays ? 0.8 : 0.5) ? this.#random.int(0, 200) : this.#random.int(0, 20_000)
-        if (this.#canReach(a, b) && !this.#net.isLinked(a.actor.id, b.actor.id)) this.#clock.after(afterMs, () => this.#link(a, b))
+          this.#isCalm || this.#random.is(this.#hasRelays ? 0.8 : 0.5)
+            ? this.#random.int(0, 200)
+            : this.#random.int(0, 20_000)
+        if (this.#canReach(a, b) && !this.#net.isLinked(a.actor.id, b.actor.id))
+          this.#clock.after(afterMs, () => this.#link(a, b))
       }
     }
   }
@@ -329,7 +360,9 @@ export class Simulation {
   /** Has everything ended? */
   #isQuiet(): boolean {
     for (const place of this.#places) place.look()
-    const isIdle = this.#places.every(({ node, open }) => node !== null && open.length === 0 && this.#leftOf(node).length === 0)
+    const isIdle = this.#places.every(
+      ({ node, open }) => node !== null && open.length === 0 && this.#leftOf(node).length === 0
+    )
     return isIdle && this.#questions.isOver && this.#launches.isOver(this.#places)
   }
 
@@ -373,7 +406,8 @@ export class Simulation {
       await this.#pass(5000)
       if (!isClosed) this.#witness.fault(`${name} does not close`)
     }
-    for (const { name, timers } of this.#places) if (timers > 0) this.#witness.fault(`${name} has ${timers} timers after its end`)
+    for (const { name, timers } of this.#places)
+      if (timers > 0) this.#witness.fault(`${name} has ${timers} timers after its end`)
   }
 
   #besides(place: Place): Place {

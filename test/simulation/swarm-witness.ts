@@ -61,7 +61,8 @@ export class SwarmWitness {
     const run = { node, task, number: runs.length + 1, isOpen: true, isCut: false, outcome: null, isForgotten: false }
     if (runs.some((one) => one.isOpen && (!mayRepeat || (one.node === node && one.task.attempt === attempt))))
       this.#fault(`${requestId} runs twice at once`)
-    if (!mayRepeat && !runs.every((one) => hasFailed(one) || one.isForgotten)) this.#fault(`${requestId} may not be repeated, and is`)
+    if (!mayRepeat && !runs.every((one) => hasFailed(one) || one.isForgotten))
+      this.#fault(`${requestId} may not be repeated, and is`)
     const before = this.#parts.calleeRecord(node, requestId, attempt)
     if (before !== null && SETTLED.has(before.status)) this.#fault(`${requestId}#${attempt} is run after its end`)
     runs.push(run)
@@ -82,8 +83,10 @@ export class SwarmWitness {
   }
 
   /**
-   * Have so many of those that vote in a swarm lost their disks that the others are no majority? Nobody may go on with it then.
-   * Seats are given by the launcher alone: when it has lost its disk, only those that have one are left. Whoever has the end tells it.
+   * Have so many of those that vote in a swarm lost their disks that the others are no majority? Nobody may go on with
+   * it then.
+   * Seats are given by the launcher alone: when it has lost its disk, only those that have one are left. Whoever has
+   * the end tells it.
    */
   isBereft(id: string): boolean {
     if ([...this.#heads.values()].some((head) => head.id === id && head.end !== null)) return false
@@ -102,7 +105,8 @@ export class SwarmWitness {
       losers.isLaunchers ||= taskId !== ''
     }
     for (const run of this.#of(node)) if (this.isOnItsWay(run.task.requestId)) run.isForgotten = true
-    for (const known of [this.#heads, this.#leases, this.#rows, this.#keys, this.#onTheirWay, this.#told, this.#seats]) forget(known, node)
+    for (const known of [this.#heads, this.#leases, this.#rows, this.#keys, this.#onTheirWay, this.#told, this.#seats])
+      forget(known, node)
   }
 
   /** Does a disk hold a message of a request, as one that was not acknowledged? */
@@ -116,29 +120,34 @@ export class SwarmWitness {
     const [kind = '', id = '', index = ''] = key.split('/')
     const name = `${node} ${key}`
     if (kind === 'out') this.#keepMessage(name, value)
-    if (kind === 'swarm' && value !== null) this.#keepHead(`${node} ${id}`, (read(value) as { readonly head: SwarmHead }).head)
+    if (kind === 'swarm' && value !== null)
+      this.#keepHead(`${node} ${id}`, (read(value) as { readonly head: SwarmHead }).head)
     if (kind === 'swarm-key' && value !== null) this.#keepKey(name, value)
-    if (kind === 'swarm-seat' && value !== null) this.#seats.set(`${node} ${id}`, (read(value) as ParticipantRecord).state)
+    if (kind === 'swarm-seat' && value !== null)
+      this.#seats.set(`${node} ${id}`, (read(value) as ParticipantRecord).state)
     if (kind === 'swarm-lease') this.#keepLease(`${node} ${id}/${index}`, value)
     if (kind === 'swarm-result') this.#keepRow(`${node} ${id}/${index}`, value)
   }
 
   /** A node tells of a swarm: only what its disk holds, and of each item one outcome for good. */
   tells(node: string, id: string, event: SwarmEvent): void {
-    if (event.type === 'done' && (this.head(node, id)?.end ?? null) === null) this.#fault(`the end of ${id} is told before it is durable`)
+    if (event.type === 'done' && (this.head(node, id)?.end ?? null) === null)
+      this.#fault(`the end of ${id} is told before it is durable`)
     if (event.type !== 'item') return
     const { type: _type, ...told } = event
     const text = canonicalJson(told)
     const name = `${node} ${id} ${event.item}`
     const before = this.#told.get(name)
-    if (before !== undefined && before !== text) this.#fault(`of ${event.item} of ${id} ${before} was told, and now ${text}`)
+    if (before !== undefined && before !== text)
+      this.#fault(`of ${event.item} of ${id} ${before} was told, and now ${text}`)
     this.#told.set(name, text)
     const elsewhere = this.#accepted.get(`${id} ${event.item}`) ?? text
     if (elsewhere !== text) this.#fault(`of ${event.item} of ${id} ${elsewhere} was accepted, and ${text}`)
     this.#accepted.set(`${id} ${event.item}`, text)
     const row = this.#rowsOf(node, id).find(({ row: { item } }) => item === event.item)
     const { durationMs: _ms, ...kept } = row?.row ?? { durationMs: 0 }
-    if (canonicalJson(kept) !== text) this.#fault(`of ${event.item} of ${id} ${text} is told, and its disk has ${canonicalJson(kept)}`)
+    if (canonicalJson(kept) !== text)
+      this.#fault(`of ${event.item} of ${id} ${text} is told, and its disk has ${canonicalJson(kept)}`)
   }
 
   /** A swarm as the disk of its launcher has it; null for none. */
@@ -172,24 +181,31 @@ export class SwarmWitness {
 
   #keepKey(name: string, value: Uint8Array): void {
     const before = this.#keys.get(name)
-    if (before !== undefined && !sameBytes(before, value)) this.#fault(`the idempotency key ${name} names another swarm`)
+    if (before !== undefined && !sameBytes(before, value))
+      this.#fault(`the idempotency key ${name} names another swarm`)
     this.#keys.set(name, value)
   }
 
   #keepHead(name: string, head: SwarmHead): void {
     const before = this.#heads.get(name)?.end ?? null
-    if (before !== null && canonicalJson(before) !== canonicalJson(head.end)) this.#fault(`swarm ${name} had ended, and ends otherwise`)
+    if (before !== null && canonicalJson(before) !== canonicalJson(head.end))
+      this.#fault(`swarm ${name} had ended, and ends otherwise`)
     this.#heads.set(name, head)
     if (head.end === null || before !== null) return
     this.#compare(name, head)
     const { status, counts } = head.end
     const rows = [...this.#rows].flatMap(([of, { row }]) => (of.startsWith(`${name}/`) ? [row.row.status] : []))
     const completed = rows.filter((one) => one === 'completed').length
-    const isCounted = counts.total === head.itemCount && counts.completed === completed && counts.failed === rows.length - completed
-    if (!isCounted) this.#fault(`swarm ${name} counts ${JSON.stringify(counts)}, and has ${completed} done of ${rows.length} outcomes`)
+    const isCounted =
+      counts.total === head.itemCount && counts.completed === completed && counts.failed === rows.length - completed
+    if (!isCounted)
+      this.#fault(
+        `swarm ${name} counts ${JSON.stringify(counts)}, and has ${completed} done of ${rows.length} outcomes`
+      )
     if (status === 'canceled') return
     const verdict = completed === rows.length ? 'completed' : completed === 0 ? 'failed' : 'partial'
-    if (rows.length !== head.itemCount) this.#fault(`swarm ${name} ends with ${rows.length} outcomes of ${head.itemCount} items`)
+    if (rows.length !== head.itemCount)
+      this.#fault(`swarm ${name} ends with ${rows.length} outcomes of ${head.itemCount} items`)
     if (status !== verdict) this.#fault(`swarm ${name} is ${status}, and its items say ${verdict}`)
   }
 
@@ -198,11 +214,14 @@ export class SwarmWitness {
     if (voters === undefined) return
     const rows = [...this.#rows].flatMap(([of, { row }]) => (of.startsWith(`${name}/`) ? [row] : []))
     const text = canonicalJson({ end, rows: rows.sort((a, b) => a.index - b.index) })
-    if ((this.#ends.get(id) ?? text) !== text) this.#fault(`swarm ${name} ends as ${text}, and elsewhere as ${this.#ends.get(id)}`)
+    if ((this.#ends.get(id) ?? text) !== text)
+      this.#fault(`swarm ${name} ends as ${text}, and elsewhere as ${this.#ends.get(id)}`)
     this.#ends.set(id, text)
   }
 
-  /** Is an outcome on a disk final? Where several nodes vote it is once it was told; before, another may take its place. */
+  /**
+   * Is an outcome on a disk final? Where several nodes vote it is once it was told; before, another may take its place.
+   */
   #isFinal(name: string, item: string): boolean {
     const [of = ''] = name.split('/')
     const head = this.#heads.get(of)
@@ -213,8 +232,10 @@ export class SwarmWitness {
     const before = this.#leases.get(name)
     if (value === null) return void this.#leases.delete(name)
     const lease = read(value) as SwarmLease
-    if (before !== undefined && lease.attempt < before.attempt) this.#fault(`the leases of ${name} go back to ${lease.attempt}`)
-    if (before?.attempt === lease.attempt && before.agent !== lease.agent) this.#fault(`lease ${lease.attempt} of ${name} has two agents`)
+    if (before !== undefined && lease.attempt < before.attempt)
+      this.#fault(`the leases of ${name} go back to ${lease.attempt}`)
+    if (before?.attempt === lease.attempt && before.agent !== lease.agent)
+      this.#fault(`lease ${lease.attempt} of ${name} has two agents`)
     const row = this.#rows.get(name)?.row.row
     if (row !== undefined && lease.attempt > row.attempt && this.#isFinal(name, row.item))
       this.#fault(`${name} is leased after its outcome`)
@@ -238,7 +259,8 @@ export class SwarmWitness {
     // A run that its node begins anew after it was killed has a number of its own.
     const ofLease = runs.filter(({ task }) => task.attempt >= attempt)
     const is = ({ outcome }: ItemRun): boolean =>
-      outcome !== null && (outcome.ok ? status === 'completed' && outcome.result === result : error?.code === outcome.code)
+      outcome !== null &&
+      (outcome.ok ? status === 'completed' && outcome.result === result : error?.code === outcome.code)
     if (status === 'completed' && !ofLease.some(is)) this.#fault(`no run of ${holder} gave the result of ${name}`)
     if (error?.code === 'TASK_FAILED' && !ofLease.some(is)) this.#fault(`no run of ${holder} failed as ${name} did`)
     if (status === 'unknown' && runs.some(({ task }) => (task.input as AskedInput).mayRepeat))

@@ -44,7 +44,9 @@ export class Witness {
   readonly swarms = new SwarmWitness({
     fault: (what) => this.fault(what),
     calleeRecord: (node, requestId, attempt) =>
-      [...this.#of(node)].find((one) => one.role === 'callee' && one.requestId === requestId && one.attempt === attempt) ?? null
+      [...this.#of(node)].find(
+        (one) => one.role === 'callee' && one.requestId === requestId && one.attempt === attempt
+      ) ?? null
   })
   readonly #trace: Trace
   readonly #runs = new Map<string, Run[]>()
@@ -130,7 +132,8 @@ export class Witness {
     const name = `${node} ${lane}`
     if (ack > (this.#contig.get(name) ?? 0))
       this.fault(`${node} acknowledges ${ack} of ${lane}, and its disk has ${this.#contig.get(name) ?? 0}`)
-    if (ack < (this.#acked.get(name) ?? 0)) this.fault(`${node} acknowledges ${ack} of ${lane} after ${this.#acked.get(name) ?? 0}`)
+    if (ack < (this.#acked.get(name) ?? 0))
+      this.fault(`${node} acknowledges ${ack} of ${lane} after ${this.#acked.get(name) ?? 0}`)
     this.#acked.set(name, ack)
   }
 
@@ -169,7 +172,10 @@ export class Witness {
     return this.#found(node, requestId, 'caller')?.record ?? null
   }
 
-  /** Did the node of its agent end at it, and was back when its time was over, so that nobody can say whether it was done? */
+  /**
+   * Did the node of its agent end at it, and was back when its time was over, so that nobody can say whether it was
+   * done?
+   */
   wasLate(node: string, requestId: string): boolean {
     const records = [...this.#of(node)].filter((one) => one.requestId === requestId)
     return records.some(({ error, updatedAt, deadline }) => LATE.has(error?.message ?? '') && updatedAt >= deadline)
@@ -199,7 +205,11 @@ export class Witness {
       this.fault(`${requestId} is ${asked.record.status} at ${caller}, and completed at ${callee}`)
   }
 
-  #found(node: string, requestId: string, role: RequestRecord['role']): { record: RequestRecord; result: unknown } | null {
+  #found(
+    node: string,
+    requestId: string,
+    role: RequestRecord['role']
+  ): { record: RequestRecord; result: unknown } | null {
     for (const [name, record] of this.#records) {
       if (!name.startsWith(`${node} `) || record.requestId !== requestId || record.role !== role) continue
       const bytes = this.#results.get(name)
@@ -219,7 +229,8 @@ export class Witness {
   }
 
   #keepLane(name: string, contig: number): void {
-    if (contig < (this.#contig.get(name) ?? 0)) this.fault(`${name} goes back from ${this.#contig.get(name)} to ${contig}`)
+    if (contig < (this.#contig.get(name) ?? 0))
+      this.fault(`${name} goes back from ${this.#contig.get(name)} to ${contig}`)
     this.#contig.set(name, contig)
   }
 
@@ -233,7 +244,8 @@ export class Witness {
 
   #keepResult(name: string, bytes: Uint8Array | null): void {
     const before = this.#results.get(name)
-    if (before !== undefined && bytes !== null && !sameBytes(before, bytes)) this.fault(`on disk the result of ${name} changes`)
+    if (before !== undefined && bytes !== null && !sameBytes(before, bytes))
+      this.fault(`on disk the result of ${name} changes`)
     if (bytes === null) this.#results.delete(name)
     else this.#results.set(name, bytes)
   }

@@ -79,11 +79,19 @@ export interface HttpAnswer {
 export type GatewayRequest = RequestInit & { readonly json?: unknown }
 
 /** One request with the token, to a path of the node. */
-export function request({ url, token }: GatewayNode, place: string, { json, headers, ...rest }: GatewayRequest = {}): Promise<Response> {
+export function request(
+  { url, token }: GatewayNode,
+  place: string,
+  { json, headers, ...rest }: GatewayRequest = {}
+): Promise<Response> {
   return fetch(url + place, {
     ...rest,
     ...(json === undefined ? {} : { method: 'POST', body: JSON.stringify(json) }),
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...(headers as Record<string, string>) }
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      ...(headers as Record<string, string>)
+    }
   })
 }
 
@@ -91,7 +99,11 @@ export function request({ url, token }: GatewayNode, place: string, { json, head
 export async function ask(node: GatewayNode, place: string, init: GatewayRequest = {}): Promise<HttpAnswer> {
   const response = await request(node, place, init)
   const text = await response.text()
-  return { status: response.status, type: response.headers.get('content-type') ?? '', body: JSON.parse(text) as Record<string, unknown> }
+  return {
+    status: response.status,
+    type: response.headers.get('content-type') ?? '',
+    body: JSON.parse(text) as Record<string, unknown>
+  }
 }
 
 /** An event of a stream. */
@@ -101,7 +113,11 @@ export interface StreamEvent {
 }
 
 /** Reads a stream of server-sent events to its end, or until enough of it is there. */
-export async function* streamed(node: GatewayNode, place: string, init: GatewayRequest = {}): AsyncGenerator<StreamEvent> {
+export async function* streamed(
+  node: GatewayNode,
+  place: string,
+  init: GatewayRequest = {}
+): AsyncGenerator<StreamEvent> {
   const response = await request(node, place, init)
   if (response.headers.get('content-type') !== 'text/event-stream')
     throw new Error(`no stream: ${response.status} ${await response.text()}`)
@@ -114,7 +130,8 @@ export async function* streamed(node: GatewayNode, place: string, init: GatewayR
       const fields = Object.fromEntries(
         block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)])
       )
-      if (fields['data'] !== undefined) yield { id: Number(fields['id']), data: JSON.parse(fields['data']) as Record<string, unknown> }
+      if (fields['data'] !== undefined)
+        yield { id: Number(fields['id']), data: JSON.parse(fields['data']) as Record<string, unknown> }
     }
   }
 }

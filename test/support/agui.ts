@@ -34,7 +34,11 @@ export function runFault(events: readonly WireEvent[]): string | null {
     if (type === 'RUN_ERROR') return (state = 'ended'), null
     if (state === 'before') return 'before the beginning'
     if (type === 'RUN_FINISHED') return open.size > 0 ? `${[...open].join()} is open` : ((state = 'ended'), null)
-    const item = type.startsWith('TEXT') ? `text ${String(messageId)}` : type.startsWith('STEP') ? `step ${String(stepName)}` : null
+    const item = type.startsWith('TEXT')
+      ? `text ${String(messageId)}`
+      : type.startsWith('STEP')
+        ? `step ${String(stepName)}`
+        : null
     return item === null ? (type === 'CUSTOM' ? null : 'of a kind that is not sent') : pair(event, item)
   }
 

@@ -26,8 +26,12 @@ export const arbAgents: fc.Arbitrary<readonly DrawnAgent[]> = fc.array(
 export function arbWanted(agents: readonly DrawnAgent[], max: number): fc.Arbitrary<readonly [string, ...string[]]> {
   const offered = [...new Set(agents.flatMap(({ can }) => can))]
   const one =
-    offered.length === 0 ? arbSkill : fc.oneof({ arbitrary: fc.constantFrom(...offered), weight: 5 }, { arbitrary: arbSkill, weight: 1 })
-  return fc.uniqueArray(one, { minLength: 1, maxLength: max }) as fc.Arbitrary<readonly string[]> as fc.Arbitrary<[string, ...string[]]>
+    offered.length === 0
+      ? arbSkill
+      : fc.oneof({ arbitrary: fc.constantFrom(...offered), weight: 5 }, { arbitrary: arbSkill, weight: 1 })
+  return fc.uniqueArray(one, { minLength: 1, maxLength: max }) as fc.Arbitrary<readonly string[]> as fc.Arbitrary<
+    [string, ...string[]]
+  >
 }
 
 /** A message that an attached agent was given. */
@@ -37,8 +41,8 @@ interface Given {
 }
 
 /**
- * Attaches drawn agents, each under its index, for the time of `run`, which gets their capabilities by address. Returns the messages that
- * they were given. Their runs complete at once.
+ * Attaches drawn agents, each under its index, for the time of `run`, which gets their capabilities by address. Returns
+ * the messages that they were given. Their runs complete at once.
  */
 export async function withAgents(
   { world, nodes }: { readonly world: World; readonly nodes: readonly FakeNode[] },

@@ -6,8 +6,9 @@ import { pathToFileURL } from 'node:url'
 const NOBODY = 65_534
 
 /**
- * Runs a script as a user to whom file modes apply: the superuser passes them all. The script may import compiled modules by
- * their path below `src/` through the global function `load` and prints its result; returned is what it printed.
+ * Runs a script as a user to whom file modes apply: the superuser passes them all. The script may import compiled
+ * modules by their path below `src/` through the global function `load` and prints its result; returned is what it
+ * printed.
  */
 export function asNobody(script: string): string {
   const root = pathToFileURL(path.resolve(import.meta.dirname, '../../src')).href

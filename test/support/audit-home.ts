@@ -22,10 +22,19 @@ export async function newHome(t: Assert): Promise<Home> {
   return { dir: path.join(home, 'audit'), seen: path.join(home, 'audit.seen') }
 }
 
-/** One life of a node: it opens the log, writes lines one after the other and closes it. Resolves with the codes that were on disk. */
-export async function live(home: Home, codes: readonly string[], kind: AuditEvent['kind'] = 'approval'): Promise<string[]> {
+/**
+ * One life of a node: it opens the log, writes lines one after the other and closes it. Resolves with the codes that
+ * were on disk.
+ */
+export async function live(
+  home: Home,
+  codes: readonly string[],
+  kind: AuditEvent['kind'] = 'approval'
+): Promise<string[]> {
   const written: string[] = []
-  const audit = await openAudit({ ...home, clock: new ManualClock(), onError: () => {}, chains: CHAINS }).catch(() => null)
+  const audit = await openAudit({ ...home, clock: new ManualClock(), onError: () => {}, chains: CHAINS }).catch(
+    () => null
+  )
   for (const code of audit === null ? [] : codes) {
     audit?.append({ kind, code })
     await audit?.flush().then(

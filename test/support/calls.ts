@@ -25,7 +25,12 @@ export async function servesCalls(t: Assert, node: FakeNode): Promise<TaskServic
 
 /** A request of JSON-RPC to an agent. */
 export function rpcCall(method: string, params: unknown, more: Partial<CallRequest> = {}): CallRequest {
-  return { path: '/agents/slow', parameters: {}, body: utf8(JSON.stringify({ jsonrpc: '2.0', id: 7, method, params })), ...more }
+  return {
+    path: '/agents/slow',
+    parameters: {},
+    body: utf8(JSON.stringify({ jsonrpc: '2.0', id: 7, method, params })),
+    ...more
+  }
 }
 
 /** A message of a user as 1.0 has it. */

@@ -22,7 +22,11 @@ export interface Chain {
 
 /** How the nodes of a chain are; L1 unless told otherwise. */
 export interface ChainOptions {
-  readonly terms?: { readonly a?: Partial<InviteTerms>; readonly b?: Partial<InviteTerms>; readonly c?: Partial<InviteTerms> }
+  readonly terms?: {
+    readonly a?: Partial<InviteTerms>
+    readonly b?: Partial<InviteTerms>
+    readonly c?: Partial<InviteTerms>
+  }
   readonly settings?: { readonly b?: Partial<NodeSettings>; readonly c?: Partial<NodeSettings> }
   readonly policy?: { readonly b?: string; readonly c?: string }
   readonly agent?: FakeAgent
@@ -36,7 +40,12 @@ export async function chain(
   const world = new World(t)
   const a = await world.member('a', { terms: terms.a ?? {}, agents: [echo('text')] })
   const b = await world.member('b', { terms: terms.b ?? {}, settings: settings.b ?? {}, policy: policy.b ?? '' })
-  const c = await world.member('c', { terms: terms.c ?? {}, settings: settings.c ?? {}, policy: policy.c ?? '', agents: [agent] })
+  const c = await world.member('c', {
+    terms: terms.c ?? {},
+    settings: settings.c ?? {},
+    policy: policy.c ?? '',
+    agents: [agent]
+  })
   await world.link(a, b)
   await world.link(b, c)
   return { world, a, b, c, agent }
@@ -62,7 +71,10 @@ export function relayed(
   from: FakeNode,
   { to, changes = {}, signer = from.actor, firstHop, hops, mesh = MESH, at = world.clock.now(), message }: Forging
 ): RelayedFrame {
-  const sent = message ?? { kind: 'envelope', bytes: encodeEnvelope(envelope(from, to, { metadata: { tier: 1 }, ...changes })) }
+  const sent = message ?? {
+    kind: 'envelope',
+    bytes: encodeEnvelope(envelope(from, to, { metadata: { tier: 1 }, ...changes }))
+  }
   const frame = { origin: from.id, target: to.id, timestamp: at, content: encodeWhole(sent) }
   const signed = signRelayed(frame, { mesh, firstHop: firstHop.id, hash, sign: signer.sign })
   return hops.reduce((so, hop) => passedOn(so, hop.id), signed)

@@ -13,8 +13,8 @@ export interface Finished {
 }
 
 /**
- * Runs a command line in this process, with this environment and without a terminal. A `start` has to end without a node of its own: a
- * node that comes up is closed, and the promise rejects.
+ * Runs a command line in this process, with this environment and without a terminal. A `start` has to end without a
+ * node of its own: a node that comes up is closed, and the promise rejects.
  */
 export async function ranHere(args: readonly string[], env: Env): Promise<Finished> {
   let started: RunningNode | null = null

@@ -58,10 +58,14 @@ export async function subject(t: Assert): Promise<Subject> {
   const agents = path.join(node.dir, 'agents')
   await fs.writeFile(path.join(agents, 'read.mjs'), READ_MODULE)
   await fs.writeFile(path.join(agents, 'read.md'), READ)
-  await untilTrue(async () => (await fetch(`${node.url}/agents/read/.well-known/agent-card.json`)).status === 200, 'read is there')
+  await untilTrue(
+    async () => (await fetch(`${node.url}/agents/read/.well-known/agent-card.json`)).status === 200,
+    'read is there'
+  )
   const { token } = await node.node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
   let gates = 0
-  const ask = async (place: string, init: GatewayRequest, by = node): Promise<WireAnswer> => read(await request(by, place, init))
+  const ask = async (place: string, init: GatewayRequest, by = node): Promise<WireAnswer> =>
+    read(await request(by, place, init))
   return {
     node,
     stranger: { ...node, token },
@@ -70,7 +74,11 @@ export async function subject(t: Assert): Promise<Subject> {
       return { until, go: () => fs.writeFile(until, '') }
     },
     rpc: (method, params, { headers = {}, at: place = '/agents/talk', by } = {}) =>
-      ask(place, { headers, json: { jsonrpc: '2.0', id: 'r1', method, ...(params === undefined ? {} : { params }) } }, by),
+      ask(
+        place,
+        { headers, json: { jsonrpc: '2.0', id: 'r1', method, ...(params === undefined ? {} : { params }) } },
+        by
+      ),
     rest: (method, below, json, { headers = {}, at: place = '/agents/talk', by } = {}) =>
       ask(place + below, { method, headers, ...(json === undefined ? {} : { body: JSON.stringify(json) }) }, by),
     events: (place, init) => gathered(streamed(node, place, init))
@@ -93,7 +101,10 @@ export async function gathered<T>(events: AsyncIterable<T>): Promise<T[]> {
 
 /** A value deep in JSON, by names. */
 export function at(value: unknown, ...names: readonly (string | number)[]): unknown {
-  return names.reduce<unknown>((one, name) => (one as Record<string | number, unknown> | null | undefined)?.[name], value)
+  return names.reduce<unknown>(
+    (one, name) => (one as Record<string | number, unknown> | null | undefined)?.[name],
+    value
+  )
 }
 
 let said = 0
@@ -121,7 +132,11 @@ const INFO = 'type.googleapis.com/google.rpc.ErrorInfo'
 /** An error of JSON-RPC as the protocol has it (A2A 1.0, section 9.5). */
 export function isRpcFault(t: Assert, { status, type, body }: WireAnswer, code: number, reason: string): void {
   const { error } = body as { error?: { code: number; message: unknown; data: Json[] } }
-  t.alike([status, type, body['jsonrpc'], Object.keys(body).sort()], [200, 'application/json', '2.0', ['error', 'id', 'jsonrpc']], reason)
+  t.alike(
+    [status, type, body['jsonrpc'], Object.keys(body).sort()],
+    [200, 'application/json', '2.0', ['error', 'id', 'jsonrpc']],
+    reason
+  )
   t.is(error?.code, code, `${reason} is ${code}`)
   t.ok(typeof error?.message === 'string' && error.message !== '', 'with words')
   const info = error?.data.find((one) => one['@type'] === INFO)
@@ -129,7 +144,11 @@ export function isRpcFault(t: Assert, { status, type, body }: WireAnswer, code: 
 }
 
 /** An error of REST in 1.0 (section 11.6). */
-export function isRestFault(t: Assert, answer: WireAnswer, expected: readonly [code: number, status: string, reason: string]): void {
+export function isRestFault(
+  t: Assert,
+  answer: WireAnswer,
+  expected: readonly [code: number, status: string, reason: string]
+): void {
   const [code, status, reason] = expected
   const { error } = answer.body as { error?: { code: number; status: string; message: unknown; details: Json[] } }
   t.alike([answer.status, answer.type], [code, 'application/json'], reason)

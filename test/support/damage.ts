@@ -45,7 +45,10 @@ export interface DamageScene {
   readonly killed: string
   readonly member: string
   readonly facts: Facts
-  /** Each file of the stopped home, and of the other one what only a killed node leaves: logs that are not in tables yet. */
+  /**
+   * Each file of the stopped home, and of the other one what only a killed node leaves: logs that are not in tables
+   * yet.
+   */
   readonly files: readonly DamagedPlace[]
 }
 
@@ -77,7 +80,10 @@ export async function damageScene(t: Ends): Promise<DamageScene> {
   await api.call('message.call', { agent: 'text@node', capability: 'text.stats', input: { text: 'x' } })
   await api.call('token.create', { name: 'program', scopes: ['read'] })
   for (const text of ['one', EARLIER.replace(' three', '')]) await edit(node, text)
-  await untilTrue(async () => (await factsOf(member)).text === EARLIER.replace(' three', ''), 'the member has the document')
+  await untilTrue(
+    async () => (await factsOf(member)).text === EARLIER.replace(' three', ''),
+    'the member has the document'
+  )
   await edit(member, EARLIER)
   await untilTrue(async () => (await factsOf(node)).text === EARLIER, 'the node has what the member wrote')
   await untilTrue(async () => (await streamsMarked(homeOf('node').home)) === 2, 'what the member wrote has its mark')
@@ -119,7 +125,9 @@ async function edit(node: RunningNode, text: string): Promise<void> {
 /** All files of a home that have a byte, found by walking it. */
 async function filesOf(home: string): Promise<string[]> {
   const entries = await fs.readdir(home, { recursive: true, withFileTypes: true })
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => path.relative(home, path.join(entry.parentPath, entry.name)))
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(home, path.join(entry.parentPath, entry.name)))
   const sizes = await Promise.all(files.map(async (file) => (await fs.stat(path.join(home, file))).size))
   return files.filter((_, place) => (sizes[place] ?? 0) > 0).sort()
 }
@@ -173,11 +181,14 @@ async function outcomeOf(scene: DamageScene, { of, file, way }: DamageCase, t: E
 }
 
 /** Starts the node alone and asks it for all. @throws Error when something is served that is not what was there */
-async function look({ start }: Awaited<ReturnType<typeof localNodes>>): Promise<{ facts: Facts | null; reports: string[] }> {
+async function look({
+  start
+}: Awaited<ReturnType<typeof localNodes>>): Promise<{ facts: Facts | null; reports: string[] }> {
   const node = await start('node').catch((error: unknown) => asNodeError(error))
   if (node instanceof Error) {
     const { code, message, next } = node
-    if (code === 'INTERNAL' || next.length === 0) throw new Error(`start fails with ${code} and says nothing that helps: ${message}`)
+    if (code === 'INTERNAL' || next.length === 0)
+      throw new Error(`start fails with ${code} and says nothing that helps: ${message}`)
     return { facts: null, reports: [code] }
   }
   const facts = await factsOf(node)
@@ -193,14 +204,22 @@ function differences(expected: Facts, facts: Facts | null): string[] {
   const others = keys.filter((key) => JSON.stringify(facts[key]) !== JSON.stringify(expected[key]))
   const served = others.filter((key) => !String(facts[key]).startsWith('refused '))
   const wrong = served.filter((key) => key !== 'members')
-  const unclear = others.filter((key) => /^refused (?!STORE_DAMAGED|PEER_OFFLINE|DOCUMENT_NOT_FOUND)/.test(String(facts[key])))
-  if (unclear.length > 0) throw new Error(`nothing that helps is said: ${unclear.map((key) => `${key} ${String(facts[key])}`).join(', ')}`)
-  if (wrong.length > 0) throw new Error(`served as truth: ${wrong.map((key) => `${key} ${JSON.stringify(facts[key])}`).join(', ')}`)
+  const unclear = others.filter((key) =>
+    /^refused (?!STORE_DAMAGED|PEER_OFFLINE|DOCUMENT_NOT_FOUND)/.test(String(facts[key]))
+  )
+  if (unclear.length > 0)
+    throw new Error(`nothing that helps is said: ${unclear.map((key) => `${key} ${String(facts[key])}`).join(', ')}`)
+  if (wrong.length > 0)
+    throw new Error(`served as truth: ${wrong.map((key) => `${key} ${JSON.stringify(facts[key])}`).join(', ')}`)
   return others.map((key) => `${key}: ${JSON.stringify(facts[key])}`)
 }
 
 /** After the repair the node is itself, has its mesh and the document, and writes; what is lost was said. */
-async function worksAgain(nodes: Awaited<ReturnType<typeof localNodes>>, scene: DamageScene, repairs: readonly Repair[]): Promise<void> {
+async function worksAgain(
+  nodes: Awaited<ReturnType<typeof localNodes>>,
+  scene: DamageScene,
+  repairs: readonly Repair[]
+): Promise<void> {
   const [member, node] = [await nodes.start('member'), await nodes.start('node')]
   const isWhole = async (): Promise<boolean> => {
     const { text, members } = await factsOf(node)
@@ -211,10 +230,15 @@ async function worksAgain(nodes: Awaited<ReturnType<typeof localNodes>>, scene: 
   const lost = new Set(repairs.filter((one) => one.lost !== null).map(({ name }) => name))
   for (const key of ['id', 'mesh', 'tasks', 'tokens'] as const) {
     const isSame = JSON.stringify(facts[key]) === JSON.stringify(scene.facts[key])
-    if (!isSame && !(key === 'tasks' && lost.has('ledger'))) throw new Error(`after the repair ${key} is ${JSON.stringify(facts[key])}`)
+    if (!isSame && !(key === 'tasks' && lost.has('ledger')))
+      throw new Error(`after the repair ${key} is ${JSON.stringify(facts[key])}`)
   }
   await edit(node, 'five')
-  await untilTrue(async () => (await factsOf(member)).text === 'five', 'the member hears of what is written', PATIENCE_MS)
+  await untilTrue(
+    async () => (await factsOf(member)).text === 'five',
+    'the member hears of what is written',
+    PATIENCE_MS
+  )
 }
 
 async function factsOf(node: RunningNode): Promise<Facts> {
@@ -248,5 +272,7 @@ function damaged(bytes: Buffer, way: Way): Buffer {
 }
 
 function findings(checks: readonly DoctorCheck[]): string[] {
-  return checks.filter(({ name, result }) => result !== 'ok' && name !== 'disk').map(({ name, text }) => `${name}: ${text}`)
+  return checks
+    .filter(({ name, result }) => result !== 'ok' && name !== 'disk')
+    .map(({ name, text }) => `${name}: ${text}`)
 }

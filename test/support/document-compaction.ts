@@ -69,7 +69,8 @@ export async function forge(node: FakeNode, { of, change = (told) => told }: For
   const record = log.view().documents.get('notes')
   for (const { coreKey: stream } of record?.streams ?? []) {
     const blocks = of?.includes(stream) === false ? [] : await documents.read(stream, 0, MANY * 2)
-    for (const [index, bytes] of blocks.entries()) replica.receive({ stream, index, bytes: openBlock(bytes, id) ?? new Uint8Array() })
+    for (const [index, bytes] of blocks.entries())
+      replica.receive({ stream, index, bytes: openBlock(bytes, id) ?? new Uint8Array() })
   }
   const honest = decodeSnapshot(replica.snapshot())
   if (!honest.ok) throw new Error(honest.reason)
@@ -79,14 +80,28 @@ export async function forge(node: FakeNode, { of, change = (told) => told }: For
   const bytes = encodeSnapshot(head, doc)
   const { stream: coreKey } = await documents.own(`forged ${forged++}`)
   await documents.append(coreKey, [bytes])
-  const lengths = Object.fromEntries(head.streams.filter(({ length }) => length > 0).map(({ key, length }) => [key, length]))
-  const entry = { coreKey, blocks: 1, hash: keyToText(hash(bytes)), lengths, serial: record?.access?.access.serial ?? 0 }
+  const lengths = Object.fromEntries(
+    head.streams.filter(({ length }) => length > 0).map(({ key, length }) => [key, length])
+  )
+  const entry = {
+    coreKey,
+    blocks: 1,
+    hash: keyToText(hash(bytes)),
+    lengths,
+    serial: record?.access?.access.serial ?? 0
+  }
   await log.submit({ kind: 'document-snapshot', mesh: MESH, name: 'notes', ...entry })
   return coreKey
 }
 
-/** A member puts a snapshot in force that lies: something is deleted that nobody deleted (`isCut`), or `more` blocks are said to be in it. */
-export function lie(node: FakeNode, { isCut = false, more = 0 }: { readonly isCut?: boolean; readonly more?: number }): Promise<StreamKey> {
+/**
+ * A member puts a snapshot in force that lies: something is deleted that nobody deleted (`isCut`), or `more` blocks are
+ * said to be in it.
+ */
+export function lie(
+  node: FakeNode,
+  { isCut = false, more = 0 }: { readonly isCut?: boolean; readonly more?: number }
+): Promise<StreamKey> {
   return forge(node, {
     change: ({ head, doc }) => {
       if (isCut) doc.getText('text').delete(0, 2)

@@ -7,7 +7,13 @@ import type { Tier } from '../../src/domain/routing/tier.js'
 import { demand } from './demand.js'
 import { actor, keyText, MESH } from './membership.js'
 
-export const DOCUMENT_KINDS = ['document', 'document-access', 'document-stream', 'document-snapshot', 'document-removed'] as const
+export const DOCUMENT_KINDS = [
+  'document',
+  'document-access',
+  'document-stream',
+  'document-snapshot',
+  'document-removed'
+] as const
 
 interface DocumentOp {
   readonly op: 'document'
@@ -56,7 +62,11 @@ export function documentBody({ kind, name, serial, tier, core }: DocumentOp): En
 }
 
 /** A snapshot of the document `notes` in a core of this name; `lengths` by the names of streams. */
-export function snapshotBody({ core, lengths, serial = 0 }: SnapshotTerms): Extract<EntryBody, { readonly kind: 'document-snapshot' }> {
+export function snapshotBody({
+  core,
+  lengths,
+  serial = 0
+}: SnapshotTerms): Extract<EntryBody, { readonly kind: 'document-snapshot' }> {
   const byKey = Object.fromEntries(Object.entries(lengths).map(([stream, length]) => [keyText(stream), length]))
   const place = { coreKey: keyText(core), blocks: 2, hash: keyText(`hash/${core}`) }
   return { kind: 'document-snapshot', mesh: MESH, name: 'notes', serial, ...place, lengths: byKey }
@@ -72,25 +82,38 @@ interface SnapshotTerms {
 /** What one entry may have changed of documents. */
 export function checkDocuments(before: MembershipView, after: MembershipView, entry: Entry): void {
   for (const [name, document] of before.removedDocuments)
-    demand(canonicalJson(after.removedDocuments.get(name)) === canonicalJson(document), 'a removed document never comes back')
+    demand(
+      canonicalJson(after.removedDocuments.get(name)) === canonicalJson(document),
+      'a removed document never comes back'
+    )
   for (const [name, document] of before.documents) {
     const removed = after.removedDocuments.get(name)
     const now = removed ?? after.documents.get(name)
     demand(now?.creator === document.creator, 'a document stays and keeps its creator')
-    demand(canonicalJson(now.streams.slice(0, document.streams.length)) === canonicalJson(document.streams), 'streams are only added')
+    demand(
+      canonicalJson(now.streams.slice(0, document.streams.length)) === canonicalJson(document.streams),
+      'streams are only added'
+    )
     if (removed !== undefined) {
       const isRemoval = entry.body.kind === 'document-removed' && entry.body.name === name
-      demand(isRemoval && (entry.by === actor('owner').id || entry.by === document.creator), 'removed by whom it may be')
+      demand(
+        isRemoval && (entry.by === actor('owner').id || entry.by === document.creator),
+        'removed by whom it may be'
+      )
       demand(!after.documents.has(name), 'a removed document is none of the others')
       continue
     }
     const [was, is] = [document.access, now.access]
     demand((is?.access.serial ?? 0) >= (was?.access.serial ?? 0), 'access lists never go back')
     if (is !== null && canonicalJson(is) !== canonicalJson(was))
-      demand(is.by === entry.by && (entry.by === actor('owner').id || entry.by === document.creator), 'creator and owner alone restrict')
+      demand(
+        is.by === entry.by && (entry.by === actor('owner').id || entry.by === document.creator),
+        'creator and owner alone restrict'
+      )
     const [added] = now.streams.slice(document.streams.length)
     demand(added === undefined || added.nodeKey === entry.by, 'nobody adds a stream for another')
-    if (canonicalJson(now.snapshot ?? null) !== canonicalJson(document.snapshot ?? null)) checkSnapshot(before, { document, now }, entry)
+    if (canonicalJson(now.snapshot ?? null) !== canonicalJson(document.snapshot ?? null))
+      checkSnapshot(before, { document, now }, entry)
   }
 }
 
@@ -100,7 +123,11 @@ interface DocumentStep {
 }
 
 /** Another snapshot took the place of the one in force. */
-function checkSnapshot({ mesh, members, documents }: MembershipView, { document, now }: DocumentStep, { by, body }: Entry): void {
+function checkSnapshot(
+  { mesh, members, documents }: MembershipView,
+  { document, now }: DocumentStep,
+  { by, body }: Entry
+): void {
   const { access, creator, streams } = document
   if (now.snapshot === undefined) {
     demand(body.kind === 'document-access' && body.ends === document.snapshot?.coreKey, 'ended by a list')
@@ -109,18 +136,29 @@ function checkSnapshot({ mesh, members, documents }: MembershipView, { document,
   const [before, after] = [document.snapshot?.lengths ?? {}, now.snapshot.lengths]
   const author = members.get(by)
   const guarded = { owner: mesh?.owner ?? '', creator, access: access?.access ?? null }
-  demand(body.kind === 'document-snapshot' && body.serial === (access?.access.serial ?? 0), 'under the access list in force')
-  demand(author !== undefined && accessOf(guarded, memberOf(author.certificate.body)).mayWrite, 'of a member that may write')
+  demand(
+    body.kind === 'document-snapshot' && body.serial === (access?.access.serial ?? 0),
+    'under the access list in force'
+  )
+  demand(
+    author !== undefined && accessOf(guarded, memberOf(author.certificate.body)).mayWrite,
+    'of a member that may write'
+  )
   demand(
     Object.keys(after).every((stream) => streams.some(({ coreKey }) => coreKey === stream)),
     'of streams of the document'
   )
-  const more = [...new Set([...Object.keys(before), ...Object.keys(after)])].map((one) => lengthOf(after, one) - lengthOf(before, one))
+  const more = [...new Set([...Object.keys(before), ...Object.keys(after)])].map(
+    (one) => lengthOf(after, one) - lengthOf(before, one)
+  )
   demand(
     more.every((blocks) => blocks >= 0),
     'no stream of it goes back'
   )
   demand(more.reduce((sum, blocks) => sum + blocks, 0) >= SNAPSHOT_BLOCKS, 'each is much further on')
-  const cores = [...documents.values()].flatMap((one) => [...one.streams.map(({ coreKey }) => coreKey), one.snapshot?.coreKey])
+  const cores = [...documents.values()].flatMap((one) => [
+    ...one.streams.map(({ coreKey }) => coreKey),
+    one.snapshot?.coreKey
+  ])
   demand(!cores.includes(now.snapshot.coreKey), 'in a core of its own')
 }

@@ -6,7 +6,9 @@ import type { NodeApi } from '../../src/ports/node-api.js'
 import { type FakeNode, World } from './fake-node.js'
 
 /** Two members and the owner, linked, with a document that ann created. */
-export async function documentScene(t: Assert): Promise<{ world: World; owner: FakeNode; ann: FakeNode; bob: FakeNode }> {
+export async function documentScene(
+  t: Assert
+): Promise<{ world: World; owner: FakeNode; ann: FakeNode; bob: FakeNode }> {
   const world = new World(t)
   const owner = await world.owner()
   const [ann, bob] = [await world.member('ann'), await world.member('bob')]
@@ -43,14 +45,19 @@ export class Program {
   }
 
   async #run(): Promise<void> {
-    for await (const event of this.#api.watch('documents.live', { document: 'notes' }, { signal: this.#abort.signal })) {
+    for await (const event of this.#api.watch(
+      'documents.live',
+      { document: 'notes' },
+      { signal: this.#abort.signal }
+    )) {
       this.events.push(event)
       if (event.type === 'open' || event.type === 'reset') {
         this.doc = new Y.Doc()
         this.session = event.session
         this.clientId = event.clientId
       }
-      if (event.type === 'open' || event.type === 'reset' || event.type === 'update') Y.applyUpdate(this.doc, event.update)
+      if (event.type === 'open' || event.type === 'reset' || event.type === 'update')
+        Y.applyUpdate(this.doc, event.update)
       // Behind what it holds already: Yjs takes another one where it reads what was written with this one.
       if (this.clientId !== null) this.doc.clientID = this.clientId
     }

@@ -14,8 +14,15 @@ export function announceMany(world: World, { actor, name }: FakeNode, names: rea
   return names
 }
 
-/** Writes a document past the editor: as many blocks of 1 MiB in a stream of the member. All blocks are the same bytes in memory. */
-export async function writeBlocks(world: World, node: FakeNode, { name, mebibytes }: { name: string; mebibytes: number }): Promise<string> {
+/**
+ * Writes a document past the editor: as many blocks of 1 MiB in a stream of the member. All blocks are the same bytes
+ * in memory.
+ */
+export async function writeBlocks(
+  world: World,
+  node: FakeNode,
+  { name, mebibytes }: { name: string; mebibytes: number }
+): Promise<string> {
   const { documents } = node.core.deps
   const { stream } = await documents.own(`bulk/${name}`)
   await documents.append(
@@ -23,7 +30,8 @@ export async function writeBlocks(world: World, node: FakeNode, { name, mebibyte
     Array.from({ length: mebibytes }, () => BLOCK)
   )
   const isKnown = world.log.view().documents.has(name)
-  if (!isKnown) world.log.model.apply(seal('entry', { kind: 'document', mesh: MESH, name, access: null, at: 1 }, node.actor))
+  if (!isKnown)
+    world.log.model.apply(seal('entry', { kind: 'document', mesh: MESH, name, access: null, at: 1 }, node.actor))
   world.log.model.apply(seal('entry', { kind: 'document-stream', mesh: MESH, name, coreKey: stream }, node.actor))
   world.log.changed()
   await world.settle()

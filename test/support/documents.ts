@@ -64,7 +64,10 @@ function nest(map: Y.Map<unknown>, list: Y.Array<unknown>, { at, value }: { at: 
   else list.insert(0, [new Y.Map([[key, value]])])
 }
 
-/** The updates that these edits make, in an order in which each stands on earlier ones only. Edits without effect make none. */
+/**
+ * The updates that these edits make, in an order in which each stands on earlier ones only. Edits without effect make
+ * none.
+ */
 export function edited(edits: readonly Edit[]): { who: number; update: Uint8Array }[] {
   const made: { who: number; update: Uint8Array }[] = []
   const docs = [0, 1, 2, 3].map((who) => {
@@ -115,7 +118,9 @@ export function publish({ replica, blocks }: Writer): void {
 
 /** Tells a replica of all blocks of these streams; what it took is told again at no harm. */
 export function tell(replica: Replica, writers: readonly Writer[]): StreamStop[] {
-  return writers.flatMap(({ key, blocks }) => blocks.flatMap((bytes, index) => replica.receive({ stream: key, index, bytes }).stops))
+  return writers.flatMap(({ key, blocks }) =>
+    blocks.flatMap((bytes, index) => replica.receive({ stream: key, index, bytes }).stops)
+  )
 }
 
 /** A document whose next edits have this clientID, with all that these streams say. */
@@ -160,7 +165,11 @@ export function stateOf(replica: Replica): Buffer {
 }
 
 /** A replica of what these orders tell; made anew, as its node would, whenever a stop asks for it. */
-export function settled(order: readonly StreamBlock[], first: readonly StreamStop[] = [], options: { hash?: Hash } = {}): Replica {
+export function settled(
+  order: readonly StreamBlock[],
+  first: readonly StreamStop[] = [],
+  options: { hash?: Hash } = {}
+): Replica {
   const stops = [...first]
   for (let tries = 0; tries < 10; tries++) {
     const replica = replicaOf(null, options)

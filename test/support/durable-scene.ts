@@ -10,7 +10,9 @@ import { agentDefinition, capability, FakeAgent } from './fake-agents.js'
 import { type FakeNode, World } from './fake-node.js'
 import { NodeClock } from '../simulation/node-clock.js'
 
-/** A ledger in memory whose process can be killed: what it holds at that moment is left, and nothing more gets into it. */
+/**
+ * A ledger in memory whose process can be killed: what it holds at that moment is left, and nothing more gets into it.
+ */
 export class MortalLedger implements Ledger {
   readonly #disk: Ledger
   #isDead = false
@@ -88,7 +90,10 @@ export class MortalLedger implements Ledger {
   }
 }
 
-/** Two nodes that may be killed and started again. The peer has the agent `slow`: `slow.again` may be repeated, `slow.once` not. */
+/**
+ * Two nodes that may be killed and started again. The peer has the agent `slow`: `slow.again` may be repeated,
+ * `slow.once` not.
+ */
 export class DurableScene {
   readonly world: World
   here!: FakeNode
@@ -115,14 +120,21 @@ export class DurableScene {
     const scene = new DurableScene(t, concurrency)
     scene.agent = scene.#define()
     scene.here = await scene.world.member('here', { ledger: scene.#ledgers.here })
-    scene.peer = await scene.world.member('peer', { agents: [scene.agent], ledger: scene.#ledgers.peer, parts: scene.#partsOfPeer })
+    scene.peer = await scene.world.member('peer', {
+      agents: [scene.agent],
+      ledger: scene.#ledgers.peer,
+      parts: scene.#partsOfPeer
+    })
     await scene.link()
     return scene
   }
 
   get #partsOfPeer(): { readonly clock: NodeClock; readonly lastFault?: LastFault } {
     const lastFault = this.peersFault
-    return { clock: new NodeClock(this.world.clock, () => this.peersSkewMs), ...(lastFault === null ? {} : { lastFault }) }
+    return {
+      clock: new NodeClock(this.world.clock, () => this.peersSkewMs),
+      ...(lastFault === null ? {} : { lastFault })
+    }
   }
 
   #define(): FakeAgent {
@@ -175,12 +187,18 @@ export class DurableScene {
     this.#ledgers[which].refuse(isFull)
   }
 
-  /** The disk of this node, or of the peer, does nothing until the function that it gives is called: see {@link MortalLedger.hold}. */
+  /**
+   * The disk of this node, or of the peer, does nothing until the function that it gives is called: see
+   * {@link MortalLedger.hold}.
+   */
   hold(which: 'here' | 'peer', from: 'now' | 'next commit'): () => void {
     return this.#ledgers[which].hold(from)
   }
 
-  /** The same of the peer, which is away for so long and whose policy file then says `policy`. What its agent was at ends with it. */
+  /**
+   * The same of the peer, which is away for so long and whose policy file then says `policy`. What its agent was at
+   * ends with it.
+   */
   async crashPeer(policy = '', awayMs = 0): Promise<void> {
     const { peer, world } = this
     this.#ledgers.peer = this.#ledgers.peer.kill()

@@ -1,6 +1,9 @@
 import type { FakeNode } from './fake-node.js'
 
-/** The two ends of an exchange as one of its nodes sees them: `text` here and the operator of `peer` unless told otherwise. */
+/**
+ * The two ends of an exchange as one of its nodes sees them: `text` here and the operator of `peer` unless told
+ * otherwise.
+ */
 export interface Ends {
   readonly peer: string
   readonly correlationId: string
@@ -10,7 +13,11 @@ export interface Ends {
 
 /** Does a node let replies pass between these two? */
 export function isOpen(node: FakeNode, { peer, correlationId, own = 'text', other = 'operator' }: Ends): boolean {
-  const thread = { sender: { agentId: own, nodeId: node.id }, recipient: { agentId: other, nodeId: peer }, correlationId }
+  const thread = {
+    sender: { agentId: own, nodeId: node.id },
+    recipient: { agentId: other, nodeId: peer },
+    correlationId
+  }
   const { exchanges: conversations } = node.core
   return conversations.maySend(thread) || conversations.mayReceive(thread)
 }

@@ -63,7 +63,15 @@ export async function facadeScene(
   t.teardown(() => gateway.stop())
   const clock = new ManualClock()
   const unexpected: FacadeFault[] = []
-  const by: Principal = { kind: 'token', name: 'token test', id: 'tok_1', tier: 0, sandboxId: null, scopes: ['read', 'send'], ...principal }
+  const by: Principal = {
+    kind: 'token',
+    name: 'token test',
+    id: 'tok_1',
+    tier: 0,
+    sandboxId: null,
+    scopes: ['read', 'send'],
+    ...principal
+  }
   const route = new FacadeRoute({
     gateway,
     guardrails: new Guardrails({ ...GUARDRAILS, ...guardrails }),
@@ -73,7 +81,12 @@ export async function facadeScene(
     onUnexpected: (fault) => unexpected.push(fault)
   })
   const counting = { limit: new CallLimit(rate, clock), onCall: () => {}, refusal: limitRefusal }
-  const places = [{ path: '/agents' }, { path: '/v1/agents' }, { prefix: '/agents/' }, { prefix: '/v1/agents/' }] as const
+  const places = [
+    { path: '/agents' },
+    { path: '/v1/agents' },
+    { prefix: '/agents/' },
+    { prefix: '/v1/agents/' }
+  ] as const
   const routes = places.map(
     (place): HttpRoute => ({
       ...place,
@@ -87,7 +100,16 @@ export async function facadeScene(
   )
   const { port, listener } = await listening(t, [...routes, metricsRoute({ apiFor: () => node.api(by) })])
   const url = `http://127.0.0.1:${port}`
-  return { node, gateway, clock, slow, unexpected, url, close: () => listener.close(), ask: (path, init) => askAt(url + path, init) }
+  return {
+    node,
+    gateway,
+    clock,
+    slow,
+    unexpected,
+    url,
+    close: () => listener.close(),
+    ask: (path, init) => askAt(url + path, init)
+  }
 }
 
 /** A call as it came, of somebody else. */
@@ -102,16 +124,26 @@ function speakers(): FakeAgent[] {
     run.progress({ a2a: { artifact: { artifactId: 'result', parts: [{ text: 'three' }] }, append: true } })
     return { ok: true, result: { text: 'one two three' } }
   })
-  const fails = new FakeAgent(agentDefinition('fails'), () => ({ ok: false, code: 'TASK_FAILED', message: 'the secret reason' }))
+  const fails = new FakeAgent(agentDefinition('fails'), () => ({
+    ok: false,
+    code: 'TASK_FAILED',
+    message: 'the secret reason'
+  }))
   const asks = new FakeAgent(agentDefinition('asks'), ({ input }, run) => {
     const { text } = input as { text: string }
     if (text === 'begin') run.progress('thinking')
-    return { ok: true, result: text === 'begin' ? { a2a: { state: 'input-required', message: 'Which one?' } } : `took ${text}` }
+    return {
+      ok: true,
+      result: text === 'begin' ? { a2a: { state: 'input-required', message: 'Which one?' } } : `took ${text}`
+    }
   })
   return [talk, fails, asks]
 }
 
-async function askAt(url: string, { json, headers, ...rest }: RequestInit & { readonly json?: unknown } = {}): Promise<FacadeAnswer> {
+async function askAt(
+  url: string,
+  { json, headers, ...rest }: RequestInit & { readonly json?: unknown } = {}
+): Promise<FacadeAnswer> {
   const response = await fetch(url, {
     ...(json === undefined ? {} : { method: 'POST', body: JSON.stringify(json) }),
     ...rest,
@@ -124,11 +156,18 @@ async function askAt(url: string, { json, headers, ...rest }: RequestInit & { re
   })
   const text = await response.text()
   const isJson = response.headers.get('content-type') === 'application/json'
-  return { status: response.status, headers: response.headers, text, body: isJson ? (JSON.parse(text) as Record<string, unknown>) : {} }
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: isJson ? (JSON.parse(text) as Record<string, unknown>) : {}
+  }
 }
 
 /** The events of a stream: their names and data. */
-export function eventsOf(text: string): { readonly event: string; readonly id: number; readonly data: Record<string, unknown> }[] {
+export function eventsOf(
+  text: string
+): { readonly event: string; readonly id: number; readonly data: Record<string, unknown> }[] {
   return text
     .split('\n\n')
     .filter((block) => block !== '' && !block.startsWith(':'))

@@ -80,7 +80,10 @@ export function capability(id: string, rest: Partial<CapabilityDescriptor> = {})
 }
 
 /** A definition with the capability `<id>.do`, unless told otherwise. */
-export function agentDefinition(id: string, rest: Partial<AgentDefinition> & { readonly concurrency?: number } = {}): AgentDefinition {
+export function agentDefinition(
+  id: string,
+  rest: Partial<AgentDefinition> & { readonly concurrency?: number } = {}
+): AgentDefinition {
   const { concurrency = 1, ...changes } = rest
   return {
     id,

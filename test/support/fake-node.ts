@@ -31,7 +31,9 @@ const NO_SERVERS: ImportedTools = {
   list: () => [],
   named: () => null,
   refresh: (server) =>
-    server === null ? Promise.resolve([]) : Promise.reject(new NodeError('TOOL_SERVER_NOT_FOUND', `no MCP server ${server} here`)),
+    server === null
+      ? Promise.resolve([])
+      : Promise.reject(new NodeError('TOOL_SERVER_NOT_FOUND', `no MCP server ${server} here`)),
   problems: () => []
 }
 
@@ -134,7 +136,11 @@ export class World {
   /** At the end of the test all its nodes close. */
   constructor(
     t: Pick<Assert, 'teardown'>,
-    { clock = new ManualClock(), net = new FakeNet(), log = new FakeLog(founded()) }: Partial<Pick<World, 'clock' | 'net' | 'log'>> = {}
+    {
+      clock = new ManualClock(),
+      net = new FakeNet(),
+      log = new FakeLog(founded())
+    }: Partial<Pick<World, 'clock' | 'net' | 'log'>> = {}
   ) {
     this.#t = t
     this.clock = clock
@@ -149,7 +155,10 @@ export class World {
   }
 
   /** A member's node: admitted by the owner on these terms (L1 unless told otherwise), started, linked to nobody. */
-  async member(name: string, options: FakeNodeOptions & { readonly terms?: Partial<InviteTerms> } = {}): Promise<FakeNode> {
+  async member(
+    name: string,
+    options: FakeNodeOptions & { readonly terms?: Partial<InviteTerms> } = {}
+  ): Promise<FakeNode> {
     const owner = actor('owner')
     const terms = inviteTerms(`owner/${name}`, options.terms)
     this.log.model.invite(owner, terms)
@@ -214,7 +223,14 @@ export class World {
       agents: source,
       policy,
       settings: { ...SETTINGS, ...settings },
-      process: { pid: 1, home: '/home', network: 'local', version: '0.0.0', socket: '/home/control.sock', startedAt: clock.now() }
+      process: {
+        pid: 1,
+        home: '/home',
+        network: 'local',
+        version: '0.0.0',
+        socket: '/home/control.sock',
+        startedAt: clock.now()
+      }
     })
     this.#t.teardown(() => core.close())
     await core.start()
@@ -243,7 +259,8 @@ export class World {
       audit,
       policy,
       lines,
-      counted: (name, label = null) => telemetry.snapshot().counters.find((one) => one.name === name && one.label === label)?.value ?? 0,
+      counted: (name, label = null) =>
+        telemetry.snapshot().counters.find((one) => one.name === name && one.label === label)?.value ?? 0,
       api: (principal = {}) =>
         createApi(host, {
           kind: 'operator',

@@ -24,7 +24,11 @@ export class FakePolicy implements PolicySource {
   write(text: string): void {
     this.text = text
     const reading = readPolicy(text)
-    this.#state = { file: FILE, rules: reading.ok ? reading.rules : this.#state.rules, faults: reading.ok ? null : reading.faults }
+    this.#state = {
+      file: FILE,
+      rules: reading.ok ? reading.rules : this.#state.rules,
+      faults: reading.ok ? null : reading.faults
+    }
     this.#onChange(this.#state)
   }
 

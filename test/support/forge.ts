@@ -6,7 +6,9 @@ import type { FakeNode } from './fake-node.js'
 
 let last = 0
 
-/** An envelope as an honest operator of `from` would send it to the agent `text` of `to`; every field can be replaced. */
+/**
+ * An envelope as an honest operator of `from` would send it to the agent `text` of `to`; every field can be replaced.
+ */
 export function envelope(from: FakeNode, to: FakeNode, changes: Partial<A2AEnvelope> = {}): A2AEnvelope {
   last++
   return {
@@ -36,7 +38,11 @@ export function forge(from: FakeNode, to: FakeNode, changes: Partial<A2AEnvelope
 }
 
 /** Puts a control message on the link as `from`. */
-export function forgeControl(from: FakeNode, to: FakeNode, message: { readonly name: ControlName; readonly body: unknown }): void {
+export function forgeControl(
+  from: FakeNode,
+  to: FakeNode,
+  message: { readonly name: ControlName; readonly body: unknown }
+): void {
   sendFrames(
     from,
     to,

@@ -22,7 +22,12 @@ import { decodeInviteCode, encodeInviteCode } from '../../src/domain/membership/
 import { fold, reads } from '../../src/domain/membership/fold/fold.js'
 import { decodeCoordination } from '../../src/domain/swarm/coordination-message.js'
 import { TaskProposalPayloadSchema } from '../../src/domain/task/negotiation.js'
-import { offerAcceptSchema, progressPayloadSchema, requestPayloadSchema, responsePayloadSchema } from '../../src/domain/task/payloads.js'
+import {
+  offerAcceptSchema,
+  progressPayloadSchema,
+  requestPayloadSchema,
+  responsePayloadSchema
+} from '../../src/domain/task/payloads.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
 import { parseJson } from '../../src/kit/json.js'
 import {
@@ -45,13 +50,18 @@ export interface FuzzTarget {
   readonly name: string
   /** Valid inputs: mutations begin with them. */
   readonly samples: readonly Uint8Array[]
-  /** Reads the bytes; true when they were taken for valid. Throws when the reader does, or when what it promises is broken. */
+  /**
+   * Reads the bytes; true when they were taken for valid. Throws when the reader does, or when what it promises is
+   * broken.
+   */
   take(bytes: Uint8Array): boolean
 }
 
 const [ann, bob] = [actor('ann'), actor('bob')]
 const json = (value: unknown): Uint8Array => utf8(JSON.stringify(value))
-const card = cardBody('text', { capabilities: [{ id: 'text.stats', name: 'stats', description: '', inputSchema: {}, outputSchema: {} }] })
+const card = cardBody('text', {
+  capabilities: [{ id: 'text.stats', name: 'stats', description: '', inputSchema: {}, outputSchema: {} }]
+})
 const chain = [certificate({ issuer: actor('owner'), node: ann })]
 const envelope: A2AEnvelope = {
   id: 'msg_1',
@@ -61,7 +71,12 @@ const envelope: A2AEnvelope = {
   correlationId: 'thread_1',
   type: 'request',
   timestamp: 1_700_000_000_000,
-  payload: { requestId: 'req_1', attempt: 1, capability: 'text.stats', input: { text: 'words', bytes: new Uint8Array([1, 2, 3]) } },
+  payload: {
+    requestId: 'req_1',
+    attempt: 1,
+    capability: 'text.stats',
+    input: { text: 'words', bytes: new Uint8Array([1, 2, 3]) }
+  },
   metadata: { tier: 1, sandboxId: 'ci', justification: 'a reason', hops: [bob.id] }
 }
 
@@ -144,7 +159,9 @@ function multiplexed(): FuzzTarget {
 }
 
 function envelopes(): FuzzTarget {
-  const samples = [envelope, { ...envelope, payload: undefined }, { ...envelope, payload: new Uint8Array(40) }].map(encodeEnvelope)
+  const samples = [envelope, { ...envelope, payload: undefined }, { ...envelope, payload: new Uint8Array(40) }].map(
+    encodeEnvelope
+  )
   const take = (bytes: Uint8Array): boolean => {
     const decoded = decodeEnvelope(bytes)
     return decoded.ok && decoded.payload().ok
@@ -156,7 +173,10 @@ function envelopes(): FuzzTarget {
 function relayedFrames(): FuzzTarget {
   const binding = { mesh: MESH, firstHop: bob.id, hash }
   const content = encodeWhole({ kind: 'envelope', bytes: encodeEnvelope(envelope) })
-  const signed = signRelayed({ origin: ann.id, target: actor('cay').id, timestamp: 1, content }, { ...binding, sign: ann.sign })
+  const signed = signRelayed(
+    { origin: ann.id, target: actor('cay').id, timestamp: 1, content },
+    { ...binding, sign: ann.sign }
+  )
   const original = encodeRelayed(signed)
   const take = (bytes: Uint8Array): boolean => {
     const read = decodeRelayed(bytes)
@@ -180,7 +200,11 @@ function gateMessages(): FuzzTarget {
     { type: 'passed' },
     { type: 'refused', code: 'REVOKED', reason: 'why' }
   ] as const
-  return { name: 'messages of the gate', samples: samples.map(encodeGateMessage), take: (bytes) => decodeGateMessage(bytes) !== null }
+  return {
+    name: 'messages of the gate',
+    samples: samples.map(encodeGateMessage),
+    take: (bytes) => decodeGateMessage(bytes) !== null
+  }
 }
 
 function controls(): FuzzTarget {
@@ -199,7 +223,8 @@ function controls(): FuzzTarget {
     ['linked-to', { id: 'link_1', nodes: [bob.id] }],
     ['undelivered', { origin: ann.id, to: bob.id, id: 'msg_1', code: 'OVERLOADED', rule: 'hops: a rate', left: 7 }]
   ]
-  const read = (value: unknown): boolean => Array.isArray(value) && typeof value[0] === 'string' && decodeControl(value[0], value[1]).ok
+  const read = (value: unknown): boolean =>
+    Array.isArray(value) && typeof value[0] === 'string' && decodeControl(value[0], value[1]).ok
   return { name: 'control messages', samples: bodies.map(json), take: (bytes) => withJson(bytes, read) }
 }
 
@@ -210,7 +235,15 @@ function coordination(): FuzzTarget {
     { ...about, kind: 'refused', epoch: 3 },
     { ...about, kind: 'record', epoch: 2, items: [{ index: 4, digest: 'x' }] },
     { ...about, kind: 'read', from: 500 },
-    { ...about, kind: 'held', epoch: 2, candidate: ann.id, from: 0, items: [{ index: 4, epoch: 1, digest: 'x' }], next: 5 }
+    {
+      ...about,
+      kind: 'held',
+      epoch: 2,
+      candidate: ann.id,
+      from: 0,
+      items: [{ index: 4, epoch: 1, digest: 'x' }],
+      next: 5
+    }
   ]
   return {
     name: 'messages about who coordinates',
@@ -235,7 +268,9 @@ function logEntries(): FuzzTarget {
   const take = (bytes: Uint8Array): boolean => {
     const decoded = decodeEntry(bytes)
     if (!decoded.ok) return false
-    const records = new Map(reads(decoded.entry).flatMap((key) => (log.records.has(key) ? [[key, log.records.get(key)] as const] : [])))
+    const records = new Map(
+      reads(decoded.entry).flatMap((key) => (log.records.has(key) ? [[key, log.records.get(key)] as const] : []))
+    )
     const { puts } = fold(records, decoded.entry, { verify, isBootstrapRelay: false, meshId: MESH })
     demand(puts.size === 0 || originals.has(fromUtf8(encodeEntry(decoded.entry))), 'a changed entry counts for nothing')
     demand(log.state() === before, 'folding changes nothing by itself')
@@ -280,7 +315,8 @@ function payloads(): FuzzTarget {
     { taskDescription: 'a', requiredCapabilities: ['text.stats'], estimatedComplexity: 'simple', deadlineMs: 1000 },
     { acceptedBy: 'text', estimatedCompletionMs: 10, slots: 2 }
   ]
-  const read = (value: unknown): boolean => Object.values(PAYLOADS).filter((schema) => schema.safeParse(value).success).length > 0
+  const read = (value: unknown): boolean =>
+    Object.values(PAYLOADS).filter((schema) => schema.safeParse(value).success).length > 0
   return { name: 'payloads', samples: samples.map(json), take: (bytes) => withJson(bytes, read) }
 }
 
@@ -307,24 +343,47 @@ const arbByte = fc.oneof(fc.constantFrom(0, 1, 0x7f, 0x80, 0xfc, 0xfd, 0xfe, 0xf
 const arbRaw = fc.uint8Array({ maxLength: 300 })
 /** Cuts `drop` bytes at a place and puts others there; several one after the other. */
 const arbEdits = fc.array(
-  fc.record({ at: fc.nat(100_000), drop: fc.constantFrom(0, 0, 1, 1, 2, 8, 64, 5000), bytes: fc.array(arbByte, { maxLength: 9 }) }),
+  fc.record({
+    at: fc.nat(100_000),
+    drop: fc.constantFrom(0, 0, 1, 1, 2, 8, 64, 5000),
+    bytes: fc.array(arbByte, { maxLength: 9 })
+  }),
   { minLength: 1, maxLength: 4 }
 )
 const DEEP = '['.repeat(60) + ']'.repeat(60)
 /** Text that takes the place of a value in JSON. */
 const arbValue = fc.oneof(
-  fc.constantFrom('null', '-1', '1e400', '9007199254740993', '""', '{}', '[]', 'true', DEEP, '{"__proto__":{"a":1}}', '{"constructor":1}'),
+  fc.constantFrom(
+    'null',
+    '-1',
+    '1e400',
+    '9007199254740993',
+    '""',
+    '{}',
+    '[]',
+    'true',
+    DEEP,
+    '{"__proto__":{"a":1}}',
+    '{"constructor":1}'
+  ),
   fc.string({ unit: 'binary', maxLength: 40 }).map((text) => JSON.stringify(text)),
   fc.json({ maxDepth: 2 }),
   fc.nat(3000).map((length) => JSON.stringify('x'.repeat(length)))
 )
 const VALUE = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|\{\}|\[\]/g
 
-function edited(sample: Uint8Array, edits: readonly { at: number; drop: number; bytes: readonly number[] }[]): Uint8Array {
+function edited(
+  sample: Uint8Array,
+  edits: readonly { at: number; drop: number; bytes: readonly number[] }[]
+): Uint8Array {
   let bytes = sample
   for (const edit of edits) {
     const at = edit.at % (bytes.byteLength + 1)
-    bytes = Uint8Array.from([...bytes.subarray(0, at), ...edit.bytes, ...bytes.subarray(Math.min(bytes.byteLength, at + edit.drop))])
+    bytes = Uint8Array.from([
+      ...bytes.subarray(0, at),
+      ...edit.bytes,
+      ...bytes.subarray(Math.min(bytes.byteLength, at + edit.drop))
+    ])
   }
   return bytes
 }
@@ -338,7 +397,9 @@ function replaced(sample: Uint8Array, which: number, value: string): Uint8Array 
   return utf8(text.slice(0, place.index) + value + text.slice(place.index + place[0].length))
 }
 
-/** Bytes as a hostile peer may send them: raw, valid ones with edits, valid JSON with other values in it, two joined. */
+/**
+ * Bytes as a hostile peer may send them: raw, valid ones with edits, valid JSON with other values in it, two joined.
+ */
 export function hostileBytes(samples: readonly Uint8Array[]): fc.Arbitrary<Uint8Array> {
   const small = samples.filter(({ byteLength }) => byteLength <= 8192)
   const arbSample = fc.constantFrom(...samples)
@@ -346,7 +407,12 @@ export function hostileBytes(samples: readonly Uint8Array[]): fc.Arbitrary<Uint8
   return fc.oneof(
     { weight: 2, arbitrary: arbRaw },
     { weight: 4, arbitrary: fc.tuple(arbSmall, arbEdits).map(([sample, edits]) => edited(sample, edits)) },
-    { weight: 4, arbitrary: fc.tuple(arbSmall, fc.nat(500), arbValue).map(([sample, which, value]) => replaced(sample, which, value)) },
+    {
+      weight: 4,
+      arbitrary: fc
+        .tuple(arbSmall, fc.nat(500), arbValue)
+        .map(([sample, which, value]) => replaced(sample, which, value))
+    },
     { weight: 1, arbitrary: fc.tuple(arbSmall, arbSmall).map(([a, b]) => Uint8Array.from([...a, ...b])) },
     { weight: 1, arbitrary: arbSample }
   )
@@ -377,7 +443,11 @@ export function fuzz(target: FuzzTarget, inputs: number): FuzzCount {
   })
   fc.assert(property, { numRuns: inputs })
   // A pause of the machine is no slow reader: what counts is what is slow each time.
-  return { inputs: tried, taken, slowest: { bytes: slowest, ms: Math.min(...[1, 2, 3].map(() => timed(target, slowest))) } }
+  return {
+    inputs: tried,
+    taken,
+    slowest: { bytes: slowest, ms: Math.min(...[1, 2, 3].map(() => timed(target, slowest))) }
+  }
 }
 
 function timed(target: FuzzTarget, bytes: Uint8Array): number {

@@ -6,7 +6,14 @@ import type { Principal } from '../../src/ports/node-api.js'
 import type { FakeNode } from './fake-node.js'
 
 /** A client of the gateway, by its token. */
-export const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+export const ALICE: Principal = {
+  kind: 'token',
+  name: 'token alice',
+  id: 'tok_a',
+  tier: 0,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 
 /** The gateway of a node, until the test ends. */
 export async function gatewayOf(t: Assert, node: FakeNode): Promise<TaskService> {

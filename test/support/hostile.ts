@@ -36,8 +36,8 @@ export interface RealNode {
 }
 
 /**
- * A member that speaks the real protocol and keeps to none of its rules: everything of the mesh adapter, so it comes in by
- * an invite and through the gate as anybody does, and nothing above it.
+ * A member that speaks the real protocol and keeps to none of its rules: everything of the mesh adapter, so it comes in
+ * by an invite and through the gate as anybody does, and nothing above it.
  */
 export class Eve {
   #ids = 0
@@ -78,7 +78,14 @@ export class Eve {
       recipient: `text@${this.victim.id}`,
       type: 'request',
       timestamp: Date.now(),
-      payload: { requestId: id, attempt: 1, capability: 'text.stats', input: { text: 'x' }, description: '', swarm: null },
+      payload: {
+        requestId: id,
+        attempt: 1,
+        capability: 'text.stats',
+        input: { text: 'x' },
+        description: '',
+        swarm: null
+      },
       ...changes
     }
   }
@@ -114,7 +121,8 @@ export interface Scene {
 export async function scene(t: Assert): Promise<Scene> {
   const lab = await meshLab(t)
   const root = await tempDir(t)
-  const start = (name: string, join?: string): Promise<RealNode> => realNode(t, { lab, home: path.join(root, `real-${name}`), name, join })
+  const start = (name: string, join?: string): Promise<RealNode> =>
+    realNode(t, { lab, home: path.join(root, `real-${name}`), name, join })
   const victim = await start('victim')
   const bob = await start('bob', await victim.invite())
   const member = await lab.join('eve', await victim.invite())
@@ -135,7 +143,12 @@ export async function scene(t: Assert): Promise<Scene> {
 
 async function realNode(
   t: Assert,
-  { lab, home, name, join }: { readonly lab: Lab; readonly home: string; readonly name: string; readonly join: string | undefined }
+  {
+    lab,
+    home,
+    name,
+    join
+  }: { readonly lab: Lab; readonly home: string; readonly name: string; readonly join: string | undefined }
 ): Promise<RealNode> {
   const paths = resolveHome({ home, env: {} })
   const bootstrap = lab.bootstrap.map(({ host, port }) => `${host}:${port}`)
@@ -144,7 +157,13 @@ async function realNode(
   const { config } = await loadConfig({ file: paths.configFile, env: {}, flags })
   const node = await startNode({ config, home: paths, name, join: join ?? null, extraAgentDirs: [], log: null })
   t.teardown(() => node.close())
-  const api = node.apiFor({ kind: 'operator', name: 'test', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] })
+  const api = node.apiFor({
+    kind: 'operator',
+    name: 'test',
+    tier: 0,
+    sandboxId: null,
+    scopes: ['read', 'send', 'admin']
+  })
   const audit = (): Promise<AuditEvent[]> => auditLines(paths.audit)
   return {
     id: node.info.node.id,
@@ -155,7 +174,9 @@ async function realNode(
     onRecord: async (fits) => {
       let found: AuditEvent | undefined
       await eventually(async () => {
-        found = (await audit()).find((line) => Object.entries(fits).every(([key, value]) => line[key as keyof AuditEvent] === value))
+        found = (await audit()).find((line) =>
+          Object.entries(fits).every(([key, value]) => line[key as keyof AuditEvent] === value)
+        )
         return found !== undefined
       })
       return found as AuditEvent

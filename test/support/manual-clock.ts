@@ -56,7 +56,10 @@ export class ManualClock implements Clock {
     this.#move(end - this.#elapsed)
   }
 
-  /** Moves time on to the next timer that is due by `end` (on the monotonic clock), and runs that one alone; false for none. */
+  /**
+   * Moves time on to the next timer that is due by `end` (on the monotonic clock), and runs that one alone; false for
+   * none.
+   */
   step(end: number): boolean {
     const next = this.#due(end)
     if (next === null) return false

@@ -7,7 +7,10 @@ export interface Fence {
 
 /** The fenced blocks of a text, in order. */
 export function fencesOf(markdown: string): Fence[] {
-  return [...markdown.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => ({ language, text }))
+  return [...markdown.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => ({
+    language,
+    text
+  }))
 }
 
 /** A text without its fenced blocks. */
@@ -16,8 +19,8 @@ export function withoutFences(markdown: string): string {
 }
 
 /**
- * The simple commands of a shell text, each as its words: quotes are taken off, lines that end in `\` are joined, comments
- * dropped; `&&`, `||`, `;`, `|` and `&` end a command. No expansion, no redirection.
+ * The simple commands of a shell text, each as its words: quotes are taken off, lines that end in `\` are joined,
+ * comments dropped; `&&`, `||`, `;`, `|` and `&` end a command. No expansion, no redirection.
  */
 export function commandsOf(shell: string): string[][] {
   const commands: string[][] = [[]]

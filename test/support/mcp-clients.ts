@@ -24,7 +24,11 @@ export interface McpClient {
 }
 
 /** The official client of SDK v2 on a node; ends with the test. */
-export async function mcpClient(t: Assert, mesh: Pick<TestMesh, 'env'>, node: LocalNode): Promise<McpClient & { readonly sdk: Client }> {
+export async function mcpClient(
+  t: Assert,
+  mesh: Pick<TestMesh, 'env'>,
+  node: LocalNode
+): Promise<McpClient & { readonly sdk: Client }> {
   const client = new Client({ name: 'test', version: '1.0.0' })
   await client.connect(new StdioClientTransport(serving(mesh, node)))
   t.teardown(() => client.close(), { order: -1 })

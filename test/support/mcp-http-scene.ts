@@ -48,7 +48,15 @@ export async function scene(t: Assert): Promise<Scene> {
       await world.settle()
     }
   }
-  return { world, owner, slow, url, tokens, working, send: (method, body, headers) => send(url, { method, body, headers: headers ?? {} }) }
+  return {
+    world,
+    owner,
+    slow,
+    url,
+    tokens,
+    working,
+    send: (method, body, headers) => send(url, { method, body, headers: headers ?? {} })
+  }
 }
 
 async function send(
@@ -57,7 +65,9 @@ async function send(
 ): Promise<Answer> {
   const defaults = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
   const request = http.request(url, { method, headers: { ...defaults, ...headers }, agent: false })
-  request.end(body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body))
+  request.end(
+    body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
+  )
   const [response] = (await once(request, 'response')) as [http.IncomingMessage]
   let text = ''
   for await (const chunk of response.setEncoding('utf8')) text += String(chunk)
@@ -71,7 +81,11 @@ export function modern(
   params: Readonly<Record<string, unknown>> = {}
 ): [unknown, Readonly<Record<string, string>>] {
   const name = params['name'] ?? params['uri']
-  const headers = { 'mcp-protocol-version': MODERN, 'mcp-method': method, ...(typeof name === 'string' ? { 'mcp-name': name } : {}) }
+  const headers = {
+    'mcp-protocol-version': MODERN,
+    'mcp-method': method,
+    ...(typeof name === 'string' ? { 'mcp-name': name } : {})
+  }
   return [{ jsonrpc: '2.0', id, method, params: { ...params, _meta: CLAIM } }, headers]
 }
 

@@ -45,10 +45,15 @@ export function mcpServiceOf(
 }
 
 /**
- * Serves the MCP of a node of a world over HTTP until the test ends; the bearer of a request is the name of its caller, with
- * `#` and the id of its token if it has one; the token ends when `tokens` says so.
+ * Serves the MCP of a node of a world over HTTP until the test ends; the bearer of a request is the name of its caller,
+ * with `#` and the id of its token if it has one; the token ends when `tokens` says so.
  */
-export async function serveMcpOverHttp(t: Assert, world: World, node: FakeNode, tokens = new EventEmitter()): Promise<URL> {
+export async function serveMcpOverHttp(
+  t: Assert,
+  world: World,
+  node: FakeNode,
+  tokens = new EventEmitter()
+): Promise<URL> {
   const service = mcpServiceOf(world, node)
   const server = http.createServer((request, response) => {
     const gone = new AbortController()

@@ -47,8 +47,17 @@ export class McpScene {
   readonly records: InvocationRecord[] = []
   /** Called with each record as well. */
   onRecord: OnCompleted = () => {}
-  readonly logs: { readonly level: string; readonly message: string; readonly fields: Readonly<Record<string, unknown>> }[] = []
-  readonly meter = { memory: 1, delay: 0, memoryBytes: (): number => this.meter.memory, loopDelayMs: (): number => this.meter.delay }
+  readonly logs: {
+    readonly level: string
+    readonly message: string
+    readonly fields: Readonly<Record<string, unknown>>
+  }[] = []
+  readonly meter = {
+    memory: 1,
+    delay: 0,
+    memoryBytes: (): number => this.meter.memory,
+    loopDelayMs: (): number => this.meter.delay
+  }
   readonly limits: ResourceManager
   readonly parts: ServeDeps
   #counts = new Map<string, number>()
@@ -106,7 +115,10 @@ export class McpScene {
     return client
   }
 
-  /** A connection whose other side is the official client. `mode`: the eras it tries. `capabilities`: what it takes of the server. */
+  /**
+   * A connection whose other side is the official client. `mode`: the eras it tries. `capabilities`: what it takes of
+   * the server.
+   */
   async client(t: Assert, mode: 'auto' | 'legacy' = 'legacy', capabilities: ClientCapabilities = {}): Promise<Client> {
     const [ours, theirs] = duplexPair()
     serveMcp({ input: theirs, output: theirs }, this.parts)
@@ -206,7 +218,11 @@ export function call(id: unknown, name: unknown, args?: unknown, meta?: unknown)
 
 /** The first request of the old era. */
 export function initialize(id: unknown = 'init', capabilities: ClientCapabilities = {}): Record<string, unknown> {
-  return request(id, 'initialize', { protocolVersion: '2025-06-18', capabilities, clientInfo: { name: 'raw', version: '0' } })
+  return request(id, 'initialize', {
+    protocolVersion: '2025-06-18',
+    capabilities,
+    clientInfo: { name: 'raw', version: '0' }
+  })
 }
 
 /** What a request of the new era carries in `_meta`. */
@@ -237,7 +253,8 @@ export class StreamTransport implements Transport {
   start(): Promise<void> {
     this.#stream.on('data', (chunk: Buffer) => {
       this.#buffer.append(chunk)
-      for (let message = this.#buffer.readMessage(); message !== null; message = this.#buffer.readMessage()) this.onmessage?.(message)
+      for (let message = this.#buffer.readMessage(); message !== null; message = this.#buffer.readMessage())
+        this.onmessage?.(message)
     })
     this.#stream.on('close', () => this.onclose?.())
     return Promise.resolve()

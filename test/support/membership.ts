@@ -47,7 +47,12 @@ export function actor(name: string): Actor {
 
 function makeActor(name: string): Actor {
   const pair = crypto.keyPair(hash(utf8(`actor/${name}`)))
-  return { name, id: keyToText(pair.publicKey), coreKey: keyText(`core/${name}`), sign: (message) => crypto.sign(message, pair.secretKey) }
+  return {
+    name,
+    id: keyToText(pair.publicKey),
+    coreKey: keyText(`core/${name}`),
+    sign: (message) => crypto.sign(message, pair.secretKey)
+  }
 }
 
 /** A 32-byte key or id made of a name, as text. */
@@ -59,7 +64,9 @@ export function keyText(name: string): string {
 export const MESH: MeshId = keyText('mesh')
 
 /** A certificate's body; every field can be replaced. */
-export function certificateBody(of: { readonly issuer: Actor; readonly node: Actor } & Partial<Omit<Certificate, 'issuer'>>): Certificate {
+export function certificateBody(
+  of: { readonly issuer: Actor; readonly node: Actor } & Partial<Omit<Certificate, 'issuer'>>
+): Certificate {
   const { issuer, node, ...rest } = of
   return {
     mesh: MESH,
@@ -195,7 +202,11 @@ export class LogModel {
   found(owner: Actor = actor('owner'), at = 1000): FoldResult {
     const own = certificate({ issuer: owner, node: owner, maxTier: 0, mayInvite: true, mayWrite: true, issuedAt: at })
     return this.apply(
-      seal('entry', { kind: 'founding', mesh: MESH, name: 'home', certificate: own, coreKey: owner.coreKey, at }, owner),
+      seal(
+        'entry',
+        { kind: 'founding', mesh: MESH, name: 'home', certificate: own, coreKey: owner.coreKey, at },
+        owner
+      ),
       true
     )
   }

@@ -21,7 +21,9 @@ class MemoryLedger implements Ledger {
   list({ from, to, limit, isReverse = false }: LedgerRange): Promise<LedgerEntry[]> {
     const keys = this.#keys.slice(this.#placeOf(from), this.#placeOf(to))
     if (isReverse) keys.reverse()
-    return Promise.resolve(keys.slice(0, Math.max(0, limit)).map((key) => ({ key, value: this.#values.get(key) ?? new Uint8Array(0) })))
+    return Promise.resolve(
+      keys.slice(0, Math.max(0, limit)).map((key) => ({ key, value: this.#values.get(key) ?? new Uint8Array(0) }))
+    )
   }
 
   commit(given: LedgerChanges): Promise<void> {

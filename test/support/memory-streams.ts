@@ -32,7 +32,10 @@ function bytesOf(blocks: readonly Uint8Array[]): number {
   return blocks.reduce((sum, { byteLength }) => sum + byteLength, 0)
 }
 
-/** Streams of documents of several nodes in one process: whoever is linked and follows a stream gets what the other has of it. */
+/**
+ * Streams of documents of several nodes in one process: whoever is linked and follows a stream gets what the other has
+ * of it.
+ */
 export class StreamNet {
   readonly #net: Pick<FakeNet, 'isConnected' | 'moved'>
   readonly #nodes = new Map<NodeId, MemoryStreams>()
@@ -120,7 +123,11 @@ class MemoryStreams implements DocumentStreams {
   constructor(
     node: NodeId,
     held: Held,
-    { net, linked, onChange }: { readonly net: Pick<FakeNet, 'moved'>; linked(): readonly MemoryStreams[]; onChange(): void }
+    {
+      net,
+      linked,
+      onChange
+    }: { readonly net: Pick<FakeNet, 'moved'>; linked(): readonly MemoryStreams[]; onChange(): void }
   ) {
     this.#net = net
     this.#linked = linked
@@ -132,7 +139,8 @@ class MemoryStreams implements DocumentStreams {
   takeFrom(giver: MemoryStreams): void {
     if (this.#isClosed || giver.#isClosed) return
     for (const { stream, mayHold } of this.#followed.values()) {
-      const theirs = giver.#followed.get(stream)?.mayHave(this.#node) === true ? (giver.#held.get(stream) ?? EMPTY) : EMPTY
+      const theirs =
+        giver.#followed.get(stream)?.mayHave(this.#node) === true ? (giver.#held.get(stream) ?? EMPTY) : EMPTY
       const own = this.#held.get(stream) ?? EMPTY
       const missing = lengthOf(own)
       // How long it is, is signed: that is known before its blocks are here.
@@ -211,11 +219,18 @@ class MemoryStreams implements DocumentStreams {
   }
 
   extent(stream: string): StreamExtent {
-    const mayHave = (one: MemoryStreams): boolean => !one.#isClosed && one.#followed.get(stream)?.mayHave(this.#node) === true
+    const mayHave = (one: MemoryStreams): boolean =>
+      !one.#isClosed && one.#followed.get(stream)?.mayHave(this.#node) === true
     const givers = this.#followed.has(stream) ? this.#linked().filter(mayHave) : []
     const blocks = this.#followed.has(stream) ? this.#lengthOf(stream) : 0
     const isMore = givers.some((one) => lengthOf(one.#here(stream)) > blocks)
-    return { blocks, isMore, announced: new Set(givers.map((one) => one.#node)), fetched: lengthOf(this.#here(stream)), isOversized: false }
+    return {
+      blocks,
+      isMore,
+      announced: new Set(givers.map((one) => one.#node)),
+      fetched: lengthOf(this.#here(stream)),
+      isOversized: false
+    }
   }
 
   length(stream: string): Promise<number> {

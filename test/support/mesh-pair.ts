@@ -5,7 +5,9 @@ import { type LocalNode, type TestMesh, untilAgent, untilOnline } from './nodes.
 export const TIMEOUT = { timeout: 180_000 }
 
 /** The node `a` with the agent `talk`, and a member `b` of its mesh that has a link to it. */
-export async function pair<N extends LocalNode>(mesh: TestMesh<N>): Promise<{ readonly a: GatewayNode<N>; readonly b: N }> {
+export async function pair<N extends LocalNode>(
+  mesh: TestMesh<N>
+): Promise<{ readonly a: GatewayNode<N>; readonly b: N }> {
   const a = await gatewayNode(mesh, 'a')
   const { code } = await a.node.api.call('invite.create', {})
   const b = await mesh.start('b', { join: code })

@@ -19,7 +19,10 @@ const PATIENCE_MS = 60_000
 /** Variables that a process reads when it starts, or takes out of its own environment. */
 const OWN_VARIABLES: readonly string[] = ['TMPDIR', 'NODE_OPTIONS', 'A2A_NODE_JOIN']
 
-/** Must a command line with these variables run in a process of its own? A `start` that is refused, or finds its node running, need not. */
+/**
+ * Must a command line with these variables run in a process of its own? A `start` that is refused, or finds its node
+ * running, need not.
+ */
 export function needsProcess(args: readonly string[], env: Readonly<Record<string, string>> = {}): boolean {
   return args.some((word) => OWN_PROCESS.includes(word)) || OWN_VARIABLES.some((name) => env[name] !== undefined)
 }
@@ -101,16 +104,19 @@ type RunCommand = (
 ) => Promise<CommandResult>
 
 /**
- * Makes a loopback network of processes for one test; every process and directory is gone when the test ends. With `commandsHere`
- * commands run in this process where they can.
+ * Makes a loopback network of processes for one test; every process and directory is gone when the test ends. With
+ * `commandsHere` commands run in this process where they can.
  */
-export function testMesh(t: Teardown, { commandsHere = false }: { readonly commandsHere?: boolean } = {}): Promise<TestMesh> {
+export function testMesh(
+  t: Teardown,
+  { commandsHere = false }: { readonly commandsHere?: boolean } = {}
+): Promise<TestMesh> {
   return meshBy(t, startProcess, commandsHere ? runHere : runProcess)
 }
 
 /**
- * The same with nodes and commands in this process: a quarter of the CPU time. They share the environment of this process, and
- * cannot be killed. `a2a-node stop` waits for the end of a process, so end a node by `stop()`.
+ * The same with nodes and commands in this process: a quarter of the CPU time. They share the environment of this
+ * process, and cannot be killed. `a2a-node stop` waits for the end of a process, so end a node by `stop()`.
  */
 export function localMesh(t: Teardown): Promise<TestMesh<LocalNode>> {
   return meshBy(t, startHere, runHere)
@@ -131,7 +137,8 @@ async function meshBy<N extends LocalNode>(
     const args = ['--home', home, 'start', '--json', '--name', name, ...join, ...(options.args ?? [])]
     const given = options.env ?? {}
     const node = await startNode({ t, name, home, args, env: { ...process.env, PATH, ...env, ...given }, given })
-    const cli: LocalNode['cli'] = (words, input) => run(['--home', home, ...words], { env, ...(input === undefined ? {} : { input }) })
+    const cli: LocalNode['cli'] = (words, input) =>
+      run(['--home', home, ...words], { env, ...(input === undefined ? {} : { input }) })
     const json = async <T>(words: readonly string[], input?: string): Promise<T> => {
       const result = await cli([...words, '--json'], input)
       if (result.code !== 0) throw new Error(`${words.join(' ')} exited with ${result.code}: ${result.stderr}`)
@@ -203,7 +210,10 @@ const startHere: StartNode<Omit<LocalNode, 'cli' | 'json'>> = async ({ t, name, 
   return { name, home, info: node.info, api: connect({ home }), exited, errors, stop: () => node.close() }
 }
 
-/** Sets variables of this process until the test ends: agents read them there. Settings are those of one node, and are not set. */
+/**
+ * Sets variables of this process until the test ends: agents read them there. Settings are those of one node, and are
+ * not set.
+ */
 function setVariables(t: Teardown, variables: Readonly<Record<string, string | undefined>>): void {
   for (const [name, value] of Object.entries(variables)) {
     if (name.startsWith('A2A_NODE_')) continue
@@ -232,13 +242,20 @@ export async function twoAdmins<N extends LocalNode>(mesh: TestMesh<N>): Promise
 
 /** Waits until a node sees so many other nodes online. */
 export async function untilOnline(node: LocalNode, count: number): Promise<readonly PeerInfo[]> {
-  const { peers } = await until(node.api, 'peers.list', {}, (now) => now.peers.filter((one) => one.status === 'online').length >= count)
+  const { peers } = await until(
+    node.api,
+    'peers.list',
+    {},
+    (now) => now.peers.filter((one) => one.status === 'online').length >= count
+  )
   return peers
 }
 
 /** Waits until a node sees a peer (by name) in a state. */
 export async function untilPeer(node: LocalNode, name: string, status: PeerInfo['status']): Promise<void> {
-  await until(node.api, 'peers.list', { all: true }, (now) => now.peers.some((one) => one.name === name && one.status === status))
+  await until(node.api, 'peers.list', { all: true }, (now) =>
+    now.peers.some((one) => one.name === name && one.status === status)
+  )
 }
 
 /** Waits until a node knows an agent: cards come a moment after the peer is online. */
@@ -268,7 +285,11 @@ export async function until<N extends WatchName>(
 }
 
 /** Calls again and again until the result fits: for what no watch tells. Bounded by a minute. */
-export async function untilTrue(check: () => Promise<boolean> | boolean, what: string, patienceMs = PATIENCE_MS): Promise<void> {
+export async function untilTrue(
+  check: () => Promise<boolean> | boolean,
+  what: string,
+  patienceMs = PATIENCE_MS
+): Promise<void> {
   const end = Date.now() + patienceMs
   while (!(await check())) {
     if (Date.now() > end) throw new Error(`never came true: ${what}`)
@@ -277,7 +298,10 @@ export async function untilTrue(check: () => Promise<boolean> | boolean, what: s
 }
 
 const runProcess: RunCommand = async (args, options) => {
-  const child = spawn(process.execPath, [BIN, ...args], { env: { ...process.env, ...options.env }, stdio: ['pipe', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [BIN, ...args], {
+    env: { ...process.env, ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe']
+  })
   let stdout = ''
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -35,7 +35,11 @@ export interface OAuthScene {
   readonly home: Map<string, string>
   client(request?: OAuthClientRequest): Promise<MadeClient>
   token(client: Pick<MadeClient, 'id' | 'secret'>, form: Readonly<Record<string, string>>): Promise<TokenAnswer>
-  post(path: string, form: Readonly<Record<string, string>>, headers?: Readonly<Record<string, string>>): Promise<TokenAnswer>
+  post(
+    path: string,
+    form: Readonly<Record<string, string>>,
+    headers?: Readonly<Record<string, string>>
+  ): Promise<TokenAnswer>
   browser(): Browser
   /** Who is admitted by a token; null for nobody. */
   who(token: string | undefined): Promise<Principal | null>
@@ -43,7 +47,10 @@ export interface OAuthScene {
 }
 
 /** Starts one; `home`: that of one before, and `port` its port. */
-export async function oauthScene(t: Assert, again?: { readonly home: Map<string, string>; readonly port: number }): Promise<OAuthScene> {
+export async function oauthScene(
+  t: Assert,
+  again?: { readonly home: Map<string, string>; readonly port: number }
+): Promise<OAuthScene> {
   const home = again?.home ?? new Map<string, string>()
   const clock = systemClock()
   const listener = await startHttpListener({ host: '127.0.0.1', port: again?.port ?? 0, hosts: [], origins: [] })
@@ -92,7 +99,11 @@ function callers(url: string, server: OAuthServer): Pick<OAuthScene, 'client' | 
       redirect: 'manual'
     })
     const text = await response.text()
-    return { status: response.status, headers: response.headers, body: text === '' ? {} : (JSON.parse(text) as Record<string, string>) }
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text === '' ? {} : (JSON.parse(text) as Record<string, string>)
+    }
   }
   return {
     post,
@@ -116,8 +127,13 @@ function browser(base: string): Browser {
   return {
     get: async (place, headers = {}) => {
       const url = new URL(place, base)
-      const cookies = [...jar].filter(([, { path }]) => url.pathname.startsWith(path)).map(([name, { value }]) => `${name}=${value}`)
-      const response = await fetch(url, { redirect: 'manual', headers: { ...headers, connection: 'close', cookie: cookies.join('; ') } })
+      const cookies = [...jar]
+        .filter(([, { path }]) => url.pathname.startsWith(path))
+        .map(([name, { value }]) => `${name}=${value}`)
+      const response = await fetch(url, {
+        redirect: 'manual',
+        headers: { ...headers, connection: 'close', cookie: cookies.join('; ') }
+      })
       for (const line of response.headers.getSetCookie()) {
         const [pair = '', ...more] = line.split('; ')
         const at = pair.indexOf('=')
@@ -136,7 +152,10 @@ export function pkce(): { readonly verifier: string; readonly challenge: string 
 }
 
 /** A sign-in as a client begins it. */
-export function authorizeUrl(client: Pick<MadeClient, 'id'>, more: Readonly<Record<string, string | undefined>> = {}): string {
+export function authorizeUrl(
+  client: Pick<MadeClient, 'id'>,
+  more: Readonly<Record<string, string | undefined>> = {}
+): string {
   const all = {
     client_id: client.id,
     response_type: 'code',

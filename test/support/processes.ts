@@ -1,7 +1,11 @@
 import fs from 'node:fs/promises'
 
 /** Live processes whose command line has a mark: of one parent group of pids, or all; zombies do not count. Linux. */
-export async function processesWith(mark: string, session: number | null, among?: readonly number[]): Promise<number[]> {
+export async function processesWith(
+  mark: string,
+  session: number | null,
+  among?: readonly number[]
+): Promise<number[]> {
   const found: number[] = []
   for (const name of await fs.readdir('/proc')) {
     const pid = Number(name)

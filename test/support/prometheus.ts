@@ -9,7 +9,10 @@ const NAME = '[a-zA-Z_:][a-zA-Z0-9_:]*'
 const LABEL = String.raw`${NAME}="(?:[^"\\\n]|\\["\\n])*"`
 const SAMPLE = new RegExp(String.raw`^(${NAME})(?:\{(${LABEL}(?:,${LABEL})*)\})? (-?[0-9.e+-]+)$`, 's')
 
-/** Reads the text format of Prometheus, version 0.0.4, strictly: every sample belongs to a metric with HELP and TYPE right before it. */
+/**
+ * Reads the text format of Prometheus, version 0.0.4, strictly: every sample belongs to a metric with HELP and TYPE
+ * right before it.
+ */
 export function parsePrometheus(text: string): Exposition {
   const samples = new Map<string, number>()
   const types = new Map<string, string>()

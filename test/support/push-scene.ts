@@ -11,7 +11,14 @@ import { type FakeNode, World } from './fake-node.js'
 import { FakeWebhooks } from './fake-webhooks.js'
 
 /** A caller that begins tasks. */
-export const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+export const ALICE: Principal = {
+  kind: 'token',
+  name: 'token alice',
+  id: 'tok_a',
+  tier: 0,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 /** Another one. */
 export const BOB: Principal = { ...ALICE, name: 'token bob', id: 'tok_b' }
 /** Where Alice wants to be told. */
@@ -22,7 +29,11 @@ export const NOBODY_GONE: Owners = { isGone: () => false, onGone: () => () => {}
 
 let said = 0
 /** A message to the agent `slow`, another one each time. */
-export function sends(target: PushTarget | null, more: Partial<Message> = {}, version: '1.0' | '0.3' = '1.0'): GatewaySend {
+export function sends(
+  target: PushTarget | null,
+  more: Partial<Message> = {},
+  version: '1.0' | '0.3' = '1.0'
+): GatewaySend {
   return {
     message: { messageId: `m${++said}`, role: 'user', parts: [{ text: 'x' }], ...more },
     agent: 'slow',
@@ -34,7 +45,11 @@ export function sends(target: PushTarget | null, more: Partial<Message> = {}, ve
 }
 
 /** A gateway of a node with these webhooks; it stops when the test ends. */
-export async function pushGateway(t: Assert, node: FakeNode, webhooks: FakeWebhooks): Promise<{ gateway: TaskService; push: PushService }> {
+export async function pushGateway(
+  t: Assert,
+  node: FakeNode,
+  webhooks: FakeWebhooks
+): Promise<{ gateway: TaskService; push: PushService }> {
   const gateway = new TaskService(node.core, { push: { webhooks, owners: NOBODY_GONE } })
   await gateway.start()
   t.teardown(() => gateway.stop())

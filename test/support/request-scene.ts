@@ -34,7 +34,9 @@ export async function requestScene(
 ): Promise<RequestScene> {
   const world = new World(t)
   const define = (): FakeAgent =>
-    new FakeAgent(agentDefinition('slow', { concurrency, capabilities: [capability('slow.do', { idempotent: isIdempotent })] }))
+    new FakeAgent(
+      agentDefinition('slow', { concurrency, capabilities: [capability('slow.do', { idempotent: isIdempotent })] })
+    )
   const agent = define()
   let ledger = new MortalLedger()
   const here = await world.member('here')

@@ -20,7 +20,8 @@ export async function smallDisk(t: Assert, mebibytes: number): Promise<SmallDisk
   const dir = path.join(await tempDir(t), 'disk')
   await fs.mkdir(dir)
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'none', dir], { encoding: 'utf8' })
-  if (mounted.status !== 0) return `this machine mounts no file system: ${mounted.error?.message ?? mounted.stderr.trim()}`
+  if (mounted.status !== 0)
+    return `this machine mounts no file system: ${mounted.error?.message ?? mounted.stderr.trim()}`
   t.teardown(() => void spawnSync('umount', ['--lazy', dir]))
   const pad = path.join(dir, 'pad')
   return {

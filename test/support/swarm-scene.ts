@@ -18,8 +18,8 @@ type Row = SwarmResults['results'][number]
 type Told = Omit<Row, 'durationMs'>
 
 /**
- * A launcher and workers that may be killed at any moment. Every worker has the agent `w`: `work.again` may be repeated,
- * `work.once` not. Watches from outside that what was told of a swarm never changes.
+ * A launcher and workers that may be killed at any moment. Every worker has the agent `w`: `work.again` may be
+ * repeated, `work.once` not. Watches from outside that what was told of a swarm never changes.
  */
 export class SwarmScene {
   readonly world: World
@@ -44,7 +44,11 @@ export class SwarmScene {
     this.#settings = settings
   }
 
-  static async start(t: Assert, names: readonly string[] = ['b', 'c'], settings: Partial<NodeSettings> = {}): Promise<SwarmScene> {
+  static async start(
+    t: Assert,
+    names: readonly string[] = ['b', 'c'],
+    settings: Partial<NodeSettings> = {}
+  ): Promise<SwarmScene> {
     const scene = new SwarmScene(t, settings)
     scene.launcher = await scene.world.owner({ ledger: scene.ledger, settings })
     for (const name of names) {
@@ -116,7 +120,10 @@ export class SwarmScene {
     for (const id of this.#watched) await this.watch(id)
   }
 
-  /** A worker's process is killed, and what its agent was at ends with it; another starts, with what was on its disk unless told otherwise. */
+  /**
+   * A worker's process is killed, and what its agent was at ends with it; another starts, with what was on its disk
+   * unless told otherwise.
+   */
   async crashWorker(worker: Worker, disk?: MortalLedger): Promise<void> {
     const left = worker.ledger.kill()
     worker.ledger = disk ?? left
@@ -136,7 +143,10 @@ export class SwarmScene {
     return await this.run(mapOf(items, changes))
   }
 
-  /** Launches any swarm, and watches it. It is the launcher's alone: who else could coordinate is seen in swarm-takeover.test.ts. */
+  /**
+   * Launches any swarm, and watches it. It is the launcher's alone: who else could coordinate is seen in
+   * swarm-takeover.test.ts.
+   */
   async run(request: SwarmRequest): Promise<string> {
     const id = await this.launcher.core.swarms.launch({ takeover: false, ...request })
     await this.watch(id)
@@ -173,7 +183,11 @@ export class SwarmScene {
   end({ task: { requestId, attempt }, end }: FakeRun, status: 'completed' | 'failed' = 'completed'): void {
     const name = `${requestId}#${attempt}`
     this.ended.set(name, status)
-    end(status === 'completed' ? { ok: true, result: this.answer(name) } : { ok: false, code: 'TASK_FAILED', message: name })
+    end(
+      status === 'completed'
+        ? { ok: true, result: this.answer(name) }
+        : { ok: false, code: 'TASK_FAILED', message: name }
+    )
   }
 
   /** Ends all nodes. */
@@ -188,7 +202,11 @@ export class SwarmScene {
 
   /** Lets the agents do all that comes, with links, until the swarm has ended. */
   async finish(id: string): Promise<void> {
-    for (let round = 0; (await this.info(id)).status === 'running' || (await this.info(id)).status === 'stalled'; round++) {
+    for (
+      let round = 0;
+      (await this.info(id)).status === 'running' || (await this.info(id)).status === 'stalled';
+      round++
+    ) {
       assert.ok(round < 1000, 'the swarm does not end')
       await this.revive()
       await this.link()

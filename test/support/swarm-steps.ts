@@ -12,13 +12,36 @@ export type SwarmStep =
 
 /** Anything that may happen to a swarm under way. */
 export const arbSwarmStep: fc.Arbitrary<SwarmStep> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ type: fc.constant('end' as const), which: fc.nat(7), status: fc.constant('completed' as const) }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant('end' as const), which: fc.nat(7), status: fc.constant('failed' as const) }) },
-  { weight: 3, arbitrary: fc.record({ type: fc.constant('kill' as const), commits: fc.nat(6), isWritten: fc.boolean() }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      type: fc.constant('end' as const),
+      which: fc.nat(7),
+      status: fc.constant('completed' as const)
+    })
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      type: fc.constant('end' as const),
+      which: fc.nat(7),
+      status: fc.constant('failed' as const)
+    })
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ type: fc.constant('kill' as const), commits: fc.nat(6), isWritten: fc.boolean() })
+  },
   { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('crash' as const, 'restart' as const) }) },
   { weight: 3, arbitrary: fc.record({ type: fc.constant('link' as const) }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('worker' as const, 'unlink' as const), which: fc.nat(1) }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant('pass' as const), ms: fc.constantFrom(500, 2000, 6000, 12_000) }) }
+  {
+    weight: 2,
+    arbitrary: fc.record({ type: fc.constantFrom('worker' as const, 'unlink' as const), which: fc.nat(1) })
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ type: fc.constant('pass' as const), ms: fc.constantFrom(500, 2000, 6000, 12_000) })
+  }
 )
 
 /** Makes it happen. */

@@ -39,7 +39,9 @@ export async function takeoverScene(t: Assert, runMs = 300, mayRepeat = true): P
   await fs.writeFile(path.join(agents, 'worker.md'), workerOf(runMs, mayRepeat))
   const launcher = await mesh.start('a')
   const { code } = await launcher.api.call('invite.create', { uses: 2 })
-  const [b, c] = await Promise.all(['b', 'c'].map((name) => mesh.start(name, { join: code, args: ['--agents', agents] })))
+  const [b, c] = await Promise.all(
+    ['b', 'c'].map((name) => mesh.start(name, { join: code, args: ['--agents', agents] }))
+  )
   if (b === undefined || c === undefined) throw new Error('no workers')
   for (const node of [launcher, b, c]) {
     await untilTrue(async () => {
@@ -53,7 +55,10 @@ export async function takeoverScene(t: Assert, runMs = 300, mayRepeat = true): P
 /** Launches a swarm without waiting for it; its id. */
 export async function launch(node: TestNode, args: readonly string[] = [], count = ITEMS): Promise<string> {
   const lines = Array.from({ length: count }, (_, index) => `item-${index}`).join('\n')
-  const run = await node.cli(['swarm', 'run', 'work', '--capability', 'work.slow', '--items', '-', '--detach', '--json', ...args], lines)
+  const run = await node.cli(
+    ['swarm', 'run', 'work', '--capability', 'work.slow', '--items', '-', '--detach', '--json', ...args],
+    lines
+  )
   if (run.code !== 0) throw new Error(run.stderr)
   return (JSON.parse(run.stdout.trim().split('\n')[0] ?? '{}') as { id: string }).id
 }

@@ -6,7 +6,10 @@ import type { Assert } from 'brittle'
 /** What gives back, when a test ends, what it made. */
 export type Teardown = Pick<Assert, 'teardown'>
 
-/** Makes an empty directory (0700) that is removed when the test ends, after its other teardowns. Short paths: sockets fit. */
+/**
+ * Makes an empty directory (0700) that is removed when the test ends, after its other teardowns. Short paths: sockets
+ * fit.
+ */
 export async function tempDir(t: Teardown): Promise<string> {
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'a2a-'))
   t.teardown(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 3 }), { order: Number.POSITIVE_INFINITY })

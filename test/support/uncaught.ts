@@ -4,7 +4,10 @@ import { inspect } from 'node:util'
 export class Uncaught {
   readonly #errors: unknown[] = []
 
-  /** Counts what nobody catches while the job runs, instead of ending the process: `safety-catch` throws in tasks of its own. */
+  /**
+   * Counts what nobody catches while the job runs, instead of ending the process: `safety-catch` throws in tasks of its
+   * own.
+   */
   async during(job: () => Promise<void>): Promise<void> {
     const note = (error: unknown): void => void this.#errors.push(error)
     process.on('uncaughtException', note)

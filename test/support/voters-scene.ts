@@ -29,7 +29,10 @@ export class VotersScene {
     scene.members.push({ ...first, node: await scene.world.owner({ agents: [first.agent], ledger: first.ledger }) })
     for (const name of names) {
       const made = { agent: define(scene.begun), ledger: new MortalLedger() }
-      scene.members.push({ ...made, node: await scene.world.member(name, { agents: [made.agent], ledger: made.ledger }) })
+      scene.members.push({
+        ...made,
+        node: await scene.world.member(name, { agents: [made.agent], ledger: made.ledger })
+      })
     }
     await scene.world.link(...scene.members.map(({ node }) => node))
     return scene

@@ -20,7 +20,12 @@ export async function figures({ runs }) {
         samples: seen.map(({ own, other }) => Math.max(0, other - own)),
         note: `from when its own node lists the agent; both are asked every ${LOOK_MS} ms`
       },
-      { name: 'card on the other node, from the write', unit: 'ms', goal: null, samples: seen.map(({ write, other }) => other - write) }
+      {
+        name: 'card on the other node, from the write',
+        unit: 'ms',
+        goal: null,
+        samples: seen.map(({ write, other }) => other - write)
+      }
     ]
   } finally {
     await lab.close()
@@ -30,7 +35,9 @@ export async function figures({ runs }) {
 async function addAgent(a, b, id) {
   const write = performance.now()
   fs.writeFileSync(path.join(a.home, 'agents', `${id}.md`), agentFile(id))
-  const [own, other] = await Promise.all([a, b].map((node) => untilTrue(() => lists(node, id), `${id} is on ${node.name}`, LOOK_MS)))
+  const [own, other] = await Promise.all(
+    [a, b].map((node) => untilTrue(() => lists(node, id), `${id} is on ${node.name}`, LOOK_MS))
+  )
   return { write, own, other }
 }
 

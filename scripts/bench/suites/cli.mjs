@@ -23,7 +23,13 @@ export async function figures({ runs }) {
     const ratios = pairs.map(({ ours, bare }) => ours / bare)
     const bare = median(pairs.map((one) => one.bare)).toFixed(0)
     return [
-      { name: '`a2a-node peers` / `node -e 0`', unit: 'x', goal: 2.5, samples: ratios, note: `median of \`node -e 0\`: ${bare} ms` },
+      {
+        name: '`a2a-node peers` / `node -e 0`',
+        unit: 'x',
+        goal: 2.5,
+        samples: ratios,
+        note: `median of \`node -e 0\`: ${bare} ms`
+      },
       { name: '`a2a-node peers`', unit: 'ms', goal: null, samples: pairs.map(({ ours }) => ours) }
     ]
   } finally {

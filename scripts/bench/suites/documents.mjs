@@ -87,7 +87,11 @@ async function absence(lab, a, others) {
     await node.stop()
   }
   for (let done = 0; done < EDITS; done += AT_ONCE) {
-    await Promise.all(Array.from({ length: AT_ONCE }, (_, index) => edit(a, { at: ((done + index) * 31) % 1000, remove: 0, insert: 'e' })))
+    await Promise.all(
+      Array.from({ length: AT_ONCE }, (_, index) =>
+        edit(a, { at: ((done + index) * 31) % 1000, remove: 0, insert: 'e' })
+      )
+    )
   }
   return await inTurn(others, async ({ home, name, env }) => {
     const back = await startNode(lab, { home, name, env })
@@ -113,7 +117,8 @@ async function costOfChecks() {
   })
   const replica = new Replica({ guid: DOCUMENT, hash, own: null })
   const checked = cpuMs(() => {
-    for (const [index, bytes] of blocks.entries()) replica.receive({ stream: own, index, bytes: openBlock(bytes, DOCUMENT) })
+    for (const [index, bytes] of blocks.entries())
+      replica.receive({ stream: own, index, bytes: openBlock(bytes, DOCUMENT) })
   })
   if (replica.doc.getText('text').toJSON() !== doc.getText('text').toJSON()) throw new Error('the two are not equal')
   return checked / plain

@@ -34,7 +34,12 @@ export async function figures({ runs }) {
       return { quiet, flooded, rate }
     })
     return [
-      { name: 'p99 of an honest pair, flooded to quiet', unit: 'x', goal: 2, samples: rounds.map(({ quiet, flooded }) => flooded / quiet) },
+      {
+        name: 'p99 of an honest pair, flooded to quiet',
+        unit: 'x',
+        goal: 2,
+        samples: rounds.map(({ quiet, flooded }) => flooded / quiet)
+      },
       { name: 'p99 of an honest pair, quiet', unit: 'ms', goal: null, samples: rounds.map(({ quiet }) => quiet) },
       { name: 'p99 of an honest pair, flooded', unit: 'ms', goal: null, samples: rounds.map(({ flooded }) => flooded) },
       { name: 'messages of the flood that came in', unit: '/s', goal: null, samples: rounds.map(({ rate }) => rate) }

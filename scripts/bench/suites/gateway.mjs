@@ -18,7 +18,10 @@ export async function figures({ runs, say }) {
     // As bin/a2a-node.js has it; for all three, so that they are alike.
     const env = { ...process.env, MALLOC_ARENA_MAX: '2', A2A_NODE_LOCAL_PORT: String(await freePort()) }
     const [bare, ours, sdk] = await inTurn(['bare', 'ours', 'sdk'], async (kind) => {
-      const child = lab.spawn(process.execPath, [GATEWAYS, kind], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'], env })
+      const child = lab.spawn(process.execPath, [GATEWAYS, kind], {
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+        env
+      })
       const [told] = await once(child, 'message')
       return { child, ...told, tasks: 0, agent: new http.Agent({ keepAlive: true, maxSockets: SENDS.inFlight }) }
     })
@@ -53,8 +56,20 @@ async function sends(runs, { bare, ours, sdk }) {
   })
   const note = `${SENDS.count} sends a sample, token and rules checked`
   return [
-    { name: 'send answered by a message, processor time to bare node:http', unit: 'x', goal: 2, samples: messages, note },
-    { name: 'send answered by a task (`process`), the same', unit: 'x', goal: 3, samples: tasks, note: 'waits until it is completed' },
+    {
+      name: 'send answered by a message, processor time to bare node:http',
+      unit: 'x',
+      goal: 2,
+      samples: messages,
+      note
+    },
+    {
+      name: 'send answered by a task (`process`), the same',
+      unit: 'x',
+      goal: 3,
+      samples: tasks,
+      note: 'waits until it is completed'
+    },
     { name: "the same, to the SDK's express server in memory", unit: 'x', goal: 0.6, samples: toSdk }
   ]
 }
@@ -65,7 +80,8 @@ async function cards(runs, { ours, sdk }) {
     await repeat(() => get(way, '/.well-known/agent-card.json'), CARDS)
     return CARDS.count / (performance.now() - start)
   }
-  for (const way of [ours, sdk]) await repeat(() => get(way, '/.well-known/agent-card.json'), { ...CARDS, count: CARDS.warmUp })
+  for (const way of [ours, sdk])
+    await repeat(() => get(way, '/.well-known/agent-card.json'), { ...CARDS, count: CARDS.warmUp })
   const samples = []
   await times(runs, async () => {
     const [one, two] = await inTurn([ours, sdk], rate)
@@ -89,7 +105,13 @@ async function manyTasks({ ours, say }) {
   const { rss } = await stateOf(ours)
   return [
     { name: `a page of 50 of ${TASKS} tasks`, unit: 'ms', goal: 5, samples },
-    { name: `memory of the node after ${TASKS} tasks`, unit: 'MB', goal: 250, samples: [rss / 1_000_000], note: 'all of the node' }
+    {
+      name: `memory of the node after ${TASKS} tasks`,
+      unit: 'MB',
+      goal: 250,
+      samples: [rss / 1_000_000],
+      note: 'all of the node'
+    }
   ]
 }
 
@@ -128,7 +150,8 @@ async function send(way, isTask) {
   const [response] = await once(post(way, isTask ? '/agents/worker' : '/agents/reader', body(isTask)), 'response')
   const text = await textOf(response)
   if (isTask) way.tasks++
-  if (!text.includes('"result"') || (isTask && way.isBare !== true && !text.includes('COMPLETED'))) throw new Error(text)
+  if (!text.includes('"result"') || (isTask && way.isBare !== true && !text.includes('COMPLETED')))
+    throw new Error(text)
 }
 
 function post({ port, token, agent }, place, value) {
@@ -146,7 +169,13 @@ function post({ port, token, agent }, place, value) {
 }
 
 async function get({ port, token, agent }, place) {
-  const request = http.request({ host: '127.0.0.1', port, path: place, headers: { authorization: `Bearer ${token}` }, agent })
+  const request = http.request({
+    host: '127.0.0.1',
+    port,
+    path: place,
+    headers: { authorization: `Bearer ${token}` },
+    agent
+  })
   request.end()
   const [response] = await once(request, 'response')
   const text = await textOf(response)

@@ -17,7 +17,8 @@ export async function figures({ runs, say }) {
 }
 
 function figuresOf({ name, rounds, before, after, cutSeconds, revokedSeconds }, maxMemory) {
-  const cut = cutSeconds === null ? { samples: [], note: 'not cut: it is held to its share' } : { samples: [cutSeconds] }
+  const cut =
+    cutSeconds === null ? { samples: [], note: 'not cut: it is held to its share' } : { samples: [cutSeconds] }
   const all = [
     { what: 'p99 with to without', unit: 'x', goal: 2, samples: rounds.map(({ quiet, busy }) => busy.p99 / quiet.p99) },
     { what: 'p99 without', unit: 'ms', samples: rounds.map(({ quiet }) => quiet.p99) },

@@ -58,7 +58,9 @@ async function reopened(lab, nodes) {
 async function idleMinute(groups) {
   const from = groups.map((nodes) => nodes.map(cpuMs))
   await delay(IDLE_MS)
-  return groups.map((nodes, group) => nodes.map((node, index) => cpuMs(node) - from[group][index]).filter(Number.isFinite))
+  return groups.map((nodes, group) =>
+    nodes.map((node, index) => cpuMs(node) - from[group][index]).filter(Number.isFinite)
+  )
 }
 
 async function stopAll(meshes) {

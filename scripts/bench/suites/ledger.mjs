@@ -27,7 +27,9 @@ export async function figures({ runs, say }) {
       for (const [name, open] of Object.entries(STORES)) await measureCommits(await open(lab.dir()), samples[name])
     })
     await times(Math.min(runs, 3), () => measureLarge(lab.dir(), large))
-    say(`a ledger of ${RECORDS} requests takes ${megabytes(large.full[0])}, ${megabytes(large.left[0])} once all have expired`)
+    say(
+      `a ledger of ${RECORDS} requests takes ${megabytes(large.full[0])}, ${megabytes(large.left[0])} once all have expired`
+    )
   } finally {
     await lab.close()
   }

@@ -16,9 +16,14 @@ const APART_MS = 700
 const JOIN_TRIES = 6
 const JOIN = 'join between hosts, to both sides online'
 
-/** The two ways in which a link is cut. Host 0 is the founder, which serves the bootstrap; 1 and 2 are the two nodes. */
+/**
+ * The two ways in which a link is cut. Host 0 is the founder, which serves the bootstrap; 1 and 2 are the two nodes.
+ */
 const CUTS = [
-  { name: 'link cut 15 s between two nodes', cut: (hosts, isCut) => inTurn([hosts[1], hosts[2]], (host) => host.isolate(isCut)) },
+  {
+    name: 'link cut 15 s between two nodes',
+    cut: (hosts, isCut) => inTurn([hosts[1], hosts[2]], (host) => host.isolate(isCut))
+  },
   { name: 'one node cut off all others for 15 s', cut: (hosts, isCut) => hosts[2].unplug(isCut) }
 ]
 
@@ -33,7 +38,9 @@ export async function figures({ runs, say }) {
   try {
     const islands = await times(Math.min(ISLANDS, runs), () => openNodes(lab))
     const joins = { name: JOIN, unit: 's', goal: 3, samples: islands.flatMap(({ joinSeconds }) => joinSeconds) }
-    const cuts = await inTurn(CUTS, (cut) => cutAll(islands, { ...cut, rounds: Math.ceil((2 * runs) / islands.length), say }))
+    const cuts = await inTurn(CUTS, (cut) =>
+      cutAll(islands, { ...cut, rounds: Math.ceil((2 * runs) / islands.length), say })
+    )
     return [joins, ...cuts.flat()]
   } finally {
     await lab.close()
@@ -48,7 +55,11 @@ async function cutAll(islands, { name, cut, rounds, say }) {
     await delay(CALM_MS)
     return healed
   })
-  return rows(name, samples.flat(), 'from the restored link until each of the two sees the other online; network namespaces')
+  return rows(
+    name,
+    samples.flat(),
+    'from the restored link until each of the two sees the other online; network namespaces'
+  )
 }
 
 function rows(name, samples, note) {
@@ -68,7 +79,10 @@ async function openNodes(lab) {
     env: { ...process.env, NO_COLOR: '1' },
     through: hosts[index].through
   })
-  const founder = await startNode(lab, { ...partsOf(0), args: ['--network', 'private', '--serve-bootstrap', bootstrap] })
+  const founder = await startNode(lab, {
+    ...partsOf(0),
+    args: ['--network', 'private', '--serve-bootstrap', bootstrap]
+  })
   const join = await inviteFor(founder, 2)
   const members = await inTurn([1, 2], (index) => joinNode({ lab, founder }, { ...partsOf(index), join }))
   const nodes = [founder, ...members.map(({ node }) => node)]
@@ -76,7 +90,9 @@ async function openNodes(lab) {
   return { hosts, nodes, joinSeconds: members.map(({ seconds }) => seconds) }
 }
 
-/** Joins, again when it fails. The seconds count from the first try until founder and newcomer see each other online. */
+/**
+ * Joins, again when it fails. The seconds count from the first try until founder and newcomer see each other online.
+ */
 async function joinNode({ lab, founder }, parts, tries = JOIN_TRIES) {
   const from = performance.now()
   const node = await startNode(lab, parts).catch((error) => {
@@ -87,11 +103,15 @@ async function joinNode({ lab, founder }, parts, tries = JOIN_TRIES) {
     const next = await joinNode({ lab, founder }, parts, tries - 1)
     return { node: next.node, seconds: next.seconds + (next.from - from) / 1000, from }
   }
-  const at = Math.max(...(await Promise.all([untilPeer(founder, node.name, 'online'), untilPeer(node, founder.name, 'online')])))
+  const at = Math.max(
+    ...(await Promise.all([untilPeer(founder, node.name, 'online'), untilPeer(node, founder.name, 'online')]))
+  )
   return { node, seconds: (at - from) / 1000, from }
 }
 
-/** Cuts, waits, restores; the seconds until both are online for each other again. Fails when the cut was not noticed. */
+/**
+ * Cuts, waits, restores; the seconds until both are online for each other again. Fails when the cut was not noticed.
+ */
 async function cutOnce({ hosts, nodes }, { cut, lateMs }) {
   const [, a, b] = nodes
   await delay(lateMs)

@@ -11,7 +11,9 @@ export async function figures({ runs }) {
     await allOnline(nodes)
     const killed = await hit(nodes, 'SIGKILL')
     const back = await inTurn(nodes.slice(1, 2), ({ home, name, env }) => startNode(lab, { home, name, env }))
-    const again = await Promise.all(back.map(async (node) => (await untilPeer(nodes[0], node.name, 'online')) - node.spawnedAt))
+    const again = await Promise.all(
+      back.map(async (node) => (await untilPeer(nodes[0], node.name, 'online')) - node.spawnedAt)
+    )
     return [
       { name: 'killed peer shown offline (SIGKILL)', unit: 's', goal: 8, statistic: 'worst', samples: killed },
       { name: 'stopped peer shown offline (SIGSTOP)', unit: 's', goal: 8, statistic: 'worst', samples: stopped },

@@ -47,7 +47,8 @@ async function inProcess(runs) {
   await server.connect(sdkServerEnd)
   const clients = { ours: await client(ourEnd), sdk: await client(sdkEnd) }
   const rates = { ours: [], sdk: [] }
-  const measure = async (way) => await perSecond(() => clients[way].callTool({ name: NOOP.name, arguments: { n: 1 } }), IN_PROCESS)
+  const measure = async (way) =>
+    await perSecond(() => clients[way].callTool({ name: NOOP.name, arguments: { n: 1 } }), IN_PROCESS)
   await inTurn(['ours', 'sdk'], measure)
   await times(runs, () => inTurn(['ours', 'sdk'], async (way) => rates[way].push(await measure(way))))
   await Promise.all(Object.values(clients).map((one) => one.close()))
@@ -108,11 +109,15 @@ async function bridged(runs, ours, sdk) {
   await inTurn(Object.keys(calls), (way) => latencies(calls[way], 50))
   const samples = { ratios: [], bridge: [], reads: [], writes: [] }
   await times(runs, async () => {
-    const [one, other] = await inTurn(['ours', 'sdk'], async (way) => quantile(await latencies(calls[way], OVER_STDIO), 0.95))
+    const [one, other] = await inTurn(['ours', 'sdk'], async (way) =>
+      quantile(await latencies(calls[way], OVER_STDIO), 0.95)
+    )
     samples.ratios.push(one / other)
     samples.bridge.push(one)
     for (const kind of ['reads', 'writes']) {
-      const [here, there] = await inTurn(['Here', 'There'], async (at) => quantile(await latencies(calls[`${kind}${at}`], HOPS), 0.5))
+      const [here, there] = await inTurn(['Here', 'There'], async (at) =>
+        quantile(await latencies(calls[`${kind}${at}`], HOPS), 0.5)
+      )
       samples[kind].push(there - here)
     }
   })
@@ -148,7 +153,12 @@ const META = {
   'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
   'io.modelcontextprotocol/clientCapabilities': {}
 }
-const BODY = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: NOOP.name, arguments: { n: 1 }, _meta: META } })
+const BODY = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name: NOOP.name, arguments: { n: 1 }, _meta: META }
+})
 const HEADERS = {
   'content-type': 'application/json',
   accept: 'application/json, text/event-stream',
@@ -162,7 +172,9 @@ async function overHttp(runs) {
   const lab = openLab()
   try {
     const ways = await inTurn(['ours', 'sdk'], async (kind) => {
-      const child = lab.spawn(process.execPath, [SERVERS, 'http', kind], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+      const child = lab.spawn(process.execPath, [SERVERS, 'http', kind], {
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc']
+      })
       const [{ port }] = await once(child, 'message')
       return { child, port, agent: new http.Agent({ keepAlive: true, maxSockets: OVER_HTTP.inFlight }) }
     })

@@ -39,7 +39,10 @@ async function measureMesh() {
 
 /** A report of every node and a count of this repository's sources, their text attached. */
 async function demoSwarms(node) {
-  const items = sourceFiles().map((file) => ({ item: path.relative(ROOT, file), input: { text: fs.readFileSync(file, 'utf8') } }))
+  const items = sourceFiles().map((file) => ({
+    item: path.relative(ROOT, file),
+    input: { text: fs.readFileSync(file, 'utf8') }
+  }))
   await inTurn(
     [
       { goal: 'report', capability: 'host.report', strategy: 'each' },
@@ -61,7 +64,9 @@ function sourceFiles() {
 function largest(nodes, field) {
   return Math.max(
     ...nodes.map((node) => {
-      const [, kib] = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(fs.readFileSync(`/proc/${node.process.pid}/status`, 'utf8'))
+      const [, kib] = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(
+        fs.readFileSync(`/proc/${node.process.pid}/status`, 'utf8')
+      )
       return (Number(kib) * KIB) / 1e6
     })
   )

@@ -64,7 +64,13 @@ function rows(rounds) {
       ? 'skipped: this build has no agents inside the process (RunningNode.attach)'
       : `each sample compares the p50 of ${BLOCKS * BLOCK} round trips each way, in blocks of ${BLOCK} in turn`
   return [
-    { name: `${NAME}, to the raw echo`, unit: 'x', goal: 3, samples: measured.map(({ ours, raw }) => ours / raw), note },
+    {
+      name: `${NAME}, to the raw echo`,
+      unit: 'x',
+      goal: 3,
+      samples: measured.map(({ ours, raw }) => ours / raw),
+      note
+    },
     { name: NAME, unit: 'ms', goal: null, samples: measured.map(({ ours }) => ours) },
     { name: 'raw echo of a DHT stream, 256 B', unit: 'ms', goal: null, samples: rounds.map(({ raw }) => raw) }
   ]
@@ -86,7 +92,15 @@ async function oneWay(runs) {
       return ONE_WAY / ((performance.now() - from) / 1000)
     }
     await rate()
-    return [{ name: 'notifications one way, 256 B', unit: '/s', goal: null, samples: await times(runs, rate), note: `${ONE_WAY} in a row` }]
+    return [
+      {
+        name: 'notifications one way, 256 B',
+        unit: '/s',
+        goal: null,
+        samples: await times(runs, rate),
+        note: `${ONE_WAY} in a row`
+      }
+    ]
   } finally {
     await lab.close()
   }
@@ -131,7 +145,14 @@ async function pairOf(lab, durability) {
 function requestRows(durability, { rate, cpu, p50, ack, disk }) {
   const called = `request and response, ${durability}`
   return [
-    { name: `${called}, 64 in flight`, unit: '/s', goal: DURABILITIES[durability], bound: 'min', samples: rate, note: REQUEST_NOTE },
+    {
+      name: `${called}, 64 in flight`,
+      unit: '/s',
+      goal: DURABILITIES[durability],
+      bound: 'min',
+      samples: rate,
+      note: REQUEST_NOTE
+    },
     {
       name: `${called}, of all processors`,
       unit: 'us',
@@ -184,7 +205,10 @@ function diskP50(dir) {
 const REQUEST_NOTE =
   'on the clock; 256 B each way; both ends record each request before they send or do it; its capability may not be repeated'
 
-/** Counts what a peer has fsynced for calls one after the other, with strace; without samples where that is not to be had. */
+/**
+ * Counts what a peer has fsynced for calls one after the other, with strace; without samples where that is not to be
+ * had.
+ */
 async function tracedSyncs({ ping, processes }, say) {
   const row = { name: `fsyncs of the caller for ${TRACED} calls, power`, unit: '', goal: TRACED, bound: 'min' }
   const tracer = spawn('strace', ['-f', '-c', '-e', 'trace=fsync,fdatasync', '-p', String(processes[1].pid)])
@@ -201,7 +225,9 @@ async function tracedSyncs({ ping, processes }, say) {
   await ping({ command: 'requests', count: TRACED, inFlight: 1 })
   tracer.kill('SIGINT')
   await ended
-  const calls = [...text.matchAll(/^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s.*(?:fsync|fdatasync)$/gm)].map(([, count]) => Number(count))
+  const calls = [...text.matchAll(/^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s.*(?:fsync|fdatasync)$/gm)].map(([, count]) =>
+    Number(count)
+  )
   return { ...row, samples: [calls.reduce((sum, one) => sum + one, 0)], note: 'counted by strace' }
 }
 

@@ -31,7 +31,10 @@ export async function figures({ runs }) {
   }
 }
 
-/** Three processes: the first asks, the second is linked with both others, and no link is between the first and the third. */
+/**
+ * Three processes: the first asks, the second is linked with both others, and no link is between the first and the
+ * third.
+ */
 async function chain(lab) {
   const env = localEnv(await freePort())
   const refused = path.join(lab.dir(), 'refused')
@@ -57,6 +60,11 @@ function rows(rounds) {
       note: `each sample compares the p50 of ${BLOCKS * BLOCK} calls each way, one in flight, in blocks of ${BLOCK} in turn`
     },
     { name: `${called}, p50`, unit: 'ms', goal: null, samples: rounds.map(({ far }) => far) },
-    { name: 'recorded call to a node with a link, power, p50', unit: 'ms', goal: null, samples: rounds.map(({ near }) => near) }
+    {
+      name: 'recorded call to a node with a link, power, p50',
+      unit: 'ms',
+      goal: null,
+      samples: rounds.map(({ near }) => near)
+    }
   ]
 }

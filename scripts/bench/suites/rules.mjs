@@ -27,16 +27,23 @@ const LOOKUPS = 20_000
 const AGENTS = 1000
 
 /**
- * Streams of envelopes that reach a node, by the tiers of their ends; agents are numbered, and their tier is the number's rest
- * by four. `mixed`: every fourth crosses tiers, every fiftieth is refused.
+ * Streams of envelopes that reach a node, by the tiers of their ends; agents are numbered, and their tier is the
+ * number's rest by four. `mixed`: every fourth crosses tiers, every fiftieth is refused.
  */
 const STREAMS = {
   same: (index) => [index, index + 4],
   across: (index) => [4 * index, 4 * index + 1 + (index % 3)],
-  mixed: (index) => (index % 50 === 0 ? [4 * index + 1, 4 * index + 3] : index % 4 === 0 ? [4 * index, 4 * index + 1] : [index, index + 4])
+  mixed: (index) =>
+    index % 50 === 0
+      ? [4 * index + 1, 4 * index + 3]
+      : index % 4 === 0
+        ? [4 * index, 4 * index + 1]
+        : [index, index + 4]
 }
 
-/** What the rules cost: a decision with its look-ups, a capability in a full registry, a broadcast to many agents here. */
+/**
+ * What the rules cost: a decision with its look-ups, a capability in a full registry, a broadcast to many agents here.
+ */
 export async function figures({ runs, say }) {
   const lab = openLab()
   const scene = await rulesScene(lab.dir())
@@ -79,14 +86,25 @@ function rowsOf(samples, { registryMb }) {
       samples: samples.across,
       note: 'and in the audit log on disk, repeats as one line'
     },
-    { name: 'the same on record, mixed', ...rate, samples: samples.mixed, note: 'a quarter across tiers, every fiftieth refused' },
+    {
+      name: 'the same on record, mixed',
+      ...rate,
+      samples: samples.mixed,
+      note: 'a quarter across tiers, every fiftieth refused'
+    },
     ...registryRows(samples, registryMb)
   ]
 }
 
 function registryRows(samples, registryMb) {
   return [
-    { name: 'look-up by capability, p99', unit: 'us', goal: 50, samples: samples.p99, note: `${LOOKUPS} look-ups a sample` },
+    {
+      name: 'look-up by capability, p99',
+      unit: 'us',
+      goal: 50,
+      samples: samples.p99,
+      note: `${LOOKUPS} look-ups a sample`
+    },
     { name: `memory of a registry of ${CARDS} cards`, unit: 'MB', goal: 40, samples: [registryMb] },
     {
       name: `broadcast to ${AGENTS} agents of a node`,
@@ -114,7 +132,13 @@ function heldBytes() {
 }
 
 function cardOf(index) {
-  const capability = (id) => ({ id, name: id, description: 'does it', inputSchema: { type: 'object' }, outputSchema: {} })
+  const capability = (id) => ({
+    id,
+    name: id,
+    description: 'does it',
+    inputSchema: { type: 'object' },
+    outputSchema: {}
+  })
   return {
     id: `agent${index}`,
     name: `agent ${index}`,
@@ -150,18 +174,34 @@ async function rulesScene(dir) {
     peers: { certificate: (id) => certificates.get(id) ?? null, online: () => [], link: () => null },
     ownCertificate: () => certificate
   })
-  const rules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
+  const rules = {
+    tierRules: DEFAULT_TIER_RULES,
+    sandbox: { enforced: true, crossSandboxAllowList: [] },
+    replies: 'exchange'
+  }
   const router = new AccessControl({ clock, telemetry, directory, audit, events, traffic, rules: () => rules })
-  const addresses = Array.from({ length: CARDS }, (_, index) => ({ agentId: `agent${index}`, nodeId: ids[index % NODES] }))
+  const addresses = Array.from({ length: CARDS }, (_, index) => ({
+    agentId: `agent${index}`,
+    nodeId: ids[index % NODES]
+  }))
   const streams = Object.fromEntries(Object.entries(STREAMS).map(([name, ends]) => [name, headersOf(ends, addresses)]))
   return { registry, registryMb, clock, directory, router, traffic, audit, streams }
 }
 
-/** The headers of a stream, each read from the bytes of its message as the road in reads it: texts of its own, of which no map holds any. */
+/**
+ * The headers of a stream, each read from the bytes of its message as the road in reads it: texts of its own, of which
+ * no map holds any.
+ */
 function headersOf(ends, addresses) {
   return addresses.map((_, index) => {
     const [sender, recipient] = ends(index).map((number) => addressText(addresses[number % CARDS]))
-    const about = { id: `msg_${index}`, schemaVersion: SCHEMA_VERSION, type: 'request', timestamp: Date.now(), metadata: { tier: 0 } }
+    const about = {
+      id: `msg_${index}`,
+      schemaVersion: SCHEMA_VERSION,
+      type: 'request',
+      timestamp: Date.now(),
+      metadata: { tier: 0 }
+    }
     return decodeEnvelope(encodeEnvelope({ ...about, sender, recipient, payload: {} })).header
   })
 }
@@ -201,7 +241,8 @@ function decideOne({ clock, directory, router, traffic }, header, isAlone) {
   const { verdict, at } = router.decide(question, since)
   if (isAlone) return verdict.allowed
   const peer = from.address.nodeId
-  if (verdict.allowed) traffic.delivered({ peer, header, from: from.party.tier, to: to.party.tier, rule: verdict.rule, since, at })
+  if (verdict.allowed)
+    traffic.delivered({ peer, header, from: from.party.tier, to: to.party.tier, rule: verdict.rule, since, at })
   else router.record('refusal', verdict, { peer, header })
   return verdict.allowed
 }
@@ -233,7 +274,13 @@ async function openBroadcast(lab, say) {
   }
   await Promise.all(Array.from({ length: AGENTS }, (_, index) => node.attach({ id: `agent${index}`, onMessage })))
   say(`${AGENTS} agents attached`)
-  const api = node.apiFor({ kind: 'operator', name: 'bench', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] })
+  const api = node.apiFor({
+    kind: 'operator',
+    name: 'bench',
+    tier: 0,
+    sandboxId: null,
+    scopes: ['read', 'send', 'admin']
+  })
   const send = async () => {
     left = AGENTS
     const all = new Promise((resolve) => {

@@ -2,7 +2,9 @@ import path from 'node:path'
 import { freePort, openLab } from '../lab.mjs'
 import { localEnv, startNode, times } from '../nodes.mjs'
 
-/** From the spawn of `a2a-node start` to its first line, when it founds a mesh and when it opens the one of its home. */
+/**
+ * From the spawn of `a2a-node start` to its first line, when it founds a mesh and when it opens the one of its home.
+ */
 export async function figures({ runs }) {
   const lab = openLab()
   try {

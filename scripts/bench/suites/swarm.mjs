@@ -8,7 +8,9 @@ const LARGE_ITEMS = 48
 const LARGE_BYTES = 1_000_000
 const REQUESTS = 200
 
-/** Work over three nodes: many tiny items, few large ones, and requests one after the other. Nothing here has a goal. */
+/**
+ * Work over three nodes: many tiny items, few large ones, and requests one after the other. Nothing here has a goal.
+ */
 export async function figures({ runs }) {
   const lab = openLab()
   try {

@@ -43,7 +43,8 @@ export class Requests extends Load {
       const { tasks } = await (await this.given.fleet.api(name)).call('tasks.list', {})
       for (const { role, state, capability, result } of tasks) {
         const seen = role === 'callee' && state === 'completed' ? ends.get(`${capability} ${result?.n}`) : undefined
-        if (seen !== undefined && seen.state !== 'completed') found.push(`${result.n}: completed on ${name}, ${seen.state} for its caller`)
+        if (seen !== undefined && seen.state !== 'completed')
+          found.push(`${result.n}: completed on ${name}, ${seen.state} for its caller`)
       }
     }
     return found

@@ -6,7 +6,10 @@ import { Load } from './load.mjs'
 const DRIVERS = 2
 const ENDS = ['COMPLETED', 'FAILED', 'CANCELED', 'REJECTED'].map((state) => `TASK_STATE_${state}`)
 
-/** Tasks of an A2A client at the gateway of the first node, for agents of the others, each with a webhook: of each its id, by its run. */
+/**
+ * Tasks of an A2A client at the gateway of the first node, for agents of the others, each with a webhook: of each its
+ * id, by its run.
+ */
 export class Tasks extends Load {
   ends = new Set(ENDS)
   /** States of tasks that the webhook was told of as their last, by task. */

@@ -16,8 +16,9 @@ const GRACE_MS = 1000
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Milliseconds until the answer to a call must begin. 5,000 for reads from memory, 15,000 for most calls and for every other name. Work
- * with a `timeoutMs` has 15,000 more than that; other work has null, no limit. `givenMs`, the time of the caller, replaces the first two.
+ * Milliseconds until the answer to a call must begin. 5,000 for reads from memory, 15,000 for most calls and for every
+ * other name. Work with a `timeoutMs` has 15,000 more than that; other work has null, no limit. `givenMs`, the time of
+ * the caller, replaces the first two.
  */
 export function answerMs(name: string, params: unknown, givenMs?: number): number | null {
   const isQuick = QUICK.has(name)
@@ -29,20 +30,30 @@ export function answerMs(name: string, params: unknown, givenMs?: number): numbe
 }
 
 /**
- * The error of a call that a node took and did not answer within `limitMs`: TIMEOUT, with the process id that the file beside the socket names.
- * The process still runs and may make the change, so `data.outcome` is `unknown`. A node that answers not even from memory is to be killed.
+ * The error of a call that a node took and did not answer within `limitMs`: TIMEOUT, with the process id that the file
+ * beside the socket names. The process still runs and may make the change, so `data.outcome` is `unknown`. A node that
+ * answers not even from memory is to be killed.
  */
-export function silentNode(socketPath: string, { name, limitMs }: { readonly name: string; readonly limitMs: number }): NodeError {
+export function silentNode(
+  socketPath: string,
+  { name, limitMs }: { readonly name: string; readonly limitMs: number }
+): NodeError {
   const pid = pidOfSocket(socketPath, path.dirname(socketPath))
   const late = `does not answer${pid === null ? '' : ` (pid ${pid})`}: no reply to ${name} within ${formatDuration(limitMs)}`
-  const next = [...(pid === null || !QUICK.has(name) ? ['a2a-node status'] : []), ...(pid === null ? [] : [`kill -9 ${pid}`])]
+  const next = [
+    ...(pid === null || !QUICK.has(name) ? ['a2a-node status'] : []),
+    ...(pid === null ? [] : [`kill -9 ${pid}`])
+  ]
   return new NodeError('TIMEOUT', `the node at ${socketPath} ${late}; the node still runs, and may still do it`, {
     data: { outcome: 'unknown', timeoutMs: limitMs },
     next
   })
 }
 
-/** The process that serves a socket, by the pid file in `run`; null when there is no such file or it names another socket. */
+/**
+ * The process that serves a socket, by the pid file in `run`; null when there is no such file or it names another
+ * socket.
+ */
 export function pidOfSocket(socketPath: string, run: string): number | null {
   try {
     const record = JSON.parse(readFileSync(path.join(run, 'node.pid'), 'utf8')) as Record<string, unknown> | null

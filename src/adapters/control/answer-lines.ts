@@ -2,11 +2,20 @@ import { NodeError } from '../../kit/errors.js'
 import { fromUtf8 } from '../../kit/ids.js'
 import { LineSplitter } from '../../kit/lines.js'
 
-/** Longest line of a watch, and longest answer to a call, in bytes: all results of swarms that a node keeps (128 MiB) fit, also as base64. */
+/**
+ * Longest line of a watch, and longest answer to a call, in bytes: all results of swarms that a node keeps (128 MiB)
+ * fit, also as base64.
+ */
 export const LINE_MAX_BYTES = 268_435_456
 
-/** The lines of an answer, without empty ones (keep-alive) and without a last one that has no end. @throws NodeError PAYLOAD_TOO_LARGE for a longer line */
-export async function* answerLines(chunks: AsyncIterable<Uint8Array>, maxBytes = LINE_MAX_BYTES): AsyncGenerator<string, void, undefined> {
+/**
+ * The lines of an answer, without empty ones (keep-alive) and without a last one that has no end.
+ * @throws NodeError PAYLOAD_TOO_LARGE for a longer line
+ */
+export async function* answerLines(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes = LINE_MAX_BYTES
+): AsyncGenerator<string, void, undefined> {
   const splitter = new LineSplitter({ maxBytes })
   for await (const chunk of chunks) {
     for (const line of splitter.push(chunk)) {
@@ -30,5 +39,7 @@ export async function answerText(chunks: AsyncIterable<Uint8Array>, maxBytes = L
 }
 
 function tooLong(maxBytes: number, what = 'a line'): NodeError {
-  return new NodeError('PAYLOAD_TOO_LARGE', `the node sent ${what} of more than ${maxBytes} bytes`, { next: ['a2a-node status'] })
+  return new NodeError('PAYLOAD_TOO_LARGE', `the node sent ${what} of more than ${maxBytes} bytes`, {
+    next: ['a2a-node status']
+  })
 }

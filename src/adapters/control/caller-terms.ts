@@ -11,12 +11,18 @@ const TERMS = z.strictObject({
   agents: z.array(z.string().min(1).max(128)).min(1).max(64).readonly().nullable()
 })
 
-/** Rights that a program asks for when it opens a stream under a name of its own. `agents`: globs of agent ids; null: all agents. */
+/**
+ * Rights that a program asks for when it opens a stream under a name of its own. `agents`: globs of agent ids; null:
+ * all agents.
+ */
 export type CallerTerms = Readonly<z.infer<typeof TERMS>>
 
 const LIMITS = { maxDepth: 3, maxKeys: 80, maxString: 128 } as const
 
-/** The caller of a stream: the operator without terms; else a program that reads and sends with at most these rights. Null for wrong terms. */
+/**
+ * The caller of a stream: the operator without terms; else a program that reads and sends with at most these rights.
+ * Null for wrong terms.
+ */
 export function callerOf(operator: Principal, text: string | null): Principal | null {
   if (text === null) return operator
   const parsed = parseJson(text, LIMITS)

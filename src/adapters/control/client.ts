@@ -22,26 +22,44 @@ import {
   WATCH_PATH
 } from './wire.js'
 
-/** Milliseconds until the answer to a call or watch must begin; null for no limit. `givenMs`: the `timeoutMs` of {@link CallOptions}. */
+/**
+ * Milliseconds until the answer to a call or watch must begin; null for no limit. `givenMs`: the `timeoutMs` of
+ * {@link CallOptions}.
+ */
 export type AnswerLimit = (name: string, params: unknown, givenMs?: number) => number | null
 
 /**
  * The NodeApi of a running node over its control socket. The first call connects.
- * @throws NodeError NODE_NOT_RUNNING when no node serves the socket or it ends in between; NO_PERMISSION for another user's socket; TIMEOUT
- * when no answer begins in time; CANCELED when the signal aborts
+ * @throws NodeError NODE_NOT_RUNNING when no node serves the socket or it ends in between; NO_PERMISSION for another
+ * user's socket; TIMEOUT when no answer begins in time; CANCELED when the signal aborts
  */
 export function connectControl(socketPath: string, limitOf: AnswerLimit = answerMs): NodeApi {
   return {
-    async call<N extends CallName>(name: N, params: Calls[N]['params'], options: CallOptions = {}): Promise<Calls[N]['result']> {
+    async call<N extends CallName>(
+      name: N,
+      params: Calls[N]['params'],
+      options: CallOptions = {}
+    ): Promise<Calls[N]['result']> {
       const { signal, timeoutMs } = options
       const limitMs = limitOf(name, params, timeoutMs)
       const response = await send(socketPath, { path: CALL_PATH, name, params, signal, timeoutMs, limitMs })
       const text = await readAll(response, options.signal)
       return fromWire(parse(text)) as Calls[N]['result']
     },
-    watch<N extends WatchName>(name: N, params: Watches[N]['params'], options: CallOptions = {}): AsyncIterable<Watches[N]['item']> {
+    watch<N extends WatchName>(
+      name: N,
+      params: Watches[N]['params'],
+      options: CallOptions = {}
+    ): AsyncIterable<Watches[N]['item']> {
       const { signal, timeoutMs } = options
-      const request = { path: WATCH_PATH, name, params, signal, timeoutMs, limitMs: limitOf(WATCH_PATH, params, timeoutMs) }
+      const request = {
+        path: WATCH_PATH,
+        name,
+        params,
+        signal,
+        timeoutMs,
+        limitMs: limitOf(WATCH_PATH, params, timeoutMs)
+      }
       return lines(socketPath, request) as AsyncIterable<Watches[N]['item']>
     }
   }
@@ -71,7 +89,13 @@ export async function openControl(
   const query = terms === null ? '' : `?${CALLER_PARAM}=${encodeURIComponent(JSON.stringify(terms))}`
   return await new Promise<Duplex>((resolve, reject) => {
     const headers = { host: CONTROL_HOST, 'content-type': 'application/json', connection: 'upgrade', upgrade: protocol }
-    const outgoing = http.request({ socketPath, path: OPEN_PATH + protocol + query, method: 'POST', headers, agent: false })
+    const outgoing = http.request({
+      socketPath,
+      path: OPEN_PATH + protocol + query,
+      method: 'POST',
+      headers,
+      agent: false
+    })
     const limit = setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name: protocol, limitMs })), limitMs)
     outgoing.on('error', (error) => reject(failure(error, socketPath)))
     outgoing.once('close', () => clearTimeout(limit))
@@ -114,7 +138,10 @@ async function send(socketPath: string, request: ControlRequest): Promise<http.I
     outgoing.on('error', (error) => reject(signal?.aborted ? canceled() : failure(error, socketPath)))
     const abort = (): void => void outgoing.destroy()
     const { limitMs } = request
-    const limit = limitMs === null ? undefined : setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name, limitMs })), limitMs)
+    const limit =
+      limitMs === null
+        ? undefined
+        : setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name, limitMs })), limitMs)
     signal?.addEventListener('abort', abort)
     outgoing.once('response', () => clearTimeout(limit))
     outgoing.once('close', () => {
@@ -147,7 +174,8 @@ async function* lines(socketPath: string, request: ControlRequest): AsyncGenerat
     // Loaded on first use, not at the start of a command.
     const { answerLines } = await import('./answer-lines.js')
     response = await send(socketPath, request)
-    for await (const line of answerLines(response as AsyncIterable<Uint8Array>)) if (!signal?.aborted) yield itemOf(line)
+    for await (const line of answerLines(response as AsyncIterable<Uint8Array>))
+      if (!signal?.aborted) yield itemOf(line)
   } catch (error) {
     if (signal?.aborted) return
     // A failure before the answer began is no lost connection.
@@ -185,19 +213,28 @@ function tooLong(name: string, bytes: number, max: number): NodeError {
   return new NodeError('USAGE', `the input has ${mebi(bytes)}, more than the limit of ${mebi(max)}: give ${advice}`)
 }
 
-/** A socket of another user, or in a directory that another user may write to, could be anybody's who poses as the node. */
+/**
+ * A socket of another user, or in a directory that another user may write to, could be anybody's who poses as the node.
+ */
 function checkOwner(socketPath: string): void {
   const uid = process.getuid?.()
   if (uid === undefined) return
   const [dir, socket] = [statsOf(dirname(socketPath)), statsOf(socketPath)]
   const stranger = [dir, socket].find((one) => one !== null && one.uid !== uid)
   if (stranger !== null && stranger !== undefined) {
-    throw new NodeError('NO_PERMISSION', `${socketPath} belongs to user ${stranger.uid}, and this is user ${uid}: it is not trusted`, {
-      next: [`sudo -u '#${stranger.uid}' a2a-node status`]
-    })
+    throw new NodeError(
+      'NO_PERMISSION',
+      `${socketPath} belongs to user ${stranger.uid}, and this is user ${uid}: it is not trusted`,
+      {
+        next: [`sudo -u '#${stranger.uid}' a2a-node status`]
+      }
+    )
   }
   if (dir !== null && (!dir.isDirectory() || (dir.mode & 0o022) !== 0))
-    throw new NodeError('NO_PERMISSION', `${dirname(socketPath)} is not a directory of this user alone: its socket is not trusted`)
+    throw new NodeError(
+      'NO_PERMISSION',
+      `${dirname(socketPath)} is not a directory of this user alone: its socket is not trusted`
+    )
 }
 
 /** State of a path itself, without following links; null when it does not exist. */
@@ -215,7 +252,8 @@ function failure(error: Error, socketPath: string): NodeError {
   if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ENOTSOCK' || code === 'ENOTDIR') {
     return new NodeError('NODE_NOT_RUNNING', `no node answers at ${socketPath}`, { cause: error })
   }
-  if (code === 'EACCES' || code === 'EPERM') return new NodeError('NO_PERMISSION', `may not use ${socketPath}`, { cause: error })
+  if (code === 'EACCES' || code === 'EPERM')
+    return new NodeError('NO_PERMISSION', `may not use ${socketPath}`, { cause: error })
   return wentAway(error)
 }
 

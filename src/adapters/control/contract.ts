@@ -55,7 +55,12 @@ const edit: z.ZodType<Calls['documents.edit']['params']['edit']> = z.union([
     splice: z.strictObject({ at: index, remove: index, insert: z.string().max(KIB * KIB) })
   }),
   z.strictObject({ type: z.literal('map'), root, map: values }),
-  z.strictObject({ type: z.literal('map'), root, set: values, remove: z.array(z.string().max(256)).max(1000).exactOptional() }),
+  z.strictObject({
+    type: z.literal('map'),
+    root,
+    set: values,
+    remove: z.array(z.string().max(256)).max(1000).exactOptional()
+  }),
   z.strictObject({ type: z.literal('list'), root, list: z.array(json).max(100_000) }),
   z.strictObject({
     type: z.literal('list'),
@@ -169,9 +174,14 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'mesh.set': z.strictObject({
     tiers: z
       .array(z.strictObject({ from: tier, to: z.array(tier).max(4), justification: z.boolean() }))
-      .refine((rules) => new Set(rules.map(({ from }) => from)).size === 4 && rules.length === 4, 'one rule for each of the four tiers')
+      .refine(
+        (rules) => new Set(rules.map(({ from }) => from)).size === 4 && rules.length === 4,
+        'one rule for each of the four tiers'
+      )
       .exactOptional(),
-    sandboxes: z.strictObject({ enforced: z.boolean(), allow: z.array(z.string().min(1).max(128)).max(256) }).exactOptional(),
+    sandboxes: z
+      .strictObject({ enforced: z.boolean(), allow: z.array(z.string().min(1).max(128)).max(256) })
+      .exactOptional(),
     serial: z.int().min(0).exactOptional(),
     reset: z.boolean().exactOptional()
   }),
@@ -228,7 +238,10 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     limit: z.int().min(1).max(MAX_LISTED_TOOL_CALLS).exactOptional()
   }),
   'tools.list': none,
-  'tools.refresh': z.strictObject({ server: z.string().min(1).max(2048).exactOptional(), accept: sha256.exactOptional() }),
+  'tools.refresh': z.strictObject({
+    server: z.string().min(1).max(2048).exactOptional(),
+    accept: sha256.exactOptional()
+  }),
   'documents.list': none,
   'documents.show': z.strictObject({ document }),
   'documents.create': z.strictObject({ name: document, see: rule.exactOptional(), write: rule.exactOptional() }),

@@ -50,7 +50,8 @@ function piecesFor(doc: Y.Doc, update: Uint8Array): readonly Uint8Array[] {
 }
 
 /**
- * A snapshot of a document that is edited apart from it. Saving sends the difference to the snapshot; Yjs merges it with concurrent edits.
+ * A snapshot of a document that is edited apart from it. Saving sends the difference to the snapshot; Yjs merges it
+ * with concurrent edits.
  */
 export class DocumentFork {
   readonly #api: NodeApi
@@ -60,7 +61,11 @@ export class DocumentFork {
   readonly #ending: AbortController
   #fault: string | null = null
 
-  private constructor(api: NodeApi, name: string, { session, doc, ending }: { session: string; doc: Y.Doc; ending: AbortController }) {
+  private constructor(
+    api: NodeApi,
+    name: string,
+    { session, doc, ending }: { session: string; doc: Y.Doc; ending: AbortController }
+  ) {
     this.#api = api
     this.#name = name
     this.#session = session
@@ -68,13 +73,17 @@ export class DocumentFork {
     this.#ending = ending
   }
 
-  /** Takes a snapshot of the document. Close it. @throws NodeError DOCUMENT_NOT_FOUND; FORBIDDEN without the right to write */
+  /**
+   * Takes a snapshot of the document. Close it.
+   * @throws NodeError DOCUMENT_NOT_FOUND; FORBIDDEN without the right to write
+   */
   static async open(api: NodeApi, name: string): Promise<DocumentFork> {
     const ending = new AbortController()
     const lines = api.watch('documents.live', { document: name }, { signal: ending.signal })[Symbol.asyncIterator]()
     try {
       const { value } = await lines.next()
-      if (value?.type !== 'open') throw new NodeError('CHANNEL_CLOSED', 'the node ended the document before it was whole', { next: [] })
+      if (value?.type !== 'open')
+        throw new NodeError('CHANNEL_CLOSED', 'the node ended the document before it was whole', { next: [] })
       if (value.clientId === null) throw await denied(api, name)
       const doc = new Y.Doc()
       Y.applyUpdate(doc, value.update)
@@ -88,15 +97,19 @@ export class DocumentFork {
     }
   }
 
-  /** The value that a shared type had at that moment. @throws NodeError CONFLICT when the name is that of another type */
+  /**
+   * The value that a shared type had at that moment.
+   * @throws NodeError CONFLICT when the name is that of another type
+   */
   read(type: SharedType, root: string): unknown {
     return readShared(this.#doc, type, root)
   }
 
   /**
-   * Writes the difference that an edit makes; false: it makes none. At most once. One over 256 KiB goes in several calls: where
-   * one of them fails the error says how much is written.
-   * @throws NodeError CONFLICT when the document was begun anew meanwhile, or its node was; OVERLOADED when it would be full; else as `documents.apply`
+   * Writes the difference that an edit makes; false: it makes none. At most once. One over 256 KiB goes in several
+   * calls: where one of them fails the error says how much is written.
+   * @throws NodeError CONFLICT when the document was begun anew meanwhile, or its node was; OVERLOADED when it would be
+   * full; else as `documents.apply`
    */
   async save(root: string, edit: SharedEdit): Promise<boolean> {
     const updates: Uint8Array[] = []
@@ -107,9 +120,13 @@ export class DocumentFork {
     if (this.#fault !== null) throw new NodeError('CONFLICT', this.#fault, { next: [] })
     const pieces = piecesFor(this.#doc, update)
     for (const [place, piece] of pieces.entries()) {
-      await this.#api.call('documents.apply', { document: this.#name, session: this.#session, update: piece }).catch((error: unknown) => {
-        throw place === 0 ? error : halfWritten(error, `${place} of the ${pieces.length} pieces of the edit are written`)
-      })
+      await this.#api
+        .call('documents.apply', { document: this.#name, session: this.#session, update: piece })
+        .catch((error: unknown) => {
+          throw place === 0
+            ? error
+            : halfWritten(error, `${place} of the ${pieces.length} pieces of the edit are written`)
+        })
     }
     return true
   }
@@ -124,7 +141,8 @@ export class DocumentFork {
   async #follow(lines: AsyncIterator<DocumentLiveEvent>): Promise<void> {
     try {
       for (let next = await lines.next(); next.done !== true; next = await lines.next())
-        if (next.value.type === 'reset') this.#fault = 'the document was begun anew meanwhile, as part of it counts no longer'
+        if (next.value.type === 'reset')
+          this.#fault = 'the document was begun anew meanwhile, as part of it counts no longer'
       this.#fault ??= 'the node ended the document meanwhile'
     } catch (error) {
       this.#fault ??= `the node went away meanwhile: ${messageOf(error)}`

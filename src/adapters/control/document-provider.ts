@@ -19,7 +19,10 @@ export interface ProviderEvents {
   sync: boolean
   /** It tries again. */
   'connection-error': NodeError
-  /** It is over: what was not sent yet stays in this Y.Doc alone. PAYLOAD_TOO_LARGE: a single value of an edit is over 256 KiB. */
+  /**
+   * It is over: what was not sent yet stays in this Y.Doc alone. PAYLOAD_TOO_LARGE: a single value of an edit is over
+   * 256 KiB.
+   */
   error: NodeError
 }
 
@@ -35,9 +38,10 @@ type ProviderOpening = Extract<DocumentLiveEvent, { readonly session: string }>
 type ProviderListener<E extends keyof ProviderEvents> = (value: ProviderEvents[E]) => void
 
 /**
- * Keeps a Y.Doc equal to a document of a running node and shares presence (y-protocols), as providers of Yjs do. It sets the clientID of
- * the doc: begin with an empty Y.Doc and edit it once it is synced. It reconnects after a failure and sends the edits of the meantime. It
- * ends with CONFLICT when another program took its clientID or the document was replaced; take a new Y.Doc then.
+ * Keeps a Y.Doc equal to a document of a running node and shares presence (y-protocols), as providers of Yjs do. It
+ * sets the clientID of the doc: begin with an empty Y.Doc and edit it once it is synced. It reconnects after a failure
+ * and sends the edits of the meantime. It ends with CONFLICT when another program took its clientID or the document was
+ * replaced; take a new Y.Doc then.
  */
 export class DocumentProvider {
   readonly doc: Y.Doc
@@ -113,7 +117,10 @@ export class DocumentProvider {
     this.#send()
   }
 
-  readonly #onPresence = ({ added, updated, removed }: Record<'added' | 'updated' | 'removed', number[]>, origin: unknown): void => {
+  readonly #onPresence = (
+    { added, updated, removed }: Record<'added' | 'updated' | 'removed', number[]>,
+    origin: unknown
+  ): void => {
     const isOwn = [...added, ...updated, ...removed].includes(this.awareness.clientID)
     // A newcomer has not heard of this client yet.
     if (origin === this ? added.length === 0 : !isOwn) return
@@ -193,7 +200,8 @@ export class DocumentProvider {
     // Edits of one turn share one call.
     this.#sending = Promise.resolve()
       .then(async () => {
-        for (let session = this.#session; session !== null && this.#isDue(); session = this.#session) await this.#sendNext(session)
+        for (let session = this.#session; session !== null && this.#isDue(); session = this.#session)
+          await this.#sendNext(session)
       })
       .then(
         () => {

@@ -11,15 +11,18 @@ export interface ControlRefusal {
 }
 
 /**
- * Keeps web pages out. A page that reaches the socket by rebinding, a proxy or an upgrade cannot send our Host. It always sends Origin or
- * Sec-Fetch headers. Returns null for an allowed request.
+ * Keeps web pages out. A page that reaches the socket by rebinding, a proxy or an upgrade cannot send our Host. It
+ * always sends Origin or Sec-Fetch headers. Returns null for an allowed request.
  */
 export function refusalOf(request: Pick<IncomingMessage, 'method' | 'rawHeaders'>): ControlRefusal | null {
   const names = request.rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase())
-  const values = (wanted: string): string[] => request.rawHeaders.filter((_, i) => i % 2 === 1 && names[(i - 1) / 2] === wanted)
+  const values = (wanted: string): string[] =>
+    request.rawHeaders.filter((_, i) => i % 2 === 1 && names[(i - 1) / 2] === wanted)
   const [host, ...moreHosts] = values('host')
-  if (host !== CONTROL_HOST || moreHosts.length > 0) return { status: 403, rule: 'host', reason: `the Host header is not ${CONTROL_HOST}` }
-  if (names.includes('origin')) return { status: 403, rule: 'origin', reason: 'it comes from a web page (Origin header)' }
+  if (host !== CONTROL_HOST || moreHosts.length > 0)
+    return { status: 403, rule: 'host', reason: `the Host header is not ${CONTROL_HOST}` }
+  if (names.includes('origin'))
+    return { status: 403, rule: 'origin', reason: 'it comes from a web page (Origin header)' }
   if (names.some((name) => name.startsWith('sec-fetch-'))) {
     return { status: 403, rule: 'sec-fetch', reason: 'it comes from a browser (Sec-Fetch header)' }
   }

@@ -33,7 +33,8 @@ export function answerOpen({ request, socket, head }: UpgradeRequest, context: O
   }
   const [pathname = '', query = ''] = (request.url ?? '').split('?', 2)
   const name = pathname.startsWith(OPEN_PATH) ? pathname.slice(OPEN_PATH.length) : ''
-  const serve = context.protocols !== undefined && Object.hasOwn(context.protocols, name) ? context.protocols[name] : undefined
+  const serve =
+    context.protocols !== undefined && Object.hasOwn(context.protocols, name) ? context.protocols[name] : undefined
   if (serve === undefined || request.headers.upgrade !== name) {
     return refuse(socket, new NodeError('USAGE', 'the control API has no such stream'))
   }

@@ -11,7 +11,9 @@ const HEAD_MS = 1000
 const TIMEOUT_MAX_MS = 30 * 86_400_000
 
 /** Which verb and name a request asks for. */
-export type ControlRoute = { readonly kind: 'call'; readonly name: CallName } | { readonly kind: 'watch'; readonly name: WatchName }
+export type ControlRoute =
+  | { readonly kind: 'call'; readonly name: CallName }
+  | { readonly kind: 'watch'; readonly name: WatchName }
 
 /** One request being answered. */
 export interface ControlExchange {
@@ -33,7 +35,10 @@ export function routeOf(url: string): ControlRoute {
 }
 
 /** Runs a call and sends its result as JSON. @throws whatever the call throws */
-export async function answerCall<N extends CallName>({ name }: { readonly name: N }, exchange: ControlExchange): Promise<void> {
+export async function answerCall<N extends CallName>(
+  { name }: { readonly name: N },
+  exchange: ControlExchange
+): Promise<void> {
   const { request, response, api } = exchange
   const params = (await readParams(request, name)) as Calls[N]['params']
   const result = await checkedApi(api).call(name, params, { signal: goneSignal(response), ...timeoutOf(request) })
@@ -77,7 +82,10 @@ export async function answerWatch<N extends WatchName>(
   }
 }
 
-/** Aborts with either signal. AbortSignal.any would retain its result, and everything it references, as long as it has listeners. */
+/**
+ * Aborts with either signal. AbortSignal.any would retain its result, and everything it references, as long as it has
+ * listeners.
+ */
 function eitherAborts(one: AbortSignal, other: AbortSignal): { readonly signal: AbortSignal; release(): void } {
   const controller = new AbortController()
   const abort = (): void => controller.abort()
@@ -85,7 +93,10 @@ function eitherAborts(one: AbortSignal, other: AbortSignal): { readonly signal: 
     if (signal.aborted) abort()
     signal.addEventListener('abort', abort)
   }
-  return { signal: controller.signal, release: () => [one, other].forEach((signal) => signal.removeEventListener('abort', abort)) }
+  return {
+    signal: controller.signal,
+    release: () => [one, other].forEach((signal) => signal.removeEventListener('abort', abort))
+  }
 }
 
 /** Sends an error body with the status of its code; after the first byte of an answer it can only cut. */
@@ -137,7 +148,10 @@ async function readText(request: http.IncomingMessage, max: number): Promise<str
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Writes NDJSON and honours backpressure. Headers go with the first line at the latest; an error before them has its status. */
+/**
+ * Writes NDJSON and honours backpressure. Headers go with the first line at the latest; an error before them has its
+ * status.
+ */
 class LineWriter {
   readonly #response: http.ServerResponse
   readonly #gone: AbortSignal

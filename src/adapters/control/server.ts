@@ -36,12 +36,15 @@ export interface ControlServerOptions {
 /** A serving control API. */
 export interface ControlServer {
   readonly path: string
-  /** Ends every watch with NODE_NOT_RUNNING, lets calls finish for a second, then cuts. Removes the socket. Idempotent. */
+  /**
+   * Ends every watch with NODE_NOT_RUNNING, lets calls finish for a second, then cuts. Removes the socket. Idempotent.
+   */
   close(): Promise<void>
 }
 
 /**
- * Serves NodeApi over HTTP on a unix socket (0600 in a 0700 directory). Every user who can open the socket is the operator.
+ * Serves NodeApi over HTTP on a unix socket (0600 in a 0700 directory). Every user who can open the socket is the
+ * operator.
  * @throws NodeError ALREADY_RUNNING, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG
  */
 export async function startControlServer(options: ControlServerOptions): Promise<ControlServer> {
@@ -60,7 +63,9 @@ export async function startControlServer(options: ControlServerOptions): Promise
   const context = { ...options, closing: closing.signal, keepAliveMs: options.keepAliveMs ?? 15_000 }
   server.on('request', (request, response) => void serve(request, response, context))
   // Their sockets are no connections of the server any more, so it does not end them.
-  server.on('upgrade', (request, socket, head) => answerOpen({ request, socket, head }, { ...context, principal: operator(context) }))
+  server.on('upgrade', (request, socket, head) =>
+    answerOpen({ request, socket, head }, { ...context, principal: operator(context) })
+  )
   server.on('clientError', (_error, socket) => {
     options.onRefusal?.({ status: 400, rule: 'malformed', reason: 'the request is not well-formed HTTP' })
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
@@ -82,7 +87,11 @@ interface ServeContext extends ControlServerOptions {
   readonly keepAliveMs: number
 }
 
-async function serve(request: http.IncomingMessage, response: http.ServerResponse, context: ServeContext): Promise<void> {
+async function serve(
+  request: http.IncomingMessage,
+  response: http.ServerResponse,
+  context: ServeContext
+): Promise<void> {
   response.on('error', () => response.destroy())
   try {
     const refusal = refusalOf(request)
@@ -94,7 +103,8 @@ async function serve(request: http.IncomingMessage, response: http.ServerRespons
     const route = routeOf(request.url ?? '')
     const api = context.apiFor(operator(context))
     if (route.kind === 'call') await answerCall(route, { request, response, api })
-    else await answerWatch(route, { request, response, api, closing: context.closing, keepAliveMs: context.keepAliveMs })
+    else
+      await answerWatch(route, { request, response, api, closing: context.closing, keepAliveMs: context.keepAliveMs })
   } catch (error) {
     answerError(response, error)
   }

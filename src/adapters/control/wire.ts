@@ -9,11 +9,13 @@ export const CALL_PATH = '/v0/call/'
 export const WATCH_PATH = '/v0/watch/'
 /** Prefix of streams: `POST /v0/open/<protocol>` with `Upgrade: <protocol>`, then raw bytes both ways. */
 export const OPEN_PATH = '/v0/open/'
-/** Header with the `timeoutMs` of a call: a whole number of milliseconds, 1 to 30 days. Any other value counts as none. */
+/**
+ * Header with the `timeoutMs` of a call: a whole number of milliseconds, 1 to 30 days. Any other value counts as none.
+ */
 export const TIMEOUT_HEADER = 'a2a-timeout-ms'
 /**
- * Query parameter of a stream with the rights of its caller, as JSON; absent: the operator's. It is in the path since a node of an earlier
- * build refuses the unknown path, and would ignore a header.
+ * Query parameter of a stream with the rights of its caller, as JSON; absent: the operator's. It is in the path since a
+ * node of an earlier build refuses the unknown path, and would ignore a header.
  */
 export const CALLER_PARAM = 'caller'
 
@@ -44,8 +46,8 @@ const MARKER = /^\$+bytes$/
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /**
- * A value in JSON's own types. Bytes become `{"$bytes": "<base64>"}`. An object of that form gets one more `$`, so that every value can be
- * restored. An unchanged value is returned itself, not a copy.
+ * A value in JSON's own types. Bytes become `{"$bytes": "<base64>"}`. An object of that form gets one more `$`, so that
+ * every value can be restored. An unchanged value is returned itself, not a copy.
  */
 export function toWire(value: unknown): unknown {
   if (value instanceof Uint8Array) {
@@ -61,7 +63,8 @@ export function fromWire(value: unknown): unknown {
 }
 
 function bytesOf(text: unknown): Uint8Array {
-  if (typeof text !== 'string' || text.length % 4 !== 0 || !BASE64.test(text)) throw new NodeError('USAGE', '$bytes takes base64 text')
+  if (typeof text !== 'string' || text.length % 4 !== 0 || !BASE64.test(text))
+    throw new NodeError('USAGE', '$bytes takes base64 text')
   const bytes = Buffer.from(text, 'base64')
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

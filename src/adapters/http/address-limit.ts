@@ -31,8 +31,8 @@ export interface LimitedAddress {
 }
 
 /**
- * Counts requests without a valid token, by the address of their connection; headers of proxies are not read. The table is bounded, and an
- * idle address is forgotten.
+ * Counts requests without a valid token, by the address of their connection; headers of proxies are not read. The table
+ * is bounded, and an idle address is forgotten.
  */
 export class AddressLimit {
   readonly #anonymous: RateTable
@@ -62,7 +62,11 @@ export class AddressLimit {
     const seconds = Math.max(1, Math.ceil(table.waitMs(address) / 1000))
     const message = `too many ${LIMITED_REQUESTS[rule]} from this address: try again in ${seconds} s`
     // The rest of the connection is not read.
-    return new HttpError(429, { code: 'RATE_LIMITED', message, headers: { connection: 'close', 'retry-after': String(seconds) } })
+    return new HttpError(429, {
+      code: 'RATE_LIMITED',
+      message,
+      headers: { connection: 'close', 'retry-after': String(seconds) }
+    })
   }
 }
 
@@ -74,8 +78,8 @@ export interface AddressLimitDeps {
 }
 
 /**
- * The address as it is counted. An IPv6 client has a whole /64, from which it can send by any address; a local program can use any address
- * of the loopback.
+ * The address as it is counted. An IPv6 client has a whole /64, from which it can send by any address; a local program
+ * can use any address of the loopback.
  */
 export function countedAddress(remoteAddress: string): string {
   const address = remoteAddress.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '')

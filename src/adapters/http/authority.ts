@@ -14,7 +14,9 @@ export interface AuthorityRules {
   readonly port: number
   /** The configured host and the bound address. */
   readonly bound: readonly string[]
-  /** Further names, `name` (with the port of the listener) or `name:port`; 80 and 443 are also taken without the port. */
+  /**
+   * Further names, `name` (with the port of the listener) or `name:port`; 80 and 443 are also taken without the port.
+   */
   readonly hosts: readonly string[]
   /** Origins of web pages that may call, besides its own. */
   readonly origins: readonly string[]
@@ -59,8 +61,9 @@ export function callerHeaders({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'
 }
 
 /**
- * Decides by Host and Origin alone. A web page that reaches the listener by rebinding sends its own name as Host and its own Origin; both
- * are refused. Names are compared whole, ignoring case, without a parser that could differ from others.
+ * Decides by Host and Origin alone. A web page that reaches the listener by rebinding sends its own name as Host and
+ * its own Origin; both are refused. Names are compared whole, ignoring case, without a parser that could differ from
+ * others.
  */
 export class Authority {
   readonly #port: number
@@ -78,18 +81,28 @@ export class Authority {
     this.#foreign = new Set(origins)
   }
 
-  /** `localAddress`: where the connection came in; as a Host it is as good as the bound one, which may be a wildcard. */
-  admit({ hosts, origins }: CallerHeaders, { url, localAddress }: { readonly url: string; readonly localAddress: string }): HttpAdmission {
+  /**
+   * `localAddress`: where the connection came in; as a Host it is as good as the bound one, which may be a wildcard.
+   */
+  admit(
+    { hosts, origins }: CallerHeaders,
+    { url, localAddress }: { readonly url: string; readonly localAddress: string }
+  ): HttpAdmission {
     const [host] = hosts
     if (host === undefined || hosts.length > 1) return refused('http-host', 'there is not exactly one Host header')
-    if (!this.#isHost(host, localAddress)) return refused('http-host', 'the Host header is none of the names of this listener')
+    if (!this.#isHost(host, localAddress))
+      return refused('http-host', 'the Host header is none of the names of this listener')
     const named = url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1]
-    if (named !== undefined && !this.#isHost(named, localAddress)) return refused('http-host', 'the URL is of another host')
+    if (named !== undefined && !this.#isHost(named, localAddress))
+      return refused('http-host', 'the URL is of another host')
     const [origin] = origins
     if (origin === undefined) return NO_ORIGIN
     if (origins.length > 1) return refused('http-origin', 'there are several Origin headers')
     if (this.#foreign.has(origin)) return { refusal: null, origin, isForeign: true }
-    if (this.#own.has(origin) || (origin.startsWith('http://') && this.#isAt(origin.slice('http://'.length), localAddress)))
+    if (
+      this.#own.has(origin) ||
+      (origin.startsWith('http://') && this.#isAt(origin.slice('http://'.length), localAddress))
+    )
       return { refusal: null, origin, isForeign: false }
     return refused('http-origin', 'it comes from a web page that is not allowed (Origin header)')
   }

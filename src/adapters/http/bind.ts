@@ -14,7 +14,10 @@ export function isLoopback(address: string): boolean {
   return address === '::1' || /^(?:::ffff:)?127\./.test(address)
 }
 
-/** Binds a server to an address. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID for a host that this machine does not have */
+/**
+ * Binds a server to an address.
+ * @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID for a host that this machine does not have
+ */
 export async function listen(server: http.Server, { host, port }: ListenAddress): Promise<AddressInfo> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(listenError(error, { host, port })))

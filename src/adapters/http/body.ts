@@ -98,8 +98,8 @@ export function tooLarge(maxBytes: number): HttpError {
 }
 
 /**
- * Answers with an error, also while the client still sends. The rest of the body is read and dropped for a while: closing a connection with
- * unread bytes makes the system drop the answer.
+ * Answers with an error, also while the client still sends. The rest of the body is read and dropped for a while:
+ * closing a connection with unread bytes makes the system drop the answer.
  */
 export function answerError(
   request: IncomingMessage,
@@ -122,7 +122,9 @@ export function answerError(
   drain(request, limits, () => response.end())
 }
 
-/** Reads what is left of a request and throws it away, then calls back: when it ended, broke off, or its time is over. */
+/**
+ * Reads what is left of a request and throws it away, then calls back: when it ended, broke off, or its time is over.
+ */
 export function drain(request: IncomingMessage, { drainMs, drainBytes }: DrainLimits, done: () => void): void {
   let left = drainBytes
   const timer = setTimeout(finish, drainMs)

@@ -6,7 +6,10 @@ import { countedAddress } from './address-limit.js'
 export interface HttpConnectionState {
   /** Of the client, as it is counted. */
   readonly address: string
-  /** The answers that are not over, in the order in which they were asked for: the first is under way, the others wait behind it. */
+  /**
+   * The answers that are not over, in the order in which they were asked for: the first is under way, the others wait
+   * behind it.
+   */
   readonly answers: http.ServerResponse[]
   /** Nothing more that comes on it is done. */
   isRefused: boolean
@@ -47,7 +50,10 @@ export function waitFor<T>(connection: HttpConnectionState, found: Promise<T>): 
   return known
 }
 
-/** Nothing begins for a client that is gone. Node tells only the answer that was being sent that it is over, none that waits behind it. */
+/**
+ * Nothing begins for a client that is gone. Node tells only the answer that was being sent that it is over, none that
+ * waits behind it.
+ */
 function hungUp(connection: HttpConnectionState): void {
   connection.isRefused = true
   for (const response of [...connection.answers]) {

@@ -19,7 +19,11 @@ export function isPreflight({ method, headers }: IncomingMessage): boolean {
 }
 
 /** Answers a preflight. It comes without the token, so the browser learns only whether the path takes the method. */
-export function answerPreflight({ headers }: IncomingMessage, response: ServerResponse, route: HttpRoute | undefined): void {
+export function answerPreflight(
+  { headers }: IncomingMessage,
+  response: ServerResponse,
+  route: HttpRoute | undefined
+): void {
   const names = headers['access-control-request-headers'] ?? ''
   if (route !== undefined) response.setHeader('access-control-allow-methods', route.methods.join(', '))
   if (HEADER_NAMES.test(names)) response.setHeader('access-control-allow-headers', names)

@@ -13,7 +13,12 @@ export class HttpError extends Error {
   /** `message` goes to the client unchanged: use the node's own words and no secret. */
   constructor(
     status: number,
-    { code, message, headers = {}, shape = null }: { code: string; message: string; headers?: HttpHeaders; shape?: object | null }
+    {
+      code,
+      message,
+      headers = {},
+      shape = null
+    }: { code: string; message: string; headers?: HttpHeaders; shape?: object | null }
   ) {
     super(message)
     this.name = 'HttpError'

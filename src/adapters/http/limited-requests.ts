@@ -8,7 +8,10 @@ const SHOWN_MS = 600_000
 /** Least time between two log lines, in milliseconds. */
 const LOG_MS = 60_000
 
-/** HTTP requests that were refused since their address sent too many without a valid token: for metrics, log and `status`. */
+/**
+ * HTTP requests that were refused since their address sent too many without a valid token: for metrics, log and
+ * `status`.
+ */
 export class LimitedRequests {
   readonly #clock: Pick<Clock, 'monotonic'>
   readonly #telemetry: Pick<Telemetry, 'count' | 'log'>
@@ -16,7 +19,10 @@ export class LimitedRequests {
   readonly #refused = new Map<AddressRule, { readonly count: number; readonly address: string; readonly at: number }>()
   #loggedAt = Number.NEGATIVE_INFINITY
 
-  constructor({ clock, telemetry }: { readonly clock: Pick<Clock, 'monotonic'>; readonly telemetry: Pick<Telemetry, 'count' | 'log'> }) {
+  constructor({
+    clock,
+    telemetry
+  }: { readonly clock: Pick<Clock, 'monotonic'>; readonly telemetry: Pick<Telemetry, 'count' | 'log'> }) {
     this.#clock = clock
     this.#telemetry = telemetry
   }
@@ -30,7 +36,10 @@ export class LimitedRequests {
     this.#telemetry.count('http_limited', rule)
     if (at - this.#loggedAt < LOG_MS) return
     this.#loggedAt = at
-    this.#telemetry.log('warn', 'an address sends too many HTTP requests without a valid token', { address, limit: rule })
+    this.#telemetry.log('warn', 'an address sends too many HTTP requests without a valid token', {
+      address,
+      limit: rule
+    })
   }
 
   /** One problem for each limit, until ten minutes after its last refused request. */

@@ -35,9 +35,15 @@ export const HTTP_LIMITS = {
   refusedBodyMs: 1000,
   /** Such bodies that are read at once; further answers name no id. */
   refusedBodies: 64,
-  /** A client that reads nothing of its answer for this time is cut off. Node restarts the time once when some bytes moved in it. */
+  /**
+   * A client that reads nothing of its answer for this time is cut off. Node restarts the time once when some bytes
+   * moved in it.
+   */
   unreadMs: 30_000,
-  /** Bytes of answers that may wait for their clients, of all connections together; beyond it the one that is behind longest is cut. */
+  /**
+   * Bytes of answers that may wait for their clients, of all connections together; beyond it the one that is behind
+   * longest is cut.
+   */
   unreadBytes: 134_217_728,
   /** Grace period of open requests when the listener closes. */
   closeGraceMs: 1000
@@ -164,7 +170,11 @@ class Listener implements HttpListener {
 
   constructor(
     server: http.Server,
-    { options, limits, address }: { readonly options: HttpListenerOptions; readonly limits: HttpLimits; readonly address: AddressInfo }
+    {
+      options,
+      limits,
+      address
+    }: { readonly options: HttpListenerOptions; readonly limits: HttpLimits; readonly address: AddressInfo }
   ) {
     this.#server = server
     this.#limits = limits
@@ -242,7 +252,10 @@ class Listener implements HttpListener {
     if (exchange !== null || expects !== null) return null
     const { method = '', url = '' } = request
     const { path } = targetOf(url)
-    const reading = this.#refusedBodies.read(request, this.#service?.table.find(path)?.refusedBodyBytes?.({ method, path }) ?? 0)
+    const reading = this.#refusedBodies.read(
+      request,
+      this.#service?.table.find(path)?.refusedBodyBytes?.({ method, path }) ?? 0
+    )
     if (reading === null) return null
     connection.stopReading = reading.stop
     return reading.body
@@ -250,7 +263,8 @@ class Listener implements HttpListener {
 
   /** Handles a connection on which no byte moved for a while. A client that waits for slow work has nothing to read. */
   quiet(socket: Socket): void {
-    if (this.#connections.of(socket).answers.length > 0 && socket.writableLength === 0) socket.setTimeout(this.#limits.unreadMs)
+    if (this.#connections.of(socket).answers.length > 0 && socket.writableLength === 0)
+      socket.setTimeout(this.#limits.unreadMs)
     else socket.destroy()
   }
 
@@ -309,9 +323,11 @@ class Listener implements HttpListener {
   #enter(asked: ListenedRequest, { path, query, route, authorized: { grant, reason } }: ListenedRoute): unknown {
     const { request, response, connection, expects } = asked
     const isPublic = route?.isPublic === true
-    if (reason !== null && !isPublic) throw this.#refusal(asked, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
+    if (reason !== null && !isPublic)
+      throw this.#refusal(asked, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
     if (reason !== null && route?.isUnlimited !== true) this.#count(connection, false)
-    if (expects === 'other') throw new HttpError(417, { code: 'EXPECTATION_FAILED', message: 'only 100-continue may be expected' })
+    if (expects === 'other')
+      throw new HttpError(417, { code: 'EXPECTATION_FAILED', message: 'only 100-continue may be expected' })
     if (route === undefined) throw new HttpError(404, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
     if (!route.methods.includes(request.method ?? '')) throw wrongMethod(route)
     const maxBytes = route.maxBodyBytes ?? BODY_MAX
@@ -353,8 +369,13 @@ class Listener implements HttpListener {
     // The rest of the connection is not read either.
     connection.isRefused = true
     const { status, reason } = refusal
-    const challenge = status === 401 ? { 'www-authenticate': challengeFor(reason, this.#service?.resourceMetadata) } : null
-    return new HttpError(status, { code, message: `refused: ${reason}`, headers: { connection: 'close', ...challenge } })
+    const challenge =
+      status === 401 ? { 'www-authenticate': challengeFor(reason, this.#service?.resourceMetadata) } : null
+    return new HttpError(status, {
+      code,
+      message: `refused: ${reason}`,
+      headers: { connection: 'close', ...challenge }
+    })
   }
 
   async #close(): Promise<void> {
@@ -383,7 +404,10 @@ const NO_TOKEN = 'a token is needed: Authorization: Bearer <token>'
 const WITHOUT_TOKEN: Authorized = { grant: null, reason: NO_TOKEN }
 
 /** Synchronous unless the token check is not, so that no request behind a refused one runs. */
-function authorize({ admit }: Pick<HttpService, 'admit'>, headers: readonly string[]): Authorized | Promise<Authorized> {
+function authorize(
+  { admit }: Pick<HttpService, 'admit'>,
+  headers: readonly string[]
+): Authorized | Promise<Authorized> {
   const [header] = headers
   if (header === undefined) return WITHOUT_TOKEN
   const token = BEARER.exec(header)?.[1]
@@ -392,7 +416,9 @@ function authorize({ admit }: Pick<HttpService, 'admit'>, headers: readonly stri
 }
 
 function authorized(grant: TokenGrant | null): Authorized {
-  return grant === null ? { grant, reason: 'the token is not one of this node, or not any more' } : { grant, reason: null }
+  return grant === null
+    ? { grant, reason: 'the token is not one of this node, or not any more' }
+    : { grant, reason: null }
 }
 
 function challengeFor(reason: string, metadata: string | undefined): string {
@@ -407,5 +433,9 @@ function notServing(): HttpError {
 
 function wrongMethod({ methods }: HttpRoute): HttpError {
   const allow = methods.join(', ')
-  return new HttpError(405, { code: 'METHOD_NOT_ALLOWED', message: `only ${allow} may be used here`, headers: { allow } })
+  return new HttpError(405, {
+    code: 'METHOD_NOT_ALLOWED',
+    message: `only ${allow} may be used here`,
+    headers: { allow }
+  })
 }

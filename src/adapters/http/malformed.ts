@@ -12,8 +12,9 @@ const REFUSALS: Readonly<Record<HttpStatus, HttpRefusal & { readonly code: strin
 }
 
 /**
- * Ends a connection that Node's parser gave up. It closes at once when the client broke off or an answer is under way, else after time to
- * read the answer. Returns null when there is nothing to audit: the client broke off or sent nothing.
+ * Ends a connection that Node's parser gave up. It closes at once when the client broke off or an answer is under way,
+ * else after time to read the answer. Returns null when there is nothing to audit: the client broke off or sent
+ * nothing.
  */
 export function refuseConnection(
   error: NodeJS.ErrnoException,

@@ -21,7 +21,8 @@ export class RefusedBodies {
   /** Begins to read JSON of at most `maxBytes` bytes; null: the body is not read. */
   read(request: IncomingMessage, maxBytes: number): BoundedReading | null {
     const { refusedBodies, refusedBodyMs } = this.#limits
-    if (maxBytes === 0 || !isJson(request) || announcedBytes(request) > maxBytes || this.#reading >= refusedBodies) return null
+    if (maxBytes === 0 || !isJson(request) || announcedBytes(request) > maxBytes || this.#reading >= refusedBodies)
+      return null
     this.#reading += 1
     const { body, stop } = readWithin(request, { maxBytes, timeoutMs: refusedBodyMs })
     return { body: body.finally(() => (this.#reading -= 1)), stop }

@@ -11,15 +11,18 @@ export interface HttpCall {
   /** Without the `?`. */
   readonly query: string
   /**
-   * Aborts when the client has hung up, its token ends or the node stops. An answer that goes on afterwards is cut: at once
-   * when the token ended, after a second when the node stops.
+   * Aborts when the client has hung up, its token ends or the node stops. An answer that goes on afterwards is cut: at
+   * once when the token ended, after a second when the node stops.
    */
   readonly signal: AbortSignalLike
   /** Calls back when it aborts, at once when it has. */
   onAbort(run: () => void): void
   /** Did it abort because the node stops? The client may still get an answer then. */
   isStopping(): boolean
-  /** The whole body. @throws HttpError 413 when it is larger than the route takes; 400 when the client hung up in it. */
+  /**
+   * The whole body.
+   * @throws HttpError 413 when it is larger than the route takes; 400 when the client hung up in it.
+   */
   readBody(): Promise<Buffer>
 }
 
@@ -35,13 +38,19 @@ interface RouteShape {
   readonly methods: readonly string[]
   /** Largest body in bytes; default {@link BODY_MAX}. */
   readonly maxBodyBytes?: number
-  /** The handler reads every body, so that it can give its own answer to a larger one. Default: the listener refuses it first. */
+  /**
+   * The handler reads every body, so that it can give its own answer to a larger one. Default: the listener refuses it
+   * first.
+   */
   readonly readsLargeBodies?: true
-  /** The body of an error that the listener answers with here, in the words of the protocol of the place; null: as everywhere. */
+  /**
+   * The body of an error that the listener answers with here, in the words of the protocol of the place; null: as
+   * everywhere.
+   */
   readonly errorBody?: (error: HttpError, request: RefusedHttpRequest) => object | null
   /**
-   * Bytes of the body that the listener reads of a request without a valid token, for an `errorBody` with the id of the request. Only JSON
-   * that comes within a second is read. Default: 0.
+   * Bytes of the body that the listener reads of a request without a valid token, for an `errorBody` with the id of the
+   * request. Only JSON that comes within a second is read. Default: 0.
    */
   readonly refusedBodyBytes?: (request: Pick<RefusedHttpRequest, 'method' | 'path'>) => number
 }
@@ -55,8 +64,8 @@ export interface RefusedHttpRequest {
 }
 
 /**
- * One path; or with `prefix` every path that begins so, with `suffix` only those with one segment between the two. A whole path
- * wins before any prefix, a prefix with a suffix before one without, then the longest.
+ * One path; or with `prefix` every path that begins so, with `suffix` only those with one segment between the two. A
+ * whole path wins before any prefix, a prefix with a suffix before one without, then the longest.
  */
 export type RoutePlace =
   | { readonly path: string; readonly prefix?: never; readonly suffix?: never }
@@ -80,8 +89,8 @@ export type TokenRoute = RouteShape &
   }
 
 /**
- * One path of the listener. An HttpError that `handle` throws before it answers is the answer; any other error is 500 INTERNAL without
- * details.
+ * One path of the listener. An HttpError that `handle` throws before it answers is the answer; any other error is 500
+ * INTERNAL without details.
  */
 export type HttpRoute = PublicRoute | TokenRoute
 
@@ -99,7 +108,9 @@ export class HttpRouteTable {
       else this.#prefixes.push({ prefix: route.prefix, suffix: route.suffix, route })
     }
     const isOpen = (suffix: string | undefined): number => (suffix === undefined ? 1 : 0)
-    this.#prefixes.sort((one, other) => isOpen(one.suffix) - isOpen(other.suffix) || other.prefix.length - one.prefix.length)
+    this.#prefixes.sort(
+      (one, other) => isOpen(one.suffix) - isOpen(other.suffix) || other.prefix.length - one.prefix.length
+    )
   }
 
   /** The route of a path; undefined for none. */
@@ -108,7 +119,10 @@ export class HttpRouteTable {
   }
 }
 
-function isAt(path: string, { prefix, suffix }: { readonly prefix: string; readonly suffix: string | undefined }): boolean {
+function isAt(
+  path: string,
+  { prefix, suffix }: { readonly prefix: string; readonly suffix: string | undefined }
+): boolean {
   if (!path.startsWith(prefix)) return false
   if (suffix === undefined) return true
   const end = path.length - suffix.length

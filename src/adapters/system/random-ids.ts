@@ -15,7 +15,10 @@ export function randomSecret(): Uint8Array {
   return randomFillSync(new Uint8Array(32))
 }
 
-/** Ids from the system's secure random source: `task_` and 16 characters of z32. @throws RangeError for a prefix over 23 characters. */
+/**
+ * Ids from the system's secure random source: `task_` and 16 characters of z32.
+ * @throws RangeError for a prefix over 23 characters.
+ */
 export function randomIds(): IdSource {
   const pool = new Uint8Array(POOL_IDS * CHARACTERS)
   const text = Buffer.alloc(PREFIX_MAX + 1 + CHARACTERS)
@@ -27,7 +30,8 @@ export function randomIds(): IdSource {
         randomFillSync(pool)
         used = 0
       }
-      // Written as bytes and read as one text: put together from pieces it would be searched for in maps piece by piece.
+      // Written as bytes and read as one text: put together from pieces it would be searched for in maps piece by
+      // piece.
       let end = text.write(prefix, 'latin1')
       text[end++] = UNDERSCORE
       for (const last = used + CHARACTERS; used < last; used++) text[end++] = ALPHABET[(pool[used] ?? 0) & 31] ?? 0

@@ -4,8 +4,8 @@ import type { LogRecord } from './log-line.js'
 import type { Redact } from './redact.js'
 
 /**
- * Structured log lines by pino: `{"level","at","correlationId"?,"fields","message"}`, ISO time, one object a line. This module
- * loads pino (8 MB, 50 ms), so it is itself loaded only by a node that is to write such lines.
+ * Structured log lines by pino: `{"level","at","correlationId"?,"fields","message"}`, ISO time, one object a line. This
+ * module loads pino (8 MB, 50 ms), so it is itself loaded only by a node that is to write such lines.
  */
 export function jsonLines(write: (line: string) => void, redact: Redact): (record: LogRecord) => void {
   let at = 0

@@ -22,13 +22,19 @@ export interface SafeRecord {
 /** Makes a record fit to be written. Its own fields are not changed. */
 export function safeRecord({ message, fields }: LogRecord, redact: Redact): SafeRecord {
   const safe = redact(fields)
-  const { correlationId = null, ...rest } = (typeof safe === 'object' && safe !== null ? safe : { fields: safe }) as Record<string, unknown>
-  return { message: sanitized(message), correlationId: typeof correlationId === 'string' ? correlationId : null, fields: rest }
+  const { correlationId = null, ...rest } = (
+    typeof safe === 'object' && safe !== null ? safe : { fields: safe }
+  ) as Record<string, unknown>
+  return {
+    message: sanitized(message),
+    correlationId: typeof correlationId === 'string' ? correlationId : null,
+    fields: rest
+  }
 }
 
 /**
- * One line for a terminal, with its newline: `HH:MM:SS level message key=value` (local time). No field can end the line or imitate another;
- * nested values are JSON.
+ * One line for a terminal, with its newline: `HH:MM:SS level message key=value` (local time). No field can end the line
+ * or imitate another; nested values are JSON.
  */
 export function textLine(record: LogRecord, redact: Redact): string {
   const { message, correlationId, fields } = safeRecord(record, redact)

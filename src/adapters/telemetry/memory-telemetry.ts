@@ -8,7 +8,9 @@ import type { Redact } from './redact.js'
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 /** Labels a metric may have; further ones are counted as `other`. */
 const MAX_LABELS = 64
-/** Labels are words of this node: codes, types, short names. Any other form may come from a peer and counts as `other`. */
+/**
+ * Labels are words of this node: codes, types, short names. Any other form may come from a peer and counts as `other`.
+ */
 const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,39}$/
 
 /** Makes the writer of a form of lines. */
@@ -102,7 +104,9 @@ export class MemoryTelemetry implements Telemetry {
   }
 
   snapshot(): MetricsSnapshot {
-    const counters = [...this.#counters].flatMap(([name, labels]) => [...labels].map(([label, { value }]) => ({ name, label, value })))
+    const counters = [...this.#counters].flatMap(([name, labels]) =>
+      [...labels].map(([label, { value }]) => ({ name, label, value }))
+    )
     const timings = [...this.#timings].map(([name, timing]) => ({ name, ...timing }))
     return { counters, timings }
   }

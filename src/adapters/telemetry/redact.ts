@@ -40,7 +40,10 @@ const CONTROL = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 // The first half of a surrogate pair whose second was cut off.
 const HALF = /[\ud800-\udbff]$/
 
-/** A text with every control character as its escape (`\n` becomes `\u000a`), cut at 256 characters (spec mcp-runtime, Sanitization). */
+/**
+ * A text with every control character as its escape (`\n` becomes `\u000a`), cut at 256 characters (spec mcp-runtime,
+ * Sanitization).
+ */
 export function sanitized(text: string, max: number = MAX_TEXT): string {
   // Cut first: a text of many megabytes is not searched to its end.
   const head = text.length > max ? text.slice(0, max + 1) : text
@@ -52,8 +55,8 @@ export function sanitized(text: string, max: number = MAX_TEXT): string {
 export type Redact = (value: unknown) => unknown
 
 /**
- * Makes a copy of a value for the log. Values of the given keys are `[REDACTED]` at every depth, ignoring case; texts are sanitised; depth
- * and size are bounded. The value itself is unchanged. Never throws.
+ * Makes a copy of a value for the log. Values of the given keys are `[REDACTED]` at every depth, ignoring case; texts
+ * are sanitised; depth and size are bounded. The value itself is unchanged. Never throws.
  */
 export function redactor(keys: readonly string[] = REDACT_KEYS): Redact {
   const hidden = new Set(keys.map(plainKey))

@@ -23,7 +23,14 @@ export function callerTerms(options: Options, name: string): CallerTerms {
 /** The options of `mcp serve` that give these rights. */
 export function callerWords({ name, tier, sandboxId, agents }: CallerTerms): readonly string[] {
   const sandbox = sandboxId === null ? [] : ['--sandbox', sandboxId]
-  return ['--as', name, '--tier', tierText(tier), ...sandbox, ...(agents === null ? [] : ['--agents', agents.join(',')])]
+  return [
+    '--as',
+    name,
+    '--tier',
+    tierText(tier),
+    ...sandbox,
+    ...(agents === null ? [] : ['--agents', agents.join(',')])
+  ]
 }
 
 /** These rights for people. */

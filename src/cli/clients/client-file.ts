@@ -46,8 +46,8 @@ export interface WriteOptions {
 }
 
 /**
- * Replaces the content of a client's file atomically: a new file with the same mode and owner takes its name. Of a link, the target is
- * replaced.
+ * Replaces the content of a client's file atomically: a new file with the same mode and owner takes its name. Of a
+ * link, the target is replaced.
  * @returns the path of the copy of the old file; null for none
  * @throws NodeError CONFLICT when the file has changed since; NO_PERMISSION, DISK_FULL
  */
@@ -78,17 +78,24 @@ export async function writeClientFile(before: ClientFile, text: string, options:
 
 async function readWhole(file: string): Promise<ClientFile['read']> {
   // A pipe of that name would be waited for.
-  const handle = await fs.open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-    if (await isLink(file)) throw new NodeError('CONFIG_INVALID', `${file} is a link that leads nowhere`, { next: lookAt(file) })
-    return null
-  })
+  const handle = await fs
+    .open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    .catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+      if (await isLink(file))
+        throw new NodeError('CONFIG_INVALID', `${file} is a link that leads nowhere`, { next: lookAt(file) })
+      return null
+    })
   if (handle === null) return null
   try {
     const stats = await handle.stat()
     if (!stats.isFile())
-      throw new NodeError('CONFIG_INVALID', `${file} is ${stats.isDirectory() ? 'a directory' : 'no regular file'}`, { next: lookAt(file) })
-    const tooLarge = new NodeError('CONFIG_INVALID', `${file} is larger than ${CLIENT_FILE_MAX_BYTES} bytes`, { next: lookAt(file) })
+      throw new NodeError('CONFIG_INVALID', `${file} is ${stats.isDirectory() ? 'a directory' : 'no regular file'}`, {
+        next: lookAt(file)
+      })
+    const tooLarge = new NodeError('CONFIG_INVALID', `${file} is larger than ${CLIENT_FILE_MAX_BYTES} bytes`, {
+      next: lookAt(file)
+    })
     if (stats.size > CLIENT_FILE_MAX_BYTES) throw tooLarge
     const bytes = await handle.readFile()
     if (bytes.length > CLIENT_FILE_MAX_BYTES) throw tooLarge
@@ -107,11 +114,17 @@ function textOf(file: string, bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
-    throw new NodeError('CONFIG_INVALID', `${file} is no UTF-8 text`, { cause: error, next: [`file ${shellWord(file)}`] })
+    throw new NodeError('CONFIG_INVALID', `${file} is no UTF-8 text`, {
+      cause: error,
+      next: [`file ${shellWord(file)}`]
+    })
   }
 }
 
-/** Writes a file that is not there, with the mode of another as far as `mask` allows. On disk when this resolves; a failure leaves none. */
+/**
+ * Writes a file that is not there, with the mode of another as far as `mask` allows. On disk when this resolves; a
+ * failure leaves none.
+ */
 async function writeNew(file: string, bytes: Buffer, ...[like, mask]: readonly [Stats | null, number]): Promise<void> {
   const handle = await fs.open(file, 'wx', NEW_FILE_MODE)
   try {

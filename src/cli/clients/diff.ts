@@ -5,8 +5,8 @@ const LINE_SHOWN = 2000
 const NO_BREAK = '\\ No newline at end of file'
 
 /**
- * The change of a file as a unified diff of one hunk, without a line break at its end; '' for none. `before` is null for a file
- * that is new. Lines that are longer than 2,000 characters are cut.
+ * The change of a file as a unified diff of one hunk, without a line break at its end; '' for none. `before` is null
+ * for a file that is new. Lines that are longer than 2,000 characters are cut.
  */
 export function unifiedDiff(file: string, before: string | null, after: string): string {
   if ((before ?? '') === after) return ''

@@ -27,14 +27,22 @@ export interface EntrySources {
   readonly isPortable: boolean
 }
 
-/** How a file stands to the entry that is wanted: `outdated` is ours and starts something else, `foreign` is of another program. */
+/**
+ * How a file stands to the entry that is wanted: `outdated` is ours and starts something else, `foreign` is of another
+ * program.
+ */
 export type EntryState = 'absent' | 'same' | 'outdated' | 'foreign'
 
 /** Reads and edits the servers of one file; every byte that is none of the entry's stays. */
 export interface ServerFormat {
-  /** The entry of a name; undefined when there is none. @throws NodeError CONFIG_INVALID for a text that is not understood */
+  /**
+   * The entry of a name; undefined when there is none.
+   * @throws NodeError CONFIG_INVALID for a text that is not understood
+   */
   find(text: string, name: string): unknown
-  /** The text with the entry added; what is there under its name is brought up to date when it is ours, else replaced. */
+  /**
+   * The text with the entry added; what is there under its name is brought up to date when it is ours, else replaced.
+   */
   put(text: string, name: string, entry: ServerEntry): string
   /** The text without the entry, also without what {@link put} had made around it. */
   remove(text: string, name: string): string
@@ -52,8 +60,8 @@ export function serverName(text: string): string {
 }
 
 /**
- * The entry for a client. A program with a window has no PATH of a shell, so it gets absolute paths of Node.js and the script unless
- * `isPortable`.
+ * The entry for a client. A program with a window has no PATH of a shell, so it gets absolute paths of Node.js and the
+ * script unless `isPortable`.
  */
 export function serverEntry(
   { isTyped }: Pick<CodingClient, 'isTyped'>,
@@ -65,15 +73,17 @@ export function serverEntry(
 }
 
 /**
- * The path of Node.js that survives a Homebrew upgrade. `<prefix>/opt/<formula>` leads to the current version; the directory of one version
- * is removed with it (docs.brew.sh/FAQ). Any other path is returned as it is.
+ * The path of Node.js that survives a Homebrew upgrade. `<prefix>/opt/<formula>` leads to the current version; the
+ * directory of one version is removed with it (docs.brew.sh/FAQ). Any other path is returned as it is.
  */
 export function stableProgram(execPath: string, realpath: (file: string) => string | null): string {
   const stable = execPath.replace(/\/Cellar\/([^/]+)\/[^/]+\//, '/opt/$1/')
   return stable !== execPath && realpath(stable) === execPath ? stable : execPath
 }
 
-/** Compares an existing entry with the wanted one. Further keys in an entry of ours are the user's, and no difference. */
+/**
+ * Compares an existing entry with the wanted one. Further keys in an entry of ours are the user's, and no difference.
+ */
 export function stateOf(found: unknown, wanted: ServerEntry): EntryState {
   if (found === undefined) return 'absent'
   if (!isOurs(found)) return 'foreign'
@@ -99,7 +109,9 @@ function withoutRights<T>(words: readonly T[]): T[] {
 export function warningsOf({ command, args }: ServerEntry, install: string): readonly string[] {
   // npm empties that cache.
   const isCached = [command, ...args].some((word) => /[\\/]_npx[\\/].*[\\/]a2a-node\.js$/.test(word))
-  return isCached ? [`the entry names a copy in the cache of npx, which may go away: ${install}, then connect again`] : []
+  return isCached
+    ? [`the entry names a copy in the cache of npx, which may go away: ${install}, then connect again`]
+    : []
 }
 
 /** Does an entry start `a2a-node mcp serve`, from any path, for any home? */

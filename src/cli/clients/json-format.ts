@@ -1,14 +1,24 @@
 import { isDeepStrictEqual } from 'node:util'
 import { getNodeValue, type Node, parse, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
-import { checkEdit, type EditCheck, notUnderstood, type ServerEntry, type ServerFormat, stateOf, type EntryValues } from './entry.js'
+import {
+  checkEdit,
+  type EditCheck,
+  notUnderstood,
+  type ServerEntry,
+  type ServerFormat,
+  stateOf,
+  type EntryValues
+} from './entry.js'
 import { added, type TextEdit, edited, type Indent, lineIndent, removed, styleOf, type TextStyle } from './json-text.js'
 
-/** Comments and trailing commas are read for every client: what its own reader refuses is not ours to find fault with. */
+/**
+ * Comments and trailing commas are read for every client: what its own reader refuses is not ours to find fault with.
+ */
 const LENIENT = { allowTrailingComma: true, disallowComments: false, allowEmptyContent: true }
 
 /**
- * Servers in an object of a JSON file, edited as text: comments, indents, order, trailing commas and line breaks stay. A file
- * without a value is one with `{}`.
+ * Servers in an object of a JSON file, edited as text: comments, indents, order, trailing commas and line breaks stay.
+ * A file without a value is one with `{}`.
  */
 export function jsonFormat(container: string): ServerFormat {
   return {
@@ -55,7 +65,10 @@ function updated(text: string, { container, name, entry }: WantedFormat, found: 
         result,
         added(result, object, () => `"${key}": ${JSON.stringify(value)}`)
       )
-    else result = edited(result, [replacement(old, rendered(value, hasBreak(result, old) ? lineIndent(result, old.offset) : null, style))])
+    else
+      result = edited(result, [
+        replacement(old, rendered(value, hasBreak(result, old) ? lineIndent(result, old.offset) : null, style))
+      ])
   }
   return checked(text, result, { container, name, entry: { ...found, ...entry } })
 }

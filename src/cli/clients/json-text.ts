@@ -40,8 +40,8 @@ export function styleOf(text: string, root: Node | null): TextStyle {
 }
 
 /**
- * Adds a property after the last one of an object. An object on one line stays on one line; comments behind the last property
- * stay behind it; a trailing comma gets a successor. {@link removed} undoes exactly this.
+ * Adds a property after the last one of an object. An object on one line stays on one line; comments behind the last
+ * property stay behind it; a trailing comma gets a successor. {@link removed} undoes exactly this.
  */
 export function added(text: string, object: Node, make: (indent: Indent) => string): TextEdit[] {
   const last = object.children?.at(-1)
@@ -55,7 +55,9 @@ export function added(text: string, object: Node, make: (indent: Indent) => stri
   const start = indent === null ? ' ' : eolOf(text) + indent
   const at = Math.max(end, commentEnd, comma === null ? 0 : comma + 1)
   if (comma !== null) return [insert(at, `${start}${make(indent)},`)]
-  return at === end ? [insert(end, `,${start}${make(indent)}`)] : [insert(end, ','), insert(at, `${start}${make(indent)}`)]
+  return at === end
+    ? [insert(end, `,${start}${make(indent)}`)]
+    : [insert(end, ','), insert(at, `${start}${make(indent)}`)]
 }
 
 function addedFirst(text: string, object: Node, make: (indent: Indent) => string): TextEdit {
@@ -65,7 +67,9 @@ function addedFirst(text: string, object: Node, make: (indent: Indent) => string
   return insert(open, `${eolOf(text)}${indent}${make(indent)}`)
 }
 
-/** Takes a property out, with the comma that it no longer needs and the white space before it. Comments around it stay. */
+/**
+ * Takes a property out, with the comma that it no longer needs and the white space before it. Comments around it stay.
+ */
 export function removed(text: string, object: Node, property: Node): TextEdit[] {
   const siblings = object.children ?? []
   const i = siblings.indexOf(property)
@@ -90,7 +94,11 @@ function startOf(text: string, { from, offset, end }: { from: number; offset: nu
 }
 
 /** The text between two values: the position of the comma, the end of the last comment. */
-function between(text: string, start: number, end: number): { readonly comma: number | null; readonly commentEnd: number } {
+function between(
+  text: string,
+  start: number,
+  end: number
+): { readonly comma: number | null; readonly commentEnd: number } {
   let comma: number | null = null
   let commentEnd = 0
   for (const found of text.slice(start, end).matchAll(BETWEEN)) {

@@ -51,7 +51,14 @@ export const CLIENTS: readonly CodingClient[] = [
     isTyped: false,
     after: 'Quit Claude Desktop and start it again.'
   },
-  { id: 'codex', title: 'Codex', format: 'toml', container: 'mcp_servers', isTyped: false, after: 'A new session of Codex sees it: /mcp' },
+  {
+    id: 'codex',
+    title: 'Codex',
+    format: 'toml',
+    container: 'mcp_servers',
+    isTyped: false,
+    after: 'A new session of Codex sees it: /mcp'
+  },
   {
     id: 'gemini',
     title: 'Gemini CLI',
@@ -72,15 +79,19 @@ export const CLIENTS: readonly CodingClient[] = [
 ]
 
 /**
- * Where a client keeps the servers of one user, by its published documentation. Relative paths in the environment are ignored.
- * - Claude Code: `~/.claude.json`, top level, scope "user" (code.claude.com/docs/en/mcp); inside CLAUDE_CONFIG_DIR where that is set.
- * - Claude Desktop: `claude_desktop_config.json` (modelcontextprotocol.io/docs/develop/connect-local-servers); on Linux, where it
- *   comes in builds of others, the same below the XDG config directory.
- * - Codex: `config.toml` in CODEX_HOME, by default `~/.codex` (developers.openai.com/codex/mcp, /codex/config-advanced).
- * - Gemini CLI: `~/.gemini/settings.json`; GEMINI_CLI_HOME takes the place of the home directory (geminicli.com/docs/reference/configuration).
+ * Where a client keeps the servers of one user, by its published documentation. Relative paths in the environment are
+ * ignored.
+ * - Claude Code: `~/.claude.json`, top level, scope "user" (code.claude.com/docs/en/mcp); inside CLAUDE_CONFIG_DIR
+ *   where that is set.
+ * - Claude Desktop: `claude_desktop_config.json` (modelcontextprotocol.io/docs/develop/connect-local-servers); on
+ *   Linux, where it comes in builds of others, the same below the XDG config directory.
+ * - Codex: `config.toml` in CODEX_HOME, by default `~/.codex` (developers.openai.com/codex/mcp,
+ *   /codex/config-advanced).
+ * - Gemini CLI: `~/.gemini/settings.json`; GEMINI_CLI_HOME takes the place of the home directory
+ *   (geminicli.com/docs/reference/configuration).
  * - Cursor: `~/.cursor/mcp.json` (cursor.com/docs/mcp).
- * - VS Code: `mcp.json` beside the user's settings, for the default profile (code.visualstudio.com/docs/copilot/reference/mcp-configuration,
- *   code.visualstudio.com/docs/configure/settings).
+ * - VS Code: `mcp.json` beside the user's settings, for the default profile
+ *   (code.visualstudio.com/docs/copilot/reference/mcp-configuration, code.visualstudio.com/docs/configure/settings).
  */
 export function clientPlace(id: ClientId, sources: PlaceSources): ClientPlace {
   const { join } = sources.platform === 'win32' ? path.win32 : path.posix

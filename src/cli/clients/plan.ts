@@ -76,7 +76,10 @@ export async function findEntry({ client, place, name, entry }: ClientPlan): Pro
   return { file, format, state: stateOf(found, entry), isConnected: isSameButRights(found, entry) }
 }
 
-/** The text of the file after the change. @throws NodeError CONFIG_INVALID, CONFLICT when the entry to take out is not ours */
+/**
+ * The text of the file after the change.
+ * @throws NodeError CONFIG_INVALID, CONFLICT when the entry to take out is not ours
+ */
 export function editedText({ client, place, name, entry }: ClientPlan, found: FoundEntry, isRemoval: boolean): string {
   const text = found.file.text ?? ''
   if (!isRemoval) return found.state === 'same' ? text : inFile(place, () => found.format.put(text, name, entry))
@@ -99,7 +102,10 @@ function inFile<T>({ file }: ClientPlace, act: () => T): T {
     return act()
   } catch (error) {
     if (!(error instanceof NodeError) || error.code !== 'CONFIG_INVALID') throw error
-    throw new NodeError('CONFIG_INVALID', `${file}: ${error.message}`, { cause: error, next: [`$EDITOR ${shellWord(file)}`] })
+    throw new NodeError('CONFIG_INVALID', `${file}: ${error.message}`, {
+      cause: error,
+      next: [`$EDITOR ${shellWord(file)}`]
+    })
   }
 }
 

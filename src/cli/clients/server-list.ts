@@ -18,12 +18,13 @@ export interface FoundServer {
 const CONTAINERS = [['mcpServers'], ['servers'], ['mcp', 'servers'], ['mcp_servers']]
 
 /**
- * The servers of all such objects of a client's file, those of the projects in Claude Code's own file included. TOML for a name that ends
- * with `.toml`, else JSON with comments. @throws NodeError CONFIG_INVALID
+ * The servers of all such objects of a client's file, those of the projects in Claude Code's own file included. TOML
+ * for a name that ends with `.toml`, else JSON with comments. @throws NodeError CONFIG_INVALID
  */
 export function serversIn({ file, text }: ClientFile): readonly FoundServer[] {
   const next = [`$EDITOR ${shellWord(file)}`]
-  if (text === null) throw new NodeError('CONFIG_INVALID', `${file} is not there`, { next: ['a2a-node mcp import --help'] })
+  if (text === null)
+    throw new NodeError('CONFIG_INVALID', `${file} is not there`, { next: ['a2a-node mcp import --help'] })
   const root = valuesOf(file, text, next)
   const projects = Object.entries(recordAt(root, ['projects']) ?? {})
   const containers = [
@@ -31,13 +32,18 @@ export function serversIn({ file, text }: ClientFile): readonly FoundServer[] {
     ...projects.map(([project, one]) => ({ project, servers: recordAt(one, ['mcpServers']) }))
   ]
   if (containers.some(({ servers }) => servers !== null))
-    return containers.flatMap(({ project, servers }) => Object.entries(servers ?? {}).map(([name, entry]) => ({ name, entry, project })))
+    return containers.flatMap(({ project, servers }) =>
+      Object.entries(servers ?? {}).map(([name, entry]) => ({ name, entry, project }))
+    )
   const names = CONTAINERS.map((steps) => steps.join('.')).join(', ')
   throw new NodeError('CONFIG_INVALID', `${file} has no MCP servers: none of ${names} is an object`, { next })
 }
 
 function recordAt(root: unknown, steps: readonly string[]): Readonly<Record<string, unknown>> | null {
-  const found = steps.reduce<unknown>((value, step) => (isRecord(value) && Object.hasOwn(value, step) ? value[step] : undefined), root)
+  const found = steps.reduce<unknown>(
+    (value, step) => (isRecord(value) && Object.hasOwn(value, step) ? value[step] : undefined),
+    root
+  )
   return isRecord(found) ? found : null
 }
 

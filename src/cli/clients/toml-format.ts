@@ -1,6 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { parse, TomlError } from 'smol-toml'
-import { checkEdit, type EditCheck, notUnderstood, type ServerEntry, type ServerFormat, stateOf, type EntryValues } from './entry.js'
+import {
+  checkEdit,
+  type EditCheck,
+  notUnderstood,
+  type ServerEntry,
+  type ServerFormat,
+  stateOf,
+  type EntryValues
+} from './entry.js'
 import { type TextEdit, edited } from './json-text.js'
 import { type Statement, statementsOf } from './toml-text.js'
 
@@ -13,15 +21,16 @@ interface Section {
 }
 
 /**
- * Servers in tables `[container.name]` of a TOML file, edited as text. An entry that is written another way (an inline table,
- * dotted keys) is read, not edited.
+ * Servers in tables `[container.name]` of a TOML file, edited as text. An entry that is written another way (an inline
+ * table, dotted keys) is read, not edited.
  */
 export function tomlFormat(container: string): ServerFormat {
   return {
     find: (text, name) => entryOf(valuesOf(text), container, name),
     put(text, name, entry) {
       const found = entryOf(valuesOf(text), container, name)
-      if (found === undefined) return checked(text, appended(text, table([container, name], entry)), { container, name, entry })
+      if (found === undefined)
+        return checked(text, appended(text, table([container, name], entry)), { container, name, entry })
       const sections = sectionsOf(text, container, name)
       const own = sections.find((one) => one.path.length === 2) as Section
       if (stateOf(found, entry) !== 'foreign') {
@@ -62,7 +71,11 @@ function rendered(value: string | readonly string[]): string {
 }
 
 /** Brings the keys of an entry of ours up to date one by one. */
-function updates(text: string, { header, pairs }: Section, [entry, found]: readonly [ServerEntry, EntryValues]): TextEdit[] {
+function updates(
+  text: string,
+  { header, pairs }: Section,
+  [entry, found]: readonly [ServerEntry, EntryValues]
+): TextEdit[] {
   return Object.entries(entry).flatMap(([key, value]): TextEdit[] => {
     if (isDeepStrictEqual(found[key], value)) return []
     const line = `${key} = ${rendered(value)}`
@@ -107,7 +120,8 @@ function pathOf(value: unknown): string[] {
 function entryOf(values: EntryValues, container: string, name: string): unknown {
   const servers = values[container]
   if (servers === undefined) return undefined
-  if (typeof servers !== 'object' || servers === null || Array.isArray(servers)) throw notUnderstood(`${container} is no table`)
+  if (typeof servers !== 'object' || servers === null || Array.isArray(servers))
+    throw notUnderstood(`${container} is no table`)
   return Object.hasOwn(servers, name) ? (servers as EntryValues)[name] : undefined
 }
 
@@ -115,7 +129,10 @@ function eolOf(text: string): string {
   return /\r?\n/.exec(text)?.[0] ?? '\n'
 }
 
-/** The edited text, when it says what the first one says but for the entry. @throws NodeError CONFIG_INVALID, INTERNAL */
+/**
+ * The edited text, when it says what the first one says but for the entry.
+ * @throws NodeError CONFIG_INVALID, INTERNAL
+ */
 function checked(before: string, after: string, check: EditCheck): string {
   checkEdit(valuesOf(before), valuesAfter(after, check), check)
   return after
@@ -134,7 +151,8 @@ function valuesOf(text: string): EntryValues {
   try {
     return parsed(text)
   } catch (error) {
-    if (error instanceof TomlError) throw notUnderstood(`line ${error.line} is no TOML: ${error.message.split('\n')[0] ?? ''}`)
+    if (error instanceof TomlError)
+      throw notUnderstood(`line ${error.line} is no TOML: ${error.message.split('\n')[0] ?? ''}`)
     if (error instanceof RangeError) throw notUnderstood('it is nested too deep')
     throw error
   }

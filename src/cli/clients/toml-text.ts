@@ -10,7 +10,10 @@ export interface Statement {
   readonly lineEnd: number
 }
 
-/** The statements of a text that is valid TOML, in their order: strings and arrays over several lines are one (TOML 1.0). */
+/**
+ * The statements of a text that is valid TOML, in their order: strings and arrays over several lines are one (TOML
+ * 1.0).
+ */
 export function statementsOf(text: string): Statement[] {
   const found: Statement[] = []
   for (let at = 0; at < text.length; ) {

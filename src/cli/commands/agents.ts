@@ -21,7 +21,8 @@ const INPUT_MAX = 16_777_216
 /** `agents`: the table of all agents. */
 export const agents: Action = async ({ output, api }, _args, options) => {
   const [local, remote] = [isSet(options, 'local'), isSet(options, 'remote')]
-  if (local && remote) throw new NodeError('USAGE', '--local and --remote exclude each other', { next: ['a2a-node agents --help'] })
+  if (local && remote)
+    throw new NodeError('USAGE', '--local and --remote exclude each other', { next: ['a2a-node agents --help'] })
   const result = await api().call('agents.list', local ? { origin: 'local' } : remote ? { origin: 'remote' } : {})
   if (output.json) output.object('agents@1', { agents: result.agents, problems: hintedAll(output, result.problems) })
   else if (result.agents.length === 0) output.print('no agents')
@@ -31,7 +32,13 @@ export const agents: Action = async ({ output, api }, _args, options) => {
 }
 
 function agentRow(agent: AgentInfo): Cell[] {
-  return [{ text: agent.address, style: 'bold' }, agent.tier, statusCell(agent), agent.sandboxId ?? '-', agent.capabilities.join(', ')]
+  return [
+    { text: agent.address, style: 'bold' },
+    agent.tier,
+    statusCell(agent),
+    agent.sandboxId ?? '-',
+    agent.capabilities.join(', ')
+  ]
 }
 
 /** A fault of an agent matters more than its free capacity. */
@@ -73,7 +80,9 @@ function printAgent(output: Output, agent: AgentDetail): void {
       one.idempotent === true ? 'idempotent' : null,
       `side effect: ${one.sideEffect ?? 'exec'}`
     ]
-    output.print(`${output.paint('bold', shown(one.id))}  ${output.paint('dim', marks.filter((mark) => mark !== null).join(', '))}`)
+    output.print(
+      `${output.paint('bold', shown(one.id))}  ${output.paint('dim', marks.filter((mark) => mark !== null).join(', '))}`
+    )
     if (one.description !== '') for (const line of wrap(shown(one.description, 1000), 76)) output.print(`  ${line}`)
     printFacts(output, [
       ['input', jsonLine(one.inputSchema ?? {})],
@@ -83,8 +92,8 @@ function printAgent(output: Output, agent: AgentDetail): void {
 }
 
 /**
- * `agents check <file>`: reads an agent file, every one of a directory, or the A2A card in a file or at a URL, as the node of this home
- * would; it need not run.
+ * `agents check <file>`: reads an agent file, every one of a directory, or the A2A card in a file or at a URL, as the
+ * node of this home would; it need not run.
  */
 export const checkAgent: Action = async (context, [file = '']) => {
   const card = await checkedCard(context, file)
@@ -110,8 +119,11 @@ export const checkAgent: Action = async (context, [file = '']) => {
 async function checkedCard({ paths, env }: CommandContext, target: string): Promise<RemoteCardReport | null> {
   const { checkCardAt, checkCardFile, isCardFile } = await import('../../compose/check-card.js')
   if (/^a2a-mesh:/i.test(target))
-    throw new NodeError('USAGE', 'the card of an agent of the mesh needs a running node', { next: ['a2a-node agents show <agent>'] })
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(target)) return (await isCardFile(target)) ? await checkCardFile(path.resolve(target)) : null
+    throw new NodeError('USAGE', 'the card of an agent of the mesh needs a running node', {
+      next: ['a2a-node agents show <agent>']
+    })
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(target))
+    return (await isCardFile(target)) ? await checkCardFile(path.resolve(target)) : null
   const { loadConfig } = await import('../../config/load.js')
   const { config } = await loadConfig({ file: paths().configFile, env })
   return await checkCardAt(target, { config, env })
@@ -122,7 +134,9 @@ function reportCard(output: Output, card: string, report: RemoteCardReport): num
   if (output.json) output.object('card-check@1', { card, ...report })
   else {
     for (const one of faults)
-      output.print(`${output.paint('red', 'fault')}  ${cardLine(one)}${one.stopsImport ? output.paint('dim', '  (stops an import)') : ''}`)
+      output.print(
+        `${output.paint('red', 'fault')}  ${cardLine(one)}${one.stopsImport ? output.paint('dim', '  (stops an import)') : ''}`
+      )
     for (const one of warnings) output.print(`${output.paint('yellow', 'warning')}  ${cardLine(one)}`)
     const what = `card ${JSON.stringify(shown(name ?? '', 128))}: A2A ${versions.join(' and ')}, ${plural(skills, 'skill')}`
     const found = `${plural(faults.length, 'fault')}, ${plural(warnings.length, 'warning')}: an import ${isImportable ? 'takes' : 'refuses'} this card`
@@ -139,7 +153,9 @@ function printReport(output: Output, report: AgentFileReport): void {
   for (const fault of report.faults)
     output.print(`${output.paint('red', 'fault')}  ${shown(placeOf(fault), 4096)}: ${shown(fault.reason, 1000)}`)
   if (report.ok)
-    output.print(`${output.paint('green', 'ok')}  agent ${shown(report.id)}: ${report.capabilities.map((one) => shown(one)).join(', ')}`)
+    output.print(
+      `${output.paint('green', 'ok')}  agent ${shown(report.id)}: ${report.capabilities.map((one) => shown(one)).join(', ')}`
+    )
   for (const one of report.warnings)
     output.print(`${output.paint('yellow', 'warning')}  ${shown(placeOf(one), 4096)}: ${shown(one.reason, 1000)}`)
   if (report.ignored.length > 0) output.print(`ignored keys: ${report.ignored.map((one) => shown(one)).join(', ')}`)
@@ -161,7 +177,12 @@ export const newAgent: Action = async ({ output, paths, env }, [name], options) 
   const { dirs, starters } = config.agents
   const { '--agents': remembered = [] } = (await readStartFlags(startFlags)).texts
   const preset = textOption(options, 'preset') ?? null
-  const files = await newAgentFiles({ dir, name: name ?? null, preset, others: { dirs: [...dirs, ...remembered], starters } })
+  const files = await newAgentFiles({
+    dir,
+    name: name ?? null,
+    preset,
+    others: { dirs: [...dirs, ...remembered], starters }
+  })
   const next = nextOfNew(files.map(({ file }) => file)).map((one) => output.hint(one))
   if (output.json) output.object('agents-new@1', { files, next })
   else {
@@ -177,7 +198,11 @@ export const newAgent: Action = async ({ output, paths, env }, [name], options) 
 function nextOfNew(files: readonly string[]): readonly string[] {
   const [first = ''] = files
   const all = files.length === 1 ? first : path.dirname(first)
-  return [`a2a-node agents check ${shellWord(all)}`, `a2a-node agents run ${shellWord(first)} '{"text":"hello"}'`, 'a2a-node start']
+  return [
+    `a2a-node agents check ${shellWord(all)}`,
+    `a2a-node agents run ${shellWord(first)} '{"text":"hello"}'`,
+    'a2a-node start'
+  ]
 }
 
 /** `agents run <file> <json>`: runs an agent once in this process, without mesh and node. */
@@ -190,10 +215,16 @@ export const runAgent: Action = async ({ output, paths, env }, [file = '', json 
     const { loadConfig } = await import('../../config/load.js')
     return (await loadConfig({ file: paths().configFile, env })).config
   }
-  const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, { input, config, warn })
+  const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, {
+    input,
+    config,
+    warn
+  })
   if (!outcome.ok) {
     const bound = isLimitOfAgent(outcome) ? ` (a2a.limits.timeout of ${shown(file, 4096)})` : ''
-    throw new NodeError(outcome.code, `${outcome.message}${bound}`, { next: [`a2a-node agents check ${shellWord(file)}`] })
+    throw new NodeError(outcome.code, `${outcome.message}${bound}`, {
+      next: [`a2a-node agents check ${shellWord(file)}`]
+    })
   }
   if (output.json) output.object('agent-run@1', outcome)
   else output.print(typeof outcome.result === 'string' ? plainText(outcome.result) : jsonText(outcome.result))

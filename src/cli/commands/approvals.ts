@@ -19,7 +19,10 @@ const CUT = '… (cut)'
 export const listApprovals: Action = async ({ output, api }, _args, options) => {
   if (isSet(options, 'watch')) {
     const watch = api().watch('approvals.list', {})
-    return await showWatch(output, watch, { schema: 'approvals@1', lines: async (item) => await approvalLines(output, item.approvals) })
+    return await showWatch(output, watch, {
+      schema: 'approvals@1',
+      lines: async (item) => await approvalLines(output, item.approvals)
+    })
   }
   const { approvals } = await api().call('approvals.list', {})
   if (output.json) output.object('approvals@1', { approvals })
@@ -44,7 +47,9 @@ async function approvalLines(output: Output, list: readonly ApprovalInfo[]): Pro
   const titles = ['ID', 'FROM', 'AGENT', 'CAPABILITY', 'EFFECT', 'ASKED', 'LEFT', 'RULE', 'INPUT', 'SENDER SAYS']
   const lines = await tableLines(output, titles, rows)
   const [cut] = list.filter((one) => `${inputOf(one)}${statedOf(one)}`.includes(CUT))
-  return cut === undefined ? lines : [...lines, `(cut): all of it is shown by ${output.hint(`a2a-node approvals show ${shown(cut.id)}`)}`]
+  return cut === undefined
+    ? lines
+    : [...lines, `(cut): all of it is shown by ${output.hint(`a2a-node approvals show ${shown(cut.id)}`)}`]
 }
 
 /** The sender with the key of its node: names alone may look alike. */
@@ -65,7 +70,8 @@ function inputOf({ input, cut }: ApprovalInfo): string {
 
 /** The sender's own description, quoted: no part of it can pass for another column. */
 function statedOf({ description, justification, cut }: ApprovalInfo): string {
-  const stated = (of: ApprovalText, text: string): string => begin(text, { isCut: cut.includes(of), quoted: JSON.stringify })
+  const stated = (of: ApprovalText, text: string): string =>
+    begin(text, { isCut: cut.includes(of), quoted: JSON.stringify })
   const goal = description === '' ? [] : [`goal ${stated('description', description)}`]
   const why = justification === null ? [] : [`justification ${stated('justification', justification)}`]
   return [...goal, ...why].join(', ') || '-'
@@ -89,7 +95,12 @@ function printApproval(output: Output, one: ApprovalDetail): void {
   printFacts(output, [
     ['from', `${fromText(one)}   ${one.fromTier}`],
     ['agent', `${one.to} (${shortId(one.toNode.id)})`],
-    ['asks for', [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`].filter((part) => part !== null).join(', ')],
+    [
+      'asks for',
+      [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`]
+        .filter((part) => part !== null)
+        .join(', ')
+    ],
     one.requestId === null ? null : ['request', `${one.requestId}, attempt ${one.attempt ?? 1}`],
     copies < 2 ? null : ['copies', `${copies}; all of them hear of the decision`],
     ['asked', agoText(one.askedAt, Date.now())],
@@ -105,7 +116,8 @@ function printApproval(output: Output, one: ApprovalDetail): void {
   stated.forEach(([label, text], at) => {
     if (text !== null || at === 0) output.print(`  ${output.paint('dim', label)}\n${jsonText(text)}`)
   })
-  for (const verb of ['allow', 'deny']) output.note(`  ${verb}: ${output.hint(`a2a-node approvals ${verb} ${shown(id)}`)}`)
+  for (const verb of ['allow', 'deny'])
+    output.note(`  ${verb}: ${output.hint(`a2a-node approvals ${verb} ${shown(id)}`)}`)
 }
 
 /** `approvals allow <id>`. */

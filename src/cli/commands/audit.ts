@@ -40,8 +40,10 @@ async function verify({ output, paths }: CommandContext, options: Options): Prom
   const { audit: dir, auditSeen: seen } = paths()
   const check = await verifyAudit(dir, { seen })
   const next = check.broken.length === 0 ? [] : stepsOf(output, { dir, seen, broken: check.broken })
-  if (output.json) output.object('audit-check@1', { ...check, brokenAt: check.broken[0]?.line ?? null, ...(check.ok ? {} : { next }) })
-  else if (check.ok) output.print(`${output.paint('green', 'ok')}  ${plural(check.entries, 'line')}, no link of the chains is broken`)
+  if (output.json)
+    output.object('audit-check@1', { ...check, brokenAt: check.broken[0]?.line ?? null, ...(check.ok ? {} : { next }) })
+  else if (check.ok)
+    output.print(`${output.paint('green', 'ok')}  ${plural(check.entries, 'line')}, no link of the chains is broken`)
   else {
     for (const one of check.broken) output.print(`${output.paint('red', 'broken')}  ${brokenText(one)}`)
     output.print(`${plural(check.entries, 'line')} in all chains hold`)
@@ -103,14 +105,20 @@ async function peerOf(text: string, names: NodeNames, dir: string): Promise<stri
   if (isKeyText(text)) return text
   const isPrefix = text.length >= MIN_ID_CHARACTERS && /^[a-z0-9]+$/.test(text)
   if (!isPrefix && names.size === 0)
-    throw new NodeError('USAGE', `while no node runs --peer takes an id, at least ${MIN_ID_CHARACTERS} characters of it`)
+    throw new NodeError(
+      'USAGE',
+      `while no node runs --peer takes an id, at least ${MIN_ID_CHARACTERS} characters of it`
+    )
   const found = isPrefix ? await idsLike(text, names, dir) : []
   const [first] = found
   if (first !== undefined && found.length === 1) return first
   if (first === undefined) throw unknownPeer(text, names)
   const candidates = found.map((id) => (names.has(id) ? `${id} (${names.get(id)})` : id))
   const next = ['a2a-node audit --peer <id>']
-  throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" is the beginning of several ids`, { data: { candidates }, next })
+  throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" is the beginning of several ids`, {
+    data: { candidates },
+    next
+  })
 }
 
 /** Ids of members and on record with that prefix, the first 20. */
@@ -126,7 +134,8 @@ async function idsLike(prefix: string, names: NodeNames, dir: string): Promise<s
 
 /** The text may be a name, which only a running node can resolve. */
 function unknownPeer(text: string, names: NodeNames): NodeError {
-  if (names.size > 0) return new NodeError('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh, and no id on record begins so`)
+  if (names.size > 0)
+    return new NodeError('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh, and no id on record begins so`)
   const message = `no id on record begins with "${shown(text)}"; names are known only while the node runs: give the id`
   return new NodeError('PEER_NOT_FOUND', message, { next: ['a2a-node audit --json', 'a2a-node start'] })
 }
@@ -156,10 +165,32 @@ function jsonOf(line: ReadLine, names: NodeNames): object {
   const who = { peer: refOf(line.peer, names), by: refOf(line.by, names) }
   const ends = { sender: addressOf(line.sender, names), recipient: addressOf(line.recipient, names) }
   const hops = (line.hops?.split(' ') ?? []).map((one) => refOf(one, names))
-  return { at, kind, code, count, several, rule, reason, ...who, ...ends, hops, messageType, sourceTier, targetTier, chain, seq, hash }
+  return {
+    at,
+    kind,
+    code,
+    count,
+    several,
+    rule,
+    reason,
+    ...who,
+    ...ends,
+    hops,
+    messageType,
+    sourceTier,
+    targetTier,
+    chain,
+    seq,
+    hash
+  }
 }
 
-const STYLES: Readonly<Record<string, Style>> = { refusal: 'yellow', strike: 'red', membership: 'cyan', approval: 'green' }
+const STYLES: Readonly<Record<string, Style>> = {
+  refusal: 'yellow',
+  strike: 'red',
+  membership: 'cyan',
+  approval: 'green'
+}
 
 function textOf(output: Output, line: ReadLine, names: NodeNames): string {
   const { at, kind, code, count = 1 } = line
@@ -186,7 +217,9 @@ function peerText({ kind, peer }: ReadLine, names: NodeNames): string | null {
 /** Whose message it was, to whom, by whom it came, its type and tiers. */
 function passageOf(line: ReadLine, names: NodeNames): (string | null)[] {
   const { sourceTier, targetTier } = line
-  const ends = (['sender', 'recipient'] as const).map((one) => shortAddress(addressOf(line[one], names)) ?? severalOf(line, one))
+  const ends = (['sender', 'recipient'] as const).map(
+    (one) => shortAddress(addressOf(line[one], names)) ?? severalOf(line, one)
+  )
   const tiers = [sourceTier ?? severalOf(line, 'sourceTier'), targetTier ?? severalOf(line, 'targetTier')]
   const hops = line.hops?.split(' ').map((one) => refOf(one, names)?.name)
   const pair = (both: readonly (string | null)[], between: string): string | null =>

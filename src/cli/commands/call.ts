@@ -15,7 +15,12 @@ export const call: Action = async (context, [agent = '', ...rest], options) => {
   const [capability = '', text = ''] = rest.length === 1 ? [undefined, rest[0]] : rest
   const json = text === '-' ? await readStdin(INPUT_MAX, { again: context.output.typed }) : text
   if (!isRemote) {
-    const params = { agent: agent === '-' ? null : agent, capability, input: jsonArgument(json, 'the input'), ...replyOptions(options) }
+    const params = {
+      agent: agent === '-' ? null : agent,
+      capability,
+      input: jsonArgument(json, 'the input'),
+      ...replyOptions(options)
+    }
     return await awaitReply(context, 'message.call', params)
   }
   const skill = capability === '' ? undefined : capability

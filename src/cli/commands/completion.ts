@@ -17,7 +17,9 @@ const SCRIPTS: Readonly<Record<string, (places: readonly CompletionTarget[]) => 
 export const completion: Action = async ({ output }, [shell = '']) => {
   const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined
   if (script === undefined)
-    throw new NodeError('USAGE', `no completion for ${JSON.stringify(shell)}: bash, zsh or fish`, { next: ['a2a-node completion bash'] })
+    throw new NodeError('USAGE', `no completion for ${JSON.stringify(shell)}: bash, zsh or fish`, {
+      next: ['a2a-node completion bash']
+    })
   const text = script(placesOf('', COMMANDS)).join('\n')
   if (output.json) output.object('completion@1', { shell, script: text })
   else output.print(text)
@@ -25,7 +27,9 @@ export const completion: Action = async ({ output }, [shell = '']) => {
 }
 
 function placesOf(path: string, subs: readonly CommandRow[], options: readonly OptionSpec[] = []): CompletionTarget[] {
-  const below = subs.flatMap((sub) => placesOf(path === '' ? sub.name : `${path} ${sub.name}`, sub.sub ?? [], sub.options ?? []))
+  const below = subs.flatMap((sub) =>
+    placesOf(path === '' ? sub.name : `${path} ${sub.name}`, sub.sub ?? [], sub.options ?? [])
+  )
   return [{ path, subs, options: [...options.filter((one) => one.hidden !== true), ...GLOBAL_OPTIONS] }, ...below]
 }
 
@@ -38,9 +42,12 @@ function takesValue(option: OptionSpec): boolean {
 }
 
 function bash(places: readonly CompletionTarget[]): string[] {
-  const words = (place: CompletionTarget): string => [...place.subs.map((one) => one.name), ...place.options.flatMap(names)].join(' ')
+  const words = (place: CompletionTarget): string =>
+    [...place.subs.map((one) => one.name), ...place.options.flatMap(names)].join(' ')
   const all = places.flatMap((place) => place.options)
-  const choices = new Map(all.filter((one) => one.choices !== undefined).map((one) => [names(one).join('|'), one.choices?.join(' ') ?? '']))
+  const choices = new Map(
+    all.filter((one) => one.choices !== undefined).map((one) => [names(one).join('|'), one.choices?.join(' ') ?? ''])
+  )
   const valued = [...new Set(all.filter((one) => takesValue(one) && one.choices === undefined).flatMap(names))]
   return [
     '# bash completion for a2a-node',

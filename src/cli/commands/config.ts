@@ -14,7 +14,8 @@ import { wrap } from '../terminal/render.js'
 /** `config path`: where the file lies, whether it is there or not. */
 export const configPath: Action = async ({ output, paths }) => {
   const { configFile, home, agents, socket } = paths()
-  if (output.json) output.object('config-path@1', { path: configFile, exists: existsSync(configFile), home, agents, socket })
+  if (output.json)
+    output.object('config-path@1', { path: configFile, exists: existsSync(configFile), home, agents, socket })
   else output.print(configFile)
   return EXIT.ok
 }
@@ -44,7 +45,8 @@ export const configShow: Action = async (context) => {
   for (const one of allSettings()) {
     if (one.section !== section) output.print(output.paint('bold', `${one.section}:`))
     section = one.section
-    for (const line of wrap(`${one.setting.about} Allowed: ${one.setting.allowed}.`, 74)) output.print(output.paint('dim', `  # ${line}`))
+    for (const line of wrap(`${one.setting.about} Allowed: ${one.setting.allowed}.`, 74))
+      output.print(output.paint('dim', `  # ${line}`))
     const { value, source, where } = described(one, loaded)
     const from = source === 'default' ? '' : `   # from ${where}`
     output.print(`  ${one.key}: ${shown(jsonLine(value), 1000)}${output.paint('cyan', from)}`)

@@ -41,11 +41,18 @@ export const listClients: Action = async (context, _args, options) => {
     const rows = clients.map(({ client, title, found, state, file }): Cell[] => {
       const { text, style } = STATES[state]
       const connected = style === null ? text : { text, style }
-      return [{ text: client, style: 'bold' }, title, found ? 'yes' : 'no', found ? connected : '-', tildePath(file, env['HOME'])]
+      return [
+        { text: client, style: 'bold' },
+        title,
+        found ? 'yes' : 'no',
+        found ? connected : '-',
+        tildePath(file, env['HOME'])
+      ]
     })
     await printTable(output, ['CLIENT', 'NAME', 'FOUND', 'CONNECTED', 'FILE'], rows)
     for (const { error } of clients)
-      if (error !== null) output.note(`${output.paintNote('red', 'error:')} ${shown(error.message, 2000)}  [${error.code}]`)
+      if (error !== null)
+        output.note(`${output.paintNote('red', 'error:')} ${shown(error.message, 2000)}  [${error.code}]`)
     const open = clients.find(({ found, state }) => found && (state === 'absent' || state === 'outdated'))
     if (open !== undefined) output.note(`  try: ${output.hint(`a2a-node connect ${open.client}`)}`)
   }
@@ -88,7 +95,10 @@ export function connectClient(client: CodingClient): Action {
 
 function notThere({ client, place }: ClientPlan): NodeError {
   const looked = place.marks.join(' and ')
-  return new NodeError('CLIENT_NOT_FOUND', `${client.title} is not on this machine: there is no ${looked}. Start it once, then try again`)
+  return new NodeError(
+    'CLIENT_NOT_FOUND',
+    `${client.title} is not on this machine: there is no ${looked}. Start it once, then try again`
+  )
 }
 
 /** Asks a person to confirm, unless a flag did. @throws NodeError CANCELED; USAGE without a terminal */
@@ -100,9 +110,13 @@ async function agree(
   if (isSet(options, 'yes')) return
   const typed = output.typed ?? `a2a-node connect ${plan.client.id}`
   if (output.json || !canAsk(output)) {
-    throw new NodeError('USAGE', 'this needs a confirmation, and there is no terminal: --yes writes it, --dry-run shows it', {
-      next: [`${typed} --yes`, `${typed} --dry-run`]
-    })
+    throw new NodeError(
+      'USAGE',
+      'this needs a confirmation, and there is no terminal: --yes writes it, --dry-run shows it',
+      {
+        next: [`${typed} --yes`, `${typed} --dry-run`]
+      }
+    )
   }
   if (found.state === 'foreign') output.note(`${plan.name} exists already and starts another program.`)
   if (!(await confirm(`write ${shown(plan.place.file, SHOWN_PATH)}?`)))
@@ -142,12 +156,26 @@ async function tell(
   const rightsJson = isRemoval ? null : { ...rights, tier: tierText(rights.tier), scopes: ['read', 'send'] }
   const warnings = isRemoval ? [] : warningsOf(entry, (await installation()).here)
   if (output.json) {
-    output.object(SCHEMA, { client: client.id, file, server: name, action, dryRun: isDryRun, backup, diff, warnings, rights: rightsJson })
+    output.object(SCHEMA, {
+      client: client.id,
+      file,
+      server: name,
+      action,
+      dryRun: isDryRun,
+      backup,
+      diff,
+      warnings,
+      rights: rightsJson
+    })
     return EXIT.ok
   }
   for (const warning of warnings) output.note(`${output.paintNote('yellow', 'warning:')} ${warning}`)
-  if (!isRemoval) output.note(`${client.title} is a caller of its own: ${rightsText(rights)}. More or less: --tier, --sandbox, --agents.`)
-  if (action === 'none') output.print(`nothing to do: ${name} is ${isRemoval ? 'not' : 'already'} in ${shown(file, SHOWN_PATH)}`)
+  if (!isRemoval)
+    output.note(
+      `${client.title} is a caller of its own: ${rightsText(rights)}. More or less: --tier, --sandbox, --agents.`
+    )
+  if (action === 'none')
+    output.print(`nothing to do: ${name} is ${isRemoval ? 'not' : 'already'} in ${shown(file, SHOWN_PATH)}`)
   else if (isDryRun) output.note('nothing was written (--dry-run)')
   else {
     output.print(`${action === 'removed' ? 'removed from' : 'written:'} ${shown(file, SHOWN_PATH)}`)

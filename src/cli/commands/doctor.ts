@@ -13,7 +13,10 @@ import { startConfig } from '../start-settings.js'
 
 const STYLES: Readonly<Record<DoctorCheck['result'], Style>> = { ok: 'green', warn: 'yellow', fail: 'red' }
 
-/** `doctor`: faults of the home of a node and their next steps; with `--repair` or `--new-identity` it changes the home first. */
+/**
+ * `doctor`: faults of the home of a node and their next steps; with `--repair` or `--new-identity` it changes the home
+ * first.
+ */
 export const doctor: Action = async (context, _args, options) => {
   const { output } = context
   const home = context.paths()
@@ -42,7 +45,9 @@ export const doctor: Action = async (context, _args, options) => {
 function checkOptions(options: Options): void {
   const isNew = isSet(options, 'newIdentity')
   if (isNew && isSet(options, 'repair'))
-    throw usage('a home gets a new identity (--new-identity) or replaces the other home of its node (--repair), not both')
+    throw usage(
+      'a home gets a new identity (--new-identity) or replaces the other home of its node (--repair), not both'
+    )
   if (!isNew && (isSet(options, 'yes') || isSet(options, 'force') || textOption(options, 'name') !== undefined))
     throw usage('--name, --yes and --force belong to --new-identity')
 }
@@ -71,7 +76,11 @@ function printCheck(output: Output, { name, result, text, next }: DoctorCheck): 
 }
 
 /** `doctor --new-identity`: shows the plan, asks on a terminal, and makes the home that of a new node. */
-async function changeIdentity(context: CommandContext, config: Config | NodeError, options: Options): Promise<NewIdentity> {
+async function changeIdentity(
+  context: CommandContext,
+  config: Config | NodeError,
+  options: Options
+): Promise<NewIdentity> {
   const { output } = context
   const isAgreed = isSet(options, 'yes')
   const agrees = async (plan: IdentityPlan): Promise<boolean> => {
@@ -95,14 +104,17 @@ async function changeIdentity(context: CommandContext, config: Config | NodeErro
 /** Prints the changed home and the steps into a mesh. */
 function printIdentity(output: Output, { name, movedTo }: NewIdentity): void {
   output.print(`This home is now the home of a new node, ${shown(name)}, which is in no mesh.`)
-  output.print(`The data of the former node is in ${movedTo}, its private key included; remove it when the other home works.`)
+  output.print(
+    `The data of the former node is in ${movedTo}, its private key included; remove it when the other home works.`
+  )
   output.print('Join a mesh by an invite:')
   output.print(`  try: ${output.hint('a2a-node invite   # on a machine of an admin')}`)
   output.print(`  try: ${output.hint('a2a-node start --join -')}`)
 }
 
 function printPlan(output: Output, { home, former, name, reason, kept, dropped }: IdentityPlan): void {
-  const node = former.name === null ? 'its node' : `the node ${shown(former.name)}${former.id === null ? '' : ` (${former.id})`}`
+  const node =
+    former.name === null ? 'its node' : `the node ${shown(former.name)}${former.id === null ? '' : ` (${former.id})`}`
   output.print(`${home}: ${reason ?? 'nothing shows that it is a copy'}`)
   output.print(`new node  ${shown(name)}; another home of ${node} is not touched`)
   for (const text of kept) output.print(`keeps     ${shown(text, 1000)}`)

@@ -24,7 +24,8 @@ export const events: Action = async ({ output, api }, _args, options) => {
     if (output.json) output.object('event@1', { ...event, message: hinted(output, event.message) })
     else output.print(eventLine(output, event, await names.of(event)))
   }
-  if (seen === 0 && !output.json) output.note(Object.keys(params).length === 0 ? 'nothing happened yet' : 'no event matches')
+  if (seen === 0 && !output.json)
+    output.note(Object.keys(params).length === 0 ? 'nothing happened yet' : 'no event matches')
   return EXIT.ok
 }
 
@@ -33,8 +34,13 @@ function queryOf(options: Options): EventQuery {
   const types = textOption(options, 'type')?.split(',')
   const unknown = types?.find((type) => !isEventType(type))
   if (unknown !== undefined)
-    throw new NodeError('USAGE', `--type takes types, comma-separated, of ${EVENT_TYPES.join(', ')}, not ${JSON.stringify(unknown)}`)
-  const switches = (['follow', 'all', 'failed'] as const).flatMap((name) => (isSet(options, name) ? [[name, true] as const] : []))
+    throw new NodeError(
+      'USAGE',
+      `--type takes types, comma-separated, of ${EVENT_TYPES.join(', ')}, not ${JSON.stringify(unknown)}`
+    )
+  const switches = (['follow', 'all', 'failed'] as const).flatMap((name) =>
+    isSet(options, name) ? [[name, true] as const] : []
+  )
   return {
     ...Object.fromEntries(switches),
     ...given({

@@ -13,8 +13,12 @@ export const id: Action = async ({ output, api }) => {
     return EXIT.ok
   }
   const { node, mesh, certificate } = info
-  output.print(`node ${output.paint('bold', shown(node.name))}   ${node.tier}   mesh ${output.paint('bold', shown(mesh.name))}`)
-  const rights = [certificate.mayInvite ? 'invite' : null, certificate.mayWrite ? 'write the log' : null].filter((one) => one !== null)
+  output.print(
+    `node ${output.paint('bold', shown(node.name))}   ${node.tier}   mesh ${output.paint('bold', shown(mesh.name))}`
+  )
+  const rights = [certificate.mayInvite ? 'invite' : null, certificate.mayWrite ? 'write the log' : null].filter(
+    (one) => one !== null
+  )
   printFacts(output, [
     ['node id', node.id],
     ['mesh id', mesh.id],

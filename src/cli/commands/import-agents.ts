@@ -12,13 +12,22 @@ type ImportRuntime = Parameters<typeof import('../../compose/compose.js').import
 
 /** `agents import <file or directory>`: makes agent files of sub-agent files; needs no running node. */
 export const importAgents: Action = async ({ output, paths, env }, [source = '', ...command], options) => {
-  const [{ loadConfig }, compose] = await Promise.all([import('../../config/load.js'), import('../../compose/compose.js')])
+  const [{ loadConfig }, compose] = await Promise.all([
+    import('../../config/load.js'),
+    import('../../compose/compose.js')
+  ])
   const { agents: dir, configFile } = paths()
   const { config } = await loadConfig({ file: configFile, env })
   const { dirs, starters } = config.agents
   const isDryRun = isSet(options, 'dryRun')
   const runtime = runtimeOf(options, command, Object.keys(config.llm.providers))
-  const files = await compose.importAgents({ source: path.resolve(source), dir, runtime, others: { dirs, starters }, isDryRun })
+  const files = await compose.importAgents({
+    source: path.resolve(source),
+    dir,
+    runtime,
+    others: { dirs, starters },
+    isDryRun
+  })
   const written = files.filter(({ status }) => status === 'imported').flatMap(({ target }) => target ?? [])
   const next = nextOf(written, isDryRun).map((one) => output.hint(one))
   if (output.json) output.object('agents-import@1', { isDryRun, files, next })
@@ -40,7 +49,8 @@ function runtimeOf(options: Options, command: readonly string[], providers: read
     if (model !== undefined) throw new NodeError('USAGE', '--model goes with --runtime llm', { next })
     return { runtime, model: null, command: command.length === 0 ? null : command, ...rest }
   }
-  if (runtime !== 'llm') throw new NodeError('USAGE', 'what runs the agents? Give --runtime llm or --runtime command', { next })
+  if (runtime !== 'llm')
+    throw new NodeError('USAGE', 'what runs the agents? Give --runtime llm or --runtime command', { next })
   if (command.length > 0) throw new NodeError('USAGE', 'a program goes with --runtime command', { next })
   return { runtime, model: modelOf(model, providers), command: null, ...rest }
 }
@@ -48,10 +58,15 @@ function runtimeOf(options: Options, command: readonly string[], providers: read
 function modelOf(model: string | undefined, providers: readonly string[]): string {
   const [only, ...others] = providers
   if (only === undefined)
-    throw new NodeError('USAGE', 'the config has no language model: name one in llm.providers', { next: ['a2a-node config path'] })
+    throw new NodeError('USAGE', 'the config has no language model: name one in llm.providers', {
+      next: ['a2a-node config path']
+    })
   if (model === undefined && others.length === 0) return only
   if (model !== undefined && providers.includes(model.split('/')[0] ?? '')) return model
-  const reason = model === undefined ? 'the config has several language models' : `the config has no provider of ${JSON.stringify(model)}`
+  const reason =
+    model === undefined
+      ? 'the config has several language models'
+      : `the config has no provider of ${JSON.stringify(model)}`
   throw new NodeError('USAGE', `${reason}: --model takes one of ${providers.join(', ')}, or provider/model`, {
     next: [`a2a-node agents import --runtime llm --model ${only} <file>`]
   })
@@ -64,9 +79,13 @@ function printImported(
 ): void {
   for (const { file, status, id, target, reason, line, ignored } of files) {
     const place = shown(line === null ? file : `${file}:${line}`, 4096)
-    const what = target === null ? `${place}: ${shown(reason ?? '', 1000)}` : `${place}  agent ${shown(id)}, ${shown(target, 4096)}`
+    const what =
+      target === null
+        ? `${place}: ${shown(reason ?? '', 1000)}`
+        : `${place}  agent ${shown(id)}, ${shown(target, 4096)}`
     output.print(`${statusText(output, status, isDryRun)}  ${what}`)
-    if (target !== null && ignored.length > 0) output.print(`  not used: ${ignored.map((one) => shown(one)).join(', ')}`)
+    if (target !== null && ignored.length > 0)
+      output.print(`  not used: ${ignored.map((one) => shown(one)).join(', ')}`)
   }
   if (files.length === 0) output.print('no sub-agent files (*.md) there')
   for (const one of next) output.print(`  ${shown(one, 5000)}`)

@@ -29,7 +29,8 @@ export const setMesh: Action = async ({ output, api }, [file = '']) =>
   tellSet(output, await api().call('mesh.set', changeOf(file, await textOf(file))))
 
 /** `mesh reset`: as shipped. */
-export const resetMesh: Action = async ({ output, api }) => tellSet(output, await api().call('mesh.set', { reset: true }))
+export const resetMesh: Action = async ({ output, api }) =>
+  tellSet(output, await api().call('mesh.set', { reset: true }))
 
 async function tellSet(output: Output, info: Calls['mesh.set']['result']): Promise<number> {
   if (!info.changed) output.note('that was in force already; nothing was changed')
@@ -46,7 +47,8 @@ async function tell(output: Output, info: MeshSettingsInfo): Promise<number> {
     to.length === 0 ? 'nobody' : to.join(', '),
     justification ? 'to open to L0 or L1' : '-'
   ])
-  for (const line of await tableLines(output, ['TIER', 'MAY OPEN TO', 'NEEDS A JUSTIFICATION'], rows)) output.print(line)
+  for (const line of await tableLines(output, ['TIER', 'MAY OPEN TO', 'NEEDS A JUSTIFICATION'], rows))
+    output.print(line)
   const { enforced, allow } = info.sandboxes
   printFacts(output, [
     ['sandboxes', enforced ? 'enforced' : { text: 'not enforced', style: 'red' }],
@@ -98,7 +100,11 @@ function tiersOf(file: string, value: unknown): NonNullable<Change['tiers']> {
     if (!isRecord(row) || !Array.isArray(row['to']) || typeof row['justification'] !== 'boolean')
       throw fault(file, 'a row of tiers is not {"from": "L1", "to": ["L0"], "justification": false}')
     checkKeys(file, row, { known: ['from', 'to', 'justification'], of: 'a row of tiers' })
-    return { from: tierOf(file, row['from']), to: row['to'].map((one) => tierOf(file, one)), justification: row['justification'] }
+    return {
+      from: tierOf(file, row['from']),
+      to: row['to'].map((one) => tierOf(file, one)),
+      justification: row['justification']
+    }
   })
 }
 
@@ -117,7 +123,11 @@ function sandboxesOf(file: string, value: unknown): NonNullable<Change['sandboxe
 }
 
 /** An unknown key is a typing error that would silently have no effect. */
-function checkKeys(file: string, value: object, { known, of }: { readonly known: readonly string[]; readonly of: string }): void {
+function checkKeys(
+  file: string,
+  value: object,
+  { known, of }: { readonly known: readonly string[]; readonly of: string }
+): void {
   const strange = Object.keys(value).find((key) => !known.includes(key))
   if (strange === undefined) return
   const [near] = nearest(strange, known)

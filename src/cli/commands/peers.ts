@@ -54,7 +54,9 @@ async function peerLines(output: Output, { peers: list, problems }: PeerList): P
 }
 
 function statusCell({ status, problem }: PeerInfo): Cell {
-  return problem === null ? { text: status, style: styleOf(status) } : { text: `${status}, in quarantine`, style: 'red' }
+  return problem === null
+    ? { text: status, style: styleOf(status) }
+    : { text: `${status}, in quarantine`, style: 'red' }
 }
 
 function hintedPeer<P extends PeerInfo>(output: Output, peer: P): P {
@@ -77,9 +79,11 @@ function printPeer(output: Output, peer: PeerDetail): void {
   output.print(
     `${output.paint('bold', shown(peer.name))}   ${peer.tier}   ${output.paint(styleOf(peer.status), peer.self ? 'this node' : peer.status)}`
   )
-  const roles = [peer.owner ? 'owner' : null, peer.admin ? 'admin' : null, peer.writer ? 'writer of the log' : null].filter(
-    (one) => one !== null
-  )
+  const roles = [
+    peer.owner ? 'owner' : null,
+    peer.admin ? 'admin' : null,
+    peer.writer ? 'writer of the log' : null
+  ].filter((one) => one !== null)
   printFacts(output, [
     ['id', peer.id],
     ['role', roles.length === 0 ? 'member' : roles.join(', ')],
@@ -94,7 +98,10 @@ function printPeer(output: Output, peer: PeerDetail): void {
       ? null
       : [
           'revoked',
-          { text: `by ${peer.revoked.by.name}, ${timeText(peer.revoked.at)}: ${peer.revoked.reason || 'no reason given'}`, style: 'red' }
+          {
+            text: `by ${peer.revoked.by.name}, ${timeText(peer.revoked.at)}: ${peer.revoked.reason || 'no reason given'}`,
+            style: 'red'
+          }
         ]
   ])
   for (const line of problemLines(output, problemsOf([peer]))) output.print(line)
@@ -116,7 +123,8 @@ export const renamePeer: Action = async (context, [peer = '', name = '']) => {
   const detail = await context.api().call('peers.rename', { peer, name: nameArgument(name) })
   const { output } = context
   printChanged(output, detail, `${shown(peer)} is now called ${shown(detail.name)}`)
-  if (!output.json) for (const one of detail.policy) output.note(`${output.paintNote('yellow', 'warning')}  ${ruleText(one)}`)
+  if (!output.json)
+    for (const one of detail.policy) output.note(`${output.paintNote('yellow', 'warning')}  ${ruleText(one)}`)
   return EXIT.ok
 }
 
@@ -137,7 +145,8 @@ export const revokePeer: Action = async (context, [peer = ''], options) => {
   const detail = await context.api().call('peers.revoke', reason === undefined ? { peer } : { peer, reason })
   const who = `${shown(detail.name)} (${shortId(detail.id)})`
   const { revoked } = detail
-  if (!detail.wasRevoked || revoked === null) return printChanged(context.output, detail, `${who} is out of the mesh for good`)
+  if (!detail.wasRevoked || revoked === null)
+    return printChanged(context.output, detail, `${who} is out of the mesh for good`)
   const before = `by ${shown(revoked.by.name)}, ${timeText(revoked.at)}: ${shown(revoked.reason) || 'no reason given'}`
   return printChanged(context.output, detail, `${who} was out of the mesh before, ${before}; nothing was changed`)
 }

@@ -14,7 +14,11 @@ export const ping: Action = async ({ output, api }, [peer = ''], options) => {
   const count = countOption(options, 'count', [1, MAX_PINGS]) ?? PINGS
   const result = await api().call('peers.ping', { peer, count })
   if (output.json) {
-    output.object('ping@1', { peer: { id: result.peer.id, name: result.peer.name }, path: result.path, rttMs: result.rttMs })
+    output.object('ping@1', {
+      peer: { id: result.peer.id, name: result.peer.name },
+      path: result.path,
+      rttMs: result.rttMs
+    })
     return EXIT.ok
   }
   output.print(`${output.paint('bold', shown(result.peer.name))} (${shortId(result.peer.id)}), ${result.path}`)

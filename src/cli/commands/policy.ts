@@ -47,7 +47,8 @@ async function printPolicy(output: Output, info: PolicyInfo): Promise<void> {
     await printTable(output, ['LINE', 'RULE', 'DECISION', 'FROM', 'TO', 'CAPABILITY', 'EFFECT', 'TYPE'], rows)
   }
   const printed = [...warnings, ...unasked].sort((a, b) => a.line - b.line)
-  for (const one of printed) output.print(`${output.paint('yellow', 'warning')}  line ${one.line}: ${shown(one.message, 2000)}`)
+  for (const one of printed)
+    output.print(`${output.paint('yellow', 'warning')}  line ${one.line}: ${shown(one.message, 2000)}`)
   output.print(`Sandboxes come before, the tier table after them. ask waits ${formatDuration(approvalTimeoutMs)}.`)
 }
 
@@ -93,7 +94,23 @@ export const testPolicy: Action = async ({ output, api }, _args, options) => {
 }
 
 function printResult(output: Output, result: PolicyTestResult): void {
-  const { decision, code, rule, reason, file, line, ruleId, passedOver, from, to, type, capability, sideEffect, assumed, missing } = result
+  const {
+    decision,
+    code,
+    rule,
+    reason,
+    file,
+    line,
+    ruleId,
+    passedOver,
+    from,
+    to,
+    type,
+    capability,
+    sideEffect,
+    assumed,
+    missing
+  } = result
   output.print(`${output.paint(STYLES[decision], decision)}  ${shown(rule)}${code === null ? '' : `  [${code}]`}`)
   printFacts(output, [
     file === null ? null : ['rule', `${file}:${line ?? ''}${ruleId === null ? '' : `   ${ruleId}`}`],
@@ -101,7 +118,12 @@ function printResult(output: Output, result: PolicyTestResult): void {
     passedOver === null ? null : ['passed over', { text: passedOverText(result, passedOver), style: 'yellow' }],
     ['from', partyLine(from)],
     ['to', partyLine(to)],
-    ['message', [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`].filter((one) => one !== null).join(', ')],
+    [
+      'message',
+      [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`]
+        .filter((one) => one !== null)
+        .join(', ')
+    ],
     assumed === null ? null : ['assumed', assumedText(assumed, String(sideEffect))],
     missing === null ? null : ['missing', { text: missingText(result, missing), style: 'yellow' }],
     ['decided', `by ${result.node}, this node${ALONE[result.others.length] ?? ''}`],
@@ -110,7 +132,11 @@ function printResult(output: Output, result: PolicyTestResult): void {
 }
 
 /** By how many other nodes decide. */
-const ALONE: readonly string[] = ['', ', for itself alone', ', which has neither end: its rules count where it carries the message']
+const ALONE: readonly string[] = [
+  '',
+  ', for itself alone',
+  ', which has neither end: its rules count where it carries the message'
+]
 
 /** Which rule does not ask, why, and which one decides instead. */
 function passedOverText({ to, rule }: PolicyTestResult, { line, why }: PassedOverRule): string {
@@ -131,21 +157,38 @@ function othersOnce({ others }: PolicyTestResult): readonly PolicyTestOther[] {
 }
 
 /** The capability that the target lacks: an allowed message fails all the same. */
-function missingText({ to, node, capability }: PolicyTestResult, { offeredBy, nearest }: NonNullable<PolicyTestResult['missing']>): string {
+function missingText(
+  { to, node, capability }: PolicyTestResult,
+  { offeredBy, nearest }: NonNullable<PolicyTestResult['missing']>
+): string {
   const whose = to.agent === null ? `no agent of ${node} has` : `${to.agent} has no`
-  const others = offeredBy.length > 0 ? `; it is one of ${offeredBy.join(', ')}` : ', nor has any other agent in the mesh'
+  const others =
+    offeredBy.length > 0 ? `; it is one of ${offeredBy.join(', ')}` : ', nor has any other agent in the mesh'
   const hint = nearest.length === 0 ? '' : `; did you mean ${nearest.join(' or ')}?`
   return `${whose} ${capability ?? ''}${others} (an allowed message fails with CAPABILITY_NOT_FOUND)${hint}`
 }
 
 /** The other node that decides, the rule that it needs, and a command to test it. */
-function otherFacts(output: Output, result: PolicyTestResult, { role, node, needsAllow }: PolicyTestOther): [string, string][] {
+function otherFacts(
+  output: Output,
+  result: PolicyTestResult,
+  { role, node, needsAllow }: PolicyTestOther
+): [string, string][] {
   const { from, to, type, capability } = result
   const order = role === 'sender' ? 'before it leaves' : 'when it arrives'
-  const must = needsAllow ? 'needs an allow rule of its own for it: the tier table refuses it' : 'has to allow it by its own rules'
+  const must = needsAllow
+    ? 'needs an allow rule of its own for it: the tier table refuses it'
+    : 'has to allow it by its own rules'
   const also: [string, string] = ['also', `${node ?? "the sender's node"}, ${order}: ${must}`]
   if (node === null || from.agent === null || to.agent === null) return [also]
-  const words = ['a2a-node policy test', '--from', from.agent, '--to', to.agent, ...(type === 'request' ? [] : ['--type', type])]
+  const words = [
+    'a2a-node policy test',
+    '--from',
+    from.agent,
+    '--to',
+    to.agent,
+    ...(type === 'request' ? [] : ['--type', type])
+  ]
   const command = [...words, ...(capability === null ? [] : ['--capability', capability])].map((one, at) =>
     at === 0 ? one : shellWord(one)
   )
@@ -164,7 +207,8 @@ function partyLine({ agent, tier, sandboxId }: PolicyTestParty): string {
 function queryOf(options: Options): PolicyTestQuery {
   const from = textOption(options, 'from')
   const to = textOption(options, 'to')
-  if (from === undefined || to === undefined) throw new NodeError('USAGE', '--from and --to are required: a tier, a node or an agent')
+  if (from === undefined || to === undefined)
+    throw new NodeError('USAGE', '--from and --to are required: a tier, a node or an agent')
   const more = given({
     type: textOption(options, 'type') as PolicyTestQuery['type'],
     capability: textOption(options, 'capability'),

@@ -25,13 +25,19 @@ export const backup: Action = async (context, [file = ''], options) => {
       : await context.api().call('node.backup', request)
   if (output.json) output.object('backup@1', info)
   else {
-    output.print(`backup of ${shown(info.node.name)} (mesh ${shown(info.mesh.name)}): ${info.file}, ${bytesText(info.bytes)}`)
+    output.print(
+      `backup of ${shown(info.node.name)} (mesh ${shown(info.mesh.name)}): ${info.file}, ${bytesText(info.bytes)}`
+    )
     output.note("It holds the node's key: every holder of the file can act as this node. Keep it like a private key.")
   }
   return EXIT.ok
 }
 
-async function ofStopped(context: CommandContext, request: { file: string; force: boolean }, options: Options): Promise<BackupInfo> {
+async function ofStopped(
+  context: CommandContext,
+  request: { file: string; force: boolean },
+  options: Options
+): Promise<BackupInfo> {
   const config = await startConfig(context, options)
   const home = context.paths()
   const { backupHome } = await import('../../maintenance/backup.js')
@@ -48,8 +54,12 @@ export const restore: Action = async (context, [file = '']) => {
     output.object('restore@1', info)
     return EXIT.ok
   }
-  output.print(`restored ${shown(info.node.name)} (mesh ${shown(info.mesh.name)}) as of ${info.createdAt} in ${info.home}`)
-  output.note('It takes the place of every other home of this node once it is started and meets another member of the mesh: one that')
+  output.print(
+    `restored ${shown(info.node.name)} (mesh ${shown(info.mesh.name)}) as of ${info.createdAt} in ${info.home}`
+  )
+  output.note(
+    'It takes the place of every other home of this node once it is started and meets another member of the mesh: one that'
+  )
   output.note('runs stops when it hears of that. Two that meet nobody do not know of each other: run one only.')
   output.note(`  try: ${output.hint('a2a-node start')}`)
   return EXIT.ok

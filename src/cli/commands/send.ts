@@ -10,6 +10,11 @@ const TEXT_MAX = 16_777_216
 export const send: Action = async (context, [agent = '', text = ''], options) => {
   const type = textOption(options, 'type') as 'request' | 'notification' | undefined
   const body = text === '-' ? await readStdin(TEXT_MAX, { again: context.output.typed }) : text
-  const params = { agent, text: body, ...given({ type, all: isSet(options, 'all') ? true : undefined }), ...replyOptions(options) }
+  const params = {
+    agent,
+    text: body,
+    ...given({ type, all: isSet(options, 'all') ? true : undefined }),
+    ...replyOptions(options)
+  }
   return await awaitReply(context, 'message.send', params)
 }

@@ -78,7 +78,11 @@ interface Start {
   readonly startNode: StartNode
 }
 
-async function startHere({ context, options, startNode }: Start, settings: StartSettings, flags: StartFlags): Promise<number> {
+async function startHere(
+  { context, options, startNode }: Start,
+  settings: StartSettings,
+  flags: StartFlags
+): Promise<number> {
   const reports = isSet(options, 'reportReady')
   if (reports) boundLog(context.paths().logFile)
   const reloads = new Reloads(context, options)
@@ -86,10 +90,16 @@ async function startHere({ context, options, startNode }: Start, settings: Start
   try {
     const node = await untilStarted(startNode(startOptions(context, settings, flags)), signals)
     reloads.serve(node)
-    return await runNode(context, node, { name: flags.name, signals, limitMs: settings.config.node.shutdownTimeoutMs, reports })
+    return await runNode(context, node, {
+      name: flags.name,
+      signals,
+      limitMs: settings.config.node.shutdownTimeoutMs,
+      reports
+    })
   } catch (error) {
     if (error instanceof StoppedEarly) return error.exitCode
-    if (!(error instanceof NodeError) || (error.code !== 'ALREADY_RUNNING' && error.code !== 'STORE_LOCKED')) throw error
+    if (!(error instanceof NodeError) || (error.code !== 'ALREADY_RUNNING' && error.code !== 'STORE_LOCKED'))
+      throw error
     // Another start of the same home may be a moment ahead of this one.
     return await printRunning(context, await awaitRunning(context.paths().socket, error), { flags, reports })
   } finally {
@@ -117,7 +127,9 @@ function hungNode(error: unknown, context: CommandContext): unknown {
   if (!(error instanceof NodeError) || error.code !== 'ALREADY_RUNNING') return error
   const { socket, run } = context.paths()
   const pid = pidOfSocket(socket, run)
-  return pid === null ? error : new NodeError(error.code, `${error.message} (pid ${pid})`, { next: [`kill -9 ${pid}`], cause: error })
+  return pid === null
+    ? error
+    : new NodeError(error.code, `${error.message} (pid ${pid})`, { next: [`kill -9 ${pid}`], cause: error })
 }
 
 /** Reloads log and config of a detached node at each SIGHUP; one that comes before the node is up waits for it. */
@@ -149,7 +161,8 @@ class Reloads {
     const { configFile } = this.#context.paths()
     const isThere = existsSync(configFile)
     // The defaults would be in force while a program replaces it.
-    if (this.#hadFile && !isThere) throw new NodeError('CONFIG_INVALID', `${configFile} is gone: bring it back, or make it an empty file`)
+    if (this.#hadFile && !isThere)
+      throw new NodeError('CONFIG_INVALID', `${configFile} is gone: bring it back, or make it an empty file`)
     const config = await startConfig(this.#context, this.#options, durationOption(this.#options, 'timeout'))
     this.#hadFile = isThere
     return config
@@ -182,7 +195,13 @@ async function runNode(
   const { output } = context
   const { info } = node
   const tier = tierFromText(info.node.tier) ?? 3
-  const api = node.apiFor({ kind: 'operator', name: 'operator', tier, sandboxId: null, scopes: ['read', 'send', 'admin'] })
+  const api = node.apiFor({
+    kind: 'operator',
+    name: 'operator',
+    tier,
+    sandboxId: null,
+    scopes: ['read', 'send', 'admin']
+  })
   if (output.json) output.object('start@1', info)
   else {
     await printBanner(context, api, { isLogged: true })
@@ -196,7 +215,8 @@ async function runNode(
     return end.error === null ? EXIT.ok : EXIT_CODES[end.error.code]
   }
   output.note(`stopping (at most ${formatDuration(how.limitMs)}; again to quit at once) ...`)
-  if (!(await closedWithin(node, how.limitMs))) output.note(`not closed within ${formatDuration(how.limitMs)}: leaving all the same`)
+  if (!(await closedWithin(node, how.limitMs)))
+    output.note(`not closed within ${formatDuration(how.limitMs)}: leaving all the same`)
   return end
 }
 
@@ -204,7 +224,9 @@ async function runNode(
 function noteName(output: Output, { node }: NodeInfo, wanted: string | null): void {
   if (wanted === null || wanted === node.name) return
   const hint = output.hint(`a2a-node peers rename ${node.id.slice(0, 8)} <name>`)
-  output.note(`this node is called ${shown(node.name)}, not ${shown(wanted)}; an admin of the mesh may rename it: ${hint}`)
+  output.note(
+    `this node is called ${shown(node.name)}, not ${shown(wanted)}; an admin of the mesh may rename it: ${hint}`
+  )
 }
 
 async function closedWithin(node: RunningNode, limitMs: number): Promise<boolean> {
@@ -217,13 +239,27 @@ async function closedWithin(node: RunningNode, limitMs: number): Promise<boolean
 
 async function printBanner(context: CommandContext, api: NodeApi, { isLogged }: { isLogged: boolean }): Promise<void> {
   const [info, { peers }] = await Promise.all([api.call('node.status', {}), api.call('peers.list', {})])
-  const parts = { info, peers, store: context.paths().home, userHome: context.env['HOME'], isLogged, installed: await installation() }
+  const parts = {
+    info,
+    peers,
+    store: context.paths().home,
+    userHome: context.env['HOME'],
+    isLogged,
+    installed: await installation()
+  }
   for (const line of bannerLines(context.output, parts)) context.output.print(line)
 }
 
-async function printRunning(context: CommandContext, info: NodeInfo, how: { flags: StartFlags; reports: boolean }): Promise<number> {
+async function printRunning(
+  context: CommandContext,
+  info: NodeInfo,
+  how: { flags: StartFlags; reports: boolean }
+): Promise<number> {
   if (how.flags.join !== null && !how.flags.joinsOnce)
-    throw new NodeError('ALREADY_IN_MESH', `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}`)
+    throw new NodeError(
+      'ALREADY_IN_MESH',
+      `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}`
+    )
   if (how.reports) await reportReady({ ready: info })
   await noteUnapplied(context, how.flags, info)
   noteName(context.output, info, how.flags.name)
@@ -242,7 +278,9 @@ async function noteUnapplied(context: CommandContext, { typed, forgotten }: Star
   const [[network], [http = null]] = [typed['--network'] ?? [], typed['--http'] ?? []]
   const kind = network === undefined ? null : (await context.api().call('node.status', {})).network
   const isApplied = (flag: string): boolean =>
-    (flag === '--network' && network === kind) || (flag === '--http' && isServed(http, info)) || isDeepStrictEqual(typed[flag], texts[flag])
+    (flag === '--network' && network === kind) ||
+    (flag === '--http' && isServed(http, info)) ||
+    isDeepStrictEqual(typed[flag], texts[flag])
   const unapplied = [
     ...Object.keys(typed).filter((flag) => !isApplied(flag)),
     ...forgotten.filter((flag) => Object.hasOwn(texts, flag) && !Object.hasOwn(typed, flag)).map(noFlag)
@@ -278,5 +316,8 @@ async function printDetached(context: CommandContext, info: NodeInfo, { name }: 
 function endedAtOnce(error: unknown, logFile: string): unknown {
   if (!(error instanceof NodeError) || error.code !== 'NODE_NOT_RUNNING') return error
   const next = [`tail ${shellWord(logFile)}`]
-  return new NodeError('NODE_NOT_RUNNING', `the node ended right after its start; its log says why: ${logFile}`, { next, cause: error })
+  return new NodeError('NODE_NOT_RUNNING', `the node ended right after its start; its log says why: ${logFile}`, {
+    next,
+    cause: error
+  })
 }

@@ -12,7 +12,8 @@ import { providerText, tildePath } from '../words.js'
 /** `status`; with `--watch` again at each change. */
 export const status: Action = async ({ output, api, env }, _args, options) => {
   const lines = (info: StatusInfo): string[] => statusLines(output, info, env['HOME'])
-  if (isSet(options, 'watch')) return await showWatch(output, api().watch('node.status', {}), { schema: 'status@1', lines })
+  if (isSet(options, 'watch'))
+    return await showWatch(output, api().watch('node.status', {}), { schema: 'status@1', lines })
   const info = await api().call('node.status', {})
   if (output.json) output.object('status@1', { ...info, problems: hintedAll(output, info.problems) })
   else for (const line of lines(info)) output.print(line)
@@ -20,7 +21,10 @@ export const status: Action = async ({ output, api, env }, _args, options) => {
 }
 
 function reloadText({ at, applied, needRestart, error }: NonNullable<StatusInfo['reload']>): string {
-  const done = error === null ? `reloaded ${at}: ${applied.length === 0 ? 'nothing to apply' : applied.join(', ')}` : `not reloaded ${at}`
+  const done =
+    error === null
+      ? `reloaded ${at}: ${applied.length === 0 ? 'nothing to apply' : applied.join(', ')}`
+      : `not reloaded ${at}`
   return needRestart.length === 0 ? done : `${done}; after a restart: ${needRestart.join(', ')}`
 }
 
@@ -44,7 +48,10 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online`],
       ['agents', `${agents.ready.length} ready${agents.ready.length === 0 ? '' : `: ${agents.ready.join(', ')}`}`],
       ['tasks', `${tasks.running} running, ${tasks.queued} queued`],
-      ['waiting', `${approvals.waiting} for approval${approvals.waiting === 0 ? '' : `: ${output.hint('a2a-node approvals ls')}`}`],
+      [
+        'waiting',
+        `${approvals.waiting} for approval${approvals.waiting === 0 ? '' : `: ${output.hint('a2a-node approvals ls')}`}`
+      ],
       ['outbox', `${outbox.pending} pending`],
       // The list of problems already has this fault with its next step.
       ...agents.faults.filter((fault) => !info.problems.some((one) => one.message.includes(fault.file))).map(faultFact)

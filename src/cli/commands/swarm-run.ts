@@ -29,12 +29,22 @@ export const runSwarm: Action = async (context, [goal = ''], options) => {
   if (isSet(options, 'dryRun')) return await preview(context, await launched())
   const launch = async (one: Pick<AskedSwarm, 'request' | 'planFile'>): Promise<string> =>
     (await withPlanFile(one, () => context.api().call('swarm.start', one.request))).id
-  if (command === undefined) return await runOnce(context, { asked: await launched(), launch, isDetached: isSet(options, 'detach') })
+  if (command === undefined)
+    return await runOnce(context, { asked: await launched(), launch, isDetached: isSet(options, 'detach') })
   const maxRounds = countOption(options, 'maxRounds', [1, ROUNDS_MAX]) ?? ROUNDS
-  return await runLoop(context, { command, maxRounds, requestOf: launched, launch: (one) => launch({ ...one, planFile: asked.planFile }) })
+  return await runLoop(context, {
+    command,
+    maxRounds,
+    requestOf: launched,
+    launch: (one) => launch({ ...one, planFile: asked.planFile })
+  })
 }
 
-function roundOf({ request, inputsOf }: AskedSwarm, goal: string, round: NonNullable<SwarmRequest['round']>): SwarmRequest {
+function roundOf(
+  { request, inputsOf }: AskedSwarm,
+  goal: string,
+  round: NonNullable<SwarmRequest['round']>
+): SwarmRequest {
   return { ...request, ...inputsOf({ goal, round: round.number, check: round.check }), goal, round }
 }
 
@@ -44,12 +54,17 @@ function checkLoop(options: Options): void {
   if (isLoop && isSet(options, 'detach')) throw usage('--until runs its command here: leave --detach out')
   if (isLoop && textOption(options, 'idempotencyKey') !== undefined)
     throw usage('--until makes a swarm of every round: leave --idempotency-key out')
-  if (isLoop && textOption(options, 'items') === '-') throw usage('--until reads the items for every round: give --items a file or a glob')
+  if (isLoop && textOption(options, 'items') === '-')
+    throw usage('--until reads the items for every round: give --items a file or a glob')
 }
 
 async function runOnce(
   context: CommandContext,
-  { asked, launch, isDetached }: { asked: AskedSwarm; launch: (asked: AskedSwarm) => Promise<string>; isDetached: boolean }
+  {
+    asked,
+    launch,
+    isDetached
+  }: { asked: AskedSwarm; launch: (asked: AskedSwarm) => Promise<string>; isDetached: boolean }
 ): Promise<number> {
   const id = await launch(asked)
   if (!isDetached) return await followOwnSwarm(context, id, asked)
@@ -69,7 +84,8 @@ async function planned(context: CommandContext, request: SwarmRequest, options: 
   else printPlan(context.output, plan)
   if (isSet(options, 'dryRun')) return made
   const found = await context.api().call('swarm.preview', made)
-  if (found.error !== null) throw new NodeError(found.error.code, found.error.message, { data: found.error.data, next: found.error.next })
+  if (found.error !== null)
+    throw new NodeError(found.error.code, found.error.message, { data: found.error.data, next: found.error.next })
   const isAgreed = isSet(options, 'yes')
   if (!context.output.json) await printPreview(context.output, found, isAgreed)
   if (isAgreed || (await confirm('begin this plan?'))) return made
@@ -81,7 +97,9 @@ function mayAsk({ output }: CommandContext): boolean {
 }
 
 function unasked(): NodeError {
-  return usage('the plan of a planner needs a confirmation, and there is no terminal: --yes begins it, --dry-run shows it')
+  return usage(
+    'the plan of a planner needs a confirmation, and there is no terminal: --yes begins it, --dry-run shows it'
+  )
 }
 
 async function withPlanFile<T>({ planFile }: Pick<AskedSwarm, 'planFile'>, call: () => Promise<T>): Promise<T> {
@@ -98,7 +116,8 @@ async function preview(context: CommandContext, asked: AskedSwarm): Promise<numb
   const seen = await withPlanFile(asked, () => api().call('swarm.preview', asked.request))
   const error = seen.error === null ? null : await withSuggestion(NodeError.fromBody(seen.error), context, [])
   const found = { ...seen, error: error?.toBody() ?? null }
-  if (output.json) output.object('swarm-preview@1', { goal: asked.request.goal, strategy: asked.request.strategy, ...found })
+  if (output.json)
+    output.object('swarm-preview@1', { goal: asked.request.goal, strategy: asked.request.strategy, ...found })
   else await printPreview(output, found)
   return found.error === null ? EXIT.ok : EXIT_CODES[found.error.code]
 }

@@ -53,7 +53,8 @@ export const showSwarm: Action = async ({ output, api }, [id = '']) => {
 }
 
 function itemsText({ counts, running, waitingForApproval }: SwarmInfo): string {
-  const waiting = waitingForApproval === 0 || waitingForApproval === null ? '' : `, ${waitingForApproval} waiting for approval`
+  const waiting =
+    waitingForApproval === 0 || waitingForApproval === null ? '' : `, ${waitingForApproval} waiting for approval`
   return `${counts.completed} of ${counts.total} done${failuresText(counts)}${running === null ? '' : `, ${running} running`}${waiting}`
 }
 
@@ -66,10 +67,14 @@ function printSwarm(output: Output, info: SwarmInfo): void {
   printFacts(output, [
     ['goal', info.goal],
     ['capability', `${info.capability}, strategy ${info.strategy}`],
-    ...(info.round === undefined ? [] : [['round', `${info.round.number} of the loop that began with ${info.round.first}`] as const]),
+    ...(info.round === undefined
+      ? []
+      : [['round', `${info.round.number} of the loop that began with ${info.round.first}`] as const]),
     ...(info.stages.length < 2
       ? []
-      : info.stages.map((one) => ['sub-task', `${one.id}  ${one.status}${one.reason === '' ? '' : `: ${one.reason}`}`] as const)),
+      : info.stages.map(
+          (one) => ['sub-task', `${one.id}  ${one.status}${one.reason === '' ? '' : `: ${one.reason}`}`] as const
+        )),
     ['items', itemsText(info)],
     info.coordination === undefined ? null : ['coordinator', coordinationText(info.coordination)],
     info.willBeCanceled === true ? ['cancel', cancelingText(info)] : null,
@@ -83,7 +88,10 @@ function printSwarm(output: Output, info: SwarmInfo): void {
 
 /** `swarm watch <id>`: follows it to its end; exits by its status. */
 export const watchSwarm: Action = async (context, [id = '']) =>
-  await followSwarm(context, id, { total: (await context.api().call('swarm.show', { id })).counts.total, launched: null })
+  await followSwarm(context, id, {
+    total: (await context.api().call('swarm.show', { id })).counts.total,
+    launched: null
+  })
 
 /** `swarm results <id>`. */
 export const swarmResults: Action = async ({ output, api }, [id = '']) => {
@@ -112,6 +120,9 @@ async function printResults(output: Output, { status, result, results }: SwarmRe
 export const cancelSwarm: Action = async ({ output, api }, [id = '']) => {
   const info = await api().call('swarm.cancel', { id })
   if (output.json) output.object('swarm-info@1', info)
-  else output.print(`swarm ${shown(info.id)} is ${info.status}${info.willBeCanceled === true ? `: ${cancelingText(info)}` : ''}`)
+  else
+    output.print(
+      `swarm ${shown(info.id)} is ${info.status}${info.willBeCanceled === true ? `: ${cancelingText(info)}` : ''}`
+    )
   return EXIT.ok
 }

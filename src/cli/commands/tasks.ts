@@ -41,7 +41,8 @@ export const tasks: Action = async ({ output, api }, _args, options) => {
     throw new NodeError('USAGE', '--all and --limit exclude each other', { next: ['a2a-node tasks --help'] })
   const query = isAll ? {} : { limit: limit ?? ROWS }
   const lines = async (list: TaskList): Promise<string[]> => await taskLines(output, list)
-  if (isSet(options, 'watch')) return await showWatch(output, api().watch('tasks.list', query), { schema: 'tasks@1', lines })
+  if (isSet(options, 'watch'))
+    return await showWatch(output, api().watch('tasks.list', query), { schema: 'tasks@1', lines })
   const found = await api().call('tasks.list', query)
   if (output.json) output.object('tasks@1', { ...found, tasks: found.tasks.map((one) => output.hinted(one)) })
   else for (const line of await lines(found)) output.print(line)
@@ -85,7 +86,11 @@ export const showTask: Action = async ({ output, api }, [id = '']) => {
     ['capability', task.capability],
     [
       'role',
-      task.kind === 'swarm' ? 'a swarm of this node' : task.role === 'caller' ? 'asked by this node' : 'done by an agent of this node'
+      task.kind === 'swarm'
+        ? 'a swarm of this node'
+        : task.role === 'caller'
+          ? 'asked by this node'
+          : 'done by an agent of this node'
     ],
     ['attempt', String(task.attempt)],
     ['created', timeText(task.createdAt)],
@@ -96,7 +101,9 @@ export const showTask: Action = async ({ output, api }, [id = '']) => {
     if (step !== output.hint(ALL)) output.print(`  try: ${shown(step, HINT_MAX)}`)
   output.print('what happened')
   for (const event of task.events)
-    output.print(`  ${output.paint('dim', `${String(event.generation).padStart(3)}  ${timeText(event.at)}`)}  ${eventText(event)}`)
+    output.print(
+      `  ${output.paint('dim', `${String(event.generation).padStart(3)}  ${timeText(event.at)}`)}  ${eventText(event)}`
+    )
   if (task.result !== null && task.result !== undefined) output.print(jsonText(task.result))
   return EXIT.ok
 }

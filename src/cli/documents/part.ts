@@ -8,13 +8,17 @@ import { jsonText, type Output } from '../terminal/output.js'
 
 const TYPES: readonly DocumentType[] = ['text', 'map', 'list']
 const ROOT_MAX = 256
-/** A map of a document may have more keys than one call takes: it is written in pieces, and the node bounds what each holds. */
+/**
+ * A map of a document may have more keys than one call takes: it is written in pieces, and the node bounds what each
+ * holds.
+ */
 const VALUE_LIMITS = { ...PARAMS_LIMITS, maxKeys: Number.POSITIVE_INFINITY }
 
 /**
- * The part of a document for a command line: by `--type` and `--root`, else the only usual part with content, else its text.
- * @throws NodeError USAGE; AMBIGUOUS_NAME when several parts have content; CONFLICT when its only content is in an unusual part;
- * DOCUMENT_NOT_FOUND
+ * The part of a document for a command line: by `--type` and `--root`, else the only usual part with content, else its
+ * text.
+ * @throws NodeError USAGE; AMBIGUOUS_NAME when several parts have content; CONFLICT when its only content is in an
+ * unusual part; DOCUMENT_NOT_FOUND
  */
 export async function readPart(api: NodeApi, document: string, options: Options): Promise<DocumentReading> {
   const meant = partOption(options)
@@ -28,7 +32,10 @@ export async function readPart(api: NodeApi, document: string, options: Options)
   })
 }
 
-/** The parts of a document under their usual names; null for one whose name holds something else. @throws NodeError DOCUMENT_NOT_FOUND */
+/**
+ * The parts of a document under their usual names; null for one whose name holds something else.
+ * @throws NodeError DOCUMENT_NOT_FOUND
+ */
 async function partsOf(api: NodeApi, document: string): Promise<(DocumentReading | null)[]> {
   return await Promise.all(
     TYPES.map(async (type) =>
@@ -40,7 +47,10 @@ async function partsOf(api: NodeApi, document: string): Promise<(DocumentReading
   )
 }
 
-/** The text of a document of whose usual parts none holds anything. @throws NodeError CONFLICT when one holds what is none of them */
+/**
+ * The text of a document of whose usual parts none holds anything.
+ * @throws NodeError CONFLICT when one holds what is none of them
+ */
 function empty(parts: readonly (DocumentReading | null)[], document: string): DocumentReading {
   const [text] = parts
   if (text !== null && text !== undefined && !parts.includes(null)) return text
@@ -61,7 +71,8 @@ export function partOption(options: Options): DocumentRoot | null {
   const root = textOption(options, 'root')
   if (type === undefined && root === undefined) return null
   if (type === undefined) throw new NodeError('USAGE', '--root needs --type: a name alone has no type')
-  if (root !== undefined && root.length > ROOT_MAX) throw new NodeError('USAGE', `--root takes at most ${ROOT_MAX} characters`)
+  if (root !== undefined && root.length > ROOT_MAX)
+    throw new NodeError('USAGE', `--root takes at most ${ROOT_MAX} characters`)
   return root === undefined ? { type } : { type, root }
 }
 
@@ -70,10 +81,14 @@ export function partText({ type, value }: Pick<DocumentReading, 'type' | 'value'
   return type === 'text' ? String(value) : `${jsonText(value)}\n`
 }
 
-/** Prints missing contributions on standard error, since the document goes to a file or a program. Objects of `--json` hold them. */
+/**
+ * Prints missing contributions on standard error, since the document goes to a file or a program. Objects of `--json`
+ * hold them.
+ */
 export function noteSkipped(output: Output, { name, skipped = [] }: Pick<DocumentReading, 'name' | 'skipped'>): void {
   if (output.json) return
-  for (const { node, reason } of skipped) output.note(`not all that ${shown(node.name, 64)} wrote is in it: ${shown(reason)}`)
+  for (const { node, reason } of skipped)
+    output.note(`not all that ${shown(node.name, 64)} wrote is in it: ${shown(reason)}`)
   if (skipped.length > 0) output.note(`  try: ${output.hint(`a2a-node doc show ${shellWord(name)}`)}`)
 }
 
@@ -86,7 +101,8 @@ export function wholeEdit({ type, root }: Pick<DocumentReading, 'type' | 'root'>
     if (Array.isArray(value)) return { type, root, list: value }
     throw new NodeError('USAGE', 'a list is set to a JSON array')
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { type, root, map: value as Record<string, unknown> }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return { type, root, map: value as Record<string, unknown> }
   throw new NodeError('USAGE', 'a map is set to a JSON object')
 }
 

@@ -13,7 +13,9 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
     args: '<file>',
     offline: true,
     about: 'check an agent file, all of a directory, or an A2A card: its URL, or a .json file',
-    more: ['A card is fetched as an import fetches it, without a node: hosts that are not public need a2a.allowPrivate.'],
+    more: [
+      'A card is fetched as an import fetches it, without a node: hosts that are not public need a2a.allowPrivate.'
+    ],
     load: async () => (await import('../commands/agents.js')).checkAgent
   },
   {
@@ -21,7 +23,13 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
     args: '[name]',
     offline: true,
     about: 'write the file of a new, working agent to edit',
-    options: [{ flags: '--preset <preset>', about: 'the agents of a set with their tiers: all, or the one named', choices: ['planetary'] }],
+    options: [
+      {
+        flags: '--preset <preset>',
+        about: 'the agents of a set with their tiers: all, or the one named',
+        choices: ['planetary']
+      }
+    ],
     more: ['It goes into the directory of agent files of this node; an existing file is never overwritten.'],
     load: async () => (await import('../commands/agents.js')).newAgent
   },
@@ -31,7 +39,11 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
     offline: true,
     about: 'make agents of sub-agent files of Claude Code, Copilot, Gemini CLI or OpenCode',
     options: [
-      { flags: '--runtime <runtime>', about: 'what runs them: a language model of the config, or a program', choices: ['llm', 'command'] },
+      {
+        flags: '--runtime <runtime>',
+        about: 'what runs them: a language model of the config, or a program',
+        choices: ['llm', 'command']
+      },
       { flags: '--model <model>', about: 'with llm: the provider, or provider/model (default: the only provider)' },
       { flags: '--tier <tier>', about: 'L0 to L3 (default: that of the node)' },
       { flags: '--dry-run', about: 'say what would be written, and write nothing' }

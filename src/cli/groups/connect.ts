@@ -2,7 +2,10 @@ import { CALLER_OPTIONS } from './caller-options.js'
 import { CLIENTS } from '../clients/places.js'
 import type { CommandRow, OptionSpec } from '../terminal/table.js'
 
-const SERVER_NAME: OptionSpec = { flags: '--server-name <name>', about: 'name of the server in the client (default: a2a-node)' }
+const SERVER_NAME: OptionSpec = {
+  flags: '--server-name <name>',
+  about: 'name of the server in the client (default: a2a-node)'
+}
 const OPTIONS: readonly OptionSpec[] = [
   SERVER_NAME,
   ...CALLER_OPTIONS,

@@ -5,12 +5,19 @@ const TYPE: OptionSpec = {
   about: 'which part of the document (default: the one that holds something, else text)',
   choices: ['text', 'map', 'list']
 }
-const ROOT: OptionSpec = { flags: '--root <name>', about: 'name of the part in the document (default: the value of --type)' }
+const ROOT: OptionSpec = {
+  flags: '--root <name>',
+  about: 'name of the part in the document (default: the value of --type)'
+}
 const PART: readonly OptionSpec[] = [TYPE, ROOT]
 
 /** The commands below `doc`. */
 export const DOC_COMMANDS: readonly CommandRow[] = [
-  { name: 'ls', about: 'the documents that this node may see', load: async () => (await import('../commands/doc/doc.js')).listDocuments },
+  {
+    name: 'ls',
+    about: 'the documents that this node may see',
+    load: async () => (await import('../commands/doc/doc.js')).listDocuments
+  },
   {
     name: 'show',
     args: '<doc>',
@@ -41,7 +48,9 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
     args: '<doc>',
     about: 'edit a document in $VISUAL or $EDITOR and write your changes',
     options: PART,
-    more: ['Concurrent changes of others stay. When the editor fails nothing is written, and your text stays in its file.'],
+    more: [
+      'Concurrent changes of others stay. When the editor fails nothing is written, and your text stays in its file.'
+    ],
     load: async () => (await import('../commands/doc/edit.js')).editDocument
   },
   {

@@ -11,7 +11,11 @@ const CLIENT: CommandRow = {
         { flags: '--name <name>', about: 'its name for people' },
         { flags: '--public', about: 'it can keep no secret: a program on a device or in a browser' },
         { flags: '--tier <tier>', about: 'its tokens have at most this tier, L0..L3 (default: L3)' },
-        { flags: '--scope <list>', about: 'scopes that it may request (default: a2a:read,a2a:send and that of its tier)', repeat: true },
+        {
+          flags: '--scope <list>',
+          about: 'scopes that it may request (default: a2a:read,a2a:send and that of its tier)',
+          repeat: true
+        },
         { flags: '--redirect-uri <uri>', about: 'where a browser may be sent with the answer, exactly', repeat: true }
       ],
       more: [
@@ -21,7 +25,11 @@ const CLIENT: CommandRow = {
       ],
       load: async () => (await import('../commands/a2a/oauth.js')).createOAuthClient
     },
-    { name: 'ls', about: 'the clients of this node', load: async () => (await import('../commands/a2a/oauth.js')).listOAuthClients },
+    {
+      name: 'ls',
+      about: 'the clients of this node',
+      load: async () => (await import('../commands/a2a/oauth.js')).listOAuthClients
+    },
     {
       name: 'revoke',
       args: '<id>',
@@ -53,7 +61,12 @@ const OAUTH: CommandRow = {
       options: [{ flags: '--yes', about: 'do not ask' }],
       load: async () => (await import('../commands/a2a/oauth.js')).approveOAuth
     },
-    { name: 'deny', args: '<code>', about: 'refuse it', load: async () => (await import('../commands/a2a/oauth.js')).denyOAuth },
+    {
+      name: 'deny',
+      args: '<code>',
+      about: 'refuse it',
+      load: async () => (await import('../commands/a2a/oauth.js')).denyOAuth
+    },
     {
       name: 'rotate-key',
       about: 'sign with a new key from now on',
@@ -78,7 +91,10 @@ export const GATEWAY_COMMANDS: readonly CommandRow[] = [
             about: 'make a token; it is shown this once',
             options: [
               { flags: '--name <name>', about: 'its purpose' },
-              { flags: '--tier <tier>', about: 'tier of its callers at most, L0..L3 (default: L1, or the weaker tier of this node)' },
+              {
+                flags: '--tier <tier>',
+                about: 'tier of its callers at most, L0..L3 (default: L1, or the weaker tier of this node)'
+              },
               { flags: '--sandbox <id>', about: 'confine it to a sandbox' },
               { flags: '--scope <list>', about: 'its rights: read,send,admin (default: read,send)' },
               { flags: '--ttl <duration>', about: 'how long it works, at most 366d, or never (default: 90d)' }
@@ -90,7 +106,11 @@ export const GATEWAY_COMMANDS: readonly CommandRow[] = [
             ],
             load: async () => (await import('../commands/a2a/a2a.js')).createToken
           },
-          { name: 'ls', about: 'the tokens of this node', load: async () => (await import('../commands/a2a/a2a.js')).listTokens },
+          {
+            name: 'ls',
+            about: 'the tokens of this node',
+            load: async () => (await import('../commands/a2a/a2a.js')).listTokens
+          },
           {
             name: 'revoke',
             args: '<id>',

@@ -14,7 +14,10 @@ export const MCP_COMMANDS: readonly CommandRow[] = [
         about: 'speak MCP on standard input and output, for the running node of this home',
         options: [
           { flags: '--embed', about: 'run a node for as long as the client stays, when none runs' },
-          { flags: '--as <name>', about: 'a caller of this name that reads and sends (default without the next three: the operator)' },
+          {
+            flags: '--as <name>',
+            about: 'a caller of this name that reads and sends (default without the next three: the operator)'
+          },
           ...CALLER_OPTIONS,
           ...NETWORK_OPTIONS
         ],

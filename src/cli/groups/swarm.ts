@@ -12,7 +12,10 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
       { flags: '--capability <id>', about: 'capability of the agents; several are stages or sub-tasks', repeat: true },
       { flags: '--strategy <name>', about: 'how the work is split and combined, see below', choices: STRATEGIES },
       { flags: '--plan <file>', about: 'YAML of sub-tasks that build on each other' },
-      { flags: '--answers <n>', about: 'race, vote: number of answering agents (default: every eligible one, up to 64)' },
+      {
+        flags: '--answers <n>',
+        about: 'race, vote: number of answering agents (default: every eligible one, up to 64)'
+      },
       { flags: '--judge <capability>', about: 'vote: the judge that decides instead of the majority' },
       { flags: '--reduce <name>', about: 'make one result: concat, merge, count, first or a capability' },
       { flags: '--label <label>', about: 'only agents of nodes that carry it', repeat: true },
@@ -24,9 +27,15 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
       { flags: '--deadline <duration>', about: 'give up after this time (default: 10m)' },
       { flags: '--justification <text>', about: 'reason for asking a more powerful tier' },
       { flags: '--idempotency-key <key>', about: 'the same key again follows the same swarm' },
-      { flags: '--allow-repeat', about: 'do items again that failed or may have begun, though it is not declared safe' },
+      {
+        flags: '--allow-repeat',
+        about: 'do items again that failed or may have begun, though it is not declared safe'
+      },
       { flags: '--no-takeover', about: 'only this node coordinates it, however long it is away' },
-      { flags: '--until <command>', about: 'repeat until this shell command exits 0; its output goes into the next round' },
+      {
+        flags: '--until <command>',
+        about: 'repeat until this shell command exits 0; its output goes into the next round'
+      },
       { flags: '--max-rounds <n>', about: 'with --until: rounds at most (default: 10)' },
       { flags: '--yes', about: 'begin the plan of a planner without confirmation' },
       { flags: '--dry-run', about: 'show the agents of each part and the excluded ones; begins nothing' },
@@ -74,5 +83,10 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
     about: 'one accepted result an item',
     load: async () => (await import('../commands/swarm.js')).swarmResults
   },
-  { name: 'cancel', args: '<id>', about: 'stop a swarm', load: async () => (await import('../commands/swarm.js')).cancelSwarm }
+  {
+    name: 'cancel',
+    args: '<id>',
+    about: 'stop a swarm',
+    load: async () => (await import('../commands/swarm.js')).cancelSwarm
+  }
 ]

@@ -15,9 +15,9 @@ export function isGlob(text: string): boolean {
 }
 
 /**
- * Files that match a pattern of `*` and `?` (within one name), `**` (any directories), `{a,b}` and `[abc]`. Paths are relative to `cwd` if
- * the pattern is, and sorted. A name with a leading dot needs a pattern part with one. Links to files count as files; links to directories
- * are not followed. Only regular files are given.
+ * Files that match a pattern of `*` and `?` (within one name), `**` (any directories), `{a,b}` and `[abc]`. Paths are
+ * relative to `cwd` if the pattern is, and sorted. A name with a leading dot needs a pattern part with one. Links to
+ * files count as files; links to directories are not followed. Only regular files are given.
  * @throws NodeError USAGE beyond 200,000 visited entries, or for too many braces
  */
 export async function globFiles(pattern: string, cwd: string): Promise<string[]> {
@@ -48,7 +48,8 @@ async function walk(state: GlobWalk, dir: string, parts: readonly string[]): Pro
     const at = dir + entry.name
     if (rest.length === 0) {
       if (entry.isFile() || (entry.isSymbolicLink() && (await isFile(path.resolve(state.cwd, at))))) state.found.add(at)
-    } else if (entry.isDirectory() && (!SKIPPED.has(entry.name) || part === entry.name)) await walk(state, `${at}/`, rest)
+    } else if (entry.isDirectory() && (!SKIPPED.has(entry.name) || part === entry.name))
+      await walk(state, `${at}/`, rest)
   }
 }
 
@@ -56,7 +57,8 @@ async function walk(state: GlobWalk, dir: string, parts: readonly string[]): Pro
 async function walkDeep(state: GlobWalk, dir: string, rest: readonly string[]): Promise<void> {
   await walk(state, dir, rest.length === 0 ? ['*'] : rest)
   for (const entry of await entries(state, dir)) {
-    if (entry.isDirectory() && !entry.name.startsWith('.') && !SKIPPED.has(entry.name)) await walkDeep(state, `${dir}${entry.name}/`, rest)
+    if (entry.isDirectory() && !entry.name.startsWith('.') && !SKIPPED.has(entry.name))
+      await walkDeep(state, `${dir}${entry.name}/`, rest)
   }
 }
 
@@ -71,7 +73,8 @@ async function isFile(file: string): Promise<boolean> {
 async function entries(state: GlobWalk, dir: string): ReturnType<typeof readEntries> {
   const list = await readEntries(path.resolve(state.cwd, dir === '' ? '.' : dir))
   state.budget.left -= list.length
-  if (state.budget.left < 0) throw new NodeError('USAGE', `the glob looks at more than ${LOOKED_AT_MAX} files; begin it with a directory`)
+  if (state.budget.left < 0)
+    throw new NodeError('USAGE', `the glob looks at more than ${LOOKED_AT_MAX} files; begin it with a directory`)
   return list
 }
 
@@ -93,7 +96,8 @@ function expandBraces(pattern: string): string[] {
     if (match === null) done.push(next)
     else {
       const [whole, inner = ''] = match
-      for (const choice of inner.split(',')) queue.push(next.slice(0, match.index) + choice + next.slice(match.index + whole.length))
+      for (const choice of inner.split(','))
+        queue.push(next.slice(0, match.index) + choice + next.slice(match.index + whole.length))
     }
     if (done.length + queue.length > 1000) throw new NodeError('USAGE', 'the glob has too many alternatives in braces')
   }

@@ -31,24 +31,34 @@ export interface RawItem {
 }
 
 /**
- * Reads the items of a swarm. `-` is standard input, an existing path is a file of lines or JSON, any other source is a glob.
+ * Reads the items of a swarm. `-` is standard input, an existing path is a file of lines or JSON, any other source is a
+ * glob.
  * @throws NodeError USAGE when there is no item, too much input, or a file too large to attach
  */
-export async function readItems(source: string, options: { readonly cwd: string; readonly attach: boolean }): Promise<RawItem[]> {
+export async function readItems(
+  source: string,
+  options: { readonly cwd: string; readonly attach: boolean }
+): Promise<RawItem[]> {
   const items = source === '-' ? listItems(await readStdin(LIST_MAX_BYTES)) : await fileItems(source, options)
   if (source === '-' && options.attach) throw attachNeedsGlob()
   if (items.length === 0)
     throw new NodeError('USAGE', `--items ${source === '-' ? 'from stdin' : JSON.stringify(source)} gives no item`, {
       next: ['a2a-node swarm run --help']
     })
-  if (items.length > ITEMS_MAX) throw new NodeError('USAGE', `${items.length} items; a swarm takes at most ${ITEMS_MAX}`)
+  if (items.length > ITEMS_MAX)
+    throw new NodeError('USAGE', `${items.length} items; a swarm takes at most ${ITEMS_MAX}`)
   return items
 }
 
-async function fileItems(source: string, { cwd, attach }: { readonly cwd: string; readonly attach: boolean }): Promise<RawItem[]> {
+async function fileItems(
+  source: string,
+  { cwd, attach }: { readonly cwd: string; readonly attach: boolean }
+): Promise<RawItem[]> {
   const stats = await stat(path.resolve(cwd, source)).catch(() => null)
   if (stats?.isDirectory())
-    throw new NodeError('USAGE', `${source} is a directory`, { next: [`--items ${shellWord(`${source.replace(/\/$/, '')}/**`)}`] })
+    throw new NodeError('USAGE', `${source} is a directory`, {
+      next: [`--items ${shellWord(`${source.replace(/\/$/, '')}/**`)}`]
+    })
   if (stats !== null) {
     if (attach) throw attachNeedsGlob()
     const text = utf8Text(await readBounded(path.resolve(cwd, source), { name: source, max: LIST_MAX_BYTES }), {
@@ -57,12 +67,19 @@ async function fileItems(source: string, { cwd, attach }: { readonly cwd: string
     })
     return listItems(text.replace(/^\ufeff/, ''))
   }
-  if (!isGlob(source)) throw new NodeError('USAGE', `no file ${JSON.stringify(source)}`, { next: ["--items '<glob or file of lines>'"] })
+  if (!isGlob(source))
+    throw new NodeError('USAGE', `no file ${JSON.stringify(source)}`, { next: ["--items '<glob or file of lines>'"] })
   const files = await globFiles(source, cwd)
-  if (files.length > ITEMS_MAX) throw new NodeError('USAGE', `${files.length} files match; a swarm takes at most ${ITEMS_MAX} items`)
+  if (files.length > ITEMS_MAX)
+    throw new NodeError('USAGE', `${files.length} files match; a swarm takes at most ${ITEMS_MAX} items`)
   const items: RawItem[] = []
   for (const file of files)
-    items.push({ name: file, value: file, file, contents: attach ? await attachment(path.resolve(cwd, file), file) : null })
+    items.push({
+      name: file,
+      value: file,
+      file,
+      contents: attach ? await attachment(path.resolve(cwd, file), file) : null
+    })
   return items
 }
 
@@ -72,10 +89,14 @@ function attachNeedsGlob(): NodeError {
   })
 }
 
-/** Items of a text: a JSON array, or one item a line (a line may be JSON; blank ones are left out). @throws NodeError USAGE for JSON beyond its limits */
+/**
+ * Items of a text: a JSON array, or one item a line (a line may be JSON; blank ones are left out).
+ * @throws NodeError USAGE for JSON beyond its limits
+ */
 export function listItems(text: string): RawItem[] {
   const whole = text.trimStart().startsWith('[') ? parse(text) : undefined
-  if (Array.isArray(whole)) return whole.map((value: unknown) => rawItem(typeof value === 'string' ? value : JSON.stringify(value), value))
+  if (Array.isArray(whole))
+    return whole.map((value: unknown) => rawItem(typeof value === 'string' ? value : JSON.stringify(value), value))
   const lines = text.split('\n').map((line) => line.replace(/\r$/, ''))
   return lines
     .filter((line) => line.trim() !== '')
@@ -87,7 +108,12 @@ export function listItems(text: string): RawItem[] {
 
 function rawItem(name: string, value: unknown): RawItem {
   // Cut at whole characters: the name is displayed and compared, the value stays whole.
-  return { name: name.length <= NAME_MAX ? name || '""' : [...name].slice(0, NAME_MAX / 2).join(''), value, file: null, contents: null }
+  return {
+    name: name.length <= NAME_MAX ? name || '""' : [...name].slice(0, NAME_MAX / 2).join(''),
+    value,
+    file: null,
+    contents: null
+  }
 }
 
 function parse(text: string): unknown {
@@ -110,7 +136,10 @@ async function attachment(file: string, name: string): Promise<string | Uint8Arr
 }
 
 /** Reads a file that may grow meanwhile, never more than `max` bytes. */
-async function readBounded(file: string, { name, max }: { readonly name: string; readonly max: number }): Promise<Uint8Array> {
+async function readBounded(
+  file: string,
+  { name, max }: { readonly name: string; readonly max: number }
+): Promise<Uint8Array> {
   const handle = await open(file, 'r').catch((error: unknown) => {
     throw new NodeError('USAGE', `cannot read ${name}: ${fileReason(error)}`, { cause: error })
   })
@@ -126,12 +155,16 @@ async function readBounded(file: string, { name, max }: { readonly name: string;
     if (read > max) throw tooLarge(name, read, max)
     return Buffer.concat(chunks)
   } catch (error) {
-    throw error instanceof NodeError ? error : new NodeError('USAGE', `cannot read ${name}: ${fileReason(error)}`, { cause: error })
+    throw error instanceof NodeError
+      ? error
+      : new NodeError('USAGE', `cannot read ${name}: ${fileReason(error)}`, { cause: error })
   } finally {
     await handle.close()
   }
 }
 
 function tooLarge(name: string, size: number, max: number): NodeError {
-  return new NodeError('USAGE', `${name} has ${size} bytes, at most ${max} fit`, { next: ['a2a-node swarm run --help'] })
+  return new NodeError('USAGE', `${name} has ${size} bytes, at most ${max} fit`, {
+    next: ['a2a-node swarm run --help']
+  })
 }

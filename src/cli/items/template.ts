@@ -34,13 +34,17 @@ function contentsOf({ contents }: RawItem): { text?: string; bytes?: Uint8Array 
 export interface InputTemplate {
   /** Has it any placeholder that stands for something of an item? */
   readonly needsItems: boolean
-  /** The input of one item; null: of a swarm without items. @throws NodeError USAGE for a placeholder without a value */
+  /**
+   * The input of one item; null: of a swarm without items.
+   * @throws NodeError USAGE for a placeholder without a value
+   */
   inputOf(item: RawItem | null, swarm: TemplateSwarm): unknown
 }
 
 /**
- * Parses a JSON template over `{item}`, `{file}`, `{text}`, `{goal}`, `{round}` and `{check}`. A string that is nothing but a placeholder becomes the value
- * itself; inside a longer string it becomes text. Other braces are literal. @throws NodeError USAGE when it is no JSON, or beyond its limits
+ * Parses a JSON template over `{item}`, `{file}`, `{text}`, `{goal}`, `{round}` and `{check}`. A string that is nothing
+ * but a placeholder becomes the value itself; inside a longer string it becomes text. Other braces are literal. @throws
+ * NodeError USAGE when it is no JSON, or beyond its limits
  */
 export function parseTemplate(text: string): InputTemplate {
   let template: unknown
@@ -62,7 +66,8 @@ export function parseTemplate(text: string): InputTemplate {
 function fillValue(value: unknown, values: TemplateValues): unknown {
   if (typeof value === 'string') return fillString(value, values)
   if (Array.isArray(value)) return value.map((one) => fillValue(one, values))
-  if (isRecord(value)) return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, fillValue(one, values)]))
+  if (isRecord(value))
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, fillValue(one, values)]))
   return value
 }
 

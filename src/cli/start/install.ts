@@ -22,11 +22,16 @@ interface PackageManifest {
 }
 
 /**
- * Reads from the package at `root` how another machine installs it: `"a2a-node": {"published": true}` in its package.json makes its name
- * one of the registry. Else the packed file is needed: where it was installed from, or in the repository, or yet to be made.
+ * Reads from the package at `root` how another machine installs it: `"a2a-node": {"published": true}` in its
+ * package.json makes its name one of the registry. Else the packed file is needed: where it was installed from, or in
+ * the repository, or yet to be made.
  */
 export async function installation(root: string = ownRoot()): Promise<Installation> {
-  const { name, version, 'a2a-node': own } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8')) as PackageManifest
+  const {
+    name,
+    version,
+    'a2a-node': own
+  } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8')) as PackageManifest
   const install = (what: string): string => `npm install --global ${what}`
   if (isRecord(own) && own['published'] === true) return { needs: null, command: install(name), here: install(name) }
   const packed = `${name}-${version}.tgz`
@@ -44,10 +49,16 @@ function ownRoot(dir: string = path.dirname(fileURLToPath(import.meta.url))): st
   return existsSync(path.join(dir, 'package.json')) || dir === path.dirname(dir) ? dir : ownRoot(path.dirname(dir))
 }
 
-/** The packed file that the directory of a project, or of npx, was given; null where npm keeps none, as for a global installation. */
+/**
+ * The packed file that the directory of a project, or of npx, was given; null where npm keeps none, as for a global
+ * installation.
+ */
 async function installedFrom(project: string, name: string): Promise<string | null> {
   try {
-    const { dependencies } = JSON.parse(await readFile(path.join(project, 'package.json'), 'utf8')) as Record<string, unknown>
+    const { dependencies } = JSON.parse(await readFile(path.join(project, 'package.json'), 'utf8')) as Record<
+      string,
+      unknown
+    >
     const [, place] = /^file:(.+\.tgz)$/.exec(isRecord(dependencies) ? String(dependencies[name]) : '') ?? []
     return place === undefined ? null : path.resolve(project, place)
   } catch {

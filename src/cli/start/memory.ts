@@ -14,21 +14,32 @@ export function noFlag(flag: string): string {
   return flag.replace('--', '--no-')
 }
 
-/** Lines for a person about flags of the last start: unusable ones, used ones, changed ones, and settings that used ones hide. */
-export function memoryNotes(settings: StartSettings, { typed, forgotten }: Pick<StartFlags, 'typed' | 'forgotten'>): string[] {
+/**
+ * Lines for a person about flags of the last start: unusable ones, used ones, changed ones, and settings that used ones
+ * hide.
+ */
+export function memoryNotes(
+  settings: StartSettings,
+  { typed, forgotten }: Pick<StartFlags, 'typed' | 'forgotten'>
+): string[] {
   const { last, texts, faults, hidden } = settings
-  const isUsed = (flag: string): boolean => Object.hasOwn(last, flag) && Object.hasOwn(texts, flag) && !Object.hasOwn(typed, flag)
+  const isUsed = (flag: string): boolean =>
+    Object.hasOwn(last, flag) && Object.hasOwn(texts, flag) && !Object.hasOwn(typed, flag)
   const used = REMEMBERED.filter(({ flag }) => isUsed(flag))
   const changes = REMEMBERED.flatMap(({ flag }) => changeOf(flag, last, texts))
   const idle = forgotten.filter((flag) => !Object.hasOwn(last, flag) && !Object.hasOwn(texts, flag))
   return [
     ...faults.map((fault) => `${shown(fault, 1000)}: give the flags to start again`),
-    ...(used.length === 0 ? [] : [`with flags of the last start: ${used.map(({ flag }) => flagWords(flag, last[flag] ?? [])).join(' ')}`]),
+    ...(used.length === 0
+      ? []
+      : [`with flags of the last start: ${used.map(({ flag }) => flagWords(flag, last[flag] ?? [])).join(' ')}`]),
     ...(changes.length === 0 ? [] : [`other flags than at the last start: ${changes.join(', ')}`]),
     ...idle.map((flag) => `${noFlag(flag)} forgets nothing: no ${flag} is remembered`),
     ...used.flatMap(({ flag, setting }) => {
       const place = hidden.get(setting)
-      return place === undefined ? [] : [`${flag} of the last start goes before ${setting} of ${shown(place)}; ${noFlag(flag)} forgets it`]
+      return place === undefined
+        ? []
+        : [`${flag} of the last start goes before ${setting} of ${shown(place)}; ${noFlag(flag)} forgets it`]
     })
   ]
 }
@@ -39,17 +50,27 @@ function changeOf(flag: string, last: StartFlagTexts, texts: StartFlagTexts): re
   return [`${is === undefined ? `${flag} is forgotten` : flagWords(flag, is)} (was ${shown(was.join(' '), 1000)})`]
 }
 
-/** The flags of this start that the next one uses again. The network of a joined mesh is that of its invite, which the home has. */
+/**
+ * The flags of this start that the next one uses again. The network of a joined mesh is that of its invite, which the
+ * home has.
+ */
 export function toRemember({ texts, last }: StartSettings, { join }: Pick<StartFlags, 'join'>): StartFlagTexts {
   const { '--network': network, ...others } = texts
   return network === undefined || (join !== null && !Object.hasOwn(last, '--network')) ? others : texts
 }
 
 /** An error of an address that a flag of the last start has: says so, and how to start without it. */
-export function withForgetting(error: unknown, { texts }: StartSettings, { typed }: Pick<StartFlags, 'typed'>): unknown {
-  if (!(error instanceof NodeError) || !['PORT_IN_USE', 'CONFIG_INVALID', 'NO_PERMISSION'].includes(error.code)) return error
+export function withForgetting(
+  error: unknown,
+  { texts }: StartSettings,
+  { typed }: Pick<StartFlags, 'typed'>
+): unknown {
+  if (!(error instanceof NodeError) || !['PORT_IN_USE', 'CONFIG_INVALID', 'NO_PERMISSION'].includes(error.code))
+    return error
   const isNamed = (text: string): boolean => new RegExp(`\\b${/\d+$/.exec(text)?.[0] ?? '$^'}\\b`).test(error.message)
-  const flag = ['--http', '--serve-bootstrap'].find((one) => !Object.hasOwn(typed, one) && isNamed(texts[one]?.[0] ?? ''))
+  const flag = ['--http', '--serve-bootstrap'].find(
+    (one) => !Object.hasOwn(typed, one) && isNamed(texts[one]?.[0] ?? '')
+  )
   if (flag === undefined) return error
   const message = `${error.message} (${flagWords(flag, texts[flag] ?? [])} of the last start)`
   return new NodeError(error.code, message, { next: [...error.next, `a2a-node start ${noFlag(flag)}`], cause: error })

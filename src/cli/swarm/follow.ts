@@ -11,7 +11,10 @@ const LONGEST_MS = 2 ** 31 - 1
 
 type KnownLease = ConstructorParameters<typeof SwarmScreen>[1]
 
-/** Follows a swarm to its end; returns the exit code of its status. A swarm without a coordinator is followed until its deadline. */
+/**
+ * Follows a swarm to its end; returns the exit code of its status. A swarm without a coordinator is followed until its
+ * deadline.
+ */
 export async function followSwarm(context: CommandContext, id: string, known: KnownLease): Promise<number> {
   const view = new SwarmScreen(context.output, known)
   const overdue = new AbortController()
@@ -26,11 +29,15 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
         clearTimeout(timer)
         if (event.status === 'stalled' && event.reason !== undefined) {
           const { deadlineAt } = await context.api().call('swarm.show', { id })
-          timer = setTimeout(() => overdue.abort(), Math.min(LONGEST_MS, Math.max(0, Date.parse(deadlineAt) - Date.now())))
+          timer = setTimeout(
+            () => overdue.abort(),
+            Math.min(LONGEST_MS, Math.max(0, Date.parse(deadlineAt) - Date.now()))
+          )
         }
       }
       if (event.type !== 'done') continue
-      if (!context.output.json) await view.summary(event, known.launched === null ? undefined : await deadlineOf(context, id))
+      if (!context.output.json)
+        await view.summary(event, known.launched === null ? undefined : await deadlineOf(context, id))
       return STATUS_EXITS[event.status]
     }
   } catch (error) {
@@ -46,10 +53,14 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
 
 function left(id: string): NodeError {
   const message = `the deadline of swarm ${id} is over and it has no coordinator: it ends once a majority of its participants connect`
-  return new NodeError('TIMEOUT', message, { next: ['a2a-node peers', `a2a-node swarm watch ${id}`, `a2a-node swarm cancel ${id}`] })
+  return new NodeError('TIMEOUT', message, {
+    next: ['a2a-node peers', `a2a-node swarm watch ${id}`, `a2a-node swarm cancel ${id}`]
+  })
 }
 
-/** Milliseconds that a swarm had: the default is a setting of its launcher's node. Never rejects; undefined: not known. */
+/**
+ * Milliseconds that a swarm had: the default is a setting of its launcher's node. Never rejects; undefined: not known.
+ */
 async function deadlineOf({ api }: CommandContext, id: string): Promise<number | undefined> {
   try {
     const { createdAt, deadlineAt } = await api().call('swarm.show', { id })
@@ -63,7 +74,10 @@ async function deadlineOf({ api }: CommandContext, id: string): Promise<number |
 /** Names of the other nodes that can coordinate a swarm; none where its launcher alone does. Never rejects. */
 async function othersOf({ api }: CommandContext, id: string): Promise<readonly string[]> {
   try {
-    const [{ coordination }, { node }] = await Promise.all([api().call('swarm.show', { id }), api().call('node.info', {})])
+    const [{ coordination }, { node }] = await Promise.all([
+      api().call('swarm.show', { id }),
+      api().call('node.info', {})
+    ])
     return coordination?.participants.filter((name) => name !== node.name) ?? []
   } catch {
     return []
@@ -82,15 +96,21 @@ function stopped(id: string, others: readonly string[]): NodeError {
       }
     )
   }
-  return new NodeError('NODE_NOT_RUNNING', `the node stopped before swarm ${id} was done; the swarm goes on when the node runs again`, {
-    next: ['a2a-node start', `a2a-node swarm watch ${id}`]
-  })
+  return new NodeError(
+    'NODE_NOT_RUNNING',
+    `the node stopped before swarm ${id} was done; the swarm goes on when the node runs again`,
+    {
+      next: ['a2a-node start', `a2a-node swarm watch ${id}`]
+    }
+  )
 }
 
 /** The state of a request to cancel a swarm that other nodes must cancel. */
 export function cancelingText({ coordination }: Pick<SwarmInfo, 'coordination'>): string {
   const coordinator = coordination?.coordinator ?? null
-  return coordinator === null ? 'it will be canceled when a majority is back' : `it will be canceled by ${shown(coordinator, 64)}`
+  return coordinator === null
+    ? 'it will be canceled when a majority is back'
+    : `it will be canceled by ${shown(coordinator, 64)}`
 }
 
 /** Follows a swarm that this command launched: Ctrl-C cancels it and waits for its end, a second one quits at once. */

@@ -38,7 +38,11 @@ export async function runLoop(context: CommandContext, loop: Loop): Promise<numb
     const swarm = await loop.launch(launched)
     if (!context.output.json) context.output.note(`round ${number} of at most ${loop.maxRounds}: ${swarm}`)
     if ((await followOwnSwarm(context, swarm, launched)) === EXIT.interrupted) return EXIT.interrupted
-    const { status, checked } = await checkOf(context, loop, { number, swarm, timeoutMs: launched.request.deadlineMs ?? CHECK_MS })
+    const { status, checked } = await checkOf(context, loop, {
+      number,
+      swarm,
+      timeoutMs: launched.request.deadlineMs ?? CHECK_MS
+    })
     if (checked.isInterrupted) return EXIT.interrupted
     rounds.push({ round: number, swarm, status, check: { code: checked.code, output: checked.output } })
     tellRound(context.output, rounds.at(-1))
@@ -63,14 +67,18 @@ function tellRound(output: Output, round: LoopRound | undefined): void {
   if (round === undefined) return
   if (output.json) return output.print(jsonLine({ type: 'round', ...round }))
   const { code } = round.check
-  output.note(`round ${round.round}: the check ${code === 0 ? 'passed' : code === null ? 'was ended' : `failed with exit code ${code}`}`)
+  output.note(
+    `round ${round.round}: the check ${code === 0 ? 'passed' : code === null ? 'was ended' : `failed with exit code ${code}`}`
+  )
   if (code !== 0 && round.check.output.trim() !== '') output.note(plainText(round.check.output.trimEnd()))
 }
 
 function ended(output: Output, rounds: readonly LoopRound[], passed: boolean): number {
   if (output.json) output.object('swarm-loop@1', { type: 'loop', passed, rounds })
   else {
-    output.print(passed ? `the check passed in round ${rounds.length}` : `the check did not pass in ${rounds.length} rounds`)
+    output.print(
+      passed ? `the check passed in round ${rounds.length}` : `the check did not pass in ${rounds.length} rounds`
+    )
     for (const { round, swarm, status } of rounds)
       output.print(`  round ${round}  ${status}  ${output.hint(`a2a-node swarm results ${swarm}`)}`)
   }
@@ -79,5 +87,7 @@ function ended(output: Output, rounds: readonly LoopRound[], passed: boolean): n
 
 /** The goal of a round: what the check said of the last one is part of it. */
 export function goalOf(goal: string, { number, check }: NonNullable<SwarmRequest['round']>): string {
-  return number === 1 ? goal : `${goal.slice(0, GOAL_MAX)}\n\nThe check of round ${number - 1} did not pass. It said:\n${check}`
+  return number === 1
+    ? goal
+    : `${goal.slice(0, GOAL_MAX)}\n\nThe check of round ${number - 1} did not pass. It said:\n${check}`
 }

@@ -18,8 +18,8 @@ export async function hasPlanner({ api }: CommandContext): Promise<boolean> {
 }
 
 /**
- * Calls an agent to plan a goal. Its input lists agents with their capabilities, and the output of the last check. The node validates the
- * plan before it runs.
+ * Calls an agent to plan a goal. Its input lists agents with their capabilities, and the output of the last check. The
+ * node validates the plan before it runs.
  * @throws NodeError INVALID_OUTPUT when the result is no object; the error of the call
  */
 export async function requestPlan(

@@ -10,7 +10,11 @@ import { ruleText } from './view.js'
 const TASK_MAX = 400
 
 /** Prints the agents of each part, the excluded agents, and the refusals. `isBeginning`: the launch follows. */
-export async function printPreview(output: Output, { stages, error }: SwarmPreview, isBeginning = false): Promise<void> {
+export async function printPreview(
+  output: Output,
+  { stages, error }: SwarmPreview,
+  isBeginning = false
+): Promise<void> {
   const rows = stages.map(({ id, capability, labels, items, needs, agents, isPinned }): Cell[] => [
     { text: id, style: 'bold' },
     capability,
@@ -23,7 +27,9 @@ export async function printPreview(output: Output, { stages, error }: SwarmPrevi
   const left = stages.flatMap(({ id, leftOut }) => leftOut.map((one) => ({ id, one })))
   if (left.length > 0) output.print('left out')
   for (const { id, one } of left)
-    output.print(`  ${stages.length === 1 ? '' : `${shown(id)}  `}${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
+    output.print(
+      `  ${stages.length === 1 ? '' : `${shown(id)}  `}${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`
+    )
   if (error !== null) printRefusal(output, error)
   if (error !== null) output.note('it would not begin')
   else if (!isBeginning) output.note(`nothing has begun; ${plural(stages.length, 'sub-task')}`)

@@ -30,7 +30,11 @@ export interface AskedSwarm {
 /** Do the flags leave it to a planner what is done? */
 export function isForPlanner(options: Options): boolean {
   const isPlan = (textOption(options, 'strategy') ?? 'plan') === 'plan'
-  return isPlan && ['plan', 'items', 'judge', 'answers'].every((name) => textOption(options, name) === undefined) && !isGiven(options)
+  return (
+    isPlan &&
+    ['plan', 'items', 'judge', 'answers'].every((name) => textOption(options, name) === undefined) &&
+    !isGiven(options)
+  )
 }
 
 function isGiven(options: Options): boolean {
@@ -41,7 +45,13 @@ function isGiven(options: Options): boolean {
 export function goalRequest(goal: string, options: Options): AskedSwarm {
   if (goal.trim() === '') throw usage('the goal is empty')
   const inputsOf = inputsBy(templateOf(options), null)
-  const request = { goal, capability: PLANNER, strategy: 'plan', ...inputsOf(firstOf(goal)), ...sharedOf(options) } as const
+  const request = {
+    goal,
+    capability: PLANNER,
+    strategy: 'plan',
+    ...inputsOf(firstOf(goal)),
+    ...sharedOf(options)
+  } as const
   return { request, inputsOf, isList: false, planFile: null }
 }
 
@@ -55,7 +65,8 @@ export async function swarmRequest(goal: string, options: Options): Promise<Aske
   const strategy = strategyOf(options, { capabilities, planFile })
   checkFlags(options, { strategy, capabilities })
   const template = templateOf(options)
-  const items = source === undefined ? null : await readItems(source, { cwd: process.cwd(), attach: isSet(options, 'attach') })
+  const items =
+    source === undefined ? null : await readItems(source, { cwd: process.cwd(), attach: isSet(options, 'attach') })
   const inputsOf = inputsBy(template, items)
   const work = workOf(strategy, { capabilities, planFile, labels: labelsOf(options) })
   const request = { goal, ...work, ...inputsOf(firstOf(goal)), ...sharedOf(options) }
@@ -81,19 +92,27 @@ function strategyOf(
   return planFile !== null || capabilities.length > 1 ? 'plan' : 'each'
 }
 
-function checkFlags(options: Options, { strategy, capabilities }: { strategy: Strategy; capabilities: readonly string[] }): void {
+function checkFlags(
+  options: Options,
+  { strategy, capabilities }: { strategy: Strategy; capabilities: readonly string[] }
+): void {
   const source = textOption(options, 'items')
   const isPlan = textOption(options, 'plan') !== undefined
   if (isPlan && strategy !== 'plan') throw usage(`--plan has a strategy of its own, not ${strategy}`)
-  if (isPlan && capabilities.length > 0) throw usage('the sub-tasks of --plan name their capabilities: leave --capability out')
-  if (isPlan && textsOption(options, 'label').length > 0) throw usage('the sub-tasks of --plan name their labels: leave --label out')
+  if (isPlan && capabilities.length > 0)
+    throw usage('the sub-tasks of --plan name their capabilities: leave --capability out')
+  if (isPlan && textsOption(options, 'label').length > 0)
+    throw usage('the sub-tasks of --plan name their labels: leave --label out')
   if (!isPlan && strategy === 'plan' && capabilities.length === 0) throw unplanned()
   if (!isPlan && (capabilities.length === 0 || capabilities.includes('')))
     throw usage('--capability is required: it selects the agents', ['a2a-node agents', 'a2a-node swarm run --help'])
   if (capabilities.length > 1 && strategy !== 'pipeline' && strategy !== 'plan')
-    throw usage(`the strategy ${strategy} takes one capability; several are the stages of a pipeline, or sub-tasks side by side`)
+    throw usage(
+      `the strategy ${strategy} takes one capability; several are the stages of a pipeline, or sub-tasks side by side`
+    )
   if (strategy === 'map' && source === undefined) throw usage('the strategy map needs --items')
-  if (strategy !== 'map' && source !== undefined) throw usage(`the strategy ${strategy} takes no --items${itemsAdvice(strategy)}`)
+  if (strategy !== 'map' && source !== undefined)
+    throw usage(`the strategy ${strategy} takes no --items${itemsAdvice(strategy)}`)
   if (source === undefined && isSet(options, 'attach')) throw usage('--attach needs --items')
   if (textOption(options, 'judge') !== undefined && strategy !== 'vote') throw usage('--judge needs --strategy vote')
   if (textOption(options, 'answers') !== undefined && strategy !== 'vote' && strategy !== 'race')
@@ -107,14 +126,22 @@ function itemsAdvice(strategy: Strategy): string {
 
 function workOf(
   strategy: Strategy,
-  { capabilities, planFile, labels }: { capabilities: readonly string[]; planFile: PlanFile | null; labels: { labels?: readonly string[] } }
+  {
+    capabilities,
+    planFile,
+    labels
+  }: { capabilities: readonly string[]; planFile: PlanFile | null; labels: { labels?: readonly string[] } }
 ): Pick<SwarmRequest, 'capability' | 'strategy' | 'stages' | 'plan'> {
   const [capability = PLANNER] = capabilities
   if (strategy === 'pipeline') return { capability, strategy, stages: capabilities }
   if (strategy !== 'plan') return { capability, strategy }
   // The node checks it, whatever it is.
   if (planFile !== null)
-    return { capability: firstCapability(planFile.value), strategy, plan: planFile.value as NonNullable<SwarmRequest['plan']> }
+    return {
+      capability: firstCapability(planFile.value),
+      strategy,
+      plan: planFile.value as NonNullable<SwarmRequest['plan']>
+    }
   return {
     capability,
     strategy,
@@ -153,13 +180,15 @@ function sharedOf(options: Options): Partial<SwarmRequest> {
 
 function keyOption(options: Options): string | undefined {
   const key = textOption(options, 'idempotencyKey')
-  if (key !== undefined && (key === '' || key.length > KEY_MAX)) throw usage(`--idempotency-key takes 1 to ${KEY_MAX} characters`)
+  if (key !== undefined && (key === '' || key.length > KEY_MAX))
+    throw usage(`--idempotency-key takes 1 to ${KEY_MAX} characters`)
   return key
 }
 
 function inputsBy(template: InputTemplate | null, items: readonly RawItem[] | null): AskedSwarm['inputsOf'] {
   if (items !== null) {
-    const inputOf = (item: RawItem, swarm: TemplateSwarm): unknown => (template === null ? plainInput(item) : template.inputOf(item, swarm))
+    const inputOf = (item: RawItem, swarm: TemplateSwarm): unknown =>
+      template === null ? plainInput(item) : template.inputOf(item, swarm)
     return (swarm) => ({ items: items.map((item) => ({ item: item.name, input: inputOf(item, swarm) })) })
   }
   if (template?.needsItems === true) throw usage('{item}, {file} and {text} need --items')

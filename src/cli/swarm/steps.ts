@@ -74,7 +74,9 @@ function mendingSteps(output: Output, error: ErrorBody): string[] {
 function unfitLines(output: Output, { item, error }: Failure, launched: LaunchedStep | null): string[] {
   const expected = isRecord(error?.data) ? error.data['expected'] : null
   const given =
-    launched?.request.items?.find((one) => one.item === item)?.input ?? launched?.request.input ?? (launched === null ? null : {})
+    launched?.request.items?.find((one) => one.item === item)?.input ??
+    launched?.request.input ??
+    (launched === null ? null : {})
   const input = launched?.request.items === undefined ? "'<json as expected>'" : `'{"<member>":"{item}"}'`
   const again = launched === null ? null : output.retyped('--input', input)
   const steps = again === null ? (error === null ? [] : output.nextOf(error)) : [again]
@@ -89,6 +91,7 @@ function unfitLines(output: Output, { item, error }: Failure, launched: Launched
 function againLine(output: Output, failures: readonly Failure[]): string | null {
   const items = [...new Set(failures.map(({ item }) => item))].map(shellWord)
   const command = output.retyped('--items', '-')
-  if (command === null || items.length === 0 || items.length > AGAIN_MAX || items.join(' ').length > AGAIN_CHARACTERS) return null
+  if (command === null || items.length === 0 || items.length > AGAIN_MAX || items.join(' ').length > AGAIN_CHARACTERS)
+    return null
   return `printf '%s\\n' ${items.join(' ')} | ${command}`
 }

@@ -53,7 +53,8 @@ export class SwarmTree {
     if (event.type === 'swarm') {
       for (const stage of event.stages) this.#branches.set(stage.id, branchOf(stage))
       this.#total = event.stages.reduce((sum, { items }) => sum + items, 0) || this.#total || event.agents.length
-    } else if (event.type === 'stage') Object.assign(this.#branch(event.stage), { status: event.status, reason: event.reason })
+    } else if (event.type === 'stage')
+      Object.assign(this.#branch(event.stage), { status: event.status, reason: event.reason })
     else if (event.type === 'status') this.#isStalled = event.status === 'stalled'
     // Leases are their coordinator's.
     else if (event.type === 'coordinator') {
@@ -95,7 +96,11 @@ export class SwarmTree {
   lines(now: number, columns = Number.POSITIVE_INFINITY): string[] {
     const branches = [...this.#branches.values()]
     const sum = (of: (branch: Branch) => number): number => branches.reduce((all, branch) => all + of(branch), 0)
-    const [completed, failed, unknown] = [sum((one) => one.completed), sum((one) => one.failed), sum((one) => one.unknown)]
+    const [completed, failed, unknown] = [
+      sum((one) => one.completed),
+      sum((one) => one.failed),
+      sum((one) => one.unknown)
+    ]
     const skipped = sum((one) => one.skipped)
     const done = completed + failed + skipped
     this.#base ??= { done, at: now }
@@ -120,7 +125,10 @@ export class SwarmTree {
     const endings = this.#isStalled ? [[...rate, stalled], [stalled], ['stalled']] : [rate, rate.slice(1), []]
     const candidates = endings.map((ending) => `[${bar}] ${[...parts, ...ending].join(', ')}`)
     const first = candidates.find((line) => line.length <= columns) ?? candidates.at(-1) ?? ''
-    const elsewhere = this.#coordinator === null ? [] : [`  coordinated by ${shown(this.#coordinator, 64)}: running items are shown there`]
+    const elsewhere =
+      this.#coordinator === null
+        ? []
+        : [`  coordinated by ${shown(this.#coordinator, 64)}: running items are shown there`]
     return [first, ...this.#tree(branches, now), ...elsewhere]
   }
 
@@ -141,13 +149,24 @@ export class SwarmTree {
         ? branches
         : branches.filter((one) => one.running.size > 0 || one.status === 'open').slice(0, STAGES_SHOWN)
     const lines = shownOnes.flatMap((one) => [...(named ? [stageLine(one)] : []), ...itemLines(one, now)])
-    return shownOnes.length === branches.length ? lines : [...lines, `  and ${plural(branches.length - shownOnes.length, 'more sub-task')}`]
+    return shownOnes.length === branches.length
+      ? lines
+      : [...lines, `  and ${plural(branches.length - shownOnes.length, 'more sub-task')}`]
   }
 }
 
 function branchOf(stage: SwarmStage | null): Branch {
   const isFirst = stage === null || stage.needs.length === 0
-  return { stage, status: isFirst ? 'open' : 'waiting', reason: '', completed: 0, failed: 0, unknown: 0, skipped: 0, running: new Map() }
+  return {
+    stage,
+    status: isFirst ? 'open' : 'waiting',
+    reason: '',
+    completed: 0,
+    failed: 0,
+    unknown: 0,
+    skipped: 0,
+    running: new Map()
+  }
 }
 
 function stageLine({ stage, status, reason, completed, failed }: Branch): string {

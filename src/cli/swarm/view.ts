@@ -9,7 +9,12 @@ import { errorSteps, type LaunchedStep, stepLines } from './steps.js'
 import { SwarmTree } from './tree.js'
 
 /** How a swarm ended, as an exit code. */
-export const STATUS_EXITS = { completed: EXIT.ok, partial: EXIT.partly, failed: EXIT.failed, canceled: EXIT.failed } as const
+export const STATUS_EXITS = {
+  completed: EXIT.ok,
+  partial: EXIT.partly,
+  failed: EXIT.failed,
+  canceled: EXIT.failed
+} as const
 
 type Done = Extract<SwarmEvent, { type: 'done' }>
 type ItemEvent = Extract<SwarmEvent, { type: 'item' }>
@@ -31,8 +36,13 @@ export class SwarmScreen {
   #timer: ReturnType<typeof setTimeout> | null = null
   #isIdle = false
 
-  /** `total` is the number of items when it is known already; `launched` how this command line launched it, if it did. */
-  constructor(output: Output, { total, launched }: { readonly total: number | null; readonly launched: LaunchedStep | null }) {
+  /**
+   * `total` is the number of items when it is known already; `launched` how this command line launched it, if it did.
+   */
+  constructor(
+    output: Output,
+    { total, launched }: { readonly total: number | null; readonly launched: LaunchedStep | null }
+  ) {
     this.#output = output
     this.#tree = new SwarmTree(total)
     this.#launched = launched
@@ -66,7 +76,11 @@ export class SwarmScreen {
       if (isNeedless) return
       const counts = this.#byAgent.get(event.agent) ?? { completed: 0, failed: 0, unknown: 0, released: 0 }
       counts[
-        event.type === 'released' ? 'released' : event.status === 'completed' || event.status === 'unknown' ? event.status : 'failed'
+        event.type === 'released'
+          ? 'released'
+          : event.status === 'completed' || event.status === 'unknown'
+            ? event.status
+            : 'failed'
       ]++
       this.#byAgent.set(event.agent, counts)
       if (event.type === 'item' && event.status !== 'completed') this.#failures.push(event)
@@ -75,7 +89,10 @@ export class SwarmScreen {
 
   #draw(live: Screen, event: SwarmEvent): void {
     if (event.type === 'done') return this.close()
-    if (['released', 'waiting', 'left-out'].includes(event.type) || (event.type === 'item' && event.status !== 'completed')) {
+    if (
+      ['released', 'waiting', 'left-out'].includes(event.type) ||
+      (event.type === 'item' && event.status !== 'completed')
+    ) {
       live.clear()
       this.#output.note(progressLine(event) ?? '')
     }
@@ -95,7 +112,10 @@ export class SwarmScreen {
     }, ms)
   }
 
-  /** Prints who did what, who was left out, and how it ended. `deadlineMs`: the time that it had; absent where it is not known. */
+  /**
+   * Prints who did what, who was left out, and how it ended. `deadlineMs`: the time that it had; absent where it is not
+   * known.
+   */
   async summary(done: Done, deadlineMs?: number): Promise<void> {
     const output = this.#output
     const { counts, status } = done
@@ -111,7 +131,8 @@ export class SwarmScreen {
     if (this.#byAgent.size > 0) for (const line of await this.#agentTable()) output.print(line)
     for (const one of this.#failures.slice(0, FAILURES_SHOWN))
       output.print(`  ${output.paint('red', one.status)}  ${shown(one.item, 80)}  ${shown(reasonOf(one), 300)}`)
-    if (this.#failures.length > FAILURES_SHOWN) output.print(`  and ${this.#failures.length - FAILURES_SHOWN} more failures`)
+    if (this.#failures.length > FAILURES_SHOWN)
+      output.print(`  and ${this.#failures.length - FAILURES_SHOWN} more failures`)
     // An excluded agent that later joined and worked is no longer listed.
     const leftOut = this.#leftOut.filter(({ agent }) => !this.#byAgent.has(agent))
     if (leftOut.length > 0) output.print('left out')
@@ -140,7 +161,11 @@ export class SwarmScreen {
           cell(counts.released)
         ]
       })
-    return await tableLines(this.#output, ['NODE', 'AGENT', 'DONE', 'FAILED', ...(hasUnknown ? ['UNKNOWN'] : []), 'GIVEN BACK'], rows)
+    return await tableLines(
+      this.#output,
+      ['NODE', 'AGENT', 'DONE', 'FAILED', ...(hasUnknown ? ['UNKNOWN'] : []), 'GIVEN BACK'],
+      rows
+    )
   }
 }
 

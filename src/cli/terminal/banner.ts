@@ -6,7 +6,11 @@ import type { Output } from './output.js'
 import { type Cell, factLines, plural } from './render.js'
 import { tildePath } from '../words.js'
 
-const NETWORKS: Readonly<Record<string, string>> = { public: 'public DHT', private: 'private DHT', local: 'this machine only' }
+const NETWORKS: Readonly<Record<string, string>> = {
+  public: 'public DHT',
+  private: 'private DHT',
+  local: 'this machine only'
+}
 
 /** `a2a-node 0.1.0   node laptop (k7f2...9d3a)   L0   mesh home`. */
 export function headLine(output: Output, info: Pick<StatusInfo, 'version' | 'node' | 'mesh'>): string {
@@ -71,7 +75,9 @@ export function bannerLines(
     ...factLines(output, [
       ['store', tildePath(store, userHome)],
       ['network', `${NETWORKS[info.network] ?? info.network}, ${count}`],
-      ...(info.http === null ? [] : [['http', `${info.http}  (token: ${output.hint('a2a-node a2a token create')})`] as const]),
+      ...(info.http === null
+        ? []
+        : [['http', `${info.http}  (token: ${output.hint('a2a-node a2a token create')})`] as const]),
       ['agents', ready.length === 0 ? 'none ready' : `${ready.length} ready: ${ready.join(', ')}`]
     ]),
     ...problemLines(output, isLogged ? [] : info.problems).map((line) => `  ${line}`)
@@ -79,6 +85,10 @@ export function bannerLines(
   if (info.mesh.members > 1) return lines
   const code = `(code: ${output.hint('a2a-node invite')})`
   if (info.network === 'local')
-    return [...lines, 'Another node on this machine:', `  a2a-node --home <other directory> start --join -      ${code}`]
+    return [
+      ...lines,
+      'Another node on this machine:',
+      `  a2a-node --home <other directory> start --join -      ${code}`
+    ]
   return [...lines, ...joinLines(installed, `      ${code}`)]
 }

@@ -56,14 +56,19 @@ export class Output {
   }
 
   /**
-   * Prints content without a final line break: unchanged for a file or a program. A terminal gets text on lines of its own, without control
-   * sequences.
+   * Prints content without a final line break: unchanged for a file or a program. A terminal gets text on lines of its
+   * own, without control sequences.
    * @throws NodeError USAGE for bytes on a terminal
    */
   contents(contents: string | Uint8Array): void {
     if (this.#out.isTTY !== true) this.#out.write(contents)
     else if (typeof contents === 'string') this.print(plainText(contents.replace(/\n$/, '')))
-    else throw new NodeError('USAGE', 'these are bytes, which a terminal cannot show: send them to a file, as in `> file`', { next: [] })
+    else
+      throw new NodeError(
+        'USAGE',
+        'these are bytes, which a terminal cannot show: send them to a file, as in `> file`',
+        { next: [] }
+      )
   }
 
   /** A part of the terminal behind `out` that is drawn again in place. */
@@ -122,8 +127,8 @@ export class Output {
   }
 
   /**
-   * This command line to be typed again with one option (`--name`) given anew; `value` is as a shell takes it. null when it was
-   * given already and `isNew`, or when the words are not known.
+   * This command line to be typed again with one option (`--name`) given anew; `value` is as a shell takes it. null
+   * when it was given already and `isNew`, or when the words are not known.
    */
   retyped(option: string, value: string, isNew = false): string | null {
     const end = this.#typed.includes('--') ? this.#typed.indexOf('--') : this.#typed.length
@@ -131,7 +136,12 @@ export class Output {
     const before = this.#typed.slice(0, end)
     if (this.#typed.length === 0 || (isNew && before.some(isGiven))) return null
     const kept = before.filter((word, i) => !isGiven(word) && before[i - 1] !== option)
-    return ['a2a-node', ...withoutCode(kept).map(shellWord), `${option} ${value}`, ...this.#typed.slice(end).map(shellWord)].join(' ')
+    return [
+      'a2a-node',
+      ...withoutCode(kept).map(shellWord),
+      `${option} ${value}`,
+      ...this.#typed.slice(end).map(shellWord)
+    ].join(' ')
   }
 
   /** This command line as it was typed; null when the words are not known. */
@@ -210,7 +220,14 @@ function faultsOf(data: unknown): string[] {
   const { file, faults, moreFaults } = (data ?? {}) as { file?: unknown; faults?: unknown; moreFaults?: unknown }
   if (!Array.isArray(faults) || faults.length < 2) return []
   const rows = (
-    faults as readonly { file?: unknown; where?: unknown; place?: unknown; line?: unknown; key?: unknown; reason?: unknown }[]
+    faults as readonly {
+      file?: unknown
+      where?: unknown
+      place?: unknown
+      line?: unknown
+      key?: unknown
+      reason?: unknown
+    }[]
   ).flatMap((one) => {
     const exact = one.where ?? one.place
     const place = typeof exact === 'string' ? exact : (one.file ?? file)
@@ -223,14 +240,19 @@ function faultsOf(data: unknown): string[] {
 
 function candidatesOf(data: unknown): string[] {
   const candidates = (data as { candidates?: unknown } | null | undefined)?.candidates
-  return Array.isArray(candidates) ? candidates.slice(0, 20).map((one) => (typeof one === 'string' ? one : jsonLine(one))) : []
+  return Array.isArray(candidates)
+    ? candidates.slice(0, 20).map((one) => (typeof one === 'string' ? one : jsonLine(one)))
+    : []
 }
 
 function painted(style: Style | null, text: string): string {
   return style === null || text === '' ? text : `\u001b[${CODES[style]}m${text}\u001b[0m`
 }
 
-function wantsColor(sink: Sink, { color, env }: { color: ColorMode; env: Readonly<Record<string, string | undefined>> }): boolean {
+function wantsColor(
+  sink: Sink,
+  { color, env }: { color: ColorMode; env: Readonly<Record<string, string | undefined>> }
+): boolean {
   if (color !== 'auto') return color === 'always'
   if ((env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb') return false
   return sink.isTTY === true

@@ -5,8 +5,8 @@ import { Writable } from 'node:stream'
 export type PackageOutput = (listener: (line: string) => void) => void
 
 /**
- * Takes what packages print by `console` off stdout, which is the data of the command, for the rest of the process. hypercore
- * tells of a forked core by console.log and has no option for it.
+ * Takes what packages print by `console` off stdout, which is the data of the command, for the rest of the process.
+ * hypercore tells of a forked core by console.log and has no option for it.
  */
 export function takePackageOutput(): PackageOutput {
   let tell = (line: string): void => void process.stderr.write(`${line}\n`)

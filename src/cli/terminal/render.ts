@@ -8,7 +8,11 @@ const GAP = '  '
 const NARROWEST = 8
 
 /** Lines of a table: titles, then rows. Cells are made safe to show; on a terminal the last column is cut to fit. */
-export async function tableLines(output: Output, titles: readonly string[], rows: readonly (readonly Cell[])[]): Promise<string[]> {
+export async function tableLines(
+  output: Output,
+  titles: readonly string[],
+  rows: readonly (readonly Cell[])[]
+): Promise<string[]> {
   const cells = rows.map((row) => row.map((cell) => shown(textOf(cell)) || '-'))
   const widthOf = await textWidth([titles, ...cells])
   const widths = titles.map((title, i) => Math.max(widthOf(title), ...cells.map((row) => widthOf(row[i] ?? ''))))
@@ -27,7 +31,11 @@ export async function tableLines(output: Output, titles: readonly string[], rows
 }
 
 /** Prints a table to `out`. */
-export async function printTable(output: Output, titles: readonly string[], rows: readonly (readonly Cell[])[]): Promise<void> {
+export async function printTable(
+  output: Output,
+  titles: readonly string[],
+  rows: readonly (readonly Cell[])[]
+): Promise<void> {
   for (const line of await tableLines(output, titles, rows)) output.print(line)
 }
 
@@ -36,7 +44,8 @@ export function factLines(output: Output, facts: readonly (readonly [label: stri
   const known = facts.filter((fact) => fact !== null)
   const width = Math.max(8, ...known.map(([label]) => label.length)) + 2
   return known.map(
-    ([label, value]) => `  ${output.paint('dim', label.padEnd(width))}${output.paint(styleOf(value), shown(textOf(value), 2000) || '-')}`
+    ([label, value]) =>
+      `  ${output.paint('dim', label.padEnd(width))}${output.paint(styleOf(value), shown(textOf(value), 2000) || '-')}`
   )
 }
 

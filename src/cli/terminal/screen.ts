@@ -25,7 +25,8 @@ export class Screen {
       return
     }
     const height = Math.max(2, (this.#sink.rows || 24) - 1)
-    const kept = lines.length > height ? [...lines.slice(0, height - 1), `… ${lines.length - height + 1} more lines`] : lines
+    const kept =
+      lines.length > height ? [...lines.slice(0, height - 1), `… ${lines.length - height + 1} more lines`] : lines
     const up = this.#drawn === 0 ? '' : `\u001b[${this.#drawn}A`
     // Lines that would wrap are cut: what is drawn must be as high as it has lines.
     this.#sink.write(`${up}\r${CLEAR_DOWN}${kept.map((line) => cutVisible(line, this.columns)).join('\n')}\n`)

@@ -52,7 +52,10 @@ const ALLOW_REPEAT: OptionSpec = {
 }
 const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for the answer; prints the task id' }
 const JUSTIFICATION: OptionSpec = { flags: '--justification <text>', about: 'reason for asking a more powerful tier' }
-const REMEMBER: OptionSpec = { flags: '--remember', about: 'write it into the policy file for this sender, agent and capability' }
+const REMEMBER: OptionSpec = {
+  flags: '--remember',
+  about: 'write it into the policy file for this sender, agent and capability'
+}
 const OPENING = ['request', 'notification', 'task-proposal', 'stream-start'] as const
 const SIDE_EFFECTS = ['none', 'read', 'write', 'exec'] as const
 
@@ -67,11 +70,16 @@ const NODE: readonly CommandRow[] = [
       ...NETWORK_OPTIONS,
       { flags: '--agents <dir>', about: 'a further directory with agent files', repeat: true },
       { flags: '--http <[host:]port>', about: 'serve HTTP there (0: a free port); without a host this machine only' },
-      { flags: '--timeout <duration>', about: 'how long to wait: with --join for an admin (default: 20s), else for a running node' },
+      {
+        flags: '--timeout <duration>',
+        about: 'how long to wait: with --join for an admin (default: 20s), else for a running node'
+      },
       { flags: '--detach', about: 'run in the background; returns when the node answers' },
       { flags: '--report-ready', about: 'tell the parent process over its channel', hidden: true },
       { flags: '--join-once', about: 'the code counts only where the home is in no mesh', hidden: true },
-      ...REMEMBERED.map(({ flag }): OptionSpec => ({ flags: `--no-${flag.slice(2)}`, about: `forget ${flag}`, hidden: true }))
+      ...REMEMBERED.map(
+        ({ flag }): OptionSpec => ({ flags: `--no-${flag.slice(2)}`, about: `forget ${flag}`, hidden: true })
+      )
     ],
     more: [
       `The next start uses ${REMEMBERED.map(({ flag }) => flag).join(', ')} again;`,
@@ -96,7 +104,12 @@ const NODE: readonly CommandRow[] = [
     options: [WATCH],
     load: async () => (await import('../commands/status.js')).status
   },
-  { name: 'id', about: 'keys, mesh and certificate of this node', group: 'Node', load: async () => (await import('../commands/id.js')).id },
+  {
+    name: 'id',
+    about: 'keys, mesh and certificate of this node',
+    group: 'Node',
+    load: async () => (await import('../commands/id.js')).id
+  },
   {
     name: 'config',
     about: 'the settings of this node',
@@ -140,7 +153,12 @@ const NODE: readonly CommandRow[] = [
 /** A command that lists by itself: with the verb `ls` it does the same. */
 function listing(spec: CommandRow): CommandRow {
   const { name, options = [], load, sub = [] } = spec
-  const ls: CommandRow = { name: 'ls', about: `the same as ${name} alone`, options, ...(load === undefined ? {} : { load }) }
+  const ls: CommandRow = {
+    name: 'ls',
+    about: `the same as ${name} alone`,
+    options,
+    ...(load === undefined ? {} : { load })
+  }
   return { ...spec, sub: [ls, ...sub] }
 }
 
@@ -197,7 +215,11 @@ const MESH: readonly CommandRow[] = [
         more: ['Example: a2a-node mesh show --json > mesh.json    (change it, then)    a2a-node mesh set mesh.json'],
         load: async () => (await import('../commands/mesh.js')).setMesh
       },
-      { name: 'reset', about: 'restore the defaults', load: async () => (await import('../commands/mesh.js')).resetMesh }
+      {
+        name: 'reset',
+        about: 'restore the defaults',
+        load: async () => (await import('../commands/mesh.js')).resetMesh
+      }
     ]
   },
   {
@@ -261,7 +283,9 @@ const AGENTS: readonly CommandRow[] = [
       ALLOW_REPEAT,
       { flags: '--all', about: 'with *: also agents whose capability has side effects (write, exec)' }
     ],
-    more: ['- as text reads it from stdin. * reaches agents whose default capability has no side effects (none, read).'],
+    more: [
+      '- as text reads it from stdin. * reaches agents whose default capability has no side effects (none, read).'
+    ],
     load: async () => (await import('../commands/send.js')).send
   },
   {
@@ -278,7 +302,12 @@ const AGENTS: readonly CommandRow[] = [
     ],
     load: async () => (await import('../commands/call.js')).call
   },
-  { name: 'tools', about: 'tools of the MCP servers and A2A agents that this node imports', group: 'Agents', sub: TOOL_COMMANDS }
+  {
+    name: 'tools',
+    about: 'tools of the MCP servers and A2A agents that this node imports',
+    group: 'Agents',
+    sub: TOOL_COMMANDS
+  }
 ]
 
 const WORK: readonly CommandRow[] = [
@@ -293,7 +322,11 @@ const WORK: readonly CommandRow[] = [
     name: 'tasks',
     about: 'work asked of this node or by it, newest first',
     group: 'Work',
-    options: [WATCH, { flags: '--limit <n>', about: 'at most this number (default: 50)' }, { flags: '--all', about: 'every stored task' }],
+    options: [
+      WATCH,
+      { flags: '--limit <n>', about: 'at most this number (default: 50)' },
+      { flags: '--all', about: 'every stored task' }
+    ],
     load: async () => (await import('../commands/tasks.js')).tasks,
     sub: [
       {
@@ -302,7 +335,12 @@ const WORK: readonly CommandRow[] = [
         about: 'one task and its events',
         load: async () => (await import('../commands/tasks.js')).showTask
       },
-      { name: 'cancel', args: '<id>', about: 'cancel a task', load: async () => (await import('../commands/tasks.js')).cancelTask }
+      {
+        name: 'cancel',
+        args: '<id>',
+        about: 'cancel a task',
+        load: async () => (await import('../commands/tasks.js')).cancelTask
+      }
     ]
   }),
   {
@@ -341,7 +379,10 @@ const WORK: readonly CommandRow[] = [
     options: [
       { flags: '--since <time>', about: 'only those since 1h ago, or since 2026-11-29T10:00:00Z' },
       { flags: '--peer <peer>', about: 'only events with this node' },
-      { flags: '--verify', about: 'check every line against the chain of hashes instead; exit code 1 when it is broken' }
+      {
+        flags: '--verify',
+        about: 'check every line against the chain of hashes instead; exit code 1 when it is broken'
+      }
     ],
     more: ['Works without a running node too; names of nodes need one, ids do not.'],
     load: async () => (await import('../commands/audit.js')).audit
@@ -354,7 +395,11 @@ const TRUST: readonly CommandRow[] = [
     about: 'rules for messages to this node',
     group: 'Trust',
     sub: [
-      { name: 'show', about: 'the rules in force, in their order', load: async () => (await import('../commands/policy.js')).showPolicy },
+      {
+        name: 'show',
+        about: 'the rules in force, in their order',
+        load: async () => (await import('../commands/policy.js')).showPolicy
+      },
       {
         name: 'test',
         about: 'the decision of this node about a message, and its rule',
@@ -363,7 +408,11 @@ const TRUST: readonly CommandRow[] = [
           { flags: '--to <tier|agent>', about: 'target: L0..L3 (an agent of this node) or an agent' },
           { flags: '--type <type>', about: 'type of the message (default: request)', choices: OPENING },
           { flags: '--capability <id>', about: 'its capability (default: the default one, as for send)' },
-          { flags: '--side-effect <kind>', about: 'side effect of the capability (default: that on the card)', choices: SIDE_EFFECTS },
+          {
+            flags: '--side-effect <kind>',
+            about: 'side effect of the capability (default: that on the card)',
+            choices: SIDE_EFFECTS
+          },
           JUSTIFICATION
         ],
         more: [
@@ -426,7 +475,8 @@ const ANSWER_TIMEOUT: OptionSpec = {
 /** A row, and those below it: each that asks a node has an option `--timeout`. */
 function timed(row: CommandRow): CommandRow {
   const { options = [], sub } = row
-  const isTimed = row.load === undefined || row.offline === true || options.some(({ flags }) => flags.startsWith('--timeout '))
+  const isTimed =
+    row.load === undefined || row.offline === true || options.some(({ flags }) => flags.startsWith('--timeout '))
   const below = sub === undefined ? {} : { sub: sub.map(timed) }
   return { ...row, options: isTimed ? options : [...options, ANSWER_TIMEOUT], ...below }
 }

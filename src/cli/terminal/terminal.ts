@@ -1,6 +1,7 @@
 /** Colours and weights that {@link Output.paint} gives, and no others: a hidden text is none of them. */
 const KEPT = String.raw`\u001b\[(?:[012]|3[1236])m|\n|\t`
-// Control characters, and invisible ones that change the direction or make two texts look alike. Selectors of the form of an emoji stay.
+// Control characters, and invisible ones that change the direction or make two texts look alike. Selectors of the form
+// of an emoji stay.
 const UNSAFE = String.raw`[\p{Cc}\u2028\u2029]|(?![\ufe0e\ufe0f])\p{Default_Ignorable_Code_Point}`
 const PATTERN = new RegExp(`(${KEPT})|${UNSAFE}`, 'gu')
 

@@ -65,8 +65,8 @@ export interface AgentCard extends CardBody {
   /** Unix milliseconds. */
   readonly lastSeenAt: number
   /**
-   * The organization that offers it. Unsigned: its node sends it over its own links, since nodes of an earlier build refuse cards
-   * with unknown members. Absent: none, or not received.
+   * The organization that offers it. Unsigned: its node sends it over its own links, since nodes of an earlier build
+   * refuse cards with unknown members. Absent: none, or not received.
    */
   readonly provider?: AgentProvider
 }

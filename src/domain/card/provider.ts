@@ -38,7 +38,10 @@ export function readProviders(list: readonly unknown[]): readonly ProviderNotice
   })
 }
 
-/** The provider on a card that others wrote: white space around its texts and unknown members are left out. null: none, or an invalid one. */
+/**
+ * The provider on a card that others wrote: white space around its texts and unknown members are left out. null: none,
+ * or an invalid one.
+ */
 export function foreignProvider(value: unknown): AgentProvider | null {
   if (!isRecord(value)) return null
   const { organization, url } = value

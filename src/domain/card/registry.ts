@@ -17,18 +17,27 @@ export interface RegisteredCard extends AgentCard {
   readonly address: string
 }
 
-/** Does an agent of sandbox `sandboxId` (null: none) find this card? In a sandbox: cards of the same one, or allowed by id or address. */
+/**
+ * Does an agent of sandbox `sandboxId` (null: none) find this card? In a sandbox: cards of the same one, or allowed by
+ * id or address.
+ */
 export function isVisibleTo(
   card: Pick<RegisteredCard, 'id' | 'address' | 'sandboxId'>,
   sandboxId: string | null,
   allowList: readonly string[] = []
 ): boolean {
-  return sandboxId === null || card.sandboxId === sandboxId || allowList.includes(card.id) || allowList.includes(card.address)
+  return (
+    sandboxId === null ||
+    card.sandboxId === sandboxId ||
+    allowList.includes(card.id) ||
+    allowList.includes(card.address)
+  )
 }
 
 /**
- * The cards of all agents known, by address `agentId@nodeId` (spec a2a-mcp-mesh, AgentRegistry). Deterministic: it has no
- * clock; lists are in the order of first registration. Look-ups by address, id, capability, tier and node are indexed.
+ * The cards of all agents known, by address `agentId@nodeId` (spec a2a-mcp-mesh, AgentRegistry). Deterministic: it has
+ * no clock; lists are in the order of first registration. Look-ups by address, id, capability, tier and node are
+ * indexed.
  */
 export class AgentRegistry {
   readonly #cards = new Map<string, RegisteredCard>()
@@ -64,15 +73,16 @@ export class AgentRegistry {
   }
 
   /**
-   * Takes the card of another node, already checked (`checkSignedCard`), seen at `at` (unix milliseconds): every field and
-   * the revision stay, the origin becomes `remote`. An older revision, and one of an agent of this node, is ignored; the
-   * same revision only counts as seen. Returns whether the card's content is new.
+   * Takes the card of another node, already checked (`checkSignedCard`), seen at `at` (unix milliseconds): every field
+   * and the revision stay, the origin becomes `remote`. An older revision, and one of an agent of this node, is
+   * ignored; the same revision only counts as seen. Returns whether the card's content is new.
    */
   merge(card: CardBody, nodeId: NodeId, at: number): boolean {
     const known = this.#cards.get(addressText({ agentId: card.id, nodeId }))
     if (known?.origin === 'local') return false
     if (known !== undefined && known.revision >= card.revision) {
-      if (known.revision === card.revision && at > known.lastSeenAt) this.#store({ ...agentCardOf(known), lastSeenAt: at }, nodeId)
+      if (known.revision === card.revision && at > known.lastSeenAt)
+        this.#store({ ...agentCardOf(known), lastSeenAt: at }, nodeId)
       return false
     }
     this.#store({ ...cardBodyOf(card), origin: 'remote', lastSeenAt: at, ...providerOf(card) }, nodeId)
@@ -80,8 +90,8 @@ export class AgentRegistry {
   }
 
   /**
-   * Sets the provider of an agent of another node. Ignored unless its card is here with this revision, and has no provider yet: another
-   * provider comes with another revision.
+   * Sets the provider of an agent of another node. Ignored unless its card is here with this revision, and has no
+   * provider yet: another provider comes with another revision.
    */
   setProvider(nodeId: NodeId, { id, revision, provider }: ProviderNotice): void {
     const known = this.get({ agentId: id, nodeId })
@@ -138,7 +148,10 @@ export class AgentRegistry {
     return this.#byNode.get(nodeId)
   }
 
-  /** Bytes of the cards of a node together, without that of one agent. Each counts as the UTF-8 of its body's canonical JSON. */
+  /**
+   * Bytes of the cards of a node together, without that of one agent. Each counts as the UTF-8 of its body's canonical
+   * JSON.
+   */
   bytesOf(nodeId: NodeId, except?: string): number {
     const left = except === undefined ? undefined : this.get({ agentId: except, nodeId })
     return (this.#bytes.get(nodeId) ?? 0) - this.#sizeOf(left)
@@ -166,7 +179,10 @@ export class AgentRegistry {
 
   /** All cards as JSON text: `{schema: 1, cards: [{nodeId, card}]}`. */
   serialize(): string {
-    return JSON.stringify({ schema: SCHEMA, cards: this.listAll().map((one) => ({ nodeId: one.nodeId, card: agentCardOf(one) })) })
+    return JSON.stringify({
+      schema: SCHEMA,
+      cards: this.listAll().map((one) => ({ nodeId: one.nodeId, card: agentCardOf(one) }))
+    })
   }
 
   /**
@@ -225,7 +241,10 @@ export class AgentRegistry {
 
 /** Cards by a key of theirs. A list is built once and kept until one of its cards changes. */
 class CardIndex<K> {
-  readonly #groups = new Map<K, { readonly cards: Map<string, RegisteredCard>; list: readonly RegisteredCard[] | null }>()
+  readonly #groups = new Map<
+    K,
+    { readonly cards: Map<string, RegisteredCard>; list: readonly RegisteredCard[] | null }
+  >()
 
   get(key: K): readonly RegisteredCard[] {
     const group = this.#groups.get(key)
@@ -254,10 +273,28 @@ class CardIndex<K> {
   }
 }
 
-/** Copies the members one by one, the most used ones first: they then lie in the object itself, however many cards there are. */
+/**
+ * Copies the members one by one, the most used ones first: they then lie in the object itself, however many cards there
+ * are.
+ */
 function registered(card: AgentCard, { nodeId, address }: Pick<RegisteredCard, 'nodeId' | 'address'>): RegisteredCard {
-  const { id, name, version, description, tier, protocols, endpoints, capabilities, revision, origin, lastSeenAt } = card
-  const stored = { address, tier, capabilities, id, nodeId, revision, lastSeenAt, origin, name, version, description, protocols, endpoints }
+  const { id, name, version, description, tier, protocols, endpoints, capabilities, revision, origin, lastSeenAt } =
+    card
+  const stored = {
+    address,
+    tier,
+    capabilities,
+    id,
+    nodeId,
+    revision,
+    lastSeenAt,
+    origin,
+    name,
+    version,
+    description,
+    protocols,
+    endpoints
+  }
   const placed = card.sandboxId === undefined ? stored : { ...stored, sandboxId: card.sandboxId }
   const labelled = card.labels === undefined ? placed : { ...placed, labels: card.labels }
   const marked = card.external === undefined ? labelled : { ...labelled, external: card.external }
@@ -272,7 +309,9 @@ export function agentCardOf(card: RegisteredCard): AgentCard {
 function checked(card: unknown): CardBody {
   const result = validateCard(card)
   if (result.ok) return result.card
-  throw new NodeError('INVALID_CARD', `the agent card is not valid: ${result.faults.join('; ')}`, { data: { faults: result.faults } })
+  throw new NodeError('INVALID_CARD', `the agent card is not valid: ${result.faults.join('; ')}`, {
+    data: { faults: result.faults }
+  })
 }
 
 function providerOf(card: CardBody | AgentCard): { readonly provider?: AgentProvider } {
@@ -287,15 +326,24 @@ function storedCards(json: string): { readonly nodeId: NodeId; readonly card: Ag
   const stored = parsed(json)
   if (stored.schema !== SCHEMA) {
     const actual = typeof stored.schema === 'number' ? String(stored.schema) : 'none'
-    throw new NodeError('SCHEMA_VERSION_MISMATCH', `the stored cards have another schema: expected ${SCHEMA}, got ${actual}`)
+    throw new NodeError(
+      'SCHEMA_VERSION_MISMATCH',
+      `the stored cards have another schema: expected ${SCHEMA}, got ${actual}`
+    )
   }
   if (!Array.isArray(stored.cards)) throw new NodeError('INVALID_CARD', 'the stored cards are not a list')
   return stored.cards.map((one: unknown) => {
-    if (!isRecord(one) || !isKeyText(one.nodeId) || !isRecord(one.card)) throw new NodeError('INVALID_CARD', 'a stored card has no node')
+    if (!isRecord(one) || !isKeyText(one.nodeId) || !isRecord(one.card))
+      throw new NodeError('INVALID_CARD', 'a stored card has no node')
     const { origin, lastSeenAt } = one.card
     if ((origin !== 'local' && origin !== 'remote') || typeof lastSeenAt !== 'number')
       throw new NodeError('INVALID_CARD', 'a stored card has no origin or time')
-    const card = { ...checked(one.card), origin, lastSeenAt, ...providerOf(one.card as unknown as AgentCard) } satisfies AgentCard
+    const card = {
+      ...checked(one.card),
+      origin,
+      lastSeenAt,
+      ...providerOf(one.card as unknown as AgentCard)
+    } satisfies AgentCard
     return { nodeId: one.nodeId, card }
   })
 }

@@ -51,11 +51,17 @@ const tokenSchema = (pattern: RegExp, rule: string): z.ZodType<string> =>
 /** Id of an agent: 1..64 of `[a-z0-9._-]`. */
 export const agentIdSchema: z.ZodType<string> = z.string().refine(isAgentId, 'must be 1..64 of a-z 0-9 . _ -')
 /** Id of a capability: 1..128 printable ASCII characters without space, `*` and `@`. */
-export const capabilityIdSchema = tokenSchema(/^[!-)+-?A-~]{1,128}$/, 'must be 1..128 printable characters without space, * and @')
+export const capabilityIdSchema = tokenSchema(
+  /^[!-)+-?A-~]{1,128}$/,
+  'must be 1..128 printable characters without space, * and @'
+)
 /** Id of a sandbox: 1..64 of `[A-Za-z0-9._-]`, a letter or digit first. */
 export const sandboxIdSchema = tokenSchema(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1..64 of A-Z a-z 0-9 . _ -')
 /** A label of a node: 1..64 of `[A-Za-z0-9._/=:-]`, a letter or digit first. */
-export const labelSchema = tokenSchema(/^[A-Za-z0-9][A-Za-z0-9._/=:-]{0,63}$/, 'must be 1..64 of A-Z a-z 0-9 . _ / = : -')
+export const labelSchema = tokenSchema(
+  /^[A-Za-z0-9][A-Za-z0-9._/=:-]{0,63}$/,
+  'must be 1..64 of A-Z a-z 0-9 . _ / = : -'
+)
 /** A tier, 0..3. */
 export const tierSchema: z.ZodType<Tier> = z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)], {
   error: 'must be 0, 1, 2 or 3'
@@ -126,10 +132,13 @@ const agentCardSchema = z.strictObject({
 })
 
 /** Result of {@link validateCard}. */
-export type CardCheck = { readonly ok: true; readonly card: CardBody } | { readonly ok: false; readonly faults: readonly string[] }
+export type CardCheck =
+  | { readonly ok: true; readonly card: CardBody }
+  | { readonly ok: false; readonly faults: readonly string[] }
 
 /**
- * Checks a card (an AgentCard or just its signed body). `card` is the body, without `origin`, `lastSeenAt` and `provider`.
+ * Checks a card (an AgentCard or just its signed body). `card` is the body, without `origin`, `lastSeenAt` and
+ * `provider`.
  * `faults` names every missing or incorrect field (at most 32), e.g. `tier: missing`. Never throws.
  */
 export function validateCard(value: unknown): CardCheck {
@@ -140,11 +149,17 @@ export function validateCard(value: unknown): CardCheck {
   const card = cardBodyOf(parsed.data)
   const size = cardBytes(card)
   if (size === null || size > CARD_MAX_BYTES)
-    return { ok: false, faults: [`card: ${size === null ? 'has no JSON form' : `larger than ${CARD_MAX_BYTES} bytes`}`] }
+    return {
+      ok: false,
+      faults: [`card: ${size === null ? 'has no JSON form' : `larger than ${CARD_MAX_BYTES} bytes`}`]
+    }
   return { ok: true, card }
 }
 
-/** The part of a card that its node signs: `origin`, `lastSeenAt`, `provider` and other additions of a reader are left out. */
+/**
+ * The part of a card that its node signs: `origin`, `lastSeenAt`, `provider` and other additions of a reader are left
+ * out.
+ */
 export function cardBodyOf(card: CardBody): CardBody {
   const { id, name, version, description, tier, protocols, endpoints, capabilities, revision } = card
   const body = { id, name, version, description, tier, protocols, endpoints, capabilities, revision }
@@ -160,8 +175,8 @@ export interface CardTrust {
 }
 
 /**
- * Checks a card that a node signed: form, size and signature by the certificate's node. Its tier must not be more powerful than the
- * certificate's, and it must be in the certificate's sandbox, if any. Never throws.
+ * Checks a card that a node signed: form, size and signature by the certificate's node. Its tier must not be more
+ * powerful than the certificate's, and it must be in the certificate's sandbox, if any. Never throws.
  */
 export function checkSignedCard(
   signed: unknown,
@@ -177,7 +192,9 @@ export function checkSignedCard(
   const reason = grantFault(checked.card, signed.by, trust.certificate)
   if (reason !== null) return { ok: false, reason }
   const sealed: SignedCard = { body: checked.card, by: signed.by, sig: signed.sig }
-  return isSealed('card', sealed, trust.verify) ? { ok: true, card: checked.card } : { ok: false, reason: 'the signature is wrong' }
+  return isSealed('card', sealed, trust.verify)
+    ? { ok: true, card: checked.card }
+    : { ok: false, reason: 'the signature is wrong' }
 }
 
 function grantFault(card: CardBody, by: NodeId, certificate: Certificate): string | null {

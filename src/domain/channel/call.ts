@@ -20,8 +20,8 @@ export const MAX_CALL_ANSWER_BYTES = ENVELOPE_LIMITS.maxBytes - HEAD_BYTES
 export const CALL_ENDS = ['done', 'cut', 'busy', 'unserved'] as const
 
 /**
- * How the callee ends a call without a last answer. `done`: the stream is complete. `cut`: it broke off, and may be taken up
- * again. `busy`: too many calls are open. `unserved`: this node serves no calls.
+ * How the callee ends a call without a last answer. `done`: the stream is complete. `cut`: it broke off, and may be
+ * taken up again. `busy`: too many calls are open. `unserved`: this node serves no calls.
  */
 export type CallEnd = (typeof CALL_ENDS)[number]
 
@@ -134,7 +134,8 @@ function readRequest(reading: CallReading): CallPart | null {
   const text = path === null ? null : textOf(state, MAX_CALL_PARAMETERS_BYTES)
   const parameters = text === null ? null : parametersOf(text)
   const body = bodyOf(reading)
-  if (path === null || !path.startsWith('/') || parameters === null || body.byteLength > MAX_CALL_REQUEST_BYTES) return null
+  if (path === null || !path.startsWith('/') || parameters === null || body.byteLength > MAX_CALL_REQUEST_BYTES)
+    return null
   return { type: 'request', id, path, parameters, body }
 }
 

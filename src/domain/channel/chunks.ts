@@ -56,10 +56,12 @@ export function takeChunk(streams: ChunkStreams, chunk: Chunk): ChunkTaking {
 function chunkFault(streams: ChunkStreams, chunk: Chunk, size: number): string | null {
   const { byteLength } = chunk.bytes
   // Small chunks would let a peer make this node hold far more than the bytes it sent.
-  if (chunk.isLast ? byteLength === 0 || byteLength > CHUNK_BYTES : byteLength !== CHUNK_BYTES) return 'a chunk of a wrong size'
+  if (chunk.isLast ? byteLength === 0 || byteLength > CHUNK_BYTES : byteLength !== CHUNK_BYTES)
+    return 'a chunk of a wrong size'
   if (size > MAX_WHOLE_BYTES) return 'a message in chunks is too large'
   if (chunk.isLast) return null
-  if (!streams.open.has(chunk.streamId) && streams.open.size >= MAX_STREAMS) return 'too many messages in chunks at once'
+  if (!streams.open.has(chunk.streamId) && streams.open.size >= MAX_STREAMS)
+    return 'too many messages in chunks at once'
   return streams.bytes + byteLength > MAX_PARTIAL_BYTES ? 'too many bytes of unfinished messages' : null
 }
 

@@ -47,7 +47,8 @@ const Sequence = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
 /** The control messages of a channel by name, with their bodies. Card rules check cards. */
 export const CONTROL_SCHEMAS = {
   /**
-   * Signed cards of the sender's agents. `all`: the ids of every agent it has now, others are gone; null when it does not say.
+   * Signed cards of the sender's agents. `all`: the ids of every agent it has now, others are gone; null when it does
+   * not say.
    * `providers`: those of the agents of these cards, each `{id, revision, provider}`; invalid ones are left out.
    */
   cards: z.object({
@@ -56,7 +57,9 @@ export const CONTROL_SCHEMAS = {
     providers: z.array(z.unknown()).max(1000).optional()
   }),
   /** Agents of the sender that are gone, each with the revision at which it went. */
-  'cards-removed': z.object({ agents: z.array(z.object({ id: AgentId, revision: z.number().int().nonnegative() })).max(MAX_NAMED_AGENTS) }),
+  'cards-removed': z.object({
+    agents: z.array(z.object({ id: AgentId, revision: z.number().int().nonnegative() })).max(MAX_NAMED_AGENTS)
+  }),
   /** Requests of the receiver that the sender still works on. */
   heartbeat: z.object({
     requests: z.array(RunKey).max(MAX_HEARTBEAT_KEYS),
@@ -99,9 +102,18 @@ export const CONTROL_SCHEMAS = {
   presence: z.object({ document: NodeKey, message: z.unknown() }),
   /** Asks for the document of a swarm in which the sender takes part, and which the receiver launched or joined. */
   'swarm-document': z.object({ swarm: Id }),
-  /** Asks for the positions of lanes of the sender's agents; `base`: the lowest number of each lane that may still arrive. */
-  greet: z.object({ lanes: z.array(z.object({ source: agentIdSchema, target: agentIdSchema, base: Sequence })).max(MAX_NAMED_LANES) }),
-  /** Positions of lanes of the receiver's agents: the last durable number here, and its message. `ledger`: this node's name of its ledger (another name: it lost its data), absent while a message of the lane is becoming durable. `isAnswer`: false when no `greet` asked; absent: true. */
+  /**
+   * Asks for the positions of lanes of the sender's agents; `base`: the lowest number of each lane that may still
+   * arrive.
+   */
+  greet: z.object({
+    lanes: z.array(z.object({ source: agentIdSchema, target: agentIdSchema, base: Sequence })).max(MAX_NAMED_LANES)
+  }),
+  /**
+   * Positions of lanes of the receiver's agents: the last durable number here, and its message. `ledger`: this node's
+   * name of its ledger (another name: it lost its data), absent while a message of the lane is becoming durable.
+   * `isAnswer`: false when no `greet` asked; absent: true.
+   */
   ack: z.object({
     lanes: z
       .array(
@@ -143,6 +155,7 @@ export function isControlName(name: string): name is ControlName {
 export function decodeControl(name: string, body: unknown): ControlReading {
   if (!isControlName(name)) return { ok: false, reason: 'no such control message' }
   const checked = CONTROL_SCHEMAS[name].safeParse(body)
-  if (!checked.success) return { ok: false, reason: `${name}: ${checked.error.issues[0]?.path.join('.') || 'body'} does not fit` }
+  if (!checked.success)
+    return { ok: false, reason: `${name}: ${checked.error.issues[0]?.path.join('.') || 'body'} does not fit` }
   return { ok: true, name, body: checked.data } as ControlReading
 }

@@ -2,9 +2,9 @@ import type { RateLimit } from '../../kit/rate.js'
 import { FRAME } from './frames.js'
 
 /**
- * Flow control of a link. The receiver gives credit: the number of tokens (see frameCost) that its peer may have spent since the link
- * opened. It gives more when half of the credit is used up, so an idle receiver sets no rate. A link works with credit when both ends
- * announce it as they open the channel.
+ * Flow control of a link. The receiver gives credit: the number of tokens (see frameCost) that its peer may have spent
+ * since the link opened. It gives more when half of the credit is used up, so an idle receiver sets no rate. A link
+ * works with credit when both ends announce it as they open the channel.
  */
 
 /** Tokens that an end may spend before the first message of the other: the initial credit of a link. */
@@ -37,19 +37,24 @@ export interface CreditWindow {
 /** The window of a link that has just opened. */
 export const FIRST_WINDOW: CreditWindow = { limit: FIRST_CREDIT, spent: 0, size: BUSY_CREDIT }
 
-/** A frame of the peer came. Null: it was sent without credit. The last frame before the limit may cost more than is left. */
+/**
+ * A frame of the peer came. Null: it was sent without credit. The last frame before the limit may cost more than is
+ * left.
+ */
 export function takeFrame(window: CreditWindow, cost: number): CreditWindow | null {
   return window.spent < window.limit + URGENT_CREDIT ? { ...window, spent: window.spent + cost } : null
 }
 
-/** Tokens ahead that a peer gets while others use the node. `rttMs`: its round trip in milliseconds, null while unknown. */
+/**
+ * Tokens ahead that a peer gets while others use the node. `rttMs`: its round trip in milliseconds, null while unknown.
+ */
 export function creditFor(rttMs: number | null): number {
   return Math.min(MAX_BUSY_CREDIT, Math.max(BUSY_CREDIT, Math.ceil((rttMs ?? 0) * BUSY_TOKENS_PER_MS)))
 }
 
 /**
- * The window after more credit; the same one when none is due yet. `busySize`: its size while others use the node. null: no other does, so
- * each credit doubles the size.
+ * The window after more credit; the same one when none is due yet. `busySize`: its size while others use the node.
+ * null: no other does, so each credit doubles the size.
  */
 export function moreCredit(window: CreditWindow, busySize: number | null): CreditWindow {
   const { limit, spent } = window
@@ -60,7 +65,10 @@ export function moreCredit(window: CreditWindow, busySize: number | null): Credi
 }
 
 /** The fault of a credit from a peer; null for a valid one. `given`: the former limit; `spent`: the spent tokens. */
-export function creditFault(limit: number, { given, spent }: { readonly given: number; readonly spent: number }): string | null {
+export function creditFault(
+  limit: number,
+  { given, spent }: { readonly given: number; readonly spent: number }
+): string | null {
   if (limit < given + MIN_CREDIT_STEP) return 'credit in pieces that are too small'
   return limit > spent + MAX_CREDIT_AHEAD ? 'credit for more than a node sends' : null
 }

@@ -57,7 +57,10 @@ const OF_CALL = 4
 const OF_RELAYED = 8
 const FLAGS: ReadonlySet<number> = new Set([0, OF_LANE, OF_CALL, OF_RELAYED].flatMap((kind) => [kind, kind | LAST]))
 
-/** The frames of one message, in sending order. Chunks are made when they are read, so that a waiting message takes its bytes once. */
+/**
+ * The frames of one message, in sending order. Chunks are made when they are read, so that a waiting message takes its
+ * bytes once.
+ */
 export interface MessageFrames extends Iterable<Uint8Array> {
   readonly count: number
   /** Bytes of all frames. */
@@ -67,8 +70,8 @@ export interface MessageFrames extends Iterable<Uint8Array> {
 }
 
 /**
- * A message as frames. An envelope (or part of a call) over 64 KiB becomes chunks under a fresh stream id of `nextStreamId`. Frames of
- * other messages may be sent in between.
+ * A message as frames. An envelope (or part of a call) over 64 KiB becomes chunks under a fresh stream id of
+ * `nextStreamId`. Frames of other messages may be sent in between.
  * @throws NodeError PAYLOAD_TOO_LARGE over 16 MiB of envelope or 128 KiB of control body
  */
 export function encodeMessage(message: ChannelMessage, nextStreamId: () => number): MessageFrames {
@@ -99,10 +102,14 @@ export function envelopeOf(message: RelayableMessage): Uint8Array | null {
   return message.kind === 'envelope' ? message.bytes : message.frame.envelope
 }
 
-/** A message as one frame, however large: the content of a relayed frame. @throws NodeError PAYLOAD_TOO_LARGE as {@link encodeMessage} */
+/**
+ * A message as one frame, however large: the content of a relayed frame.
+ * @throws NodeError PAYLOAD_TOO_LARGE as {@link encodeMessage}
+ */
 export function encodeWhole(message: RelayableMessage): Uint8Array {
   if (message.kind === 'control') return control(message.name, message.body)
-  const [kind, bytes] = message.kind === 'envelope' ? ([FRAME.envelope, message.bytes] as const) : laneBytes(message.frame)
+  const [kind, bytes] =
+    message.kind === 'envelope' ? ([FRAME.envelope, message.bytes] as const) : laneBytes(message.frame)
   checkSize(kind, bytes)
   return prefixed(kind, bytes)
 }
@@ -122,7 +129,9 @@ export function decodeWhole(content: Uint8Array): RelayableMessage | string {
         : kind === FRAME.control
           ? readControl(FRESH_READER, content)
           : fault(FRESH_READER, 'a frame that is not relayed')
-    return message?.kind === 'reliable' || message?.kind === 'control' ? message : (reason ?? 'a frame that is not relayed')
+    return message?.kind === 'reliable' || message?.kind === 'control'
+      ? message
+      : (reason ?? 'a frame that is not relayed')
   } catch {
     return 'a relayed frame is cut short'
   }
@@ -139,7 +148,12 @@ function numbered(kind: number, value: number): Uint8Array {
   return prefixed(kind, c.encode(c.uint, value))
 }
 
-const CHUNK_FLAGS = { [FRAME.envelope]: 0, [FRAME.reliable]: OF_LANE, [FRAME.call]: OF_CALL, [FRAME.relayed]: OF_RELAYED } as const
+const CHUNK_FLAGS = {
+  [FRAME.envelope]: 0,
+  [FRAME.reliable]: OF_LANE,
+  [FRAME.call]: OF_CALL,
+  [FRAME.relayed]: OF_RELAYED
+} as const
 
 /** Bytes at most of a whole message by its kind. */
 const MAX_BYTES = {
@@ -239,7 +253,9 @@ export interface FrameReading {
   readonly fault: string | null
 }
 
-/** Reads a frame that a peer sent. Pure and total: bad bytes are a fault, and memory is bounded (32 MiB, 8 messages). */
+/**
+ * Reads a frame that a peer sent. Pure and total: bad bytes are a fault, and memory is bounded (32 MiB, 8 messages).
+ */
 export function readFrame(state: FrameReader, frame: Uint8Array): FrameReading {
   if (frame.byteLength > MAX_FRAME_BYTES) return fault(state, 'a frame is too large')
   try {
@@ -284,7 +300,11 @@ function readChunk(state: FrameReader, cursor: ReturnType<typeof c.state>, frame
   const streamId = c.uint.decode(cursor)
   const flags = c.uint8.decode(cursor)
   if (!FLAGS.has(flags)) return fault(state, 'a chunk with unknown flags')
-  const taken = takeChunk(state.streams, { streamId, isLast: (flags & LAST) !== 0, bytes: frame.subarray(cursor.start) })
+  const taken = takeChunk(state.streams, {
+    streamId,
+    isLast: (flags & LAST) !== 0,
+    bytes: frame.subarray(cursor.start)
+  })
   if (!taken.ok) return fault({ streams: taken.streams }, taken.reason)
   const next = { streams: taken.streams }
   if (taken.whole === null) return { state: next, message: null, fault: null }
@@ -311,7 +331,9 @@ function readControl(state: FrameReader, frame: Uint8Array): FrameReading {
   if (!isControlName(name)) return fault(state, 'a control message of unknown name')
   if (frame.byteLength - head.start > MAX_CONTROL_BYTES) return fault(state, 'a control message is too large')
   const body = parseJson(fromUtf8(frame.subarray(head.start)))
-  return body.ok ? whole(state, { kind: 'control', name, body: body.value }) : fault(state, `a control message: ${body.reason}`)
+  return body.ok
+    ? whole(state, { kind: 'control', name, body: body.value })
+    : fault(state, `a control message: ${body.reason}`)
 }
 
 function whole(state: FrameReader, message: ChannelMessage): FrameReading {

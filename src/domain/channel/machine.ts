@@ -66,9 +66,17 @@ function opened(state: ChannelState, now: number): ChannelStep {
 }
 
 function lost(state: ChannelState, giveUpAt: number, now: number): ChannelStep {
-  return { ok: true, state: { ...state, status: 'reconnecting', since: now, giveUpAt }, effects: [{ type: 'reconnect', giveUpAt }] }
+  return {
+    ok: true,
+    state: { ...state, status: 'reconnecting', since: now, giveUpAt },
+    effects: [{ type: 'reconnect', giveUpAt }]
+  }
 }
 
 function closed(state: ChannelState, reason: string, now: number): ChannelStep {
-  return { ok: true, state: { ...state, status: 'closed', since: now, giveUpAt: null, reason }, effects: [{ type: 'closed', reason }] }
+  return {
+    ok: true,
+    state: { ...state, status: 'closed', since: now, giveUpAt: null, reason },
+    effects: [{ type: 'closed', reason }]
+  }
 }

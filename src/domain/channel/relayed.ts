@@ -12,7 +12,9 @@ const ID_BYTES = 16
 /** Bytes at most of a relayed frame beside its content: two keys, time, signature, hops. */
 export const MAX_RELAY_HEAD_BYTES = 2 * KEY_BYTES + 8 + SIGNATURE_BYTES + 1 + KEY_BYTES * ENVELOPE_LIMITS.maxHops
 
-/** A frame of one node for another that neighbours relay: signed by its origin, its content as it would be over a link. */
+/**
+ * A frame of one node for another that neighbours relay: signed by its origin, its content as it would be over a link.
+ */
 export interface RelayedFrame {
   readonly origin: NodeId
   readonly target: NodeId
@@ -43,7 +45,10 @@ export function signRelayed(
 }
 
 /** Did its origin sign the frame, for this mesh and first hop? Never throws. */
-export function isSignedByOrigin(frame: RelayedFrame, { verify, ...binding }: RelayBinding & { readonly verify: Verify }): boolean {
+export function isSignedByOrigin(
+  frame: RelayedFrame,
+  { verify, ...binding }: RelayBinding & { readonly verify: Verify }
+): boolean {
   try {
     return verify(signedBytes(frame, binding), frame.signature, keyFromText(frame.origin))
   } catch {
@@ -75,7 +80,9 @@ export function encodeRelayed({ origin, target, timestamp, signature, hops, cont
   return bytes
 }
 
-/** The relayed frame that a neighbour sent, or null for bytes that are none. Never throws. Its content is not looked at. */
+/**
+ * The relayed frame that a neighbour sent, or null for bytes that are none. Never throws. Its content is not looked at.
+ */
 export function decodeRelayed(bytes: Uint8Array): RelayedFrame | null {
   try {
     const state = c.state(0, bytes.byteLength, bytes)

@@ -2,8 +2,9 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { utf8 } from '../../kit/ids.js'
 
 /**
- * State of an agent between messages: a Map of JSON values (spec mcp-runtime, maxStateBytes). It is bounded in bytes: the UTF-8 of its keys
- * and of its values as JSON. It holds frozen copies, so later changes of a value do not affect it.
+ * State of an agent between messages: a Map of JSON values (spec mcp-runtime, maxStateBytes). It is bounded in bytes:
+ * the UTF-8 of its keys and of its values as JSON. It holds frozen copies, so later changes of a value do not affect
+ * it.
  */
 export class AgentState extends Map<string, unknown> {
   readonly #maxBytes: number
@@ -28,17 +29,21 @@ export class AgentState extends Map<string, unknown> {
 
   /**
    * Stores a copy of a value.
-   * @throws NodeError PAYLOAD_TOO_LARGE when the state would exceed its bound (it then stays unchanged); INVALID_INPUT for a value without
-   * a JSON form
+   * @throws NodeError PAYLOAD_TOO_LARGE when the state would exceed its bound (it then stays unchanged); INVALID_INPUT
+   * for a value without a JSON form
    */
   override set(key: string, value: unknown): this {
     const json = jsonOf(value)
     const size = utf8(key).byteLength + utf8(json).byteLength
     const bytes = this.#bytes - (this.#sizes.get(key) ?? 0) + size
     if (bytes > this.#maxBytes)
-      throw new NodeError('PAYLOAD_TOO_LARGE', `the state would hold ${bytes} bytes; at most ${this.#maxBytes} are allowed`, {
-        data: { bytes, maxStateBytes: this.#maxBytes }
-      })
+      throw new NodeError(
+        'PAYLOAD_TOO_LARGE',
+        `the state would hold ${bytes} bytes; at most ${this.#maxBytes} are allowed`,
+        {
+          data: { bytes, maxStateBytes: this.#maxBytes }
+        }
+      )
     this.#bytes = bytes
     this.#sizes.set(key, size)
     this.#changes++

@@ -83,8 +83,8 @@ export interface SignedAccess {
 }
 
 /**
- * The valid one of two access lists of a document, the same on every node in any order. The higher serial wins; of equal serials the
- * owner's, then the later text. Both signers must have the right to restrict.
+ * The valid one of two access lists of a document, the same on every node in any order. The higher serial wins; of
+ * equal serials the owner's, then the later text. Both signers must have the right to restrict.
  */
 export function newerAccess(one: SignedAccess, other: SignedAccess, owner: NodeId): SignedAccess {
   const rank = ({ access, by }: SignedAccess): [number, number] => [access.serial, by === owner ? 1 : 0]

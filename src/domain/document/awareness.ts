@@ -13,7 +13,10 @@ export interface Presence {
   readonly state: unknown
 }
 
-/** Reads an update as y-protocols' awareness writes it; null when it is none, or beyond {@link AWARENESS_LIMITS}. Never throws. */
+/**
+ * Reads an update as y-protocols' awareness writes it; null when it is none, or beyond {@link AWARENESS_LIMITS}. Never
+ * throws.
+ */
 export function readAwareness(bytes: Uint8Array): readonly Presence[] | null {
   if (bytes.byteLength > AWARENESS_LIMITS.maxBytes) return null
   try {

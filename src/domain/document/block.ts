@@ -30,7 +30,10 @@ export function encodeBlock({ sessions, updates }: DocumentBlock): Uint8Array {
   return state.buffer
 }
 
-/** Decodes the bytes of {@link encodeBlock}, updates unchecked. Null when malformed or beyond {@link BLOCK_LIMITS}. Never throws. */
+/**
+ * Decodes the bytes of {@link encodeBlock}, updates unchecked. Null when malformed or beyond {@link BLOCK_LIMITS}.
+ * Never throws.
+ */
 export function decodeBlock(bytes: Uint8Array): DocumentBlock | null {
   if (bytes.byteLength > BLOCK_LIMITS.maxBytes) return null
   try {

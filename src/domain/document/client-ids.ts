@@ -2,8 +2,8 @@ import { keyFromText, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
 
 /**
- * The key of one member's stream for one document, in z32: the key of its core. A member whose home was restored has a new one, so that
- * forgotten clocks are never used again.
+ * The key of one member's stream for one document, in z32: the key of its core. A member whose home was restored has a
+ * new one, so that forgotten clocks are never used again.
  */
 export type StreamKey = string
 
@@ -19,8 +19,8 @@ interface ClientSession {
 }
 
 /**
- * The Yjs clientID of a session: 53 bits of hash(prefix, key of the stream, number). Everyone can check its owner, and no one can choose
- * one. A number of JavaScript, and Yjs, hold 53 bits.
+ * The Yjs clientID of a session: 53 bits of hash(prefix, key of the stream, number). Everyone can check its owner, and
+ * no one can choose one. A number of JavaScript, and Yjs, hold 53 bits.
  */
 export function clientIdOf({ stream, number }: ClientSession, hash: Hash): number {
   const digest = hash(DOMAIN, keyFromText(stream), Uint8Array.of(number >>> 8, number & 255))
@@ -43,9 +43,9 @@ interface Owner extends ClientSession {
 }
 
 /**
- * The owners of the clientIDs of a document. A stream owns those of its sessions. Of two streams with the same one, the smaller key owns
- * it, in any order of arrival. Chance does not cause that: a million sessions clash once in 20,000 documents. A search for a clashing key
- * (some 2^44 hashes) ends one of the two streams.
+ * The owners of the clientIDs of a document. A stream owns those of its sessions. Of two streams with the same one, the
+ * smaller key owns it, in any order of arrival. Chance does not cause that: a million sessions clash once in 20,000
+ * documents. A search for a clashing key (some 2^44 hashes) ends one of the two streams.
  */
 export class ClientIds {
   readonly #hash: Hash
@@ -73,7 +73,10 @@ export class ClientIds {
     return this.#owners.get(clientId)?.stream ?? null
   }
 
-  /** Learns of a stream's sessions up to `count`, at most {@link MAX_SESSIONS}. Returns the first clash that this shows, or null. */
+  /**
+   * Learns of a stream's sessions up to `count`, at most {@link MAX_SESSIONS}. Returns the first clash that this shows,
+   * or null.
+   */
   open(stream: StreamKey, count: number): ClientIdClash | null {
     let clash: ClientIdClash | null = null
     const until = Math.min(count, MAX_SESSIONS)
@@ -84,11 +87,15 @@ export class ClientIds {
     return clash
   }
 
-  /** Computes the later clientIDs of an ended stream, for updates that were built on its uncounted blocks. Costs 4,096 hashes, once. */
+  /**
+   * Computes the later clientIDs of an ended stream, for updates that were built on its uncounted blocks. Costs 4,096
+   * hashes, once.
+   */
   end(stream: StreamKey): void {
     if (this.#ended.has(stream)) return
     this.#ended.add(stream)
-    for (let number = this.sessionsOf(stream); number < MAX_SESSIONS; number++) this.#claim({ stream, number, isLost: true })
+    for (let number = this.sessionsOf(stream); number < MAX_SESSIONS; number++)
+      this.#claim({ stream, number, isLost: true })
   }
 
   #claim(session: Owner): ClientIdClash | null {

@@ -4,9 +4,10 @@ import { accessOf } from './access.js'
 import type { StreamKey } from './client-ids.js'
 
 /**
- * Number of blocks of a stream that count, by the log alone, so it is the same on every node. It is infinite while the member of the stream
- * may write. Else it is the length that the signer of the current access list had, and at least the length in the current snapshot. A
- * removed member is judged by its last certificate: its blocks stay until a list leaves them out.
+ * Number of blocks of a stream that count, by the log alone, so it is the same on every node. It is infinite while the
+ * member of the stream may write. Else it is the length that the signer of the current access list had, and at least
+ * the length in the current snapshot. A removed member is judged by its last certificate: its blocks stay until a list
+ * leaves them out.
  */
 export function countedBlocks(view: MembershipView, document: DocumentRecord, stream: StreamKey): number {
   const { access, creator, streams, snapshot } = document

@@ -2,7 +2,10 @@ import * as Y from 'yjs'
 
 /** A document is measured again after growing by this part of its limit: 256 KiB of 16 MiB. */
 const STEP_PART = 64
-/** Steps from where it is full to where it takes no block that only deletes either. The last update before may have brought it two of them further. */
+/**
+ * Steps from where it is full to where it takes no block that only deletes either. The last update before may have
+ * brought it two of them further.
+ */
 const DELETING_STEPS = 4
 
 /** Bytes from which on a document that may have at most `most` is full. */
@@ -11,8 +14,8 @@ export function fullBytes(most: number): number {
 }
 
 /**
- * Size of a document as one update. Measuring encodes the whole document, so it is done once for each step of growth. Later updates are
- * added up, deleted text included. Hence the document is full one step before its limit.
+ * Size of a document as one update. Measuring encodes the whole document, so it is done once for each step of growth.
+ * Later updates are added up, deleted text included. Hence the document is full one step before its limit.
  */
 export class DocumentSize {
   readonly #full: number
@@ -35,7 +38,9 @@ export class DocumentSize {
     this.#grown += bytes
   }
 
-  /** Something was deleted, and is not forgotten yet. One that is full is measured again once it may be a step smaller. */
+  /**
+   * Something was deleted, and is not forgotten yet. One that is full is measured again once it may be a step smaller.
+   */
   shrink(transaction: Y.Transaction): void {
     if (this.#measured < this.#full || transaction.deleteSet.clients.size === 0) return
     const encoder = new Y.UpdateEncoderV1()
@@ -46,8 +51,8 @@ export class DocumentSize {
   }
 
   /**
-   * Is it too large for more content? Always true at its limit. `isDeleting`: too large even for deletions, which can enlarge it a little
-   * as they cut the rest.
+   * Is it too large for more content? Always true at its limit. `isDeleting`: too large even for deletions, which can
+   * enlarge it a little as they cut the rest.
    */
   isFull(isDeleting = false): boolean {
     if (this.#measured + this.#grown >= this.#full && Math.max(this.#grown, this.#freed) >= this.#step) this.exact()

@@ -10,8 +10,9 @@ interface TextPart {
 }
 
 /**
- * Sets a shared text to `target` by the smallest change, so that concurrent edits stay. One transaction. Remaining text keeps its
- * formatting, and unread embedded objects stay. `target` must have no lone surrogates: the wire would turn them into U+FFFD.
+ * Sets a shared text to `target` by the smallest change, so that concurrent edits stay. One transaction. Remaining text
+ * keeps its formatting, and unread embedded objects stay. `target` must have no lone surrogates: the wire would turn
+ * them into U+FFFD.
  */
 export function editText(text: Y.Text, target: string): void {
   // By code points: a surrogate pair is never split.
@@ -30,7 +31,9 @@ export function editText(text: Y.Text, target: string): void {
   replaceParts(text, parts)
 }
 
-/** Replaces parts of a text of a document, first to last, which do not overlap. One transaction; embedded content stays. */
+/**
+ * Replaces parts of a text of a document, first to last, which do not overlap. One transaction; embedded content stays.
+ */
 export function replaceParts(text: Y.Text, parts: readonly TextPart[]): void {
   const embeds = embedsOf(text)
   let passed = 0
@@ -59,7 +62,10 @@ export function replaceParts(text: Y.Text, parts: readonly TextPart[]): void {
   })
 }
 
-/** Positions of embedded objects, in order: the length of text before each. Read from the items: Yjs would give each its formats. */
+/**
+ * Positions of embedded objects, in order: the length of text before each. Read from the items: Yjs would give each its
+ * formats.
+ */
 function embedsOf(text: Y.Text): number[] {
   const embeds: number[] = []
   let read = 0

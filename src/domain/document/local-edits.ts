@@ -4,8 +4,8 @@ import { cutUpdate } from './update/cut.js'
 import { UPDATE_LIMITS } from './update/update.js'
 
 /**
- * Blocks to append in this order, all or none; or why local edits can never be sent. Then rebuild the replica from the streams. `isFull`:
- * the document has no space for them.
+ * Blocks to append in this order, all or none; or why local edits can never be sent. Then rebuild the replica from the
+ * streams. `isFull`: the document has no space for them.
  */
 export type LocalBlocks =
   | { readonly ok: true; readonly blocks: readonly Uint8Array[] }
@@ -29,7 +29,10 @@ export class LocalEdits {
     this.#updates.push(update)
   }
 
-  /** Every noted edit, as blocks of the own stream, checked as others check them. `faultOf`: the checks that need the whole document. */
+  /**
+   * Every noted edit, as blocks of the own stream, checked as others check them. `faultOf`: the checks that need the
+   * whole document.
+   */
   take(stream: DocumentStream, { sessions, isFull, faultOf }: TakeOptions): LocalBlocks {
     const blocks: Uint8Array[] = []
     const cutting = cut(this.#updates.splice(0))

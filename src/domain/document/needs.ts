@@ -8,8 +8,8 @@ export interface Missing {
 }
 
 /**
- * The first missing dependency of a block; null when it can be applied. `clockOf` gives the clock of a clientID in the document; earlier
- * writes of the block itself count too.
+ * The first missing dependency of a block; null when it can be applied. `clockOf` gives the clock of a clientID in the
+ * document; earlier writes of the block itself count too.
  */
 export function blocker({ updates }: CheckedBlock, clockOf: (client: number) => number): Missing | null {
   const written = new Map<number, number>()
@@ -22,7 +22,10 @@ export function blocker({ updates }: CheckedBlock, clockOf: (client: number) => 
   return null
 }
 
-/** An update of Yjs (v1) that fills the clocks of a clientID from `clock` on with nothing, as if it had been written and removed. */
+/**
+ * An update of Yjs (v1) that fills the clocks of a clientID from `clock` on with nothing, as if it had been written and
+ * removed.
+ */
 export function gapFilling({ client, end }: Missing, clock: number): Uint8Array {
   const numbers = [1, 1, client, clock, 0, end - clock, 0]
   return Uint8Array.from(numbers.flatMap(sevens))

@@ -25,8 +25,8 @@ export class OwnSessions {
   }
 
   /**
-   * The clientID for edits of this node: always that of the stream's first session, so that a node never runs out of them. While an update
-   * of that one waits for dependencies, another session is used.
+   * The clientID for edits of this node: always that of the stream's first session, so that a node never runs out of
+   * them. While an update of that one waits for dependencies, another session is used.
    * @throws NodeError as {@link open}
    */
   clientId(): number {
@@ -38,14 +38,15 @@ export class OwnSessions {
   }
 
   /**
-   * Opens a session for a program of this node. Returns the clientID to write with. The own stream must have been read back
-   * whole; call `takeBlocks` of the replica before a program gets the clientID.
+   * Opens a session for a program of this node. Returns the clientID to write with. The own stream must have been read
+   * back whole; call `takeBlocks` of the replica before a program gets the clientID.
    * @throws NodeError FORBIDDEN without a stream of its own, OVERLOADED beyond 4,096 sessions
    */
   open(): number {
     const own = this.#mustOwn()
     const number = Math.max(OWN_SESSION + 1, this.#streams.ids.sessionsOf(own))
-    if (number >= MAX_SESSIONS) throw new NodeError('OVERLOADED', `this node has had ${MAX_SESSIONS} sessions of the document`)
+    if (number >= MAX_SESSIONS)
+      throw new NodeError('OVERLOADED', `this node has had ${MAX_SESSIONS} sessions of the document`)
     this.#streams.ids.open(own, number + 1)
     return clientIdOf({ stream: own, number }, this.#deps.hash)
   }
@@ -53,7 +54,12 @@ export class OwnSessions {
   /** Is it the clientID of a session that programs of this node may have? */
   isOfPrograms(clientId: number): boolean {
     const { own, hash } = this.#deps
-    if (own === null || clientId === this.#meanwhile || clientId === clientIdOf({ stream: own, number: OWN_SESSION }, hash)) return false
+    if (
+      own === null ||
+      clientId === this.#meanwhile ||
+      clientId === clientIdOf({ stream: own, number: OWN_SESSION }, hash)
+    )
+      return false
     return this.#streams.ids.ownerOf(clientId) === own
   }
 

@@ -4,8 +4,22 @@ import type { StreamKey } from './client-ids.js'
 import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
 import { OwnSessions } from './own-sessions.js'
-import { decodeSnapshot, encodeSnapshot, hasWritten, headInForce, type SnapshotHead, type SnapshotState } from './snapshot.js'
-import { type CheckedBlock, type DocumentStream, onlyDeletes, type StreamEnd, type StreamPast, type StreamStop } from './stream.js'
+import {
+  decodeSnapshot,
+  encodeSnapshot,
+  hasWritten,
+  headInForce,
+  type SnapshotHead,
+  type SnapshotState
+} from './snapshot.js'
+import {
+  type CheckedBlock,
+  type DocumentStream,
+  onlyDeletes,
+  type StreamEnd,
+  type StreamPast,
+  type StreamStop
+} from './stream.js'
 import { CLASH, StreamTable } from './stream-table.js'
 import { EDIT_LIMITS, readUpdate } from './update/update.js'
 import { blocker, gapFilling } from './needs.js'
@@ -32,8 +46,9 @@ export interface StreamBlock {
 }
 
 /**
- * Outcome of a block. `taken`: applied, or stored until its dependencies arrive. `known`: it was taken before. `early`: blocks before it
- * are missing. `later`: the waiting area or the document is full, or this replica must be rebuilt; offer it again. `ended`: its stream has.
+ * Outcome of a block. `taken`: applied, or stored until its dependencies arrive. `known`: it was taken before. `early`:
+ * blocks before it are missing. `later`: the waiting area or the document is full, or this replica must be rebuilt;
+ * offer it again. `ended`: its stream has.
  */
 export interface Receipt {
   readonly outcome: 'taken' | 'known' | 'early' | 'later' | 'ended'
@@ -46,9 +61,9 @@ const REVERSED = 'an update whose left and right are the wrong way round'
 const FROM_STREAMS = Symbol('from streams')
 
 /**
- * One node's copy of a document: the Y.Doc and its position in each member's stream. Blocks are checked before Yjs sees them, and applied
- * in the order of their stream once their dependencies are there. Its state depends on the given blocks and on the ends of streams, never
- * on the order in which streams arrived.
+ * One node's copy of a document: the Y.Doc and its position in each member's stream. Blocks are checked before Yjs sees
+ * them, and applied in the order of their stream once their dependencies are there. Its state depends on the given
+ * blocks and on the ends of streams, never on the order in which streams arrived.
  */
 export class Replica {
   /** The live document. Programs of this node edit it under the clientID of a session. */
@@ -69,15 +84,18 @@ export class Replica {
     this.#streams = new StreamTable(options.hash)
     this.doc = new Y.Doc({ guid: options.guid, gc: true })
     this.sessions = new OwnSessions(options, { streams: this.#streams, doc: this.doc })
-    this.#size = new DocumentSize(options.maxBytes ?? MAX_DOCUMENT_BYTES, () => Y.encodeStateAsUpdate(this.doc).byteLength)
+    this.#size = new DocumentSize(
+      options.maxBytes ?? MAX_DOCUMENT_BYTES,
+      () => Y.encodeStateAsUpdate(this.doc).byteLength
+    )
     // Without a session a change has no owner and is refused.
     this.doc.clientID = 0
     this.doc.on('update', (update: Uint8Array, origin: unknown) => {
       this.#size.grow(update.byteLength)
       if (origin !== FROM_STREAMS) this.#edits.add(update)
     })
-    // Yjs removes meaningless formatting marks after a remote change. Which marks these are depends on the order of arrival, so replicas
-    // would differ. A writer may remove them, and then it is an edit like any other.
+    // Yjs removes meaningless formatting marks after a remote change. Which marks these are depends on the order of
+    // arrival, so replicas would differ. A writer may remove them, and then it is an edit like any other.
     this.doc.on('afterTransaction', (transaction: Y.Transaction) => {
       this.#size.shrink(transaction)
       if (transaction.origin === FROM_STREAMS) Object.assign(transaction, { _needFormattingCleanup: false })
@@ -94,7 +112,10 @@ export class Replica {
     return [...this.#streams].reduce((sum, { waiting }) => sum + waiting.length, 0)
   }
 
-  /** Has the document reached its size? It then takes no further block but such that only delete, nor should its node let anybody edit. */
+  /**
+   * Has the document reached its size? It then takes no further block but such that only delete, nor should its node
+   * let anybody edit.
+   */
   isFull(): boolean {
     return this.#size.isFull()
   }
@@ -120,8 +141,8 @@ export class Replica {
   }
 
   /**
-   * Ends a stream: only its first `at` blocks count, here as everywhere. For facts that a replica cannot see, such as a fork, and for stops
-   * that a rebuilt replica must know first.
+   * Ends a stream: only its first `at` blocks count, here as everywhere. For facts that a replica cannot see, such as a
+   * fork, and for stops that a rebuilt replica must know first.
    */
   stop(key: StreamKey, at: number, reason: string): readonly StreamStop[] {
     const stream = this.#streams.of(key)
@@ -129,15 +150,16 @@ export class Replica {
   }
 
   /**
-   * Applies an update (v1) of a local program as a local edit. It needs the clientID of a session of this node, and earlier edits must have
-   * been taken. {@link takeBlocks} cuts a large one. Returns why it is refused, or null.
+   * Applies an update (v1) of a local program as a local edit. It needs the clientID of a session of this node, and
+   * earlier edits must have been taken. {@link takeBlocks} cuts a large one. Returns why it is refused, or null.
    */
   write(bytes: Uint8Array): string | null {
     const reading = readUpdate(bytes, EDIT_LIMITS)
     if (!reading.ok) return reading.reason
     const { writes, needs } = reading.update
     const clockOf = (client: number): number => Y.getState(this.doc.store, client)
-    if (writes !== null && this.#streams.ids.ownerOf(writes.client) !== this.#options.own) return 'an update with the clientID of another'
+    if (writes !== null && this.#streams.ids.ownerOf(writes.client) !== this.#options.own)
+      return 'an update with the clientID of another'
     if (writes !== null && writes.clock > clockOf(writes.client)) return 'an update that leaves out clocks'
     if ([...needs].some(([client, end]) => clockOf(client) < end)) return 'an update depends on missing items'
     if (this.#streams.isReversed(reading.update)) return REVERSED
@@ -146,13 +168,20 @@ export class Replica {
     return null
   }
 
-  /** The edits of this node since the last call, as blocks to append to its own stream, in order. They count as appended. */
+  /**
+   * The edits of this node since the last call, as blocks to append to its own stream, in order. They count as
+   * appended.
+   */
   takeBlocks(): LocalBlocks {
     const { own } = this.#options
     const stream = own === null ? null : this.#streams.of(own)
     if (stream === null) return { ok: true, blocks: [] }
     const faultOf = (block: CheckedBlock): string | null => (this.#streams.hasReversed(block) ? REVERSED : null)
-    const taken = this.#edits.take(stream, { sessions: this.#streams.ids.sessionsOf(stream.key), isFull: () => this.isFull(), faultOf })
+    const taken = this.#edits.take(stream, {
+      sessions: this.#streams.ids.sessionsOf(stream.key),
+      isFull: () => this.isFull(),
+      faultOf
+    })
     if (!taken.ok) this.#isVoid = true
     return taken
   }
@@ -168,15 +197,18 @@ export class Replica {
   }
 
   /**
-   * The document and the past of its streams, as bytes (format v1 of Yjs inside). Waiting blocks are not included. Not for a replica that
-   * must be rebuilt.
+   * The document and the past of its streams, as bytes (format v1 of Yjs inside). Waiting blocks are not included. Not
+   * for a replica that must be rebuilt.
    */
   snapshot(): Uint8Array {
     const streams = this.pasts().map(({ key, past, end }) => ({ key, ...past, end }))
     return encodeSnapshot({ guid: this.doc.guid, hasGaps: this.#hasGaps, streams }, this.doc)
   }
 
-  /** Could others make it of the blocks that it holds alone? Not with gaps: these follow from blocks behind, or from access lists. */
+  /**
+   * Could others make it of the blocks that it holds alone? Not with gaps: these follow from blocks behind, or from
+   * access lists.
+   */
   get isWritable(): boolean {
     return !this.#hasGaps
   }
@@ -187,8 +219,9 @@ export class Replica {
   }
 
   /**
-   * Starts from a snapshot; for a replica without any block. Returns why it cannot, or null. A snapshot is trusted: take it only from this
-   * node or from a member who may write the document. `isInForce`: its content counts for good, wherever its streams end.
+   * Starts from a snapshot; for a replica without any block. Returns why it cannot, or null. A snapshot is trusted:
+   * take it only from this node or from a member who may write the document. `isInForce`: its content counts for good,
+   * wherever its streams end.
    */
   load(bytes: Uint8Array, isInForce = false): string | null {
     if (this.#streams.size > 0) return 'the replica has begun already'
@@ -205,9 +238,11 @@ export class Replica {
   #follow({ streams, hasGaps }: SnapshotHead, { clocks, update }: SnapshotState, isInForce: boolean): string | null {
     this.#streams.restore(streams, isInForce)
     this.#hasGaps = hasGaps
-    const isOf = (client: number): boolean => (isInForce ? this.#streams.ids.ownerOf(client) : this.#streams.onceOwnerOf(client)) !== null
+    const isOf = (client: number): boolean =>
+      (isInForce ? this.#streams.ids.ownerOf(client) : this.#streams.onceOwnerOf(client)) !== null
     if (![...clocks.keys()].every(isOf)) return 'a snapshot has an unowned clientID'
-    if (isInForce && (hasGaps || !hasWritten(streams, { clocks, ids: this.#streams.ids }))) return 'a snapshot with gaps'
+    if (isInForce && (hasGaps || !hasWritten(streams, { clocks, ids: this.#streams.ids })))
+      return 'a snapshot with gaps'
     Y.applyUpdate(this.doc, update, FROM_STREAMS)
     return null
   }
@@ -271,7 +306,8 @@ function apply(doc: Y.Doc, { updates }: CheckedBlock): boolean {
       isWhole = true
     }, FROM_STREAMS)
   } catch {
-    // Thrown before the end of the work it is Yjs; after it, an observer of some program, which is no fault of the stream.
+    // Thrown before the end of the work it is Yjs; after it, an observer of some program, which is no fault of the
+    // stream.
   }
   return isWhole && doc.store.pendingStructs === null && doc.store.pendingDs === null
 }

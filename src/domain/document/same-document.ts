@@ -6,9 +6,9 @@ type DocumentStruct = Y.Item | Y.GC
 type Roots = ReadonlyMap<unknown, string>
 
 /**
- * Do two documents have the same state? Clocks, deletions, forgotten parts and remaining items must be equal. Each item must have the same
- * neighbours as when it was written: later items may depend on deleted ones. The cut into items may differ. Both documents must forget
- * (`gc`). Walks over both.
+ * Do two documents have the same state? Clocks, deletions, forgotten parts and remaining items must be equal. Each item
+ * must have the same neighbours as when it was written: later items may depend on deleted ones. The cut into items may
+ * differ. Both documents must forget (`gc`). Walks over both.
  */
 export function isSameDocument(one: Y.Doc, other: Y.Doc): boolean {
   const clients = new Set([...one.store.clients.keys(), ...other.store.clients.keys()])
@@ -19,7 +19,9 @@ export function isSameDocument(one: Y.Doc, other: Y.Doc): boolean {
 /** Does another document contain each item and deletion of this one? */
 export function isPartOf(part: Y.Doc, whole: Y.Doc): boolean {
   const compared: ComparedStruct = { roots: rootsOf(part, whole), isPart: true }
-  return [...part.store.clients.keys()].every((client) => isSameClient([structsOf(part, client), structsOf(whole, client)], compared))
+  return [...part.store.clients.keys()].every((client) =>
+    isSameClient([structsOf(part, client), structsOf(whole, client)], compared)
+  )
 }
 
 function rootsOf(one: Y.Doc, other: Y.Doc): Roots {
@@ -37,7 +39,10 @@ function structsOf({ store }: Y.Doc, client: number): readonly DocumentStruct[] 
 }
 
 /** Along both lists at once, from one place where any of them is cut to the next. */
-function isSameClient([one, other]: readonly [readonly DocumentStruct[], readonly DocumentStruct[]], compared: ComparedStruct): boolean {
+function isSameClient(
+  [one, other]: readonly [readonly DocumentStruct[], readonly DocumentStruct[]],
+  compared: ComparedStruct
+): boolean {
   let [at, there, clock] = [0, 0, 0]
   for (;;) {
     const [here, beside] = [one[at], other[there]]
@@ -58,7 +63,8 @@ interface Stretch extends ComparedStruct {
 
 function isSameStretch(one: DocumentStruct, other: DocumentStruct, { clock, next, roots, isPart }: Stretch): boolean {
   // The content of a deleted part is forgotten as a whole on every replica; anything else would lose its position.
-  if (!(one instanceof Y.Item) || !(other instanceof Y.Item)) return !(other instanceof Y.Item) && (isPart || !(one instanceof Y.Item))
+  if (!(one instanceof Y.Item) || !(other instanceof Y.Item))
+    return !(other instanceof Y.Item) && (isPart || !(one instanceof Y.Item))
   if (!isSamePlace(one, other, { clock, roots })) return false
   if (one.deleted || other.deleted) return other.deleted && (isPart || one.deleted)
   const [here, beside] = [one, other].map((item) => ({ from: clock - item.id.clock, to: next - item.id.clock }))
@@ -70,7 +76,8 @@ function isSameStretch(one: DocumentStruct, other: DocumentStruct, { clock, next
 
 /** Were both written beside the same, into the same? Of later parts of an item the one before is what it stands on. */
 function isSamePlace(one: Y.Item, other: Y.Item, { clock, roots }: Pick<Stretch, 'clock' | 'roots'>): boolean {
-  const originOf = ({ id, origin }: Y.Item): string => textOf(clock > id.clock ? Y.createID(id.client, clock - 1) : origin)
+  const originOf = ({ id, origin }: Y.Item): string =>
+    textOf(clock > id.clock ? Y.createID(id.client, clock - 1) : origin)
   if (originOf(one) !== originOf(other) || textOf(one.rightOrigin) !== textOf(other.rightOrigin)) return false
   return parentOf(one, roots) === parentOf(other, roots) && one.parentSub === other.parentSub
 }
@@ -100,7 +107,10 @@ interface DocumentPart {
 }
 
 /** A part of an item's content as Yjs writes it; the document is left as it is. */
-function encodedPart({ content, length }: Y.Item, { from, to }: DocumentPart): { readonly kind: number; readonly bytes: Uint8Array } {
+function encodedPart(
+  { content, length }: Y.Item,
+  { from, to }: DocumentPart
+): { readonly kind: number; readonly bytes: Uint8Array } {
   const encoder = new Y.UpdateEncoderV1()
   let part = content
   if (from > 0 || to < length) {

@@ -7,12 +7,16 @@ export function isSameReplica(one: Replica, other: Replica): boolean {
   return canonicalJson(begun(one)) === canonicalJson(begun(other)) && isSameDocument(one.doc, other.doc)
 }
 
-/** Is a replica contained in another, with equal state of streams of equal length? Further content of the other is ignored. */
+/**
+ * Is a replica contained in another, with equal state of streams of equal length? Further content of the other is
+ * ignored.
+ */
 export function isPartOfReplica(part: Replica, whole: Replica): boolean {
   const known = new Map(begun(whole))
   return (
-    begun(part).every(([key, past]) => known.get(key)?.length !== past.length || canonicalJson(known.get(key)) === canonicalJson(past)) &&
-    isPartOf(part.doc, whole.doc)
+    begun(part).every(
+      ([key, past]) => known.get(key)?.length !== past.length || canonicalJson(known.get(key)) === canonicalJson(past)
+    ) && isPartOf(part.doc, whole.doc)
   )
 }
 

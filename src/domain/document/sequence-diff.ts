@@ -23,7 +23,12 @@ export function sequenceDiff(old: readonly unknown[], next: readonly unknown[]):
   const kept = commonPairs(a, b)
   return kept === null
     ? whole
-    : between(kept, a.length, b.length).map(({ at, from, to, ...rest }) => ({ at: at + head, from: from + head, to: to + head, ...rest }))
+    : between(kept, a.length, b.length).map(({ at, from, to, ...rest }) => ({
+        at: at + head,
+        from: from + head,
+        to: to + head,
+        ...rest
+      }))
 }
 
 type Pair = readonly [number, number]

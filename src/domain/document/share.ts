@@ -62,9 +62,9 @@ export function payerKey({ node, kind }: Payer): string {
 }
 
 /**
- * Chooses the streams that a node keeps. All streams of used documents are kept. Of the others each payer has at most `maxStreams`, and
- * slots go round among payers. A payer with at most `minUnused / payers` streams keeps all of them, whatever others announce. Depends
- * neither on names nor on the order of claims.
+ * Chooses the streams that a node keeps. All streams of used documents are kept. Of the others each payer has at most
+ * `maxStreams`, and slots go round among payers. A payer with at most `minUnused / payers` streams keeps all of them,
+ * whatever others announce. Depends neither on names nor on the order of claims.
  */
 export function chooseStreams(claims: readonly StreamClaim[], limits: ChoiceLimits = AS_SHIPPED): StreamChoice {
   const used = inTurns(claims.filter(({ use }) => use !== 'none'))

@@ -19,18 +19,31 @@ import {
 /** The shared types of a document that are read and edited by name. */
 export type SharedType = 'text' | 'map' | 'list'
 
-/** A change of one shared type: all of it made equal to something, or a part replaced. Texts count the UTF-16 units that are read of them. */
+/**
+ * A change of one shared type: all of it made equal to something, or a part replaced. Texts count the UTF-16 units that
+ * are read of them.
+ */
 export type SharedEdit =
   | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'text'; readonly splice: { readonly at: number; readonly remove: number; readonly insert: string } }
+  | {
+      readonly type: 'text'
+      readonly splice: { readonly at: number; readonly remove: number; readonly insert: string }
+    }
   | { readonly type: 'map'; readonly map: Readonly<Record<string, unknown>> }
   | { readonly type: 'map'; readonly set: Readonly<Record<string, unknown>>; readonly remove?: readonly string[] }
   | { readonly type: 'list'; readonly list: readonly unknown[] }
-  | { readonly type: 'list'; readonly splice: { readonly at: number; readonly remove: number; readonly insert: readonly unknown[] } }
+  | {
+      readonly type: 'list'
+      readonly splice: { readonly at: number; readonly remove: number; readonly insert: readonly unknown[] }
+    }
 
 type Root = NonNullable<ReturnType<Y.Doc['share']['get']>>
 
-const VALUES: Readonly<Record<SharedType, (fields: TypeFields) => unknown>> = { text: textValue, map: mapValue, list: listValue }
+const VALUES: Readonly<Record<SharedType, (fields: TypeFields) => unknown>> = {
+  text: textValue,
+  map: mapValue,
+  list: listValue
+}
 
 /**
  * The value of a shared type: text, object or list; empty when unwritten. The document is unchanged.
@@ -81,7 +94,10 @@ function kindOf(fields: TypeFields): SharedPart['type'] | null {
   return mayBe('list') ? 'list' : 'mixed'
 }
 
-/** Applies one change. @throws NodeError CONFLICT as {@link readShared}; INVALID_INPUT for invalid values and missing positions */
+/**
+ * Applies one change.
+ * @throws NodeError CONFLICT as {@link readShared}; INVALID_INPUT for invalid values and missing positions
+ */
 export function editShared(doc: Y.Doc, root: string, edit: SharedEdit): void {
   const fault = faultOf(edit)
   if (fault !== null) throw invalid(fault)
@@ -124,7 +140,8 @@ function canHold(content: Y.Item['content']): readonly (SharedType | 'xml')[] {
   // Texts of XML lie in other ones, and elements in fragments alone.
   if (isXml(content) && !(content.type instanceof Y.XmlText)) return ['xml']
   if (isNested(content)) return ['text', 'list']
-  const isOfText = content instanceof Y.ContentString || content instanceof Y.ContentEmbed || content instanceof Y.ContentFormat
+  const isOfText =
+    content instanceof Y.ContentString || content instanceof Y.ContentEmbed || content instanceof Y.ContentFormat
   return isOfText ? ['text'] : ['list']
 }
 
@@ -136,7 +153,9 @@ function faultOf(edit: SharedEdit): string | null {
   const texts = edit.type === 'text' ? [textOf(edit)] : []
   if (texts.some((text) => !text.isWellFormed())) return 'a text with half of a character'
   if (edit.type === 'text') return null
-  return edit.type === 'list' ? jsonFault('list' in edit ? edit.list : edit.splice.insert) : mapFault('map' in edit ? edit.map : edit.set)
+  return edit.type === 'list'
+    ? jsonFault('list' in edit ? edit.list : edit.splice.insert)
+    : mapFault('map' in edit ? edit.map : edit.set)
 }
 
 /** How many keys the map itself has is bounded by the size of the document alone: each is a piece of its own. */
@@ -167,7 +186,8 @@ function mapEdit(map: Y.Map<unknown>, edit: SharedEdit & { readonly type: 'map' 
   const removed = 'map' in edit ? [...map.keys()].filter((key) => !Object.hasOwn(set, key)) : (edit.remove ?? [])
   for (const key of removed) map.delete(key)
   const old = mapValue(map)
-  for (const [key, value] of Object.entries(set)) if (!Object.hasOwn(old, key) || !isSame(old[key], value)) map.set(key, value)
+  for (const [key, value] of Object.entries(set))
+    if (!Object.hasOwn(old, key) || !isSame(old[key], value)) map.set(key, value)
 }
 
 function listEdit(list: Y.Array<unknown>, edit: SharedEdit & { readonly type: 'list' }): void {

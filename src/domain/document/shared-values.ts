@@ -41,7 +41,10 @@ export function isXmlTexts(fields: TypeFields): boolean {
   return contents.length > 0 && contents.every((content) => isNested(content) && content.type instanceof Y.XmlText)
 }
 
-/** The text of a sequence without embedded objects; of texts of XML alone their markup. @throws NodeError CONFLICT when nested too deep */
+/**
+ * The text of a sequence without embedded objects; of texts of XML alone their markup.
+ * @throws NodeError CONFLICT when nested too deep
+ */
 export function textValue(fields: TypeFields, at = begun()): string {
   if (isXmlTexts(fields)) return markup(fields, at)
   return contentsOf(fields)
@@ -52,7 +55,9 @@ export function textValue(fields: TypeFields, at = begun()): string {
 /** The object of a map. @throws NodeError CONFLICT when nested too deep */
 export function mapValue({ _map }: TypeFields, at = begun()): Record<string, unknown> {
   // fromEntries defines: a key named __proto__ stays a key.
-  return Object.fromEntries([..._map].flatMap(([key, item]) => (item.deleted ? [] : [[key, valueOf(lastOf(item), at)]])))
+  return Object.fromEntries(
+    [..._map].flatMap(([key, item]) => (item.deleted ? [] : [[key, valueOf(lastOf(item), at)]]))
+  )
 }
 
 /** The values of a list. @throws NodeError CONFLICT when nested too deep */
@@ -61,7 +66,10 @@ export function listValue(fields: TypeFields, at = begun()): unknown[] {
   return countable.flatMap((content) => content.getContent().map((value) => valueOf(value, at)))
 }
 
-/** The mixed content of a sequence in order, with text in as few pieces as possible. @throws NodeError CONFLICT when nested too deep */
+/**
+ * The mixed content of a sequence in order, with text in as few pieces as possible.
+ * @throws NodeError CONFLICT when nested too deep
+ */
 export function mixedValue(fields: TypeFields): unknown[] {
   const at = begun()
   const values: unknown[] = []
@@ -77,10 +85,15 @@ export function mixedValue(fields: TypeFields): unknown[] {
   return values
 }
 
-/** The markup of a sequence of XML, as Yjs writes it; other content as JSON. @throws NodeError CONFLICT when nested too deep or too long */
+/**
+ * The markup of a sequence of XML, as Yjs writes it; other content as JSON.
+ * @throws NodeError CONFLICT when nested too deep or too long
+ */
 export function markup(fields: TypeFields, at = begun()): string {
   const countable = contentsOf(fields).filter((content) => content.isCountable())
-  return countable.flatMap((content) => (content instanceof Y.ContentString ? [content.str] : texts(content.getContent(), at))).join('')
+  return countable
+    .flatMap((content) => (content instanceof Y.ContentString ? [content.str] : texts(content.getContent(), at)))
+    .join('')
 }
 
 function begun(): ValueReading {
@@ -115,7 +128,10 @@ function xmlElement(element: Y.XmlElement, at: ValueReading): string {
   return `<${name}${attributesText(mapValue(element, at), at)}>${markup(element, at)}</${name}>`
 }
 
-/** Formats become elements around their text. The delta is not used: it repeats all formats for each piece, and takes memory for them. */
+/**
+ * Formats become elements around their text. The delta is not used: it repeats all formats for each piece, and takes
+ * memory for them.
+ */
 function xmlText(text: Y.XmlText, at: ValueReading): string {
   const formats = new Map<string, unknown>()
   const pieces: string[] = []

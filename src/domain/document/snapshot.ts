@@ -20,7 +20,10 @@ const HeadSchema = z.object({
         /** Blocks that are in the snapshot, and which of them opened each session. */
         length: Length,
         opened: z.array(Length).max(MAX_SESSIONS),
-        /** The clock of each of its clientIDs, and the beginnings of its runs, rising. As bytes: the first one, then the differences. */
+        /**
+         * The clock of each of its clientIDs, and the beginnings of its runs, rising. As bytes: the first one, then the
+         * differences.
+         */
         clients: z.array(z.object({ client: Length, clock: Length, runs: z.array(Length).transform(sums) })),
         /** How the stream ended; null while it goes on. */
         end: z.object({ at: Length, reason: z.string().max(256) }).nullable()
@@ -50,7 +53,9 @@ export type SnapshotReading =
   | { readonly ok: true; readonly head: SnapshotHead; open(): SnapshotState | null }
   | { readonly ok: false; readonly reason: string }
 
-/** A document with the stream state of its replica, as bytes: length and JSON of the head, then an update of Yjs (v1). */
+/**
+ * A document with the stream state of its replica, as bytes: length and JSON of the head, then an update of Yjs (v1).
+ */
 export function encodeSnapshot(head: SnapshotHead, doc: Y.Doc): Uint8Array {
   const text = c.encode(c.buffer, utf8(JSON.stringify({ ...head, streams: head.streams.map(written) })))
   const update = Y.encodeStateAsUpdate(doc)
@@ -92,14 +97,17 @@ export function decodeSnapshot(bytes: Uint8Array): SnapshotReading {
   }
 }
 
-/** The head of a current snapshot, without streams of which it has no block, as in the log. null: no blocks can have this result. */
+/**
+ * The head of a current snapshot, without streams of which it has no block, as in the log. null: no blocks can have
+ * this result.
+ */
 export function headInForce(head: SnapshotHead): SnapshotHead | null {
   return head.streams.every(isPossible) ? { ...head, streams: head.streams.filter(({ length }) => length > 0) } : null
 }
 
 /**
- * Does each stream state the true clock of each of its clientIDs, and of no other? A false clock would end its stream at the next block
- * that writes it.
+ * Does each stream state the true clock of each of its clientIDs, and of no other? A false clock would end its stream
+ * at the next block that writes it.
  */
 export function hasWritten(
   streams: SnapshotHead['streams'],

@@ -49,8 +49,13 @@ export class StreamTable {
     return new Map([...this].flatMap(({ key, end }) => (end === null ? [] : [[key, end] as const])))
   }
 
-  /** Effects of the streams on the document, in the order of their keys. `clockOf`: the clock of a clientID in the document. */
-  pasts(clockOf: (client: number) => number): { readonly key: StreamKey; readonly past: StreamPast; readonly end: StreamEnd | null }[] {
+  /**
+   * Effects of the streams on the document, in the order of their keys. `clockOf`: the clock of a clientID in the
+   * document.
+   */
+  pasts(
+    clockOf: (client: number) => number
+  ): { readonly key: StreamKey; readonly past: StreamPast; readonly end: StreamEnd | null }[] {
     const pasts = [...this].map((stream) => ({ key: stream.key, past: stream.past(clockOf), end: stream.end }))
     return pasts.sort((a, b) => (a.key < b.key ? -1 : 1))
   }
@@ -66,12 +71,17 @@ export class StreamTable {
     }
   }
 
-  /** Learns of sessions of a stream. Gives the stream that never had a session of these, and where it ends; null for no clash. */
+  /**
+   * Learns of sessions of a stream. Gives the stream that never had a session of these, and where it ends; null for no
+   * clash.
+   */
   open(key: StreamKey, count: number): { readonly stream: DocumentStream; readonly end: StreamEnd } | null {
     const clash = this.ids.open(key, count)
     // The stream with the larger key never had that session; when it came first the session is taken back.
     const stream = clash === null ? null : this.of(clash.loser)
-    return clash === null || stream === null ? null : { stream, end: { at: stream.openedAt(clash.session), reason: CLASH } }
+    return clash === null || stream === null
+      ? null
+      : { stream, end: { at: stream.openedAt(clash.session), reason: CLASH } }
   }
 
   /** The stream that owns a clientID, or would own it had it not ended; null for none. */

@@ -20,7 +20,9 @@ export interface CheckedBlock {
 }
 
 /** A checked block, or why it ends its stream. */
-export type BlockReading = { readonly ok: true; readonly block: CheckedBlock } | { readonly ok: false; readonly reason: string }
+export type BlockReading =
+  | { readonly ok: true; readonly block: CheckedBlock }
+  | { readonly ok: false; readonly reason: string }
 
 /** Does a block only delete? A full document accepts it, since it may make space. */
 export function onlyDeletes({ updates }: CheckedBlock): boolean {
@@ -45,13 +47,17 @@ export interface StreamPast {
 }
 
 /**
- * Can that many blocks have this effect? Each opens at most {@link BLOCK_LIMITS} sessions with one clientID each. A false snapshot would
- * claim effects of later blocks.
+ * Can that many blocks have this effect? Each opens at most {@link BLOCK_LIMITS} sessions with one clientID each. A
+ * false snapshot would claim effects of later blocks.
  */
 export function isPossible({ length, opened, clients }: StreamPast): boolean {
   const isInOrder = (block: number, session: number): boolean =>
     block < length && block >= (opened[session - 1] ?? 0) && block !== opened[session - BLOCK_LIMITS.maxNewSessions]
-  return opened.every(isInOrder) && clients.length <= opened.length && clients.every(({ clock, runs }) => runs.every((run) => run < clock))
+  return (
+    opened.every(isInOrder) &&
+    clients.length <= opened.length &&
+    clients.every(({ clock, runs }) => runs.every((run) => run < clock))
+  )
 }
 
 const NO_PAST: StreamPast = { length: 0, opened: [], clients: [] }
@@ -63,13 +69,16 @@ export interface StreamStop {
   readonly at: number
   /** In words of this node. */
   readonly reason: string
-  /** Does this replica hold data that no longer counts? Then make a new one, tell it of this stop first, and give it all streams again. */
+  /**
+   * Does this replica hold data that no longer counts? Then make a new one, tell it of this stop first, and give it all
+   * streams again.
+   */
   readonly needsRebuild: boolean
 }
 
 /**
- * One member's stream as a replica follows it. Whether a block counts depends on the stream alone, never on other streams or the order of
- * arrival. So every replica ends it at the same block.
+ * One member's stream as a replica follows it. Whether a block counts depends on the stream alone, never on other
+ * streams or the order of arrival. So every replica ends it at the same block.
  */
 export class DocumentStream {
   readonly key: StreamKey
@@ -87,10 +96,17 @@ export class DocumentStream {
   /** The next clock of each of its clientIDs. */
   readonly #next = new Map<number, number>()
 
-  /** For each of its clientIDs the clocks at which a run begins: text that was written on and on, each piece behind the one before. */
+  /**
+   * For each of its clientIDs the clocks at which a run begins: text that was written on and on, each piece behind the
+   * one before.
+   */
   readonly #runs = new Map<number, number[]>()
 
-  constructor(key: StreamKey, ids: ClientIds, { past = NO_PAST, floor = 0 }: { past?: StreamPast; floor?: number } = {}) {
+  constructor(
+    key: StreamKey,
+    ids: ClientIds,
+    { past = NO_PAST, floor = 0 }: { past?: StreamPast; floor?: number } = {}
+  ) {
     this.key = key
     this.floor = floor
     this.#ids = ids
@@ -103,14 +119,20 @@ export class DocumentStream {
     }
   }
 
-  /** The effect of its applied blocks, to start another one with. `clockOf`: the clock of a clientID in the document. */
+  /**
+   * The effect of its applied blocks, to start another one with. `clockOf`: the clock of a clientID in the document.
+   */
   past(clockOf: (client: number) => number): StreamPast {
     const opened = [...this.#openedAt.values()].filter((block) => block < this.applied)
     const clients = [...this.#next.keys()].map((client) => {
       const clock = clockOf(client)
       return { client, clock, runs: (this.#runs.get(client) ?? []).filter((begin) => begin < clock) }
     })
-    return { length: this.applied, opened, clients: clients.filter(({ clock }) => clock > 0).sort((a, b) => a.client - b.client) }
+    return {
+      length: this.applied,
+      opened,
+      clients: clients.filter(({ clock }) => clock > 0).sort((a, b) => a.client - b.client)
+    }
   }
 
   /** Sessions that its blocks have announced. */
@@ -134,8 +156,9 @@ export class DocumentStream {
   }
 
   /**
-   * Is the right item of a crossing in the run of the left one, so before it? Yjs puts such an item where it happens to have cut the run,
-   * so replicas would differ; no honest client writes one. `breaks`: cuts of the update itself, if it writes with that clientID.
+   * Is the right item of a crossing in the run of the left one, so before it? Yjs puts such an item where it happens to
+   * have cut the run, so replicas would differ; no honest client writes one. `breaks`: cuts of the update itself, if it
+   * writes with that clientID.
    */
   isReversed({ client, left, right }: Crossing, breaks: readonly number[] = []): boolean {
     const isBefore = (clock: number): boolean => clock <= left

@@ -6,7 +6,10 @@ import { MAX_CLOCK_ENTRIES, readSyncMessage } from './sync-message.js'
 export interface SyncWire {
   /** Sends the payload of a `stream-data` envelope to all. */
   send(payload: CRDTSyncMessage): Promise<void>
-  /** Listens to messages of others; `from`: the sender, as verified by the inbound pipeline. Returns the function that stops it. */
+  /**
+   * Listens to messages of others; `from`: the sender, as verified by the inbound pipeline. Returns the function that
+   * stops it.
+   */
   listen(handler: (payload: unknown, from: string) => void): () => void
 }
 
@@ -20,7 +23,11 @@ export interface SyncChannelParts {
   /** Called with the error of a handler; the other handlers still run. */
   readonly onError: (error: unknown) => void
   /** Called with each skipped update and its sender. Must not throw. */
-  readonly onSkipped: (skipped: { readonly code: 'CRDT_DESERIALIZATION_FAILED'; readonly source: string; readonly reason: string }) => void
+  readonly onSkipped: (skipped: {
+    readonly code: 'CRDT_DESERIALIZATION_FAILED'
+    readonly source: string
+    readonly reason: string
+  }) => void
 }
 
 /** Spreads the updates of documents among connected agents (spec a2a-mcp-mesh, CRDTSyncChannel). */
@@ -37,11 +44,19 @@ export class CRDTSyncChannel {
     this.#stop = parts.wire.listen((payload, from) => this.#hear(payload, from))
   }
 
-  /** Sends an update to all connected agents, counted as one more of `sourceAgentId`. On a closed channel it does nothing. */
+  /**
+   * Sends an update to all connected agents, counted as one more of `sourceAgentId`. On a closed channel it does
+   * nothing.
+   */
   async broadcast(update: unknown, sourceAgentId: string): Promise<void> {
     if (this.#isClosed) return
     this.#clock.set(sourceAgentId, (this.#clock.get(sourceAgentId) ?? 0) + 1)
-    await this.#parts.wire.send({ sourceAgentId, vectorClock: this.getVectorClock(), payload: update, timestamp: this.#parts.now() })
+    await this.#parts.wire.send({
+      sourceAgentId,
+      vectorClock: this.getVectorClock(),
+      payload: update,
+      timestamp: this.#parts.now()
+    })
   }
 
   /** Hands every update of others to `handler`, in the order of arrival. Returns how to stop. */
@@ -75,7 +90,8 @@ export class CRDTSyncChannel {
 
   #faultOf({ sourceAgentId, payload }: CRDTSyncMessage, from: string): string | null {
     if (sourceAgentId !== from) return 'the source is not the sender'
-    if (!this.#clock.has(from) && this.#clock.size >= MAX_CLOCK_ENTRIES) return 'of one agent more than a vector clock names'
+    if (!this.#clock.has(from) && this.#clock.size >= MAX_CLOCK_ENTRIES)
+      return 'of one agent more than a vector clock names'
     return this.#parts.faultOf(payload)
   }
 }

@@ -14,10 +14,19 @@ export const CRDTSyncMessageSchema = z
     payload: z.unknown(),
     timestamp: z.number().nonnegative()
   })
-  .refine(({ vectorClock }) => Object.keys(vectorClock).length <= MAX_CLOCK_ENTRIES, 'a vector clock with too many agents')
-  .refine(({ vectorClock, sourceAgentId }) => (vectorClock[sourceAgentId] ?? 0) >= 1, 'a vector clock without its source')
+  .refine(
+    ({ vectorClock }) => Object.keys(vectorClock).length <= MAX_CLOCK_ENTRIES,
+    'a vector clock with too many agents'
+  )
+  .refine(
+    ({ vectorClock, sourceAgentId }) => (vectorClock[sourceAgentId] ?? 0) >= 1,
+    'a vector clock without its source'
+  )
 
-/** One update of a document, with how many updates of each agent its source knows: never empty, and its own count at least 1. */
+/**
+ * One update of a document, with how many updates of each agent its source knows: never empty, and its own count at
+ * least 1.
+ */
 export type CRDTSyncMessage = Readonly<z.infer<typeof CRDTSyncMessageSchema>>
 
 /** Reads the payload of a `stream-data` envelope. Null when it is no CRDTSyncMessage. Never throws. */

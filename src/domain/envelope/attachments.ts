@@ -36,7 +36,8 @@ export function lift(payload: unknown, options: LiftOptions): Lifted | null {
   const json = strip(payload, lifting)
   const { bytes, texts } = lifting
   if (bytes.length > maxAttachments) return null
-  if (bytes.length + texts.length <= maxAttachments) return { json, attachments: bytes.length === 0 ? texts : [...bytes, ...texts] }
+  if (bytes.length + texts.length <= maxAttachments)
+    return { json, attachments: bytes.length === 0 ? texts : [...bytes, ...texts] }
   const fewer = begin(options.maxInlineText, maxAttachments - bytes.length)
   return { json: strip(payload, fewer), attachments: [...fewer.bytes, ...fewer.texts] }
 }
@@ -93,14 +94,19 @@ function pointerOf(path: readonly (string | number)[]): string {
 }
 
 /**
- * Puts attachments back into JSON that others wrote (already checked for forbidden keys); changes and gives back `json`.
+ * Puts attachments back into JSON that others wrote (already checked for forbidden keys); changes and gives back
+ * `json`.
  * Each pointer must lead, by own members only, to a null. Never throws.
  */
-export function restore(json: unknown, attachments: readonly Attachment[]): { ok: true; value: unknown } | { ok: false; reason: string } {
+export function restore(
+  json: unknown,
+  attachments: readonly Attachment[]
+): { ok: true; value: unknown } | { ok: false; reason: string } {
   const root: Record<string, unknown> = { json }
   for (const { pointer, content } of attachments) {
     const place = locate(root, pointer)
-    if (place === null || place.parent[place.key] !== null) return { ok: false, reason: 'an attachment points to no empty position' }
+    if (place === null || place.parent[place.key] !== null)
+      return { ok: false, reason: 'an attachment points to no empty position' }
     place.parent[place.key] = content
   }
   return { ok: true, value: root.json }
@@ -121,7 +127,8 @@ function locate(root: Record<string, unknown>, pointer: string): Place | null {
     parent = next as Record<string, unknown>
     key = step.replaceAll('~1', '/').replaceAll('~0', '~')
     // 'length' is an own member of arrays too, so arrays take plain indexes only.
-    if (Array.isArray(next) ? !/^(0|[1-9]\d{0,9})$/.test(key) || Number(key) >= next.length : !Object.hasOwn(next, key)) return null
+    if (Array.isArray(next) ? !/^(0|[1-9]\d{0,9})$/.test(key) || Number(key) >= next.length : !Object.hasOwn(next, key))
+      return null
   }
   return { parent, key }
 }

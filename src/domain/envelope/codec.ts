@@ -5,7 +5,15 @@ import { fromUtf8, type NodeId, utf8 } from '../../kit/ids.js'
 import { jsonFault, parseJson, SIZED_LIMITS } from '../../kit/json.js'
 import { lift, restore, type Attachment } from './attachments.js'
 import type { A2AEnvelope } from './envelope.js'
-import { assertHeader, measureHeader, readHeader, writeHeader, type EnvelopeHeader, type EnvelopeFault, type WireState } from './header.js'
+import {
+  assertHeader,
+  measureHeader,
+  readHeader,
+  writeHeader,
+  type EnvelopeHeader,
+  type EnvelopeFault,
+  type WireState
+} from './header.js'
 import { ENVELOPE_LIMITS } from './limits.js'
 
 export type { EnvelopeHeader } from './header.js'
@@ -39,10 +47,10 @@ interface PreparedEnvelope {
 const EMPTY = new Uint8Array(0)
 
 /**
- * An envelope as bytes: version, header, codec of the body, table of attachments, body (docs/PROTOCOL). Byte arrays and strings over 16 KiB
- * of the payload travel as attachments.
- * @throws NodeError INVALID_ENVELOPE for a missing or wrong field, or a payload without a JSON form; SCHEMA_VERSION_MISMATCH;
- * PAYLOAD_TOO_LARGE over 16 MiB in all, 1 MiB of JSON, 8 KiB of header or 64 attachments
+ * An envelope as bytes: version, header, codec of the body, table of attachments, body (docs/PROTOCOL). Byte arrays and
+ * strings over 16 KiB of the payload travel as attachments.
+ * @throws NodeError INVALID_ENVELOPE for a missing or wrong field, or a payload without a JSON form;
+ * SCHEMA_VERSION_MISMATCH; PAYLOAD_TOO_LARGE over 16 MiB in all, 1 MiB of JSON, 8 KiB of header or 64 attachments
  */
 export function encodeEnvelope(envelope: A2AEnvelope): Uint8Array {
   assertHeader(envelope)
@@ -73,7 +81,9 @@ function jsonOf(value: unknown): string {
 }
 
 function entryOf({ pointer, content }: Attachment): EnvelopeEntry {
-  return typeof content === 'string' ? { pointer, kind: KIND.text, bytes: utf8(content) } : { pointer, kind: KIND.bytes, bytes: content }
+  return typeof content === 'string'
+    ? { pointer, kind: KIND.text, bytes: utf8(content) }
+    : { pointer, kind: KIND.bytes, bytes: content }
 }
 
 function tooLarge(reason: string): NodeError {
@@ -157,7 +167,9 @@ export function decodePayload(bytes: Uint8Array): PayloadReading {
 }
 
 /** A payload, or why there is none. */
-export type PayloadReading = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string }
+export type PayloadReading =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly reason: string }
 
 /** Result of {@link decodeEnvelope}. */
 export type DecodedEnvelope =
@@ -197,7 +209,10 @@ export function isRelayed({ metadata }: EnvelopeHeader): boolean {
   return metadata?.hops !== undefined
 }
 
-/** An envelope that was relayed, with the relays in its header, and as bytes; null when its header leaves no room for them. */
+/**
+ * An envelope that was relayed, with the relays in its header, and as bytes; null when its header leaves no room for
+ * them.
+ */
 export function withHops(
   read: ReadEnvelope,
   bytes: Uint8Array,
@@ -222,14 +237,21 @@ function refused(code: EnvelopeFault['code'], reason: string, id: string | null)
 function decode(bytes: Uint8Array, seen: { id: string | null }): DecodedEnvelope {
   const state = c.state(0, Math.min(bytes.byteLength, maxHeaderBytes), bytes)
   const version = c.uint8.decode(state)
-  if (version !== WIRE_VERSION) return refused('SCHEMA_VERSION_MISMATCH', `wire version: expected ${WIRE_VERSION}, got ${version}`, null)
+  if (version !== WIRE_VERSION)
+    return refused('SCHEMA_VERSION_MISMATCH', `wire version: expected ${WIRE_VERSION}, got ${version}`, null)
   const reading = readHeader(state, seen)
   if (!reading.ok) return reading
   const codecAt = state.start
   const body = readBody(state, bytes)
   if (typeof body === 'string') return refused('INVALID_ENVELOPE', body, seen.id)
   let payload: PayloadReading | null = null
-  return { ok: true, header: reading.header, codecAt, bodyAt: state.start, payload: () => (payload ??= payloadOf(body)) }
+  return {
+    ok: true,
+    header: reading.header,
+    codecAt,
+    bodyAt: state.start,
+    payload: () => (payload ??= payloadOf(body))
+  }
 }
 
 function readBody(state: WireState, bytes: Uint8Array): EnvelopeBody | string {
@@ -237,7 +259,9 @@ function readBody(state: WireState, bytes: Uint8Array): EnvelopeBody | string {
   if (codec === BODY.json) return readTable(state, bytes)
   const rest = bytes.subarray(state.start)
   if (codec === BODY.bytes) return { codec, main: rest, entries: [] }
-  return codec === BODY.none && rest.byteLength === 0 ? { codec, main: EMPTY, entries: [] } : 'the body has no known form'
+  return codec === BODY.none && rest.byteLength === 0
+    ? { codec, main: EMPTY, entries: [] }
+    : 'the body has no known form'
 }
 
 function readTable(state: WireState, bytes: Uint8Array): EnvelopeBody | string {
@@ -245,7 +269,8 @@ function readTable(state: WireState, bytes: Uint8Array): EnvelopeBody | string {
   const count = c.uint.decode(state)
   if (jsonBytes > maxJsonBytes || count > maxAttachments) return 'the body is larger than allowed'
   const rows: { pointer: string; kind: number; length: number }[] = []
-  for (let i = 0; i < count; i++) rows.push({ pointer: c.utf8.decode(state), kind: c.uint8.decode(state), length: c.uint.decode(state) })
+  for (let i = 0; i < count; i++)
+    rows.push({ pointer: c.utf8.decode(state), kind: c.uint8.decode(state), length: c.uint.decode(state) })
   let at = state.start + jsonBytes
   const main = bytes.subarray(state.start, at)
   const entries: EnvelopeEntry[] = []
@@ -254,7 +279,9 @@ function readTable(state: WireState, bytes: Uint8Array): EnvelopeBody | string {
     entries.push({ pointer, kind, bytes: bytes.subarray(at, at + length) })
     at += length
   }
-  return at === bytes.byteLength ? { codec: BODY.json, main, entries } : 'the length of the body differs from its header'
+  return at === bytes.byteLength
+    ? { codec: BODY.json, main, entries }
+    : 'the length of the body differs from its header'
 }
 
 function payloadOf(body: EnvelopeBody): PayloadReading {

@@ -19,7 +19,12 @@ export const MESSAGE_TYPES = [
 export type MessageType = (typeof MESSAGE_TYPES)[number]
 
 /** Types that open an exchange; tier rules bind these. */
-export const OPENING_TYPES: ReadonlySet<MessageType> = new Set(['request', 'notification', 'task-proposal', 'stream-start'])
+export const OPENING_TYPES: ReadonlySet<MessageType> = new Set([
+  'request',
+  'notification',
+  'task-proposal',
+  'stream-start'
+])
 
 /** Current version of the envelope's schema. */
 export const SCHEMA_VERSION = 1

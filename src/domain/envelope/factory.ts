@@ -66,15 +66,16 @@ export class EnvelopeFactory {
 
   /**
    * An answer to `request`, back to its sender and in its thread.
-   * @throws NodeError INVALID_ENVELOPE as `create`, and when the sender is unknown: the request went to `*` or a capability and none is
-   * given
+   * @throws NodeError INVALID_ENVELOPE as `create`, and when the sender is unknown: the request went to `*` or a
+   * capability and none is given
    */
   reply(request: EnvelopeHeader, parts: ReplyParts): A2AEnvelope {
     if (!isRecord(request) || !isRecord(parts))
       throw new NodeError('INVALID_ENVELOPE', 'an answer is made of an envelope and an object of parts')
     const isNamed = request.recipient !== '*' && request.metadata?.routingHint === undefined
     const sender = parts.sender ?? (isNamed ? request.recipient : null)
-    if (sender === null) throw new NodeError('INVALID_ENVELOPE', 'sender: an answer to a broadcast or a capability needs a sender')
+    if (sender === null)
+      throw new NodeError('INVALID_ENVELOPE', 'sender: an answer to a broadcast or a capability needs a sender')
     return this.create({
       sender,
       recipient: request.sender,

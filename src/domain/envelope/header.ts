@@ -10,7 +10,9 @@ import { ENVELOPE_LIMITS } from './limits.js'
 /** An envelope without its payload: the input of routing decisions. */
 export type EnvelopeHeader = Omit<A2AEnvelope, 'payload'>
 
-/** The header of an envelope. Member by member: every message within a node comes through here, and spreading is slow. */
+/**
+ * The header of an envelope. Member by member: every message within a node comes through here, and spreading is slow.
+ */
 export function headerOf(envelope: A2AEnvelope): EnvelopeHeader {
   const { id, schemaVersion, sender, recipient, correlationId, type, timestamp, metadata } = envelope
   const header: EnvelopeHeader =
@@ -36,7 +38,10 @@ export interface EnvelopeFault {
   readonly reason: string
 }
 
-/** The fault of a header, or null when it is sound. The one rule for every codec of envelopes. A foreign version is reported before others. */
+/**
+ * The fault of a header, or null when it is sound. The one rule for every codec of envelopes. A foreign version is
+ * reported before others.
+ */
 export function headerFault(header: EnvelopeHeader): EnvelopeFault | null {
   const version = versionFault(header.schemaVersion)
   if (version !== null) return version
@@ -44,13 +49,19 @@ export function headerFault(header: EnvelopeHeader): EnvelopeFault | null {
   return reason === null ? null : { code: 'INVALID_ENVELOPE', reason }
 }
 
-/** Checks a header before it is sent. @throws NodeError INVALID_ENVELOPE, SCHEMA_VERSION_MISMATCH with the expected and the actual version */
+/**
+ * Checks a header before it is sent.
+ * @throws NodeError INVALID_ENVELOPE, SCHEMA_VERSION_MISMATCH with the expected and the actual version
+ */
 export function assertHeader(header: EnvelopeHeader): void {
   const fault = headerFault(header)
   if (fault !== null) throw new NodeError(fault.code, fault.reason)
 }
 
-/** The fault of a schema version: a mismatch for any other number or text, with both versions; invalid for a value that is no version. */
+/**
+ * The fault of a schema version: a mismatch for any other number or text, with both versions; invalid for a value that
+ * is no version.
+ */
 export function versionFault(actual: unknown): EnvelopeFault | null {
   if (actual === SCHEMA_VERSION) return null
   const isVersion = typeof actual === 'number' || typeof actual === 'string'
@@ -73,7 +84,8 @@ function fieldFault(header: EnvelopeHeader): string | null {
 function metadataFault(metadata: EnvelopeMetadata): string | null {
   const { tier, sandboxId, routingHint, justification, hops } = metadata
   if (!isTier(tier)) return 'metadata.tier: 0 to 3'
-  if (sandboxId !== undefined && !isText(sandboxId, maxSandboxIdLength)) return `metadata.sandboxId: 1 to ${maxSandboxIdLength} characters`
+  if (sandboxId !== undefined && !isText(sandboxId, maxSandboxIdLength))
+    return `metadata.sandboxId: 1 to ${maxSandboxIdLength} characters`
   if (routingHint !== undefined && routingHint !== 'capability') return 'metadata.routingHint: capability or absent'
   if (justification !== undefined && !isJustification(justification))
     return `metadata.justification: at most ${maxJustificationBytes} bytes`
@@ -173,7 +185,8 @@ export function readHeader(state: WireState, seen: { id: string | null }): Heade
   const sender = c.utf8.decode(state)
   const recipient = c.utf8.decode(state)
   const flags = c.uint8.decode(state)
-  if (flags > ALL_FLAGS || ((flags & METADATA_FLAGS) !== 0 && (flags & FLAG.metadata) === 0)) return invalid('flags: unknown', seen.id)
+  if (flags > ALL_FLAGS || ((flags & METADATA_FLAGS) !== 0 && (flags & FLAG.metadata) === 0))
+    return invalid('flags: unknown', seen.id)
   const correlationId = (flags & FLAG.correlationId) === 0 ? undefined : c.utf8.decode(state)
   const timestamp = c.uint64.decode(state)
   const header: Mutable<EnvelopeHeader> = { id, schemaVersion, sender, recipient, type, timestamp }

@@ -1,4 +1,7 @@
-/** Bounds of an envelope on the wire; sender and receiver hold to the same ones. Sizes in bytes, lengths in UTF-16 units. */
+/**
+ * Bounds of an envelope on the wire; sender and receiver hold to the same ones. Sizes in bytes, lengths in UTF-16
+ * units.
+ */
 export const ENVELOPE_LIMITS = {
   /** Everything before the body, the table of attachments included. */
   maxHeaderBytes: 8192,

@@ -32,8 +32,8 @@ export const EnvelopeMetadataSchema = z.object({
 })
 
 /**
- * An envelope at the edges of the system (spec a2a-mcp-mesh, A2AEnvelopeSchema): shape by this schema, bounds by the same
- * rule as the binary codec. Unknown members are dropped.
+ * An envelope at the edges of the system (spec a2a-mcp-mesh, A2AEnvelopeSchema): shape by this schema, bounds by the
+ * same rule as the binary codec. Unknown members are dropped.
  */
 export const A2AEnvelopeSchema: z.ZodType<A2AEnvelope> = z
   .object({
@@ -58,12 +58,15 @@ const AttachmentsSchema = z
   .default([])
 
 /** Result of {@link envelopeFromJson}. */
-export type EnvelopeReading = { readonly ok: true; readonly envelope: A2AEnvelope } | ({ readonly ok: false } & EnvelopeFault)
+export type EnvelopeReading =
+  | { readonly ok: true; readonly envelope: A2AEnvelope }
+  | ({ readonly ok: false } & EnvelopeFault)
 
 /**
- * An envelope as JSON text, for the edges that speak JSON. Byte arrays of the payload stand as null and come beside it in
- * `attachments: [{pointer, base64}]`.
- * @throws NodeError INVALID_ENVELOPE when a field is out of bounds or the payload has no JSON form; SCHEMA_VERSION_MISMATCH
+ * An envelope as JSON text, for the edges that speak JSON. Byte arrays of the payload stand as null and come beside it
+ * in `attachments: [{pointer, base64}]`.
+ * @throws NodeError INVALID_ENVELOPE when a field is out of bounds or the payload has no JSON form;
+ * SCHEMA_VERSION_MISMATCH
  */
 export function envelopeToJson(envelope: A2AEnvelope): string {
   assertHeader(envelope)
@@ -71,7 +74,10 @@ export function envelopeToJson(envelope: A2AEnvelope): string {
   if (fault !== null) throw new NodeError('INVALID_ENVELOPE', fault)
   const lifted = lift(envelope.payload, { maxInlineText: Number.POSITIVE_INFINITY })
   if (lifted === null) throw new NodeError('INVALID_ENVELOPE', `payload: more than ${maxAttachments} byte arrays`)
-  const attachments = lifted.attachments.map(({ pointer, content }) => ({ pointer, base64: toBase64(content as Uint8Array) }))
+  const attachments = lifted.attachments.map(({ pointer, content }) => ({
+    pointer,
+    base64: toBase64(content as Uint8Array)
+  }))
   try {
     return JSON.stringify({ ...envelope, payload: lifted.json, ...(attachments.length === 0 ? {} : { attachments }) })
   } catch (cause) {

@@ -11,9 +11,9 @@ export interface ThreadLimits {
 }
 
 /**
- * Recent messages by conversation. A message belongs to the thread of its correlation id, or opens one under its own id. Bounded: a new
- * thread replaces the one quiet longest, a new message the earliest of its thread. Messages are kept whole, so pass headers where payloads
- * are large.
+ * Recent messages by conversation. A message belongs to the thread of its correlation id, or opens one under its own
+ * id. Bounded: a new thread replaces the one quiet longest, a new message the earliest of its thread. Messages are kept
+ * whole, so pass headers where payloads are large.
  */
 export class Threads<M extends Pick<EnvelopeHeader, 'id' | 'correlationId' | 'timestamp'>> {
   // In the order of the last addition: the first is the quietest.

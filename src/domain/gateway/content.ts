@@ -6,7 +6,8 @@ import { isEnd, statedState, type StatedState } from '../task/stated.js'
 import { type Artifact, MAX_MEDIA_TYPE, type Message, type Part } from './message.js'
 
 /**
- * A result of an agent that is none, but the state of its task: a question to its client, or an end without a result, e.g.
+ * A result of an agent that is none, but the state of its task: a question to its client, or an end without a result,
+ * e.g.
  * `{"a2a": {"state": "input-required", "message": "Which one?"}}`.
  */
 export interface StatedResult {
@@ -18,8 +19,9 @@ export interface StatedResult {
 const ABOUT = 'a2a'
 
 /**
- * The input of an agent for the parts of a message. As with `send`, a text that is a JSON object is the input itself, and other text is
- * `{"text": ...}`. A message of one data object is that object. Any other is `{"text"?, "data"?: [...], "files"?: [...]}`.
+ * The input of an agent for the parts of a message. As with `send`, a text that is a JSON object is the input itself,
+ * and other text is `{"text": ...}`. A message of one data object is that object. Any other is
+ * `{"text"?, "data"?: [...], "files"?: [...]}`.
  */
 export function inputOf(parts: readonly Part[]): unknown {
   if (parts.every(({ text }) => text !== undefined)) return textInput(parts.map(({ text }) => text).join('\n'))
@@ -55,7 +57,9 @@ export function checkModes(
     if ((raw === undefined && url === undefined) || type === '') continue
     const kinds = new Set([type, `${type.split('/')[0] ?? ''}/*`, '*/*'])
     if (inputModes.some((mode) => kinds.has(mode.toLowerCase()))) continue
-    throw new NodeError('INVALID_INPUT', `${id} takes no ${type}, only ${inputModes.join(', ')}`, { data: { reason: 'CONTENT_TYPE' } })
+    throw new NodeError('INVALID_INPUT', `${id} takes no ${type}, only ${inputModes.join(', ')}`, {
+      data: { reason: 'CONTENT_TYPE' }
+    })
   }
 }
 
@@ -65,7 +69,10 @@ function fileOf({ raw, url, filename, mediaType }: Part): object[] {
   return [{ ...about, ...(raw === undefined ? { url } : { bytes: raw }) }]
 }
 
-/** The media type of results that are bytes in base64, by the schema of the output: `{contentEncoding: base64}`; null for other results. */
+/**
+ * The media type of results that are bytes in base64, by the schema of the output: `{contentEncoding: base64}`; null
+ * for other results.
+ */
 export function bytesMediaType(outputSchema: unknown): string | null {
   if (!isRecord(outputSchema) || outputSchema['contentEncoding'] !== 'base64') return null
   const type = outputSchema['contentMediaType']
@@ -73,13 +80,15 @@ export function bytesMediaType(outputSchema: unknown): string | null {
 }
 
 /**
- * A result as content: a text (or `{"text": ...}` alone) is text, anything else is data. `mediaType`: of a result that is bytes in base64,
- * which becomes a file ({@link bytesMediaType}).
+ * A result as content: a text (or `{"text": ...}` alone) is text, anything else is data. `mediaType`: of a result that
+ * is bytes in base64, which becomes a file ({@link bytesMediaType}).
  */
 export function partsOf(result: unknown, mediaType: string | null = null): readonly Part[] {
-  if (mediaType !== null && typeof result === 'string' && fromBase64(result) !== null) return [{ raw: result, mediaType }]
+  if (mediaType !== null && typeof result === 'string' && fromBase64(result) !== null)
+    return [{ raw: result, mediaType }]
   if (typeof result === 'string') return [{ text: result }]
-  if (isRecord(result) && typeof result['text'] === 'string' && Object.keys(result).length === 1) return [{ text: result['text'] }]
+  if (isRecord(result) && typeof result['text'] === 'string' && Object.keys(result).length === 1)
+    return [{ text: result['text'] }]
   return [{ data: result ?? null, mediaType: 'application/json' }]
 }
 
@@ -88,7 +97,10 @@ export function statedBy(result: unknown): StatedResult | null {
   const stated = statedState(result)
   if (stated === null) return null
   const { state, message } = stated
-  return { state, parts: message === undefined ? [{ text: isEnd(stated) ? state : 'more is needed to go on' }] : partsOf(message) }
+  return {
+    state,
+    parts: message === undefined ? [{ text: isEnd(stated) ? state : 'more is needed to go on' }] : partsOf(message)
+  }
 }
 
 /** The words of a failure of the node, with its code as `metadata.code`. An agent cannot give its words such a code. */
@@ -104,15 +116,21 @@ export function failureIn({ text, metadata }: Part): { readonly code: string; re
   return { code, message: text.endsWith(end) ? text.slice(0, -end.length) : text }
 }
 
-/** The artifact that a report of progress carries, unchecked: `{"a2a": {"artifact": {...}, "append": true, "lastChunk": false}}`. */
-export function artifactOf(report: unknown): { readonly artifact: unknown; readonly append: boolean; readonly lastChunk: boolean } | null {
+/**
+ * The artifact that a report of progress carries, unchecked: `{"a2a": {"artifact": {...}, "append": true, "lastChunk":
+ * false}}`.
+ */
+export function artifactOf(
+  report: unknown
+): { readonly artifact: unknown; readonly append: boolean; readonly lastChunk: boolean } | null {
   const about = aboutOf(report)
   if (about === null || (about['artifact'] ?? null) === null) return null
   return { artifact: about['artifact'], append: about['append'] === true, lastChunk: about['lastChunk'] === true }
 }
 
 /**
- * A piece of the output of a language model, as its runtime reports it: `{"token": "...", "turn": 1}`. Each turn replaces the one before.
+ * A piece of the output of a language model, as its runtime reports it: `{"token": "...", "turn": 1}`. Each turn
+ * replaces the one before.
  */
 export function tokenOf(report: unknown): { readonly token: string; readonly turn: number } | null {
   if (!isRecord(report) || Object.keys(report).length !== 2) return null
@@ -137,7 +155,10 @@ export function resultArtifact(result: unknown, mediaType: string | null = null)
   return { artifactId: RESULT, name: RESULT, parts: partsOf(result, mediaType) }
 }
 
-/** Where the message says so, in the words of an error; faces of the gateway where it goes elsewhere put that in its place. */
+/**
+ * Where the message says so, in the words of an error; faces of the gateway where it goes elsewhere put that in its
+ * place.
+ */
 export const JUSTIFICATION_PLACE = 'in metadata.justification of the message'
 
 /** A client's reason to ask a more powerful agent, if given: the `--justification` of `a2a-node call`. */

@@ -14,7 +14,10 @@ export class GrowingArtifacts {
   readonly #all = new TransientMap<string, Growing>()
   readonly #isJoined: boolean
 
-  /** `isJoined`: the text of a result that came in pieces is one part, as of any other result. Default: yes; else parts stay as they came. */
+  /**
+   * `isJoined`: the text of a result that came in pieces is one part, as of any other result. Default: yes; else parts
+   * stay as they came.
+   */
   constructor({ isJoined = true }: { readonly isJoined?: boolean } = {}) {
     this.#isJoined = isJoined
   }

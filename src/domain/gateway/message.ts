@@ -34,7 +34,10 @@ export interface Message {
 }
 
 /** A message as the node keeps it: with its task and context. */
-export function placed(message: Message, { taskId, contextId }: { readonly taskId: string; readonly contextId: string }): Message {
+export function placed(
+  message: Message,
+  { taskId, contextId }: { readonly taskId: string; readonly contextId: string }
+): Message {
   const { messageId, role, parts, metadata: about, extensions: uses, referenceTaskIds } = message
   const stated: Mutable<Message> = { messageId, contextId, taskId, role, parts }
   if (about !== undefined) stated.metadata = about
@@ -44,7 +47,10 @@ export function placed(message: Message, { taskId, contextId }: { readonly taskI
 }
 
 /** Does a repeated message equal a kept one? The kept one has a context, which its sender need not have known. */
-export function saysTheSame(kept: Message, { contextId = kept.contextId, parts, metadata: about, extensions: uses }: Message): boolean {
+export function saysTheSame(
+  kept: Message,
+  { contextId = kept.contextId, parts, metadata: about, extensions: uses }: Message
+): boolean {
   const stated = { contextId: kept.contextId, parts: kept.parts, metadata: kept.metadata, extensions: kept.extensions }
   return writtenJson(stated) === writtenJson({ contextId, parts, metadata: about, extensions: uses })
 }
@@ -79,7 +85,9 @@ const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
 /** The fault of the value of a member; null: none. */
 type MessageCheck = (value: unknown) => string | null
 
-/** The members of an object that are looked at. By hand, and not by a schema of a library: every message is read by it. */
+/**
+ * The members of an object that are looked at. By hand, and not by a schema of a library: every message is read by it.
+ */
 type MessageMembers = readonly { readonly name: string; readonly check: MessageCheck; readonly isNeeded?: true }[]
 
 const id = text(1, MAX_CLIENT_ID)
@@ -107,14 +115,20 @@ const MESSAGE: MessageMembers = [
   { name: 'messageId', check: id, isNeeded: true },
   { name: 'contextId', check: id },
   { name: 'taskId', check: id },
-  { name: 'role', check: (value) => (value === 'user' || value === 'agent' ? null : 'must be user or agent'), isNeeded: true },
+  {
+    name: 'role',
+    check: (value) => (value === 'user' || value === 'agent' ? null : 'must be user or agent'),
+    isNeeded: true
+  },
   { name: 'metadata', check: metadata },
   { name: 'extensions', check: extensions },
   { name: 'referenceTaskIds', check: texts(id) }
 ]
 
 /** A parsed value, or its faults. */
-export type MessageRead<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly faults: readonly MessageFault[] }
+export type MessageRead<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly faults: readonly MessageFault[] }
 
 /** Reads a client's message from JSON within the limits ({@link jsonFault}). Total. */
 export function readMessage(value: unknown): MessageRead<Message> {
@@ -175,7 +189,11 @@ function readPart(value: unknown, reading: Reading): Part {
   return { ...value }
 }
 
-function check({ name, check: of, isNeeded }: MessageMembers[number], value: unknown, { name: parent, faults }: Reading): void {
+function check(
+  { name, check: of, isNeeded }: MessageMembers[number],
+  value: unknown,
+  { name: parent, faults }: Reading
+): void {
   const fault = value === undefined && isNeeded === undefined ? null : of(value)
   if (fault !== null) faults.push({ path: `${parent}.${name}`, message: fault })
 }

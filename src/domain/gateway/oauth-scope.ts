@@ -40,7 +40,10 @@ export const SCOPES: ScopeTable = {
   'a2a:tier:L3': { may: [], tier: 3, capabilities: null }
 }
 
-/** Rights of a scope; null for an unknown one. `skill:<capability>` exists for every capability, and only adds that limit. */
+/**
+ * Rights of a scope; null for an unknown one. `skill:<capability>` exists for every capability, and only adds that
+ * limit.
+ */
 export function ruleOf(table: ScopeTable, scope: string): ScopeRule | null {
   const skill = SKILL.exec(scope)?.[1]
   if (skill !== undefined) return { may: [], tier: null, capabilities: [skill] }

@@ -63,8 +63,8 @@ export function isFuture(dueAt: number, now: number): boolean {
 }
 
 /**
- * Moves the outbox by one input, and returns the effects in order. A hook is served by one worker at a time, so its notifications are in
- * order. A slow or resting hook occupies only its own slot.
+ * Moves the outbox by one input, and returns the effects in order. A hook is served by one worker at a time, so its
+ * notifications are in order. A slow or resting hook occupies only its own slot.
  */
 export function stepPush(outbox: PushOutbox, input: PushInput, now: number): PushEffect[] {
   const effects: PushEffect[] = []

@@ -59,7 +59,8 @@ export function emptyShares(bounds: PushBounds = PUSH_BOUNDS): PushShares {
 export function shareFault({ bounds, hooks, owners }: PushShares, owner: string): string | null {
   if ((owners.get(owner)?.hooks ?? 0) >= bounds.hooksOfOne)
     return `you have ${bounds.hooksOfOne} push configs of running tasks or with pending notifications: delete some of them`
-  if (hooks.size >= bounds.hooks) return `this node has ${bounds.hooks} push configs of tasks that go on: try again later`
+  if (hooks.size >= bounds.hooks)
+    return `this node has ${bounds.hooks} push configs of tasks that go on: try again later`
   return null
 }
 
@@ -93,7 +94,10 @@ export function dropHook(shares: PushShares, hook: string): void {
   forgetIdle(shares, hook)
 }
 
-/** Where a notification of an event goes, in a commit that is being made: it counts from here on, see {@link keepPlaced}. */
+/**
+ * Where a notification of an event goes, in a commit that is being made: it counts from here on, see
+ * {@link keepPlaced}.
+ */
 export function placeNotice(shares: PushShares, hook: string, generation: number): Placement {
   const share = shares.hooks.get(hook)
   if (share === undefined) return { generation, folded: 0, over: null }

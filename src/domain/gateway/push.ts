@@ -116,7 +116,9 @@ function isSecret(text: string): boolean {
   return text.startsWith('whsec_') ? /^whsec_[A-Za-z0-9+/]{16,}={0,2}$/.test(text) : text.length >= MIN_PUSH_SECRET
 }
 
-/** Name of an event for a hook of a version; null: not sent. Hooks of 0.3 get whole tasks, so of chunks only the last. */
+/**
+ * Name of an event for a hook of a version; null: not sent. Hooks of 0.3 get whole tasks, so of chunks only the last.
+ */
 export function pushEventOf(event: GatewayEvent, version: PushVersion): string | null {
   if (event.type === 'status') return `task.${event.state}`
   return event.type === 'artifact' && (version === '1.0' || event.lastChunk) ? 'task.artifact' : null

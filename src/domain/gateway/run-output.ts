@@ -15,7 +15,10 @@ export class RunOutput {
     return this.#bytes
   }
 
-  /** The artifact, or the piece of one, in a report; null: none. `mayBePiece`: is output of a language model still recorded? */
+  /**
+   * The artifact, or the piece of one, in a report; null: none. `mayBePiece`: is output of a language model still
+   * recorded?
+   */
   take(report: unknown, mayBePiece: boolean): ReturnType<typeof artifactOf> {
     this.#bytes += sizeOf(report)
     return artifactOf(report) ?? (mayBePiece ? this.#pieceOf(report) : null)

@@ -21,13 +21,14 @@ export class SentArtifacts {
   }
 
   /**
-   * Does a result only repeat the sent artifacts: the one as a value, or `{"artifacts": [...]}` with all of them? A value for a sent
-   * artifact named `result` does not: it replaces that.
+   * Does a result only repeat the sent artifacts: the one as a value, or `{"artifacts": [...]}` with all of them? A
+   * value for a sent artifact named `result` does not: it replaces that.
    */
   covers(result: unknown): boolean {
     const [only, ...more] = this.#artifacts?.all() ?? []
     if (only === undefined || result === null || result === undefined) return false
-    if (more.length === 0 && only.artifactId !== RESULT && isSame(valueOf(only.parts), valueOf(partsOf(result)))) return true
+    if (more.length === 0 && only.artifactId !== RESULT && isSame(valueOf(only.parts), valueOf(partsOf(result))))
+      return true
     return this.isAll(result)
   }
 
@@ -39,7 +40,10 @@ export class SentArtifacts {
     return (
       named.length === sent.length &&
       named.every(
-        (one, at) => one.ok && one.value.artifactId === sent[at]?.artifactId && isSame(valueOf(one.value.parts), valueOf(sent[at].parts))
+        (one, at) =>
+          one.ok &&
+          one.value.artifactId === sent[at]?.artifactId &&
+          isSame(valueOf(one.value.parts), valueOf(sent[at].parts))
       )
     )
   }

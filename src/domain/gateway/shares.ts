@@ -3,8 +3,8 @@ import { type GatewayTask, RESTING_STATES } from './task.js'
 type Counted = Pick<GatewayTask, 'owner' | 'state' | 'updatedAt' | 'id'>
 
 /**
- * Chooses resting tasks to drop for `count` new ones: each time the oldest of the owner with most tasks. An owner with fewer than
- * `newcomer` loses none. So a heavy owner makes space by its own tasks, and the result may be shorter.
+ * Chooses resting tasks to drop for `count` new ones: each time the oldest of the owner with most tasks. An owner with
+ * fewer than `newcomer` loses none. So a heavy owner makes space by its own tasks, and the result may be shorter.
  */
 export function letGo<T extends Counted>(tasks: Iterable<T>, count: number, newcomer: string | null): T[] {
   if (count <= 0) return []

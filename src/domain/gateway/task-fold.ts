@@ -1,5 +1,12 @@
 import { sizeOf } from '../../kit/size.js'
-import { addToContents, emptyContents, type GatewayContents, type GatewayEvent, type GatewaySnapshot, type GatewayTask } from './task.js'
+import {
+  addToContents,
+  emptyContents,
+  type GatewayContents,
+  type GatewayEvent,
+  type GatewaySnapshot,
+  type GatewayTask
+} from './task.js'
 
 /** Bytes of a task's events, about, beyond which notifications tell it without its contents. */
 export const MAX_FOLD_BYTES = 8_388_608
@@ -43,7 +50,12 @@ export function addToFold(fold: TaskFold, events: readonly GatewayEvent[]): void
 /** A task as it was after the events of a fold. */
 export function foldedSnapshot(task: GatewayTask, { generation, at, status, contents }: TaskFold): GatewaySnapshot {
   const updatedAt = at ?? task.createdAt
-  const then = { ...task, ...(status ?? { state: 'submitted', message: null, since: task.createdAt }), generation, updatedAt }
+  const then = {
+    ...task,
+    ...(status ?? { state: 'submitted', message: null, since: task.createdAt }),
+    generation,
+    updatedAt
+  }
   if (contents === null) return { task: { ...then, message: null }, history: [], artifacts: [] }
   return { task: then, history: contents.history, artifacts: contents.artifacts.all() }
 }

@@ -35,7 +35,10 @@ export function readCursor(text: string): PageCursor | null {
   return parts === null ? null : { since: Number.parseInt(parts[1] ?? '', 36), id: parts[2] ?? '' }
 }
 
-/** Does one task stand before another one in lists, i.e. did it come to its state later? Of the same moment the larger id is first. */
+/**
+ * Does one task stand before another one in lists, i.e. did it come to its state later? Of the same moment the larger
+ * id is first.
+ */
 export function isBefore(one: PageCursor, other: PageCursor): boolean {
   return one.since !== other.since ? one.since > other.since : one.id > other.id
 }
@@ -56,8 +59,8 @@ const FEW_OLD = 64
 const OLD_SHARE = 8
 
 /**
- * Tasks of one owner in the order of lists. A changed task moves to the front and leaves a stale entry; stale entries are removed in
- * batches. A page costs its own size, not that of the table.
+ * Tasks of one owner in the order of lists. A changed task moves to the front and leaves a stale entry; stale entries
+ * are removed in batches. A page costs its own size, not that of the table.
  */
 export class TaskOrder {
   /** The oldest change first. */

@@ -3,8 +3,9 @@ import type { Artifact, Message } from './message.js'
 import type { GatewayEvent, GatewayRun, GatewayState, GatewayTask } from './task.js'
 
 /**
- * Tasks and their logs as ledger records: JSON with members by position instead of name. Times are milliseconds since the task was created.
- * Values of the task itself are not repeated in events. Half the bytes of plain JSON, in half the time.
+ * Tasks and their logs as ledger records: JSON with members by position instead of name. Times are milliseconds since
+ * the task was created. Values of the task itself are not repeated in events. Half the bytes of plain JSON, in half the
+ * time.
  */
 
 /** A task as it was recorded, with its log where that is in the same record. */
@@ -18,7 +19,21 @@ type TaskOwner = Pick<GatewayTask, 'id' | 'contextId' | 'createdAt'>
 
 /** The record of a task, without the id in its key; `log`: the record of its events, for a task that includes them. */
 export function encodeTask(task: GatewayTask, log: string | null = null): string {
-  const { contextId, owner, messageId, agent, capability, by, state, message, since, createdAt, updatedAt, generation, run } = task
+  const {
+    contextId,
+    owner,
+    messageId,
+    agent,
+    capability,
+    by,
+    state,
+    message,
+    since,
+    createdAt,
+    updatedAt,
+    generation,
+    run
+  } = task
   const head = JSON.stringify([
     contextId,
     owner,
@@ -102,8 +117,22 @@ type PackedTask = readonly [
 ]
 
 function unpackTask(id: string, packed: PackedTask): TaskRecord {
-  const [contextId, owner, messageId, agent, capability, by, state, stated, createdAt, since, updatedAt, generation, run, log = null] =
-    packed
+  const [
+    contextId,
+    owner,
+    messageId,
+    agent,
+    capability,
+    by,
+    state,
+    stated,
+    createdAt,
+    since,
+    updatedAt,
+    generation,
+    run,
+    log = null
+  ] = packed
   if (typeof contextId !== 'string') throw new TypeError('not a record of a task')
   const head = { id, contextId, createdAt }
   const message = stated === null ? null : unpackMessage(head, stated)
@@ -119,7 +148,9 @@ function packMessage(task: TaskOwner, message: Message): readonly unknown[] {
   const taskId = message.taskId === task.id ? OWN : message.taskId
   if (extensions !== undefined || referenceTaskIds !== undefined)
     return [messageId, role, parts, contextId, taskId, metadata, extensions, referenceTaskIds]
-  return metadata === undefined ? [messageId, role, parts, contextId, taskId] : [messageId, role, parts, contextId, taskId, metadata]
+  return metadata === undefined
+    ? [messageId, role, parts, contextId, taskId]
+    : [messageId, role, parts, contextId, taskId, metadata]
 }
 
 function unpackMessage(task: TaskOwner, packed: PackedMessage): Message {
@@ -146,7 +177,9 @@ function packEvent(task: TaskOwner, event: GatewayEvent): readonly unknown[] {
       return event.run === undefined ? ['m', at, message] : ['m', at, message, event.run]
     }
     case 'status':
-      return event.message === undefined ? ['s', at, event.state] : ['s', at, event.state, packMessage(task, event.message)]
+      return event.message === undefined
+        ? ['s', at, event.state]
+        : ['s', at, event.state, packMessage(task, event.message)]
     case 'artifact':
       return ['a', at, event.artifact, event.append, event.lastChunk]
   }
@@ -162,11 +195,23 @@ function unpackEvent(task: TaskOwner, event: PackedEvent, generation: number): G
   switch (event[0]) {
     case 'm': {
       const [, , message, run = null] = event
-      return { type: 'message', message: unpackMessage(task, message), ...(run === null ? {} : { run }), generation, at }
+      return {
+        type: 'message',
+        message: unpackMessage(task, message),
+        ...(run === null ? {} : { run }),
+        generation,
+        at
+      }
     }
     case 's': {
       const [, , state, message] = event
-      return { type: 'status', state, ...(message === undefined ? {} : { message: unpackMessage(task, message) }), generation, at }
+      return {
+        type: 'status',
+        state,
+        ...(message === undefined ? {} : { message: unpackMessage(task, message) }),
+        generation,
+        at
+      }
     }
     case 'a': {
       const [, , artifact, append, lastChunk] = event

@@ -5,8 +5,8 @@ import { GrowingArtifacts } from './growing-artifacts.js'
 import type { Artifact, Message } from './message.js'
 
 /**
- * States of a task for A2A clients. An unknown outcome is no state of theirs: the task is working until it is known, and failed when it
- * never will be.
+ * States of a task for A2A clients. An unknown outcome is no state of theirs: the task is working until it is known,
+ * and failed when it never will be.
  */
 export type GatewayState = Exclude<TaskState, 'unknown'>
 
@@ -124,13 +124,15 @@ function taskAfter(task: GatewayTask, event: GatewayEvent): GatewayTask {
     createdAt,
     updatedAt: event.at,
     generation: event.generation,
-    run: event.type === 'message' ? (event.run ?? task.run) : isStatus && ENDED_STATES.has(event.state) ? null : task.run
+    run:
+      event.type === 'message' ? (event.run ?? task.run) : isStatus && ENDED_STATES.has(event.state) ? null : task.run
   }
 }
 
 function faultOf({ state, generation }: GatewayTask, input: GatewayInput): string | null {
   if (ENDED_STATES.has(state)) return `it is ${state}`
-  if (input.type === 'message') return generation === 0 || ASKING_STATES.has(state) ? null : `it is ${state}, and waits for nothing`
+  if (input.type === 'message')
+    return generation === 0 || ASKING_STATES.has(state) ? null : `it is ${state}, and waits for nothing`
   if (input.type !== 'status') return null
   if (input.state === state) return input.message === undefined ? 'no news' : null
   return leadsTo(state, input.state) ? null : `${state} does not lead to ${input.state}`

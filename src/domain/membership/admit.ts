@@ -21,8 +21,8 @@ export interface JoinCase {
 }
 
 /**
- * An admin's answer to a request. `admit`: sign this body, log the admission, confirm once the own view has it. `confirm`: it is a member
- * already. `deny` with a code. `silent`: this node may not answer; another admin may.
+ * An admin's answer to a request. `admit`: sign this body, log the admission, confirm once the own view has it.
+ * `confirm`: it is a member already. `deny` with a code. `silent`: this node may not answer; another admin may.
  */
 export type JoinAnswer =
   | { readonly answer: 'admit'; readonly certificate: Certificate }
@@ -31,8 +31,8 @@ export type JoinAnswer =
   | { readonly answer: 'silent'; readonly reason: string }
 
 /**
- * Decides a request to join by this node's view. A name that no node may take, or that looks like another member's and is not
- * the same, is denied. Equal names may collide; people see a suffix.
+ * Decides a request to join by this node's view. A name that no node may take, or that looks like another member's and
+ * is not the same, is denied. Equal names may collide; people see a suffix.
  */
 export function considerJoin(view: MembershipView, one: JoinCase): JoinAnswer {
   const { self, inviteId, request, now, verify } = one
@@ -50,10 +50,15 @@ export function considerJoin(view: MembershipView, one: JoinCase): JoinAnswer {
   return nameCode === null ? admit(view, one, invite) : { answer: 'deny', code: nameCode }
 }
 
-/** Asked of the admin alone and not of the fold: it follows the Unicode tables of its runtime, and all nodes must fold alike. */
+/**
+ * Asked of the admin alone and not of the fold: it follows the Unicode tables of its runtime, and all nodes must fold
+ * alike.
+ */
 function nameRefusal(view: MembershipView, name: string): DenyCode | null {
   if (nameFault(name, NODE_NAME) !== null) return 'INVALID_INPUT'
-  const names = [...view.members.values()].flatMap(({ revoked, certificate }) => (revoked === null ? certificate.body.name : []))
+  const names = [...view.members.values()].flatMap(({ revoked, certificate }) =>
+    revoked === null ? certificate.body.name : []
+  )
   return new LookAlikes(names).find(name) === null ? null : 'AMBIGUOUS_NAME'
 }
 
@@ -93,7 +98,10 @@ export interface Amendment {
  * The body of a member's next certificate (rename, change of tier), to be signed by `self` and logged as `certificate`;
  * rights, sandbox and invite stay. Null for a node that is no member. Whether `self` may is decided by the fold.
  */
-export function amendCertificate(view: MembershipView, { self, nodeKey, name, tier, now }: Amendment): Certificate | null {
+export function amendCertificate(
+  view: MembershipView,
+  { self, nodeKey, name, tier, now }: Amendment
+): Certificate | null {
   const member = view.members.get(nodeKey)
   if (member === undefined || member.revoked !== null) return null
   const body = member.certificate.body

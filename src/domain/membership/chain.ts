@@ -45,9 +45,10 @@ export type ChainVerdict =
   | { readonly ok: false; readonly code: 'REVOKED' | 'INVITE_INVALID' | 'FORBIDDEN'; readonly reason: string }
 
 /**
- * Does the chain prove that `leaf` is a member? Each link is signed by the next link's node, within its grant, and not expired; the last is
- * signed by the owner. A leaf that the view has admitted needs no chain above it: grants that its issuers made before their revocation stay
- * valid. Codes: REVOKED, INVITE_INVALID (no invite, or not its terms), FORBIDDEN. Total.
+ * Does the chain prove that `leaf` is a member? Each link is signed by the next link's node, within its grant, and not
+ * expired; the last is signed by the owner. A leaf that the view has admitted needs no chain above it: grants that its
+ * issuers made before their revocation stay valid. Codes: REVOKED, INVITE_INVALID (no invite, or not its terms),
+ * FORBIDDEN. Total.
  */
 export function verifyChain(chain: CertificateChain, trust: ChainTrust): ChainVerdict {
   try {
@@ -66,7 +67,9 @@ function judgeChain(chain: CertificateChain, trust: ChainTrust): ChainVerdict {
   const first = chain[0] as SignedCertificate
   const isStanding = known !== undefined && known.certificate.body.serial >= first.body.serial
   if (isStanding)
-    return isExpired(known.certificate.body, now) ? refuse('FORBIDDEN', 'the certificate has expired') : pass(known.certificate)
+    return isExpired(known.certificate.body, now)
+      ? refuse('FORBIDDEN', 'the certificate has expired')
+      : pass(known.certificate)
   const fault = linksFault(chain, trust)
   if (fault === null) return pass(first)
   // An invalid newer certificate does not undo the admission.
@@ -91,7 +94,8 @@ function linksFault(chain: CertificateChain, trust: ChainTrust): (ChainVerdict &
     if (isExpired(body, trust.now)) return refuse('FORBIDDEN', 'a certificate has expired')
     if (isRevoked(trust.view, body.nodeKey)) return refuse('REVOKED', 'a node of the chain is revoked')
     if (body.nodeKey === trust.owner) {
-      if (!isOwnerCertificate(body, { id: trust.mesh, owner: trust.owner })) return refuse('FORBIDDEN', "the owner's certificate is wrong")
+      if (!isOwnerCertificate(body, { id: trust.mesh, owner: trust.owner }))
+        return refuse('FORBIDDEN', "the owner's certificate is wrong")
       continue
     }
     const issuer = body.issuer === trust.owner ? rootOf(trust) : newest(chain[place + 1], trust.view)
@@ -122,7 +126,17 @@ function newest(link: SignedCertificate | undefined, view: MembershipView): Cert
 /** The certificate of the owner, with every right. */
 function rootOf(trust: ChainTrust): Certificate {
   const { mesh, owner } = trust
-  return { mesh, nodeKey: owner, issuer: owner, name: 'owner', maxTier: 0, mayInvite: true, mayWrite: true, issuedAt: 0, serial: 1 }
+  return {
+    mesh,
+    nodeKey: owner,
+    issuer: owner,
+    name: 'owner',
+    maxTier: 0,
+    mayInvite: true,
+    mayWrite: true,
+    issuedAt: 0,
+    serial: 1
+  }
 }
 
 function isRevoked(view: MembershipView, nodeId: NodeId): boolean {
@@ -137,6 +151,9 @@ function pass(certificate: SignedCertificate): ChainVerdict {
   return { ok: true, certificate }
 }
 
-function refuse(code: 'REVOKED' | 'INVITE_INVALID' | 'FORBIDDEN', reason: string): ChainVerdict & { readonly ok: false } {
+function refuse(
+  code: 'REVOKED' | 'INVITE_INVALID' | 'FORBIDDEN',
+  reason: string
+): ChainVerdict & { readonly ok: false } {
   return { ok: false, code, reason }
 }

@@ -8,7 +8,10 @@ import type { InviteRecord, MemberRecord, MembershipView, MeshSettings, Settings
 export interface MembershipChange {
   /** `refusal`: a node that the log did not admit. */
   readonly kind: 'membership' | 'refusal'
-  /** `founded`, `admitted`, `withdrawn`, `renamed`, `tier-changed`, `certified`, `revoked`, `reinstated`, `invited`, `invite-revoked`, `settings`, or an INVITE_ code. */
+  /**
+   * `founded`, `admitted`, `withdrawn`, `renamed`, `tier-changed`, `certified`, `revoked`, `reinstated`, `invited`,
+   * `invite-revoked`, `settings`, or an INVITE_ code.
+   */
   readonly code: string
   /** The node it is about; null for an invite. */
   readonly peer: NodeId | null
@@ -57,8 +60,8 @@ export interface KnownMembership {
 export const NOTHING_KNOWN: KnownMembership = { mesh: null, nodes: {}, invites: {}, refusals: {} }
 
 /**
- * The unreported changes of a view in a stable order, and the state after them. The log may retract unsigned entries by reordering: that is
- * a change too. A view without members, as before the log is read, changes nothing.
+ * The unreported changes of a view in a stable order, and the state after them. The log may retract unsigned entries by
+ * reordering: that is a change too. A view without members, as before the log is read, changes nothing.
  */
 export function membershipChanges(
   known: KnownMembership,
@@ -87,7 +90,13 @@ export function membershipChanges(
       ...refusals.known,
       ...(view.settings === null ? {} : { settings: view.settings.serial, rules: view.settings.settings })
     },
-    changes: [...invites.changes, ...changes, ...withdrawn.changes, ...refusals.changes, ...settingsChanges(before, view)]
+    changes: [
+      ...invites.changes,
+      ...changes,
+      ...withdrawn.changes,
+      ...refusals.changes,
+      ...settingsChanges(before, view)
+    ]
   }
 }
 
@@ -97,10 +106,14 @@ function withdrawnNodes(
   view: MembershipView
 ): Pick<KnownMembership, 'nodes'> & { readonly changes: MembershipChange[] } {
   const gone = Object.entries(before.nodes).filter(([id]) => !view.members.has(id))
-  const nodes = gone.map(([id, old]) => [id, old.isGone ? old : { ...old, isGone: true, turns: old.turns + 1 }] as const)
+  const nodes = gone.map(
+    ([id, old]) => [id, old.isGone ? old : { ...old, isGone: true, turns: old.turns + 1 }] as const
+  )
   const changes = gone.flatMap(([id, old]) => {
     if (old.isGone) return []
-    return [change('withdrawn', id, `${quoted(old.name)}: the log does not admit it any more`, `${old.sig}/gone/${old.turns}`)]
+    return [
+      change('withdrawn', id, `${quoted(old.name)}: the log does not admit it any more`, `${old.sig}/gone/${old.turns}`)
+    ]
   })
   return { nodes: Object.fromEntries(nodes), changes }
 }
@@ -108,7 +121,14 @@ function withdrawnNodes(
 function nextNode(old: KnownNode | undefined, { certificate, revoked }: MemberRecord): KnownNode {
   const isRevoked = revoked !== null
   const turns = (old?.turns ?? 0) + (old?.isRevoked === true && !isRevoked ? 1 : 0)
-  return { sig: certificate.sig, name: certificate.body.name, tier: certificate.body.maxTier, isRevoked, isGone: false, turns }
+  return {
+    sig: certificate.sig,
+    name: certificate.body.name,
+    tier: certificate.body.maxTier,
+    isRevoked,
+    isGone: false,
+    turns
+  }
 }
 
 interface NodeStep {
@@ -131,10 +151,19 @@ function nodeChanges({ id, member, old, next }: NodeStep): MembershipChange[] {
   } else if (old.sig !== next.sig) changes.push(...certificateChanges(old, { id, member, next }))
   if (revoked !== null && (old === undefined || !old.isRevoked || old.isGone)) {
     const why = revoked.reason === '' ? '' : `: ${revoked.reason}`
-    changes.push(change('revoked', id, `${quoted(body.name)}${why}`, `${id}/revoked/${revoked.at}/${next.turns}`, revoked.by))
+    changes.push(
+      change('revoked', id, `${quoted(body.name)}${why}`, `${id}/revoked/${revoked.at}/${next.turns}`, revoked.by)
+    )
   }
   if (revoked === null && old?.isRevoked === true) {
-    changes.push(change('reinstated', id, `${quoted(body.name)}: the log took its revocation back`, `${id}/reinstated/${next.turns}`))
+    changes.push(
+      change(
+        'reinstated',
+        id,
+        `${quoted(body.name)}: the log took its revocation back`,
+        `${id}/reinstated/${next.turns}`
+      )
+    )
   }
   return changes
 }
@@ -143,13 +172,15 @@ function certificateChanges(old: KnownNode, { id, member, next }: Omit<NodeStep,
   const { body, by } = member.certificate
   const mark = `${next.sig}/${next.turns}`
   const changes: MembershipChange[] = []
-  if (old.name !== body.name) changes.push(change('renamed', id, `${quoted(old.name)} to ${quoted(body.name)}`, `${mark}/name`, by))
+  if (old.name !== body.name)
+    changes.push(change('renamed', id, `${quoted(old.name)} to ${quoted(body.name)}`, `${mark}/name`, by))
   if (old.tier !== body.maxTier) {
     const before = old.tier === 0 || old.tier === 1 || old.tier === 2 ? old.tier : 3
     const what = `${quoted(body.name)} ${tierText(before)} to ${tierText(body.maxTier)}`
     changes.push(change('tier-changed', id, what, `${mark}/tier`, by))
   }
-  if (changes.length === 0) changes.push(change('certified', id, `${quoted(body.name)}: a new certificate that grants the same`, mark, by))
+  if (changes.length === 0)
+    changes.push(change('certified', id, `${quoted(body.name)}: a new certificate that grants the same`, mark, by))
   return changes
 }
 
@@ -160,7 +191,9 @@ function inviteChanges(
   const changes: MembershipChange[] = []
   // A retracted invite stays known: if it comes again it grants nothing new.
   const known: Record<string, boolean> = { ...before.invites }
-  const invites = [...view.invites.values()].sort((a, b) => a.terms.createdAt - b.terms.createdAt || (a.terms.id < b.terms.id ? -1 : 1))
+  const invites = [...view.invites.values()].sort(
+    (a, b) => a.terms.createdAt - b.terms.createdAt || (a.terms.id < b.terms.id ? -1 : 1)
+  )
   for (const invite of invites) {
     const { id, tier, uses, admin, sandboxId } = invite.terms
     const old = own(before.invites, id)
@@ -192,7 +225,10 @@ function refusalChanges(
     const old = own(refusals, id)
     if (old === at || (old === undefined && at <= refusedUntil)) continue
     known.set(id, at)
-    changes.push({ ...change(code, id, `not admitted by invite ${inviteId.slice(0, 8)}`, `${id}/refused/${at}`), kind: 'refusal' })
+    changes.push({
+      ...change(code, id, `not admitted by invite ${inviteId.slice(0, 8)}`, `${id}/refused/${at}`),
+      kind: 'refusal'
+    })
   }
   return { known: newest(known, refusedUntil), changes }
 }
@@ -209,7 +245,9 @@ function newest(all: ReadonlyMap<string, number>, until: number): Pick<KnownMemb
 function settingsChanges(before: KnownMembership, { settings, mesh }: MembershipView): MembershipChange[] {
   if (settings === null || settings.serial === before.settings) return []
   const { serial, at } = settings
-  return [{ ...change('settings', null, settingsText(before, settings), `settings/${serial}/${at}`), by: mesh?.owner ?? null }]
+  return [
+    { ...change('settings', null, settingsText(before, settings), `settings/${serial}/${at}`), by: mesh?.owner ?? null }
+  ]
 }
 
 /** Serial and differences: rows of the tier table, the allow list, enforcement of sandboxes. */
@@ -239,7 +277,9 @@ function rowText(rule: TierRule | undefined): string {
   return `${rule.allowedTargetTiers.map((tier) => tierText(tier)).join(' ')}${rule.requiresEscalationJustification ? ' with a justification' : ''}`
 }
 
-function change(...[code, peer, reason, ref, by = null]: [string, NodeId | null, string, string, (NodeId | null)?]): MembershipChange {
+function change(
+  ...[code, peer, reason, ref, by = null]: [string, NodeId | null, string, string, (NodeId | null)?]
+): MembershipChange {
   return { kind: 'membership', code, peer, by, reason, ref }
 }
 

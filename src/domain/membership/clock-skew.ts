@@ -17,8 +17,8 @@ export function isSkewed({ aheadMs }: PeerClock): boolean {
 }
 
 /**
- * The comparison in the middle of all, so that one wrong clock of several decides nothing: of two in the middle the smaller one. Null when it
- * is within the bound, or there is none.
+ * The comparison in the middle of all, so that one wrong clock of several decides nothing: of two in the middle the
+ * smaller one. Null when it is within the bound, or there is none.
  */
 export function ownSkew(clocks: readonly PeerClock[]): PeerClock | null {
   const sorted = clocks.toSorted((a, b) => a.aheadMs - b.aheadMs)

@@ -20,8 +20,8 @@ export interface JoinData {
 const LIMITS: JsonLimits = { ...JSON_LIMITS, maxString: ENTRY_MAX_BYTES }
 
 /**
- * The mesh of an invite. Every node with the code has its signing key, so it is the newcomer's root of trust only with the fingerprint in
- * the code (`rootFault`).
+ * The mesh of an invite. Every node with the code has its signing key, so it is the newcomer's root of trust only with
+ * the fingerprint in the code (`rootFault`).
  */
 export interface MeshInfo {
   readonly v: 1
@@ -41,7 +41,10 @@ export function encodeEntry(entry: Entry): Uint8Array {
   return utf8(canonicalJson(entry))
 }
 
-/** The entry that others wrote, or why it is none: at most 96 KiB, strict form. Signatures are not checked here. Never throws. */
+/**
+ * The entry that others wrote, or why it is none: at most 96 KiB, strict form. Signatures are not checked here. Never
+ * throws.
+ */
 export function decodeEntry(bytes: Uint8Array): { readonly ok: true; readonly entry: Entry } | Undecodable {
   const decoded = decode(bytes, ENTRY_MAX_BYTES, entrySchema)
   return decoded.ok ? { ok: true, entry: decoded.value } : decoded
@@ -69,7 +72,11 @@ export function decodeMeshInfo(bytes: Uint8Array): { readonly ok: true; readonly
   return decoded.ok ? { ok: true, info: decoded.value } : decoded
 }
 
-function decode<T>(bytes: Uint8Array, maxBytes: number, schema: z.ZodType<T>): { readonly ok: true; readonly value: T } | Undecodable {
+function decode<T>(
+  bytes: Uint8Array,
+  maxBytes: number,
+  schema: z.ZodType<T>
+): { readonly ok: true; readonly value: T } | Undecodable {
   if (!(bytes instanceof Uint8Array)) return { ok: false, reason: 'not bytes' }
   if (bytes.byteLength > maxBytes) return { ok: false, reason: `larger than ${maxBytes} bytes` }
   const json = parseJson(fromUtf8(bytes), LIMITS)
@@ -77,5 +84,8 @@ function decode<T>(bytes: Uint8Array, maxBytes: number, schema: z.ZodType<T>): {
   const parsed = schema.safeParse(json.value, { error: jsonReason })
   if (parsed.success) return { ok: true, value: parsed.data }
   const issue = parsed.error.issues[0]
-  return { ok: false, reason: issue === undefined ? 'malformed' : shown(`${issue.path.map(String).join('.')}: ${issue.message}`) }
+  return {
+    ok: false,
+    reason: issue === undefined ? 'malformed' : shown(`${issue.path.map(String).join('.')}: ${issue.message}`)
+  }
 }

@@ -32,15 +32,16 @@ const MAX_ADDRESS_BYTES = 255
 const CHECKSUM_BYTES = 4
 /** Version, network, number of addresses, local port and length of the invite. */
 const FIXED_BYTES = 7
-const MAX_BYTES = FIXED_BYTES + MAX_BOOTSTRAP * (MAX_ADDRESS_BYTES + 1) + ROOT_FINGERPRINT_BYTES + MAX_INVITE_BYTES + CHECKSUM_BYTES
+const MAX_BYTES =
+  FIXED_BYTES + MAX_BOOTSTRAP * (MAX_ADDRESS_BYTES + 1) + ROOT_FINGERPRINT_BYTES + MAX_INVITE_BYTES + CHECKSUM_BYTES
 /** Characters of the longest code. */
 const MAX_TEXT = Math.ceil((MAX_BYTES * 8) / 5)
 const ADDRESS = /^(?:\[[0-9A-Fa-f:.]{2,64}\]|[A-Za-z0-9._-]{1,249}):([0-9]{1,5})$/
 
 /**
- * An invite code for people to copy, in z32. It has version (1 byte), network (1), and number of bootstrap nodes (1), each as length (1)
- * and UTF-8. Then come local port (2, little-endian, 0 for none), fingerprint of the root (16), length of the invite (2) and the invite. It
- * ends with the first 4 bytes of the hash of it all.
+ * An invite code for people to copy, in z32. It has version (1 byte), network (1), and number of bootstrap nodes (1),
+ * each as length (1) and UTF-8. Then come local port (2, little-endian, 0 for none), fingerprint of the root (16),
+ * length of the invite (2) and the invite. It ends with the first 4 bytes of the hash of it all.
  * @throws NodeError CONFIG_INVALID when a part is out of bounds
  */
 export function encodeInviteCode(code: InviteCode, hash: Hash): string {
@@ -51,8 +52,8 @@ export function encodeInviteCode(code: InviteCode, hash: Hash): string {
 }
 
 /**
- * Decodes a code that a person typed or pasted, ignoring white space and case. A code of version 1 is refused: without the owner of its
- * mesh a newcomer could not tell an impostor from an admin. Never throws.
+ * Decodes a code that a person typed or pasted, ignoring white space and case. A code of version 1 is refused: without
+ * the owner of its mesh a newcomer could not tell an impostor from an admin. Never throws.
  */
 export function decodeInviteCode(
   text: string,
@@ -91,7 +92,9 @@ function codeFault({ network, bootstrap, localPort, root, invite }: InviteCode):
   if (!bootstrap.every(isAddress)) return 'a bootstrap node is not host:port'
   if (localPort !== null && !isPort(localPort)) return 'the local port is not 1..65535'
   if (root.byteLength !== ROOT_FINGERPRINT_BYTES) return `the fingerprint is not of ${ROOT_FINGERPRINT_BYTES} bytes`
-  return invite.byteLength >= 1 && invite.byteLength <= MAX_INVITE_BYTES ? null : `the invite is not of 1..${MAX_INVITE_BYTES} bytes`
+  return invite.byteLength >= 1 && invite.byteLength <= MAX_INVITE_BYTES
+    ? null
+    : `the invite is not of 1..${MAX_INVITE_BYTES} bytes`
 }
 
 function isAddress(text: string): boolean {

@@ -2,7 +2,10 @@ import type { NodeId } from '../../kit/ids.js'
 import { canonicalJson } from '../../kit/json.js'
 import type { InviteTerms, MembershipView } from './types.js'
 
-/** Invites that one member may bring into the log in its life, in any state: the view keeps them for good. The owner has no bound. */
+/**
+ * Invites that one member may bring into the log in its life, in any state: the view keeps them for good. The owner has
+ * no bound.
+ */
 export const MAX_INVITES_OF_MEMBER = 1024
 /** Bytes that these may take, with the places for those whom they admit. */
 export const MAX_INVITE_BYTES_OF_MEMBER = 1_048_576
@@ -22,7 +25,11 @@ export function withInvite(index: InviteIndexRecord, terms: InviteTerms): Invite
 }
 
 /** Has the share of a member room for an invite? Of a log that is older than this bound the fold counts fewer. */
-export function mayInviteMore({ invites, mesh }: Pick<MembershipView, 'invites' | 'mesh'>, by: NodeId, terms: InviteTerms): boolean {
+export function mayInviteMore(
+  { invites, mesh }: Pick<MembershipView, 'invites' | 'mesh'>,
+  by: NodeId,
+  terms: InviteTerms
+): boolean {
   const own = [...invites.values()].filter((one) => one.by === by)
   const index = { count: own.length, bytes: own.reduce((sum, one) => sum + bytesOf(one.terms), 0) }
   return by === mesh?.owner || withInvite(index, terms) !== null

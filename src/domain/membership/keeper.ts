@@ -39,14 +39,16 @@ export interface KeeperState {
 }
 
 /**
- * The time of the next refresh of discovery. While a wanted member is missing or there is no peer, it is after 100 ms, growing by 1.6 up to
- * 5 s. Else it is every 60..120 s (public) or 10..30 s (private, local). After a refresh, ask again with `lastRefreshAt: now` and the next
- * `attempt`; `nextAt` is the latest time to ask.
+ * The time of the next refresh of discovery. While a wanted member is missing or there is no peer, it is after 100 ms,
+ * growing by 1.6 up to 5 s. Else it is every 60..120 s (public) or 10..30 s (private, local). After a refresh, ask
+ * again with `lastRefreshAt: now` and the next `attempt`; `nextAt` is the latest time to ask.
  */
 export function keeperPlan(state: KeeperState): { readonly refreshNow: boolean; readonly nextAt: number } {
   const { now, lastRefreshAt, attempt } = state
   const dueAt = lastRefreshAt === null ? now : lastRefreshAt + refreshWait(state, attempt)
-  return now >= dueAt ? { refreshNow: true, nextAt: now + refreshWait(state, attempt + 1) } : { refreshNow: false, nextAt: dueAt }
+  return now >= dueAt
+    ? { refreshNow: true, nextAt: now + refreshWait(state, attempt + 1) }
+    : { refreshNow: false, nextAt: dueAt }
 }
 
 function refreshWait({ missing, connected, network, chance = 0.5 }: KeeperState, attempt: number): number {
@@ -73,8 +75,8 @@ export interface DialOptions {
 }
 
 /**
- * The members to dial now: due ones, fewest attempts first, at most four at once. Waits are 0.25 s, growing by 1.6 up to 5 s in the first
- * minute, then 15 s. They are 30 s for members away for more than about six minutes.
+ * The members to dial now: due ones, fewest attempts first, at most four at once. Waits are 0.25 s, growing by 1.6 up
+ * to 5 s in the first minute, then 15 s. They are 30 s for members away for more than about six minutes.
  */
 export function dialPlan(missing: readonly MissingMember[], now: number, options: DialOptions = {}): NodeId[] {
   const { dialing = 0, chance = 0 } = options
@@ -92,7 +94,9 @@ export function nextDialAt(missing: readonly MissingMember[], chance = 0): numbe
 
 /** When a missing member's wait is over; in the past for one that was never tried. */
 function dialDueAt({ attempts, lastTriedAt }: MissingMember, chance: number): number {
-  return lastTriedAt === null ? Number.NEGATIVE_INFINITY : lastTriedAt + dialWait(attempts) * (1 + JITTER * within(chance))
+  return lastTriedAt === null
+    ? Number.NEGATIVE_INFINITY
+    : lastTriedAt + dialWait(attempts) * (1 + JITTER * within(chance))
 }
 
 function dialWait(attempts: number): number {

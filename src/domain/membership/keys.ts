@@ -86,7 +86,14 @@ function parseDocumentKey(key: string, part: string): RecordKey | null {
   return name !== '' && documentKey(name) === key ? { kind: 'document', name } : null
 }
 
-const SINGLES: ReadonlySet<string> = new Set([MESH_KEY, WRITERS_KEY, ORDER_KEY, REVOKED_KEY, SETTINGS_KEY, DOCUMENTS_KEY])
+const SINGLES: ReadonlySet<string> = new Set([
+  MESH_KEY,
+  WRITERS_KEY,
+  ORDER_KEY,
+  REVOKED_KEY,
+  SETTINGS_KEY,
+  DOCUMENTS_KEY
+])
 
 function isSingle(key: string | undefined): key is 'mesh' | 'writers' | 'order' | 'revoked' | 'settings' | 'documents' {
   return key !== undefined && SINGLES.has(key)

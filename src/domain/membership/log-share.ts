@@ -1,8 +1,8 @@
 import type { MemberRecord, MembershipView } from './types.js'
 
 /**
- * Limits of one member's own cores in the log. They are sizes and not rates: whether a block counts must depend on its core alone.
- * Otherwise nodes with different clocks would read different logs.
+ * Limits of one member's own cores in the log. They are sizes and not rates: whether a block counts must depend on its
+ * core alone. Otherwise nodes with different clocks would read different logs.
  */
 export const LOG_SHARE_LIMITS = {
   /** Bytes of one core of a writer that is not the owner's. */
@@ -26,7 +26,10 @@ export interface CoreLimit {
 }
 
 /** May a member have this core (z32), its own or another one? The owner has no bound: it must always get on. */
-export function mayHaveCore({ coreKey: own, formerCores = [] }: Pick<MemberRecord, 'coreKey' | 'formerCores'>, coreKey: string): boolean {
+export function mayHaveCore(
+  { coreKey: own, formerCores = [] }: Pick<MemberRecord, 'coreKey' | 'formerCores'>,
+  coreKey: string
+): boolean {
   const had = new Set<string>([...formerCores, own])
   return had.has(coreKey) || had.size < LOG_SHARE_LIMITS.maxCores
 }

@@ -3,7 +3,9 @@ import { keyFromText, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
 import { encodeMeshInfo, type MeshInfo } from './codec.js'
 
-/** Bytes of the fingerprint in an invite code: 128 bits, so that no other owner or mesh with the same one can be found. */
+/**
+ * Bytes of the fingerprint in an invite code: 128 bits, so that no other owner or mesh with the same one can be found.
+ */
 export const ROOT_FINGERPRINT_BYTES = 16
 
 const DOMAIN = 'a2a-node/root/1'
@@ -16,8 +18,8 @@ export interface MeshRoot {
 }
 
 /**
- * Fingerprint of the owner's key and the mesh: the first 16 bytes of a hash. Its input is `a2a-node/root/1`, the owner's key, the key of
- * the log, its encryption key (32 bytes each) and the canonical JSON of `info`.
+ * Fingerprint of the owner's key and the mesh: the first 16 bytes of a hash. Its input is `a2a-node/root/1`, the
+ * owner's key, the key of the log, its encryption key (32 bytes each) and the canonical JSON of `info`.
  * @throws Error when a key of `info` is no key
  */
 export function rootFingerprint({ info, encryptionKey }: MeshRoot, hash: Hash): Uint8Array {
@@ -26,13 +28,15 @@ export function rootFingerprint({ info, encryptionKey }: MeshRoot, hash: Hash): 
 }
 
 /**
- * Why `root` in an answer does not have the fingerprint of the invite code; null when it does. Every node with the code can answer for the
- * mesh and sign with the key of the invite. So only the fingerprint proves the owner. Total.
+ * Why `root` in an answer does not have the fingerprint of the invite code; null when it does. Every node with the code
+ * can answer for the mesh and sign with the key of the invite. So only the fingerprint proves the owner. Total.
  */
 export function rootFault(root: MeshRoot, fingerprint: Uint8Array, hash: Hash): string | null {
   try {
     if (root.encryptionKey.byteLength !== 32) return 'its key of the mesh log is not of 32 bytes'
-    return sameBytes(rootFingerprint(root, hash), fingerprint) ? null : 'it names another owner or another mesh than the code'
+    return sameBytes(rootFingerprint(root, hash), fingerprint)
+      ? null
+      : 'it names another owner or another mesh than the code'
   } catch {
     return 'it is malformed'
   }

@@ -18,8 +18,8 @@ export interface LinkUse {
 }
 
 /**
- * The link to close when another one needs its slot: the least recently used idle one. Null when none is idle. The only link is never
- * closed: it may be this node's last path to its mesh.
+ * The link to close when another one needs its slot: the least recently used idle one. Null when none is idle. The only
+ * link is never closed: it may be this node's last path to its mesh.
  */
 export function spareLink(links: readonly LinkUse[], now: number): NodeId | null {
   if (links.length < 2) return null
@@ -28,8 +28,8 @@ export function spareLink(links: readonly LinkUse[], now: number): NodeId | null
 }
 
 /**
- * Pause in milliseconds for a member that had no slot, or whose idle link was closed. It starts with that of a fresh link and doubles with
- * each time (`times` counts from 1), up to a minute.
+ * Pause in milliseconds for a member that had no slot, or whose idle link was closed. It starts with that of a fresh
+ * link and doubles with each time (`times` counts from 1), up to a minute.
  */
 export function restMs(times: number): number {
   return backoffMs({ baseMs: IDLE_MS, maxMs: REST_MS }, times - 1)
@@ -56,8 +56,9 @@ export interface NeighbourPlan {
 }
 
 /**
- * Chooses the members to look for. With slots for all, it is every member. Else half of the slots are used, and the others stay free for
- * incoming links. A member without a slot for this node is asked again only below that number of links.
+ * Chooses the members to look for. With slots for all, it is every member. Else half of the slots are used, and the
+ * others stay free for incoming links. A member without a slot for this node is asked again only below that number of
+ * links.
  */
 export function neighbourPlan(members: readonly WantedMember[], places: number, now: number): NeighbourPlan {
   const linked = members.filter((one) => one.isLinked).length

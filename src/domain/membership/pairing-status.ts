@@ -1,6 +1,6 @@
 /**
- * Refusals of a request to join and their numbers on the pairing wire. 1 to 3 are blind-pairing's own. AMBIGUOUS_NAME: the name looks
- * like that of a member; INVALID_INPUT: it is no name that this admin admits.
+ * Refusals of a request to join and their numbers on the pairing wire. 1 to 3 are blind-pairing's own. AMBIGUOUS_NAME:
+ * the name looks like that of a member; INVALID_INPUT: it is no name that this admin admits.
  */
 export const DENY_STATUS = {
   INVITE_REVOKED: 1,

@@ -50,7 +50,9 @@ export interface DocumentIndexRecord {
   readonly by: Readonly<Record<NodeId, number>>
   /** Bytes of access lists, streams and snapshots of all documents, by author. */
   readonly bytes: Readonly<Record<NodeId, number>>
-  /** Removed documents by creator; absent: none. All versions must write the same record of a log without such entries. */
+  /**
+   * Removed documents by creator; absent: none. All versions must write the same record of a log without such entries.
+   */
   readonly removed?: Readonly<Record<NodeId, number>>
 }
 

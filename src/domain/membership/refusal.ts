@@ -17,7 +17,10 @@ export interface OwnStanding {
   readonly now: number
 }
 
-/** May a peer end this node's membership by a refusal: could it do so by the log, or did it issue the admission that failed? */
+/**
+ * May a peer end this node's membership by a refusal: could it do so by the log, or did it issue the admission that
+ * failed?
+ */
 export function mayPutOut(
   { peer, code }: { readonly peer: NodeId; readonly code: ErrorCode },
   { view, owner, own, now }: OwnStanding
@@ -34,7 +37,11 @@ export function mayPutOut(
   return !own.mayInvite && (peer === own.issuer || mayRevoke(view, peer, { own, owner }))
 }
 
-function mayRevoke(view: MembershipView, peer: NodeId, { own, owner }: { readonly own: Certificate; readonly owner: NodeId }): boolean {
+function mayRevoke(
+  view: MembershipView,
+  peer: NodeId,
+  { own, owner }: { readonly own: Certificate; readonly owner: NodeId }
+): boolean {
   const author = view.members.get(peer)?.certificate.body
   return author !== undefined && isAdmin(view, peer) && changeFault(author, own, { owner }) === null
 }

@@ -38,8 +38,9 @@ interface SeenMember {
 }
 
 /**
- * Finds members whose key two running processes use, as of a cloned disk. A restart changes the process id for good: a process that links
- * again after another one of the same key shows that both run. A member that finds this reports it to both.
+ * Finds members whose key two running processes use, as of a cloned disk. A restart changes the process id for good: a
+ * process that links again after another one of the same key shows that both run. A member that finds this reports it
+ * to both.
  */
 export class RunningCopies {
   readonly #seen = new Map<NodeId, SeenMember>()
@@ -54,7 +55,9 @@ export class RunningCopies {
     // A stream that was opened before the other process linked may be one of a process that has ended.
     const isBack = known !== undefined && known.earlier.includes(process) && openedAt > known.since
     const earlier =
-      known === undefined ? [] : [known.process, ...known.earlier.filter((one) => one !== known.process)].slice(0, MAX_EARLIER)
+      known === undefined
+        ? []
+        : [known.process, ...known.earlier.filter((one) => one !== known.process)].slice(0, MAX_EARLIER)
     this.#seen.delete(peer)
     this.#seen.set(peer, { process, since: now, earlier, doubledAt: isBack ? now : (known?.doubledAt ?? null) })
     const [oldest] = this.#seen.keys()

@@ -28,13 +28,15 @@ export const MAX_ALLOWED_TARGETS = 256
 /** A 32-byte key or id as 52 characters of canonical z32. */
 export const keySchema = z.custom<string>(isCanonicalKey, 'must be a key of 52 characters of z32')
 /**
- * A name as the log takes it: 1..64, no control characters. The rule for new names is `nameFault`, which is no part of this: nodes
- * of different Unicode versions must read one log alike.
+ * A name as the log takes it: 1..64, no control characters. The rule for new names is `nameFault`, which is no part of
+ * this: nodes of different Unicode versions must read one log alike.
  */
 export const nameSchema = lineSchema(NAME_MAX)
 
 /** Signatures are checked in full where the key is known; here only their form. */
-const signatureSchema = z.string().regex(/^[ybndrfg8ejkmcpqxot1uwisza345h769]{103}$/, 'must be a signature of 103 characters of z32')
+const signatureSchema = z
+  .string()
+  .regex(/^[ybndrfg8ejkmcpqxot1uwisza345h769]{103}$/, 'must be a signature of 103 characters of z32')
 /** Unix milliseconds. */
 const timeSchema = z.int().min(0)
 
@@ -79,7 +81,10 @@ export const inviteTermsSchema: z.ZodType<InviteTerms> = z.strictObject({
   uses: z.int().min(1).max(INVITE_MAX_USES),
   createdAt: timeSchema,
   expiresAt: timeSchema,
-  additional: z.strictObject({ data: z.string().max(Math.ceil((MESH_INFO_MAX_BYTES * 8) / 5)), signature: signatureSchema })
+  additional: z.strictObject({
+    data: z.string().max(Math.ceil((MESH_INFO_MAX_BYTES * 8) / 5)),
+    signature: signatureSchema
+  })
 })
 
 /** The view's record of the mesh. */
@@ -90,7 +95,11 @@ export const meshRecordSchema: z.ZodType<MeshRecord> = z.strictObject({
   foundedAt: timeSchema
 })
 
-const signedCardSchema: z.ZodType<SignedCard> = z.strictObject({ body: cardBodySchema, by: keySchema, sig: signatureSchema })
+const signedCardSchema: z.ZodType<SignedCard> = z.strictObject({
+  body: cardBodySchema,
+  by: keySchema,
+  sig: signatureSchema
+})
 
 /** The owner's settings for the mesh. */
 export const meshSettingsSchema: z.ZodType<MeshSettings> = z.strictObject({
@@ -142,8 +151,19 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
     reason: z.string().max(REASON_MAX)
   }),
   z.strictObject({ kind: z.literal('card'), mesh: keySchema, card: signedCardSchema }),
-  z.strictObject({ kind: z.literal('card-removed'), mesh: keySchema, agentId: agentIdSchema, revision: z.int().min(0) }),
-  z.strictObject({ kind: z.literal('settings'), mesh: keySchema, settings: meshSettingsSchema, serial: z.int().min(1), at: timeSchema }),
+  z.strictObject({
+    kind: z.literal('card-removed'),
+    mesh: keySchema,
+    agentId: agentIdSchema,
+    revision: z.int().min(0)
+  }),
+  z.strictObject({
+    kind: z.literal('settings'),
+    mesh: keySchema,
+    settings: meshSettingsSchema,
+    serial: z.int().min(1),
+    at: timeSchema
+  }),
   z.strictObject({ kind: z.literal('core'), mesh: keySchema, coreKey: keySchema, serial: z.int().min(1) }),
   z.strictObject({
     kind: z.literal('document'),
@@ -175,7 +195,11 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
 ])
 
 /** A signed log entry; the signature itself is checked by the fold. */
-export const entrySchema: z.ZodType<Entry> = z.strictObject({ body: entryBodySchema, by: keySchema, sig: signatureSchema })
+export const entrySchema: z.ZodType<Entry> = z.strictObject({
+  body: entryBodySchema,
+  by: keySchema,
+  sig: signatureSchema
+})
 
 /** The user data of a pairing request. */
 export const joinDataSchema = z.strictObject({ v: z.literal(1), request: joinRequestSchema })

@@ -28,7 +28,10 @@ const SIGNATURE_BYTES = 64
 /** The last character holds one bit of the key and four of padding, which are zero: `y` or `o`. */
 const CANONICAL_KEY = /^[ybndrfg8ejkmcpqxot1uwisza345h769]{51}[yo]$/
 
-/** The bytes that are signed: UTF-8 of `a2a-node/<kind>/1`, a line feed and the canonical JSON (RFC 8785) of the body. @throws TypeError for values without a JSON form. */
+/**
+ * The bytes that are signed: UTF-8 of `a2a-node/<kind>/1`, a line feed and the canonical JSON (RFC 8785) of the body.
+ * @throws TypeError for values without a JSON form.
+ */
 export function signedBytes(kind: SignedKind, body: unknown): Uint8Array {
   return utf8(`a2a-node/${kind}/1\n${canonicalJson(body)}`)
 }

@@ -81,14 +81,32 @@ export type EntryBody =
       readonly request: JoinRequest
     }
   | { readonly kind: 'certificate'; readonly mesh: MeshId; readonly certificate: SignedCertificate }
-  | { readonly kind: 'revocation'; readonly mesh: MeshId; readonly nodeKey: NodeId; readonly at: number; readonly reason: string }
+  | {
+      readonly kind: 'revocation'
+      readonly mesh: MeshId
+      readonly nodeKey: NodeId
+      readonly at: number
+      readonly reason: string
+    }
   | { readonly kind: 'card'; readonly mesh: MeshId; readonly card: SignedCard }
   | { readonly kind: 'card-removed'; readonly mesh: MeshId; readonly agentId: string; readonly revision: number }
-  | { readonly kind: 'settings'; readonly mesh: MeshId; readonly settings: MeshSettings; readonly serial: number; readonly at: number }
+  | {
+      readonly kind: 'settings'
+      readonly mesh: MeshId
+      readonly settings: MeshSettings
+      readonly serial: number
+      readonly at: number
+    }
   /** The author writes to another core from now on: its home was restored or repaired. `serial` rises with each. */
   | { readonly kind: 'core'; readonly mesh: MeshId; readonly coreKey: string; readonly serial: number }
   /** The author creates a document; `access` null: every member in no sandbox may see and write it. */
-  | { readonly kind: 'document'; readonly mesh: MeshId; readonly name: string; readonly access: DocumentAccess | null; readonly at: number }
+  | {
+      readonly kind: 'document'
+      readonly mesh: MeshId
+      readonly name: string
+      readonly access: DocumentAccess | null
+      readonly at: number
+    }
   | ({
       readonly kind: 'document-access'
       readonly mesh: MeshId
@@ -131,7 +149,9 @@ export type Entry = Signed<EntryBody>
 /** A card signed by its node. */
 export type SignedCard = Signed<CardBody>
 
-/** Signed by a candidate with its node key (bound to the invite), so that no one can admit a key without its request. */
+/**
+ * Signed by a candidate with its node key (bound to the invite), so that no one can admit a key without its request.
+ */
 export interface JoinRequest {
   readonly nodeKey: NodeId
   /** z32 of the writer core's key. */
@@ -175,7 +195,10 @@ export interface InviteRecord {
 export interface RefusalRecord {
   readonly inviteId: string
   readonly code: 'INVITE_USED' | 'INVITE_EXPIRED' | 'INVITE_REVOKED'
-  /** When the refused certificate was issued, unix milliseconds; a later attempt replaces an earlier one. The fold always sets it. */
+  /**
+   * When the refused certificate was issued, unix milliseconds; a later attempt replaces an earlier one. The fold
+   * always sets it.
+   */
   readonly at?: number
 }
 
@@ -200,11 +223,17 @@ export interface DocumentRecord {
   readonly streams: readonly DocumentStreamRecord[]
   /** The current snapshot, and the one before it; none: its streams are needed whole. Its content counts for good. */
   readonly snapshot?: (DocumentSnapshot & { readonly before?: DocumentSnapshot | undefined }) | undefined
-  /** Cores of the last snapshots that an access list ended, oldest first: a replica that began with one of them is wrong. */
+  /**
+   * Cores of the last snapshots that an access list ended, oldest first: a replica that began with one of them is
+   * wrong.
+   */
   readonly ended?: readonly string[] | undefined
 }
 
-/** The view's record of a removed document: nobody may see or write it, and its name is taken for good, since its entries could come again. */
+/**
+ * The view's record of a removed document: nobody may see or write it, and its name is taken for good, since its
+ * entries could come again.
+ */
 export interface RemovedDocument extends DocumentRecord {
   readonly access: null
   readonly removed: { readonly by: NodeId; readonly at: number }

@@ -30,10 +30,14 @@ export const EMPTY_VIEW: MembershipView = {
 }
 
 /**
- * The view of a newcomer that has not read the log yet: nothing but the root of trust that its invite names. With it the
- * gate can check the chains of the members it meets; with {@link EMPTY_VIEW} it could only wait.
+ * The view of a newcomer that has not read the log yet: nothing but the root of trust that its invite names. With it
+ * the gate can check the chains of the members it meets; with {@link EMPTY_VIEW} it could only wait.
  */
-export function firstView(root: { readonly mesh: MeshId; readonly name: string; readonly owner: NodeId }): MembershipView {
+export function firstView(root: {
+  readonly mesh: MeshId
+  readonly name: string
+  readonly owner: NodeId
+}): MembershipView {
   return { ...EMPTY_VIEW, mesh: { id: root.mesh, name: root.name, owner: root.owner, foundedAt: 0 } }
 }
 
@@ -84,7 +88,11 @@ function placeDocument({ documents, removedDocuments }: Draft, record: DocumentR
   else documents.set(record.name, record)
 }
 
-function placeCard(cards: Map<NodeId, Map<string, SignedCard>>, key: RecordKey & { readonly kind: 'card' }, card: SignedCard): void {
+function placeCard(
+  cards: Map<NodeId, Map<string, SignedCard>>,
+  key: RecordKey & { readonly kind: 'card' },
+  card: SignedCard
+): void {
   const ofNode = cards.get(key.nodeId) ?? new Map<string, SignedCard>()
   cards.set(key.nodeId, ofNode.set(key.agentId, card))
 }

@@ -28,7 +28,10 @@ export function withoutWriter(record: WritersRecord, nodeKey: NodeId): WritersCh
   )
 }
 
-/** The record after an eligible node changed its core: it keeps its position in the line. For any other node the record is unchanged. */
+/**
+ * The record after an eligible node changed its core: it keeps its position in the line. For any other node the record
+ * is unchanged.
+ */
 export function withCore(record: WritersRecord, { nodeKey, coreKey }: EligibleWriter): WritersChange {
   return changeTo(
     record,

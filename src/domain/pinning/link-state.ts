@@ -66,7 +66,11 @@ export const IDLE: LinkState = {
 }
 
 /** One step of a link: applies an input to a state. `now`: monotonic milliseconds; `ttlMs`: how long a list is good. */
-export function step(state: LinkState, input: LinkInput, { now, ttlMs }: { readonly now: number; readonly ttlMs: number }): LinkStep {
+export function step(
+  state: LinkState,
+  input: LinkInput,
+  { now, ttlMs }: { readonly now: number; readonly ttlMs: number }
+): LinkStep {
   if (state.phase === 'closed') return { state, effects: [] }
   switch (input.type) {
     case 'start':
@@ -132,7 +136,11 @@ function changed(state: LinkState, now: number): LinkState {
   if (state.isListing) return { ...state, isDirty: true }
   if (state.phase !== 'ready') return state
   const due = Math.max(now + GATHER_MS, (state.listedAt ?? 0) + LIST_GAP_MS)
-  return { ...state, isDirty: true, wakeAt: state.isDirty || state.wakeAt === null ? (state.wakeAt ?? due) : Math.min(state.wakeAt, due) }
+  return {
+    ...state,
+    isDirty: true,
+    wakeAt: state.isDirty || state.wakeAt === null ? (state.wakeAt ?? due) : Math.min(state.wakeAt, due)
+  }
 }
 
 function refresh(state: LinkState, now: number): LinkStep {
@@ -147,9 +155,21 @@ function wake(state: LinkState, now: number): LinkStep {
   return state.isOpen && !state.isListing ? list(state) : stay(state)
 }
 
-function failed(state: LinkState, { reason, chance }: { readonly reason: string; readonly chance: number }, now: number): LinkStep {
+function failed(
+  state: LinkState,
+  { reason, chance }: { readonly reason: string; readonly chance: number },
+  now: number
+): LinkStep {
   const failures = state.failures + 1
-  const next: LinkState = { ...state, phase: 'backoff', isOpen: false, isListing: false, isDirty: false, failures, lastError: reason }
+  const next: LinkState = {
+    ...state,
+    phase: 'backoff',
+    isOpen: false,
+    isListing: false,
+    isDirty: false,
+    failures,
+    lastError: reason
+  }
   return { state: { ...next, wakeAt: now + retryDelay(failures, chance) }, effects: ['disconnect'] }
 }
 

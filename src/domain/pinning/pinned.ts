@@ -16,12 +16,16 @@ export interface PinRules<T> {
   hash(value: T): string
   /** Is the value empty? An empty value is not pinned: a slow server would stay pinned to it. */
   isNothing(value: T): boolean
-  /** The accepted value with members outside the hash that it lacks and the seen one of the same hash has; null: it lacks none. */
+  /**
+   * The accepted value with members outside the hash that it lacks and the seen one of the same hash has; null: it
+   * lacks none.
+   */
   completed?(accepted: T, seen: T): T | null
 }
 
 /**
- * A remote value that may change at any time while a person relies on it. The first one seen stays pinned until a person accepts another.
+ * A remote value that may change at any time while a person relies on it. The first one seen stays pinned until a
+ * person accepts another.
  */
 export class Pinned<T> {
   readonly #rules: PinRules<T>
@@ -44,7 +48,8 @@ export class Pinned<T> {
     this.#seen = value
     const { pin, isNothing } = this.#rules
     if (pin !== null && this.#isPinned(value) && this.isPending) return this.#accept('config')
-    if (pin === null && this.#accepted === null && !this.#isLost && !isNothing(value)) return this.#accept('first-sight')
+    if (pin === null && this.#accepted === null && !this.#isLost && !isNothing(value))
+      return this.#accept('first-sight')
     return this.#completed(value)
   }
 
@@ -124,7 +129,11 @@ export function mayAccept({ name, setting, thing, accept, pin, pending, pinned, 
   if (fault !== null) throw new NodeError('CONFLICT', `${name} gives no ${thing} now: ${fault}`, { next })
   if (pending === null && pinned === accept) return false
   if (pending === accept) return true
-  throw new NodeError('CONFLICT', `${name} gives another ${thing} now, not the one with the sum ${accept}: review it and accept its sum`, {
-    next
-  })
+  throw new NodeError(
+    'CONFLICT',
+    `${name} gives another ${thing} now, not the one with the sum ${accept}: review it and accept its sum`,
+    {
+      next
+    }
+  )
 }

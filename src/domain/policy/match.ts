@@ -22,14 +22,16 @@ export interface PolicyQuestion {
 }
 
 /**
- * Finds the nodes of a name or a prefix of an id: none, one, or several. An ambiguous one is read the stricter way: each candidate is
- * denied or asked about, and none is allowed.
+ * Finds the nodes of a name or a prefix of an id: none, one, or several. An ambiguous one is read the stricter way:
+ * each candidate is denied or asked about, and none is allowed.
  */
 export type NodesOfName = (name: string) => readonly NodeId[]
 
 /** The rules of a policy, ready to be asked many times a second. Finding allocates nothing. */
 export interface CompiledPolicy {
-  /** Index of the first matching rule; -1 when none does. Where no person can be asked, rules with `ask` match nothing. */
+  /**
+   * Index of the first matching rule; -1 when none does. Where no person can be asked, rules with `ask` match nothing.
+   */
   find(question: PolicyQuestion, mayAsk: boolean): number
 }
 
@@ -65,13 +67,16 @@ const SIDE_EFFECT_BITS = bitsOf(SIDE_EFFECTS)
 /** Of a message that would have nothing done: no list of side effects has it. */
 const NOTHING_DONE = 1 << SIDE_EFFECTS.length
 
-/** Makes rules fast to ask. A node named by its key is only that key, also when another node has that text as its name. */
+/**
+ * Makes rules fast to ask. A node named by its key is only that key, also when another node has that text as its name.
+ */
 export function compilePolicy(rules: readonly PolicyRule[], nodesOfName: NodesOfName): CompiledPolicy {
   const compiled = rules.map(compileRule)
   return {
     find(question, mayAsk) {
       const typeBit = TYPE_BITS.get(question.type) ?? 0
-      const sideEffectBit = question.sideEffect === null ? NOTHING_DONE : (SIDE_EFFECT_BITS.get(question.sideEffect) ?? 0)
+      const sideEffectBit =
+        question.sideEffect === null ? NOTHING_DONE : (SIDE_EFFECT_BITS.get(question.sideEffect) ?? 0)
       for (let i = 0; i < compiled.length; i++) {
         const rule = compiled[i]
         if (rule === undefined || (rule.types & typeBit) === 0 || (rule.sideEffects & sideEffectBit) === 0) continue
@@ -131,7 +136,8 @@ function isOfNode({ suffixes, names, maxMeant }: CompiledParty, address: string,
     const ids = nodesOfName(name)
     if (ids.length > maxMeant) continue
     for (const id of ids)
-      if (address.length > id.length && address.endsWith(id) && address[address.length - id.length - 1] === '@') return true
+      if (address.length > id.length && address.endsWith(id) && address[address.length - id.length - 1] === '@')
+        return true
   }
   return false
 }
@@ -139,7 +145,8 @@ function isOfNode({ suffixes, names, maxMeant }: CompiledParty, address: string,
 function isCapable(patterns: readonly TextPattern[] | null, capability: string | null): boolean {
   if (patterns === null) return true
   if (capability === null) return false
-  for (const { text, isPrefix } of patterns) if (isPrefix ? capability.startsWith(text) : capability === text) return true
+  for (const { text, isPrefix } of patterns)
+    if (isPrefix ? capability.startsWith(text) : capability === text) return true
   return false
 }
 

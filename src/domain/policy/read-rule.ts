@@ -49,7 +49,9 @@ const KINDS = {
     takes: 'the id of a sandbox, or null for none',
     read: (value) => (value === null || sandboxIdSchema.safeParse(value).success ? (value as string | null) : undefined)
   } satisfies Kind<string | null>,
-  capability: fitting('the id of a capability, or its beginning with a * at the end', (value) => CAPABILITY.test(value)),
+  capability: fitting('the id of a capability, or its beginning with a * at the end', (value) =>
+    CAPABILITY.test(value)
+  ),
   type: { ...words(openingTypes, ', '), takes: `${openingTypes.join(', ')}: replies pass along their exchange` },
   sideEffect: words(SIDE_EFFECTS),
   decision: words(['allow', 'ask', 'deny'] as const),
@@ -59,13 +61,18 @@ const KINDS = {
 const RULE_KEYS = ['name', 'from', 'to', 'capability', 'type', 'sideEffect', 'decision']
 const PARTY_KEYS: readonly string[] = ['node', 'agent', 'tier', 'sandbox'] satisfies readonly (keyof PartyCriteria)[]
 
-/** Reads one rule of a policy file: criteria take one value or a list; a missing one fits anything. Reports every fault. Never throws. */
+/**
+ * Reads one rule of a policy file: criteria take one value or a list; a missing one fits anything. Reports every fault.
+ * Never throws.
+ */
 export function readRule(value: unknown): RuleReading {
   const faults: RuleFault[] = []
-  if (!isRecord(value)) return { rule: null, faults: [{ path: [], reason: 'a rule is a mapping with the key decision' }] }
+  if (!isRecord(value))
+    return { rule: null, faults: [{ path: [], reason: 'a rule is a mapping with the key decision' }] }
   faults.push(...unknownKeys(value, { known: RULE_KEYS, of: 'a rule', path: [] }))
   const party = (side: 'from' | 'to'): PartyCriteria => readParty(value, side, faults)
-  const one = <T>(key: string, kind: Kind<T>): readonly T[] | null => some({ record: value, key, path: [key] }, kind, faults)
+  const one = <T>(key: string, kind: Kind<T>): readonly T[] | null =>
+    some({ record: value, key, path: [key] }, kind, faults)
   const name = value['name'] === undefined ? null : single(value['name'], { kind: KINDS.name, path: ['name'] }, faults)
   const criteria = { from: party('from'), to: party('to'), capability: one('capability', KINDS.capability) }
   const rest = { type: one('type', KINDS.type), sideEffect: one('sideEffect', KINDS.sideEffect) }
@@ -90,12 +97,16 @@ function readParty(rule: Readonly<Record<string, unknown>>, side: 'from' | 'to',
   const value = rule[side]
   if (value === undefined) return ANYBODY
   if (!isRecord(value)) {
-    const near = typeof value === 'string' ? `{ ${tierFromText(value) === null ? 'node' : 'tier'}: ${shown(value, MAX_SHOWN)} }` : undefined
+    const near =
+      typeof value === 'string'
+        ? `{ ${tierFromText(value) === null ? 'node' : 'tier'}: ${shown(value, MAX_SHOWN)} }`
+        : undefined
     faults.push({ path: [side], reason: misfit(side, { takes: `criteria (${PARTY_KEYS.join(', ')})`, value, near }) })
     return ANYBODY
   }
   faults.push(...unknownKeys(value, { known: PARTY_KEYS, of: side, path: [side] }))
-  const one = <T>(key: string, kind: Kind<T>): readonly T[] | null => some({ record: value, key, path: [side, key] }, kind, faults)
+  const one = <T>(key: string, kind: Kind<T>): readonly T[] | null =>
+    some({ record: value, key, path: [side, key] }, kind, faults)
   return {
     node: one('node', KINDS.node),
     agent: one('agent', KINDS.agent),
@@ -106,15 +117,21 @@ function readParty(rule: Readonly<Record<string, unknown>>, side: 'from' | 'to',
 
 /** One value or a list of them; null: the key is left out, so any will do. */
 function some<T>(
-  { record, key, path }: { readonly record: Readonly<Record<string, unknown>>; readonly key: string; readonly path: RuleFault['path'] },
+  {
+    record,
+    key,
+    path
+  }: { readonly record: Readonly<Record<string, unknown>>; readonly key: string; readonly path: RuleFault['path'] },
   kind: Kind<T>,
   faults: RuleFault[]
 ): readonly T[] | null {
   const value = record[key]
   if (value === undefined) return null
   const list: readonly unknown[] | null = Array.isArray(value) ? value : null
-  if (list?.length === 0) faults.push({ path, reason: `${path.join('.')}: the list is empty; leave the key out for any` })
-  if (list !== null && list.length > MAX_VALUES) faults.push({ path, reason: `${path.join('.')}: takes at most ${MAX_VALUES} values` })
+  if (list?.length === 0)
+    faults.push({ path, reason: `${path.join('.')}: the list is empty; leave the key out for any` })
+  if (list !== null && list.length > MAX_VALUES)
+    faults.push({ path, reason: `${path.join('.')}: takes at most ${MAX_VALUES} values` })
   const read = (list ?? [value]).slice(0, MAX_VALUES).map((one, at) => {
     return single(one, { kind, path, at: list === null ? [] : [at] }, faults)
   })
@@ -123,12 +140,19 @@ function some<T>(
 
 function single<T>(
   value: unknown,
-  { kind, path, at = [] }: { readonly kind: Kind<T>; readonly path: RuleFault['path']; readonly at?: readonly number[] },
+  {
+    kind,
+    path,
+    at = []
+  }: { readonly kind: Kind<T>; readonly path: RuleFault['path']; readonly at?: readonly number[] },
   faults: RuleFault[]
 ): T | null {
   const read = kind.read(value)
   if (read !== undefined) return read
-  faults.push({ path: [...path, ...at], reason: misfit(path.join('.'), { takes: kind.takes, value, near: kind.near?.(value) }) })
+  faults.push({
+    path: [...path, ...at],
+    reason: misfit(path.join('.'), { takes: kind.takes, value, near: kind.near?.(value) })
+  })
   return null
 }
 

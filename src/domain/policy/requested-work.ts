@@ -10,9 +10,17 @@ export interface AskedWork {
   readonly sideEffect: SideEffect | null
 }
 
-/** The work that a message asks of the agent of a card: the capability it names (null: the default one) and its side effect. */
+/**
+ * The work that a message asks of the agent of a card: the capability it names (null: the default one) and its side
+ * effect.
+ */
 export function askedWork(card: Pick<CardBody, 'capabilities'> | undefined, named: string | null): AskedWork {
-  const known = named === null ? (card === undefined ? null : defaultCapability(card)) : card?.capabilities.find((one) => one.id === named)
+  const known =
+    named === null
+      ? card === undefined
+        ? null
+        : defaultCapability(card)
+      : card?.capabilities.find((one) => one.id === named)
   const capability = named ?? known?.id ?? null
   return { capability, sideEffect: capability === null ? null : (known?.sideEffect ?? 'exec') }
 }
@@ -23,10 +31,14 @@ export function changesNothing(sideEffect: SideEffect | null = 'exec'): boolean 
 }
 
 /**
- * The side effect for which a broadcast leaves the agent of a card out, as one text may run on every machine; null: it takes part. A
- * request or notification counts with each capability it names; other types run nothing.
+ * The side effect for which a broadcast leaves the agent of a card out, as one text may run on every machine; null: it
+ * takes part. A request or notification counts with each capability it names; other types run nothing.
  */
-export function broadcastBar(card: Pick<CardBody, 'capabilities'> | undefined, type: MessageType, payload: unknown): SideEffect | null {
+export function broadcastBar(
+  card: Pick<CardBody, 'capabilities'> | undefined,
+  type: MessageType,
+  payload: unknown
+): SideEffect | null {
   if (type !== 'request' && type !== 'notification') return null
   const works = namedCapabilities(type, payload).map((named) => askedWork(card, named))
   return works.find(({ sideEffect }) => !changesNothing(sideEffect))?.sideEffect ?? null
@@ -45,6 +57,8 @@ export function namedCapabilities(type: MessageType, payload: unknown): readonly
   if (!isRecord(payload)) return [null]
   if (type === 'request') return [typeof payload['capability'] === 'string' ? payload['capability'] : null]
   const named: unknown = type === 'task-proposal' ? payload['requiredCapabilities'] : []
-  const [first, ...others] = Array.isArray(named) ? named.slice(0, MAX_NAMED).filter((one) => typeof one === 'string') : []
+  const [first, ...others] = Array.isArray(named)
+    ? named.slice(0, MAX_NAMED).filter((one) => typeof one === 'string')
+    : []
   return first === undefined ? [null] : [first, ...others]
 }

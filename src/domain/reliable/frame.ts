@@ -25,7 +25,15 @@ const MAX_NUMBER = 2 ** 52
 export const MAX_HEAD_BYTES = 4 * 65 + 2 * 9
 
 /** A message of a lane as bytes. */
-export function encodeReliable({ source, target, seq, base, messageId, requestId, envelope }: ReliableFrame): Uint8Array {
+export function encodeReliable({
+  source,
+  target,
+  seq,
+  base,
+  messageId,
+  requestId,
+  envelope
+}: ReliableFrame): Uint8Array {
   const texts = [source, target, messageId, requestId ?? '']
   const state = c.state()
   for (const text of texts) c.string.preencode(state, text)
@@ -40,7 +48,9 @@ export function encodeReliable({ source, target, seq, base, messageId, requestId
   return bytes
 }
 
-/** The message of a lane that a peer sent, or null for bytes that are none. Never throws. The envelope is not looked at. */
+/**
+ * The message of a lane that a peer sent, or null for bytes that are none. Never throws. The envelope is not looked at.
+ */
 export function decodeReliable(bytes: Uint8Array): ReliableFrame | null {
   try {
     const state = c.state(0, bytes.byteLength, bytes)
@@ -51,7 +61,15 @@ export function decodeReliable(bytes: Uint8Array): ReliableFrame | null {
     if (!isAgentId(source) || !isAgentId(target)) return null
     if (!ID.test(messageId) || (requestId !== '' && !ID.test(requestId))) return null
     if (seq < 1 || seq > MAX_NUMBER || base < 1 || base > seq || rest.byteLength > ENVELOPE_LIMITS.maxBytes) return null
-    return { source, target, seq, base, messageId, requestId: requestId || null, envelope: rest.byteLength === 0 ? null : rest }
+    return {
+      source,
+      target,
+      seq,
+      base,
+      messageId,
+      requestId: requestId || null,
+      envelope: rest.byteLength === 0 ? null : rest
+    }
   } catch {
     return null
   }

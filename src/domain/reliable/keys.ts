@@ -62,7 +62,10 @@ export function requestName(
 }
 
 /** The range of keys of an index up to a time, that time included. */
-export function rangeUpTo(kind: 'request-open' | 'request-expiry', time: number): { readonly from: string; readonly to: string } {
+export function rangeUpTo(
+  kind: 'request-open' | 'request-expiry',
+  time: number
+): { readonly from: string; readonly to: string } {
   return { from: `${kind}/`, to: `${kind}/${padded(time + 1)}` }
 }
 
@@ -83,7 +86,10 @@ export function readMessageKey(key: string): { readonly lane: string; readonly s
   return { lane, seq: Number(seq) }
 }
 
-/** A number from 0 as keys have it: keys are in the order of the numbers. A fraction is left out, which would put it behind all others. */
+/**
+ * A number from 0 as keys have it: keys are in the order of the numbers. A fraction is left out, which would put it
+ * behind all others.
+ */
 export function padded(number: number): string {
   return String(Math.floor(number)).padStart(DIGITS, '0')
 }

@@ -55,12 +55,25 @@ export type ReceiverInput<T> =
 export type ReceiverEffect<T> =
   /** Make these durable, together and in this order; then say `committed`. */
   | { readonly type: 'take'; readonly messages: readonly Arrived<T>[] }
-  /** Tell the sender `contig` and `lastId`. `isAnswer`: it asked, and nothing that came before it asked is held any more. */
+  /**
+   * Tell the sender `contig` and `lastId`. `isAnswer`: it asked, and nothing that came before it asked is held any
+   * more.
+   */
   | { readonly type: 'ack'; readonly isAnswer: boolean }
 
 /** A receiving end as the ledger has it; a fresh one begins with 0 and null. */
 export function openReceiver<T>({ contig, lastId }: Pick<LaneReceiver<T>, 'contig' | 'lastId'>): LaneReceiver<T> {
-  return { contig, lastId, taken: contig, dead: 0, waiting: new Map(), waitingBytes: 0, unacked: 0, ackAt: null, isGreeted: false }
+  return {
+    contig,
+    lastId,
+    taken: contig,
+    dead: 0,
+    waiting: new Map(),
+    waitingBytes: 0,
+    unacked: 0,
+    ackAt: null,
+    isGreeted: false
+  }
 }
 
 /** Moves a receiving end: changes the lane and returns the effects. `now`: monotonic milliseconds. */
@@ -152,7 +165,11 @@ function drop<T>(lane: LaneReceiver<T>, message: Arrived<T>): void {
   lane.waitingBytes -= message.bytes
 }
 
-function committed<T>(lane: LaneReceiver<T>, { seq, messageId }: { seq: number; messageId: string }, now: number): ReceiverEffect<T>[] {
+function committed<T>(
+  lane: LaneReceiver<T>,
+  { seq, messageId }: { seq: number; messageId: string },
+  now: number
+): ReceiverEffect<T>[] {
   if (seq <= lane.contig) return []
   lane.unacked += seq - lane.contig
   lane.contig = seq

@@ -4,16 +4,19 @@ import { jitteredBackoffMs } from '../../kit/backoff.js'
 export const WINDOW = 256
 /** Bytes of them, beyond the first. */
 export const WINDOW_BYTES = 4 * 1024 * 1024
-/** Largest number of a message that is taken from a receiver; a hundred thousand a second for a thousand years are fewer. */
+/**
+ * Largest number of a message that is taken from a receiver; a hundred thousand a second for a thousand years are
+ * fewer.
+ */
 export const MAX_SEQ = 2 ** 52
 
 /** Numbers of one lane for each millisecond of the wall clock: more than it can send. */
 const NUMBERS_PER_MS = 512
 
 /**
- * Number of the first message of a lane without a record, or with one of an older ledger. It is above the numbers before the loss, which
- * relays may still carry. If the clock was put back since, {@link isOfAnother} detects it over links. A relayed message may then be taken
- * for a new one of its number.
+ * Number of the first message of a lane without a record, or with one of an older ledger. It is above the numbers
+ * before the loss, which relays may still carry. If the clock was put back since, {@link isOfAnother} detects it over
+ * links. A relayed message may then be taken for a new one of its number.
  * @param wall unix milliseconds
  */
 export function firstNumber(wall: number): number {
@@ -48,9 +51,14 @@ export interface LaneSender {
   live: Unacked[]
   /** `greeting`: the receiver has not yet sent its position. */
   link: 'down' | 'greeting' | 'up'
-  /** Monotonic milliseconds: until then messages with these numbers may be under way, and the numbers are not changed. */
+  /**
+   * Monotonic milliseconds: until then messages with these numbers may be under way, and the numbers are not changed.
+   */
   keepsNumbersUntil: number
-  /** Was there no other path when this one came, and none over relays? A message that went over another one may arrive at any time. */
+  /**
+   * Was there no other path when this one came, and none over relays? A message that went over another one may arrive
+   * at any time.
+   */
   isOnly: boolean
   /** Highest number that was sent over this link. */
   sent: number
@@ -58,7 +66,10 @@ export interface LaneSender {
   ledger: string | null
   /** Higher numbers are certainly not with the receiver. */
   reached: number
-  /** Abandoned messages that the receiver may have: its next position tells. Beyond {@link MAX_DOUBTFUL} the oldest stay unknown. */
+  /**
+   * Abandoned messages that the receiver may have: its next position tells. Beyond {@link MAX_DOUBTFUL} the oldest stay
+   * unknown.
+   */
   doubtful: Unacked[]
   /** When the receiver is asked for its position; null while nothing is under way. */
   askAt: number | null
@@ -76,8 +87,8 @@ export type SenderInput =
   | { readonly type: 'up'; readonly mayLinger?: boolean }
   | { readonly type: 'down' }
   /**
-   * The receiver's last number, and the message that bore it (null: not given). `ledger`: the name of its ledger, unless it is about to
-   * receive more. `isAnswer`: false when no greeting asked for it; absent: true.
+   * The receiver's last number, and the message that bore it (null: not given). `ledger`: the name of its ledger,
+   * unless it is about to receive more. `isAnswer`: false when no greeting asked for it; absent: true.
    */
   | {
       readonly type: 'ack'
@@ -102,13 +113,19 @@ export type SenderEffect =
   | { readonly type: 'send'; readonly messages: readonly Unacked[] }
   /** These were given up: tell their senders. */
   | { readonly type: 'expired'; readonly messages: readonly Unacked[] }
-  /** These were given up, and certainly never were, nor will be, with the receiver. Tell it once all removals before are durable. */
+  /**
+   * These were given up, and certainly never were, nor will be, with the receiver. Tell it once all removals before are
+   * durable.
+   */
   | { readonly type: 'undelivered'; readonly messages: readonly Unacked[] }
   /** Remove these from the ledger: they are acknowledged or given up. */
   | { readonly type: 'forget'; readonly messages: readonly Unacked[] }
   /** Remove the content of these from the ledger, not their numbers. */
   | { readonly type: 'blank'; readonly messages: readonly Unacked[] }
-  /** The receiver has other messages under these numbers: this end lost its memory. Number all from `first` on, then say so. */
+  /**
+   * The receiver has other messages under these numbers: this end lost its memory. Number all from `first` on, then say
+   * so.
+   */
   | { readonly type: 'renumber'; readonly first: number }
 
 /** How long a sender waits for a sign before it asks: 2 s, then up to 2 s, 4 s, ... 60 s more, without end. */
@@ -199,8 +216,8 @@ function acknowledged(lane: LaneSender, input: Extract<SenderInput, { type: 'ack
 }
 
 /**
- * Abandoned messages that the receiver does not have, if its ledger is unchanged. Only its position before the first message over this link
- * proves that: later the message and an older position may be under way.
+ * Abandoned messages that the receiver does not have, if its ledger is unchanged. Only its position before the first
+ * message over this link proves that: later the message and an older position may be under way.
  */
 function undelivered(lane: LaneSender, { ack, ledger }: Extract<SenderInput, { type: 'ack' }>): readonly Unacked[] {
   if (ledger === undefined || !lane.isOnly) return []
@@ -218,8 +235,8 @@ function isOfAnother(lane: LaneSender, ack: number, messageId: string | null): b
 }
 
 /**
- * Renumbers the messages, but not while old numbers may be under way: the receiver would take those for the messages with the same new
- * numbers. Several changes may be needed while relays carry messages from before the loss.
+ * Renumbers the messages, but not while old numbers may be under way: the receiver would take those for the messages
+ * with the same new numbers. Several changes may be needed while relays carry messages from before the loss.
  */
 function foreign(lane: LaneSender, ack: number, now: number): SenderEffect[] {
   const isTooSoon = lane.link === 'up' || now < lane.keepsNumbersUntil
@@ -272,14 +289,17 @@ function again(lane: LaneSender, chance: number, now: number): SenderEffect[] {
   return [{ type: 'greet' }]
 }
 
-/** Gives up expired and unwanted messages: from the front without a trace, further behind as a number without content. */
+/**
+ * Gives up expired and unwanted messages: from the front without a trace, further behind as a number without content.
+ */
 function expire(lane: LaneSender, isUnwanted: (message: Unacked) => boolean): SenderEffect[] {
   const isOver = (message: Unacked): boolean => message.isVoid || isUnwanted(message)
   const firstLive = lane.live.findIndex((message) => !isOver(message))
   const front = lane.live.splice(0, firstLive === -1 ? lane.live.length : firstLive)
   lane.acked = Math.max(lane.acked, front.at(-1)?.seq ?? 0)
   const blank = lane.live.filter((message) => !message.isVoid && isOver(message))
-  if (blank.length > 0) lane.live = lane.live.map((message) => (isOver(message) ? { ...message, isVoid: true, bytes: 0 } : message))
+  if (blank.length > 0)
+    lane.live = lane.live.map((message) => (isOver(message) ? { ...message, isVoid: true, bytes: 0 } : message))
   const expired = [...front.filter(({ isVoid }) => !isVoid), ...blank]
   const effects: SenderEffect[] = []
   const never = expired.filter(({ seq }) => seq > lane.reached)

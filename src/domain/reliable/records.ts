@@ -63,8 +63,8 @@ export interface RequestRecord {
   readonly expiresAt: number
   readonly error: ErrorBody | null
   /**
-   * Retry state of its caller. Null at the callee, except for a lease that others may query, and for requests that the end of their node
-   * interrupted.
+   * Retry state of its caller. Null at the callee, except for a lease that others may query, and for requests that the
+   * end of their node interrupted.
    */
   readonly asking: AskingRecord | null
 }
@@ -126,7 +126,8 @@ function struct<T extends object>(fields: Fields<T>): Codec<T> {
       for (const name of names) fields[name].encode(state, value[name])
     },
     decode(state) {
-      // With all its members from the beginning: putting one after the other into an empty one takes three times as long.
+      // With all its members from the beginning: putting one after the other into an empty one takes three times as
+      // long.
       const value: Partial<T> = { ...blank }
       for (const name of names) value[name] = fields[name].decode(state)
       // Each field of T was read just now.
@@ -209,7 +210,11 @@ function damaged(): NodeError {
 
 function otherVersion(): NodeError {
   const next = ['a2a-node --version', 'a2a-node doctor']
-  return new NodeError('SCHEMA_VERSION_MISMATCH', 'a record of the ledger was written by another version of a2a-node, or is damaged', {
-    next
-  })
+  return new NodeError(
+    'SCHEMA_VERSION_MISMATCH',
+    'a record of the ledger was written by another version of a2a-node, or is damaged',
+    {
+      next
+    }
+  )
 }

@@ -40,8 +40,8 @@ export interface FailedTry {
 }
 
 /**
- * The step after a try without a result. `repeat`: try again, after `afterMs` milliseconds at the earliest. `isCounted`: it counts as a
- * retry; else only a slot was missing.
+ * The step after a try without a result. `repeat`: try again, after `afterMs` milliseconds at the earliest.
+ * `isCounted`: it counts as a retry; else only a slot was missing.
  */
 export type RepeatDecision =
   | { readonly type: 'repeat'; readonly afterMs: number; readonly isCounted: boolean }
@@ -50,11 +50,12 @@ export type RepeatDecision =
 /**
  * Is work tried again after a try without a result? The one rule of requests and swarms:
  *
- * - Work that may not be repeated is tried again only after a failure before it began. Else it ends `failed`, or `unknown` if it may have
- *   been done.
+ * - Work that may not be repeated is tried again only after a failure before it began. Else it ends `failed`, or
+ *   `unknown` if it may have been done.
  * - A failure that is final by `retryable: false` or by its code is never tried again.
  * - `retryAfter` (seconds, in the data of the error) delays the next try; work whose time ends before then ends.
- * - A missing slot costs no retry, and another agent may be asked at once. Every other failure costs one and delays all.
+ * - A missing slot costs no retry, and another agent may be asked at once. Every other failure costs one and delays
+ *   all.
  */
 export function decideRepeat(one: FailedTry): RepeatDecision {
   const { error, isUnknown, isRepeatable, failures, retries, leftMs } = one
@@ -68,12 +69,21 @@ export function decideRepeat(one: FailedTry): RepeatDecision {
 }
 
 /** May work be run once more? `isUndone`: certainly nothing of it was done. */
-export function mayRunAgain({ isRepeatable, isUndone }: { readonly isRepeatable: boolean; readonly isUndone: boolean }): boolean {
+export function mayRunAgain({
+  isRepeatable,
+  isUndone
+}: {
+  readonly isRepeatable: boolean
+  readonly isUndone: boolean
+}): boolean {
   return isRepeatable || isUndone
 }
 
 /** The end of work after its last try. Repeatable work never ends unknown: it can simply be repeated. */
-export function endOf({ isUnknown, isRepeatable }: Pick<FailedTry, 'isUnknown' | 'isRepeatable'>): 'failed' | 'unknown' {
+export function endOf({
+  isUnknown,
+  isRepeatable
+}: Pick<FailedTry, 'isUnknown' | 'isRepeatable'>): 'failed' | 'unknown' {
   return isUnknown && !isRepeatable ? 'unknown' : 'failed'
 }
 
@@ -104,12 +114,18 @@ export function isForgotten(code: ErrorCode): boolean {
   return FORGOTTEN.has(code)
 }
 
-/** Does an error say of an agent that it has no place for the work, or is not there? The work has not begun, as far as it says. */
+/**
+ * Does an error say of an agent that it has no place for the work, or is not there? The work has not begun, as far as
+ * it says.
+ */
 export function isNotTaken(code: ErrorCode): boolean {
   return FORGOTTEN.has(code) || NOT_THERE.has(code)
 }
 
-/** The wait that an error asks for, in whole milliseconds, at most {@link MAX_TTL_MS}, since no work has longer; 0 for none. */
+/**
+ * The wait that an error asks for, in whole milliseconds, at most {@link MAX_TTL_MS}, since no work has longer; 0 for
+ * none.
+ */
 export function retryAfterMs({ data }: Pick<ErrorBody, 'data'>): number {
   const seconds = isRecord(data) ? data['retryAfter'] : undefined
   return typeof seconds === 'number' && seconds > 0 ? Math.min(MAX_TTL_MS, Math.ceil(seconds * 1000)) : 0

@@ -3,8 +3,9 @@ import { retryDelay } from './retry-policy.js'
 import type { RetryPolicy } from './retry-policy.js'
 
 /**
- * State of a request at either end. The spec's outcome UNKNOWN covers every state but COMPLETED and FAILED. `pending`: not begun, as far as
- * this end knows. `started`: its handler was called. `unknown`: it may have been done; a late outcome still counts.
+ * State of a request at either end. The spec's outcome UNKNOWN covers every state but COMPLETED and FAILED. `pending`:
+ * not begun, as far as this end knows. `started`: its handler was called. `unknown`: it may have been done; a late
+ * outcome still counts.
  */
 export type RequestStatus = 'pending' | 'started' | 'unknown' | 'completed' | 'failed'
 
@@ -12,9 +13,9 @@ export type RequestStatus = 'pending' | 'started' | 'unknown' | 'completed' | 'f
 export const SETTLED: ReadonlySet<RequestStatus> = new Set(['completed', 'failed'])
 
 /**
- * Ends of its node that may cut short the runs of one request, which may be repeated, before its outcome is unknown. One says little:
- * the power failed, or another request ended the node. At two there was a run that began after the first, with few others or none
- * beside it.
+ * Ends of its node that may cut short the runs of one request, which may be repeated, before its outcome is unknown.
+ * One says little: the power failed, or another request ended the node. At two there was a run that began after the
+ * first, with few others or none beside it.
  */
 export const MAX_CUTS = 2
 
@@ -33,8 +34,8 @@ export interface CalleeRequest {
 export type ArrivalVerdict = 'run' | 'join' | 'tell' | 'absent'
 
 /**
- * The meaning of a message about a request. A new one runs, unless its caller only queries it (`query`). A known one never runs twice at
- * once, nor after its end.
+ * The meaning of a message about a request. A new one runs, unless its caller only queries it (`query`). A known one
+ * never runs twice at once, nor after its end.
  */
 export function arrive(known: CalleeRequest | null, kind: 'request' | 'query'): ArrivalVerdict {
   if (known === null) return kind === 'request' ? 'run' : 'absent'
@@ -51,15 +52,18 @@ export function end(request: CalleeRequest, outcome: 'completed' | 'failed'): Ca
   return { ...request, status: outcome }
 }
 
-/** A start finds it: a run without an end was cut short, since an orderly stop ends every run. `isAtFault`: the end was an error of the node itself, which counts as all there may be. */
+/**
+ * A start finds it: a run without an end was cut short, since an orderly stop ends every run. `isAtFault`: the end was
+ * an error of the node itself, which counts as all there may be.
+ */
 export function found(request: CalleeRequest, isAtFault = false): CalleeRequest {
   if (request.status !== 'started') return request
   return { ...request, cuts: isAtFault ? Math.max(MAX_CUTS, request.cuts) : request.cuts + 1 }
 }
 
 /**
- * Recovery of a request without an end, as {@link found}. `run`: again. `unknown`: it may have been done and must not be repeated.
- * `suspect`: its node ended too often during it, perhaps because of it.
+ * Recovery of a request without an end, as {@link found}. `run`: again. `unknown`: it may have been done and must not
+ * be repeated. `suspect`: its node ended too often during it, perhaps because of it.
  */
 export function recover(request: CalleeRequest): 'run' | 'unknown' | 'suspect' | 'nothing' {
   if (request.status === 'pending') return 'run'
@@ -101,10 +105,17 @@ export type CallerEffect =
   | { readonly type: 'tell'; readonly status: 'completed' | 'failed' | 'unknown'; readonly isLate: boolean }
 
 /** Retries of a request without an outcome by default: 5 tries in all, after up to 5 s, 10 s, 20 s and 40 s. */
-export const REQUEST_POLICY: RetryPolicy = { maxAttempts: 5, baseDelayMs: 5000, maxDelayMs: 60_000, backoffMultiplier: 2 }
+export const REQUEST_POLICY: RetryPolicy = {
+  maxAttempts: 5,
+  baseDelayMs: 5000,
+  maxDelayMs: 60_000,
+  backoffMultiplier: 2
+}
 
 /** A request that is sent for the first time. */
-export function ask(parts: Pick<CallerRequest, 'isRepeatable' | 'deadline' | 'expiresAt' | 'updatedAt'>): CallerRequest {
+export function ask(
+  parts: Pick<CallerRequest, 'isRepeatable' | 'deadline' | 'expiresAt' | 'updatedAt'>
+): CallerRequest {
   return { status: 'pending', tries: 1, retryAt: null, ...parts }
 }
 
@@ -121,7 +132,10 @@ export function stepCaller(
   if (request.status === 'pending') {
     if (now < request.deadline) return { request, effects: [] }
     const next = { ...request, status: 'unknown' as const, updatedAt: now }
-    return { request: { ...next, retryAt: retryAt(next, { now, policy, chance: input.chance }) }, effects: [tell('unknown', false)] }
+    return {
+      request: { ...next, retryAt: retryAt(next, { now, policy, chance: input.chance }) },
+      effects: [tell('unknown', false)]
+    }
   }
   if (!isDue(request, now)) return { request, effects: [] }
   const next = { ...request, tries: request.tries + 1, updatedAt: now }
@@ -143,7 +157,8 @@ function isAskedOnReturn(
   { now, policy }: { readonly now: number; readonly policy: RetryPolicy }
 ): boolean {
   if (status !== 'unknown' || now >= expiresAt) return false
-  // Its callee may never have had it, so the wait for a late answer is over. Without a time it said that it cannot tell, or the tries are over.
+  // Its callee may never have had it, so the wait for a late answer is over. Without a time it said that it cannot
+  // tell, or the tries are over.
   return dueAt === null ? tries >= policy.maxAttempts : dueAt > now
 }
 

@@ -8,9 +8,10 @@ const REQUESTS = rangeOf('request')
 const SWARMS = rangeOf('swarm')
 
 /**
- * The value of an entry in a ledger that was restored from an older copy. Requests that had not begun at the time of the copy may have been
- * done since. Unless they may be repeated, they count as begun and end as unknown instead of running twice. An unfinished swarm is marked
- * as restored and is not resumed. The ledger loses its name. Other values are unchanged. Total: an unreadable value is returned as it is.
+ * The value of an entry in a ledger that was restored from an older copy. Requests that had not begun at the time of
+ * the copy may have been done since. Unless they may be repeated, they count as begun and end as unknown instead of
+ * running twice. An unfinished swarm is marked as restored and is not resumed. The ledger loses its name. Other values
+ * are unchanged. Total: an unreadable value is returned as it is.
  */
 export function restoredValue(key: string, value: Uint8Array): Uint8Array {
   // Entries after the copy are missing: to its peers it is another ledger.
@@ -22,7 +23,9 @@ export function restoredValue(key: string, value: Uint8Array): Uint8Array {
     if (record.status !== 'pending' || record.isRepeatable) return value
     const tries = Math.max(1, record.tries)
     if (record.role === 'callee') return requestRecord.encode({ ...record, status: 'started', tries })
-    return nodeOfAddress(record.source) === nodeOfAddress(record.target) ? requestRecord.encode({ ...record, tries }) : value
+    return nodeOfAddress(record.source) === nodeOfAddress(record.target)
+      ? requestRecord.encode({ ...record, tries })
+      : value
   } catch {
     return value
   }
@@ -32,5 +35,7 @@ function restoredSwarm(value: Uint8Array): Uint8Array {
   const read = decodePayload(value)
   if (!read.ok || !isRecord(read.value)) return value
   const { head } = read.value
-  return isRecord(head) && head['end'] === null ? encodePayload({ ...read.value, head: { ...head, isRestored: true } }) : value
+  return isRecord(head) && head['end'] === null
+    ? encodePayload({ ...read.value, head: { ...head, isRestored: true } })
+    : value
 }

@@ -12,7 +12,14 @@ export interface RetryPolicy {
   readonly backoffMultiplier: number
 }
 
-/** The wait before retry number `retry` (the first is 0), in milliseconds: exponential with full jitter. `chance` in [0, 1). */
-export function retryDelay({ baseDelayMs, maxDelayMs, backoffMultiplier }: RetryPolicy, retry: number, chance: number): number {
+/**
+ * The wait before retry number `retry` (the first is 0), in milliseconds: exponential with full jitter. `chance` in [0,
+ * 1).
+ */
+export function retryDelay(
+  { baseDelayMs, maxDelayMs, backoffMultiplier }: RetryPolicy,
+  retry: number,
+  chance: number
+): number {
   return jitteredBackoffMs({ baseMs: baseDelayMs, maxMs: maxDelayMs, factor: backoffMultiplier }, retry, chance)
 }

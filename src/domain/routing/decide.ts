@@ -13,7 +13,9 @@ export interface RoutingRules {
   /** One rule a tier; a tier without one may open to no tier. */
   readonly tierRules: readonly TierRule[]
   readonly sandbox: SandboxRules
-  /** `exchange`: replies pass along an open exchange. `strict`: they must also pass sandbox and tier rules themselves. */
+  /**
+   * `exchange`: replies pass along an open exchange. `strict`: they must also pass sandbox and tier rules themselves.
+   */
   readonly replies: 'exchange' | 'strict'
   /** The node's own rules; null or absent: none. */
   readonly policy?: RoutingPolicy | null
@@ -51,8 +53,8 @@ export interface RoutingQuestion extends PolicyQuestion, Confinement {
 }
 
 /**
- * The decision and its rule. `rule` and `reason` are short texts in this node's own words; `line` is the line of the deciding rule in the
- * policy file. With `asks` a person has to allow the message first.
+ * The decision and its rule. `rule` and `reason` are short texts in this node's own words; `line` is the line of the
+ * deciding rule in the policy file. With `asks` a person has to allow the message first.
  */
 export type Verdict =
   | { readonly allowed: true; readonly rule: string; readonly line?: number }
@@ -71,15 +73,15 @@ export type RefusalCode = 'TIER_VIOLATION' | 'SANDBOX_VIOLATION' | 'ESCALATION_R
 /**
  * Decides whether a message may pass, both for real messages and for `policy test`. Rules apply in this order:
  *
- * 1. The reply rule. A reply passes along an open exchange, whatever the rules say of its direction: otherwise an L1 agent could never
- *    answer an L2, nor a sandboxed agent its caller. A reply without an exchange is refused.
- * 2. Operator-only agents, then limits of the caller of this node, then sandboxes, which no policy opens. A sandboxed sender reaches its
- *    own sandbox and the allow list. A sender without a sandbox reaches every sandbox: sandboxes confine their content, and the owner's
- *    operator must be able to give it work.
- * 3. The policy: its first matching rule. `allow` overrides the tier table; `deny` refuses; `ask` holds messages that the tier table
- *    allows. Where no person can be asked, an `ask` rule is skipped and the next matching one decides. That is so for a message to an agent
- *    of another node, which asks its own person. It is also so for a proposal: it runs nothing and needs an answer within seconds, and its
- *    later requests are asked about.
+ * 1. The reply rule. A reply passes along an open exchange, whatever the rules say of its direction: otherwise an L1
+ *    agent could never answer an L2, nor a sandboxed agent its caller. A reply without an exchange is refused.
+ * 2. Operator-only agents, then limits of the caller of this node, then sandboxes, which no policy opens. A sandboxed
+ *    sender reaches its own sandbox and the allow list. A sender without a sandbox reaches every sandbox: sandboxes
+ *    confine their content, and the owner's operator must be able to give it work.
+ * 3. The policy: its first matching rule. `allow` overrides the tier table; `deny` refuses; `ask` holds messages that
+ *    the tier table allows. Where no person can be asked, an `ask` rule is skipped and the next matching one decides.
+ *    That is so for a message to an agent of another node, which asks its own person. It is also so for a proposal: it
+ *    runs nothing and needs an answer within seconds, and its later requests are asked about.
  * 4. The tier table. A missing row refuses.
  */
 export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict {
@@ -99,7 +101,8 @@ export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict 
 }
 
 /**
- * The first matching `ask` rule that {@link decide} skips: no person can be asked, or the tier table refuses the message. Null for none.
+ * The first matching `ask` rule that {@link decide} skips: no person can be asked, or the tier table refuses the
+ * message. Null for none.
  */
 export function passedOver(rules: RoutingRules, question: RoutingQuestion): Verdict | null {
   if (!OPENING_TYPES.has(question.type) || sandboxRefusal(rules.sandbox, question) !== null) return null
@@ -109,10 +112,14 @@ export function passedOver(rules: RoutingRules, question: RoutingQuestion): Verd
 }
 
 /**
- * The decision of the policy. Where the sender claims less power than it has, both parties are matched, so that a claim never selects its
- * rules. The stricter decision counts, and an `allow` must hold for both.
+ * The decision of the policy. Where the sender claims less power than it has, both parties are matched, so that a claim
+ * never selects its rules. The stricter decision counts, and an `allow` must hold for both.
  */
-function policyVerdict(policy: RoutingPolicy | null, question: RoutingQuestion, isAskable: boolean): PolicyVerdict | null {
+function policyVerdict(
+  policy: RoutingPolicy | null,
+  question: RoutingQuestion,
+  isAskable: boolean
+): PolicyVerdict | null {
   if (policy === null) return null
   const one = policy.find(question, isAskable)
   const { certified } = question
@@ -165,7 +172,10 @@ function confinement({ confinedTo, confinedAgents, capability, target, isReserve
   }
 }
 
-function sandboxRefusal({ enforced, crossSandboxAllowList }: SandboxRules, { sender, target }: RoutingQuestion): Verdict | null {
+function sandboxRefusal(
+  { enforced, crossSandboxAllowList }: SandboxRules,
+  { sender, target }: RoutingQuestion
+): Verdict | null {
   if (!enforced) return null
   const own = sender.sandboxId
   if (own === CONFLICT_SANDBOX || target.sandboxId === CONFLICT_SANDBOX) return CONFLICTING
@@ -206,7 +216,8 @@ function tierVerdict(tierRules: readonly TierRule[], question: RoutingQuestion):
   }
   if (!rule.requiresEscalationJustification || to > 1 || to >= from) return { allowed: true, rule: ruleText(rule) }
   const fault = justificationFault(question.justification)
-  if (fault === null) return { allowed: true, rule: `escalation: ${tierText(from)} to ${tierText(to)} with a justification` }
+  if (fault === null)
+    return { allowed: true, rule: `escalation: ${tierText(from)} to ${tierText(to)} with a justification` }
   return {
     allowed: false,
     code: 'ESCALATION_REQUIRED',
@@ -234,8 +245,10 @@ function ruleText(rule: TierRule): string {
 
 function justificationFault(justification: string | null): string | null {
   const { maxJustificationBytes } = ENVELOPE_LIMITS
-  if (justification === null || justification.trim() === '') return 'the justification is missing: say why a more powerful agent is asked'
+  if (justification === null || justification.trim() === '')
+    return 'the justification is missing: say why a more powerful agent is asked'
   // A UTF-16 unit is at most 3 bytes of UTF-8, so short texts need no encoding.
-  const isShort = justification.length * 3 <= maxJustificationBytes || utf8(justification).byteLength <= maxJustificationBytes
+  const isShort =
+    justification.length * 3 <= maxJustificationBytes || utf8(justification).byteLength <= maxJustificationBytes
   return isShort ? null : `the justification is longer than ${maxJustificationBytes} bytes`
 }

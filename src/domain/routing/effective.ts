@@ -46,7 +46,9 @@ export function mayAddress(agentId: string, { agents }: Pick<CallerAuthority, 'a
 export interface PartyFacts {
   /** Of the node whose key the stream has. */
   readonly certificate: CertifiedPower
-  /** The agent's verified signed card; null when the node itself speaks (its operator). Refuse unknown agents before. */
+  /**
+   * The agent's verified signed card; null when the node itself speaks (its operator). Refuse unknown agents before.
+   */
   readonly card: { readonly tier: Tier; readonly sandboxId?: string | null } | null
   /** Certificates of the nodes the message passed through. */
   readonly hops: readonly CertifiedPower[]
@@ -59,7 +61,10 @@ export interface EffectiveParty {
   readonly sandboxId: string | null
 }
 
-/** The least powerful of certificate, card and hops: a weak agent on a strong node is weak, and so is a message that passed one. */
+/**
+ * The least powerful of certificate, card and hops: a weak agent on a strong node is weak, and so is a message that
+ * passed one.
+ */
 export function effectiveParty({ certificate, card, hops }: PartyFacts): EffectiveParty {
   let tier = card === null ? certificate.maxTier : weakest(certificate.maxTier, card.tier)
   let sandboxId = joined(certificate.sandboxId ?? null, card?.sandboxId ?? null)

@@ -32,9 +32,10 @@ interface Exchange {
 }
 
 /**
- * The open exchanges of this node, which let replies pass between their two agents alone. Both ends have their own table. Bounded; a full
- * table refuses new ones and drops no live one. Several openings of the same two agents may share a thread: it stays open until each has
- * its final reply. No clock inside: every call gets the time (milliseconds of one clock).
+ * The open exchanges of this node, which let replies pass between their two agents alone. Both ends have their own
+ * table. Bounded; a full table refuses new ones and drops no live one. Several openings of the same two agents may
+ * share a thread: it stays open until each has its final reply. No clock inside: every call gets the time (milliseconds
+ * of one clock).
  */
 export class Exchanges {
   readonly #open = new Map<string, Exchange>()
@@ -75,10 +76,15 @@ export class Exchanges {
     return this.#live(exchangeText(key), now)?.key ?? null
   }
 
-  /** The oldest exchange that `to` opened on the thread with any agent of the node of `from`, which may answer for one that is gone. */
+  /**
+   * The oldest exchange that `to` opened on the thread with any agent of the node of `from`, which may answer for one
+   * that is gone.
+   */
   findOpened({ peer, correlationId, from, to }: ExchangeKey, now: number): ExchangeKey | null {
     const opened = this.#byOpener.get(openerText({ peer, correlationId, from: to })) ?? []
-    return opened.find(({ key, expiresAt }) => expiresAt > now && nodeOfAddress(key.to) === nodeOfAddress(from))?.key ?? null
+    return (
+      opened.find(({ key, expiresAt }) => expiresAt > now && nodeOfAddress(key.to) === nodeOfAddress(from))?.key ?? null
+    )
   }
 
   /** Is any exchange with the peer open? */

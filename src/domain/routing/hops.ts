@@ -43,14 +43,19 @@ export interface RouteOffer {
 }
 
 /**
- * The best route for messages of `own`; null of none. A message has at most the power of each relay, so the neighbour that weakens it least
- * comes first. Then come trusted ones, then the shortest route, then the order of keys.
+ * The best route for messages of `own`; null of none. A message has at most the power of each relay, so the neighbour
+ * that weakens it least comes first. Then come trusted ones, then the shortest route, then the order of keys.
  */
 export function chooseRoute(own: CertifiedPower, offers: readonly RouteOffer[]): RouteOffer | null {
   const sender = { tier: own.maxTier, sandboxId: own.sandboxId ?? null }
   const rank = ({ power, further, isDoubted = false }: RouteOffer): readonly number[] => {
     const { tier, sandboxId } = weakened(sender, [power])
-    return [sandboxId === CONFLICT_SANDBOX ? 2 : sandboxId === sender.sandboxId ? 0 : 1, tier, isDoubted ? 1 : 0, further]
+    return [
+      sandboxId === CONFLICT_SANDBOX ? 2 : sandboxId === sender.sandboxId ? 0 : 1,
+      tier,
+      isDoubted ? 1 : 0,
+      further
+    ]
   }
   const ranked = offers.map((offer) => ({ offer, rank: rank(offer) }))
   ranked.sort((a, b) => compare(a.rank, b.rank) || (a.offer.via < b.offer.via ? -1 : 1))

@@ -34,8 +34,8 @@ export function splitAddress(text: string): { readonly agentId: string; readonly
 }
 
 /**
- * The displayed names of nodes: the certificate's, made safe by {@link safeName}. A name like that of an earlier node gets a suffix:
- * `name-<first 4 of id>` (more of the id if that is taken too).
+ * The displayed names of nodes: the certificate's, made safe by {@link safeName}. A name like that of an earlier node
+ * gets a suffix: `name-<first 4 of id>` (more of the id if that is taken too).
  */
 export function displayNames(nodes: readonly NodeName[]): Map<NodeId, string> {
   const names = new Map<NodeId, string>()
@@ -66,10 +66,10 @@ export function resolveNode(text: string, nodes: readonly NodeName[]): Resolutio
 }
 
 /**
- * The nodes that a text in a rule may mean: by displayed name, or by prefix (at least 4) or short form of an id. A name means its node,
- * unless the id of an earlier node begins like that. So no one is meant by a chosen name, nor by a key made to begin with another's name.
- * Several: ambiguous. A name with a suffix of the id, since it looks like an earlier one, is still meant by the name alone. `names`: of
- * {@link displayNames}.
+ * The nodes that a text in a rule may mean: by displayed name, or by prefix (at least 4) or short form of an id. A name
+ * means its node, unless the id of an earlier node begins like that. So no one is meant by a chosen name, nor by a key
+ * made to begin with another's name. Several: ambiguous. A name with a suffix of the id, since it looks like an earlier
+ * one, is still meant by the name alone. `names`: of {@link displayNames}.
  */
 export function nodesMeant(text: string, names: ReadonlyMap<NodeId, string>): NodeId[] {
   const typed = safeName(text, NODE_NAME)
@@ -98,10 +98,14 @@ function oneOf<T>(hits: readonly T[], label: (hit: T) => string): Resolution<T> 
 }
 
 /**
- * The agent of a text: `id@node` (the node as for {@link resolveNode}), a bare id of one node alone, or a unique prefix (at least 4) of an
- * id.
+ * The agent of a text: `id@node` (the node as for {@link resolveNode}), a bare id of one node alone, or a unique prefix
+ * (at least 4) of an id.
  */
-export function resolveAgent(text: string, agents: readonly AgentName[], nodes: readonly NodeName[]): Resolution<AgentName> {
+export function resolveAgent(
+  text: string,
+  agents: readonly AgentName[],
+  nodes: readonly NodeName[]
+): Resolution<AgentName> {
   const names = displayNames(nodes)
   const label = (agent: AgentAddress): string => `${agent.agentId}@${names.get(agent.nodeId) ?? agent.nodeId}`
   const address = splitAddress(text)
@@ -116,9 +120,14 @@ export function resolveAgent(text: string, agents: readonly AgentName[], nodes: 
   return found.kind === 'none' && found.nearest.length === 0 ? { kind: 'none', nearest: nearest(text, labels) } : found
 }
 
-function amongAgents(id: string, agents: readonly AgentAddress[], label: (agent: AgentAddress) => string): Resolution<AgentAddress> {
+function amongAgents(
+  id: string,
+  agents: readonly AgentAddress[],
+  label: (agent: AgentAddress) => string
+): Resolution<AgentAddress> {
   const exact = agents.filter((agent) => agent.agentId === id)
-  const hits = exact.length > 0 || id.length < MIN_PREFIX ? exact : agents.filter((agent) => agent.agentId.startsWith(id))
+  const hits =
+    exact.length > 0 || id.length < MIN_PREFIX ? exact : agents.filter((agent) => agent.agentId.startsWith(id))
   const found = oneOf(hits, label)
   if (found !== null) return found
   const words = new Set(

@@ -14,9 +14,9 @@ export interface AskedFor {
 }
 
 /**
- * Neighbours that recently had no route to a node, so that they are not asked again for any caller. Each answers for itself alone: no one
- * can hide the route of another, and a new neighbour is asked. Bounded for each neighbour; the oldest entry goes. No clock inside: every
- * call gets the time in milliseconds.
+ * Neighbours that recently had no route to a node, so that they are not asked again for any caller. Each answers for
+ * itself alone: no one can hide the route of another, and a new neighbour is asked. Bounded for each neighbour; the
+ * oldest entry goes. No clock inside: every call gets the time in milliseconds.
  */
 export class NegativeRouteCache {
   readonly #ttlMs: number

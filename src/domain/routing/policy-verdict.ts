@@ -4,7 +4,10 @@ import type { Verdict } from './decide.js'
 
 /** The verdict of a policy on a message: the verdict of its first matching rule. */
 export interface RoutingPolicy {
-  /** null: no rule matches. `ask` only holds messages that the tier table allows; where no person can be asked, such a rule is skipped. */
+  /**
+   * null: no rule matches. `ask` only holds messages that the tier table allows; where no person can be asked, such a
+   * rule is skipped.
+   */
   find(question: PolicyQuestion, mayAsk: boolean): PolicyVerdict | null
 }
 
@@ -20,7 +23,9 @@ export interface PolicyPlaces {
   readonly nodesOfName: NodesOfName
 }
 
-/** Makes rules ready to decide. Verdicts name file and line, and the rule's own name: `policy.yaml:12: deny (no-shell)`. */
+/**
+ * Makes rules ready to decide. Verdicts name file and line, and the rule's own name: `policy.yaml:12: deny (no-shell)`.
+ */
 export function routingPolicy(rules: readonly PolicyRule[], { file, nodesOfName }: PolicyPlaces): RoutingPolicy {
   const compiled = compilePolicy(rules, nodesOfName)
   const verdicts = rules.map((rule) => verdictOf(rule, file))

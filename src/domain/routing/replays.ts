@@ -4,16 +4,19 @@ import type { NodeId } from '../../kit/ids.js'
 export const MAX_AGE_MS = 300_000
 /** Forwarded messages of one origin that are remembered: 50 a second for as long as its time may pass, and a burst. */
 const MAX_PER_ORIGIN = 32_768
-/** Forwarded messages that are remembered in all: 400 a second for as long. An origin has no more of them than it leaves free. */
+/**
+ * Forwarded messages that are remembered in all: 400 a second for as long. An origin has no more of them than it leaves
+ * free.
+ */
 const MAX_IN_ALL = 262_144
 
 /** Freshness of a message: new, a repeat, outside the time window, or beyond the capacity. */
 export type Freshness = 'new' | 'repeated' | 'untimely' | 'full'
 
 /**
- * Recent forwarded messages, so that none counts twice: every relay can send one again. Messages older than the window are refused by their
- * time. A node that has just started has no memory, so it refuses messages signed before. Bounded; no entry is forgotten early. Every call
- * gets the time (unix milliseconds).
+ * Recent forwarded messages, so that none counts twice: every relay can send one again. Messages older than the window
+ * are refused by their time. A node that has just started has no memory, so it refuses messages signed before. Bounded;
+ * no entry is forgotten early. Every call gets the time (unix milliseconds).
  */
 export class Replays {
   readonly #startedAt: number
@@ -30,7 +33,10 @@ export class Replays {
   }
 
   /** Freshness of a message of this time; records nothing. */
-  judge({ origin, id, timestamp }: { readonly origin: NodeId; readonly id: string; readonly timestamp: number }, now: number): Freshness {
+  judge(
+    { origin, id, timestamp }: { readonly origin: NodeId; readonly id: string; readonly timestamp: number },
+    now: number
+  ): Freshness {
     if (!Replays.isTimely(timestamp, now) || timestamp < this.#startedAt) return 'untimely'
     const ofOrigin = this.#byOrigin.get(origin)
     if (ofOrigin?.has(id) === true) return 'repeated'

@@ -18,8 +18,8 @@ interface KeptRoute extends Route {
 }
 
 /**
- * The known routes, one for each target. Bounded: the least recently confirmed one goes. No clock inside: every call gets the time in
- * milliseconds.
+ * The known routes, one for each target. Bounded: the least recently confirmed one goes. No clock inside: every call
+ * gets the time in milliseconds.
  */
 export class RouteTable {
   // In the order of confirmation.

@@ -29,8 +29,8 @@ const OPERATORS: ReadonlySet<string> = new Set(['==', '!=', '<', '<=', '>', '>='
 type Token = { readonly symbol: string } | { readonly value: unknown } | { readonly reference: Reference }
 
 /**
- * Parses a condition: references `{name/pointer}` and `{name:status}`, numbers, quoted texts, true, false and null. Operators are `== != <
- * <= > >=`, `&&`, `||`, `!` (or and, or, not) and brackets. Never throws.
+ * Parses a condition: references `{name/pointer}` and `{name:status}`, numbers, quoted texts, true, false and null.
+ * Operators are `== != < <= > >=`, `&&`, `||`, `!` (or and, or, not) and brackets. Never throws.
  */
 export function parseCondition(
   text: string
@@ -136,7 +136,9 @@ class Reader {
     const token = this.#tokens[this.#at]
     if (token === undefined || 'symbol' in token) return null
     this.#at++
-    return 'reference' in token ? { type: 'reference', reference: token.reference } : { type: 'value', value: token.value }
+    return 'reference' in token
+      ? { type: 'reference', reference: token.reference }
+      : { type: 'value', value: token.value }
   }
 
   #take(symbol: string): boolean {
@@ -162,8 +164,8 @@ export function referencesOf(condition: Condition): Reference[] {
 }
 
 /**
- * Is a condition met? A missing value is null. null, false, 0 and '' are not met; every other value is. Values are equal when their
- * canonical JSON is. Only two numbers, or two texts, are ordered. Never throws.
+ * Is a condition met? A missing value is null. null, false, 0 and '' are not met; every other value is. Values are
+ * equal when their canonical JSON is. Only two numbers, or two texts, are ordered. Never throws.
  */
 export function isMet(condition: Condition, lookup: Lookup): boolean {
   const value = valueOf(condition, lookup)
@@ -202,7 +204,10 @@ function isSame(left: unknown, right: unknown): boolean {
   return text !== null && text === sameText(right)
 }
 
-/** Canonical JSON of a value for comparisons, bytes as their numbers. null for a value without that form: it equals nothing. */
+/**
+ * Canonical JSON of a value for comparisons, bytes as their numbers. null for a value without that form: it equals
+ * nothing.
+ */
 export function sameText(value: unknown): string | null {
   try {
     return canonicalJson(withoutBytes(value))

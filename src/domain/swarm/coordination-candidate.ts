@@ -16,11 +16,15 @@ import { openReading, type RecordReading, readPage } from './coordination-read.j
 import { confirm, type Proposals, recordMessages, type WantedRecord } from './coordination-records.js'
 import type { VoterParts, VoterState } from './coordination-vote.js'
 
-/** How long an attempt to coordinate lasts without a majority: a voter that refused because of another grant is free by then. */
+/**
+ * How long an attempt to coordinate lasts without a majority: a voter that refused because of another grant is free by
+ * then.
+ */
 const ATTEMPT_MS = VOTER_LEASE_MS + 2 * COORDINATION_PERIOD_MS
 
 /**
- * Phase of a candidate: it waits; asks for a majority; reads the records of the majority; has them recorded in its own epoch; coordinates.
+ * Phase of a candidate: it waits; asks for a majority; reads the records of the majority; has them recorded in its own
+ * epoch; coordinates.
  */
 export type CandidatePhase = 'waiting' | 'asking' | 'reading' | 'settling' | 'coordinating'
 
@@ -68,7 +72,10 @@ export type CandidateInput =
 /** Effects for the owner of a candidate. */
 export type CandidateEffect =
   | Tell
-  /** It coordinates from now on. `accepted`: the outcomes that are final already; no other of these items is ever accepted. */
+  /**
+   * It coordinates from now on. `accepted`: the outcomes that are final already; no other of these items is ever
+   * accepted.
+   */
   | { readonly type: 'begin'; readonly epoch: number; readonly accepted: ReadonlyMap<number, string> }
   /** The outcomes are final: a majority has them on record, and the lease was held then. */
   | { readonly type: 'accepted'; readonly epoch: number; readonly items: readonly WantedRecord[] }
@@ -104,8 +111,8 @@ function rankOf({ retreats, parts: { coordination, self } }: CandidateState): nu
 }
 
 /**
- * End of the lease that a majority, this node among it, has granted; in the past, or -Infinity, when there is none. It counts from the
- * sending of the requests, so it never outlives the voters' promises.
+ * End of the lease that a majority, this node among it, has granted; in the past, or -Infinity, when there is none. It
+ * counts from the sending of the requests, so it never outlives the voters' promises.
  */
 export function leaseEnd({ grants, parts: { coordination, self } }: CandidateState): number {
   const ends = [...grants.values()].map((sentAt) => sentAt + COORDINATOR_LEASE_MS).sort((a, b) => b - a)
@@ -119,19 +126,23 @@ export function isCoordinating(state: CandidateState, now: number): boolean {
 }
 
 /**
- * State of a swarm for this participant: it coordinates; or it recently granted that to another, which reported a majority; or it knows no
- * coordinator.
+ * State of a swarm for this participant: it coordinates; or it recently granted that to another, which reported a
+ * majority; or it knows no coordinator.
  */
-export function coordinationStatus(state: CandidateState, voter: VoterState, now: number): 'coordinating' | 'following' | 'stalled' {
+export function coordinationStatus(
+  state: CandidateState,
+  voter: VoterState,
+  now: number
+): 'coordinating' | 'following' | 'stalled' {
   if (isCoordinating(state, now)) return 'coordinating'
   const isProven = voter.recovery === null && voter.provenEpoch === voter.epoch && voter.candidate !== null
   return isProven && voter.candidate !== state.parts.self && now < voter.freeAt ? 'following' : 'stalled'
 }
 
 /**
- * Moves a candidate by one input and returns the effects in order; the state is changed in place. It stands when the last lease of its own
- * voter is over, later for each position in the order of takeover. It coordinates while a majority grants it, once it has recorded the
- * majority's records in its own epoch. Never throws.
+ * Moves a candidate by one input and returns the effects in order; the state is changed in place. It stands when the
+ * last lease of its own voter is over, later for each position in the order of takeover. It coordinates while a
+ * majority grants it, once it has recorded the majority's records in its own epoch. Never throws.
  */
 export function stepCandidate(state: CandidateState, input: CandidateInput, now: number): CandidateEffect[] {
   const ended = endIfOver(state, now)
@@ -165,7 +176,8 @@ function giveUp(state: CandidateState, now: number): CandidateEffect[] {
 function retreat(state: CandidateState, standAt: number): CandidateEffect[] {
   const { phase, epoch } = state
   Object.assign(state, { phase: 'waiting', standAt })
-  for (const table of [state.grants, state.sent, state.readings, state.proposals, state.behindEnd, state.accepted]) table.clear()
+  for (const table of [state.grants, state.sent, state.readings, state.proposals, state.behindEnd, state.accepted])
+    table.clear()
   return phase === 'coordinating' ? [{ type: 'ended', epoch }] : []
 }
 
@@ -187,10 +199,19 @@ function tick(state: CandidateState, voter: VoterState, now: number): CandidateE
   for (const [round, { at }] of state.sent) if (now - at >= COORDINATOR_LEASE_MS) state.sent.delete(round)
   // Its own vote comes last: without the others it would only use up epochs.
   const asked = state.phase === 'asking' ? coordination.voters.filter((node) => node !== self) : coordination.voters
-  return [...ask(state, asked, now), ...proceed(state, now), ...readOthers(state, now), ...sendRecords(state, state.proposals, now)]
+  return [
+    ...ask(state, asked, now),
+    ...proceed(state, now),
+    ...readOthers(state, now),
+    ...sendRecords(state, state.proposals, now)
+  ]
 }
 
-function nextRound(state: CandidateState, at: number, items: readonly WantedRecord[] = []): { swarm: string; run: string; round: number } {
+function nextRound(
+  state: CandidateState,
+  at: number,
+  items: readonly WantedRecord[] = []
+): { swarm: string; run: string; round: number } {
   state.sent.set(++state.round, { at, items })
   return { swarm: state.parts.coordination.swarm, run: state.parts.run, round: state.round }
 }
@@ -233,7 +254,10 @@ function refused(state: CandidateState, { epoch }: MessageOf<'refused'>, now: nu
   return []
 }
 
-function granted(state: CandidateState, { from, sentAt, now }: { from: NodeId; sentAt: number; now: number }): CandidateEffect[] {
+function granted(
+  state: CandidateState,
+  { from, sentAt, now }: { from: NodeId; sentAt: number; now: number }
+): CandidateEffect[] {
   const before = state.grants.get(from)
   state.grants.set(from, Math.max(before ?? sentAt, sentAt))
   if (state.phase !== 'asking') return []
@@ -304,7 +328,11 @@ function propose(state: CandidateState, items: readonly WantedRecord[], now: num
 
 function sendRecords(state: CandidateState, proposals: Proposals, now: number): Tell[] {
   return recordMessages(state.parts.coordination.voters, proposals, now).map(({ to, items }) => {
-    return { type: 'tell', to, message: { ...nextRound(state, now, items), kind: 'record', epoch: state.epoch, items: [...items] } }
+    return {
+      type: 'tell',
+      to,
+      message: { ...nextRound(state, now, items), kind: 'record', epoch: state.epoch, items: [...items] }
+    }
   })
 }
 

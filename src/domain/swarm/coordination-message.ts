@@ -3,7 +3,9 @@ import { isKeyText, type NodeId } from '../../kit/ids.js'
 
 /** Records in one message. */
 export const MAX_RECORDS = 500
-/** The highest index of a record: of each item its outcome and its mark, and the end of the swarm (see record-index.ts). */
+/**
+ * The highest index of a record: of each item its outcome and its mark, and the end of the swarm (see record-index.ts).
+ */
 export const MAX_RECORD_INDEX = 20_000
 
 const Index = z.int().min(0).max(MAX_RECORD_INDEX)
@@ -34,7 +36,10 @@ export const COORDINATION_SCHEMA = z.discriminatedUnion('kind', [
   z.strictObject({ ...about, kind: z.literal('recorded'), epoch: Epoch }),
   /** Asks for the records from an index on. */
   z.strictObject({ ...about, kind: z.literal('read'), from: Index }),
-  /** Existing records in rising order; `next`: start of the next page, null for none. `epoch`, `candidate`: the last grant. */
+  /**
+   * Existing records in rising order; `next`: start of the next page, null for none. `epoch`, `candidate`: the last
+   * grant.
+   */
   z.strictObject({
     ...about,
     kind: z.literal('held'),

@@ -28,7 +28,10 @@ export function readPage(reading: RecordReading, { from, items, next, epoch, can
 }
 
 /** One page of records: at most {@link MAX_RECORDS}, in rising order, from an index on. */
-export function pageOf(records: ReadonlyMap<number, ItemRecord>, from: number): Pick<MessageOf<'held'>, 'items' | 'next'> {
+export function pageOf(
+  records: ReadonlyMap<number, ItemRecord>,
+  from: number
+): Pick<MessageOf<'held'>, 'items' | 'next'> {
   const indexes = [...records.keys()].filter((index) => index >= from).sort((a, b) => a - b)
   const items = indexes.slice(0, MAX_RECORDS).flatMap((index) => {
     const record = records.get(index)

@@ -27,7 +27,9 @@ export function recordMessages(
   })
 }
 
-/** Does a confirmation count? Not for longer than a lease: its voter may have lost its disk, and votes again by then. */
+/**
+ * Does a confirmation count? Not for longer than a lease: its voter may have lost its disk, and votes again by then.
+ */
 function doesCount(askedAt: number | undefined, now: number): boolean {
   return askedAt !== undefined && now - askedAt < COORDINATOR_LEASE_MS
 }
@@ -35,7 +37,13 @@ function doesCount(askedAt: number | undefined, now: number): boolean {
 /** Notes that a voter has outcomes on record. Gives those that a majority has now; they are proposals no more. */
 export function confirm(
   proposals: Proposals,
-  { from, items, askedAt, now, majority }: { from: NodeId; items: readonly WantedRecord[]; askedAt: number; now: number; majority: number }
+  {
+    from,
+    items,
+    askedAt,
+    now,
+    majority
+  }: { from: NodeId; items: readonly WantedRecord[]; askedAt: number; now: number; majority: number }
 ): WantedRecord[] {
   return items.filter(({ index, digest }) => {
     const proposal = proposals.get(index)

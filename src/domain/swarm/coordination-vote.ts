@@ -37,7 +37,10 @@ export interface VoterState {
   readonly parts: VoterParts
   epoch: number
   candidate: NodeId | null
-  /** The epoch in which a candidate showed that a majority granted it, 0 for none: a grant of this voter alone makes no coordinator. */
+  /**
+   * The epoch in which a candidate showed that a majority granted it, 0 for none: a grant of this voter alone makes no
+   * coordinator.
+   */
   provenEpoch: number
   /** Nothing else is granted before this. */
   freeAt: number
@@ -54,28 +57,45 @@ export type VoterInput =
   /** Time passed; at least each {@link COORDINATION_PERIOD_MS}. */
   | { readonly type: 'tick' }
 
-/** Effects for the owner of a voter, strictly in this order over all steps: a tell waits until every store before it is durable. */
+/**
+ * Effects for the owner of a voter, strictly in this order over all steps: a tell waits until every store before it is
+ * durable.
+ */
 export type VoterEffect =
   /** Make these durable, all or nothing. When that fails the voter has ended: open it again from the disk. */
-  ({ readonly type: 'store'; readonly records: readonly (readonly [number, ItemRecord])[] } & Omit<StoredVote, 'records'>) | Tell
+  | ({ readonly type: 'store'; readonly records: readonly (readonly [number, ItemRecord])[] } & Omit<
+      StoredVote,
+      'records'
+    >)
+  | Tell
 
 /**
- * A new voter. After a restart the elapsed time is unknown, so it waits a whole lease before another grant. After a loss of its disk it
- * abstains for a lease, which ends all its former answers. Then it reads enough others to cover any majority it was part of.
+ * A new voter. After a restart the elapsed time is unknown, so it waits a whole lease before another grant. After a
+ * loss of its disk it abstains for a lease, which ends all its former answers. Then it reads enough others to cover any
+ * majority it was part of.
  */
 export function openVoter(parts: VoterParts, start: VoterStart, now: number): VoterState {
-  const none = { parts, epoch: 0, candidate: null, provenEpoch: 0, freeAt: Number.NEGATIVE_INFINITY, records: new Map(), recovery: null }
+  const none = {
+    parts,
+    epoch: 0,
+    candidate: null,
+    provenEpoch: 0,
+    freeAt: Number.NEGATIVE_INFINITY,
+    records: new Map(),
+    recovery: null
+  }
   if (start.type === 'fresh') return none
   const freeAt = now + VOTER_LEASE_MS
-  if (start.type === 'lost') return { ...none, freeAt, recovery: { askedAt: Number.NEGATIVE_INFINITY, readings: new Map() } }
+  if (start.type === 'lost')
+    return { ...none, freeAt, recovery: { askedAt: Number.NEGATIVE_INFINITY, readings: new Map() } }
   const { epoch, candidate, records } = start.stored
   return { ...none, epoch, candidate, freeAt, records: new Map(records) }
 }
 
 /**
- * Moves a voter by one input and returns the effects in order; the state is changed in place. It never grants one epoch to two candidates,
- * nor a lower epoch, nor a new one before its last lease is over. It records outcomes only for the coordinator of its last granted epoch.
- * Strangers get no answer. Never throws.
+ * Moves a voter by one input and returns the effects in order; the state is changed in place. It never grants one epoch
+ * to two candidates, nor a lower epoch, nor a new one before its last lease is over. It records outcomes only for the
+ * coordinator of its last granted epoch. Strangers get no answer. Never throws.
  */
 export function stepVoter(state: VoterState, input: VoterInput, now: number): VoterEffect[] {
   if (input.type === 'tick') return state.recovery === null ? [] : askOthers(state, now)
@@ -101,9 +121,13 @@ function prove(state: VoterState, from: NodeId): void {
   if (from === state.candidate) state.provenEpoch = state.epoch
 }
 
-function asked(state: VoterState, { from, message, now }: { from: NodeId; message: MessageOf<'ask'>; now: number }): VoterEffect[] {
+function asked(
+  state: VoterState,
+  { from, message, now }: { from: NodeId; message: MessageOf<'ask'>; now: number }
+): VoterEffect[] {
   const isRenewal = message.epoch === state.epoch && from === state.candidate
-  const isGranted = isRenewal || (message.epoch > state.epoch && now >= state.freeAt && isCandidate(state.parts.coordination, from))
+  const isGranted =
+    isRenewal || (message.epoch > state.epoch && now >= state.freeAt && isCandidate(state.parts.coordination, from))
   if (!isGranted) return [tell(from, { ...message, kind: 'refused', epoch: state.epoch })]
   state.freeAt = now + VOTER_LEASE_MS
   const granted = tell(from, { ...message, kind: 'granted' })
@@ -115,7 +139,8 @@ function asked(state: VoterState, { from, message, now }: { from: NodeId; messag
 
 function record(state: VoterState, from: NodeId, { items, ...message }: MessageOf<'record'>): VoterEffect[] {
   const { epoch } = message
-  if (epoch !== state.epoch || from !== state.candidate) return [tell(from, { ...message, kind: 'refused', epoch: state.epoch })]
+  if (epoch !== state.epoch || from !== state.candidate)
+    return [tell(from, { ...message, kind: 'refused', epoch: state.epoch })]
   prove(state, from)
   const fitting = items.filter(({ index }) => index < state.parts.coordination.itemCount)
   const records = fitting.map(({ index, digest }) => [index, { epoch, digest }] as const)
@@ -123,7 +148,10 @@ function record(state: VoterState, from: NodeId, { items, ...message }: MessageO
   return [store(state, records), tell(from, { ...message, kind: 'recorded' })]
 }
 
-function pageMessage({ epoch, candidate, records }: VoterState, { from, run, round, swarm }: MessageOf<'read'>): MessageOf<'held'> {
+function pageMessage(
+  { epoch, candidate, records }: VoterState,
+  { from, run, round, swarm }: MessageOf<'read'>
+): MessageOf<'held'> {
   return { kind: 'held', swarm, run, round, epoch, candidate, from, ...pageOf(records, from) }
 }
 

@@ -1,11 +1,14 @@
 import { bytesToText, type NodeId, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
 
-/** Milliseconds of its own monotonic clock for which a coordinator may coordinate after it sent the requests that a majority granted. */
+/**
+ * Milliseconds of its own monotonic clock for which a coordinator may coordinate after it sent the requests that a
+ * majority granted.
+ */
 export const COORDINATOR_LEASE_MS = 5000
 /**
- * Milliseconds after a grant without another one, by the participant's monotonic clock. Longer than the coordinator's lease: the grant
- * outlives it while the rate of each clock is at most 5 % off.
+ * Milliseconds after a grant without another one, by the participant's monotonic clock. Longer than the coordinator's
+ * lease: the grant outlives it while the rate of each clock is at most 5 % off.
  */
 export const VOTER_LEASE_MS = 5600
 /** Milliseconds after which a coordinator renews its lease and unanswered messages are repeated. */
@@ -53,8 +56,9 @@ export interface ItemRecord {
 }
 
 /**
- * Makes the participants of a swarm from its launcher and the nodes of the agents offered at its launch. The order of takeover follows a
- * hash of swarm and node, so no node is first for all swarms. Of more than {@link MAX_VOTERS} the first in that order vote.
+ * Makes the participants of a swarm from its launcher and the nodes of the agents offered at its launch. The order of
+ * takeover follows a hash of swarm and node, so no node is first for all swarms. Of more than {@link MAX_VOTERS} the
+ * first in that order vote.
  */
 export function coordinationOf(
   { launcher, nodes, ...rest }: { launcher: NodeId; nodes: readonly NodeId[] } & Omit<Coordination, 'voters'>,
@@ -82,8 +86,8 @@ export function isCandidate({ voters, mayTakeOver }: Coordination, node: NodeId)
 }
 
 /**
- * Adds the records of another participant: of two records of one item the higher epoch counts. One epoch has one coordinator, which records
- * one outcome of an item, so records of the same epoch are the same.
+ * Adds the records of another participant: of two records of one item the higher epoch counts. One epoch has one
+ * coordinator, which records one outcome of an item, so records of the same epoch are the same.
  */
 export function mergeRecords(into: Map<number, ItemRecord>, records: Iterable<readonly [number, ItemRecord]>): void {
   for (const [index, record] of records) {
@@ -93,10 +97,14 @@ export function mergeRecords(into: Map<number, ItemRecord>, records: Iterable<re
 }
 
 /**
- * The records without an end that was never accepted: one of a lower epoch than another record. A coordinator records an accepted
- * end in its own epoch before any other record. So a record of a higher epoch proves that the end was not accepted.
+ * The records without an end that was never accepted: one of a lower epoch than another record. A coordinator records
+ * an accepted end in its own epoch before any other record. So a record of a higher epoch proves that the end was not
+ * accepted.
  */
-export function withoutStaleEnd(records: ReadonlyMap<number, ItemRecord>, endIndex: number | undefined): ReadonlyMap<number, ItemRecord> {
+export function withoutStaleEnd(
+  records: ReadonlyMap<number, ItemRecord>,
+  endIndex: number | undefined
+): ReadonlyMap<number, ItemRecord> {
   const end = endIndex === undefined ? undefined : records.get(endIndex)
   const isStale = end !== undefined && [...records.values()].some(({ epoch }) => epoch > end.epoch)
   return isStale ? new Map([...records].filter(([index]) => index !== endIndex)) : records

@@ -51,10 +51,30 @@ function groupsOf(items: SwarmParts['items']): Map<number, number[]> {
   return groups
 }
 
-function freshItem({ name, pinnedTo, need = 0, isBlocked, group }: ItemSpec, groups: ReadonlyMap<number, readonly number[]>): ItemState {
-  const none = { attempt: 0, failures: 0, agent: '', leasedAt: 0, givenAt: null, isRepeatable: true, tried: [], barred: [], takeovers: 0 }
+function freshItem(
+  { name, pinnedTo, need = 0, isBlocked, group }: ItemSpec,
+  groups: ReadonlyMap<number, readonly number[]>
+): ItemState {
+  const none = {
+    attempt: 0,
+    failures: 0,
+    agent: '',
+    leasedAt: 0,
+    givenAt: null,
+    isRepeatable: true,
+    tried: [],
+    barred: [],
+    takeovers: 0
+  }
   const siblings = group === undefined ? null : (groups.get(group) ?? null)
-  return { name, pinnedTo: pinnedTo ?? null, need, siblings, status: isBlocked === true ? 'blocked' : 'waiting', ...none }
+  return {
+    name,
+    pinnedTo: pinnedTo ?? null,
+    need,
+    siblings,
+    status: isBlocked === true ? 'blocked' : 'waiting',
+    ...none
+  }
 }
 
 /** A participant by its address; an unknown one is added as absent. */
@@ -62,7 +82,13 @@ export function agentOf(state: SwarmState, address: string): SwarmAgentState {
   const known = state.agents.get(address)
   if (known !== undefined) return known
   const none = { isPresent: false, slots: 0, inUse: 0, lastLease: 0, backoffUntil: 0, refusals: 0 }
-  const agent = { address, host: hostOf(state, address), ...none, needs: new Map<number, boolean>(), pinned: new Set<number>() }
+  const agent = {
+    address,
+    host: hostOf(state, address),
+    ...none,
+    needs: new Map<number, boolean>(),
+    pinned: new Set<number>()
+  }
   state.agents.set(address, agent)
   return agent
 }

@@ -76,9 +76,20 @@ export function withReducer({ stages, items }: Expanded, capability: string): Ex
   const [first] = leaves
   const results = leaves.length === 1 && first?.isList === true ? `{${first.id}}` : leaves.map(({ id }) => `{${id}}`)
   const id = uniqueName('reduce', stages)
-  const reduce = { id, capability, rule: 'all', isList: false, isGathering: true, from: items.length, count: 1 } as const
+  const reduce = {
+    id,
+    capability,
+    rule: 'all',
+    isList: false,
+    isGathering: true,
+    from: items.length,
+    count: 1
+  } as const
   const needs = leaves.map((one) => one.id)
-  return { stages: [...stages, { ...reduce, needs, template: { goal: '{goal}', results } }], items: [...items, { name: id }] }
+  return {
+    stages: [...stages, { ...reduce, needs, template: { goal: '{goal}', results } }],
+    items: [...items, { name: id }]
+  }
 }
 
 function uniqueName(name: string, stages: readonly Stage[]): string {
@@ -89,10 +100,12 @@ function uniqueName(name: string, stages: readonly Stage[]): string {
 
 function taskItems(task: PlanTask, agentsOf: AgentsOf): StageItem[] {
   const { id, capability, labels = [], strategy, answers, items } = task
-  if (items !== undefined) return items.map((input, index) => ({ name: `${id}: ${typeof input === 'string' ? input : index + 1}`, input }))
+  if (items !== undefined)
+    return items.map((input, index) => ({ name: `${id}: ${typeof input === 'string' ? input : index + 1}`, input }))
   if (strategy === undefined) return [{ name: id }]
   const agents = agentsOf({ capability, labels })
-  if (strategy === 'each') return agents.length === 0 ? [{ name: id }] : agents.map((agent) => ({ name: agent, pinnedTo: agent }))
+  if (strategy === 'each')
+    return agents.length === 0 ? [{ name: id }] : agents.map((agent) => ({ name: agent, pinnedTo: agent }))
   const count = Math.max(1, answers ?? Math.min(ANSWERS_MAX, agents.length))
   return Array.from({ length: count }, (_, index) => ({ name: `${id} ${index + 1}` }))
 }
@@ -135,7 +148,10 @@ export function graphStages(stages: readonly Stage[]): GraphStage[] {
 }
 
 /** Kinds of agents that some sub-tasks look for, and which of them each sub-task does. */
-export function needsOf(stages: readonly Stage[]): { readonly wants: readonly StageWants[]; readonly needOf: readonly number[] } {
+export function needsOf(stages: readonly Stage[]): {
+  readonly wants: readonly StageWants[]
+  readonly needOf: readonly number[]
+} {
   const wants: StageWants[] = []
   const known = new Map<string, number>()
   const needOf = stages.map(({ capability, further = [], labels = [] }) => {

@@ -10,7 +10,9 @@ export function finishItem(
 ): void {
   const item = state.items[index]
   if (item === undefined || item.status !== 'waiting') return
-  item.status = outcome.ok ? 'completed' : endOf({ isUnknown: outcome.isUnknown === true, isRepeatable: item.isRepeatable })
+  item.status = outcome.ok
+    ? 'completed'
+    : endOf({ isUnknown: outcome.isUnknown === true, isRepeatable: item.isRepeatable })
   if (outcome.ok) state.completed++
   else state.failed++
   forget(state, index)

@@ -3,8 +3,9 @@ import { type Facet, type Lookup, valueAt } from './template.js'
 import type { FinalSwarmStatus, ItemOutcome } from './types.js'
 
 /**
- * Completion rule of a stage. `all`: every item has its outcome (some failed: partial). `any`: the same, and failures are accepted if one
- * completed. `first`: the first that completes. `majority`: more than half of the items have the same result.
+ * Completion rule of a stage. `all`: every item has its outcome (some failed: partial). `any`: the same, and failures
+ * are accepted if one completed. `first`: the first that completes. `majority`: more than half of the items have the
+ * same result.
  */
 export type StageRule = 'all' | 'any' | 'first' | 'majority'
 
@@ -19,7 +20,9 @@ export interface GraphStage {
   readonly isList: boolean
   /** Indexes of the stages before it. */
   readonly needs: readonly number[]
-  /** It opens when one of `needs` completed at least in part: a judge, a reducer. Else all of them have to be complete. */
+  /**
+   * It opens when one of `needs` completed at least in part: a judge, a reducer. Else all of them have to be complete.
+   */
   readonly isGathering: boolean
   readonly when: Condition | null
   /** Indexes of `needs` whose status the condition reads: they may have any status. */
@@ -33,7 +36,10 @@ interface StageState {
   status: StageStatus
   /** Why it was skipped or failed; '' else. */
   reason: string
-  /** Did it fail, or was it skipped since one that it needs did? One that was skipped for its condition is as good as done. */
+  /**
+   * Did it fail, or was it skipped since one that it needs did? One that was skipped for its condition is as good as
+   * done.
+   */
   isBad: boolean
   completed: number
   settled: number
@@ -64,7 +70,15 @@ export type Results = (index: number) => unknown
 /** Stages of which nothing is known yet. */
 export function createGraph(stages: readonly GraphStage[]): GraphState {
   const states = stages.map(
-    (): StageState => ({ status: 'waiting', reason: '', isBad: false, completed: 0, settled: 0, winner: -1, tally: new Map() })
+    (): StageState => ({
+      status: 'waiting',
+      reason: '',
+      isBad: false,
+      completed: 0,
+      settled: 0,
+      winner: -1,
+      tally: new Map()
+    })
   )
   return { stages, states, byName: new Map(stages.map(({ id }, index) => [id, index])) }
 }
@@ -86,10 +100,14 @@ export function stageOf({ stages }: GraphState, item: number): number {
 }
 
 /**
- * Records the outcome of one item, and returns the moves of others. The same outcomes in the same order give the same moves, so a graph can
- * be rebuilt from records. `results` has the result of this item already.
+ * Records the outcome of one item, and returns the moves of others. The same outcomes in the same order give the same
+ * moves, so a graph can be rebuilt from records. `results` has the result of this item already.
  */
-export function settleItem(graph: GraphState, { index, status }: { index: number; status: ItemOutcome }, results: Results): GraphMove[] {
+export function settleItem(
+  graph: GraphState,
+  { index, status }: { index: number; status: ItemOutcome },
+  results: Results
+): GraphMove[] {
   const at = stageOf(graph, index)
   const [stage, state] = [graph.stages[at], graph.states[at]]
   if (stage === undefined || state === undefined) return []
@@ -104,7 +122,8 @@ export function settleItem(graph: GraphState, { index, status }: { index: number
   if (verdict === null) return []
   Object.assign(state, verdict, { isBad: verdict.status === 'failed' })
   state.tally.clear()
-  const reason = stage.rule === 'first' ? 'another was first' : stage.rule === 'majority' ? 'the vote is decided' : 'not needed'
+  const reason =
+    stage.rule === 'first' ? 'another was first' : stage.rule === 'majority' ? 'the vote is decided' : 'not needed'
   const rest: GraphMove[] = state.settled < stage.count ? [{ type: 'drop', stage: at, status: 'canceled', reason }] : []
   return [...rest, ...settleStages(graph, results)]
 }
@@ -122,7 +141,8 @@ function verdictOf(stage: GraphStage, state: StageState): Pick<StageState, 'stat
   const { rule, count: total } = stage
   const { completed, settled, winner } = state
   if (winner !== -1) return { status: 'completed', reason: '' }
-  if (rule === 'majority' && total - settled + mostOf(state) <= total / 2) return { status: 'failed', reason: votesText(state, total) }
+  if (rule === 'majority' && total - settled + mostOf(state) <= total / 2)
+    return { status: 'failed', reason: votesText(state, total) }
   if (settled < total) return null
   if (completed === 0) return { status: 'failed', reason: total === 1 ? 'it failed' : 'none of its items was done' }
   return { status: completed < total && rule === 'all' ? 'partial' : 'completed', reason: '' }
@@ -151,7 +171,9 @@ function settleStages(graph: GraphState, results: Results): GraphMove[] {
       const hindered = hindrance(graph, stage, results)
       Object.assign(state, hindered === null ? { status: 'open' } : { status: 'skipped', ...hindered })
       moves.push(
-        hindered === null ? { type: 'open', stage: index } : { type: 'drop', stage: index, status: 'skipped', reason: hindered.reason }
+        hindered === null
+          ? { type: 'open', stage: index }
+          : { type: 'drop', stage: index, status: 'skipped', reason: hindered.reason }
       )
       isNew = true
     }
@@ -164,7 +186,11 @@ function isSettled(state: StageState | undefined): boolean {
 }
 
 /** Why a stage whose needs are settled is skipped; null when it opens. */
-function hindrance(graph: GraphState, stage: GraphStage, results: Results): Pick<StageState, 'reason' | 'isBad'> | null {
+function hindrance(
+  graph: GraphState,
+  stage: GraphStage,
+  results: Results
+): Pick<StageState, 'reason' | 'isBad'> | null {
   const bad = stage.needs.filter((one) => !stage.bears.has(one) && !isUsable(graph, one, stage.isGathering))
   const [first] = bad
   if (first !== undefined && (!stage.isGathering || bad.length === stage.needs.length)) {
@@ -180,7 +206,10 @@ function isUsable({ states }: GraphState, index: number, isPartEnough: boolean):
   return status === 'completed' || (isPartEnough && status === 'partial')
 }
 
-/** The value of a stage: its winner's result, its one result, or the list of completed results. Undefined when it has none. */
+/**
+ * The value of a stage: its winner's result, its one result, or the list of completed results. Undefined when it has
+ * none.
+ */
 export function stageValue(graph: GraphState, index: number, results: Results): unknown {
   const [stage, state] = [graph.stages[index], graph.states[index]]
   if (stage === undefined || state === undefined || state.completed === 0) return undefined
@@ -195,7 +224,9 @@ export function lookupOf(graph: GraphState, results: Results): Lookup {
   return ({ name, pointer, facet }) => {
     const index = graph.byName.get(name)
     if (index === undefined) return undefined
-    return facet === 'result' ? valueAt(stageValue(graph, index, results), pointer) : facetOf(graph.states[index], facet)
+    return facet === 'result'
+      ? valueAt(stageValue(graph, index, results), pointer)
+      : facetOf(graph.states[index], facet)
   }
 }
 
@@ -210,8 +241,8 @@ export function leavesOf({ stages }: GraphState): number[] {
 }
 
 /**
- * The end of a swarm with all outcomes, by its final stages. A stage skipped for its condition counts as done; a stage skipped for its
- * needs does not.
+ * The end of a swarm with all outcomes, by its final stages. A stage skipped for its condition counts as done; a stage
+ * skipped for its needs does not.
  */
 export function graphVerdict(graph: GraphState): Exclude<FinalSwarmStatus, 'canceled'> {
   const leaves = leavesOf(graph)

@@ -32,7 +32,13 @@ const ErrorRow: z.ZodType<ErrorBody> = z
     data: z.unknown().optional()
   })
   .transform(({ code, message, retryable, isFinal, data }) => {
-    const body = { code, message, retryable, ...(isFinal === undefined ? {} : { isFinal }), next: ERROR_CODES[code].next }
+    const body = {
+      code,
+      message,
+      retryable,
+      ...(isFinal === undefined ? {} : { isFinal }),
+      next: ERROR_CODES[code].next
+    }
     return data === undefined ? body : { ...body, data }
   })
 
@@ -74,7 +80,9 @@ const RequestRow = z.object({
   retries: z.int().min(0).max(100).exactOptional(),
   justification: z.string().max(1024).exactOptional(),
   allowRepeat: z.boolean().exactOptional(),
-  round: z.object({ number: z.int().min(1).max(MAX_ITEMS), check: Text, first: z.string().max(64).exactOptional() }).exactOptional()
+  round: z
+    .object({ number: z.int().min(1).max(MAX_ITEMS), check: Text, first: z.string().max(64).exactOptional() })
+    .exactOptional()
 })
 
 const HeadRow = z.object({
@@ -159,7 +167,8 @@ export type LeaseMark = z.infer<typeof MarkRow>
 /** Decodes the plan of a swarm from its launcher; null for an invalid one. Never throws. */
 export function decodePlan(bytes: Uint8Array, now: number): HandedPlan | null {
   const plan = decoded(PlanRow, bytes)
-  if (plan === null || plan.items.length !== plan.head.itemCount || !isWhole(plan.head.stages, plan.items.length)) return null
+  if (plan === null || plan.items.length !== plan.head.itemCount || !isWhole(plan.head.stages, plan.items.length))
+    return null
   const { voters, expiresAt } = plan.head
   return new Set(voters).size === voters.length && expiresAt <= now + 2 * MAX_LIFE_MS ? plan : null
 }

@@ -8,7 +8,8 @@ const LACKING_LEASES = 12
 /** Waiting items without a capable agent: by their unmet need, or alone when the capable agents are barred. */
 function lackingNow(state: SwarmState): Map<string, number[]> {
   const met = new Set<number>()
-  for (const agent of state.agents.values()) if (agent.isPresent && agent.slots > 0) for (const need of agent.needs.keys()) met.add(need)
+  for (const agent of state.agents.values())
+    if (agent.isPresent && agent.slots > 0) for (const need of agent.needs.keys()) met.add(need)
   const lacking = new Map<string, number[]>()
   const add = (key: string, index: number): void => {
     const known = lacking.get(key)

@@ -17,7 +17,10 @@ export interface LiveLease {
 }
 
 /** The live lease of an item, if the attempt (and the agent, when given) is that of the lease. */
-export function liveLease(state: SwarmState, lease: { index: number; attempt: number; agent?: string }): LiveLease | null {
+export function liveLease(
+  state: SwarmState,
+  lease: { index: number; attempt: number; agent?: string }
+): LiveLease | null {
   const item = state.items[lease.index]
   if (item === undefined || item.status !== 'leased' || item.attempt !== lease.attempt) return null
   if (lease.agent !== undefined && lease.agent !== item.agent) return null
@@ -48,7 +51,11 @@ export function endLease(state: SwarmState, { index, item, agent }: LiveLease): 
 }
 
 /** Puts an item whose lease ended back among the waiting ones. `afterMs`: it is not leased before that. */
-export function putBack(state: SwarmState, { index, item }: Pick<LiveLease, 'index' | 'item'>, { now, afterMs = 0 }: Back): void {
+export function putBack(
+  state: SwarmState,
+  { index, item }: Pick<LiveLease, 'index' | 'item'>,
+  { now, afterMs = 0 }: Back
+): void {
   if (afterMs > 0) state.resting.set(index, now + afterMs)
   else if (item.pinnedTo !== null) putBackPinned(state, index, { pinnedTo: item.pinnedTo, now })
   else state.returned.set(index, now + state.parts.leaseMs)

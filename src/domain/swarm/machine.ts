@@ -21,7 +21,16 @@ import {
 import { giveUpLacking, nextGivenUp } from './lacking.js'
 import { fill, isDoable, nextUrgent, restEnds } from './schedule.js'
 import { nextOverdue } from './slow.js'
-import type { SwarmAgentState, ItemState, Range, Recruit, RunOutcome, SwarmEffect, SwarmInput, SwarmState } from './types.js'
+import type {
+  SwarmAgentState,
+  ItemState,
+  Range,
+  Recruit,
+  RunOutcome,
+  SwarmEffect,
+  SwarmInput,
+  SwarmState
+} from './types.js'
 
 export { createSwarm } from './create.js'
 export { counts } from './finish.js'
@@ -46,19 +55,20 @@ interface Step {
 }
 
 /**
- * Moves a swarm by one input and returns the effects in order. The state is changed in place and returned; the same inputs at the same
- * times always give the same effects. After `done` it never changes. Rules:
+ * Moves a swarm by one input and returns the effects in order. The state is changed in place and returned; the same
+ * inputs at the same times always give the same effects. After `done` it never changes. Rules:
  *
- * - One live lease an item; its attempt number rises with each. A result counts only from the agent and attempt of the live lease. So each
- *   item has exactly one outcome, however late or often messages come.
- * - Lost leases (link, silence, no slot, agent gone) cost no retry; failed runs do. Retries follow the rule of every request,
- *   {@link decideRepeat}. A barred agent is not asked again for the item; without another agent the item has failed.
- * - Work goes to the agent with most free slots, then to the one that waited longest. A node's agents get few leases at first and one more
- *   with each result, so that none takes a swarm by claiming many slots.
+ * - One live lease an item; its attempt number rises with each. A result counts only from the agent and attempt of the
+ *   live lease. So each item has exactly one outcome, however late or often messages come.
+ * - Lost leases (link, silence, no slot, agent gone) cost no retry; failed runs do. Retries follow the rule of every
+ *   request, {@link decideRepeat}. A barred agent is not asked again for the item; without another agent the item has
+ *   failed.
+ * - Work goes to the agent with most free slots, then to the one that waited longest. A node's agents get few leases at
+ *   first and one more with each result, so that none takes a swarm by claiming many slots.
  * - A lease far longer than others moves to an idle agent with results.
  * - An item without a capable agent fails after a while: a swarm never waits for ever.
- * - Work that may not be repeated has one lease once it may have begun. The lease outlives the link for a while, and then the outcome is
- *   unknown.
+ * - Work that may not be repeated has one lease once it may have begun. The lease outlives the link for a while, and
+ *   then the outcome is unknown.
  */
 export function stepSwarm(
   state: SwarmState,
@@ -117,7 +127,10 @@ function accepted({ state }: Step, { agent: address, slots, isRepeatable = true,
 function left(step: Step, { agent: address, reason, error, need }: Extract<SwarmInput, { type: 'left' }>): void {
   const agent = depart(step, address, { reason, ...(need === undefined ? {} : { need }) })
   if (agent === undefined) return
-  const outcome = error === undefined ? failure('PEER_OFFLINE', `${address} does not take part: ${reason}`) : { ok: false as const, error }
+  const outcome =
+    error === undefined
+      ? failure('PEER_OFFLINE', `${address} does not take part: ${reason}`)
+      : { ok: false as const, error }
   failPinned(step, agent, { outcome, ...(need === undefined ? {} : { need }) })
 }
 
@@ -135,7 +148,10 @@ function open({ state, now }: Step, { from, count }: Range): void {
   }
 }
 
-function drop({ state, now, effects }: Step, { from, count, status, reason }: Extract<SwarmInput, { type: 'drop' }>): void {
+function drop(
+  { state, now, effects }: Step,
+  { from, count, status, reason }: Extract<SwarmInput, { type: 'drop' }>
+): void {
   for (const lease of allLeases(state)) {
     if (lease.index >= from && lease.index < from + count) release(state, lease, { reason, now, effects })
   }
@@ -145,7 +161,8 @@ function drop({ state, now, effects }: Step, { from, count, status, reason }: Ex
 function gone(step: Step, { agents, reason }: Extract<SwarmInput, { type: 'gone' }>): void {
   for (const address of agents) {
     const agent = depart(step, address, { reason })
-    if (agent !== undefined && agent.pinned.size > 0 && !step.state.absent.has(address)) step.state.absent.set(address, step.now)
+    if (agent !== undefined && agent.pinned.size > 0 && !step.state.absent.has(address))
+      step.state.absent.set(address, step.now)
   }
 }
 
@@ -179,7 +196,8 @@ function failPinned(
   { outcome, need }: { outcome: { ok: false; error: ErrorBody }; need?: number }
 ): void {
   if (!agent.isPresent) state.absent.delete(agent.address)
-  for (const index of [...agent.pinned]) if (isOf(state.items[index], need)) finishItem(state, index, { outcome, now, effects })
+  for (const index of [...agent.pinned])
+    if (isOf(state.items[index], need)) finishItem(state, index, { outcome, now, effects })
 }
 
 function heartbeat({ state, now }: Step, leases: readonly { index: number; attempt: number }[]): void {
@@ -207,7 +225,16 @@ function failedRun(step: Step, lease: LiveLease, outcome: Extract<RunOutcome, { 
   const { error, isUnknown = false, isUnsent = false } = outcome
   const { retries, deadlineAt } = state.parts
   const { isRepeatable, failures } = item
-  const next = decideRepeat({ error, isUnknown, isUnsent, isRepeatable, isForAnyone: true, failures, retries, leftMs: deadlineAt - now })
+  const next = decideRepeat({
+    error,
+    isUnknown,
+    isUnsent,
+    isRepeatable,
+    isForAnyone: true,
+    failures,
+    retries,
+    leftMs: deadlineAt - now
+  })
   if (next.type === 'repeat' && !next.isCounted) return notTaken(step, lease, retryAfterMs(error))
   endLease(state, lease)
   if (lease.agent !== undefined) markAlive(lease.agent)
@@ -219,7 +246,10 @@ function failedRun(step: Step, lease: LiveLease, outcome: Extract<RunOutcome, { 
   effects.push({ type: 'retry', index, agent: item.agent, attempt: item.attempt, error, afterMs: next.afterMs })
 }
 
-/** The agent had no slot or is away: the item goes back. The agent gets no lease for a while, at least as long as it requested. */
+/**
+ * The agent had no slot or is away: the item goes back. The agent gets no lease for a while, at least as long as it
+ * requested.
+ */
 function notTaken({ state, now, effects }: Step, lease: LiveLease, askedMs: number): void {
   release(state, lease, { reason: 'busy', now, effects })
   backOff(lease.agent, now, askedMs)
@@ -251,7 +281,8 @@ function tick(step: Step): void {
   for (const [address, goneAt] of state.absent) {
     if (now - goneAt < ABSENCE_LEASES * state.parts.leaseMs) break
     const agent = state.agents.get(address)
-    if (agent !== undefined) failPinned(step, agent, { outcome: failure('PEER_OFFLINE', `${address} is offline and did not come back`) })
+    if (agent !== undefined)
+      failPinned(step, agent, { outcome: failure('PEER_OFFLINE', `${address} is offline and did not come back`) })
   }
   giveUpLacking(state, { now, effects })
 }
@@ -286,11 +317,21 @@ export function swarmStatus(state: SwarmState): SwarmState['status'] | 'stalled'
   return 'stalled'
 }
 
-/** When the next tick will do something, so that the owner sets one timer: at the latest the deadline. Null after the end. */
+/**
+ * When the next tick will do something, so that the owner sets one timer: at the latest the deadline. Null after the
+ * end.
+ */
 export function nextTickAt(state: SwarmState, now: number): number | null {
   if (state.status !== 'running') return null
   const { leaseMs, deadlineAt } = state.parts
-  const times = [deadlineAt, restEnds(state, now), nextUrgent(state, now), nextOverdue(state, now), nextGivenUp(state), nextAwake(state)]
+  const times = [
+    deadlineAt,
+    restEnds(state, now),
+    nextUrgent(state, now),
+    nextOverdue(state, now),
+    nextGivenUp(state),
+    nextAwake(state)
+  ]
   for (const [index, heartbeatAt] of state.leases) times.push(heartbeatAt + patience(state, state.items[index]))
   for (const goneAt of firstOf(state.absent)) times.push(goneAt + ABSENCE_LEASES * leaseMs)
   return Math.min(...times)

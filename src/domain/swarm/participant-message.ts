@@ -20,9 +20,15 @@ const Index = z.int().min(PLAN_INDEX).max(MAX_RECORD_INDEX)
 const Place = z.int().min(0).max(MAX_CONTENT_BYTES)
 const Ledger = z.string().min(1).max(64)
 
-/** Messages between participants of a swarm beside coordination: invitations, accepted outcomes, and contents by their digests. */
+/**
+ * Messages between participants of a swarm beside coordination: invitations, accepted outcomes, and contents by their
+ * digests.
+ */
 export const PARTICIPANT_SCHEMA = z.discriminatedUnion('kind', [
-  /** The launcher invites the receiver. `digest`, `bytes`: of the plan. `ledger`: what the ledger of the receiver was called when it joined; null: it has not said so yet. */
+  /**
+   * The launcher invites the receiver. `digest`, `bytes`: of the plan. `ledger`: what the ledger of the receiver was
+   * called when it joined; null: it has not said so yet.
+   */
   z.strictObject({
     kind: z.literal('seat'),
     swarm: Swarm,
@@ -46,15 +52,25 @@ export const PARTICIPANT_SCHEMA = z.discriminatedUnion('kind', [
     kind: z.literal('pieces'),
     swarm: Swarm,
     pieces: z
-      .array(z.strictObject({ index: Index, digest: Digest, at: Place, bytes: Place, data: z.string().max(PIECE_BYTES * 2) }))
+      .array(
+        z.strictObject({ index: Index, digest: Digest, at: Place, bytes: Place, data: z.string().max(PIECE_BYTES * 2) })
+      )
       .min(1)
       .max(MAX_PIECES)
   }),
   /** Requests accepted records from an index on; the sender has `have` of them. */
-  z.strictObject({ kind: z.literal('follow'), swarm: Swarm, have: z.int().min(0), from: z.int().min(0).max(MAX_RECORD_INDEX) }),
+  z.strictObject({
+    kind: z.literal('follow'),
+    swarm: Swarm,
+    have: z.int().min(0),
+    from: z.int().min(0).max(MAX_RECORD_INDEX)
+  }),
   /** The sender requests its cancellation: sent to the coordinator each second. */
   z.strictObject({ kind: z.literal('cancel'), swarm: Swarm }),
-  /** Records that are accepted. `total`: of all; `next`: from where on there are more, null for none or when they are news. */
+  /**
+   * Records that are accepted. `total`: of all; `next`: from where on there are more, null for none or when they are
+   * news.
+   */
   z.strictObject({
     kind: z.literal('accepted'),
     swarm: Swarm,
@@ -69,4 +85,7 @@ export const PARTICIPANT_SCHEMA = z.discriminatedUnion('kind', [
 export type ParticipantMessage = z.infer<typeof PARTICIPANT_SCHEMA>
 
 /** The message of one kind. */
-export type ParticipantMessageOf<K extends ParticipantMessage['kind']> = Extract<ParticipantMessage, { readonly kind: K }>
+export type ParticipantMessageOf<K extends ParticipantMessage['kind']> = Extract<
+  ParticipantMessage,
+  { readonly kind: K }
+>

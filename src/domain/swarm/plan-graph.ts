@@ -38,8 +38,8 @@ export function votesName(id: string): string {
 }
 
 /**
- * Faults of the references between sub-tasks: unknown and duplicate names, conditions, circles. Consequences of a reported fault are not
- * reported. At most `maxCircles` circles.
+ * Faults of the references between sub-tasks: unknown and duplicate names, conditions, circles. Consequences of a
+ * reported fault are not reported. At most `maxCircles` circles.
  */
 export function graphFaults({ tasks, output }: PlanDraft, maxCircles: number): PlanFault[] {
   const names: Names = {
@@ -48,7 +48,9 @@ export function graphFaults({ tasks, output }: PlanDraft, maxCircles: number): P
   }
   return [
     ...nameFaults(tasks),
-    ...tasks.flatMap((task, index) => taskFaults(task, names).map(({ path, reason }) => ({ path: ['tasks', index, ...path], reason }))),
+    ...tasks.flatMap((task, index) =>
+      taskFaults(task, names).map(({ path, reason }) => ({ path: ['tasks', index, ...path], reason }))
+    ),
     ...outputFaults(output, names),
     ...circles(tasks, maxCircles)
   ]
@@ -61,7 +63,10 @@ export function needsOf(task: {
   readonly input?: unknown
 }): string[] {
   const condition = parseCondition(task.when ?? '')
-  const named = [...(condition.ok ? referencesOf(condition.condition) : []), ...referencesIn(task.input).map(({ reference }) => reference)]
+  const named = [
+    ...(condition.ok ? referencesOf(condition.condition) : []),
+    ...referencesIn(task.input).map(({ reference }) => reference)
+  ]
   const names = named.map(({ name }) => name).filter((name) => !GIVEN.has(name))
   return [...new Set([...(task.needs ?? []).filter((need) => need !== null), ...names])]
 }
@@ -94,7 +99,8 @@ function nameFaults(tasks: readonly TaskDraft[]): PlanFault[] {
 function taskFaults(task: TaskDraft, names: Names): PlanFault[] {
   const { id, needs, when, input, strategy, has } = task
   const faults: PlanFault[] = []
-  const tell = (path: PlanFault['path'], reason: string | null): void => void (reason !== null && faults.push({ path, reason }))
+  const tell = (path: PlanFault['path'], reason: string | null): void =>
+    void (reason !== null && faults.push({ path, reason }))
   for (const [place, need] of needs.entries()) {
     if (need === null) continue
     tell(['needs', place], !names.ids.has(need) ? noSuch(need, names) : need === id ? 'it needs itself' : null)
@@ -102,10 +108,12 @@ function taskFaults(task: TaskDraft, names: Names): PlanFault[] {
   const condition = when === null ? null : parseCondition(when)
   if (condition?.ok === false) tell(['when'], condition.reason)
   if (condition?.ok === true)
-    for (const one of referencesOf(condition.condition)) tell(['when'], referenceFault(one, { names, self: id, hasItems: false }))
+    for (const one of referencesOf(condition.condition))
+      tell(['when'], referenceFault(one, { names, self: id, hasItems: false }))
   for (const { reference, path } of referencesIn(input))
     tell(['input', ...path], referenceFault(reference, { names, self: id, hasItems: has.has('items') }))
-  if (has.has('answers') && (strategy === 'one' || strategy === 'each')) tell(['answers'], 'only a race or a vote has answers')
+  if (has.has('answers') && (strategy === 'one' || strategy === 'each'))
+    tell(['answers'], 'only a race or a vote has answers')
   if (has.has('judge') && strategy !== null && strategy !== 'vote') tell(['judge'], 'only a vote has a judge')
   if (has.has('items') && strategy !== null && strategy !== 'one') tell(['items'], `${strategy} takes no items`)
   return faults
@@ -137,7 +145,10 @@ function circles(tasks: readonly TaskDraft[], max: number): PlanFault[] {
   const faults: PlanFault[] = []
   for (let circle = circleOf(waits); circle !== null && faults.length < max; circle = circleOf(waits)) {
     const [first = '', last = ''] = [circle[0], circle.at(-1)]
-    faults.push({ path: ['tasks', waits.get(first)?.index ?? 0], reason: `it needs itself: ${[...circle, first].join(' -> ')}` })
+    faults.push({
+      path: ['tasks', waits.get(first)?.index ?? 0],
+      reason: `it needs itself: ${[...circle, first].join(' -> ')}`
+    })
     waits.get(last)?.for.delete(first)
   }
   return faults
@@ -146,9 +157,14 @@ function circles(tasks: readonly TaskDraft[], max: number): PlanFault[] {
 /** Duplicate and unknown names are ambiguous: they close no circle. */
 function waitsOf(tasks: readonly TaskDraft[]): Waits {
   const isOne = ({ id }: TaskDraft): boolean => id !== null && tasks.filter((other) => other.id === id).length === 1
-  const known = new Map(tasks.map((task, index) => [task.id ?? '', { task, index }] as const).filter(([, { task }]) => isOne(task)))
+  const known = new Map(
+    tasks.map((task, index) => [task.id ?? '', { task, index }] as const).filter(([, { task }]) => isOne(task))
+  )
   return new Map(
-    [...known].map(([id, { task, index }]) => [id, { index, for: new Set(needsOf(task).filter((need) => need !== id && known.has(need))) }])
+    [...known].map(([id, { task, index }]) => [
+      id,
+      { index, for: new Set(needsOf(task).filter((need) => need !== id && known.has(need))) }
+    ])
   )
 }
 

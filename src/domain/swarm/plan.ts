@@ -30,7 +30,10 @@ export interface PlanTask {
   readonly needs?: readonly string[]
   /** A condition over the results of others; see `parseCondition`. */
   readonly when?: string
-  /** A template, see `fillTemplate`. Default: the result of its one need, an object of several results, or the given input. */
+  /**
+   * A template, see `fillTemplate`. Default: the result of its one need, an object of several results, or the given
+   * input.
+   */
   readonly input?: unknown
   /** Default: one agent does it. `each`: every agent; `race`, `vote`: several answer. */
   readonly strategy?: 'each' | 'race' | 'vote'
@@ -76,17 +79,23 @@ export type PlanCheck =
   | { readonly ok: false; readonly faults: readonly PlanFault[]; readonly more: number }
 
 /**
- * Checks a plan in full: form, bounds, names, conditions, circles. Faults of form do not hide others that can be found. Faults are in the
- * order of the sub-tasks. Never throws.
+ * Checks a plan in full: form, bounds, names, conditions, circles. Faults of form do not hide others that can be found.
+ * Faults are in the order of the sub-tasks. Never throws.
  */
 export function checkPlan(value: unknown): PlanCheck {
   const fault = jsonFault(value) ?? sizeFault(value)
   if (fault !== null) return failed([{ path: [], reason: fault }])
   const parsed = planSchema.safeParse(value, { error: (issue) => plainReason(issue, KINDS) })
   const draft = draftOf(value)
-  const faults = [...(parsed.success ? [] : formFaults(parsed.error, value)), ...(draft === null ? [] : graphFaults(draft, FAULTS_MAX))]
+  const faults = [
+    ...(parsed.success ? [] : formFaults(parsed.error, value)),
+    ...(draft === null ? [] : graphFaults(draft, FAULTS_MAX))
+  ]
   if (!parsed.success || faults.length > 0) return failed(faults)
-  return { ok: true, plan: { ...parsed.data, tasks: parsed.data.tasks.map((task) => ({ ...task, needs: needsOf(task) })) } }
+  return {
+    ok: true,
+    plan: { ...parsed.data, tasks: parsed.data.tasks.map((task) => ({ ...task, needs: needsOf(task) })) }
+  }
 }
 
 function failed(faults: readonly PlanFault[]): PlanCheck {
@@ -111,7 +120,9 @@ function taskDraft(value: unknown): TaskDraft {
   const { id, needs, when, input, strategy } = task
   return {
     id: typeof id === 'string' ? id : null,
-    needs: Array.isArray(needs) ? needs.slice(0, NEEDS_MAX).map((one: unknown) => (typeof one === 'string' ? one : null)) : [],
+    needs: Array.isArray(needs)
+      ? needs.slice(0, NEEDS_MAX).map((one: unknown) => (typeof one === 'string' ? one : null))
+      : [],
     when: conditionSchema.safeParse(when).data ?? null,
     input,
     strategy: Object.hasOwn(task, 'strategy') ? (strategySchema.safeParse(strategy).data ?? null) : 'one',

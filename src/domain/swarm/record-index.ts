@@ -1,6 +1,6 @@
 /**
- * Indexes of the records of a swarm: first the outcomes in the order of items, then the end. Then come the marks by item, for leases of
- * work that may not be repeated.
+ * Indexes of the records of a swarm: first the outcomes in the order of items, then the end. Then come the marks by
+ * item, for leases of work that may not be repeated.
  */
 export const RECORDS = {
   /** Number of possible records of a swarm with that many items. */

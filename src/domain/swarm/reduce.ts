@@ -15,14 +15,16 @@ export function isReducer(name: string): name is Reducer {
 }
 
 /**
- * Reduces the results of a swarm to one, in the order of its items. `concat`: texts become one, a line each; else a list, with the members
- * of lists. `merge`: objects become one, later ones count; other values are left out. `count`: their number. `first`: the first; undefined
- * for none.
+ * Reduces the results of a swarm to one, in the order of its items. `concat`: texts become one, a line each; else a
+ * list, with the members of lists. `merge`: objects become one, later ones count; other values are left out. `count`:
+ * their number. `first`: the first; undefined for none.
  */
 export function reduceResults(reducer: Reducer, results: readonly unknown[]): unknown {
   switch (reducer) {
     case 'concat':
-      return results.length > 0 && results.every((one) => typeof one === 'string') ? results.join('\n') : results.flat(1)
+      return results.length > 0 && results.every((one) => typeof one === 'string')
+        ? results.join('\n')
+        : results.flat(1)
     case 'merge':
       return results.filter(isRecord).reduce((merged, one) => merge(merged, one, MERGE_DEPTH), {})
     case 'count':

@@ -17,15 +17,18 @@ export interface KnownItem {
   readonly isRepeatable: boolean
   /** When the lease was given, on the clock of now; absent or in the future when that is not known. */
   readonly leasedAt?: number
-  /** Its last lease has ended without its outcome: the item waits, and is not leased before this, on the clock of now. */
+  /**
+   * Its last lease has ended without its outcome: the item waits, and is not leased before this, on the clock of now.
+   */
   readonly retryAt?: number
   /** Its outcome; null when none is known: its agent may work on it still. */
   readonly status: ItemOutcome | null
 }
 
 /**
- * A swarm that continues after its launcher ended. Leases without an outcome are live and keep their numbers; their agents must answer in
- * time. `createdAt`: on the clock of now, may be negative. Other facts about agents are forgotten.
+ * A swarm that continues after its launcher ended. Leases without an outcome are live and keep their numbers; their
+ * agents must answer in time. `createdAt`: on the clock of now, may be negative. Other facts about agents are
+ * forgotten.
  */
 export function restoreSwarm(
   parts: SwarmParts,
@@ -34,7 +37,8 @@ export function restoreSwarm(
 ): SwarmState {
   const begun = new Set(known.map(({ index }) => index))
   const state = createSwarm(parts, createdAt)
-  for (const queue of state.fresh.values()) queue.items.splice(0, queue.items.length, ...queue.items.filter((index) => !begun.has(index)))
+  for (const queue of state.fresh.values())
+    queue.items.splice(0, queue.items.length, ...queue.items.filter((index) => !begun.has(index)))
   for (const index of begun) state.returned.delete(index)
   for (const one of known) restoreItem(state, one, now)
   for (const { address, pinned } of state.agents.values()) {

@@ -96,7 +96,8 @@ function agentFor(
   { free, isUrgent }: { free: readonly SwarmAgentState[]; isUrgent: boolean }
 ): SwarmAgentState | null {
   // An agent that sent only heartbeats had it: agents with results come first, also one that has lost it before.
-  const proven = item.takeovers === 0 ? [] : free.filter(({ address, host }) => host.isProven && !item.barred.includes(address))
+  const proven =
+    item.takeovers === 0 ? [] : free.filter(({ address, host }) => host.isProven && !item.barred.includes(address))
   if (proven.length > 0) return best(proven, (agent) => !item.tried.includes(agent.address)) ?? best(proven, () => true)
   const untried = best(free, (agent) => !item.tried.includes(agent.address) && !item.barred.includes(agent.address))
   if (untried !== null) return untried
@@ -145,7 +146,11 @@ export function barSiblings({ items }: SwarmState, index: number): void {
   for (const one of siblings ?? []) if (one !== index) items[one]?.barred.push(agent)
 }
 
-function lease(state: SwarmState, { index, agent }: Match, { now, effects }: { now: number; effects: SwarmEffect[] }): void {
+function lease(
+  state: SwarmState,
+  { index, agent }: Match,
+  { now, effects }: { now: number; effects: SwarmEffect[] }
+): void {
   const item = state.items[index]
   if (item === undefined) return
   const queue = state.fresh.get(item.need)

@@ -15,8 +15,9 @@ interface Takeover {
 }
 
 /**
- * Moves an overdue lease to an agent in `free` of another node that has results since it was last slow itself. The item is released and
- * leased again, so it has one live lease. Each move doubles the time of the next holder. Null when no lease moves.
+ * Moves an overdue lease to an agent in `free` of another node that has results since it was last slow itself. The item
+ * is released and leased again, so it has one live lease. Each move doubles the time of the next holder. Null when no
+ * lease moves.
  */
 export function takeOverLease(
   state: SwarmState,
@@ -38,7 +39,9 @@ function overdue(state: SwarmState, proven: readonly SwarmAgentState[], now: num
     const item = state.items[index]
     if (item === undefined || !isTakable(item) || now < dueAt(state, item)) continue
     const agent = state.agents.get(item.agent)
-    const others = proven.filter((one) => one.host !== agent?.host && one.needs.has(item.need) && !item.barred.includes(one.address))
+    const others = proven.filter(
+      (one) => one.host !== agent?.host && one.needs.has(item.need) && !item.barred.includes(one.address)
+    )
     const to = others.find((one) => !item.tried.includes(one.address)) ?? others[0]
     if (to !== undefined) return { lease: { index, item, agent }, to }
   }

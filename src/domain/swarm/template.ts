@@ -3,7 +3,9 @@ import { sizeOf } from '../../kit/size.js'
 
 /** UTF-16 units of all text that filling one template writes, at most: 16 Mi. */
 export const FILLED_MAX = 16 * 1024 * 1024
-/** About how many bytes the values that stand for themselves may have together, each as often as it is named: 64 MiB. */
+/**
+ * About how many bytes the values that stand for themselves may have together, each as often as it is named: 64 MiB.
+ */
 export const VALUES_MAX = 4 * FILLED_MAX
 
 /** A property of a sub-task in a template. */
@@ -52,7 +54,9 @@ export function referenceText({ name, pointer, facet }: Reference): string {
 }
 
 /** Every reference in the strings of a JSON value, with its path. */
-export function referencesIn(template: unknown): { readonly reference: Reference; readonly path: readonly (string | number)[] }[] {
+export function referencesIn(
+  template: unknown
+): { readonly reference: Reference; readonly path: readonly (string | number)[] }[] {
   if (typeof template === 'string') {
     return [...template.matchAll(ANY)].flatMap(([, escaped, name = '', pointer = '', facet]) =>
       escaped === undefined ? [{ reference: made(name, pointer, facet), path: [] }] : []
@@ -63,13 +67,16 @@ export function referencesIn(template: unknown): { readonly reference: Reference
     : isRecord(template)
       ? Object.entries(template)
       : []
-  return children.flatMap(([key, child]) => referencesIn(child).map(({ reference, path }) => ({ reference, path: [key, ...path] })))
+  return children.flatMap(([key, child]) =>
+    referencesIn(child).map(({ reference, path }) => ({ reference, path: [key, ...path] }))
+  )
 }
 
 /**
- * Fills a template: a string of one reference becomes the value itself. Inside a longer string the value becomes text, in canonical JSON
- * unless it is a string. `{{name}}` is the text `{name}`. Only own members of objects and arrays are reached. A missing value, more text
- * than {@link FILLED_MAX}, and more values than {@link VALUES_MAX} are reasons. Never throws.
+ * Fills a template: a string of one reference becomes the value itself. Inside a longer string the value becomes text,
+ * in canonical JSON unless it is a string. `{{name}}` is the text `{name}`. Only own members of objects and arrays are
+ * reached. A missing value, more text than {@link FILLED_MAX}, and more values than {@link VALUES_MAX} are reasons.
+ * Never throws.
  */
 export function fillTemplate(template: unknown, lookup: Lookup): Filled {
   const budget = { left: FILLED_MAX, values: VALUES_MAX }

@@ -35,8 +35,17 @@ export type SwarmInput =
   | ({ readonly type: 'accepted' } & Recruit)
   /** Several join at once: work is shared out only when all of them are in. */
   | { readonly type: 'recruited'; readonly agents: readonly Recruit[] }
-  /** An agent is out for good: it declined, was revoked or removed. `error` ends the items pinned to it (default PEER_OFFLINE). With `need` it is out for items of that need alone. */
-  | { readonly type: 'left'; readonly agent: string; readonly reason: string; readonly error?: ErrorBody; readonly need?: number }
+  /**
+   * An agent is out for good: it declined, was revoked or removed. `error` ends the items pinned to it (default
+   * PEER_OFFLINE). With `need` it is out for items of that need alone.
+   */
+  | {
+      readonly type: 'left'
+      readonly agent: string
+      readonly reason: string
+      readonly error?: ErrorBody
+      readonly need?: number
+    }
   /** Items that were blocked may be given out now. */
   | ({ readonly type: 'open' } & Range)
   /** Items in the range without an outcome get this one: they are not needed. */
@@ -45,7 +54,13 @@ export type SwarmInput =
   | { readonly type: 'gone'; readonly agents: readonly string[]; readonly reason: string }
   /** A worker holds these leases still. The caller has checked that it is the one they were given to. */
   | { readonly type: 'heartbeat'; readonly leases: readonly { readonly index: number; readonly attempt: number }[] }
-  | { readonly type: 'result'; readonly index: number; readonly attempt: number; readonly agent: string; readonly outcome: RunOutcome }
+  | {
+      readonly type: 'result'
+      readonly index: number
+      readonly attempt: number
+      readonly agent: string
+      readonly outcome: RunOutcome
+    }
   /** The worker had no room for the lease. */
   | { readonly type: 'busy'; readonly index: number; readonly attempt: number; readonly agent: string }
   | { readonly type: 'tick' }
@@ -72,8 +87,8 @@ export interface Recruit {
 export type RunOutcome =
   | { readonly ok: true; readonly result: unknown }
   /**
-   * `isRefusal`: the agent may not do the item, so it is not asked again; another may do it. `isUnknown`: it may have been done; an item
-   * that may not be repeated ends so. `isUnsent`: the lease certainly never left the coordinator.
+   * `isRefusal`: the agent may not do the item, so it is not asked again; another may do it. `isUnknown`: it may have
+   * been done; an item that may not be repeated ends so. `isUnsent`: the lease certainly never left the coordinator.
    */
   | {
       readonly ok: false
@@ -95,7 +110,10 @@ export type SwarmEffect =
       readonly attempt: number
       readonly reason: string
     }
-  /** The run failed and the item is tried again, in `afterMs` milliseconds at the earliest. The worker has finished; nothing to tell it. */
+  /**
+   * The run failed and the item is tried again, in `afterMs` milliseconds at the earliest. The worker has finished;
+   * nothing to tell it.
+   */
   | {
       readonly type: 'retry'
       readonly index: number
@@ -122,8 +140,8 @@ export type SwarmEffect =
 export type FinalSwarmStatus = 'completed' | 'failed' | 'partial' | 'canceled'
 
 /**
- * The end of an item. `unknown`: it may not be repeated, and may have been done. `skipped`: its sub-task had a false condition or
- * lacked its needs. `canceled`: it was no longer needed.
+ * The end of an item. `unknown`: it may not be repeated, and may have been done. `skipped`: its sub-task had a false
+ * condition or lacked its needs. `canceled`: it was no longer needed.
  */
 export type ItemOutcome = 'completed' | 'failed' | 'unknown' | 'skipped' | 'canceled'
 
@@ -170,7 +188,10 @@ export interface HostState {
   inUse: number
   /** Has it brought a result since it was last found slow? */
   isProven: boolean
-  /** Until then it gets no work that others could do, while others are there: it missed heartbeats and has sent nothing since. */
+  /**
+   * Until then it gets no work that others could do, while others are there: it missed heartbeats and has sent nothing
+   * since.
+   */
   silentUntil: number
 }
 
@@ -206,7 +227,10 @@ export interface SwarmState {
   readonly leases: Map<number, number>
   /** Items that came back, oldest first, with the time from which any agent will do. They go before fresh ones. */
   readonly returned: Map<number, number>
-  /** Items that came back and are not to be leased before a time, with that time; then they are among those that came back. */
+  /**
+   * Items that came back and are not to be leased before a time, with that time; then they are among those that came
+   * back.
+   */
   readonly resting: Map<number, number>
   /** By need: fresh items that any agent may do, in order; those before `next` are leased or done. */
   readonly fresh: Map<number, { readonly items: number[]; next: number }>

@@ -10,7 +10,11 @@ export type TaskInput =
   | { readonly type: 'progress'; readonly data: unknown }
   | { readonly type: 'result'; readonly result: unknown }
   /** Ends the task without a result; `failed` unless `state` says otherwise. */
-  | { readonly type: 'error'; readonly error: ErrorBody; readonly state?: 'failed' | 'rejected' | 'canceled' | 'unknown' }
+  | {
+      readonly type: 'error'
+      readonly error: ErrorBody
+      readonly state?: 'failed' | 'rejected' | 'canceled' | 'unknown'
+    }
 
 /** Fields of a new task. */
 export type TaskParts = Pick<Task, 'id' | 'kind' | 'role' | 'agent' | 'capability' | 'description'> & {
@@ -31,7 +35,16 @@ export type TaskStep =
  */
 const NEXT: Readonly<Record<TaskState, ReadonlySet<TaskState>>> = {
   submitted: new Set(['working', 'rejected', 'canceled', 'failed', 'unknown']),
-  working: new Set(['submitted', 'input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected', 'unknown']),
+  working: new Set([
+    'submitted',
+    'input-required',
+    'auth-required',
+    'completed',
+    'failed',
+    'canceled',
+    'rejected',
+    'unknown'
+  ]),
   'input-required': new Set(['working', 'failed', 'canceled', 'unknown']),
   'auth-required': new Set(['working', 'failed', 'canceled', 'rejected', 'unknown']),
   unknown: new Set(['completed', 'failed', 'unknown']),

@@ -63,7 +63,13 @@ export interface TaskProposal {
 /** Fields of a new proposal; ids come from the caller. */
 export type ProposalParts = Pick<
   TaskProposal,
-  'proposalId' | 'correlationId' | 'taskDescription' | 'requiredCapabilities' | 'estimatedComplexity' | 'deadlineMs' | 'proposerAgentId'
+  | 'proposalId'
+  | 'correlationId'
+  | 'taskDescription'
+  | 'requiredCapabilities'
+  | 'estimatedComplexity'
+  | 'deadlineMs'
+  | 'proposerAgentId'
 >
 
 /** Inputs of a proposal. */
@@ -89,8 +95,8 @@ export function createProposal(parts: ProposalParts, now: number): TaskProposal 
 }
 
 /**
- * Moves a proposal: pending to accepted, rejected or timed-out, then never again. An answer at or after the deadline finds
- * it timed out, whether or not a tick came first.
+ * Moves a proposal: pending to accepted, rejected or timed-out, then never again. An answer at or after the deadline
+ * finds it timed out, whether or not a tick came first.
  */
 export function stepProposal(proposal: TaskProposal, input: ProposalInput, now: number): ProposalStep {
   if (proposal.status !== 'pending') return { ok: false, reason: `the proposal is ${proposal.status} already` }
@@ -102,7 +108,11 @@ export function stepProposal(proposal: TaskProposal, input: ProposalInput, now: 
     case 'accept': {
       const { agentId, estimatedCompletionMs } = input
       const effect: ProposalEffect = { type: 'accepted', by: agentId, estimatedCompletionMs }
-      return { ok: true, proposal: { ...proposal, status: 'accepted', acceptedBy: agentId, estimatedCompletionMs }, effects: [effect] }
+      return {
+        ok: true,
+        proposal: { ...proposal, status: 'accepted', acceptedBy: agentId, estimatedCompletionMs },
+        effects: [effect]
+      }
     }
     case 'reject':
       return rejected(proposal, input.reason, input.alternative)

@@ -20,8 +20,14 @@ export const ENDINGS = {
   undelivered: failed('PEER_OFFLINE', 'the peer did not come back in time; nothing was begun'),
   forgotten: failed('DELIVERY_FAILED', 'the work was done before, but its result is no longer kept'),
   full: failed('OVERLOADED', 'the ledger of the node is full; old requests have to expire first'),
-  diskFull: failed('OVERLOADED', 'the disk of the node is full, so it takes nothing new until there is room; nothing was begun'),
-  unwritable: failed('OVERLOADED', 'the ledger of the node cannot be written, so it takes nothing new; nothing was begun'),
+  diskFull: failed(
+    'OVERLOADED',
+    'the disk of the node is full, so it takes nothing new until there is room; nothing was begun'
+  ),
+  unwritable: failed(
+    'OVERLOADED',
+    'the ledger of the node cannot be written, so it takes nothing new; nothing was begun'
+  ),
   malformed: failed('INVALID_ENVELOPE', 'the request has no requestId, attempt or input'),
   unreadable: failed('OVERLOADED', 'the ledger of the node cannot be read'),
   interrupted: neverRepeated(
@@ -39,7 +45,9 @@ export const ENDINGS = {
   lateInDoubt: unknown(
     'its node ended while it had it, and its time was over when the node was back: it may have begun, and it is unknown whether it was done'
   ),
-  damaged: unknown('the record that its node has of it is damaged: it is unknown whether it was done; look, then call it anew'),
+  damaged: unknown(
+    'the record that its node has of it is damaged: it is unknown whether it was done; look, then call it anew'
+  ),
   removed: failed('OVERLOADED', 'its node had no room for it, and keeps no record of it; nothing was begun'),
   noTrace: unknown('the node has no record of it: it is unknown whether it was done')
 } as const satisfies Record<string, Ending>
@@ -64,13 +72,17 @@ export interface ReportedFailure {
 }
 
 /**
- * How work ends of which an agent says so, with the details that it gives. `isRepeatable`: its capability may be repeated, or its caller
- * allowed it. An agent that names a time for the next try means that there may be one, as far as the work may be repeated.
+ * How work ends of which an agent says so, with the details that it gives. `isRepeatable`: its capability may be
+ * repeated, or its caller allowed it. An agent that names a time for the next try means that there may be one, as far
+ * as the work may be repeated.
  */
 export function endedBy(reported: ReportedFailure, isRepeatable: boolean): Ending {
   const { code, message, retryable, data, isUnknown = false } = reported
   const mayRetry = retryable ?? (isRepeatable && retryAfterMs({ data }) > 0 ? true : undefined)
-  const details = { ...(mayRetry === undefined ? {} : { retryable: mayRetry }), ...(data === undefined ? {} : { data }) }
+  const details = {
+    ...(mayRetry === undefined ? {} : { retryable: mayRetry }),
+    ...(data === undefined ? {} : { data })
+  }
   const made = new NodeError(code, message, details).toBody()
   const error = made.retryable ? made : notRetryable(made)
   const status = endOf({ isUnknown, isRepeatable })

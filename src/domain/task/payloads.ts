@@ -24,8 +24,8 @@ function hasBytes(value: unknown): boolean {
 }
 
 /**
- * An error in a payload: bounded, unknown codes become INTERNAL, and data with bytes is left out. Next steps come from this node's table:
- * no member puts commands before the person of another.
+ * An error in a payload: bounded, unknown codes become INTERNAL, and data with bytes is left out. Next steps come from
+ * this node's table: no member puts commands before the person of another.
  */
 export const errorBodySchema: z.ZodType<ErrorBody> = z
   .object({
@@ -39,7 +39,13 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
     const known: ErrorCode = isErrorCode(code) ? code : 'INTERNAL'
     // For an unknown code the meaning of "retryable" is unknown, too.
     const retryable = known === code ? stated : ERROR_CODES[known].retryable
-    const body = { code: known, message, retryable, ...(isFinal ? { isFinal: true as const } : {}), next: ERROR_CODES[known].next }
+    const body = {
+      code: known,
+      message,
+      retryable,
+      ...(isFinal ? { isFinal: true as const } : {}),
+      next: ERROR_CODES[known].next
+    }
     return data === undefined || hasBytes(data) ? body : { ...body, data }
   })
 
@@ -55,7 +61,9 @@ export const requestPayloadSchema = z.object({
   description: text.default(''),
   /** Set when it is the lease of an item: it ends when its launcher is gone for longer than a lease. */
   swarm: id.nullable().default(null),
-  /** Epoch of the coordinator that gave the lease, if several could: a node that knows a higher one does not begin it. */
+  /**
+   * Epoch of the coordinator that gave the lease, if several could: a node that knows a higher one does not begin it.
+   */
   epoch: z.int().min(0).exactOptional(),
   /** Milliseconds from its arrival for which its outcome is waited for; it is not begun after that. */
   timeoutMs: z.number().int().min(1).max(MAX_TTL_MS).default(TTL_MS),
@@ -117,7 +125,13 @@ export function workKey(requestId: string, attempt: number): string {
 }
 
 /** Payload of `stream-data` on the thread of a request. */
-export const progressPayloadSchema = z.object({ requestId: requestIdText, attempt: z.number().int().min(1), progress: z.unknown() })
+export const progressPayloadSchema = z.object({
+  requestId: requestIdText,
+  attempt: z.number().int().min(1),
+  progress: z.unknown()
+})
 
-/** Payload of the `task-accept` that answers a swarm's offer: the spec's, and how many tasks the agent takes at once. */
+/**
+ * Payload of the `task-accept` that answers a swarm's offer: the spec's, and how many tasks the agent takes at once.
+ */
 export const offerAcceptSchema = TaskAcceptPayloadSchema.extend({ slots: z.number().int().min(1).max(1024) })

@@ -6,9 +6,23 @@ import { errorBodySchema } from './payloads.js'
 
 /** The parts of a proposal, checked as its receiver does. @throws NodeError INVALID_ENVELOPE. */
 export function checkedParts(fields: ProposalParts): ProposalParts {
-  const { proposalId, correlationId, taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs, proposerAgentId } = fields
-  const payload = TaskProposalPayloadSchema.safeParse({ taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs })
-  if (!payload.success) throw new NodeError('INVALID_ENVELOPE', `the proposal is not valid: ${payload.error.issues[0]?.message ?? ''}`)
+  const {
+    proposalId,
+    correlationId,
+    taskDescription,
+    requiredCapabilities,
+    estimatedComplexity,
+    deadlineMs,
+    proposerAgentId
+  } = fields
+  const payload = TaskProposalPayloadSchema.safeParse({
+    taskDescription,
+    requiredCapabilities,
+    estimatedComplexity,
+    deadlineMs
+  })
+  if (!payload.success)
+    throw new NodeError('INVALID_ENVELOPE', `the proposal is not valid: ${payload.error.issues[0]?.message ?? ''}`)
   return { ...payload.data, proposalId, correlationId, proposerAgentId }
 }
 

@@ -9,15 +9,18 @@ const STATED = ['input-required', 'auth-required', 'rejected', 'failed', 'cancel
 /** Most characters of the reason in the error of an end that its agent states. */
 export const MAX_STATED_REASON = 4096
 
-/** The state that an agent states, and the member `message` beside it: any JSON, undefined when it is absent, null or a blank text. */
+/**
+ * The state that an agent states, and the member `message` beside it: any JSON, undefined when it is absent, null or a
+ * blank text.
+ */
 export interface StatedState {
   readonly state: (typeof STATED)[number]
   readonly message: unknown
 }
 
 /**
- * The state of `{"a2a": {"state": "rejected", "message": "..."}}`; null: the value states none. States are read in each spelling of A2A:
- * `input-required`, `input_required`, `TASK_STATE_INPUT_REQUIRED`, `cancelled`.
+ * The state of `{"a2a": {"state": "rejected", "message": "..."}}`; null: the value states none. States are read in each
+ * spelling of A2A: `input-required`, `input_required`, `TASK_STATE_INPUT_REQUIRED`, `cancelled`.
  */
 export function statedState(value: unknown): StatedState | null {
   if (!isRecord(value)) return null
@@ -45,14 +48,17 @@ export function isEnd({ state }: StatedState): boolean {
 }
 
 /** The failure of a run whose result states an end; null for another state. A long reason is cut in the error. */
-export function statedFailure(stated: StatedState): (ReportedFailure & { readonly code: 'TASK_FAILED' | 'CANCELED' }) | null {
+export function statedFailure(
+  stated: StatedState
+): (ReportedFailure & { readonly code: 'TASK_FAILED' | 'CANCELED' }) | null {
   if (!isEnd(stated)) return null
   const { state, message } = stated
   const why = message === undefined ? '' : typeof message === 'string' ? message : writtenJson(message)
   const reason = shown(why, MAX_STATED_REASON)
   return {
     code: state === 'canceled' ? 'CANCELED' : 'TASK_FAILED',
-    message: reason === '' ? `the agent ${state === 'failed' ? 'failed' : `${state} it`}, and does not say why` : reason,
+    message:
+      reason === '' ? `the agent ${state === 'failed' ? 'failed' : `${state} it`}, and does not say why` : reason,
     data: { a2a: { state, ...(why === '' ? {} : { message: why.length > MAX_STATED_REASON ? reason : message }) } }
   }
 }

@@ -12,7 +12,10 @@ export type TaskState =
   | 'rejected'
   | 'unknown'
 
-/** The obstacle of a task: no path to its node, no free slot of its agent, no decision of a person, or no acknowledgement of its node. */
+/**
+ * The obstacle of a task: no path to its node, no free slot of its agent, no decision of a person, or no
+ * acknowledgement of its node.
+ */
 export type WaitingFor = 'peer' | 'slot' | 'approval' | 'ack'
 
 /** States that a task never leaves. `unknown` may still become completed or failed by a late answer. */

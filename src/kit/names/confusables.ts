@@ -1,7 +1,8 @@
 /**
- * Characters that look alike, as `<like>:<character>,...`: code points in hex, several of them joined by `+`. From the file
- * `confusables.txt` of UTS 39, data of Unicode 18 (https://www.unicode.org/Public/security/; copyright Unicode, Inc., Unicode License
- * V3). Kept are the rows whose character may stand in a name (see `rule.ts`) and is fully decomposed.
+ * Characters that look alike, as `<like>:<character>,...`: code points in hex, several of them joined by `+`. From the
+ * file `confusables.txt` of UTS 39, data of Unicode 18 (https://www.unicode.org/Public/security/; copyright Unicode,
+ * Inc., Unicode License V3). Kept are the rows whose character may stand in a name (see `rule.ts`) and is fully
+ * decomposed.
  */
 export const CONFUSABLES: readonly string[] = [
   '27+27:22,2ba,2ee,5f2,5f4 b0+2f+2080:25 4f:30,39f,41e,555,b20,ce6,12d0,1cbf',

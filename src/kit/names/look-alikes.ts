@@ -4,18 +4,25 @@ const ASCII = /^[ -~]*$/
 const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu
 
 // Signs and letters that look like signs of ASCII in a word, though UTS 39 does not list them.
-const LIKE_SIGNS: Readonly<Record<string, string>> = { '\u30fc': '-', '\u4e00': '-', '\u3127': '-', '\u00b7': '.', '\u2027': '.' }
+const LIKE_SIGNS: Readonly<Record<string, string>> = {
+  '\u30fc': '-',
+  '\u4e00': '-',
+  '\u3127': '-',
+  '\u00b7': '.',
+  '\u2027': '.'
+}
 
 let table: ReadonlyMap<string, string> | null = null
 
 /**
- * The skeleton of a text: two texts of one skeleton are hard to tell apart (UTS 39, section 4). For comparisons only; it covers the
- * characters that names may have.
+ * The skeleton of a text: two texts of one skeleton are hard to tell apart (UTS 39, section 4). For comparisons only;
+ * it covers the characters that names may have.
  */
 export function skeleton(text: string): string {
   table ??= readTable()
   let looks = ''
-  for (const character of text.normalize('NFD').replace(IGNORABLE, '')) looks += LIKE_SIGNS[character] ?? table.get(character) ?? character
+  for (const character of text.normalize('NFD').replace(IGNORABLE, ''))
+    looks += LIKE_SIGNS[character] ?? table.get(character) ?? character
   return looks.normalize('NFD')
 }
 
@@ -33,8 +40,8 @@ function textOf(codes: string): string {
 }
 
 /**
- * Names, and which of them another one looks like. Two names of ASCII are never taken for alike, e.g. `worker-1` and `worker-l`:
- * such names are a matter of their readers, and have always been allowed.
+ * Names, and which of them another one looks like. Two names of ASCII are never taken for alike, e.g. `worker-1` and
+ * `worker-l`: such names are a matter of their readers, and have always been allowed.
  */
 export class LookAlikes {
   /** By skeleton, the first name of ASCII and the first of others. */

@@ -29,5 +29,7 @@ export function organizationFault(text: string): string | null {
 export function providerUrlFault(text: string): string | null {
   const match = text.length > PROVIDER_URL_MAX ? null : WEB_URL.exec(text)
   const isUrl = match !== null && Number(match.groups?.['port'] ?? 1) <= 65_535
-  return isUrl ? null : `must be an absolute http or https URL without user and password, at most ${PROVIDER_URL_MAX} ASCII characters`
+  return isUrl
+    ? null
+    : `must be an absolute http or https URL without user and password, at most ${PROVIDER_URL_MAX} ASCII characters`
 }

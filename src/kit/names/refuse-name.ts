@@ -17,6 +17,7 @@ export function refuseName(text: string, form: NameForm, { code, label, command 
   if (fault === null) return
   const { reason, instead } = fault
   const hint = instead === null ? '' : ` (did you mean ${instead}?)`
-  const next = command === undefined ? {} : { data: fault, next: [command(instead === null ? '<name>' : shellWord(instead))] }
+  const next =
+    command === undefined ? {} : { data: fault, next: [command(instead === null ? '<name>' : shellWord(instead))] }
   throw new NodeError(code, `${label}: ${reason}${hint}; ${nameRule(form)}`, next)
 }

@@ -35,8 +35,10 @@ export interface NameFault {
 const PRINTABLE_ASCII = /^[ -~]*$/
 const HIDDEN = /^\p{Default_Ignorable_Code_Point}$/u
 const OTHER = /^\p{C}$/u
-// Letters and digits of RFC 8264 (section 9.1), printable ASCII, and the characters of UTS 31 (table 3a) for the middle of words.
-const ADMITTED = /^[ -~\p{L}\p{Mn}\p{Mc}\p{Nd}\u00b7\u0375\u058a\u05f3\u05f4\u06fd\u06fe\u0f0b\u2010\u2019\u2027\u30a0\u30fb]$/u
+// Letters and digits of RFC 8264 (section 9.1), printable ASCII, and the characters of UTS 31 (table 3a) for the middle
+// of words.
+const ADMITTED =
+  /^[ -~\p{L}\p{Mn}\p{Mc}\p{Nd}\u00b7\u0375\u058a\u05f3\u05f4\u06fd\u06fe\u0f0b\u2010\u2019\u2027\u30a0\u30fb]$/u
 // Signs of phonetics and of old spellings, which UTS 39 does not allow in identifiers: they imitate common letters.
 const TECHNICAL = /^[\u0138\u0250-\u02ff\u1d00-\u1dbf\ua720-\ua7ff\uab30-\uab6f]$/
 const MARK = /^\p{M}$/u
@@ -44,9 +46,9 @@ const TOO_MANY_MARKS = new RegExp(String.raw`\p{M}{${MAX_MARKS + 1}}`, 'u')
 const ARABIC_DIGITS = /[\u0660-\u0669].*[\u06f0-\u06f9]|[\u06f0-\u06f9].*[\u0660-\u0669]/u
 
 /**
- * Says why a text may not be a new name; null for a valid one. The rule for all names: the identifiers of RFC 8264 (PRECIS), printable
- * ASCII, and the "highly restrictive" level of UTS 39. It depends on the Unicode tables of the runtime. It is applied where a name is
- * admitted or displayed, and never decides about an entry of a replicated log.
+ * Says why a text may not be a new name; null for a valid one. The rule for all names: the identifiers of RFC 8264
+ * (PRECIS), printable ASCII, and the "highly restrictive" level of UTS 39. It depends on the Unicode tables of the
+ * runtime. It is applied where a name is admitted or displayed, and never decides about an entry of a replicated log.
  */
 export function nameFault(text: string, form: NameForm): NameFault | null {
   const reason = reasonAgainst(text, form)
@@ -55,7 +57,10 @@ export function nameFault(text: string, form: NameForm): NameFault | null {
   return { reason, instead: reasonAgainst(plain, form) === null ? plain : null }
 }
 
-/** Why a command line could not take a text for a name: it reads as an option, as a pattern, or as a place. null when it can. */
+/**
+ * Why a command line could not take a text for a name: it reads as an option, as a pattern, or as a place. null when it
+ * can.
+ */
 export function commandFault(text: string): string | null {
   if (/^\p{Pd}/u.test(text)) return 'it begins with a dash, as the options of commands do'
   return /[\p{L}\p{N}]/u.test(text) ? null : 'it has neither a letter nor a digit'
@@ -94,14 +99,18 @@ function faultOf(character: string, reserved: string): string | null {
   if (reserved.includes(character)) return `(${character}) has another meaning in addresses`
   if (HIDDEN.test(character)) return 'is invisible'
   if (OTHER.test(character)) return 'is a control character, or stands for nothing'
-  if (character.normalize('NFKC') !== character) return `is another form of ${JSON.stringify(character.normalize('NFKC'))}`
-  return ADMITTED.test(character) && !TECHNICAL.test(character) ? null : 'is no letter of a living spelling, no digit and no sign of ASCII'
+  if (character.normalize('NFKC') !== character)
+    return `is another form of ${JSON.stringify(character.normalize('NFKC'))}`
+  return ADMITTED.test(character) && !TECHNICAL.test(character)
+    ? null
+    : 'is no letter of a living spelling, no digit and no sign of ASCII'
 }
 
 /** A fault of a combination of characters that are each allowed. */
 function compositionFault(text: string): string | null {
   if (PRINTABLE_ASCII.test(text)) return null
-  if (text.normalize('NFKC') !== text) return `${placed(...firstChanged(text))} joins with the one beside it into another`
+  if (text.normalize('NFKC') !== text)
+    return `${placed(...firstChanged(text))} joins with the one beside it into another`
   if (MARK.test([...text][0] ?? '')) return `${placed([...text][0] ?? '', 1)} is a mark that belongs on a letter`
   const marks = TOO_MANY_MARKS.exec(text)
   if (marks !== null) return `${placedAt(text, marks.index)} begins a row of more than ${MAX_MARKS} marks`
@@ -112,7 +121,10 @@ function compositionFault(text: string): string | null {
   return `${placedAt(text, at)} is ${script === null ? 'of a script that names do not have' : `${script} among letters of another script`}`
 }
 
-/** Index of the first character of another script than its word; null for none. Words may be of several scripts: `Отчёт PDF`. */
+/**
+ * Index of the first character of another script than its word; null for none. Words may be of several scripts:
+ * `Отчёт PDF`.
+ */
 function mixedAt(text: string): number | null {
   let from = 0
   for (const word of text.split(' ')) {

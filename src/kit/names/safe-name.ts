@@ -5,9 +5,9 @@ const NOT_ASCII = /[^ -~]/gu
 const UNSEEN = /[\p{C}\p{Default_Ignorable_Code_Point}]/gu
 
 /**
- * A foreign name, safe to display: unchanged if {@link nameFault} accepts it, else with each non-ASCII character escaped, e.g.
- * `bo\u{200b}ss`. Control characters are removed. At most `max` UTF-16 units are left, possibly none. Applying it twice changes nothing
- * more.
+ * A foreign name, safe to display: unchanged if {@link nameFault} accepts it, else with each non-ASCII character
+ * escaped, e.g. `bo\u{200b}ss`. Control characters are removed. At most `max` UTF-16 units are left, possibly none.
+ * Applying it twice changes nothing more.
  */
 export function safeName(text: string, { max }: Pick<NameForm, 'max'>): string {
   const line = shown(text, Number.POSITIVE_INFINITY).trim()

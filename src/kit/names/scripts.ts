@@ -48,9 +48,14 @@ function beginningIn(scripts: readonly Script[]): RegExp {
 }
 
 const BEGINNINGS = [...TOGETHER, ...SCRIPTS.map((one) => [one])].map(beginningIn)
-const OF_SCRIPT = SCRIPTS.map((name) => ({ name, pattern: new RegExp(String.raw`^\p{Script_Extensions=${name}}`, 'u') }))
+const OF_SCRIPT = SCRIPTS.map((name) => ({
+  name,
+  pattern: new RegExp(String.raw`^\p{Script_Extensions=${name}}`, 'u')
+}))
 
-/** Index (UTF-16 units) of the first character that cannot stand in one name with those before it; null when all can. */
+/**
+ * Index (UTF-16 units) of the first character that cannot stand in one name with those before it; null when all can.
+ */
 export function scriptBreak(text: string): number | null {
   let longest = 0
   for (const pattern of BEGINNINGS) {

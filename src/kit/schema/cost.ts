@@ -3,7 +3,10 @@ import type { Check } from '../sign.js'
 
 /** Parts of a schema with every reference followed; one with more counts as without end. */
 const MAX_COST = 20_000
-/** Work of one check: parts of the schema times parts of the value. A choice of 500 variants costs each part of a value all of them. */
+/**
+ * Work of one check: parts of the schema times parts of the value. A choice of 500 variants costs each part of a value
+ * all of them.
+ */
 const MAX_WORK = 250_000
 /** Keywords under which names stand, not keywords. */
 const BY_NAME = new Set(['properties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'])
@@ -22,8 +25,8 @@ export function placeBelow(place: SchemaPlace, key: string): SchemaPlace {
 }
 
 /**
- * A check by a schema of others that cannot take long: a value for which it might is not checked. Only for where another
- * one checks as well, or nothing hangs on it.
+ * A check by a schema of others that cannot take long: a value for which it might is not checked. Only for where
+ * another one checks as well, or nothing hangs on it.
  */
 export function boundedCheck(check: Check, schema: unknown): Check {
   const most = MAX_WORK / (isRecord(schema) ? schemaCost(schema) : 1)
@@ -44,8 +47,8 @@ function hasMoreParts(value: unknown, most: number): boolean {
 }
 
 /**
- * Parts of a schema with every reference followed: the possible cost of checking one part of a value. Above {@link MAX_COST} it is
- * infinite, as for a circular or unresolvable reference.
+ * Parts of a schema with every reference followed: the possible cost of checking one part of a value. Above
+ * {@link MAX_COST} it is infinite, as for a circular or unresolvable reference.
  */
 export function schemaCost(root: Readonly<Record<string, unknown>>): number {
   const known = new Map<unknown, number>()
@@ -75,8 +78,8 @@ export function schemaCost(root: Readonly<Record<string, unknown>>): number {
 }
 
 /**
- * Follows only pointers into the same schema, to values that were stripped as schemas. The compiler would also take data or a member of
- * names for one. Any other reference is the root, which is circular.
+ * Follows only pointers into the same schema, to values that were stripped as schemas. The compiler would also take
+ * data or a member of names for one. Any other reference is the root, which is circular.
  */
 function targetOf(root: unknown, ref: string): unknown {
   if (ref !== '#' && !ref.startsWith('#/')) return root
@@ -85,7 +88,10 @@ function targetOf(root: unknown, ref: string): unknown {
   for (const step of ref.split('/').slice(1)) {
     const name = decodeStep(step)
     place = placeBelow(place, name)
-    at = typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as Record<string, unknown>)[name] : undefined
+    at =
+      typeof at === 'object' && at !== null && Object.hasOwn(at, name)
+        ? (at as Record<string, unknown>)[name]
+        : undefined
   }
   return place === 'schema' ? at : root
 }

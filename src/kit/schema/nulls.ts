@@ -12,8 +12,8 @@ export interface NullRules {
 const MAX_DEPTH = 64
 
 /**
- * JSON without the members that are null: serializers of Java and .NET write absent members so. Null items of lists stay. Returns the value
- * itself when nothing is left out. Below 64 levels everything stays.
+ * JSON without the members that are null: serializers of Java and .NET write absent members so. Null items of lists
+ * stay. Returns the value itself when nothing is left out. Below 64 levels everything stays.
  */
 export function withoutNulls(value: unknown, rules: NullRules): unknown {
   return cleaned(value, rules, MAX_DEPTH)
@@ -59,7 +59,10 @@ export function withoutNullsText(text: string, rules: NullRules): string {
   }
 }
 
-/** The same for a stream of server-sent events, each of which has its JSON on one line. Its reader bounds the length of lines. */
+/**
+ * The same for a stream of server-sent events, each of which has its JSON on one line. Its reader bounds the length of
+ * lines.
+ */
 export class NullFreeEvents {
   readonly #rules: NullRules
   /** The pieces of the line that has not ended. */
@@ -105,7 +108,10 @@ function isNullPart(name: string, parent: Readonly<Record<string, unknown>>): bo
   return name === 'data' && !('code' in parent) && CONTENT.every((other) => (parent[other] ?? null) === null)
 }
 
-/** For cards, tasks and messages of A2A, and input of AG-UI. The null of `data` is a value where a part has no other content. */
+/**
+ * For cards, tasks and messages of A2A, and input of AG-UI. The null of `data` is a value where a part has no other
+ * content.
+ */
 export const A2A_NULLS: NullRules = {
   data: new Set(['data', 'metadata', 'context', 'state', 'forwardedProps', 'payload']),
   isValue: (name, parent) => isNullId(name, parent) || isNullPart(name, parent)
@@ -122,7 +128,10 @@ const MCP_CLIENT: NullRules = { data: new Set(['content']), isValue: isNullId }
 /** The same for a call of a tool. Arguments of prompts are texts, so a null among them means none. */
 const MCP_CALL: NullRules = { data: new Set(['content', 'arguments']), isValue: isNullId }
 
-/** A message of an MCP client without the members that are null, but for data; the message itself when nothing is left out. */
+/**
+ * A message of an MCP client without the members that are null, but for data; the message itself when nothing is left
+ * out.
+ */
 export function clientMessage<T extends object>(message: T): T {
   const isCall = 'method' in message && message.method === 'tools/call'
   return withoutNulls(message, isCall ? MCP_CALL : MCP_CLIENT) as T

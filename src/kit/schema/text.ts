@@ -10,15 +10,17 @@ const NAMED_MAX = 12
 const DEPTH_MAX = 3
 const FAULTS_SHOWN = 3
 
-/** The first three faults of a value as a sentence without its subject: `it must have "text"; /count must be integer`. */
+/**
+ * The first three faults of a value as a sentence without its subject: `it must have "text"; /count must be integer`.
+ */
 export function faultText(faults: readonly SchemaFault[]): string {
   const printed = faults.slice(0, FAULTS_SHOWN).map(({ path, message }) => `${path === '' ? 'it' : path} ${message}`)
   return printed.join('; ')
 }
 
 /**
- * The shape that a JSON Schema accepts, short and for people: `{"file": string, "limit"?: integer}`; a `?` marks an optional member. Total:
- * unknown parts are `anything`. At most 300 characters.
+ * The shape that a JSON Schema accepts, short and for people: `{"file": string, "limit"?: integer}`; a `?` marks an
+ * optional member. Total: unknown parts are `anything`. At most 300 characters.
  */
 export function shapeText(schema: unknown): string {
   return shown(shapeOf(schema, 0), SHAPE_MAX)

@@ -101,7 +101,9 @@ export class Tokens {
 
   constructor(deps: TokenDeps) {
     this.#deps = deps
-    this.#revoked = new Emitter((error) => deps.telemetry.log('error', 'a listener failed', { reason: messageOf(error) }))
+    this.#revoked = new Emitter((error) =>
+      deps.telemetry.log('error', 'a listener failed', { reason: messageOf(error) })
+    )
   }
 
   /** Reads the tokens of earlier starts. @throws NodeError STORE_DAMAGED */
@@ -112,12 +114,14 @@ export class Tokens {
   }
 
   /**
-   * Makes a token with no more rights than its caller. A caller with a mere token makes none: the new one would outlive it.
+   * Makes a token with no more rights than its caller. A caller with a mere token makes none: the new one would outlive
+   * it.
    * @throws NodeError FORBIDDEN, USAGE, OVERLOADED when there are too many, DISK_FULL, NO_PERMISSION
    */
   async create(request: TokenRequest, by: Principal): Promise<TokenInfo & { readonly token: string }> {
     const { hash, secret, audit, clock, ids, membership } = this.#deps
-    if (by.kind !== 'operator' && by.kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node makes tokens')
+    if (by.kind !== 'operator' && by.kind !== 'page')
+      throw new NodeError('FORBIDDEN', 'only the operator of the node makes tokens')
     const power = grantable(request, { ...by, tier: weakest(by.tier, membership.certificate().body.maxTier) })
     const createdAt = clock.now()
     const ttlMs = request.ttlMs === undefined ? DEFAULT_TTL_MS : request.ttlMs
@@ -147,7 +151,10 @@ export class Tokens {
       .map((one) => this.#info(one))
   }
 
-  /** Ends a token at once, even when the write fails; a repeated call writes it. @throws NodeError TOKEN_NOT_FOUND, AMBIGUOUS_NAME, DISK_FULL, NO_PERMISSION */
+  /**
+   * Ends a token at once, even when the write fails; a repeated call writes it.
+   * @throws NodeError TOKEN_NOT_FOUND, AMBIGUOUS_NAME, DISK_FULL, NO_PERMISSION
+   */
   async revoke(text: string): Promise<TokenInfo> {
     const one = this.#find(text)
     const info = this.#info(one)
@@ -162,7 +169,10 @@ export class Tokens {
     return info
   }
 
-  /** True for the id of a stored token, valid or expired. An expired one stays until its place is needed; a revoked one does not. */
+  /**
+   * True for the id of a stored token, valid or expired. An expired one stays until its place is needed; a revoked one
+   * does not.
+   */
   has(id: string): boolean {
     return [...this.#byHash.values()].some(({ stored }) => stored.id === id)
   }
@@ -196,7 +206,14 @@ export class Tokens {
     if (one.given?.nodeTier === nodeTier) return one.given.grant
     const { id, name, tier, sandboxId, scopes } = one.stored
     // A prefix, so that the audit log never shows it as the operator.
-    const principal: Principal = { kind: 'token', name: `token ${name}`, id, tier: weakest(tier, nodeTier), sandboxId, scopes }
+    const principal: Principal = {
+      kind: 'token',
+      name: `token ${name}`,
+      id,
+      tier: weakest(tier, nodeTier),
+      sandboxId,
+      scopes
+    }
     const grant: TokenGrant = { principal, onEnd: (listener) => this.#hold(one, listener) }
     one.given = { nodeTier, grant }
     return grant
@@ -318,15 +335,20 @@ export class Tokens {
   }
 }
 
-/** The rights of a requested token: at most the caller's, and the defaults where none is requested. @throws NodeError FORBIDDEN, USAGE */
+/**
+ * The rights of a requested token: at most the caller's, and the defaults where none is requested.
+ * @throws NodeError FORBIDDEN, USAGE
+ */
 function grantable(request: TokenRequest, by: TokenPower): TokenPower {
   const tier = request.tier ?? weakest(by.tier, DEFAULT_TIER)
-  if (tier < by.tier) throw new NodeError('FORBIDDEN', `an ${tierText(by.tier)} node cannot make an ${tierText(tier)} token`)
+  if (tier < by.tier)
+    throw new NodeError('FORBIDDEN', `an ${tierText(by.tier)} node cannot make an ${tierText(tier)} token`)
   if (request.sandboxId !== undefined && !sandboxIdSchema.safeParse(request.sandboxId).success) {
     throw new NodeError('USAGE', 'the id of a sandbox has 1 to 64 of A-Z a-z 0-9 . _ -, a letter or digit first')
   }
   const sandboxId = request.sandboxId ?? by.sandboxId
-  if ((by.sandboxId ?? sandboxId) !== sandboxId) throw new NodeError('FORBIDDEN', 'a sandboxed caller makes tokens of its own sandbox only')
+  if ((by.sandboxId ?? sandboxId) !== sandboxId)
+    throw new NodeError('FORBIDDEN', 'a sandboxed caller makes tokens of its own sandbox only')
   const asked = request.scopes ?? DEFAULT_SCOPES
   const lacking = request.scopes?.find((one) => !by.scopes.includes(one))
   if (lacking !== undefined) throw new NodeError('FORBIDDEN', `this caller does not have the scope ${lacking} itself`)

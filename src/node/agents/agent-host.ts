@@ -91,7 +91,10 @@ export class AgentHost {
     this.#checks = new HealthChecks({ ...deps, agents: () => [...this.#agents.values()].map(({ agent }) => agent) })
   }
 
-  /** Loads the agents and follows their files; `onChange` is called after each change of the set, and resolves when their cards are made. */
+  /**
+   * Loads the agents and follows their files; `onChange` is called after each change of the set, and resolves when
+   * their cards are made.
+   */
   async start(onChange: () => void | Promise<void>): Promise<void> {
     const { source } = this.#deps
     const { agents, faults } = await source.load()
@@ -234,7 +237,10 @@ export class AgentHost {
       if (starting !== undefined) await starting
       // A cancel may have come while the start was recorded.
       if (options.signal.aborted) return noTurn(agentId, 'aborted')
-      const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
+      const outcome = await hosting.agent.run(task, {
+        signal: options.signal,
+        progress: (data) => options.onProgress(data)
+      })
       const judged = judgedOutcome(outcome, output, task.capability)
       this.#spent(hosting, this.#deps.clock.monotonic() - from, judged.ok)
       return judged
@@ -415,7 +421,12 @@ class RunMeter {
   }
 
   /** The counts now. */
-  snapshot(): { readonly runs: number; readonly failures: number; readonly spentMs: number; readonly within: readonly number[] } {
+  snapshot(): {
+    readonly runs: number
+    readonly failures: number
+    readonly spentMs: number
+    readonly within: readonly number[]
+  } {
     return { runs: this.#runs, failures: this.#failures, spentMs: this.#spentMs, within: [...this.#within] }
   }
 }

@@ -38,7 +38,10 @@ export class AgentQueue {
     return this.#waiting.size >= MAX_WAITING
   }
 
-  /** Takes a place, or waits for one. `held` must be given back by {@link AgentQueue.release}; any other result holds no place. */
+  /**
+   * Takes a place, or waits for one. `held` must be given back by {@link AgentQueue.release}; any other result holds no
+   * place.
+   */
   take(signal: AbortSignalLike): QueueTurn | Promise<QueueTurn> {
     if (signal.aborted) return 'aborted'
     if (this.#isClosed) return 'closed'

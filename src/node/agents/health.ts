@@ -25,7 +25,10 @@ export interface HealthChecksDeps {
   agents(): Iterable<HostedAgent>
 }
 
-/** Checks at intervals whether the agents of this node could take work. The findings of a version of an agent end with it. */
+/**
+ * Checks at intervals whether the agents of this node could take work. The findings of a version of an agent end with
+ * it.
+ */
 export class HealthChecks {
   readonly #deps: HealthChecksDeps
   readonly #found = new WeakMap<HostedAgent, AgentHealth>()
@@ -66,7 +69,8 @@ export class HealthChecks {
   async #lookAtAll(): Promise<void> {
     const agents = [...this.#deps.agents()].filter((agent) => agent.check !== undefined)
     const next = async (): Promise<void> => {
-      for (let agent = agents.pop(); agent !== undefined && !this.#stopped.aborted; agent = agents.pop()) await this.#lookAt(agent)
+      for (let agent = agents.pop(); agent !== undefined && !this.#stopped.aborted; agent = agents.pop())
+        await this.#lookAt(agent)
     }
     await Promise.all(Array.from({ length: MAX_CHECKS }, next))
   }
@@ -81,7 +85,10 @@ export class HealthChecks {
     this.#found.set(agent, { state: found.state, reason, since })
     telemetry.count('agent_checks', found.state)
     if ((before?.state ?? 'healthy') === found.state) return
-    telemetry.log(found.state === 'healthy' ? 'info' : 'warn', `an agent is ${found.state}`, { agent: agent.definition.id, reason })
+    telemetry.log(found.state === 'healthy' ? 'info' : 'warn', `an agent is ${found.state}`, {
+      agent: agent.definition.id,
+      reason
+    })
   }
 
   /** Asks an agent. One that does not answer is degraded, and unhealthy after a second failure in a row. */
@@ -120,16 +127,33 @@ const FROM_LOG: ReadonlySet<ErrorCode> = new Set([
   'INVITE_NOT_FOUND'
 ])
 
-/** Adds to a "not found" error that the log of the mesh is incomplete here, with the next step. Other errors stay unchanged. */
+/**
+ * Adds to a "not found" error that the log of the mesh is incomplete here, with the next step. Other errors stay
+ * unchanged.
+ */
 export function withLogProblem(failure: NodeError, problems: () => readonly LogProblem[]): NodeError {
   const [problem] = FROM_LOG.has(failure.code) ? problems() : []
   if (problem === undefined) return failure
   const { code, message, data } = failure
-  return new NodeError(code, `${message}: ${problem.message}`, { data, next: [problem.next], retryable: true, cause: failure })
+  return new NodeError(code, `${message}: ${problem.message}`, {
+    data,
+    next: [problem.next],
+    retryable: true,
+    cause: failure
+  })
 }
 
-/** Why expected agents of this node are missing in the mesh: unusable files, agents of another sandbox, and agents over the limit. */
-export function agentProblems({ agents, localCards }: { readonly agents: AgentHost; readonly localCards: LocalCards }): Problem[] {
+/**
+ * Why expected agents of this node are missing in the mesh: unusable files, agents of another sandbox, and agents over
+ * the limit.
+ */
+export function agentProblems({
+  agents,
+  localCards
+}: {
+  readonly agents: AgentHost
+  readonly localCards: LocalCards
+}): Problem[] {
   const faults = agents.faults().map((one) => ({
     code: 'AGENT_FILE_INVALID',
     message: `${one.file}${one.line === null ? '' : `:${one.line}`}: ${one.reason}`,
@@ -153,9 +177,12 @@ export function agentProblems({ agents, localCards }: { readonly agents: AgentHo
   return [...faults, ...unwell, ...misplaced, ...surplusProblem(localCards)]
 }
 
-/** The reason for missing agents in the mesh, with the next step: too many agents, or cards that are too large together. */
+/**
+ * The reason for missing agents in the mesh, with the next step: too many agents, or cards that are too large together.
+ */
 export function surplusReason(localCards: LocalCards): string {
-  if (localCards.own().length >= MAX_CARDS) return `it takes ${MAX_CARDS - 1} agents of one node: remove the files of some`
+  if (localCards.own().length >= MAX_CARDS)
+    return `it takes ${MAX_CARDS - 1} agents of one node: remove the files of some`
   return `it takes ${MAX_CARDS_BYTES / 1024 ** 2} MiB of cards of one node: shorten descriptions and schemas, or remove the files of some`
 }
 

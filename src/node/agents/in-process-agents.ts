@@ -52,8 +52,8 @@ export interface AttachOptions {
   /** Runs at once. Default 1. */
   readonly concurrency?: number
   /**
-   * Called with each notification, with replies to its messages, and with requests when there is no `run`. `reply` answers a request with
-   * its response, a notification with a notification.
+   * Called with each notification, with replies to its messages, and with requests when there is no `run`. `reply`
+   * answers a request with its response, a notification with a notification.
    */
   onMessage?(message: A2AEnvelope, reply: InProcessReply): void
   /** Does one task; an exception is a failure. It must end soon after its signal aborts. */
@@ -96,7 +96,9 @@ export interface InProcessAgentsDeps {
   readonly traffic: Traffic
 }
 
-/** The agents that are programs in this process: they have signed cards like any other, and get their messages directly. */
+/**
+ * The agents that are programs in this process: they have signed cards like any other, and get their messages directly.
+ */
 export class InProcessAgents {
   readonly #deps: InProcessAgentsDeps
   readonly #programs = new Map<string, AttachOptions>()
@@ -107,7 +109,10 @@ export class InProcessAgents {
     this.#deps = deps
   }
 
-  /** Makes a program an agent. Resolves when its card is signed. @throws NodeError USAGE (id taken, too many agents), INVALID_CARD. */
+  /**
+   * Makes a program an agent. Resolves when its card is signed.
+   * @throws NodeError USAGE (id taken, too many agents), INVALID_CARD.
+   */
   async attach(options: AttachOptions): Promise<AttachedAgent> {
     const { agents, localCards, self } = this.#deps
     const hosted = hostedOf(options)
@@ -146,7 +151,11 @@ export class InProcessAgents {
   /** True when a program answers the requests of that agent itself. */
   isInPerson(agentId: string): boolean {
     const program = this.#programs.get(agentId)
-    return program !== undefined && program.run === undefined && (program.onMessage !== undefined || this.#deps.subscriptions.has(agentId))
+    return (
+      program !== undefined &&
+      program.run === undefined &&
+      (program.onMessage !== undefined || this.#deps.subscriptions.has(agentId))
+    )
   }
 
   /** Passes a request to a program without `run`; false when there is none. */
@@ -179,14 +188,19 @@ export class InProcessAgents {
   #noteOpen({ payload }: InboundMessage, thread: Thread): void {
     const request = readRequest(payload)
     if (request !== null)
-      this.#open.set(`${thread.recipient.nodeId} ${thread.correlationId}`, { thread, key: workKey(request.requestId, request.attempt) })
+      this.#open.set(`${thread.recipient.nodeId} ${thread.correlationId}`, {
+        thread,
+        key: workKey(request.requestId, request.attempt)
+      })
   }
 
   async #send(sender: AgentAddress, program: AttachOptions, message: OutgoingMessage): Promise<A2AEnvelope> {
     const { recipient: _recipient, ...rest } = message
     const recipient = this.#target(sender, message)
     const isAsking = OPENING_TYPES.has(message.type) && message.type !== 'notification'
-    const replies = isAsking ? { replies: { ttlMs: REPLY_TTL_MS, handler: this.#replyHandler({ sender, recipient }, program) } } : {}
+    const replies = isAsking
+      ? { replies: { ttlMs: REPLY_TTL_MS, handler: this.#replyHandler({ sender, recipient }, program) } }
+      : {}
     const [capability] = namedCapabilities(message.type, message.payload)
     return await this.#deps.outbound.send({ sender, recipient, ...rest, capability, ...replies })
   }
@@ -194,8 +208,11 @@ export class InProcessAgents {
   /** Passes replies to the requesting program; the last one ends the exchange. */
   #replyHandler(parties: Omit<Thread, 'correlationId'>, program: AttachOptions): ReplyHandler {
     return (header, payload) => {
-      if (FINAL_REPLIES.has(header.type)) this.#deps.exchanges.end({ ...parties, correlationId: header.correlationId ?? '' })
-      this.#deliver(program, { header, payload }, () => Promise.reject(new NodeError('USAGE', 'a reply takes no reply')))
+      if (FINAL_REPLIES.has(header.type))
+        this.#deps.exchanges.end({ ...parties, correlationId: header.correlationId ?? '' })
+      this.#deliver(program, { header, payload }, () =>
+        Promise.reject(new NodeError('USAGE', 'a reply takes no reply'))
+      )
     }
   }
 
@@ -215,7 +232,11 @@ export class InProcessAgents {
     await this.#deps.outbound.send(draft)
   }
 
-  #deliver(program: AttachOptions, { header, payload }: Pick<InboundMessage, 'header' | 'payload'>, reply: InProcessReply): void {
+  #deliver(
+    program: AttachOptions,
+    { header, payload }: Pick<InboundMessage, 'header' | 'payload'>,
+    reply: InProcessReply
+  ): void {
     try {
       program.onMessage?.({ payload, ...header }, reply)
     } catch (error) {
@@ -229,11 +250,21 @@ export class InProcessAgents {
 }
 
 function hostedOf(options: AttachOptions): HostedAgent {
-  const { id, description = '', tier = null, sandboxId = null, capabilities = [], concurrency = LIMITS.concurrency } = options
+  const {
+    id,
+    description = '',
+    tier = null,
+    sandboxId = null,
+    capabilities = [],
+    concurrency = LIMITS.concurrency
+  } = options
   const fault = id === '' || isPathStep(id) ? null : commandFault(id)
-  if (fault !== null) throw new NodeError('INVALID_CARD', `the agent's card is not valid: id: ${fault}; choose another id`)
-  if (isPathStep(id)) throw new NodeError('INVALID_CARD', `the agent's card is not valid: id: no URL can name ${id}; choose another id`)
-  if (capabilities.length > 0 && options.run === undefined) throw new NodeError('USAGE', `agent ${id} has capabilities, but no run`)
+  if (fault !== null)
+    throw new NodeError('INVALID_CARD', `the agent's card is not valid: id: ${fault}; choose another id`)
+  if (isPathStep(id))
+    throw new NodeError('INVALID_CARD', `the agent's card is not valid: id: no URL can name ${id}; choose another id`)
+  if (capabilities.length > 0 && options.run === undefined)
+    throw new NodeError('USAGE', `agent ${id} has capabilities, but no run`)
   return {
     definition: {
       id,
@@ -257,7 +288,10 @@ function hostedOf(options: AttachOptions): HostedAgent {
 async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
   try {
     // Copies, so that later changes of the input or the result by the program have no effect.
-    const given = options.run?.({ ...task, input: jsonCopy(task.input) }, { signal: run.signal, progress: (data) => reported(run, data) })
+    const given = options.run?.(
+      { ...task, input: jsonCopy(task.input) },
+      { signal: run.signal, progress: (data) => reported(run, data) }
+    )
     // A synchronous result waits for no turn.
     const result = jsonCopy((isThenable(given) ? await given : given) ?? null)
     if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }

@@ -3,7 +3,10 @@ import type { Clock } from '../../kit/clock.js'
 /** How long a task sent to an agent counts when it does not arrive, in milliseconds. */
 export const MAX_IN_FLIGHT_MS = 2000
 
-/** Tasks chosen for an agent that are not in its queue yet, so that the next choice counts them. Times are monotonic milliseconds. */
+/**
+ * Tasks chosen for an agent that are not in its queue yet, so that the next choice counts them. Times are monotonic
+ * milliseconds.
+ */
 export class LoadEstimate {
   /** The end of each one's counting, oldest first. */
   readonly #until: number[] = []
@@ -18,7 +21,9 @@ export class LoadEstimate {
     this.#until.shift()
   }
 
-  /** The number of tasks on their way. Refused tasks, tasks that await approval and proposals never arrive; they expire. */
+  /**
+   * The number of tasks on their way. Refused tasks, tasks that await approval and proposals never arrive; they expire.
+   */
   count(now: number): number {
     while ((this.#until[0] ?? Number.POSITIVE_INFINITY) <= now) this.#until.shift()
     return this.#until.length

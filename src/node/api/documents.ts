@@ -86,8 +86,16 @@ interface Watcher<T> {
 
 /** The watches of documents: the required scope and the function of each, and the items for a slow reader. */
 export const DOCUMENT_WATCHES: { readonly [N in keyof DocumentWatches]: WatchRow<N, DocumentApiCaller> } = {
-  'documents.list': ['read', ({ node, certified }, _params, { push }) => watchDocuments(node, certified, push), 'newest'],
-  'documents.read': ['read', ({ node, certified: by }, params, to) => watchDocument(node, params, { by, ...to }), 'newest'],
+  'documents.list': [
+    'read',
+    ({ node, certified }, _params, { push }) => watchDocuments(node, certified, push),
+    'newest'
+  ],
+  'documents.read': [
+    'read',
+    ({ node, certified: by }, params, to) => watchDocument(node, params, { by, ...to }),
+    'newest'
+  ],
   'documents.live': ['read', ({ node, certified: by }, params, to) => watchLive(node, params, { by, ...to }), 'all']
 }
 
@@ -114,8 +122,9 @@ async function showDocument(
 }
 
 /**
- * Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT for an invalid name, AMBIGUOUS_NAME for one that looks
- * like the name of another document, CONFLICT for the name of a removed one, OVERLOADED at a limit, FORBIDDEN, TIMEOUT
+ * Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT for an invalid name,
+ * AMBIGUOUS_NAME for one that looks like the name of another document, CONFLICT for the name of a removed one,
+ * OVERLOADED at a limit, FORBIDDEN, TIMEOUT
  */
 async function createDocument(
   node: DocumentsApiDeps,
@@ -129,8 +138,12 @@ async function createDocument(
   const isThere = log.view().documents.has(name)
   if (!isThere) {
     mustBeWhole(node, by)
-    const access = see === undefined && write === undefined ? null : accessList(node.directory, see ?? {}, write ?? {}, 1)
-    await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, timeoutMs ?? LOG_TIMEOUT_MS)
+    const access =
+      see === undefined && write === undefined ? null : accessList(node.directory, see ?? {}, write ?? {}, 1)
+    await log.submit(
+      { kind: 'document', mesh: node.deps.membership.meshId, name, access, at: clock.now() },
+      timeoutMs ?? LOG_TIMEOUT_MS
+    )
   }
   // Another member may have removed it meanwhile.
   refuseRemoved(node, name)
@@ -161,10 +174,16 @@ function refuseDocumentName(node: DocumentsApiDeps, name: string, by: DocumentCa
   if (like === null) return
   const { id } = node.documents.known.find(like, by)
   const message = `the name ${name} looks like that of the document ${safeName(like, DOCUMENT_NAME)}; another name tells them apart`
-  throw new NodeError('AMBIGUOUS_NAME', message, { data: { candidates: [like] }, next: [`a2a-node doc show ${shellWord(id)}`] })
+  throw new NodeError('AMBIGUOUS_NAME', message, {
+    data: { candidates: [like] },
+    next: [`a2a-node doc show ${shellWord(id)}`]
+  })
 }
 
-/** Sets the members with the rights to see and write. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, CONFLICT, TIMEOUT, PEER_NOT_FOUND */
+/**
+ * Sets the members with the rights to see and write.
+ * @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, CONFLICT, TIMEOUT, PEER_NOT_FOUND
+ */
 async function restrictDocument(
   node: DocumentsApiDeps,
   { document, see, write }: DocumentParams<'documents.restrict'>,
@@ -181,7 +200,14 @@ async function restrictDocument(
   if (fault !== null) throw fault
   const ends = await node.documents.snapshots.wrongOf(record)
   await log.submit(
-    { kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths, ...(ends === undefined ? {} : { ends }) },
+    {
+      kind: 'document-access',
+      mesh: node.deps.membership.meshId,
+      name: record.name,
+      access,
+      lengths,
+      ...(ends === undefined ? {} : { ends })
+    },
     timeoutMs ?? LOG_TIMEOUT_MS
   )
   return documentDetail(node, node.documents.known.find(record.name, by), by)
@@ -203,7 +229,11 @@ async function readDocument(
   })
 }
 
-/** Edits one shared type. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE, PEER_OFFLINE, TIMEOUT */
+/**
+ * Edits one shared type.
+ * @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE,
+ * PEER_OFFLINE, TIMEOUT
+ */
 async function editDocument(
   node: DocumentsApiDeps,
   { document, edit }: DocumentParams<'documents.edit'>,
@@ -246,7 +276,10 @@ async function removeDocument(
   const { log, clock } = node.deps
   const { id, record } = node.documents.known.find(document, by)
   if (!node.documents.known.access(record, by).mayRestrict) throw removalDenied(deniedDocument(node, record))
-  await log.submit({ kind: 'document-removed', mesh: meshOf(node), name: record.name, at: clock.now() }, timeoutMs ?? LOG_TIMEOUT_MS)
+  await log.submit(
+    { kind: 'document-removed', mesh: node.deps.membership.meshId, name: record.name, at: clock.now() },
+    timeoutMs ?? LOG_TIMEOUT_MS
+  )
   return { id, name: record.name, removed: true }
 }
 
@@ -256,7 +289,11 @@ async function applyToDocument(
   { document, session, update }: DocumentParams<'documents.apply'>,
   by: DocumentCaller
 ): Result<'documents.apply'> {
-  await node.documentSessions.apply(session, writable(node, node.documents.known.find(document, by), by).record.name, update)
+  await node.documentSessions.apply(
+    session,
+    writable(node, node.documents.known.find(document, by), by).record.name,
+    update
+  )
   return { applied: true }
 }
 
@@ -270,7 +307,10 @@ async function tellPresence(
   return { told: true }
 }
 
-/** The document of a name or an id. The document of a swarm is made on first use. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED */
+/**
+ * The document of a name or an id. The document of a swarm is made on first use.
+ * @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED
+ */
 async function found(node: DocumentsApiDeps, document: string, by: DocumentCaller): Promise<IndexedDocument> {
   await node.swarmDocuments.ensure(document)
   return node.documents.known.find(document, by)
@@ -316,8 +356,8 @@ function whileAllowed(node: DocumentsApiDeps, check: () => void, end: (error: un
 }
 
 /**
- * Pushes the value of one shared type, and again at each change, while the caller may see it; nothing while its blocks of other members are
- * missing. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT
+ * Pushes the value of one shared type, and again at each change, while the caller may see it; nothing while its blocks
+ * of other members are missing. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT
  */
 async function watchDocument(
   node: DocumentsApiDeps,
@@ -353,7 +393,10 @@ async function watchDocument(
   return stop
 }
 
-/** Pushes the events of a live document, while the caller may see it, and may write it if it could at first. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED, PEER_OFFLINE, TIMEOUT */
+/**
+ * Pushes the events of a live document, while the caller may see it, and may write it if it could at first.
+ * @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED, PEER_OFFLINE, TIMEOUT
+ */
 async function watchLive(
   node: DocumentsApiDeps,
   { document, clientId }: DocumentWatches['documents.live']['params'],
@@ -380,7 +423,11 @@ function rootOf({ type, root }: DocumentRoot): string {
 
 type ReadDocument = readonly [type: DocumentRoot['type'], root: string, value: unknown]
 
-function reading(node: DocumentsApiDeps, { id, record }: IndexedDocument, ...[type, root, value]: ReadDocument): DocumentReading {
+function reading(
+  node: DocumentsApiDeps,
+  { id, record }: IndexedDocument,
+  ...[type, root, value]: ReadDocument
+): DocumentReading {
   return { id, name: record.name, type, root, value, ...skippedOf(node, recordOf(node, record)) }
 }
 
@@ -392,7 +439,9 @@ function skippedOf(node: DocumentsApiDeps, { name, streams }: DocumentRecord): D
   })
   const goesOn = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean =>
     streams.some((one) => one.nodeKey === nodeKey && node.documents.stopOf(name, one.coreKey) === null)
-  const skipped = stopped.filter((one) => !goesOn(one)).map(({ nodeKey, reason }) => ({ node: node.directory.ref(nodeKey), reason }))
+  const skipped = stopped
+    .filter((one) => !goesOn(one))
+    .map(({ nodeKey, reason }) => ({ node: node.directory.ref(nodeKey), reason }))
   return skipped.length === 0 ? {} : { skipped }
 }
 
@@ -434,10 +483,9 @@ function documentDetail(node: DocumentsApiDeps, known: IndexedDocument, by: Docu
       stopped: node.documents.stopOf(record.name, coreKey)
     }
   })
-  const warning = warned(node.documents.known.nameWarnings(by)(record.name))
   return {
     ...documentInfo(node, known, by),
-    ...warning,
+    ...warned(node.documents.known.nameWarnings(by)(record.name)),
     access: accessInfo(node.directory, record.access),
     streams,
     ...skippedOf(node, record)
@@ -449,8 +497,4 @@ function mustBeWhole(node: DocumentsApiDeps, by: DocumentCaller): void {
   const { maxTier, sandboxId = null } = node.deps.membership.certificate().body
   if (by.maxTier > maxTier || (by.sandboxId !== null && by.sandboxId !== sandboxId))
     throw new NodeError('FORBIDDEN', 'this caller may not create documents')
-}
-
-function meshOf(node: DocumentsApiDeps): string {
-  return node.deps.membership.meshId
 }

@@ -9,8 +9,9 @@ import { barText, broadcastBar } from '../../domain/policy/requested-work.js'
 import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
 import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText } from '../../domain/routing/tier.js'
-import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo, BroadcastTarget } from '../../ports/node-api.js'
+import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../../ports/node-api.js'
 import type { Task } from '../../domain/task/task.js'
+import { broadcastError, type MessageOutcome, refusingRule } from './broadcast-outcome.js'
 import type { MessageHooks } from './watches.js'
 import type { Asked } from '../requests/caller/requests.js'
 import { refusal, stepsFor } from '../messaging/error-hints.js'
@@ -22,11 +23,13 @@ import type { DraftHead } from '../messaging/outbound.js'
 import { previewOf } from '../../kit/preview.js'
 import { agentProblems } from '../agents/health.js'
 import { findAgent } from '../cards/select-target.js'
-import { isRefusal } from '../../domain/reliable/repeat.js'
 
 /** Dependencies of the calls about agents and messages. */
 export interface MessagesApiDeps
-  extends Pick<Services, 'agentLookup' | 'agents' | 'directory' | 'localCards' | 'presence' | 'registry' | 'self' | 'visibility'>,
+  extends Pick<
+      Services,
+      'agentLookup' | 'agents' | 'directory' | 'localCards' | 'presence' | 'registry' | 'self' | 'visibility'
+    >,
     Pick<Pipelines, 'outbound' | 'requests' | 'selector'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'logState' | 'membership' | 'settings'>
 }
@@ -39,8 +42,14 @@ export function listAgents(
 ): Calls['agents.list']['result'] {
   const cards = node.registry
     .listAll()
-    .filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin) && node.visibility.toCaller(card, by))
-  const agents = cards.map((card) => ({ ...agentInfo(node, card), capabilities: card.capabilities.map((one) => one.id) }))
+    .filter(
+      (card) =>
+        card.id !== OPERATOR && (origin === undefined || card.origin === origin) && node.visibility.toCaller(card, by)
+    )
+  const agents = cards.map((card) => ({
+    ...agentInfo(node, card),
+    capabilities: card.capabilities.map((one) => one.id)
+  }))
   agents.sort((a, b) => a.origin.localeCompare(b.origin) || a.address.localeCompare(b.address))
   const ofHere = origin === 'remote' ? [] : agentProblems(node)
   return { agents, problems: [...ofHere, ...(origin === 'local' ? [] : node.deps.logState.problems())] }
@@ -102,7 +111,9 @@ export async function sendText(
   const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, as, signal }
   if (agent === '*') return broadcast(node, type ?? 'request', { ...question, isForAll: all })
   const target = await agentFor(node, agent, { by, head: headOf(node, type ?? 'request', question) })
-  return type === 'notification' ? notify(node, question, target) : ask(node, question, { target, onBehalfOf: by, as, signal, onAsked })
+  return type === 'notification'
+    ? notify(node, question, target)
+    : ask(node, question, { target, onBehalfOf: by, as, signal, onAsked })
 }
 
 /** `call`: a capability of a named agent, or of any agent with it. */
@@ -113,7 +124,11 @@ export async function callCapability(
 ): Promise<Reply> {
   const { agent, justification } = params
   const sees = (one: RegisteredCard): boolean => node.visibility.toCaller(one, by)
-  const head = headOf(node, 'request', { onBehalfOf: by, as, ...(justification === undefined ? {} : { justification }) })
+  const head = headOf(node, 'request', {
+    onBehalfOf: by,
+    as,
+    ...(justification === undefined ? {} : { justification })
+  })
   const target =
     agent === null
       ? node.selector.pick({ ...head, capabilities: [params.capability], mayBeAway: params.wait === false, sees })
@@ -122,9 +137,13 @@ export async function callCapability(
   if (card !== undefined && sees(card) && card.capabilities.every((one) => one.id !== params.capability)) {
     const capabilities = card.capabilities.map((one) => one.id)
     const has = capabilities.length === 0 ? 'it has none' : `it has ${capabilities.join(', ')}`
-    throw new NodeError('CAPABILITY_NOT_FOUND', `${node.directory.shownAddress(target)} has no capability ${params.capability}; ${has}`, {
-      data: { capabilities }
-    })
+    throw new NodeError(
+      'CAPABILITY_NOT_FOUND',
+      `${node.directory.shownAddress(target)} has no capability ${params.capability}; ${has}`,
+      {
+        data: { capabilities }
+      }
+    )
   }
   return ask(node, params, { target, onBehalfOf: by, as, signal, onAsked })
 }
@@ -265,7 +284,8 @@ async function ask(
 function refusedAsking(node: MessagesApiDeps, target: AgentAddress, error: unknown): never {
   const known = asNodeError(error)
   const steps = stepsFor(known.toBody(), node.directory.shownAddress(target))
-  const { code, message, data, next } = known.code === 'POLICY_DENIED' ? refusal(steps, node.directory.ref(node.self).name) : steps
+  const { code, message, data, next } =
+    known.code === 'POLICY_DENIED' ? refusal(steps, node.directory.ref(node.self).name) : steps
   throw new NodeError(code, message, { data, next, cause: error })
 }
 
@@ -291,7 +311,8 @@ function answered(node: MessagesApiDeps, target: AgentAddress, answer: Answer): 
 
 /** The error of an agent that breaks its own schema: its file here needs repair, or its card elsewhere a look. */
 function atFault(node: MessagesApiDeps, target: AgentAddress, error: ErrorBody): ErrorBody {
-  const source = target.nodeId === node.deps.membership.nodeId ? node.agents.definition(target.agentId)?.source : undefined
+  const source =
+    target.nodeId === node.deps.membership.nodeId ? node.agents.definition(target.agentId)?.source : undefined
   const isFile = source !== undefined && source !== 'built-in'
   return { ...error, next: [isFile ? `a2a-node agents check ${shellWord(source)}` : 'a2a-node agents show <agent>'] }
 }
@@ -302,7 +323,14 @@ function elapsed(node: MessagesApiDeps, from: number): number {
 
 function post(node: MessagesApiDeps, recipient: AgentAddress, question: MessageQuery): Promise<A2AEnvelope> {
   const { input, justification, onBehalfOf, as, isBroadcast = false } = question
-  const draft = { sender: senderOf(node, as), recipient, type: 'notification', payload: { input }, onBehalfOf, isBroadcast } as const
+  const draft = {
+    sender: senderOf(node, as),
+    recipient,
+    type: 'notification',
+    payload: { input },
+    onBehalfOf,
+    isBroadcast
+  } as const
   return node.outbound.send(justification === undefined ? draft : { ...draft, justification })
 }
 
@@ -322,8 +350,9 @@ async function notify(node: MessagesApiDeps, question: MessageQuery, target: Age
 }
 
 /**
- * Sends to every registered agent except the operator here. The reply lists each target with its outcome. A refusal by a rule for an agent
- * that the caller does not see is only recorded. Work with side effects is left out unless it is for all.
+ * Sends to every registered agent except the operator here. The reply lists each target with its outcome. A refusal by
+ * a rule for an agent that the caller does not see is only recorded. Work with side effects is left out unless it is
+ * for all.
  */
 async function broadcast(
   node: MessagesApiDeps,
@@ -341,17 +370,34 @@ async function broadcast(
     // Local delivery is quick, and a thousand half-sent messages would take much memory.
     if (type === 'notification' && card.origin === 'local') await outcome
   }
-  const targets = (await Promise.all(outcomes)).map((outcome, place) => ({ agent: name(cards[place]?.address ?? ''), ...outcome }))
+  const targets = (await Promise.all(outcomes)).map((outcome, place) => ({
+    agent: name(cards[place]?.address ?? ''),
+    ...outcome
+  }))
   const error = broadcastError(targets)?.toBody() ?? null
   const isQueued = targets.some((one) => one.outcome === 'QUEUED')
   const outcome = error !== null ? 'FAILED' : isQueued ? 'QUEUED' : 'COMPLETED'
   const id = node.deps.ids.next('req')
   const latencyMs = elapsed(node, from)
-  return { requestId: id, correlationId: id, agent: '*', taskId: null, outcome, payload: null, error, latencyMs, targets }
+  return {
+    requestId: id,
+    correlationId: id,
+    agent: '*',
+    taskId: null,
+    outcome,
+    payload: null,
+    error,
+    latencyMs,
+    targets
+  }
 }
 
 /** The cards of all agents that a broadcast reaches, or whose refusal it records. */
-function receiversOf(node: MessagesApiDeps, type: 'request' | 'notification', question: MessageQuery): readonly RegisteredCard[] {
+function receiversOf(
+  node: MessagesApiDeps,
+  type: 'request' | 'notification',
+  question: MessageQuery
+): readonly RegisteredCard[] {
   const { membership } = node.deps
   const head = headOf(node, type, question)
   const isFor = (card: RegisteredCard): boolean =>
@@ -367,11 +413,15 @@ const ANSWER_SHOWN = 16_384
 async function toOne(
   node: MessagesApiDeps,
   card: RegisteredCard,
-  { type, question }: { readonly type: 'request' | 'notification'; readonly question: MessageQuery & { readonly isForAll: boolean } }
+  {
+    type,
+    question
+  }: { readonly type: 'request' | 'notification'; readonly question: MessageQuery & { readonly isForAll: boolean } }
 ): Promise<MessageOutcome> {
   const target = { agentId: card.id, nodeId: card.nodeId }
   try {
-    if (type === 'request' && defaultCapability(card) === null) return { outcome: 'SKIPPED', rule: 'it has no capability' }
+    if (type === 'request' && defaultCapability(card) === null)
+      return { outcome: 'SKIPPED', rule: 'it has no capability' }
     const bar = question.isForAll ? null : broadcastBar(card, type, null)
     if (bar !== null) return { outcome: 'SIDE_EFFECT', rule: barText(bar) }
     if (card.origin === 'remote' && !node.presence.isOnline(card.nodeId)) return { outcome: 'PEER_OFFLINE', rule: null }
@@ -384,60 +434,13 @@ async function toOne(
     const { taskId, payload, error } = reply
     const preview = previewOf(payload, ANSWER_SHOWN)
     const rule = error === null ? null : refusingRule(error)
-    const answer = error === null ? { payload: preview.endsWith('…') ? preview : payload } : { reason: shown(error.message), payload: null }
+    const answer =
+      error === null
+        ? { payload: preview.endsWith('…') ? preview : payload }
+        : { reason: shown(error.message), payload: null }
     return { outcome: error?.code ?? reply.outcome, rule, taskId, ...answer }
   } catch (error) {
     const known = asNodeError(error)
     return { outcome: known.code, rule: refusingRule(known), reason: shown(known.message) }
   }
-}
-
-/** The outcome of a broadcast for one target. */
-export type MessageOutcome = Omit<BroadcastTarget, 'agent'>
-
-/** Outcomes that count as delivered. */
-const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'])
-
-/** Outcomes of messages that were not delivered, or may not be: the agent did not fail. */
-const UNDELIVERED: ReadonlySet<string> = new Set(['PEER_OFFLINE', 'DELIVERY_FAILED', 'CHANNEL_CLOSED', 'OVERLOADED', 'UNKNOWN'])
-
-/** Reasons to leave a target out, in the order of the report. */
-const LEFT_OUT = {
-  refused: 'by rules',
-  unapproved: 'not approved in time',
-  skipped: 'without a capability',
-  changing: 'with side effects'
-} as const
-
-/** The rule by which a node refused; null for any other error: then the target was asked. */
-export function refusingRule({ code, data }: Pick<ErrorBody, 'code' | 'data'>): string | null {
-  if (!isRefusal(code) && code !== 'FORBIDDEN') return null
-  return isRecord(data) && typeof data['rule'] === 'string' ? shown(data['rule']) : code
-}
-
-/** The failure of a broadcast; null for none. A left-out target is no failure, unless all are left out. A failed one is. */
-export function broadcastError(targets: readonly MessageOutcome[]): NodeError | null {
-  const leftOut = leftOutText(targets)
-  const asked = targets.filter(({ rule }) => rule === null)
-  const failed = asked.filter(({ outcome }) => !TAKEN.has(outcome))
-  if (targets.length > 0 && asked.length === 0) return new NodeError('DELIVERY_FAILED', `no agent took the message${leftOut}`)
-  if (failed.length === 0) return null
-  const code = failed.some(({ outcome }) => UNDELIVERED.has(outcome)) ? 'DELIVERY_FAILED' : 'TASK_FAILED'
-  const isAll = failed.length === asked.length
-  const where = asked.length === 1 ? 'the only agent' : `${isAll ? 'all' : `${failed.length} of`} ${asked.length} agents`
-  const offline = failed.filter(({ outcome }) => outcome === 'PEER_OFFLINE').length
-  const away = offline === 0 ? '' : ` (${offline} offline)`
-  return new NodeError(code, `${isAll ? 'no agent took it' : 'partly done'}: it failed at ${where}${away}${leftOut}`)
-}
-
-function leftOutText(targets: readonly MessageOutcome[]): string {
-  const counts = { refused: 0, unapproved: 0, skipped: 0, changing: 0 }
-  for (const one of targets) if (one.rule !== null) counts[whyLeftOut(one)]++
-  const parts = (['refused', 'unapproved', 'skipped', 'changing'] as const).filter((why) => counts[why] > 0)
-  return parts.length === 0 ? '' : `; left out: ${parts.map((why) => `${counts[why]} ${LEFT_OUT[why]}`).join(', ')}`
-}
-
-function whyLeftOut({ outcome }: MessageOutcome): keyof typeof LEFT_OUT {
-  if (outcome === 'SIDE_EFFECT') return 'changing'
-  return outcome === 'SKIPPED' ? 'skipped' : outcome === 'APPROVAL_TIMEOUT' ? 'unapproved' : 'refused'
 }

@@ -21,6 +21,7 @@ import type {
   StatusInfo,
   WatchName
 } from '../../ports/node-api.js'
+import { refuseBeyondAuthority } from './call-rights.js'
 import { callCapability, judgeCalls, listAgents, sendText, showAgent } from './messages.js'
 import { decideApproval, listApprovals, showApproval } from './approvals.js'
 import { policyInfo, testPolicy } from './policy.js'
@@ -54,7 +55,6 @@ import {
 import { DOCUMENT_CALLS, DOCUMENT_WATCHES } from './documents.js'
 import type { NodeCore } from '../node.js'
 import { agentProblems, withLogProblem } from '../agents/health.js'
-import { tierText, type Tier } from '../../domain/routing/tier.js'
 
 type Scope = Principal['scopes'][number]
 
@@ -67,7 +67,10 @@ export interface ApiHost {
   reload(): ReloadInfo | null
   /** The imported MCP servers. */
   readonly tools: ImportedTools
-  /** Finds the A2A agent of a card. @throws NodeError CAPABILITY_NOT_FOUND; USAGE when there is no room for its agent */
+  /**
+   * Finds the A2A agent of a card.
+   * @throws NodeError CAPABILITY_NOT_FOUND; USAGE when there is no room for its agent
+   */
   findRemote(params: Calls['a2a.find']['params']): Promise<Calls['a2a.find']['result']>
   /** The OAuth server; null when it is off. */
   oauth(): OAuthAdmin | null
@@ -144,7 +147,11 @@ function apiCall(host: ApiHost, principal: Principal): ApiCall {
 type CallTable = {
   readonly [N in CallName]: readonly [
     Scope,
-    (caller: ApiCall, params: Calls[N]['params'], signal: AbortSignalLike | undefined) => Calls[N]['result'] | Promise<Calls[N]['result']>
+    (
+      caller: ApiCall,
+      params: Calls[N]['params'],
+      signal: AbortSignalLike | undefined
+    ) => Calls[N]['result'] | Promise<Calls[N]['result']>
   ]
 }
 
@@ -156,7 +163,10 @@ const SWARM_CALLS: Pick<CallTable, SwarmCall> = {
   'swarm.list': ['read', async ({ node, certified: by }) => ({ swarms: await listSwarms(node, by) })],
   'swarm.show': ['read', async ({ node, certified: by }, { id }) => (await findSwarm(node, id, by)).info()],
   'swarm.results': ['read', async ({ node, certified: by }, { id }) => (await findSwarm(node, id, by)).results()],
-  'swarm.cancel': ['send', async ({ node, certified: by }, { id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)]
+  'swarm.cancel': [
+    'send',
+    async ({ node, certified: by }, { id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)
+  ]
 }
 
 /** For the operator alone: a client that could create or approve clients would have the operator's rights. */
@@ -173,7 +183,9 @@ const OAUTH_CALLS: Pick<CallTable, keyof OAuthCalls> = {
 
 type ClientCall = Extract<CallName, `token.${string}` | `push.${string}` | `tools.${string}`>
 
-/** The calls about HTTP callers and services. Accepting a list of tools decides what this node runs, as its config does. */
+/**
+ * The calls about HTTP callers and services. Accepting a list of tools decides what this node runs, as its config does.
+ */
 const CLIENT_CALLS: Pick<CallTable, ClientCall> = {
   'token.create': ['admin', ({ node, principal }, params) => node.tokens.create(params, principal)],
   'token.list': ['admin', ({ node }) => ({ tokens: node.tokens.list() })],
@@ -191,7 +203,8 @@ const CLIENT_CALLS: Pick<CallTable, ClientCall> = {
   'tools.refresh': [
     'admin',
     async ({ host }, { server = null, accept = null }) => {
-      if (accept !== null && server === null) throw new NodeError('USAGE', 'tool lists are accepted one server at a time: name the server')
+      if (accept !== null && server === null)
+        throw new NodeError('USAGE', 'tool lists are accepted one server at a time: name the server')
       return { servers: await host.tools.refresh(server, accept) }
     }
   ]
@@ -204,8 +217,14 @@ const POLICY_CALLS: Pick<CallTable, PolicyCall> = {
   'policy.test': ['read', ({ node, by }, params) => testPolicy(node, params, by)],
   'approvals.list': ['read', ({ node }) => listApprovals(node)],
   'approvals.show': ['read', ({ node }, { id }) => showApproval(node, id)],
-  'approvals.allow': ['admin', ({ node, principal }, params) => decideApproval(node, 'allow', { ...params, by: principal.name })],
-  'approvals.deny': ['admin', ({ node, principal }, params) => decideApproval(node, 'deny', { ...params, by: principal.name })]
+  'approvals.allow': [
+    'admin',
+    ({ node, principal }, params) => decideApproval(node, 'allow', { ...params, by: principal.name })
+  ],
+  'approvals.deny': [
+    'admin',
+    ({ node, principal }, params) => decideApproval(node, 'deny', { ...params, by: principal.name })
+  ]
 }
 
 const CALLS: CallTable = {
@@ -223,12 +242,19 @@ const CALLS: CallTable = {
     'admin',
     ({ node, by, timeoutMs }, { peer, name }) => renamePeer(node, node.directory.node(peer), { name, by, timeoutMs })
   ],
-  'peers.tier': ['admin', ({ node, by, timeoutMs }, { peer, tier }) => amendPeer(node, node.directory.node(peer), { tier, by, timeoutMs })],
+  'peers.tier': [
+    'admin',
+    ({ node, by, timeoutMs }, { peer, tier }) => amendPeer(node, node.directory.node(peer), { tier, by, timeoutMs })
+  ],
   'peers.revoke': [
     'admin',
-    ({ node, by, timeoutMs }, { peer, reason = '' }) => revokePeer(node, node.directory.node(peer), { reason, by, timeoutMs })
+    ({ node, by, timeoutMs }, { peer, reason = '' }) =>
+      revokePeer(node, node.directory.node(peer), { reason, by, timeoutMs })
   ],
-  'peers.ping': ['read', ({ node, timeoutMs }, { peer, count = 1 }) => pingPeer(node, node.directory.node(peer), { count, timeoutMs })],
+  'peers.ping': [
+    'read',
+    ({ node, timeoutMs }, { peer, count = 1 }) => pingPeer(node, node.directory.node(peer), { count, timeoutMs })
+  ],
   'invite.create': ['admin', ({ node, by, timeoutMs }, params) => createInvite(node, params, { by, timeoutMs })],
   'invite.list': ['admin', ({ node }) => listInvites(node)],
   'invite.revoke': ['admin', ({ node, timeoutMs }, { id }) => revokeInvite(node, id, timeoutMs)],
@@ -236,12 +262,18 @@ const CALLS: CallTable = {
   'mesh.set': ['admin', ({ node, timeoutMs }, params) => setSettings(node, params, timeoutMs)],
   'agents.list': ['read', ({ node, by }, params) => listAgents(node, params, by)],
   'agents.show': ['read', ({ node, by }, { agent }) => showAgent(node, agent, by)],
-  'message.send': ['send', ({ node, principal, by }, params, signal) => sendText(node, params, { by, as: principal.agentId, signal })],
+  'message.send': [
+    'send',
+    ({ node, principal, by }, params, signal) => sendText(node, params, { by, as: principal.agentId, signal })
+  ],
   'message.call': [
     'send',
     ({ node, principal, by }, params, signal) => callCapability(node, params, { by, as: principal.agentId, signal })
   ],
-  'message.judge': ['send', ({ node, principal, by }, params) => judgeCalls(node, params, { by, as: principal.agentId })],
+  'message.judge': [
+    'send',
+    ({ node, principal, by }, params) => judgeCalls(node, params, { by, as: principal.agentId })
+  ],
   'tasks.list': ['read', ({ node, by }, params) => listTasks(node, params, by)],
   'tasks.show': ['read', ({ node, by }, { id }) => showTask(node, id, by)],
   'tasks.cancel': ['send', ({ node, by }, { id }) => cancelTask(node, id, by)],
@@ -254,7 +286,10 @@ const CALLS: CallTable = {
 }
 
 /** Tool names name agents of every sandbox, so a sandboxed caller gets no measurements of tools. */
-function metricsOf({ deps, agents, observability }: NodeCore, { sandboxId }: Principal): Calls['node.metrics']['result'] {
+function metricsOf(
+  { deps, agents, observability }: NodeCore,
+  { sandboxId }: Principal
+): Calls['node.metrics']['result'] {
   const own = { ...deps.telemetry.snapshot(), agents: agents.measured() }
   return sandboxId === null ? { ...own, a2a: observability.getMetrics() } : own
 }
@@ -272,14 +307,19 @@ function certified({ tier, sandboxId }: Principal): Required<CertifiedPower> {
 }
 
 /** Finds an agent by any URL. @throws NodeError FORBIDDEN, and the errors of the search */
-function findRemote({ host, principal }: ApiCall, params: Calls['a2a.find']['params']): ReturnType<ApiHost['findRemote']> {
-  if (principal.kind !== 'operator') throw new NodeError('FORBIDDEN', 'only the operator of the node asks agents by the URL of their card')
+function findRemote(
+  { host, principal }: ApiCall,
+  params: Calls['a2a.find']['params']
+): ReturnType<ApiHost['findRemote']> {
+  if (principal.kind !== 'operator')
+    throw new NodeError('FORBIDDEN', 'only the operator of the node asks agents by the URL of their card')
   return host.findRemote(params)
 }
 
 /** @throws NodeError FORBIDDEN, USAGE */
 function oauthAdmin({ host, principal: { kind } }: ApiCall): OAuthAdmin {
-  if (kind !== 'operator' && kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node decides about clients')
+  if (kind !== 'operator' && kind !== 'page')
+    throw new NodeError('FORBIDDEN', 'only the operator of the node decides about clients')
   const found = host.oauth()
   if (found !== null) return found
   const next = ['a2a-node config path   # a2a: { oauth: { enabled: true } }', 'a2a-node start --http <[host:]port>']
@@ -291,15 +331,35 @@ function pushAdmin({ push }: ApiHost): PushAdmin {
   const found = push()
   if (found !== null) return found
   const next = ['a2a-node start --http <[host:]port>']
-  throw new NodeError('CONFLICT', 'this node serves A2A neither over HTTP nor to members, so it sends no push notifications', { next })
+  throw new NodeError(
+    'CONFLICT',
+    'this node serves A2A neither over HTTP nor to members, so it sends no push notifications',
+    { next }
+  )
 }
 
 /** Each watch pushes a snapshot, then the changes, and returns its stop function. */
 const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
-  'node.status': ['read', ({ host }, _params, { push }) => watchStatus(host.node.deps.clock, () => push(statusInfo(host))), 'newest'],
-  'peers.list': ['read', ({ node, by }, params, { push }) => watchPeers(node, () => push(listPeers(node, params, by))), 'newest'],
-  'agents.list': ['read', ({ node, by }, params, { push }) => watchAgents(node, () => listAgents(node, params, by), push), 'newest'],
-  'tasks.list': ['read', ({ node, by }, params, { push }) => watchTasks(node, () => push(listTasks(node, params, by))), 'newest'],
+  'node.status': [
+    'read',
+    ({ host }, _params, { push }) => watchStatus(host.node.deps.clock, () => push(statusInfo(host))),
+    'newest'
+  ],
+  'peers.list': [
+    'read',
+    ({ node, by }, params, { push }) => watchPeers(node, () => push(listPeers(node, params, by))),
+    'newest'
+  ],
+  'agents.list': [
+    'read',
+    ({ node, by }, params, { push }) => watchAgents(node, () => listAgents(node, params, by), push),
+    'newest'
+  ],
+  'tasks.list': [
+    'read',
+    ({ node, by }, params, { push }) => watchTasks(node, () => push(listTasks(node, params, by))),
+    'newest'
+  ],
   'approvals.list': ['read', ({ node }, _params, { push }) => watchApprovals(node, push), 'newest'],
   'message.send': [
     'send',
@@ -314,8 +374,16 @@ const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
     'all'
   ],
   ...DOCUMENT_WATCHES,
-  'swarm.watch': ['read', async ({ node, certified: by }, { id }, to) => watchSwarm(await findSwarm(node, id, by), to), 'all'],
-  'node.events': ['read', ({ node }, params, to) => watchEvents(node, params, to), ({ node }, lost) => node.events.gap(lost)]
+  'swarm.watch': [
+    'read',
+    async ({ node, certified: by }, { id }, to) => watchSwarm(await findSwarm(node, id, by), to),
+    'all'
+  ],
+  'node.events': [
+    'read',
+    ({ node }, params, to) => watchEvents(node, params, to),
+    ({ node }, lost) => node.events.gap(lost)
+  ]
 }
 
 /** The in-process implementation of NodeApi for one principal. */
@@ -326,9 +394,8 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
     refuseBeyondAuthority(name, principal, host.node.deps.membership.certificate().body.maxTier)
   }
-  const { peers } = host.node
-  const { logState, telemetry } = host.node.deps
-  const toError: ToError = (error) => withLogProblem(asNodeError(error), logState.problems)
+  const { peers, deps } = host.node
+  const toError: ToError = (error) => withLogProblem(asNodeError(error), deps.logState.problems)
   return {
     call: async (name, params, options) => {
       const row = Object.hasOwn(CALLS, name) ? CALLS[name] : undefined
@@ -341,7 +408,8 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
         return await run(timeoutMs === undefined ? caller : { ...caller, timeoutMs }, params, signal)
       } catch (error) {
         const failure = toError(error)
-        if (failure.code === 'INTERNAL') telemetry.log('error', 'a call failed', { call: name, reason: failure.message })
+        if (failure.code === 'INTERNAL')
+          deps.telemetry.log('error', 'a call failed', { call: name, reason: failure.message })
         throw failure
       }
     },
@@ -368,72 +436,4 @@ async function flushAudit(node: NodeCore): Promise<Calls['audit.flush']['result'
 function stop(host: ApiHost): { pid: number } {
   host.stop()
   return { pid: host.node.deps.process.pid }
-}
-
-/** Calls that would raise a caller's rights, or decide for the whole node. */
-const AS_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName>([
-  'mesh.set',
-  'node.backup',
-  'approvals.allow',
-  'approvals.deny',
-  'oauth.client.create',
-  'oauth.approve'
-])
-
-/** Calls that show or change more than one sandbox of the node. */
-const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchName>([
-  ...AS_THE_NODE,
-  'node.stop',
-  'node.config',
-  'node.events',
-  'peers.rename',
-  'peers.tier',
-  'peers.revoke',
-  'invite.list',
-  'invite.revoke',
-  'approvals.list',
-  'approvals.show',
-  'token.create',
-  'token.list',
-  'token.revoke',
-  'push.list',
-  'push.retry',
-  'oauth.client.create',
-  'oauth.client.list',
-  'oauth.client.revoke',
-  'oauth.requests',
-  'oauth.show',
-  'oauth.approve',
-  'oauth.deny',
-  'oauth.rotate',
-  'tools.calls',
-  'tools.list',
-  'tools.refresh'
-])
-
-/** The calls for clients of the OAuth server: finding agents. Otherwise they have only their own tasks, at the gateway. */
-const OF_CLIENTS: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchName>([
-  'node.info',
-  'agents.list',
-  'agents.show',
-  'tasks.list'
-])
-
-/** Calls that give work to agents in general. */
-const OF_ALL_AGENTS: ReadonlySet<string> = new Set<CallName>(['swarm.start', 'swarm.preview'])
-
-/**
- * Refuses a call beyond the caller's rights, whatever its scopes. `nodeTier`: of the node's certificate.
- * @throws NodeError SANDBOX_VIOLATION for a sandboxed caller, FORBIDDEN for one that is weaker than the node, or is a client
- */
-function refuseBeyondAuthority(name: CallName | WatchName, { kind, tier, sandboxId, agents }: Principal, nodeTier: Tier): void {
-  // Other nodes that continue a swarm do not know the limit.
-  if (agents !== undefined && OF_ALL_AGENTS.has(name)) throw new NodeError('FORBIDDEN', 'a caller limited to some agents starts no swarm')
-  if (kind === 'client' && !OF_CLIENTS.has(name)) throw new NodeError('FORBIDDEN', `${name} is not for clients of the OAuth server`)
-  if (sandboxId !== null && OF_THE_NODE.has(name)) {
-    throw new NodeError('SANDBOX_VIOLATION', `${name} is about the whole node, and this caller is in the sandbox ${sandboxId}`)
-  }
-  if (tier > nodeTier && AS_THE_NODE.has(name)) {
-    throw new NodeError('FORBIDDEN', `${name} needs the tier of the node, ${tierText(nodeTier)}; this caller has ${tierText(tier)}`)
-  }
 }

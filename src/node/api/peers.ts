@@ -23,7 +23,10 @@ import type { Services } from '../services.js'
 
 /** Dependencies of the calls about peers and invites. */
 export interface PeersApiDeps
-  extends Pick<Services, 'directory' | 'documents' | 'peers' | 'policy' | 'presence' | 'registry' | 'routes' | 'visibility'> {
+  extends Pick<
+    Services,
+    'directory' | 'documents' | 'peers' | 'policy' | 'presence' | 'registry' | 'routes' | 'visibility'
+  > {
   readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState' | 'membership' | 'pairing' | 'sign'>
 }
 
@@ -44,7 +47,11 @@ const INVITE_IDS: IdKind = {
 }
 
 /** Rows of `peers`: every other member, revoked ones only with `all`, without agents that the caller does not see. */
-export function listPeers(node: PeersApiDeps, { all = false }: Calls['peers.list']['params'], by: CallerAuthority): PeerList {
+export function listPeers(
+  node: PeersApiDeps,
+  { all = false }: Calls['peers.list']['params'],
+  by: CallerAuthority
+): PeerList {
   const { membership } = node.deps
   const members = node.directory.nodes().filter((one) => one.id !== membership.nodeId)
   const peers = members.map((one) => peerInfo(node, one.id, by)).filter((one) => all || one.status !== 'revoked')
@@ -56,7 +63,8 @@ export function showPeer(node: PeersApiDeps, nodeId: NodeId, by: CallerAuthority
   const view = node.deps.log.view()
   const member = view.members.get(nodeId)
   const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
-  if (certificate === null || certificate === undefined) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
+  if (certificate === null || certificate === undefined)
+    throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
   const revoked = member?.revoked ?? null
   return {
     ...peerInfo(node, nodeId, by),
@@ -68,7 +76,10 @@ export function showPeer(node: PeersApiDeps, nodeId: NodeId, by: CallerAuthority
     issuer: node.directory.ref(certificate.issuer),
     version: node.peers.link(nodeId)?.peerVersion ?? null,
     documents: shareOf(node.documents, view, nodeId),
-    revoked: revoked === null ? null : { by: node.directory.ref(revoked.by), at: iso(revoked.at), reason: shown(revoked.reason) }
+    revoked:
+      revoked === null
+        ? null
+        : { by: node.directory.ref(revoked.by), at: iso(revoked.at), reason: shown(revoked.reason) }
   }
 }
 
@@ -78,7 +89,11 @@ export function showId(node: PeersApiDeps): IdInfo {
   const { maxTier, sandboxId, mayInvite, mayWrite, issuer, issuedAt, expiresAt, serial } = membership.certificate().body
   return {
     node: selfInfo(node),
-    mesh: { id: membership.meshId, name: safeName(membership.meshName, NODE_NAME), owner: node.directory.ref(membership.owner) },
+    mesh: {
+      id: membership.meshId,
+      name: safeName(membership.meshName, NODE_NAME),
+      owner: node.directory.ref(membership.owner)
+    },
     certificate: {
       tier: tierText(maxTier),
       sandboxId: sandboxId ?? null,
@@ -114,7 +129,8 @@ export async function amendPeer(
   const power = weakest(own.maxTier, by.maxTier)
   if (change.tier !== undefined && change.tier < power)
     throw new NodeError('FORBIDDEN', `an ${tierText(power)} caller cannot make another ${tierText(change.tier)}`)
-  if (change.tier !== undefined && change.tier !== 0 && nodeId === membership.owner) throw new NodeError('FORBIDDEN', 'the owner stays L0')
+  if (change.tier !== undefined && change.tier !== 0 && nodeId === membership.owner)
+    throw new NodeError('FORBIDDEN', 'the owner stays L0')
   refuseRevoked(node, nodeId)
   const body = amendCertificate(log.view(), { self: membership.nodeId, nodeKey: nodeId, ...change, now: clock.now() })
   if (body === null) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
@@ -136,12 +152,22 @@ export async function renamePeer(
     const now = node.directory.nodesOfName(name)
     if (nodes.length === 0 || now.join() === nodes.join()) return []
     const [one] = now
-    return [{ file, line, name: shown(name, 64), means: one === undefined || now.length > 1 ? null : node.directory.ref(one).name }]
+    return [
+      {
+        file,
+        line,
+        name: shown(name, 64),
+        means: one === undefined || now.length > 1 ? null : node.directory.ref(one).name
+      }
+    ]
   })
   return { ...detail, policy }
 }
 
-/** Refuses a name in use: a second member with it would change the displayed name of the first, and break scripts that use it. */
+/**
+ * Refuses a name in use: a second member with it would change the displayed name of the first, and break scripts that
+ * use it.
+ */
 function checkName(node: PeersApiDeps, nodeId: NodeId, name: string): void {
   const command = (better: string): string => `a2a-node peers rename ${nodeId} ${better}`
   refuseName(name, NODE_NAME, { code: 'USAGE', label: 'the new name', command })
@@ -151,14 +177,20 @@ function checkName(node: PeersApiDeps, nodeId: NodeId, name: string): void {
   if (other === undefined) return
   const isRevoked = (node.deps.log.view().members.get(other.id)?.revoked ?? null) !== null
   const who = isRevoked ? 'a node that was put out of the mesh' : 'another node'
-  const how = like === null ? `is called ${shown(name)} already` : `is called ${safeName(like, NODE_NAME)}, which looks like ${shown(name)}`
+  const how =
+    like === null
+      ? `is called ${shown(name)} already`
+      : `is called ${safeName(like, NODE_NAME)}, which looks like ${shown(name)}`
   throw new NodeError('CONFLICT', `${who} ${how}`, {
     data: { candidates: [`${node.directory.ref(other.id).name} (${shortId(other.id)})`] },
     next: ['a2a-node peers --all']
   })
 }
 
-/** Revokes a member for good; does nothing for a revoked one. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
+/**
+ * Revokes a member for good; does nothing for a revoked one.
+ * @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT.
+ */
 export async function revokePeer(
   node: PeersApiDeps,
   nodeId: NodeId,
@@ -167,14 +199,16 @@ export async function revokePeer(
   const { membership, clock, log } = node.deps
   if (nodeId === membership.nodeId) throw new NodeError('FORBIDDEN', 'a node cannot revoke itself')
   mayChange(node, nodeId)
-  if ((log.view().members.get(nodeId)?.revoked ?? null) !== null) return { ...showPeer(node, nodeId, by), wasRevoked: true }
+  if ((log.view().members.get(nodeId)?.revoked ?? null) !== null)
+    return { ...showPeer(node, nodeId, by), wasRevoked: true }
   const { mesh } = membership.certificate().body
   await log.submit({ kind: 'revocation', mesh, nodeKey: nodeId, at: clock.now(), reason }, timeoutMs)
   return { ...showPeer(node, nodeId, by), wasRevoked: false }
 }
 
 /**
- * Pings a peer `count` times in sequence, over a direct link only. `timeoutMs`: of all pings together; without it each has 5,000.
+ * Pings a peer `count` times in sequence, over a direct link only. `timeoutMs`: of all pings together; without it each
+ * has 5,000.
  * @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT.
  */
 export async function pingPeer(
@@ -200,16 +234,24 @@ export async function pingPeer(
     if (code === 'PEER_OFFLINE') throw (await relayedOnly(node, nodeId, error)) ?? error
     if (code !== 'TIMEOUT') throw error
     const { name } = node.directory.ref(nodeId)
-    throw new NodeError('TIMEOUT', `${name}: ${message}, after ${rttMs.length} of ${count} answers; no further ping is sent`, {
-      data: timeoutMs === undefined ? data : { timeoutMs },
-      next: [`a2a-node peers show ${shellWord(name)}`],
-      cause: error
-    })
+    throw new NodeError(
+      'TIMEOUT',
+      `${name}: ${message}, after ${rttMs.length} of ${count} answers; no further ping is sent`,
+      {
+        data: timeoutMs === undefined ? data : { timeoutMs },
+        next: [`a2a-node peers show ${shellWord(name)}`],
+        cause: error
+      }
+    )
   }
 }
 
 /** The error for a peer that is reached by relay only, as pings are not relayed; null for an unreachable one. */
-async function relayedOnly({ directory, presence, routes }: PeersApiDeps, nodeId: NodeId, cause: unknown): Promise<NodeError | null> {
+async function relayedOnly(
+  { directory, presence, routes }: PeersApiDeps,
+  nodeId: NodeId,
+  cause: unknown
+): Promise<NodeError | null> {
   const via = (await routes.confirm(nodeId)) ? routes.next(nodeId) : null
   if (via === null && !presence.isOnline(nodeId)) return null
   const by =
@@ -222,7 +264,10 @@ async function relayedOnly({ directory, presence, routes }: PeersApiDeps, nodeId
   })
 }
 
-/** Submits a new invite to the log. `by`: no invite exceeds its rights. @throws NodeError NOT_ADMIN, FORBIDDEN, OVERLOADED, TIMEOUT. */
+/**
+ * Submits a new invite to the log. `by`: no invite exceeds its rights.
+ * @throws NodeError NOT_ADMIN, FORBIDDEN, OVERLOADED, TIMEOUT.
+ */
 export async function createInvite(
   node: PeersApiDeps,
   params: Calls['invite.create']['params'],
@@ -238,7 +283,8 @@ export async function createInvite(
   const tier = params.tier ?? weakest(1, power)
   if (tier < power) throw new NodeError('FORBIDDEN', `an ${tierText(power)} caller cannot invite as ${tierText(tier)}`)
   const sandboxId = params.sandboxId ?? by.sandboxId ?? own.sandboxId ?? null
-  if ((by.sandboxId ?? sandboxId) !== sandboxId) throw new NodeError('FORBIDDEN', 'a sandboxed caller invites into its own sandbox only')
+  if ((by.sandboxId ?? sandboxId) !== sandboxId)
+    throw new NodeError('FORBIDDEN', 'a sandboxed caller invites into its own sandbox only')
   const { terms, code } = pairing.create({
     tier,
     admin: params.admin ?? false,
@@ -283,7 +329,8 @@ function mayChange(node: PeersApiDeps, nodeId: NodeId): void {
   const { owner } = membership
   const view = log.view()
   const own = membership.certificate().body
-  if (own.nodeKey !== owner && !isAdmin(view, own.nodeKey)) throw new NodeError('NOT_ADMIN', 'this node is no admin of the mesh')
+  if (own.nodeKey !== owner && !isAdmin(view, own.nodeKey))
+    throw new NodeError('NOT_ADMIN', 'this node is no admin of the mesh')
   const target = view.members.get(nodeId)
   // A revoked member does not change.
   if (target === undefined || target.revoked !== null) return

@@ -28,7 +28,8 @@ import { isRecord } from '../../kit/json.js'
 import type { Directory } from '../cards/directory.js'
 
 /** Dependencies of the calls about the policy. */
-export interface PolicyApiDeps extends Pick<Services, 'accessControl' | 'directory' | 'policy' | 'registry' | 'self' | 'visibility'> {
+export interface PolicyApiDeps
+  extends Pick<Services, 'accessControl' | 'directory' | 'policy' | 'registry' | 'self' | 'visibility'> {
   readonly deps: Pick<NodeDeps, 'log' | 'settings'>
 }
 
@@ -55,7 +56,12 @@ export function policyInfo(node: PolicyApiDeps, by: CallerAuthority): PolicyInfo
     faults: list,
     moreFaults: faults?.more ?? 0,
     warnings: node.policy.warnings(),
-    unasked: unanswerableRules(rules, { directory, registry, self, sees: (card) => node.visibility.toCaller(card, by) }),
+    unasked: unanswerableRules(rules, {
+      directory,
+      registry,
+      self,
+      sees: (card) => node.visibility.toCaller(card, by)
+    }),
     approvalTimeoutMs: node.deps.settings.approvalTimeoutMs
   }
 }
@@ -66,20 +72,29 @@ function criteriaInfo({ tier, ...rest }: PartyCriteria, names: ReadonlyMap<NodeI
 }
 
 /**
- * Tests what this node would do with a message, by the very function that decides live traffic. `from` may be a tier (anybody of it), a
- * node (its operator) or an agent; `to` a tier (an agent of this node) or an agent. `by`: the caller; agents that it does not find do not
- * count.
+ * Tests what this node would do with a message, by the very function that decides live traffic. `from` may be a tier
+ * (anybody of it), a node (its operator) or an agent; `to` a tier (an agent of this node) or an agent. `by`: the
+ * caller; agents that it does not find do not count.
  * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME; USAGE for a type that opens nothing.
  */
 export function testPolicy(node: PolicyApiDeps, query: PolicyTestQuery, by: CallerAuthority): PolicyTestResult {
   const type = query.type ?? 'request'
-  if (!OPENING_TYPES.has(type)) throw new NodeError('USAGE', `a ${type} is a reply: it passes along its exchange, whatever the rules say`)
+  if (!OPENING_TYPES.has(type))
+    throw new NodeError('USAGE', `a ${type} is a reply: it passes along its exchange, whatever the rules say`)
   const sees = (card: RegisteredCard): boolean => node.visibility.toCaller(card, by)
   const sender = senderParty(node, query.from, sees)
   const target = targetParty(node, query.to, sees)
   const { assumed, missing, ...work } = workOf(node, { ...query, type, target, sees })
   const isArriving = (nodeOf(target) ?? node.self) === node.self
-  const question = { sender, target, type, ...work, justification: query.justification ?? null, isReply: false, isArriving }
+  const question = {
+    sender,
+    target,
+    type,
+    ...work,
+    justification: query.justification ?? null,
+    isReply: false,
+    isArriving
+  }
   const verdict = node.accessControl.ask(question)
   return {
     ...verdictInfo(node, verdict),
@@ -147,7 +162,10 @@ type Capable = Pick<RegisteredCard, 'capabilities'>
 type Assumption = Pick<PolicyTestResult, 'assumed' | 'missing'>
 
 /** A notification names no capability: its target runs its default one. */
-function workOf(node: PolicyApiDeps, { type, target, capability, sideEffect, sees }: PolicyInquiry): AskedWork & Assumption {
+function workOf(
+  node: PolicyApiDeps,
+  { type, target, capability, sideEffect, sees }: PolicyInquiry
+): AskedWork & Assumption {
   const address = parseAddress(target.address)
   const card = address === null ? undefined : node.directory.card(address)
   const named = type === 'notification' && address !== null ? null : (capability ?? null)
@@ -159,11 +177,15 @@ function workOf(node: PolicyApiDeps, { type, target, capability, sideEffect, see
     const work = askedWork(card, named)
     return { capability: work.capability, sideEffect: sideEffect ?? work.sideEffect, assumed: null, missing }
   }
-  if (sideEffect !== undefined || named === null) return { capability: named, sideEffect: sideEffect ?? null, assumed: null, missing }
+  if (sideEffect !== undefined || named === null)
+    return { capability: named, sideEffect: sideEffect ?? null, assumed: null, missing }
   return { capability: named, ...offeredEffect(node, named, { cards, tier: target.tier }), missing }
 }
 
-/** The side effect of a capability as local agents offer it: of several, the one of the target's tier, then the strongest. */
+/**
+ * The side effect of a capability as local agents offer it: of several, the one of the target's tier, then the
+ * strongest.
+ */
 function offeredEffect(
   { directory }: PolicyApiDeps,
   id: string,
@@ -171,10 +193,13 @@ function offeredEffect(
 ): Pick<PolicyTestResult, 'sideEffect' | 'assumed'> {
   const offers = cards.flatMap(({ id: agentId, nodeId, address, capabilities }) => {
     const isOfTier = directory.party({ agentId, nodeId })?.tier === tier
-    return capabilities.filter((one) => one.id === id).map(({ sideEffect = 'exec' }) => ({ address, sideEffect, isOfTier }))
+    return capabilities
+      .filter((one) => one.id === id)
+      .map(({ sideEffect = 'exec' }) => ({ address, sideEffect, isOfTier }))
   })
   const [best] = offers.sort(
-    (a, b) => Number(b.isOfTier) - Number(a.isOfTier) || SIDE_EFFECTS.indexOf(b.sideEffect) - SIDE_EFFECTS.indexOf(a.sideEffect)
+    (a, b) =>
+      Number(b.isOfTier) - Number(a.isOfTier) || SIDE_EFFECTS.indexOf(b.sideEffect) - SIDE_EFFECTS.indexOf(a.sideEffect)
   )
   if (best === undefined) return { sideEffect: 'exec', assumed: { agent: null } }
   return { sideEffect: best.sideEffect, assumed: { agent: directory.shownAddress(best.address) } }
@@ -187,8 +212,11 @@ function missingOf(
   { cards, sees }: { readonly cards: readonly Capable[]; readonly sees: (card: RegisteredCard) => boolean }
 ): NonNullable<PolicyTestResult['missing']> {
   const all = registry.listAll().filter((one) => one.id !== OPERATOR && sees(one))
-  const offeredBy = all.filter((one) => one.capabilities.some(({ id }) => id === capability)).map(({ address }) => address)
-  const idsOf = (list: readonly Capable[]): Set<string> => new Set(list.flatMap(({ capabilities }) => capabilities.map(({ id }) => id)))
+  const offeredBy = all
+    .filter((one) => one.capabilities.some(({ id }) => id === capability))
+    .map(({ address }) => address)
+  const idsOf = (list: readonly Capable[]): Set<string> =>
+    new Set(list.flatMap(({ capabilities }) => capabilities.map(({ id }) => id)))
   const own = nearest(capability, idsOf(cards))
   const near = own.length > 0 || offeredBy.length > 0 ? own : nearest(capability, idsOf(all))
   return { offeredBy: offeredBy.slice(0, LISTED).map((one) => directory.shownAddress(one)), nearest: near }
@@ -202,8 +230,8 @@ function partyInfo({ directory }: PolicyApiDeps, { address, tier, sandboxId }: R
 type Sees = (card: RegisteredCard) => boolean
 
 /**
- * The sender of `policy test`: anybody of a tier, a node (its operator) or an agent. A bare name means the node, then this node's agent,
- * then any other agent.
+ * The sender of `policy test`: anybody of a tier, a node (its operator) or an agent. A bare name means the node, then
+ * this node's agent, then any other agent.
  * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME.
  */
 function senderParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingParty {
@@ -228,7 +256,10 @@ function senderParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingPart
   })
 }
 
-/** The target of `policy test`: any agent of this node of a tier, or an agent. @throws NodeError as {@link senderParty}. */
+/**
+ * The target of `policy test`: any agent of this node of a tier, or an agent.
+ * @throws NodeError as {@link senderParty}.
+ */
 function targetParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingParty {
   const anybody = anybodyOf(text)
   if (anybody !== null) return anybody
@@ -312,7 +343,9 @@ function tierHint(text: string): string {
 function withTiers(error: unknown, text: string): unknown {
   const known = asNodeError(error)
   const hint = known.code === 'AGENT_NOT_FOUND' ? tierHint(text) : ''
-  return hint === '' ? error : new NodeError(known.code, known.message + hint, { data: known.data, next: known.next, cause: error })
+  return hint === ''
+    ? error
+    : new NodeError(known.code, known.message + hint, { data: known.data, next: known.next, cause: error })
 }
 
 function nearestOf(data: unknown): string[] {
@@ -335,8 +368,8 @@ interface UnaskedDeps {
 }
 
 /**
- * The rules with `ask` that can ask nobody, given the present members and agents: they match agents of other nodes, or proposals. A rule in
- * doubt is not listed.
+ * The rules with `ask` that can ask nobody, given the present members and agents: they match agents of other nodes, or
+ * proposals. A rule in doubt is not listed.
  */
 function unanswerableRules(rules: readonly PolicyRule[], deps: UnaskedDeps): UnaskedRule[] {
   return rules.flatMap((rule) => {
@@ -346,7 +379,8 @@ function unanswerableRules(rules: readonly PolicyRule[], deps: UnaskedDeps): Una
 }
 
 function reasonOf({ type, to }: PolicyRule, deps: UnaskedDeps): string | null {
-  if (type?.every((one) => one === 'task-proposal') === true) return 'a proposal runs nothing, and nothing else is meant'
+  if (type?.every((one) => one === 'task-proposal') === true)
+    return 'a proposal runs nothing, and nothing else is meant'
   return elsewhereByNode(to, deps) ?? elsewhereByAgent(to, deps)
 }
 

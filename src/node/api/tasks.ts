@@ -26,7 +26,10 @@ export interface TasksApiDeps
 /** How long changes of tasks are gathered, in milliseconds. */
 const TASKS_MS = 100
 
-/** Calls `tell` now and after changes of tasks, gathered: each call lists all, and a swarm changes tasks many times a second. */
+/**
+ * Calls `tell` now and after changes of tasks, gathered: each call lists all, and a swarm changes tasks many times a
+ * second.
+ */
 export function watchTasks(node: TasksApiDeps, tell: () => void): Unsubscribe {
   const { clock } = node.deps
   let timer: Timer | null = null
@@ -72,9 +75,16 @@ const TASK_IDS: IdKind = {
 }
 
 /** One task and its events. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED */
-export async function showTask(node: TasksApiDeps, text: string, by: CallerAuthority): Promise<Calls['tasks.show']['result']> {
+export async function showTask(
+  node: TasksApiDeps,
+  text: string,
+  by: CallerAuthority
+): Promise<Calls['tasks.show']['result']> {
   const { task, events } = await findTask(node, text, by)
-  return { ...taskInfo(node, task), events: events.map((event) => ({ ...event, at: new Date(event.at).toISOString() })) }
+  return {
+    ...taskInfo(node, task),
+    events: events.map((event) => ({ ...event, at: new Date(event.at).toISOString() }))
+  }
 }
 
 interface FoundTask extends RecordedTask {
@@ -91,18 +101,26 @@ async function findTask(node: TasksApiDeps, text: string, by: CallerAuthority): 
   const exact = node.tasks.get(text)
   const live = exact === undefined ? node.tasks.list().filter(({ id }) => id.startsWith(text)) : [exact]
   for (const task of live) add({ task, events: node.tasks.events(task.id) }, true)
-  if (!found.has(text) && mayStandFor(text, TASK_IDS)) for (const one of await recordedTasks(node, text)) add(one, false)
+  if (!found.has(text) && mayStandFor(text, TASK_IDS))
+    for (const one of await recordedTasks(node, text)) add(one, false)
   return resolveId(text, found, TASK_IDS)
 }
 
 /** Tasks in the ledger only: ended before this start, or long ago. */
 async function recordedTasks(node: TasksApiDeps, text: string): Promise<RecordedTask[]> {
-  const [ofRequests, ofSwarms] = await Promise.all([tasksOfLedger(node.requestStore, text), node.swarms.recordedTasks(text)])
+  const [ofRequests, ofSwarms] = await Promise.all([
+    tasksOfLedger(node.requestStore, text),
+    node.swarms.recordedTasks(text)
+  ])
   return [...ofRequests, ...ofSwarms]
 }
 
 /** Cancels a task. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, CONFLICT when it has ended, STORE_DAMAGED */
-export async function cancelTask(node: TasksApiDeps, text: string, by: CallerAuthority): Promise<Calls['tasks.cancel']['result']> {
+export async function cancelTask(
+  node: TasksApiDeps,
+  text: string,
+  by: CallerAuthority
+): Promise<Calls['tasks.cancel']['result']> {
   const { task: known, isLive } = await findTask(node, text, by)
   if (!isLive) throw ended(known)
   const { id } = known
@@ -126,7 +144,11 @@ export async function listSwarms({ swarms }: Pick<TasksApiDeps, 'swarms'>, by: C
 }
 
 /** A swarm that the caller sees. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED */
-export async function findSwarm({ swarms }: Pick<TasksApiDeps, 'swarms'>, id: string, by: CertifiedPower): Promise<SwarmView> {
+export async function findSwarm(
+  { swarms }: Pick<TasksApiDeps, 'swarms'>,
+  id: string,
+  by: CertifiedPower
+): Promise<SwarmView> {
   const view = await swarms.find(id)
   if (!isSwarmSeen(view, by)) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
   return view

@@ -38,8 +38,8 @@ type Watch<N extends WatchName, C> = (
 ) => Unsubscribe | Promise<Unsubscribe>
 
 /**
- * The required scope of a watch, its function, and the items for a slow reader: the newest item, which holds the whole state, or all. In
- * the place of lost ones it gets `{type: 'gap', lost}`, or the item that a function makes.
+ * The required scope of a watch, its function, and the items for a slow reader: the newest item, which holds the whole
+ * state, or all. In the place of lost ones it gets `{type: 'gap', lost}`, or the item that a function makes.
  */
 export type WatchRow<N extends WatchName, C> = readonly [
   Principal['scopes'][number],
@@ -56,7 +56,10 @@ export async function* watching<T>(
   queue: AsyncQueue<T>,
   toError: ToError
 ): AsyncGenerator<T> {
-  const [push, end] = [(value: T) => queue.push(value), (error?: unknown) => queue.end(error === undefined ? null : toError(error))]
+  const [push, end] = [
+    (value: T) => queue.push(value),
+    (error?: unknown) => queue.end(error === undefined ? null : toError(error))
+  ]
   const stopListening = await open({ push, end }).catch((error: unknown) => Promise.reject(toError(error)))
   try {
     yield* queue
@@ -66,7 +69,10 @@ export async function* watching<T>(
 }
 
 /** The queue of a watch: see {@link WatchRow}. */
-export function queueFor<T>(keeps: 'newest' | 'all' | ((lost: number) => T), signal: AbortSignalLike | undefined): AsyncQueue<T> {
+export function queueFor<T>(
+  keeps: 'newest' | 'all' | ((lost: number) => T),
+  signal: AbortSignalLike | undefined
+): AsyncQueue<T> {
   if (keeps === 'newest') return new AsyncQueue<T>(1, null, signal)
   return new AsyncQueue<T>(WATCH_QUEUE, keeps === 'all' ? (lost) => ({ type: 'gap', lost }) as T : keeps, signal)
 }
@@ -93,8 +99,14 @@ export function watchPeers(node: WatchDeps, tell: () => void): Unsubscribe {
 
 type AgentList = Calls['agents.list']['result']
 
-/** `agents.list`: at each added or removed agent, and each change of cards, providers, prompts or the presence of nodes. */
-export function watchAgents({ agents, deps: { clock } }: WatchDeps, list: () => AgentList, push: Push<AgentList>): Unsubscribe {
+/**
+ * `agents.list`: at each added or removed agent, and each change of cards, providers, prompts or the presence of nodes.
+ */
+export function watchAgents(
+  { agents, deps: { clock } }: WatchDeps,
+  list: () => AgentList,
+  push: Push<AgentList>
+): Unsubscribe {
   let last: string | null = null
   const tell = (): void => {
     const now = list()
@@ -144,7 +156,10 @@ export interface MessageHooks {
   readonly signal?: AbortSignalLike | undefined
 }
 
-/** Sends or calls, and reports on the way why the request waits and the agent's progress. The last event is the reply or the error. */
+/**
+ * Sends or calls, and reports on the way why the request waits and the agent's progress. The last event is the reply or
+ * the error.
+ */
 export function followMessage(
   node: WatchDeps,
   run: (hooks: MessageHooks) => Promise<Reply>,
@@ -211,8 +226,8 @@ function followTask(node: WatchDeps, taskId: string, push: (event: MessageEvent<
 const REPORT_SHOWN = 1024
 
 /**
- * A report of an agent in the form for callers: `progress`, `total` and `message` keep their meaning; anything else becomes text, cut at
- * 1,024 characters.
+ * A report of an agent in the form for callers: `progress`, `total` and `message` keep their meaning; anything else
+ * becomes text, cut at 1,024 characters.
  */
 export function reportOf(data: unknown): ProgressReport {
   if (!isRecord(data)) return { progress: null, total: null, message: textOf(data) }

@@ -38,7 +38,10 @@ export class CardGossip {
     this.#deps = deps
   }
 
-  /** Makes new cards after a change of agents or certificate, for all peers. @throws NodeError DISK_FULL, NO_PERMISSION. */
+  /**
+   * Makes new cards after a change of agents or certificate, for all peers.
+   * @throws NodeError DISK_FULL, NO_PERMISSION.
+   */
   refresh(): Promise<void> {
     // Callers share a waiting refresh: it reads the agents when it begins.
     this.#waiting ??= this.#turn.then(() => {
@@ -90,7 +93,11 @@ export class CardGossip {
       const providers = group.flatMap(({ card: { body }, provider }) =>
         provider === null ? [] : [{ id: body.id, revision: body.revision, provider }]
       )
-      this.#send(peer, 'cards', { cards: group.map(({ card }) => card), all: null, ...(providers.length === 0 ? {} : { providers }) })
+      this.#send(peer, 'cards', {
+        cards: group.map(({ card }) => card),
+        all: null,
+        ...(providers.length === 0 ? {} : { providers })
+      })
     }
     if (all !== null && all.length > 0) this.#send(peer, 'cards', { cards: [], all: [...all] })
   }
@@ -104,7 +111,9 @@ export class CardGossip {
     }
   }
 
-  /** Plans to send all cards, which covers the failed ones. A peer that is offline by then gets them when it comes back. */
+  /**
+   * Plans to send all cards, which covers the failed ones. A peer that is offline by then gets them when it comes back.
+   */
   #tellAgain(peer: NodeId): void {
     const { clock, peers } = this.#deps
     if (this.#untold.has(peer)) return

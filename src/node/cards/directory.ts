@@ -61,7 +61,10 @@ export class Directory {
     this.#deps = deps
   }
 
-  /** Every node with the exact name in its certificate: members (also revoked ones), this node, and connected nodes that the view lacks yet. */
+  /**
+   * Every node with the exact name in its certificate: members (also revoked ones), this node, and connected nodes that
+   * the view lacks yet.
+   */
   nodes(): readonly NodeName[] {
     return this.#known().nodes
   }
@@ -83,8 +86,8 @@ export class Directory {
   }
 
   /**
-   * The nodes that a text in a rule may mean, see {@link nodesMeant}. Fast: computed anew only after changes of members or links. For texts
-   * of this node's own files only, as all are kept.
+   * The nodes that a text in a rule may mean, see {@link nodesMeant}. Fast: computed anew only after changes of members
+   * or links. For texts of this node's own files only, as all are kept.
    */
   nodesOfName(text: string): readonly NodeId[] {
     const names = this.#known().shown
@@ -128,7 +131,10 @@ export class Directory {
     }
   }
 
-  /** Resolves a node name of a person. @throws NodeError PEER_NOT_FOUND (with the nearest names), AMBIGUOUS_NAME (with the candidates). */
+  /**
+   * Resolves a node name of a person.
+   * @throws NodeError PEER_NOT_FOUND (with the nearest names), AMBIGUOUS_NAME (with the candidates).
+   */
   node(text: string): NodeId {
     const found = resolveNode(text, this.nodes())
     if (found.kind === 'found') return found.value
@@ -165,19 +171,24 @@ export class Directory {
   }
 
   /**
-   * The address of a text in URLs and cards: an id alone is an agent of this node; in `id@node` the node is its key or its displayed name.
-   * The agent need not exist; null for an unknown node.
+   * The address of a text in URLs and cards: an id alone is an agent of this node; in `id@node` the node is its key or
+   * its displayed name. The agent need not exist; null for an unknown node.
    */
   exactAddress(text: string): AgentAddress | null {
     return text.includes('@') ? this.#addressOf(text) : { agentId: text, nodeId: this.#deps.self }
   }
 
-  /** `id@node` with the node's key or displayed name; null for any other text. A key means its own node, not one with that name. */
+  /**
+   * `id@node` with the node's key or displayed name; null for any other text. A key means its own node, not one with
+   * that name.
+   */
   #addressOf(text: string): AgentAddress | null {
     const address = splitAddress(text)
     if (address === null) return null
     const { shown: names, ids } = this.#known()
-    const nodeId = names.has(address.node) ? address.node : (ids.get(address.node) ?? ids.get(safeName(address.node, NODE_NAME)))
+    const nodeId = names.has(address.node)
+      ? address.node
+      : (ids.get(address.node) ?? ids.get(safeName(address.node, NODE_NAME)))
     return nodeId === undefined ? null : { agentId: address.agentId, nodeId }
   }
 
@@ -185,7 +196,12 @@ export class Directory {
   noneCalled(text: string, sees: (card: RegisteredCard) => boolean): NodeError {
     const cards = this.#deps.registry.listAll().filter(sees)
     const found = resolveAgent(text, cards.map(nameOf), this.nodes())
-    const meant = found.kind === 'found' ? [this.shownAddress(found.value)] : found.kind === 'none' ? found.nearest : found.candidates
+    const meant =
+      found.kind === 'found'
+        ? [this.shownAddress(found.value)]
+        : found.kind === 'none'
+          ? found.nearest
+          : found.candidates
     return notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" is served here`, meant.slice(0, MAX_MEANT))
   }
 
@@ -210,7 +226,10 @@ export class Directory {
     return (this.#deps.log.view().members.get(nodeId)?.revoked ?? null) !== null
   }
 
-  /** An agent as the rules see it: the weakest of certificate, card and represented caller. null when certificate or card is missing. */
+  /**
+   * An agent as the rules see it: the weakest of certificate, card and represented caller. null when certificate or
+   * card is missing.
+   */
   party(address: AgentAddress, onBehalfOf?: CertifiedPower): RoutingParty | null {
     const card = this.card(address)
     return card === undefined ? null : this.#partyOf(card, onBehalfOf === undefined ? NO_HOPS : [onBehalfOf])
@@ -220,7 +239,8 @@ export class Directory {
   named(text: string): NamedAgent | null {
     const card = this.#deps.registry.getByAddress(text)
     // The card's own texts, which the maps share, instead of parts of the message's text.
-    if (card !== undefined) return { address: { agentId: card.id, nodeId: card.nodeId }, card, party: this.#partyOf(card, NO_HOPS) }
+    if (card !== undefined)
+      return { address: { agentId: card.id, nodeId: card.nodeId }, card, party: this.#partyOf(card, NO_HOPS) }
     const address = parseAddress(text)
     return address === null ? null : { address, card, party: null }
   }
@@ -238,7 +258,10 @@ function nameOf(card: RegisteredCard): AgentName {
 }
 
 function ambiguous(text: string, candidates: readonly string[], next: string): NodeError {
-  return new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean ${candidates.join(' or ')}`, { data: { candidates }, next: [next] })
+  return new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean ${candidates.join(' or ')}`, {
+    data: { candidates },
+    next: [next]
+  })
 }
 
 function notFound(code: 'PEER_NOT_FOUND' | 'AGENT_NOT_FOUND', message: string, nearest: readonly string[]): NodeError {

@@ -119,7 +119,8 @@ export class LocalCards {
   }
 
   /**
-   * Makes the node's cards from its agents and its certificate. A revision is on disk before it is sent, so it never has two contents.
+   * Makes the node's cards from its agents and its certificate. A revision is on disk before it is sent, so it never
+   * has two contents.
    * @throws NodeError DISK_FULL, NO_PERMISSION; then the cards are as before.
    */
   refresh(definitions: readonly AgentDefinition[]): Promise<CardChanges> {
@@ -137,7 +138,9 @@ export class LocalCards {
   async #refresh(definitions: readonly AgentDefinition[]): Promise<CardChanges> {
     const certificate = this.#deps.membership.certificate().body
     const placed = this.#placed(definitions, certificate)
-    const wanted = [operatorCard(certificate), ...placed.map((one) => this.#cardOf(one, certificate))].filter((one) => this.#isValid(one))
+    const wanted = [operatorCard(certificate), ...placed.map((one) => this.#cardOf(one, certificate))].filter((one) =>
+      this.#isValid(one)
+    )
     const bodies = this.#fitting(this.#ordered(wanted))
     this.#providers = new Map(placed.flatMap((one) => this.#provided(one)))
     const next: Record<string, Revisions[string]> = { ...this.#revisions }
@@ -182,7 +185,8 @@ export class LocalCards {
   #noteSurplus(ids: readonly string[]): void {
     const isChange = ids.some((id) => !this.#surplus.includes(id))
     this.#surplus = ids
-    if (isChange) this.#deps.telemetry.log('warn', 'the mesh takes no more agents of this node', { agents: ids.join(', ') })
+    if (isChange)
+      this.#deps.telemetry.log('warn', 'the mesh takes no more agents of this node', { agents: ids.join(', ') })
   }
 
   /** The operator, then agents with a card already: a new agent never displaces an announced one. */
@@ -197,8 +201,11 @@ export class LocalCards {
     let bytes = 0
     const fit = bodies.filter((body) => {
       const known = this.#own.get(body.id)
-      // Reserve the larger of old and new size: others may take the card before a shrunken one frees its room. No revision is longer.
-      const sizes = [{ ...body, revision: Number.MAX_SAFE_INTEGER }, ...(known === undefined ? [] : [known.body])].map(cardBytes)
+      // Reserve the larger of old and new size: others may take the card before a shrunken one frees its room. No
+      // revision is longer.
+      const sizes = [{ ...body, revision: Number.MAX_SAFE_INTEGER }, ...(known === undefined ? [] : [known.body])].map(
+        cardBytes
+      )
       const size = Math.max(...sizes.map((one) => one ?? 0))
       if (bytes + size > MAX_CARDS_BYTES) return false
       bytes += size
@@ -210,7 +217,11 @@ export class LocalCards {
   /** Agents are validated when they are read; a card that is still invalid must not keep the others from theirs. */
   #isValid(body: Unrevised): boolean {
     const checked = validateCard({ ...body, revision: 1 })
-    if (!checked.ok) this.#deps.telemetry.log('error', 'an agent has no valid card', { agent: body.id, reason: checked.faults.join('; ') })
+    if (!checked.ok)
+      this.#deps.telemetry.log('error', 'an agent has no valid card', {
+        agent: body.id,
+        reason: checked.faults.join('; ')
+      })
     return checked.ok
   }
 
@@ -262,10 +273,18 @@ export class LocalCards {
     const { log, membership } = this.#deps
     const { mesh } = membership.certificate().body
     const logged = log.view().cards.get(membership.nodeId)
-    const cards = [...this.#own].map(([id, card]) => ({ id, revision: card.body.revision, entry: { kind: 'card' as const, mesh, card } }))
+    const cards = [...this.#own].map(([id, card]) => ({
+      id,
+      revision: card.body.revision,
+      entry: { kind: 'card' as const, mesh, card }
+    }))
     const gone = Object.entries(this.#revisions)
       .filter(([id, known]) => known.gone === true && logged?.has(id) === true)
-      .map(([id, { revision }]) => ({ id, revision, entry: { kind: 'card-removed' as const, mesh, agentId: id, revision } }))
+      .map(([id, { revision }]) => ({
+        id,
+        revision,
+        entry: { kind: 'card-removed' as const, mesh, agentId: id, revision }
+      }))
     const missing = cards.filter(({ id, revision }) => (logged?.get(id)?.body.revision ?? -1) < revision)
     return [...missing, ...gone].filter(({ id, revision }) => (this.#taken.get(id) ?? -1) < revision)
   }

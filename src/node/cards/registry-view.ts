@@ -12,8 +12,8 @@ export interface RegistryViewDeps {
 }
 
 /**
- * A read-only view of a running node's registry (spec a2a-mcp-mesh, AgentRegistry): every change comes from signed cards. To register an
- * agent, attach it. {@link AgentRegistry.deserialize} makes a separate registry from the text.
+ * A read-only view of a running node's registry (spec a2a-mcp-mesh, AgentRegistry): every change comes from signed
+ * cards. To register an agent, attach it. {@link AgentRegistry.deserialize} makes a separate registry from the text.
  */
 export class RegistryView {
   readonly #deps: RegistryViewDeps
@@ -83,8 +83,8 @@ export class RegistryView {
   }
 
   /**
-   * Turns discovery off, and forgets the agents of other nodes: they cannot be reached from here, nor admitted, as senders without a card
-   * are refused. Others still find this node's agents.
+   * Turns discovery off, and forgets the agents of other nodes: they cannot be reached from here, nor admitted, as
+   * senders without a card are refused. Others still find this node's agents.
    */
   disableDiscovery(): void {
     this.#deps.remoteCards.disable()

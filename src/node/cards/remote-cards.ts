@@ -84,7 +84,8 @@ export class RemoteCards {
     this.#mergeAll(peer, cards.slice(0, MAX_CARDS), certificate)
     if (all === null) return
     const named = new Set(all)
-    for (const card of this.#deps.registry.ofNode(peer)) if (!named.has(card.id)) this.#remove(card.address, card.revision)
+    for (const card of this.#deps.registry.ofNode(peer))
+      if (!named.has(card.id)) this.#remove(card.address, card.revision)
   }
 
   /** Takes the providers of agents of a peer: any JSON. */
@@ -112,7 +113,8 @@ export class RemoteCards {
       if (cards?.has(agentId) === true) continue
       const address = addressText({ agentId, nodeId })
       this.#gone.delete(address)
-      if ((registry.getByAddress(address)?.revision ?? Number.POSITIVE_INFINITY) <= revision) registry.unregister(address)
+      if ((registry.getByAddress(address)?.revision ?? Number.POSITIVE_INFINITY) <= revision)
+        registry.unregister(address)
     }
     if (cards === undefined) this.#logged.delete(nodeId)
     else this.#logged.set(nodeId, new Map([...cards].map(([agentId, { body }]) => [agentId, body.revision])))

@@ -61,10 +61,11 @@ export class AgentSelector {
   }
 
   /**
-   * Chooses an agent with all the capabilities: an allowed one, online unless told otherwise, never the sender. Order: able to take work now,
-   * inside the mesh, least busy, local. The load of remote agents is known only as far as it comes from this node.
-   * @throws NodeError CAPABILITY_NOT_FOUND when no agent has them; the refusal of the rules when none is allowed; PEER_OFFLINE when all are
-   * offline.
+   * Chooses an agent with all the capabilities: an allowed one, online unless told otherwise, never the sender. Order:
+   * able to take work now, inside the mesh, least busy, local. The load of remote agents is known only as far as it
+   * comes from this node.
+   * @throws NodeError CAPABILITY_NOT_FOUND when no agent has them; the refusal of the rules when none is allowed;
+   * PEER_OFFLINE when all are offline.
    */
   pick({ capabilities, mayBeAway = false, sees = () => true, ...draft }: CapableDraft): AgentAddress {
     const { self, registry, presence, agents, asked, outbound } = this.#deps
@@ -72,7 +73,11 @@ export class AgentSelector {
     const cards = registry.findByCapability(first).filter((card) => hasAll(card, rest) && !isSame(card, draft.sender))
     const isHere = (card: RegisteredCard): boolean => card.nodeId === self
     const isAway = (card: RegisteredCard): boolean => !isHere(card) && !presence.isOnline(card.nodeId)
-    const draftTo = ({ id, nodeId }: RegisteredCard): DraftHead => ({ ...draft, capability: first, recipient: { agentId: id, nodeId } })
+    const draftTo = ({ id, nodeId }: RegisteredCard): DraftHead => ({
+      ...draft,
+      capability: first,
+      recipient: { agentId: id, nodeId }
+    })
     let refused: RegisteredCard | null = null
     const usable = cards.filter((card) => {
       if (isAway(card) && !mayBeAway) return false
@@ -96,7 +101,8 @@ export class AgentSelector {
     // With no allowed agent, fail with the refusal of one, as a direct message to it would, on record.
     if (refused !== null && sees(refused)) outbound.check(draftTo(refused))
     else if (refused !== null) outbound.judge(draftTo(refused))
-    if (!cards.some(sees)) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
+    if (!cards.some(sees))
+      throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
     throw new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
   }
 }

@@ -24,7 +24,10 @@ export class Visibility {
     this.#deps = deps
   }
 
-  /** True when a caller of this node finds an agent, inside its own sandbox and the node's. Some are for the operator alone. */
+  /**
+   * True when a caller of this node finds an agent, inside its own sandbox and the node's. Some are for the operator
+   * alone.
+   */
   toCaller(card: Card & { readonly nodeId: NodeId }, by: CallerAuthority): boolean {
     const { self, directory, agents } = this.#deps
     if (by.isOperator !== true && card.nodeId === self && agents.isReserved(card.id)) return false
@@ -41,12 +44,16 @@ export class Visibility {
   /** True when a peer finds an agent of this node. */
   toPeer(card: Card, peer: NodeId): boolean {
     const { self, directory } = this.#deps
-    return this.#isSeen(addressText({ agentId: card.id, nodeId: self }), card, directory.certificate(peer)?.sandboxId ?? null)
+    return this.#isSeen(
+      addressText({ agentId: card.id, nodeId: self }),
+      card,
+      directory.certificate(peer)?.sandboxId ?? null
+    )
   }
 
   /**
-   * True when a peer must know the card of an agent of this node. That includes an agent it does not find but that may write to it: without
-   * the card the peer could not identify the sender.
+   * True when a peer must know the card of an agent of this node. That includes an agent it does not find but that may
+   * write to it: without the card the peer could not identify the sender.
    */
   isVisibleTo(card: Card, peer: NodeId): boolean {
     const { crossSandboxAllowList } = this.#deps.rules().sandbox

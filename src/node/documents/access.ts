@@ -1,5 +1,11 @@
 import type { NodeId } from '../../kit/ids.js'
-import { type AccessRule, type AccessVerdict, accessOf, type DocumentAccess, mayRestrict } from '../../domain/document/access.js'
+import {
+  type AccessRule,
+  type AccessVerdict,
+  accessOf,
+  type DocumentAccess,
+  mayRestrict
+} from '../../domain/document/access.js'
 import { countedBlocks } from '../../domain/document/counted.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import { memberOf } from '../../domain/membership/fold/document.js'
@@ -25,14 +31,24 @@ export const NOT_ALLOWED = 'its member may not write'
 
 const NOTHING: CallerVerdict = { maySee: false, mayWrite: false, mayRestrict: false }
 
-/** The rights of a member on a document, by the view alone. An unknown or revoked member has none, and nobody on a removed document. */
-export function memberAccess(view: MembershipView, document: DocumentRecord, node: NodeId): Pick<AccessVerdict, 'maySee' | 'mayWrite'> {
+/**
+ * The rights of a member on a document, by the view alone. An unknown or revoked member has none, and nobody on a
+ * removed document.
+ */
+export function memberAccess(
+  view: MembershipView,
+  document: DocumentRecord,
+  node: NodeId
+): Pick<AccessVerdict, 'maySee' | 'mayWrite'> {
   const member = view.members.get(node)
   if (member === undefined || member.revoked !== null || view.removedDocuments.has(document.name)) return NOTHING
   return accessOf(guarded(view, document), memberOf(member.certificate.body))
 }
 
-/** The rights of a caller of node `self`. A caller weaker than its node does not get rights granted to that node by name. */
+/**
+ * The rights of a caller of node `self`. A caller weaker than its node does not get rights granted to that node by
+ * name.
+ */
 export function callerAccess(
   view: MembershipView,
   document: DocumentRecord,
@@ -58,8 +74,9 @@ export function countedStreams(view: MembershipView, document: DocumentRecord): 
 }
 
 /**
- * The known length of each stream of a document, to be signed with an access list. A member that loses the right to write keeps this many
- * blocks. The lengths include blocks that are not fetched yet, were removed here or are not followed: the local store may have none.
+ * The known length of each stream of a document, to be signed with an access list. A member that loses the right to
+ * write keeps this many blocks. The lengths include blocks that are not fetched yet, were removed here or are not
+ * followed: the local store may have none.
  * @throws NodeError CONFLICT when a stream cannot be opened
  */
 export async function knownLengths(
@@ -75,7 +92,10 @@ function guarded(view: MembershipView, { creator, access }: DocumentRecord): Par
 }
 
 /** An access list in the form for people; null when there is none. */
-export function accessInfo(directory: Pick<Directory, 'ref'>, signed: DocumentRecord['access']): DocumentAccessInfo | null {
+export function accessInfo(
+  directory: Pick<Directory, 'ref'>,
+  signed: DocumentRecord['access']
+): DocumentAccessInfo | null {
   if (signed === null) return null
   const { access, by } = signed
   const rule = ({ members, maxTier, sandboxes, unsandboxed }: AccessRule): DocumentRuleInfo => ({

@@ -39,7 +39,10 @@ export class DocumentIndex {
     return seen.map((record) => this.#withId(record)).sort((a, b) => (a.record.name < b.record.name ? -1 : 1))
   }
 
-  /** Returns a function that warns of a deceptive name, given the documents that the caller may see; null for a harmless name. */
+  /**
+   * Returns a function that warns of a deceptive name, given the documents that the caller may see; null for a harmless
+   * name.
+   */
   nameWarnings(by: DocumentCaller): (name: string) => string | null {
     const looks = new LookAlikes(this.list(by).map(({ record }) => record.name))
     return (name) => {
@@ -49,7 +52,10 @@ export class DocumentIndex {
     }
   }
 
-  /** Finds a document by name or id. @throws NodeError DOCUMENT_NOT_FOUND, also for a document that the caller may not see */
+  /**
+   * Finds a document by name or id.
+   * @throws NodeError DOCUMENT_NOT_FOUND, also for a document that the caller may not see
+   */
   find(text: string, by: DocumentCaller): IndexedDocument {
     const view = this.#deps.log.view()
     const record = view.documents.get(text) ?? [...view.documents.values()].find(({ name }) => this.idOf(name) === text)

@@ -32,8 +32,8 @@ export interface WrittenSnapshot {
 type Stop = Pick<StreamStop, 'at' | 'reason'>
 
 /**
- * The replica of one document. It takes every block of the counted streams, and is rebuilt when it has blocks that no longer count. Callers
- * run its asynchronous methods one after the other.
+ * The replica of one document. It takes every block of the counted streams, and is rebuilt when it has blocks that no
+ * longer count. Callers run its asynchronous methods one after the other.
  */
 export class DocumentReplica {
   readonly #deps: DocumentReplicaDeps
@@ -121,7 +121,10 @@ export class DocumentReplica {
     if (change !== null) this.#changes.emit(change)
   }
 
-  /** The streams begin later here: takes missing blocks from the snapshot, or all blocks anew when this replica is wrong (`isOther`). */
+  /**
+   * The streams begin later here: takes missing blocks from the snapshot, or all blocks anew when this replica is wrong
+   * (`isOther`).
+   */
   async beginLater(isOther: boolean): Promise<void> {
     if (isOther) this.#rebuild.need('void', this.#fed)
     for (const stream of this.#counted.keys()) this.#fed.offer(stream)
@@ -146,7 +149,9 @@ export class DocumentReplica {
     await this.feed()
   }
 
-  /** Runs an edit of this node or a session, and reports its updates once `publish` is done. A refused edit is undone. */
+  /**
+   * Runs an edit of this node or a session, and reports its updates once `publish` is done. A refused edit is undone.
+   */
   async edit<T>(by: string | null, edit: () => T, publish: () => Promise<void>): Promise<T> {
     const updates: Uint8Array[] = []
     this.#edits = updates
@@ -180,7 +185,10 @@ export class DocumentReplica {
     this.#fed.unkept = 0
   }
 
-  /** A snapshot of the document for others. null while it is rebuilt, when it has gaps, and when `isWorth` is false for its lengths. */
+  /**
+   * A snapshot of the document for others. null while it is rebuilt, when it has gaps, and when `isWorth` is false for
+   * its lengths.
+   */
   snapshot(isWorth: (stored: Pick<WrittenSnapshot, 'lengths'>) => boolean): WrittenSnapshot | null {
     const lengths = this.current.vectorClock()
     const mayWrite = this.#isWhole && this.current.isWritable
@@ -201,14 +209,17 @@ export class DocumentReplica {
   #fedOne(replica: Replica): ReplicaFeed {
     return new ReplicaFeed(this.#observed(replica), {
       ...this.#deps,
-      limitOf: (stream) => Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
+      limitOf: (stream) =>
+        Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
       onStops: (stops) => this.#noteStops(stops),
       onLater: () => this.#rebuild.need('begun', this.#fed),
       isOver: () => this.#rebuild.isDue || this.#isClosed
     })
   }
 
-  /** Reports each update of the replica: an edit of this node once it is durable, a rebuilt replica once it is complete. */
+  /**
+   * Reports each update of the replica: an edit of this node once it is durable, a rebuilt replica once it is complete.
+   */
   #observed(replica: Replica): Replica {
     replica.doc.on('update', (update: Uint8Array) => {
       if (this.#edits !== null) this.#edits.push(update)
@@ -220,12 +231,14 @@ export class DocumentReplica {
   /** Starts from the cached snapshot if that still counts; else builds the replica from the streams. */
   async #begin(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
     const { kept, streams, make } = this.#deps
-    const replica = (await replicaOfKept(kept, { counted, streams, make: () => make(this.#own) })) ?? (await this.#made())
+    const replica =
+      (await replicaOfKept(kept, { counted, streams, make: () => make(this.#own) })) ?? (await this.#made())
     this.current.doc.destroy()
     this.#fed = this.#fedOne(replica)
     // Earlier stops count for this replica, too.
     for (const [stream, { at, reason }] of this.#stops) this.#noteStops(replica.stop(stream, at, reason))
-    for (const [stream, end] of replica.ends()) if (end.reason !== NOT_ALLOWED && !this.#stops.has(stream)) this.#stops.set(stream, end)
+    for (const [stream, end] of replica.ends())
+      if (end.reason !== NOT_ALLOWED && !this.#stops.has(stream)) this.#stops.set(stream, end)
   }
 
   /** Limits a stream by the access list. A later list may lift the limit, so it is no final stop. */

@@ -79,7 +79,11 @@ export class Documents {
     this.known = new DocumentIndex(deps)
     this.#own = new LocalStreams({ ...common, known: this.known, onLost: (...lost) => this.marks.expect(...lost) })
     this.snapshots = this.#newSnapshots()
-    this.arrived = new ArrivedDocuments({ ...common, used: this.snapshots.used, hasUnheard: (name) => this.#own.hasUnheard(name) })
+    this.arrived = new ArrivedDocuments({
+      ...common,
+      used: this.snapshots.used,
+      hasUnheard: (name) => this.#own.hasUnheard(name)
+    })
     this.marks = new DocumentMarks({ ...common, own: this.#own })
     this.shares = new DocumentShares(common)
     this.followed = new ReplicationSet({
@@ -190,7 +194,13 @@ export class Documents {
     const damage = this.damage()
     const stored = damage.length > 0 ? damage : this.marks.problems()
     // A damaged store takes in no blocks of members.
-    return [...stored, ...this.#own.problems(), ...forks.problems(), ...this.snapshots.problems(), ...leftProblems(this, log.view())]
+    return [
+      ...stored,
+      ...this.#own.problems(),
+      ...forks.problems(),
+      ...this.snapshots.problems(),
+      ...leftProblems(this, log.view())
+    ]
   }
 
   /** The damage of the document store, once noticed. Until a repair the stored part of a document is unknown. */
@@ -198,7 +208,10 @@ export class Documents {
     return damageOf(this.#deps.documents)
   }
 
-  /** Runs `use` on an open document, which stays open for a while after. @throws NodeError as `use`, or as opening does */
+  /**
+   * Runs `use` on an open document, which stays open for a while after.
+   * @throws NodeError as `use`, or as opening does
+   */
   async with<T>(name: string, use: (document: OpenDocument) => Promise<T>): Promise<T> {
     const { document, release } = await this.hold(name)
     try {
@@ -213,7 +226,10 @@ export class Documents {
     return this.#open.hold(name)
   }
 
-  /** Stops following a document and removes its blocks here. Returns the number of removed bytes. @throws NodeError CONFLICT while it is in use */
+  /**
+   * Stops following a document and removes its blocks here. Returns the number of removed bytes.
+   * @throws NodeError CONFLICT while it is in use
+   */
   async forget({ record }: IndexedDocument): Promise<number> {
     // No await comes before the document is no longer followed: a later opener waits until the blocks are removed.
     if (this.#open.isInUse(record.name)) throw new NodeError('CONFLICT', 'the document is in use here')
@@ -288,10 +304,14 @@ interface LeavingDeps extends Pick<Documents, 'marks'> {
 }
 
 /**
- * Leaves an own stream whose new blocks would not count: this home runs twice, its store was put back, or others end the stream. Resolves
- * when the document goes on with another one; null: it is no stream of this node.
+ * Leaves an own stream whose new blocks would not count: this home runs twice, its store was put back, or others end
+ * the stream. Resolves when the document goes on with another one; null: it is no stream of this node.
  */
-function leaveOwn({ own, marks, open, telemetry }: LeavingDeps, stream: StreamKey, reason: string): Promise<void> | null {
+function leaveOwn(
+  { own, marks, open, telemetry }: LeavingDeps,
+  stream: StreamKey,
+  reason: string
+): Promise<void> | null {
   const name = own.nameOf(stream)
   if (name === null) return null
   marks.left(name, stream)

@@ -10,8 +10,9 @@ export interface FetchShareDeps extends Omit<BusyShareDeps, 'limit'> {
 }
 
 /**
- * How fast unused documents are fetched. Such blocks cost processor and disk of a node that did not ask for them, and delay messages on the
- * links. While the node serves others, they come no faster than a share, one stream after the other.
+ * How fast unused documents are fetched. Such blocks cost processor and disk of a node that did not ask for them, and
+ * delay messages on the links. While the node serves others, they come no faster than a share, one stream after the
+ * other.
  */
 export class FetchShare {
   readonly #deps: FetchShareDeps
@@ -23,8 +24,9 @@ export class FetchShare {
   }
 
   /**
-   * Counts the received bytes of a stream. `writers`: the members that announced it. The one with most of its share left pays, so that
-   * nobody slows down a stream of another by announcing it. Returns the milliseconds after which more of the stream may be requested.
+   * Counts the received bytes of a stream. `writers`: the members that announced it. The one with most of its share
+   * left pays, so that nobody slows down a stream of another by announcing it. Returns the milliseconds after which
+   * more of the stream may be requested.
    */
   fetched(writers: readonly NodeId[], bytes: number): number {
     const { clock, self, isAlone } = this.#deps
@@ -34,7 +36,8 @@ export class FetchShare {
       return 0
     }
     const now = clock.monotonic()
-    const paidAtOf = (writer: NodeId): number => Math.max(this.#paidAt.get(writer) ?? Number.NEGATIVE_INFINITY, now - timeOf(SHARE.burst))
+    const paidAtOf = (writer: NodeId): number =>
+      Math.max(this.#paidAt.get(writer) ?? Number.NEGATIVE_INFINITY, now - timeOf(SHARE.burst))
     const payer = writers.reduce((one, other) => (paidAtOf(other) < paidAtOf(one) ? other : one))
     const paidAt = paidAtOf(payer) + timeOf(bytes)
     this.#paidAt.set(payer, paidAt)

@@ -30,8 +30,8 @@ interface Fork {
 }
 
 /**
- * Reports faults in streams of documents: skipped blocks once, and two branches that one member signed until that member goes on with another
- * stream.
+ * Reports faults in streams of documents: skipped blocks once, and two branches that one member signed until that
+ * member goes on with another stream.
  */
 export class Forks {
   readonly #deps: ForksDeps

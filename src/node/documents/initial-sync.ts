@@ -28,10 +28,11 @@ export interface InitialSyncDeps {
 }
 
 /**
- * Waits until a document is complete here. A partial document must not be taken for the whole before it was complete once: a member that is
- * offline may hold blocks. Blocks that no member holds while all are online are gone: they were removed before any member fetched them.
- * `timeoutMs`: for a transfer that goes on; without it three looks of 3,000 ms.
- * @throws NodeError PEER_OFFLINE, TIMEOUT; STORE_DAMAGED for a document with blocks lost on this disk that no member gives
+ * Waits until a document is complete here. A partial document must not be taken for the whole before it was complete
+ * once: a member that is offline may hold blocks. Blocks that no member holds while all are online are gone: they were
+ * removed before any member fetched them. `timeoutMs`: for a transfer that goes on; without it three looks of 3,000 ms.
+ * @throws NodeError PEER_OFFLINE, TIMEOUT; STORE_DAMAGED for a document with blocks lost on this disk that no member
+ * gives
  */
 export async function mustBeHere(node: InitialSyncDeps, known: DocumentRecord, timeoutMs?: number): Promise<void> {
   const find = (): DocumentRecord => recordOf(node, known)
@@ -71,7 +72,11 @@ interface WaitingReader {
 }
 
 /** Waits until {@link mustBeHere} would not throw. `find` returns the current record of the document. */
-export function awaitHere(node: InitialSyncDeps, find: () => DocumentRecord, { onOver, onLook = () => {} }: WaitingReader): InitialSync {
+export function awaitHere(
+  node: InitialSyncDeps,
+  find: () => DocumentRecord,
+  { onOver, onLook = () => {} }: WaitingReader
+): InitialSync {
   const { clock } = node.deps
   if (isHere(node, find())) return { isOver: true, stop: () => {} }
   let last = progressOf(node, find())
@@ -121,7 +126,10 @@ function isHere(node: InitialSyncDeps, record: DocumentRecord): boolean {
   const lacking = arrived.lacking(record)
   const isMore = arrived.streams(record).some(([stream]) => node.deps.documents.extent(stream).isMore)
   const isGone =
-    !isMore && areAllThere(node, record) && haveAllAnnounced(node, record) && lacking.every((stream) => isUnknown(node, stream))
+    !isMore &&
+    areAllThere(node, record) &&
+    haveAllAnnounced(node, record) &&
+    lacking.every((stream) => isUnknown(node, stream))
   const isWhole = isGone || (lacking.length === 0 && hasAnyAnnounced(node, record))
   if (isWhole) arrived.note(record.name)
   return isWhole
@@ -163,7 +171,10 @@ function haveAllAnnounced(node: InitialSyncDeps, record: DocumentRecord): boolea
   })
 }
 
-/** True when some member announced each stream, and none has more blocks. With no member online, no announcement is needed. */
+/**
+ * True when some member announced each stream, and none has more blocks. With no member online, no announcement is
+ * needed.
+ */
 function hasAnyAnnounced(node: InitialSyncDeps, record: DocumentRecord): boolean {
   const isAlone = onlineOf(node, record).length === 0
   return node.documents.arrived.streams(record).every(([stream]) => {
@@ -194,7 +205,11 @@ function othersOf(node: InitialSyncDeps, record: DocumentRecord): NodeId[] {
   return [...view.members.keys()].filter((one) => one !== node.self && memberAccess(view, record, one).maySee)
 }
 
-function notHere(node: InitialSyncDeps, record: DocumentRecord, { seen, timeoutMs }: { seen: Seen; timeoutMs: number }): NodeError {
+function notHere(
+  node: InitialSyncDeps,
+  record: DocumentRecord,
+  { seen, timeoutMs }: { seen: Seen; timeoutMs: number }
+): NodeError {
   const name = shown(record.name)
   const next = [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
   if (seen === 'moving')
@@ -205,7 +220,11 @@ function notHere(node: InitialSyncDeps, record: DocumentRecord, { seen, timeoutM
   const fault = node.deps.documents.fault ?? node.documents.marks.fault(record.name)
   if (fault !== null) return fault
   const part = node.documents.arrived.isMissing(record) ? 'nothing' : 'only a part'
-  return new NodeError('PEER_OFFLINE', `this node has ${part} of the document ${name}, and every node that has it is offline`, { next })
+  return new NodeError(
+    'PEER_OFFLINE',
+    `this node has ${part} of the document ${name}, and every node that has it is offline`,
+    { next }
+  )
 }
 
 /** Name of the stored list of complete documents. */
@@ -230,8 +249,8 @@ interface ArrivedDocumentsDeps {
 }
 
 /**
- * The documents that were complete here once. From then on this node reads and edits its local part, even with members offline. Before, a
- * partial document must not be taken for the whole.
+ * The documents that were complete here once. From then on this node reads and edits its local part, even with members
+ * offline. Before, a partial document must not be taken for the whole.
  */
 export class ArrivedDocuments {
   readonly #deps: ArrivedDocumentsDeps
@@ -308,7 +327,9 @@ export class ArrivedDocuments {
   #store(): void {
     const { store, log, onError } = this.#deps
     this.#writing = this.#writing
-      .then(() => store.write(DOCUMENTS_ARRIVED, { names: [...this.#names].filter((name) => log.view().documents.has(name)) }))
+      .then(() =>
+        store.write(DOCUMENTS_ARRIVED, { names: [...this.#names].filter((name) => log.view().documents.has(name)) })
+      )
       .catch(onError)
   }
 }

@@ -33,7 +33,10 @@ interface Left {
   readonly shares: Pick<DocumentShares, 'bytesOf'>
 }
 
-/** The problems for `status`: for each member with document streams that this node leaves out, by the kind of their reason. */
+/**
+ * The problems for `status`: for each member with document streams that this node leaves out, by the kind of their
+ * reason.
+ */
 export function leftProblems({ followed }: Pick<Left, 'followed'>, { documents, members }: MembershipView): Problem[] {
   const left = [...documents.values()].flatMap((record) => followed.leftOf(record))
   const nameOf = (node: NodeId): string =>
@@ -75,8 +78,14 @@ function countText({ length }: readonly LeftStream[]): string {
 }
 
 /** The part of its share that a member uses at this node. */
-export function shareOf({ followed, shares }: Left, { documents }: Pick<MembershipView, 'documents'>, node: NodeId): DocumentShareInfo {
-  const left = [...documents.values()].flatMap((record: DocumentRecord) => followed.leftOf(record).filter((one) => one.node === node))
+export function shareOf(
+  { followed, shares }: Left,
+  { documents }: Pick<MembershipView, 'documents'>,
+  node: NodeId
+): DocumentShareInfo {
+  const left = [...documents.values()].flatMap((record: DocumentRecord) =>
+    followed.leftOf(record).filter((one) => one.node === node)
+  )
   return {
     bytes: shares.bytesOf({ node, kind: 'stream' }),
     snapshotBytes: shares.bytesOf({ node, kind: 'snapshot' }),
@@ -86,7 +95,10 @@ export function shareOf({ followed, shares }: Left, { documents }: Pick<Membersh
   }
 }
 
-/** How long a document must be abandoned before its blocks are removed, in milliseconds: the log may still undo a revocation or removal. */
+/**
+ * How long a document must be abandoned before its blocks are removed, in milliseconds: the log may still undo a
+ * revocation or removal.
+ */
 const RECLAIM_MS = 600_000
 
 /** Dependencies of {@link AbandonedDocuments}. */
@@ -151,7 +163,9 @@ export class AbandonedDocuments {
     const { documents, removedDocuments } = log.view()
     const isStored = ({ name, streams }: DocumentRecord): boolean =>
       followed.isUsed(name) || marks.has(name) || streams.some(({ coreKey }) => shares.isStored(coreKey))
-    return [...documents.values(), ...removedDocuments.values()].filter((record) => followed.isAbandoned(record) && isStored(record))
+    return [...documents.values(), ...removedDocuments.values()].filter(
+      (record) => followed.isAbandoned(record) && isStored(record)
+    )
   }
 
   /** Never rejects. */
@@ -173,11 +187,21 @@ export class AbandonedDocuments {
 }
 
 /** The streams that this node does not follow, counted by their member and the reason. */
-export function leftInfo(directory: Pick<Directory, 'ref'>, left: readonly LeftStream[]): NonNullable<DocumentInfo['left']> {
-  const counts = new Map<string, { readonly node: DocumentInfo['creator']; readonly streams: number; readonly reason: string }>()
+export function leftInfo(
+  directory: Pick<Directory, 'ref'>,
+  left: readonly LeftStream[]
+): NonNullable<DocumentInfo['left']> {
+  const counts = new Map<
+    string,
+    { readonly node: DocumentInfo['creator']; readonly streams: number; readonly reason: string }
+  >()
   for (const one of left) {
     const key = `${one.node} ${one.reason}`
-    counts.set(key, { node: directory.ref(one.node), streams: (counts.get(key)?.streams ?? 0) + 1, reason: leftReason(one) })
+    counts.set(key, {
+      node: directory.ref(one.node),
+      streams: (counts.get(key)?.streams ?? 0) + 1,
+      reason: leftReason(one)
+    })
   }
   return [...counts.values()]
 }

@@ -50,8 +50,14 @@ interface CachedBeginning {
   make(): Replica
 }
 
-/** A replica that continues from the cached snapshot, if all of that still counts and is in the streams; null: read the streams. */
-export async function replicaOfKept(kept: KeptDocument, { counted, streams, make }: CachedBeginning): Promise<Replica | null> {
+/**
+ * A replica that continues from the cached snapshot, if all of that still counts and is in the streams; null: read the
+ * streams.
+ */
+export async function replicaOfKept(
+  kept: KeptDocument,
+  { counted, streams, make }: CachedBeginning
+): Promise<Replica | null> {
   const snapshot = await kept.read()
   if (snapshot === null) return null
   const replica = make()
@@ -60,8 +66,12 @@ export async function replicaOfKept(kept: KeptDocument, { counted, streams, make
   return null
 }
 
-async function holds(replica: Replica, { counted, streams }: Pick<CachedBeginning, 'counted' | 'streams'>): Promise<boolean> {
-  for (const [stream, { at, reason }] of replica.ends()) if (reason === NOT_ALLOWED && counted.get(stream) !== at) return false
+async function holds(
+  replica: Replica,
+  { counted, streams }: Pick<CachedBeginning, 'counted' | 'streams'>
+): Promise<boolean> {
+  for (const [stream, { at, reason }] of replica.ends())
+    if (reason === NOT_ALLOWED && counted.get(stream) !== at) return false
   const clock = replica.vectorClock()
   if (Object.entries(clock).some(([stream, length]) => (counted.get(stream) ?? 0) < length)) return false
   for (const stream of counted.keys()) if (!(await goesOn(streams, stream, clock[stream] ?? 0))) return false

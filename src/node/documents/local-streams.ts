@@ -66,9 +66,10 @@ export async function writtenLength(ledger: Pick<Ledger, 'get'>, { stream, block
 }
 
 /**
- * The stream of each document that this node writes, and its length, stored outside of the document store. A stream that became shorter, or
- * has an unknown former length, is left for a new one: further writes would sign two different blocks at one place. With a new ledger, the
- * length at first opening is known, and the mark ({@link DocumentMarks}), which may be 2 s old.
+ * The stream of each document that this node writes, and its length, stored outside of the document store. A stream
+ * that became shorter, or has an unknown former length, is left for a new one: further writes would sign two different
+ * blocks at one place. With a new ledger, the length at first opening is known, and the mark ({@link DocumentMarks}),
+ * which may be 2 s old.
  */
 export class LocalStreams {
   readonly #deps: LocalStreamsDeps
@@ -95,7 +96,9 @@ export class LocalStreams {
     }
   }
 
-  /** Announces the streams that the mesh does not know: this node was killed before, or the log reordered the entries. */
+  /**
+   * Announces the streams that the mesh does not know: this node was killed before, or the log reordered the entries.
+   */
   announceAll(): void {
     for (const [name, { stream, blocks }] of this.#own) {
       if (stream !== null && blocks > 0) this.announce(name, stream)
@@ -177,8 +180,9 @@ export class LocalStreams {
   }
 
   /**
-   * Appends blocks to the stream of a document. When this resolves the ledger has the new length, as durable as the blocks. A ledger that
-   * fails to store it does not reject: the blocks are in the stream. @throws NodeError CONFLICT for a stream that was left; as the store
+   * Appends blocks to the stream of a document. When this resolves the ledger has the new length, as durable as the
+   * blocks. A ledger that fails to store it does not reject: the blocks are in the stream. @throws NodeError CONFLICT
+   * for a stream that was left; as the store
    */
   async append(name: string, stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void> {
     if (this.nameOf(stream) !== name) throw passingConflict('this node goes on with another stream of the document')
@@ -189,7 +193,10 @@ export class LocalStreams {
     await this.#record(stream, String(length))
   }
 
-  /** Leaves the stream: later blocks go into another one. From the call until the next opening this node has no stream of the document. */
+  /**
+   * Leaves the stream: later blocks go into another one. From the call until the next opening this node has no stream
+   * of the document.
+   */
   async leave(name: string): Promise<void> {
     const { stream } = this.#of(name)
     await this.#set(name, leftStream(this.#of(name)))
@@ -212,8 +219,8 @@ export class LocalStreams {
   }
 
   /**
-   * @throws NodeError CONFLICT when the document takes no further stream, and OVERLOADED when the log takes none of this node: no other
-   * member would ever see writes to this one
+   * @throws NodeError CONFLICT when the document takes no further stream, and OVERLOADED when the log takes none of
+   * this node: no other member would ever see writes to this one
    */
   mustHavePlace(name: string, own: StreamKey): void {
     const record = this.#deps.log.view().documents.get(name)
@@ -221,9 +228,13 @@ export class LocalStreams {
     const refusal = this.#refusalOf(name)
     if (refusal !== null) throw refused(name, refusal)
     if (hasPlaceFor(record, this.#deps.self)) return
-    throw new NodeError('CONFLICT', 'the mesh takes no further stream of this node in the document: go on in a new document', {
-      next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc set <new document>']
-    })
+    throw new NodeError(
+      'CONFLICT',
+      'the mesh takes no further stream of this node in the document: go on in a new document',
+      {
+        next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc set <new document>']
+      }
+    )
   }
 
   /** Submits a stream to the log until the log names it. Other members see none of it before. */
@@ -268,7 +279,13 @@ export class LocalStreams {
 
   #seal(name: string, block: Uint8Array): Uint8Array {
     const { clock, ids, known, membership, self } = this.#deps
-    return sealBlock(block, { document: known.idOf(name), self, ids, tier: membership.certificate().body.maxTier, at: clock.now() })
+    return sealBlock(block, {
+      document: known.idOf(name),
+      self,
+      ids,
+      tier: membership.certificate().body.maxTier,
+      at: clock.now()
+    })
   }
 
   #isKnown(name: string, own: StreamKey): boolean {
@@ -334,8 +351,9 @@ export function sealBlock(block: Uint8Array, { document, self, tier, ids, at }: 
 }
 
 /**
- * The block of an envelope in a document's stream; null when the bytes are no such envelope. The core, not the envelope, says which member
- * the stream belongs to. The result depends on the bytes alone, so that it is the same at every node. Never throws.
+ * The block of an envelope in a document's stream; null when the bytes are no such envelope. The core, not the
+ * envelope, says which member the stream belongs to. The result depends on the bytes alone, so that it is the same at
+ * every node. Never throws.
  */
 export function openBlock(bytes: Uint8Array, document: string): Uint8Array | null {
   const decoded = decodeEnvelope(bytes)
@@ -345,8 +363,12 @@ export function openBlock(bytes: Uint8Array, document: string): Uint8Array | nul
 }
 
 function refused(name: string, refusal: string): NodeError {
-  return new NodeError('OVERLOADED', `changes of the document ${shown(name)} at this node reach no other member: ${refusal}`, {
-    retryable: false,
-    next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc ls']
-  })
+  return new NodeError(
+    'OVERLOADED',
+    `changes of the document ${shown(name)} at this node reach no other member: ${refusal}`,
+    {
+      retryable: false,
+      next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc ls']
+    }
+  )
 }

@@ -18,7 +18,10 @@ const MARK_MS = 2000
 /** The number of blocks of each stream that were here once, by name of the document. */
 export type StoredMarks = Readonly<Record<string, Readonly<Record<StreamKey, number>>>>
 
-/** Own streams left for being shorter than their marks, by document name. They are lost even when the log does not name them. */
+/**
+ * Own streams left for being shorter than their marks, by document name. They are lost even when the log does not name
+ * them.
+ */
 export type StoredLosses = Readonly<Record<string, readonly StreamKey[]>>
 
 /** Dependencies of {@link DocumentMarks}. */
@@ -37,9 +40,9 @@ export interface DocumentMarksDeps {
 }
 
 /**
- * The number of durable blocks of each stream of a document, stored outside of the document store. The engine of that store drops the end
- * of a damaged log without an error, and an old copy of it may be put back. A document with fewer blocks than its marks is neither read nor
- * edited until members gave them again.
+ * The number of durable blocks of each stream of a document, stored outside of the document store. The engine of that
+ * store drops the end of a damaged log without an error, and an old copy of it may be put back. A document with fewer
+ * blocks than its marks is neither read nor edited until members gave them again.
  */
 export class DocumentMarks {
   readonly #deps: DocumentMarksDeps
@@ -77,7 +80,8 @@ export class DocumentMarks {
 
   /** More of a stream is here: stores the marks soon. */
   due(): void {
-    if (!this.#isClosed) this.#timer ??= this.#deps.clock.after(MARK_MS, () => void this.#store().catch(this.#deps.onError))
+    if (!this.#isClosed)
+      this.#timer ??= this.#deps.clock.after(MARK_MS, () => void this.#store().catch(this.#deps.onError))
   }
 
   /** True when some block of a document was here. */
@@ -85,7 +89,9 @@ export class DocumentMarks {
     return this.#marks.has(name)
   }
 
-  /** The number of blocks of a document that were here and are not, in its followed streams. The document must be open. */
+  /**
+   * The number of blocks of a document that were here and are not, in its followed streams. The document must be open.
+   */
   lost(name: string): number {
     return this.#lostOf(this.#streams(name))
   }
@@ -100,7 +106,9 @@ export class DocumentMarks {
   /** The problems for `status`: one for each document that lost blocks. */
   problems(): Problem[] {
     return this.#names().flatMap((name) => {
-      const lost = this.#lostOf(this.#streams(name).filter(([stream]) => this.#opened.has(stream) || !this.#followed.has(stream)))
+      const lost = this.#lostOf(
+        this.#streams(name).filter(([stream]) => this.#opened.has(stream) || !this.#followed.has(stream))
+      )
       return lost === 0 ? [] : [{ code: 'STORE_DAMAGED', message: this.#message(name, lost), next: STOP_AND_REPAIR }]
     })
   }
@@ -120,7 +128,10 @@ export class DocumentMarks {
     await this.#store()
   }
 
-  /** This node writes another stream from now on, and all blocks of this one are here. A stream that the log names keeps its mark. */
+  /**
+   * This node writes another stream from now on, and all blocks of this one are here. A stream that the log names keeps
+   * its mark.
+   */
   left(name: string, stream: StreamKey): void {
     const { [stream]: _, ...others } = this.#marks.get(name) ?? {}
     if (this.#isNamed(name, stream)) return
@@ -160,8 +171,8 @@ export class DocumentMarks {
   }
 
   /**
-   * The comparable marks of a document. A stream that is not followed has no length, so only own streams known to be short count. Another
-   * one that the log does not name was left for a new one, or the log adds it later.
+   * The comparable marks of a document. A stream that is not followed has no length, so only own streams known to be
+   * short count. Another one that the log does not name was left for a new one, or the log adds it later.
    */
   #streams(name: string): [StreamKey, number][] {
     const losses = this.#losses.get(name) ?? []

@@ -23,7 +23,10 @@ export interface OpenDocumentDeps {
   onError(error: unknown): void
 }
 
-/** A document in memory. Its edits go into the own stream. Reads, edits and updates of the replica run one after the other. */
+/**
+ * A document in memory. Its edits go into the own stream. Reads, edits and updates of the replica run one after the
+ * other.
+ */
 export class OpenDocument {
   readonly #deps: OpenDocumentDeps
   readonly #replica: DocumentReplica
@@ -67,7 +70,10 @@ export class OpenDocument {
     }).catch(this.#deps.onError)
   }
 
-  /** The streams begin later here: the replica takes missing blocks from the snapshot, or all when the replica is wrong (`isOther`). */
+  /**
+   * The streams begin later here: the replica takes missing blocks from the snapshot, or all when the replica is wrong
+   * (`isOther`).
+   */
   onBegun(isOther = false): void {
     this.#inTurn(() => this.#replica.beginLater(isOther)).catch(this.#deps.onError)
   }
@@ -87,9 +93,10 @@ export class OpenDocument {
   }
 
   /**
-   * Edits the document as this node. Resolves when the edit is durable here, before others receive it. A refused edit changes nothing.
-   * @throws NodeError FORBIDDEN, OVERLOADED, CONFLICT while another own stream is made; PAYLOAD_TOO_LARGE for a single value too large to
-   * send; the errors of `change`
+   * Edits the document as this node. Resolves when the edit is durable here, before others receive it. A refused edit
+   * changes nothing.
+   * @throws NodeError FORBIDDEN, OVERLOADED, CONFLICT while another own stream is made; PAYLOAD_TOO_LARGE for a single
+   * value too large to send; the errors of `change`
    */
   edit<T>(change: (doc: Replica['doc']) => T): Promise<T> {
     return this.#inTurn(async () => {
@@ -106,14 +113,16 @@ export class OpenDocument {
   }
 
   /**
-   * Reserves a clientID for a program until {@link closeSession}. `wanted`: its former one, given again if no other program had it since.
+   * Reserves a clientID for a program until {@link closeSession}. `wanted`: its former one, given again if no other
+   * program had it since.
    * @throws NodeError FORBIDDEN, OVERLOADED
    */
   openSession(wanted: number | null = null): Promise<number> {
     return this.#inTurn(async () => {
       await this.#mustWrite()
       const { current } = this.#replica
-      const clientId = this.#programs.choose(wanted, (one) => current.sessions.isOfPrograms(one)) ?? current.sessions.open()
+      const clientId =
+        this.#programs.choose(wanted, (one) => current.sessions.isOfPrograms(one)) ?? current.sessions.open()
       // Announce it before the first write with it.
       await this.#publish()
       this.#programs.give(clientId)
@@ -135,7 +144,10 @@ export class OpenDocument {
     })
   }
 
-  /** Writes an update of a session, as {@link edit}. A refused update may be written again. @throws NodeError INVALID_INPUT, FORBIDDEN, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE */
+  /**
+   * Writes an update of a session, as {@link edit}. A refused update may be written again.
+   * @throws NodeError INVALID_INPUT, FORBIDDEN, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE
+   */
   write(update: Uint8Array, session: string): Promise<void> {
     return this.#inTurn(async () => {
       await this.#checkCapacity()
@@ -152,7 +164,10 @@ export class OpenDocument {
     return this.#inTurn(() => this.#replica.keep(blocks))
   }
 
-  /** A snapshot of the document for others. null while it is rebuilt, when it has gaps, and when `isWorth` is false for its lengths. */
+  /**
+   * A snapshot of the document for others. null while it is rebuilt, when it has gaps, and when `isWorth` is false for
+   * its lengths.
+   */
   snapshot(isWorth: (stored: Pick<WrittenSnapshot, 'lengths'>) => boolean): Promise<WrittenSnapshot | null> {
     return this.#inTurn(() => Promise.resolve(this.#replica.snapshot(isWorth)))
   }
@@ -191,14 +206,18 @@ export class OpenDocument {
     return done
   }
 
-  /** Appends the edits to the own stream. An edit that fails to get there leaves a wrong replica, so a rebuild follows. */
+  /**
+   * Appends the edits to the own stream. An edit that fails to get there leaves a wrong replica, so a rebuild follows.
+   */
   async #publish(): Promise<void> {
     const { own, current } = this.#replica
     const taken = current.takeBlocks()
     if (!taken.ok) {
       this.#replica.undo()
       const code = taken.isFull === true ? 'OVERLOADED' : 'PAYLOAD_TOO_LARGE'
-      throw new NodeError(code, `the edit cannot be sent to others: ${taken.reason}`, { next: ['a2a-node doc set --help'] })
+      throw new NodeError(code, `the edit cannot be sent to others: ${taken.reason}`, {
+        next: ['a2a-node doc set --help']
+      })
     }
     if (own === null || taken.blocks.length === 0) return
     try {
@@ -220,8 +239,8 @@ export class OpenDocument {
 }
 
 /**
- * The clientIDs of programs with this document open. A clientID of a closed program goes to the next one, which begins with the whole
- * document. So programs that come and go do not use up a stream's sessions.
+ * The clientIDs of programs with this document open. A clientID of a closed program goes to the next one, which begins
+ * with the whole document. So programs that come and go do not use up a stream's sessions.
  */
 class ProgramIds {
   /** Of open programs. */
@@ -232,8 +251,8 @@ class ProgramIds {
   readonly #reused = new Set<number>()
 
   /**
-   * The `wanted` clientID, if it belongs to programs and no other program had it since; else a free one; null for none. After a restart no
-   * program is open: a clientID that was not given since belongs to the caller that wants it.
+   * The `wanted` clientID, if it belongs to programs and no other program had it since; else a free one; null for none.
+   * After a restart no program is open: a clientID that was not given since belongs to the caller that wants it.
    */
   choose(wanted: number | null, isOfPrograms: (clientId: number) => boolean): number | null {
     const mayHave = wanted !== null && !this.#given.has(wanted) && !this.#reused.has(wanted) && isOfPrograms(wanted)

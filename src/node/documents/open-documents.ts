@@ -26,7 +26,10 @@ export interface OpenDocumentsDeps {
   readonly log: Pick<MemberLog, 'view'>
   readonly documents: Pick<DocumentStreams, 'read' | 'size' | 'length' | 'kept' | 'keep'>
   readonly known: Pick<DocumentIndex, 'idOf'>
-  readonly own: Pick<LocalStreams, 'announce' | 'append' | 'blocksOf' | 'mayWrite' | 'mustHavePlace' | 'nameOf' | 'open' | 'unheardOf'>
+  readonly own: Pick<
+    LocalStreams,
+    'announce' | 'append' | 'blocksOf' | 'mayWrite' | 'mustHavePlace' | 'nameOf' | 'open' | 'unheardOf'
+  >
   readonly followed: Pick<ReplicationSet, 'has' | 'add' | 'use'>
   readonly forks: Pick<Forks, 'has'>
   readonly snapshots: Pick<DocumentSnapshots, 'offer'> & { readonly used: Pick<DocumentSnapshots['used'], 'base'> }
@@ -50,8 +53,8 @@ interface OpenedDocument {
 export class OpenDocuments {
   readonly #deps: OpenDocumentsDeps
   /**
-   * The number of uses of each document. A use begins when a caller asks for the document, not when it is open: a document removed in
-   * between would be open without its blocks.
+   * The number of uses of each document. A use begins when a caller asks for the document, not when it is open: a
+   * document removed in between would be open without its blocks.
    */
   readonly #uses = new Map<string, number>()
   readonly #opened = new Map<string, Promise<OpenedDocument>>()
@@ -75,7 +78,8 @@ export class OpenDocuments {
 
   /** More of a stream is here. */
   onBlocks(stream: StreamKey): void {
-    for (const [name, { document, own }] of this.#open) if (stream === own || this.#isNamed(name, stream)) document.onBlocks(stream)
+    for (const [name, { document, own }] of this.#open)
+      if (stream === own || this.#isNamed(name, stream)) document.onBlocks(stream)
   }
 
   /** Two branches of a stream were found. */
@@ -179,7 +183,8 @@ export class OpenDocuments {
     try {
       await this.goOn(name)
       onReview()
-      // Opens the cores of these streams: an unopened one has length 0. `mustBeHere` opens the streams of other members.
+      // Opens the cores of these streams: an unopened one has length 0. `mustBeHere` opens the streams of other
+      // members.
       await Promise.all(own.unheardOf(name).map((stream) => documents.length(stream)))
       await this.#follow(name, opened)
     } catch (error) {

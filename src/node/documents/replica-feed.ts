@@ -44,7 +44,9 @@ export class ReplicaFeed {
 
   /** True when both replicas took equally many blocks of each stream. */
   isAsFarAs(other: ReplicaFeed): boolean {
-    return [...this.#next.keys(), ...other.#next.keys()].every((stream) => this.lengthOf(stream) === other.lengthOf(stream))
+    return [...this.#next.keys(), ...other.#next.keys()].every(
+      (stream) => this.lengthOf(stream) === other.lengthOf(stream)
+    )
   }
 
   /** True when this replica took as many blocks of each stream as another one, or more. */
@@ -95,7 +97,11 @@ export class ReplicaFeed {
     this.#due.delete(stream)
     let isAtEnd = false
     try {
-      const blocks = await this.#deps.streams.read(stream, from, Math.min(READ_BLOCKS, this.#deps.limitOf(stream) - from))
+      const blocks = await this.#deps.streams.read(
+        stream,
+        from,
+        Math.min(READ_BLOCKS, this.#deps.limitOf(stream) - from)
+      )
       isAtEnd = blocks.length === 0
       if (isAtEnd && this.#deps.streams.size(stream).from > from) this.#deps.onLater()
       return blocks
@@ -123,8 +129,8 @@ export type DocumentChange =
   | { readonly type: 'reset'; readonly isMoved: boolean }
 
 /**
- * Why a replica is rebuilt, the weakest reason first: this node's edit was refused, streams begin behind their taken blocks, taken blocks
- * no longer count, the own stream changed.
+ * Why a replica is rebuilt, the weakest reason first: this node's edit was refused, streams begin behind their taken
+ * blocks, taken blocks no longer count, the own stream changed.
  */
 const REASONS = ['refused', 'begun', 'void', 'moved'] as const
 type Reason = (typeof REASONS)[number]

@@ -50,7 +50,10 @@ interface OfferedStream {
   readonly claims: StreamClaim[]
 }
 
-/** The documents that a node follows: all used ones, and others as far as the share of each member has room, except forgotten ones. */
+/**
+ * The documents that a node follows: all used ones, and others as far as the share of each member has room, except
+ * forgotten ones.
+ */
 export class ReplicationSet {
   readonly #deps: ReplicationSetDeps
   readonly #forgotten = new Set<string>()
@@ -81,7 +84,10 @@ export class ReplicationSet {
     return !this.#forgotten.has(name) && !this.#leaving.has(name)
   }
 
-  /** Follows a document again after its removal, which would else delete newly fetched blocks that are not requested again. */
+  /**
+   * Follows a document again after its removal, which would else delete newly fetched blocks that are not requested
+   * again.
+   */
   async add(name: string): Promise<void> {
     await this.#leaving.get(name)
     if (this.#forgotten.delete(name)) await this.#store()
@@ -132,7 +138,10 @@ export class ReplicationSet {
     })
   }
 
-  /** Streams and snapshots of a document that this node does not keep, or keeps only in part, though the document is not forgotten. */
+  /**
+   * Streams and snapshots of a document that this node does not keep, or keeps only in part, though the document is not
+   * forgotten.
+   */
   leftOf(record: DocumentRecord): LeftStream[] {
     if (!this.has(record.name)) return []
     const isAbandoned = this.isAbandoned(record)
@@ -152,7 +161,8 @@ export class ReplicationSet {
   isAbandoned(record: DocumentRecord): boolean {
     const { members, removedDocuments } = this.#deps.log.view()
     if (removedDocuments.has(record.name)) return true
-    const isOut = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean => (members.get(nodeKey)?.revoked ?? null) !== null
+    const isOut = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean =>
+      (members.get(nodeKey)?.revoked ?? null) !== null
     return record.streams.length > 0 && record.streams.every(isOut) && this.#useOf(record) === 'none'
   }
 
@@ -176,7 +186,10 @@ export class ReplicationSet {
     return [
       // The log does not name the maker of a snapshot. A share of its own keeps it from using up the share of streams.
       ...snapshotsOf(record).map((stream) => ({ stream, payer: { node: record.creator, kind: 'snapshot' as const } })),
-      ...record.streams.map(({ nodeKey, coreKey }) => ({ stream: coreKey, payer: { node: nodeKey, kind: 'stream' as const } })),
+      ...record.streams.map(({ nodeKey, coreKey }) => ({
+        stream: coreKey,
+        payer: { node: nodeKey, kind: 'stream' as const }
+      })),
       ...ownOf(record.name).map((stream) => ({ stream, payer: { node: self, kind: 'stream' as const } }))
     ]
   }
@@ -210,8 +223,11 @@ export class ReplicationSet {
   /** Writes the current lists, one write after the other. */
   #store(): Promise<void> {
     const { log, store } = this.#deps
-    const stored = (names: ReadonlySet<string>): string[] => [...names].filter((name) => !log.view().removedDocuments.has(name))
-    const done = this.#writing.then(() => store.write(STORED, { forgotten: stored(this.#forgotten), used: stored(this.#used) }))
+    const stored = (names: ReadonlySet<string>): string[] =>
+      [...names].filter((name) => !log.view().removedDocuments.has(name))
+    const done = this.#writing.then(() =>
+      store.write(STORED, { forgotten: stored(this.#forgotten), used: stored(this.#used) })
+    )
     this.#writing = done.catch(() => {})
     return done
   }

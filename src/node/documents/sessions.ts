@@ -56,7 +56,10 @@ interface PresenceChannel {
   hear(payload: unknown, from: string): void
 }
 
-/** Programs with open documents. They receive changes, their updates go into the document, and their presence goes to all. */
+/**
+ * Programs with open documents. They receive changes, their updates go into the document, and their presence goes to
+ * all.
+ */
 export class DocumentSessions {
   readonly #deps: DocumentSessionsDeps
   readonly #sessions = new Map<string, Session>()
@@ -67,7 +70,10 @@ export class DocumentSessions {
     this.#deps = deps
   }
 
-  /** Opens a session: pushes the document, then each change. Returns its end function. @throws NodeError as opening a document does */
+  /**
+   * Opens a session: pushes the document, then each change. Returns its end function.
+   * @throws NodeError as opening a document does
+   */
   async open(name: string, { mayWrite, clientId: wanted, ...to }: SessionOpening): Promise<() => void> {
     const { documents, ids } = this.#deps
     const { document, release } = await documents.hold(name)
@@ -103,7 +109,9 @@ export class DocumentSessions {
     // A program without the right to write chooses its clientID itself, and might choose ever new ones.
     if (session.clientId !== null && presence.some(({ client }) => client !== session.clientId))
       throw new NodeError('INVALID_INPUT', 'the presence of another clientID')
-    if (new Set([...session.presence.keys(), ...presence.map(({ client }) => client)]).size > AWARENESS_LIMITS.maxClients)
+    if (
+      new Set([...session.presence.keys(), ...presence.map(({ client }) => client)]).size > AWARENESS_LIMITS.maxClients
+    )
       throw new NodeError('INVALID_INPUT', `a session has told of ${AWARENESS_LIMITS.maxClients} clientIDs`)
     for (const one of presence) session.presence.set(one.client, one)
     await this.#spread(session, update)
@@ -149,7 +157,9 @@ export class DocumentSessions {
     this.#sessions.delete(session.id)
     if (session.clientId !== null) session.document.closeSession(session.clientId)
     if (session.presence.size > 0)
-      this.#spread(session, goneAwareness([...session.presence.values()])).catch((error: unknown) => this.#failed(error))
+      this.#spread(session, goneAwareness([...session.presence.values()])).catch((error: unknown) =>
+        this.#failed(error)
+      )
     if ([...this.#sessions.values()].some(({ name }) => name === session.name)) return
     const presenceChannel = this.#presences.get(session.name)
     this.#presences.delete(session.name)
@@ -159,7 +169,9 @@ export class DocumentSessions {
   /** Sends to programs of this node, and to programs of online members. */
   async #spread({ id, name }: Session, update: Uint8Array): Promise<void> {
     this.#push(name, update, id)
-    await this.#presences.get(name)?.channel.broadcast(toBase64(update), addressText({ agentId: OPERATOR, nodeId: this.#deps.self }))
+    await this.#presences
+      .get(name)
+      ?.channel.broadcast(toBase64(update), addressText({ agentId: OPERATOR, nodeId: this.#deps.self }))
   }
 
   #push(name: string, update: Uint8Array, except: string | null): void {
@@ -177,8 +189,17 @@ export class DocumentSessions {
       faultOf: (payload) => (awarenessOf(payload) === null ? 'invalid awareness update' : null),
       onError: (error) => this.#failed(error),
       onSkipped: ({ code, source, reason }) => {
-        this.#deps.telemetry.log('warn', 'presence in a document is skipped', { code, source, document: shown(name), reason })
-        this.#deps.events.add('document', `presence in a document is skipped: ${reason}`, { code, source, document: shown(name) })
+        this.#deps.telemetry.log('warn', 'presence in a document is skipped', {
+          code,
+          source,
+          document: shown(name),
+          reason
+        })
+        this.#deps.events.add('document', `presence in a document is skipped: ${reason}`, {
+          code,
+          source,
+          document: shown(name)
+        })
       },
       wire: {
         send: async (message) => this.#send(name, id, message),

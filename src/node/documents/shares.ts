@@ -27,8 +27,8 @@ interface Grant {
 }
 
 /**
- * The bytes of unused documents that each member makes this node keep. A stream keeps its bytes until its blocks are removed, also over a
- * restart. So no later stream takes a share whose bytes are on disk.
+ * The bytes of unused documents that each member makes this node keep. A stream keeps its bytes until its blocks are
+ * removed, also over a restart. So no later stream takes a share whose bytes are on disk.
  */
 export class DocumentShares {
   readonly #deps: DocumentSharesDeps
@@ -46,7 +46,8 @@ export class DocumentShares {
   /** Reads the stored bytes. */
   async start(): Promise<void> {
     const stored = (await this.#deps.store.read<StoredShares>(STORED)) ?? {}
-    for (const [stream, [kind, node, bytes]] of Object.entries(stored)) this.#grant(stream, { payer: { kind, node }, bytes })
+    for (const [stream, [kind, node, bytes]] of Object.entries(stored))
+      this.#grant(stream, { payer: { kind, node }, bytes })
   }
 
   /** Stores pending changes. */
@@ -70,13 +71,16 @@ export class DocumentShares {
     return this.#totals.get(payerKey(payer)) ?? 0
   }
 
-  /** True when `bytes` bytes of a stream may be here. `payers`: the members that announced it; the first with room pays. */
+  /**
+   * True when `bytes` bytes of a stream may be here. `payers`: the members that announced it; the first with room pays.
+   */
   mayHold(stream: StreamKey, payers: readonly Payer[], bytes: number): boolean {
     const { stepBytes, maxBytes } = DOCUMENT_SHARE_LIMITS
     const grant = this.#grants.get(stream)
     const wanted = Math.ceil(bytes / stepBytes) * stepBytes
     if (wanted === (grant?.bytes ?? 0)) return this.#settle(stream, true)
-    const own = (payer: Payer): number => (grant !== undefined && payerKey(payer) === payerKey(grant.payer) ? grant.bytes : 0)
+    const own = (payer: Payer): number =>
+      grant !== undefined && payerKey(payer) === payerKey(grant.payer) ? grant.bytes : 0
     // The stream may be shorter than before: a snapshot replaced its first blocks.
     const isLess = grant !== undefined && wanted < grant.bytes
     const payer = isLess ? grant.payer : payers.find((one) => this.bytesOf(one) - own(one) + wanted <= maxBytes)
@@ -121,7 +125,11 @@ export class DocumentShares {
     const { clock, store, onError } = this.#deps
     clock.clear(this.#timer)
     this.#timer = null
-    const grants = [...this.#grants].map(([stream, { payer, bytes }]) => [stream, [payer.kind, payer.node, bytes] as const] as const)
-    this.#writing = this.#writing.then(() => store.write(STORED, Object.fromEntries(grants) satisfies StoredShares)).catch(onError)
+    const grants = [...this.#grants].map(
+      ([stream, { payer, bytes }]) => [stream, [payer.kind, payer.node, bytes] as const] as const
+    )
+    this.#writing = this.#writing
+      .then(() => store.write(STORED, Object.fromEntries(grants) satisfies StoredShares))
+      .catch(onError)
   }
 }

@@ -41,8 +41,8 @@ export interface SwarmDocumentsDeps {
 }
 
 /**
- * Each swarm has a document named by its id. Its participants see and write it, and nobody else but the owner of the mesh. It is made when
- * a participant first asks for it, so that other swarms leave nothing in the log.
+ * Each swarm has a document named by its id. Its participants see and write it, and nobody else but the owner of the
+ * mesh. It is made when a participant first asks for it, so that other swarms leave nothing in the log.
  */
 export class SwarmDocuments {
   readonly #deps: SwarmDocumentsDeps
@@ -56,8 +56,8 @@ export class SwarmDocuments {
   }
 
   /**
-   * Makes sure that the document of that name exists, if it belongs to a swarm in which this node takes part. Resolves, too, when nothing
-   * made it in time. @throws NodeError OVERLOADED when a limit of the log is reached
+   * Makes sure that the document of that name exists, if it belongs to a swarm in which this node takes part. Resolves,
+   * too, when nothing made it in time. @throws NodeError OVERLOADED when a limit of the log is reached
    */
   async ensure(name: string): Promise<void> {
     const { log, peers, executor, self } = this.#deps
@@ -75,7 +75,10 @@ export class SwarmDocuments {
     await this.#until(isThere)
   }
 
-  /** A caller at this node sets the rules of a document. From then on new participants of its swarm no longer change them. */
+  /**
+   * A caller at this node sets the rules of a document. From then on new participants of its swarm no longer change
+   * them.
+   */
   async handOver(name: string): Promise<void> {
     if (this.#deps.swarms.inMemory(name) === undefined) return
     const names = await this.#theirs()
@@ -120,7 +123,10 @@ export class SwarmDocuments {
     }
   }
 
-  /** The entry that makes the document or adds new participants; null: nothing to do. @throws NodeError CONFLICT as {@link knownLengths} */
+  /**
+   * The entry that makes the document or adds new participants; null: nothing to do.
+   * @throws NodeError CONFLICT as {@link knownLengths}
+   */
   async #entry(name: string, participants: readonly NodeId[]): Promise<EntryBody | null> {
     const { clock, log, self, streams } = this.#deps
     const { mesh, documents, removedDocuments } = log.view()
@@ -138,7 +144,10 @@ export class SwarmDocuments {
     return { kind: 'document-access', mesh: mesh.id, name, access, lengths: await knownLengths(streams, record) }
   }
 
-  /** Removes the documents of swarms that this node no longer knows, except those with rules set by a caller. Never rejects. */
+  /**
+   * Removes the documents of swarms that this node no longer knows, except those with rules set by a caller. Never
+   * rejects.
+   */
   async removeExpired(): Promise<void> {
     const { telemetry } = this.#deps
     try {
@@ -155,7 +164,10 @@ export class SwarmDocuments {
     const record = documents.get(name)
     const isOurs = record?.creator === this.#deps.self && record.access?.by === this.#deps.self
     if (!isOurs || mesh === null || (await this.#theirs()).has(name)) return true
-    await this.#deps.log.submit({ kind: 'document-removed', mesh: mesh.id, name, at: this.#deps.clock.now() }, PATIENCE_MS)
+    await this.#deps.log.submit(
+      { kind: 'document-removed', mesh: mesh.id, name, at: this.#deps.clock.now() },
+      PATIENCE_MS
+    )
     return true
   }
 
@@ -226,7 +238,9 @@ export class EligibleAgents {
 
   /** The nodes of the agents that are eligible now for some stage of a swarm. */
   nodesOf({ request, onBehalfOf, stages }: Pick<SwarmHead, 'request' | 'onBehalfOf' | 'stages'>): NodeId[] {
-    const allowed = needsOf(stages).wants.flatMap((wants) => survey(this.#deps, { request, wants, onBehalfOf }, null).allowed)
+    const allowed = needsOf(stages).wants.flatMap(
+      (wants) => survey(this.#deps, { request, wants, onBehalfOf }, null).allowed
+    )
     return allowed.flatMap((agent) => parseAddress(agent)?.nodeId ?? [])
   }
 }

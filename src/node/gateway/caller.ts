@@ -26,7 +26,10 @@ export function powerOf({ tier, sandboxId, capabilities }: Principal): CallerAut
   return capabilities === undefined ? { maxTier: tier, sandboxId } : { maxTier: tier, sandboxId, capabilities }
 }
 
-/** A turn runs with the rights that the task began with; a weaker token of the same client must not use them. @throws NodeError FORBIDDEN */
+/**
+ * A turn runs with the rights that the task began with; a weaker token of the same client must not use them.
+ * @throws NodeError FORBIDDEN
+ */
 export function refuseWeaker({ tier, capabilities }: Principal, { by, capability }: GatewayTask): void {
   if (tier > by.maxTier || capabilities?.includes(capability) === false)
     throw new NodeError('FORBIDDEN', 'the task was begun with more than this token may do')
@@ -34,7 +37,8 @@ export function refuseWeaker({ tier, capabilities }: Principal, { by, capability
 
 /** Refuses an operation whose scope the caller lacks. @throws NodeError FORBIDDEN */
 export function allow({ scopes }: Principal, scope: 'read' | 'send'): void {
-  if (!scopes.includes(scope)) throw new NodeError('FORBIDDEN', `this needs the scope ${scope}, which this caller does not have`)
+  if (!scopes.includes(scope))
+    throw new NodeError('FORBIDDEN', `this needs the scope ${scope}, which this caller does not have`)
 }
 
 /** Dependencies of {@link OwnerDirectory}. */

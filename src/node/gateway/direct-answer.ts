@@ -66,9 +66,9 @@ export interface DirectPath {
 }
 
 /**
- * Work of a local agent for a caller in this process. Rules, checks, queue places, counts and the audit record are as for a request, but no
- * message is written, stored and answered. Only for repeatable work, while its agent has a free place and nobody must approve it.
- * Everything else goes as a request.
+ * Work of a local agent for a caller in this process. Rules, checks, queue places, counts and the audit record are as
+ * for a request, but no message is written, stored and answered. Only for repeatable work, while its agent has a free
+ * place and nobody must approve it. Everything else goes as a request.
  */
 export class DirectAnswers {
   readonly #deps: DirectAnswersDeps
@@ -106,11 +106,16 @@ export class DirectAnswers {
   /** The question to the rules; null for work that always goes as a request. */
   #question({ target, capability, by, justification }: DirectQuestion): RoutingQuestion | null {
     const { self, directory, subscriptions, inProcess, agents } = this.#deps
-    if (target.nodeId !== self || inProcess.isInPerson(target.agentId) || subscriptions.isListening(target.agentId)) return null
+    if (target.nodeId !== self || inProcess.isInPerson(target.agentId) || subscriptions.isListening(target.agentId))
+      return null
     const { running, waiting, slots } = agents.load(target.agentId)
     if (running + waiting >= slots || !isIdempotent(directory, target, capability)) return null
     const operator = { agentId: OPERATOR, nodeId: self }
-    const [sender, certified, party] = [directory.party(operator, by), directory.party(operator), directory.party(target)]
+    const [sender, certified, party] = [
+      directory.party(operator, by),
+      directory.party(operator),
+      directory.party(target)
+    ]
     if (sender === null || certified === null || party === null) return null
     const asked = askedWork(directory.card(target), capability)
     const question: RoutingQuestion = {
@@ -158,14 +163,18 @@ interface DirectRead {
   readonly needsTask: boolean
 }
 
-/** The result of a read-only capability. @throws NodeError its failure; TIMEOUT after `tasks.requestTimeoutMs`; INVALID_OUTPUT for forbidden output */
+/**
+ * The result of a read-only capability.
+ * @throws NodeError its failure; TIMEOUT after `tasks.requestTimeoutMs`; INVALID_OUTPUT for forbidden output
+ */
 export async function readNow(node: DirectReadDeps, head: TurnHead, reading: DirectReading): Promise<DirectRead> {
   const { names, signal } = reading
   let result: unknown
   try {
     result = node.deps.toAgentJson(await resultOf(node, head, reading))
   } catch (error) {
-    // Artifacts sent before the failure are reported with it. A task that its agent rejected is rejected, not a failed call.
+    // Artifacts sent before the failure are reported with it. A task that its agent rejected is rejected, not a failed
+    // call.
     if (signal?.aborted !== true && (statedEnd(asNodeError(error)) !== null || hasArtifacts(node, names.taskId)))
       return { result: null, needsTask: true }
     obey(reading, messageOf(error))
@@ -190,7 +199,9 @@ function resultOf(node: DirectReadDeps, head: TurnHead, { parts, names, signal }
   const { target, capability, by, justification } = head
   const path = node.direct.path({ target, capability, by, justification })
   const run = path === null ? null : node.direct.begin(path, { input: inputOf(parts), names })
-  return run === null ? requestResult(node, { ...askingOf(head, parts), names }, signal) : directResult(node, run, signal)
+  return run === null
+    ? requestResult(node, { ...askingOf(head, parts), names }, signal)
+    : directResult(node, run, signal)
 }
 
 async function requestResult(
@@ -229,7 +240,11 @@ async function directResult(
   throw NodeError.fromBody(endedBy(outcome, true).error)
 }
 
-async function untilAborted<T>(result: Promise<T>, signal: AbortSignalLike | undefined, cancel: () => void): Promise<T> {
+async function untilAborted<T>(
+  result: Promise<T>,
+  signal: AbortSignalLike | undefined,
+  cancel: () => void
+): Promise<T> {
   if (signal === undefined) return await result
   signal.addEventListener('abort', cancel)
   if (signal.aborted) cancel()

@@ -11,8 +11,8 @@ export const MAX_BEFORE = 65_536
 type OutputEvent = Exclude<GatewayInput, { readonly type: 'message' }>
 
 /**
- * Judges the output of an agent in one run before it is recorded, so that nobody can read, follow or send forbidden output. With patterns
- * to look for, all output waits for the end: only then is a pattern known to be absent.
+ * Judges the output of an agent in one run before it is recorded, so that nobody can read, follow or send forbidden
+ * output. With patterns to look for, all output waits for the end: only then is a pattern known to be absent.
  */
 export class OutputGuard {
   readonly #rules: OutputRules
@@ -59,14 +59,21 @@ export function isViolation(given: readonly OutputEvent[] | OutputViolation): gi
 }
 
 /**
- * The output pieces in each way in which a client may join them: all in order without and with line breaks, all words, each artifact now
- * and before each replacement, and the remains of all artifacts.
+ * The output pieces in each way in which a client may join them: all in order without and with line breaks, all words,
+ * each artifact now and before each replacement, and the remains of all artifacts.
  */
-function joinedTexts(before: readonly GatewayEvent[], buffered: readonly OutputEvent[], last: readonly Part[]): readonly string[] {
+function joinedTexts(
+  before: readonly GatewayEvent[],
+  buffered: readonly OutputEvent[],
+  last: readonly Part[]
+): readonly string[] {
   const now = new Map<string, string[]>()
   const [all, words]: [string[], string[]] = [[], []]
   const replaced: string[] = []
-  const tell = (place: 'words' | { readonly artifactId: string; readonly append: boolean }, texts: readonly string[]): void => {
+  const tell = (
+    place: 'words' | { readonly artifactId: string; readonly append: boolean },
+    texts: readonly string[]
+  ): void => {
     all.push(...texts)
     if (place === 'words') return void words.push(...texts)
     const { artifactId, append } = place
@@ -83,7 +90,16 @@ function joinedTexts(before: readonly GatewayEvent[], buffered: readonly OutputE
   const texts = textsOf(last)
   tell({ artifactId: RESULT, append: false }, texts)
   const artifacts = [...now.values()].map((pieces) => pieces.join(''))
-  return [...new Set([all.join(''), all.join('\n'), [...words, ...texts].join(''), ...replaced, ...artifacts, artifacts.join('')])]
+  return [
+    ...new Set([
+      all.join(''),
+      all.join('\n'),
+      [...words, ...texts].join(''),
+      ...replaced,
+      ...artifacts,
+      artifacts.join('')
+    ])
+  ]
 }
 
 /** The last output of the agent in earlier turns, at most {@link MAX_BEFORE} characters. */
@@ -92,7 +108,11 @@ function lastOf(before: readonly GatewayEvent[]): readonly OutputEvent[] {
   let length = 0
   for (const event of before.toReversed()) {
     // The node, not the agent, writes why a task waits.
-    if (event.type === 'message' || (event.type === 'status' && event.message?.parts[0]?.metadata?.['waitingFor'] !== undefined)) continue
+    if (
+      event.type === 'message' ||
+      (event.type === 'status' && event.message?.parts[0]?.metadata?.['waitingFor'] !== undefined)
+    )
+      continue
     length += textsOf(eventParts(event)).join('').length
     if (length > MAX_BEFORE) break
     last.push(event)
@@ -104,7 +124,10 @@ function textsOf(parts: readonly Part[]): string[] {
   return parts.flatMap(({ text, data }) => text ?? (typeof data === 'string' ? data : []))
 }
 
-/** The counted part of an event: without the fields around each piece, else a text in many pieces would count many times. */
+/**
+ * The counted part of an event: without the fields around each piece, else a text in many pieces would count many
+ * times.
+ */
 function counted(event: OutputEvent): unknown {
   const texts = eventParts(event).map(({ raw: _raw, ...rest }) => rest.text ?? rest)
   if (event.type !== 'artifact') return texts

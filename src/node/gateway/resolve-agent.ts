@@ -55,8 +55,9 @@ export class AgentResolver {
   }
 
   /**
-   * The agent of a name in the URL of its card. An id alone names an agent of this node, whichever agents other nodes have; a part of a name
-   * matches nothing. An unknown agent of another node is looked up once: only this takes a promise.
+   * The agent of a name in the URL of its card. An id alone names an agent of this node, whichever agents other nodes
+   * have; a part of a name matches nothing. An unknown agent of another node is looked up once: only this takes a
+   * promise.
    * @throws NodeError AGENT_NOT_FOUND
    */
   agent(by: Principal, name: string): AgentAddress | Promise<AgentAddress> {
@@ -71,7 +72,10 @@ export class AgentResolver {
     })
   }
 
-  /** True when the agent of a task (`agentId@nodeId`) has that name, by the rules of {@link AgentResolver.agent}. It need not exist now. */
+  /**
+   * True when the agent of a task (`agentId@nodeId`) has that name, by the rules of {@link AgentResolver.agent}. It
+   * need not exist now.
+   */
   isCalled(agent: string, name: string): boolean {
     const address = this.#deps.directory.exactAddress(name)
     return address !== null && addressText(address) === agent
@@ -90,7 +94,10 @@ export class AgentResolver {
     return this.#deps.directory.noneCalled(name, (card) => card.id !== OPERATOR && this.#sees(by, card))
   }
 
-  /** The target of a caller's message. @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; the errors of the rules */
+  /**
+   * The target of a caller's message.
+   * @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; the errors of the rules
+   */
   target(by: Principal, asked: TargetAsking): GatewayTarget | Promise<GatewayTarget> {
     const found = asked.agent === null ? this.#capableAgent(by, asked) : this.agent(by, asked.agent)
     return found instanceof Promise
@@ -104,9 +111,16 @@ export class AgentResolver {
   ): GatewayTarget {
     const card = this.#deps.directory.card(address)
     const capability =
-      card === undefined ? undefined : skill === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === skill)
+      card === undefined
+        ? undefined
+        : skill === null
+          ? defaultCapability(card)
+          : card.capabilities.find(({ id }) => id === skill)
     if (capability === undefined || capability === null)
-      throw new NodeError('CAPABILITY_NOT_FOUND', skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`)
+      throw new NodeError(
+        'CAPABILITY_NOT_FOUND',
+        skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`
+      )
     checkModes(message.parts, capability)
     this.#checkMember(by, { address, capability: capability.id, message })
     return { address, capability }
@@ -131,8 +145,8 @@ export class AgentResolver {
   }
 
   /**
-   * Checks that a client may send a message to a task, and that it fits its agent, as far as this node knows. A refused answer leaves the
-   * task waiting. @throws NodeError INVALID_INPUT, and the errors of a member's rights
+   * Checks that a client may send a message to a task, and that it fits its agent, as far as this node knows. A refused
+   * answer leaves the task waiting. @throws NodeError INVALID_INPUT, and the errors of a member's rights
    */
   checkAnswer(by: Principal, { task, message }: Pick<DuplicateMessage, 'task' | 'message'>): void {
     const { capability, state } = task
@@ -142,13 +156,15 @@ export class AgentResolver {
     const { agents, checkShare, self } = this.#deps
     if (!ASKING_STATES.has(state) || address.nodeId !== self || !agents.has(address.agentId)) return
     const input = this.#deps.toAgentJson(inputOf(message.parts))
-    const fault = checkShare.within(memberBehind(by) ?? self, () => agents.inputFault(address.agentId, capability, input))
+    const fault = checkShare.within(memberBehind(by) ?? self, () =>
+      agents.inputFault(address.agentId, capability, input)
+    )
     if (fault !== null) throw fault
   }
 
   /**
-   * Applies this node's rules to a request of a member, as the inbound pipeline would: the gateway itself asks in this node's name. Any other
-   * caller passes.
+   * Applies this node's rules to a request of a member, as the inbound pipeline would: the gateway itself asks in this
+   * node's name. Any other caller passes.
    * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
    */
   #checkMember(by: Principal, { address, capability, message }: MemberWork): void {
@@ -158,7 +174,8 @@ export class AgentResolver {
     const sender = directory.party(own, { maxTier: by.tier, sandboxId: by.sandboxId })
     const certified = directory.party(own)
     const target = directory.party(address)
-    if (sender === null || certified === null || target === null) throw new NodeError('FORBIDDEN', 'a card of either end is not known')
+    if (sender === null || certified === null || target === null)
+      throw new NodeError('FORBIDDEN', 'a card of either end is not known')
     const question = {
       sender,
       certified,
@@ -189,18 +206,25 @@ interface MemberClaims {
 const ASKED: Refusal = {
   code: 'POLICY_DENIED',
   rule: 'a2a over the mesh: nobody is asked',
-  reason: 'a person of that node has to allow this, which a call over A2A does not wait for: ask the agent by its name in the mesh'
+  reason:
+    'a person of that node has to allow this, which a call over A2A does not wait for: ask the agent by its name in the mesh'
 }
 
 /**
- * A member as a caller of the gateway: the weakest of its certificate, the card of the agent that it names, and its claims.
+ * A member as a caller of the gateway: the weakest of its certificate, the card of the agent that it names, and its
+ * claims.
  * @throws NodeError REVOKED, FORBIDDEN
  */
-export function memberPrincipal({ directory }: Pick<AgentResolverDeps, 'directory'>, peer: NodeId, claims: MemberClaims): Principal {
+export function memberPrincipal(
+  { directory }: Pick<AgentResolverDeps, 'directory'>,
+  peer: NodeId,
+  claims: MemberClaims
+): Principal {
   const agentId = claims.agent ?? OPERATOR
   if (directory.certificate(peer) === null) throw new NodeError('REVOKED', 'the caller is no member of the mesh')
   const party = directory.party({ agentId, nodeId: peer })
-  if (party === null) throw new NodeError('FORBIDDEN', 'the agent that calls has no card that this node knows', { retryable: true })
+  if (party === null)
+    throw new NodeError('FORBIDDEN', 'the agent that calls has no card that this node knows', { retryable: true })
   const { tier = party.tier, sandboxId = party.sandboxId } = claims
   if (tier < party.tier || (party.sandboxId !== null && sandboxId !== party.sandboxId))
     throw new NodeError('FORBIDDEN', 'the call claims another tier or sandbox than its caller has')
@@ -228,22 +252,32 @@ interface DuplicateMessage {
   readonly isSame?: boolean
 }
 
-/** True when a task has the message already. @throws NodeError CONFLICT for another one with its id, and for a new one in a full task */
+/**
+ * True when a task has the message already.
+ * @throws NodeError CONFLICT for another one with its id, and for a new one in a full task
+ */
 export async function isDuplicate(
   log: Pick<TaskLog, 'recordMessage'>,
   { task, message, isSame = true }: DuplicateMessage
 ): Promise<boolean> {
   const { message: kept, bytes } = await log.recordMessage(task, message.messageId)
   if (kept === null && (bytes > MAX_TASK_BYTES || task.generation >= MAX_TASK_EVENTS))
-    throw new NodeError('CONFLICT', 'the task holds as much as one may: begin another one', { data: { state: task.state } })
+    throw new NodeError('CONFLICT', 'the task holds as much as one may: begin another one', {
+      data: { state: task.state }
+    })
   if (kept === null || (isSame && saysTheSame(kept, message))) return kept !== null
-  throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', { data: { reason: 'MESSAGE_ID_REUSED' } })
+  throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', {
+    data: { reason: 'MESSAGE_ID_REUSED' }
+  })
 }
 
 /** Checks that a message to a task may name that skill; null: it names none. @throws NodeError INVALID_INPUT */
 export function checkSkill({ capability }: Pick<GatewayTask, 'capability'>, skill: string | null): void {
   if (skill === null || skill === capability) return
-  throw new NodeError('INVALID_INPUT', `metadata.skillId: the task is of the skill ${capability}; leave it out, or begin another task`)
+  throw new NodeError(
+    'INVALID_INPUT',
+    `metadata.skillId: the task is of the skill ${capability}; leave it out, or begin another task`
+  )
 }
 
 /** @throws NodeError TASK_NOT_FOUND, for a task that was removed during the call */

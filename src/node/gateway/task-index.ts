@@ -127,7 +127,10 @@ export class TaskIndex {
     this.#forget(owned, task)
   }
 
-  #forget({ begun, order }: OwnedTask, { id, owner, messageId }: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
+  #forget(
+    { begun, order }: OwnedTask,
+    { id, owner, messageId }: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>
+  ): void {
     if (begun.get(messageId) === id) begun.delete(messageId)
     if (begun.size === 0 && order.size === 0) this.#owners.delete(owner)
   }
@@ -145,7 +148,10 @@ export class TaskIndex {
     return this.#members.get(requestId) ?? null
   }
 
-  /** Adds a request for an owner. The request of a task is known by the task, and needs neither this nor {@link requestEnded}. */
+  /**
+   * Adds a request for an owner. The request of a task is known by the task, and needs neither this nor
+   * {@link requestEnded}.
+   */
   requestMade(requestId: string, owner: string): void {
     const member = memberOf(owner)
     if (member !== null) this.#members.set(requestId, member)
@@ -168,7 +174,11 @@ export class TaskIndex {
   }
 
   /** One page of an owner's tasks. */
-  page(owner: string, filter: TaskFilter, page: { readonly after: PageCursor | null; readonly limit: number }): TaskPage {
+  page(
+    owner: string,
+    filter: TaskFilter,
+    page: { readonly after: PageCursor | null; readonly limit: number }
+  ): TaskPage {
     return (this.#owners.get(owner)?.order ?? new TaskOrder()).page(filter, page)
   }
 
@@ -204,7 +214,9 @@ export class TaskIndex {
 function isSamePower(one: CallerAuthority, other: CallerAuthority): boolean {
   if (one.maxTier !== other.maxTier || one.sandboxId !== other.sandboxId) return false
   const [some, others] = [one.capabilities, other.capabilities]
-  return some === others || (some?.length === others?.length && some?.every((text, at) => text === others?.[at]) === true)
+  return (
+    some === others || (some?.length === others?.length && some?.every((text, at) => text === others?.[at]) === true)
+  )
 }
 
 function weightOf(task: GatewayTask | undefined): 0 | 1 {
@@ -213,7 +225,10 @@ function weightOf(task: GatewayTask | undefined): 0 | 1 {
 
 /** How long a resting task is kept, in milliseconds. */
 export const RETENTION_MS = 604_800_000
-/** The most tasks. Beyond it, resting ones of the owner with the most are removed, oldest first; without any, new ones are refused. */
+/**
+ * The most tasks. Beyond it, resting ones of the owner with the most are removed, oldest first; without any, new ones
+ * are refused.
+ */
 const MAX_TASKS = 100_000
 
 /** Dependencies of {@link Retention}. */
@@ -264,13 +279,16 @@ export class Retention {
     const { node, index, push, runs } = this.#deps
     const { clock, settings, telemetry } = node
     const over = Math.max(0, index.size - MAX_TASKS + (this.isFull ? MAX_TASKS / 100 : 0))
-    const old = [...index.all()].filter(({ state, updatedAt }) => RESTING_STATES.has(state) && updatedAt < clock.now() - RETENTION_MS)
+    const old = [...index.all()].filter(
+      ({ state, updatedAt }) => RESTING_STATES.has(state) && updatedAt < clock.now() - RETENTION_MS
+    )
     const past = new Set([...old, ...letGo(index.all(), over - old.length, newcomer)])
     try {
       for (const task of past) await this.#remove(task)
       await push?.sweep()
       for (const task of index.all())
-        if (!RESTING_STATES.has(task.state) && task.updatedAt < clock.now() - 2 * settings.defaultTtlMs) runs.giveUp(task)
+        if (!RESTING_STATES.has(task.state) && task.updatedAt < clock.now() - 2 * settings.defaultTtlMs)
+          runs.giveUp(task)
     } catch (error) {
       telemetry.log('warn', 'old tasks could not be removed', { reason: messageOf(error) })
     }

@@ -4,7 +4,13 @@ import { TransientMap } from '../../kit/transient.js'
 import { addressText } from '../../domain/card/card.js'
 import { bytesMediaType, justificationIn, partsOf } from '../../domain/gateway/content.js'
 import { type Message, placed } from '../../domain/gateway/message.js'
-import { ENDED_STATES, type GatewayInput, type GatewayRun, type GatewayState, type GatewayTask } from '../../domain/gateway/task.js'
+import {
+  ENDED_STATES,
+  type GatewayInput,
+  type GatewayRun,
+  type GatewayState,
+  type GatewayTask
+} from '../../domain/gateway/task.js'
 import type { GatewaySend, OutputRules } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { NodeDeps } from '../dependencies.js'
@@ -24,7 +30,8 @@ const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ..
 
 /** Dependencies of {@link TaskIntake}. */
 export interface TaskIntakeDeps {
-  readonly node: DirectReadDeps & Pick<TurnRunnerDeps, 'self'> & { readonly resolver: AgentResolver; readonly deps: Pick<NodeDeps, 'ids'> }
+  readonly node: DirectReadDeps &
+    Pick<TurnRunnerDeps, 'self'> & { readonly resolver: AgentResolver; readonly deps: Pick<NodeDeps, 'ids'> }
   readonly index: TaskIndex
   readonly log: TaskLog
   readonly runs: TurnRunner
@@ -44,9 +51,13 @@ export class TaskIntake {
     this.#deps = deps
   }
 
-  /** Takes a message. Returns the task that it began or continued, or an answer without a task. @throws NodeError on refusal */
+  /**
+   * Takes a message. Returns the task that it began or continued, or an answer without a task.
+   * @throws NodeError on refusal
+   */
   async take(by: Principal, request: GatewaySend): Promise<Message | GatewayTask> {
-    const isAnswerable = request.mayAnswer && request.wait && request.message.taskId === undefined && request.push === undefined
+    const isAnswerable =
+      request.mayAnswer && request.wait && request.message.taskId === undefined && request.push === undefined
     const found = isAnswerable ? this.#deps.node.resolver.target(by, request) : null
     const target = found instanceof Promise ? await found : found
     const isRead = target !== null && onlyReads(target.capability)
@@ -55,14 +66,23 @@ export class TaskIntake {
     return await (isNew ? this.#answer(by, request, target) : this.#taskOf(by, request, target))
   }
 
-  /** Answers a read-only request without a task, or with one when the output exceeds a message. @throws NodeError the failure */
+  /**
+   * Answers a read-only request without a task, or with one when the output exceeds a message.
+   * @throws NodeError the failure
+   */
   async #answer(by: Principal, request: GatewaySend, target: GatewayTarget): Promise<Message | GatewayTask> {
     const { message, signal } = request
     const { address, capability } = target
     const { ids } = this.#deps.node.deps
     const names = this.#turn(request)
     const justification = justificationIn(message)
-    const head = { self: this.#deps.node.self, target: address, capability: capability.id, by: powerOf(by), justification }
+    const head = {
+      self: this.#deps.node.self,
+      target: address,
+      capability: capability.id,
+      by: powerOf(by),
+      justification
+    }
     this.#deps.index.requestMade(names.requestId, ownerOf(by))
     const reading = readNow(this.#deps.node, head, { parts: message.parts, names, rules: this.#deps.rules, signal })
     const { result, needsTask } = await reading.finally(() => this.#deps.index.requestEnded(names.requestId))
@@ -73,7 +93,12 @@ export class TaskIntake {
       return isFirst ? await this.#begin(by, request, { ...target, over }) : await this.#taskOf(by, request, target)
     }
     const contextId = message.contextId ?? ids.next('ctx')
-    return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(result, bytesMediaType(capability.outputSchema)) }
+    return {
+      messageId: ids.next('msg'),
+      contextId,
+      role: 'agent',
+      parts: partsOf(result, bytesMediaType(capability.outputSchema))
+    }
   }
 
   /** The task of a message: for a repeated message, the task that it began before. */
@@ -86,7 +111,9 @@ export class TaskIntake {
     }
     const begun = this.#deps.index.begunBy(ownerOf(by), messageId)
     if (begun !== undefined) return this.#begunBefore(by, request, begun)
-    return target === null || this.#deps.retention.isFull ? this.#beginLater(by, request, target) : this.#begin(by, request, target)
+    return target === null || this.#deps.retention.isFull
+      ? this.#beginLater(by, request, target)
+      : this.#begin(by, request, target)
   }
 
   /** Begins a task once its agent is found and there is room for it. */
@@ -107,14 +134,17 @@ export class TaskIntake {
       this.#deps.index.notBegun({ id, owner: ownerOf(by), messageId: message.messageId })
       return await this.#taskOf(by, request, null)
     }
-    const isSame = (agent === null || this.#deps.node.resolver.isCalled(task.agent, agent)) && (skill === null || skill === task.capability)
+    const isSame =
+      (agent === null || this.#deps.node.resolver.isCalled(task.agent, agent)) &&
+      (skill === null || skill === task.capability)
     await isDuplicate(this.#deps.log, { task, message, isSame })
     return task
   }
 
   /** Takes the messages to one task one at a time. */
   async #inTurn(id: string, take: () => Promise<GatewayTask>): Promise<GatewayTask> {
-    for (let other = this.#taking.get(id); other !== undefined; other = this.#taking.get(id)) await other.catch(() => null)
+    for (let other = this.#taking.get(id); other !== undefined; other = this.#taking.get(id))
+      await other.catch(() => null)
     const taking = take()
     this.#taking.set(id, taking)
     try {
@@ -125,7 +155,11 @@ export class TaskIntake {
   }
 
   /** `over`: the finished run of the task, if any. */
-  async #begin(by: Principal, request: GatewaySend, { address, capability, over = null }: GatewayTarget & Over): Promise<GatewayTask> {
+  async #begin(
+    by: Principal,
+    request: GatewaySend,
+    { address, capability, over = null }: GatewayTarget & Over
+  ): Promise<GatewayTask> {
     if (by.kind === 'peer' && this.#deps.index.active(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
     const fresh = this.#fresh(by, request, { address, capability, run: over ?? this.#turn(request) })
@@ -134,13 +168,16 @@ export class TaskIntake {
     const push = this.#deps.push?.begin(fresh, request.push) ?? []
     // Most tasks run at once: if nobody follows each step, the same commit records that they work.
     const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(stated) }
-    const path = over === null && request.wait && request.push === undefined ? this.#deps.node.direct.path(asking) : null
+    const path =
+      over === null && request.wait && request.push === undefined ? this.#deps.node.direct.path(asking) : null
     const begun: GatewayInput = { type: 'message', message: stated }
-    const inputs: readonly GatewayInput[] = path === null && over === null ? [begun] : [begun, { type: 'status', state: 'working' }]
+    const inputs: readonly GatewayInput[] =
+      path === null && over === null ? [begun] : [begun, { type: 'status', state: 'working' }]
     this.#deps.index.begin(fresh)
     const { task, durable } = this.#deps.log.begin(fresh, inputs, push)
     // Direct work may be repeated, so it need not wait for the commit. It may even end before it.
-    const isBegun = over === null ? path !== null && this.#deps.runs.begin(task, stated, path) : this.#deps.runs.retell(task, over)
+    const isBegun =
+      over === null ? path !== null && this.#deps.runs.begin(task, stated, path) : this.#deps.runs.retell(task, over)
     try {
       await durable
     } catch (error) {
@@ -154,7 +191,11 @@ export class TaskIntake {
   }
 
   /** A new task without events. */
-  #fresh(by: Principal, request: GatewaySend, { address, capability, run }: GatewayTarget & { readonly run: GatewayRun }): GatewayTask {
+  #fresh(
+    by: Principal,
+    request: GatewaySend,
+    { address, capability, run }: GatewayTarget & { readonly run: GatewayRun }
+  ): GatewayTask {
     const { ids, clock } = this.#deps.node.deps
     const now = clock.now()
     return {
@@ -197,7 +238,8 @@ export class TaskIntake {
     this.#deps.node.resolver.checkAnswer(by, { task: before, message })
     const run = this.#turn(request)
     const reason = this.#deps.log.add(before, { type: 'message', message: { ...message, contextId }, run })
-    if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
+    if (reason !== null)
+      throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
     this.#deps.log.add(before, { type: 'status', state: 'working' })
     // A cancel may be in the same commit.
     await this.#deps.states.until(id, GOING_ON)

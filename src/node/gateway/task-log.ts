@@ -58,8 +58,8 @@ export interface TaskUpdate {
 }
 
 /**
- * The event logs of gateway tasks in the ledger. Listeners get an event once it is durable. Events that arrive during a commit go into the
- * next one.
+ * The event logs of gateway tasks in the ledger. Listeners get an event once it is durable. Events that arrive during a
+ * commit go into the next one.
  */
 export class TaskLog {
   readonly #deps: TaskLogDeps
@@ -72,7 +72,11 @@ export class TaskLog {
   readonly #stopped = new Abort()
 
   /** `onTask`: called before all listeners with each durable task, and whether it is new. */
-  constructor(deps: TaskLogDeps, onTask: (task: GatewayTask, isFirst: boolean) => void, alongside: Alongside = () => []) {
+  constructor(
+    deps: TaskLogDeps,
+    onTask: (task: GatewayTask, isFirst: boolean) => void,
+    alongside: Alongside = () => []
+  ) {
     this.#deps = deps
     this.#onTask = onTask
     this.#alongside = alongside
@@ -102,8 +106,8 @@ export class TaskLog {
   }
 
   /**
-   * Writes a task with its first events and the changes of `more`. Events until the commit go into it, too. Returns the task with its first
-   * events. `durable` rejects with the ledger's error: then the task does not exist.
+   * Writes a task with its first events and the changes of `more`. Events until the commit go into it, too. Returns the
+   * task with its first events. `durable` rejects with the ledger's error: then the task does not exist.
    */
   begin(task: GatewayTask, inputs: readonly GatewayInput[], more: readonly LedgerChange[]): BegunTask {
     let now = task
@@ -164,7 +168,10 @@ export class TaskLog {
     return events
   }
 
-  /** The message of a client by id in a task, null for none, and the length of all its records. @throws NodeError STORE_DAMAGED */
+  /**
+   * The message of a client by id in a task, null for none, and the length of all its records.
+   * @throws NodeError STORE_DAMAGED
+   */
   async recordMessage(
     { id, generation }: GatewayTask,
     messageId: string
@@ -181,7 +188,11 @@ export class TaskLog {
   }
 
   /** The records of a task's durable events after a generation, one at a time: all together may be large. */
-  async *#records(id: string, to: number, after = 0): AsyncIterable<{ readonly events: readonly GatewayEvent[]; readonly length: number }> {
+  async *#records(
+    id: string,
+    to: number,
+    after = 0
+  ): AsyncIterable<{ readonly events: readonly GatewayEvent[]; readonly length: number }> {
     const recent = this.#recent.of(id, to)
     if (recent !== null) return yield recent
     const bytes = await this.#deps.ledger.get(GATEWAY_KEYS.task(id))
@@ -219,7 +230,8 @@ export class TaskLog {
     this.#recent.add(task.id, events, length)
     this.#onTask(task, isFirst)
     const listeners = this.#listeners.get(task.id)
-    if (listeners !== undefined) for (const event of events) for (const listener of [...listeners]) listener({ task, event })
+    if (listeners !== undefined)
+      for (const event of events) for (const listener of [...listeners]) listener({ task, event })
   }
 
   async #writeFirst(writing: Writing, more: readonly LedgerChange[]): Promise<void> {
@@ -247,7 +259,10 @@ export class TaskLog {
       } catch (error) {
         batch.giveBack()
         telemetry.count('errors', 'ledger')
-        telemetry.log('warn', 'what happened to a task could not be recorded yet', { task: writing.task.id, reason: messageOf(error) })
+        telemetry.log('warn', 'what happened to a task could not be recorded yet', {
+          task: writing.task.id,
+          reason: messageOf(error)
+        })
         await wait(clock, AGAIN_MS, this.#stopped)
         continue
       }

@@ -3,9 +3,23 @@ import { NodeError } from '../../kit/errors.js'
 import { AsyncQueue } from '../../kit/queue.js'
 import { sizeOf } from '../../kit/size.js'
 import { addressText } from '../../domain/card/card.js'
-import { ENDED_STATES, type GatewayEvent, type GatewaySnapshot, type GatewayTask, RESTING_STATES } from '../../domain/gateway/task.js'
+import {
+  ENDED_STATES,
+  type GatewayEvent,
+  type GatewaySnapshot,
+  type GatewayTask,
+  RESTING_STATES
+} from '../../domain/gateway/task.js'
 import type { TaskFilter } from '../../domain/gateway/task-order.js'
-import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend, OutputRules } from '../../ports/gateway.js'
+import type {
+  Gateway,
+  GatewayFollow,
+  GatewayPage,
+  GatewayPaging,
+  GatewayReply,
+  GatewaySend,
+  OutputRules
+} from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import { allow, ownerOf } from './caller.js'
 import { TaskIndex, Retention } from './task-index.js'
@@ -69,7 +83,10 @@ export class TaskService implements Gateway {
     }
     const deps = { node: node.deps, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
     this.push = push === null ? null : new PushService({ ...deps, ...push })
-    this.#runs = new TurnRunner(node, this.#log, { taskOf: (id) => this.#log.changing(id) ?? this.#index.get(id), rules })
+    this.#runs = new TurnRunner(node, this.#log, {
+      taskOf: (id) => this.#log.changing(id) ?? this.#index.get(id),
+      rules
+    })
     const shared = { index: this.#index, log: this.#log, runs: this.#runs, push: this.push }
     this.#retention = new Retention({ ...shared, node: node.deps })
     this.#states = new TaskStates(this.#index, this.#log)
@@ -101,7 +118,8 @@ export class TaskService implements Gateway {
     allow(by, 'send')
     const task = await this.#intake.take(by, request)
     if ('role' in task) return { kind: 'message', message: task }
-    if (request.wait && !this.#states.isIn(task.id, RESTING_STATES)) await this.#states.until(task.id, RESTING_STATES, request.signal)
+    if (request.wait && !this.#states.isIn(task.id, RESTING_STATES))
+      await this.#states.until(task.id, RESTING_STATES, request.signal)
     const given = this.#snapshot(task)
     const snapshot = given instanceof Promise ? await given : given
     if (ENDED_STATES.has(snapshot.task.state)) this.#log.recordSent(task.id)
@@ -117,7 +135,11 @@ export class TaskService implements Gateway {
     return this.#node.resolver.isCalled(this.#index.find(ownerOf(by), id).agent, agentName)
   }
 
-  async list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage> {
+  async list(
+    by: Principal,
+    filter: TaskFilter & { readonly agentName?: string },
+    page: GatewayPaging
+  ): Promise<GatewayPage> {
     allow(by, 'read')
     const { agentName, ...rest } = filter
     const agent = agentName === undefined ? {} : { agent: addressText(await this.#node.resolver.agent(by, agentName)) }
@@ -127,8 +149,12 @@ export class TaskService implements Gateway {
     return { tasks: whole, next: last === tasks.at(-1) || last === undefined ? next : last, total }
   }
 
-  /** Tasks with their contents, as many as a page has room for, and the last of them. One at a time: each may be large. */
-  async #whole(tasks: readonly GatewayTask[]): Promise<{ readonly whole: GatewaySnapshot[]; readonly last: GatewayTask | undefined }> {
+  /**
+   * Tasks with their contents, as many as a page has room for, and the last of them. One at a time: each may be large.
+   */
+  async #whole(
+    tasks: readonly GatewayTask[]
+  ): Promise<{ readonly whole: GatewaySnapshot[]; readonly last: GatewayTask | undefined }> {
     const whole: GatewaySnapshot[] = []
     let bytes = 0
     for (const last of tasks) {
@@ -150,15 +176,21 @@ export class TaskService implements Gateway {
   async cancel(by: Principal, id: string, signal?: AbortSignalLike): Promise<GatewaySnapshot> {
     allow(by, 'send')
     const task = this.#log.current(this.#index.find(ownerOf(by), id))
-    if (ENDED_STATES.has(task.state)) throw new NodeError('CONFLICT', `the task is ${task.state} already`, { data: { state: task.state } })
+    if (ENDED_STATES.has(task.state))
+      throw new NodeError('CONFLICT', `the task is ${task.state} already`, { data: { state: task.state } })
     // After a cancel, its agent may still ask a question: no work runs on a resting task.
     if (this.#runs.cancel(task)) await this.#states.until(id, RESTING_STATES, signal)
-    if (signal?.aborted !== true) this.#log.add(this.#log.current(this.#index.find(ownerOf(by), id)), { type: 'status', state: 'canceled' })
+    if (signal?.aborted !== true)
+      this.#log.add(this.#log.current(this.#index.find(ownerOf(by), id)), { type: 'status', state: 'canceled' })
     await this.#states.until(id, ENDED_STATES, signal)
     return await this.#snapshot(task)
   }
 
-  async *follow(by: Principal, id: string, { after, untilRest = false, signal }: GatewayFollow): AsyncIterable<GatewayEvent> {
+  async *follow(
+    by: Principal,
+    id: string,
+    { after, untilRest = false, signal }: GatewayFollow
+  ): AsyncIterable<GatewayEvent> {
     allow(by, 'read')
     const ends = untilRest ? RESTING_STATES : ENDED_STATES
     const { generation, state } = this.#index.find(ownerOf(by), id)

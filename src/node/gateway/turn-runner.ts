@@ -50,7 +50,12 @@ export const MAX_TASK_EVENTS = 10_000
 export const MAX_TASK_BYTES = 67_108_864
 
 /** The rules refused the turn. */
-const REFUSALS: ReadonlySet<ErrorCode> = new Set(['TIER_VIOLATION', 'SANDBOX_VIOLATION', 'ESCALATION_REQUIRED', 'POLICY_DENIED'])
+const REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  'TIER_VIOLATION',
+  'SANDBOX_VIOLATION',
+  'ESCALATION_REQUIRED',
+  'POLICY_DENIED'
+])
 
 /** The messages of a waiting task. */
 const DEFERRED = {
@@ -157,7 +162,10 @@ export class TurnRunner {
     return (await tasksOfLedger(this.#node.requestStore, taskId)).find(({ task }) => task.id === taskId)?.task
   }
 
-  /** After a start: takes over the outcome of a turn, or asks for a turn that was never asked. @throws NodeError STORE_DAMAGED */
+  /**
+   * After a start: takes over the outcome of a turn, or asks for a turn that was never asked.
+   * @throws NodeError STORE_DAMAGED
+   */
   async resume(task: GatewayTask): Promise<void> {
     const { run } = task
     if (run === null) return
@@ -202,7 +210,10 @@ export class TurnRunner {
       turn.look(task, live)
     } catch (error) {
       // The output of an agent may have any form: its client must not wait for output that cannot be recorded.
-      this.#node.deps.telemetry.log('error', 'what an agent told could not be recorded', { task: live.id, reason: messageOf(error) })
+      this.#node.deps.telemetry.log('error', 'what an agent told could not be recorded', {
+        task: live.id,
+        reason: messageOf(error)
+      })
       this.#end(task, 'failed', 'what its agent told could not be recorded')
     }
   }
@@ -340,9 +351,14 @@ class FollowedTurn {
     if (!read.ok) return
     this.#add(task, { type: 'status', state: 'working' })
     this.#output.sent(read.value, append)
-    if (generation < MAX_TASK_EVENTS && !isFull) return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
+    if (generation < MAX_TASK_EVENTS && !isFull)
+      return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
     this.#deps.cancel(task)
-    this.#deps.end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things, or ${MAX_TASK_BYTES} bytes of them`)
+    this.#deps.end(
+      task,
+      'failed',
+      `its agent told of more than ${MAX_TASK_EVENTS} things, or ${MAX_TASK_BYTES} bytes of them`
+    )
   }
 
   /** Records output of an agent during its run. */
@@ -385,9 +401,15 @@ class FollowedTurn {
     if (stated !== null) return this.#say(task, stated.state, stated.parts)
     // The result of a remote A2A agent was sent already. Artifacts of earlier turns may differ.
     const isSent = this.#output.isSent(result, task.id === id)
-    if (this.#output.isSpoken(result)) this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })
+    if (this.#output.isSpoken(result))
+      this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })
     else if (result !== null && result !== undefined && !isSent)
-      this.#add(task, { type: 'artifact', artifact: resultArtifact(result, this.#mediaType(task)), append: false, lastChunk: true })
+      this.#add(task, {
+        type: 'artifact',
+        artifact: resultArtifact(result, this.#mediaType(task)),
+        append: false,
+        lastChunk: true
+      })
     this.#add(task, { type: 'status', state: 'completed' })
   }
 
@@ -434,6 +456,13 @@ export function askingOf(
   { self, target, capability, by, justification }: TurnHead,
   parts: readonly Part[]
 ): Pick<Asking, 'sender' | 'target' | 'capability' | 'input' | 'description' | 'onBehalfOf' | 'justification'> {
-  const asking = { sender: { agentId: OPERATOR, nodeId: self }, target, capability, input: inputOf(parts), description: '', onBehalfOf: by }
+  const asking = {
+    sender: { agentId: OPERATOR, nodeId: self },
+    target,
+    capability,
+    input: inputOf(parts),
+    description: '',
+    onBehalfOf: by
+  }
   return justification === undefined ? asking : { ...asking, justification }
 }

@@ -20,7 +20,10 @@ export interface CommitQueueDeps {
 /** Ledger changes, and the notification to send once they are durable. */
 export interface Notification {
   readonly changes: readonly LedgerChange[]
-  /** In a swarm with several participants: the record that a majority must accept first, and its index among the records. */
+  /**
+   * In a swarm with several participants: the record that a majority must accept first, and its index among the
+   * records.
+   */
   readonly record?: { readonly index: number; readonly content: Uint8Array }
   notify(): void
 }

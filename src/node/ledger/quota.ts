@@ -64,7 +64,8 @@ export class LedgerQuota {
     try {
       const { bytes } = await ledger.size()
       const isFull = bytes > maxBytes * (this.#isFull ? BELOW : 1)
-      if (isFull !== this.#isFull) telemetry.log('warn', isFull ? 'the ledger is full' : 'the ledger has room again', { bytes })
+      if (isFull !== this.#isFull)
+        telemetry.log('warn', isFull ? 'the ledger is full' : 'the ledger has room again', { bytes })
       this.#isFull = isFull
     } catch (error) {
       telemetry.log('warn', 'the ledger could not be weighed', { reason: messageOf(error) })

@@ -44,8 +44,8 @@ interface PeerBacklog {
 }
 
 /**
- * Passes messages to channels. A failed one is retried up to three times, each delay at least double the last. Later messages to the same
- * peer do not overtake it.
+ * Passes messages to channels. A failed one is retried up to three times, each delay at least double the last. Later
+ * messages to the same peer do not overtake it.
  */
 export class ChannelRetry {
   readonly #deps: ChannelRetryDeps
@@ -59,7 +59,8 @@ export class ChannelRetry {
 
   /**
    * Runs `send`, again after a channel failure. Resolves once it succeeds.
-   * @throws NodeError DELIVERY_FAILED after the last try; OVERLOADED when too many wait; any other error of `send`, at once.
+   * @throws NodeError DELIVERY_FAILED after the last try; OVERLOADED when too many wait; any other error of `send`, at
+   * once.
    */
   async deliver(peer: NodeId, { bytes, send }: Shipment): Promise<void> {
     const lane = this.#lanes.get(peer) ?? { budget: this.#deps.budget.peer(), waiting: [] }
@@ -98,9 +99,13 @@ export class ChannelRetry {
       return
     }
     this.#leave(peer, retry)
-    const error = new NodeError('DELIVERY_FAILED', `the message could not be delivered; it was tried ${MAX_RETRIES} times more`, {
-      ...(cause === null ? {} : { cause })
-    })
+    const error = new NodeError(
+      'DELIVERY_FAILED',
+      `the message could not be delivered; it was tried ${MAX_RETRIES} times more`,
+      {
+        ...(cause === null ? {} : { cause })
+      }
+    )
     this.#deps.onFailure(peer, error)
     retry.reject(error)
   }

@@ -4,7 +4,9 @@ import { isRecord } from '../../kit/json.js'
 import { shellWord, shown } from '../../kit/text.js'
 import { isRefusal } from '../../domain/reliable/repeat.js'
 
-/** Completes an error: next steps with the agent's name, and a message with the refusing node. `agent`: `id@node name`. */
+/**
+ * Completes an error: next steps with the agent's name, and a message with the refusing node. `agent`: `id@node name`.
+ */
 export function stepsFor(error: ErrorBody, agent: string): ErrorBody {
   // Replace the first place only: repeated user input may contain the same text.
   const next = error.next.map((step) => step.replace('<agent>', () => shellWord(agent)))

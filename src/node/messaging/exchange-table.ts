@@ -18,8 +18,8 @@ const KEPT_FOR_OWN = 8192
 const MAX_ENDED = 8192
 
 /**
- * The open exchanges of this node in both directions: they let replies pass, and hold the handlers of replies. Each is between two agents:
- * the thread's `sender` of this node, and its `recipient` of the peer.
+ * The open exchanges of this node in both directions: they let replies pass, and hold the handlers of replies. Each is
+ * between two agents: the thread's `sender` of this node, and its `recipient` of the peer.
  */
 export class ExchangeTable {
   readonly #clock: Clock
@@ -39,18 +39,22 @@ export class ExchangeTable {
   }
 
   /**
-   * Opens an exchange for an own opening message: the peer's replies may come in, and go to `handler`. False: too many exchanges are open.
+   * Opens an exchange for an own opening message: the peer's replies may come in, and go to `handler`. False: too many
+   * exchanges are open.
    */
   sentOut(thread: Thread, options: { readonly ttlMs: number; readonly handler: ReplyHandler }): boolean {
     const key = outward(thread)
     if (!this.#open(thread, { isOwn: true, ...key }, options.ttlMs)) return false
-    this.#handlers.set(exchangeText(key), { handler: options.handler, expiresAt: this.#clock.monotonic() + options.ttlMs })
+    this.#handlers.set(exchangeText(key), {
+      handler: options.handler,
+      expiresAt: this.#clock.monotonic() + options.ttlMs
+    })
     return true
   }
 
   /**
-   * Registers a handler for later messages of the peer on a thread that the peer opened: a stream, or the messages after an accepted
-   * proposal. Does nothing if the thread has a handler.
+   * Registers a handler for later messages of the peer on a thread that the peer opened: a stream, or the messages
+   * after an accepted proposal. Does nothing if the thread has a handler.
    */
   follow(thread: Thread, { ttlMs, handler }: { readonly ttlMs: number; readonly handler: ReplyHandler }): void {
     const key = exchangeText(inward(thread))
@@ -106,7 +110,10 @@ export class ExchangeTable {
     return this.#exchanges.open({ expiresAt: now + ttlMs, ...key }, now)
   }
 
-  /** The exchange of a key. The operator of a node also answers for a missing agent, on the exchange opened with that agent. */
+  /**
+   * The exchange of a key. The operator of a node also answers for a missing agent, on the exchange opened with that
+   * agent.
+   */
   #find(key: ExchangeKey, speaker: string): ExchangeKey | null {
     const now = this.#clock.monotonic()
     return this.#exchanges.find(key, now) ?? (speaker === OPERATOR ? this.#exchanges.findOpened(key, now) : null)

@@ -8,7 +8,10 @@ import type { RoutingQuestion } from '../../domain/routing/decide.js'
 export interface RecordedRequest {
   /** Its name in the ledger. */
   readonly name: string
-  /** True for the recorded message itself, false for a repetition. The outcome of the message is the outcome of the request. */
+  /**
+   * True for the recorded message itself, false for a repetition. The outcome of the message is the outcome of the
+   * request.
+   */
   readonly isFirst: boolean
   /** The reason when there was no room to record it; else null. */
   readonly refusal: ErrorBody | null
@@ -58,7 +61,13 @@ export function threadOf({
   recorded
 }: Pick<InboundMessage, 'sender' | 'recipient' | 'header' | 'isReliable' | 'recorded'>): Thread {
   const request = recorded?.isFirst === true ? { request: recorded.name } : {}
-  return { sender: recipient, recipient: sender, correlationId: header.correlationId ?? header.id, isReliable, ...request }
+  return {
+    sender: recipient,
+    recipient: sender,
+    correlationId: header.correlationId ?? header.id,
+    isReliable,
+    ...request
+  }
 }
 
 /** A message that needs the approval of a person. */

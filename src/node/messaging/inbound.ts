@@ -94,7 +94,10 @@ const NO_BYTES = new Uint8Array(0)
 
 const NOTHING: Admission = { changes: [], done: () => {}, failed: () => {} }
 
-/** The inbound pipeline: decode and verify (by {@link Verification}), record, decide, dispatch. No input of a peer can throw out of it. */
+/**
+ * The inbound pipeline: decode and verify (by {@link Verification}), record, decide, dispatch. No input of a peer can
+ * throw out of it.
+ */
 export class Inbound {
   readonly #deps: InboundDeps
 
@@ -112,8 +115,8 @@ export class Inbound {
   }
 
   /**
-   * Returns the ledger changes of a lane message, which goes on once they are durable. A reply is decided on first: its content must be
-   * durable with its number. Never rejects for a peer's input.
+   * Returns the ledger changes of a lane message, which goes on once they are durable. A reply is decided on first: its
+   * content must be durable with its number. Never rejects for a peer's input.
    * @throws NodeError from the ledger
    */
   admit({ lane, envelope, hops }: LaneMessage): Promise<Admission> {
@@ -122,15 +125,21 @@ export class Inbound {
     return arrival === null ? Promise.resolve(NOTHING) : this.#admitted(arrival)
   }
 
-  /** Resumes a request that was recorded before this node stopped. Returns the recorded reason when it cannot, or null. */
-  recover(peer: NodeId, { envelope, recorded }: { readonly envelope: Uint8Array; readonly recorded: RecordedRequest }): Refusal | null {
+  /**
+   * Resumes a request that was recorded before this node stopped. Returns the recorded reason when it cannot, or null.
+   */
+  recover(
+    peer: NodeId,
+    { envelope, recorded }: { readonly envelope: Uint8Array; readonly recorded: RecordedRequest }
+  ): Refusal | null {
     const again = this.#deps.verification.again(peer, envelope)
     if (!('party' in again)) {
       this.#deps.accessControl.record('refusal', again, { peer, header: null })
       return again
     }
     // A request that had begun was admitted: report its end, whichever the rules are now.
-    if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#deps.receivers.onRequest({ ...again, recorded }))
+    if (recorded.isDone)
+      this.#guarded(peer, () => this.#open(again) && this.#deps.receivers.onRequest({ ...again, recorded }))
     else this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
     return null
   }
@@ -165,7 +174,10 @@ export class Inbound {
   }
 
   /** Dispatches a held message, or passes it to `taker` alone. Its exchange is open. */
-  pass({ incoming, question, rule }: AwaitingApproval, taker = (one: InboundMessage): void => this.#dispatch(one)): void {
+  pass(
+    { incoming, question, rule }: AwaitingApproval,
+    taker = (one: InboundMessage): void => this.#dispatch(one)
+  ): void {
     const { peer, header } = incoming
     const { clock, traffic, self } = this.#deps
     const [from, to] = [question.sender.tier, question.target.tier]
@@ -264,7 +276,11 @@ export class Inbound {
     const thread = isOpening || header.correlationId === undefined ? null : threadOf(arrival)
     const isReply = thread !== null && exchanges.mayReceive(thread)
     if (thread !== null && !isReply && exchanges.hasEnded(thread)) return 'late'
-    const { question, verdict, at } = askRules(arrival, { target, isReply, ask: (asked) => accessControl.decide(asked, since) })
+    const { question, verdict, at } = askRules(arrival, {
+      target,
+      isReply,
+      ask: (asked) => accessControl.decide(asked, since)
+    })
     const { rule } = verdict
     const asks = !verdict.allowed && verdict.asks === true
     if (!verdict.allowed && !asks) return { code: verdict.code, rule, reason: verdict.reason }
@@ -311,7 +327,11 @@ export class Inbound {
 /** Asks the rules; of several capabilities in a proposal, the first refused one decides. */
 function askRules(
   { header, party, certified, payload, target: { card } }: Omit<Arrival, 'since' | 'bytes'>,
-  { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Decision }
+  {
+    ask,
+    target,
+    isReply
+  }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Decision }
 ): Decided {
   const justification = header.metadata?.justification ?? null
   const { type } = header

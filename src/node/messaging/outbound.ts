@@ -111,7 +111,9 @@ export class DraftResolver {
     const { recipient, type, capability, correlationId, justification } = draft
     const target = directory.party(recipient)
     const isReply =
-      !OPENING_TYPES.has(type) && correlationId !== undefined && exchanges.maySend({ sender: draft.sender, recipient, correlationId })
+      !OPENING_TYPES.has(type) &&
+      correlationId !== undefined &&
+      exchanges.maySend({ sender: draft.sender, recipient, correlationId })
     // A reply may go to a sender whose card is still unknown, unless its node was revoked.
     if (target === null && (!isReply || accessControl.isStrict || directory.isPutOut(recipient.nodeId)))
       throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(recipient)} in the mesh`)
@@ -133,7 +135,10 @@ export class DraftResolver {
   }
 }
 
-/** The outbound pipeline: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbound.send} reads as the list. */
+/**
+ * The outbound pipeline: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbound.send} reads
+ * as the list.
+ */
 export class Outbound {
   readonly #deps: OutboundDeps
 
@@ -143,9 +148,9 @@ export class Outbound {
 
   /**
    * Sends a message; resolves when the channel (or the local agent) has it.
-   * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED by the rules; AGENT_NOT_FOUND; PEER_OFFLINE, OVERLOADED by the
-   * channel; DELIVERY_FAILED after repeated channel failures (CHANNEL_CLOSED at once with `isKept`); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by
-   * the envelope.
+   * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED by the rules; AGENT_NOT_FOUND;
+   * PEER_OFFLINE, OVERLOADED by the channel; DELIVERY_FAILED after repeated channel failures (CHANNEL_CLOSED at once
+   * with `isKept`); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by the envelope.
    */
   async send(draft: OutboundDraft): Promise<A2AEnvelope> {
     const { clock, traffic, self } = this.#deps
@@ -159,7 +164,8 @@ export class Outbound {
       const question = this.#deps.resolver.question(draft, sender)
       const rule = this.#passed(this.#decide(question, since, envelope))
       const { isReported, refusal } = await this.#away(draft, envelope)
-      if (refusal !== null) throw traffic.reported(new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } }))
+      if (refusal !== null)
+        throw traffic.reported(new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } }))
       const tiers = { from: sender.tier, to: question.target.tier }
       const passage = { peer: to === self ? null : to, header: envelope, ...tiers, rule, since, at: clock.monotonic() }
       traffic.sent(passage, isReported ? null : path)
@@ -180,7 +186,10 @@ export class Outbound {
     this.#deps.delivery.close()
   }
 
-  /** Checks a message as {@link Outbound.send} would, also on record, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
+  /**
+   * Checks a message as {@link Outbound.send} would, also on record, without sending it.
+   * @throws NodeError by the rules; AGENT_NOT_FOUND.
+   */
   check(draft: DraftHead): void {
     try {
       this.#passed(this.judge(draft))
@@ -222,7 +231,11 @@ export class Outbound {
     const verdict = asFarAsHere(accessControl.decide(question, since).verdict)
     if (verdict.allowed) return verdict
     const { code, rule, reason } = verdict
-    const header = envelope ?? { sender: question.sender.address, recipient: question.target.address, type: question.type }
+    const header = envelope ?? {
+      sender: question.sender.address,
+      recipient: question.target.address,
+      type: question.type
+    }
     const tiers = { from: question.sender.tier, to: question.target.tier }
     accessControl.record('refusal', { code, rule, reason }, { peer: null, header, ...tiers })
     return verdict
@@ -234,12 +247,19 @@ export class Outbound {
     throw this.#deps.traffic.reported(new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } }))
   }
 
-  /** Records the message or passes it to the channel. The exchange of an opening message is open before any reply can arrive. */
+  /**
+   * Records the message or passes it to the channel. The exchange of an opening message is open before any reply can
+   * arrive.
+   */
   async #away(draft: OutboundDraft, envelope: A2AEnvelope): Promise<ReceivedHere> {
     const { nextHop, exchanges, self } = this.#deps
     const to = draft.recipient.nodeId
     const bytes = to === self ? null : encodeEnvelope(envelope)
-    const thread = { sender: draft.sender, recipient: draft.recipient, correlationId: envelope.correlationId ?? envelope.id }
+    const thread = {
+      sender: draft.sender,
+      recipient: draft.recipient,
+      correlationId: envelope.correlationId ?? envelope.id
+    }
     if (bytes !== null && draft.reliable?.mayWait !== true) {
       const isOpening = OPENING_TYPES.has(draft.type)
       if (!nextHop.isReachable(to, isOpening)) await nextHop.reach(to, isOpening)
@@ -259,7 +279,9 @@ export class Outbound {
     return here
   }
 
-  /** Records a message that must not be lost, to be delivered by its lane; null for a message that goes by the channel. */
+  /**
+   * Records a message that must not be lost, to be delivered by its lane; null for a message that goes by the channel.
+   */
   #record(draft: OutboundDraft, { id }: A2AEnvelope, bytes: Uint8Array | null): Promise<void> | null {
     const { clock, lanes } = this.#deps
     const { sender, recipient } = draft
@@ -278,7 +300,8 @@ export class Outbound {
     if (reliable !== undefined) await lanes.commit(reliable.changes())
     if (bytes === null) return this.#deps.deliverHere(envelope)
     if (draft.isKept === true) nextHop.send(to, envelope, bytes)
-    else await this.#deps.delivery.deliver(to, { bytes: bytes.byteLength, send: () => nextHop.send(to, envelope, bytes) })
+    else
+      await this.#deps.delivery.deliver(to, { bytes: bytes.byteLength, send: () => nextHop.send(to, envelope, bytes) })
     return ELSEWHERE
   }
 }

@@ -17,11 +17,23 @@ import { weakened } from '../../domain/routing/hops.js'
 
 /** The refusals of this stage. */
 const REFUSALS = {
-  foreignLane: { code: 'FORBIDDEN', rule: 'lane: its two agents', reason: 'the message is not of the agents of its lane' },
+  foreignLane: {
+    code: 'FORBIDDEN',
+    rule: 'lane: its two agents',
+    reason: 'the message is not of the agents of its lane'
+  },
   claimedHops: { code: 'FORBIDDEN', rule: 'hops: noted by the receiver', reason: 'the sender names relays by itself' },
-  noRoomForHops: { code: 'PAYLOAD_TOO_LARGE', rule: 'hops: room in the header', reason: 'the header leaves no room for the relays' },
+  noRoomForHops: {
+    code: 'PAYLOAD_TOO_LARGE',
+    rule: 'hops: room in the header',
+    reason: 'the header leaves no room for the relays'
+  },
   putOut: { code: 'REVOKED', rule: 'sender: a member', reason: 'the sender was put out of the mesh' },
-  foreignSender: { code: 'FORBIDDEN', rule: 'sender: the key of the stream', reason: 'the sender is not of the node that sent it' },
+  foreignSender: {
+    code: 'FORBIDDEN',
+    rule: 'sender: the key of the stream',
+    reason: 'the sender is not of the node that sent it'
+  },
   foreignRecipient: {
     code: 'AGENT_NOT_FOUND',
     rule: 'recipient: an agent of this node',
@@ -122,20 +134,29 @@ export class Verification {
       this.#deps.traffic.unreadable()
       // A peer of another version is no forger.
       const strike = decoded.code === 'SCHEMA_VERSION_MISMATCH' ? 'doubtful' : 'forged'
-      return this.#strike({ code: decoded.code, rule: 'envelope', reason: decoded.reason }, { peer, header: null }, strike)
+      return this.#strike(
+        { code: decoded.code, rule: 'envelope', reason: decoded.reason },
+        { peer, header: null },
+        strike
+      )
     }
     this.#deps.traffic.received(decoded.header, since)
     if (isRelayed(decoded.header)) return this.#strike(REFUSALS.claimedHops, { peer, header: decoded.header })
-    if (lane !== null && !isOfLane(lane, decoded.header)) return this.#strike(REFUSALS.foreignLane, { peer, header: decoded.header })
+    if (lane !== null && !isOfLane(lane, decoded.header))
+      return this.#strike(REFUSALS.foreignLane, { peer, header: decoded.header })
     const noted = hops.length === 0 ? { header: decoded.header, bytes } : withHops(decoded, bytes, hops)
     const header = noted?.header ?? decoded.header
     const isReliable = lane !== null
     const verified = this.verify(peer, header)
     if ('refusal' in verified) return this.#rejected(verified, { peer, header, isReliable })
     if (noted === null)
-      return this.#rejected({ refusal: REFUSALS.noRoomForHops, parties: verified, strike: null }, { peer, header, isReliable })
+      return this.#rejected(
+        { refusal: REFUSALS.noRoomForHops, parties: verified, strike: null },
+        { peer, header, isReliable }
+      )
     const payload = decoded.payload()
-    if (!payload.ok) return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }, { peer, header })
+    if (!payload.ok)
+      return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }, { peer, header })
     return { peer, header, payload: payload.value, isReliable, since, bytes: noted.bytes, ...verified }
   }
 
@@ -149,7 +170,15 @@ export class Verification {
     if (!payload.ok) return { code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }
     const verified = this.verify(peer, header)
     if ('refusal' in verified) return verified.refusal
-    return { peer, header, payload: payload.value, isReliable: true, since: this.#deps.clock.monotonic(), bytes, ...verified }
+    return {
+      peer,
+      header,
+      payload: payload.value,
+      isReliable: true,
+      since: this.#deps.clock.monotonic(),
+      bytes,
+      ...verified
+    }
   }
 
   /** Verifies sender and recipient of a message for this node, see {@link verifyParties}. */
@@ -158,14 +187,21 @@ export class Verification {
     return verifyParties(directory, { origin: peer, target: self, header })
   }
 
-  #rejected({ refusal, parties, strike }: Rejected, from: Pick<InboundMessage, 'peer' | 'header' | 'isReliable'>): null {
+  #rejected(
+    { refusal, parties, strike }: Rejected,
+    from: Pick<InboundMessage, 'peer' | 'header' | 'isReliable'>
+  ): null {
     if (strike === null) this.#deps.accessControl.record('refusal', refusal, from)
     else this.#strike(refusal, from, strike)
     if (parties !== null) this.#deps.refusals.answer({ ...from, ...parties }, refusal)
     return null
   }
 
-  #strike(refusal: Refusal, from: { readonly peer: NodeId; readonly header: EnvelopeHeader | null }, strike: Strike = 'forged'): null {
+  #strike(
+    refusal: Refusal,
+    from: { readonly peer: NodeId; readonly header: EnvelopeHeader | null },
+    strike: Strike = 'forged'
+  ): null {
     this.#deps.accessControl.record('strike', refusal, from)
     this.#deps.links.strike(from.peer, strike, refusal.reason)
     return null
@@ -206,19 +242,24 @@ interface Claims {
   readonly header: EnvelopeHeader
 }
 
-/** Verifies a sender: it belongs to the origin node, has a signed card, and claims at most the rights of certificate and card. */
+/**
+ * Verifies a sender: it belongs to the origin node, has a signed card, and claims at most the rights of certificate and
+ * card.
+ */
 export function verifyParties(
   directory: Pick<Directory, 'named' | 'certificate'>,
   { origin, target: node, header }: Claims
 ): Verified | Rejected {
   const source = directory.named(header.sender)
-  if (source === null || source.address.nodeId !== origin) return { refusal: REFUSALS.foreignSender, parties: null, strike: 'forged' }
+  if (source === null || source.address.nodeId !== origin)
+    return { refusal: REFUSALS.foreignSender, parties: null, strike: 'forged' }
   const target = directory.named(header.recipient)
-  if (target === null || target.address.nodeId !== node) return { refusal: REFUSALS.foreignRecipient, parties: null, strike: 'forged' }
+  if (target === null || target.address.nodeId !== node)
+    return { refusal: REFUSALS.foreignRecipient, parties: null, strike: 'forged' }
   const { address: sender, party: known } = source
   const recipient = target.address
-  // An honest sender can cause the next two while cards and certificates are in transit, so it gets the reason. Cards and messages travel
-  // apart, and not all cards are kept: a message before its card is no offence.
+  // An honest sender can cause the next two while cards and certificates are in transit, so it gets the reason. Cards
+  // and messages travel apart, and not all cards are kept: a message before its card is no offence.
   if (known === null) return { refusal: REFUSALS.noCard, parties: { sender, recipient }, strike: null }
   const party = claimed(known, header.metadata)
   if (party === null) return { refusal: REFUSALS.claims, parties: { sender, recipient }, strike: 'doubtful' }

@@ -154,8 +154,8 @@ class ProposalTable {
 }
 
 /**
- * Proposals of this node's agents, and proposals that programs here decide on (spec a2a-mcp-mesh, TaskNegotiator). For agents
- * without a handler the node answers.
+ * Proposals of this node's agents, and proposals that programs here decide on (spec a2a-mcp-mesh, TaskNegotiator). For
+ * agents without a handler the node answers.
  */
 export class Negotiations {
   readonly #deps: NegotiationsDeps
@@ -175,12 +175,16 @@ export class Negotiations {
         this.#settled.emit(entry.proposal)
       }
     })
-    this.#received = new ProposalTable(deps.clock, { onDeadline, onSettled: ({ proposal }) => this.#settled.emit(proposal) })
+    this.#received = new ProposalTable(deps.clock, {
+      onDeadline,
+      onSettled: ({ proposal }) => this.#settled.emit(proposal)
+    })
   }
 
   /**
    * Proposes a task; resolves with the pending proposal when it is on its way. {@link onSettled} reports its outcome.
-   * @throws NodeError INVALID_ENVELOPE for a malformed proposal, CAPABILITY_NOT_FOUND, OVERLOADED, errors of sending it.
+   * @throws NodeError INVALID_ENVELOPE for a malformed proposal, CAPABILITY_NOT_FOUND, OVERLOADED, errors of sending
+   * it.
    */
   async propose(draft: ProposalDraft): Promise<TaskProposal> {
     const { self, ids, outbound, exchanges } = this.#deps
@@ -198,7 +202,10 @@ export class Negotiations {
         type: 'task-proposal',
         payload: proposalPayload(entry.proposal),
         ...(draft.justification === undefined ? {} : { justification: draft.justification }),
-        replies: { ttlMs: draft.deadlineMs + THREAD_TTL_MS, handler: (header, payload) => this.#onReply(entry, header, payload) }
+        replies: {
+          ttlMs: draft.deadlineMs + THREAD_TTL_MS,
+          handler: (header, payload) => this.#onReply(entry, header, payload)
+        }
       })
     } catch (error) {
       this.#made.remove(entry)
@@ -213,7 +220,8 @@ export class Negotiations {
    * @throws NodeError TASK_NOT_FOUND; PROPOSAL_TIMEOUT after its deadline; USAGE when it is answered already.
    */
   async accept(proposalId: string, estimatedCompletionMs: number): Promise<void> {
-    if (!(estimatedCompletionMs > 0)) throw new NodeError('USAGE', 'the estimated completion is a positive number of milliseconds')
+    if (!(estimatedCompletionMs > 0))
+      throw new NodeError('USAGE', 'the estimated completion is a positive number of milliseconds')
     const entry = this.#get(proposalId)
     const agentId = addressText(entry.thread.sender)
     const input: ProposalInput = { type: 'accept', agentId, estimatedCompletionMs }
@@ -233,14 +241,19 @@ export class Negotiations {
   }
 
   /**
-   * Rejects a proposal that a handler here received. `reason`: a code or a short text; `alternative`: another suggestion.
+   * Rejects a proposal that a handler here received. `reason`: a code or a short text; `alternative`: another
+   * suggestion.
    * @throws NodeError TASK_NOT_FOUND; PROPOSAL_TIMEOUT after its deadline; USAGE when it is answered already.
    */
   async reject(proposalId: string, reason: string, alternative?: string): Promise<void> {
     if (reason.trim() === '') throw new NodeError('USAGE', 'a rejection has a reason: a code or a short text')
     const entry = this.#get(proposalId)
     const input: ProposalInput = { type: 'reject', reason, ...(alternative === undefined ? {} : { alternative }) }
-    await this.#answer(entry, input, (rejected) => ({ ...entry.thread, type: 'task-reject', payload: rejectPayload(rejected) }))
+    await this.#answer(entry, input, (rejected) => ({
+      ...entry.thread,
+      type: 'task-reject',
+      payload: rejectPayload(rejected)
+    }))
     this.#end(entry)
   }
 
@@ -273,8 +286,8 @@ export class Negotiations {
   }
 
   /**
-   * Takes a proposal for an agent with a handler. `nobody`: its node answers, also malformed proposals. `full`: too many are
-   * pending, or its thread names the proposal of another proposer; the proposer must be told.
+   * Takes a proposal for an agent with a handler. `nobody`: its node answers, also malformed proposals. `full`: too
+   * many are pending, or its thread names the proposal of another proposer; the proposer must be told.
    */
   onProposal(incoming: InboundMessage): 'taken' | 'nobody' | 'full' {
     const { agentId } = incoming.recipient
@@ -296,7 +309,10 @@ export class Negotiations {
     return 'taken'
   }
 
-  /** A repeated proposal shares the decision on the first one. One answer ends one opening of the thread, so the other ends here. */
+  /**
+   * A repeated proposal shares the decision on the first one. One answer ends one opening of the thread, so the other
+   * ends here.
+   */
   #again(known: Negotiation, thread: Thread): 'taken' | 'full' {
     if (!isSame(known.thread, thread)) return 'full'
     this.#end(known)
@@ -339,7 +355,11 @@ export class Negotiations {
    * Sends an answer, then applies it: a failed answer may be given again before the deadline.
    * @throws NodeError PROPOSAL_TIMEOUT, USAGE, or an error of the outbound pipeline.
    */
-  async #answer(entry: Negotiation, input: ProposalInput, draft: (answered: TaskProposal) => OutboundDraft): Promise<void> {
+  async #answer(
+    entry: Negotiation,
+    input: ProposalInput,
+    draft: (answered: TaskProposal) => OutboundDraft
+  ): Promise<void> {
     const { clock, outbound } = this.#deps
     const now = clock.now()
     const step = stepProposal(entry.proposal, input, now)
@@ -348,7 +368,8 @@ export class Negotiations {
       this.#received.step(entry, input, now)
       throw new NodeError('PROPOSAL_TIMEOUT', 'the deadline of the proposal has passed')
     }
-    if (!step.ok || entry.isAnswering) throw new NodeError('USAGE', `the proposal is ${entry.isAnswering ? 'answered' : status} already`)
+    if (!step.ok || entry.isAnswering)
+      throw new NodeError('USAGE', `the proposal is ${entry.isAnswering ? 'answered' : status} already`)
     entry.isAnswering = true
     try {
       await outbound.send(draft(step.proposal))
@@ -356,7 +377,8 @@ export class Negotiations {
       this.#received.step(entry, input, now)
     } catch (error) {
       entry.isAnswering = false
-      if (entry.proposal.createdAt + entry.proposal.deadlineMs <= clock.now()) this.#received.timeOut(entry.proposal.proposalId)
+      if (entry.proposal.createdAt + entry.proposal.deadlineMs <= clock.now())
+        this.#received.timeOut(entry.proposal.proposalId)
       throw error
     }
     entry.isAnswering = false
@@ -374,7 +396,8 @@ export class Negotiations {
 
   #get(proposalId: string): Negotiation {
     const entry = this.#received.get(proposalId)
-    if (entry === undefined) throw new NodeError('TASK_NOT_FOUND', `no proposal "${shown(proposalId)}" was received here`)
+    if (entry === undefined)
+      throw new NodeError('TASK_NOT_FOUND', `no proposal "${shown(proposalId)}" was received here`)
     return entry
   }
 
@@ -402,7 +425,9 @@ function timeoutMessage(
 }
 
 function isSame(one: Thread, other: Thread): boolean {
-  return addressText(one.sender) === addressText(other.sender) && addressText(one.recipient) === addressText(other.recipient)
+  return (
+    addressText(one.sender) === addressText(other.sender) && addressText(one.recipient) === addressText(other.recipient)
+  )
 }
 
 type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>
@@ -416,7 +441,10 @@ export interface ProposalAnswerDeps {
   readonly ledgerQuota: Pick<LedgerQuota, 'refusal'>
 }
 
-/** Answers a task-proposal for an agent of this node: accepts when the agent has the capabilities, with its slots and an estimate. */
+/**
+ * Answers a task-proposal for an agent of this node: accepts when the agent has the capabilities, with its slots and an
+ * estimate.
+ */
 export function answerProposal(deps: ProposalAnswerDeps, incoming: InboundMessage): void {
   const { agents, outbound, exchanges, telemetry, ledgerQuota } = deps
   const { recipient } = incoming
@@ -442,7 +470,9 @@ export function answerProposal(deps: ProposalAnswerDeps, incoming: InboundMessag
       ...thread,
       ...(reason === null ? { type: 'task-accept', payload: accept } : { type: 'task-reject', payload: reject })
     })
-    .catch((error: unknown) => telemetry.log('warn', 'an offer could not be answered', { correlationId, reason: messageOf(error) }))
+    .catch((error: unknown) =>
+      telemetry.log('warn', 'an offer could not be answered', { correlationId, reason: messageOf(error) })
+    )
     // After an accepted offer come requests, each on a thread of its own.
     .finally(() => exchanges.end(thread))
 }

@@ -18,8 +18,8 @@ interface EventSources {
 }
 
 /**
- * Events of this node, newest last: a bounded list with listeners. Beyond the bound the oldest event of the most frequent kind is dropped,
- * so that repeated events of one peer push out no others.
+ * Events of this node, newest last: a bounded list with listeners. Beyond the bound the oldest event of the most
+ * frequent kind is dropped, so that repeated events of one peer push out no others.
  */
 export class NodeEvents {
   readonly #clock: Clock
@@ -66,8 +66,9 @@ export class NodeEvents {
   }
 
   /**
-   * Pushes the recent events that match, by time, then each new one until the returned stop. `traffic` has the events of messages and tool
-   * calls, `namer` makes a function that writes an address with the name of its node. A query without such events costs a message nothing.
+   * Pushes the recent events that match, by time, then each new one until the returned stop. `traffic` has the events
+   * of messages and tool calls, `namer` makes a function that writes an address with the name of its node. A query
+   * without such events costs a message nothing.
    */
   watch({ limit, ...query }: EventQuery, { traffic, namer, push }: EventSources): Unsubscribe {
     const filter = new EventFilter(query)
@@ -117,7 +118,10 @@ const MESSAGES: Readonly<Record<A2ALogEvent['type'], string>> = {
 }
 
 /** An event of a message or a tool call as a line of `events`. `name` writes an address with the name of its node. */
-function trafficEvent({ type, timestamp, duration, ...event }: A2ALogEvent, name: (address: string) => string): EventInfo {
+function trafficEvent(
+  { type, timestamp, duration, ...event }: A2ALogEvent,
+  name: (address: string) => string
+): EventInfo {
   const { sender, recipient, success, hops, ...rest } = event
   const isRefused = type === 'routing-decision' && success === false
   return {
@@ -147,7 +151,9 @@ class EventFilter {
 
   /** May events of messages or tool calls match? */
   get wantsTraffic(): boolean {
-    return this.#types === null ? this.#query.all === true : TRAFFIC_EVENTS.some((type) => this.#types?.has(type) === true)
+    return this.#types === null
+      ? this.#query.all === true
+      : TRAFFIC_EVENTS.some((type) => this.#types?.has(type) === true)
   }
 
   /** May other events match? */
@@ -158,10 +164,15 @@ class EventFilter {
   /** Tests an event of the node. Refusals and failures have a type of their own. */
   isMatch(event: EventInfo): boolean {
     const { type, at } = event
-    return this.#isIn(type, () => Date.parse(at), type === 'refusal' || type.endsWith('-failed')) && this.#isAbout(event)
+    return (
+      this.#isIn(type, () => Date.parse(at), type === 'refusal' || type.endsWith('-failed')) && this.#isAbout(event)
+    )
   }
 
-  /** The line of an event of a message or a tool call; none when it does not match. Names are looked up last, since each message has events. */
+  /**
+   * The line of an event of a message or a tool call; none when it does not match. Names are looked up last, since each
+   * message has events.
+   */
   ofTraffic(event: A2ALogEvent, namer: EventSources['namer']): readonly EventInfo[] {
     const { type, timestamp, success } = event
     if (!this.#isIn(type, () => timestamp, type === 'error' || success === false)) return []
@@ -177,6 +188,8 @@ class EventFilter {
   #isAbout({ message, data }: EventInfo): boolean {
     const { about } = this.#query
     if (about === undefined || message.includes(about)) return true
-    return Object.values(data).some((value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).includes(about))
+    return Object.values(data).some((value) =>
+      (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).includes(about)
+    )
   }
 }

@@ -39,7 +39,10 @@ export interface A2ALogEvent {
 }
 
 /** An event as given: absent or undefined members do not apply. */
-type GivenEvent = { readonly [K in keyof A2ALogEvent]: A2ALogEvent[K] | undefined } & Pick<A2ALogEvent, 'type' | 'timestamp'>
+type GivenEvent = { readonly [K in keyof A2ALogEvent]: A2ALogEvent[K] | undefined } & Pick<
+  A2ALogEvent,
+  'type' | 'timestamp'
+>
 
 /** Sums of the events since the start or the last reset (spec a2a-mcp-mesh, A2AMetrics). */
 export interface A2AMetrics extends A2AMeasured {
@@ -62,8 +65,8 @@ interface ToolCount extends Mean {
 type KeptEvent = { -readonly [K in keyof GivenEvent]: GivenEvent[K] } & { event: A2ALogEvent | null }
 
 /**
- * Counts events of messages and tools, and keeps the newest events (spec a2a-mcp-mesh, A2AObservability). Every number follows from the
- * given events. Bounded: 1,000 events, 1,000 tool names.
+ * Counts events of messages and tools, and keeps the newest events (spec a2a-mcp-mesh, A2AObservability). Every number
+ * follows from the given events. Bounded: 1,000 events, 1,000 tool names.
  */
 export class A2AObservability {
   readonly #recent: KeptEvent[] = []
@@ -102,7 +105,8 @@ export class A2AObservability {
     if (event.type === 'message-received') this.#received++
     const { messageType } = event
     // A message within the node was sent here, too: it is one message.
-    const isMessage = event.type === 'message-sent' || (event.type === 'message-received' && event.routingPath !== 'local')
+    const isMessage =
+      event.type === 'message-sent' || (event.type === 'message-received' && event.routingPath !== 'local')
     if (isMessage && messageType !== undefined) this.#byType.set(messageType, (this.#byType.get(messageType) ?? 0) + 1)
   }
 
@@ -118,7 +122,9 @@ export class A2AObservability {
       totalRoutingMs: this.#routing.sum,
       errorCount: this.#errors,
       totalToolInvocations: this.#invocations,
-      toolInvocationsByTool: Object.fromEntries([...this.#byTool].map(([tool, { invocations }]) => [tool, invocations])),
+      toolInvocationsByTool: Object.fromEntries(
+        [...this.#byTool].map(([tool, { invocations }]) => [tool, invocations])
+      ),
       averageToolDurationMs: meanOf(this.#tools),
       toolErrorCount: this.#toolErrors,
       tools: [...this.#byTool].map(([tool, one]) => ({

@@ -33,7 +33,10 @@ export interface Passage {
   readonly to: Tier
   /** The rule that let it pass. */
   readonly rule: string
-  /** When its way through this node began, and when it passed the rules or was handed on: monotonic milliseconds, the latter just now. */
+  /**
+   * When its way through this node began, and when it passed the rules or was handed on: monotonic milliseconds, the
+   * latter just now.
+   */
   readonly since: number
   readonly at: number
 }
@@ -52,7 +55,10 @@ export class Traffic {
     this.#stamps = new Stamps(deps.clock)
   }
 
-  /** Reports a message passed to the channel or to the local agent. `path` null: this node's inbound pipeline reports the decision. */
+  /**
+   * Reports a message passed to the channel or to the local agent. `path` null: this node's inbound pipeline reports
+   * the decision.
+   */
   sent(passage: Passage, path: RoutingPath | null): void {
     const { telemetry } = this.#deps
     const { header, since, at } = passage
@@ -77,7 +83,10 @@ export class Traffic {
     this.#error('INVALID_ENVELOPE')
   }
 
-  /** Reports a message that goes to its agent. The outbound pipeline reports one within this node, unless it awaited approval. */
+  /**
+   * Reports a message that goes to its agent. The outbound pipeline reports one within this node, unless it awaited
+   * approval.
+   */
   delivered(passage: Passage, isReportedOut = passage.peer === null): void {
     this.#deps.telemetry.count('messages_delivered', passage.header.type)
     if (!isReportedOut) this.#passedRules(passage, passage.peer === null ? 'local' : 'remote')
@@ -100,7 +109,8 @@ export class Traffic {
   }
 
   /**
-   * Reports the error of a message of this node that could not be sent: once, though several callers may pass the same error.
+   * Reports the error of a message of this node that could not be sent: once, though several callers may pass the same
+   * error.
    * `header`: null for a message without a sound header.
    */
   notSent(error: unknown, header: TrafficHeader | null, path?: RoutingPath): void {
@@ -122,10 +132,22 @@ export class Traffic {
     this.#deps.observability.emit({ type: 'error', code, timestamp: this.#deps.clock.now(), success: false })
   }
 
-  #emit(type: A2ALogEvent['type'], header: TrafficHeader, { at, path }: { readonly at: number; readonly path: RoutingPath }): void {
+  #emit(
+    type: A2ALogEvent['type'],
+    header: TrafficHeader,
+    { at, path }: { readonly at: number; readonly path: RoutingPath }
+  ): void {
     const { id, sender, recipient, type: messageType } = header
     const timestamp = this.#stamps.of(at)
-    this.#deps.observability.emit({ type, envelopeId: id, sender, recipient, messageType, routingPath: path, timestamp })
+    this.#deps.observability.emit({
+      type,
+      envelopeId: id,
+      sender,
+      recipient,
+      messageType,
+      routingPath: path,
+      timestamp
+    })
   }
 
   #passedRules({ header, since, at }: Passage, path: RoutingPath): void {
@@ -136,7 +158,11 @@ export class Traffic {
   #decided(
     { id, sender, recipient, type: messageType, metadata }: TrafficHeader,
     routingPath: RoutingPath,
-    { code, duration, timestamp }: { readonly code: ErrorCode | undefined; readonly duration: number | null; readonly timestamp: number }
+    {
+      code,
+      duration,
+      timestamp
+    }: { readonly code: ErrorCode | undefined; readonly duration: number | null; readonly timestamp: number }
   ): void {
     this.#deps.observability.emit({
       type: 'routing-decision',
@@ -157,7 +183,16 @@ export class Traffic {
     if (from === to) return
     const { sender, recipient, type: messageType } = header
     const [sourceTier, targetTier] = [tierText(from), tierText(to)]
-    const event: Mutable<AuditEvent> = { kind: 'cross-tier', code, rule, sender, recipient, messageType, sourceTier, targetTier }
+    const event: Mutable<AuditEvent> = {
+      kind: 'cross-tier',
+      code,
+      rule,
+      sender,
+      recipient,
+      messageType,
+      sourceTier,
+      targetTier
+    }
     if (peer !== null) event.peer = peer
     const { hops } = hopsOf(header)
     if (hops !== undefined) event.hops = hops

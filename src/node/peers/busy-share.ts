@@ -11,8 +11,8 @@ export interface BusyShareDeps {
 }
 
 /**
- * The share of each member in a resource with costs known only afterwards. A member over its share waits until it has recovered, while
- * others are served; alone, it waits for nothing.
+ * The share of each member in a resource with costs known only afterwards. A member over its share waits until it has
+ * recovered, while others are served; alone, it waits for nothing.
  */
 export class BusyShare {
   readonly #deps: BusyShareDeps

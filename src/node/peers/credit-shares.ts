@@ -17,8 +17,8 @@ export interface CreditAsker {
 }
 
 /**
- * The order of credit while several members use the node. A link requests one window at a time and gets it in turn: a heavy sender waits
- * behind each lighter one, and the others get its unused share.
+ * The order of credit while several members use the node. A link requests one window at a time and gets it in turn: a
+ * heavy sender waits behind each lighter one, and the others get its unused share.
  */
 export class CreditShares {
   readonly #clock: Clock

@@ -49,7 +49,10 @@ export interface LinkChannelDeps {
   readonly budget: PeerBudget
 }
 
-/** Messages over one link, in order: splits and joins large ones, waits for the stream to drain, and keeps to the peer's credit. */
+/**
+ * Messages over one link, in order: splits and joins large ones, waits for the stream to drain, and keeps to the peer's
+ * credit.
+ */
 export class LinkChannel {
   readonly link: Link
   readonly #deps: LinkChannelDeps
@@ -103,7 +106,10 @@ export class LinkChannel {
     this.#pump()
   }
 
-  /** Sends before all waiting messages: for pings, whose frames are complete. Sends nothing to a peer that does not read. */
+  /**
+   * Sends before all waiting messages: for pings, whose frames are complete. Sends nothing to a peer that does not
+   * read.
+   */
   sendNow(message: ChannelMessage): void {
     const { credit } = this.link
     if (this.#isBehind || (credit !== null && this.#spent >= credit + URGENT_CREDIT)) return
@@ -164,7 +170,10 @@ export class LinkChannel {
     return this.#queue.splice(0).map(({ message, bytes }) => ({ message, bytes }))
   }
 
-  /** Takes one frame of the peer. Returns the message it completes, or null. A fault breaks the order, so it cuts the link. */
+  /**
+   * Takes one frame of the peer. Returns the message it completes, or null. A fault breaks the order, so it cuts the
+   * link.
+   */
   receive(frame: Uint8Array): ChannelMessage | null {
     if (!this.#isTaken(frameCost(frame))) {
       this.link.fault('more messages than it has credit for')

@@ -5,7 +5,12 @@ import type { MemberLog, Membership } from '../../ports/mesh.js'
 import type { RemoteCards } from '../cards/remote-cards.js'
 import { messageOf } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import { membershipChanges, NOTHING_KNOWN, type KnownMembership, type MembershipChange } from '../../domain/membership/changes.js'
+import {
+  membershipChanges,
+  NOTHING_KNOWN,
+  type KnownMembership,
+  type MembershipChange
+} from '../../domain/membership/changes.js'
 import type { Audit } from '../../ports/audit.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { Telemetry } from '../../ports/telemetry.js'
@@ -129,7 +134,9 @@ export class MembershipAudit {
     if (!isFirst) events.add('membership', `${code} ${shown(reason)}`, { code, ...who })
   }
 
-  /** Records first, stores then: after a crash in between, the reference identifies changes that are recorded already. */
+  /**
+   * Records first, stores then: after a crash in between, the reference identifies changes that are recorded already.
+   */
   #save(): Promise<void> {
     this.#saving ??= this.#saveAll().finally(() => {
       this.#saving = null

@@ -2,7 +2,13 @@ import type { Clock, Timer } from '../../kit/clock.js'
 import { TokenBucket } from '../../kit/rate.js'
 import { MEMBER_RATE, SENDER_RATE } from '../../domain/channel/credit.js'
 import { FRAME } from '../../domain/channel/frames.js'
-import { type ChannelState, createChannel, stepChannel, type ChannelEffect, type ChannelInput } from '../../domain/channel/machine.js'
+import {
+  type ChannelState,
+  createChannel,
+  stepChannel,
+  type ChannelEffect,
+  type ChannelInput
+} from '../../domain/channel/machine.js'
 import type { Link } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { LinkChannel } from './link-channel.js'
@@ -25,8 +31,8 @@ export interface PeerSessionDeps {
 }
 
 /**
- * The channel to one peer over its successive links. Unsent messages of a link go first over the next one, in the same order. A session
- * without a next link in time closes.
+ * The channel to one peer over its successive links. Unsent messages of a link go first over the next one, in the same
+ * order. A session without a next link in time closes.
  */
 export class PeerSession {
   readonly #deps: PeerSessionDeps
@@ -121,7 +127,10 @@ export class PeerSession {
   }
 }
 
-/** Splits messages into those to send later and stale ones: lanes resend, cards are sent anew, heartbeats and pings are stale. */
+/**
+ * Splits messages into those to send later and stale ones: lanes resend, cards are sent anew, heartbeats and pings are
+ * stale.
+ */
 function divided(messages: readonly UnsentFrame[]): [kept: UnsentFrame[], stale: UnsentFrame[]] {
   const isKept = ({ message }: UnsentFrame): boolean =>
     message.kind === 'envelope' ||

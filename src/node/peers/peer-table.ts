@@ -152,10 +152,15 @@ export class PeerTable {
   /** True when only this peer used the node in the last second. */
   isAlone(peer: NodeId): boolean {
     const since = this.#deps.clock.monotonic() - ALONE_MS
-    return this.#usedHereAt <= since && [...this.#lines].every(([other, { usedAt }]) => other === peer || usedAt <= since)
+    return (
+      this.#usedHereAt <= since && [...this.#lines].every(([other, { usedAt }]) => other === peer || usedAt <= since)
+    )
   }
 
-  /** One round trip through the peer's node, in milliseconds, within `timeoutMs`. @throws NodeError PEER_OFFLINE, TIMEOUT. */
+  /**
+   * One round trip through the peer's node, in milliseconds, within `timeoutMs`.
+   * @throws NodeError PEER_OFFLINE, TIMEOUT.
+   */
   async ping(peer: NodeId, timeoutMs = PING_TIMEOUT_MS): Promise<number> {
     await this.reach(peer)
     const { clock } = this.#deps
@@ -167,7 +172,11 @@ export class PeerTable {
     return new Promise((resolve, reject) => {
       const timer: Timer = clock.after(timeoutMs, () => {
         this.#pings.delete(key)
-        reject(new NodeError('TIMEOUT', `no answer to the ping within ${formatDuration(Math.ceil(timeoutMs))}`, { data: { timeoutMs } }))
+        reject(
+          new NodeError('TIMEOUT', `no answer to the ping within ${formatDuration(Math.ceil(timeoutMs))}`, {
+            data: { timeoutMs }
+          })
+        )
       })
       this.#pings.set(key, (at) => {
         clock.clear(timer)
@@ -227,7 +236,8 @@ export class PeerTable {
   #spare(): Link | null {
     const links: LinkUse[] = []
     for (const [peer, line] of this.#lines)
-      if (line.newest?.link.closed === false) links.push({ peer, usedAt: line.usedAt, isBusy: () => this.#isInUse(peer) })
+      if (line.newest?.link.closed === false)
+        links.push({ peer, usedAt: line.usedAt, isBusy: () => this.#isInUse(peer) })
     const spare = spareLink(links, this.#deps.clock.monotonic())
     return spare === null ? null : this.link(spare)
   }
@@ -243,7 +253,8 @@ export class PeerTable {
     if (message === null || isUse(message)) this.#lines.get(link.peer)?.used()
     if (channel === undefined || message === null) return
     if (message.kind === 'ping') return channel.sendNow({ kind: 'pong', nonce: message.nonce })
-    if (message.kind === 'pong') return this.#pings.get(pingKey(link.peer, message.nonce))?.(this.#deps.clock.monotonic())
+    if (message.kind === 'pong')
+      return this.#pings.get(pingKey(link.peer, message.nonce))?.(this.#deps.clock.monotonic())
     const fault = this.#handlers?.onMessage(link.peer, message) ?? null
     if (fault !== null) link.fault(fault)
   }

@@ -40,8 +40,8 @@ interface Proof {
 }
 
 /**
- * The online members: those with a link, and members without a slot that a neighbour had a link to within a minute. With slots for all
- * members, no neighbour is asked.
+ * The online members: those with a link, and members without a slot that a neighbour had a link to within a minute.
+ * With slots for all members, no neighbour is asked.
  */
 export class Presence {
   readonly #deps: PresenceDeps
@@ -83,7 +83,10 @@ export class Presence {
   /** All online members, see {@link isOnline}. */
   online(): NodeId[] {
     const { peers } = this.#deps
-    return [...peers.online(), ...[...this.#proofs.keys()].filter((node) => !peers.isOnline(node) && this.#isProven(node))]
+    return [
+      ...peers.online(),
+      ...[...this.#proofs.keys()].filter((node) => !peers.isOnline(node) && this.#isProven(node))
+    ]
   }
 
   /** When it was last online; null for never since this node started. */
@@ -127,7 +130,8 @@ export class Presence {
     for (const node of [...this.#proofs.keys()]) {
       if (this.#isProven(node)) continue
       this.#proofs.delete(node)
-      if (!this.#deps.peers.isOnline(node)) this.#deps.events.add('peer', 'a peer without a link is offline', { id: node })
+      if (!this.#deps.peers.isOnline(node))
+        this.#deps.events.add('peer', 'a peer without a link is offline', { id: node })
     }
     const beyond = this.#deps.links.beyond()
     const isNew = beyond.some((node) => !this.#probed.has(node))
@@ -157,7 +161,10 @@ export class Presence {
     this.#dial(sought)
   }
 
-  /** Dials members that no neighbour has a link to, the longest not dialled first: they are offline, or cut off together with others. */
+  /**
+   * Dials members that no neighbour has a link to, the longest not dialled first: they are offline, or cut off together
+   * with others.
+   */
   #dial(sought: ReadonlySet<NodeId>): void {
     const { clock, peers } = this.#deps
     for (const node of this.#dialled.keys()) if (!sought.has(node)) this.#dialled.delete(node)

@@ -16,8 +16,8 @@ export interface PeerBudget {
 }
 
 /**
- * The bytes for messages that wait for their peers. Each peer has a small reserve. Of the shared bytes a peer never holds more than it
- * leaves free, so that slow readers never take all of them.
+ * The bytes for messages that wait for their peers. Each peer has a small reserve. Of the shared bytes a peer never
+ * holds more than it leaves free, so that slow readers never take all of them.
  */
 export class SendBudget {
   #bytes = 0

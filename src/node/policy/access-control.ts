@@ -81,7 +81,8 @@ export class AccessControl {
   /** The rules in force now. */
   rules(): RoutingRules {
     const rules = this.meshRules()
-    if (this.#joined?.rules !== rules) this.#joined = { rules, withPolicy: { ...rules, ...this.#change, policy: this.#policy } }
+    if (this.#joined?.rules !== rules)
+      this.#joined = { rules, withPolicy: { ...rules, ...this.#change, policy: this.#policy } }
     return this.#joined.withPolicy
   }
 
@@ -111,7 +112,10 @@ export class AccessControl {
     return { verdict, at }
   }
 
-  /** The rule that allows a message; null for a refused one or one that needs approval. Counts nothing: see {@link passed}. */
+  /**
+   * The rule that allows a message; null for a refused one or one that needs approval. Counts nothing: see
+   * {@link passed}.
+   */
   allows(question: RoutingQuestion): string | null {
     const verdict = this.ask(question)
     return verdict.allowed ? verdict.rule : null
@@ -140,8 +144,8 @@ export class AccessControl {
   }
 
   /**
-   * Records a refusal: counted, in the audit log, among the events. For a message of this node, the record names the other node as its
-   * peer. `strike`: a refusal that an honest peer cannot cause.
+   * Records a refusal: counted, in the audit log, among the events. For a message of this node, the record names the
+   * other node as its peer. `strike`: a refusal that an honest peer cannot cause.
    */
   record(kind: 'refusal' | 'strike', refusal: Refusal, from: RefusedFrom): void {
     const { telemetry, audit } = this.#deps
@@ -152,7 +156,9 @@ export class AccessControl {
       kind,
       ...refusal,
       ...(peer === null ? {} : { peer }),
-      ...(header === null ? {} : { sender: header.sender, recipient: header.recipient, messageType: header.type, ...hopsOf(header) }),
+      ...(header === null
+        ? {}
+        : { sender: header.sender, recipient: header.recipient, messageType: header.type, ...hopsOf(header) }),
       ...(source === undefined ? {} : { sourceTier: tierText(source) }),
       ...(to === undefined ? {} : { targetTier: tierText(to) })
     })

@@ -56,7 +56,11 @@ const APPROVAL_IDS: IdKind = {
   code: 'APPROVAL_NOT_FOUND',
   list: 'a2a-node approvals ls'
 }
-const FULL: Refusal = { code: 'OVERLOADED', rule: 'approvals: bounded', reason: 'too many messages wait for approval on this node' }
+const FULL: Refusal = {
+  code: 'OVERLOADED',
+  rule: 'approvals: bounded',
+  reason: 'too many messages wait for approval on this node'
+}
 const OTHER: Refusal = {
   code: 'POLICY_DENIED',
   rule: 'approvals: as asked',
@@ -97,8 +101,8 @@ export interface Thereby {
 const NOT_REMEMBERED = { remembered: null, thereby: [] } as const
 
 /**
- * Messages held for approval by a policy rule. Each leaves the list exactly once: allowed (and decided on anew), denied, timed out,
- * canceled, or because its sender is gone.
+ * Messages held for approval by a policy rule. Each leaves the list exactly once: allowed (and decided on anew),
+ * denied, timed out, canceled, or because its sender is gone.
  */
 export class Approvals {
   readonly #deps: ApprovalsDeps
@@ -114,7 +118,9 @@ export class Approvals {
   constructor(deps: ApprovalsDeps) {
     this.#deps = deps
     this.#outcomes = new ApprovalOutcomes(deps)
-    this.#changes = new Emitter((error) => deps.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) }))
+    this.#changes = new Emitter((error) =>
+      deps.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) })
+    )
   }
 
   /** Holds a message, or returns why not. Its sender gets a notice that it waits. */
@@ -122,7 +128,8 @@ export class Approvals {
     const { clock, executor, inbound, exchanges, limits } = this.#deps
     const { incoming } = awaiting
     const joining = this.#list.join(awaiting)
-    // A running or finished request runs nothing again: it joins its answer. Nobody approved this message, so no listener gets it.
+    // A running or finished request runs nothing again: it joins its answer. Nobody approved this message, so no
+    // listener gets it.
     if (joining === 'new' && executor.knows(incoming)) {
       inbound.pass(awaiting, (one) => executor.onRequest(one))
       return null
@@ -167,15 +174,19 @@ export class Approvals {
 
   /**
    * Allows a message: it passes unless the rules refuse it by now.
-   * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT after its time limit or its caller's; POLICY_DENIED and the like
-   * when the rules refuse it by now; CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot be remembered (then it keeps waiting).
+   * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT after its time limit or its caller's;
+   * POLICY_DENIED and the like when the rules refuse it by now; CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot
+   * be remembered (then it keeps waiting).
    */
   async allow(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
     const decision = await this.#decided(text, 'allow', { by, remember })
     const { one, remembered } = decision
     const refusal = refusalNow(this.#deps.inbound, one)
     if (refusal !== null) {
-      this.#outcomes.refuse(one, refusal, { kind: 'approval', why: `allowed by ${by}, but refused by the rules in force now` })
+      this.#outcomes.refuse(one, refusal, {
+        kind: 'approval',
+        why: `allowed by ${by}, but refused by the rules in force now`
+      })
       throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
     }
     this.#outcomes.pass(one, one.rule, `allowed by ${by}${remembered === null ? '' : ', remembered'}`)
@@ -187,7 +198,10 @@ export class Approvals {
     const decision = await this.#decided(text, 'deny', { by, remember })
     const { one, remembered } = decision
     const refusal: Refusal = { code: 'POLICY_DENIED', rule: one.rule, reason: 'a person denied it' }
-    this.#outcomes.refuse(one, refusal, { kind: 'approval', why: `denied by ${by}${remembered === null ? '' : ', remembered'}` })
+    this.#outcomes.refuse(one, refusal, {
+      kind: 'approval',
+      why: `denied by ${by}${remembered === null ? '' : ', remembered'}`
+    })
     return decision
   }
 
@@ -203,17 +217,27 @@ export class Approvals {
   #settled(one: PendingApproval, again: ReturnType<ApprovalsDeps['inbound']['askAgain']>): void {
     if (!('verdict' in again)) return this.#end(one, again, 'refused when the policy changed')
     const { verdict } = again
-    if (verdict.line !== undefined) this.#remembering.note(verdict.line, { one, outcome: verdict.allowed ? 'allowed' : 'denied' })
+    if (verdict.line !== undefined)
+      this.#remembering.note(verdict.line, { one, outcome: verdict.allowed ? 'allowed' : 'denied' })
     if (verdict.allowed) this.#release(one, verdict.rule)
     else this.#end(one, verdict, 'the policy changed')
   }
 
-  /** The message of an id or prefix. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT after its time limit. */
+  /**
+   * The message of an id or prefix.
+   * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT after its time limit.
+   */
   get(text: string): PendingApproval {
     const waiting = this.#list.all()
-    const open = new Map(waiting.filter((one) => !this.#isLate(one) && !this.#remembering.has(one.id)).map((one) => [one.id, one]))
-    const late = [...waiting.filter((one) => this.#isLate(one)), ...[...this.#late].map(([id, endsBy]) => ({ id, endsBy }))]
-    const isMeant = ({ id }: { readonly id: string }): boolean => id === text || (mayStandFor(text, APPROVAL_IDS) && id.startsWith(text))
+    const open = new Map(
+      waiting.filter((one) => !this.#isLate(one) && !this.#remembering.has(one.id)).map((one) => [one.id, one])
+    )
+    const late = [
+      ...waiting.filter((one) => this.#isLate(one)),
+      ...[...this.#late].map(([id, endsBy]) => ({ id, endsBy }))
+    ]
+    const isMeant = ({ id }: { readonly id: string }): boolean =>
+      id === text || (mayStandFor(text, APPROVAL_IDS) && id.startsWith(text))
     const ended = [...open.values()].some(isMeant) ? undefined : late.find(isMeant)
     if (ended !== undefined) throw tooLate(ended)
     return resolveId(text, open, APPROVAL_IDS)
@@ -221,7 +245,8 @@ export class Approvals {
 
   /** A sender cancels its own request, which gets no answer. */
   onCancel(peer: NodeId, key: string): void {
-    for (const one of this.#list.ofPeer(peer)) if (runKeyOf(one) === key) this.#drop(one, 'CANCELED', 'canceled by its sender')
+    for (const one of this.#list.ofPeer(peer))
+      if (runKeyOf(one) === key) this.#drop(one, 'CANCELED', 'canceled by its sender')
   }
 
   /** A peer went offline: its requests end here when it stays offline for longer than a lease. */
@@ -246,8 +271,15 @@ export class Approvals {
     for (const one of this.#list.all()) this.#take(one)
   }
 
-  /** Removes a message after a person's decision. The policy file is written first: if that fails, the message keeps waiting. */
-  async #decided(text: string, decision: 'allow' | 'deny', { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
+  /**
+   * Removes a message after a person's decision. The policy file is written first: if that fails, the message keeps
+   * waiting.
+   */
+  async #decided(
+    text: string,
+    decision: 'allow' | 'deny',
+    { by, remember }: ApprovalChoice
+  ): Promise<ApprovalDecision> {
     const one = this.get(text)
     const kept = remember ? await this.#remember(one, decision, by) : NOT_REMEMBERED
     if (!this.#isLate(one) && this.#take(one)) return { one, ...kept }
@@ -270,12 +302,18 @@ export class Approvals {
     return true
   }
 
-  async #remember(one: PendingApproval, decision: 'allow' | 'deny', by: string): Promise<Omit<ApprovalDecision, 'one'>> {
+  async #remember(
+    one: PendingApproval,
+    decision: 'allow' | 'deny',
+    by: string
+  ): Promise<Omit<ApprovalDecision, 'one'>> {
     const { inbound, policy } = this.#deps
     // A message that changed since the person saw it is not remembered.
     if (decision === 'allow' && refusalNow(inbound, one) !== null) return NOT_REMEMBERED
     const askingLine = (): number | null => askingLineOf(inbound, one)
-    return await this.#remembering.during(one.id, () => policy.remember(one, { decision, note: `remembered by ${by}`, askingLine }))
+    return await this.#remembering.during(one.id, () =>
+      policy.remember(one, { decision, note: `remembered by ${by}`, askingLine })
+    )
   }
 
   #timedOut(id: string): void {
@@ -331,11 +369,16 @@ class ApprovalOutcomes {
     const { incoming, question } = one
     const repeats = one.request === null ? [] : others
     // Only requests are answered on several threads; any other message passes once.
-    if (one.request === null && incoming.header.type !== 'notification') for (const thread of others) this.#deps.exchanges.end(thread)
+    if (one.request === null && incoming.header.type !== 'notification')
+      for (const thread of others) this.#deps.exchanges.end(thread)
     this.#deps.inbound.pass({ incoming, question, rule })
     // The same request, sent again during the wait: it joins the run, or gets its answer.
     for (const { correlationId } of repeats) {
-      this.#deps.inbound.pass({ incoming: { ...incoming, header: { ...incoming.header, correlationId } }, question, rule })
+      this.#deps.inbound.pass({
+        incoming: { ...incoming, header: { ...incoming.header, correlationId } },
+        question,
+        rule
+      })
     }
   }
 
@@ -362,19 +405,30 @@ class ApprovalOutcomes {
   }
 }
 
-function tooLate({ id, endsBy }: { readonly id: string; readonly endsBy: PendingApproval['endsBy'] }, also = ''): NodeError {
-  return new NodeError('APPROVAL_TIMEOUT', `${id} does not wait any more: ${TOO_LATE[endsBy].reason}; nothing was done${also}`, {
-    next: ['a2a-node approvals ls', 'a2a-node audit']
-  })
+function tooLate(
+  { id, endsBy }: { readonly id: string; readonly endsBy: PendingApproval['endsBy'] },
+  also = ''
+): NodeError {
+  return new NodeError(
+    'APPROVAL_TIMEOUT',
+    `${id} does not wait any more: ${TOO_LATE[endsBy].reason}; nothing was done${also}`,
+    {
+      next: ['a2a-node approvals ls', 'a2a-node audit']
+    }
+  )
 }
 
-/** How long a message waits, and whether the caller set the limit. The caller gives a duration, so the clocks need not agree. */
+/**
+ * How long a message waits, and whether the caller set the limit. The caller gives a duration, so the clocks need not
+ * agree.
+ */
 function waitOf(
   timeoutMs = Number.POSITIVE_INFINITY,
   { recorded, askedAt }: { readonly recorded: InboundMessage['recorded']; readonly askedAt: number },
   limits: Pick<ApprovalsDeps['limits'], 'approvalTimeoutMs'>
 ): { readonly isCallers: boolean; readonly leftMs: number } {
-  const callerMs = recorded?.deadline === undefined ? timeoutMs : Math.max(0, Math.min(timeoutMs, recorded.deadline - askedAt))
+  const callerMs =
+    recorded?.deadline === undefined ? timeoutMs : Math.max(0, Math.min(timeoutMs, recorded.deadline - askedAt))
   const isCallers = callerMs < limits.approvalTimeoutMs
   return { isCallers, leftMs: isCallers ? callerMs : limits.approvalTimeoutMs }
 }
@@ -392,7 +446,9 @@ function refusalNow(inbound: Pick<Inbound, 'askAgain'>, one: PendingApproval): R
 /** Line of the rule that asks about a message now; null for none. */
 function askingLineOf(inbound: Pick<Inbound, 'askAgain'>, { incoming }: PendingApproval): number | null {
   const again = inbound.askAgain(incoming)
-  return 'verdict' in again && !again.verdict.allowed && again.verdict.asks === true ? (again.verdict.line ?? null) : null
+  return 'verdict' in again && !again.verdict.allowed && again.verdict.asks === true
+    ? (again.verdict.line ?? null)
+    : null
 }
 
 /** Decisions that are being written into the policy file, and the messages decided by rules meanwhile. */

@@ -45,17 +45,19 @@ export function showSettings(node: MeshRulesDeps): MeshSettingsInfo {
     })),
     sandboxes: {
       enforced: sandbox.enforced,
-      allow: sandbox.crossSandboxAllowList.map((target) => (target.includes('@') ? node.directory.shownAddress(target) : shown(target, 64)))
+      allow: sandbox.crossSandboxAllowList.map((target) =>
+        target.includes('@') ? node.directory.shownAddress(target) : shown(target, 64)
+      )
     },
     problems: node.deps.logState.problems()
   }
 }
 
 /**
- * Changes the settings of the whole mesh; members not given stay. The owner signs them into the log, so every node follows. Unchanged
- * settings are not signed again.
- * @throws NodeError FORBIDDEN unless this node is the owner; CONFLICT for an outdated `serial`; AGENT_NOT_FOUND, AMBIGUOUS_NAME for the
- * allow list; TIMEOUT; PEER_OFFLINE or STORE_DAMAGED while the local log is incomplete.
+ * Changes the settings of the whole mesh; members not given stay. The owner signs them into the log, so every node
+ * follows. Unchanged settings are not signed again.
+ * @throws NodeError FORBIDDEN unless this node is the owner; CONFLICT for an outdated `serial`; AGENT_NOT_FOUND,
+ * AMBIGUOUS_NAME for the allow list; TIMEOUT; PEER_OFFLINE or STORE_DAMAGED while the local log is incomplete.
  */
 export async function setSettings(
   node: MeshRulesDeps,
@@ -63,7 +65,8 @@ export async function setSettings(
   timeoutMs?: number
 ): Promise<Calls['mesh.set']['result']> {
   const { membership, log, clock, settings: shipped } = node.deps
-  if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
+  if (membership.nodeId !== membership.owner)
+    throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
   const [problem] = node.deps.logState.problems()
   if (problem !== undefined) {
     const { code, message, next } = problem
@@ -82,7 +85,9 @@ export async function setSettings(
 
 function outdated(serial: number, newest: number): NodeError {
   const why = `settings changed since you read them (you: serial ${serial}, current: ${newest})`
-  return new NodeError('CONFLICT', `${why}; read them again and repeat the change`, { next: ['a2a-node mesh show --json'] })
+  return new NodeError('CONFLICT', `${why}; read them again and repeat the change`, {
+    next: ['a2a-node mesh show --json']
+  })
 }
 
 /** The rules with the members that are given. */

@@ -81,7 +81,15 @@ export class PendingApprovals {
     if (this.#bytes + bytes > MAX_BYTES || peerBytes + bytes > MAX_BYTES_PER_PEER) return false
     const request = requestOf(incoming)
     const key = keyOf(incoming, request)
-    const one: PendingApproval = { ...awaiting, ...parts(request), key, request, threads: [threadOf(incoming)], bytes, lostAt: null }
+    const one: PendingApproval = {
+      ...awaiting,
+      ...parts(request),
+      key,
+      request,
+      threads: [threadOf(incoming)],
+      bytes,
+      lostAt: null
+    }
     this.#byId.set(one.id, one)
     this.#byKey.set(key, one)
     this.#bytes += bytes
@@ -89,9 +97,9 @@ export class PendingApprovals {
   }
 
   /**
-   * Joins a repeated message, or a query for it, to a held one, so that it gets the same decision. `joined`: done. `known`: its thread had
-   * joined. `full`: too many threads. `new`: none is held. `other`: a held one has the same ids but other content, so that its approval
-   * must not count for this one.
+   * Joins a repeated message, or a query for it, to a held one, so that it gets the same decision. `joined`: done.
+   * `known`: its thread had joined. `full`: too many threads. `new`: none is held. `other`: a held one has the same ids
+   * but other content, so that its approval must not count for this one.
    */
   join({ incoming }: AwaitingApproval): 'new' | 'joined' | 'known' | 'full' | 'other' {
     const request = requestOf(incoming)
@@ -156,13 +164,14 @@ function isEqual(a: unknown, b: unknown, depth = 0): boolean {
     return a instanceof Uint8Array && b instanceof Uint8Array && sameBytes(a, b)
   }
   const [left, right] = [a, b].map((one) => new Map<string, unknown>(Object.entries(one)))
-  if (left === undefined || right === undefined || Array.isArray(a) !== Array.isArray(b) || left.size !== right.size) return false
+  if (left === undefined || right === undefined || Array.isArray(a) !== Array.isArray(b) || left.size !== right.size)
+    return false
   return [...left].every(([key, value]) => right.has(key) && isEqual(value, right.get(key), depth + 1))
 }
 
 /**
- * How the end of a wait is recorded: as an approval after a person's decision, else as a refusal. A peer may cause any number of refusals,
- * and repeats share a line.
+ * How the end of a wait is recorded: as an approval after a person's decision, else as a refusal. A peer may cause any
+ * number of refusals, and repeats share a line.
  */
 export interface Noted {
   readonly kind: 'approval' | 'refusal'
@@ -195,7 +204,10 @@ export class ApprovalAudit {
     const from = { from: shown(name(sender)), fromKey: shortId(sender.nodeId) }
     const facts = { ...from, to: shown(name(recipient)), capability: question.capability, rule }
     events.add('approval', 'a message waits for approval: a2a-node approvals ls', facts)
-    telemetry.log('info', 'a message waits for approval', { correlationId: header.correlationId ?? header.id, ...facts })
+    telemetry.log('info', 'a message waits for approval', {
+      correlationId: header.correlationId ?? header.id,
+      ...facts
+    })
   }
 
   /** Counts a held message that does not pass. */

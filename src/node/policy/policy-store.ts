@@ -48,7 +48,9 @@ export class PolicyStore {
     this.#deps = deps
   }
 
-  /** Applies the rules, again after each change. Reports names in them that no node has, also when the members change. */
+  /**
+   * Applies the rules, again after each change. Reports names in them that no node has, also when the members change.
+   */
   start(onChange: () => void): void {
     const { policy, events, log } = this.#deps
     this.#use(policy.state())
@@ -56,7 +58,11 @@ export class PolicyStore {
     policy.watch((state) => {
       this.#use(state)
       const { rules, faults } = state
-      const data = { rules: rules.length, fault: faults?.list[0] ?? null, faults: faults === null ? 0 : faults.list.length + faults.more }
+      const data = {
+        rules: rules.length,
+        fault: faults?.list[0] ?? null,
+        faults: faults === null ? 0 : faults.list.length + faults.more
+      }
       events.add('policy', faults === null ? 'the policy was read' : 'the policy file cannot be used', data)
       onChange()
     })
@@ -120,15 +126,20 @@ export class PolicyStore {
     const [first, ...others] = this.warnings()
     if (first !== undefined) {
       const message = `${file}:${first.line}: ${warningText(first, others.length)}`
-      problems.push({ code: first.candidates.length > 0 ? 'AMBIGUOUS_NAME' : 'PEER_NOT_FOUND', message, next: 'a2a-node policy show' })
+      problems.push({
+        code: first.candidates.length > 0 ? 'AMBIGUOUS_NAME' : 'PEER_NOT_FOUND',
+        message,
+        next: 'a2a-node policy show'
+      })
     }
     return problems
   }
 
   /**
-   * Writes a decision into the policy file, before the rule that asked: for exactly this sender at its tier, this agent and this
-   * capability; a rule that allows also names the side effect. `askingLine` returns the present line of that rule; null when no rule asks
-   * any more, then nothing is written. @throws NodeError USAGE, CONFIG_INVALID, DISK_FULL, NO_PERMISSION.
+   * Writes a decision into the policy file, before the rule that asked: for exactly this sender at its tier, this agent
+   * and this capability; a rule that allows also names the side effect. `askingLine` returns the present line of that
+   * rule; null when no rule asks any more, then nothing is written. @throws NodeError USAGE, CONFIG_INVALID, DISK_FULL,
+   * NO_PERMISSION.
    */
   async remember(
     { incoming, question }: AwaitingApproval,
@@ -151,7 +162,12 @@ export class PolicyStore {
     const beforeLine = choice.askingLine()
     if (beforeLine === null) return null
     const rule: Omit<PolicyRule, 'line'> = {
-      from: { ...ANYBODY, node: [sender.nodeId], agent: [sender.agentId], tier: [(question.certified ?? question.sender).tier] },
+      from: {
+        ...ANYBODY,
+        node: [sender.nodeId],
+        agent: [sender.agentId],
+        tier: [(question.certified ?? question.sender).tier]
+      },
       to: { ...ANYBODY, node: [self], agent: [recipient.agentId] },
       capability: [capability],
       // A message of another type, or a later stronger side effect, was not approved.
@@ -201,7 +217,10 @@ function keyOf({ name, candidates }: PolicyWarning): string {
   return `${candidates.length > 0} ${name}`
 }
 
-function warningText({ name, candidates, nearest: near }: Omit<PolicyWarning, 'line' | 'message'>, others: number): string {
+function warningText(
+  { name, candidates, nearest: near }: Omit<PolicyWarning, 'line' | 'message'>,
+  others: number
+): string {
   const quoted = `"${shown(name, 64)}"`
   if (candidates.length > 0) {
     const which = `${quoted} may mean ${candidates.slice(0, LISTED).join(' or ')}${andMore(others, ' like it')}`

@@ -37,7 +37,11 @@ const REFUSALS = {
     reason: 'the frame has passed as many nodes as it may'
   },
   noWay: { code: 'PEER_OFFLINE', rule: 'hops: a way', reason: 'this node knows no way to the recipient' },
-  noAgent: { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent with a card', reason: 'this node knows no such agent' },
+  noAgent: {
+    code: 'AGENT_NOT_FOUND',
+    rule: 'recipient: an agent with a card',
+    reason: 'this node knows no such agent'
+  },
   flood: { code: 'OVERLOADED', rule: 'hops: a rate for each node', reason: 'that node has more relayed than it may' },
   unreadable: { code: 'INVALID_ENVELOPE', rule: 'envelope', reason: 'a relayed frame cannot be read' }
 } as const satisfies Record<string, Refusal>
@@ -69,8 +73,8 @@ interface Passed {
 }
 
 /**
- * Relays frames of other nodes, within limits, and reports frames that it does not relay. Opening messages must also pass the
- * rules of this node. The receiving node decides on replies.
+ * Relays frames of other nodes, within limits, and reports frames that it does not relay. Opening messages must also
+ * pass the rules of this node. The receiving node decides on replies.
  */
 export class Forwarder {
   readonly #deps: ForwarderDeps
@@ -105,7 +109,9 @@ export class Forwarder {
     const refusal = this.#take(frame, message, passenger)
     if (refusal === null) return
     const from: RefusedFrom =
-      passenger === null ? { peer: frame.origin, header: null } : refusedArrival(this.#deps.directory, { peer: frame.origin, ...passenger })
+      passenger === null
+        ? { peer: frame.origin, header: null }
+        : refusedArrival(this.#deps.directory, { peer: frame.origin, ...passenger })
     this.#deps.accessControl.record('refusal', refusal, from)
     this.refuse(frame, refusal)
   }
@@ -115,10 +121,20 @@ export class Forwarder {
     const { origin, target: to, hops } = frame
     const reported = isUndeliveredCode(code) ? code : 'FORBIDDEN'
     const id = relayedId(frame)
-    this.#tell(hops.at(-1) ?? origin, { origin, to, id, code: reported, rule: rule.slice(0, 256), left: ENVELOPE_LIMITS.maxHops })
+    this.#tell(hops.at(-1) ?? origin, {
+      origin,
+      to,
+      id,
+      code: reported,
+      rule: rule.slice(0, 256),
+      left: ENVELOPE_LIMITS.maxHops
+    })
   }
 
-  /** Passes such a report for another node back along the frame's path: once, and only from the neighbour that got the frame. */
+  /**
+   * Passes such a report for another node back along the frame's path: once, and only from the neighbour that got the
+   * frame.
+   */
   relay(peer: NodeId, body: ControlBody<'undelivered'>): void {
     const { telemetry } = this.#deps
     const key = `${body.origin}/${body.id}`
@@ -193,7 +209,10 @@ export class Forwarder {
     return next === null || next === origin || hops.includes(next) ? REFUSALS.noWay : next
   }
 
-  /** Applies this node's rules, which give the message at most this node's privileges. The body, with the requested work, is not read. */
+  /**
+   * Applies this node's rules, which give the message at most this node's privileges. The body, with the requested
+   * work, is not read.
+   */
   #ask(
     { party, certified, recipient, header, target: { party: known } }: Passenger,
     since: number
@@ -241,7 +260,10 @@ const BYTES = { perSecond: 4 * 1024 * 1024, burst: 18 * 1024 * 1024 }
 const IN_ALL = { perSecond: 1000, burst: 2000 }
 /** Their bytes: half of the traffic to a neighbour, so that this node's own messages get through. */
 const BYTES_IN_ALL = { perSecond: 16 * 1024 * 1024, burst: 36 * 1024 * 1024 }
-/** Assured to a node with little relayed traffic, whatever others send: frames up to this size, at this rate, from a shared reserve. */
+/**
+ * Assured to a node with little relayed traffic, whatever others send: frames up to this size, at this rate, from a
+ * shared reserve.
+ */
 const ASSURED_BYTES = 64 * 1024
 const ASSURED = { perSecond: 0.2, burst: 5 }
 const RESERVE = { perSecond: 80, burst: 400 }
@@ -258,8 +280,9 @@ interface Load {
 }
 
 /**
- * Limits relayed traffic per node and in total, with a reserve so that no node is left out. Opening messages count for their
- * origin. Other frames count for origin and target together: many answers to one node do not use up the answers to others.
+ * Limits relayed traffic per node and in total, with a reserve so that no node is left out. Opening messages count for
+ * their origin. Other frames count for origin and target together: many answers to one node do not use up the answers
+ * to others.
  */
 export class RelayLimits {
   readonly #messages: RateTable

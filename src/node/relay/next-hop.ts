@@ -29,7 +29,10 @@ import type { RouteDiscovery } from './route-discovery.js'
 
 /** Frames handed to neighbours that are remembered, so that a refusal finds its message. */
 const MAX_HANDED = 4096
-/** Delays between searches for a route to a node with pending messages: 1 s, and up to 1 s, 2 s, ... 30 s more, without end. */
+/**
+ * Delays between searches for a route to a node with pending messages: 1 s, and up to 1 s, 2 s, ... 30 s more, without
+ * end.
+ */
 const SEEK = { baseMs: 1000, maxMs: 30_000 }
 
 /** Dependencies of the next hop. */
@@ -88,10 +91,15 @@ export class NextHop {
 
   constructor(deps: NextHopDeps) {
     this.#deps = deps
-    this.#found = new Emitter((error) => deps.telemetry.log('error', 'a listener to ways failed', { reason: messageOf(error) }))
+    this.#found = new Emitter((error) =>
+      deps.telemetry.log('error', 'a listener to ways failed', { reason: messageOf(error) })
+    )
   }
 
-  /** Is there a link, or a neighbour known to reach the node? `isOpening`: only a route found for opening messages counts. */
+  /**
+   * Is there a link, or a neighbour known to reach the node? `isOpening`: only a route found for opening messages
+   * counts.
+   */
   isReachable(node: NodeId, isOpening = false): boolean {
     return this.#deps.peers.isOnline(node) || this.#via(node, isOpening) !== null
   }
@@ -162,7 +170,10 @@ export class NextHop {
     const { peers } = this.#deps
     if (peers.isOnline(node)) return peers.send(node, message)
     const via = this.#via(node, isOpening)
-    if (via === null) throw new NodeError('PEER_OFFLINE', 'no link to the peer, and no neighbour that has one', { data: { peer: node } })
+    if (via === null)
+      throw new NodeError('PEER_OFFLINE', 'no link to the peer, and no neighbour that has one', {
+        data: { peer: node }
+      })
     this.#relay(node, via, message)
   }
 
@@ -183,7 +194,10 @@ export class NextHop {
     return isOpening ? routes.next(node) : routes.back(node)
   }
 
-  /** Sets the one handler for lane messages that a neighbour did not relay. It returns true when it gives the message up. */
+  /**
+   * Sets the one handler for lane messages that a neighbour did not relay. It returns true when it gives the message
+   * up.
+   */
   onRefusedFrame(handler: (refused: RefusedFrame) => boolean): void {
     this.#onRefused = handler
   }
@@ -196,13 +210,19 @@ export class NextHop {
     this.#handed.delete(id)
     if (code === 'PEER_OFFLINE') routes.drop(to, peer)
     const { header, lane } = handed
-    if (header === null || (lane !== null && !this.#onRefused({ to, code, isOpening: OPENING_TYPES.has(header.type), ...lane }))) return
+    if (
+      header === null ||
+      (lane !== null && !this.#onRefused({ to, code, isOpening: OPENING_TYPES.has(header.type), ...lane }))
+    )
+      return
     telemetry.count('errors', 'delivery')
     const [via, node] = [directory.ref(peer).name, directory.ref(to).name]
     events.add('delivery-failed', 'a message was not relayed', { code, peer: node, via, rule: shown(rule) })
     this.#fail(
       header,
-      new NodeError(code, `on the way to ${node}, ${via} says: ${shown(rule)}`, { data: { via: peer, rule: shown(rule) } })
+      new NodeError(code, `on the way to ${node}, ${via} says: ${shown(rule)}`, {
+        data: { via: peer, rule: shown(rule) }
+      })
     )
   }
 
@@ -212,7 +232,11 @@ export class NextHop {
     if (thread === null || !exchanges.isAwaited(thread)) return
     const { sender, recipient } = header
     const { correlationId } = thread
-    exchanges.deliver(thread, { ...header, sender: recipient, recipient: sender, correlationId, type: 'error' }, error.toBody())
+    exchanges.deliver(
+      thread,
+      { ...header, sender: recipient, recipient: sender, correlationId, type: 'error' },
+      error.toBody()
+    )
   }
 }
 

@@ -28,13 +28,20 @@ export interface OriginSignatureDeps {
   readonly links: Pick<Links, 'isKeptOut'>
 }
 
-/** Is a relayed frame accepted? If not: the reason, whether the neighbour that sent it is at fault, and whether its origin is told. */
+/**
+ * Is a relayed frame accepted? If not: the reason, whether the neighbour that sent it is at fault, and whether its
+ * origin is told.
+ */
 export type OriginVerdict =
   | { readonly ok: true }
   | { readonly ok: false; readonly refusal: Refusal; readonly isForged: boolean; readonly isReported: boolean }
 
 const REFUSALS = {
-  unsigned: { code: 'FORBIDDEN', rule: 'origin: signed by its node', reason: 'the signature is not of the node that the frame is from' },
+  unsigned: {
+    code: 'FORBIDDEN',
+    rule: 'origin: signed by its node',
+    reason: 'the signature is not of the node that the frame is from'
+  },
   unknown: {
     code: 'FORBIDDEN',
     rule: 'hops: members',
@@ -50,9 +57,9 @@ const STALE: Readonly<Record<Exclude<Freshness, 'new'>, Refusal>> = {
 }
 
 /**
- * Checks relayed frames: signed by their origin, for this mesh and this first hop, in time. An envelope outside of a lane is
- * accepted once. Frames of lanes and control messages may repeat without harm, so they are not remembered. A frame that no honest
- * neighbour relays is forged.
+ * Checks relayed frames: signed by their origin, for this mesh and this first hop, in time. An envelope outside of a
+ * lane is accepted once. Frames of lanes and control messages may repeat without harm, so they are not remembered. A
+ * frame that no honest neighbour relays is forged.
  */
 export class OriginSignature {
   readonly #deps: OriginSignatureDeps
@@ -81,7 +88,8 @@ export class OriginSignature {
         ? 'new'
         : 'untimely'
     if (freshness !== 'new') return refused(staleRefusal(freshness, clock.now() - frame.timestamp))
-    if (!isSignedByOrigin(frame, { verify, mesh: membership.meshId, firstHop: hops[0] ?? self, hash })) return forged(REFUSALS.unsigned)
+    if (!isSignedByOrigin(frame, { verify, mesh: membership.meshId, firstHop: hops[0] ?? self, hash }))
+      return forged(REFUSALS.unsigned)
     if (isOnce) this.#replays.add(message)
     return { ok: true }
   }

@@ -19,7 +19,10 @@ interface RelayReceiverDeps {
   readonly links: Pick<Links, 'strike'>
 }
 
-/** Takes the content of a frame for this node. Returns the fault of a message that no honest origin sends; null for none. */
+/**
+ * Takes the content of a frame for this node. Returns the fault of a message that no honest origin sends; null for
+ * none.
+ */
 export type ContentHandler = (origin: NodeId, message: RelayableMessage, hops: readonly NodeId[]) => string | null
 
 /** Receives relayed frames, and reports of undelivered ones: for this node, or to be passed on. */
@@ -30,7 +33,10 @@ export class RelayReceiver {
     this.#deps = deps
   }
 
-  /** Takes a frame. It counts as sent by its origin over a direct link; faults of its content count against the origin only. */
+  /**
+   * Takes a frame. It counts as sent by its origin over a direct link; faults of its content count against the origin
+   * only.
+   */
   onFrame(neighbour: NodeId, frame: RelayedFrame, onContent: ContentHandler): void {
     const { originSignature, forwarder, routes, self, links } = this.#deps
     const accepted = originSignature.accept(neighbour, frame)

@@ -21,8 +21,9 @@ const SEARCH_MS = 1000
 /** The same for searches on behalf of another node. */
 const FURTHER_SEARCH_MS = 400
 /**
- * Rates of questions from a neighbour, of searches on its behalf, and of all such searches. They are lower than the rate that
- * neighbours answer, to leave room for own questions. Once in 30 s each neighbour gets a search, whatever the others use.
+ * Rates of questions from a neighbour, of searches on its behalf, and of all such searches. They are lower than the
+ * rate that neighbours answer, to leave room for own questions. Once in 30 s each neighbour gets a search, whatever the
+ * others use.
  */
 const QUESTIONS = { perSecond: 10, burst: 50 }
 const FURTHER_SEARCHES = { perSecond: 2, burst: 10 }
@@ -104,7 +105,10 @@ export class RouteDiscovery {
     this.#doubts.add({ neighbour: via, target, isFurther: false }, this.#deps.clock.monotonic())
   }
 
-  /** Looks for a route: first through one neighbour, then two. Resolves to whether one is known. Searches for one node are shared. */
+  /**
+   * Looks for a route: first through one neighbour, then two. Resolves to whether one is known. Searches for one node
+   * are shared.
+   */
   find(target: NodeId): Promise<boolean> {
     return this.next(target) === null ? this.#sought(target) : Promise.resolve(true)
   }
@@ -186,12 +190,14 @@ export class RouteDiscovery {
   async #search(to: NodeId, { isFurther, except, patienceMs, mayAsk = () => true }: RouteSearch): Promise<boolean> {
     const { peers, self, directory, clock } = this.#deps
     const own = directory.certificate(self)
-    const isVain = (neighbour: NodeId): boolean => this.#negativeRoutes.has({ neighbour, target: to, isFurther }, clock.monotonic())
+    const isVain = (neighbour: NodeId): boolean =>
+      this.#negativeRoutes.has({ neighbour, target: to, isFurther }, clock.monotonic())
     const asked = peers.online().filter((peer) => peer !== except && peer !== to && !isVain(peer))
     if (own === null || asked.length === 0 || !mayAsk()) return false
     const offers: RouteOffer[] = []
     const silent = new Set(asked)
-    const noRoute = (neighbour: NodeId): void => this.#negativeRoutes.add({ neighbour, target: to, isFurther }, clock.monotonic())
+    const noRoute = (neighbour: NodeId): void =>
+      this.#negativeRoutes.add({ neighbour, target: to, isFurther }, clock.monotonic())
     await this.#questions.ask(asked, {
       patienceMs,
       body: (id) => ({ id, to, isFurther }),

@@ -11,7 +11,10 @@ import { ledgerEntries } from '../ledger/scan.js'
 /** A message on record that is not acknowledged, and its request. */
 export type StoredMessage = Unacked & { readonly requestId: string | null }
 
-/** The messages of a lane that are not acknowledged: requests, transmission counts, contents in memory, and ledger changes. */
+/**
+ * The messages of a lane that are not acknowledged: requests, transmission counts, contents in memory, and ledger
+ * changes.
+ */
 export class LaneMessages {
   readonly #text: string
   /** Key of the sender's record, which each message changes. */
@@ -64,7 +67,9 @@ export class LaneMessages {
     this.#transmissions.set(messageId, (this.#transmissions.get(messageId) ?? 0) + 1)
   }
 
-  /** A relay refused a transmission of a message. True: no other transmission is under way, nor was one acknowledged. */
+  /**
+   * A relay refused a transmission of a message. True: no other transmission is under way, nor was one acknowledged.
+   */
   refused(messageId: string): boolean {
     const left = (this.#transmissions.get(messageId) ?? 0) - 1
     if (left > 0) this.#transmissions.set(messageId, left)
@@ -159,13 +164,20 @@ export async function storedLanes(
     const lane = readLane(text)
     const messages = live.get(text) ?? []
     if (lane !== null)
-      lanes.push({ lane, next: Math.max(readNext(value, { telemetry, first }), (messages.at(-1)?.seq ?? 0) + 1), live: messages })
+      lanes.push({
+        lane,
+        next: Math.max(readNext(value, { telemetry, first }), (messages.at(-1)?.seq ?? 0) + 1),
+        live: messages
+      })
   }
   return lanes
 }
 
 /** Number of the next message of a lane. */
-function readNext(value: Uint8Array, { telemetry, first }: { readonly telemetry: Telemetry; readonly first: number }): number {
+function readNext(
+  value: Uint8Array,
+  { telemetry, first }: { readonly telemetry: Telemetry; readonly first: number }
+): number {
   const what = 'the record of a lane is damaged: it begins anew'
   return unlessDamaged(() => senderRecord.decode(value).next, { instead: first, what, telemetry })
 }

@@ -57,7 +57,10 @@ const MAX_BEGUN = 4096
 /** Bytes counted per message beside its envelope. */
 const MESSAGE_BYTES = 1024
 
-/** The last durable number and its message. `isAll`: nothing else is about to become durable. `isAnswer`: answers a greeting. */
+/**
+ * The last durable number and its message. `isAll`: nothing else is about to become durable. `isAnswer`: answers a
+ * greeting.
+ */
 interface Acknowledged {
   readonly ack: number
   readonly messageId: string | null

@@ -55,7 +55,11 @@ export class OutgoingLane {
   #toSend: Unacked[] = []
   #isSending = false
 
-  constructor(deps: OutgoingLaneDeps, lane: Lane, stored: { readonly next: number; readonly live: readonly StoredMessage[] }) {
+  constructor(
+    deps: OutgoingLaneDeps,
+    lane: Lane,
+    stored: { readonly next: number; readonly live: readonly StoredMessage[] }
+  ) {
     this.lane = lane
     this.#deps = deps
     this.#state = openSender(stored.next, stored.live)
@@ -119,7 +123,9 @@ export class OutgoingLane {
     return this.#state.live.some((message) => !message.isVoid && this.#messages.requestOf(message) === requestId)
   }
 
-  /** A relay refused a transmission of a message. True: no other transmission is under way, nor was one acknowledged. */
+  /**
+   * A relay refused a transmission of a message. True: no other transmission is under way, nor was one acknowledged.
+   */
   refused(messageId: string): boolean {
     return this.#messages.refused(messageId)
   }
@@ -170,7 +176,10 @@ export class OutgoingLane {
         return this.#sendAll()
       case 'expired':
         return this.#deps.onGivenUp(
-          effect.messages.map((message) => ({ messageId: message.messageId, requestId: this.#messages.requestOf(message) }))
+          effect.messages.map((message) => ({
+            messageId: message.messageId,
+            requestId: this.#messages.requestOf(message)
+          }))
         )
       case 'undelivered':
         return this.#tellUndelivered(effect.messages.flatMap(({ requestId }) => requestId ?? []))
@@ -183,17 +192,22 @@ export class OutgoingLane {
     }
   }
 
-  /** Removal becomes durable first: a crash must not bring back a message reported as undelivered. Until then it stays unknown. */
+  /**
+   * Removal becomes durable first: a crash must not bring back a message reported as undelivered. Until then it stays
+   * unknown.
+   */
   #tellUndelivered(requestIds: readonly string[]): void {
     if (requestIds.length === 0) return
     this.#deps.commit([]).then(
       () => this.#deps.onUndelivered(requestIds),
-      (error: unknown) => this.#deps.telemetry.log('warn', 'what never got to its node stays unknown', { reason: messageOf(error) })
+      (error: unknown) =>
+        this.#deps.telemetry.log('warn', 'what never got to its node stays unknown', { reason: messageOf(error) })
     )
   }
 
   /**
-   * Gives all unacknowledged messages new numbers from `first` on, in one commit: a crash leaves the old ones or the new ones.
+   * Gives all unacknowledged messages new numbers from `first` on, in one commit: a crash leaves the old ones or the
+   * new ones.
    * Resolves to whether the ledger took them. Never rejects.
    */
   renumber(first: number): Promise<boolean> {
@@ -271,7 +285,10 @@ export class OutgoingLane {
   }
 }
 
-/** The renumbering of a lane. While its commit is under way no message is removed: the commit covers all messages of its start. */
+/**
+ * The renumbering of a lane. While its commit is under way no message is removed: the commit covers all messages of its
+ * start.
+ */
 class Renumbering {
   /** Messages given up during the commit. */
   #unwanted = new Set<string>()
@@ -284,7 +301,9 @@ class Renumbering {
   }
 
   /** Runs a renumbering, or joins the one under way. `commitIn` runs its commit. */
-  run(renumber: (commitIn: (commit: () => Promise<boolean>) => Promise<boolean>) => Promise<boolean>): Promise<boolean> {
+  run(
+    renumber: (commitIn: (commit: () => Promise<boolean>) => Promise<boolean>) => Promise<boolean>
+  ): Promise<boolean> {
     this.#pending ??= renumber((commit) => this.#during(commit)).finally(() => {
       this.#pending = null
     })
@@ -298,7 +317,10 @@ class Renumbering {
     return isTaken
   }
 
-  /** May an input that removes messages not be applied now? Messages given up are remembered; ticks and acknowledgements come again. */
+  /**
+   * May an input that removes messages not be applied now? Messages given up are remembered; ticks and acknowledgements
+   * come again.
+   */
   defers(input: SenderInput): boolean {
     if (!this.#isCommitting) return false
     if (input.type === 'give-up') for (const messageId of input.messageIds) this.#unwanted.add(messageId)

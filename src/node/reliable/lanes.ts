@@ -20,7 +20,10 @@ const MAX_WAITING = 10_000
 const MAX_WAITING_BYTES = 256 * 1024 * 1024
 /** Milliseconds between two checks of lanes with messages under way. */
 const TICK_MS = 500
-/** Milliseconds for which a relayed frame may still arrive: its timestamp may differ from the reader's clock by half of it, either way. */
+/**
+ * Milliseconds for which a relayed frame may still arrive: its timestamp may differ from the reader's clock by half of
+ * it, either way.
+ */
 const LINGER_MS = 2 * MAX_AGE_MS
 /** Unanswered questions in a row until another relay is preferred. */
 const MAX_SILENCE = 2
@@ -72,7 +75,10 @@ export class Lanes {
       ...deps,
       commit: (changes) => this.#ledger.commit(changes),
       acknowledge: (lane, { isAll, ...at }) =>
-        this.#control.acknowledge(lane, { ...at, ...(isAll && this.#ledgerName !== null ? { ledger: this.#ledgerName } : {}) })
+        this.#control.acknowledge(lane, {
+          ...at,
+          ...(isAll && this.#ledgerName !== null ? { ledger: this.#ledgerName } : {})
+        })
     })
   }
 
@@ -111,7 +117,10 @@ export class Lanes {
     })
   }
 
-  /** Looks for a route to an unreachable node with waiting messages; prefers another relay when a node does not answer over one. */
+  /**
+   * Looks for a route to an unreachable node with waiting messages; prefers another relay when a node does not answer
+   * over one.
+   */
   #tick(peer: NodeId, lanes: readonly OutgoingLane[]): void {
     const { nextHop, isOnline } = this.#deps
     const waiting = lanes.filter(({ load }) => load.count > 0)
@@ -142,8 +151,8 @@ export class Lanes {
   }
 
   /**
-   * Records a message together with other changes, and delivers it: now, or when its node is reachable. `also` gives the changes
-   * at the moment of the commit; its error is passed on.
+   * Records a message together with other changes, and delivers it: now, or when its node is reachable. `also` gives
+   * the changes at the moment of the commit; its error is passed on.
    * @throws NodeError OVERLOADED, or the ledger's error. Then no change was made.
    */
   record(lane: Lane, message: Outgoing, also: () => readonly LedgerChange[] = () => []): Promise<void> {
@@ -178,7 +187,10 @@ export class Lanes {
     this.#out.delete(peer)
     const removed = (await Promise.all(lanes.map((lane) => lane.removal()))).flat()
     await this.commit(removed).catch((error: unknown) => {
-      this.#deps.telemetry.log('warn', 'messages for a revoked node could not be removed', { peer, reason: messageOf(error) })
+      this.#deps.telemetry.log('warn', 'messages for a revoked node could not be removed', {
+        peer,
+        reason: messageOf(error)
+      })
     })
   }
 
@@ -188,7 +200,9 @@ export class Lanes {
   }
 
   /** The unacknowledged messages of a lane, in order. @throws NodeError STORE_DAMAGED */
-  async unacknowledged(lane: Lane): Promise<{ readonly messageId: string; readonly seq: number; readonly envelope: Uint8Array }[]> {
+  async unacknowledged(
+    lane: Lane
+  ): Promise<{ readonly messageId: string; readonly seq: number; readonly envelope: Uint8Array }[]> {
     const messages = this.#out.find(lane)?.messages ?? []
     const contents = await Promise.all(messages.map(({ messageId }) => this.#deps.ledger.get(KEYS.content(messageId))))
     return messages.flatMap((message, at) => {
@@ -222,8 +236,8 @@ export class Lanes {
   }
 
   /**
-   * A relay refused a message. True when it is given up: it is an opening message, a rule of the relay refused it, and no other
-   * transmission is under way. All other messages are sent again.
+   * A relay refused a message. True when it is given up: it is an opening message, a rule of the relay refused it, and
+   * no other transmission is under way. All other messages are sent again.
    */
   onRefused({ to, source, target, messageId, code, isOpening }: RefusedFrame): boolean {
     const out = this.#laneTo(to, source, target)
@@ -246,7 +260,10 @@ export class Lanes {
   }
 
   #laneTo(peer: NodeId, source: string, target: string): OutgoingLane | undefined {
-    return this.#out.find({ source: { agentId: source, nodeId: this.#deps.self }, target: { agentId: target, nodeId: peer } })
+    return this.#out.find({
+      source: { agentId: source, nodeId: this.#deps.self },
+      target: { agentId: target, nodeId: peer }
+    })
   }
 
   #outLane(lane: Lane): OutgoingLane {

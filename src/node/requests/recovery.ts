@@ -71,7 +71,10 @@ export class Recovery {
     this.#deps = deps
   }
 
-  /** Resumes this node's requests, except to removed nodes, and lists recently ended ones. @throws NodeError STORE_DAMAGED */
+  /**
+   * Resumes this node's requests, except to removed nodes, and lists recently ended ones.
+   * @throws NodeError STORE_DAMAGED
+   */
   async resume(putOut: readonly NodeId[]): Promise<void> {
     const { requestStore, requests } = this.#deps
     const ended = (await requestStore.lasting(LISTED)).filter(hasEnded)
@@ -98,8 +101,10 @@ export class Recovery {
     const { clock, cutRuns, lastFault, telemetry } = this.#deps
     this.#startedAt = clock.monotonic()
     const { waiting: requests } = cutRuns
-    if (lastFault !== undefined) telemetry.log('error', 'this node ended by an error of its own', { reason: lastFault.reason })
-    if (requests > 0) telemetry.log('warn', 'this node ended while requests ran; they run again one after the other', { requests })
+    if (lastFault !== undefined)
+      telemetry.log('error', 'this node ended by an error of its own', { reason: lastFault.reason })
+    if (requests > 0)
+      telemetry.log('warn', 'this node ended while requests ran; they run again one after the other', { requests })
     cutRuns.onFree(() => {
       this.#turnsOver++
       void this.#again()
@@ -233,7 +238,8 @@ export class Purge {
     const { requestStore, clock, ledger, swarms, swarmDocuments, telemetry } = this.#deps
     const now = this.#expiry.now()
     const byMs = clock.now() - now
-    if (byMs > 0) telemetry.log('info', 'the clock went forward: what has expired by it is removed when it stays', { byMs })
+    if (byMs > 0)
+      telemetry.log('info', 'the clock went forward: what has expired by it is removed when it stays', { byMs })
     try {
       const purged = (await requestStore.purgeExpired(now)) + (await swarms.purgeExpired(now))
       if (purged >= MANY) await ledger.compact()
@@ -280,8 +286,8 @@ interface OrphansDeps {
 }
 
 /**
- * Checks an invariant of this node: a lane, a queue or a peer holds each request without an outcome. A request that none of them
- * holds is an orphan: it is reported, and sent again, as a query when it may not be repeated.
+ * Checks an invariant of this node: a lane, a queue or a peer holds each request without an outcome. A request that
+ * none of them holds is an orphan: it is reported, and sent again, as a query when it may not be repeated.
  */
 export class Orphans {
   readonly #deps: OrphansDeps

@@ -63,7 +63,13 @@ export class RequestStore {
   changes(before: RequestRecord | null, after: RequestRecord, { input, result }: RequestContents = {}): LedgerChange[] {
     const name = this.name(after)
     // A run begins or a repeat is sent: only its record changes.
-    if (before !== null && isIndexedAlike(before, after) && !SETTLED.has(after.status) && input === undefined && result === undefined)
+    if (
+      before !== null &&
+      isIndexedAlike(before, after) &&
+      !SETTLED.has(after.status) &&
+      input === undefined &&
+      result === undefined
+    )
       return [{ key: KEYS.request(name), value: requestRecord.encode(after), isNew: false }]
     const here = indexKeys(name, after)
     const were = before === null ? [] : indexKeys(name, before)
@@ -73,8 +79,11 @@ export class RequestStore {
     for (const key of were) if (!here.includes(key)) changes.push({ key, value: null })
     for (const key of here)
       if (!were.includes(key))
-        changes.push(NAMED.some((kind) => key.startsWith(kind)) ? { key, value: utf8(name) } : { key, value: NO_VALUE, isNew })
-    if (before !== null && before.expiresAt !== after.expiresAt) changes.push({ key: KEYS.expiry(before.expiresAt, name), value: null })
+        changes.push(
+          NAMED.some((kind) => key.startsWith(kind)) ? { key, value: utf8(name) } : { key, value: NO_VALUE, isNew }
+        )
+    if (before !== null && before.expiresAt !== after.expiresAt)
+      changes.push({ key: KEYS.expiry(before.expiresAt, name), value: null })
     // The list of its index keys saves a search when it is removed.
     if (changes.length > 1 || before === null)
       changes.push({ key: KEYS.expiry(after.expiresAt, name), value: utf8(here.join('\n')), isNew })
@@ -88,10 +97,16 @@ export class RequestStore {
   /** The changes that remove a request with all its entries. */
   removal(record: RequestRecord): LedgerChange[] {
     const name = this.name(record)
-    return [KEYS.expiry(record.expiresAt, name), ...wholeOf(name), ...indexKeys(name, record)].map((key) => ({ key, value: null }))
+    return [KEYS.expiry(record.expiresAt, name), ...wholeOf(name), ...indexKeys(name, record)].map((key) => ({
+      key,
+      value: null
+    }))
   }
 
-  /** Records of requests by the beginning of their task ids, the first {@link MAX_CANDIDATES}. @throws NodeError STORE_DAMAGED */
+  /**
+   * Records of requests by the beginning of their task ids, the first {@link MAX_CANDIDATES}.
+   * @throws NodeError STORE_DAMAGED
+   */
   async ofTasks(taskId: string): Promise<RequestRecord[]> {
     if (!/^[!-}]{1,64}$/.test(taskId)) return []
     const from = KEYS.task(taskId)
@@ -110,7 +125,8 @@ export class RequestStore {
 
   /** Requests with an outcome, the earliest expiry first. */
   async *settled(): AsyncGenerator<RequestRecord> {
-    for await (const record of this.#indexed('request-expiry', Number.MAX_SAFE_INTEGER - 1)) if (SETTLED.has(record.status)) yield record
+    for await (const record of this.#indexed('request-expiry', Number.MAX_SAFE_INTEGER - 1))
+      if (SETTLED.has(record.status)) yield record
   }
 
   /** A record by the name of its request; null when there is none. @throws NodeError STORE_DAMAGED */
@@ -192,8 +208,13 @@ function isSame(one: Identity, other: Identity): boolean {
 
 /** Do both have the same index keys? */
 function isIndexedAlike(one: RequestRecord, other: RequestRecord): boolean {
-  const isSameKind = one.role === other.role && one.requestId === other.requestId && SETTLED.has(one.status) === SETTLED.has(other.status)
-  return isSameKind && one.taskId === other.taskId && one.createdAt === other.createdAt && one.expiresAt === other.expiresAt
+  const isSameKind =
+    one.role === other.role &&
+    one.requestId === other.requestId &&
+    SETTLED.has(one.status) === SETTLED.has(other.status)
+  return (
+    isSameKind && one.taskId === other.taskId && one.createdAt === other.createdAt && one.expiresAt === other.expiresAt
+  )
 }
 
 function wholeOf(name: string): string[] {

@@ -47,8 +47,9 @@ interface Registered {
 }
 
 /**
- * The agents of a program with a state each (spec mcp-runtime, AgentCoordinator). They are agents of the node like any other: everybody whom
- * the rules allow may call them, and the node's queue gives them one message at a time, in order. States last as long as the process.
+ * The agents of a program with a state each (spec mcp-runtime, AgentCoordinator). They are agents of the node like any
+ * other: everybody whom the rules allow may call them, and the node's queue gives them one message at a time, in order.
+ * States last as long as the process.
  */
 export class AgentCoordinator {
   readonly #deps: AgentCoordinatorDeps
@@ -57,7 +58,9 @@ export class AgentCoordinator {
 
   constructor(deps: AgentCoordinatorDeps) {
     this.#deps = deps
-    this.#changed = new Emitter((error) => deps.telemetry.log('error', 'a listener of agent states failed', { reason: messageOf(error) }))
+    this.#changed = new Emitter((error) =>
+      deps.telemetry.log('error', 'a listener of agent states failed', { reason: messageOf(error) })
+    )
   }
 
   /**
@@ -70,7 +73,9 @@ export class AgentCoordinator {
       ...options,
       id,
       concurrency: 1,
-      capabilities: [{ id: `${id}.message`, name: 'message', description: 'Handles a message.', inputSchema: {}, outputSchema: {} }],
+      capabilities: [
+        { id: `${id}.message`, name: 'message', description: 'Handles a message.', inputSchema: {}, outputSchema: {} }
+      ],
       run: async (task, { signal }) => await this.#handle(id, agent, { task, signal })
     })
     this.#agents.set(id, { ...agent, attached })
@@ -86,8 +91,10 @@ export class AgentCoordinator {
   }
 
   /**
-   * Sends a message to an agent, as `sourceAgentId` (an agent of this node) or the operator; resolves with the result of its handler.
-   * @throws NodeError AGENT_NOT_FOUND; OVERLOADED when too many wait; TIMEOUT after `tasks.requestTimeoutMs`; TASK_FAILED of the handler
+   * Sends a message to an agent, as `sourceAgentId` (an agent of this node) or the operator; resolves with the result
+   * of its handler.
+   * @throws NodeError AGENT_NOT_FOUND; OVERLOADED when too many wait; TIMEOUT after `tasks.requestTimeoutMs`;
+   * TASK_FAILED of the handler
    */
   async sendMessage(targetAgentId: string, message: AgentMessage): Promise<unknown> {
     const { sourceAgentId: from } = message
@@ -128,7 +135,8 @@ export class AgentCoordinator {
 
 /** An input of another form is the payload of a message of the type `message`. */
 function messageIn(input: unknown): AgentMessage {
-  if (!isRecord(input) || typeof input['type'] !== 'string' || !('payload' in input)) return { type: 'message', payload: input }
+  if (!isRecord(input) || typeof input['type'] !== 'string' || !('payload' in input))
+    return { type: 'message', payload: input }
   const { type, payload, sourceAgentId } = input
   return { type, payload, ...(typeof sourceAgentId === 'string' ? { sourceAgentId } : {}) }
 }

@@ -46,8 +46,8 @@ interface WaitingMessage {
 }
 
 /**
- * The channel between an agent of this node and another one (spec a2a-mcp-mesh, A2AChannel), over successive links to its node. Messages
- * leave in the order of {@link send}, also across a reconnect.
+ * The channel between an agent of this node and another one (spec a2a-mcp-mesh, A2AChannel), over successive links to
+ * its node. Messages leave in the order of {@link send}, also across a reconnect.
  */
 export class AgentChannel {
   readonly #deps: AgentChannelDeps
@@ -60,7 +60,8 @@ export class AgentChannel {
 
   constructor(deps: AgentChannelDeps) {
     const { clock, giveUpMs, telemetry } = deps
-    const onError = (error: unknown): void => telemetry.log('error', 'a listener of a channel failed', { reason: messageOf(error) })
+    const onError = (error: unknown): void =>
+      telemetry.log('error', 'a listener of a channel failed', { reason: messageOf(error) })
     this.#deps = deps
     this.#received = new Emitter(onError)
     this.#moved = new Emitter(onError)
@@ -94,8 +95,8 @@ export class AgentChannel {
 
   /**
    * Sends an envelope between its two agents; resolves when the link has it. Without a link it waits.
-   * @throws NodeError CHANNEL_CLOSED; USAGE for other agents' envelopes; OVERLOADED when too many wait; the refusal of the outbound
-   * pipeline.
+   * @throws NodeError CHANNEL_CLOSED; USAGE for other agents' envelopes; OVERLOADED when too many wait; the refusal of
+   * the outbound pipeline.
    */
   send(envelope: A2AEnvelope): Promise<void> {
     const { localAgent, remoteAgent } = this.#deps
@@ -107,7 +108,9 @@ export class AgentChannel {
     const bytes = sizeOf(envelope.payload)
     const isFull = this.#waiting.length > 0 && this.#waitingBytes + bytes > MAX_WAITING_BYTES
     if (isFull || this.#waiting.length >= MAX_WAITING)
-      return Promise.reject(this.#refused(new NodeError('OVERLOADED', 'too many messages wait for this channel'), envelope))
+      return Promise.reject(
+        this.#refused(new NodeError('OVERLOADED', 'too many messages wait for this channel'), envelope)
+      )
     return new Promise((resolve, reject) => {
       this.#waitingBytes += bytes
       this.#waiting.push({ envelope, bytes, resolve, reject })
@@ -188,6 +191,9 @@ export class AgentChannel {
   }
 
   #closedError(): NodeError {
-    return new NodeError('CHANNEL_CLOSED', `the channel to ${this.#deps.remoteAgent} is closed: ${this.#life.state.reason ?? ''}`)
+    return new NodeError(
+      'CHANNEL_CLOSED',
+      `the channel to ${this.#deps.remoteAgent} is closed: ${this.#life.state.reason ?? ''}`
+    )
   }
 }

@@ -55,11 +55,15 @@ export class Channels {
   }
 
   /**
-   * Opens a channel from an agent of this node (id or address) to any agent (address, or a name that people may type). Resolves when it is
-   * open; waits for an offline peer.
+   * Opens a channel from an agent of this node (id or address) to any agent (address, or a name that people may type).
+   * Resolves when it is open; waits for an offline peer.
    * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; CHANNEL_CLOSED when there was no link in time; OVERLOADED.
    */
-  async openChannel(localAgentId: string, remoteAgentId: string, options: OpenChannelOptions = {}): Promise<AgentChannel> {
+  async openChannel(
+    localAgentId: string,
+    remoteAgentId: string,
+    options: OpenChannelOptions = {}
+  ): Promise<AgentChannel> {
     const { self, directory, peers } = this.#deps
     const local = parseAddress(localAgentId) ?? { agentId: localAgentId, nodeId: self }
     if (local.nodeId !== self || directory.card(local) === undefined)
@@ -67,7 +71,8 @@ export class Channels {
     const known = parseAddress(remoteAgentId)
     const isKnown = known !== null && directory.card(known) !== undefined
     const remote = isKnown ? known : await findAgent(this.#deps, remoteAgentId)
-    if (this.#open.size >= MAX_CHANNELS) throw new NodeError('OVERLOADED', `at most ${MAX_CHANNELS} channels are open at once`)
+    if (this.#open.size >= MAX_CHANNELS)
+      throw new NodeError('OVERLOADED', `at most ${MAX_CHANNELS} channels are open at once`)
     const channel = this.#add(local, remote, options)
     if (this.#isLinked(remote.nodeId)) channel.linked()
     else peers.reach(remote.nodeId).catch(() => {})

@@ -43,7 +43,10 @@ export interface LayerDeps
   readonly negotiations: Negotiations
 }
 
-/** Creates the layer of a node. Its parts are the node's own; the layer itself has only the states of the agents registered with it. */
+/**
+ * Creates the layer of a node. Its parts are the node's own; the layer itself has only the states of the agents
+ * registered with it.
+ */
 export function createLayer(node: LayerDeps): Layer {
   const { clock, ids, log, telemetry, settings } = node.deps
   const { subscriptions, channels, negotiations, inProcess } = node

@@ -70,12 +70,15 @@ export interface ReliableDeps {
   readonly lanes: Lanes
   readonly directory: Directory
   readonly subscriptions: Subscriptions
-  readonly deps: { readonly settings: { readonly requestTimeoutMs: number; readonly defaultTtlMs: number }; readonly chance: () => number }
+  readonly deps: {
+    readonly settings: { readonly requestTimeoutMs: number; readonly defaultTtlMs: number }
+    readonly chance: () => number
+  }
 }
 
 /**
- * Reliable delivery for programs in the node's process: the operations of the specification mcp-runtime for its AgentCoordinator,
- * persistence adapter and retransmitter. Only the node's own state machines write records.
+ * Reliable delivery for programs in the node's process: the operations of the specification mcp-runtime for its
+ * AgentCoordinator, persistence adapter and retransmitter. Only the node's own state machines write records.
  */
 export class Reliable {
   readonly #deps: ReliableDeps
@@ -90,9 +93,11 @@ export class Reliable {
   }
 
   /**
-   * Requests a capability of an agent. Resolves with the request id once the request is durable here, wherever the agent is. It lives for
-   * `ledger.defaultTtlMs`; its outcome is reported under its id. The rules apply to the sender's tier and sandbox.
-   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; CAPABILITY_NOT_FOUND; errors of the outbound pipeline or the ledger
+   * Requests a capability of an agent. Resolves with the request id once the request is durable here, wherever the
+   * agent is. It lives for `ledger.defaultTtlMs`; its outcome is reported under its id. The rules apply to the sender's
+   * tier and sandbox.
+   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; CAPABILITY_NOT_FOUND; errors of the outbound pipeline or the
+   * ledger
    */
   async sendReliableMessage(target: string, payload: unknown, options: ReliableOptions = {}): Promise<string> {
     const asked = await this.#ask(target, payload, { ...options, mayQueue: true })
@@ -101,8 +106,8 @@ export class Reliable {
   }
 
   /**
-   * Requests a capability of an agent, and returns the result. `options` as a number is its `timeoutMs`. After that time it fails with
-   * TIMEOUT; the outcome is then unknown, and can be read later.
+   * Requests a capability of an agent, and returns the result. `options` as a number is its `timeoutMs`. After that
+   * time it fails with TIMEOUT; the outcome is then unknown, and can be read later.
    * @throws NodeError as {@link Reliable.sendReliableMessage}; the failure of the agent
    */
   async sendRequest(target: string, payload: unknown, options: number | ReliableRequestOptions = {}): Promise<unknown> {
@@ -143,11 +148,16 @@ export class Reliable {
   /** Requests with an outcome, at either end; with `olderThan` those made up to then. */
   async *listMessagesInState(outcome: ReliableOutcome, olderThan?: Date): AsyncGenerator<ReliableRequest> {
     const until = olderThan?.getTime() ?? Number.POSITIVE_INFINITY
-    for await (const record of outcome === 'UNKNOWN' ? this.#deps.requestStore.pending() : this.#deps.requestStore.settled())
+    for await (const record of outcome === 'UNKNOWN'
+      ? this.#deps.requestStore.pending()
+      : this.#deps.requestStore.settled())
       if (statusOf(record) === outcome && record.createdAt <= until) yield await this.#shown(record)
   }
 
-  /** Messages of a local agent that the target's node has not acknowledged, in order. @throws NodeError USAGE, STORE_DAMAGED */
+  /**
+   * Messages of a local agent that the target's node has not acknowledged, in order.
+   * @throws NodeError USAGE, STORE_DAMAGED
+   */
   async getUnacknowledgedMessages(sourceAgentId: string, targetAgentId: string): Promise<UnacknowledgedMessage[]> {
     const messages = await this.#deps.lanes.unacknowledged(laneOf(sourceAgentId, targetAgentId))
     return messages.flatMap(({ envelope: bytes, ...rest }) => {
@@ -182,7 +192,11 @@ export class Reliable {
     return REQUEST_POLICY.maxAttempts
   }
 
-  async #ask(text: string, input: unknown, options: ReliableRequestOptions & { readonly mayQueue: boolean }): Promise<Asked> {
+  async #ask(
+    text: string,
+    input: unknown,
+    options: ReliableRequestOptions & { readonly mayQueue: boolean }
+  ): Promise<Asked> {
     const { directory, requests } = this.#deps
     const { mayQueue, timeoutMs, from = OPERATOR, capability = null } = options
     const { requestTimeoutMs, defaultTtlMs } = this.#deps.deps.settings
@@ -241,8 +255,12 @@ function statusOf({ status }: RequestRecord): ReliableOutcome {
   return status === 'completed' ? 'COMPLETED' : 'FAILED'
 }
 
-function laneOf(sourceAgentId: string, targetAgentId: string): { readonly source: AgentAddress; readonly target: AgentAddress } {
+function laneOf(
+  sourceAgentId: string,
+  targetAgentId: string
+): { readonly source: AgentAddress; readonly target: AgentAddress } {
   const [source, target] = [parseAddress(sourceAgentId), parseAddress(targetAgentId)]
-  if (source === null || target === null) throw new NodeError('USAGE', 'agents are named by their addresses: id@node key')
+  if (source === null || target === null)
+    throw new NodeError('USAGE', 'agents are named by their addresses: id@node key')
   return { source, target }
 }

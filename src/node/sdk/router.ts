@@ -73,7 +73,10 @@ export interface SdkRouterDeps
   readonly traffic: Traffic
 }
 
-/** Sends envelopes of this node's agents to any agent of the mesh, by the node's own pipelines and rules (spec a2a-mcp-mesh, A2ARouter). */
+/**
+ * Sends envelopes of this node's agents to any agent of the mesh, by the node's own pipelines and rules (spec
+ * a2a-mcp-mesh, A2ARouter).
+ */
 export class SdkRouter {
   readonly #deps: SdkRouterDeps
 
@@ -83,9 +86,9 @@ export class SdkRouter {
 
   /**
    * Sends an envelope of an agent of this node: to `agentId@nodeId` (or a name that people may type), to `*`, or with
-   * `metadata.routingHint` to any agent with the capability. Id, time and thread stay. Tier and sandbox come from certificate and card, or
-   * are weaker where the envelope claims less. A broadcast leaves out work with side effects unless it is for all. Never rejects:
-   * refusals are results.
+   * `metadata.routingHint` to any agent with the capability. Id, time and thread stay. Tier and sandbox come from
+   * certificate and card, or are weaker where the envelope claims less. A broadcast leaves out work with side effects
+   * unless it is for all. Never rejects: refusals are results.
    */
   async send(given: A2AEnvelope, { all = false }: SendOptions = {}): Promise<RoutingResult> {
     const since = this.#deps.clock.monotonic()
@@ -115,8 +118,9 @@ export class SdkRouter {
   }
 
   /**
-   * Replaces the tier rules of this node until it stops or the mesh settings change. Other nodes keep theirs. At most one rule per tier; a
-   * tier without one may send to no agent. @throws NodeError USAGE naming the invalid rule; then nothing has changed.
+   * Replaces the tier rules of this node until it stops or the mesh settings change. Other nodes keep theirs. At most
+   * one rule per tier; a tier without one may send to no agent. @throws NodeError USAGE naming the invalid rule; then
+   * nothing has changed.
    */
   setTierConfig(config: TierRoutingConfig): void {
     const { tierRules } = this.#checked({ tierRules: isRecord(config) ? config.rules : config })
@@ -156,7 +160,8 @@ export class SdkRouter {
       })
     }
     const address = parseAddress(recipient)
-    if (address !== null && isKeyText(address.nodeId) && this.#deps.directory.card(address) !== undefined) return address
+    if (address !== null && isKeyText(address.nodeId) && this.#deps.directory.card(address) !== undefined)
+      return address
     return await findAgent(this.#deps, recipient)
   }
 
@@ -192,15 +197,24 @@ export class SdkRouter {
     }
     const targets = await Promise.all(outcomes)
     const delivered = targets.some((one) => one.delivered)
-    if (delivered) return { delivered, path: 'broadcast', targetAgentId: '*', latencyMs: clock.monotonic() - since, targets }
+    if (delivered)
+      return { delivered, path: 'broadcast', targetAgentId: '*', latencyMs: clock.monotonic() - since, targets }
     const error = new NodeError('DELIVERY_FAILED', 'no agent took the message')
     // Each refused copy is counted by itself.
     if (targets.length > 0) this.#deps.traffic.reported(error)
-    return { ...this.#failed(error, { path: 'broadcast', targetAgentId: '*', since, header: headerOf(envelope) }), targets }
+    return {
+      ...this.#failed(error, { path: 'broadcast', targetAgentId: '*', since, header: headerOf(envelope) }),
+      targets
+    }
   }
 
   #leftOut(copy: OutboundDraft, { since, bar }: { readonly since: number; readonly bar: SideEffect }): RoutingResult {
-    const about = { path: 'broadcast', targetAgentId: addressText(copy.recipient), since, header: headerOfDraft(copy) } as const
+    const about = {
+      path: 'broadcast',
+      targetAgentId: addressText(copy.recipient),
+      since,
+      header: headerOfDraft(copy)
+    } as const
     return this.#failed(new NodeError('POLICY_DENIED', barText(bar)), about)
   }
 
@@ -211,9 +225,18 @@ export class SdkRouter {
     const { recipient } = draft
     const correlationId = draft.correlationId ?? made?.id
     const isAway = recipient.nodeId !== self && !presence.isOnline(recipient.nodeId)
-    if (!isAway) return this.#toOne({ ...draft, isBroadcast: true, ...(correlationId === undefined ? {} : { correlationId }) }, since)
+    if (!isAway)
+      return this.#toOne(
+        { ...draft, isBroadcast: true, ...(correlationId === undefined ? {} : { correlationId }) },
+        since
+      )
     const error = new NodeError('PEER_OFFLINE', 'the peer is not connected')
-    return this.#failed(error, { path: 'broadcast', targetAgentId: addressText(recipient), since, header: headerOfDraft(draft) })
+    return this.#failed(error, {
+      path: 'broadcast',
+      targetAgentId: addressText(recipient),
+      since,
+      header: headerOfDraft(draft)
+    })
   }
 
   /** `header`: null for an envelope without a sound one. */
@@ -228,7 +251,14 @@ export class SdkRouter {
   ): RoutingResult {
     this.#deps.traffic.notSent(error, header, path)
     const { code, message } = asNodeError(error)
-    return { delivered: false, path, targetAgentId, latencyMs: this.#deps.clock.monotonic() - since, code, error: `${code}: ${message}` }
+    return {
+      delivered: false,
+      path,
+      targetAgentId,
+      latencyMs: this.#deps.clock.monotonic() - since,
+      code,
+      error: `${code}: ${message}`
+    }
   }
 }
 
@@ -238,10 +268,18 @@ function addressOf({ id, nodeId }: RegisteredCard): AgentAddress {
 
 /** The header of a draft, for the record of its refusal. */
 function headerOfDraft({ sender, recipient, type, made }: OutboundDraft): TrafficHeader {
-  return { sender: addressText(sender), recipient: addressText(recipient), type, ...(made === undefined ? {} : { id: made.id }) }
+  return {
+    sender: addressText(sender),
+    recipient: addressText(recipient),
+    type,
+    ...(made === undefined ? {} : { id: made.id })
+  }
 }
 
-/** The outbound draft of an existing envelope. @throws NodeError INVALID_ENVELOPE, SCHEMA_VERSION_MISMATCH by its header */
+/**
+ * The outbound draft of an existing envelope.
+ * @throws NodeError INVALID_ENVELOPE, SCHEMA_VERSION_MISMATCH by its header
+ */
 export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: AgentAddress): OutboundDraft {
   assertHeader(headerOf(envelope))
   return checkedDraft(envelope, sender, recipient)
@@ -263,7 +301,10 @@ function checkedDraft(envelope: A2AEnvelope, sender: AgentAddress, recipient: Ag
   }
 }
 
-/** Accepts replies to an opening message: they reach the subscribers as all messages do, and the last one ends the exchange. */
+/**
+ * Accepts replies to an opening message: they reach the subscribers as all messages do, and the last one ends the
+ * exchange.
+ */
 export function withReplies(draft: OutboundDraft, exchanges: ExchangeTable): OutboundDraft {
   const { sender, recipient } = draft
   if (!OPENING_TYPES.has(draft.type) || draft.type === 'notification') return draft

@@ -8,7 +8,10 @@ import type { SwarmTable } from '../swarms/swarm-table.js'
 
 /** Options of a new swarm beside its task and capabilities. */
 export interface CreateSwarmOptions
-  extends Pick<SwarmRequest, 'maxParallel' | 'retries' | 'deadlineMs' | 'justification' | 'allowRepeat' | 'idempotencyKey'> {
+  extends Pick<
+    SwarmRequest,
+    'maxParallel' | 'retries' | 'deadlineMs' | 'justification' | 'allowRepeat' | 'idempotencyKey'
+  > {
   /** The sub-tasks, distributed among the participants. Default: one for each capable agent. */
   readonly items?: readonly SwarmItemInput[]
   /** The input of every participant when there are no items. Default `{}`. */
@@ -29,10 +32,10 @@ export class SwarmCoordinator {
   }
 
   /**
-   * Offers a task to every allowed agent whose card has all the capabilities; the first capability is called. Resolves when the swarm is
-   * durable: it continues after a restart.
-   * @throws NodeError NO_CAPABLE_AGENT, TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, PEER_OFFLINE when no agent can take part;
-   * USAGE for no capability, no items or too many.
+   * Offers a task to every allowed agent whose card has all the capabilities; the first capability is called. Resolves
+   * when the swarm is durable: it continues after a restart.
+   * @throws NodeError NO_CAPABLE_AGENT, TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, PEER_OFFLINE when no
+   * agent can take part; USAGE for no capability, no items or too many.
    */
   async createSwarm(
     taskDescription: string,

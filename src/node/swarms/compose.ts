@@ -22,7 +22,10 @@ export type SwarmsDeps = HeadDeps &
   SurveyDeps &
   ParticipantDeps &
   Pick<JoiningDeps, 'ledgerName' | 'ledgerQuota'> &
-  Pick<SwarmLifecycleDeps, 'events' | 'tasks'> & { readonly swarmStore: SwarmStore; readonly limits: { readonly leaseMs: number } }
+  Pick<SwarmLifecycleDeps, 'events' | 'tasks'> & {
+    readonly swarmStore: SwarmStore
+    readonly limits: { readonly leaseMs: number }
+  }
 
 /** Builds the swarms of a node. */
 export function createSwarmTable(node: SwarmsDeps): SwarmTable {
@@ -43,7 +46,11 @@ export function createSwarmTable(node: SwarmsDeps): SwarmTable {
     )
   const createReplica = (membership: OpenMembership): ReplicatedSwarm =>
     new ReplicatedSwarm(
-      { ...node, observer: lifecycle, createRole: (swarm) => new CoordinatorRole({ ...deps, createCoordinator }, swarm) },
+      {
+        ...node,
+        observer: lifecycle,
+        createRole: (swarm) => new CoordinatorRole({ ...deps, createCoordinator }, swarm)
+      },
       membership
     )
   const joining = new Joining({ ...deps, createReplica })

@@ -1,5 +1,12 @@
 import type { NodeId } from '../../kit/ids.js'
-import { stepSwarm, swarmStatus, type RunOutcome, type SwarmEffect, type SwarmInput, type SwarmState } from '../../domain/swarm/machine.js'
+import {
+  stepSwarm,
+  swarmStatus,
+  type RunOutcome,
+  type SwarmEffect,
+  type SwarmInput,
+  type SwarmState
+} from '../../domain/swarm/machine.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../../ports/swarm-api.js'
 import type { Directory } from '../cards/directory.js'
 import { CommitQueue, type CommitQueueDeps, type NotificationQueue } from '../ledger/commit-queue.js'
@@ -103,7 +110,10 @@ export class Coordinator implements SwarmView {
     if (this.isRunning) this.#recruiting.offer(agents)
   }
 
-  /** Ends the live lease of an item with an outcome that is not its agent's, and tells the agent to stop. False: no lease. */
+  /**
+   * Ends the live lease of an item with an outcome that is not its agent's, and tells the agent to stop. False: no
+   * lease.
+   */
   settle(subTask: string, outcome: RunOutcome): boolean {
     const index = subTaskIndex(this.head.id, subTask)
     const lease = index === null ? undefined : this.#leases.of(index)
@@ -113,7 +123,9 @@ export class Coordinator implements SwarmView {
     return true
   }
 
-  /** Time passed: asks new agents, drops removed ones, checks leases and deadline. `found`: eligible agents, by need. */
+  /**
+   * Time passed: asks new agents, drops removed ones, checks leases and deadline. `found`: eligible agents, by need.
+   */
   tick(found: readonly Survey[]): void {
     if (this.#isStopped) return
     const known = found.map(({ allowed, leftOut }) => new Set([...allowed, ...leftOut.map((one) => one.agent)]))
@@ -146,7 +158,10 @@ export class Coordinator implements SwarmView {
     await this.#notifications.stop()
   }
 
-  /** A peer reports runs of items: in progress, or waiting for a person there (`awaitsApproval`). Returns the runs without a live lease. */
+  /**
+   * A peer reports runs of items: in progress, or waiting for a person there (`awaitsApproval`). Returns the runs
+   * without a live lease.
+   */
   onHeartbeat(peer: NodeId, runs: readonly ItemRun[], awaitsApproval: boolean): ItemRun[] {
     return this.#leases.onHeartbeat(peer, runs, awaitsApproval)
   }
@@ -188,7 +203,10 @@ export class Coordinator implements SwarmView {
     const [{ swarmStore }, { head }] = [this.#deps, this]
     return this.#deps.createLeases({
       head,
-      work: (index) => ({ capability: this.#report.stages.capability(index), input: this.#report.stages.input(index, this.#items) }),
+      work: (index) => ({
+        capability: this.#report.stages.capability(index),
+        input: this.#report.stages.input(index, this.#items)
+      }),
       changes: (lease) => [swarmStore.leased(head.id, lease)],
       term: this.#term,
       fault: (lease, result) => this.#outcomes.fault(lease, result),

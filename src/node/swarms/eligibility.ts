@@ -88,7 +88,8 @@ export class Eligibility {
 }
 
 /**
- * Finds the agents that could take part in a swarm. `onRecord`: {@link refusedKey} of recorded refusals; new ones are added.
+ * Finds the agents that could take part in a swarm. `onRecord`: {@link refusedKey} of recorded refusals; new ones are
+ * added.
  * null: nothing is recorded.
  */
 export function survey(
@@ -137,7 +138,9 @@ export function nobody(
   { leftOut, refusals }: Survey
 ): NodeError {
   if (leftOut.length === 0)
-    return new NodeError('NO_CAPABLE_AGENT', `no agent in the mesh has the capability ${capability}`, { data: { capability } })
+    return new NodeError('NO_CAPABLE_AGENT', `no agent in the mesh has the capability ${capability}`, {
+      data: { capability }
+    })
   const namer = directory.namer()
   const named = leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule }))
   const why = named.map((one) => `${one.agent} (${one.rule})`).join(', ')

@@ -6,7 +6,13 @@ import type { SwarmRow } from './store.js'
 import { bytesOf } from './outcomes.js'
 
 /** The count to which each outcome belongs. */
-const FATES = { completed: 'completed', failed: 'failed', unknown: 'failed', skipped: 'skipped', canceled: 'skipped' } as const
+const FATES = {
+  completed: 'completed',
+  failed: 'failed',
+  unknown: 'failed',
+  skipped: 'skipped',
+  canceled: 'skipped'
+} as const
 
 /** The events so far, and the end of a subscription to later ones. */
 export interface Following {
@@ -27,7 +33,10 @@ export class SwarmEventLog {
     this.#live = new Emitter((error) => telemetry.log('error', 'a swarm listener failed', { error: String(error) }))
   }
 
-  /** Reports an event to all listeners. The state of a sub-task is reported once: a new coordinator begins with all of them. */
+  /**
+   * Reports an event to all listeners. The state of a sub-task is reported once: a new coordinator begins with all of
+   * them.
+   */
   tell(event: SwarmEvent): void {
     if (event.type === 'stage') {
       const standing = `${event.status} ${event.reason}`
@@ -80,7 +89,8 @@ export class SwarmEventLog {
 
   /** The first failure, for the swarm's own outcome. */
   firstError(): ErrorBody | null {
-    for (const { row } of this.#rows.values()) if (row.error !== null && FATES[row.status] === 'failed') return row.error
+    for (const { row } of this.#rows.values())
+      if (row.error !== null && FATES[row.status] === 'failed') return row.error
     return null
   }
 }

@@ -23,14 +23,36 @@ export interface SwarmObserver<Swarm> {
 /** The info of a swarm without live leases. */
 export function infoOf(
   { id, request, createdAt, deadline }: SwarmHead,
-  { status, counts, durationMs, participants, leftOut, stages, error }: Omit<SwarmEnd, 'status'> & Pick<SwarmInfo, 'status'>
+  {
+    status,
+    counts,
+    durationMs,
+    participants,
+    leftOut,
+    stages,
+    error
+  }: Omit<SwarmEnd, 'status'> & Pick<SwarmInfo, 'status'>
 ): SwarmInfo {
   const { goal, capability, strategy } = request
   const at = { createdAt: new Date(createdAt).toISOString(), deadlineAt: new Date(deadline).toISOString(), durationMs }
   const { round } = request
   const loop = round === undefined ? {} : { round: { number: round.number, first: round.first ?? id } }
   const live = { running: 0, waitingForApproval: 0 }
-  return { id, goal, capability, strategy, ...loop, stages, status, participants, leftOut, counts, ...live, ...at, error }
+  return {
+    id,
+    goal,
+    capability,
+    strategy,
+    ...loop,
+    stages,
+    status,
+    participants,
+    leftOut,
+    counts,
+    ...live,
+    ...at,
+    error
+  }
 }
 
 /** The event log of a swarm, with its first event. */
@@ -55,7 +77,8 @@ export function endedSwarm(
   const together = stages.together()
   for (const row of rows) eventLog.settled(row)
   if (!stages.isPlain)
-    for (const { id: stage, status: at, reason } of end.stages) eventLog.tell({ type: 'stage', stage, status: at, reason })
+    for (const { id: stage, status: at, reason } of end.stages)
+      eventLog.tell({ type: 'stage', stage, status: at, reason })
   eventLog.tell({ type: 'done', id, status, counts, durationMs, error, ...together })
   return {
     head,

@@ -45,11 +45,12 @@ export class Launcher {
   }
 
   /**
-   * Launches a swarm and returns its id, once it is durable; {@link SwarmView.follow} has its events. A repeated idempotency key
-   * returns the earlier swarm, running or ended. `onRun`: gets a new swarm before anything happens in it.
-   * @throws NodeError NO_CAPABLE_AGENT when no agent is capable, or on a node with the labels; TIER_VIOLATION, SANDBOX_VIOLATION
-   * or ESCALATION_REQUIRED (with the rule) when capable ones may not; PEER_OFFLINE when all allowed ones are offline; USAGE for
-   * no or too many items; CONFLICT for another request's key; the ledger's error.
+   * Launches a swarm and returns its id, once it is durable; {@link SwarmView.follow} has its events. A repeated
+   * idempotency key returns the earlier swarm, running or ended. `onRun`: gets a new swarm before anything happens in
+   * it.
+   * @throws NodeError NO_CAPABLE_AGENT when no agent is capable, or on a node with the labels; TIER_VIOLATION,
+   * SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the rule) when capable ones may not; PEER_OFFLINE when all allowed
+   * ones are offline; USAGE for no or too many items; CONFLICT for another request's key; the ledger's error.
    */
   async launch(
     { furtherCapabilities = [], ...request }: SwarmPlan,
@@ -99,7 +100,9 @@ export class Launcher {
     // It resumes at the next start.
     if (this.#isStopped) return head.id
     eligibility.begin(head.id, refused)
-    launching.onRun(head.voters === undefined ? this.#run({ head, items, allowed, past: null }) : participants.launched(head, items))
+    launching.onRun(
+      head.voters === undefined ? this.#run({ head, items, allowed, past: null }) : participants.launched(head, items)
+    )
     return head.id
   }
 

@@ -61,8 +61,8 @@ interface OpenLease {
   /** It was given by the launcher's previous process, or by an earlier coordinator. */
   readonly isResumed: boolean
   /**
-   * The earlier coordinator that requested it; null: this node did. A result of the lease is the outcome. If it failed, that node
-   * may have given the item to another agent without a mark.
+   * The earlier coordinator that requested it; null: this node did. A result of the lease is the outcome. If it failed,
+   * that node may have given the item to another agent without a mark.
    */
   readonly givenBy: NodeId | null
   asked: Asked | null
@@ -97,7 +97,9 @@ export class LeaseRequests {
     this.#ask(this.#hold(lease, { isResumed: false, givenBy: null }))
   }
 
-  /** Resumes an earlier lease: its agent is asked under the same number once it is reachable, and does nothing twice. */
+  /**
+   * Resumes an earlier lease: its agent is asked under the same number once it is reachable, and does nothing twice.
+   */
   resume({ givenBy, ...lease }: PastLease): void {
     const open = this.#hold(lease, { isResumed: true, givenBy: givenBy ?? null })
     if (this.#nodeOf(lease) !== this.#deps.self) return
@@ -125,14 +127,16 @@ export class LeaseRequests {
   }
 
   /**
-   * A lease has failed, and its item rests for a while; the ledger keeps that for a restart. If it cannot be recorded, its agent
-   * is asked once more then.
+   * A lease has failed, and its item rests for a while; the ledger keeps that for a restart. If it cannot be recorded,
+   * its agent is asked once more then.
    */
   rest(lease: SwarmLease, ms: number): void {
     const { clock, commit } = this.#deps
     const { leasedAt } = this.of(lease.index) ?? {}
     const rest = { until: clock.now() + ms, ms }
-    commit(this.#swarm.changes({ ...lease, rest, ...(leasedAt === undefined ? {} : { leasedAt }) })).catch(() => undefined)
+    commit(this.#swarm.changes({ ...lease, rest, ...(leasedAt === undefined ? {} : { leasedAt }) })).catch(
+      () => undefined
+    )
     this.drop(lease.index, lease.attempt)
   }
 
@@ -156,7 +160,10 @@ export class LeaseRequests {
     this.#isStopped = true
   }
 
-  /** A peer reports runs of items: in progress, or waiting for a person there (`awaitsApproval`). Returns the runs without a live lease. */
+  /**
+   * A peer reports runs of items: in progress, or waiting for a person there (`awaitsApproval`). Returns the runs
+   * without a live lease.
+   */
   onHeartbeat(peer: NodeId, runs: readonly ItemRun[], awaitsApproval: boolean): ItemRun[] {
     const live = runs.flatMap((run) => this.#live(peer, run) ?? [])
     if (live.length > 0) this.#swarm.onInput({ type: 'heartbeat', leases: live.map(({ lease }) => lease) })
@@ -219,7 +226,8 @@ export class LeaseRequests {
     const target = parseAddress(agent)
     if (target === null) throw new NodeError('AGENT_NOT_FOUND', 'the agent has no address')
     // The next coordinator must know that it may have begun.
-    if (term !== null && !isRepeatable && !(await term.mark(lease))) throw new NodeError('CANCELED', 'this node coordinates no more')
+    if (term !== null && !isRepeatable && !(await term.mark(lease)))
+      throw new NodeError('CANCELED', 'this node coordinates no more')
     return await requests.ask({
       sender: { agentId: OPERATOR, nodeId: self },
       target,
@@ -244,9 +252,13 @@ export class LeaseRequests {
     })
   }
 
-  /** The ledger changes of a sent lease. @throws NodeError CANCELED when it is no longer live: the next one has replaced it. */
+  /**
+   * The ledger changes of a sent lease.
+   * @throws NodeError CANCELED when it is no longer live: the next one has replaced it.
+   */
   #recorded(open: OpenLease): readonly LedgerChange[] {
-    if (this.#leases.get(open.lease.index) !== open) throw new NodeError('CANCELED', 'the lease expired before the request was sent')
+    if (this.#leases.get(open.lease.index) !== open)
+      throw new NodeError('CANCELED', 'the lease expired before the request was sent')
     return this.#swarm.changes(open.lease)
   }
 
@@ -303,12 +315,21 @@ export class LeaseRequests {
   }
 }
 
-/** A later coordinator may query a lease that it did not give. A node that is no participant knows the voters by the lease's digest. */
-function votersOf(voters: readonly NodeId[], givenBy: NodeId | null, hash: Hash): Pick<AskedLease, 'voters' | 'amongVoters'> {
+/**
+ * A later coordinator may query a lease that it did not give. A node that is no participant knows the voters by the
+ * lease's digest.
+ */
+function votersOf(
+  voters: readonly NodeId[],
+  givenBy: NodeId | null,
+  hash: Hash
+): Pick<AskedLease, 'voters' | 'amongVoters'> {
   return givenBy === null ? { voters: votersDigest(voters, hash) } : { amongVoters: voters }
 }
 
-/** May an unrepeatable run have begun before? Its agent was only queried, so a request that was not sent proves nothing. */
+/**
+ * May an unrepeatable run have begun before? Its agent was only queried, so a request that was not sent proves nothing.
+ */
 function isInDoubt({ isResumed, lease }: OpenLease): boolean {
   return isResumed && !lease.isRepeatable
 }

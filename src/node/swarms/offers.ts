@@ -185,7 +185,11 @@ export class SwarmOffers {
     this.#offered.set(agent, 'refused')
     this.#leaveOut(leftOut)
     const message = `${name} does not take part: ${rule}`
-    this.#offering.onLeft({ agent, leftOut, error: new NodeError(code ?? 'NO_CAPABLE_AGENT', message, { data: { rule } }).toBody() })
+    this.#offering.onLeft({
+      agent,
+      leftOut,
+      error: new NodeError(code ?? 'NO_CAPABLE_AGENT', message, { data: { rule } }).toBody()
+    })
   }
 
   #recruited(): void {
@@ -277,7 +281,9 @@ export class Recruiter {
   get leftOut(): readonly LeftOut[] {
     const all = this.#offers.flatMap((offers, need) => {
       const capability = this.#wants[need]?.capability
-      return offers.leftOut.map((one) => (this.#wants.length === 1 || capability === undefined ? one : { ...one, capability }))
+      return offers.leftOut.map((one) =>
+        this.#wants.length === 1 || capability === undefined ? one : { ...one, capability }
+      )
     })
     return [...new Map(all.map((one) => [`${one.capability ?? ''} ${one.agent}`, one])).values()]
   }
@@ -298,7 +304,13 @@ export class Recruiter {
     for (const [need, offers] of this.#offers.entries())
       for (const agent of offers.removed(known[need] ?? new Set())) {
         const message = `${this.#deps.directory.shownAddress(agent)} does not take part: ${reason}`
-        this.#recruiting.onInput({ type: 'left', agent, reason, error: new NodeError('AGENT_NOT_FOUND', message).toBody(), need })
+        this.#recruiting.onInput({
+          type: 'left',
+          agent,
+          reason,
+          error: new NodeError('AGENT_NOT_FOUND', message).toBody(),
+          need
+        })
       }
   }
 

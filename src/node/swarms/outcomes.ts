@@ -79,7 +79,13 @@ export class SwarmOutcomes {
     if (!hasCapacity(sizeOf(result)))
       return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
     try {
-      const row = { ...report.shown(lease), status: 'completed', result, error: null, durationMs: Number.MAX_SAFE_INTEGER } as const
+      const row = {
+        ...report.shown(lease),
+        status: 'completed',
+        result,
+        error: null,
+        durationMs: Number.MAX_SAFE_INTEGER
+      } as const
       swarmStore.settled(head.id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
       return null
     } catch (error) {
@@ -120,7 +126,15 @@ export class SwarmOutcomes {
       const notify = (): void => {
         this.#end = end
         onEnd()
-        eventLog.tell({ type: 'done', id: head.id, status, counts: end.counts, durationMs, error, ...stages.together() })
+        eventLog.tell({
+          type: 'done',
+          id: head.id,
+          status,
+          counts: end.counts,
+          durationMs,
+          error,
+          ...stages.together()
+        })
       }
       return { changes, record: { index: RECORDS.end(head.itemCount), content: encodePayload(end) }, notify }
     })
@@ -130,12 +144,20 @@ export class SwarmOutcomes {
 /** The error of an ended swarm; null when all went well. `fault`: its first failure. */
 function endError({ isRestored }: SwarmHead, status: SwarmEnd['status'], fault: ErrorBody | null): ErrorBody | null {
   if (status !== 'canceled') return status === 'completed' ? null : fault
-  const restored = 'this home was restored from a backup that was made while the swarm ran: what it has done since is not known here'
-  return new NodeError('CANCELED', isRestored === true ? `${restored}, so it was canceled` : 'the swarm was canceled').toBody()
+  const restored =
+    'this home was restored from a backup that was made while the swarm ran: what it has done since is not known here'
+  return new NodeError(
+    'CANCELED',
+    isRestored === true ? `${restored}, so it was canceled` : 'the swarm was canceled'
+  ).toBody()
 }
 
 /** The change that records an item's outcome. Its error data may be too large to be stored: then it is dropped. */
-function keptRow(swarmStore: SwarmStore, id: string, row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerEntry } {
+function keptRow(
+  swarmStore: SwarmStore,
+  id: string,
+  row: SwarmRow
+): { readonly row: SwarmRow; readonly change: LedgerEntry } {
   try {
     return { row, change: swarmStore.settled(id, row) }
   } catch {

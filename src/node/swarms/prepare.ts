@@ -1,6 +1,13 @@
 import { asNodeError, NodeError, type ErrorBody } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import { expandPlan, needsOf, singleStage, withReducer, type Expanded, type StageWants } from '../../domain/swarm/expand.js'
+import {
+  expandPlan,
+  needsOf,
+  singleStage,
+  withReducer,
+  type Expanded,
+  type StageWants
+} from '../../domain/swarm/expand.js'
 import { checkPlan, type Plan, type PlanTask } from '../../domain/swarm/plan.js'
 import { isReducer } from '../../domain/swarm/reduce.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
@@ -37,7 +44,11 @@ export interface Wanted {
  * Splits a request into sub-tasks and items, and finds eligible agents. `onRecord`: as in {@link Eligibility.survey}.
  * @throws NodeError USAGE when it cannot be split: faults of a plan with their path in `data.faults`.
  */
-export function prepare(eligibility: Pick<Eligibility, 'survey'>, wanted: Wanted, onRecord: Set<string> | null): Prepared {
+export function prepare(
+  eligibility: Pick<Eligibility, 'survey'>,
+  wanted: Wanted,
+  onRecord: Set<string> | null
+): Prepared {
   const { request, further, onBehalfOf } = wanted
   const known = new Map<string, Survey>()
   const look = (wants: StageWants): Survey => {
@@ -52,13 +63,23 @@ export function prepare(eligibility: Pick<Eligibility, 'survey'>, wanted: Wanted
   const bound = bounded(expanded)
   const { stages, items } = reduce === undefined || isReducer(reduce) ? bound : withReducer(bound, reduce)
   const { wants } = needsOf(stages)
-  if (wants.length > MAX_NEEDS) throw new NodeError('USAGE', `a swarm looks for at most ${MAX_NEEDS} kinds of agents, not ${wants.length}`)
+  if (wants.length > MAX_NEEDS)
+    throw new NodeError('USAGE', `a swarm looks for at most ${MAX_NEEDS} kinds of agents, not ${wants.length}`)
   const [first, ...others] = items
   const given = first === undefined ? [] : [plan === null ? first : { ...first, given: request.input ?? {} }, ...others]
-  return { stages, items: given, wants, found: wants.map(look), ...(plan?.output === undefined ? {} : { output: plan.output }) }
+  return {
+    stages,
+    items: given,
+    wants,
+    found: wants.map(look),
+    ...(plan?.output === undefined ? {} : { output: plan.output })
+  }
 }
 
-/** @throws NodeError when a sub-task has no eligible agent: see {@link nobody}; NO_CAPABLE_AGENT for too few different agents. */
+/**
+ * @throws NodeError when a sub-task has no eligible agent: see {@link nobody}; NO_CAPABLE_AGENT for too few different
+ * agents.
+ */
 export function checkPrepared(directory: Pick<Directory, 'namer'>, { stages, wants, found }: Prepared): void {
   for (const [need, one] of wants.entries()) {
     const some = found[need]
@@ -102,7 +123,9 @@ function planOf(request: SwarmRequest): Plan | null {
   if (strategy === 'pipeline') {
     if (stages.length === 0) throw new NodeError('USAGE', 'a pipeline needs at least one stage')
     return checked({
-      tasks: stages.map((one, index): PlanTask => ({ id: `stage-${index + 1}`, capability: one, ...marked, ...afterThe(index) }))
+      tasks: stages.map(
+        (one, index): PlanTask => ({ id: `stage-${index + 1}`, capability: one, ...marked, ...afterThe(index) })
+      )
     })
   }
   const several = answers === undefined ? {} : { answers }
@@ -124,8 +147,15 @@ function checked(plan: unknown): Plan {
   throw new NodeError('USAGE', message, { data: { faults: found.faults, moreFaults: found.more } })
 }
 
-/** A preview of a launch, with the eligible agents. Nothing is recorded, no agent is asked. @throws NodeError USAGE, as {@link prepare} */
-export function previewOf(eligibility: Pick<Eligibility, 'survey'>, directory: Pick<Directory, 'namer'>, wanted: Wanted): SwarmPreview {
+/**
+ * A preview of a launch, with the eligible agents. Nothing is recorded, no agent is asked.
+ * @throws NodeError USAGE, as {@link prepare}
+ */
+export function previewOf(
+  eligibility: Pick<Eligibility, 'survey'>,
+  directory: Pick<Directory, 'namer'>,
+  wanted: Wanted
+): SwarmPreview {
   const prepared = prepare(eligibility, wanted, null)
   const { stages, items, found } = prepared
   const { needOf } = needsOf(stages)

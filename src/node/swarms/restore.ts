@@ -22,7 +22,12 @@ export interface SwarmPast {
 
 /** The lease machine of a swarm, new or resumed. */
 export function restoreState(
-  { head, items, past, term }: Pick<SwarmLaunch, 'head' | 'items' | 'past'> & { readonly term?: Pick<Leadership, 'epoch'> | undefined },
+  {
+    head,
+    items,
+    past,
+    term
+  }: Pick<SwarmLaunch, 'head' | 'items' | 'past'> & { readonly term?: Pick<Leadership, 'epoch'> | undefined },
   clock: Clock,
   leaseMs: number
 ): SwarmState {
@@ -40,7 +45,9 @@ export function restoreState(
     ...(term === undefined ? {} : { numberedFrom: leasesFrom(term.epoch) })
   }
   const createdAt = Math.min(now, atOf(head.createdAt))
-  return past === null ? createSwarm(parts, createdAt) : restoreSwarm(parts, { createdAt, known: knownOf(past, { atOf, now }) }, now)
+  return past === null
+    ? createSwarm(parts, createdAt)
+    : restoreSwarm(parts, { createdAt, known: knownOf(past, { atOf, now }) }, now)
 }
 
 function knownOf({ leases, rows }: SwarmPast, { atOf, now }: { atOf(time: number): number; now: number }): KnownItem[] {
@@ -60,10 +67,15 @@ function knownOf({ leases, rows }: SwarmPast, { atOf, now }: { atOf(time: number
 }
 
 /**
- * The leases of a swarm that this node comes to coordinate: the ledger's, if this node gave them last, and by their marks other
- * unrepeatable ones. No other agent gets the latter, even when this node's ledger has lost its own: their agents are queried.
+ * The leases of a swarm that this node comes to coordinate: the ledger's, if this node gave them last, and by their
+ * marks other unrepeatable ones. No other agent gets the latter, even when this node's ledger has lost its own: their
+ * agents are queried.
  */
-export function leasesBefore(kept: readonly SwarmLease[], marks: ReadonlyMap<number, LeaseMark>, self: NodeId): PastLease[] {
+export function leasesBefore(
+  kept: readonly SwarmLease[],
+  marks: ReadonlyMap<number, LeaseMark>,
+  self: NodeId
+): PastLease[] {
   const own = kept.filter(({ index }) => (marks.get(index)?.node ?? self) === self)
   const isOwn = new Set(own.map(({ index }) => index))
   const strange = [...marks].flatMap(([index, { node, agent, attempt, failures }]) =>

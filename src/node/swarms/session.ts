@@ -81,7 +81,10 @@ export function sessionOf({ head, names, state, end, isRecruiting, participants,
   }
 }
 
-/** An outcome counts once it is durable and reported. An item that was not needed counts as completed: its result is null. */
+/**
+ * An outcome counts once it is durable and reported. An item that was not needed counts as completed: its result is
+ * null.
+ */
 function rowStatus(status: SwarmItemStatus | undefined): 'completed' | 'failed' | undefined {
   if (status === 'skipped' || status === 'canceled') return 'completed'
   return status === 'unknown' ? 'failed' : status

@@ -1,5 +1,14 @@
 import { NodeError, type ErrorBody } from '../../kit/errors.js'
-import { createGraph, graphVerdict, lookupOf, settleItem, stageOf, stageValue, startGraph, leavesOf } from '../../domain/swarm/graph.js'
+import {
+  createGraph,
+  graphVerdict,
+  lookupOf,
+  settleItem,
+  stageOf,
+  stageValue,
+  startGraph,
+  leavesOf
+} from '../../domain/swarm/graph.js'
 import type { GraphMove, GraphState } from '../../domain/swarm/graph.js'
 import { graphStages, type Stage } from '../../domain/swarm/expand.js'
 import { isReducer, reduceResults } from '../../domain/swarm/reduce.js'
@@ -14,7 +23,10 @@ export interface StageChange {
   readonly events: readonly Extract<SwarmEvent, { type: 'stage' }>[]
 }
 
-/** The sub-tasks of one swarm: which may begin, their inputs, the combined result. All of it is read from recorded outcomes. */
+/**
+ * The sub-tasks of one swarm: which may begin, their inputs, the combined result. All of it is read from recorded
+ * outcomes.
+ */
 export class SwarmStages {
   readonly #head: SwarmHead
   readonly #graph: GraphState
@@ -73,10 +85,14 @@ export class SwarmStages {
     return this.of(index)?.capability ?? this.#head.request.capability
   }
 
-  /** The input of an item. @throws NodeError INVALID_INPUT when its template cannot be filled, PAYLOAD_TOO_LARGE when it was not stored. */
+  /**
+   * The input of an item.
+   * @throws NodeError INVALID_INPUT when its template cannot be filled, PAYLOAD_TOO_LARGE when it was not stored.
+   */
   input(index: number, items: readonly SwarmItem[]): unknown {
     const stage = this.of(index)
-    if (stage === undefined || !('template' in stage)) return kept(items[this.#head.request.strategy === 'each' ? 0 : index])
+    if (stage === undefined || !('template' in stage))
+      return kept(items[this.#head.request.strategy === 'each' ? 0 : index])
     const filled = fillTemplate(stage.template, this.#lookup(items, index))
     if (filled.ok) return filled.value
     throw new NodeError('INVALID_INPUT', `the input of ${stage.id} cannot be made: ${filled.reason}`)
@@ -152,7 +168,13 @@ export class SwarmStages {
 
 /** The sub-tasks of a swarm, for people. */
 export function shownStages({ stages }: SwarmHead): SwarmStage[] {
-  return stages.map(({ id, capability, labels = [], count, needs }) => ({ id, capability, labels, items: count, needs }))
+  return stages.map(({ id, capability, labels = [], count, needs }) => ({
+    id,
+    capability,
+    labels,
+    items: count,
+    needs
+  }))
 }
 
 function byOrder(a: SwarmRow, b: SwarmRow): number {
@@ -160,6 +182,7 @@ function byOrder(a: SwarmRow, b: SwarmRow): number {
 }
 
 function kept(item: SwarmItem | undefined): unknown {
-  if (item === undefined || !('input' in item)) throw new NodeError('PAYLOAD_TOO_LARGE', 'the input of the item is too large to be kept')
+  if (item === undefined || !('input' in item))
+    throw new NodeError('PAYLOAD_TOO_LARGE', 'the input of the item is too large to be kept')
   return item.input
 }

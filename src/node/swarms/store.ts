@@ -4,13 +4,27 @@ import { bytesToText, fromUtf8, utf8, type NodeId } from '../../kit/ids.js'
 import { canonicalJson } from '../../kit/json.js'
 import type { Hash } from '../../kit/sign.js'
 import { decodePayload, encodePayload } from '../../domain/envelope/codec.js'
-import { beginningWith, expiredSwarms, lastPart, rangeOfSwarm, SWARM_KEYS, SWARM_KINDS } from '../../domain/reliable/swarm-keys.js'
+import {
+  beginningWith,
+  expiredSwarms,
+  lastPart,
+  rangeOfSwarm,
+  SWARM_KEYS,
+  SWARM_KINDS
+} from '../../domain/reliable/swarm-keys.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
 import { decodeOutcome } from '../../domain/swarm/handover.js'
 import type { FinalSwarmStatus, KnownItem } from '../../domain/swarm/machine.js'
 import type { Ledger, LedgerChange, LedgerEntry } from '../../ports/ledger.js'
 import type { Stage } from '../../domain/swarm/expand.js'
-import type { LeftOut, SwarmCounts, SwarmItemInput, SwarmRequest, SwarmResults, SwarmStageInfo } from '../../ports/swarm-api.js'
+import type {
+  LeftOut,
+  SwarmCounts,
+  SwarmItemInput,
+  SwarmRequest,
+  SwarmResults,
+  SwarmStageInfo
+} from '../../ports/swarm-api.js'
 import { ledgerEntries } from '../ledger/scan.js'
 
 /** Entries removed per commit. */
@@ -114,11 +128,24 @@ export class SwarmStore {
     this.#hash = hash
   }
 
-  /** The name of an idempotency key here, and the fingerprint of its request. @throws NodeError PAYLOAD_TOO_LARGE, INVALID_ENVELOPE */
-  key(key: string, { items = [], input, ...request }: SwarmRequest, capabilities: readonly string[]): NonNullable<SwarmHead['key']> {
+  /**
+   * The name of an idempotency key here, and the fingerprint of its request.
+   * @throws NodeError PAYLOAD_TOO_LARGE, INVALID_ENVELOPE
+   */
+  key(
+    key: string,
+    { items = [], input, ...request }: SwarmRequest,
+    capabilities: readonly string[]
+  ): NonNullable<SwarmHead['key']> {
     const { idempotencyKey: _key, ...rest } = request
-    const digests = items.map((one: SwarmItemInput) => this.#hash(utf8(JSON.stringify(one.item)), encodePayload(one.input)))
-    const parts = [utf8(canonicalJson({ ...rest, capabilities, count: items.length })), encodePayload(input ?? null), ...digests]
+    const digests = items.map((one: SwarmItemInput) =>
+      this.#hash(utf8(JSON.stringify(one.item)), encodePayload(one.input))
+    )
+    const parts = [
+      utf8(canonicalJson({ ...rest, capabilities, count: items.length })),
+      encodePayload(input ?? null),
+      ...digests
+    ]
     const fingerprint = bytesToText(this.#hash(...parts))
     return { name: bytesToText(this.#hash(utf8(key)).subarray(0, NAME_BYTES)), fingerprint }
   }
@@ -140,7 +167,10 @@ export class SwarmStore {
     return { key: SWARM_KEYS.lease(id, lease.index), value: encodePayload(lease) }
   }
 
-  /** The change that records an item's outcome. @throws NodeError PAYLOAD_TOO_LARGE, INVALID_ENVELOPE for a result that cannot be stored. */
+  /**
+   * The change that records an item's outcome.
+   * @throws NodeError PAYLOAD_TOO_LARGE, INVALID_ENVELOPE for a result that cannot be stored.
+   */
   settled(id: string, row: SwarmRow): LedgerEntry {
     return { key: SWARM_KEYS.result(id, row.index), value: encodePayload(row) }
   }
@@ -149,7 +179,10 @@ export class SwarmStore {
   ended(head: SwarmHead, after: { readonly end: SwarmEnd; readonly expiresAt: number }): LedgerChange[] {
     const { id, itemCount, expiresAt } = head
     const always = [SWARM_KEYS.open(id), SWARM_KEYS.cancel(id), SWARM_KEYS.expiry(expiresAt, id)]
-    const gone = Array.from({ length: itemCount }, (_, index) => [SWARM_KEYS.item(id, index), SWARM_KEYS.lease(id, index)]).flat()
+    const gone = Array.from({ length: itemCount }, (_, index) => [
+      SWARM_KEYS.item(id, index),
+      SWARM_KEYS.lease(id, index)
+    ]).flat()
     return [...[...always, ...gone].map((key) => ({ key, value: null })), ...this.#head({ ...head, ...after })]
   }
 
@@ -186,10 +219,14 @@ export class SwarmStore {
   /** Swarms by the beginning of their ids, in no order. @throws NodeError STORE_DAMAGED */
   async *heads(prefix = ''): AsyncGenerator<SwarmHead> {
     if (!ID.test(prefix)) return
-    for await (const { value } of ledgerEntries(this.#ledger, beginningWith(SWARM_KEYS.head(prefix)))) yield decodeHead(value)
+    for await (const { value } of ledgerEntries(this.#ledger, beginningWith(SWARM_KEYS.head(prefix))))
+      yield decodeHead(value)
   }
 
-  /** The outcomes of a swarm's items so far, in order, without invalid ones of other participants. @throws NodeError STORE_DAMAGED */
+  /**
+   * The outcomes of a swarm's items so far, in order, without invalid ones of other participants.
+   * @throws NodeError STORE_DAMAGED
+   */
   async results({ id, voters }: Pick<SwarmHead, 'id' | 'voters'>): Promise<SwarmRow[]> {
     const rows: SwarmRow[] = []
     for await (const { key, value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-result', id))) {
@@ -204,28 +241,32 @@ export class SwarmStore {
   async unfinished(id: string): Promise<{ readonly items: SwarmItem[]; readonly leases: SwarmLease[] }> {
     const items: SwarmItem[] = []
     const leases: SwarmLease[] = []
-    for await (const { value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-item', id))) items.push(decode(value) as SwarmItem)
-    for await (const { value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-lease', id))) leases.push(decode(value) as SwarmLease)
+    for await (const { value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-item', id)))
+      items.push(decode(value) as SwarmItem)
+    for await (const { value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-lease', id)))
+      leases.push(decode(value) as SwarmLease)
     return { items, leases }
   }
 
   /** Ids of swarms that have not ended. */
   async open(): Promise<string[]> {
     const ids: string[] = []
-    for await (const { key } of ledgerEntries(this.#ledger, { from: 'swarm-open/', to: 'swarm-open0' })) ids.push(lastPart(key))
+    for await (const { key } of ledgerEntries(this.#ledger, { from: 'swarm-open/', to: 'swarm-open0' }))
+      ids.push(lastPart(key))
     return ids
   }
 
   /** Removes every expired swarm. Returns the number of removed keys. */
   async purgeExpired(now: number): Promise<number> {
     let purged = 0
-    for await (const { key } of ledgerEntries(this.#ledger, expiredSwarms(now))) purged += await this.#remove(lastPart(key), key)
+    for await (const { key } of ledgerEntries(this.#ledger, expiredSwarms(now)))
+      purged += await this.#remove(lastPart(key), key)
     return purged
   }
 
   /**
-   * Its promises go first, in one commit: a part of them would pass for all of them. Then its results; its head goes last, so an
-   * interrupted removal is found again.
+   * Its promises go first, in one commit: a part of them would pass for all of them. Then its results; its head goes
+   * last, so an interrupted removal is found again.
    */
   async #remove(id: string, expiry: string): Promise<number> {
     const promised = [SWARM_KEYS.open(id), SWARM_KEYS.seat(id), SWARM_KEYS.vote(id), SWARM_KEYS.cancel(id)]
@@ -241,7 +282,10 @@ export class SwarmStore {
     const also =
       head === null
         ? []
-        : [...(head.taskId === '' ? [] : [SWARM_KEYS.task(head.taskId)]), ...(head.key === null ? [] : [SWARM_KEYS.key(head.key.name)])]
+        : [
+            ...(head.taskId === '' ? [] : [SWARM_KEYS.task(head.taskId)]),
+            ...(head.key === null ? [] : [SWARM_KEYS.key(head.key.name)])
+          ]
     const last = [SWARM_KEYS.head(id), expiry, ...also]
     await this.#ledger.commit(removal(last))
     return removed + last.length

@@ -50,7 +50,10 @@ const SWARM_IDS: IdKind = {
   list: 'a2a-node swarm ls'
 }
 
-/** The swarms launched here, and swarms of other nodes in which this node votes. Running ones resume from the ledger after a restart. */
+/**
+ * The swarms launched here, and swarms of other nodes in which this node votes. Running ones resume from the ledger
+ * after a restart.
+ */
 export class SwarmTable {
   /** This node as a participant of swarms. */
   readonly participants: Participants
@@ -98,7 +101,10 @@ export class SwarmTable {
     return previewOf(eligibility, directory, { request, further: [], onBehalfOf })
   }
 
-  /** Cancels a swarm; resolves when that is durable. An ended one stays as it is. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  /**
+   * Cancels a swarm; resolves when that is durable. An ended one stays as it is.
+   * @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME.
+   */
   async cancel(id: string): Promise<SwarmInfo> {
     const swarm = await this.find(id)
     if (swarm instanceof Coordinator || swarm instanceof ReplicatedSwarm) await swarm.cancel()
@@ -112,7 +118,10 @@ export class SwarmTable {
     return run !== undefined
   }
 
-  /** Tasks of swarms that are no longer in memory, by the beginning of their ids, from the ledger. @throws NodeError STORE_DAMAGED */
+  /**
+   * Tasks of swarms that are no longer in memory, by the beginning of their ids, from the ledger.
+   * @throws NodeError STORE_DAMAGED
+   */
   async recordedTasks(taskId: string): Promise<RecordedTask[]> {
     return (await this.#deps.swarmStore.ofTasks(taskId)).map(recordedSwarmTask)
   }
@@ -130,7 +139,10 @@ export class SwarmTable {
     return all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0))
   }
 
-  /** A swarm by its id or the beginning of it, in memory or in the ledger. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED. */
+  /**
+   * A swarm by its id or the beginning of it, in memory or in the ledger.
+   * @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED.
+   */
   async find(id: string): Promise<SwarmView> {
     const { swarmStore, telemetry } = this.#deps
     const known = new Map<string, { readonly run: SwarmHere } | { readonly head: SwarmHead; readonly end: SwarmEnd }>()
@@ -139,7 +151,9 @@ export class SwarmTable {
       for await (const head of swarmStore.heads(id))
         if (head.end !== null && !known.has(head.id)) known.set(head.id, { head, end: head.end })
     const hit = resolveId(id, known, SWARM_IDS)
-    return 'run' in hit ? hit.run : endedSwarm(hit.head, hit.end, { rows: await swarmStore.results(hit.head), telemetry })
+    return 'run' in hit
+      ? hit.run
+      : endedSwarm(hit.head, hit.end, { rows: await swarmStore.results(hit.head), telemetry })
   }
 
   /** Sessions of the running swarms, oldest first. */
@@ -158,19 +172,23 @@ export class SwarmTable {
     if (found.some(({ allowed }) => allowed.includes(agent))) {
       return coordinatorOf(run)?.invite(found.map(({ allowed }) => allowed.filter((one) => one === agent)))
     }
-    const rule = found.flatMap(({ leftOut }) => leftOut).find((one) => one.agent === agent)?.rule ?? 'it lacks a capability'
+    const rule =
+      found.flatMap(({ leftOut }) => leftOut).find((one) => one.agent === agent)?.rule ?? 'it lacks a capability'
     throw new NodeError('CAPABILITY_NOT_FOUND', `${this.#deps.directory.shownAddress(agent)} cannot take part: ${rule}`)
   }
 
-  /** Ends the live lease of an item in place of its agent. @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND without a lease. */
+  /**
+   * Ends the live lease of an item in place of its agent.
+   * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND without a lease.
+   */
   settle(id: string, subTask: string, outcome: RunOutcome): void {
     if (coordinatorOf(this.get(id))?.settle(subTask, outcome) !== true)
       throw new NodeError('TASK_NOT_FOUND', `nobody works on "${shown(subTask)}" now`)
   }
 
   /**
-   * A peer reports requests: in progress, or waiting for a person there (`awaitsApproval`). Their leases stay live. It is told to
-   * stop a run without a live lease: its swarm has ended, or has given the item to another agent.
+   * A peer reports requests: in progress, or waiting for a person there (`awaitsApproval`). Their leases stay live. It
+   * is told to stop a run without a live lease: its swarm has ended, or has given the item to another agent.
    */
   onHeartbeat(peer: NodeId, keys: readonly string[], awaitsApproval = false): void {
     for (const [id, runs] of runsOf(keys)) {

@@ -14,8 +14,8 @@ export interface RecordedTask {
 }
 
 /**
- * The task of a request on record; null when it has none. Its events are only the beginning and the last change. `result`: the
- * result, when it is still kept.
+ * The task of a request on record; null when it has none. Its events are only the beginning and the last change.
+ * `result`: the result, when it is still kept.
  */
 export function taskFromRecord(record: RequestRecord, result: unknown): RecordedTask | null {
   const { taskId, role, target: agent, capability, description, createdAt, updatedAt } = record
@@ -50,14 +50,19 @@ function inputsOf({ status, error, role, tries }: RequestRecord, result: unknown
       return [working, { type: 'result', result }]
     case 'failed':
     case 'unknown':
-      return error === null ? [] : [{ type: 'error', error, state: status === 'unknown' ? 'unknown' : endStateOf(error) }]
+      return error === null
+        ? []
+        : [{ type: 'error', error, state: status === 'unknown' ? 'unknown' : endStateOf(error) }]
   }
 }
 
 /** The task of a swarm on record. */
 export function recordedSwarmTask({ taskId: id, request, createdAt, end }: SwarmHead): RecordedTask {
   const { capability, goal } = request
-  const begun = createTask({ id, kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, createdAt)
+  const begun = createTask(
+    { id, kind: 'swarm', role: 'caller', agent: capability, capability, description: goal },
+    createdAt
+  )
   const events = [begun.event]
   let { task } = begun
   const endedAt = createdAt + (end?.durationMs ?? 0)

@@ -16,7 +16,10 @@ import { sizeOf } from '../../kit/size.js'
 const KEPT = 5000
 /** Tasks evicted at once when the table is full. Each eviction iterates over the free slots of earlier ones. */
 const FORGOTTEN_AT_ONCE = 100
-/** Bytes kept of descriptions, results, errors and progress. Ended tasks are evicted first, then progress of the other tasks. */
+/**
+ * Bytes kept of descriptions, results, errors and progress. Ended tasks are evicted first, then progress of the other
+ * tasks.
+ */
 const KEPT_BYTES = 128 * 1024 * 1024
 /** Events kept of one task: the first and the newest. */
 const KEPT_EVENTS = 200
@@ -63,7 +66,10 @@ export class TaskTable {
     this.#changes = new Emitter(this.#onFault)
   }
 
-  /** Opens a task in state `submitted` under the id, by default a fresh one, and returns the id. A known task stays as it is. */
+  /**
+   * Opens a task in state `submitted` under the id, by default a fresh one, and returns the id. A known task stays as
+   * it is.
+   */
   open(opening: TaskOpening, id = this.#ids.next('task')): string {
     if (this.#tasks.has(id)) return id
     const { task, event } = createTask({ id, ...opening }, this.#clock.now())
@@ -183,7 +189,8 @@ export class TaskTable {
     stored.task = step.task
     events.push(step.event)
     this.#weigh(stored, bytesOf(step.event))
-    const isOver = (): boolean => events.length > KEPT_EVENTS || (input.type === 'progress' && stored.bytes > KEPT_PROGRESS_BYTES)
+    const isOver = (): boolean =>
+      events.length > KEPT_EVENTS || (input.type === 'progress' && stored.bytes > KEPT_PROGRESS_BYTES)
     while (events.length > 2 && isOver()) this.#thin(stored, 1)
     this.#trim(id)
     this.#emit(step.task)

@@ -33,9 +33,13 @@ const echo: RuntimeType<EchoSpec, z.output<typeof schema>> = {
   spec: (fields, base) => ({ ...fields, book: path.resolve(base, fields.book) }),
   faults: ({ book }) => (book === 'banned.txt' ? [{ at: ['book'], reason: 'a2a.runtime.book: is banned' }] : []),
   files: ({ book }, base) => (typeof book === 'string' ? [{ key: 'book', path: path.resolve(base, book) }] : []),
-  check: ({ voice }, env) => (voice.loud && env['PATH'] !== undefined ? ['a2a.runtime.voice: nobody is deaf here'] : []),
+  check: ({ voice }, env) =>
+    voice.loud && env['PATH'] !== undefined ? ['a2a.runtime.voice: nobody is deaf here'] : [],
   create: ({ runtime: { book }, definition, instructions }) => ({
-    run: async ({ input }) => ({ ok: true, result: [definition.id, await fs.readFile(book, 'utf8'), instructions.trim(), input] }),
+    run: async ({ input }) => ({
+      ok: true,
+      result: [definition.id, await fs.readFile(book, 'utf8'), instructions.trim(), input]
+    }),
     check: () => ({ state: 'degraded', reason: 'it has a cold' }),
     end: () => Promise.resolve()
   })
@@ -90,7 +94,14 @@ test('a runtime in the table alone runs, says how it is, and is made anew when a
   const { dir, file } = await written(t, '{ type: echo, book: book.txt }')
   const { outcome } = await runAgentFile({ file, input: 1, runDir: path.join(dir, 'run'), clock: realClock, format })
   t.alike(outcome, { ok: true, result: ['ant', 'first', 'Instructions.', 1] })
-  const files = new AgentFiles({ dirs: [dir], runDir: path.join(dir, 'run'), grants: [], starters: false, clock: realClock, format })
+  const files = new AgentFiles({
+    dirs: [dir],
+    runDir: path.join(dir, 'run'),
+    grants: [],
+    starters: false,
+    clock: realClock,
+    format
+  })
   t.teardown(() => files.close())
   const [first] = (await files.load()).agents
   t.is(first?.definition.runtime, 'echo')
@@ -100,5 +111,8 @@ test('a runtime in the table alone runs, says how it is, and is made anew when a
   await fs.utimes(file, new Date(), new Date())
   const second = await next
   t.not(second, first)
-  t.alike(await second?.run(taskOf('subject.do', 2), recordedRun()), { ok: true, result: ['ant', 'second edition', 'Instructions.', 2] })
+  t.alike(await second?.run(taskOf('subject.do', 2), recordedRun()), {
+    ok: true,
+    result: ['ant', 'second edition', 'Instructions.', 2]
+  })
 })

@@ -55,12 +55,18 @@ test('the time of the caller reaches the node, and any other header counts as no
   }
   await mkdir(dir, { mode: 0o700 })
   const socket = path.join(dir, 's')
-  const server = await startControlServer({ path: socket, tier: () => 0, apiFor: () => ({ call, watch: fake.watch.bind(fake) }) })
+  const server = await startControlServer({
+    path: socket,
+    tier: () => 0,
+    apiFor: () => ({ call, watch: fake.watch.bind(fake) })
+  })
   t.teardown(() => server.close())
-  for (const timeoutMs of [1, 90_000, 30 * 86_400_000]) await connectControl(socket, () => null).call('node.info', {}, { timeoutMs })
+  for (const timeoutMs of [1, 90_000, 30 * 86_400_000])
+    await connectControl(socket, () => null).call('node.info', {}, { timeoutMs })
   t.alike(seen.splice(0), [1, 90_000, 30 * 86_400_000])
   await connectControl(socket).call('node.info', {})
-  for (const timeoutMs of [0, -5, 1.5, 1e12]) await connectControl(socket, () => null).call('node.info', {}, { timeoutMs })
+  for (const timeoutMs of [0, -5, 1.5, 1e12])
+    await connectControl(socket, () => null).call('node.info', {}, { timeoutMs })
   t.alike(
     seen,
     Array.from({ length: 5 }, () => undefined)
@@ -122,7 +128,9 @@ test('a watch without events sends its headers', async (t: Assert) => {
   t.teardown(() => server.close())
   const connection = net.connect(socket)
   t.teardown(() => connection.destroy())
-  connection.write('POST /v0/watch/peers.list HTTP/1.1\r\nHost: a2a-node\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}')
+  connection.write(
+    'POST /v0/watch/peers.list HTTP/1.1\r\nHost: a2a-node\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
+  )
   const [head] = (await once(connection, 'data')) as [Buffer]
   t.ok(head.toString().startsWith('HTTP/1.1 200'))
 })

@@ -11,7 +11,10 @@ test('parameters that are nested too deep are USAGE at the client, of calls and 
   const watched = api.watch('message.call', params)[Symbol.asyncIterator]().next()
   for (const failed of [api.call('message.call', params), watched]) {
     const error = await failed.then(null, (thrown: unknown) => thrown)
-    t.ok(error instanceof NodeError && error.code === 'USAGE' && error.message === 'the parameters: nested deeper than 36', String(error))
+    t.ok(
+      error instanceof NodeError && error.code === 'USAGE' && error.message === 'the parameters: nested deeper than 36',
+      String(error)
+    )
   }
   t.is(fake.seen.length, 0)
 })

@@ -52,7 +52,12 @@ class Node {
 
   #watch(signal: AbortSignal): AsyncIterable<DocumentLiveEvent> {
     this.#lines = new AsyncQueue<DocumentLiveEvent>(100, null, signal)
-    this.#lines.push({ type: 'open', session: `session ${this.#sessions++}`, clientId: CLIENT, update: Y.encodeStateAsUpdate(this.doc) })
+    this.#lines.push({
+      type: 'open',
+      session: `session ${this.#sessions++}`,
+      clientId: CLIENT,
+      update: Y.encodeStateAsUpdate(this.doc)
+    })
     return this.#lines
   }
 }

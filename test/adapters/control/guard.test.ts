@@ -22,8 +22,10 @@ test('a Host that is not exactly ours is refused', (t: Assert) => {
 })
 
 test('every header of a browser is refused: any Origin, any Sec-Fetch', (t: Assert) => {
-  for (const origin of ['null', 'http://localhost', 'http://a2a-node', '']) t.is(ruleOf([...GOOD, 'Origin', origin]), 'origin')
-  for (const name of ['Sec-Fetch-Site', 'sec-fetch-mode', 'SEC-FETCH-DEST']) t.is(ruleOf([...GOOD, name, 'none']), 'sec-fetch')
+  for (const origin of ['null', 'http://localhost', 'http://a2a-node', ''])
+    t.is(ruleOf([...GOOD, 'Origin', origin]), 'origin')
+  for (const name of ['Sec-Fetch-Site', 'sec-fetch-mode', 'SEC-FETCH-DEST'])
+    t.is(ruleOf([...GOOD, name, 'none']), 'sec-fetch')
 })
 
 test('only POST with JSON is served', (t: Assert) => {

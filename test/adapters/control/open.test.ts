@@ -64,7 +64,9 @@ async function raw(socket: string, text: string): Promise<string> {
 }
 
 function upgrade(lines: readonly string[], body = ''): string {
-  return ['POST /v0/open/echo HTTP/1.1', 'host: a2a-node', 'content-type: application/json', ...lines, '', body].join('\r\n')
+  return ['POST /v0/open/echo HTTP/1.1', 'host: a2a-node', 'content-type: application/json', ...lines, '', body].join(
+    '\r\n'
+  )
 }
 
 test('a stream carries bytes both ways, as the operator, until either side ends it', async (t: Assert) => {
@@ -136,7 +138,15 @@ test('a stream with terms is of a program that reads and sends, never above the 
 test('malformed terms open no stream, and never one of the operator', async (t: Assert) => {
   const { socket, principals } = await serve(t)
   const terms = { name: 'claude', tier: 1, sandboxId: null, agents: null }
-  const wrong = ['', '{', 'null', '[]', '{}', JSON.stringify({ ...terms, tier: 4 }), JSON.stringify({ ...terms, agents: [] })]
+  const wrong = [
+    '',
+    '{',
+    'null',
+    '[]',
+    '{}',
+    JSON.stringify({ ...terms, tier: 4 }),
+    JSON.stringify({ ...terms, agents: [] })
+  ]
   const more = [
     { ...terms, scopes: ['admin'] },
     { ...terms, name: 'a b' },
@@ -144,7 +154,10 @@ test('malformed terms open no stream, and never one of the operator', async (t: 
     { ...terms, agents: 'text' }
   ]
   for (const text of [...wrong, ...more.map((one) => JSON.stringify(one))]) {
-    const request = upgrade(['connection: upgrade', 'upgrade: echo']).replace('/echo ', `/echo?caller=${encodeURIComponent(text)} `)
+    const request = upgrade(['connection: upgrade', 'upgrade: echo']).replace(
+      '/echo ',
+      `/echo?caller=${encodeURIComponent(text)} `
+    )
     t.ok((await raw(socket, request)).startsWith('HTTP/1.1 400 '), text)
   }
   t.alike(principals, [])

@@ -31,7 +31,11 @@ interface Served {
   readonly principals: Principal[]
 }
 
-async function serve(t: Assert, state: FakeState = {}, options: { keepAliveMs?: number; maxConnections?: number } = {}): Promise<Served> {
+async function serve(
+  t: Assert,
+  state: FakeState = {},
+  options: { keepAliveMs?: number; maxConnections?: number } = {}
+): Promise<Served> {
   const socket = path.join(scratch(t), 'run', 'control.sock')
   const fake = new FakeNodeApi(state)
   const refusals: ControlRefusal[] = []
@@ -107,7 +111,10 @@ test('a client does not trust a socket in a directory that others may write to',
 
 test('a second server on a live socket is ALREADY_RUNNING and leaves the first alone', async (t: Assert) => {
   const { api, socket } = await serve(t)
-  t.is(await codeOf(startControlServer({ path: socket, tier: () => 0, apiFor: () => new FakeNodeApi() })), 'ALREADY_RUNNING')
+  t.is(
+    await codeOf(startControlServer({ path: socket, tier: () => 0, apiFor: () => new FakeNodeApi() })),
+    'ALREADY_RUNNING'
+  )
   t.is((await api.call('node.info', {})).node.name, 'laptop')
 })
 
@@ -115,7 +122,10 @@ test('a socket left over by a killed process is taken over', async (t: Assert) =
   const dir = path.join(scratch(t), 'run')
   mkdirSync(dir, { mode: 0o700 })
   const socket = path.join(dir, 's')
-  const child = spawn(process.execPath, ['-e', `require('net').createServer().listen(${JSON.stringify(socket)}, () => console.log('up'))`])
+  const child = spawn(process.execPath, [
+    '-e',
+    `require('net').createServer().listen(${JSON.stringify(socket)}, () => console.log('up'))`
+  ])
   await once(child.stdout, 'data')
   child.kill('SIGKILL')
   await once(child, 'exit')
@@ -128,7 +138,10 @@ test('a socket left over by a killed process is taken over', async (t: Assert) =
 test('a file in the place of the socket is not removed', async (t: Assert) => {
   const file = path.join(scratch(t), 'important')
   writeFileSync(file, 'data')
-  t.is(await codeOf(startControlServer({ path: file, tier: () => 0, apiFor: () => new FakeNodeApi() })), 'NO_PERMISSION')
+  t.is(
+    await codeOf(startControlServer({ path: file, tier: () => 0, apiFor: () => new FakeNodeApi() })),
+    'NO_PERMISSION'
+  )
   t.ok(lstatSync(file).isFile())
 })
 
@@ -139,7 +152,13 @@ test('nobody at the socket is NODE_NOT_RUNNING', async (t: Assert) => {
 test('the caller of the socket acts as the operator, for any message', async (t: Assert) => {
   const { api, principals } = await serve(t)
   await api.call('node.info', {})
-  t.alike(principals[0], { kind: 'operator', name: 'operator', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] })
+  t.alike(principals[0], {
+    kind: 'operator',
+    name: 'operator',
+    tier: 0,
+    sandboxId: null,
+    scopes: ['read', 'send', 'admin']
+  })
 })
 
 test('pages and strangers are refused before the API is asked, and each refusal is reported', async (t: Assert) => {
@@ -154,7 +173,8 @@ test('pages and strangers are refused before the API is asked, and each refusal 
     post('/v0/call/node.stop', 'Host: a2a-node\r\nContent-Type: text/plain\r\n'),
     'GET /v0/call/node.stop HTTP/1.1\r\nHost: a2a-node\r\nContent-Type: application/json\r\n\r\n'
   ]
-  for (const request of requests) t.ok(/^HTTP\/1\.1 4(03|05|15)/.test(await raw(socket, request)), JSON.stringify(request.slice(0, 90)))
+  for (const request of requests)
+    t.ok(/^HTTP\/1\.1 4(03|05|15)/.test(await raw(socket, request)), JSON.stringify(request.slice(0, 90)))
   t.alike(
     refusals.map((one) => one.rule),
     ['host', 'host', 'origin', 'origin', 'origin', 'sec-fetch', 'content-type', 'method']
@@ -164,7 +184,11 @@ test('pages and strangers are refused before the API is asked, and each refusal 
 
 test('malformed HTTP and headers beyond the limit do not reach the API or end the server', async (t: Assert) => {
   const { api, fake, socket, refusals } = await serve(t)
-  const bad = ['\u0000\u0001\u0002\r\n\r\n', 'POST /v0/call/node.info HTTP/9.9\r\n\r\n', post('/x', `${OURS}X: ${'y'.repeat(20_000)}\r\n`)]
+  const bad = [
+    '\u0000\u0001\u0002\r\n\r\n',
+    'POST /v0/call/node.info HTTP/9.9\r\n\r\n',
+    post('/x', `${OURS}X: ${'y'.repeat(20_000)}\r\n`)
+  ]
   for (const text of bad) await raw(socket, text)
   t.is(fake.seen.length, 0)
   t.is(refusals.filter((one) => one.rule === 'malformed').length, bad.length)
@@ -185,7 +209,10 @@ test('paths, parameters and bodies that do not fit are errors with a code', asyn
   t.is(await codeFor('/v0/call/node.info', '[]'), '400 USAGE')
   t.is(await codeFor('/v0/call/peers.show', '{"peer":"a","__proto__":{}}'), '400 USAGE')
   t.is(
-    await codeFor('/v0/call/message.call', `{"agent":null,"capability":"c","input":${'['.repeat(100_000)}${']'.repeat(100_000)}}`),
+    await codeFor(
+      '/v0/call/message.call',
+      `{"agent":null,"capability":"c","input":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
+    ),
     '400 USAGE'
   )
   t.is(await codeFor('/v0/call/peers.show', `{"peer":"${'x'.repeat(1_100_000)}"}`), '413 PAYLOAD_TOO_LARGE')
@@ -203,7 +230,15 @@ test('bytes reach the API where free JSON stands, and nowhere else', async (t: A
 
 test('bytes in a result come back as bytes', async (t: Assert) => {
   const payload = { data: new Uint8Array([1, 2, 3]) }
-  const reply = { requestId: 'r', correlationId: 'c', agent: 'a@b', taskId: null, outcome: 'COMPLETED', error: null, latencyMs: 1 } as const
+  const reply = {
+    requestId: 'r',
+    correlationId: 'c',
+    agent: 'a@b',
+    taskId: null,
+    outcome: 'COMPLETED',
+    error: null,
+    latencyMs: 1
+  } as const
   const { api } = await serve(t, { calls: { 'message.call': () => ({ ...reply, payload }) } })
   t.alike((await api.call('message.call', { agent: 'a', capability: 'c', input: 1 })).payload, payload)
 })
@@ -247,7 +282,9 @@ test('a text or an input is bounded by its whole call, not by a length of its ow
   const { api, fake } = await serve(t)
   const text = 'x'.repeat(8_000_000)
   await codeOf(api.call('message.send', { agent: 'a', text }))
-  await codeOf(api.call('message.call', { agent: 'a', capability: 'c', input: { text, bytes: new Uint8Array(3_000_000) } }))
+  await codeOf(
+    api.call('message.call', { agent: 'a', capability: 'c', input: { text, bytes: new Uint8Array(3_000_000) } })
+  )
   t.is(fake.seen.length, 2)
 })
 

@@ -9,7 +9,16 @@ const key = fc.oneof(
   fc.string({ maxLength: 5 }).filter((one) => one !== '__proto__')
 )
 const { value } = fc.letrec((tie) => ({
-  value: fc.oneof({ maxDepth: 5 }, fc.string(), fc.integer(), fc.boolean(), fc.constant(null), bytes, tie('array'), tie('object')),
+  value: fc.oneof(
+    { maxDepth: 5 },
+    fc.string(),
+    fc.integer(),
+    fc.boolean(),
+    fc.constant(null),
+    bytes,
+    tie('array'),
+    tie('object')
+  ),
   array: fc.array(tie('value'), { maxLength: 4 }),
   object: fc.dictionary(key, tie('value'), { maxKeys: 3, noNullPrototype: true })
 }))

@@ -11,7 +11,17 @@ import {
 import { healthRoute, type HttpRoute } from '../../../src/adapters/http/route.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
-import { ask, echoRoute, errorOf, head, listening, RawConnection, statusesOf, statusOf, WITH_TOKEN } from './raw-http.js'
+import {
+  ask,
+  echoRoute,
+  errorOf,
+  head,
+  listening,
+  RawConnection,
+  statusesOf,
+  statusOf,
+  WITH_TOKEN
+} from './raw-http.js'
 
 const RATES: AddressRates = { anonymous: { perSecond: 1, burst: 5 }, wrongToken: { perSecond: 0.5, burst: 2 } }
 const WRONG = `Authorization: Bearer a2a_${'w'.repeat(43)}`
@@ -25,7 +35,10 @@ const openRoute: HttpRoute = {
 }
 
 /** A listener with a limit, whose clock stands still. */
-async function scene(t: Assert, { rates = RATES, slow }: { rates?: AddressRates; slow?: (token: string) => Promise<boolean> | null } = {}) {
+async function scene(
+  t: Assert,
+  { rates = RATES, slow }: { rates?: AddressRates; slow?: (token: string) => Promise<boolean> | null } = {}
+) {
   const clock = new ManualClock()
   const limited: LimitedAddress[] = []
   const addressLimit = new AddressLimit(rates, { clock, onRefused: (one) => limited.push(one) })
@@ -81,7 +94,10 @@ test('requests without a valid token are refused beyond the limit of their addre
 test('wrong tokens have a tighter limit, which leaves requests without a token alone', async (t: Assert) => {
   const { send, limited, clock } = await scene(t)
   const forms = [WRONG, 'Authorization: Bearer x', 'Authorization: Basic eDp5', `${WITH_TOKEN}\r\n${WITH_TOKEN}`]
-  t.alike([statusOf(await send('POST /echo', forms[0] ?? '')), statusOf(await send('POST /echo', forms[1] ?? ''))], [401, 401])
+  t.alike(
+    [statusOf(await send('POST /echo', forms[0] ?? '')), statusOf(await send('POST /echo', forms[1] ?? ''))],
+    [401, 401]
+  )
   for (const form of forms) {
     const refused = await send('POST /echo', form)
     t.is(statusOf(refused), 429, form)
@@ -148,7 +164,9 @@ test('an IPv6 client is counted by its /64 however it is written, IPv4 by its ad
   t.not(countedAddress('192.0.2.1'), countedAddress('192.0.2.2'))
   t.is(countedAddress('64:ff9b::192.0.2.1'), countedAddress('64:ff9b::c000:201'))
   const group = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff }))
-  const address = fc.array(group, { minLength: 8, maxLength: 8 }).filter((parts) => parts.slice(0, 5).some((part) => part !== 0))
+  const address = fc
+    .array(group, { minLength: 8, maxLength: 8 })
+    .filter((parts) => parts.slice(0, 5).some((part) => part !== 0))
   await holds(
     t,
     fc.property(address, address, (one, other) => {

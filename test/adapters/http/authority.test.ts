@@ -19,11 +19,15 @@ function ruleOf(
   rules: Partial<AuthorityRules> = {}
 ): string | null {
   const rawHeaders = [...host.flatMap((value) => ['HoSt', value]), ...origin.flatMap((value) => ['oRiGiN', value])]
-  return new Authority({ ...RULES, ...rules }).admit(callerHeaders({ rawHeaders }), { url, localAddress }).refusal?.rule ?? null
+  return (
+    new Authority({ ...RULES, ...rules }).admit(callerHeaders({ rawHeaders }), { url, localAddress }).refusal?.rule ??
+    null
+  )
 }
 
 test('the loopback names and the bound address pass, with the port and in any case', (t: Assert) => {
-  for (const host of ['localhost:7420', '127.0.0.1:7420', '[::1]:7420', 'LocalHost:7420']) t.is(ruleOf({ host: [host] }), null, host)
+  for (const host of ['localhost:7420', '127.0.0.1:7420', '[::1]:7420', 'LocalHost:7420'])
+    t.is(ruleOf({ host: [host] }), null, host)
   t.is(ruleOf({ host: ['box.lan:7420'] }, { bound: ['box.lan', '192.168.1.5'] }), null)
   t.is(ruleOf({ host: ['192.168.1.5:7420'] }, { bound: ['box.lan', '192.168.1.5'] }), null)
   t.is(ruleOf({ host: ['[fe80::1]:7420'] }, { bound: ['FE80::1'] }), null)
@@ -59,7 +63,8 @@ test('other names, ports and spellings of the same address are refused', (t: Ass
     'localhost:7420@evil.example',
     'localhost:7420,evil.example'
   ]
-  for (const host of [...odd, ...spelled, ...rebinding]) t.is(ruleOf({ host: [host] }), 'http-host', JSON.stringify(host))
+  for (const host of [...odd, ...spelled, ...rebinding])
+    t.is(ruleOf({ host: [host] }), 'http-host', JSON.stringify(host))
   t.is(ruleOf({ host: [] }), 'http-host', 'none')
   t.is(ruleOf({ host: ['localhost:7420', 'localhost:7420'] }), 'http-host', 'two, though equal')
 })
@@ -67,7 +72,12 @@ test('other names, ports and spellings of the same address are refused', (t: Ass
 test('a URL in absolute form must name a host of ours too', (t: Assert) => {
   t.is(ruleOf({ url: 'http://127.0.0.1:7420/health' }), null)
   t.is(ruleOf({ url: 'HTTP://LOCALHOST:7420' }), null)
-  for (const url of ['http://evil.example/', 'http://evil.example:7420/', 'http://', 'http://localhost:7420@evil.example/'])
+  for (const url of [
+    'http://evil.example/',
+    'http://evil.example:7420/',
+    'http://',
+    'http://localhost:7420@evil.example/'
+  ])
     t.is(ruleOf({ url }), 'http-host', url)
 })
 
@@ -97,7 +107,12 @@ test('the host of the URL from outside passes as a proxy passes it on, and so do
     t.is(ruleOf({ host: [host] }, rules), 'http-host', host)
   t.is(ruleOf({ host: ['10.0.0.5:8421'] }, { publicUrl: 'http://10.0.0.5:8421' }), null)
   t.is(ruleOf({ host: ['node.example.org'], origin: ['https://node.example.org'] }, rules), null)
-  for (const origin of ['http://node.example.org', 'https://node.example.org/mesh', 'https://example.org', 'http://node.example.org:443'])
+  for (const origin of [
+    'http://node.example.org',
+    'https://node.example.org/mesh',
+    'https://example.org',
+    'http://node.example.org:443'
+  ])
     t.is(ruleOf({ host: ['node.example.org'], origin: [origin] }, rules), 'http-origin', origin)
 })
 
@@ -127,7 +142,11 @@ test('no Origin passes, its own passes, those of the config pass, all others do 
 test('any Host and Origin passes only when it is listed exactly', async (t: Assert) => {
   const names = ['localhost', '127.0.0.1', '[::1]', 'box.lan']
   const allowed = new Set(names.map((name) => `${name}:${PORT}`))
-  const name = fc.oneof(fc.constantFrom(...names, 'evil.example', '127.1', 'localhost.'), fc.webAuthority(), fc.string({ maxLength: 12 }))
+  const name = fc.oneof(
+    fc.constantFrom(...names, 'evil.example', '127.1', 'localhost.'),
+    fc.webAuthority(),
+    fc.string({ maxLength: 12 })
+  )
   const end = fc.oneof(
     fc.constantFrom(`:${PORT}`, '', ':80', `:0${PORT}`, `:${PORT}.`, `:${PORT}\u0000`, '\t'),
     fc.string({ maxLength: 4 })

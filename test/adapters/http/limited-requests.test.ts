@@ -8,7 +8,10 @@ test('each limit has a problem of its own, with its own count, until ten minutes
   const clock = new ManualClock()
   const counted: string[] = []
   const lines: unknown[] = []
-  const telemetry = { count: (_: string, rule?: string) => counted.push(rule ?? ''), log: (...line: unknown[]) => lines.push(line) }
+  const telemetry = {
+    count: (_: string, rule?: string) => counted.push(rule ?? ''),
+    log: (...line: unknown[]) => lines.push(line)
+  }
   const limited = new LimitedRequests({ clock, telemetry })
   const messages = (): string[] => limited.problems().map(({ message }) => message)
   t.alike(messages(), [])

@@ -40,7 +40,9 @@ test('a route that reads large bodies itself refuses one in its own words', asyn
       error.shape = { own: 'words' }
       throw error
     })
-  const { port } = await listening(t, [{ path: '/echo', methods: ['POST'], maxBodyBytes: 10, readsLargeBodies: true, handle }])
+  const { port } = await listening(t, [
+    { path: '/echo', methods: ['POST'], maxBodyBytes: 10, readsLargeBodies: true, handle }
+  ])
   const text = `${head('POST /echo', { port, headers: [WITH_TOKEN, 'Content-Length: 11', 'Connection: close'] })}${'x'.repeat(11)}`
   const answer = await ask(t, port, text)
   t.is(statusOf(answer), 413)
@@ -48,7 +50,9 @@ test('a route that reads large bodies itself refuses one in its own words', asyn
 })
 
 test('a client that is still sending reads its 401 or 413, and is cut when it does not stop', async (t: Assert) => {
-  const { port } = await listening(t, [echoRoute({ maxBodyBytes: 1000 })], { limits: { drainMs: 100, drainBytes: 100_000 } })
+  const { port } = await listening(t, [echoRoute({ maxBodyBytes: 1000 })], {
+    limits: { drainMs: 100, drainBytes: 100_000 }
+  })
   const endless = ['Transfer-Encoding: chunked']
   const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
   for (const [status, headers] of [
@@ -74,7 +78,13 @@ test('a client that is still sending reads its 401 or 413, and is cut when it do
 
 test('an ordinary client that sends 8 MiB to a route of 1 MiB reads its 413', async (t: Assert) => {
   const { port } = await listening(t, [echoRoute()], { limits: { drainMs: 2000 } })
-  const request = http.request({ port, host: '127.0.0.1', path: '/echo', method: 'POST', headers: { authorization: `Bearer ${TOKEN}` } })
+  const request = http.request({
+    port,
+    host: '127.0.0.1',
+    path: '/echo',
+    method: 'POST',
+    headers: { authorization: `Bearer ${TOKEN}` }
+  })
   request.on('error', () => {})
   request.end(Buffer.alloc(8 * 1024 * 1024))
   const [response] = (await once(request, 'response')) as [http.IncomingMessage]
@@ -85,7 +95,9 @@ test('an ordinary client that sends 8 MiB to a route of 1 MiB reads its 413', as
 
 test('a body that nobody reads is bounded too', async (t: Assert) => {
   const { port } = await listening(t, [healthRoute()], { limits: { drainMs: 50, drainBytes: 100_000 } })
-  const connection = new RawConnection(t, port).write(head('GET /health', { port, headers: ['Transfer-Encoding: chunked'] }))
+  const connection = new RawConnection(t, port).write(
+    head('GET /health', { port, headers: ['Transfer-Encoding: chunked'] })
+  )
   const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`
   const send = (): void => {
     while (connection.socket.writable && connection.socket.write(chunk));
@@ -100,7 +112,9 @@ test('a body that broke off before it was asked for is one that breaks off', asy
   const open = new Promise<TokenCall>((resolve) => (known = resolve))
   const late: HttpRoute = { path: '/late', methods: ['POST'], handle: (_request, _response, call) => known(call) }
   const { port } = await listening(t, [late])
-  const client = new RawConnection(t, port).write(head('POST /late', { port, headers: [WITH_TOKEN, 'Content-Length: 6'] }))
+  const client = new RawConnection(t, port).write(
+    head('POST /late', { port, headers: [WITH_TOKEN, 'Content-Length: 6'] })
+  )
   const call = await open
   const gone = new Promise<void>((resolve) => call.onAbort(resolve))
   client.socket.destroy()
@@ -121,7 +135,12 @@ test('a client that waits for 100 Continue sends no body of a refused request', 
   )
   await connection.until('100 Continue')
   t.alike(statusesOf(await connection.write('hi').end()), [100, 200])
-  t.is(statusOf(await ask(t, port, head('POST /echo', { port, headers: [WITH_TOKEN, 'Expect: a miracle', 'Connection: close'] }))), 417)
+  t.is(
+    statusOf(
+      await ask(t, port, head('POST /echo', { port, headers: [WITH_TOKEN, 'Expect: a miracle', 'Connection: close'] }))
+    ),
+    417
+  )
 })
 
 test('garbage, oversize headers and smuggling are answered in JSON, put on record and cut', async (t: Assert) => {
@@ -143,7 +162,11 @@ test('garbage, oversize headers and smuggling are answered in JSON, put on recor
     t.absent(/<html/i.test(answer))
   }
   t.is(refusals.length, bad.length)
-  t.is(statusOf(await ask(t, port, head('GET /health', { port, headers: ['Connection: close'] }))), 200, 'and it goes on serving')
+  t.is(
+    statusOf(await ask(t, port, head('GET /health', { port, headers: ['Connection: close'] }))),
+    200,
+    'and it goes on serving'
+  )
 })
 
 test('bytes that make no sense behind a good request end the connection without harming its answer', async (t: Assert) => {
@@ -181,7 +204,9 @@ test('connections beyond the limit are dropped; one that ends frees a slot', asy
 test('closing lets go of idle connections, gives a request its time, and cuts what stays', async (t: Assert) => {
   let opened: (call: TokenCall) => void = () => {}
   const open = new Promise<TokenCall>((resolve) => (opened = resolve))
-  const { port, listener } = await listening(t, [streamRoute((call) => opened(call)), healthRoute()], { limits: { closeGraceMs: 50 } })
+  const { port, listener } = await listening(t, [streamRoute((call) => opened(call)), healthRoute()], {
+    limits: { closeGraceMs: 50 }
+  })
   const idle = new RawConnection(t, port).write(head('GET /health', { port }))
   await idle.until('ok')
   const stream = new RawConnection(t, port).write(head('GET /stream', { port, headers: [WITH_TOKEN] }))
@@ -217,7 +242,9 @@ test('two thousand refused requests harm nobody else', async (t: Assert) => {
 })
 
 test('a client that reads only when it has sent everything reads its answer too', async (t: Assert) => {
-  const { port } = await listening(t, [echoRoute({ maxBodyBytes: 1000 })], { limits: { drainMs: 30_000, drainBytes: 2 ** 26 } })
+  const { port } = await listening(t, [echoRoute({ maxBodyBytes: 1000 })], {
+    limits: { drainMs: 30_000, drainBytes: 2 ** 26 }
+  })
   // More than the buffers of both ends hold.
   const bytes = 2 ** 25
   for (const headers of [[], [WITH_TOKEN]]) {
@@ -225,7 +252,9 @@ test('a client that reads only when it has sent everything reads its answer too'
     connection.socket.pause()
     connection.write(head('POST /echo', { port, headers: [...headers, `Content-Length: ${bytes}`] }))
     await new Promise<void>((resolve, reject) => {
-      connection.socket.write(Buffer.alloc(bytes), (error) => (error === undefined || error === null ? resolve() : reject(error)))
+      connection.socket.write(Buffer.alloc(bytes), (error) =>
+        error === undefined || error === null ? resolve() : reject(error)
+      )
     })
     connection.socket.resume()
     t.is(statusOf(await connection.end()), headers.length === 0 ? 401 : 413)
@@ -234,7 +263,11 @@ test('a client that reads only when it has sent everything reads its answer too'
 
 test('bytes after a body that was too large are not executed', async (t: Assert) => {
   let calls = 0
-  const count: HttpRoute = { path: '/count', methods: ['GET'], handle: (_request, response) => response.end(String(++calls)) }
+  const count: HttpRoute = {
+    path: '/count',
+    methods: ['GET'],
+    handle: (_request, response) => response.end(String(++calls))
+  }
   const { port } = await listening(t, [echoRoute({ maxBodyBytes: 10 }), count])
   const connection = new RawConnection(t, port)
   connection.write(`${head('POST /echo', { port, headers: [WITH_TOKEN, 'Content-Length: 11'] })}0123456789`)
@@ -245,7 +278,11 @@ test('bytes after a body that was too large are not executed', async (t: Assert)
 
 test('garbage behind a request whose answer is under way does not get into the answer', async (t: Assert) => {
   const asked: string[] = []
-  const slow: HttpRoute = { path: '/slow', methods: ['GET'], handle: (_request, _response, { path }) => void asked.push(path) }
+  const slow: HttpRoute = {
+    path: '/slow',
+    methods: ['GET'],
+    handle: (_request, _response, { path }) => void asked.push(path)
+  }
   const { port } = await listening(t, [streamRoute(() => {}), slow])
   const asking = (path: string): string => head(`GET ${path}`, { port, headers: [WITH_TOKEN] })
   const connection = new RawConnection(t, port).write(asking('/stream'))
@@ -254,5 +291,9 @@ test('garbage behind a request whose answer is under way does not get into the a
   const other = new RawConnection(t, port).write(asking('/stream') + asking('/slow'))
   await other.until('data: first')
   t.alike(asked, ['/slow'])
-  t.alike(statusesOf(await other.write('\u0000\u0001garbage\r\n\r\n').end()), [200], 'with another one that waits behind it')
+  t.alike(
+    statusesOf(await other.write('\u0000\u0001garbage\r\n\r\n').end()),
+    [200],
+    'with another one that waits behind it'
+  )
 })

@@ -40,7 +40,9 @@ test('before it is opened it answers that the node is starting', async (t: Asser
 test('a port that is taken is PORT_IN_USE, a host that this machine lacks CONFIG_INVALID', async (t: Assert) => {
   const { port } = await listening(t, [])
   await failsWith(t, 'PORT_IN_USE', () => startHttpListener({ host: '127.0.0.1', port, hosts: [], origins: [] }))
-  const { message } = await failsWith(t, 'CONFIG_INVALID', () => startHttpListener({ host: '192.0.2.77', port: 0, hosts: [], origins: [] }))
+  const { message } = await failsWith(t, 'CONFIG_INVALID', () =>
+    startHttpListener({ host: '192.0.2.77', port: 0, hosts: [], origins: [] })
+  )
   t.is(message, 'cannot serve HTTP on 192.0.2.77:0: the address is not one of this machine')
 })
 
@@ -131,7 +133,9 @@ test('without a token nobody learns which paths there are; with one, unknown pat
   const wrong = await ask(t, port, head('DELETE /echo', { port, headers: close }))
   t.is(statusOf(wrong), 405)
   t.ok(/\r\nallow: POST\r\n/i.test(wrong))
-  t.ok(/\r\nallow: GET, HEAD\r\n/i.test(await ask(t, port, head('POST /health', { port, headers: ['Connection: close'] }))))
+  t.ok(
+    /\r\nallow: GET, HEAD\r\n/i.test(await ask(t, port, head('POST /health', { port, headers: ['Connection: close'] })))
+  )
 })
 
 test('foreign hosts and origins are 403 before anything else, with a good token too', async (t: Assert) => {
@@ -165,14 +169,26 @@ test('foreign hosts and origins are 403 before anything else, with a good token 
   t.is(calls, 0)
   t.is(refusals.length, foreign.length)
   const close = 'Connection: close'
-  t.is(statusOf(await ask(t, port, head(`GET http://localhost:${port}/x`, { port, headers: [close] }))), 200, 'absolute form of our own')
-  t.is(statusOf(await ask(t, port, head('GET /x', { port, headers: [`Origin: http://localhost:${port}`, close] }))), 200, 'our own origin')
+  t.is(
+    statusOf(await ask(t, port, head(`GET http://localhost:${port}/x`, { port, headers: [close] }))),
+    200,
+    'absolute form of our own'
+  )
+  t.is(
+    statusOf(await ask(t, port, head('GET /x', { port, headers: [`Origin: http://localhost:${port}`, close] }))),
+    200,
+    'our own origin'
+  )
 })
 
 test('a page that the config names may ask first and read the answer; it needs a token like everybody', async (t: Assert) => {
   const { port } = await listening(t, [echoRoute()], { origins: ['https://app.example.org'] })
   const from = 'Origin: https://app.example.org'
-  const asks = ['Access-Control-Request-Method: POST', 'Access-Control-Request-Headers: authorization,content-type', 'Connection: close']
+  const asks = [
+    'Access-Control-Request-Method: POST',
+    'Access-Control-Request-Headers: authorization,content-type',
+    'Connection: close'
+  ]
   const asked = await ask(t, port, head('OPTIONS /echo', { port, headers: [from, ...asks] }))
   t.is(statusOf(asked), 204)
   t.ok(/\r\naccess-control-allow-origin: https:\/\/app\.example\.org\r\n/i.test(asked))
@@ -225,10 +241,12 @@ test('behind a token that takes time to be checked nothing is done before it cou
     }
   }
   const checks: ((is: boolean) => void)[] = []
-  const slow = (token: string) => (token === 'slow' ? new Promise<boolean>((resolve) => void checks.push(resolve)) : null)
+  const slow = (token: string) =>
+    token === 'slow' ? new Promise<boolean>((resolve) => void checks.push(resolve)) : null
   const { port } = await listening(t, [route], { slow })
   const late = (path: string): string => head(`GET ${path}`, { port, headers: ['Authorization: Bearer slow'] })
-  const quick = (path: string, ...more: string[]): string => head(`GET ${path}`, { port, headers: [WITH_TOKEN, ...more] })
+  const quick = (path: string, ...more: string[]): string =>
+    head(`GET ${path}`, { port, headers: [WITH_TOKEN, ...more] })
   const untilChecked = async (count: number): Promise<void> => {
     while (checks.length < count) await new Promise((resolve) => setImmediate(resolve))
   }
@@ -236,7 +254,9 @@ test('behind a token that takes time to be checked nothing is done before it cou
   await untilChecked(1)
   checks[0]?.(false)
   t.alike([statusesOf(await refused.end()), seen, checks.length], [[401], [], 1])
-  const taken = new RawConnection(t, port).write(late('/n/1') + late('/n/2') + quick('/n/3') + quick('/n/4', 'Connection: close'))
+  const taken = new RawConnection(t, port).write(
+    late('/n/1') + late('/n/2') + quick('/n/3') + quick('/n/4', 'Connection: close')
+  )
   await untilChecked(2)
   checks[1]?.(true)
   await untilChecked(3)
@@ -330,7 +350,9 @@ test('a client that hangs up ends all that it asked for on the connection, also 
   }
   const { port, holders } = await listening(t, [route])
   const paths = ['/slow', '/done', '/stream']
-  const client = new RawConnection(t, port).write(paths.map((path) => head(`GET ${path}`, { port, headers: [WITH_TOKEN] })).join(''))
+  const client = new RawConnection(t, port).write(
+    paths.map((path) => head(`GET ${path}`, { port, headers: [WITH_TOKEN] })).join('')
+  )
   while (holders() < 3) await new Promise((resolve) => setImmediate(resolve))
   client.socket.destroy()
   while (holders() > 0) await new Promise((resolve) => setImmediate(resolve))
@@ -351,7 +373,9 @@ test('nothing is begun for a client that hung up while its token was checked', a
   const client = new RawConnection(t, port).write(head('GET /x', { port, headers: [WITH_TOKEN] }).repeat(3))
   while (asked === 0) await new Promise((resolve) => setImmediate(resolve))
   client.socket.destroy()
-  const other = new RawConnection(t, port).write(head('GET /none', { port, headers: [WITH_TOKEN, 'Connection: close'] }))
+  const other = new RawConnection(t, port).write(
+    head('GET /none', { port, headers: [WITH_TOKEN, 'Connection: close'] })
+  )
   while (asked === 1) await new Promise((resolve) => setImmediate(resolve))
   settle(true)
   t.is(statusOf(await other.end()), 404)
@@ -379,7 +403,8 @@ test('an error of a handler is 500 without its text; an HttpError is the answer;
     }
   ]
   const { port, faults } = await listening(t, routes)
-  const get = (path: string): Promise<string> => ask(t, port, head(`GET ${path}`, { port, headers: [WITH_TOKEN, 'Connection: close'] }))
+  const get = (path: string): Promise<string> =>
+    ask(t, port, head(`GET ${path}`, { port, headers: [WITH_TOKEN, 'Connection: close'] }))
   const bug = await get('/bug')
   t.is(statusOf(bug), 500)
   t.absent(bug.includes('secret'))

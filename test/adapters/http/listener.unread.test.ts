@@ -6,7 +6,9 @@ import { ask, head, listening, RawConnection, statusOf, WITH_TOKEN } from './raw
 
 const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x')
 
-/** Answers with more than the system holds for a connection, and keeps the answers; `stream`: in pieces that never end. */
+/**
+ * Answers with more than the system holds for a connection, and keeps the answers; `stream`: in pieces that never end.
+ */
 function largeRoute(answers: ServerResponse[], { stream = false }: { readonly stream?: boolean } = {}): HttpRoute {
   return {
     path: '/large',
@@ -50,7 +52,11 @@ test('a client that takes nothing of its answer, or of a stream, is cut in time;
 
 test('a client that waits for longer work is not cut', async (t: Assert) => {
   const answers: ServerResponse[] = []
-  const slow: HttpRoute = { path: '/slow', methods: ['GET'], handle: (_request, response) => void answers.push(response) }
+  const slow: HttpRoute = {
+    path: '/slow',
+    methods: ['GET'],
+    handle: (_request, response) => void answers.push(response)
+  }
   const { port } = await listening(t, [slow], { limits: { unreadMs: 20 } })
   const asked = ask(t, port, head('GET /slow', { port, headers: [WITH_TOKEN, 'Connection: close'] }))
   await untilAsked(answers, 1)

@@ -1,7 +1,12 @@
 import net from 'node:net'
 import type { Assert } from 'brittle'
 import type { HttpRefusal } from '../../../src/adapters/http/authority.js'
-import { type HttpLimits, type HttpListener, type HttpListenerOptions, startHttpListener } from '../../../src/adapters/http/listener.js'
+import {
+  type HttpLimits,
+  type HttpListener,
+  type HttpListenerOptions,
+  startHttpListener
+} from '../../../src/adapters/http/listener.js'
 import type { HttpRoute, TokenCall } from '../../../src/adapters/http/route.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import type { TokenGrant } from '../../../src/ports/token-api.js'
@@ -9,7 +14,13 @@ import type { TokenGrant } from '../../../src/ports/token-api.js'
 /** The token that a listener of a test knows. */
 export const TOKEN = `a2a_${'k'.repeat(43)}`
 /** Who has it. */
-export const HOLDER: Principal = { kind: 'token', name: 'token test', tier: 2, sandboxId: null, scopes: ['read', 'send'] }
+export const HOLDER: Principal = {
+  kind: 'token',
+  name: 'token test',
+  tier: 2,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 
 /** A listener of a test. */
 export interface TestListener {
@@ -23,7 +34,9 @@ export interface TestListener {
   holders(): number
 }
 
-/** Listens on a free port of the loopback until the test ends. `slow`: checks tokens that take time; null for any other. */
+/**
+ * Listens on a free port of the loopback until the test ends. `slow`: checks tokens that take time; null for any other.
+ */
 export async function listening(
   t: Pick<Assert, 'teardown'>,
   routes: readonly HttpRoute[],
@@ -123,7 +136,10 @@ export class RawConnection {
 }
 
 /** The head of a request. */
-export function head(line: string, { port, headers = [] }: { readonly port: number; readonly headers?: readonly string[] }): string {
+export function head(
+  line: string,
+  { port, headers = [] }: { readonly port: number; readonly headers?: readonly string[] }
+): string {
   return `${[`${line} HTTP/1.1`, `Host: 127.0.0.1:${port}`, ...headers].join('\r\n')}\r\n\r\n`
 }
 

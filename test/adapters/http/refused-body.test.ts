@@ -16,7 +16,8 @@ const route = (more: Partial<HttpRoute> = {}): HttpRoute => ({
   ...(more as object)
 })
 
-const readOf = (text: string): string | null => (JSON.parse(text.slice(text.indexOf('\r\n\r\n') + 4)) as { read: string | null }).read
+const readOf = (text: string): string | null =>
+  (JSON.parse(text.slice(text.indexOf('\r\n\r\n') + 4)) as { read: string | null }).read
 const sized = (port: number, body: string, ...headers: string[]): string =>
   `${head('POST /rpc', { port, headers: [`Content-Length: ${body.length}`, ...headers] })}${body}`
 
@@ -78,7 +79,9 @@ test('no more bodies of refused requests are read at once than the bound; furthe
   t.is(all.filter((text) => readOf(text) === '{}').length, 2)
 })
 
-test('a malformed body of a refused request ends the reading: its 401 comes at once', { timeout: 20_000 }, async (t: Assert) => {
+test('a malformed body of a refused request ends the reading: its 401 comes at once', {
+  timeout: 20_000
+}, async (t: Assert) => {
   const { port, refusals } = await listening(t, [route()], { limits: { refusedBodyMs: 60_000, drainMs: 50 } })
   const begin = head('POST /rpc', { port, headers: [JSON_TYPE, 'Transfer-Encoding: chunked'] })
   const answer = await ask(t, port, `${begin}no chunk\r\n`)
@@ -87,9 +90,13 @@ test('a malformed body of a refused request ends the reading: its 401 comes at o
 })
 
 test('a client that hangs up in the body of its refused request leaves nothing behind', async (t: Assert) => {
-  const { port, faults } = await listening(t, [route()], { limits: { refusedBodyMs: 60_000, refusedBodies: 1, drainMs: 50 } })
+  const { port, faults } = await listening(t, [route()], {
+    limits: { refusedBodyMs: 60_000, refusedBodies: 1, drainMs: 50 }
+  })
   for (let one = 0; one < 5; one++) {
-    const { socket, closed } = new RawConnection(t, port).write(head('POST /rpc', { port, headers: [JSON_TYPE, 'Content-Length: 9'] }))
+    const { socket, closed } = new RawConnection(t, port).write(
+      head('POST /rpc', { port, headers: [JSON_TYPE, 'Content-Length: 9'] })
+    )
     if (socket.connecting) await once(socket, 'connect')
     socket.resetAndDestroy()
     await closed

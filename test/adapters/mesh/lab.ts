@@ -160,7 +160,11 @@ export async function meshLab(t: Teardown, { isInMemory = false } = {}): Promise
   const root = await tempDir(t)
   let epochs = 0
 
-  async function open(home: Home, options: NodeOptions, make: (parts: MeshDeps) => Promise<MeshNode>): Promise<LabNode> {
+  async function open(
+    home: Home,
+    options: NodeOptions,
+    make: (parts: MeshDeps) => Promise<MeshNode>
+  ): Promise<LabNode> {
     const { primaryKey } = home
     const store = new Corestore(home.dir, primaryKey === undefined ? {} : { primaryKey, unsafe: true })
     const { network, takeover, swarm } = net === null ? labNetwork(options.bootstrap ?? bootstrap) : memoryNetwork(net)
@@ -182,7 +186,11 @@ export async function meshLab(t: Teardown, { isInMemory = false } = {}): Promise
       mesh = await make({
         store,
         network,
-        codeNetwork: { network: 'private', bootstrap: bootstrap.map(({ host, port }) => `${host}:${port}`), localPort: null },
+        codeNetwork: {
+          network: 'private',
+          bootstrap: bootstrap.map(({ host, port }) => `${host}:${port}`),
+          localPort: null
+        },
         keyPair: await store.createKeyPair('a2a-node/node'),
         software: `lab/${home.name}`,
         clock: options.clock ?? systemClock(),
@@ -211,7 +219,8 @@ export async function meshLab(t: Teardown, { isInMemory = false } = {}): Promise
       takeover,
       start: async ({ want = true } = {}) => {
         await made.links.start(node.seen)
-        const wantAll = (view: MembershipView): void => made.links.want([...view.members.keys()].filter((id) => id !== made.nodeId))
+        const wantAll = (view: MembershipView): void =>
+          made.links.want([...view.members.keys()].filter((id) => id !== made.nodeId))
         if (!want) return
         made.log.onChange(wantAll)
         wantAll(made.log.view())
@@ -227,7 +236,9 @@ export async function meshLab(t: Teardown, { isInMemory = false } = {}): Promise
     found: (name, options = {}) =>
       open({ name, dir: `${root}/${name}` }, options, (parts) => foundMesh(parts, { name, meshName: 'lab', epoch: 1 })),
     join: (name, code, { timeoutMs = 20_000, ...options } = {}) =>
-      open({ name, dir: `${root}/${name}` }, options, (parts) => joinMesh(parts, { code, name, epoch: ++epochs, timeoutMs })),
+      open({ name, dir: `${root}/${name}` }, options, (parts) =>
+        joinMesh(parts, { code, name, epoch: ++epochs, timeoutMs })
+      ),
     member: async (name, by, options = {}) => {
       const node = await lab.join(name, await inviteCode(by, options))
       await node.start()
@@ -235,7 +246,8 @@ export async function meshLab(t: Teardown, { isInMemory = false } = {}): Promise
       await untilView(node, (view) => view.members.has(node.id))
       return node
     },
-    reopen: (node, options = {}) => open(homes.get(node) as Home, options, (parts) => reopenMesh(parts, node.mesh.state())),
+    reopen: (node, options = {}) =>
+      open(homes.get(node) as Home, options, (parts) => reopenMesh(parts, node.mesh.state())),
     twin: async (node) => {
       const { name, dir } = homes.get(node) as Home
       const home = { name, dir: `${dir}-twin` }
@@ -290,7 +302,11 @@ export function keepApart(node: LabNode, others: readonly LabNode[]): void {
 }
 
 /** A network over the test's DHT, and a way to say that its bootstrap is a new one. */
-export function labNetwork(bootstrap: readonly DhtAddress[]): { network: Network; takeover: () => void; swarm: () => Hyperswarm } {
+export function labNetwork(bootstrap: readonly DhtAddress[]): {
+  network: Network
+  takeover: () => void
+  swarm: () => Hyperswarm
+} {
   const dht = new HyperDHT({ bootstrap, host: '127.0.0.1', firewalled: false, connectionKeepAlive: 2000 })
   const listeners: (() => void)[] = []
   const transports: HyperswarmTransport[] = []
@@ -336,6 +352,8 @@ export async function threeNodes(t: Teardown): Promise<{ lab: Lab; owner: LabNod
   const member = await lab.member('member', owner)
   const all = [owner, admin, member]
   await Promise.all(all.map((node) => untilView(node, (view) => view.members.size === 3)))
-  await Promise.all(all.flatMap((node) => all.filter((other) => other !== node).map((other) => node.seen.link(other.id))))
+  await Promise.all(
+    all.flatMap((node) => all.filter((other) => other !== node).map((other) => node.seen.link(other.id)))
+  )
   return { lab, owner, admin, member }
 }

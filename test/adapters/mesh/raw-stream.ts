@@ -24,12 +24,20 @@ export async function rawDht(t: Assert, bootstrap: readonly DhtAddress[]): Promi
 }
 
 /** Opens a stream to a node with a fresh key, or the given one. */
-export async function rawStream(t: Assert, bootstrap: readonly DhtAddress[], to: { readonly id: NodeId }): Promise<RawStream> {
+export async function rawStream(
+  t: Assert,
+  bootstrap: readonly DhtAddress[],
+  to: { readonly id: NodeId }
+): Promise<RawStream> {
   return dial(await rawDht(t, bootstrap), to)
 }
 
 /** Opens a stream to a node; rejects when the stream closes before it is open. */
-export async function dial(dht: HyperDHT, to: { readonly id: NodeId }, keyPair: KeyPair = HyperDHT.keyPair()): Promise<RawStream> {
+export async function dial(
+  dht: HyperDHT,
+  to: { readonly id: NodeId },
+  keyPair: KeyPair = HyperDHT.keyPair()
+): Promise<RawStream> {
   const stream = dht.connect(keyFromText(to.id), { keyPair })
   stream.on('error', () => {})
   const closed = new Promise<void>((resolve) => stream.once('close', resolve))

@@ -20,19 +20,24 @@ import { openPair } from './stream-pair.js'
 
 /** What the links open for themselves behind the gate; a peer that refuses them is cut. */
 const OWN_CHANNELS = ['a2a-node/a2a', 'a2a-node/log']
-/** Time that passes for the node between two streams, in milliseconds: rates and strikes of the one before are forgotten. */
+/**
+ * Time that passes for the node between two streams, in milliseconds: rates and strikes of the one before are
+ * forgotten.
+ */
 const BETWEEN_STREAMS_MS = 30 * 24 * 3_600_000
 /** A stream that the node paused is cut after this time, in milliseconds. */
 const STUCK_MS = 2000
 /**
- * How long the store of the node under attack may take to close, in milliseconds: after thousands of streams of hostile replication a read of
- * Hypercore stays open in it, and it never closes.
+ * How long the store of the node under attack may take to close, in milliseconds: after thousands of streams of hostile
+ * replication a read of Hypercore stays open in it, and it never closes.
  */
 const STORE_CLOSE_MS = 3000
 /** What inputs may hold in the end beside what was there before, in bytes. */
 const MAX_MORE_BYTES = 64 * 1024 * 1024
 
-/** The peer's end of an encrypted stream to the node under attack, which took it as it takes each stream of its swarm. */
+/**
+ * The peer's end of an encrypted stream to the node under attack, which took it as it takes each stream of its swarm.
+ */
 export interface WireEnd {
   readonly stream: NoiseStream
   readonly mux: Protomux
@@ -53,8 +58,8 @@ export interface WireScene {
   /** A stream of a key that no one knows. `prepare` as in `member`. */
   stranger(prepare?: (end: WireEnd) => void): Promise<WireEnd>
   /**
-   * Asserts that `survive` resolves for that many inputs, that nothing is thrown meanwhile which nobody catches, that memory stays within
-   * bounds, and that the honest pair exchanges a frame and an entry of the log afterwards.
+   * Asserts that `survive` resolves for that many inputs, that nothing is thrown meanwhile which nobody catches, that
+   * memory stays within bounds, and that the honest pair exchanges a frame and an entry of the log afterwards.
    */
   survives<T>(
     inputs: fc.Arbitrary<T>,
@@ -198,7 +203,10 @@ async function throughGate({ stream, mux }: WireEnd, node: LabNode, evil: LabNod
   }
   await new Promise<void>((resolve, reject) => {
     const onCut = (code: string, reason: string): void => reject(new Error(`${code}: ${reason}`))
-    const gate = new Gate({ stream, mux, software: 'evil', clock: systemClock(), hash, verify, onPassed: () => resolve(), onCut }, identity)
+    const gate = new Gate(
+      { stream, mux, software: 'evil', clock: systemClock(), hash, verify, onPassed: () => resolve(), onCut },
+      identity
+    )
     if (gate.peer !== node.id) reject(new Error('another node'))
   })
   await Promise.all(opened)
@@ -209,9 +217,15 @@ async function goesOn(node: LabNode, friend: LabNode): Promise<void> {
   const frame = Uint8Array.of(7, 8, 9)
   const link = await node.seen.link(friend.id)
   link.send(frame)
-  await friend.seen.until(() => friend.seen.frames.some((one) => one.link.peer === node.id && Buffer.compare(one.frame, frame) === 0))
+  await friend.seen.until(() =>
+    friend.seen.frames.some((one) => one.link.peer === node.id && Buffer.compare(one.frame, frame) === 0)
+  )
   const { id, mesh } = friend
-  await mesh.log.submit({ kind: 'card', mesh: mesh.meshId, card: seal('card', cardBody('after'), { id, sign: mesh.sign }) })
+  await mesh.log.submit({
+    kind: 'card',
+    mesh: mesh.meshId,
+    card: seal('card', cardBody('after'), { id, sign: mesh.sign })
+  })
   await untilView(node, (view) => view.cards.get(id)?.has('after') === true)
 }
 

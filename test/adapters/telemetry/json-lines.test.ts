@@ -37,7 +37,12 @@ test('any log entry is one line of JSON without control characters and of bounde
       const lines = linesOf(fields, message)
       const text = lines.join('')
       JSON.parse(text)
-      return lines.length === 1 && text.endsWith('\n') && text.length < 200_000 && !/[\p{Cc}\u2028\u2029]/u.test(text.slice(0, -1))
+      return (
+        lines.length === 1 &&
+        text.endsWith('\n') &&
+        text.length < 200_000 &&
+        !/[\p{Cc}\u2028\u2029]/u.test(text.slice(0, -1))
+      )
     }
   )
   await holds(t, property, 300)
@@ -48,7 +53,9 @@ test('pino is loaded only for structured lines', async (t: Assert) => {
     const file = new URL(`../../../src/adapters/telemetry/${module}.js`, import.meta.url).href
     const script = `import ${JSON.stringify(file)}; import { createRequire } from 'node:module'
       console.log(Object.keys(createRequire(import.meta.url).cache).some((one) => one.includes('/pino/')))`
-    const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit']
+    })
     let out = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
     await once(child, 'close')

@@ -5,7 +5,11 @@ import { holds } from '../../support/holds.js'
 
 /** A key as somebody may write it. */
 const arbSecretKey = fc
-  .tuple(fc.constantFrom(...REDACT_KEYS), fc.array(fc.boolean(), { minLength: 20, maxLength: 20 }), fc.constantFrom('', '-', '_'))
+  .tuple(
+    fc.constantFrom(...REDACT_KEYS),
+    fc.array(fc.boolean(), { minLength: 20, maxLength: 20 }),
+    fc.constantFrom('', '-', '_')
+  )
   .map(([key, upper, between]) => {
     const cased = [...key].map((char, i) => (upper[i] ? char.toUpperCase() : char.toLowerCase())).join('')
     return cased.slice(0, 3) + between + cased.slice(3)
@@ -15,14 +19,19 @@ test('values of secret keys are redacted, in any case and at every depth, and th
   const redact = redactor()
   const secret = 'hunter2-hunter2'
   const wrap = fc.array(fc.constantFrom('object', 'list'), { maxLength: 4 })
-  const property = fc.property(arbSecretKey, wrap, fc.oneof(fc.constant(secret), fc.constant({ deep: [secret] })), (key, wraps, value) => {
-    let given: unknown = { before: 1, [key]: value }
-    for (const kind of wraps) given = kind === 'object' ? { in: given, beside: 'x' } : [given, 'x']
-    const before = JSON.stringify(given)
-    deepFreeze(given)
-    const text = JSON.stringify(redact(given))
-    return !text.includes('hunter2') && text.includes(REDACTED) && JSON.stringify(given) === before
-  })
+  const property = fc.property(
+    arbSecretKey,
+    wrap,
+    fc.oneof(fc.constant(secret), fc.constant({ deep: [secret] })),
+    (key, wraps, value) => {
+      let given: unknown = { before: 1, [key]: value }
+      for (const kind of wraps) given = kind === 'object' ? { in: given, beside: 'x' } : [given, 'x']
+      const before = JSON.stringify(given)
+      deepFreeze(given)
+      const text = JSON.stringify(redact(given))
+      return !text.includes('hunter2') && text.includes(REDACTED) && JSON.stringify(given) === before
+    }
+  )
   await holds(t, property, 300)
 })
 

@@ -7,7 +7,9 @@ import { unifiedDiff } from '../../../src/cli/clients/diff.js'
 import { tempDir } from '../../support/tmp.js'
 
 test('a diff shows three lines around the change', (t: Assert) => {
-  const want = ['--- f', '+++ f', '@@ -2,7 +2,8 @@', ' 2', ' 3', ' 4', '-5', '+five', '+5.5', ' 6', ' 7', ' 8'].join('\n')
+  const want = ['--- f', '+++ f', '@@ -2,7 +2,8 @@', ' 2', ' 3', ' 4', '-5', '+five', '+5.5', ' 6', ' 7', ' 8'].join(
+    '\n'
+  )
   t.is(unifiedDiff('f', '1\n2\n3\n4\n5\n6\n7\n8\n9\n', '1\n2\n3\n4\nfive\n5.5\n6\n7\n8\n9\n'), want)
   t.is(unifiedDiff('f', null, 'a\n'), '--- /dev/null\n+++ f\n@@ -0,0 +1,1 @@\n+a')
   t.is(unifiedDiff('f', 'a', 'a'), '')
@@ -23,7 +25,9 @@ test('a line of a file that is on one line is cut', (t: Assert) => {
 test('property: patch makes the new file of the old one by the diff', async (t: Assert) => {
   if (spawnSync('patch', ['--version']).error !== undefined) return t.comment('no patch on this machine')
   const dir = await tempDir(t)
-  const texts = fc.array(fc.constantFrom('a\n', 'b\n', '-- c\n', '\n', 'e\r\n'), { maxLength: 12 }).map((all) => all.join(''))
+  const texts = fc
+    .array(fc.constantFrom('a\n', 'b\n', '-- c\n', '\n', 'e\r\n'), { maxLength: 12 })
+    .map((all) => all.join(''))
   await fc.assert(
     fc.asyncProperty(texts, texts, fc.boolean(), async (before, after, isCut) => {
       const now = isCut ? after.trimEnd() : after

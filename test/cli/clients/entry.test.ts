@@ -1,8 +1,21 @@
 import test, { type Assert } from 'brittle'
-import { type ServerEntry, serverEntry, serverName, stableProgram, stateOf, warningsOf } from '../../../src/cli/clients/entry.js'
+import {
+  type ServerEntry,
+  serverEntry,
+  serverName,
+  stableProgram,
+  stateOf,
+  warningsOf
+} from '../../../src/cli/clients/entry.js'
 import { failsWith } from '../../support/fails.js'
 
-const SOURCES = { execPath: '/opt/node/bin/node', bin: '/opt/a2a/bin/a2a-node.js', home: null, isPortable: false, caller: [] }
+const SOURCES = {
+  execPath: '/opt/node/bin/node',
+  bin: '/opt/a2a/bin/a2a-node.js',
+  home: null,
+  isPortable: false,
+  caller: []
+}
 const ENTRY: ServerEntry = serverEntry({ isTyped: false }, SOURCES)
 
 test('an entry names Node.js and the script by their places, and the home that was named', (t: Assert) => {
@@ -12,13 +25,19 @@ test('an entry names Node.js and the script by their places, and the home that w
     command: '/opt/node/bin/node',
     args: ['/opt/a2a/bin/a2a-node.js', 'mcp', 'serve', '--home', '/srv/node 2']
   })
-  t.alike(serverEntry({ isTyped: false }, { ...SOURCES, isPortable: true }), { command: 'a2a-node', args: ['mcp', 'serve'] })
+  t.alike(serverEntry({ isTyped: false }, { ...SOURCES, isPortable: true }), {
+    command: 'a2a-node',
+    args: ['mcp', 'serve']
+  })
 })
 
 test('an entry is ours when it starts a2a-node mcp serve, wherever that lies', (t: Assert) => {
   const outdated = [
     { command: 'a2a-node', args: ['mcp', 'serve'] },
-    { command: 'C:\\Program Files\\nodejs\\node.exe', args: ['C:\\apps\\a2a-node.js', 'mcp', 'serve', '--home', 'D:\\node'] },
+    {
+      command: 'C:\\Program Files\\nodejs\\node.exe',
+      args: ['C:\\apps\\a2a-node.js', 'mcp', 'serve', '--home', 'D:\\node']
+    },
     { command: 'npx', args: ['-y', 'a2a-node', 'mcp', 'serve'] },
     { ...ENTRY, args: [...ENTRY.args, '--home', '/srv'] }
   ]
@@ -65,7 +84,10 @@ const INSTALL = 'npm install --global /p/a2a-node-0.1.0.tgz'
 
 test('a copy in the cache of npx is warned of', (t: Assert) => {
   t.is(warningsOf(ENTRY, INSTALL).length, 0)
-  for (const bin of ['/home/ada/.npm/_npx/1f/node_modules/a2a-node/bin/a2a-node.js', 'C:\\npm\\_npx\\1f\\bin\\a2a-node.js']) {
+  for (const bin of [
+    '/home/ada/.npm/_npx/1f/node_modules/a2a-node/bin/a2a-node.js',
+    'C:\\npm\\_npx\\1f\\bin\\a2a-node.js'
+  ]) {
     t.is(warningsOf(serverEntry({ isTyped: false }, { ...SOURCES, bin }), INSTALL)[0]?.includes(INSTALL), true, bin)
   }
 })

@@ -22,7 +22,8 @@ test('property: adding to a JSON file and taking out again gives the same bytes,
       const once = FORMAT.put(text, NAME, ENTRY)
       if (stateOf(FORMAT.find(once, NAME), ENTRY) !== 'same') throw new Error(`not found in ${once}`)
       if (FORMAT.put(once, NAME, ENTRY) !== once) throw new Error(`a second time is another text: ${once}`)
-      if (FORMAT.remove(once, NAME) !== text) throw new Error(`${JSON.stringify(text)} became ${JSON.stringify(FORMAT.remove(once, NAME))}`)
+      if (FORMAT.remove(once, NAME) !== text)
+        throw new Error(`${JSON.stringify(text)} became ${JSON.stringify(FORMAT.remove(once, NAME))}`)
       if (FORMAT.remove(text, NAME) !== text) throw new Error('taking out what is not there changed something')
     }),
     { numRuns: runs }
@@ -36,7 +37,8 @@ test('property: an entry that starts another home is brought up to date, and the
       const format = jsonFormat('servers')
       const now = format.put(format.put(text, NAME, OTHER), NAME, ENTRY)
       if (stateOf(format.find(now, NAME), ENTRY) !== 'same') throw new Error(now)
-      if (format.remove(now, NAME) !== text) throw new Error(`${JSON.stringify(text)} became ${JSON.stringify(format.remove(now, NAME))}`)
+      if (format.remove(now, NAME) !== text)
+        throw new Error(`${JSON.stringify(text)} became ${JSON.stringify(format.remove(now, NAME))}`)
     }),
     { numRuns: 500 }
   )
@@ -67,7 +69,19 @@ test('a new server stands behind the others, in the style of the file', (t: Asse
 
 test('a file that is not there, or has no value, gets one', (t: Assert) => {
   const fresh = FORMAT.put('', NAME, { command: 'a2a-node', args: [] })
-  t.is(fresh, lines('{', '  "mcpServers": {', '    "a2a-node": {', '      "command": "a2a-node",', '      "args": []', '    }', '  }', '}'))
+  t.is(
+    fresh,
+    lines(
+      '{',
+      '  "mcpServers": {',
+      '    "a2a-node": {',
+      '      "command": "a2a-node",',
+      '      "args": []',
+      '    }',
+      '  }',
+      '}'
+    )
+  )
   t.is(FORMAT.put('// servers', NAME, ENTRY).split('\n')[0], '// servers')
   t.alike(JSON.parse(FORMAT.remove(FORMAT.put('', NAME, ENTRY), NAME)), {})
   t.is(FORMAT.find(' \n', NAME), undefined)
@@ -98,7 +112,10 @@ test('the additions of a person to the entry stay when it is updated', (t: Asser
 
 test('an entry of another program is replaced as a whole', (t: Assert) => {
   const text = '{"mcpServers":{"a2a-node":{"url":"http://x","headers":{"K":"v"}},"b":{}}}'
-  t.is(FORMAT.put(text, NAME, { command: 'c', args: ['d'] }), '{"mcpServers":{"a2a-node":{"command":"c","args":["d"]},"b":{}}}')
+  t.is(
+    FORMAT.put(text, NAME, { command: 'c', args: ['d'] }),
+    '{"mcpServers":{"a2a-node":{"command":"c","args":["d"]},"b":{}}}'
+  )
 })
 
 test('an entry goes from any place, comments around it stay', (t: Assert) => {
@@ -106,7 +123,10 @@ test('an entry goes from any place, comments around it stay', (t: Assert) => {
   const removed = (text: string): string => FORMAT.remove(text.replace('@', `"a2a-node": ${entry}`), NAME)
   t.is(removed('{"mcpServers": {@, "b": 1}}'), '{"mcpServers": { "b": 1}}')
   t.is(removed('{"mcpServers": {"a": 1, @, "b": 1}}'), '{"mcpServers": {"a": 1, "b": 1}}')
-  t.is(removed('{"mcpServers": {"a": 1 /* x */, /* y */ @ /* z */}}'), '{"mcpServers": {"a": 1 /* x */ /* y */ /* z */}}')
+  t.is(
+    removed('{"mcpServers": {"a": 1 /* x */, /* y */ @ /* z */}}'),
+    '{"mcpServers": {"a": 1 /* x */ /* y */ /* z */}}'
+  )
   t.is(removed('{"mcpServers": { // mine\n@ }}'), '{"mcpServers": { // mine\n }}')
   t.is(removed('{"mcpServers": { // mine\n@, "b": 1 }}'), '{"mcpServers": { // mine\n "b": 1 }}')
 })
@@ -128,7 +148,11 @@ test('a text that is no object, no JSON, or has a name twice is refused', async 
     '['.repeat(100_000)
   ]
   for (const text of wrong) {
-    for (const act of [() => FORMAT.find(text, NAME), () => FORMAT.put(text, NAME, ENTRY), () => FORMAT.remove(text, NAME)]) {
+    for (const act of [
+      () => FORMAT.find(text, NAME),
+      () => FORMAT.put(text, NAME, ENTRY),
+      () => FORMAT.remove(text, NAME)
+    ]) {
       await failsWith(t, 'CONFIG_INVALID', act)
     }
   }
@@ -144,7 +168,9 @@ test('members named __proto__ are text like any other', (t: Assert) => {
 test('a file that is nested as deep as one likes is edited, or refused in words', (t: Assert) => {
   const outcomeOf = (depth: number): string => {
     try {
-      return FORMAT.put(`{ "other": ${'['.repeat(depth)}${']'.repeat(depth)} }`, NAME, ENTRY).includes(NAME) ? 'edited' : 'not edited'
+      return FORMAT.put(`{ "other": ${'['.repeat(depth)}${']'.repeat(depth)} }`, NAME, ENTRY).includes(NAME)
+        ? 'edited'
+        : 'not edited'
     } catch (error) {
       return asNodeError(error).code
     }

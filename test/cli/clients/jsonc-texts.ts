@@ -1,13 +1,27 @@
 import fc from 'fast-check'
 
 /** White space and comments between two tokens; they hold what would mislead a search for commas and braces. */
-const TRIVIA = ['', '', ' ', '\n', '\n  ', '\n\t', ' // a, "b": {}\n', '/* , } { " */', '\n    // c\n    ', ' /* d\n */ ']
+const TRIVIA = [
+  '',
+  '',
+  ' ',
+  '\n',
+  '\n  ',
+  '\n\t',
+  ' // a, "b": {}\n',
+  '/* , } { " */',
+  '\n    // c\n    ',
+  ' /* d\n */ '
+]
 const NAMES = fc.constantFrom('files', 'github', 'x y', 'mcpServers2', 'a2a', '//', 'ä', '')
 const SCALARS = fc.oneof(fc.constantFrom(null, true, 0, -1.5e3, '', '}', ', ', '// no', '"', '\\'), fc.string())
 
 /** Texts of a file with other servers, none, an empty container, or no container. `none` of its names is `a2a-node`. */
 export function jsoncTexts(container: string): fc.Arbitrary<string> {
-  const server = fc.dictionary(fc.constantFrom('command', 'args', 'env', 'note'), fc.oneof(SCALARS, fc.array(SCALARS, { maxLength: 3 })))
+  const server = fc.dictionary(
+    fc.constantFrom('command', 'args', 'env', 'note'),
+    fc.oneof(SCALARS, fc.array(SCALARS, { maxLength: 3 }))
+  )
   const servers = fc.option(fc.dictionary(NAMES, server, { maxKeys: 3 }), { nil: undefined })
   const others = fc.dictionary(NAMES, fc.oneof(SCALARS, fc.array(SCALARS, { maxLength: 2 }), server), { maxKeys: 3 })
   return fc
@@ -39,7 +53,9 @@ function wild(value: unknown, pieces: readonly number[]): string {
     const parts = isArray
       ? one.map(write)
       : Object.entries(one).map(([key, inner]) => `${JSON.stringify(key)}${gap()}:${gap()}${write(inner)}`)
-    const body = parts.map((part, i) => `${gap()}${part}${gap()}${i < parts.length - 1 || pick() % 4 === 0 ? ',' : ''}`).join('') + gap()
+    const body =
+      parts.map((part, i) => `${gap()}${part}${gap()}${i < parts.length - 1 || pick() % 4 === 0 ? ',' : ''}`).join('') +
+      gap()
     return isArray ? `[${body}]` : `{${body}}`
   }
   return gap() + write(value) + gap()

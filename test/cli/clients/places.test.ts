@@ -19,9 +19,17 @@ const USUAL: Readonly<Record<ClientId, readonly [linux: string, macos: string, w
     `${WINDOWS_APPS}\\Claude\\claude_desktop_config.json`
   ],
   codex: ['/home/ada/.codex/config.toml', '/Users/ada/.codex/config.toml', 'C:\\Users\\ada\\.codex\\config.toml'],
-  gemini: ['/home/ada/.gemini/settings.json', '/Users/ada/.gemini/settings.json', 'C:\\Users\\ada\\.gemini\\settings.json'],
+  gemini: [
+    '/home/ada/.gemini/settings.json',
+    '/Users/ada/.gemini/settings.json',
+    'C:\\Users\\ada\\.gemini\\settings.json'
+  ],
   cursor: ['/home/ada/.cursor/mcp.json', '/Users/ada/.cursor/mcp.json', 'C:\\Users\\ada\\.cursor\\mcp.json'],
-  vscode: ['/home/ada/.config/Code/User/mcp.json', `${MAC_APPS}/Code/User/mcp.json`, `${WINDOWS_APPS}\\Code\\User\\mcp.json`]
+  vscode: [
+    '/home/ada/.config/Code/User/mcp.json',
+    `${MAC_APPS}/Code/User/mcp.json`,
+    `${WINDOWS_APPS}\\Code\\User\\mcp.json`
+  ]
 }
 
 test('every client has its file where its documentation says, on Linux, macOS and Windows', (t: Assert) => {
@@ -37,7 +45,8 @@ test('every client has its file where its documentation says, on Linux, macOS an
 })
 
 test('variables of the clients move their files; relative ones are ignored', (t: Assert) => {
-  const file = (id: ClientId, env: Record<string, string>): string => clientPlace(id, { ...LINUX, env: { HOME: '/home/ada', ...env } }).file
+  const file = (id: ClientId, env: Record<string, string>): string =>
+    clientPlace(id, { ...LINUX, env: { HOME: '/home/ada', ...env } }).file
   t.is(file('claude', { CLAUDE_CONFIG_DIR: '/work/claude' }), '/work/claude/.claude.json')
   t.is(file('codex', { CODEX_HOME: '/work/codex' }), '/work/codex/config.toml')
   t.is(file('gemini', { GEMINI_CLI_HOME: '/work' }), '/work/.gemini/settings.json')

@@ -26,13 +26,22 @@ const PAIRS = [
   '   ',
   '\t# [mcp_servers.a2a-node]'
 ]
-const HEADERS = ['[t@]', '[ mcp_servers . s@ ]', '[mcp_servers.s@.env] # env', '[["x@"]]', '[mcp_servers."a2a-node.@"]', "[ 'q]@'.r ]"]
+const HEADERS = [
+  '[t@]',
+  '[ mcp_servers . s@ ]',
+  '[mcp_servers.s@.env] # env',
+  '[["x@"]]',
+  '[mcp_servers."a2a-node.@"]',
+  "[ 'q]@'.r ]"
+]
 
 /** Valid TOML texts without the entry: pairs, then tables with pairs; every name is used once. */
 const TEXTS = fc
   .record({
     head: fc.array(fc.constantFrom(...PAIRS), { maxLength: 5 }),
-    tables: fc.array(fc.tuple(fc.constantFrom(...HEADERS), fc.array(fc.constantFrom(...PAIRS), { maxLength: 4 })), { maxLength: 4 }),
+    tables: fc.array(fc.tuple(fc.constantFrom(...HEADERS), fc.array(fc.constantFrom(...PAIRS), { maxLength: 4 })), {
+      maxLength: 4
+    }),
     eol: fc.constantFrom('\n', '\r\n'),
     end: fc.constantFrom('', '\n', '\n\n', '\n\n\n')
   })
@@ -51,7 +60,8 @@ test('property: adding to a TOML file and taking out again gives the same bytes,
       if (stateOf(FORMAT.find(once, NAME), ENTRY) !== 'same') throw new Error(`not found in ${once}`)
       if (!once.startsWith(text)) throw new Error('something before the entry changed')
       if (FORMAT.put(once, NAME, ENTRY) !== once) throw new Error(`a second time is another text: ${once}`)
-      if (FORMAT.remove(once, NAME) !== text) throw new Error(`${JSON.stringify(text)} became ${JSON.stringify(FORMAT.remove(once, NAME))}`)
+      if (FORMAT.remove(once, NAME) !== text)
+        throw new Error(`${JSON.stringify(text)} became ${JSON.stringify(FORMAT.remove(once, NAME))}`)
       if (FORMAT.remove(text, NAME) !== text) throw new Error('taking out what is not there changed something')
     }),
     { numRuns: 1000 }
@@ -89,14 +99,17 @@ test('keys and comments that a person added to the table stay when it is brought
     'A = "1"',
     ''
   ].join('\n')
-  const want = ['[mcp_servers."a2a-node"] # mine', 'args = ["/opt/a2a-node.js", "mcp", "serve"] # args', ...text.split('\n').slice(5)].join(
-    '\n'
-  )
+  const want = [
+    '[mcp_servers."a2a-node"] # mine',
+    'args = ["/opt/a2a-node.js", "mcp", "serve"] # args',
+    ...text.split('\n').slice(5)
+  ].join('\n')
   t.is(FORMAT.put(text, NAME, ENTRY), want)
 })
 
 test('a table of another program is replaced with all that is below it, wherever that stands', (t: Assert) => {
-  const text = 'a = 1\n\n[mcp_servers.a2a-node]\nurl = "http://x"\n\n[b]\nc = 2\n\n[mcp_servers.a2a-node.env]\nA = "1"\n\n[d]\n'
+  const text =
+    'a = 1\n\n[mcp_servers.a2a-node]\nurl = "http://x"\n\n[b]\nc = 2\n\n[mcp_servers.a2a-node.env]\nA = "1"\n\n[d]\n'
   t.is(FORMAT.put(text, NAME, ENTRY), `a = 1\n\n${TABLE}\n[b]\nc = 2\n\n[d]\n`)
   t.is(FORMAT.remove(text, NAME), 'a = 1\n\n[b]\nc = 2\n\n[d]\n')
 })

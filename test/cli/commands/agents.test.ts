@@ -13,7 +13,11 @@ test('agents new writes a file that check takes and run runs, without a node, an
   t.is(made.code, 0, made.stderr)
   const file = path.join(home, 'agents', 'tester.md')
   const next = [`a2a-node agents check ${file}`, `a2a-node agents run ${file} '{"text":"hello"}'`, 'a2a-node start']
-  t.alike(JSON.parse(made.stdout), { schema: 'a2a-node/agents-new@1', files: [{ id: 'tester', tier: null, file }], next })
+  t.alike(JSON.parse(made.stdout), {
+    schema: 'a2a-node/agents-new@1',
+    files: [{ id: 'tester', tier: null, file }],
+    next
+  })
   t.is((await run(['agents', 'check', file], { home })).code, 0)
   const ran = await run(['agents', 'run', file, '{"text":"hi"}', '--json'], { home })
   t.alike((JSON.parse(ran.stdout) as { result: { input: unknown } }).result.input, { text: 'hi' })
@@ -79,7 +83,9 @@ test('agents new says what to do next, in commands that work as they are', async
   const { stdout } = await run(['agents', 'new', 'tester', '--home', home])
   const [check = '', once = '', start = ''] = stdout.split('\n').slice(2)
   const inShell = async (line: string): Promise<string> => {
-    const command = line.trim().replace(/^a2a-node/, `${process.execPath} ${path.join(REPOSITORY, 'bin', 'a2a-node.js')}`)
+    const command = line
+      .trim()
+      .replace(/^a2a-node/, `${process.execPath} ${path.join(REPOSITORY, 'bin', 'a2a-node.js')}`)
     return (await promisify(execFile)('sh', ['-c', command])).stdout
   }
   t.ok((await inShell(check)).startsWith('ok'), check)

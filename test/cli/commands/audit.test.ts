@@ -26,7 +26,11 @@ const EVENTS: readonly AuditEvent[] = [
   { kind: 'refusal', code: 'FORBIDDEN', rule: 'origin', peer: 'n'.repeat(52) }
 ]
 
-async function write(home: string, events: readonly AuditEvent[] = EVENTS, clock: Clock = systemClock()): Promise<string> {
+async function write(
+  home: string,
+  events: readonly AuditEvent[] = EVENTS,
+  clock: Clock = systemClock()
+): Promise<string> {
   const dir = path.join(home, 'audit')
   const audit = await openAudit({
     dir,
@@ -54,7 +58,10 @@ test('audit shows what is on record with the names of nodes, safe to show', asyn
   t.is(ran.code, 0)
   const lineWith = (text: string): string => ran.stdout.split('\n').find((line) => line.includes(text)) ?? ''
   const [revoked, refused, foreign] = [lineWith('revoked'), lineWith('TIER_VIOLATION'), lineWith('FORBIDDEN')]
-  t.ok(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}membership {2}revoked +gpu-box {2}by laptop {2}"gpu-box": lost$/.test(revoked), revoked)
+  t.ok(
+    /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}membership {2}revoked +gpu-box {2}by laptop {2}"gpu-box": lost$/.test(revoked),
+    revoked
+  )
   t.ok(refused.includes('text@gpu-box -> host@laptop  request  [tier: L1 may open to L0, L1]'), refused)
   t.ok(foreign.includes('nnnn...nnnn'), foreign)
   t.absent(ran.stdout.includes('\u001b'))
@@ -91,7 +98,13 @@ test('audit --json is one typed object a line', async (t: Assert) => {
 
 test('lines of different messages name each, those of a flood say that they stand for several, and --peer finds both', async (t: Assert) => {
   const { run: cli, home } = await fakeHome(t, { peers: [peer('gpu-box')] })
-  const towards = { kind: 'refusal', code: 'TIER_VIOLATION', peer: GPU, sender: `a@${'y'.repeat(52)}`, messageType: 'request' } as const
+  const towards = {
+    kind: 'refusal',
+    code: 'TIER_VIOLATION',
+    peer: GPU,
+    sender: `a@${'y'.repeat(52)}`,
+    messageType: 'request'
+  } as const
   const tiers = { sourceTier: 'L1', targetTier: 'L3' } as const
   await write(
     home,
@@ -110,7 +123,8 @@ test('--peer takes the name or id of a member, the key of a stranger; --since a 
   // Of 2023.
   await write(home, [{ kind: 'control', code: 'old' }], new ManualClock())
   await write(home)
-  const count = async (...args: string[]): Promise<number> => linesOf((await cli(['audit', '--json', ...args])).stdout).length
+  const count = async (...args: string[]): Promise<number> =>
+    linesOf((await cli(['audit', '--json', ...args])).stdout).length
   t.is(await count('--peer', 'gpu-box'), 2)
   t.is(await count('--peer', GPU.slice(0, 6)), 2)
   t.is(await count('--peer', 'n'.repeat(52)), 1)
@@ -125,7 +139,10 @@ test('--peer takes the name or id of a member, the key of a stranger; --since a 
 test('audit and audit --verify work without a running node', async (t: Assert) => {
   const home = await tempDir(t)
   const none = await run(['audit', '--verify', '--json'], { home })
-  t.alike([none.code, JSON.parse(none.stdout)], [0, { schema: 'a2a-node/audit-check@1', ok: true, entries: 0, broken: [], brokenAt: null }])
+  t.alike(
+    [none.code, JSON.parse(none.stdout)],
+    [0, { schema: 'a2a-node/audit-check@1', ok: true, entries: 0, broken: [], brokenAt: null }]
+  )
   t.is((await run(['audit'], { home })).stderr, 'nothing is on record\n')
   await write(home)
   t.is(linesOf((await run(['audit', '--json'], { home })).stdout).length, 3)
@@ -134,7 +151,11 @@ test('audit and audit --verify work without a running node', async (t: Assert) =
   const named = await run(['audit', '--peer', 'laptop'], { home })
   t.is(named.code, 4, 'a name is not taken for an id of which nothing is on record')
   t.ok(named.stderr.includes('names are known only while the node runs'), named.stderr)
-  t.is((await run(['audit', '--peer', 'p'.repeat(52)], { home })).stderr, 'nothing is on record\n', 'of a whole id that may be so')
+  t.is(
+    (await run(['audit', '--peer', 'p'.repeat(52)], { home })).stderr,
+    'nothing is on record\n',
+    'of a whole id that may be so'
+  )
   const text = await run(['audit', '--verify'], { home })
   t.alike([text.code, text.stdout], [0, 'ok  3 lines, no link of the chains is broken\n'])
 })
@@ -145,7 +166,9 @@ test('a home that is not there has no log that holds: no node is there', async (
     const ran = await run([...args, '--home', home])
     t.alike([ran.code, ran.stdout], [3, ''])
     t.ok(
-      ran.stderr.startsWith(`error: there is no node in ${home}  [NODE_NOT_RUNNING]\n  try: a2a-node --home ${home} start\n`),
+      ran.stderr.startsWith(
+        `error: there is no node in ${home}  [NODE_NOT_RUNNING]\n  try: a2a-node --home ${home} start\n`
+      ),
       ran.stderr
     )
   }
@@ -193,13 +216,20 @@ test('a log that somebody changed is broken: exit code 1, the line and its chain
   const away = `mv ${dir} ${dir}.broken; rm -f ${dir}.seen`
   const next = [look, `a2a-node stop; ${away}; a2a-node start   # begin a new log, once you know why`]
   const broken = [{ chain: 'audit', line: 2, fault: 'changed', file, fileLine: 2 }]
-  t.alike([json.code, JSON.parse(json.stdout)], [1, { schema: 'a2a-node/audit-check@1', ok: false, entries: 2, broken, brokenAt: 2, next }])
+  t.alike(
+    [json.code, JSON.parse(json.stdout)],
+    [1, { schema: 'a2a-node/audit-check@1', ok: false, entries: 2, broken, brokenAt: 2, next }]
+  )
   const text = await run(['audit', '--verify'], { home })
-  t.alike([text.code, text.stdout], [1, `broken  ${file}:2: line 2 of the chain audit was changed\n2 lines in all chains hold\n`])
+  t.alike(
+    [text.code, text.stdout],
+    [1, `broken  ${file}:2: line 2 of the chain audit was changed\n2 lines in all chains hold\n`]
+  )
   t.is(text.stderr, next.map((one) => `  try: ${one}\n`).join(''))
   const typed = await run(['audit', '--verify', '--home', home])
   t.ok(
-    typed.stderr.includes(`: a2a-node --home ${home} stop; mv `) && typed.stderr.includes(`; a2a-node --home ${home} start `),
+    typed.stderr.includes(`: a2a-node --home ${home} stop; mv `) &&
+      typed.stderr.includes(`; a2a-node --home ${home} start `),
     typed.stderr
   )
   const listed = await run(['audit'], { home })
@@ -221,12 +251,19 @@ test('a beginning that fits several ids is refused and names them, members and s
   const running = await cli(['audit', '--peer', GPU.slice(0, 4)])
   t.alike([running.code, running.stdout], [4, ''])
   t.ok(
-    running.stderr.includes('[AMBIGUOUS_NAME]') && running.stderr.includes(`  one of: ${GPU} (gpu-box)\n  one of: ${stranger}\n`),
+    running.stderr.includes('[AMBIGUOUS_NAME]') &&
+      running.stderr.includes(`  one of: ${GPU} (gpu-box)\n  one of: ${stranger}\n`),
     running.stderr
   )
-  t.ok((await cli(['audit', '--peer', stranger.slice(0, 8)])).stdout.includes('[gate]'), 'a longer one is enough, also of a stranger')
+  t.ok(
+    (await cli(['audit', '--peer', stranger.slice(0, 8)])).stdout.includes('[gate]'),
+    'a longer one is enough, also of a stranger'
+  )
   await fs.rm(path.join(home, 'run'), { recursive: true })
   const stopped = await run(['audit', '--peer', GPU.slice(0, 4)], { home })
   t.alike([stopped.code, stopped.stdout], [4, ''])
-  t.ok(stopped.stderr.includes(`  one of: ${GPU}\n`) && stopped.stderr.includes(`  one of: ${stranger}\n`), stopped.stderr)
+  t.ok(
+    stopped.stderr.includes(`  one of: ${GPU}\n`) && stopped.stderr.includes(`  one of: ${stranger}\n`),
+    stopped.stderr
+  )
 })

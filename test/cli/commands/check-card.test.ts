@@ -27,7 +27,10 @@ async function scene(t: Assert, answer: http.RequestListener, more = ''): Promis
   t.teardown(() => server.closeAllConnections(), { order: -1 })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const home = await tempDir(t)
-  await fs.writeFile(path.join(home, 'config.yaml'), `a2a:\n  allowPrivate: [127.0.0.1]\n${more.replaceAll('URL', url)}`)
+  await fs.writeFile(
+    path.join(home, 'config.yaml'),
+    `a2a:\n  allowPrivate: [127.0.0.1]\n${more.replaceAll('URL', url)}`
+  )
   return { url, home }
 }
 
@@ -81,7 +84,9 @@ test('agents check prints every fault of a card with its path, the found value a
 test('a right card of either version passes, with warnings for oddities, and the well-known path completes an origin', async (t: Assert) => {
   const { url, home } = await scene(t, ({ url: asked = '' }, response) => {
     const card =
-      asked === '/old' ? oldCardWith({ url: 'http://0.0.0.0:1/rpc', iconUrl: null }) : cardWith({ supportedInterfaces: at(`${url}/a`) })
+      asked === '/old'
+        ? oldCardWith({ url: 'http://0.0.0.0:1/rpc', iconUrl: null })
+        : cardWith({ supportedInterfaces: at(`${url}/a`) })
     response.statusCode = ['/old', '/.well-known/agent-card.json'].includes(asked) ? 200 : 404
     response.end(JSON.stringify(card))
   })
@@ -104,16 +109,21 @@ test('a card that cannot be fetched or read is one fault with its reason, by the
   const { url, home } = await scene(t, ({ url: asked }, response) => {
     if (asked === '/404') response.writeHead(404).end()
     else if (asked === '/moved') response.writeHead(302, { location: '/card' }).end()
-    else if (asked === '/huge') response.end(JSON.stringify(cardWith({ description: 'x'.repeat(MAX_REMOTE_CARD_BYTES) })))
+    else if (asked === '/huge')
+      response.end(JSON.stringify(cardWith({ description: 'x'.repeat(MAX_REMOTE_CARD_BYTES) })))
     else if (asked === '/html') response.end('<html>')
     else if (asked === '/deep') response.end(`{"a":${'['.repeat(40)}${']'.repeat(40)}}`)
     else if (asked === '/list') response.end('[]')
     else if (asked === '/null') {
       const additionalInterfaces = [{ url: 'https://a.example/', transport: 'JSONRPC' }]
-      response.end(JSON.stringify(oldCardWith({ url: 'http://10.0.0.1/', preferredTransport: null, additionalInterfaces })))
+      response.end(
+        JSON.stringify(oldCardWith({ url: 'http://10.0.0.1/', preferredTransport: null, additionalInterfaces }))
+      )
     } else
       response.end(
-        JSON.stringify(cardWith({ supportedInterfaces: at(asked === '/meta' ? 'http://169.254.169.254/' : 'http://10.0.0.1/') }))
+        JSON.stringify(
+          cardWith({ supportedInterfaces: at(asked === '/meta' ? 'http://169.254.169.254/' : 'http://10.0.0.1/') })
+        )
       )
   })
   const [huge, html, empty] = [
@@ -156,7 +166,8 @@ async function closedPort(): Promise<number> {
 }
 
 test('an address of the config is checked with the secret and the url that the config gives it', async (t: Assert) => {
-  const more = '  agents:\n    far: { card: "URL/card", url: "http://10.9.9.9/a2a", auth: { bearer: "env:FAR_SECRET" } }\n'
+  const more =
+    '  agents:\n    far: { card: "URL/card", url: "http://10.9.9.9/a2a", auth: { bearer: "env:FAR_SECRET" } }\n'
   const asked: (string | undefined)[] = []
   const { url, home } = await scene(
     t,

@@ -23,7 +23,10 @@ test('config show has every setting with its value and origin', async (t: Assert
     allSettings().map((one) => one.path)
   )
   const lease = settings.find((one) => one['key'] === 'swarm.leaseMs')
-  t.alike([lease?.['value'], lease?.['source'], lease?.['where'], lease?.['unit']], [8000, 'file', `${home}/config.yaml:2`, 'ms'])
+  t.alike(
+    [lease?.['value'], lease?.['source'], lease?.['where'], lease?.['unit']],
+    [8000, 'file', `${home}/config.yaml:2`, 'ms']
+  )
   t.is(settings.find((one) => one['key'] === 'log.level')?.['source'], 'env')
   const { stdout } = await run(['config', 'show'], { home, env })
   t.ok(stdout.includes(`  leaseMs: 8000   # from ${home}/config.yaml:2`), stdout)
@@ -36,9 +39,15 @@ test('config check names every fault and exits 78, or says ok', async (t: Assert
   await writeFile(path.join(home, 'config.yaml'), 'log:\n  level: loud\n  colour: red\n')
   const ran = await run(['config', 'check'], { home })
   t.is(ran.code, 78)
-  t.ok(ran.stdout.includes('config.yaml:2: log.level: "loud" is not allowed (allowed: debug | info | warn | error)'), ran.stdout)
+  t.ok(
+    ran.stdout.includes('config.yaml:2: log.level: "loud" is not allowed (allowed: debug | info | warn | error)'),
+    ran.stdout
+  )
   t.ok(ran.stdout.includes('config.yaml:3: log.colour: no such key'))
-  const json = JSON.parse((await run(['config', 'check', '--json'], { home })).stdout) as { ok: boolean; faults: { line: number }[] }
+  const json = JSON.parse((await run(['config', 'check', '--json'], { home })).stdout) as {
+    ok: boolean
+    faults: { line: number }[]
+  }
   t.alike([json.ok, json.faults.map((one) => one.line).sort((a, b) => a - b)], [false, [2, 3]])
 })
 
@@ -49,7 +58,9 @@ test('config check says what is wrong with the file itself', async (t: Assert) =
     const ran = await run(['config', 'check'], { home })
     t.is(ran.code, 78)
     t.is(ran.stdout, `fault  ${file}${expected}\n`)
-    const { faults } = JSON.parse((await run(['config', 'check', '--json'], { home })).stdout) as { faults: { where: string }[] }
+    const { faults } = JSON.parse((await run(['config', 'check', '--json'], { home })).stdout) as {
+      faults: { where: string }[]
+    }
     t.is(faults.length, 1)
   }
   await mkdir(file)

@@ -16,7 +16,8 @@ test('doc ls and doc show say whether all of a document is kept here, a part or 
   const { run: cli } = await fakeHome(t, {
     calls: { 'documents.list': () => ({ documents: [detail], problems: [] }), 'documents.show': () => detail }
   })
-  const kept = async (): Promise<string | undefined> => (await cli(['doc', 'ls'])).stdout.split('\n')[1]?.split(/ {2,}/)[4]
+  const kept = async (): Promise<string | undefined> =>
+    (await cli(['doc', 'ls'])).stdout.split('\n')[1]?.split(/ {2,}/)[4]
   t.is(await kept(), 'yes')
   detail = lacking(3)
   t.is(await kept(), 'part')

@@ -10,7 +10,12 @@ const [GPU, LAPTOP, STRANGER] = [peer('gpu-box').id, 'y'.repeat(52), 'k'.repeat(
 
 test('events names nodes as people do, and says nothing twice; JSON has the whole ids', async (t: Assert) => {
   const events = [
-    { at: AT, type: 'membership', message: 'tier-changed "gpu-box" L2', data: { code: 'tier-changed', peer: GPU, by: LAPTOP } },
+    {
+      at: AT,
+      type: 'membership',
+      message: 'tier-changed "gpu-box" L2',
+      data: { code: 'tier-changed', peer: GPU, by: LAPTOP }
+    },
     { at: AT, type: 'peer', message: 'a peer is online', data: { peer: 'gpu-box', id: GPU } },
     {
       at: AT,
@@ -18,7 +23,12 @@ test('events names nodes as people do, and says nothing twice; JSON has the whol
       message: 'a notification came',
       data: { from: `text@${GPU}`, to: `host@${STRANGER}`, payload: { a: 1 } }
     },
-    { at: AT, type: 'delivery-failed', message: 'a message was not carried on', data: { code: 'X', via: { id: GPU }, rule: null } }
+    {
+      at: AT,
+      type: 'delivery-failed',
+      message: 'a message was not carried on',
+      data: { code: 'X', via: { id: GPU }, rule: null }
+    }
   ]
   const { run } = await fakeHome(t, { peers: [peer('gpu-box')], events })
   t.alike(
@@ -64,12 +74,20 @@ test('events prints durations rounded, as other commands do; JSON has them whole
   const ms = [0.061_833_000_000_114_7, 3.000_000_1, 12.5, 60_000.25]
   const data = ms.map((durationMs) => ({ toolName: 'a.b', durationMs }))
   const more = { waitedMs: 1.049, count: 1.049 }
-  const events = [...data, more].map((one) => ({ at: AT, type: 'tool-invocation', message: 'a tool was called', data: one }))
+  const events = [...data, more].map((one) => ({
+    at: AT,
+    type: 'tool-invocation',
+    message: 'a tool was called',
+    data: one
+  }))
   const { run } = await fakeHome(t, { events })
   const lines = (await run(['events', '--all'])).stdout.trimEnd().split('\n')
   t.alike(
     lines.map((line) => line.replace(/^.*a tool was called {2}/, '')),
-    [...['0.1 ms', '3.0 ms', '13 ms', '60000 ms'].map((text) => `toolName=a.b  durationMs=${text}`), 'waitedMs=1.0 ms  count=1.049']
+    [
+      ...['0.1 ms', '3.0 ms', '13 ms', '60000 ms'].map((text) => `toolName=a.b  durationMs=${text}`),
+      'waitedMs=1.0 ms  count=1.049'
+    ]
   )
   const json = (await run(['events', '--all', '--json'])).stdout.trimEnd().split('\n')
   t.alike(

@@ -25,7 +25,10 @@ async function homeWith(t: Assert): Promise<{ home: string; source: string }> {
     await fs.writeFile(path.join(source, name), text)
   }
   await fs.writeFile(path.join(source, 'README.md'), '# Agents\n')
-  await fs.writeFile(path.join(home, 'config.yaml'), 'llm: { providers: { local: { url: "http://127.0.0.1:9/v1", model: tiny } } }\n')
+  await fs.writeFile(
+    path.join(home, 'config.yaml'),
+    'llm: { providers: { local: { url: "http://127.0.0.1:9/v1", model: tiny } } }\n'
+  )
   return { home, source }
 }
 
@@ -64,7 +67,10 @@ test('agents import refuses what it cannot use with line and reason, and imports
   const { home, source } = await homeWith(t)
   await fs.writeFile(path.join(source, 'a.md'), '---\nname: a\ndescription: "Fast" agent\n---\nDo.\n')
   await fs.writeFile(path.join(source, 'text.md'), '---\ndescription: has the id of a starter\n---\nDo.\n')
-  await fs.writeFile(path.join(source, 'z.md'), '---\nname: docs-writer\ndescription: has the id of another\n---\nDo.\n')
+  await fs.writeFile(
+    path.join(source, 'z.md'),
+    '---\nname: docs-writer\ndescription: has the id of another\n---\nDo.\n'
+  )
   await fs.mkdir(path.join(home, 'agents'))
   await fs.writeFile(path.join(home, 'agents', 'data_miner.md'), agentText('data_miner'))
   const ran = await run(['agents', 'import', source, '--runtime', 'llm', '--json'], { home })
@@ -78,7 +84,11 @@ test('agents import refuses what it cannot use with line and reason, and imports
   )
   t.ok(refused[0]?.[1]?.endsWith('put the value in quotes'))
   t.ok(refused.slice(1).every(([, reason]) => reason?.includes('is taken already')))
-  t.is(await fs.readFile(path.join(home, 'agents', 'data_miner.md'), 'utf8'), agentText('data_miner'), 'nothing is overwritten')
+  t.is(
+    await fs.readFile(path.join(home, 'agents', 'data_miner.md'), 'utf8'),
+    agentText('data_miner'),
+    'nothing is overwritten'
+  )
   const text = await run(['agents', 'import', path.join(source, 'a.md'), '--runtime', 'llm'], { home })
   t.ok(text.code === 78 && text.stdout.includes(`refused  ${path.join(source, 'a.md')}:3: `), text.stdout)
 })

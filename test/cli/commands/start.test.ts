@@ -33,7 +33,18 @@ test('start prints the node that runs already and exits 0', async (t: Assert) =>
 
 test('flags that the running node does not follow are reported on stderr, with the next step', async (t: Assert) => {
   const { run: cli } = await fakeHome(t, { status: { network: 'local' } })
-  const ran = await cli(['start', '--json', '--name', 'other', '--network', 'private', '--bootstrap', 'h:1', '--agents', 'x'])
+  const ran = await cli([
+    'start',
+    '--json',
+    '--name',
+    'other',
+    '--network',
+    'private',
+    '--bootstrap',
+    'h:1',
+    '--agents',
+    'x'
+  ])
   t.is(ran.code, 0)
   t.is((JSON.parse(ran.stdout) as { schema: string }).schema, 'a2a-node/start@1')
   t.ok(ran.stderr.includes('this node is called laptop, not other'), ran.stderr)
@@ -41,7 +52,10 @@ test('flags that the running node does not follow are reported on stderr, with t
   t.ok(ran.stderr.includes('  try: a2a-node stop\n'), ran.stderr)
   const same = await cli(['start', '--name', 'laptop', '--network', 'local'])
   t.is(same.stderr, '', 'a known effect changes nothing')
-  t.ok(same.stdout.includes('Another node on this machine:\n  a2a-node --home <other directory> start --join -'), same.stdout)
+  t.ok(
+    same.stdout.includes('Another node on this machine:\n  a2a-node --home <other directory> start --join -'),
+    same.stdout
+  )
   t.absent(same.stdout.includes('npm i -g'))
 })
 
@@ -69,7 +83,10 @@ test('a node that holds its socket without answering is exit 9 after two seconds
     for (const socket of sockets) socket.destroy()
     silent.close()
   })
-  await writeFile(path.join(home, 'run', 'node.pid'), JSON.stringify({ pid: 4711, socket: path.join(home, 'run', 'control.sock') }))
+  await writeFile(
+    path.join(home, 'run', 'node.pid'),
+    JSON.stringify({ pid: 4711, socket: path.join(home, 'run', 'control.sock') })
+  )
   const ran = await run(['start', '--json'], { home })
   t.is(ran.code, 9)
   const { code, next } = (JSON.parse(ran.stderr) as { error: { code: string; next: string[] } }).error
@@ -89,7 +106,11 @@ test('wrong flags are exit 2, a wrong config or variable 78, a home too long 78'
   t.alike(await codeFor([], { A2A_NODE_LOG_LEVEL: 'loud' }), [78, 'CONFIG_INVALID'])
   await writeFile(path.join(home, 'config.yaml'), 'netwrok: {}\n')
   t.alike(await codeFor([]), [78, 'CONFIG_INVALID'])
-  const long = { A2A_NODE_HOME: `/tmp/${'x'.repeat(120)}`, TMPDIR: `/tmp/${'y'.repeat(100)}`, XDG_CACHE_HOME: `/tmp/${'c'.repeat(100)}` }
+  const long = {
+    A2A_NODE_HOME: `/tmp/${'x'.repeat(120)}`,
+    TMPDIR: `/tmp/${'y'.repeat(100)}`,
+    XDG_CACHE_HOME: `/tmp/${'c'.repeat(100)}`
+  }
   t.alike(await codeFor([], long), [78, 'PATH_TOO_LONG'])
 })
 
@@ -110,18 +131,31 @@ test('a home that is a file is refused in plain words, in the foreground, in the
     t.is(ran.stderr, `error: ${file} is not a directory  [CONFIG_INVALID]\n  try: a2a-node start --home <directory>\n`)
   }
   const { stdout } = await run(['doctor'], { home: file })
-  t.ok(stdout.includes(`${file} is not a directory`) && stdout.includes('try: a2a-node start --home <directory>'), stdout)
+  t.ok(
+    stdout.includes(`${file} is not a directory`) && stdout.includes('try: a2a-node start --home <directory>'),
+    stdout
+  )
   t.absent(/ENOTDIR/.test(stdout), stdout)
   const backup = await run(['backup', `${file}.backup`], { home: file })
   t.ok(backup.stderr.startsWith(`error: ${file} is not a directory  [CONFIG_INVALID]`), backup.stderr)
 })
 
 /** Starts with a fake composition root in this process. */
-async function started(t: Assert, node: (options: StartOptions) => Promise<RunningNode>, options: Record<string, unknown> = {}) {
+async function started(
+  t: Assert,
+  node: (options: StartOptions) => Promise<RunningNode>,
+  options: Record<string, unknown> = {}
+) {
   const home = typeof options['home'] === 'string' ? options['home'] : await tempDir(t)
   const text = { out: '', err: '' }
   const sink = (name: 'out' | 'err') => ({ write: (part: string) => (text[name] += part) })
-  const output = new Output({ json: options['json'] === true, color: 'never', out: sink('out'), err: sink('err'), env: {} })
+  const output = new Output({
+    json: options['json'] === true,
+    color: 'never',
+    out: sink('out'),
+    err: sink('err'),
+    env: {}
+  })
   const context = commandContext({ output, home, env: { A2A_NODE_NODE_SHUTDOWN_TIMEOUT_MS: '200' } })
   return { home, text, ended: startAny(context, options, node) }
 }
@@ -173,7 +207,9 @@ test('a fresh node says how another machine joins, then waits for its end', asyn
 })
 
 test('a problem is printed once: by the log of a node in the foreground, else by start', async (t: Assert) => {
-  const problems = [{ code: 'AGENT_FILE_INVALID', message: '/a/x.md:4: unknown key', next: 'a2a-node agents check /a/x.md' }]
+  const problems = [
+    { code: 'AGENT_FILE_INVALID', message: '/a/x.md:4: unknown key', next: 'a2a-node agents check /a/x.md' }
+  ]
   const { text, ended } = await started(t, async () => {
     const node = fakeNode(Promise.resolve(null))
     node.apiFor = () => new FakeNodeApi({ status: { problems } })
@@ -183,7 +219,12 @@ test('a problem is printed once: by the log of a node in the foreground, else by
   t.absent(text.out.includes('/a/x.md'))
   const { run: cli } = await fakeHome(t, { status: { problems } })
   const { stdout } = await cli(['start'])
-  t.ok(stdout.includes('  problem: /a/x.md:4: unknown key  [AGENT_FILE_INVALID]\n    try: a2a-node agents check /a/x.md\n'), stdout)
+  t.ok(
+    stdout.includes(
+      '  problem: /a/x.md:4: unknown key  [AGENT_FILE_INVALID]\n    try: a2a-node agents check /a/x.md\n'
+    ),
+    stdout
+  )
 })
 
 test('a node that stops by itself gives its reason and exit code', async (t: Assert) => {
@@ -192,7 +233,9 @@ test('a node that stops by itself gives its reason and exit code', async (t: Ass
     ['INVITE_USED', 5],
     ['DISK_FULL', 78]
   ] as [ErrorCode, number][]) {
-    const { text, ended } = await started(t, async () => fakeNode(Promise.resolve(new NodeError(code, 'it is over'))), { json: true })
+    const { text, ended } = await started(t, async () => fakeNode(Promise.resolve(new NodeError(code, 'it is over'))), {
+      json: true
+    })
     t.is(await ended, exit)
     t.ok(text.err.includes(code))
     t.is((JSON.parse(text.out) as { schema: string }).schema, 'a2a-node/start@1')
@@ -210,7 +253,11 @@ test('a start that finds the store locked prints the node that got there first',
   const { text, ended } = await started(
     t,
     async ({ home }) => {
-      const server = await startControlServer({ path: home.socket, tier: () => 0, apiFor: () => new FakeNodeApi({ pid: 4711 }) })
+      const server = await startControlServer({
+        path: home.socket,
+        tier: () => 0,
+        apiFor: () => new FakeNodeApi({ pid: 4711 })
+      })
       t.teardown(() => server.close())
       throw new NodeError('STORE_LOCKED', 'locked')
     },

@@ -8,17 +8,24 @@ const at = '2026-01-02T03:04:05.000Z'
 
 test('tasks show gives the commands that follow from an unknown outcome whole, however long they are', async (t: Assert) => {
   const again = `a2a-node call text@b text.send '{"to":"${'x'.repeat(300)}"}' --allow-repeat`
-  const error = { ...new NodeError('TIMEOUT', 'nobody can say', { next: ['a2a-node tasks', again] }).toBody(), retryable: false }
+  const error = {
+    ...new NodeError('TIMEOUT', 'nobody can say', { next: ['a2a-node tasks', again] }).toBody(),
+    retryable: false
+  }
   const shown = task('task_abcd', { state: 'unknown', result: null, error })
   const { home } = await fakeHome(t, { calls: { 'tasks.show': () => ({ ...shown, events: [] }) } })
   const { stdout } = await run(['tasks', 'show', 'task_abcd', '--home', home])
   t.ok(stdout.includes(`  try: ${again.replace('a2a-node', `a2a-node --home ${home}`)}\n`), stdout)
-  const json = JSON.parse((await run(['tasks', 'show', 'task_abcd', '--home', home, '--json'])).stdout) as { error: { retryable: boolean } }
+  const json = JSON.parse((await run(['tasks', 'show', 'task_abcd', '--home', home, '--json'])).stdout) as {
+    error: { retryable: boolean }
+  }
   t.is(json.error.retryable, false)
 })
 
 test('tasks show describes the progress in words, and the next step after the end', async (t: Assert) => {
-  const error = new NodeError('INVALID_INPUT', 'it does not fit', { next: ['a2a-node agents show text@b', 'a2a-node tasks'] }).toBody()
+  const error = new NodeError('INVALID_INPUT', 'it does not fit', {
+    next: ['a2a-node agents show text@b', 'a2a-node tasks']
+  }).toBody()
   const events: TaskEventInfo[] = [
     { generation: 1, at, type: 'state', state: 'submitted' },
     { generation: 2, at, type: 'state', state: 'submitted', waitingFor: 'peer' },
@@ -52,7 +59,9 @@ test('tasks show describes the progress in words, and the next step after the en
       'failed: it does not fit  [INVALID_INPUT]'
     ]
   )
-  const json = JSON.parse((await run(['tasks', 'show', 'task_abcd', '--home', home, '--json'])).stdout) as { events: { error?: unknown }[] }
+  const json = JSON.parse((await run(['tasks', 'show', 'task_abcd', '--home', home, '--json'])).stdout) as {
+    events: { error?: unknown }[]
+  }
   t.alike(json.events.at(-1)?.error, {
     ...error,
     next: [`a2a-node --home ${home} agents show text@b`, `a2a-node --home ${home} tasks`]

@@ -2,7 +2,11 @@ import test from 'brittle'
 import type { LogProblem } from '../../../src/ports/node-api.js'
 import { fakeHome, run } from '../command-line.js'
 
-const PROBLEM: LogProblem = { code: 'PEER_OFFLINE', message: 'the log of the mesh is not on this disk', next: 'a2a-node start' }
+const PROBLEM: LogProblem = {
+  code: 'PEER_OFFLINE',
+  message: 'the log of the mesh is not on this disk',
+  next: 'a2a-node start'
+}
 
 const SETTINGS = { serial: 0, changedAt: null, tiers: [], sandboxes: { enforced: true, allow: [] } }
 
@@ -18,10 +22,15 @@ test('a list from the mesh log warns that entries may be missing while the log i
     const { home } = await fakeHome(t, { calls: { [call]: () => ({ ...result, problems: [PROBLEM] }) } })
     const asText = await run([...words, '--home', home])
     t.ok(asText.stdout.includes(text), `${words.join(' ')}: ${asText.stdout}`)
-    t.ok(asText.stderr.includes(`problem: ${PROBLEM.message}  [PEER_OFFLINE]\n  try: a2a-node --home ${home} start`), asText.stderr)
+    t.ok(
+      asText.stderr.includes(`problem: ${PROBLEM.message}  [PEER_OFFLINE]\n  try: a2a-node --home ${home} start`),
+      asText.stderr
+    )
     t.absent(asText.stderr.includes('Invite another machine'))
     const { stdout, stderr } = await run([...words, '--json', '--home', home])
     t.is(stderr, '')
-    t.alike((JSON.parse(stdout) as { problems: unknown }).problems, [{ ...PROBLEM, next: `a2a-node --home ${home} start` }])
+    t.alike((JSON.parse(stdout) as { problems: unknown }).problems, [
+      { ...PROBLEM, next: `a2a-node --home ${home} start` }
+    ])
   }
 })

@@ -13,7 +13,9 @@ test('a printed part that is set again is the same, for any content', (t: Assert
   const json = arbJson({ maxDepth: 3 })
   const part = fc.oneof(
     fc.string().map((value) => ({ type: 'text' as const, value })),
-    fc.dictionary(fc.constantFrom('a', 'b', '$bytes', '$$bytes'), json).map((value) => ({ type: 'map' as const, value })),
+    fc
+      .dictionary(fc.constantFrom('a', 'b', '$bytes', '$$bytes'), json)
+      .map((value) => ({ type: 'map' as const, value })),
     fc.array(fc.oneof(json, fc.uint8Array())).map((value) => ({ type: 'list' as const, value }))
   )
   fc.assert(
@@ -57,11 +59,17 @@ test('the part that is meant is the one that holds something; of several one has
   values['map'] = { b: 1 }
   const ran = await cli(['doc', 'get', 'notes'])
   t.is(ran.code, 4)
-  t.ok(ran.stderr.includes('[AMBIGUOUS_NAME]') && ran.stderr.includes('try: a2a-node doc get notes --type map\n'), ran.stderr)
+  t.ok(
+    ran.stderr.includes('[AMBIGUOUS_NAME]') && ran.stderr.includes('try: a2a-node doc get notes --type map\n'),
+    ran.stderr
+  )
   t.alike(JSON.parse((await cli(['doc', 'get', 'notes', '--type', 'map'])).stdout), { b: 1 })
   t.is((await cli(['doc', 'get', 'notes', '--type', 'text', '--root', 'codemirror'])).stdout, 'named')
   t.alike(fake.seen.at(-1)?.params, { document: 'notes', type: 'text', root: 'codemirror' })
-  t.is((JSON.parse((await cli(['doc', 'get', 'notes', '--type', 'text', '--json'])).stdout) as { schema: string }).schema, 'a2a-node/doc@1')
+  t.is(
+    (JSON.parse((await cli(['doc', 'get', 'notes', '--type', 'text', '--json'])).stdout) as { schema: string }).schema,
+    'a2a-node/doc@1'
+  )
 })
 
 test('rejected edits of a member are reported beside the document, which is printed alone', async (t: Assert) => {
@@ -87,7 +95,10 @@ test('rejected edits of a member are reported beside the document, which is prin
   ]) {
     const ran = await cli(args)
     t.is(ran.stdout, 'of ann')
-    t.ok(ran.stderr.includes('not all that bob wrote is in it: its member signed two different blocks at one place'), ran.stderr)
+    t.ok(
+      ran.stderr.includes('not all that bob wrote is in it: its member signed two different blocks at one place'),
+      ran.stderr
+    )
     t.ok(ran.stderr.includes('try: a2a-node doc show notes\n'), ran.stderr)
   }
   const exported = await cli(['doc', 'export', 'notes', '--type', 'text', '--format', 'json'])
@@ -104,7 +115,8 @@ test('a usual name with another type hides no readable part; alone, the error na
   const { run: cli } = await fakeHome(t, {
     calls: {
       'documents.read': ({ type }) => {
-        if (type === 'text') throw new NodeError('CONFLICT', 'the document has something else than a text under this name')
+        if (type === 'text')
+          throw new NodeError('CONFLICT', 'the document has something else than a text under this name')
         return readingOf(type, values[type])
       }
     }
@@ -112,7 +124,10 @@ test('a usual name with another type hides no readable part; alone, the error na
   t.alike(JSON.parse((await cli(['doc', 'get', 'notes'])).stdout), { b: 1 })
   values['map'] = {}
   const ran = await cli(['doc', 'get', 'notes'])
-  t.ok(ran.stderr.includes('[CONFLICT]') && ran.stderr.includes('try: a2a-node doc export notes --format json\n'), ran.stderr)
+  t.ok(
+    ran.stderr.includes('[CONFLICT]') && ran.stderr.includes('try: a2a-node doc export notes --format json\n'),
+    ran.stderr
+  )
 })
 
 test('an export as JSON has all parts, and names one that cannot be read', async (t: Assert) => {
@@ -128,9 +143,11 @@ test('an export as JSON has all parts, and names one that cannot be read', async
   t.is(ran.code, 0)
   t.alike(JSON.parse(ran.stdout), { rich: ['hello', '<p></p>'] })
   t.ok(ran.stderr.includes('the part deep cannot be read: it is nested deeper than 256 levels'), ran.stderr)
-  const { parts, unreadable } = JSON.parse((await cli(['doc', 'export', 'notes', '--format', 'json', '--json'])).stdout) as Record<
-    string,
-    unknown
-  >
-  t.alike([parts, unreadable], [{ rich: ['hello', '<p></p>'] }, [{ root: 'deep', reason: 'it is nested deeper than 256 levels' }]])
+  const { parts, unreadable } = JSON.parse(
+    (await cli(['doc', 'export', 'notes', '--format', 'json', '--json'])).stdout
+  ) as Record<string, unknown>
+  t.alike(
+    [parts, unreadable],
+    [{ rich: ['hello', '<p></p>'] }, [{ root: 'deep', reason: 'it is nested deeper than 256 levels' }]]
+  )
 })

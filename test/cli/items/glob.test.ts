@@ -81,7 +81,9 @@ test('too many alternatives in braces are USAGE, not memory', async (t: Assert) 
 test('one part of a pattern matches as a regular expression would', async (t: Assert) => {
   const names = ['a', 'b', 'ab', 'ba', 'aab', 'abc', 'aabb', 'cab', 'abab']
   const dir = await tree(t, names)
-  const pattern = fc.string({ unit: fc.constantFrom('a', 'b', '*', '?'), minLength: 1, maxLength: 6 }).filter((one) => one !== '**')
+  const pattern = fc
+    .string({ unit: fc.constantFrom('a', 'b', '*', '?'), minLength: 1, maxLength: 6 })
+    .filter((one) => one !== '**')
   await fc.assert(
     fc.asyncProperty(pattern, async (one) => {
       const expression = new RegExp(`^${one.replaceAll('*', '.*').replaceAll('?', '.')}$`)

@@ -44,16 +44,22 @@ test('JSON of items that is nested deeper than inputs may be is USAGE and names 
   const deep = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
   for (const text of [deep(100_000), `[${deep(33)}]`, `{"a":${deep(100_000)}}`]) {
     const error = thrownBy(() => listItems(text))
-    t.ok(error instanceof NodeError && error.code === 'USAGE' && error.message.includes('nested deeper than 33'), String(error))
+    t.ok(
+      error instanceof NodeError && error.code === 'USAGE' && error.message.includes('nested deeper than 33'),
+      String(error)
+    )
   }
   t.is(listItems(`[${deep(32)}]`).length, 1)
 })
 
 test('any text gives items with a name and never throws', (t: Assert) => {
   fc.assert(
-    fc.property(fc.string({ unit: fc.constantFrom('a', '\n', '[', ']', '{', '}', '"', ' ', '\r', ':'), maxLength: 40 }), (text) => {
-      return listItems(text).every((one) => one.name.length > 0 && one.name.length <= 4096)
-    }),
+    fc.property(
+      fc.string({ unit: fc.constantFrom('a', '\n', '[', ']', '{', '}', '"', ' ', '\r', ':'), maxLength: 40 }),
+      (text) => {
+        return listItems(text).every((one) => one.name.length > 0 && one.name.length <= 4096)
+      }
+    ),
     { numRuns: 500 }
   )
   t.is(listItems('x'.repeat(10_000))[0]?.value, 'x'.repeat(10_000))

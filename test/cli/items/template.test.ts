@@ -22,7 +22,13 @@ test('without a template an object is the input, a line is its item, a file its 
 
 test('a string that is only a placeholder takes the value, inside a longer one its text', (t: Assert) => {
   const template = parseTemplate('{"v":"{item}","s":"say {item}!","deep":[{"x":"{item}"}],"n":5,"{item}":1}')
-  t.alike(template.inputOf(OBJECT, SWARM), { v: { a: 1 }, s: 'say {"a":1}!', deep: [{ x: { a: 1 } }], n: 5, '{item}': 1 })
+  t.alike(template.inputOf(OBJECT, SWARM), {
+    v: { a: 1 },
+    s: 'say {"a":1}!',
+    deep: [{ x: { a: 1 } }],
+    n: 5,
+    '{item}': 1
+  })
   t.alike(template.inputOf(LINE, SWARM), { v: 'one', s: 'say one!', deep: [{ x: 'one' }], n: 5, '{item}': 1 })
 })
 

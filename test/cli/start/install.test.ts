@@ -8,19 +8,29 @@ import { REPOSITORY } from '../command-line.js'
 /** Writes a package a2a-node 1.2.3 into a directory. */
 async function packageIn(dir: string, own?: unknown): Promise<string> {
   await mkdir(dir, { recursive: true })
-  await writeFile(path.join(dir, 'package.json'), JSON.stringify({ name: 'a2a-node', version: '1.2.3', 'a2a-node': own }))
+  await writeFile(
+    path.join(dir, 'package.json'),
+    JSON.stringify({ name: 'a2a-node', version: '1.2.3', 'a2a-node': own })
+  )
   return dir
 }
 
 test('only a package that says that it is published is installed by its name', async (t: Assert) => {
   const root = await tempDir(t)
   const install = 'npm install --global a2a-node'
-  t.alike(await installation(await packageIn(root, { published: true })), { needs: null, command: install, here: install })
+  t.alike(await installation(await packageIn(root, { published: true })), {
+    needs: null,
+    command: install,
+    here: install
+  })
   for (const own of [undefined, { published: false }, { published: 'yes' }, null]) {
     const { command } = await installation(await packageIn(root, own))
     t.is(command, 'npm install --global ./a2a-node-1.2.3.tgz', JSON.stringify(own))
   }
-  t.alike(joinLines({ needs: null, command: install }), ['On another machine:', `  ${install} && a2a-node start --join -`])
+  t.alike(joinLines({ needs: null, command: install }), [
+    'On another machine:',
+    `  ${install} && a2a-node start --join -`
+  ])
 })
 
 test('a repository names its packed file, or the command that makes it', async (t: Assert) => {

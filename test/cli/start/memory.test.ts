@@ -12,7 +12,12 @@ import { NodeError } from '../../../src/kit/errors.js'
 import { failsWith } from '../../support/fails.js'
 import { tempDir } from '../../support/tmp.js'
 
-const LAST = { '--network': ['private'], '--bootstrap': ['a:1'], '--serve-bootstrap': ['127.0.0.1:2'], '--http': ['9001'] }
+const LAST = {
+  '--network': ['private'],
+  '--bootstrap': ['a:1'],
+  '--serve-bootstrap': ['127.0.0.1:2'],
+  '--http': ['9001']
+}
 
 interface Scene {
   readonly last?: StartFlagTexts
@@ -35,9 +40,14 @@ async function next(t: Assert, options: Options, { last = LAST, env = {}, config
 test('a start without flags uses those of the last start, and says so', async (t: Assert) => {
   const { settings, notes } = await next(t, {})
   const { network, http } = settings.config
-  t.alike([network.kind, network.bootstrap, network.serveBootstrap, http.listen], ['private', ['a:1'], '127.0.0.1:2', '9001'])
+  t.alike(
+    [network.kind, network.bootstrap, network.serveBootstrap, http.listen],
+    ['private', ['a:1'], '127.0.0.1:2', '9001']
+  )
   t.is(settings.origins.get('http.listen')?.source, 'remembered')
-  t.alike(notes, ['with flags of the last start: --network private --bootstrap a:1 --serve-bootstrap 127.0.0.1:2 --http 9001'])
+  t.alike(notes, [
+    'with flags of the last start: --network private --bootstrap a:1 --serve-bootstrap 127.0.0.1:2 --http 9001'
+  ])
 })
 
 test('a start with another value uses and remembers it, and says so in one line', async (t: Assert) => {
@@ -61,7 +71,10 @@ test('--no-<flag> forgets each flag that is remembered, and says when there is n
   })) {
     const { settings, flags, notes } = await next(t, { [key]: false }, { last })
     t.absent(flag in toRemember(settings, flags), flag)
-    t.ok(notes.includes(`other flags than at the last start: ${flag} is forgotten (was ${last[flag]?.join(' ')})`), notes.join('\n'))
+    t.ok(
+      notes.includes(`other flags than at the last start: ${flag} is forgotten (was ${last[flag]?.join(' ')})`),
+      notes.join('\n')
+    )
   }
   const { notes } = await next(t, { http: false }, { last: {} })
   t.alike(notes, ['--no-http forgets nothing: no --http is remembered'])
@@ -71,7 +84,10 @@ test('a forgotten flag does not come back from the record of the mesh', async (t
   const stored = { name: 'a', network: 'private', bootstrap: ['a:1'], localPort: 1, epoch: 2 } as const
   const recordOf = ({ config }: StartSettings) => nodeRecord({ config, name: null, code: null, stored })
   t.alike(recordOf((await next(t, { bootstrap: false })).settings).bootstrap, [])
-  t.alike(recordOf((await next(t, { bootstrap: false }, { env: { A2A_NODE_NETWORK_BOOTSTRAP: 'e:5' } })).settings).bootstrap, ['e:5'])
+  t.alike(
+    recordOf((await next(t, { bootstrap: false }, { env: { A2A_NODE_NETWORK_BOOTSTRAP: 'e:5' } })).settings).bootstrap,
+    ['e:5']
+  )
   t.is(recordOf((await next(t, { network: false })).settings).network, 'public')
   const { settings } = await next(t, { bootstrap: false }, { last: {} })
   t.alike(recordOf(settings).bootstrap, ['a:1'], 'a list that an invite gave is not forgotten')
@@ -118,10 +134,16 @@ test('more directories than can be remembered are USAGE', async (t: Assert) => {
 
 test('a port in use that a flag of the last start has is an error with the way to forget it', async (t: Assert) => {
   const { settings, flags } = await next(t, {})
-  const inUse = (port: number): NodeError => new NodeError('PORT_IN_USE', `port ${port} is in use by another program`, { next: ['ss'] })
-  const nextOf = (error: unknown, typed = flags): readonly string[] => (withForgetting(error, settings, typed) as NodeError).next
+  const inUse = (port: number): NodeError =>
+    new NodeError('PORT_IN_USE', `port ${port} is in use by another program`, { next: ['ss'] })
+  const nextOf = (error: unknown, typed = flags): readonly string[] =>
+    (withForgetting(error, settings, typed) as NodeError).next
   t.alike(nextOf(inUse(9001)), ['ss', 'a2a-node start --no-http'])
   t.alike(nextOf(inUse(2)), ['ss', 'a2a-node start --no-serve-bootstrap'])
   t.alike(nextOf(inUse(900)), ['ss'])
-  t.alike(nextOf(inUse(9001), { ...flags, typed: { '--http': ['9001'] } }), ['ss'], 'a typed flag is not of the last start')
+  t.alike(
+    nextOf(inUse(9001), { ...flags, typed: { '--http': ['9001'] } }),
+    ['ss'],
+    'a typed flag is not of the last start'
+  )
 })

@@ -16,7 +16,16 @@ test('a plan begun with --yes is shown without the note that it has not begun; o
   const planner = agent('planner', 'laptop')
   const [first] = planner.capabilities
   if (first === undefined) throw new Error('the samples changed')
-  const stage = { id: 'a', capability: 'c', labels: [], items: 1, needs: [], agents: ['c@laptop'], leftOut: [], isPinned: false }
+  const stage = {
+    id: 'a',
+    capability: 'c',
+    labels: [],
+    items: 1,
+    needs: [],
+    agents: ['c@laptop'],
+    leftOut: [],
+    isPinned: false
+  }
   const { run } = await fakeHome(t, {
     agents: [{ ...planner, capabilities: [{ ...first, id: 'swarm.plan' }] }],
     swarmEvents: swarmEvents(),
@@ -28,5 +37,9 @@ test('a plan begun with --yes is shown without the note that it has not begun; o
   const begun = await run(['swarm', 'run', 'x', '--yes'])
   t.is(begun.code, 0, begun.stderr)
   t.ok(begun.stdout.includes('plan of 1 sub-task') && !begun.stderr.includes('nothing has begun'), begun.stderr)
-  t.ok((await run(['swarm', 'run', 'x', '--capability', 'c', '--dry-run'])).stderr.includes('nothing has begun; 1 sub-task'))
+  t.ok(
+    (await run(['swarm', 'run', 'x', '--capability', 'c', '--dry-run'])).stderr.includes(
+      'nothing has begun; 1 sub-task'
+    )
+  )
 })

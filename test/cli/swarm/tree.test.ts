@@ -39,7 +39,10 @@ test('where the line is too wide for the terminal whole parts are left out: the 
   tree.take({ type: 'lease', item: 'x', agent: 'w@x', attempt: 1 }, 0)
   tree.lines(0)
   for (let n = 0; n < 6; n++) {
-    tree.take({ type: 'item', item: String(n), agent: 'w@x', attempt: 1, status: 'completed', result: 1, error: null }, 1000)
+    tree.take(
+      { type: 'item', item: String(n), agent: 'w@x', attempt: 1, status: 'completed', result: 1, error: null },
+      1000
+    )
   }
   const head = '[####....................] 6 of 40 done, 1 running on 1 agent'
   const line = (columns: number): string | undefined => tree.lines(10_000, columns)[0]
@@ -55,7 +58,8 @@ test('where the line is too wide for the terminal whole parts are left out: the 
 test('items that ended before the first drawing are no rate; a stalled tree and one that waits for a person say so', (t) => {
   const tree = new SwarmTree(4)
   tree.take({ type: 'swarm', id: 's', agents: ['w@x'], leftOut: [], stages: [] }, 0)
-  for (const item of ['1', '2']) tree.take({ type: 'item', item, agent: 'w@x', attempt: 1, status: 'completed', result: 1, error: null }, 0)
+  for (const item of ['1', '2'])
+    tree.take({ type: 'item', item, agent: 'w@x', attempt: 1, status: 'completed', result: 1, error: null }, 0)
   tree.take({ type: 'lease', item: '3', agent: 'w@x', attempt: 1 }, 0)
   tree.take({ type: 'waiting', item: '3', agent: 'w@x', attempt: 1, waitingFor: 'approval' }, 0)
   tree.take({ type: 'status', status: 'stalled' }, 0)
@@ -70,7 +74,11 @@ test('running items are not printed where another node coordinates, since they a
   const tree = new SwarmTree(4)
   tree.take({ type: 'coordinator', coordinator: 'b', epoch: 1 }, 0)
   const there = '  coordinated by b: running items are shown there'
-  t.alike(new SwarmTree(4).lines(0), ['[........................] 0 of 4 done'], 'nor before anybody is known to coordinate')
+  t.alike(
+    new SwarmTree(4).lines(0),
+    ['[........................] 0 of 4 done'],
+    'nor before anybody is known to coordinate'
+  )
   t.alike(tree.lines(0), ['[........................] 0 of 4 done', there])
   tree.take({ type: 'coordinator', coordinator: null, epoch: 1 }, 0)
   t.alike(tree.lines(0), ['[........................] 0 of 4 done'])
@@ -84,7 +92,16 @@ test('running items are not printed where another node coordinates, since they a
 
 test('a wide swarm is drawn within bounds, active items first', (t) => {
   const tree = new SwarmTree(null)
-  tree.take({ type: 'swarm', id: 's', agents: [], leftOut: [], stages: Array.from({ length: 40 }, (_, n) => stage(`t${n}`, 20, ['x'])) }, 0)
+  tree.take(
+    {
+      type: 'swarm',
+      id: 's',
+      agents: [],
+      leftOut: [],
+      stages: Array.from({ length: 40 }, (_, n) => stage(`t${n}`, 20, ['x']))
+    },
+    0
+  )
   for (let n = 0; n < 20; n++) tree.take({ type: 'lease', stage: 't39', item: `i${n}`, agent: 'w@x', attempt: 1 }, 0)
   const lines = tree.lines(0)
   t.ok(lines.length < 15, String(lines.length))

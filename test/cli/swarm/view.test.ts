@@ -20,7 +20,9 @@ class Terminal implements Sink {
   }
 
   until(part: string): Promise<void> {
-    return this.text.includes(part) ? Promise.resolve() : new Promise((resolve) => this.#waiting.push({ part, resolve }))
+    return this.text.includes(part)
+      ? Promise.resolve()
+      : new Promise((resolve) => this.#waiting.push({ part, resolve }))
   }
 }
 

@@ -53,7 +53,10 @@ test('colours need a terminal that wants them, or the flag', (t: Assert) => {
 test('an error is one line with its code, and lines with next steps', (t: Assert) => {
   const { output: plain, out, err } = output()
   plain.error(
-    new NodeError('AMBIGUOUS_NAME', 'which "gpu"?', { data: { candidates: ['gpu-1', 'gpu-2'] }, next: ['a2a-node peers'] }).toBody()
+    new NodeError('AMBIGUOUS_NAME', 'which "gpu"?', {
+      data: { candidates: ['gpu-1', 'gpu-2'] },
+      next: ['a2a-node peers']
+    }).toBody()
   )
   t.is(err.text, 'error: which "gpu"?  [AMBIGUOUS_NAME]\n  one of: gpu-1\n  one of: gpu-2\n  try: a2a-node peers\n')
   t.is(out.text, '')
@@ -62,7 +65,9 @@ test('an error is one line with its code, and lines with next steps', (t: Assert
 test('an error under --json is one object on stderr', (t: Assert) => {
   const { output: json, out, err } = output({ json: true })
   json.error(new NodeError('PEER_OFFLINE', 'gone').toBody())
-  t.alike(JSON.parse(err.text), { error: { code: 'PEER_OFFLINE', message: 'gone', retryable: true, next: ['a2a-node peers'] } })
+  t.alike(JSON.parse(err.text), {
+    error: { code: 'PEER_OFFLINE', message: 'gone', retryable: true, next: ['a2a-node peers'] }
+  })
   t.is(out.text, '')
 })
 
@@ -74,7 +79,10 @@ test('commands to type next carry the home that was typed, as one word of a shel
     output({ home: '/b' }).output.hint('a2a-node stop && a2a-node doctor --repair'),
     'a2a-node --home /b stop && a2a-node --home /b doctor --repair'
   )
-  t.is(output({ home: '/b' }).output.hint('X_Y=<a port> TMPDIR=/tmp a2a-node start'), 'X_Y=<a port> TMPDIR=/tmp a2a-node --home /b start')
+  t.is(
+    output({ home: '/b' }).output.hint('X_Y=<a port> TMPDIR=/tmp a2a-node start'),
+    'X_Y=<a port> TMPDIR=/tmp a2a-node --home /b start'
+  )
   t.is(output({ home: '/b' }).output.hint('a2a-node start --home <new>'), 'a2a-node start --home <new>')
   t.is(output().output.hint('a2a-node start'), 'a2a-node start')
   const [text, json] = [output({ home: '/b' }), output({ home: '/b', json: true })]
@@ -109,7 +117,11 @@ test('the faults of a file are printed with their positions, those of other thin
   const agents = [1, 2].map((line) => ({ file: '/a.md', line, reason: 'name is missing' }))
   t.alike(told({ faults: agents }), ['  /a.md:1: name is missing', '  /a.md:2: name is missing'])
   const plan = [2, 3].map((line) => ({ place: `plan.yaml:${line}`, reason: 'id is missing' }))
-  t.alike(told({ faults: plan, moreFaults: 1 }), ['  plan.yaml:2: id is missing', '  plan.yaml:3: id is missing', '  and 1 more'])
+  t.alike(told({ faults: plan, moreFaults: 1 }), [
+    '  plan.yaml:2: id is missing',
+    '  plan.yaml:3: id is missing',
+    '  and 1 more'
+  ])
   t.alike(
     told({
       file: '/p.yaml',
@@ -134,7 +146,20 @@ test('the faults of a file are printed with their positions, those of other thin
 
 test('JSON never carries a character that a terminal obeys, and stays the same value', (t: Assert) => {
   const nasty = fc.string({
-    unit: fc.constantFrom('a', '\u0000', '\u001b', '\u007f', '\u0085', '\u009b', '\u202e', '\u2066', '\n', '"', '\\', 'é'),
+    unit: fc.constantFrom(
+      'a',
+      '\u0000',
+      '\u001b',
+      '\u007f',
+      '\u0085',
+      '\u009b',
+      '\u202e',
+      '\u2066',
+      '\n',
+      '"',
+      '\\',
+      'é'
+    ),
     maxLength: 20
   })
   fc.assert(

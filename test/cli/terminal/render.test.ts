@@ -60,7 +60,10 @@ test('facts stand in one column and those without a value are left out', (t: Ass
 test('wrapping keeps every word and the width', (t: Assert) => {
   fc.assert(
     fc.property(
-      fc.array(fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 30 }),
+      fc.array(fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 1, maxLength: 12 }), {
+        minLength: 1,
+        maxLength: 30
+      }),
       (words) => {
         const lines = wrap(words.join(' '), 20)
         return lines.join(' ') === words.join(' ') && lines.every((line) => line.length <= 20)

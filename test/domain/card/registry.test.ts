@@ -114,10 +114,16 @@ test('Feature: a2a-mcp-protocols, Property 30: Sandbox discovery filtering', (t:
         const registry = new AgentRegistry()
         cards.forEach((card, i) => registry.merge(card, node(i), 1))
         const all = registry.listAll()
-        const allowed = allow.map((i, place) => (place % 2 === 0 ? all[i]?.id : all[i]?.address)).filter((one) => one !== undefined)
+        const allowed = allow
+          .map((i, place) => (place % 2 === 0 ? all[i]?.id : all[i]?.address))
+          .filter((one) => one !== undefined)
         const seen = registry.visibleTo(sandboxId, allowed)
         for (const card of all) {
-          const may = sandboxId === null || card.sandboxId === sandboxId || allowed.includes(card.id) || allowed.includes(card.address)
+          const may =
+            sandboxId === null ||
+            card.sandboxId === sandboxId ||
+            allowed.includes(card.id) ||
+            allowed.includes(card.address)
           t.is(seen.includes(card), may)
           t.is(isVisibleTo(card, sandboxId, allowed), may)
         }
@@ -183,7 +189,8 @@ test('every look-up follows changes and removals', (t: Assert) => {
         const address = `${agent}@${node(where)}`
         if (op === 'merge') {
           registry.merge(cardBody(agent, { revision, tier, capabilities: can.map(capability) }), node(where), 1)
-          if ((model.get(address)?.revision ?? -1) < revision) model.set(address, { revision, tier, can, nodeId: node(where) })
+          if ((model.get(address)?.revision ?? -1) < revision)
+            model.set(address, { revision, tier, can, nodeId: node(where) })
         } else if (op === 'unregister') {
           t.is(registry.unregister(address), model.delete(address))
         } else {
@@ -275,7 +282,13 @@ test('stored cards of another schema version are refused with the expected and t
       return error instanceof NodeError ? `${error.code} ${error.message}` : 'another error'
     }
   }
-  t.is(reasonOf('{"schema":7,"cards":[]}'), 'SCHEMA_VERSION_MISMATCH the stored cards have another schema: expected 1, got 7')
-  t.is(reasonOf('{"schema":"x","cards":[]}'), 'SCHEMA_VERSION_MISMATCH the stored cards have another schema: expected 1, got none')
+  t.is(
+    reasonOf('{"schema":7,"cards":[]}'),
+    'SCHEMA_VERSION_MISMATCH the stored cards have another schema: expected 1, got 7'
+  )
+  t.is(
+    reasonOf('{"schema":"x","cards":[]}'),
+    'SCHEMA_VERSION_MISMATCH the stored cards have another schema: expected 1, got none'
+  )
   t.is(reasonOf('{"schema":1,"cards":[]}'), 'taken')
 })

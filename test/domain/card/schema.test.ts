@@ -1,6 +1,12 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { CARD_MAX_BYTES, CARD_MAX_LABELS, cardBodyOf, checkSignedCard, validateCard } from '../../../src/domain/card/schema.js'
+import {
+  CARD_MAX_BYTES,
+  CARD_MAX_LABELS,
+  cardBodyOf,
+  checkSignedCard,
+  validateCard
+} from '../../../src/domain/card/schema.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import { weakest } from '../../../src/domain/routing/tier.js'
 import { arbAgentCard } from '../../../src/testing.js'
@@ -25,7 +31,12 @@ test('a valid card passes, as an AgentCard and as its signed body', (t: Assert) 
     fc.property(arbAgentCard(), (card) => {
       const whole = validateCard(card)
       const body = validateCard(cardBodyOf(card))
-      return whole.ok && body.ok && JSON.stringify(whole.card) === JSON.stringify(cardBodyOf(card)) && !('origin' in whole.card)
+      return (
+        whole.ok &&
+        body.ok &&
+        JSON.stringify(whole.card) === JSON.stringify(cardBodyOf(card)) &&
+        !('origin' in whole.card)
+      )
     }),
     { numRuns: 200 }
   )
@@ -40,7 +51,9 @@ test('every missing field is named, and so is every incorrect one', (t: Assert) 
     )
   )
   const { inputSchema: _, ...bare } = capability
-  t.alike(faults(cardBody('host', { capabilities: [bare as typeof capability] })), ['capabilities.0.inputSchema: missing'])
+  t.alike(faults(cardBody('host', { capabilities: [bare as typeof capability] })), [
+    'capabilities.0.inputSchema: missing'
+  ])
   const wrong: [object, string][] = [
     [{ id: 'Host' }, 'id'],
     [{ id: 'a@b' }, 'id'],
@@ -80,7 +93,9 @@ test('a card is bounded in bytes, depth and keys', (t: Assert) => {
   t.is(faults(withSchema(deep(10))).length, 0)
   t.is(faults(withSchema(deep(30))).length, 1)
   t.is(faults(withSchema(Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`k${i}`, 1])))).length, 1)
-  t.alike(faults(withSchema({ title: 'x'.repeat(CARD_MAX_BYTES - 100) })), [`card: larger than ${CARD_MAX_BYTES} bytes`])
+  t.alike(faults(withSchema({ title: 'x'.repeat(CARD_MAX_BYTES - 100) })), [
+    `card: larger than ${CARD_MAX_BYTES} bytes`
+  ])
   t.alike(faults(JSON.parse('{"__proto__": 1}')), ['card: the key __proto__ is not allowed'])
   t.alike(faults(withSchema({ minimum: Number.POSITIVE_INFINITY })), ['card: a number that is not finite'])
 })
@@ -93,7 +108,8 @@ test('anything at all gets an answer', (t: Assert) => {
         faults(junk).length > 0 &&
         refusal(junk) !== null &&
         refusal(signed) !== null &&
-        faults({ ...cardBody('host'), tier: part }).length === (part === 0 || part === 1 || part === 2 || part === 3 ? 0 : 1)
+        faults({ ...cardBody('host'), tier: part }).length ===
+          (part === 0 || part === 1 || part === 2 || part === 3 ? 0 : 1)
       )
     }),
     { numRuns: 300 }
@@ -122,7 +138,8 @@ test('a signed card claims no more than the certificate of its node', (t: Assert
       fc.constantFrom(undefined, 'ci', 'lab'),
       (card, maxTier, sandboxId) => {
         const trust = { ...certificate, maxTier, ...(sandboxId === undefined ? {} : { sandboxId }) }
-        const isWithin = weakest(card.tier, maxTier) === card.tier && (sandboxId === undefined || card.sandboxId === sandboxId)
+        const isWithin =
+          weakest(card.tier, maxTier) === card.tier && (sandboxId === undefined || card.sandboxId === sandboxId)
         return (refusal(signedCard(ann, cardBodyOf(card)), trust) === null) === isWithin
       }
     ),

@@ -22,7 +22,13 @@ const parameters = fc.dictionary(name, fc.string({ maxLength: 30 }), {
   noNullPrototype: true
 })
 const arbPart: fc.Arbitrary<CallPart> = fc.oneof(
-  fc.record({ type: fc.constant('request' as const), id, path: fc.stringMatching(/^\/[ -~]{0,40}$/), parameters, body }),
+  fc.record({
+    type: fc.constant('request' as const),
+    id,
+    path: fc.stringMatching(/^\/[ -~]{0,40}$/),
+    parameters,
+    body
+  }),
   fc.record({ type: fc.constant('answer' as const), id, body }),
   fc.record({ type: fc.constant('item' as const), id, generation: fc.option(fc.nat()), body }),
   fc.record({ type: fc.constant('end' as const), id, how: fc.constantFrom(...CALL_ENDS) }),
@@ -69,10 +75,16 @@ test('a call beyond its bounds is none: its path, its parameters, its body', (t)
   t.absent(isRead({ ...request, parameters: { x: 'y'.repeat(MAX_CALL_PARAMETERS_BYTES) } }))
   t.absent(isRead({ ...request, parameters: { x: 1 } as never }), 'parameters are texts')
   t.absent(isRead({ ...request, parameters: [] as never }))
-  t.absent(isRead({ ...request, parameters: Object.fromEntries(Array.from({ length: 33 }, (_, at) => [`n${at}`, ''])) }))
+  t.absent(
+    isRead({ ...request, parameters: Object.fromEntries(Array.from({ length: 33 }, (_, at) => [`n${at}`, ''])) })
+  )
   t.absent(isRead({ ...request, parameters: { constructor: '' } }), 'a name that means something to the language')
   const upper = decodeCall(encodeCall({ ...request, parameters: { 'A2A-Version': '1.0' } }))
-  t.alike(upper !== null && 'parameters' in upper ? upper.parameters : null, { 'a2a-version': '1.0' }, 'in any case of their names')
+  t.alike(
+    upper !== null && 'parameters' in upper ? upper.parameters : null,
+    { 'a2a-version': '1.0' },
+    'in any case of their names'
+  )
   t.ok(isRead({ ...request, body: new Uint8Array(MAX_CALL_REQUEST_BYTES) }))
   t.absent(isRead({ ...request, body: new Uint8Array(MAX_CALL_REQUEST_BYTES + 1) }))
   t.ok(isRead({ type: 'answer', id: 1, body: new Uint8Array(MAX_CALL_ANSWER_BYTES) }))

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { CONTROL_SCHEMAS, decodeControl, isControlName, type ControlMessage } from '../../../src/domain/channel/control.js'
+import {
+  CONTROL_SCHEMAS,
+  decodeControl,
+  isControlName,
+  type ControlMessage
+} from '../../../src/domain/channel/control.js'
 import { holds } from '../../support/holds.js'
 
 const KEY = 'y'.repeat(52)
@@ -49,7 +54,10 @@ test('a body that misses a member or breaks a bound is refused', (t) => {
   for (const source of ['a>b@c', 'a/b', 'A', 'a b', ''])
     t.is(decodeControl('greet', { lanes: [{ source, target: 'b', base: 1 }] }).ok, false, 'it becomes part of a key')
   t.is(decodeControl('ack', { lanes: [{ source: 'a', target: 'b', ack: 0.5, messageId: null }] }).ok, false)
-  t.is(decodeControl('greet', { lanes: Array.from({ length: 501 }, () => ({ source: 'a', target: 'b', base: 1 })) }).ok, false)
+  t.is(
+    decodeControl('greet', { lanes: Array.from({ length: 501 }, () => ({ source: 'a', target: 'b', base: 1 })) }).ok,
+    false
+  )
 })
 
 test('names of the prototype are no control messages', (t) => {

@@ -4,7 +4,10 @@ import { encodeMessage, FRAME, MAX_FRAME_BYTES } from '../../../src/domain/chann
 
 /** What a message of so many bytes costs. */
 function cost(bytes: number): number {
-  return [...encodeMessage({ kind: 'envelope', bytes: new Uint8Array(bytes) }, () => 1)].reduce((sum, frame) => sum + frameCost(frame), 0)
+  return [...encodeMessage({ kind: 'envelope', bytes: new Uint8Array(bytes) }, () => 1)].reduce(
+    (sum, frame) => sum + frameCost(frame),
+    0
+  )
 }
 
 test('small messages cost one token, large ones by their bytes: 5,000 or 32 MiB a second', (t) => {

@@ -17,17 +17,25 @@ import {
 /** The largest cost of one frame: a control message of 128 KiB. */
 const MAX_COST = 513
 
-/** What happens next on a link: the sender sends, a frame or credit arrives, others begin or stop to use the receiver. */
+/**
+ * What happens next on a link: the sender sends, a frame or credit arrives, others begin or stop to use the receiver.
+ */
 const step = fc.oneof(
   {
     weight: 6,
-    arbitrary: fc.record({ type: fc.constant('send' as const), cost: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: MAX_COST })) })
+    arbitrary: fc.record({
+      type: fc.constant('send' as const),
+      cost: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: MAX_COST }))
+    })
   },
   { weight: 6, arbitrary: fc.constant({ type: 'frame' as const }) },
   { weight: 2, arbitrary: fc.constant({ type: 'credit' as const }) },
   {
     weight: 1,
-    arbitrary: fc.record({ type: fc.constant('use' as const), busySize: fc.option(fc.integer({ min: 0, max: 500 }).map(creditFor)) })
+    arbitrary: fc.record({
+      type: fc.constant('use' as const),
+      busySize: fc.option(fc.integer({ min: 0, max: 500 }).map(creditFor))
+    })
   }
 )
 

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { agentIdSchema } from '../../../src/domain/card/schema.js'
-import { encodeMessage, FRAME, FRESH_READER, MAX_FRAME_BYTES, readFrame, type ChannelMessage } from '../../../src/domain/channel/frames.js'
+import {
+  encodeMessage,
+  FRAME,
+  FRESH_READER,
+  MAX_FRAME_BYTES,
+  readFrame,
+  type ChannelMessage
+} from '../../../src/domain/channel/frames.js'
 import { CHUNK_BYTES, MAX_STREAMS } from '../../../src/domain/channel/chunks.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { holds } from '../../support/holds.js'
@@ -52,13 +59,27 @@ const arbReliable: fc.Arbitrary<ChannelMessage> = fc
     requestId: fc.option(arbId),
     envelope: fc.option(arbContent)
   })
-  .map(({ numbers: [a, b], ...rest }) => ({ kind: 'reliable', frame: { ...rest, seq: Math.max(a, b), base: Math.min(a, b) } }))
+  .map(({ numbers: [a, b], ...rest }) => ({
+    kind: 'reliable',
+    frame: { ...rest, seq: Math.max(a, b), base: Math.min(a, b) }
+  }))
 
 const arbMessage: fc.Arbitrary<ChannelMessage> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('envelope' as const), bytes: fc.uint8Array({ maxLength: 300 }) }) },
-  { weight: 1, arbitrary: fc.tuple(fc.integer({ min: 1, max: 5 }), fc.nat()).map(([parts, seed]) => envelopeOf(parts * 50_000, seed)) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant('envelope' as const), bytes: fc.uint8Array({ maxLength: 300 }) })
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(fc.integer({ min: 1, max: 5 }), fc.nat())
+      .map(([parts, seed]) => envelopeOf(parts * 50_000, seed))
+  },
   { weight: 1, arbitrary: arbContent.map((bytes): ChannelMessage => ({ kind: 'call', bytes })) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('ping' as const, 'pong' as const), nonce: fc.maxSafeNat() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constantFrom('ping' as const, 'pong' as const), nonce: fc.maxSafeNat() })
+  },
   { weight: 3, arbitrary: arbReliable },
   {
     weight: 2,
@@ -96,7 +117,10 @@ test('large messages whose chunks are mixed with each other and with small ones 
   const large = [3, 2, 4].map((parts, seed) => envelopeOf(parts * CHUNK_BYTES - seed, seed))
   const streams = large.map((message) => [...encodeMessage(message, nextStreamId)])
   const ping = encodeMessage({ kind: 'ping', nonce: 7 }, nextStreamId)
-  const mixed = [0, 1, 2, 3].flatMap((round) => [...ping, ...streams.flatMap((frames) => frames.slice(round, round + 1))])
+  const mixed = [0, 1, 2, 3].flatMap((round) => [
+    ...ping,
+    ...streams.flatMap((frames) => frames.slice(round, round + 1))
+  ])
   const { messages, faults } = readAll(mixed)
   t.alike(faults, [])
   t.is(messages.filter((one) => one.kind === 'ping').length, 4)
@@ -147,8 +171,12 @@ test('a message too large for a channel is refused before it is sent', async (t)
 test('no frame makes the reader throw, and a fault leaves what was read before', async (t) => {
   const hostile = fc.oneof(
     fc.uint8Array({ maxLength: 40 }),
-    fc.tuple(fc.nat({ max: 5 }), fc.uint8Array({ maxLength: 40 })).map(([kind, rest]) => Uint8Array.from([kind, ...rest])),
-    fc.tuple(fc.nat({ max: 3 }), fc.boolean(), fc.nat({ max: 70_000 })).map(([id, last, size]) => chunk(id, { last, size }))
+    fc
+      .tuple(fc.nat({ max: 5 }), fc.uint8Array({ maxLength: 40 }))
+      .map(([kind, rest]) => Uint8Array.from([kind, ...rest])),
+    fc
+      .tuple(fc.nat({ max: 3 }), fc.boolean(), fc.nat({ max: 70_000 }))
+      .map(([id, last, size]) => chunk(id, { last, size }))
   )
   await holds(
     t,
@@ -188,7 +216,10 @@ test('unfinished messages of more than 32 MiB in all are refused', (t) => {
 test('a control message of unknown name or with broken JSON is a fault', (t) => {
   const [known] = encodeMessage({ kind: 'control', name: 'cancel', body: { requestId: 'r1' } }, counter())
   t.alike(readFrame(FRESH_READER, known).message, { kind: 'control', name: 'cancel', body: { requestId: 'r1' } })
-  t.is(readFrame(FRESH_READER, Buffer.from([FRAME.control, 3, 97, 98, 99, 123, 125])).fault, 'a control message of unknown name')
+  t.is(
+    readFrame(FRESH_READER, Buffer.from([FRAME.control, 3, 97, 98, 99, 123, 125])).fault,
+    'a control message of unknown name'
+  )
   t.is(readFrame(FRESH_READER, known.subarray(0, known.byteLength - 1)).fault, 'a control message: not JSON')
   const proto = Buffer.from([FRAME.control, 6, ...Buffer.from('cancel{"__proto__":1}')])
   t.is(readFrame(FRESH_READER, proto).fault, 'a control message: the key __proto__ is not allowed')

@@ -60,7 +60,10 @@ test('Feature: a2a-mcp-protocols, Property 10: Channel state machine validity', 
         assert.equal(step.ok ? step.state.status : null, next, `${before.status}, ${input.type}`)
         if (!step.ok) continue
         state = step.state
-        assert.ok(state.status === before.status || MOVES[before.status].includes(state.status), `${before.status} to ${state.status}`)
+        assert.ok(
+          state.status === before.status || MOVES[before.status].includes(state.status),
+          `${before.status} to ${state.status}`
+        )
         assert.equal(step.effects.length, state.status === before.status ? 0 : 1)
         assert.equal(state.giveUpAt === null, state.status === 'open' || state.status === 'closed')
       }
@@ -95,11 +98,17 @@ test('a channel that finds no link in time closes by itself', (t) => {
 })
 
 test('moves that make no sense are refused as values', (t) => {
-  const refused = (inputs: readonly ChannelInput['type'][], input: ChannelInput): boolean => !stepChannel(after(inputs), input, 0).ok
+  const refused = (inputs: readonly ChannelInput['type'][], input: ChannelInput): boolean =>
+    !stepChannel(after(inputs), input, 0).ok
   t.is(refused([], { type: 'disconnected' }), true)
   t.is(refused(['acknowledged'], { type: 'acknowledged' }), true)
   t.is(refused(['acknowledged', 'disconnected'], { type: 'disconnected' }), true)
-  for (const input of [{ type: 'acknowledged' }, { type: 'disconnected' }, { type: 'tick' }, { type: 'close', reason: 'x' }] as const) {
+  for (const input of [
+    { type: 'acknowledged' },
+    { type: 'disconnected' },
+    { type: 'tick' },
+    { type: 'close', reason: 'x' }
+  ] as const) {
     t.is(refused(['close'], input), true, `closed: ${input.type}`)
   }
 })

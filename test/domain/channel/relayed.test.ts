@@ -72,11 +72,23 @@ test('bytes that are no relayed frame are none, and nothing throws', async (t) =
     assert.ok(typeof message === 'string' || ['envelope', 'reliable', 'control'].includes(message.kind))
   })
   await holds(t, property, 500)
-  t.is(decodeRelayed(encodeRelayed({ ...signed(new Uint8Array(3)), hops: Array.from({ length: 9 }, () => bob.id) })), null, 'nine hops')
+  t.is(
+    decodeRelayed(encodeRelayed({ ...signed(new Uint8Array(3)), hops: Array.from({ length: 9 }, () => bob.id) })),
+    null,
+    'nine hops'
+  )
 })
 
 test('envelopes, messages of lanes and control messages are relayed as they are, and nothing else', (t) => {
-  const frame = { source: 'a', target: 'b', seq: 2, base: 1, messageId: 'm', requestId: null, envelope: new Uint8Array(70_000) }
+  const frame = {
+    source: 'a',
+    target: 'b',
+    seq: 2,
+    base: 1,
+    messageId: 'm',
+    requestId: null,
+    envelope: new Uint8Array(70_000)
+  }
   const messages: RelayableMessage[] = [
     { kind: 'envelope', bytes: new Uint8Array(70_000) },
     { kind: 'reliable', frame },

@@ -7,12 +7,19 @@ import { holds } from '../../support/holds.js'
 
 /** Bytes of a map, counted anew. */
 function bytesOf(map: ReadonlyMap<string, unknown>): number {
-  return [...map].reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(JSON.stringify(value)), 0)
+  return [...map].reduce(
+    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(JSON.stringify(value)),
+    0
+  )
 }
 
 test('a state is a map that never exceeds its bytes, after any operations', async (t) => {
   const arbStep = fc.oneof(
-    fc.record({ do: fc.constant('set' as const), key: fc.constantFrom('a', 'b', 'ü', 'd'), value: fc.jsonValue({ maxDepth: 2 }) }),
+    fc.record({
+      do: fc.constant('set' as const),
+      key: fc.constantFrom('a', 'b', 'ü', 'd'),
+      value: fc.jsonValue({ maxDepth: 2 })
+    }),
     fc.record({ do: fc.constantFrom('delete' as const, 'clear' as const), key: fc.constantFrom('a', 'b', 'ü', 'd') })
   )
   await holds(

@@ -33,10 +33,14 @@ const arbMember: fc.Arbitrary<DocumentMember> = fc.record({
 
 /** Who passes, said the other way round: every member of the test that a rule lets pass, by name, tier and place. */
 function listed(rule: AccessRule): Set<string> {
-  const all = nodes.flatMap((node) => TIERS.flatMap((tier) => [null, ...sandboxes].map((place) => ({ node, tier, place }))))
+  const all = nodes.flatMap((node) =>
+    TIERS.flatMap((tier) => [null, ...sandboxes].map((place) => ({ node, tier, place })))
+  )
   const places: (string | null)[] = [...rule.sandboxes, ...(rule.unsandboxed ? [null] : [])]
   const tiers = rule.maxTier === null ? [] : TIERS.slice(0, rule.maxTier + 1)
-  const some = all.filter(({ node, tier, place }) => rule.members.includes(node) || (tiers.includes(tier) && places.includes(place)))
+  const some = all.filter(
+    ({ node, tier, place }) => rule.members.includes(node) || (tiers.includes(tier) && places.includes(place))
+  )
   return new Set(some.map(({ node, tier, place }) => `${node} ${tier} ${place}`))
 }
 

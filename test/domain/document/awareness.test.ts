@@ -1,6 +1,11 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { AWARENESS_LIMITS, goneAwareness, readAwareness, writeAwareness } from '../../../src/domain/document/awareness.js'
+import {
+  AWARENESS_LIMITS,
+  goneAwareness,
+  readAwareness,
+  writeAwareness
+} from '../../../src/domain/document/awareness.js'
 import { jsonFault } from '../../../src/kit/json.js'
 import { holds } from '../../support/holds.js'
 
@@ -22,7 +27,10 @@ test('presence is read as it was written, and a member that left has a newer clo
     fc.property(fc.array(arbPresence, { maxLength: 8 }), (presence) => {
       const gone = readAwareness(goneAwareness(presence))
       const same = JSON.stringify(readAwareness(writeAwareness(presence))) === JSON.stringify(presence)
-      return same && gone?.every(({ clock, state }, place) => state === null && clock === (presence[place]?.clock ?? 0) + 1) === true
+      return (
+        same &&
+        gone?.every(({ clock, state }, place) => state === null && clock === (presence[place]?.clock ?? 0) + 1) === true
+      )
     })
   )
 })
@@ -30,11 +38,16 @@ test('presence is read as it was written, and a member that left has a newer clo
 test('bytes that nobody wrote are no presence, or a bounded one, and never an error', async (t: Assert) => {
   await holds(
     t,
-    fc.property(fc.uint8Array({ maxLength: 64 }), fc.array(arbPresence, { maxLength: 3 }), fc.nat(), (bytes, presence, at) => {
-      const changed = writeAwareness(presence)
-      changed[at % changed.length] = at % 251
-      return [bytes, changed].every((one) => (readAwareness(one)?.length ?? 0) <= AWARENESS_LIMITS.maxClients)
-    }),
+    fc.property(
+      fc.uint8Array({ maxLength: 64 }),
+      fc.array(arbPresence, { maxLength: 3 }),
+      fc.nat(),
+      (bytes, presence, at) => {
+        const changed = writeAwareness(presence)
+        changed[at % changed.length] = at % 251
+        return [bytes, changed].every((one) => (readAwareness(one)?.length ?? 0) <= AWARENESS_LIMITS.maxClients)
+      }
+    ),
     500
   )
   const many = Array.from({ length: AWARENESS_LIMITS.maxClients + 1 }, (_, client) => ({ client, clock: 1, state: {} }))

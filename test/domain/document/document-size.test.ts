@@ -9,7 +9,10 @@ const STEP = 262_144
 
 test('a document is measured once for each 256 KiB that it grows, and never gets larger than it may by more than one update', (t) => {
   // Much is written and removed again, near to the end of what there is room for.
-  const arbUpdate = fc.record({ bytes: fc.integer({ min: 1, max: 40_000 }), gone: fc.double({ min: 0, max: 1, noNaN: true }) })
+  const arbUpdate = fc.record({
+    bytes: fc.integer({ min: 1, max: 40_000 }),
+    gone: fc.double({ min: 0, max: 1, noNaN: true })
+  })
   const arbUpdates = fc.array(arbUpdate, { minLength: 50, maxLength: 400 })
   const written = (updates: readonly { readonly bytes: number; readonly gone: number }[], begun: number) => {
     let [actual, grown, measured, last] = [begun, 0, 0, 0]

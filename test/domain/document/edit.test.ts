@@ -49,7 +49,11 @@ test('the difference of two sequences makes one into the other, and no smaller o
 })
 
 test('beyond 512 differences the middle is replaced whole', (t) => {
-  const list = (value: number): number[] => [0, ...Array.from({ length: MAX_DIFFERENCES }, (_, place) => value + place * 2), 0]
+  const list = (value: number): number[] => [
+    0,
+    ...Array.from({ length: MAX_DIFFERENCES }, (_, place) => value + place * 2),
+    0
+  ]
   t.alike(sequenceDiff(list(1), list(2)), [{ at: 1, remove: MAX_DIFFERENCES, from: 1, to: MAX_DIFFERENCES + 1 }])
 })
 
@@ -88,7 +92,8 @@ test('a concurrent edit of another member stays when a text is set', async (t) =
 /** Something embedded at each of these places of a text. */
 function withEmbeds(value: string, places: readonly number[]): Y.Text {
   const { text } = textOf(value)
-  for (const [number, place] of [...places].sort((a, b) => b - a).entries()) text.insertEmbed(Math.min(place, value.length), { number })
+  for (const [number, place] of [...places].sort((a, b) => b - a).entries())
+    text.insertEmbed(Math.min(place, value.length), { number })
   return text
 }
 

@@ -5,7 +5,18 @@ import fc from 'fast-check'
 import type { Replica } from '../../../src/domain/document/replica.js'
 import { decodeSnapshot } from '../../../src/domain/document/snapshot.js'
 import { utf8 } from '../../../src/kit/ids.js'
-import { arbEdits, mixed, publish, replicaOf, settled, stateOf, tell, type Writer, writer, written } from '../../support/documents.js'
+import {
+  arbEdits,
+  mixed,
+  publish,
+  replicaOf,
+  settled,
+  stateOf,
+  tell,
+  type Writer,
+  writer,
+  written
+} from '../../support/documents.js'
 import { SNAPSHOT_LIMITS } from '../../../src/domain/document/snapshot-limits.js'
 import { holds } from '../../support/holds.js'
 import { hash, keyText } from '../../support/membership.js'
@@ -13,7 +24,10 @@ import { hash, keyText } from '../../support/membership.js'
 /** Bytes of a document with nothing in it. */
 const EMPTY_BYTES = 2
 
-/** Loads bytes that anybody may have made: all of it or nothing gets into the document, and nothing throws, then or later. */
+/**
+ * Loads bytes that anybody may have made: all of it or nothing gets into the document, and nothing throws, then or
+ * later.
+ */
 function tryLoad(bytes: Uint8Array, isInForce: boolean, writers: readonly Writer[] = []): Replica | null {
   const replica = replicaOf(null)
   const reason = replica.load(bytes, isInForce)
@@ -44,10 +58,13 @@ test('arbitrary bytes are no snapshot, and never an error', async (t) => {
 })
 
 test('a snapshot changed at any byte is refused whole or read whole, and later updates never make an error', async (t) => {
-  const arbDamage = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 }), fc.constantFrom('flip', 'put', 'cut', 'add', 'drop')), {
-    minLength: 1,
-    maxLength: 3
-  })
+  const arbDamage = fc.array(
+    fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 }), fc.constantFrom('flip', 'put', 'cut', 'add', 'drop')),
+    {
+      minLength: 1,
+      maxLength: 3
+    }
+  )
   await holds(
     t,
     fc.property(arbEdits(), arbDamage, fc.boolean(), fc.boolean(), (edits, damage, isInForce, isInDocument) => {
@@ -61,7 +78,12 @@ test('a snapshot changed at any byte is refused whole or read whole, and later u
         if (how === 'cut') bytes = before
         else if (how === 'add') bytes = Uint8Array.from([...before, value, ...bytes.subarray(place)])
         else if (how === 'drop') bytes = Uint8Array.from([...before, ...behind])
-        else bytes = Uint8Array.from([...before, how === 'flip' ? (bytes[place] ?? 0) ^ (1 << (value & 7)) : value, ...behind])
+        else
+          bytes = Uint8Array.from([
+            ...before,
+            how === 'flip' ? (bytes[place] ?? 0) ^ (1 << (value & 7)) : value,
+            ...behind
+          ])
       }
       tryLoad(bytes, isInForce, writers)
     }),
@@ -75,7 +97,9 @@ test('reading a snapshot and later updates never makes an error, for any streams
     key: fc.constantFrom(...['ann', 'bob', 'cem', 'eve'].map((name) => keyText(`stream/${name}`))),
     length: arbCount,
     opened: fc.array(arbCount, { maxLength: 3 }),
-    clients: fc.array(fc.record({ client: arbCount, clock: arbCount, runs: fc.array(arbCount, { maxLength: 3 }) }), { maxLength: 3 }),
+    clients: fc.array(fc.record({ client: arbCount, clock: arbCount, runs: fc.array(arbCount, { maxLength: 3 }) }), {
+      maxLength: 3
+    }),
     end: fc.option(fc.record({ at: arbCount, reason: fc.string({ maxLength: 9 }) }))
   })
   await holds(
@@ -111,7 +135,10 @@ test('a head of another form is refused with its reason', (t) => {
     { guid: 'notes', hasGaps: false, streams: Array.from({ length: 4097 }, () => stream) }
   ]
   for (const head of wrong) t.is(load(head), 'a snapshot is malformed', JSON.stringify(head)?.slice(0, 90))
-  t.is(load({ guid: 'notes', hasGaps: false, streams: [], more: 'x'.repeat(SNAPSHOT_LIMITS.maxHeadBytes) }), 'a snapshot is too large')
+  t.is(
+    load({ guid: 'notes', hasGaps: false, streams: [], more: 'x'.repeat(SNAPSHOT_LIMITS.maxHeadBytes) }),
+    'a snapshot is too large'
+  )
   t.is(
     replicaOf(null).load(new Uint8Array(SNAPSHOT_LIMITS.maxHeadBytes + SNAPSHOT_LIMITS.maxDocumentBytes + 1), true),
     'a snapshot is too large'
@@ -135,8 +162,13 @@ test('a snapshot in force that says of a stream what its blocks cannot have left
     end: null
   })
   const most = Array.from({ length: 64 }, () => 0)
-  for (const good of [past(0, []), past(1, [0]), past(3, [0, 2, 2]), past(2, [...most, 1])]) t.is(load([good]).reason, null)
-  t.is(load([past(3, [0, 2, 2], [client])]).reason, 'a snapshot with gaps', 'blocks can have left it, and it is not in the document')
+  for (const good of [past(0, []), past(1, [0]), past(3, [0, 2, 2]), past(2, [...most, 1])])
+    t.is(load([good]).reason, null)
+  t.is(
+    load([past(3, [0, 2, 2], [client])]).reason,
+    'a snapshot with gaps',
+    'blocks can have left it, and it is not in the document'
+  )
   const many = Array.from({ length: 100 }, (_, at) => ({
     key: keyText(`s${at}`),
     length: 0,
@@ -180,7 +212,10 @@ test('streams of which a snapshot in force holds nothing take no place of others
 test('a document that Yjs would keep apart, or that is not what it may be, is refused before Yjs sees it', (t) => {
   const load = (...update: number[]): string | null => {
     const replica = replicaOf(null)
-    const reason = replica.load(snapshotOf({ guid: 'notes', hasGaps: false, streams: [] }, Uint8Array.from(update)), true)
+    const reason = replica.load(
+      snapshotOf({ guid: 'notes', hasGaps: false, streams: [] }, Uint8Array.from(update)),
+      true
+    )
     t.is(stateOf(replica).byteLength, EMPTY_BYTES)
     return reason
   }

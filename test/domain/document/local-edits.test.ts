@@ -3,9 +3,23 @@ import { utf8 } from '../../../src/kit/ids.js'
 import { forger, publish, replicaOf, stateOf, tell, writer } from '../../support/documents.js'
 
 /** An update of this clientID: a text behind and before clocks of its own. */
-function between(client: number, { clock, left, right, text }: { clock: number; left: number; right: number; text: string }): Uint8Array {
+function between(
+  client: number,
+  { clock, left, right, text }: { clock: number; left: number; right: number; text: string }
+): Uint8Array {
   const id = (at: number): number[] => [...varUint(client), ...varUint(at)]
-  return Uint8Array.from([1, 1, ...varUint(client), ...varUint(clock), 0xc4, ...id(left), ...id(right), text.length, ...utf8(text), 0])
+  return Uint8Array.from([
+    1,
+    1,
+    ...varUint(client),
+    ...varUint(clock),
+    0xc4,
+    ...id(left),
+    ...id(right),
+    text.length,
+    ...utf8(text),
+    0
+  ])
 }
 
 function varUint(value: number): number[] {
@@ -18,7 +32,8 @@ test('an edit that would end the stream of this node at others is not written: l
   const client = ann.replica.doc.clientID
   text.insert(0, 'abcdef')
   publish(ann)
-  const write = (left: number, right: number): string | null => ann.replica.write(between(client, { clock: 6, left, right, text: 'Z' }))
+  const write = (left: number, right: number): string | null =>
+    ann.replica.write(between(client, { clock: 6, left, right, text: 'Z' }))
   t.is(write(4, 2), 'an update whose left and right are the wrong way round')
   t.is(text.toJSON(), 'abcdef')
   t.is(write(4, 5), null)

@@ -52,7 +52,11 @@ test('an update with the clientID of another ends its stream there; earlier upda
   forged.doc.getText('text').insert(0, 'forged')
   const replica = replicaOf(null)
   tell(replica, [ann, bob])
-  const receipt = replica.receive({ stream: bob.key, index: 1, bytes: encodeBlock({ sessions: 1, updates: forged.take() }) })
+  const receipt = replica.receive({
+    stream: bob.key,
+    index: 1,
+    bytes: encodeBlock({ sessions: 1, updates: forged.take() })
+  })
   t.alike(receipt, {
     outcome: 'ended',
     stops: [{ stream: bob.key, at: 1, reason: 'an update with the clientID of another', needsRebuild: false }]
@@ -68,7 +72,8 @@ test('an update with the clientID of another ends its stream there; earlier upda
 })
 
 test('clocks that are left out or repeated, foreign sessions and garbage end a stream with their reason', (t) => {
-  const reasonOf = (bytes: Uint8Array): string | undefined => replicaOf(null).receive({ stream: ann.key, index: 0, bytes }).stops[0]?.reason
+  const reasonOf = (bytes: Uint8Array): string | undefined =>
+    replicaOf(null).receive({ stream: ann.key, index: 0, bytes }).stops[0]?.reason
   const ann = writer('ann')
   const own = forger(ann.replica.doc.clientID)
   own.doc.getText('text').insert(0, 'one')
@@ -141,8 +146,18 @@ test('the order of a stream is kept: a block that comes early is not taken, one 
     publish(ann)
   }
   const replica = replicaOf(null)
-  const receive = (index: number): string => replica.receive({ stream: ann.key, index, bytes: ann.blocks[index] }).outcome
-  t.alike([1, 2, 0, 0, 2, 1, 2, 1].map(receive), ['early', 'early', 'taken', 'known', 'early', 'taken', 'taken', 'known'])
+  const receive = (index: number): string =>
+    replica.receive({ stream: ann.key, index, bytes: ann.blocks[index] }).outcome
+  t.alike([1, 2, 0, 0, 2, 1, 2, 1].map(receive), [
+    'early',
+    'early',
+    'taken',
+    'known',
+    'early',
+    'taken',
+    'taken',
+    'known'
+  ])
   t.is(replica.doc.getText('text').toJSON(), 'threetwoone')
 })
 

@@ -8,7 +8,10 @@ import { holds } from '../../support/holds.js'
 
 function docOf(updates: readonly Uint8Array[], options: { gc?: boolean } = {}): Y.Doc {
   const doc = new Y.Doc(options)
-  doc.on('afterTransaction', (transaction: Y.Transaction) => void Object.assign(transaction, { _needFormattingCleanup: false }))
+  doc.on(
+    'afterTransaction',
+    (transaction: Y.Transaction) => void Object.assign(transaction, { _needFormattingCleanup: false })
+  )
   for (const update of updates) Y.applyUpdate(doc, update)
   return doc
 }
@@ -78,7 +81,9 @@ test('other content, another place, another parent or another order under the sa
   }
 })
 
-/** Forgets whole what is deleted in a document, or has each item stand on others, as no honest one does; then read anew. */
+/**
+ * Forgets whole what is deleted in a document, or has each item stand on others, as no honest one does; then read anew.
+ */
 function altered(doc: Y.Doc, change: (item: Y.Item) => Y.Item | Y.GC): Y.Doc {
   const copy = docOf([Y.encodeStateAsUpdate(doc)])
   for (const structs of copy.store.clients.values())
@@ -106,7 +111,9 @@ test('a document that stands on other items than it was written beside, or forgo
     }),
     // Nothing stands on it yet.
     tail: altered(doc, (item) => (item.deleted && item.id.clock === 5 ? new Y.GC(item.id, item.length) : item)),
-    left: altered(doc, (item) => Object.assign(item, { origin: item.origin?.clock === 3 ? Y.createID(7, 0) : item.origin })),
+    left: altered(doc, (item) =>
+      Object.assign(item, { origin: item.origin?.clock === 3 ? Y.createID(7, 0) : item.origin })
+    ),
     right: altered(doc, (item) => Object.assign(item, { rightOrigin: item.deleted ? null : item.rightOrigin }))
   }
   for (const [what, other] of Object.entries(others)) {

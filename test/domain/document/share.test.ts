@@ -5,7 +5,10 @@ import { AS_SHIPPED, chooseStreams, payerKey, type StreamClaim } from '../../../
 const LIMITS = { maxStreams: 6, maxFollowed: 40, minUnused: 20 }
 /** Members with streams or snapshots, the honest one among them. */
 const OTHERS = ['bob', 'cat', 'mallory']
-/** Streams that the honest member keeps whatever others do: an equal part of the places, with four members of two kinds each. */
+/**
+ * Streams that the honest member keeps whatever others do: an equal part of the places, with four members of two kinds
+ * each.
+ */
 const EQUAL_PART = Math.min(LIMITS.maxStreams, Math.floor(LIMITS.minUnused / (2 * (OTHERS.length + 1))))
 
 /** Claims of one member; `names`: of its streams. */
@@ -26,14 +29,19 @@ const honest = arbClaims(fc.constant('ann'), 'ann/', EQUAL_PART).map((all) =>
 
 test('a member within its share keeps its place, for any announcements of others and of its own streams', (t: Assert) => {
   fc.assert(
-    fc.property(honest, arbClaims(fc.constantFrom(...OTHERS), 'a/', 100), fc.array(fc.nat({ max: 20 })), (own, others, stolen) => {
-      const again = stolen.flatMap((at): StreamClaim[] => {
-        const one = own[at % Math.max(1, own.length)]
-        return one === undefined ? [] : [{ ...one, payer: { node: 'mallory', kind: 'stream' } }]
-      })
-      const { kept, left } = chooseStreams([...others, ...again, ...own], LIMITS)
-      return own.every(({ stream }) => kept.includes(stream) && !left.has(stream))
-    })
+    fc.property(
+      honest,
+      arbClaims(fc.constantFrom(...OTHERS), 'a/', 100),
+      fc.array(fc.nat({ max: 20 })),
+      (own, others, stolen) => {
+        const again = stolen.flatMap((at): StreamClaim[] => {
+          const one = own[at % Math.max(1, own.length)]
+          return one === undefined ? [] : [{ ...one, payer: { node: 'mallory', kind: 'stream' } }]
+        })
+        const { kept, left } = chooseStreams([...others, ...again, ...own], LIMITS)
+        return own.every(({ stream }) => kept.includes(stream) && !left.has(stream))
+      }
+    )
   )
   t.pass()
 })
@@ -48,7 +56,11 @@ test('the stored streams do not depend on the order of announcements, and each s
         const other = chooseStreams(mixed, LIMITS)
         const names = new Set(all.map(({ stream }) => stream))
         const isWhole = new Set(kept).size === kept.length && kept.length + left.size === names.size
-        return isWhole && kept.join() === other.kept.join() && [...left].every(([stream, reason]) => other.left.get(stream) === reason)
+        return (
+          isWhole &&
+          kept.join() === other.kept.join() &&
+          [...left].every(([stream, reason]) => other.left.get(stream) === reason)
+        )
       }
     )
   )
@@ -62,7 +74,8 @@ test('streams of used documents are always kept, and of others no member has mor
       const unused = claims.filter(({ stream, use }) => use === 'none' && kept.has(stream))
       const counts = new Map<string, number>()
       for (const { payer } of unused) counts.set(payerKey(payer), (counts.get(payerKey(payer)) ?? 0) + 1)
-      const isWithin = [...counts.values()].every((count) => count <= LIMITS.maxStreams) && unused.length <= LIMITS.maxFollowed
+      const isWithin =
+        [...counts.values()].every((count) => count <= LIMITS.maxStreams) && unused.length <= LIMITS.maxFollowed
       return isWithin && claims.every(({ stream, use }) => use === 'none' || kept.has(stream))
     })
   )

@@ -39,7 +39,8 @@ test('a map and a list become what they are set to, and set again they change no
       editShared(doc, 'map', { type: 'map', map: nextMap })
       editShared(doc, 'list', { type: 'list', list: nextList })
       const read = [readShared(doc, 'map', 'map'), readShared(doc, 'list', 'list')]
-      const sorted = (value: unknown): unknown => Object.fromEntries(Object.entries(value as object).sort(([a], [b]) => (a < b ? -1 : 1)))
+      const sorted = (value: unknown): unknown =>
+        Object.fromEntries(Object.entries(value as object).sort(([a], [b]) => (a < b ? -1 : 1)))
       return updates === 0 && JSON.stringify([sorted(read[0]), read[1]]) === JSON.stringify([sorted(nextMap), nextList])
     })
   )
@@ -66,8 +67,12 @@ test('a part of a text is replaced, and places that are not there are refused', 
   editShared(doc, 'text', { type: 'text', text: 'hello world' })
   editShared(doc, 'text', { type: 'text', splice: { at: 6, remove: 5, insert: 'you' } })
   t.is(readShared(doc, 'text', 'text'), 'hello you')
-  await failsWith(t, 'INVALID_INPUT', () => editShared(doc, 'text', { type: 'text', splice: { at: 9, remove: 1, insert: '' } }))
-  await failsWith(t, 'INVALID_INPUT', () => editShared(doc, 'list', { type: 'list', splice: { at: 1, remove: 0, insert: [] } }))
+  await failsWith(t, 'INVALID_INPUT', () =>
+    editShared(doc, 'text', { type: 'text', splice: { at: 9, remove: 1, insert: '' } })
+  )
+  await failsWith(t, 'INVALID_INPUT', () =>
+    editShared(doc, 'list', { type: 'list', splice: { at: 1, remove: 0, insert: [] } })
+  )
   await failsWith(t, 'INVALID_INPUT', () => editShared(doc, 'text', { type: 'text', text: '\ud800' }))
   await failsWith(t, 'CONFLICT', () => readShared(doc, 'map', 'text'))
   t.is(readShared(doc, 'text', 'text'), 'hello you')
@@ -97,7 +102,10 @@ test('edits of others are read as their type, and a read as another type neither
   t.is(readShared(other, 'text', 'bare'), '')
   t.alike(readShared(other, 'list', 'nested'), [{}])
   for (const root of ['emptied', 'made-up'])
-    t.alike([readShared(other, 'text', root), readShared(other, 'map', root), readShared(other, 'list', root)], ['', {}, []])
+    t.alike(
+      [readShared(other, 'text', root), readShared(other, 'map', root), readShared(other, 'list', root)],
+      ['', {}, []]
+    )
   t.alike([...other.share.keys()], roots)
   t.ok(
     [...other.share.values()].every((type) => type.constructor === Y.AbstractType),
@@ -127,7 +135,8 @@ test('all parts of a document are found by their content, under any names', asyn
     { root: 'text', type: 'text', value: 'some' },
     { root: 'x', type: 'xml', value: '<p>hello</p>' }
   ])
-  for (const type of ['text', 'list', 'map'] as const) await failsWith(t, 'CONFLICT', () => readShared(other, type, 'x'))
+  for (const type of ['text', 'list', 'map'] as const)
+    await failsWith(t, 'CONFLICT', () => readShared(other, type, 'x'))
 })
 
 test('a part of several kinds at once is read as all of them in order, and others are whole beside it', (t: Assert) => {
@@ -220,7 +229,9 @@ test('the markup of XML is that of Yjs, for any elements, attributes, texts and 
     pieces: fc.array(
       fc.record({
         insert: arbWord,
-        attributes: fc.dictionary(arbKey, fc.dictionary(arbKey, arbWord, { noNullPrototype: true }), { noNullPrototype: true })
+        attributes: fc.dictionary(arbKey, fc.dictionary(arbKey, arbWord, { noNullPrototype: true }), {
+          noNullPrototype: true
+        })
       }),
       { maxLength: 3 }
     )

@@ -24,9 +24,12 @@ import { holds } from '../../support/holds.js'
 
 const arbChoices = fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 40 })
 /** Blocks that are put in the place of others: none of them can be taken. */
-const arbJunk = fc.array(fc.record({ who: fc.nat({ max: 3 }), at: fc.nat({ max: 8 }), bytes: fc.uint8Array({ maxLength: 8 }) }), {
-  maxLength: 2
-})
+const arbJunk = fc.array(
+  fc.record({ who: fc.nat({ max: 3 }), at: fc.nat({ max: 8 }), bytes: fc.uint8Array({ maxLength: 8 }) }),
+  {
+    maxLength: 2
+  }
+)
 
 /** Puts junk into streams. */
 function spoil(writers: readonly Writer[], junk: readonly { who: number; at: number; bytes: Uint8Array }[]): void {
@@ -100,7 +103,11 @@ test('a stop below what the snapshot in force holds ends the stream behind that,
         assert.equal(late.receive({ stream, index: held, bytes: Uint8Array.of(255) }).outcome, 'ended')
         const believed = replicaOf(null)
         assert.equal(believed.load(early.snapshot()), null)
-        assert.equal(believed.stop(stream, at % held, 'a list')[0]?.needsRebuild, true, 'without force it is taken back')
+        assert.equal(
+          believed.stop(stream, at % held, 'a list')[0]?.needsRebuild,
+          true,
+          'without force it is taken back'
+        )
       }
       assertSame(late, early)
       const stops = [...late.ends()].map(([stream, end]) => ({ stream, ...end, needsRebuild: false }))
@@ -120,7 +127,9 @@ test('a stop behind what the snapshot in force holds takes back what came since'
   const { late } = begun(order, 1)
   tell(late, [ann])
   t.alike(late.stop(ann.key, 2, 'a list'), [{ stream: ann.key, at: 2, reason: 'a list', needsRebuild: true }])
-  t.alike(late.stop(ann.key, 0, 'another list'), [{ stream: ann.key, at: 1, reason: 'another list', needsRebuild: true }])
+  t.alike(late.stop(ann.key, 0, 'another list'), [
+    { stream: ann.key, at: 1, reason: 'another list', needsRebuild: true }
+  ])
 })
 
 test('a stream that had ended at the time of the snapshot continues behind it, unless it is found to end again', (t) => {
@@ -149,7 +158,10 @@ test('replicas of equally many blocks are the same if and only if none lacks an 
       const last = order.at(-1)
       if (last === undefined) return
       const { sessions } = decodeBlock(last.bytes) ?? assert.fail('a block of its own cannot be read')
-      const [whole, less] = [settled(order), settled([...order.slice(0, -1), { ...last, bytes: encodeBlock({ sessions, updates: [] }) }])]
+      const [whole, less] = [
+        settled(order),
+        settled([...order.slice(0, -1), { ...last, bytes: encodeBlock({ sessions, updates: [] }) }])
+      ]
       // What stands on it waits for ever.
       const isShort = less.waiting > 0
       const isEqual = !isShort && stateOf(whole).equals(stateOf(less))
@@ -165,7 +177,8 @@ test('replicas of equally many blocks are the same if and only if none lacks an 
 test('replicas with equal documents differ if their sessions, or the runs of deleted content, differ', (t) => {
   const told = (blocks: readonly Uint8Array[]): Replica => {
     const replica = replicaOf(null)
-    for (const [index, bytes] of blocks.entries()) t.is(replica.receive({ stream: writer('ann').key, index, bytes }).outcome, 'taken')
+    for (const [index, bytes] of blocks.entries())
+      t.is(replica.receive({ stream: writer('ann').key, index, bytes }).outcome, 'taken')
     return replica
   }
   const gone = (...edits: (readonly [number, string])[]): Uint8Array[] => {

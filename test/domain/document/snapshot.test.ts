@@ -2,7 +2,18 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { encodeBlock } from '../../../src/domain/document/block.js'
-import { arbEdits, forger, mixed, publish, replicaOf, settled, stateOf, tell, writer, written } from '../../support/documents.js'
+import {
+  arbEdits,
+  forger,
+  mixed,
+  publish,
+  replicaOf,
+  settled,
+  stateOf,
+  tell,
+  writer,
+  written
+} from '../../support/documents.js'
 import { holds } from '../../support/holds.js'
 
 const arbChoices = fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 40 })

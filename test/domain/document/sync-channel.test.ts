@@ -14,7 +14,8 @@ type Listener = (payload: unknown, from: string) => void
 function wires(count: number): { wire: SyncWire; inject: Listener }[] {
   const listeners = Array.from({ length: count }, () => new Set<Listener>())
   const toAll = (place: number, payload: unknown): void => {
-    for (const [other, set] of listeners.entries()) if (other !== place) for (const listener of set) listener(payload, `a${place}@node`)
+    for (const [other, set] of listeners.entries())
+      if (other !== place) for (const listener of set) listener(payload, `a${place}@node`)
   }
   return listeners.map((own, place) => ({
     wire: {
@@ -94,7 +95,10 @@ test('Feature: a2a-mcp-protocols, Property 27: CRDT update broadcast and apply r
 
 test('an unreadable update is reported with its source and skipped; later updates pass', async (t) => {
   const [ann, bob] = agents(2)
-  bob.inject({ sourceAgentId: ann.name, vectorClock: { [ann.name]: 1 }, payload: Uint8Array.of(1), timestamp: 1 }, ann.name)
+  bob.inject(
+    { sourceAgentId: ann.name, vectorClock: { [ann.name]: 1 }, payload: Uint8Array.of(1), timestamp: 1 },
+    ann.name
+  )
   bob.inject({ sourceAgentId: ann.name, vectorClock: {}, payload: Uint8Array.of(0, 0), timestamp: 1 }, ann.name)
   bob.inject('garbage', ann.name)
   const code = 'CRDT_DESERIALIZATION_FAILED'

@@ -8,7 +8,15 @@ import { utf8 } from '../../../src/kit/ids.js'
 import { arbA2AEnvelope } from '../../../src/testing.js'
 import { holds } from '../../support/holds.js'
 
-const base: A2AEnvelope = { id: 'm1', schemaVersion: 1, sender: 'a@n', recipient: 'b@n', type: 'request', timestamp: 1, payload: null }
+const base: A2AEnvelope = {
+  id: 'm1',
+  schemaVersion: 1,
+  sender: 'a@n',
+  recipient: 'b@n',
+  type: 'request',
+  timestamp: 1,
+  payload: null
+}
 
 function envelope(payload: unknown, rest: Partial<A2AEnvelope> = {}): A2AEnvelope {
   return { ...base, ...rest, payload }
@@ -95,7 +103,9 @@ test('a small request takes little more than its fields', (t) => {
 
 test('an envelope that is too large is refused before it is sent', (t) => {
   const many = Array.from({ length: 65 }, () => new Uint8Array(1))
-  const deepKeys = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`${i}`.padEnd(200, 'k'), new Uint8Array(1)]))
+  const deepKeys = Object.fromEntries(
+    Array.from({ length: 60 }, (_, i) => [`${i}`.padEnd(200, 'k'), new Uint8Array(1)])
+  )
   t.is(
     codeOf(() => encodeEnvelope(envelope(new Uint8Array(16 * 1_048_576)))),
     'PAYLOAD_TOO_LARGE'
@@ -185,9 +195,19 @@ test('an encoding cut short is refused', async (t) => {
 test('a foreign schema version is refused with the expected and the actual one, and the id', (t) => {
   const bytes = Buffer.from(encodeEnvelope(base))
   bytes[2] = 7
-  t.alike(decodeEnvelope(bytes), { ok: false, code: 'SCHEMA_VERSION_MISMATCH', reason: 'schemaVersion: expected 1, got 7', id: 'm1' })
+  t.alike(decodeEnvelope(bytes), {
+    ok: false,
+    code: 'SCHEMA_VERSION_MISMATCH',
+    reason: 'schemaVersion: expected 1, got 7',
+    id: 'm1'
+  })
   bytes[0] = 9
-  t.alike(decodeEnvelope(bytes), { ok: false, code: 'SCHEMA_VERSION_MISMATCH', reason: 'wire version: expected 1, got 9', id: null })
+  t.alike(decodeEnvelope(bytes), {
+    ok: false,
+    code: 'SCHEMA_VERSION_MISMATCH',
+    reason: 'wire version: expected 1, got 9',
+    id: null
+  })
 })
 
 test('Feature: a2a-mcp-protocols, Property 9: Message type validation', async (t) => {
@@ -206,7 +226,15 @@ test('Feature: a2a-mcp-protocols, Property 9: Message type validation', async (t
 test('an attachment is put only where an own member is null', (t) => {
   const one = envelope({ aaaaaaaaa: new Uint8Array([1]), list: [null], other: 'text' })
   t.is(payloadReason(encodeEnvelope(one)), null)
-  for (const pointer of ['/__proto__', '/undefined', '/other/0/1', '/list/0001', '/list/leng', 'aaaaaaaaaa', '/list/1000']) {
+  for (const pointer of [
+    '/__proto__',
+    '/undefined',
+    '/other/0/1',
+    '/list/0001',
+    '/list/leng',
+    'aaaaaaaaaa',
+    '/list/1000'
+  ]) {
     t.is(payloadReason(patched(one, '/aaaaaaaaa', pointer)), 'an attachment points to no empty position', pointer)
   }
   const climbing = envelope({ ['a'.repeat(19)]: new Uint8Array([1]) })

@@ -25,16 +25,20 @@ const arbParts: fc.Arbitrary<EnvelopeParts> = fc.record({
 test('Feature: a2a-mcp-protocols, Property 6: A2A Envelope structure and uniqueness', async (t) => {
   await holds(
     t,
-    fc.property(fc.array(arbParts, { minLength: 1, maxLength: 30 }), fc.integer({ min: 1, max: 2 ** 45 }), (parts, now) => {
-      const make = factory(now)
-      const made = parts.map((one) => make.create(one))
-      assert.equal(new Set(made.map((one) => one.id)).size, made.length)
-      for (const [i, one] of made.entries()) {
-        assert.equal(headerFault(one), null)
-        assert.ok(one.timestamp > 0 && one.timestamp === now)
-        assert.deepEqual({ ...parts[i], schemaVersion: one.schemaVersion }, pick(one))
+    fc.property(
+      fc.array(arbParts, { minLength: 1, maxLength: 30 }),
+      fc.integer({ min: 1, max: 2 ** 45 }),
+      (parts, now) => {
+        const make = factory(now)
+        const made = parts.map((one) => make.create(one))
+        assert.equal(new Set(made.map((one) => one.id)).size, made.length)
+        for (const [i, one] of made.entries()) {
+          assert.equal(headerFault(one), null)
+          assert.ok(one.timestamp > 0 && one.timestamp === now)
+          assert.deepEqual({ ...parts[i], schemaVersion: one.schemaVersion }, pick(one))
+        }
       }
-    })
+    )
   )
 })
 
@@ -65,7 +69,11 @@ test('a proposal, its acceptance and all that follows share one thread', (t) => 
 test('an answer to a broadcast or a capability must name who answers', async (t) => {
   const make = factory()
   const broadcast = make.create({ ...request, recipient: '*' })
-  const toCapability = make.create({ ...request, recipient: 'text.stats', metadata: { tier: 1, routingHint: 'capability' } })
+  const toCapability = make.create({
+    ...request,
+    recipient: 'text.stats',
+    metadata: { tier: 1, routingHint: 'capability' }
+  })
   for (const one of [broadcast, toCapability]) {
     await t.exception(() => make.reply(one, { type: 'response', payload: 1 }), NodeError)
     t.is(make.reply(one, { type: 'response', payload: 1, sender: 'me@here' }).sender, 'me@here')

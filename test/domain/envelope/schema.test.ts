@@ -2,11 +2,24 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { MESSAGE_TYPES, type A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
-import { A2AEnvelopeSchema, A2AMessageTypeSchema, envelopeFromJson, envelopeToJson } from '../../../src/domain/envelope/schema.js'
+import {
+  A2AEnvelopeSchema,
+  A2AMessageTypeSchema,
+  envelopeFromJson,
+  envelopeToJson
+} from '../../../src/domain/envelope/schema.js'
 import { arbA2AEnvelope } from '../../../src/testing.js'
 import { holds } from '../../support/holds.js'
 
-const base: A2AEnvelope = { id: 'm1', schemaVersion: 1, sender: 'a@n', recipient: 'b@n', type: 'request', timestamp: 1, payload: null }
+const base: A2AEnvelope = {
+  id: 'm1',
+  schemaVersion: 1,
+  sender: 'a@n',
+  recipient: 'b@n',
+  type: 'request',
+  timestamp: 1,
+  payload: null
+}
 
 test('Feature: a2a-mcp-protocols, Property 7: A2A Envelope serialization round trip', async (t) => {
   await holds(
@@ -71,7 +84,10 @@ test('no text makes the reader throw', async (t) => {
 test('attachments that point nowhere or hold no base64 are refused', (t) => {
   const withAttachment = (pointer: string, base64: string): string =>
     JSON.stringify({ ...base, payload: { a: null, b: 1 }, attachments: [{ pointer, base64 }] })
-  t.alike(envelopeFromJson(withAttachment('/a', 'AQ==')), { ok: true, envelope: { ...base, payload: { a: new Uint8Array([1]), b: 1 } } })
+  t.alike(envelopeFromJson(withAttachment('/a', 'AQ==')), {
+    ok: true,
+    envelope: { ...base, payload: { a: new Uint8Array([1]), b: 1 } }
+  })
   for (const [pointer, base64] of [
     ['/b', 'AQ=='],
     ['/c', 'AQ=='],

@@ -41,7 +41,8 @@ test('a message without a correlation id opens the thread that its answers join'
 
 test('the quietest thread is dropped for a new one, and a full thread drops its earliest message', (t) => {
   const threads = new Threads<Message>({ maxThreads: 2, maxMessages: 2 })
-  for (const [i, correlationId] of ['a', 'b', 'a', 'c', 'a'].entries()) threads.add({ id: `m${i}`, correlationId, timestamp: i })
+  for (const [i, correlationId] of ['a', 'b', 'a', 'c', 'a'].entries())
+    threads.add({ id: `m${i}`, correlationId, timestamp: i })
   t.is(threads.size, 2)
   t.alike(threads.thread('b'), [])
   t.alike(

@@ -11,7 +11,9 @@ const rule = fc.record({
   tier: fc.option(tier),
   capabilities: fc.option(fc.uniqueArray(capability))
 })
-const table: fc.Arbitrary<ScopeTable> = fc.dictionary(fc.constantFrom('ops', 'ci', 'all'), rule).map((added) => ({ ...SCOPES, ...added }))
+const table: fc.Arbitrary<ScopeTable> = fc
+  .dictionary(fc.constantFrom('ops', 'ci', 'all'), rule)
+  .map((added) => ({ ...SCOPES, ...added }))
 const scope = fc.oneof(
   fc.constantFrom(...Object.keys(SCOPES), 'ops', 'ci', 'all', 'nothing', '__proto__', 'constructor', 'skill:', ''),
   capability.map((id) => `skill:${id}`)
@@ -41,7 +43,11 @@ test('no earlier token gains rights from scopes that are added to its client', a
     fc.property(table, allowance, fc.array(scope), (scopes, client, named) => {
       const asked = named.filter((one) => mayAsk(scopes, client, one))
       const before = powerOfScopes(scopes, client, asked)
-      const widest = powerOfScopes(scopes, { tier: 0, scopes: [...asked, 'a2a:read', 'a2a:send', 'a2a:tier:L0'] }, asked)
+      const widest = powerOfScopes(
+        scopes,
+        { tier: 0, scopes: [...asked, 'a2a:read', 'a2a:send', 'a2a:tier:L0'] },
+        asked
+      )
       return before.tier >= widest.tier && before.may.every((one) => widest.may.includes(one))
     })
   )
@@ -50,9 +56,17 @@ test('no earlier token gains rights from scopes that are added to its client', a
 test('a scope gives the rights of the table, and an unknown scope the least', (t) => {
   const client = { tier: 1 as const, scopes: ['a2a:read', 'a2a:send', 'a2a:tier:L1', 'a2a:tier:L2'] }
   t.alike(powerOfScopes(SCOPES, client, ['a2a:read']), { tier: 3, may: ['read'], capabilities: null })
-  t.alike(powerOfScopes(SCOPES, client, ['a2a:send', 'a2a:tier:L2']), { tier: 2, may: ['read', 'send'], capabilities: null })
+  t.alike(powerOfScopes(SCOPES, client, ['a2a:send', 'a2a:tier:L2']), {
+    tier: 2,
+    may: ['read', 'send'],
+    capabilities: null
+  })
   t.alike(powerOfScopes(SCOPES, client, ['a2a:tier:L0']), { tier: 3, may: [], capabilities: null })
-  t.alike(powerOfScopes(SCOPES, client, ['a2a:send', 'skill:text.stats']), { tier: 3, may: ['read', 'send'], capabilities: ['text.stats'] })
+  t.alike(powerOfScopes(SCOPES, client, ['a2a:send', 'skill:text.stats']), {
+    tier: 3,
+    may: ['read', 'send'],
+    capabilities: ['text.stats']
+  })
   const narrow = { tier: 1 as const, scopes: ['a2a:send', 'skill:text.stats'] }
   t.absent(mayAsk(SCOPES, narrow, 'skill:host.report'), 'a limited caller cannot ask for something else')
   t.alike(powerOfScopes(SCOPES, narrow, ['a2a:send']).capabilities, ['text.stats'], 'nor for no limit')

@@ -71,7 +71,8 @@ class PushWorld {
     this.#outbox = emptyOutbox()
     this.#wakeAt = Number.POSITIVE_INFINITY
     this.inFlight.clear()
-    for (const [hook, list] of this.waiting) if (list.length > 0) this.step({ type: 'queued', hook, owner: this.ownerOf(hook) })
+    for (const [hook, list] of this.waiting)
+      if (list.length > 0) this.step({ type: 'queued', hook, owner: this.ownerOf(hook) })
   }
 
   pass(ms: number): void {
@@ -115,7 +116,9 @@ const TAKEN: WebhookAnswer = { type: 'taken' }
 const answers = fc.oneof(
   fc.constant(TAKEN),
   fc.constant<WebhookAnswer>({ type: 'refused', reason: 'HTTP 410' }),
-  fc.option(fc.nat(10_000_000), { nil: null }).map((retryAfterMs): WebhookAnswer => ({ type: 'failed', reason: 'HTTP 503', retryAfterMs }))
+  fc
+    .option(fc.nat(10_000_000), { nil: null })
+    .map((retryAfterMs): WebhookAnswer => ({ type: 'failed', reason: 'HTTP 503', retryAfterMs }))
 )
 const hook = fc.nat(99).map(String)
 const action = fc.oneof(
@@ -126,7 +129,11 @@ const action = fc.oneof(
       .record({ hook, answer: answers, chance: fc.double({ min: 0, max: 0.999, noNaN: true }) })
       .map(
         (one) => (world: PushWorld) =>
-          world.answer([...world.inFlight.keys()][Number(one.hook) % Math.max(1, world.inFlight.size)] ?? '', one.answer, one.chance)
+          world.answer(
+            [...world.inFlight.keys()][Number(one.hook) % Math.max(1, world.inFlight.size)] ?? '',
+            one.answer,
+            one.chance
+          )
       )
   },
   { weight: 2, arbitrary: fc.nat(700_000).map((ms) => (world: PushWorld) => world.pass(ms)) },
@@ -138,21 +145,26 @@ const action = fc.oneof(
 test('through crashes, failures and deletions each hook gets all events in order, one by one, within the shares, and none once it is deleted', async (t: Assert) => {
   await holds(
     t,
-    fc.property(fc.array(action, { maxLength: 300 }), fc.integer({ min: 1, max: 4 }), fc.boolean(), (actions, owners, isCrowded) => {
-      const world = new PushWorld(owners)
-      if (isCrowded) for (let one = 0; one < 100; one++) world.queue(String(one))
-      for (const act of actions) act(world)
-      for (let round = 0; round < 2000 && [...world.waiting.values()].some((list) => list.length > 0); round++) {
-        for (const one of [...world.inFlight.keys()]) world.answer(one, TAKEN, 0)
-        world.pass(60_000)
+    fc.property(
+      fc.array(action, { maxLength: 300 }),
+      fc.integer({ min: 1, max: 4 }),
+      fc.boolean(),
+      (actions, owners, isCrowded) => {
+        const world = new PushWorld(owners)
+        if (isCrowded) for (let one = 0; one < 100; one++) world.queue(String(one))
+        for (const act of actions) act(world)
+        for (let round = 0; round < 2000 && [...world.waiting.values()].some((list) => list.length > 0); round++) {
+          for (const one of [...world.inFlight.keys()]) world.answer(one, TAKEN, 0)
+          world.pass(60_000)
+        }
+        for (const [one, generations] of world.queued) {
+          const settled = world.settled.get(one) ?? []
+          const expected = world.removed.has(one) ? generations.slice(0, settled.length) : generations
+          if (JSON.stringify(settled) !== JSON.stringify(expected))
+            throw new Error(`hook ${one}: ${String(settled)} of ${String(generations)}`)
+        }
       }
-      for (const [one, generations] of world.queued) {
-        const settled = world.settled.get(one) ?? []
-        const expected = world.removed.has(one) ? generations.slice(0, settled.length) : generations
-        if (JSON.stringify(settled) !== JSON.stringify(expected))
-          throw new Error(`hook ${one}: ${String(settled)} of ${String(generations)}`)
-      }
-    }),
+    ),
     300
   )
 })
@@ -166,7 +178,10 @@ test('a hook that never answers holds no other one up', (t: Assert) => {
   const world = new PushWorld(1)
   for (const one of ['slow', 'a', 'b']) world.queue(one)
   for (let round = 0; round < 5; round++) for (const one of ['a', 'b']) again(world, one)
-  t.alike([world.settled.get('a')?.length, world.settled.get('b')?.length, world.settled.get('slow')], [5, 5, undefined])
+  t.alike(
+    [world.settled.get('a')?.length, world.settled.get('b')?.length, world.settled.get('slow')],
+    [5, 5, undefined]
+  )
 })
 
 test('a clock that is put back makes nobody wait for longer than the longest wait', (t: Assert) => {

@@ -44,7 +44,8 @@ class ShareWorld {
   open(owner: string): void {
     const fault = shareFault(this.shares, owner)
     const own = [...this.shares.hooks].filter(([, share]) => share.owner === owner).length
-    if ((fault !== null) !== (own >= BOUNDS.hooksOfOne || this.shares.hooks.size >= BOUNDS.hooks)) throw new Error(`${fault}: ${own}`)
+    if ((fault !== null) !== (own >= BOUNDS.hooksOfOne || this.shares.hooks.size >= BOUNDS.hooks))
+      throw new Error(`${fault}: ${own}`)
     if (fault !== null) return
     const hook = `${owner}${++this.#named}`
     openHook(this.shares, { hook, owner })
@@ -52,7 +53,10 @@ class ShareWorld {
   }
 
   /** So many events in one commit, which may fail first; the last may end the task. */
-  happen(hook: string, { events, fails, ends }: { readonly events: number; readonly fails: number; readonly ends: boolean }): void {
+  happen(
+    hook: string,
+    { events, fails, ends }: { readonly events: number; readonly fails: number; readonly ends: boolean }
+  ): void {
     if (!this.live.has(hook)) return
     const before = this.happened.get(hook) ?? 0
     for (let attempt = 0; attempt <= fails; attempt++) {
@@ -107,7 +111,8 @@ class ShareWorld {
     for (const hook of [...this.shares.hooks.keys()]) dropHook(this.shares, hook)
     if (this.shares.hooks.size + this.shares.owners.size > 0) throw new Error('something is left of nothing')
     for (const hook of this.live) openHook(this.shares, { hook, owner: this.ownerOf(hook) })
-    for (const [hook, list] of this.waiting) for (const one of list) restoreNotice(this.shares, { hook, owner: this.ownerOf(hook) }, one)
+    for (const [hook, list] of this.waiting)
+      for (const one of list) restoreNotice(this.shares, { hook, owner: this.ownerOf(hook) }, one)
   }
 
   check(): void {
@@ -123,7 +128,8 @@ class ShareWorld {
     for (const [owner, { hooks, waiting }] of owners) {
       if (hooks > BOUNDS.hooksOfOne) throw new Error('too many configs of one')
       if (waiting > BOUNDS.waitingOfOne + BOUNDS.least * BOUNDS.hooksOfOne) throw new Error(`${waiting} of one wait`)
-      if (JSON.stringify(this.shares.owners.get(owner)) !== JSON.stringify({ hooks, waiting })) throw new Error('counted wrongly')
+      if (JSON.stringify(this.shares.owners.get(owner)) !== JSON.stringify({ hooks, waiting }))
+        throw new Error('counted wrongly')
     }
     if (owners.size !== this.shares.owners.size) throw new Error('an owner of nothing')
   }
@@ -134,14 +140,29 @@ class ShareWorld {
     for (const [hook, list] of this.waiting) {
       if ((this.shares.hooks.get(hook)?.waiting ?? 0) !== list.length) throw new Error(`${hook}: ${list.length} wait`)
       if (list.length > BOUNDS.waitingOfHook) throw new Error(`${list.length} wait`)
-      const events = [...list, ...this.dead.filter((one) => one.hook === hook)].reduce((sum, { folded }) => sum + 1 + folded, 0)
-      if (events + (this.told.get(hook) ?? 0) !== (this.happened.get(hook) ?? 0)) throw new Error(`${hook}: an event is lost`)
+      const events = [...list, ...this.dead.filter((one) => one.hook === hook)].reduce(
+        (sum, { folded }) => sum + 1 + folded,
+        0
+      )
+      if (events + (this.told.get(hook) ?? 0) !== (this.happened.get(hook) ?? 0))
+        throw new Error(`${hook}: an event is lost`)
     }
   }
 }
 
 const action = fc.record({
-  kind: fc.constantFrom('open', 'happen', 'happen', 'happen', 'settle', 'settle', 'give up', 'revive', 'drop', 'restart'),
+  kind: fc.constantFrom(
+    'open',
+    'happen',
+    'happen',
+    'happen',
+    'settle',
+    'settle',
+    'give up',
+    'revive',
+    'drop',
+    'restart'
+  ),
   at: fc.nat(1000),
   events: fc.integer({ min: 1, max: 9 }),
   fails: fc.nat(2),
@@ -190,7 +211,8 @@ test('each webhook keeps three notifications of its own though its caller is at 
     return over
   }
   for (const hook of ['a1', 'a2', 'a3']) openHook(shares, { hook, owner: 'a' })
-  for (const hook of ['a1', 'a2']) for (let generation = 1; generation <= BOUNDS.waitingOfHook; generation++) place(hook, generation)
+  for (const hook of ['a1', 'a2'])
+    for (let generation = 1; generation <= BOUNDS.waitingOfHook; generation++) place(hook, generation)
   t.is(shares.owners.get('a')?.waiting, BOUNDS.waitingOfOne)
   t.alike(
     [1, 2, 3].map((generation) => place('a3', generation)),

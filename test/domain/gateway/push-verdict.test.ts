@@ -8,7 +8,8 @@ const NOW = 1_700_000_000_000
 test('a status is taken, final or worth another try', (t: Assert) => {
   const kind = (status: number): string => webhookAnswer({ status, retryAfter: null }, NOW).type
   for (const status of [200, 201, 202, 204, 299]) t.is(kind(status), 'taken', `${status}`)
-  for (const status of [400, 401, 403, 404, 405, 409, 413, 415, 422, 451, 499]) t.is(kind(status), 'refused', `${status}`)
+  for (const status of [400, 401, 403, 404, 405, 409, 413, 415, 422, 451, 499])
+    t.is(kind(status), 'refused', `${status}`)
   t.is(kind(410), 'gone')
   for (const status of [304, 408, 425, 429, 500, 502, 503, 504, 599]) t.is(kind(status), 'failed', `${status}`)
 })

@@ -48,7 +48,13 @@ test('a push config is read within its bounds, and a value that would break a he
 test('no value makes the reader of push configs throw, and every accepted value fits into headers', async (t: Assert) => {
   const text = fc.oneof(fc.string({ maxLength: 40 }), fc.string({ unit: 'binary', maxLength: 40 }))
   const odd = fc.record(
-    { id: text, url: text, token: text, authentication: fc.record({ schemes: fc.array(text), credentials: text }), events: fc.array(text) },
+    {
+      id: text,
+      url: text,
+      token: text,
+      authentication: fc.record({ schemes: fc.array(text), credentials: text }),
+      events: fc.array(text)
+    },
     { requiredKeys: [] }
   )
   await holds(
@@ -57,9 +63,10 @@ test('no value makes the reader of push configs throw, and every accepted value 
       const read = readPushTarget(value)
       if (!read.ok) return read.faults.length > 0
       const { token = 'x', authentication } = read.value
-      return new Headers({ token, authorization: `${authentication?.schemes[0] ?? 'x'} ${authentication?.credentials ?? 'x'}` }).has(
-        'token'
-      )
+      return new Headers({
+        token,
+        authorization: `${authentication?.schemes[0] ?? 'x'} ${authentication?.credentials ?? 'x'}`
+      }).has('token')
     })
   )
 })
@@ -69,7 +76,11 @@ test('a hook gets states and artifacts, one of 0.3 the last chunk alone, and eve
   const artifact = { artifactId: 'a', parts: [{ text: 'x' }] }
   const working: GatewayEvent = { ...head, type: 'status', state: 'working' }
   const chunk = (lastChunk: boolean): GatewayEvent => ({ ...head, type: 'artifact', artifact, append: true, lastChunk })
-  const said: GatewayEvent = { ...head, type: 'message', message: { messageId: 'm', role: 'user', parts: [{ text: 'x' }] } }
+  const said: GatewayEvent = {
+    ...head,
+    type: 'message',
+    message: { messageId: 'm', role: 'user', parts: [{ text: 'x' }] }
+  }
   t.alike(
     [working, chunk(false), chunk(true), said].map((event) => pushEventOf(event, '1.0')),
     ['task.working', 'task.artifact', 'task.artifact', null]
@@ -78,6 +89,10 @@ test('a hook gets states and artifacts, one of 0.3 the last chunk alone, and eve
     [working, chunk(false), chunk(true), said].map((event) => pushEventOf(event, '0.3')),
     ['task.working', null, 'task.artifact', null]
   )
-  t.ok(asksFor({}, 'task.working') && asksFor({ events: ['task.*'] }, 'task.failed') && asksFor({ events: ['task.failed'] }, 'task.failed'))
+  t.ok(
+    asksFor({}, 'task.working') &&
+      asksFor({ events: ['task.*'] }, 'task.failed') &&
+      asksFor({ events: ['task.failed'] }, 'task.failed')
+  )
   t.absent(asksFor({ events: ['task.failed', 'task.completed'] }, 'task.working'))
 })

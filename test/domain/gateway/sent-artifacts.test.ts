@@ -4,17 +4,22 @@ import { MAX_SENT_BYTES, SentArtifacts } from '../../../src/domain/gateway/sent-
 import { holds } from '../../support/holds.js'
 
 test('a result that repeats the sent chunks is recognized, for any cuts, and no other one', async (t: Assert) => {
-  const property = fc.property(fc.array(fc.string(), { minLength: 1, maxLength: 8 }), fc.string({ minLength: 1 }), (pieces, more) => {
-    const told = new SentArtifacts()
-    for (const [at, text] of ['what it was before', ...pieces].entries()) told.take({ artifactId: 'out', parts: [{ text }] }, at > 1)
-    const text = pieces.join('')
-    const all = (parts: readonly object[]) => ({ artifacts: [{ artifactId: 'out', parts }] })
-    const known = [text, { text }, all(pieces.map((one) => ({ text: one }))), all([{ text }])]
-    return (
-      known.every((one) => told.covers(one)) &&
-      ![null, more + text, { text, more }, all([]), all([{ text: more + text }])].some((one) => told.covers(one))
-    )
-  })
+  const property = fc.property(
+    fc.array(fc.string(), { minLength: 1, maxLength: 8 }),
+    fc.string({ minLength: 1 }),
+    (pieces, more) => {
+      const told = new SentArtifacts()
+      for (const [at, text] of ['what it was before', ...pieces].entries())
+        told.take({ artifactId: 'out', parts: [{ text }] }, at > 1)
+      const text = pieces.join('')
+      const all = (parts: readonly object[]) => ({ artifacts: [{ artifactId: 'out', parts }] })
+      const known = [text, { text }, all(pieces.map((one) => ({ text: one }))), all([{ text }])]
+      return (
+        known.every((one) => told.covers(one)) &&
+        ![null, more + text, { text, more }, all([]), all([{ text: more + text }])].some((one) => told.covers(one))
+      )
+    }
+  )
   await holds(t, property, 300)
 })
 
@@ -27,8 +32,8 @@ test('several artifacts are recognized by all of them; data by its value; the re
   told.take(one, false)
   told.take(two, false)
   t.alike(
-    [{ artifacts: [one, two] }, { artifacts: [one] }, { artifacts: [two, one] }, 'x', { artifacts: 'x' }].map((result) =>
-      told.covers(result)
+    [{ artifacts: [one, two] }, { artifacts: [one] }, { artifacts: [two, one] }, 'x', { artifacts: 'x' }].map(
+      (result) => told.covers(result)
     ),
     [true, false, false, false, false]
   )

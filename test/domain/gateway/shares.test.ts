@@ -23,12 +23,15 @@ test('a caller whose task is dropped for a new one never loses more than it has,
       const isLargest = [...sizes].every(
         ([owner, size]) => size <= own || ![...left].some((it) => it.owner === owner && RESTING_STATES.has(it.state))
       )
-      const isOldest = [...left].every((it) => it.owner !== one.owner || !RESTING_STATES.has(it.state) || it.updatedAt >= one.updatedAt)
+      const isOldest = [...left].every(
+        (it) => it.owner !== one.owner || !RESTING_STATES.has(it.state) || it.updatedAt >= one.updatedAt
+      )
       if (!isFair || !isLargest || !isOldest || !RESTING_STATES.has(one.state) || !left.delete(one)) return false
       sizes.set(one.owner, own - 1)
     }
     const mayLose = [...left].some(
-      ({ owner, state }) => RESTING_STATES.has(state) && (newcomer === null || (sizes.get(owner) ?? 0) >= (sizes.get(newcomer) ?? 0))
+      ({ owner, state }) =>
+        RESTING_STATES.has(state) && (newcomer === null || (sizes.get(owner) ?? 0) >= (sizes.get(newcomer) ?? 0))
     )
     return gone.length === Math.min(count, gone.length) && (gone.length >= count || !mayLose)
   })
@@ -37,12 +40,20 @@ test('a caller whose task is dropped for a new one never loses more than it has,
 
 test('a token that begins too many tasks drops its own, and the resting tasks of others stay', (t: Assert) => {
   const rests = (owner: string, count: number, updatedAt: number) =>
-    Array.from({ length: count }, (_, i) => ({ owner, state: 'completed' as const, updatedAt: updatedAt + i, id: `${owner}${i}` }))
+    Array.from({ length: count }, (_, i) => ({
+      owner,
+      state: 'completed' as const,
+      updatedAt: updatedAt + i,
+      id: `${owner}${i}`
+    }))
   const all = [...rests('quiet', 3, 0), ...rests('greedy', 10, 100)]
   t.alike(
     letGo(all, 4, 'greedy').map(({ id }) => id),
     ['greedy0', 'greedy1', 'greedy2', 'greedy3']
   )
-  const busy = [...rests('quiet', 3, 0), ...rests('greedy', 10, 100).map((one) => ({ ...one, state: 'working' as const }))]
+  const busy = [
+    ...rests('quiet', 3, 0),
+    ...rests('greedy', 10, 100).map((one) => ({ ...one, state: 'working' as const }))
+  ]
   t.alike(letGo(busy, 4, 'greedy'), [], 'rather refused than at the cost of others')
 })

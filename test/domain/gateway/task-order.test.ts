@@ -86,5 +86,8 @@ test('a text that is no cursor of this node is none', async (t: Assert) => {
     })
   )
   for (const text of ['', '.', 'a.', '.a', 'A.b', '1.a/b', `${'9'.repeat(11)}.a`]) t.is(readCursor(text), null, text)
-  t.alike(readCursor(cursorText({ since: 1_700_000_000_000, id: 'task_a-b' })), { since: 1_700_000_000_000, id: 'task_a-b' })
+  t.alike(readCursor(cursorText({ since: 1_700_000_000_000, id: 'task_a-b' })), {
+    since: 1_700_000_000_000,
+    id: 'task_a-b'
+  })
 })

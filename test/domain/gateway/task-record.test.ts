@@ -32,19 +32,41 @@ const message: fc.Arbitrary<Message> = fc.record(
   },
   { requiredKeys: ['messageId', 'role', 'parts'] }
 )
-const run = fc.record({ requestId: text, taskId: text, isAttended: fc.constant(true as const) }, { requiredKeys: ['requestId', 'taskId'] })
+const run = fc.record(
+  { requestId: text, taskId: text, isAttended: fc.constant(true as const) },
+  { requiredKeys: ['requestId', 'taskId'] }
+)
 const state = fc.constantFrom(...GATEWAY_STATES)
-const artifact = fc.record({ artifactId: text, name: text, parts, metadata: about }, { requiredKeys: ['artifactId', 'parts'] })
+const artifact = fc.record(
+  { artifactId: text, name: text, parts, metadata: about },
+  { requiredKeys: ['artifactId', 'parts'] }
+)
 const told = fc.oneof(
-  fc.record({ type: fc.constant('message' as const), message, run, at: time }, { requiredKeys: ['type', 'message', 'at'] }),
-  fc.record({ type: fc.constant('status' as const), state, message, at: time }, { requiredKeys: ['type', 'state', 'at'] }),
-  fc.record({ type: fc.constant('artifact' as const), artifact, append: fc.boolean(), lastChunk: fc.boolean(), at: time })
+  fc.record(
+    { type: fc.constant('message' as const), message, run, at: time },
+    { requiredKeys: ['type', 'message', 'at'] }
+  ),
+  fc.record(
+    { type: fc.constant('status' as const), state, message, at: time },
+    { requiredKeys: ['type', 'state', 'at'] }
+  ),
+  fc.record({
+    type: fc.constant('artifact' as const),
+    artifact,
+    append: fc.boolean(),
+    lastChunk: fc.boolean(),
+    at: time
+  })
 )
 const log: fc.Arbitrary<GatewayEvent[]> = fc
   .tuple(fc.integer({ min: 1, max: 10_000 }), fc.array(told, { minLength: 1, maxLength: 6 }))
   .map(([first, all]) => all.map((one, at) => ({ ...one, generation: first + at })))
 const by = fc.record(
-  { maxTier: fc.constantFrom(0 as const, 3 as const), sandboxId: fc.option(text), capabilities: fc.array(text, { maxLength: 2 }) },
+  {
+    maxTier: fc.constantFrom(0 as const, 3 as const),
+    sandboxId: fc.option(text),
+    capabilities: fc.array(text, { maxLength: 2 })
+  },
   { requiredKeys: ['maxTier'] }
 )
 const task: fc.Arbitrary<GatewayTask> = fc.record({
@@ -104,8 +126,12 @@ test('bytes that are no record give none', async (t: Assert) => {
 
 /** Are two values of JSON the same, whatever the order of their members? */
 function sameMembers(one: unknown, other: unknown): boolean {
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return Object.is(one, other)
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
+    return Object.is(one, other)
   const [names, others] = [Object.keys(one), Object.keys(other)]
   const at = (value: object, name: string): unknown => (value as Record<string, unknown>)[name]
-  return names.length === others.length && names.every((name) => Object.hasOwn(other, name) && sameMembers(at(one, name), at(other, name)))
+  return (
+    names.length === others.length &&
+    names.every((name) => Object.hasOwn(other, name) && sameMembers(at(one, name), at(other, name)))
+  )
 }

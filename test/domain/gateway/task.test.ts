@@ -43,7 +43,11 @@ const message = (role: Message['role']): fc.Arbitrary<Message> =>
 
 const input: fc.Arbitrary<GatewayInput> = fc.oneof(
   fc.record({ type: fc.constant('message' as const), message: message('user') }),
-  fc.record({ type: fc.constant('status' as const), state: fc.constantFrom(...GATEWAY_STATES), message: message('agent') }),
+  fc.record({
+    type: fc.constant('status' as const),
+    state: fc.constantFrom(...GATEWAY_STATES),
+    message: message('agent')
+  }),
   fc.record({ type: fc.constant('status' as const), state: fc.constantFrom(...GATEWAY_STATES) }),
   fc.record({
     type: fc.constant('artifact' as const),
@@ -57,7 +61,10 @@ const input: fc.Arbitrary<GatewayInput> = fc.oneof(
 )
 
 /** Applies inputs, at times that may go back; gives the task and the events of those that fitted. */
-function run(inputs: readonly (readonly [GatewayInput, number])[]): { readonly task: GatewayTask; readonly events: GatewayEvent[] } {
+function run(inputs: readonly (readonly [GatewayInput, number])[]): {
+  readonly task: GatewayTask
+  readonly events: GatewayEvent[]
+} {
   let task = fresh
   const events: GatewayEvent[] = []
   for (const [one, at] of inputs) {
@@ -82,7 +89,11 @@ test('events of a task rise by one, its states follow the task model, and it lea
         const { task: next, event } = step
         const isLegal = next.state === task.state || leadsTo(task.state, next.state)
         if (!isLegal || ENDED_STATES.has(task.state)) return false
-        if (event.generation !== task.generation + 1 || next.updatedAt < task.updatedAt || next.generation !== event.generation)
+        if (
+          event.generation !== task.generation + 1 ||
+          next.updatedAt < task.updatedAt ||
+          next.generation !== event.generation
+        )
           return false
         task = next
       }
@@ -100,7 +111,8 @@ test('a log that is read back gives the task that was written: its history, its 
       const snapshot = snapshotOf(decodeTask(task.id, utf8(encodeTask(task)))?.task ?? fresh, read ?? [])
       const said = events.filter((event) => event.type === 'message').length
       // What was said with the last status is that of the task, unless its client has answered.
-      const isAnswered = events.findLastIndex(({ type }) => type === 'message') > events.findLastIndex(({ type }) => type === 'status')
+      const isAnswered =
+        events.findLastIndex(({ type }) => type === 'message') > events.findLastIndex(({ type }) => type === 'status')
       const told =
         events.filter((event) => event.type === 'status' && event.message !== undefined).length -
         (task.message === null || isAnswered ? 0 : 1)
@@ -138,12 +150,17 @@ test('reading what clients and agents say never throws, and takes only what has 
   for (const parts of [[], [{}], [{ text: 'a', url: 'b' }], [{ text: 1 }], 'a'])
     t.absent(readMessage({ messageId: 'm', role: 'user', parts }).ok, JSON.stringify(parts))
   const faults = readMessage({ role: 'root', parts: [{}] })
-  t.alike(faults.ok ? [] : faults.faults.map(({ path }) => path), ['message.messageId', 'message.role', 'message.parts[0]'], 'all at once')
+  t.alike(
+    faults.ok ? [] : faults.faults.map(({ path }) => path),
+    ['message.messageId', 'message.role', 'message.parts[0]'],
+    'all at once'
+  )
 })
 
 test('a report with a null artifact carries none, as one without the member, and any other value is one to check', (t: Assert) => {
   for (const about of [{ artifact: null }, {}, { artifact: undefined }]) t.is(artifactOf({ a2a: about }), null)
-  for (const artifact of [{}, '', 0, false, []]) t.alike(artifactOf({ a2a: { artifact } }), { artifact, append: false, lastChunk: false })
+  for (const artifact of [{}, '', 0, false, []])
+    t.alike(artifactOf({ a2a: { artifact } }), { artifact, append: false, lastChunk: false })
 })
 
 test('a long text of a message is read like a short one', (t: Assert) => {
@@ -159,11 +176,19 @@ test('an agent gets the content of a message: a text, an object, or its parts by
   t.alike(inputOf([{ text: 'a' }, { text: 'b' }]), { text: 'a\nb' })
   t.alike(inputOf([{ data: { a: 1 } }]), { a: 1 })
   t.alike(inputOf([{ data: [1] }]), { data: [[1]] })
-  t.alike(inputOf([{ text: 'see' }, { raw: 'AA==', mediaType: 'image/png', filename: 'x.png' }, { url: 'https://a/b' }, { data: 1 }]), {
-    text: 'see',
-    data: [1],
-    files: [{ filename: 'x.png', mediaType: 'image/png', bytes: 'AA==' }, { url: 'https://a/b' }]
-  })
+  t.alike(
+    inputOf([
+      { text: 'see' },
+      { raw: 'AA==', mediaType: 'image/png', filename: 'x.png' },
+      { url: 'https://a/b' },
+      { data: 1 }
+    ]),
+    {
+      text: 'see',
+      data: [1],
+      files: [{ filename: 'x.png', mediaType: 'image/png', bytes: 'AA==' }, { url: 'https://a/b' }]
+    }
+  )
   t.alike(statedBy({ a2a: { state: 'input-required', message: 'Which one?' } }), {
     state: 'input-required',
     parts: [{ text: 'Which one?' }]

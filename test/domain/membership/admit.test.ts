@@ -20,8 +20,11 @@ const ann = actor('ann')
 const bob = actor('bob')
 const eve = actor('eve')
 
-const ask = (log: LogModel, self: Actor, { node, terms, now = 2000 }: { node: Actor; terms: InviteTerms; now?: number }) =>
-  considerJoin(log.view(), { self: self.id, inviteId: terms.id, request: joinRequest(node, terms.id), now, verify })
+const ask = (
+  log: LogModel,
+  self: Actor,
+  { node, terms, now = 2000 }: { node: Actor; terms: InviteTerms; now?: number }
+) => considerJoin(log.view(), { self: self.id, inviteId: terms.id, request: joinRequest(node, terms.id), now, verify })
 const say = (answer: ReturnType<typeof considerJoin>) => (answer.answer === 'deny' ? answer.code : answer.answer)
 
 test('an admin answers an open invite with a certificate that the log then accepts', (t: Assert) => {
@@ -46,10 +49,15 @@ test('a name that no node may take, or that looks like that of a member, is deni
   const terms = inviteTerms('open')
   log.invite(owner, terms)
   const named = (name: string): string => say(ask(log, owner, { node: actor(name), terms }))
-  for (const name of ['bo\u200bss', 'bo\u3164ss', 'b\u043ess', 'me@home', '\uff42oss']) t.is(named(name), 'INVALID_INPUT', name)
+  for (const name of ['bo\u200bss', 'bo\u3164ss', 'b\u043ess', 'me@home', '\uff42oss'])
+    t.is(named(name), 'INVALID_INPUT', name)
   t.is(named('аре'), 'AMBIGUOUS_NAME')
   t.is(named('Пётр'), 'admit')
-  t.is(say(ask(log, owner, { node: { ...bob, name: 'ape' }, terms })), 'admit', 'the same name is distinguished by its key')
+  t.is(
+    say(ask(log, owner, { node: { ...bob, name: 'ape' }, terms })),
+    'admit',
+    'the same name is distinguished by its key'
+  )
 })
 
 test('each reason to deny has its own code', (t: Assert) => {
@@ -65,7 +73,10 @@ test('each reason to deny has its own code', (t: Assert) => {
   t.is(say(ask(log, owner, { node: bob, terms: open, now: 3001 })), 'INVITE_EXPIRED')
   t.is(say(ask(log, owner, { node: bob, terms: open, now: 3000 })), 'admit')
   const request = { ...joinRequest(bob, open.id), name: 'changed' }
-  t.is(say(considerJoin(log.view(), { self: owner.id, inviteId: open.id, request, now: 2000, verify })), 'INVITE_INVALID')
+  t.is(
+    say(considerJoin(log.view(), { self: owner.id, inviteId: open.id, request, now: 2000, verify })),
+    'INVITE_INVALID'
+  )
   log.revoke(owner, ann)
   t.is(say(ask(log, owner, { node: ann, terms: open })), 'REVOKED')
 })

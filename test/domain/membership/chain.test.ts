@@ -6,7 +6,16 @@ import { seal } from '../../../src/domain/membership/signing.js'
 import type { Certificate, CertificateChain, MembershipView } from '../../../src/domain/membership/types.js'
 import { firstView } from '../../../src/domain/membership/view.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
-import { type Actor, actor, certificate, founded, inviteTerms, keyText, MESH, verify } from '../../support/membership.js'
+import {
+  type Actor,
+  actor,
+  certificate,
+  founded,
+  inviteTerms,
+  keyText,
+  MESH,
+  verify
+} from '../../support/membership.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -59,7 +68,10 @@ test('a chain convinces a newcomer that knows only mesh and owner', (t: Assert) 
     const verdict = check(chain, node)
     t.ok(verdict.ok && verdict.certificate.body.nodeKey === node.id, node.name)
     if (node !== owner)
-      t.ok(check([...chain, view.members.get(owner.id)?.certificate as CertificateChain[0]], node).ok, 'also with the owner at its end')
+      t.ok(
+        check([...chain, view.members.get(owner.id)?.certificate as CertificateChain[0]], node).ok,
+        'also with the owner at its end'
+      )
   }
 })
 
@@ -75,7 +87,11 @@ test('a chain is worth nothing for another key, mesh or owner, or without a link
   t.is(code(verifyChain(chain, { ...trust, owner: ann.id })), 'FORBIDDEN')
   const selfMade = certificate({ issuer: cat, node: cat, maxTier: 0, mayInvite: true, mayWrite: true })
   t.is(code(check([selfMade], cat)), 'FORBIDDEN', 'a self-signed certificate of another than the owner')
-  t.is(code(check([certificate({ issuer: owner, node: owner, maxTier: 0 })], owner)), 'FORBIDDEN', 'an owner without its rights')
+  t.is(
+    code(check([certificate({ issuer: owner, node: owner, maxTier: 0 })], owner)),
+    'FORBIDDEN',
+    'an owner without its rights'
+  )
 })
 
 test('a certificate without an invite, or not as the invite says, is INVITE_INVALID', (t: Assert) => {
@@ -126,7 +142,12 @@ test('the newer certificate wins: the view’s of leaf and issuers, or the chain
   log.recertify(owner, { ...log.certificateOf(ann), maxTier: 3, serial: 2, issuer: owner.id })
   const fresh = [certificate({ issuer: ann, node: cat, inviteId: keyText('i'), maxTier: 2 }), ...above]
   t.is(
-    code(check(fresh, actor('cat'), { ...log.view(), members: new Map([...log.view().members].filter(([id]) => id !== cat.id)) })),
+    code(
+      check(fresh, actor('cat'), {
+        ...log.view(),
+        members: new Map([...log.view().members].filter(([id]) => id !== cat.id))
+      })
+    ),
     'FORBIDDEN',
     'its issuer is L3 by now'
   )
@@ -143,14 +164,23 @@ test('a chain passes if and only if every link is within the grant of the next',
     sandboxId: fc.constantFrom(undefined, 'ci', 'lab'),
     expiresAt: fc.constantFrom(undefined, 3000, 4000)
   })
-  const root: Certificate = certificate({ issuer: owner, node: owner, maxTier: 0, mayInvite: true, mayWrite: true }).body
+  const root: Certificate = certificate({
+    issuer: owner,
+    node: owner,
+    maxTier: 0,
+    mayInvite: true,
+    mayWrite: true
+  }).body
   fc.assert(
     fc.property(fc.array(arbGrant, { minLength: 1, maxLength: 3 }), (grants) => {
       let issuer = root
       let isSound = true
       const chain = grants.map(({ sandboxId, expiresAt, ...rest }, i) => {
         const [by, node] = [actors[i], actors[i + 1]]
-        const limits = { ...(sandboxId === undefined ? {} : { sandboxId }), ...(expiresAt === undefined ? {} : { expiresAt }) }
+        const limits = {
+          ...(sandboxId === undefined ? {} : { sandboxId }),
+          ...(expiresAt === undefined ? {} : { expiresAt })
+        }
         const link = certificate({ issuer: by, node, inviteId: keyText('i'), ...rest, ...limits })
         isSound &&= grantFault(issuer, link.body) === null
         issuer = link.body
@@ -168,7 +198,9 @@ test('any chain, however malformed, gets a verdict', (t: Assert) => {
   const chain = chainOf(view, cat.id) ?? []
   fc.assert(
     fc.property(fc.anything(), fc.nat(2), fc.constantFrom('body', 'by', 'sig'), (junk, place, part) => {
-      const bent = chain.map((link, i) => (i === place ? { ...link, [part]: junk } : link)) as unknown as CertificateChain
+      const bent = chain.map((link, i) =>
+        i === place ? { ...link, [part]: junk } : link
+      ) as unknown as CertificateChain
       return !check(bent, cat).ok && !check(junk as CertificateChain, cat).ok
     }),
     { numRuns: 300 }

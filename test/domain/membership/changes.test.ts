@@ -1,6 +1,11 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { type KnownMembership, membershipChanges, type MembershipChange, NOTHING_KNOWN } from '../../../src/domain/membership/changes.js'
+import {
+  type KnownMembership,
+  membershipChanges,
+  type MembershipChange,
+  NOTHING_KNOWN
+} from '../../../src/domain/membership/changes.js'
 import { EMPTY_VIEW, firstView } from '../../../src/domain/membership/view.js'
 import type { MembershipView } from '../../../src/domain/membership/types.js'
 import { DEFAULT_TIER_RULES } from '../../../src/domain/routing/tier-rules.js'
@@ -28,7 +33,12 @@ class Teller {
   }
 }
 
-function renamed(log: LogModel, by: Actor, node: Actor, change: { readonly name?: string; readonly maxTier?: 0 | 1 | 2 | 3 }): void {
+function renamed(
+  log: LogModel,
+  by: Actor,
+  node: Actor,
+  change: { readonly name?: string; readonly maxTier?: 0 | 1 | 2 | 3 }
+): void {
   const now = log.certificateOf(node)
   log.recertify(by, { ...now, ...change, serial: now.serial + 1, issuer: by.id, issuedAt: now.issuedAt + 1 })
 }
@@ -118,11 +128,17 @@ test('a change of settings reports its serial and the differences, an invite its
   const teller = new Teller()
   teller.tell(log)
   const told: string[] = []
-  const set = (serial: number, tierRules: readonly TierRule[], sandbox: { enforced: boolean; crossSandboxAllowList: string[] }): void => {
+  const set = (
+    serial: number,
+    tierRules: readonly TierRule[],
+    sandbox: { enforced: boolean; crossSandboxAllowList: string[] }
+  ): void => {
     log.write(owner, { kind: 'settings', mesh: MESH, settings: { tierRules, sandbox }, serial, at: serial })
     told.push(...teller.tell(log).map(({ reason }) => reason))
   }
-  const other = DEFAULT_TIER_RULES.map((rule) => (rule.sourceTier === 1 ? { ...rule, allowedTargetTiers: [1 as const] } : rule))
+  const other = DEFAULT_TIER_RULES.map((rule) =>
+    rule.sourceTier === 1 ? { ...rule, allowedTargetTiers: [1 as const] } : rule
+  )
   set(1, other, { enforced: true, crossSandboxAllowList: ['text'] })
   set(2, DEFAULT_TIER_RULES, { enforced: false, crossSandboxAllowList: ['host'] })
   t.alike(told, [
@@ -171,7 +187,11 @@ test('a log that was not read yet changes nothing, another mesh begins anew', (t
 
 test('no reference is reported twice and every revocation is reported, for any times of reading the log', async (t: Assert) => {
   const people = ['p1', 'p2', 'p3', 'p4'].map((name) => actor(name))
-  const step = fc.record({ what: fc.constantFrom('join', 'name', 'tier', 'revoke', 'restart'), who: fc.nat(3), isRead: fc.boolean() })
+  const step = fc.record({
+    what: fc.constantFrom('join', 'name', 'tier', 'revoke', 'restart'),
+    who: fc.nat(3),
+    isRead: fc.boolean()
+  })
   const property = fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
     const log = founded()
     const every = new Teller()
@@ -201,7 +221,12 @@ test('no reference is reported twice and every revocation is reported, for any t
 test('a bounded number of refusals is remembered, the newest, and none is reported twice', (t: Assert) => {
   const view = founded().view()
   const refused = (from: number, to: number): MembershipView['refusals'] =>
-    new Map(Array.from({ length: to - from }, (_, at) => [`node${from + at}`, { inviteId: 'i', code: 'INVITE_USED', at: from + at }]))
+    new Map(
+      Array.from({ length: to - from }, (_, at) => [
+        `node${from + at}`,
+        { inviteId: 'i', code: 'INVITE_USED', at: from + at }
+      ])
+    )
   const first = membershipChanges(NOTHING_KNOWN, { ...view, refusals: refused(0, 5000) })
   t.is(first.changes.filter(({ kind }) => kind === 'refusal').length, 5000)
   const stored = JSON.parse(JSON.stringify(first.known)) as KnownMembership

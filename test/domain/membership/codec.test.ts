@@ -17,7 +17,9 @@ import { arbAgentCard } from '../../../src/testing.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
-const arbName = fc.string({ minLength: 1, maxLength: 64, unit: fc.constantFrom(...'abcXYZ 0189-é机') }).filter((text) => text.trim() !== '')
+const arbName = fc
+  .string({ minLength: 1, maxLength: 64, unit: fc.constantFrom(...'abcXYZ 0189-é机') })
+  .filter((text) => text.trim() !== '')
 
 test('every entry comes back from its bytes as it was', (t: Assert) => {
   fc.assert(
@@ -45,7 +47,10 @@ test('requests and mesh descriptions come back as they were, within their bounds
       const info = { v: 1 as const, owner: owner.id, name, mesh: MESH }
       const mesh = decodeMeshInfo(encodeMeshInfo(info))
       return (
-        join.ok && mesh.ok && JSON.stringify(join.request) === JSON.stringify(request) && JSON.stringify(mesh.info) === JSON.stringify(info)
+        join.ok &&
+        mesh.ok &&
+        JSON.stringify(join.request) === JSON.stringify(request) &&
+        JSON.stringify(mesh.info) === JSON.stringify(info)
       )
     }),
     { numRuns: 100 }
@@ -62,7 +67,9 @@ test('arbitrary bytes are refused with a reason, never thrown at', (t: Assert) =
     fc.constantFrom('{"__proto__":1}', '{"body":{"kind":"card"}}', '['.repeat(5000), '"', '{"v":1}', '').map(utf8)
   )
   fc.assert(
-    fc.property(arbBytes, (bytes) => [decodeEntry, decodeJoinData, decodeMeshInfo].every((decode) => refusal(decode(bytes)) !== '')),
+    fc.property(arbBytes, (bytes) =>
+      [decodeEntry, decodeJoinData, decodeMeshInfo].every((decode) => refusal(decode(bytes)) !== '')
+    ),
     { numRuns: 1000 }
   )
   for (const junk of [null, undefined, 'text', 5, {}]) t.absent(decodeEntry(junk as never).ok)
@@ -83,7 +90,10 @@ test('the reason names the place and is safe to show', (t: Assert) => {
   const log = founded()
   log.card(owner, cardBody('host'))
   const entry = log.entries.at(-1)?.entry
-  t.is(refusal(decodeEntry(utf8(JSON.stringify({ ...entry, body: { kind: 'card', mesh: MESH, card: 5 } })))).split(':')[0], 'body.card')
+  t.is(
+    refusal(decodeEntry(utf8(JSON.stringify({ ...entry, body: { kind: 'card', mesh: MESH, card: 5 } })))).split(':')[0],
+    'body.card'
+  )
   t.is(refusal(decodeEntry(utf8('{'))), 'not JSON')
   const reason = refusal(decodeEntry(utf8(JSON.stringify({ ...entry, '\u001b[31mred': 1 }))))
   t.absent(reason.includes('\u001b'))

@@ -4,7 +4,17 @@ import { chainOf } from '../../../src/domain/membership/chain.js'
 import { judge } from '../../../src/domain/membership/gate.js'
 import type { CertificateChain, MembershipView } from '../../../src/domain/membership/types.js'
 import { EMPTY_VIEW, firstView } from '../../../src/domain/membership/view.js'
-import { type Actor, actor, admission, certificate, founded, inviteTerms, keyText, MESH, verify } from '../../support/membership.js'
+import {
+  type Actor,
+  actor,
+  admission,
+  certificate,
+  founded,
+  inviteTerms,
+  keyText,
+  MESH,
+  verify
+} from '../../support/membership.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -38,7 +48,10 @@ test('revoked keys are refused, for any proof that they show', (t: Assert) => {
 test('strangers wait, those with a wrong chain are refused', (t: Assert) => {
   const log = founded()
   t.is(say(at(log.view(), eve)), 'wait')
-  t.is(say(at(log.view(), eve, [certificate({ issuer: eve, node: eve, maxTier: 0, mayInvite: true, mayWrite: true })])), 'FORBIDDEN')
+  t.is(
+    say(at(log.view(), eve, [certificate({ issuer: eve, node: eve, maxTier: 0, mayInvite: true, mayWrite: true })])),
+    'FORBIDDEN'
+  )
   t.is(say(at(log.view(), eve, [])), 'FORBIDDEN')
 })
 

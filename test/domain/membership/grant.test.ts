@@ -1,5 +1,11 @@
 import test, { type Assert } from 'brittle'
-import { grantFault, inviteFault, isGrantOf, isOwnerCertificate, termsFault } from '../../../src/domain/membership/grant.js'
+import {
+  grantFault,
+  inviteFault,
+  isGrantOf,
+  isOwnerCertificate,
+  termsFault
+} from '../../../src/domain/membership/grant.js'
 import type { Certificate, InviteTerms } from '../../../src/domain/membership/types.js'
 import { actor, certificateBody, inviteTerms, keyText, MESH } from '../../support/membership.js'
 
@@ -16,7 +22,8 @@ test('an issuer grants what it has, and nothing more', (t: Assert) => {
     [{ sandboxId: 'ci' }, { sandboxId: 'ci' }],
     [{ expiresAt: 9000 }, { expiresAt: 9000 }]
   ]
-  for (const [of, granted] of may) t.is(grantFault({ ...admin, ...of }, { ...child, ...granted }), null, JSON.stringify([of, granted]))
+  for (const [of, granted] of may)
+    t.is(grantFault({ ...admin, ...of }, { ...child, ...granted }), null, JSON.stringify([of, granted]))
   const mayNot: [Partial<Certificate>, Partial<Certificate>][] = [
     [{}, { maxTier: 0 }],
     [{}, { mesh: keyText('other') }],
@@ -29,11 +36,13 @@ test('an issuer grants what it has, and nothing more', (t: Assert) => {
     [{ expiresAt: 9000 }, { expiresAt: 9001 }],
     [{}, { expiresAt: 2000 }]
   ]
-  for (const [of, granted] of mayNot) t.ok(grantFault({ ...admin, ...of }, { ...child, ...granted }), JSON.stringify([of, granted]))
+  for (const [of, granted] of mayNot)
+    t.ok(grantFault({ ...admin, ...of }, { ...child, ...granted }), JSON.stringify([of, granted]))
 })
 
 test('an invite offers what its author has, and nothing more', (t: Assert) => {
-  const fault = (of: Partial<Certificate>, terms: Partial<InviteTerms>) => termsFault({ ...admin, ...of }, inviteTerms('a', terms))
+  const fault = (of: Partial<Certificate>, terms: Partial<InviteTerms>) =>
+    termsFault({ ...admin, ...of }, inviteTerms('a', terms))
   t.is(fault({}, {}), null)
   t.is(fault({}, { admin: true, sandboxId: 'ci' }), null)
   t.is(fault({ mayWrite: false }, {}), null)

@@ -2,7 +2,12 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { NodeError } from '../../../src/kit/errors.js'
 import { bytesToText } from '../../../src/kit/ids.js'
-import { decodeInviteCode, encodeInviteCode, INVITE_NETWORKS, type InviteCode } from '../../../src/domain/membership/invite-code.js'
+import {
+  decodeInviteCode,
+  encodeInviteCode,
+  INVITE_NETWORKS,
+  type InviteCode
+} from '../../../src/domain/membership/invite-code.js'
 import { hash } from '../../support/membership.js'
 
 const arbHost = fc.oneof(
@@ -42,7 +47,11 @@ test('a code comes back as it was, in any case and with white space anywhere', (
         const decoded = decodeInviteCode(form, hash)
         if (!decoded.ok) throw new Error(decoded.reason)
         const { ok: _, ...rest } = decoded
-        const plain = ({ root, invite, ...other }: InviteCode) => ({ ...other, root: bytesToText(root), invite: bytesToText(invite) })
+        const plain = ({ root, invite, ...other }: InviteCode) => ({
+          ...other,
+          root: bytesToText(root),
+          invite: bytesToText(invite)
+        })
         t.alike(plain(rest), plain(code))
       }
     }),
@@ -84,7 +93,10 @@ test('the longest code that can be made can be read', (t: Assert) => {
 
 test('any text gets an answer', (t: Assert) => {
   fc.assert(
-    fc.property(fc.oneof(fc.string(), fc.uint8Array({ maxLength: 300 }).map(bytesToText)), (text) => !decodeInviteCode(text, hash).ok),
+    fc.property(
+      fc.oneof(fc.string(), fc.uint8Array({ maxLength: 300 }).map(bytesToText)),
+      (text) => !decodeInviteCode(text, hash).ok
+    ),
     { numRuns: 1000 }
   )
   t.is(reason(''), 'it is empty')
@@ -116,7 +128,10 @@ test('a code of an earlier version, which does not say whose mesh it is, is refu
     'yrbyykmweayyyyenycnykbo8byrownacbw8y6rytnejtefesnhcb1go5doqth83yrrtngjbfrau1okjkfcsn4mtxgyaurc3wgw5dqqb38e7uaxj687yrno1detn4dpyizc'
   t.ok(reason(old).startsWith('an earlier version made it'), reason(old))
   const later = Uint8Array.of(3, 9, 9, 9)
-  t.is(reason(bytesToText(Uint8Array.of(...later, ...hash(later).subarray(0, 4)))), 'it is of a later version than this node reads')
+  t.is(
+    reason(bytesToText(Uint8Array.of(...later, ...hash(later).subarray(0, 4)))),
+    'it is of a later version than this node reads'
+  )
 })
 
 test('a part out of bounds makes no code', async (t: Assert) => {

@@ -58,7 +58,10 @@ test('the waits begin at 100 ms and grow by 1.6 up to 5 s', (t: Assert) => {
 })
 
 test('a node without any peer asks at once', (t: Assert) => {
-  t.is(keeperPlan({ now: 5, network: 'local', missing: 0, connected: 0, lastRefreshAt: null, attempt: 0 }).refreshNow, true)
+  t.is(
+    keeperPlan({ now: 5, network: 'local', missing: 0, connected: 0, lastRefreshAt: null, attempt: 0 }).refreshNow,
+    true
+  )
 })
 
 test('at most four dials are under way, each due, those with fewest attempts first', (t: Assert) => {

@@ -25,7 +25,8 @@ test('every key is taken apart as it was built', (t: Assert) => {
   t.alike(parseRecordKey(cardIndexKey(nodeId)), { kind: 'cards', nodeId })
   t.alike(parseRecordKey(inviteIndexKey(nodeId)), { kind: 'invites', nodeId })
   t.alike(parseRecordKey(inviteKey(keyText('i'))), { kind: 'invite', inviteId: keyText('i') })
-  for (const name of ['notes', 'a/b', 'plan \u00e9 \u{1f600}']) t.alike(parseRecordKey(documentKey(name)), { kind: 'document', name })
+  for (const name of ['notes', 'a/b', 'plan \u00e9 \u{1f600}'])
+    t.alike(parseRecordKey(documentKey(name)), { kind: 'document', name })
   t.alike(parseRecordKey(cardKey(nodeId, 'a.b_c-d')), { kind: 'card', nodeId, agentId: 'a.b_c-d' })
 })
 
@@ -48,7 +49,10 @@ test('other keys are none', (t: Assert) => {
     t.is(parseRecordKey(key), null, key)
   }
   fc.assert(
-    fc.property(fc.string(), (key) => parseRecordKey(key) === null || ['mesh', 'writers', 'order', 'revoked'].includes(key)),
+    fc.property(
+      fc.string(),
+      (key) => parseRecordKey(key) === null || ['mesh', 'writers', 'order', 'revoked'].includes(key)
+    ),
     { numRuns: 200 }
   )
 })

@@ -3,7 +3,12 @@ import fc from 'fast-check'
 import { toBase64 } from '../../../src/kit/bytes.js'
 import { verifyChain } from '../../../src/domain/membership/chain.js'
 import type { MeshInfo } from '../../../src/domain/membership/codec.js'
-import { type MeshRoot, ROOT_FINGERPRINT_BYTES, rootFault, rootFingerprint } from '../../../src/domain/membership/mesh-root.js'
+import {
+  type MeshRoot,
+  ROOT_FINGERPRINT_BYTES,
+  rootFault,
+  rootFingerprint
+} from '../../../src/domain/membership/mesh-root.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
 import { firstView } from '../../../src/domain/membership/view.js'
 import { type Actor, actor, certificate, founded, hash, keyText, MESH, verify } from '../../support/membership.js'
@@ -15,7 +20,12 @@ const FINGERPRINT = rootFingerprint(ROOT, hash)
 
 const arbKey = fc.nat(1000).map((seed) => keyText(`key ${seed}`))
 const arbRoot: fc.Arbitrary<MeshRoot> = fc.record({
-  info: fc.record({ v: fc.constant(1 as const), owner: arbKey, mesh: arbKey, name: fc.string({ minLength: 1, maxLength: 64 }) }),
+  info: fc.record({
+    v: fc.constant(1 as const),
+    owner: arbKey,
+    mesh: arbKey,
+    name: fc.string({ minLength: 1, maxLength: 64 })
+  }),
   encryptionKey: fc.uint8Array({ minLength: 32, maxLength: 32 })
 })
 
@@ -30,12 +40,17 @@ test('a root is that of its own fingerprint only: another owner, mesh, name or k
       const fingerprint = rootFingerprint(root, hash)
       const changed: MeshRoot[] = [
         { ...root, encryptionKey: other.encryptionKey },
-        ...(['owner', 'mesh', 'name'] as const).map((part) => ({ ...root, info: { ...root.info, [part]: other.info[part] } }))
+        ...(['owner', 'mesh', 'name'] as const).map((part) => ({
+          ...root,
+          info: { ...root.info, [part]: other.info[part] }
+        }))
       ]
       const differs = (one: MeshRoot): boolean =>
-        JSON.stringify(one.info) !== JSON.stringify(root.info) || toBase64(one.encryptionKey) !== toBase64(root.encryptionKey)
+        JSON.stringify(one.info) !== JSON.stringify(root.info) ||
+        toBase64(one.encryptionKey) !== toBase64(root.encryptionKey)
       return (
-        rootFault(root, fingerprint, hash) === null && changed.every((one) => (rootFault(one, fingerprint, hash) !== null) === differs(one))
+        rootFault(root, fingerprint, hash) === null &&
+        changed.every((one) => (rootFault(one, fingerprint, hash) !== null) === differs(one))
       )
     }),
     { numRuns: 200 }
@@ -55,7 +70,11 @@ test('no changed bit of a fingerprint, no shorter or longer one, and no encrypti
 
 test('a root whose keys are malformed is refused', (t: Assert) => {
   for (const change of [{ owner: 'x' }, { mesh: '' }])
-    t.is(rootFault({ ...ROOT, info: { ...INFO, ...change } }, FINGERPRINT, hash), 'it is malformed', JSON.stringify(change))
+    t.is(
+      rootFault({ ...ROOT, info: { ...INFO, ...change } }, FINGERPRINT, hash),
+      'it is malformed',
+      JSON.stringify(change)
+    )
 })
 
 test('members without the right to invite prove nothing to a newcomer, for any common signatures and any owner that they name', (t: Assert) => {

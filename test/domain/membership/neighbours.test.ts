@@ -13,10 +13,13 @@ import { holds } from '../../support/holds.js'
 
 const NOW = 100_000
 
-const arbLinks = fc.uniqueArray(fc.record({ peer: fc.string({ minLength: 1 }), usedAt: fc.nat(NOW), busy: fc.boolean() }), {
-  maxLength: 70,
-  selector: (one) => one.peer
-})
+const arbLinks = fc.uniqueArray(
+  fc.record({ peer: fc.string({ minLength: 1 }), usedAt: fc.nat(NOW), busy: fc.boolean() }),
+  {
+    maxLength: 70,
+    selector: (one) => one.peer
+  }
+)
 
 test('of the unused links the one used longest ago is closed; one in use or fresh never, and never the only one', async (t) => {
   await holds(
@@ -72,7 +75,8 @@ test('dialled peers: all where there is a slot for each, else only while there a
         else assert.equal(isBeyond, !isFitting || restsUntil !== null)
         if (linked >= places) assert.equal(isMissing, false)
         else if (!isLinked && restsUntil !== null) assert.equal(isMissing, isShort && restsUntil <= NOW)
-        else if (!isLinked) assert.equal(isMissing, isFitting || isShort || (returnDials !== null && returnDials < MAX_RETURN_DIALS))
+        else if (!isLinked)
+          assert.equal(isMissing, isFitting || isShort || (returnDials !== null && returnDials < MAX_RETURN_DIALS))
       }
     })
   )

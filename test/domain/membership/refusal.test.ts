@@ -62,5 +62,6 @@ test('before the own certificate has come a lost invite is believed of everybody
 test('no other code puts a member out, for any sender', (t: Assert) => {
   const { standing } = scene()
   for (const code of ['FORBIDDEN', 'OVERLOADED', 'CONFLICT', 'INTERNAL'] as const)
-    for (const peer of [owner.id, ann.id, eve.id]) t.absent(mayPutOut({ peer, code }, standing(bob.id)), `${code} of a peer`)
+    for (const peer of [owner.id, ann.id, eve.id])
+      t.absent(mayPutOut({ peer, code }, standing(bob.id)), `${code} of a peer`)
 })

@@ -9,13 +9,22 @@ const [x, y] = ['aaaaaaaaaaaaaaaa', 'bbbbbbbbbbbbbbbb']
 /** Passes streams of ann, one a second, each opened half a second before it passes. */
 function passAll(processes: readonly (string | null)[]): RunningCopies {
   const copies = new RunningCopies()
-  processes.forEach((process, i) => copies.passed({ peer: ann, process, isDoubled: false, openedAt: i * 1000 - 500, now: i * 1000 }))
+  processes.forEach((process, i) =>
+    copies.passed({ peer: ann, process, isDoubled: false, openedAt: i * 1000 - 500, now: i * 1000 })
+  )
   return copies
 }
 
 test('a process that links again after another one of its key shows that both run; a restart, however often, does not', (t: Assert) => {
   t.alike(passAll([x, y, x]).found(3000), { reporter: null, peers: [ann] })
-  for (const restarts of [[x], [x, x, x], [x, y], [x, y, y], ['1', '2', '3', '4', '5', '6', '7', '8', '9', '10'], [null, x, null, y]])
+  for (const restarts of [
+    [x],
+    [x, x, x],
+    [x, y],
+    [x, y, y],
+    ['1', '2', '3', '4', '5', '6', '7', '8', '9', '10'],
+    [null, x, null, y]
+  ])
     t.alike(passAll(restarts).found(20_000).peers, [], restarts.join(' '))
 })
 

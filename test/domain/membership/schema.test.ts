@@ -9,7 +9,17 @@ import {
   nameSchema
 } from '../../../src/domain/membership/schema.js'
 import { snapshotBody } from '../../support/document-entries.js'
-import { ACCESS, actor, certificateBody, founded, inviteTerms, joinRequest, keyText, MESH, SETTINGS } from '../../support/membership.js'
+import {
+  ACCESS,
+  actor,
+  certificateBody,
+  founded,
+  inviteTerms,
+  joinRequest,
+  keyText,
+  MESH,
+  SETTINGS
+} from '../../support/membership.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -39,7 +49,8 @@ test('a certificate is bounded and strict', (t: Assert) => {
     { name: '' },
     { extra: true }
   ]
-  for (const change of wrong) t.absent(certificateSchema.safeParse({ ...body, ...change }).success, JSON.stringify(change))
+  for (const change of wrong)
+    t.absent(certificateSchema.safeParse({ ...body, ...change }).success, JSON.stringify(change))
   for (const key of Object.keys(body)) {
     const { [key as 'name']: _, ...rest } = body
     t.absent(certificateSchema.safeParse(rest).success, `without ${key}`)
@@ -48,7 +59,8 @@ test('a certificate is bounded and strict', (t: Assert) => {
 
 test('an invite has 1..1000 uses', (t: Assert) => {
   for (const uses of [1, 1000]) t.ok(inviteTermsSchema.safeParse(inviteTerms('a', { uses })).success)
-  for (const uses of [0, 1001, -1, 2.5, Number.NaN]) t.absent(inviteTermsSchema.safeParse(inviteTerms('a', { uses })).success)
+  for (const uses of [0, 1001, -1, 2.5, Number.NaN])
+    t.absent(inviteTermsSchema.safeParse(inviteTerms('a', { uses })).success)
   t.absent(inviteTermsSchema.safeParse({ ...inviteTerms('a'), more: 1 }).success)
   t.absent(
     inviteTermsSchema.safeParse(
@@ -87,7 +99,13 @@ test('every kind of entry passes as the fold writes it, and none with a foreign 
   log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: ACCESS, at: 1 })
   log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: keyText('s') })
   log.write(ann, snapshotBody({ core: 'snapshot', lengths: { s: 1024 }, serial: 1 }))
-  log.write(ann, { kind: 'document-access', mesh: MESH, name: 'notes', access: { ...ACCESS, serial: 2 }, lengths: { [keyText('s')]: 1 } })
+  log.write(ann, {
+    kind: 'document-access',
+    mesh: MESH,
+    name: 'notes',
+    access: { ...ACCESS, serial: 2 },
+    lengths: { [keyText('s')]: 1 }
+  })
   log.revoke(owner, ann)
   const entries = log.entries.map((one) => one.entry)
   t.is(new Set(entries.map((entry) => entry.body.kind)).size, 13)
@@ -117,7 +135,8 @@ test('a snapshot of a document has 1 to 1,024 blocks, whole lengths of streams b
     { lengths: [] },
     { name: 'two\nlines' }
   ]
-  for (const change of wrong) t.absent(entryBodySchema.safeParse({ ...body, ...change }).success, JSON.stringify(change))
+  for (const change of wrong)
+    t.absent(entryBodySchema.safeParse({ ...body, ...change }).success, JSON.stringify(change))
   for (const key of Object.keys(body)) {
     const { [key as 'name']: _, ...rest } = body
     t.absent(entryBodySchema.safeParse(rest).success, `without ${key}`)

@@ -69,7 +69,10 @@ test('a key and a signature count in one spelling only', (t: Assert) => {
     same.filter((by) => isSealed('card', { ...signed, by }, verify)),
     [ann.id]
   )
-  const ends = [...'ybndrfg8ejkmcpqxot1uwisza345h769'].map((last) => ({ ...signed, sig: signed.sig.slice(0, -1) + last }))
+  const ends = [...'ybndrfg8ejkmcpqxot1uwisza345h769'].map((last) => ({
+    ...signed,
+    sig: signed.sig.slice(0, -1) + last
+  }))
   t.is(ends.filter((one) => isSealed('card', one, verify)).length, 1)
 })
 
@@ -79,7 +82,12 @@ test('a request to join is bound to its invite, key, core and name', (t: Assert)
   t.alike(Object.keys(request).sort(), ['coreKey', 'name', 'nodeKey', 'sig'])
   t.ok(isJoinSealed(join.inviteId, request, verify))
   t.absent(isJoinSealed(keyText('other'), request, verify))
-  for (const change of [{ nodeKey: bob.id }, { coreKey: bob.coreKey }, { name: 'bob' }, { sig: sealJoin(join, bob.sign).sig }]) {
+  for (const change of [
+    { nodeKey: bob.id },
+    { coreKey: bob.coreKey },
+    { name: 'bob' },
+    { sig: sealJoin(join, bob.sign).sig }
+  ]) {
     t.absent(isJoinSealed(join.inviteId, { ...request, ...change }, verify))
   }
 })

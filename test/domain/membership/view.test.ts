@@ -51,7 +51,12 @@ test('active members, admins and writers of the view', (t: Assert) => {
 })
 
 test('an invite is open, used, expired or revoked', (t: Assert) => {
-  const record: InviteRecord = { terms: inviteTerms('a', { uses: 2, expiresAt: 100 }), by: owner.id, admitted: [], revokedAt: null }
+  const record: InviteRecord = {
+    terms: inviteTerms('a', { uses: 2, expiresAt: 100 }),
+    by: owner.id,
+    admitted: [],
+    revokedAt: null
+  }
   t.is(inviteState(record, 100), 'open')
   t.is(inviteState(record, 101), 'expired')
   t.is(inviteState({ ...record, admitted: [ann.id] }, 50), 'open')

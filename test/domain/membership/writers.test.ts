@@ -13,7 +13,9 @@ test('the first five of the line are the writers, and the changes lead from one 
       const writers = new Set(START.active)
       for (const [adds, who] of steps) {
         const nodeKey = who === 0 ? 'owner' : `n${who}`
-        const change = adds ? withWriter(record, { nodeKey, coreKey: `core/${nodeKey}` }) : withoutWriter(record, nodeKey)
+        const change = adds
+          ? withWriter(record, { nodeKey, coreKey: `core/${nodeKey}` })
+          : withoutWriter(record, nodeKey)
         for (const core of change.addWriters) if (writers.has(core)) return false
         for (const core of change.removeWriters) if (core === 'core/owner' || !writers.delete(core)) return false
         for (const core of change.addWriters) writers.add(core)

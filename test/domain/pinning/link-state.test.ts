@@ -18,7 +18,10 @@ import { holds } from '../../support/holds.js'
 
 const TTL_MS = 300_000
 
-function run(inputs: readonly (readonly [at: number, input: LinkInput])[]): { state: LinkState; effects: LinkEffect[] } {
+function run(inputs: readonly (readonly [at: number, input: LinkInput])[]): {
+  state: LinkState
+  effects: LinkEffect[]
+} {
   let state = IDLE
   const effects: LinkEffect[] = []
   for (const [now, input] of inputs) {
@@ -99,18 +102,31 @@ test('a person can have a failed server tried at once', (t: Assert) => {
 test('waits between tries have full jitter: anything up to a bound that doubles', async (t: Assert) => {
   await holds(
     t,
-    fc.property(fc.integer({ min: 1, max: 40 }), fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), (failures, chance) => {
-      const delay = retryDelay(failures, chance)
-      const most = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1))
-      return delay >= MIN_RETRY_MS && delay <= Math.max(most, MIN_RETRY_MS)
-    })
+    fc.property(
+      fc.integer({ min: 1, max: 40 }),
+      fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      (failures, chance) => {
+        const delay = retryDelay(failures, chance)
+        const most = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1))
+        return delay >= MIN_RETRY_MS && delay <= Math.max(most, MIN_RETRY_MS)
+      }
+    )
   )
   t.is(retryDelay(1, 0), MIN_RETRY_MS)
   t.ok(retryDelay(20, 0.999) > MAX_RETRY_MS * 0.9)
 })
 
 test('one connection at a time, no list without one, always a next step, nothing after close, for any events in any order', async (t: Assert) => {
-  const simple = fc.constantFrom<LinkInput['type']>('start', 'connected', 'listed', 'busy', 'changed', 'refresh', 'wake', 'close')
+  const simple = fc.constantFrom<LinkInput['type']>(
+    'start',
+    'connected',
+    'listed',
+    'busy',
+    'changed',
+    'refresh',
+    'wake',
+    'close'
+  )
   const input: fc.Arbitrary<LinkInput> = fc.oneof(
     { weight: 6, arbitrary: simple.filter((type) => type !== 'close').map((type) => ({ type }) as LinkInput) },
     { weight: 2, arbitrary: fc.double({ min: 0, max: 0.999, noNaN: true }).map((chance) => failure(chance)) },

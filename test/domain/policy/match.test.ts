@@ -22,12 +22,16 @@ const peerText = fc.oneof(
   fc.string({ maxLength: 12 })
 )
 const tier = fc.constantFrom<Tier[]>(0, 1, 2, 3)
-const capability = fc.option(fc.oneof(fc.constantFrom('text.stats', 'text.', 'text', 'shell.run', '*', 'text.*'), peerText))
+const capability = fc.option(
+  fc.oneof(fc.constantFrom('text.stats', 'text.', 'text', 'shell.run', '*', 'text.*'), peerText)
+)
 const sandbox = fc.option(fc.constantFrom('ci', 'lab'))
 const SIDE_EFFECTS: readonly SideEffect[] = ['none', 'read', 'write', 'exec']
 
 const party = fc.record({
-  address: fc.tuple(peerText, fc.oneof(fc.constantFrom(FIRST, SECOND, THIRD), peerText)).map(([agent, at]) => `${agent}@${at}`),
+  address: fc
+    .tuple(peerText, fc.oneof(fc.constantFrom(FIRST, SECOND, THIRD), peerText))
+    .map(([agent, at]) => `${agent}@${at}`),
   tier,
   sandboxId: sandbox
 })
@@ -88,7 +92,9 @@ function means(one: PolicyRule, asked: PolicyQuestion): boolean {
   const isPattern = (pattern: string): boolean => {
     if (asked.capability === null) return false
     const beginning = pattern.slice(0, -1)
-    return pattern.endsWith('*') ? asked.capability.slice(0, beginning.length) === beginning : asked.capability === pattern
+    return pattern.endsWith('*')
+      ? asked.capability.slice(0, beginning.length) === beginning
+      : asked.capability === pattern
   }
   return (
     meansParty(one.from, one.decision, asked.sender) &&
@@ -118,7 +124,15 @@ const ASKED: PolicyQuestion = {
   capability: 'text.stats',
   sideEffect: 'none'
 }
-const ANY: PolicyRule = { line: 1, from: ANYBODY, to: ANYBODY, capability: null, type: null, sideEffect: null, decision: 'allow' }
+const ANY: PolicyRule = {
+  line: 1,
+  from: ANYBODY,
+  to: ANYBODY,
+  capability: null,
+  type: null,
+  sideEffect: null,
+  decision: 'allow'
+}
 
 function matches(changes: Partial<PolicyRule>, asked: Partial<PolicyQuestion> = {}): boolean {
   return compilePolicy([{ ...ANY, ...changes }], nodesOfName).find({ ...ASKED, ...asked }, true) === 0

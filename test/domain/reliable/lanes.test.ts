@@ -1,6 +1,14 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { ASK_BACKOFF, baseOf, firstNumber, MAX_SEQ, openSender, stepSender, WINDOW } from '../../../src/domain/reliable/lane-sender.js'
+import {
+  ASK_BACKOFF,
+  baseOf,
+  firstNumber,
+  MAX_SEQ,
+  openSender,
+  stepSender,
+  WINDOW
+} from '../../../src/domain/reliable/lane-sender.js'
 import type { LaneSender, SenderInput, Unacked } from '../../../src/domain/reliable/lane-sender.js'
 import { MAX_BUFFERED, openReceiver, stepReceiver } from '../../../src/domain/reliable/lane-receiver.js'
 import type { Arrived, LaneReceiver, ReceiverInput } from '../../../src/domain/reliable/lane-receiver.js'
@@ -155,7 +163,8 @@ class World {
     let steps = 0
     for (let round = 0; round < 2000; round++) {
       while (this.#wire.length > 0 || this.#committing.length > 0) {
-        if (++steps > 100_000) throw new Error(`it never rests: ${JSON.stringify([this.#sender, this.#receiver, this.#wire.slice(0, 4)])}`)
+        if (++steps > 100_000)
+          throw new Error(`it never rests: ${JSON.stringify([this.#sender, this.#receiver, this.#wire.slice(0, 4)])}`)
         this.arrive(0, false)
         this.commit(true)
       }
@@ -173,7 +182,8 @@ class World {
     if (next !== Math.max(acked, live.at(-1)?.seq ?? 0) + 1) this.faults.push('the next number is not the next')
     if (live.filter(({ seq }) => seq <= sent).length > WINDOW) this.faults.push('more than a window is under way')
     if (this.#receiver.waiting.size > MAX_BUFFERED) this.faults.push('more waits than may')
-    if ([...this.#receiver.waiting.keys()].some((seq) => seq <= this.#receiver.taken)) this.faults.push('what was taken waits')
+    if ([...this.#receiver.waiting.keys()].some((seq) => seq <= this.#receiver.taken))
+      this.faults.push('what was taken waits')
   }
 
   #send(input: SenderInput): void {
@@ -194,7 +204,11 @@ class World {
   }
 
   #frame({ seq, messageId, bytes, isVoid }: Unacked): Wire {
-    return { to: 'receiver', type: 'message', message: { seq, base: baseOf(this.#sender), messageId, bytes, content: !isVoid } }
+    return {
+      to: 'receiver',
+      type: 'message',
+      message: { seq, base: baseOf(this.#sender), messageId, bytes, content: !isVoid }
+    }
   }
 
   #forget(messages: readonly Unacked[]): void {
@@ -312,7 +326,11 @@ test('a message that comes again after its commit is acknowledged again, since t
   const lane = openReceiver<boolean>({ contig: 3, lastId: 'm3' })
   stepReceiver(lane, { type: 'greeted' }, 0)
   for (const seq of [1, 2, 3]) {
-    const effects = stepReceiver(lane, { type: 'arrived', message: { seq, base: 1, messageId: `m${seq}`, bytes: 1, content: true } }, 0)
+    const effects = stepReceiver(
+      lane,
+      { type: 'arrived', message: { seq, base: 1, messageId: `m${seq}`, bytes: 1, content: true } },
+      0
+    )
     t.alike(
       effects.map(({ type }) => type),
       ['ack'],
@@ -379,12 +397,17 @@ test('a receiver that lost its disk gets all that it has not acknowledged; nothi
 })
 
 type Deeds = readonly Deed[]
-const someDeeds = (maxLength: number): fc.Arbitrary<Deed[]> => fc.array(fc.oneof(...mild, ...faults), { maxLength, size: 'max' })
+const someDeeds = (maxLength: number): fc.Arbitrary<Deed[]> =>
+  fc.array(fc.oneof(...mild, ...faults), { maxLength, size: 'max' })
 /** What is done before a backup, until it is put back, and after; and how many messages are written first then. */
 const restored = fc.tuple(someDeeds(60), someDeeds(60), someDeeds(20), fc.nat(8))
 
 /** A sender that was put back to what it was before, and what of its later messages never arrives. */
-function restoreOf(world: World, [before, between, after, offline]: readonly [Deeds, Deeds, Deeds, number], first: number): string[] {
+function restoreOf(
+  world: World,
+  [before, between, after, offline]: readonly [Deeds, Deeds, Deeds, number],
+  first: number
+): string[] {
   for (const one of before) one(world)
   world.backUp()
   for (const one of between) one(world)

@@ -25,7 +25,9 @@ for (const [name, codec, values] of CASES) {
     const property = fc.property(values, fc.nat(), (value, cut) => {
       const bytes = codec.encode(value as never)
       if (JSON.stringify(codec.decode(bytes)) !== JSON.stringify(value)) return false
-      return isDamaged(codec, bytes.subarray(0, cut % bytes.byteLength)) && isDamaged(codec, new Uint8Array([...bytes, 0]))
+      return (
+        isDamaged(codec, bytes.subarray(0, cut % bytes.byteLength)) && isDamaged(codec, new Uint8Array([...bytes, 0]))
+      )
     })
     await holds(t, property)
   })

@@ -10,7 +10,10 @@ const AGAIN = { type: 'repeat', afterMs: 0, isCounted: true } as const
 const NO_PLACE = { type: 'repeat', afterMs: 0, isCounted: false } as const
 
 /** A try that failed of what may not be repeated, with two retries and a minute left. */
-function tried(code: ErrorCode, changes: Partial<Omit<FailedTry, 'error'>> & { readonly error?: Partial<ErrorBody> } = {}): FailedTry {
+function tried(
+  code: ErrorCode,
+  changes: Partial<Omit<FailedTry, 'error'>> & { readonly error?: Partial<ErrorBody> } = {}
+): FailedTry {
   const { error, ...rest } = changes
   const base = { isUnknown: false, isRepeatable: false, failures: 0, retries: 2, leftMs: 60_000 }
   return { ...base, ...rest, error: { ...new NodeError(code, 'it failed').toBody(), ...error } }
@@ -20,11 +23,23 @@ const repeatable = { isRepeatable: true }
 
 test('unrepeatable work ends failed after a run, unknown without a known outcome, and is tried again where nothing was done', (t) => {
   t.alike(decideRepeat(tried('TASK_FAILED')), FAILED)
-  t.alike(decideRepeat(tried('TIMEOUT')), FAILED, 'it was killed at its timeout; TIMEOUT says of itself only that it may succeed later')
+  t.alike(
+    decideRepeat(tried('TIMEOUT')),
+    FAILED,
+    'it was killed at its timeout; TIMEOUT says of itself only that it may succeed later'
+  )
   t.alike(decideRepeat(tried('INVALID_OUTPUT')), FAILED)
   t.alike(decideRepeat(tried('TIMEOUT', { isUnknown: true })), UNKNOWN)
-  t.alike(decideRepeat(tried('TASK_FAILED', { error: { retryable: true } })), AGAIN, 'its agent says that nothing was done')
-  t.alike(decideRepeat(tried('TASK_FAILED', { error: { retryable: true }, isUnknown: true })), UNKNOWN, 'that is no word of its agent')
+  t.alike(
+    decideRepeat(tried('TASK_FAILED', { error: { retryable: true } })),
+    AGAIN,
+    'its agent says that nothing was done'
+  )
+  t.alike(
+    decideRepeat(tried('TASK_FAILED', { error: { retryable: true }, isUnknown: true })),
+    UNKNOWN,
+    'that is no word of its agent'
+  )
   t.alike(decideRepeat(tried('DELIVERY_FAILED', { isUnsent: true })), AGAIN)
   t.alike(decideRepeat(tried('DELIVERY_FAILED')), FAILED)
   for (const code of ['POLICY_DENIED', 'TIER_VIOLATION', 'LLM_INIT_FAILED', 'FORBIDDEN'] as const)
@@ -39,13 +54,18 @@ test('repeatable work is repeated, after every failure, up to its limit', (t) =>
     t.alike(decideRepeat(tried(code, { ...repeatable, retries: 0 })), FAILED, code)
   }
   t.alike(decideRepeat(tried('TIMEOUT', { ...repeatable, isUnknown: true })), AGAIN)
-  t.alike(decideRepeat(tried('TIMEOUT', { ...repeatable, isUnknown: true, failures: 2 })), FAILED, 'it is never in doubt')
+  t.alike(
+    decideRepeat(tried('TIMEOUT', { ...repeatable, isUnknown: true, failures: 2 })),
+    FAILED,
+    'it is never in doubt'
+  )
   t.alike(decideRepeat(tried('OVERLOADED', { failures: 2 })), NO_PLACE, 'no place costs nothing')
 })
 
 test('a failure that is final is never tried again, for any repeatable request', (t) => {
   t.alike(decideRepeat(tried('TASK_FAILED', { ...repeatable, error: { isFinal: true } })), FAILED)
-  for (const code of ['INVALID_INPUT', 'PAYLOAD_TOO_LARGE'] as const) t.alike(decideRepeat(tried(code, repeatable)), FAILED, code)
+  for (const code of ['INVALID_INPUT', 'PAYLOAD_TOO_LARGE'] as const)
+    t.alike(decideRepeat(tried(code, repeatable)), FAILED, code)
   for (const code of ['TIMEOUT', 'OVERLOADED'] as const)
     t.alike(
       decideRepeat(tried(code, { ...repeatable, error: { retryable: false } })),
@@ -67,7 +87,11 @@ test('retryAfter is waited for; where the time is over before, it ends', (t) => 
     t.is(retryAfterMs({ data: { retryAfter: seconds } }), ms, 'a record takes whole numbers alone')
   for (const none of [0, -1, Number.NaN, '7', null]) t.alike(later(none), AGAIN, String(none))
   t.alike(decideRepeat(tried('OVERLOADED', { error: { data: { retryAfter: 7 } } })), { ...NO_PLACE, afterMs: 7000 })
-  t.alike(decideRepeat(tried('OVERLOADED', { isForAnyone: true, error: { data: { retryAfter: 1e6 } } })), NO_PLACE, 'others are asked')
+  t.alike(
+    decideRepeat(tried('OVERLOADED', { isForAnyone: true, error: { data: { retryAfter: 1e6 } } })),
+    NO_PLACE,
+    'others are asked'
+  )
 })
 
 test('that one agent is not there costs nothing where another can be asked, and ends a request to it alone', (t) => {

@@ -25,7 +25,9 @@ interface Options {
   readonly hasRetries: boolean
 }
 
-/** One request between two nodes. What a node commits is there after a crash, all of it or none; messages ride on lanes. */
+/**
+ * One request between two nodes. What a node commits is there after a crash, all of it or none; messages ride on lanes.
+ */
 class World {
   readonly faults: string[] = []
   readonly told: string[] = []
@@ -36,7 +38,10 @@ class World {
   /** Disk of the caller: the record, and what its lane has not delivered. */
   #caller: { readonly request: CallerRequest; readonly outbox: readonly ToCallee[] }
   /** Disk of the callee. */
-  #callee: { readonly request: CalleeRequest | null; readonly outbox: readonly ToCaller[] } = { request: null, outbox: [] }
+  #callee: { readonly request: CalleeRequest | null; readonly outbox: readonly ToCaller[] } = {
+    request: null,
+    outbox: []
+  }
   #isRunning = false
   #ended: 'completed' | 'failed' | null = null
   hasLost = false
@@ -48,7 +53,10 @@ class World {
   constructor(options: Options) {
     this.#options = options
     const { isRepeatable } = options
-    this.#caller = { request: ask({ isRepeatable, deadline: 30_000, expiresAt: 10_000_000, updatedAt: 0 }), outbox: ['request'] }
+    this.#caller = {
+      request: ask({ isRepeatable, deadline: 30_000, expiresAt: 10_000_000, updatedAt: 0 }),
+      outbox: ['request']
+    }
   }
 
   /** The next message of the caller's lane arrives. `isAcked`: its acknowledgement does as well. */
@@ -59,10 +67,14 @@ class World {
     const verdict = arrive(known, message)
     if (!isCommitted) return this.crashCallee()
     if (verdict === 'run') {
-      this.#callee = { ...this.#callee, request: { status: 'pending', runs: 0, cuts: 0, isRepeatable: this.#options.isRepeatable } }
+      this.#callee = {
+        ...this.#callee,
+        request: { status: 'pending', runs: 0, cuts: 0, isRepeatable: this.#options.isRepeatable }
+      }
       this.#run()
     } else if (verdict === 'absent') this.#callee = { ...this.#callee, outbox: [...this.#callee.outbox, 'unknown'] }
-    else if (verdict === 'tell' && known !== null) this.#callee = { ...this.#callee, outbox: [...this.#callee.outbox, outcomeOf(known)] }
+    else if (verdict === 'tell' && known !== null)
+      this.#callee = { ...this.#callee, outbox: [...this.#callee.outbox, outcomeOf(known)] }
     this.#caller = { ...this.#caller, outbox }
   }
 
@@ -134,9 +146,11 @@ class World {
     const { status } = this.#caller.request
     const callee = this.#callee.request?.status ?? null
     if (this.effects > this.#most) this.faults.push('what was delivered before the disk was lost ran again')
-    if (SETTLED.has(status) && !this.hasLost && callee !== status) this.faults.push(`the ends disagree: ${status}, ${callee}`)
+    if (SETTLED.has(status) && !this.hasLost && callee !== status)
+      this.faults.push(`the ends disagree: ${status}, ${callee}`)
     const isCutShort = this.#cuts === MAX_CUTS && callee === 'unknown' && status === 'unknown'
-    if (this.#options.isRepeatable && !this.hasLost && !SETTLED.has(status) && !isCutShort) this.faults.push(`it ended as ${status}`)
+    if (this.#options.isRepeatable && !this.hasLost && !SETTLED.has(status) && !isCutShort)
+      this.faults.push(`it ended as ${status}`)
     if (!this.#options.hasRetries || this.hasLost) return
     if (!SETTLED.has(status) && status !== 'unknown') this.faults.push(`it ended as ${status}`)
   }
@@ -271,7 +285,11 @@ test('an outcome that is not known is asked for as soon as its node is back, als
   t.ok(isDue(back, 60_000))
   t.alike(stepCaller(back, { type: 'tick', chance: 0 }, { now: 60_000 }).effects, [{ type: 'send', kind: 'request' }])
   const cannotTell = { ...request, retryAt: null }
-  t.is(stepCaller(cannotTell, { type: 'back' }, { now: 60_000 }).request, cannotTell, 'its node answered that it will never know')
+  t.is(
+    stepCaller(cannotTell, { type: 'back' }, { now: 60_000 }).request,
+    cannotTell,
+    'its node answered that it will never know'
+  )
 })
 
 test('nothing is asked for any more once it has expired', (t) => {

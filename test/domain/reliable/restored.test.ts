@@ -61,7 +61,11 @@ test('a restored ledger has lost its name: its peers must not take it for the on
 
 test('restoring never throws, for any content of a ledger', (t) => {
   fc.assert(
-    fc.property(fc.string(), fc.uint8Array({ maxLength: 200 }), (name, bytes) => restoredValue(KEYS.request(name), bytes).length >= 0),
+    fc.property(
+      fc.string(),
+      fc.uint8Array({ maxLength: 200 }),
+      (name, bytes) => restoredValue(KEYS.request(name), bytes).length >= 0
+    ),
     { numRuns: 300 }
   )
   t.pass()

@@ -9,7 +9,11 @@ import type { Tier } from '../../../src/domain/routing/tier.js'
 import { arbAddress, arbSandboxConfig, arbTierPair } from '../../../src/testing.js'
 import { holds } from '../../support/holds.js'
 
-const RULES: RoutingRules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
+const RULES: RoutingRules = {
+  tierRules: DEFAULT_TIER_RULES,
+  sandbox: { enforced: true, crossSandboxAllowList: [] },
+  replies: 'exchange'
+}
 
 interface Asked {
   from?: Tier
@@ -60,20 +64,26 @@ const arbJustification = fc.oneof(
 test('Feature: a2a-mcp-protocols, Property 16: Tier-based routing enforcement', async (t) => {
   await holds(
     t,
-    fc.property(arbTierPair(), fc.constantFrom(...OPENING), arbJustification, fc.boolean(), ([from, to], type, justification, isReply) => {
-      const verdict = decide(RULES, question({ from, to, type, justification, isReply }))
-      const { free, justified } = TABLE[from]
-      const isGood = justification !== null && justification.trim() !== '' && Buffer.byteLength(justification) <= 1024
-      const expected = free.includes(to)
-        ? 'allowed'
-        : !justified.includes(to)
-          ? 'TIER_VIOLATION'
-          : isGood
-            ? 'allowed'
-            : 'ESCALATION_REQUIRED'
-      assert.equal(codeOf(verdict), expected)
-      assert.ok(verdict.rule.length > 0 && verdict.rule.length < 200)
-    }),
+    fc.property(
+      arbTierPair(),
+      fc.constantFrom(...OPENING),
+      arbJustification,
+      fc.boolean(),
+      ([from, to], type, justification, isReply) => {
+        const verdict = decide(RULES, question({ from, to, type, justification, isReply }))
+        const { free, justified } = TABLE[from]
+        const isGood = justification !== null && justification.trim() !== '' && Buffer.byteLength(justification) <= 1024
+        const expected = free.includes(to)
+          ? 'allowed'
+          : !justified.includes(to)
+            ? 'TIER_VIOLATION'
+            : isGood
+              ? 'allowed'
+              : 'ESCALATION_REQUIRED'
+        assert.equal(codeOf(verdict), expected)
+        assert.ok(verdict.rule.length > 0 && verdict.rule.length < 200)
+      }
+    ),
     1000
   )
 })
@@ -97,7 +107,20 @@ test('the default rules and assignments are those of the spec', (t) => {
     ['sun'],
     ['mercury', 'earth', 'jupiter'],
     ['venus', 'mars', 'pluto', 'saturn', 'titan'],
-    ['enceladus', 'ganymede', 'neptune', 'charon', 'uranus', 'europa', 'mimas', 'io', 'triton', 'callisto', 'atlas', 'andromeda']
+    [
+      'enceladus',
+      'ganymede',
+      'neptune',
+      'charon',
+      'uranus',
+      'europa',
+      'mimas',
+      'io',
+      'triton',
+      'callisto',
+      'atlas',
+      'andromeda'
+    ]
   ])
 })
 
@@ -160,8 +183,13 @@ test('Feature: a2a-mcp-protocols, Property 29: Sandbox routing enforcement', asy
       (config, own, other, [random, pick]) => {
         const onList = config.crossSandboxAllowList[pick]
         const target = onList === undefined ? random : onList.includes('@') ? onList : `${onList}@somewhere`
-        const isListed = config.crossSandboxAllowList.some((one) => one === target || one === target.slice(0, target.indexOf('@')))
-        const verdict = decide({ ...RULES, sandbox: config }, question({ senderSandbox: own, targetSandbox: other, target }))
+        const isListed = config.crossSandboxAllowList.some(
+          (one) => one === target || one === target.slice(0, target.indexOf('@'))
+        )
+        const verdict = decide(
+          { ...RULES, sandbox: config },
+          question({ senderSandbox: own, targetSandbox: other, target })
+        )
         const mayPass = !config.enforced || own === other || isListed
         assert.equal(codeOf(verdict), mayPass ? 'allowed' : 'SANDBOX_VIOLATION')
       }
@@ -171,7 +199,10 @@ test('Feature: a2a-mcp-protocols, Property 29: Sandbox routing enforcement', asy
 })
 
 test('sandboxes are asked before tiers', (t) => {
-  t.is(codeOf(decide(RULES, question({ from: 1, to: 2, senderSandbox: 'ci', targetSandbox: 'lab' }))), 'SANDBOX_VIOLATION')
+  t.is(
+    codeOf(decide(RULES, question({ from: 1, to: 2, senderSandbox: 'ci', targetSandbox: 'lab' }))),
+    'SANDBOX_VIOLATION'
+  )
 })
 
 test('an agent outside any sandbox reaches into one, and the answer comes back', (t) => {
@@ -183,7 +214,13 @@ test('an agent outside any sandbox reaches into one, and the answer comes back',
 test('a party in two sandboxes reaches nobody and is reached by nobody', (t) => {
   const sandbox = { enforced: true, crossSandboxAllowList: ['b'] }
   for (const other of [null, 'ci', CONFLICT_SANDBOX]) {
-    t.is(codeOf(decide({ ...RULES, sandbox }, question({ senderSandbox: CONFLICT_SANDBOX, targetSandbox: other }))), 'SANDBOX_VIOLATION')
-    t.is(codeOf(decide({ ...RULES, sandbox }, question({ senderSandbox: other, targetSandbox: CONFLICT_SANDBOX }))), 'SANDBOX_VIOLATION')
+    t.is(
+      codeOf(decide({ ...RULES, sandbox }, question({ senderSandbox: CONFLICT_SANDBOX, targetSandbox: other }))),
+      'SANDBOX_VIOLATION'
+    )
+    t.is(
+      codeOf(decide({ ...RULES, sandbox }, question({ senderSandbox: other, targetSandbox: CONFLICT_SANDBOX }))),
+      'SANDBOX_VIOLATION'
+    )
   }
 })

@@ -18,7 +18,9 @@ test('a party is as weak as the weakest of certificate, card and hops', async (t
       const tiers = [certificate.maxTier, ...(card === null ? [] : [card.tier]), ...hops.map((hop) => hop.maxTier)]
       assert.equal(party.tier, Math.max(...tiers))
       const sandboxes = new Set(
-        [certificate.sandboxId, card?.sandboxId ?? null, ...hops.map((hop) => hop.sandboxId)].filter((one) => one !== null)
+        [certificate.sandboxId, card?.sandboxId ?? null, ...hops.map((hop) => hop.sandboxId)].filter(
+          (one) => one !== null
+        )
       )
       const expected = sandboxes.size > 1 ? CONFLICT_SANDBOX : ([...sandboxes][0] ?? null)
       assert.equal(party.sandboxId, expected)

@@ -16,7 +16,14 @@ test('a reply is found only with the peer, on the thread and between the agents 
   const exchanges = opened()
   t.ok(exchanges.find(key, 1))
   t.ok(exchanges.find({ ...key, from: key.to, to: key.from }, 1), 'either of them may speak')
-  for (const changes of [{ peer: 'q' }, { correlationId: 'd' }, { from: 'c@p' }, { to: 'b@n' }, { to: key.from }, { from: key.to }])
+  for (const changes of [
+    { peer: 'q' },
+    { correlationId: 'd' },
+    { from: 'c@p' },
+    { to: 'b@n' },
+    { to: key.from },
+    { from: key.to }
+  ])
     t.is(exchanges.find({ ...key, ...changes }, 1), null)
 })
 
@@ -49,7 +56,8 @@ test('a full table refuses new exchanges, keeps the live ones and takes new ones
 
 test('exchanges that peers open leave slots for those of this node', (t) => {
   const exchanges = new Exchanges({ maxOpen: 3, kept: 1 })
-  const open = (correlationId: string, isOwn: boolean): boolean => exchanges.open({ ...key, correlationId, isOwn, expiresAt: 10 }, 0)
+  const open = (correlationId: string, isOwn: boolean): boolean =>
+    exchanges.open({ ...key, correlationId, isOwn, expiresAt: 10 }, 0)
   t.alike([open('1', false), open('2', false), open('3', false)], [true, true, false])
   t.alike([open('4', true), open('5', true)], [true, false])
 })
@@ -95,7 +103,8 @@ test('the table behaves like a list of openings, at any times and in any order',
 
 test('the operator that answers for a removed agent finds the oldest exchange that the other opened with its node', (t) => {
   const exchanges = new Exchanges()
-  for (const to of ['x@m', 'b@n', 'c@n']) exchanges.open({ peer: 'p', correlationId: 'c', from: 'a@p', to, expiresAt: 100 }, 0)
+  for (const to of ['x@m', 'b@n', 'c@n'])
+    exchanges.open({ peer: 'p', correlationId: 'c', from: 'a@p', to, expiresAt: 100 }, 0)
   const voice = { peer: 'p', correlationId: 'c', from: 'operator@n', to: 'a@p' }
   t.is(exchanges.findOpened(voice, 1)?.to, 'b@n')
   exchanges.close({ ...voice, from: 'b@n' })

@@ -29,15 +29,20 @@ test('a way is sound if and only if nobody stands on it twice and its last node 
 })
 
 test('no node on a way makes a message more powerful, and their order does not count', async (t) => {
-  const property = fc.property(arbPower, fc.array(arbPower, { maxLength: 8 }), arbPower, ({ maxTier: tier, sandboxId }, hops, another) => {
-    const party = { address: 'a@n', tier, sandboxId }
-    const weaker = weakened(party, hops)
-    assert.equal(weaker.tier, Math.max(tier, ...hops.map((hop) => hop.maxTier)))
-    assert.ok(weakened(party, [...hops, another]).tier >= weaker.tier)
-    assert.deepEqual(weakened(party, hops.toReversed()), weaker)
-    assert.equal(weaker.address, 'a@n')
-    assert.deepEqual(weakened(weakened(party, hops), [another]), weakened(party, [...hops, another]))
-  })
+  const property = fc.property(
+    arbPower,
+    fc.array(arbPower, { maxLength: 8 }),
+    arbPower,
+    ({ maxTier: tier, sandboxId }, hops, another) => {
+      const party = { address: 'a@n', tier, sandboxId }
+      const weaker = weakened(party, hops)
+      assert.equal(weaker.tier, Math.max(tier, ...hops.map((hop) => hop.maxTier)))
+      assert.ok(weakened(party, [...hops, another]).tier >= weaker.tier)
+      assert.deepEqual(weakened(party, hops.toReversed()), weaker)
+      assert.equal(weaker.address, 'a@n')
+      assert.deepEqual(weakened(weakened(party, hops), [another]), weakened(party, [...hops, another]))
+    }
+  )
   await holds(t, property, 500)
   const party = { tier: 1, sandboxId: null } as const
   t.is(weakened(party, []), party)

@@ -106,7 +106,8 @@ test('a bare agent id is found when one node has it and ambiguous otherwise', (t
 })
 
 test('an agent is found by id and node, the node by name, prefix or id', (t) => {
-  for (const node of ['gpu-box', 'x4m1', BOX.id]) t.alike(resolveAgent(`host@${node}`, AGENTS, NODES), { kind: 'found', value: AGENTS[2] })
+  for (const node of ['gpu-box', 'x4m1', BOX.id])
+    t.alike(resolveAgent(`host@${node}`, AGENTS, NODES), { kind: 'found', value: AGENTS[2] })
   t.alike(resolveAgent('host@k7f', AGENTS, NODES), { kind: 'none', nearest: [] })
   t.alike(resolveAgent('host@lapto', AGENTS, NODES), { kind: 'none', nearest: ['host@laptop'] })
   t.alike(resolveAgent('hots@laptop', AGENTS, NODES), { kind: 'none', nearest: ['host@laptop'] })
@@ -114,7 +115,10 @@ test('an agent is found by id and node, the node by name, prefix or id', (t) => 
 
 test('a prefix of an agent id finds it, and the exact id wins over longer ones', (t) => {
   t.alike(resolveAgent('test', AGENTS, NODES), { kind: 'found', value: AGENTS[3] })
-  t.alike(resolveAgent('text', [...AGENTS, { agentId: 'textual', nodeId: BOX.id }], NODES), { kind: 'found', value: AGENTS[1] })
+  t.alike(resolveAgent('text', [...AGENTS, { agentId: 'textual', nodeId: BOX.id }], NODES), {
+    kind: 'found',
+    value: AGENTS[1]
+  })
   t.is(resolveAgent('tes', AGENTS, NODES).kind, 'none')
 })
 

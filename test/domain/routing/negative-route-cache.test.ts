@@ -29,8 +29,12 @@ test('a peer without a route is remembered for five seconds, for the searched di
       for (const neighbour of ['p', 'q'])
         for (const target of ['x', 'y'])
           for (const isFurther of [false, true]) {
-            const isLate = (further: boolean): boolean => now - (said.get(`${neighbour} ${target} ${further}`) ?? -1e9) < 5000
-            assert.equal(noWays.has({ neighbour, target, isFurther }, now), isLate(true) || (!isFurther && isLate(false)))
+            const isLate = (further: boolean): boolean =>
+              now - (said.get(`${neighbour} ${target} ${further}`) ?? -1e9) < 5000
+            assert.equal(
+              noWays.has({ neighbour, target, isFurther }, now),
+              isLate(true) || (!isFurther && isLate(false))
+            )
           }
     }
   })
@@ -41,7 +45,9 @@ test('the entries of one neighbour are bounded, and take none from another', (t)
   const noWays = new NegativeRouteCache()
   noWays.add({ neighbour: 'honest', target: 'x', isFurther: false }, 0)
   for (let i = 0; i < 1000; i++) noWays.add({ neighbour: 'p', target: `x${i}`, isFurther: false }, 0)
-  const known = Array.from({ length: 1000 }, (_, i) => noWays.has({ neighbour: 'p', target: `x${i}`, isFurther: false }, 1))
+  const known = Array.from({ length: 1000 }, (_, i) =>
+    noWays.has({ neighbour: 'p', target: `x${i}`, isFurther: false }, 1)
+  )
   t.is(known.filter(Boolean).length, 256)
   t.ok(known.at(-1))
   t.ok(noWays.has({ neighbour: 'honest', target: 'x', isFurther: false }, 1))

@@ -3,17 +3,33 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { OPENING_TYPES, MESSAGE_TYPES } from '../../../src/domain/envelope/envelope.js'
 import { ANYBODY, type PolicyDecision, type PolicyRule } from '../../../src/domain/policy/rule.js'
-import { decide, passedOver, type RoutingQuestion, type RoutingRules, type Verdict } from '../../../src/domain/routing/decide.js'
+import {
+  decide,
+  passedOver,
+  type RoutingQuestion,
+  type RoutingRules,
+  type Verdict
+} from '../../../src/domain/routing/decide.js'
 import { routingPolicy } from '../../../src/domain/routing/policy-verdict.js'
 import { DEFAULT_TIER_RULES } from '../../../src/domain/routing/tier-rules.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
 import { holds } from '../../support/holds.js'
 
 const OPEN = MESSAGE_TYPES.filter((type) => OPENING_TYPES.has(type))
-const SHIPPED: RoutingRules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
+const SHIPPED: RoutingRules = {
+  tierRules: DEFAULT_TIER_RULES,
+  sandbox: { enforced: true, crossSandboxAllowList: [] },
+  replies: 'exchange'
+}
 
 function withRules(...decisions: readonly PolicyDecision[]): RoutingRules {
-  const any: Omit<PolicyRule, 'line' | 'decision'> = { from: ANYBODY, to: ANYBODY, capability: null, type: null, sideEffect: null }
+  const any: Omit<PolicyRule, 'line' | 'decision'> = {
+    from: ANYBODY,
+    to: ANYBODY,
+    capability: null,
+    type: null,
+    sideEffect: null
+  }
   const rules = decisions.map((decision, index): PolicyRule => ({ ...any, decision, line: index + 2 }))
   return { ...SHIPPED, policy: routingPolicy(rules, { file: 'policy.yaml', nodesOfName: () => [] }) }
 }
@@ -45,7 +61,15 @@ test('a policy decides between sandboxes and tiers: allow opens tiers, deny clos
       const verdict = decide(withRules(decision), asked)
       const isFree = OPEN.includes(asked.type) && without !== 'SANDBOX_VIOLATION'
       const waits = asked.isArriving && asked.type !== 'task-proposal' && without === 'allow'
-      const expected = !isFree ? without : decision === 'allow' ? 'allow' : decision === 'deny' ? 'POLICY_DENIED' : waits ? 'ask' : without
+      const expected = !isFree
+        ? without
+        : decision === 'allow'
+          ? 'allow'
+          : decision === 'deny'
+            ? 'POLICY_DENIED'
+            : waits
+              ? 'ask'
+              : without
       assert.equal(outcome(verdict), expected)
       assert.ok(verdict.rule.length > 0, 'every decision names its rule')
       assert.deepEqual(decide(withRules(decision), asked), verdict, 'always the same')
@@ -113,8 +137,19 @@ test('nobody picks the rules that bind it by claiming to be weaker or elsewhere 
     return { ...SHIPPED, policy: routingPolicy([rule], { file: 'policy.yaml', nodesOfName: () => [] }) }
   }
   const target = { address: 'text@here', tier: 1, sandboxId: 'ci' } as const
-  const rest = { type: 'request', capability: null, sideEffect: null, justification: null, isReply: false, isArriving: true } as const
-  const eve = (level: Tier, sandboxId: string | null): RoutingQuestion['sender'] => ({ address: 'eve@there', tier: level, sandboxId })
+  const rest = {
+    type: 'request',
+    capability: null,
+    sideEffect: null,
+    justification: null,
+    isReply: false,
+    isArriving: true
+  } as const
+  const eve = (level: Tier, sandboxId: string | null): RoutingQuestion['sender'] => ({
+    address: 'eve@there',
+    tier: level,
+    sandboxId
+  })
   const claims = (certified: Tier, claimed: Tier, sandboxId: string | null = null): RoutingQuestion => ({
     ...rest,
     target,
@@ -126,7 +161,11 @@ test('nobody picks the rules that bind it by claiming to be weaker or elsewhere 
   t.is(outcome(decide(rulesOf({ tier: [1] }, 'deny'), justified)), 'POLICY_DENIED', 'the rule for its kind')
   t.is(outcome(decide(rulesOf({ tier: [2] }, 'deny'), justified)), 'POLICY_DENIED', 'and the one for its content')
   t.is(outcome(decide(rulesOf({ tier: [1] }, 'ask'), justified)), 'ask')
-  t.is(outcome(decide(rulesOf({ sandbox: ['ci'] }, 'allow'), claims(3, 3, 'ci'))), 'ESCALATION_REQUIRED', 'an allow is gained by no claim')
+  t.is(
+    outcome(decide(rulesOf({ sandbox: ['ci'] }, 'allow'), claims(3, 3, 'ci'))),
+    'ESCALATION_REQUIRED',
+    'an allow is gained by no claim'
+  )
   t.is(outcome(decide(rulesOf({ tier: [2, 3] }, 'allow'), claims(2, 3))), 'allow', 'one that is for both counts')
 })
 
@@ -154,8 +193,16 @@ const someRules = fc
     )
   )
 
-/** What a list of rules says of a sender, spelled out: the first that matches, those that ask left out where they can ask nobody. */
-function said(rules: readonly PolicyRule[], by: RoutingQuestion['sender'], asked: RoutingQuestion, mayAsk: boolean): PolicyRule | null {
+/**
+ * What a list of rules says of a sender, spelled out: the first that matches, those that ask left out where they can
+ * ask nobody.
+ */
+function said(
+  rules: readonly PolicyRule[],
+  by: RoutingQuestion['sender'],
+  asked: RoutingQuestion,
+  mayAsk: boolean
+): PolicyRule | null {
   const left = rules.filter((one) => mayAsk || one.decision !== 'ask')
   const isFor = ({ from, capability }: PolicyRule): boolean =>
     (from.tier?.includes(by.tier) ?? true) && (capability === null || capability[0] === asked.capability)
@@ -174,7 +221,10 @@ test('a rule that can ask nobody is passed over: the next one that matches decid
     t,
     fc.property(someRules, question, fc.option(party, { nil: undefined }), (rules, plain, certified) => {
       const asked = certified === undefined ? plain : { ...plain, certified }
-      const verdict = decide({ ...SHIPPED, policy: routingPolicy(rules, { file: 'policy.yaml', nodesOfName: () => [] }) }, asked)
+      const verdict = decide(
+        { ...SHIPPED, policy: routingPolicy(rules, { file: 'policy.yaml', nodesOfName: () => [] }) },
+        asked
+      )
       const table = decide(SHIPPED, asked)
       const mayAsk = asked.isArriving && asked.type !== 'task-proposal'
       const one = said(rules, asked.sender, asked, mayAsk)
@@ -215,11 +265,19 @@ test('on its way out, or as a proposal, a message with an ask rule is denied by 
     t.alike(decide(withRules('ask'), asked), decide(SHIPPED, asked), 'nothing follows: the tier table')
     t.is(passedOver(withRules('ask', 'ask', 'deny'), asked)?.line, 2, 'and it is reported')
     t.is(passedOver(withRules('deny', 'ask'), asked), null)
-    t.is(passedOver(withRules('ask'), { ...asked, sender: { ...asked.sender, sandboxId: 'ci' } }), null, 'a sandbox decided before')
+    t.is(
+      passedOver(withRules('ask'), { ...asked, sender: { ...asked.sender, sandboxId: 'ci' } }),
+      null,
+      'a sandbox decided before'
+    )
   }
   t.is(outcome(decide(withRules('ask', 'deny'), arriving)), 'ask', 'a message that arrives is asked about')
   t.is(passedOver(withRules('ask', 'deny'), arriving), null)
   const refused = { ...arriving, target: end('b@here', 3) }
-  t.alike(decide(withRules('ask', 'allow'), refused), decide(SHIPPED, refused), 'a message that the tier table refuses waits for nobody')
+  t.alike(
+    decide(withRules('ask', 'allow'), refused),
+    decide(SHIPPED, refused),
+    'a message that the tier table refuses waits for nobody'
+  )
   t.is(passedOver(withRules('ask', 'allow'), refused)?.line, 2, 'and that is reported as well')
 })

@@ -32,7 +32,8 @@ test('nothing counts twice, for any repeats and any times', async (t) => {
     for (const copy of taken) {
       const [origin = '', id = '', timestamp] = copy.split(' ')
       const message = { origin, id, timestamp: Number(timestamp) }
-      for (const later of [now, now + MAX_AGE_MS / 2, now + 2 * MAX_AGE_MS]) assert.notEqual(replays.judge(message, later), 'new')
+      for (const later of [now, now + MAX_AGE_MS / 2, now + 2 * MAX_AGE_MS])
+        assert.notEqual(replays.judge(message, later), 'new')
     }
   })
   await holds(t, property, 500)

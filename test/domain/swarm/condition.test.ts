@@ -15,7 +15,8 @@ const values: Record<string, unknown> = {
   word: 'abc',
   zero: 0
 }
-const lookup: Lookup = ({ name, pointer, facet }) => (facet === 'result' ? valueAt(values[name], pointer) : `${name} ${facet}`)
+const lookup: Lookup = ({ name, pointer, facet }) =>
+  facet === 'result' ? valueAt(values[name], pointer) : `${name} ${facet}`
 
 function met(text: string): boolean {
   const parsed = parseCondition(text)
@@ -57,7 +58,20 @@ test('a condition compares values of results; an absent one counts as null', (t)
 })
 
 test('a text that is no condition is reported, and none of it is run', (t) => {
-  for (const text of ['', '(', '{n} ==', '{n} == 5)', 'process.exit(1)', '{n} = 5', '{n} 5', 'and', '{n b}', '"open', '{n} == abc', '=='])
+  for (const text of [
+    '',
+    '(',
+    '{n} ==',
+    '{n} == 5)',
+    'process.exit(1)',
+    '{n} = 5',
+    '{n} 5',
+    'and',
+    '{n b}',
+    '"open',
+    '{n} == abc',
+    '=='
+  ])
     t.absent(parseCondition(text).ok, text)
   t.absent(parseCondition(`${'('.repeat(40)}true${')'.repeat(40)}`).ok)
   t.absent(parseCondition('!'.repeat(40)).ok)

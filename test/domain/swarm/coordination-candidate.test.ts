@@ -35,7 +35,8 @@ function scene(own: VoterParts = parts): Scene {
   const told = new Map<string, CoordinationMessage>()
   const asked = { granted: 'ask', refused: 'ask', held: 'read', recorded: 'record' } as const
   const note = (effects: CandidateEffect[]): CandidateEffect[] => {
-    for (const effect of effects) if (effect.type === 'tell') told.set(`${effect.to} ${effect.message.kind}`, effect.message)
+    for (const effect of effects)
+      if (effect.type === 'tell') told.set(`${effect.to} ${effect.message.kind}`, effect.message)
     return effects
   }
   return {
@@ -74,20 +75,32 @@ test('a lease counts from when a majority was asked, not from when it answered',
   t.absent(isCoordinating(state, COORDINATOR_LEASE_MS))
 })
 
-/** The end of the swarm is record 4; `a` has read it and the outcomes of some items, each with the epoch that it is on record in. */
-function readWithEnd(records: Readonly<Record<number, number>>): { readonly one: Scene; readonly effects: readonly CandidateEffect[] } {
+/**
+ * The end of the swarm is record 4; `a` has read it and the outcomes of some items, each with the epoch that it is on
+ * record in.
+ */
+function readWithEnd(records: Readonly<Record<number, number>>): {
+  readonly one: Scene
+  readonly effects: readonly CandidateEffect[]
+} {
   const one = scene({ ...parts, coordination: { ...coordination, endIndex: 4 } })
   one.tick(0)
   one.answer('b', 'granted', 10)
   one.answer('a', 'granted', 20)
   one.answer('a', 'held', 30)
-  const items = Object.entries(records).map(([index, epoch]) => ({ index: Number(index), epoch, digest: `${index}@${epoch}` }))
+  const items = Object.entries(records).map(([index, epoch]) => ({
+    index: Number(index),
+    epoch,
+    digest: `${index}@${epoch}`
+  }))
   return { one, effects: one.answer('b', 'held', 40, { candidate: 'a', items }) }
 }
 
 function recordsTo(node: string, effects: readonly CandidateEffect[]): number[] {
   return effects.flatMap((effect) =>
-    effect.type === 'tell' && effect.to === node && effect.message.kind === 'record' ? effect.message.items.map(({ index }) => index) : []
+    effect.type === 'tell' && effect.to === node && effect.message.kind === 'record'
+      ? effect.message.items.map(({ index }) => index)
+      : []
   )
 }
 
@@ -138,7 +151,9 @@ test('the record of a majority counts by its highest epoch, and is recorded anew
   one.answer('a', 'granted', 20)
   one.answer('a', 'held', 30, { candidate: 'a', items: [{ index: 2, epoch: 1, digest: 'old' }] })
   const told = one.answer('b', 'held', 40, { candidate: 'a', items: [{ index: 2, epoch: 4, digest: 'new' }] })
-  const digests = told.flatMap((effect) => (effect.type === 'tell' && effect.message.kind === 'record' ? effect.message.items : []))
+  const digests = told.flatMap((effect) =>
+    effect.type === 'tell' && effect.message.kind === 'record' ? effect.message.items : []
+  )
   t.alike(
     digests,
     coordination.voters.map(() => ({ index: 2, digest: 'new' }))
@@ -161,7 +176,10 @@ test('the records of a voter count only while it has granted the epoch', (t) => 
 
 test('a lease is renewed each second, and its end moves with the requests', (t) => {
   const one = coordinating()
-  t.is(one.tick(COORDINATION_PERIOD_MS).filter((effect) => effect.type === 'tell' && effect.message.kind === 'ask').length, 3)
+  t.is(
+    one.tick(COORDINATION_PERIOD_MS).filter((effect) => effect.type === 'tell' && effect.message.kind === 'ask').length,
+    3
+  )
   one.answer('c', 'granted', COORDINATION_PERIOD_MS + 10)
   t.is(leaseEnd(one.state), COORDINATOR_LEASE_MS + 400, 'its own vote is among the majority')
   one.answer('a', 'granted', COORDINATION_PERIOD_MS + 20)

@@ -9,7 +9,10 @@ export class CoordinationExam {
   readonly begun: { readonly node: string; readonly epoch: number }[] = []
   readonly #areClocksGood: boolean
 
-  /** `areClocksGood`: rates are within the bound; else two may think at once that they have the lease, but never accept twice. */
+  /**
+   * `areClocksGood`: rates are within the bound; else two may think at once that they have the lease, but never accept
+   * twice.
+   */
   constructor(areClocksGood: boolean) {
     this.#areClocksGood = areClocksGood
   }
@@ -40,7 +43,8 @@ export class CoordinationExam {
       'one epoch has one coordinator'
     )
     this.begun.push({ node, epoch })
-    if (this.#areClocksGood) for (const index of this.accepted.keys()) assert.ok(effect.accepted.has(index), `${index} is forgotten`)
+    if (this.#areClocksGood)
+      for (const index of this.accepted.keys()) assert.ok(effect.accepted.has(index), `${index} is forgotten`)
     for (const [index, digest] of effect.accepted) this.#accept(index, digest)
   }
 

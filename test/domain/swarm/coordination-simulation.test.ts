@@ -24,7 +24,10 @@ const arbWorld = fc.record({
 function endsWell(options: CoordinationWorldOptions): void {
   const world = new CoordinationWorld(options).endure()
   const isDone = (): boolean => world.exam.accepted.size === options.itemCount && world.coordinator !== null
-  assert.ok(world.until(isDone, 120_000), `${world.exam.accepted.size} of ${options.itemCount} items after all was well again`)
+  assert.ok(
+    world.until(isDone, 120_000),
+    `${world.exam.accepted.size} of ${options.itemCount} items after all was well again`
+  )
 }
 
 test('through loss, partitions, crashes and lost disks nobody holds the lease beside another, no item is accepted twice, and all end once a majority can talk', async (t) => {
@@ -76,7 +79,8 @@ test('with --no-takeover nobody but the launcher ever coordinates, and the swarm
       world.until(() => world.coordinator !== null, 60_000),
       false
     )
-    for (const place of world.places.slice(1)) assert.equal(coordinationStatus(place.candidate, place.voter, world.clock(place)), 'stalled')
+    for (const place of world.places.slice(1))
+      assert.equal(coordinationStatus(place.candidate, place.voter, world.clock(place)), 'stalled')
     world.restart(world.place(0))
     assert.ok(world.until(() => world.coordinator === world.place(0), 15_000))
   })

@@ -87,11 +87,25 @@ test('a voter that lost its disk abstains for a lease, then learns from enough o
   t.is(stepVoter(voter, { type: 'tick' }, VOTER_LEASE_MS).length, 2)
   t.is(ask(voter, 'a', 1, VOTER_LEASE_MS), undefined)
   const held = { ...about, run: 'b.0', kind: 'held', from: 0, next: null } as const
-  t.alike(say(voter, 'a', { ...held, epoch: 2, candidate: 'a', items: [{ index: 0, epoch: 1, digest: 'old' }] }, VOTER_LEASE_MS), [])
+  t.alike(
+    say(
+      voter,
+      'a',
+      { ...held, epoch: 2, candidate: 'a', items: [{ index: 0, epoch: 1, digest: 'old' }] },
+      VOTER_LEASE_MS
+    ),
+    []
+  )
   const records = [[0, { epoch: 2, digest: 'new' }]]
-  t.alike(say(voter, 'c', { ...held, epoch: 2, candidate: 'c', items: [{ index: 0, epoch: 2, digest: 'new' }] }, VOTER_LEASE_MS), [
-    { type: 'store', epoch: 2, candidate: null, records }
-  ])
+  t.alike(
+    say(
+      voter,
+      'c',
+      { ...held, epoch: 2, candidate: 'c', items: [{ index: 0, epoch: 2, digest: 'new' }] },
+      VOTER_LEASE_MS
+    ),
+    [{ type: 'store', epoch: 2, candidate: null, records }]
+  )
   t.is(ask(voter, 'a', 2, VOTER_LEASE_MS), 'refused', 'it may have granted this one to the other')
   t.is(ask(voter, 'a', 3, VOTER_LEASE_MS), 'granted')
 })

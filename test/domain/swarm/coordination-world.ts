@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
-import { COORDINATION_PERIOD_MS, type Coordination, type ItemRecord, majorityOf } from '../../../src/domain/swarm/coordination.js'
+import {
+  COORDINATION_PERIOD_MS,
+  type Coordination,
+  type ItemRecord,
+  majorityOf
+} from '../../../src/domain/swarm/coordination.js'
 import {
   type CandidateEffect,
   type CandidateInput,
@@ -63,7 +68,10 @@ interface Place {
 type Event = { readonly at: number; readonly order: number; readonly run: () => void }
 const TICK_MS = COORDINATION_PERIOD_MS / 4
 
-/** The participants of one swarm over a network and disks that fail. Times are true ones; each node has a clock of its own. */
+/**
+ * The participants of one swarm over a network and disks that fail. Times are true ones; each node has a clock of its
+ * own.
+ */
 export class CoordinationWorld {
   readonly exam: CoordinationExam
   readonly places: readonly Place[]
@@ -87,7 +95,14 @@ export class CoordinationWorld {
       const none = { isUp: true, frozenAt: null, side: 0, disk: null, isDiskLost: false, durableAt: 0, life: 0 }
       const parts = { coordination: this.coordination, self: id, run: `${id}.0` }
       const offset = this.#random.int(-1e6, 1e6)
-      const place = { ...none, id, rate, offset, voter: openVoter(parts, { type: 'fresh' }, 0), candidate: openCandidate(parts, offset) }
+      const place = {
+        ...none,
+        id,
+        rate,
+        offset,
+        voter: openVoter(parts, { type: 'fresh' }, 0),
+        candidate: openCandidate(parts, offset)
+      }
       return place
     })
     for (const place of this.places) this.#tick(place, 0)
@@ -163,7 +178,11 @@ export class CoordinationWorld {
     place.offset = this.#random.int(-1e6, 1e6)
     const parts = { coordination: this.coordination, self: place.id, run: `${place.id}.${place.life}` }
     const stored = disk === null ? null : { ...disk, records: new Map(disk.records) }
-    const start: VoterStart = isDiskLost ? { type: 'lost' } : stored === null ? { type: 'fresh' } : { type: 'restarted', stored }
+    const start: VoterStart = isDiskLost
+      ? { type: 'lost' }
+      : stored === null
+        ? { type: 'fresh' }
+        : { type: 'restarted', stored }
     place.voter = openVoter(parts, start, this.clock(place))
     place.candidate = openCandidate(parts, this.clock(place))
     this.#tick(place, place.life)
@@ -208,7 +227,10 @@ export class CoordinationWorld {
       const { accepted, proposals } = place.candidate
       const open = Array.from({ length: this.coordination.itemCount }, (_, index) => index)
       const next = open.filter((index) => !accepted.has(index) && !proposals.has(index)).slice(0, 2)
-      this.#stand(place, { type: 'propose', items: next.map((index) => ({ index, digest: `${place.id} ${this.#made++}` })) })
+      this.#stand(place, {
+        type: 'propose',
+        items: next.map((index) => ({ index, digest: `${place.id} ${this.#made++}` }))
+      })
     })
   }
 
@@ -251,7 +273,10 @@ export class CoordinationWorld {
         if (from.side !== target.side && from !== target) return
         // What is on its way when the process ends comes to the next one, now and then.
         this.#on(target, this.#random.is(0.5) ? target.life : life, () => {
-          assert.ok(message.kind === 'held' || decodeCoordination(message).ok, 'a machine says only what a decoder takes')
+          assert.ok(
+            message.kind === 'held' || decodeCoordination(message).ok,
+            'a machine says only what a decoder takes'
+          )
           this.#vote(target, { type: 'message', from: from.id, message })
           this.#stand(target, { type: 'message', from: from.id, message })
         })
@@ -269,7 +294,8 @@ export class CoordinationWorld {
       this.#later(span, () => this.restart(place))
     }
     if (place.isUp && this.#random.is(retreats)) this.#stand(place, { type: 'retreat' })
-    if (this.#random.is(partitions)) this.split(this.#random.is(0.5) ? this.places.filter(() => this.#random.is(0.5)) : [])
+    if (this.#random.is(partitions))
+      this.split(this.#random.is(0.5) ? this.places.filter(() => this.#random.is(0.5)) : [])
     if (place.isUp && place.frozenAt === null && this.#random.is(freezes)) {
       place.frozenAt = this.#now
       this.#later(span, () => this.#thaw(place))

@@ -18,7 +18,9 @@ test('the launcher is first, the others follow in an order of their own for each
 })
 
 test('merging records of coordinators keeps that of the highest epoch, for any order', async (t) => {
-  const arbRecord = fc.tuple(fc.nat(5), fc.nat(5)).map(([index, epoch]) => [index, { epoch, digest: `${index} ${epoch}` }] as const)
+  const arbRecord = fc
+    .tuple(fc.nat(5), fc.nat(5))
+    .map(([index, epoch]) => [index, { epoch, digest: `${index} ${epoch}` }] as const)
   const property = fc.property(fc.array(arbRecord), fc.func(fc.integer()), (records, rank) => {
     const merged = (order: typeof records): [number, ItemRecord][] => {
       const into = new Map<number, ItemRecord>()

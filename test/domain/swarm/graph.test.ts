@@ -28,7 +28,9 @@ class Scene {
   constructor(tasks: readonly PlanTask[], agents = 3) {
     const checked = checkPlan({ tasks })
     assert.ok(checked.ok, JSON.stringify(checked))
-    this.graph = createGraph(graphStages(expandPlan(checked.plan, () => Array.from({ length: agents }, (_, n) => `a${n}@n`)).stages))
+    this.graph = createGraph(
+      graphStages(expandPlan(checked.plan, () => Array.from({ length: agents }, (_, n) => `a${n}@n`)).stages)
+    )
     this.#take(startGraph(this.graph, (index) => this.value(index)))
   }
 
@@ -103,7 +105,11 @@ test('a condition that is not met skips a sub-task and its dependents, and that 
 })
 
 test('a sub-task that asks how another ended is done also when that failed', (t) => {
-  const tasks = [task('a'), task('mend', { when: '{a:status} == "failed"' }), task('praise', { when: '{a:status} == "completed"' })]
+  const tasks = [
+    task('a'),
+    task('mend', { when: '{a:status} == "failed"' }),
+    task('praise', { when: '{a:status} == "completed"' })
+  ]
   const failed = new Scene(tasks)
   failed.settle({ index: 0, status: 'failed' })
   t.alike(failed.opened, ['a', 'mend'])
@@ -154,7 +160,10 @@ test('vote: the result is that of more than half, for any order of its keys; it 
 })
 
 test('a judge decides on the answers that came, also when some failed', (t) => {
-  const scene = new Scene([task('v', { strategy: 'vote', answers: 3, judge: 'judge.it' }), task('after', { needs: ['v'] })])
+  const scene = new Scene([
+    task('v', { strategy: 'vote', answers: 3, judge: 'judge.it' }),
+    task('after', { needs: ['v'] })
+  ])
   scene.settle({ index: 0, status: 'failed' })
   scene.settle({ index: 1, status: 'completed', value: 'x' })
   scene.settle({ index: 2, status: 'completed', value: 'y' })
@@ -182,7 +191,9 @@ function tasksOf(made: readonly { needs: readonly number[]; kind: string; when: 
       ...(kind === 'items' ? { items: [1, 2, 3] } : {}),
       ...(kind === 'race' || kind === 'vote' || kind === 'each' ? { strategy: kind } : {}),
       ...(kind === 'judge' ? { strategy: 'vote', judge: 'judge.it', answers: 2 } : {}),
-      ...(first === undefined || when === 'none' ? {} : { when: when === 'result' ? `{${first}} != 0` : `{${first}:status} != "skipped"` })
+      ...(first === undefined || when === 'none'
+        ? {}
+        : { when: when === 'result' ? `{${first}} != 0` : `{${first}:status} != "skipped"` })
     })
   })
 }

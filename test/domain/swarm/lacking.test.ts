@@ -17,16 +17,19 @@ function swarm(items: SwarmParts['items']): SwarmState {
 }
 
 function outcomes(state: SwarmState, input: SwarmInput, now: number): unknown[] {
-  return stepSwarm(state, input, now).effects.flatMap((one) => (one.type === 'item' ? [[one.index, one.status, one.error?.code]] : []))
+  return stepSwarm(state, input, now).effects.flatMap((one) =>
+    one.type === 'item' ? [[one.index, one.status, one.error?.code]] : []
+  )
 }
 
 test('items without an agent are given up after twelve lease spans; the rest continues, and an agent that comes in time gets them', (t) => {
   const state = swarm([{ name: 'fresh' }, { name: 'other', need: 1 }, { name: 'third', need: 2 }])
   stepSwarm(state, { type: 'accepted', agent: 'a@n', slots: 1, need: 1 }, 0)
   t.alike(outcomes(state, { type: 'tick' }, 1), [])
-  t.alike(outcomes(state, { type: 'result', index: 1, attempt: 1, agent: 'a@n', outcome: { ok: true, result: 1 } }, 2), [
-    [1, 'completed', undefined]
-  ])
+  t.alike(
+    outcomes(state, { type: 'result', index: 1, attempt: 1, agent: 'a@n', outcome: { ok: true, result: 1 } }, 2),
+    [[1, 'completed', undefined]]
+  )
   t.is(swarmStatus(state), 'stalled', 'waiting bytes are for others')
   stepSwarm(state, { type: 'accepted', agent: 'c@n', slots: 1, need: 2 }, 5)
   t.is(swarmStatus(state), 'running')

@@ -18,7 +18,10 @@ export class Swarm {
   constructor(parts: Partial<SwarmParts> & { names?: readonly string[] } = {}) {
     const items = parts.items ?? (parts.names ?? ['one']).map((name) => ({ name }))
     const { names: _names, ...rest } = parts
-    this.state = createSwarm({ id: 's', maxParallel: 10, retries: 2, deadlineAt: 100_000, leaseMs: 1000, ...rest, items }, 0)
+    this.state = createSwarm(
+      { id: 's', maxParallel: 10, retries: 2, deadlineAt: 100_000, leaseMs: 1000, ...rest, items },
+      0
+    )
   }
 
   do(input: SwarmInput, now = 0): readonly SwarmEffect[] {
@@ -40,15 +43,27 @@ export class Swarm {
 
 /** The leases among effects, as `index:agent#attempt`. */
 export function leases(effects: readonly SwarmEffect[]): string[] {
-  return effects.flatMap((effect) => (effect.type === 'lease' ? [`${effect.index}:${effect.agent}#${effect.attempt}`] : []))
+  return effects.flatMap((effect) =>
+    effect.type === 'lease' ? [`${effect.index}:${effect.agent}#${effect.attempt}`] : []
+  )
 }
 
 /** The effects of one type. */
-export function ofType<T extends SwarmEffect['type']>(effects: readonly SwarmEffect[], type: T): Extract<SwarmEffect, { type: T }>[] {
+export function ofType<T extends SwarmEffect['type']>(
+  effects: readonly SwarmEffect[],
+  type: T
+): Extract<SwarmEffect, { type: T }>[] {
   return effects.filter((effect): effect is Extract<SwarmEffect, { type: T }> => effect.type === type)
 }
 
 /** A failed run with an error. */
-export function failWith(swarm: Swarm, error: Partial<typeof ERROR>, { attempt = 1, agent = 'a', now = 5 } = {}): readonly SwarmEffect[] {
-  return swarm.do({ type: 'result', index: 0, attempt, agent, outcome: { ok: false, error: { ...ERROR, ...error } } }, now)
+export function failWith(
+  swarm: Swarm,
+  error: Partial<typeof ERROR>,
+  { attempt = 1, agent = 'a', now = 5 } = {}
+): readonly SwarmEffect[] {
+  return swarm.do(
+    { type: 'result', index: 0, attempt, agent, outcome: { ok: false, error: { ...ERROR, ...error } } },
+    now
+  )
 }

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
-import { counts, liveLease, nextTickAt, swarmStatus, type SwarmEffect, type SwarmParts } from '../../../src/domain/swarm/machine.js'
+import {
+  counts,
+  liveLease,
+  nextTickAt,
+  swarmStatus,
+  type SwarmEffect,
+  type SwarmParts
+} from '../../../src/domain/swarm/machine.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { ERROR, leases, ofType, Swarm, failWith } from './machine-swarm.js'
 
@@ -8,7 +15,16 @@ test('an item is leased, its result accepted, and the swarm completes', (t) => {
   const swarm = new Swarm()
   t.alike(swarm.join('a'), [{ type: 'lease', index: 0, agent: 'a', attempt: 1 }])
   t.alike(swarm.ok(0, 1, 'a', 40), [
-    { type: 'item', index: 0, agent: 'a', attempt: 1, status: 'completed', result: 'fine', error: null, durationMs: 40 },
+    {
+      type: 'item',
+      index: 0,
+      agent: 'a',
+      attempt: 1,
+      status: 'completed',
+      result: 'fine',
+      error: null,
+      durationMs: 40
+    },
     { type: 'done', status: 'completed', counts: { total: 1, completed: 1, failed: 0 } }
   ])
   t.alike(swarm.ok(0, 1, 'a'), [], 'nothing follows done')
@@ -16,7 +32,10 @@ test('an item is leased, its result accepted, and the swarm completes', (t) => {
 
 test('an agent without the right to an item is not asked for it again; another is, and without another it has failed', (t) => {
   const refuse = (swarm: Swarm, attempt: number, agent: string): readonly SwarmEffect[] =>
-    swarm.do({ type: 'result', index: 0, attempt, agent, outcome: { ok: false, error: ERROR, isRefusal: true } }, attempt)
+    swarm.do(
+      { type: 'result', index: 0, attempt, agent, outcome: { ok: false, error: ERROR, isRefusal: true } },
+      attempt
+    )
   const alone = new Swarm({ retries: 9 })
   alone.join('a')
   t.alike(
@@ -98,9 +117,11 @@ test('an item that takes far longer than others goes to a proven agent that is i
     { type: 'lease', index: 0, agent: 'h@good', attempt: 2 }
   ])
   t.alike(swarm.ok(0, 1, 'm@mal', 12_001), [])
-  for (let now = 12_500; now < 36_000; now += 500) assert.deepEqual(beat(2, now), [], 'the next one is given twice as long')
+  for (let now = 12_500; now < 36_000; now += 500)
+    assert.deepEqual(beat(2, now), [], 'the next one is given twice as long')
   t.alike(leases(beat(2, 36_000)), ['0:i@idle#3'])
-  for (let now = 36_500; now < 99_000; now += 500) assert.deepEqual(beat(3, now), [], 'nobody is left that was not found slow')
+  for (let now = 36_500; now < 99_000; now += 500)
+    assert.deepEqual(beat(3, now), [], 'nobody is left that was not found slow')
   t.is(ofType(swarm.ok(0, 3, 'i@idle', 99_000), 'done')[0]?.status, 'completed')
 })
 
@@ -108,7 +129,8 @@ test('nothing is taken from an agent while nobody has shown to be faster, nor a 
   const unknown = new Swarm({ names: ['held', 'held too'] })
   for (const agent of ['m@mal', 'h@good', 'i@idle']) unknown.join(agent)
   const both = [0, 1].map((index) => ({ index, attempt: 1 }))
-  for (let now = 500; now <= 90_000; now += 500) assert.deepEqual(unknown.do({ type: 'heartbeat', leases: both }, now), [])
+  for (let now = 500; now <= 90_000; now += 500)
+    assert.deepEqual(unknown.do({ type: 'heartbeat', leases: both }, now), [])
   const pinned = new Swarm({ items: [{ name: 'pinned', pinnedTo: 'm@mal' }, { name: 'quick' }] })
   for (const agent of ['m@mal', 'h@good']) pinned.join(agent)
   pinned.ok(1, 1, 'h@good', 100)
@@ -242,7 +264,9 @@ test('a pinned item fails with PEER_OFFLINE when its agent stays away for two le
 })
 
 test('when an agent leaves for good its leases go to others and its pinned items fail at once with the reason', (t) => {
-  const swarm = new Swarm({ items: [{ name: 'on a', pinnedTo: 'a' }, { name: 'any' }, { name: 'on b', pinnedTo: 'b' }] })
+  const swarm = new Swarm({
+    items: [{ name: 'on a', pinnedTo: 'a' }, { name: 'any' }, { name: 'on b', pinnedTo: 'b' }]
+  })
   swarm.join('a', 2)
   const effects = swarm.do({ type: 'left', agent: 'a', reason: 'revoked' }, 1)
   t.alike(
@@ -258,7 +282,9 @@ test('when an agent leaves for good its leases go to others and its pinned items
   )
   const error = new NodeError('TIER_VIOLATION', 'may not').toBody()
   t.alike(
-    ofType(swarm.do({ type: 'left', agent: 'b', reason: 'declined', error }, 2), 'item').map((item) => item.error?.code),
+    ofType(swarm.do({ type: 'left', agent: 'b', reason: 'declined', error }, 2), 'item').map(
+      (item) => item.error?.code
+    ),
     ['TIER_VIOLATION']
   )
   t.is(swarmStatus(swarm.state), 'stalled')

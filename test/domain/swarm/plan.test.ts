@@ -34,7 +34,9 @@ test('every fault of a plan is reported with its path, before any of it runs', (
   t.alike(faults(task('a', { strategy: 'vote', judge: 'j' }), task('a_votes')), ['tasks.1.id: a_votes is there twice'])
   t.alike(faults(task('goal')), ['tasks.0.id: goal is a name that every template knows already'])
   t.alike(faults(task('a', { when: '{b} == ' })), ['tasks.0.when: something is missing at its end'])
-  t.alike(faults(task('a', { when: '{b}' })), ['tasks.0.when: {b}: there is no sub-task b; for the text itself write {{b}}'])
+  t.alike(faults(task('a', { when: '{b}' })), [
+    'tasks.0.when: {b}: there is no sub-task b; for the text itself write {{b}}'
+  ])
   t.alike(faults(task('a', { input: { deep: ['{a/x}'] } })), ['tasks.0.input.deep.0: {a/x} is its own result'])
   t.alike(faults(task('a', { input: '{item}' })), ['tasks.0.input: {item} needs items, and there are none here'])
   t.alike(faults(task('a', { answers: 3 })), ['tasks.0.answers: only a race or a vote has answers'])
@@ -109,7 +111,12 @@ test('faults in the form of a plan hide no others, and are reported with them in
 })
 
 test('every circle is reported; one that another path through the same sub-tasks closes too', (t) => {
-  const two = [task('a', { needs: ['b'] }), task('b', { needs: ['a'] }), task('c', { needs: ['d', 'a'] }), task('d', { needs: ['c'] })]
+  const two = [
+    task('a', { needs: ['b'] }),
+    task('b', { needs: ['a'] }),
+    task('c', { needs: ['d', 'a'] }),
+    task('d', { needs: ['c'] })
+  ]
   t.alike(faults(...two), ['tasks.0: it needs itself: a -> b -> a', 'tasks.2: it needs itself: c -> d -> c'])
   const through = [task('a', { needs: ['b', 'c'] }), task('b', { needs: ['a'] }), task('c', { needs: ['a'] })]
   t.alike(faults(...through), ['tasks.0: it needs itself: a -> b -> a', 'tasks.0: it needs itself: a -> c -> a'])
@@ -154,7 +161,11 @@ test('checking never throws for any plan, and a valid one has no circle and no u
     fc.property(
       fc.oneof(
         fc.jsonValue(),
-        fc.record({ tasks: fc.array(fc.oneof({ weight: 9, arbitrary: made }, { weight: 1, arbitrary: fc.jsonValue() }), { maxLength: 5 }) })
+        fc.record({
+          tasks: fc.array(fc.oneof({ weight: 9, arbitrary: made }, { weight: 1, arbitrary: fc.jsonValue() }), {
+            maxLength: 5
+          })
+        })
       ),
       (value) => {
         const found = checkPlan(value)

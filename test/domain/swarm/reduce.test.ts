@@ -8,8 +8,15 @@ test('texts are joined by line, lists end to end, and anything else becomes a li
 })
 
 test('objects are merged in order, at every level, by own members alone', (t) => {
-  t.alike(reduceResults('merge', [{ a: 1, deep: { x: 1 } }, 7, { b: 2, deep: { y: 2 } }, { a: 3 }]), { a: 3, b: 2, deep: { x: 1, y: 2 } })
-  const merged = reduceResults('merge', [JSON.parse('{"__proto__":{"evil":true},"constructor":{"prototype":{"evil":true}}}'), { a: 1 }])
+  t.alike(reduceResults('merge', [{ a: 1, deep: { x: 1 } }, 7, { b: 2, deep: { y: 2 } }, { a: 3 }]), {
+    a: 3,
+    b: 2,
+    deep: { x: 1, y: 2 }
+  })
+  const merged = reduceResults('merge', [
+    JSON.parse('{"__proto__":{"evil":true},"constructor":{"prototype":{"evil":true}}}'),
+    { a: 1 }
+  ])
   t.is(({} as { evil?: unknown }).evil, undefined)
   t.is((merged as { evil?: unknown }).evil, undefined)
 })
@@ -18,5 +25,12 @@ test('count says how many there are, first gives the first; only these names are
   t.is(reduceResults('count', [null, 1]), 2)
   t.is(reduceResults('first', ['a', 'b']), 'a')
   t.is(reduceResults('first', []), undefined)
-  t.alike(['concat', 'merge', 'count', 'first', 'text.join', 'toString'].map(isReducer), [true, true, true, true, false, false])
+  t.alike(['concat', 'merge', 'count', 'first', 'text.join', 'toString'].map(isReducer), [
+    true,
+    true,
+    true,
+    true,
+    false,
+    false
+  ])
 })

@@ -41,7 +41,11 @@ test('a lease without heartbeats goes back, and its number rises; unrepeatable w
 })
 
 test('a swarm whose items all had their outcome ends with the first step', (t) => {
-  const known = items.map((_, index) => ({ ...lease, index, status: index === 0 ? ('unknown' as const) : ('completed' as const) }))
+  const known = items.map((_, index) => ({
+    ...lease,
+    index,
+    status: index === 0 ? ('unknown' as const) : ('completed' as const)
+  }))
   const state = restoreSwarm(PARTS, { createdAt: 0, known }, 0)
   t.alike(stepSwarm(state, { type: 'tick' }, 1).effects, [
     { type: 'done', status: 'partial', counts: { total: 3, completed: 2, failed: 1 } }

@@ -7,7 +7,9 @@ import { holds } from '../../support/holds.js'
 const LEASE_MS = 1000
 const AGENTS = ['a@one', 'b@one', 'c@two', 'd@three']
 
-type Move = { readonly type: 'join' | 'left' | 'beat' | 'done'; readonly agent: string } | { readonly type: 'pass'; readonly ms: number }
+type Move =
+  | { readonly type: 'join' | 'left' | 'beat' | 'done'; readonly agent: string }
+  | { readonly type: 'pass'; readonly ms: number }
 
 const arbMoves: fc.Arbitrary<Move[]> = fc.array(
   fc.oneof(
@@ -21,7 +23,10 @@ function hostOf(agent: string): string {
   return agent.slice(agent.indexOf('@') + 1)
 }
 
-/** Watches from outside: who holds what, who is there, and which nodes have missed heartbeats since they were last heard. */
+/**
+ * Watches from outside: who holds what, who is there, and which nodes have missed heartbeats since they were last
+ * heard.
+ */
 class Watched {
   readonly #state: SwarmState
   readonly #open = new Map<number, { readonly agent: string; readonly attempt: number }>()
@@ -41,7 +46,9 @@ class Watched {
       return this.#do({ type: 'tick' })
     }
     const { agent } = move
-    const held = [...this.#open].filter(([, lease]) => lease.agent === agent).map(([index, { attempt }]) => ({ index, attempt }))
+    const held = [...this.#open]
+      .filter(([, lease]) => lease.agent === agent)
+      .map(([index, { attempt }]) => ({ index, attempt }))
     const [first] = held
     if (move.type === 'join') this.#present.add(agent)
     if (move.type === 'left') this.#present.delete(agent)

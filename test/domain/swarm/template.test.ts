@@ -21,8 +21,20 @@ const lookup: Lookup = ({ name, pointer, facet }) =>
   facet === 'status' ? 'completed' : Object.hasOwn(values, name) ? valueAt(values[name], pointer) : undefined
 
 test('a string that is nothing but a reference becomes the value, inside a longer one it becomes text', (t) => {
-  const template = { whole: '{a/list}', part: 'n={a/n}, {text}', deep: ['{a/list/1/deep}', 7], status: '{a:status}', key: '{a/a~1b}' }
-  const filled = { whole: ['x', { deep: null }], part: 'n=1, hello', deep: [null, 7], status: 'completed', key: 'slash' }
+  const template = {
+    whole: '{a/list}',
+    part: 'n={a/n}, {text}',
+    deep: ['{a/list/1/deep}', 7],
+    status: '{a:status}',
+    key: '{a/a~1b}'
+  }
+  const filled = {
+    whole: ['x', { deep: null }],
+    part: 'n=1, hello',
+    deep: [null, 7],
+    status: 'completed',
+    key: 'slash'
+  }
   t.alike(fillTemplate(template, lookup), { ok: true, value: filled })
   t.alike(fillTemplate('{bytes}', lookup), { ok: true, value: values['bytes'] })
 })
@@ -35,8 +47,21 @@ test('braces that name nothing are text, and doubled ones are the text itself', 
 })
 
 test('only own members are reached: nothing of a prototype is a value', (t) => {
-  for (const pointer of ['__proto__', 'constructor', 'toString', 'list/length', 'list/-1', 'list/01', 'n/toFixed', 'list/__proto__']) {
-    t.alike(fillTemplate(`{a/${pointer}}`, lookup), { ok: false, reason: `there is no value at {a/${pointer}}` }, pointer)
+  for (const pointer of [
+    '__proto__',
+    'constructor',
+    'toString',
+    'list/length',
+    'list/-1',
+    'list/01',
+    'n/toFixed',
+    'list/__proto__'
+  ]) {
+    t.alike(
+      fillTemplate(`{a/${pointer}}`, lookup),
+      { ok: false, reason: `there is no value at {a/${pointer}}` },
+      pointer
+    )
   }
   const hostile = JSON.parse('{"__proto__": "{text}"}') as unknown
   const filled = fillTemplate(hostile, lookup)

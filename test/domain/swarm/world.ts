@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
-import { createSwarm, stepSwarm, type SwarmEffect, type SwarmInput, type SwarmParts } from '../../../src/domain/swarm/machine.js'
+import {
+  createSwarm,
+  stepSwarm,
+  type SwarmEffect,
+  type SwarmInput,
+  type SwarmParts
+} from '../../../src/domain/swarm/machine.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { SwarmExam } from './exam.js'
 
@@ -39,7 +45,9 @@ interface Worker {
 
 type Event = { readonly at: number; readonly order: number; readonly run: () => void }
 
-/** A launcher and its workers over a network that loses, repeats, delays and reorders messages. Replayable by its seed. */
+/**
+ * A launcher and its workers over a network that loses, repeats, delays and reorders messages. Replayable by its seed.
+ */
 export class World {
   readonly exam: SwarmExam
   readonly log: string[] = []
@@ -195,11 +203,19 @@ export class World {
     const { address } = worker
     if (this.#chance(this.#options.failure)) {
       const error = new NodeError('TASK_FAILED', key).toBody()
-      return this.#send(worker, () => this.#input({ type: 'result', index, attempt, agent: address, outcome: { ok: false, error } }))
+      return this.#send(worker, () =>
+        this.#input({ type: 'result', index, attempt, agent: address, outcome: { ok: false, error } })
+      )
     }
     this.exam.finished(address, key)
     this.#send(worker, () =>
-      this.#input({ type: 'result', index, attempt, agent: address, outcome: { ok: true, result: `${address} ${key}` } })
+      this.#input({
+        type: 'result',
+        index,
+        attempt,
+        agent: address,
+        outcome: { ok: true, result: `${address} ${key}` }
+      })
     )
   }
 }

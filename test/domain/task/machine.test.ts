@@ -30,7 +30,9 @@ const STATES: readonly TaskState[] = [
 
 const arbInput: fc.Arbitrary<TaskInput> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...STATES).map((state): TaskInput => ({ type: 'state', state })) },
-  fc.constantFrom('peer' as const, 'slot' as const).map((waitingFor): TaskInput => ({ type: 'state', state: 'submitted', waitingFor })),
+  fc
+    .constantFrom('peer' as const, 'slot' as const)
+    .map((waitingFor): TaskInput => ({ type: 'state', state: 'submitted', waitingFor })),
   fc.nat({ max: 5 }).map((attempt): TaskInput => ({ type: 'attempt', attempt })),
   fc.jsonValue().map((data): TaskInput => ({ type: 'progress', data })),
   fc.jsonValue().map((result): TaskInput => ({ type: 'result', result })),

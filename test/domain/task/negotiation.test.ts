@@ -19,10 +19,20 @@ import { arbAddress, arbTaskProposal } from '../../../src/testing.js'
 import { holds } from '../../support/holds.js'
 import { countingIds } from '../../support/counting-ids.js'
 
-const arbParts: fc.Arbitrary<ProposalParts> = fc.tuple(arbTaskProposal(), arbAddress()).map(([payload, proposerAgentId]) => {
-  const { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs } = payload
-  return { proposalId: 'p1', correlationId: 'c1', taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs, proposerAgentId }
-})
+const arbParts: fc.Arbitrary<ProposalParts> = fc
+  .tuple(arbTaskProposal(), arbAddress())
+  .map(([payload, proposerAgentId]) => {
+    const { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs } = payload
+    return {
+      proposalId: 'p1',
+      correlationId: 'c1',
+      taskDescription,
+      requiredCapabilities,
+      estimatedComplexity,
+      deadlineMs,
+      proposerAgentId
+    }
+  })
 
 const PARTS: ProposalParts = {
   proposalId: 'p1',
@@ -46,22 +56,27 @@ function stepped(input: ProposalInput, now: number): TaskProposal {
 test('Feature: a2a-mcp-protocols, Property 23: Task negotiation message structure', async (t) => {
   await holds(
     t,
-    fc.property(arbParts, arbAddress(), fc.integer({ min: 1, max: 100_000 }), (parts, agentId, estimatedCompletionMs) => {
-      const proposal = createProposal(parts, 0)
-      const offered = TaskProposalPayloadSchema.parse(proposalPayload(proposal))
-      const { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs } = parts
-      assert.deepEqual(offered, { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs })
-      const accepted = stepProposal(proposal, { type: 'accept', agentId, estimatedCompletionMs }, 0)
-      assert.ok(accepted.ok)
-      assert.deepEqual(TaskAcceptPayloadSchema.parse(acceptPayload(accepted.proposal)), {
-        proposalId: 'p1',
-        acceptedBy: agentId,
-        estimatedCompletionMs
-      })
-      const rejected = stepProposal(proposal, REJECT, 0)
-      assert.ok(rejected.ok)
-      assert.equal(TaskRejectPayloadSchema.parse(rejectPayload(rejected.proposal)).rejectionReason, 'OVERLOADED')
-    })
+    fc.property(
+      arbParts,
+      arbAddress(),
+      fc.integer({ min: 1, max: 100_000 }),
+      (parts, agentId, estimatedCompletionMs) => {
+        const proposal = createProposal(parts, 0)
+        const offered = TaskProposalPayloadSchema.parse(proposalPayload(proposal))
+        const { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs } = parts
+        assert.deepEqual(offered, { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs })
+        const accepted = stepProposal(proposal, { type: 'accept', agentId, estimatedCompletionMs }, 0)
+        assert.ok(accepted.ok)
+        assert.deepEqual(TaskAcceptPayloadSchema.parse(acceptPayload(accepted.proposal)), {
+          proposalId: 'p1',
+          acceptedBy: agentId,
+          estimatedCompletionMs
+        })
+        const rejected = stepProposal(proposal, REJECT, 0)
+        assert.ok(rejected.ok)
+        assert.equal(TaskRejectPayloadSchema.parse(rejectPayload(rejected.proposal)).rejectionReason, 'OVERLOADED')
+      }
+    )
   )
 })
 
@@ -94,7 +109,8 @@ test('a proposal is answered once: the first of acceptance, rejection and deadli
         const step = stepProposal(proposal, input, now)
         assert.equal(step.ok, before === 'pending')
         if (!step.ok) continue
-        const expected = now >= 100 ? 'timed-out' : { accept: 'accepted', reject: 'rejected', tick: 'pending' }[input.type]
+        const expected =
+          now >= 100 ? 'timed-out' : { accept: 'accepted', reject: 'rejected', tick: 'pending' }[input.type]
         assert.equal(step.proposal.status, expected)
         proposal = step.proposal
         told.push(...step.effects.map((effect) => effect.type))
@@ -123,7 +139,8 @@ test('acceptance and rejection keep what they say, and only they have a payload'
 test('proposals that miss a field or have no deadline are refused', (t) => {
   const good = proposalPayload(createProposal(PARTS, 0))
   t.is(TaskProposalPayloadSchema.safeParse(good).success, true)
-  for (const key of Object.keys(good)) t.is(TaskProposalPayloadSchema.safeParse({ ...good, [key]: undefined }).success, false, key)
+  for (const key of Object.keys(good))
+    t.is(TaskProposalPayloadSchema.safeParse({ ...good, [key]: undefined }).success, false, key)
   t.is(TaskProposalPayloadSchema.safeParse({ ...good, deadlineMs: 0 }).success, false)
   t.is(TaskProposalPayloadSchema.safeParse({ ...good, estimatedComplexity: 'huge' }).success, false)
 })

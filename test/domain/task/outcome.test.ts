@@ -5,7 +5,11 @@ import { ENDINGS, endedBy, type ReportedFailure } from '../../../src/domain/task
 import { ERROR_CODES, type ErrorCode } from '../../../src/kit/errors.js'
 import { demand } from '../../support/demand.js'
 
-const report = (changes: Partial<ReportedFailure> = {}): ReportedFailure => ({ code: 'TASK_FAILED', message: 'it failed', ...changes })
+const report = (changes: Partial<ReportedFailure> = {}): ReportedFailure => ({
+  code: 'TASK_FAILED',
+  message: 'it failed',
+  ...changes
+})
 
 test('an error names a time for the next try only when there may be one', (t) => {
   const wait = { data: { retryAfter: 7 } }
@@ -17,7 +21,11 @@ test('an error names a time for the next try only when there may be one', (t) =>
   t.alike(shown(report(wait), false), [false, undefined], 'the same, which may not be repeated')
   t.alike(shown(report({ ...wait, retryable: false }), true), [false, undefined], 'a used quota with a time')
   t.alike(shown(report({ ...wait, isUnknown: true }), false), [false, undefined], 'an unknown outcome')
-  t.alike(shown(report({ data: { retryAfter: 7, left: 3 }, retryable: false }), true), [false, { left: 3 }], 'other details stay')
+  t.alike(
+    shown(report({ data: { retryAfter: 7, left: 3 }, retryable: false }), true),
+    [false, { left: 3 }],
+    'other details stay'
+  )
   t.alike(shown(report({ data: { retryAfter: 'soon' } }), true), [false, undefined], 'a time that is none')
   t.alike(shown(report({ code: 'OVERLOADED', ...wait }), false), [true, { retryAfter: 7 }], 'no slot was free')
 })
@@ -31,9 +39,12 @@ test('the error of any report of an agent is consistent, for the node that decid
         retryable: fc.option(fc.boolean(), { nil: undefined }),
         isUnknown: fc.boolean(),
         isRepeatable: fc.boolean(),
-        data: fc.option(fc.record({ retryAfter: fc.oneof(fc.integer({ min: -5, max: 90_000 }), fc.string()), more: fc.boolean() }), {
-          nil: undefined
-        })
+        data: fc.option(
+          fc.record({ retryAfter: fc.oneof(fc.integer({ min: -5, max: 90_000 }), fc.string()), more: fc.boolean() }),
+          {
+            nil: undefined
+          }
+        )
       }),
       ({ code, retryable, isUnknown, isRepeatable, data }) => {
         const reported = report({
@@ -44,11 +55,19 @@ test('the error of any report of an agent is consistent, for the node that decid
         })
         const { error, status } = endedBy(reported, isRepeatable)
         const toCaller = errorForCaller({ error, isUnknown: status === 'unknown', isRepeatable })
-        for (const one of [error, toCaller]) demand(one.retryable || retryAfterMs(one) === 0, `a wait of ${JSON.stringify(one)}`)
+        for (const one of [error, toCaller])
+          demand(one.retryable || retryAfterMs(one) === 0, `a wait of ${JSON.stringify(one)}`)
         if (isRepeatable && retryable === undefined && retryAfterMs({ data }) > 0)
           demand(error.retryable, 'a wait says that it may be retried')
         if (retryable === false) demand(!toCaller.retryable, 'an agent that says no is believed')
-        const next = decideRepeat({ error, isUnknown: status === 'unknown', isRepeatable, failures: 0, retries: 2, leftMs: 1e12 })
+        const next = decideRepeat({
+          error,
+          isUnknown: status === 'unknown',
+          isRepeatable,
+          failures: 0,
+          retries: 2,
+          leftMs: 1e12
+        })
         if (next.type === 'repeat') demand(next.afterMs >= retryAfterMs(error), 'the wait is kept')
       }
     )

@@ -36,7 +36,11 @@ test('an acceptance, a rejection and an error answer a proposal; a message of an
   const accept = { proposalId: 'p1', acceptedBy: 'text@m', estimatedCompletionMs: 50 }
   const reject = { proposalId: 'p1', rejectionReason: 'busy' }
   const error = new NodeError('POLICY_DENIED', 'no').toBody()
-  t.alike(readAnswer(proposal, header('task-accept'), accept), { type: 'accept', agentId: 'text@m', estimatedCompletionMs: 50 })
+  t.alike(readAnswer(proposal, header('task-accept'), accept), {
+    type: 'accept',
+    agentId: 'text@m',
+    estimatedCompletionMs: 50
+  })
   t.alike(readAnswer(proposal, header('task-reject'), reject), { type: 'reject', reason: 'busy' })
   const later = { ...reject, alternativeSuggestion: 'later' }
   t.alike(readAnswer(proposal, header('task-reject'), later), { type: 'reject', reason: 'busy', alternative: 'later' })

@@ -2,7 +2,14 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { NodeError } from '../../../src/kit/errors.js'
 import { statedBy } from '../../../src/domain/gateway/content.js'
-import { endStateOf, isEnd, MAX_STATED_REASON, statedEnd, statedFailure, statedState } from '../../../src/domain/task/stated.js'
+import {
+  endStateOf,
+  isEnd,
+  MAX_STATED_REASON,
+  statedEnd,
+  statedFailure,
+  statedState
+} from '../../../src/domain/task/stated.js'
 import { holds } from '../../support/holds.js'
 
 const STATES = ['input-required', 'auth-required', 'rejected', 'failed', 'canceled'] as const
@@ -39,7 +46,9 @@ test('a reason that is null or blank is no reason, in the error of a task and in
       t.ok(/[a-z]/.test(part?.text ?? ''), 'the client reads words')
     }
   t.is(failureOf({ a2a: { state: 'rejected', message: null } })?.message, 'the agent rejected it, and does not say why')
-  t.alike(failureOf({ a2a: { state: 'rejected', message: false } })?.data, { a2a: { state: 'rejected', message: false } })
+  t.alike(failureOf({ a2a: { state: 'rejected', message: false } })?.data, {
+    a2a: { state: 'rejected', message: false }
+  })
 })
 
 test('an agent states the state of its task in every spelling', async (t) => {
@@ -47,7 +56,9 @@ test('an agent states the state of its task in every spelling', async (t) => {
     t,
     fc.property(fc.constantFrom(...STATES), fc.constantFrom(...SPELLINGS), fc.jsonValue(), (state, spell, message) => {
       const stated = statedState({ a2a: { state: spell(state), message } })
-      return stated?.state === state && (isNoReason(message) ? stated.message === undefined : stated.message === message)
+      return (
+        stated?.state === state && (isNoReason(message) ? stated.message === undefined : stated.message === message)
+      )
     })
   )
   for (const other of ['completed', 'working', 'TASK_STATE_', '', 7, null])

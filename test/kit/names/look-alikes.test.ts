@@ -44,7 +44,10 @@ test('other names, equal names and two names of ASCII are never alike', async (t
 })
 
 test('the look-alike form of a text is its own look-alike form', async (t: Assert) => {
-  const like = fc.string({ unit: fc.constantFrom('а', 'о', 'o', '0', 'm', 'rn', 'ë', 'l', '1', 'Ι', '工', 'エ', '\u200b'), maxLength: 8 })
+  const like = fc.string({
+    unit: fc.constantFrom('а', 'о', 'o', '0', 'm', 'rn', 'ë', 'l', '1', 'Ι', '工', 'エ', '\u200b'),
+    maxLength: 8
+  })
   await holds(
     t,
     fc.property(like, (text) => {

@@ -7,7 +7,10 @@ import { holds } from '../../support/holds.js'
 test('the shape of an object names its members, the optional ones, and alternatives of which it needs one', (t) => {
   const text = { type: 'string' }
   for (const [schema, shape] of [
-    [{ type: 'object', required: ['file'], properties: { limit: { type: 'integer' }, file: text } }, '{"file": string, "limit"?: integer}'],
+    [
+      { type: 'object', required: ['file'], properties: { limit: { type: 'integer' }, file: text } },
+      '{"file": string, "limit"?: integer}'
+    ],
     [
       { properties: { a: text, b: text }, anyOf: [{ required: ['a'] }, { required: ['b'] }] },
       '{"a"?: string, "b"?: string} with "a" or "b"'
@@ -43,7 +46,10 @@ test('any value at all has a shape of at most 300 characters on one line', async
 })
 
 test('faults and given values are reported briefly', (t) => {
-  const faults = ['must have "a"', 'must be string', 'three', 'four'].map((message, i) => ({ path: i === 0 ? '' : `/${i}`, message }))
+  const faults = ['must have "a"', 'must be string', 'three', 'four'].map((message, i) => ({
+    path: i === 0 ? '' : `/${i}`,
+    message
+  }))
   t.is(faultText(faults), 'it must have "a"; /1 must be string; /2 three')
   t.is(givenText({ a: ['b'] }), '{"a":["b"]}')
   t.is(givenText('x'.repeat(500)).length, 200)

@@ -55,7 +55,12 @@ test('without terms a token reads and sends, has L1 at most and ends after 90 da
   const api = node.api()
   const terms = async (params: Parameters<typeof api.call<'token.create'>>[1]): Promise<unknown> => {
     const { tier, sandboxId, scopes, expiresAt } = await api.call('token.create', params)
-    return [tier, sandboxId, scopes.join(), expiresAt === null ? null : (Date.parse(expiresAt) - world.clock.now()) / HOUR_MS]
+    return [
+      tier,
+      sandboxId,
+      scopes.join(),
+      expiresAt === null ? null : (Date.parse(expiresAt) - world.clock.now()) / HOUR_MS
+    ]
   }
   const days90 = 90 * 24
   t.alike(await terms({}), ['L1', null, 'read,send', days90])
@@ -77,7 +82,8 @@ test('nobody makes a token above itself, and a token makes none', async (t) => {
   t.is((await tokens.create({}, { ...page(), sandboxId: 'ci' })).sandboxId, 'ci')
   t.alike((await tokens.create({}, { ...page(), scopes: ['read'] })).scopes, ['read'])
   await failsWith(t, 'FORBIDDEN', () => tokens.create({ scopes: ['read', 'send'] }, { ...page(), scopes: ['read'] }))
-  for (const kind of ['token', 'mcp', 'peer'] as const) await failsWith(t, 'FORBIDDEN', () => node.api({ kind }).call('token.create', {}))
+  for (const kind of ['token', 'mcp', 'peer'] as const)
+    await failsWith(t, 'FORBIDDEN', () => node.api({ kind }).call('token.create', {}))
 })
 
 function codeOfRefusal(error: unknown): string {
@@ -111,7 +117,8 @@ test('revoking and expiring end what is open under a token at once', async (t) =
   const lasting = await node.api().call('token.create', { ttlMs: null })
   const brief = await node.api().call('token.create', { ttlMs: HOUR_MS })
   const ended: string[] = []
-  const hold = (token: string, name: string): (() => void) | undefined => tokens.admit(token)?.onEnd(() => ended.push(name))
+  const hold = (token: string, name: string): (() => void) | undefined =>
+    tokens.admit(token)?.onEnd(() => ended.push(name))
   hold(lasting.token, 'lasting')
   hold(lasting.token, 'released')?.()
   hold(brief.token, 'brief')
@@ -225,9 +232,12 @@ test('only a token of this node is accepted as one, after any change of its text
     .map(([at, text]) => {
       return `${token.slice(0, at)}${text}${token.slice(at + 1)}`
     })
-  const property = fc.property(fc.oneof(changed, fc.string(), fc.constantFrom('', 'a2a_', `${token} `, token.slice(4))), (text) => {
-    return (tokens.admit(text) !== null) === (text === token)
-  })
+  const property = fc.property(
+    fc.oneof(changed, fc.string(), fc.constantFrom('', 'a2a_', `${token} `, token.slice(4))),
+    (text) => {
+      return (tokens.admit(text) !== null) === (text === token)
+    }
+  )
   await holds(t, property, 500)
 })
 

@@ -191,7 +191,9 @@ test('an agent that is removed while a task gets its turn does not begin it', as
 test('a task that waited is checked again when its agent has changed', async (t) => {
   const old = new FakeAgent(agentDefinition('a'))
   const strict = new FakeAgent(
-    agentDefinition('a', { capabilities: [capability('a.do', { inputSchema: { type: 'object', required: ['file'] } })] })
+    agentDefinition('a', {
+      capabilities: [capability('a.do', { inputSchema: { type: 'object', required: ['file'] } })]
+    })
   )
   const other = new FakeAgent(agentDefinition('a', { capabilities: [capability('a.other')] }))
   const { give, source } = await hosted(t, [old])
@@ -228,10 +230,13 @@ test('a result is judged by the schema of the version that made it', async (t) =
 })
 
 test('a result that does not fit its schema is a failure', async (t) => {
-  const agent = new FakeAgent(agentDefinition('a', { capabilities: [capability('a.do', { outputSchema: { type: 'number' } })] }), () => ({
-    ok: true,
-    result: 'text'
-  }))
+  const agent = new FakeAgent(
+    agentDefinition('a', { capabilities: [capability('a.do', { outputSchema: { type: 'number' } })] }),
+    () => ({
+      ok: true,
+      result: 'text'
+    })
+  )
   const { give } = await hosted(t, [agent])
   const outcome = await give('a')
   t.is(outcome.ok ? '' : outcome.code, 'INVALID_OUTPUT')
@@ -241,10 +246,13 @@ test('a question or an end that an agent states is no result: no schema judges i
   const states = ['input_required', 'TASK_STATE_AUTH_REQUIRED', 'rejected', 'failed', 'cancelled']
   const agents = states.map(
     (state, at) =>
-      new FakeAgent(agentDefinition(`a${at}`, { capabilities: [capability(`a${at}.do`, { outputSchema: { type: 'number' } })] }), () => ({
-        ok: true,
-        result: { a2a: { state, message: 'no' } }
-      }))
+      new FakeAgent(
+        agentDefinition(`a${at}`, { capabilities: [capability(`a${at}.do`, { outputSchema: { type: 'number' } })] }),
+        () => ({
+          ok: true,
+          result: { a2a: { state, message: 'no' } }
+        })
+      )
   )
   const { give, host } = await hosted(t, agents)
   const outcomes = await Promise.all(states.map((_, at) => give(`a${at}`)))
@@ -271,7 +279,9 @@ test('a runtime that throws fails its task, and the queue goes on', async (t) =>
 
 test('inputs are checked before they are queued', async (t) => {
   const strict = new FakeAgent(
-    agentDefinition('a', { capabilities: [capability('a.do', { inputSchema: { type: 'object', required: ['file'] } })] })
+    agentDefinition('a', {
+      capabilities: [capability('a.do', { inputSchema: { type: 'object', required: ['file'] } })]
+    })
   )
   const { host } = await hosted(t, [strict])
   t.is(host.inputFault('a', 'a.do', { file: 'x' }), null)

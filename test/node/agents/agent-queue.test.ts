@@ -18,43 +18,47 @@ test('places are given in the order of asking, never more than there are', async
     fc.record({ abort: fc.nat(20) }),
     fc.record({ resize: fc.integer({ min: 1, max: 4 }) })
   )
-  const property = fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(step, { maxLength: 60 }), async (places, steps) => {
-    const queue = new AgentQueue(places)
-    const asked: { abort: Abort; turn: QueueTurn | null }[] = []
-    const held: number[] = []
-    let limit = places
-    let held0 = 0
-    for (const one of steps) {
-      if (one === 'take') {
-        const index = asked.length
-        const entry: (typeof asked)[number] = { abort: new Abort(), turn: null }
-        asked.push(entry)
-        void Promise.resolve(queue.take(entry.abort)).then((turn) => {
-          entry.turn = turn
-          if (turn === 'held') held.push(index)
-        })
-      } else if (one === 'release') {
-        if (queue.running === 0) continue
-        queue.release()
-        held0++
-      } else if ('abort' in one) {
-        asked[one.abort]?.abort.abort()
-      } else {
-        limit = one.resize
-        queue.resize(limit)
+  const property = fc.asyncProperty(
+    fc.integer({ min: 1, max: 3 }),
+    fc.array(step, { maxLength: 60 }),
+    async (places, steps) => {
+      const queue = new AgentQueue(places)
+      const asked: { abort: Abort; turn: QueueTurn | null }[] = []
+      const held: number[] = []
+      let limit = places
+      let held0 = 0
+      for (const one of steps) {
+        if (one === 'take') {
+          const index = asked.length
+          const entry: (typeof asked)[number] = { abort: new Abort(), turn: null }
+          asked.push(entry)
+          void Promise.resolve(queue.take(entry.abort)).then((turn) => {
+            entry.turn = turn
+            if (turn === 'held') held.push(index)
+          })
+        } else if (one === 'release') {
+          if (queue.running === 0) continue
+          queue.release()
+          held0++
+        } else if ('abort' in one) {
+          asked[one.abort]?.abort.abort()
+        } else {
+          limit = one.resize
+          queue.resize(limit)
+        }
+        await turns()
+        assert.ok(queue.running <= Math.max(limit, held.length - held0), 'no more than there are places')
+        assert.equal(queue.running, held.length - held0, 'every taken place is counted')
+        assert.ok(queue.waiting === 0 || queue.running >= limit, 'nobody waits beside a free place')
+        assert.equal(queue.waiting, asked.filter((entry) => entry.turn === null).length)
       }
-      await turns()
-      assert.ok(queue.running <= Math.max(limit, held.length - held0), 'no more than there are places')
-      assert.equal(queue.running, held.length - held0, 'every taken place is counted')
-      assert.ok(queue.waiting === 0 || queue.running >= limit, 'nobody waits beside a free place')
-      assert.equal(queue.waiting, asked.filter((entry) => entry.turn === null).length)
+      assert.deepEqual(
+        held,
+        [...held].sort((a, b) => a - b),
+        'first come, first served'
+      )
     }
-    assert.deepEqual(
-      held,
-      [...held].sort((a, b) => a - b),
-      'first come, first served'
-    )
-  })
+  )
   await holds(t, property, 300)
 })
 

@@ -10,7 +10,14 @@ import { World } from '../../support/fake-node.js'
 import { holds } from '../../support/holds.js'
 import { parsePrometheus } from '../../support/prometheus.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+const ALICE: Principal = {
+  kind: 'token',
+  name: 'token alice',
+  id: 'tok_a',
+  tier: 0,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 const SKILL = 'shared.do'
 const WELL: HealthFinding = { state: 'healthy', reason: null }
 const ILL: HealthFinding = { state: 'unhealthy', reason: 'no program' }
@@ -58,7 +65,9 @@ test('an agent that cannot work is shown as that, is a problem of its node and i
   const status = await owner.api().call('node.status', {})
   t.alike(status.agents.ready, ['two'], 'a broken agent is not called ready')
   const problems = status.problems.filter(({ code }) => code === 'AGENT_UNHEALTHY')
-  t.alike(problems, [{ code: 'AGENT_UNHEALTHY', message: 'agent one cannot work: no program', next: 'a2a-node agents show one' }])
+  t.alike(problems, [
+    { code: 'AGENT_UNHEALTHY', message: 'agent one cannot work: no program', next: 'a2a-node agents show one' }
+  ])
   two.finding = ILL
   await world.pass(CHECK_EVERY_MS)
   await ask()
@@ -71,7 +80,10 @@ test('an agent that cannot work is shown as that, is a problem of its node and i
 })
 
 test('metrics of agents are what happened: how each was found, its runs, failures and times, reloads and faults of files', async (t: Assert) => {
-  const [one, two] = [patient('one'), new Patient(agentDefinition('two'), () => ({ ok: false, code: 'TASK_FAILED', message: 'no' }))]
+  const [one, two] = [
+    patient('one'),
+    new Patient(agentDefinition('two'), () => ({ ok: false, code: 'TASK_FAILED', message: 'no' }))
+  ]
   const world = new World(t)
   two.finding = ILL
   const owner = await world.owner({ agents: [one, two] })
@@ -90,9 +102,11 @@ test('metrics of agents are what happened: how each was found, its runs, failure
   const { samples } = parsePrometheus(prometheusLines(await owner.api().call('node.metrics', {})).join('\n'))
   const at = (name: string): number | undefined => samples.get(`a2a_node_${name}`)
   t.alike(
-    ['agent_run_seconds_count{agent="one"}', 'agent_run_seconds_bucket{agent="one",le="+Inf"}', 'agent_failures_total{agent="two"}'].map(
-      at
-    ),
+    [
+      'agent_run_seconds_count{agent="one"}',
+      'agent_run_seconds_bucket{agent="one",le="+Inf"}',
+      'agent_failures_total{agent="two"}'
+    ].map(at),
     [2, 2, 1]
   )
   t.alike(['agent_health{agent="two",state="unhealthy"}', 'agent_health{agent="two",state="healthy"}'].map(at), [1, 0])

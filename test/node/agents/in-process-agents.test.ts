@@ -46,7 +46,10 @@ test('notifications go to the program with a way to answer, and back again', asy
   const { world, here, peer } = await pair(t)
   const heard: A2AEnvelope[] = []
   const bot = await here.core.attach({ id: 'bot', onMessage: (message) => heard.push(message) })
-  const echoed = await peer.core.attach({ id: 'echo', onMessage: (message, reply) => void reply({ heard: message.payload }) })
+  const echoed = await peer.core.attach({
+    id: 'echo',
+    onMessage: (message, reply) => void reply({ heard: message.payload })
+  })
   await world.settle()
   const sent = await bot.send({ recipient: echoed.address, type: 'notification', payload: 'hi' })
   await world.settle()
@@ -60,8 +63,14 @@ test('notifications go to the program with a way to answer, and back again', asy
 
 test('a request to a program that runs tasks is queued, checked and answered like any other', async (t) => {
   const { world, here, peer } = await pair(t)
-  const doubled = capability('bot.double', { inputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } })
-  await here.core.attach({ id: 'bot', capabilities: [doubled], run: (task) => ({ n: (task.input as { n: number }).n * 2 }) })
+  const doubled = capability('bot.double', {
+    inputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] }
+  })
+  await here.core.attach({
+    id: 'bot',
+    capabilities: [doubled],
+    run: (task) => ({ n: (task.input as { n: number }).n * 2 })
+  })
   await world.settle()
   const reply = peer.api().call('message.call', { agent: 'bot@here', capability: 'bot.double', input: { n: 21 } })
   await world.settle()
@@ -91,7 +100,9 @@ test('an error of a program is the failure of its task; an abort reaches it', as
   const failed = peer.api().call('message.call', { agent: 'bot@here', capability: 'bot.fail', input: {} })
   await world.settle()
   t.is((await failed).error?.message, 'no luck')
-  const { taskId } = await peer.api().call('message.call', { agent: 'bot@here', capability: 'bot.wait', input: {}, wait: false })
+  const { taskId } = await peer
+    .api()
+    .call('message.call', { agent: 'bot@here', capability: 'bot.wait', input: {}, wait: false })
   await world.settle()
   await peer.api().call('tasks.cancel', { id: taskId ?? '' })
   await world.settle()
@@ -113,7 +124,14 @@ test('a result of a program without a JSON form is the failure of its task, and 
   }
   await here.core.attach({ id: 'bot', capabilities: [capability('bot.do')], run })
   await world.settle()
-  const by: Principal = { kind: 'token', name: 'token test', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+  const by: Principal = {
+    kind: 'token',
+    name: 'token test',
+    id: 'tok_a',
+    tier: 0,
+    sandboxId: null,
+    scopes: ['read', 'send']
+  }
   const states: string[] = []
   for (const at of [0, 1, 2]) {
     const message: Message = { messageId: `m${at}`, role: 'user', parts: [{ data: { at } }] }
@@ -175,9 +193,15 @@ test('an id is taken once, a card must be valid, and capabilities need somebody 
   const bot = await here.core.attach({ id: 'bot' })
   for (const id of ['bot', 'text', 'operator']) await failsWith(t, 'USAGE', () => here.core.attach({ id }))
   for (const id of ['Not An Id', '.', '..']) await failsWith(t, 'INVALID_CARD', () => here.core.attach({ id }))
-  await failsWith(t, 'INVALID_CARD', () => here.core.attach({ id: 'x', run: () => 1, capabilities: [capability('a b')] }))
   await failsWith(t, 'INVALID_CARD', () =>
-    here.core.attach({ id: 'x', run: () => 1, capabilities: [capability('x.do', { inputSchema: { type: 'nonsense' } })] })
+    here.core.attach({ id: 'x', run: () => 1, capabilities: [capability('a b')] })
+  )
+  await failsWith(t, 'INVALID_CARD', () =>
+    here.core.attach({
+      id: 'x',
+      run: () => 1,
+      capabilities: [capability('x.do', { inputSchema: { type: 'nonsense' } })]
+    })
   )
   await failsWith(t, 'USAGE', () => here.core.attach({ id: 'x', capabilities: [capability('x.do')] }))
   t.absent(here.core.agents.has('x'))
@@ -217,5 +241,7 @@ test('a program in a sandbox of its own receives nothing from outside', async (t
   const boxed = await here.core.attach({ id: 'boxed', sandboxId: 'ci' })
   peer.source.set([echo('text')])
   await world.settle()
-  await failsWith(t, 'SANDBOX_VIOLATION', () => boxed.send({ recipient: 'text@peer', type: 'notification', payload: 1 }))
+  await failsWith(t, 'SANDBOX_VIOLATION', () =>
+    boxed.send({ recipient: 'text@peer', type: 'notification', payload: 1 })
+  )
 })

@@ -32,7 +32,9 @@ test('tasks elsewhere are begun ones, and those on their way to a chosen agent',
         else one.open += what === 'begun' ? 1 : -1
         if (what === 'begun') one.expected = Math.max(0, one.expected - 1)
       }
-      return (['a', 'b'] as const).every((address) => elsewhere.tasks(address) === model[address].open + model[address].expected)
+      return (['a', 'b'] as const).every(
+        (address) => elsewhere.tasks(address) === model[address].open + model[address].expected
+      )
     })
   )
   let now = 0

@@ -56,7 +56,10 @@ test('the remaining approvals end when their caller gives up, where that is earl
 
 test('--remember reports the added rule, and the other approvals that it decided', async (t) => {
   const capabilities = [capability('text.do'), capability('text.other')]
-  const agent = new FakeAgent(agentDefinition('text', { capabilities, concurrency: 8 }), () => ({ ok: true, result: null }))
+  const agent = new FakeAgent(agentDefinition('text', { capabilities, concurrency: 8 }), () => ({
+    ok: true,
+    result: null
+  }))
   const { world, owner, peer } = await approvalScene(t, undefined, agent)
   const api = peer.api()
   for (const id of ['a', 'b']) forge(owner, peer, { payload: request(id) })

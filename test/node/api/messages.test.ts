@@ -6,7 +6,10 @@ import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake
 import { type FakeNode, World } from '../../support/fake-node.js'
 
 /** An owner's node and a member's with an agent. */
-async function scene(t: Assert, agent: FakeAgent): Promise<{ readonly world: World; readonly owner: FakeNode; readonly peer: FakeNode }> {
+async function scene(
+  t: Assert,
+  agent: FakeAgent
+): Promise<{ readonly world: World; readonly owner: FakeNode; readonly peer: FakeNode }> {
   const world = new World(t)
   const owner = await world.owner()
   const peer = await world.member('peer', { agents: [agent] })
@@ -38,7 +41,9 @@ test('a caller that hangs up while it waits for an answer cancels the work', asy
   const agent = new FakeAgent(agentDefinition('slow'))
   const { world, owner } = await scene(t, agent)
   const gone = new AbortController()
-  const asking = owner.api().call('message.call', { agent: 'slow@peer', capability: 'slow.do', input: 1 }, { signal: gone.signal })
+  const asking = owner
+    .api()
+    .call('message.call', { agent: 'slow@peer', capability: 'slow.do', input: 1 }, { signal: gone.signal })
   await world.settle()
   t.is(agent.open.length, 1)
   gone.abort()
@@ -52,7 +57,8 @@ test('a caller that stops watching a call while it waits cancels the work too', 
   const gone = new AbortController()
   const params = { agent: 'slow@peer', capability: 'slow.do', input: 1 }
   const reading = (async () => {
-    for await (const event of owner.api().watch('message.call', params, { signal: gone.signal })) t.absent(event.type === 'reply')
+    for await (const event of owner.api().watch('message.call', params, { signal: gone.signal }))
+      t.absent(event.type === 'reply')
   })()
   await world.settle()
   t.is(agent.open.length, 1)
@@ -65,7 +71,10 @@ test('a caller that stops watching a call while it waits cancels the work too', 
 test('an agent that breaks its own schema is to be mended by its file here, and looked at from afar', async (t) => {
   const bad = (): FakeAgent => {
     const capabilities = [capability('bad.do', { outputSchema: { type: 'object' } })]
-    return new FakeAgent(agentDefinition('bad', { capabilities, source: '/agents/bad.md' }), () => ({ ok: true, result: 'text' }))
+    return new FakeAgent(agentDefinition('bad', { capabilities, source: '/agents/bad.md' }), () => ({
+      ok: true,
+      result: 'text'
+    }))
   }
   const world = new World(t)
   const owner = await world.owner({ agents: [bad()] })
@@ -93,7 +102,9 @@ test('the next step for an invalid input names the agent, in the reply, the task
   t.alike(error?.next, steps)
   t.is((error?.data as { expected?: string } | undefined)?.expected, '{"text": anything}', 'and its look-alike')
   t.alike((await owner.api().call('tasks.show', { id: taskId ?? '' })).error?.next, steps)
-  const { id } = await owner.api().call('swarm.start', { goal: 'g', capability: 'text.do', strategy: 'each', input: {} })
+  const { id } = await owner
+    .api()
+    .call('swarm.start', { goal: 'g', capability: 'text.do', strategy: 'each', input: {} })
   await world.pass(2000)
   const { results } = await owner.api().call('swarm.results', { id })
   t.alike(results[0]?.error?.next, steps)
@@ -103,7 +114,11 @@ test('the next step for an invalid input names the agent, in the reply, the task
     input: { text: 'x', more: Array.from({ length: 80 }, () => 'y'.repeat(16_000)) }
   }
   const thrown = await failsWith(t, 'PAYLOAD_TOO_LARGE', () => owner.api().call('message.call', tooLarge))
-  t.alike([thrown.next, thrown.message.includes('bytes of JSON')], [['a2a-node config show'], true], 'its agent has nothing to do with it')
+  t.alike(
+    [thrown.next, thrown.message.includes('bytes of JSON')],
+    [['a2a-node config show'], true],
+    'its agent has nothing to do with it'
+  )
 })
 
 test('a broadcast counts whom it asked, names who was left out by which rule, and brings the answers', async (t) => {

@@ -20,7 +20,10 @@ test('a token of each tier is let in and refused exactly as the operator of a no
   const world = new World(t)
   const agents = TIERS.map((tier) => echo(`own${tier}`, { tier }))
   const owner = await world.owner({ agents })
-  const peer = await world.member('peer', { agents: TIERS.map((tier) => echo(`far${tier}`, { tier })), terms: { tier: 0 } })
+  const peer = await world.member('peer', {
+    agents: TIERS.map((tier) => echo(`far${tier}`, { tier })),
+    terms: { tier: 0 }
+  })
   await world.link(owner, peer)
   let refused = 0
   for (const tier of TIERS) {
@@ -33,7 +36,10 @@ test('a token of each tier is let in and refused exactly as the operator of a no
     for (const target of TIERS) {
       for (const justification of [{}, { justification: 'asked to' }]) {
         const askEach = async (api: NodeApi, agent: string): Promise<string> =>
-          outcomeOf(world, api.call('message.call', { agent, capability: `${agent.split('@')[0]}.do`, input: {}, ...justification }))
+          outcomeOf(
+            world,
+            api.call('message.call', { agent, capability: `${agent.split('@')[0]}.do`, input: {}, ...justification })
+          )
         for (const agent of [`own${target}@owner`, `far${target}@peer`]) {
           const [got, wanted] = [await askEach(holder, agent), await askEach(member.api(), agent)]
           t.is(got, wanted, `${tierText(tier)} to ${agent} ${Object.keys(justification).join()}: ${wanted}`)
@@ -113,7 +119,8 @@ test('an admin weaker than the node neither changes the rules of the mesh, nor d
   const weak = owner.api({ kind: 'token', tier: 1 })
   await failsWith(t, 'FORBIDDEN', () => weak.call('mesh.set', { reset: true }))
   await failsWith(t, 'FORBIDDEN', () => weak.call('node.backup', { file: '/x' }))
-  for (const name of ['approvals.allow', 'approvals.deny'] as const) await failsWith(t, 'FORBIDDEN', () => weak.call(name, { id: 'app_1' }))
+  for (const name of ['approvals.allow', 'approvals.deny'] as const)
+    await failsWith(t, 'FORBIDDEN', () => weak.call(name, { id: 'app_1' }))
   const full = owner.api({ kind: 'token', tier: 0 })
   t.is((await full.call('mesh.set', { reset: true })).changed, false)
   await failsWith(t, 'APPROVAL_NOT_FOUND', () => full.call('approvals.allow', { id: 'app_1' }))
@@ -133,7 +140,11 @@ test('a caller of some agents sees and asks these alone, on every node, and star
   for (const agent of ['text@owner', 'text@peer']) t.is(await ask(agent), 'AGENT_NOT_FOUND', agent)
   const recipient = { agentId: 'text', nodeId: owner.core.self }
   const head = { sender: { agentId: 'operator', nodeId: owner.core.self }, recipient, type: 'request' } as const
-  t.is(owner.core.outbound.judge({ ...head, onBehalfOf: { maxTier: 0, agents: ['file*'] } }).allowed, false, 'the rules refuse it too')
+  t.is(
+    owner.core.outbound.judge({ ...head, onBehalfOf: { maxTier: 0, agents: ['file*'] } }).allowed,
+    false,
+    'the rules refuse it too'
+  )
   t.is(owner.core.outbound.judge({ ...head, onBehalfOf: { maxTier: 0, agents: ['tex*'] } }).allowed, true)
   for (const name of ['swarm.start', 'swarm.preview'] as const)
     await failsWith(t, 'FORBIDDEN', () => limited.call(name, { goal: 'x', capability: 'files.do', strategy: 'each' }))

@@ -72,8 +72,12 @@ test('a caller weaker than the node acts as weak as it is', async (t) => {
   const { world, owner, peer } = await scene(t)
   const weak = owner.api({ kind: 'token', name: 'ci', tier: 3 })
   await failsWith(t, 'ESCALATION_REQUIRED', () => weak.call('message.send', { agent: 'text@peer', text: 'hi' }))
-  await failsWith(t, 'ESCALATION_REQUIRED', () => weak.call('message.call', { agent: null, capability: 'text.do', input: {} }))
-  await failsWith(t, 'ESCALATION_REQUIRED', () => weak.call('message.send', { agent: 'text@peer', text: 'hi', type: 'notification' }))
+  await failsWith(t, 'ESCALATION_REQUIRED', () =>
+    weak.call('message.call', { agent: null, capability: 'text.do', input: {} })
+  )
+  await failsWith(t, 'ESCALATION_REQUIRED', () =>
+    weak.call('message.send', { agent: 'text@peer', text: 'hi', type: 'notification' })
+  )
   const reply = weak.call('message.send', { agent: 'text@peer', text: 'hi', justification: 'asked to' })
   await world.settle()
   t.is((await reply).outcome, 'COMPLETED')
@@ -88,7 +92,9 @@ test('a caller cannot be more than the certificate of its node', async (t) => {
   const weakAgent = new FakeAgent(agentDefinition('weak', { tier: 3 }))
   peer.source.set([weakAgent])
   await world.settle()
-  await failsWith(t, 'TIER_VIOLATION', () => peer.api({ tier: 0 }).call('message.send', { agent: 'weak@peer', text: 'x' }))
+  await failsWith(t, 'TIER_VIOLATION', () =>
+    peer.api({ tier: 0 }).call('message.send', { agent: 'weak@peer', text: 'x' })
+  )
 })
 
 test('nobody invites or promotes above itself', async (t) => {
@@ -142,7 +148,8 @@ test('send gives text to the default capability: an object as it is, other text 
 
 test('call picks an agent that has the capability, may be asked and is there', async (t) => {
   const { world, owner, peer } = await scene(t)
-  const call = (name: string): ReturnType<NodeApi['call']> => owner.api().call('message.call', { agent: null, capability: name, input: 7 })
+  const call = (name: string): ReturnType<NodeApi['call']> =>
+    owner.api().call('message.call', { agent: null, capability: name, input: 7 })
   await failsWith(t, 'CAPABILITY_NOT_FOUND', () => call('no.such'))
   const reply = call('text.do') as Promise<{ agent: string; payload: unknown }>
   await world.settle()
@@ -169,7 +176,9 @@ test('a capability that the agent lacks is named, with those it has', async (t) 
 test('a call that nobody waits for is queued, here or for a peer that is away', async (t) => {
   const { world, owner, peer } = await scene(t)
   world.net.disconnect(owner.id, peer.id)
-  const reply = await owner.api().call('message.call', { agent: 'text@peer', capability: 'text.do', input: 1, wait: false })
+  const reply = await owner
+    .api()
+    .call('message.call', { agent: 'text@peer', capability: 'text.do', input: 1, wait: false })
   t.is(reply.outcome, 'QUEUED')
   const status = await owner.api().call('node.status', {})
   t.is(status.outbox.pending, 1)
@@ -181,7 +190,9 @@ test('a call that nobody waits for is queued, here or for a peer that is away', 
 })
 
 test('a broadcast lists every target with its result', async (t) => {
-  const { world, owner, peer } = await scene(t, { agents: [echo('text'), new FakeAgent(agentDefinition('dumb', { capabilities: [] }))] })
+  const { world, owner, peer } = await scene(t, {
+    agents: [echo('text'), new FakeAgent(agentDefinition('dumb', { capabilities: [] }))]
+  })
   const away = await world.member('away', { agents: [echo('far')] })
   await world.link(away, peer)
   const asking = owner.api().call('message.send', { agent: '*', text: 'hello', all: true })

@@ -5,7 +5,10 @@ import { failsWith } from '../../support/fails.js'
 import { type FakeNode, type FakeNodeOptions, World } from '../../support/fake-node.js'
 
 /** `a` has no place for `c`, which has a link to `b` alone, as `a` does. */
-async function beyond(t: Assert, options: FakeNodeOptions = {}): Promise<{ world: World; a: FakeNode; b: FakeNode; c: FakeNode }> {
+async function beyond(
+  t: Assert,
+  options: FakeNodeOptions = {}
+): Promise<{ world: World; a: FakeNode; b: FakeNode; c: FakeNode }> {
   const world = new World(t)
   const [a, b, c] = [await world.member('a'), await world.member('b', options), await world.member('c')]
   a.links.withoutPlace = [c.id]
@@ -58,7 +61,10 @@ test('a remembered route that leads nowhere by now is not reported as one', asyn
   }
   t.ok((await ping()).includes('by way of b'))
   world.net.disconnect(b.id, c.id)
-  t.is(await ping(), 'c has no direct link; another had one to it within the last minute (relayed), but none carries anything to it now')
+  t.is(
+    await ping(),
+    'c has no direct link; another had one to it within the last minute (relayed), but none carries anything to it now'
+  )
   t.is(a.core.routes.next(c.id), null)
 })
 

@@ -65,7 +65,10 @@ test('policy test predicts the decision: every tier to every tier, type, capabil
   const world = new World(t)
   const agents = TIERS.map((tier) => {
     const capabilities = CAPABILITIES.map((id) => capability(id, id.endsWith('write') ? { sideEffect: 'write' } : {}))
-    return new FakeAgent(agentDefinition(`a${tier}`, { tier, capabilities, concurrency: 8 }), () => ({ ok: true, result: null }))
+    return new FakeAgent(agentDefinition(`a${tier}`, { tier, capabilities, concurrency: 8 }), () => ({
+      ok: true,
+      result: null
+    }))
   })
   const here = await world.owner({ agents, policy: POLICY })
   const peers: FakeNode[] = []
@@ -108,28 +111,37 @@ test('policy test predicts the decision: every tier to every tier, type, capabil
   ])
     t.ok(seen.has(kind), kind)
   t.ok(
-    [...seen].some((one) => one.startsWith('deny TIER_VIOLATION')) && [...seen].some((one) => one.startsWith('deny ESCALATION_REQUIRED'))
+    [...seen].some((one) => one.startsWith('deny TIER_VIOLATION')) &&
+      [...seen].some((one) => one.startsWith('deny ESCALATION_REQUIRED'))
   )
 })
 
 test('outgoing messages are tested by the rules of this node, and never wait for approval here', async (t) => {
   const world = new World(t)
   const here = await world.owner({
-    policy: 'rules:\n  - { capability: text.do, to: { agent: text }, decision: ask }\n  - { capability: other.do, decision: deny }\n'
+    policy:
+      'rules:\n  - { capability: text.do, to: { agent: text }, decision: ask }\n  - { capability: other.do, decision: deny }\n'
   })
   const agents = [echo('text'), new FakeAgent(agentDefinition('other', { capabilities: [capability('other.do')] }))]
   const peer = await world.member('peer', { agents })
   await world.link(here, peer)
   const api = here.api()
   const asking = await api.call('policy.test', { from: 'owner', to: 'text@peer' })
-  t.alike([asking.decision, asking.line, asking.passedOver?.line, asking.passedOver?.why], ['allow', null, 2, 'elsewhere'])
+  t.alike(
+    [asking.decision, asking.line, asking.passedOver?.line, asking.passedOver?.why],
+    ['allow', null, 2, 'elsewhere']
+  )
   const reply = api.call('message.call', { agent: 'text@peer', capability: 'text.do', input: {} })
   await world.settle()
   t.is((await reply).outcome, 'COMPLETED')
   const refused = await api.call('policy.test', { from: 'owner', to: 'other@peer' })
   t.alike([refused.code, refused.line], ['POLICY_DENIED', 3])
-  await failsWith(t, 'POLICY_DENIED', () => api.call('message.call', { agent: 'other@peer', capability: 'other.do', input: {} }))
-  await failsWith(t, 'POLICY_DENIED', () => api.call('swarm.start', { goal: 'g', capability: 'other.do', strategy: 'each' }))
+  await failsWith(t, 'POLICY_DENIED', () =>
+    api.call('message.call', { agent: 'other@peer', capability: 'other.do', input: {} })
+  )
+  await failsWith(t, 'POLICY_DENIED', () =>
+    api.call('swarm.start', { goal: 'g', capability: 'other.do', strategy: 'each' })
+  )
 })
 
 test('where nobody here can be asked a later deny refuses and a later allow allows, as policy test says; agents of this node are asked about', async (t) => {
@@ -178,7 +190,10 @@ test('where nobody here can be asked a later deny refuses and a later allow allo
 
 test('the refusals of local calls are those of policy test as well', async (t) => {
   const world = new World(t)
-  const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { to: { agent: text }, decision: deny }\n' })
+  const here = await world.owner({
+    agents: [echo('text')],
+    policy: 'rules:\n  - { to: { agent: text }, decision: deny }\n'
+  })
   const result = await here.api().call('policy.test', { from: 'owner', to: 'text' })
   t.alike([result.decision, result.rule], ['deny', 'policy.yaml:2: deny'])
   const error = await failsWith(t, 'POLICY_DENIED', () => here.api().call('message.send', { agent: 'text', text: 'x' }))
@@ -199,7 +214,10 @@ test('sandboxes come before the policy: no rule opens them', async (t) => {
 
 test('a name means the node that had it first, not a later one of the same name', async (t) => {
   const world = new World(t)
-  const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { from: { node: phone }, decision: deny }\n' })
+  const here = await world.owner({
+    agents: [echo('text')],
+    policy: 'rules:\n  - { from: { node: phone }, decision: deny }\n'
+  })
   const phone = await world.member('phone')
   const renamed = await world.member('tablet')
   await world.link(here, phone, renamed)
@@ -215,11 +233,21 @@ test('a name means the node that had it first, not a later one of the same name'
 
 test('a tier means any member of it; a reply cannot be tested; unknown names are reported', async (t) => {
   const world = new World(t)
-  const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { sideEffect: exec, decision: deny }\n' })
+  const here = await world.owner({
+    agents: [echo('text')],
+    policy: 'rules:\n  - { sideEffect: exec, decision: deny }\n'
+  })
   const api = here.api()
   t.is((await api.call('policy.test', { from: 'L1', to: 'L1', capability: 'any.do' })).code, 'POLICY_DENIED')
-  t.is((await api.call('policy.test', { from: 'L1', to: 'L1', capability: 'any.do', sideEffect: 'read' })).decision, 'allow')
-  t.is((await api.call('policy.test', { from: 'L1', to: 'L1' })).decision, 'allow', 'a message without a capability runs nothing')
+  t.is(
+    (await api.call('policy.test', { from: 'L1', to: 'L1', capability: 'any.do', sideEffect: 'read' })).decision,
+    'allow'
+  )
+  t.is(
+    (await api.call('policy.test', { from: 'L1', to: 'L1' })).decision,
+    'allow',
+    'a message without a capability runs nothing'
+  )
   await failsWith(t, 'USAGE', () => api.call('policy.test', { from: 'L1', to: 'L1', type: 'response' }))
   await failsWith(t, 'PEER_NOT_FOUND', () => api.call('policy.test', { from: 'ghost', to: 'L1' }))
   await failsWith(t, 'AGENT_NOT_FOUND', () => api.call('policy.test', { from: 'L1', to: 'ghost' }))
@@ -228,13 +256,20 @@ test('a tier means any member of it; a reply cannot be tested; unknown names are
 test('for a tier, policy test takes the side effect of an agent of this node that offers the capability, and says whose', async (t) => {
   const world = new World(t)
   const offer = (id: string, tier: Tier, sideEffect?: 'read' | 'write'): FakeAgent =>
-    new FakeAgent(agentDefinition(id, { tier, capabilities: [capability('any.do', sideEffect === undefined ? {} : { sideEffect })] }))
+    new FakeAgent(
+      agentDefinition(id, {
+        tier,
+        capabilities: [capability('any.do', sideEffect === undefined ? {} : { sideEffect })]
+      })
+    )
   const here = await world.owner({
     agents: [offer('reads', 1, 'read'), offer('writes', 1, 'write'), offer('unsaid', 3)],
     policy: 'rules:\n  - { sideEffect: [exec, write], decision: deny }\n'
   })
   const asked = async (to: string, more: object = {}): Promise<unknown[]> => {
-    const { sideEffect, assumed, line } = await here.api().call('policy.test', { from: 'L0', to, capability: 'any.do', ...more })
+    const { sideEffect, assumed, line } = await here
+      .api()
+      .call('policy.test', { from: 'L0', to, capability: 'any.do', ...more })
     return [sideEffect, assumed, line]
   }
   t.alike(await asked('L1'), ['write', { agent: 'writes@owner' }, 2])
@@ -255,7 +290,9 @@ test('policy test reports a target without the capability, the agents that have 
   t.alike(await tested('text', 'nobody.has'), { offeredBy: [], nearest: [] })
   t.is(await tested('L1', 'text.do'), null)
   t.alike(await tested('L1', 'text.doo'), { offeredBy: [], nearest: ['text.do'] })
-  await failsWith(t, 'CAPABILITY_NOT_FOUND', () => here.api().call('message.call', { agent: 'text', capability: 'nobody.has', input: {} }))
+  await failsWith(t, 'CAPABILITY_NOT_FOUND', () =>
+    here.api().call('message.call', { agent: 'text', capability: 'nobody.has', input: {} })
+  )
 })
 
 test('policy test names no agent outside the sandbox of its caller', async (t) => {
@@ -273,7 +310,10 @@ test('policy test names no agent outside the sandbox of its caller', async (t) =
 
 test('policy test names the other nodes that decide, and says when one of them needs an allow of its own', async (t) => {
   const world = new World(t)
-  const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { from: { node: weak }, decision: allow }\n' })
+  const here = await world.owner({
+    agents: [echo('text')],
+    policy: 'rules:\n  - { from: { node: weak }, decision: allow }\n'
+  })
   const peer = await world.member('peer', { agents: [echo('far')] })
   const weak = await world.member('weak', { terms: { tier: 2 } })
   await world.link(here, peer, weak)
@@ -297,7 +337,8 @@ test('policy test takes bare names of nodes and agents as its sender, and says w
   const peer = await world.member('peer', { agents: [echo('far')] })
   await world.link(here, peer)
   const api = here.api()
-  const sender = async (from: string): Promise<unknown> => (await api.call('policy.test', { from, to: 'text' })).from.agent
+  const sender = async (from: string): Promise<unknown> =>
+    (await api.call('policy.test', { from, to: 'text' })).from.agent
   t.alike(
     [await sender('peer'), await sender('far'), await sender('text'), await sender('far@peer')],
     ['operator@peer', 'far@peer', 'text@owner', 'far@peer']
@@ -318,13 +359,18 @@ test('policy test takes bare names of nodes and agents as its sender, and says w
   await world.settle()
   for (const from of ['peer', 'operator@peer', 'far@peer']) {
     const gone = await failsWith(t, 'REVOKED', () => sender(from))
-    t.is(gone.message, 'peer was put out of the mesh by owner: it has no link, so nothing passes between it and this node')
+    t.is(
+      gone.message,
+      'peer was put out of the mesh by owner: it has no link, so nothing passes between it and this node'
+    )
   }
 })
 
 test('a side effect that is given counts for a named agent as well', async (t) => {
   const world = new World(t)
-  const agent = new FakeAgent(agentDefinition('text', { capabilities: [capability('text.do', { sideEffect: 'read' })] }))
+  const agent = new FakeAgent(
+    agentDefinition('text', { capabilities: [capability('text.do', { sideEffect: 'read' })] })
+  )
   const here = await world.owner({ agents: [agent], policy: 'rules:\n  - { sideEffect: exec, decision: deny }\n' })
   const tested = async (more: object): Promise<unknown[]> => {
     const { decision, sideEffect } = await here.api().call('policy.test', { from: 'owner', to: 'text', ...more })

@@ -47,7 +47,10 @@ test('policy show warns of rules that ask where nobody here can be asked, and of
 
 test('policy show names no agents that its sandboxed caller does not find', async (t) => {
   const world = new World(t)
-  const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { to: { agent: builder }, decision: ask }\n' })
+  const here = await world.owner({
+    agents: [echo('text')],
+    policy: 'rules:\n  - { to: { agent: builder }, decision: ask }\n'
+  })
   const peer = await world.member('peer', { agents: [echo('builder')] })
   await world.link(here, peer)
   t.is((await here.api().call('policy.show', {})).unasked.length, 1)

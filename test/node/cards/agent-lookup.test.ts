@@ -62,7 +62,10 @@ test('an unrequested answer is ignored, and no node answers for another', async 
   const peer = await world.member('peer')
   const owner = await world.owner()
   await world.link(here, peer, owner)
-  forgeControl(peer, here, { name: 'found', body: { id: 'lookup_unknown', cards: [signedCard(peer.actor, cardBody('mine'))] } })
+  forgeControl(peer, here, {
+    name: 'found',
+    body: { id: 'lookup_unknown', cards: [signedCard(peer.actor, cardBody('mine'))] }
+  })
   await world.settle()
   t.absent(here.core.registry.getByAddress(`mine@${peer.id}`))
   const asked = here.core.agentLookup.ask('mine')
@@ -70,7 +73,10 @@ test('an unrequested answer is ignored, and no node answers for another', async 
     .flatMap((link) => link.sent)
     .map((frame) => /"id":"(lookup_[^"]+)"/.exec(new TextDecoder().decode(frame))?.[1])
     .find((found) => found !== undefined)
-  forgeControl(peer, here, { name: 'found', body: { id, cards: [signedCard(actor('owner'), cardBody('theirs', { tier: 0 }))] } })
+  forgeControl(peer, here, {
+    name: 'found',
+    body: { id, cards: [signedCard(actor('owner'), cardBody('theirs', { tier: 0 }))] }
+  })
   await world.settle()
   await asked
   t.absent(here.core.registry.getByAddress(`theirs@${owner.id}`))

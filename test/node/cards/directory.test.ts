@@ -49,7 +49,17 @@ test('an agent is the one that a look at all agents finds, for any names and any
   const { directory } = here.core
   const cards = here.core.registry.listAll()
   const ids = fc.constantFrom('text', 'texts', 'mine', 'tex', 'none', '')
-  const nodes = fc.constantFrom('here', 'peer', here.id, peer.id, sly.id, sly.id.slice(0, 6), directory.ref(sly.id).name, 'nobody', '')
+  const nodes = fc.constantFrom(
+    'here',
+    'peer',
+    here.id,
+    peer.id,
+    sly.id,
+    sly.id.slice(0, 6),
+    directory.ref(sly.id).name,
+    'nobody',
+    ''
+  )
   const text = fc.oneof(
     ids,
     fc.tuple(ids, nodes).map(([id, node]) => `${id}@${node}`)
@@ -65,7 +75,11 @@ test('an agent is the one that a look at all agents finds, for any names and any
       )
       const named = here.core.registry.getByAddress(called)
       const expected =
-        named !== undefined && sees(named) ? { agentId: named.id, nodeId: named.nodeId } : found.kind === 'found' ? found.value : null
+        named !== undefined && sees(named)
+          ? { agentId: named.id, nodeId: named.nodeId }
+          : found.kind === 'found'
+            ? found.value
+            : null
       assert.deepEqual(
         agentOr(null, () => directory.agent(called, sees)),
         expected

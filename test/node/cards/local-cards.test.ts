@@ -15,7 +15,8 @@ test('every agent and the operator have a card that their node signed', async (t
   const cards = here.core.localCards.own()
   t.alike(cards.map((one) => one.body.id).sort(), ['a', 'b', 'operator'])
   const { certificate } = world.log.view().members.get(here.id) ?? { certificate: null }
-  for (const card of cards) t.ok(certificate !== null && checkSignedCard(card, { certificate: certificate.body, verify }).ok, card.body.id)
+  for (const card of cards)
+    t.ok(certificate !== null && checkSignedCard(card, { certificate: certificate.body, verify }).ok, card.body.id)
   t.is(cards.find((one) => one.body.id === 'b')?.body.tier, 3)
 })
 
@@ -31,7 +32,10 @@ test('a card is never more powerful than the certificate, and in its sandbox', a
 test('an agent that asks for another sandbox than that of its node is not offered, and the node says so', async (t) => {
   const world = new World(t)
   const boxed = (sandboxId: string): FakeAgent => echo('boxed', { sandboxId, source: '/agents/boxed.md' })
-  const here = await world.member('here', { agents: [echo('a', { sandboxId: 'ci' }), boxed('lab')], terms: { sandboxId: 'ci' } })
+  const here = await world.member('here', {
+    agents: [echo('a', { sandboxId: 'ci' }), boxed('lab')],
+    terms: { sandboxId: 'ci' }
+  })
   const ids = (): string[] => here.core.localCards.own().map(({ body }) => body.id)
   t.alike(ids(), ['operator', 'a'], 'one of the same sandbox is')
   const reason =
@@ -45,9 +49,14 @@ test('an agent that asks for another sandbox than that of its node is not offere
   t.alike([status.agents.ready, status.problems], [['a'], [problem]])
   const listed = await here.api().call('agents.list', {})
   t.alike([listed.agents.map(({ id }) => id), listed.problems], [['a'], [problem]])
-  await failsWith(t, 'AGENT_NOT_FOUND', () => here.api().call('message.call', { agent: 'boxed', capability: 'boxed.do', input: {} }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () =>
+    here.api().call('message.call', { agent: 'boxed', capability: 'boxed.do', input: {} })
+  )
   const program = { id: 'mine', description: '', sandboxId: 'lab', capabilities: [], onMessage: () => {} }
-  t.is((await failsWith(t, 'INVALID_CARD', () => here.core.attach(program))).message, `the agent is not offered: ${reason}`)
+  t.is(
+    (await failsWith(t, 'INVALID_CARD', () => here.core.attach(program))).message,
+    `the agent is not offered: ${reason}`
+  )
   here.source.set([echo('a'), boxed('ci')])
   await world.settle()
   t.alike(ids(), ['operator', 'a', 'boxed'])
@@ -63,7 +72,8 @@ test('a revision rises by one with each change, and only then, also over restart
   const world = new World(t)
   const store = new FakeStore()
   const here = await world.member('here', { agents: [echo('a')], store })
-  const revision = (): number | undefined => here.core.localCards.own().find((one) => one.body.id === 'a')?.body.revision
+  const revision = (): number | undefined =>
+    here.core.localCards.own().find((one) => one.body.id === 'a')?.body.revision
   t.is(revision(), 1)
   const { writes } = store
   here.source.set([echo('a')])
@@ -245,18 +255,24 @@ test('agents beyond the limit of the mesh get no card, and the node reports whic
   t.alike((await here.api().call('agents.list', { origin: 'remote' })).problems, [])
   const known = (): string[] => peer.core.registry.ofNode(here.id).map((one) => one.id)
   const logged = (): string[] => [...(world.log.view().cards.get(here.id)?.keys() ?? [])]
-  for (const ids of [known(), logged()]) t.alike([ids.length, ids.includes('m0'), ids.includes('a')], [MAX_CARDS, true, false])
+  for (const ids of [known(), logged()])
+    t.alike([ids.length, ids.includes('m0'), ids.includes('a')], [MAX_CARDS, true, false])
   t.is(peer.lines.length, 0, 'nothing is announced that others drop')
   await failsWith(t, 'USAGE', () => here.core.attach({ id: 'bot', onMessage: () => {} }))
   t.absent(here.core.agents.has('bot'))
   here.source.set([echo('a'), ...full.slice(1)])
   await world.settle()
   t.alike(await problems(), [])
-  for (const ids of [known(), logged()]) t.alike([ids.length, ids.includes('m0'), ids.includes('a')], [MAX_CARDS, false, true])
+  for (const ids of [known(), logged()])
+    t.alike([ids.length, ids.includes('m0'), ids.includes('a')], [MAX_CARDS, false, true])
   world.log.isWritable = false
   here.source.set([echo('b'), ...full.slice(1)])
   await world.settle()
-  t.alike([known().length, known().includes('a'), known().includes('b')], [MAX_CARDS, false, true], 'also where only the peer learns of it')
+  t.alike(
+    [known().length, known().includes('a'), known().includes('b')],
+    [MAX_CARDS, false, true],
+    'also where only the peer learns of it'
+  )
 })
 
 test('cards that are too large together are not announced, in words of their own; smaller ones are', async (t) => {
@@ -279,7 +295,8 @@ test('cards that are too large together are not announced, in words of their own
       'TOO_MANY_AGENTS not in the mesh: n; it takes 4 MiB of cards of one node: shorten descriptions and schemas, or remove the files of some'
     ]
   )
-  for (const ids of [known(), logged()]) t.alike([ids.length, ids.includes('n'), ids.includes('small')], [71, false, true])
+  for (const ids of [known(), logged()])
+    t.alike([ids.length, ids.includes('n'), ids.includes('small')], [71, false, true])
   t.is(peer.lines.length, 0, 'nothing is announced that others drop')
 })
 
@@ -312,7 +329,8 @@ test('the labels of a node are on the signed cards of its agents, and a change o
   const trust = { certificate: certificate.body, verify }
   t.ok(checkSignedCard(card, trust).ok)
   const { labels: _labels, ...bare } = card.body
-  for (const body of [{ ...card.body, labels: ['cpu'] }, bare]) t.absent(checkSignedCard({ ...card, body }, trust).ok, 'signed')
+  for (const body of [{ ...card.body, labels: ['cpu'] }, bare])
+    t.absent(checkSignedCard({ ...card, body }, trust).ok, 'signed')
   await here.core.close()
   const again = await world.start(here.actor, { agents: [echo('a')], store })
   const body = again.core.localCards.own().find((one) => one.body.id === 'a')?.body

@@ -24,7 +24,12 @@ function revisionOf(node: FakeNode, id: string): number | undefined {
 
 test('an agent has the provider of its file, else that of the node, and an agent outside of the mesh only its own', async (t: Assert) => {
   const world = new World(t)
-  const agents = [echo('a'), echo('b', { provider: FILE }), echo('c', { runtime: 'a2a' }), echo('d', { runtime: 'a2a', provider: FILE })]
+  const agents = [
+    echo('a'),
+    echo('b', { provider: FILE }),
+    echo('c', { runtime: 'a2a' }),
+    echo('d', { runtime: 'a2a', provider: FILE })
+  ]
   const here = await world.member('here', { agents, settings: { provider: OWN } })
   t.alike(await providers(here, here), ['a: Node Works', 'b: File Works', 'c: -', 'd: File Works'])
   t.alike((await here.api().call('agents.show', { agent: 'b' })).provider, FILE)
@@ -36,7 +41,10 @@ test('an agent has the provider of its file, else that of the node, and an agent
 
 test('a linked node knows the providers of the other, also when the log brought the cards first', async (t: Assert) => {
   const world = new World(t)
-  const here = await world.member('here', { agents: [echo('a'), echo('b', { provider: FILE })], settings: { provider: OWN } })
+  const here = await world.member('here', {
+    agents: [echo('a'), echo('b', { provider: FILE })],
+    settings: { provider: OWN }
+  })
   const peer = await world.member('peer')
   await world.settle()
   t.alike(await providers(peer, here), ['a: -', 'b: -'], 'the log carries none')
@@ -81,7 +89,11 @@ test('a node of an earlier build reads the same as before: no new key in a signe
   t.alike(Object.keys(earlier.shape), ['cards', 'all'])
   t.ok(cards !== undefined && all !== undefined)
   const notice = { id: 'a', revision: 1, provider: FILE }
-  t.alike(earlier.parse({ cards: [], all: null, providers: [notice] }), { cards: [], all: null }, 'the further key is no fault there')
+  t.alike(
+    earlier.parse({ cards: [], all: null, providers: [notice] }),
+    { cards: [], all: null },
+    'the further key is no fault there'
+  )
   await world.link(here, peer)
   const sent = signedCard(peer.actor, cardBody('old'))
   forgeControl(peer, here, { name: 'cards', body: { cards: [sent], all: null } })
@@ -146,10 +158,17 @@ test('a revision of a card takes one provider, however many notices name it', as
   const peer = await world.member('peer')
   await world.link(here, peer)
   const description = 'd'.repeat(4000)
-  const notice = (id: string, organization: string, revision = 1) => ({ id, revision, provider: { ...OWN, organization } })
+  const notice = (id: string, organization: string, revision = 1) => ({
+    id,
+    revision,
+    provider: { ...OWN, organization }
+  })
   const cards = ['a', 'b'].map((id) => signedCard(peer.actor, cardBody(id, { description })))
   const flood = Array.from({ length: 1000 }, (_, at) => notice('a', `Works ${at}`))
-  forgeControl(peer, here, { name: 'cards', body: { cards, all: null, providers: [...flood.slice(0, 999), notice('b', 'Other')] } })
+  forgeControl(peer, here, {
+    name: 'cards',
+    body: { cards, all: null, providers: [...flood.slice(0, 999), notice('b', 'Other')] }
+  })
   await world.settle()
   t.alike(await providers(here, peer), ['a: Works 0', 'b: Other'])
   const stored = here.core.registry.getById('a')

@@ -38,7 +38,9 @@ test('with discovery off only the agents of this node are known; on again, the o
   const layer = createLayer(here.core)
   const { registry, router, envelopes } = layer
   const send = async (): Promise<string | undefined> => {
-    const sending = router.send(envelopes.create({ sender: 'text', recipient: `files@${peer.id}`, type: 'notification', payload: 1 }))
+    const sending = router.send(
+      envelopes.create({ sender: 'text', recipient: `files@${peer.id}`, type: 'notification', payload: 1 })
+    )
     await world.pass(1000)
     return (await sending).code
   }

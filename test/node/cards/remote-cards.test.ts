@@ -90,7 +90,11 @@ test('no JSON that a peer sends as cards throws or is taken', async (t) => {
   await world.link(here, peer)
   const before = here.core.registry.listAll().length
   const cardish = fc.record(
-    { body: fc.record({ id: fc.string(), revision: fc.anything() }, { requiredKeys: [] }), by: fc.constant(peer.id), sig: fc.string() },
+    {
+      body: fc.record({ id: fc.string(), revision: fc.anything() }, { requiredKeys: [] }),
+      by: fc.constant(peer.id),
+      sig: fc.string()
+    },
     { requiredKeys: [] }
   )
   const property = fc.property(fc.array(fc.oneof(fc.jsonValue(), cardish), { maxLength: 5 }), (cards) => {
@@ -98,7 +102,10 @@ test('no JSON that a peer sends as cards throws or is taken', async (t) => {
     assert.equal(here.core.registry.listAll().length, before)
   })
   await holds(t, property, 300)
-  forgeControl(peer, here, { name: 'cards', body: { cards: [null, 1, {}, { body: null }, { body: { id: 'x' } }], all: null } })
+  forgeControl(peer, here, {
+    name: 'cards',
+    body: { cards: [null, 1, {}, { body: null }, { body: { id: 'x' } }], all: null }
+  })
   forgeControl(peer, here, { name: 'found', body: { id: 'x', cards: [{}] } })
   await world.settle()
   t.is(here.core.registry.listAll().length, before)
@@ -134,7 +141,11 @@ test('an older revision changes nothing', async (t) => {
   const peer = await world.member('peer')
   await world.link(here, peer)
   const told = (revision: number): void =>
-    here.core.remoteCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody('a', { revision, description: `${revision}` }))], null)
+    here.core.remoteCards.fromPeer(
+      peer.id,
+      [signedCard(peer.actor, cardBody('a', { revision, description: `${revision}` }))],
+      null
+    )
   told(5)
   told(4)
   told(5)
@@ -165,7 +176,11 @@ test('a peer has at most 4 MiB of cards, however it changes them', async (t) => 
   await world.link(here, peer)
   const tell = (id: string, revision: number, length: number): boolean => {
     const large = capability('c', { inputSchema: { title: 'x'.repeat(length) } })
-    here.core.remoteCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody(id, { revision, capabilities: [large] }))], null)
+    here.core.remoteCards.fromPeer(
+      peer.id,
+      [signedCard(peer.actor, cardBody(id, { revision, capabilities: [large] }))],
+      null
+    )
     return here.core.registry.getByAddress(`${id}@${peer.id}`)?.revision === revision
   }
   let count = 0
@@ -226,7 +241,9 @@ test('a message of invalid cards is one line of log with their number', async (t
   const peer = await world.member('peer')
   await world.link(here, peer)
   forgeControl(peer, here, { name: 'cards', body: { cards: Array.from({ length: 1000 }, () => 0), all: null } })
-  const strong = Array.from({ length: 20 }, (_, index) => signedCard(peer.actor, cardBody(`strong${index}`, { tier: 0 })))
+  const strong = Array.from({ length: 20 }, (_, index) =>
+    signedCard(peer.actor, cardBody(`strong${index}`, { tier: 0 }))
+  )
   forgeControl(peer, here, { name: 'cards', body: { cards: strong, all: null } })
   await world.settle()
   t.is(here.lines.length, 2)

@@ -9,7 +9,14 @@ import type { Principal } from '../../../src/ports/node-api.js'
 import { agentDefinition, capability, FakeAgent } from '../../support/fake-agents.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+const ALICE: Principal = {
+  kind: 'token',
+  name: 'token alice',
+  id: 'tok_a',
+  tier: 0,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 const SKILL = 'shared.do'
 const able = (id: string, rest: Partial<AgentDefinition> = {}): FakeAgent =>
   new FakeAgent(agentDefinition(id, { capabilities: [capability(SKILL)], ...rest }))
@@ -66,7 +73,11 @@ test('an external agent is asked when no agent of the mesh is there or free, and
   const ask = await asking(t, owner)
   await ask()
   await world.settle()
-  t.alike([owner.core.registry.getByAddress(`far@${peer.id}`)?.id, outside.tasks.length], ['far', 1], 'it is known, and away')
+  t.alike(
+    [owner.core.registry.getByAddress(`far@${peer.id}`)?.id, outside.tasks.length],
+    ['far', 1],
+    'it is known, and away'
+  )
   await failsWithMessage(t, 'No agents available for skill: no.such', () => ask('no.such'))
 
   const full = able('full')
@@ -124,7 +135,9 @@ test('an agent with running or waiting tasks is sent fewer, by the places that e
   const ask = await asking(t, owner)
   const signal = new Abort()
   const task = { taskId: 't', requestId: 'r', attempt: 1, capability: SKILL, description: '', swarm: null, input: {} }
-  const given = [1, 2].map(() => owner.core.agents.run('busy', task, { signal, onStart: () => {}, onProgress: () => {} }))
+  const given = [1, 2].map(() =>
+    owner.core.agents.run('busy', task, { signal, onStart: () => {}, onProgress: () => {} })
+  )
   const replies = await Promise.all(Array.from({ length: 6 }, () => ask()))
   t.alike(chosen(replies), { [`wide@${owner.id}`]: 6 }, 'two for its one place are as many as six for three')
   signal.abort()
@@ -135,7 +148,8 @@ test('a task that an agent was chosen for and that never came is not counted for
   const world = new World(t)
   const { core } = await world.owner({ agents: [able('one'), able('two')] })
   const choose = () =>
-    core.selector.pick({ sender: { agentId: 'operator', nodeId: core.self }, type: 'request', capabilities: [SKILL] }).agentId
+    core.selector.pick({ sender: { agentId: 'operator', nodeId: core.self }, type: 'request', capabilities: [SKILL] })
+      .agentId
   t.alike([choose(), choose(), choose()], ['one', 'two', 'one'])
   await world.pass(MAX_IN_FLIGHT_MS)
   t.is(core.agents.tasksAPlace('one'), 0)

@@ -91,7 +91,9 @@ test('a sandboxed caller gets no names of agents that it does not see: neither a
     t.absent(/text|plain/.test((await failsWith(t, 'AGENT_NOT_FOUND', call)).message.replace('txt@plain', '')))
   const near = await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.send', { agent: 'bilt', text: 'x' }))
   t.ok(near.message.includes('did you mean built@ci'), 'a visible agent is still named')
-  await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.call', { agent: 'text@plain', capability: 'no.such', input: 1 }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () =>
+    boxed.call('message.call', { agent: 'text@plain', capability: 'no.such', input: 1 })
+  )
   const swarm = { goal: 'g', capability: 'text.do', strategy: 'each' } as const
   t.absent((await failsWith(t, 'NO_CAPABLE_AGENT', () => boxed.call('swarm.start', swarm))).message.includes('plain'))
 })
@@ -107,17 +109,29 @@ test('for a sandboxed caller what it does not see is not there; each refusal is 
   ]
   for (const [place, ask] of asks.entries()) {
     const { message, next, data } = await failsWith(t, 'AGENT_NOT_FOUND', ask)
-    const nobody = await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.call', { agent: 'tixt@plain', ...call }))
-    t.alike([message, next, data], [nobody.message.replace('tixt', 'text'), nobody.next, nobody.data], 'as for an agent that is not')
+    const nobody = await failsWith(t, 'AGENT_NOT_FOUND', () =>
+      boxed.call('message.call', { agent: 'tixt@plain', ...call })
+    )
+    t.alike(
+      [message, next, data],
+      [nobody.message.replace('tixt', 'text'), nobody.next, nobody.data],
+      'as for an agent that is not'
+    )
     t.is(refused().length, place + 1)
   }
   const capable = await failsWith(t, 'CAPABILITY_NOT_FOUND', () => boxed.call('message.call', { agent: null, ...call }))
-  const none = await failsWith(t, 'CAPABILITY_NOT_FOUND', () => boxed.call('message.call', { agent: null, ...call, capability: 'tixt.do' }))
+  const none = await failsWith(t, 'CAPABILITY_NOT_FOUND', () =>
+    boxed.call('message.call', { agent: null, ...call, capability: 'tixt.do' })
+  )
   t.is(capable.message, none.message.replace('tixt', 'text'))
   t.is(refused().length, 3)
   const sending = boxed.call('message.send', { agent: '*', text: 'x', all: true })
   await world.settle()
-  t.alike((await sending).targets?.map((one) => one.agent).sort(), ['boxed@plain', 'built@ci'], 'a broadcast names nobody else')
+  t.alike(
+    (await sending).targets?.map((one) => one.agent).sort(),
+    ['boxed@plain', 'built@ci'],
+    'a broadcast names nobody else'
+  )
   t.is(refused().length, 5, 'text and the operator of the other node')
   const rows = (await boxed.call('peers.list', {})).peers.map(({ name, agents }) => [name, ...agents].join(' '))
   t.alike(rows.sort(), ['owner', 'plain boxed', 'prod'])
@@ -129,7 +143,12 @@ test('an agent that works for the operator alone is none for any other caller of
   const owner = await world.owner({ agents: [echo('text')] })
   const ran: unknown[] = []
   const capability = { id: 'any.do', name: 'Any', description: '', inputSchema: {}, outputSchema: {} }
-  await owner.core.attach({ id: 'own', isReserved: true, capabilities: [capability], run: ({ input }) => ran.push(input) })
+  await owner.core.attach({
+    id: 'own',
+    isReserved: true,
+    capabilities: [capability],
+    run: ({ input }) => ran.push(input)
+  })
   const call = { agent: 'own', capability: 'any.do', input: 1 }
   const scopes = ['read', 'send', 'admin'] as const
   for (const kind of ['page', 'token', 'mcp', 'agent'] as const) {

@@ -43,7 +43,10 @@ test('a member has the rights that the list gives its certificate; who is no mem
 
 test('a caller that is weaker than its node has the rights of the weaker, and restricts nothing', (t) => {
   const of = (maxTier: 0 | 1 | 2 | 3, sandboxId: string | null = null): readonly boolean[] => {
-    const { maySee, mayWrite, mayRestrict } = callerAccess(view(), GUARDED, { self: owner.id, by: { maxTier, sandboxId } })
+    const { maySee, mayWrite, mayRestrict } = callerAccess(view(), GUARDED, {
+      self: owner.id,
+      by: { maxTier, sandboxId }
+    })
     return [maySee, mayWrite, mayRestrict]
   }
   t.alike(

@@ -10,7 +10,9 @@ const BOXED = { maxTier: 0, sandboxId: 'lab' } as const
 
 function indexOf(...names: readonly string[]): DocumentIndex {
   const guarded = { access: ACCESS, by: owner.id, at: 0, signature: '', lengths: {} } as never
-  const documents = names.map((name): DocumentRecord => ({ name, creator: owner.id, createdAt: 0, access: guarded, streams: [] }))
+  const documents = names.map(
+    (name): DocumentRecord => ({ name, creator: owner.id, createdAt: 0, access: guarded, streams: [] })
+  )
   const view: MembershipView = { ...founded().view(), documents: new Map(documents.map((one) => [one.name, one])) }
   return new DocumentIndex({ hash, log: { view: () => view }, self: owner.id })
 }

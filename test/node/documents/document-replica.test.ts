@@ -29,7 +29,11 @@ interface Scene {
   kept: Uint8Array | null
 }
 
-function scene(t: Assert, streams: Readonly<Record<string, Uint8Array[]>>, deps: Partial<DocumentReplicaDeps> = {}): Scene {
+function scene(
+  t: Assert,
+  streams: Readonly<Record<string, Uint8Array[]>>,
+  deps: Partial<DocumentReplicaDeps> = {}
+): Scene {
   const stored = new Map(Object.entries(streams))
   const replica = new DocumentReplica({
     make: (own) => new Replica({ guid: GUID, hash, own }),

@@ -45,7 +45,10 @@ function varUint(number: number): number[] {
   return [...bytes, left]
 }
 
-/** Writes blocks into the stream of a member: what it is told to write, and what its node makes of edits, damaged on the way. */
+/**
+ * Writes blocks into the stream of a member: what it is told to write, and what its node makes of edits, damaged on the
+ * way.
+ */
 async function writeAll(bob: FakeNode, drafts: readonly Draft[], foreign: readonly Uint8Array[]): Promise<void> {
   const { documents } = bob.core.deps
   const { stream } = await documents.own('notes')
@@ -53,7 +56,8 @@ async function writeAll(bob: FakeNode, drafts: readonly Draft[], foreign: readon
   for (const [at, { kind, sessions, bytes, numbers, text, cut, flip }] of drafts.entries()) {
     const damaged = (block: Uint8Array): Uint8Array => flipped(cut === null ? block : block.subarray(0, cut), flip)
     documents.append = (to, blocks) => append(to, blocks.map(damaged))
-    const update = kind === 'numbers' ? Uint8Array.from(numbers.flatMap(varUint)) : (foreign[at % foreign.length] ?? bytes)
+    const update =
+      kind === 'numbers' ? Uint8Array.from(numbers.flatMap(varUint)) : (foreign[at % foreign.length] ?? bytes)
     // Its node may find by then that its own stream is none.
     if (kind === 'own') await write(bob.api(), text).catch(() => {})
     else await append(stream, [damaged(kind === 'bytes' ? bytes : encodeBlock({ sessions, updates: [update] }))])
@@ -69,7 +73,11 @@ async function same(nodes: readonly FakeNode[]): Promise<unknown> {
 }
 
 /** A member with a document writes blocks; two honest members read it, and read the same after a restart. */
-async function survive(t: Pick<Assert, 'teardown'>, drafts: readonly Draft[], foreign: readonly Uint8Array[]): Promise<void> {
+async function survive(
+  t: Pick<Assert, 'teardown'>,
+  drafts: readonly Draft[],
+  foreign: readonly Uint8Array[]
+): Promise<void> {
   const { world, owner, ann, bob } = await documentScene(t as Assert)
   await write(bob.api(), 'of bob')
   await world.settle()

@@ -5,7 +5,8 @@ import { documentScene, Program, textOn, write } from '../../support/document-sc
 import { failsWith } from '../../support/fails.js'
 import type { FakeNode } from '../../support/fake-node.js'
 
-const names = async (node: FakeNode): Promise<string[]> => (await node.api().call('documents.list', {})).documents.map(({ name }) => name)
+const names = async (node: FakeNode): Promise<string[]> =>
+  (await node.api().call('documents.list', {})).documents.map(({ name }) => name)
 
 /** The streams whose blocks a node removes from now on. */
 function freedBy(node: FakeNode): Set<string> {
@@ -42,7 +43,8 @@ test('a document that its creator removes is gone on every node, its blocks too,
   t.is(program.fault?.code, 'DOCUMENT_NOT_FOUND', 'a program that has it open is notified')
   for (const node of [owner, ann, bob]) {
     t.alike(await names(node), [])
-    for (const call of [() => textOn(node), () => write(node.api(), 'again')]) await failsWith(t, 'DOCUMENT_NOT_FOUND', call)
+    for (const call of [() => textOn(node), () => write(node.api(), 'again')])
+      await failsWith(t, 'DOCUMENT_NOT_FOUND', call)
     const error = await failsWith(t, 'CONFLICT', () => node.api().call('documents.create', { name: 'notes' }))
     t.is(
       error.message,
@@ -62,7 +64,11 @@ test('a document that its creator removes is gone on every node, its blocks too,
     t.alike(node.core.documents.problems(), [])
     t.alike((await node.store.read<{ used: string[] }>('documents'))?.used ?? [], [])
   }
-  t.is(world.log.submitted.filter(({ kind }) => kind === 'document-stream').length, 2, 'no node announces its stream again')
+  t.is(
+    world.log.submitted.filter(({ kind }) => kind === 'document-stream').length,
+    2,
+    'no node announces its stream again'
+  )
 })
 
 test('the refusal of a removed name suggests a name that a document can have', async (t: Assert) => {
@@ -109,7 +115,11 @@ test('a document beyond a limit of the log is refused at once, with the limit, a
 
 test('changes that the log lets reach no other member are refused, and status says so', async (t: Assert) => {
   const { world, ann, bob } = await documentScene(t)
-  world.log.model.records.set(DOCUMENTS_KEY, { total: 1, by: { [ann.id]: 1 }, bytes: { [bob.id]: MAX_DOCUMENT_BYTES_OF_MEMBER } })
+  world.log.model.records.set(DOCUMENTS_KEY, {
+    total: 1,
+    by: { [ann.id]: 1 },
+    bytes: { [bob.id]: MAX_DOCUMENT_BYTES_OF_MEMBER }
+  })
   await write(bob.api(), 'first')
   await world.settle()
   const problem = bob.core.documents.problems().find(({ code }) => code === 'OVERLOADED')

@@ -60,7 +60,8 @@ test('programs of other members learn of the presence of a member, and of its en
   const presence = { client: one.clientId ?? 0, clock: 1, state: { user: 'ann' } }
   await one.present(writeAwareness([presence]))
   await world.settle()
-  const heard = (): unknown[] => other.events.flatMap((event) => (event.type === 'awareness' ? [readAwareness(event.update)] : []))
+  const heard = (): unknown[] =>
+    other.events.flatMap((event) => (event.type === 'awareness' ? [readAwareness(event.update)] : []))
   t.alike(heard(), [[presence]])
   t.absent(
     one.events.some(({ type }) => type === 'awareness'),
@@ -92,7 +93,9 @@ test('an edit too large to be sent is refused, and the document is unchanged, fo
   const program = new Program(t, ann.api())
   await world.settle()
   const edit = { type: 'map' as const, set: { key: 'x'.repeat(300_000) } }
-  const refusal = await failsWith(t, 'PAYLOAD_TOO_LARGE', () => ann.api().call('documents.edit', { document: 'notes', edit }))
+  const refusal = await failsWith(t, 'PAYLOAD_TOO_LARGE', () =>
+    ann.api().call('documents.edit', { document: 'notes', edit })
+  )
   t.ok(refusal.message.includes('a single value'), refusal.message)
   t.is(await textOn(ann), 'before')
   await program.type(6, ' and after')
@@ -155,7 +158,8 @@ test('a node whose own stream ended continues with another, and its later edits 
   await world.settle()
   await program.type(0, 'before. ')
   await world.settle()
-  const streamsOf = (): string[] => (world.log.model.view().documents.get('notes')?.streams ?? []).map(({ coreKey }) => coreKey)
+  const streamsOf = (): string[] =>
+    (world.log.model.view().documents.get('notes')?.streams ?? []).map(({ coreKey }) => coreKey)
   const [stream = ''] = streamsOf()
   await bob.core.deps.documents.append(stream, [utf8('garbage')])
   await world.settle()
@@ -241,7 +245,9 @@ test('a caller that is weaker than its node has the rights of the weaker', async
   const { ann } = await scene(t)
   await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { tier: 'L1' } })
   await failsWith(t, 'FORBIDDEN', () => write(ann.api({ tier: 3 }), 'weak'))
-  await failsWith(t, 'DOCUMENT_NOT_FOUND', () => ann.api({ sandboxId: 'ci' }).call('documents.read', { document: 'notes', type: 'text' }))
+  await failsWith(t, 'DOCUMENT_NOT_FOUND', () =>
+    ann.api({ sandboxId: 'ci' }).call('documents.read', { document: 'notes', type: 'text' })
+  )
   await failsWith(t, 'FORBIDDEN', () => ann.api({ tier: 3 }).call('documents.create', { name: 'more' }))
   await write(ann.api(), 'strong')
   t.is(await textOn(ann), 'strong')
@@ -260,7 +266,9 @@ test('a node with a restored store of documents continues with another stream, a
   putBack()
   // What it wrote last is with others alone, and it hears of nobody when it writes.
   const again = await world.start(bob.actor, { store: bob.store })
-  const refused = [() => textOn(again), () => write(again.api(), 'three. one. ')].map((call) => failsWith(t, 'STORE_DAMAGED', call))
+  const refused = [() => textOn(again), () => write(again.api(), 'three. one. ')].map((call) =>
+    failsWith(t, 'STORE_DAMAGED', call)
+  )
   await world.pass(4000)
   await Promise.all(refused)
   await world.link(owner, ann, again)
@@ -358,7 +366,9 @@ test('a document of which nothing is here, though others wrote into it, is neith
   await world.settle()
   for (const one of [owner, ann]) world.net.disconnect(bob.id, one.id)
   await bob.api().call('documents.forget', { document: 'notes' })
-  const calls = [() => textOn(bob), () => write(bob.api(), 'precious!')].map(async (call) => await failsWith(t, 'PEER_OFFLINE', call))
+  const calls = [() => textOn(bob), () => write(bob.api(), 'precious!')].map(
+    async (call) => await failsWith(t, 'PEER_OFFLINE', call)
+  )
   await world.pass(4000)
   await Promise.all(calls)
   const reading = textOn(bob)

@@ -80,7 +80,8 @@ test('a stream that no document names is forked, and nobody is blamed for it', (
 
 test('a stop is logged and added to the events with the member of its stream, or with none for an unknown stream', (t) => {
   const { forks, events, lines } = scene([{ nodeKey: writer.id, coreKey: 'first' }])
-  for (const stream of ['first', 'unknown']) forks.reportStop('plan', { stream, at: 3, reason: 'bad bytes', needsRebuild: false })
+  for (const stream of ['first', 'unknown'])
+    forks.reportStop('plan', { stream, at: 3, reason: 'bad bytes', needsRebuild: false })
   t.alike(
     events.recent().map(({ data }) => [data['source'], data['stream'], data['at']]),
     [

@@ -14,7 +14,9 @@ test('a node that never had the whole document reads no part of it and edits non
   await world.settle()
   world.net.disconnect(bob.id, late.id)
   const program = new Program(t, late.api())
-  const calls = [() => textOn(late), () => write(late.api(), 'of late')].map(async (call) => await failsWith(t, 'PEER_OFFLINE', call))
+  const calls = [() => textOn(late), () => write(late.api(), 'of late')].map(
+    async (call) => await failsWith(t, 'PEER_OFFLINE', call)
+  )
   await world.pass(4000)
   await Promise.all(calls)
   t.alike([program.events, program.fault?.code], [[], 'PEER_OFFLINE'], 'nor does a program')

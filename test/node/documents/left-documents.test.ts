@@ -56,7 +56,11 @@ function removals() {
   const abandoned = new AbandonedDocuments({
     clock,
     log: { view: () => ({ ...EMPTY_VIEW, removedDocuments: new Map(removed) }) },
-    followed: { isAbandoned: ({ name }) => removed.has(name), isUsed: isStored, removeAbandoned: (_, remove) => remove() },
+    followed: {
+      isAbandoned: ({ name }) => removed.has(name),
+      isUsed: isStored,
+      removeAbandoned: (_, remove) => remove()
+    },
     shares: { isStored: () => false },
     marks: { has: () => false },
     isInUse: (name) => state.inUse === name,
@@ -69,7 +73,14 @@ function removals() {
   })
   const set = (name: string, isRemoved: boolean): void => {
     if (isRemoved)
-      removed.set(name, { name, creator: 'ann', createdAt: 0, access: null, streams: [], removed: { by: 'ann', at: clock.now() } })
+      removed.set(name, {
+        name,
+        creator: 'ann',
+        createdAt: 0,
+        access: null,
+        streams: [],
+        removed: { by: 'ann', at: clock.now() }
+      })
     else removed.delete(name)
     abandoned.review()
   }

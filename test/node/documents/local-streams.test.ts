@@ -179,7 +179,10 @@ test('content missing from a store of documents that was begun anew is lost: it 
   }
 })
 
-/** bob stopped, its streams without the block that it wrote last, and its ledger as a kill right after that would leave it. */
+/**
+ * bob stopped, its streams without the block that it wrote last, and its ledger as a kill right after that would leave
+ * it.
+ */
 async function lostBlock(t: Assert): Promise<{ world: World; bob: FakeNode; ledger: Ledger }> {
   const { world, owner, ann, bob } = await scene(t)
   for (const { id } of [owner, ann]) world.net.disconnect(bob.id, id)

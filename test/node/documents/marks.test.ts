@@ -1,5 +1,10 @@
 import test, { type Assert } from 'brittle'
-import { DOCUMENT_MARKS, DocumentMarks, type DocumentMarksDeps, type StoredMarks } from '../../../src/node/documents/marks.js'
+import {
+  DOCUMENT_MARKS,
+  DocumentMarks,
+  type DocumentMarksDeps,
+  type StoredMarks
+} from '../../../src/node/documents/marks.js'
 import { documentKey } from '../../../src/domain/membership/keys.js'
 import type { DocumentRecord } from '../../../src/domain/membership/types.js'
 import { documentScene as scene, textOn, write } from '../../support/document-scene.js'
@@ -14,7 +19,10 @@ async function problemsOf(node: FakeNode): Promise<readonly string[]> {
   return problems.filter(({ code }) => code === 'STORE_DAMAGED').map(({ message, next }) => `${message} -> ${next}`)
 }
 
-/** A node that wrote, was then cut off from others, and whose store of documents was then put back to what it was before. */
+/**
+ * A node that wrote, was then cut off from others, and whose store of documents was then put back to what it was
+ * before.
+ */
 async function putBack(
   world: World,
   node: FakeNode,
@@ -40,10 +48,14 @@ test('a document of which this disk lost blocks is reported in status, and neith
   t.alike(await problemsOf(before), [
     'the document notes lost 1 block on this disk; it is read and edited again once a member has given them -> a2a-node stop && a2a-node doctor --repair'
   ])
-  const restrict = (): Promise<unknown> => before.api().call('documents.restrict', { document: 'notes', see: {}, write: { members: [] } })
-  const edits = [() => textOn(before), () => write(before.api(), 'other'), restrict].map((call) => failsWith(t, 'STORE_DAMAGED', call))
+  const restrict = (): Promise<unknown> =>
+    before.api().call('documents.restrict', { document: 'notes', see: {}, write: { members: [] } })
+  const edits = [() => textOn(before), () => write(before.api(), 'other'), restrict].map((call) =>
+    failsWith(t, 'STORE_DAMAGED', call)
+  )
   await world.pass(12_000)
-  for (const error of await Promise.all(edits)) t.alike(error.next.slice(-2), ['a2a-node stop', 'a2a-node doctor --repair'])
+  for (const error of await Promise.all(edits))
+    t.alike(error.next.slice(-2), ['a2a-node stop', 'a2a-node doctor --repair'])
   await world.link(owner, before)
   await world.settle()
   t.alike(await problemsOf(before), [])
@@ -103,7 +115,10 @@ test('a stream that the log does not name any more is not lost, though it has a 
 const everybody = (stream: string): FollowedStream => ({ stream, mayHave: () => true })
 
 /** The marks of documents with one stream each, `s`, of which so much is here. */
-function marksOf(store: FakeStore, { names, size }: { readonly names: readonly string[]; readonly size: StreamSize }): DocumentMarks {
+function marksOf(
+  store: FakeStore,
+  { names, size }: { readonly names: readonly string[]; readonly size: StreamSize }
+): DocumentMarks {
   const documents = new Map(names.map((name) => [name, { name, streams: [{ coreKey: 's' }] }]))
   return new DocumentMarks({
     clock: new ManualClock(),

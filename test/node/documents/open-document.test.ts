@@ -51,7 +51,8 @@ class Scene {
   ): Promise<OpenDocument> {
     const ids = countingIds()
     const onError = (error: unknown): unknown => this.errors.push(error)
-    const seal = (block: Uint8Array): Uint8Array => sealBlock(block, { document: ID, self: this.ann, tier: 1, ids, at: 1 })
+    const seal = (block: Uint8Array): Uint8Array =>
+      sealBlock(block, { document: ID, self: this.ann, tier: 1, ids, at: 1 })
     const replica = new DocumentReplica({
       make: (stream) => new Replica({ guid: ID, hash, own: stream }),
       streams: {
@@ -82,7 +83,9 @@ class Scene {
       onError
     })
     t.teardown(() => document.close())
-    await document.follow(new Map<string, number>([[this.own, EVERYTHING], ...(counted === null ? [] : [[this.other, counted] as const])]))
+    await document.follow(
+      new Map<string, number>([[this.own, EVERYTHING], ...(counted === null ? [] : [[this.other, counted] as const])])
+    )
     return document
   }
 
@@ -164,7 +167,11 @@ test('a damaged cache is left alone: the document is made of its streams', async
 test('cached content that counts no longer, or is in no stream, is left alone', async (t: Assert) => {
   const scene = await Scene.of(t, 40)
   await scene.keep(t)
-  t.alike(await stateOf(await scene.open(t, { counted: 10 })), await madeAnew(t, scene, 10), 'a stream of which less counts')
+  t.alike(
+    await stateOf(await scene.open(t, { counted: 10 })),
+    await madeAnew(t, scene, 10),
+    'a stream of which less counts'
+  )
   const own = await scene.open(t, { counted: null })
   t.is(await own.read(({ doc }) => doc.getText('text').length), 40, 'a stream that nobody names any more')
   await scene.keep(t, 10)
@@ -185,7 +192,12 @@ test('edits after the loss of the right to write are refused, and accepted when 
   const edit = (): Promise<unknown> => document.edit((doc) => doc.getText('text').insert(0, 'x'))
   // The new list is in the queue before the edit.
   const lost = document.follow(new Map([[scene.own, 2]]))
-  for (const attempt of [edit(), document.openSession(), document.openSession(session), document.write(new Uint8Array([0, 0]), 'one')])
+  for (const attempt of [
+    edit(),
+    document.openSession(),
+    document.openSession(session),
+    document.write(new Uint8Array([0, 0]), 'one')
+  ])
     await t.exception(attempt, /may not write/)
   await lost
   t.is((await scene.streams.read(scene.own, 0, 9)).length, 3, 'two edits and the announcement of the session')

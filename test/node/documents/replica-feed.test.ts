@@ -50,7 +50,10 @@ test('a replica takes all blocks of an offered stream, as far as they count, and
   limited.offer(WRITER)
   await limited.feed()
   t.is(limited.replica.doc.getText('text').toJSON(), 'bc')
-  t.alike([feed.isAtLeastAsFarAs(limited), limited.isAtLeastAsFarAs(feed), feed.isAsFarAs(limited)], [true, false, false])
+  t.alike(
+    [feed.isAtLeastAsFarAs(limited), limited.isAtLeastAsFarAs(feed), feed.isAsFarAs(limited)],
+    [true, false, false]
+  )
 })
 
 test('a stream that could not be read is read on from where it was', async (t) => {
@@ -59,7 +62,9 @@ test('a stream that could not be read is read on from where it was', async (t) =
   const feed = feedOf(blocks, {
     streams: {
       read: (_stream, from) =>
-        isBroken && from === 1 ? Promise.reject(new Error('unreadable')) : Promise.resolve(blocks.slice(from, from + 1)),
+        isBroken && from === 1
+          ? Promise.reject(new Error('unreadable'))
+          : Promise.resolve(blocks.slice(from, from + 1)),
       size: () => ({ blocks: 2, bytes: 0, from: 0 })
     }
   })

@@ -95,7 +95,15 @@ test('a document is abandoned when all its writers are revoked and nobody uses i
 test('a stream with an oversized block is named with that reason, before its share', (t) => {
   const isOversized = (stream: string): boolean => stream === 'large'
   const set = setOf(new FakeStore(), {
-    documents: { extent: (stream) => ({ blocks: 0, isMore: false, announced: new Set(), fetched: 0, isOversized: isOversized(stream) }) },
+    documents: {
+      extent: (stream) => ({
+        blocks: 0,
+        isMore: false,
+        announced: new Set(),
+        fetched: 0,
+        isOversized: isOversized(stream)
+      })
+    },
     shares: { isRefused: () => true } as unknown as ReplicationSetDeps['shares']
   })
   const streams = ['large', 'other'].map((coreKey) => ({ nodeKey: owner.id, coreKey }))

@@ -99,7 +99,10 @@ test('a member makes another node keep 256 MiB of its documents, in however many
   t.is(await bytesOn(bob, names), 5 * 50 * 1_048_576)
   const { documents } = await bob.api().call('peers.show', { peer: 'mallory' })
   t.alike([documents.bytes <= SHARE_BYTES, documents.leftOut], [true, 1])
-  t.is((await rowOn(bob, 'a'))?.left?.[0]?.reason, 'its member is over its share: 256 MiB of documents that nobody uses here')
+  t.is(
+    (await rowOn(bob, 'a'))?.left?.[0]?.reason,
+    'its member is over its share: 256 MiB of documents that nobody uses here'
+  )
   await ofAnn(scene, 'plan')
   t.is((await rowOn(bob, 'plan'))?.following, true)
   await bob.core.close()
@@ -153,7 +156,11 @@ test('documents that a revoked member alone wrote, and that nobody uses here, ar
   await world.pass(660_000, 60_000)
   const held = (stream: string): boolean => world.streams.blocksOn(bob.id, stream) > 0
   t.alike([held(alone), held(read), held(shared)], [false, true, true])
-  t.is((await bob.api().call('peers.show', { peer: mallory.id })).documents.bytes, 3 * 1_048_576, 'of the document of two')
+  t.is(
+    (await bob.api().call('peers.show', { peer: mallory.id })).documents.bytes,
+    3 * 1_048_576,
+    'of the document of two'
+  )
 })
 
 test('a document of a revoked member that is opened before its blocks are removed stays', async (t: Assert) => {

@@ -18,7 +18,10 @@ interface Scene {
   readonly swarm: string
 }
 
-/** A swarm of a member, whose items a worker in the same sandbox, or in none, has, four at most; another member has no part in it. */
+/**
+ * A swarm of a member, whose items a worker in the same sandbox, or in none, has, four at most; another member has no
+ * part in it.
+ */
 async function scene(t: Assert, sandboxId: string | null = null, items = 1): Promise<Scene> {
   const world = new World(t)
   const terms = sandboxId === null ? {} : { sandboxId }
@@ -84,7 +87,12 @@ test('a later participant gets access to the document', async (t) => {
   await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(other, swarm))
 })
 
-const only = (member: string): DocumentRuleRequest => ({ members: [member], tier: null, sandboxes: [], unsandboxed: false })
+const only = (member: string): DocumentRuleRequest => ({
+  members: [member],
+  tier: null,
+  sandboxes: [],
+  unsandboxed: false
+})
 
 test('a rule that a person set for the document of a swarm stays, for any later participants', async (t) => {
   const { world, owner, swarm, launcher, worker, other } = await scene(t, null, 6)
@@ -135,7 +143,9 @@ test('the document of a swarm goes with the swarm, unless somebody set its rules
     const { world, swarm, launcher, worker, owner } = await scene(t)
     await write({ world }, worker, swarm, 'found it')
     if (isKept) {
-      const restricted = launcher.api().call('documents.restrict', { document: swarm, see: { tier: 'L1' }, write: { tier: 'L1' } })
+      const restricted = launcher
+        .api()
+        .call('documents.restrict', { document: swarm, see: { tier: 'L1' }, write: { tier: 'L1' } })
       await world.settle()
       await restricted
     }

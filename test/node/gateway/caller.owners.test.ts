@@ -41,7 +41,11 @@ const clientOf = (id: string): Principal => ({
   scopes: ['read', 'send']
 })
 
-async function gatewayOf(t: Assert, node: FakeNode, { webhooks, clients }: { webhooks: FakeWebhooks; clients: Clients }) {
+async function gatewayOf(
+  t: Assert,
+  node: FakeNode,
+  { webhooks, clients }: { webhooks: FakeWebhooks; clients: Clients }
+) {
   const owners = new OwnerDirectory({ tokens: node.core.tokens, log: node.core.deps.log, clients })
   const gateway = new TaskService(node.core, { push: { webhooks, owners } })
   await gateway.start()
@@ -67,14 +71,22 @@ async function scene(t: Assert) {
     return url
   }
   const token = async (ttlMs?: number): Promise<{ readonly info: TokenInfo; readonly principal: Principal }> => {
-    const operator: Principal = { kind: 'operator', name: 'operator', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] }
+    const operator: Principal = {
+      kind: 'operator',
+      name: 'operator',
+      tier: 0,
+      sandboxId: null,
+      scopes: ['read', 'send', 'admin']
+    }
     const info = await node.core.tokens.create(ttlMs === undefined ? {} : { ttlMs }, operator)
     const principal = node.core.tokens.admit(info.token)?.principal
     if (principal === undefined) throw new Error('it is good')
     return { info, principal }
   }
   const kept = async (from: FakeNode = node): Promise<number[]> =>
-    await Promise.all([CONFIG_RANGE, NOTICE_RANGE].map(async (range) => (await from.ledger.list({ ...range, limit: 100 })).length))
+    await Promise.all(
+      [CONFIG_RANGE, NOTICE_RANGE].map(async (range) => (await from.ledger.list({ ...range, limit: 100 })).length)
+    )
   return { world, slow, webhooks, clients, options, node, gateway, begin, token, kept }
 }
 
@@ -150,7 +162,11 @@ test('an owner revoked while the node was down gets nothing after the start; one
 test('a notification that waits for another try is not sent once its owner is gone, though the ledger refuses to delete it', async (t: Assert) => {
   const { world, webhooks, clients, options, node, gateway, begin, token, kept } = await scene(t)
   const { info, principal } = await token()
-  webhooks.answers.set(`https://${info.id}.example.com/`, () => ({ type: 'failed', reason: 'HTTP 500', retryAfterMs: null }))
+  webhooks.answers.set(`https://${info.id}.example.com/`, () => ({
+    type: 'failed',
+    reason: 'HTTP 500',
+    retryAfterMs: null
+  }))
   await begin(principal)
   t.ok(((await kept())[1] ?? 0) > 0, 'it waits')
   gateway.stop()

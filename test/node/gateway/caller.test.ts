@@ -13,24 +13,30 @@ const tier = fc.constantFrom<Tier>(0, 1, 2, 3)
 test('a token goes on with a task exactly when it could have begun it with that power', async (t) => {
   await holds(
     t,
-    fc.property(tier, fc.option(fc.subarray(CAPABILITIES)), tier, fc.constantFrom(...CAPABILITIES), (own, limit, maxTier, capability) => {
-      const by: Principal = {
-        kind: 'client',
-        name: 'c',
-        tier: own,
-        sandboxId: null,
-        scopes: ['send'],
-        ...(limit === null ? {} : { capabilities: limit })
+    fc.property(
+      tier,
+      fc.option(fc.subarray(CAPABILITIES)),
+      tier,
+      fc.constantFrom(...CAPABILITIES),
+      (own, limit, maxTier, capability) => {
+        const by: Principal = {
+          kind: 'client',
+          name: 'c',
+          tier: own,
+          sandboxId: null,
+          scopes: ['send'],
+          ...(limit === null ? {} : { capabilities: limit })
+        }
+        const task = { by: { maxTier, sandboxId: null }, capability } as GatewayTask
+        const may = own <= maxTier && (limit === null || limit.includes(capability))
+        try {
+          refuseWeaker(by, task)
+          return may
+        } catch (error) {
+          return !may && error instanceof NodeError && error.code === 'FORBIDDEN'
+        }
       }
-      const task = { by: { maxTier, sandboxId: null }, capability } as GatewayTask
-      const may = own <= maxTier && (limit === null || limit.includes(capability))
-      try {
-        refuseWeaker(by, task)
-        return may
-      } catch (error) {
-        return !may && error instanceof NodeError && error.code === 'FORBIDDEN'
-      }
-    }),
+    ),
     1000
   )
 })

@@ -28,7 +28,13 @@ async function spent(t: Assert): Promise<Scene> {
     }
   }
   peers.usedHere()
-  return { world, owner, agent, gateway, member: { kind: 'peer', name: 'm', id, tier: 0, sandboxId: null, scopes: ['read', 'send'] } }
+  return {
+    world,
+    owner,
+    agent,
+    gateway,
+    member: { kind: 'peer', name: 'm', id, tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+  }
 }
 
 /** Lets time pass at a node that serves others, until its agent has begun. */
@@ -42,7 +48,13 @@ async function untilBegun({ world, owner, agent }: Scene): Promise<void> {
 }
 
 const asked = (messageId: string) =>
-  ({ skill: null, mayAnswer: false, wait: false, agent: 'slow', message: { messageId, role: 'user', parts: [{ text: 'a' }] } }) as const
+  ({
+    skill: null,
+    mayAnswer: false,
+    wait: false,
+    agent: 'slow',
+    message: { messageId, role: 'user', parts: [{ text: 'a' }] }
+  }) as const
 
 test('requests of a member over its A2A binding are checked in its share of time: over it the task waits, and those of others do not', async (t: Assert) => {
   const here = await spent(t)

@@ -10,7 +10,14 @@ import { type FakeNode, World } from '../../support/fake-node.js'
 import { failsWith } from '../../support/fails.js'
 import { holds } from '../../support/holds.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+const ALICE: Principal = {
+  kind: 'token',
+  name: 'token alice',
+  id: 'tok_a',
+  tier: 0,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 
 let made = 0
 type Asking = DirectQuestion & DirectWork
@@ -57,7 +64,14 @@ test('a direct run does the same as a request, for any caller, agent and policy'
         const isBegun = run !== null && (await run.outcome).ok
         const runs = one.tasks.length
         const { justification: _none, ...what } = asked
-        const sent = requests.ask({ ...what, sender, onBehalfOf: by, description: '', timeoutMs: 1000, mayQueue: false })
+        const sent = requests.ask({
+          ...what,
+          sender,
+          onBehalfOf: by,
+          description: '',
+          timeoutMs: 1000,
+          mayQueue: false
+        })
         const request = sent.then(({ answer }) => answer).catch(() => null)
         await world.settle()
         const isLet = one.tasks.length > runs
@@ -132,10 +146,13 @@ test('a read-only run is stopped when no caller waits for it any more, and when 
 })
 
 test('an agent that only reads and rejects its task gives a rejected task, not a failed call', async (t: Assert) => {
-  const agent = new FakeAgent(agentDefinition('looks', { capabilities: [capability('looks.do', { sideEffect: 'read' })] }), () => ({
-    ok: true,
-    result: { a2a: { state: 'TASK_STATE_REJECTED', message: { why: 'closed' } } }
-  }))
+  const agent = new FakeAgent(
+    agentDefinition('looks', { capabilities: [capability('looks.do', { sideEffect: 'read' })] }),
+    () => ({
+      ok: true,
+      result: { a2a: { state: 'TASK_STATE_REJECTED', message: { why: 'closed' } } }
+    })
+  )
   const world = new World(t)
   const node = await world.owner({ agents: [agent] })
   const gateway = new TaskService(node.core)
@@ -146,13 +163,18 @@ test('an agent that only reads and rejects its task gives a rejected task, not a
   await world.settle()
   const reply = await asked
   const task = reply.kind === 'task' ? reply.snapshot.task : null
-  t.alike([task?.state, task?.message?.parts], ['rejected', [{ data: { why: 'closed' }, mediaType: 'application/json' }]])
+  t.alike(
+    [task?.state, task?.message?.parts],
+    ['rejected', [{ data: { why: 'closed' }, mediaType: 'application/json' }]]
+  )
 })
 
 test('a weaker token asks a stronger agent with a justification in the metadata of its message, and the error says so', async (t: Assert) => {
   const reads = capability('look.up', { sideEffect: 'read' })
   const world = new World(t)
-  const node = await world.owner({ agents: [echo('strong', { tier: 0 }), echo('look', { tier: 0, capabilities: [reads] })] })
+  const node = await world.owner({
+    agents: [echo('strong', { tier: 0 }), echo('look', { tier: 0, capabilities: [reads] })]
+  })
   const gateway = new TaskService(node.core)
   await gateway.start()
   t.teardown(() => gateway.stop())

@@ -80,7 +80,10 @@ test('a result without a JSON form ends its task, also behind an artifact; a fun
 
 test('bytes in results of an agent are base64 for its client, in a task and in an answer', async (t: Assert) => {
   for (const sideEffect of ['read', 'write'] as const) {
-    const { gateway, owner } = await scene(t, () => ({ bytes: new Uint8Array([104, 105]) }), { sideEffect, idempotent: true })
+    const { gateway, owner } = await scene(t, () => ({ bytes: new Uint8Array([104, 105]) }), {
+      sideEffect,
+      idempotent: true
+    })
     Object.assign(owner.core.deps, { toAgentJson })
     const reply = await gateway.send(ALICE, request('bot', {}, { mayAnswer: true }))
     const parts = reply.kind === 'task' ? reply.snapshot.artifacts[0]?.parts : reply.message.parts
@@ -119,7 +122,8 @@ test('a read that asks its client back, or reports artifacts, is a task; of any 
     t,
     ({ input }, { progress }) => {
       const { kind } = input as { kind: string }
-      if (kind === 'artifact') progress({ a2a: { artifact: { artifactId: 'report', parts: [{ text: 'all of it' }] }, lastChunk: true } })
+      if (kind === 'artifact')
+        progress({ a2a: { artifact: { artifactId: 'report', parts: [{ text: 'all of it' }] }, lastChunk: true } })
       else progress({ message: 'on my way' })
       return kind === 'question' ? QUESTION : kind === 'artifact' ? null : { kind }
     },
@@ -151,7 +155,8 @@ test('the same read sent twice at once is one task, and one with more output tha
     ({ input }, { progress }) => {
       runs++
       const { pieces = 0 } = input as { pieces?: number }
-      for (let at = 0; at < pieces; at++) progress({ a2a: { artifact: { artifactId: 'log', parts: [{ text: `${at}` }] }, append: at > 0 } })
+      for (let at = 0; at < pieces; at++)
+        progress({ a2a: { artifact: { artifactId: 'log', parts: [{ text: `${at}` }] }, append: at > 0 } })
       return pieces === 0 ? QUESTION : null
     },
     { sideEffect: 'read', idempotent: true }
@@ -183,9 +188,14 @@ test('a read that reports an artifact and then fails is a failed task with it', 
 
 test('an answer that does not fit its agent is refused, and its task waits on', async (t: Assert) => {
   const inputSchema = { type: 'object', properties: { do: { type: 'string' } }, required: ['do'] }
-  const { gateway } = await scene(t, ({ input }) => ((input as { do: string }).do === 'ask' ? QUESTION : { done: true }), { inputSchema })
+  const { gateway } = await scene(
+    t,
+    ({ input }) => ((input as { do: string }).do === 'ask' ? QUESTION : { done: true }),
+    { inputSchema }
+  )
   const { task } = taskOf(await gateway.send(ALICE, request('bot', { do: 'ask' })))
-  const answer = (data: unknown) => gateway.send(ALICE, request('bot', {}, { message: says(data, { taskId: task.id }) }))
+  const answer = (data: unknown) =>
+    gateway.send(ALICE, request('bot', {}, { message: says(data, { taskId: task.id }) }))
   await failsWith(t, 'INVALID_INPUT', () => answer({ x: 1 }))
   t.is((await gateway.get(ALICE, task.id)).task.state, 'input-required')
   t.is(taskOf(await answer({ do: 'end' })).task.state, 'completed')
@@ -194,7 +204,8 @@ test('an answer that does not fit its agent is refused, and its task waits on', 
 test('a task whose agent asks a question after the order to stop is canceled, and a client that hung up waits no more', async (t: Assert) => {
   const ends: (() => void)[] = []
   const { gateway, world } = await scene(t, () => new Promise((resolve) => ends.push(() => resolve(QUESTION))))
-  const begin = async (): Promise<string> => taskOf(await gateway.send(ALICE, request('bot', {}, { wait: false }))).task.id
+  const begin = async (): Promise<string> =>
+    taskOf(await gateway.send(ALICE, request('bot', {}, { wait: false }))).task.id
   const id = await begin()
   await world.settle()
   const canceled = gateway.cancel(ALICE, id)
@@ -234,7 +245,14 @@ test('a task takes messages of its client up to its bytes, and says so', async (
 
 test('tasks of a member that begin count as under way', async (t: Assert) => {
   const { gateway, owner } = await scene(t, () => new Promise(() => {}))
-  const peer: Principal = { kind: 'peer', name: 'peer', id: owner.id, tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+  const peer: Principal = {
+    kind: 'peer',
+    name: 'peer',
+    id: owner.id,
+    tier: 0,
+    sandboxId: null,
+    scopes: ['read', 'send']
+  }
   const sends = Array.from({ length: MAX_MEMBER_TASKS + 20 }, () =>
     gateway.send(peer, request('bot', {}, { wait: false })).then(
       () => true,

@@ -8,7 +8,14 @@ import { agentDefinition, capability, FakeAgent, type Script } from '../../suppo
 import { World } from '../../support/fake-node.js'
 import { holds } from '../../support/holds.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+const ALICE: Principal = {
+  kind: 'token',
+  name: 'token alice',
+  id: 'tok_a',
+  tier: 0,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 const input = { maxLength: 1000, deny: [] }
 
 async function said(
@@ -40,7 +47,11 @@ async function said(
     return { id, state: got.task.state, message: got.task.message, text: JSON.stringify([events, tasks, got]), events }
   }
   const goOn = async (taskId: string) => {
-    await gateway.send(ALICE, { ...request, message: { ...message, messageId: 'm2', parts: [{ text: 'yes' }], taskId }, mayAnswer: false })
+    await gateway.send(ALICE, {
+      ...request,
+      message: { ...message, messageId: 'm2', parts: [{ text: 'yes' }], taskId },
+      mayAnswer: false
+    })
     await world.settle()
     return (await gateway.get(ALICE, taskId)).task.state
   }
@@ -69,7 +80,11 @@ test('a denied text of an agent is in no task, event or list: neither result, ch
   }
   for (const [what, script] of Object.entries(scripts)) {
     const { state, message, text } = await (await said(t, script, DENY)).told()
-    t.alike([state, message?.parts[0]?.metadata], ['failed', { guardrail: { on: 'output', rule: 'deny', place: 0 } }], what)
+    t.alike(
+      [state, message?.parts[0]?.metadata],
+      ['failed', { guardrail: { on: 'output', rule: 'deny', place: 0 } }],
+      what
+    )
     t.absent(/secret|good top|sec/.test(text.replaceAll('a2a.guardrails', '')), text)
   }
 })
@@ -141,49 +156,74 @@ test('text around the pieces does not count, and a withheld output is counted on
 
 test('a denied text is never sent and any other is, for any cuts into chunks', async (t: Assert) => {
   const piece = fc.constantFrom('top', ' ', 'secret', 'sec', 'ret', 'a', 'to', 'p')
-  const property = fc.asyncProperty(fc.array(piece, { minLength: 1, maxLength: 8 }), fc.boolean(), async (pieces, asReports) => {
-    const speak: Script = (_task, run) => {
-      for (const [at, text] of pieces.entries()) run.progress(asReports ? text : chunk(text, at > 0))
-      return { ok: true, result: null }
+  const property = fc.asyncProperty(
+    fc.array(piece, { minLength: 1, maxLength: 8 }),
+    fc.boolean(),
+    async (pieces, asReports) => {
+      const speak: Script = (_task, run) => {
+        for (const [at, text] of pieces.entries()) run.progress(asReports ? text : chunk(text, at > 0))
+        return { ok: true, result: null }
+      }
+      const { state, events } = await (await said(t, speak, DENY)).told()
+      const isDenied = /top ?secret/.test(pieces.join(''))
+      const heard = events.some(
+        (event) =>
+          event.type === 'artifact' ||
+          (event.type === 'status' && event.state === 'working' && event.message !== undefined)
+      )
+      return isDenied ? state === 'failed' && !heard : state === 'completed' && heard
     }
-    const { state, events } = await (await said(t, speak, DENY)).told()
-    const isDenied = /top ?secret/.test(pieces.join(''))
-    const heard = events.some(
-      (event) => event.type === 'artifact' || (event.type === 'status' && event.state === 'working' && event.message !== undefined)
-    )
-    return isDenied ? state === 'failed' && !heard : state === 'completed' && heard
-  })
+  )
   await holds(t, property, 100)
 })
 
 test('a denied text that is cut anywhere, over parts, chunks, artifacts, words and the result, is never sent', async (t: Assert) => {
   const text = 'all of it is top secret, they say'
-  const cuts = fc.array(fc.record({ at: fc.integer({ min: 1, max: text.length - 1 }), as: fc.constantFrom('out', 'other', 'words') }), {
-    maxLength: 4
-  })
-  const property = fc.asyncProperty(cuts, fc.constantFrom('result', 'question', 'failure', 'nothing'), async (found, end) => {
-    const places = [...new Map(found.map((cut) => [cut.at, cut])).values()].sort((a, b) => a.at - b.at)
-    const pieces = places.map(({ at, as }, nth) => ({ as, text: text.slice(places[nth - 1]?.at ?? 0, at) }))
-    const rest = text.slice(places.at(-1)?.at ?? 0)
-    const speak: Script = (_task, run) => {
-      const begun = new Set<string>()
-      for (const { as, text: piece } of pieces) run.progress(as === 'words' ? piece : chunkOf(as, [piece], begun.has(as)))
-      for (const { as } of pieces) begun.add(as)
-      if (end === 'nothing') run.progress(chunkOf('out', [rest.slice(0, 3), rest.slice(3)], true))
-      if (end === 'failure') return { ok: false, code: 'TASK_FAILED', message: rest }
-      if (end === 'nothing') return { ok: true, result: null }
-      return { ok: true, result: end === 'result' ? { text: rest } : { a2a: { state: 'input-required', message: rest } } }
+  const cuts = fc.array(
+    fc.record({ at: fc.integer({ min: 1, max: text.length - 1 }), as: fc.constantFrom('out', 'other', 'words') }),
+    {
+      maxLength: 4
     }
-    const { state, message } = await (await said(t, speak, DENY)).told()
-    return state === 'failed' && message?.parts[0]?.metadata?.['guardrail'] !== undefined
-  })
+  )
+  const property = fc.asyncProperty(
+    cuts,
+    fc.constantFrom('result', 'question', 'failure', 'nothing'),
+    async (found, end) => {
+      const places = [...new Map(found.map((cut) => [cut.at, cut])).values()].sort((a, b) => a.at - b.at)
+      const pieces = places.map(({ at, as }, nth) => ({ as, text: text.slice(places[nth - 1]?.at ?? 0, at) }))
+      const rest = text.slice(places.at(-1)?.at ?? 0)
+      const speak: Script = (_task, run) => {
+        const begun = new Set<string>()
+        for (const { as, text: piece } of pieces)
+          run.progress(as === 'words' ? piece : chunkOf(as, [piece], begun.has(as)))
+        for (const { as } of pieces) begun.add(as)
+        if (end === 'nothing') run.progress(chunkOf('out', [rest.slice(0, 3), rest.slice(3)], true))
+        if (end === 'failure') return { ok: false, code: 'TASK_FAILED', message: rest }
+        if (end === 'nothing') return { ok: true, result: null }
+        return {
+          ok: true,
+          result: end === 'result' ? { text: rest } : { a2a: { state: 'input-required', message: rest } }
+        }
+      }
+      const { state, message } = await (await said(t, speak, DENY)).told()
+      return state === 'failed' && message?.parts[0]?.metadata?.['guardrail'] !== undefined
+    }
+  )
   await holds(t, property, 150)
 })
 
 test('text in between, a line break and text before an answer do not hide a denied text', async (t: Assert) => {
   const speeches: Record<string, readonly object[]> = {
-    'two artifacts by turns': [chunkOf('a', ['top '], false), chunkOf('b', ['x'], false), chunkOf('a', ['secret'], true)],
-    'one that is replaced': [chunkOf('a', ['top sec'], false), chunkOf('a', ['ret'], true), chunkOf('a', ['fine'], false)],
+    'two artifacts by turns': [
+      chunkOf('a', ['top '], false),
+      chunkOf('b', ['x'], false),
+      chunkOf('a', ['secret'], true)
+    ],
+    'one that is replaced': [
+      chunkOf('a', ['top sec'], false),
+      chunkOf('a', ['ret'], true),
+      chunkOf('a', ['fine'], false)
+    ],
     'two parts in lines': [chunkOf('a', ['top', 'secret'], false)],
     'what is left of two': [chunkOf('a', ['top '], false), chunkOf('b', ['x'], false), chunkOf('b', ['secret'], false)]
   }

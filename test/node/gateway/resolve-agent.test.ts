@@ -17,7 +17,11 @@ test('an id alone is the agent of this node, where other nodes have one of that 
   await world.link(owner, peer)
   const gateway = await gatewayOf(t, owner)
   for (const agent of ['slow', 'slow@peer']) {
-    await gateway.send(ALICE, { ...ASKED, agent, message: { messageId: agent, role: 'user', parts: [{ text: agent }] } })
+    await gateway.send(ALICE, {
+      ...ASKED,
+      agent,
+      message: { messageId: agent, role: 'user', parts: [{ text: agent }] }
+    })
     await world.settle()
   }
   t.alike(
@@ -39,7 +43,8 @@ test('only the whole name on its card means an agent, and is found at once; the 
   const named = (name: string) => owner.core.resolver.agent(ALICE, name)
   for (const name of ['helper', `helper@${owner.name}`, `helper@${owner.id}`])
     t.alike(named(name), { agentId: 'helper', nodeId: owner.id }, name)
-  for (const name of ['tester@peer', `tester@${peer.id}`]) t.alike(named(name), { agentId: 'tester', nodeId: peer.id }, name)
+  for (const name of ['tester@peer', `tester@${peer.id}`])
+    t.alike(named(name), { agentId: 'tester', nodeId: peer.id }, name)
   const none: readonly (readonly [string, string])[] = [
     ['helpe', `helper@${owner.name}`],
     ['help', `help.desk@${owner.name}`],
@@ -75,7 +80,9 @@ test('no caller of the gateway finds an agent that works for the operator alone,
       const error = await failsWith(t, 'AGENT_NOT_FOUND', () => gateway.send(by, { ...ASKED, agent, message }))
       t.absent(error.message.includes('did you mean'), error.message)
     }
-    await failsWith(t, 'CAPABILITY_NOT_FOUND', () => gateway.send(by, { ...ASKED, agent: null, skill: 'any.do', message }))
+    await failsWith(t, 'CAPABILITY_NOT_FOUND', () =>
+      gateway.send(by, { ...ASKED, agent: null, skill: 'any.do', message })
+    )
   }
 })
 
@@ -131,7 +138,9 @@ test('a member asks a more powerful agent with a justification in its message, f
   const missing = await failsWith(t, 'ESCALATION_REQUIRED', () => send('1', {}))
   t.ok(missing.message.includes('justification'), missing.message)
   for (const justification of ['', ' ', 7, null, 'x'.repeat(2000)])
-    await failsWith(t, 'ESCALATION_REQUIRED', () => send(`no ${String(justification).slice(0, 9)}`, { metadata: { justification } }))
+    await failsWith(t, 'ESCALATION_REQUIRED', () =>
+      send(`no ${String(justification).slice(0, 9)}`, { metadata: { justification } })
+    )
   const why = { metadata: { justification: 'the report is due' } }
   const begun = await send('2', why)
   await world.settle()

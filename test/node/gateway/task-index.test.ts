@@ -12,17 +12,38 @@ function task(at: number, isOfMember: boolean): GatewayTask {
   const what = { agent: 'a@b', capability: 'c', by: { maxTier: 1, sandboxId: null }, message: null } as const
   return {
     ...what,
-    ...{ id, contextId: 'ctx', owner, messageId: `msg_${at}`, state: 'submitted', since: 1, createdAt: 1, updatedAt: 1, generation: 0, run }
+    ...{
+      id,
+      contextId: 'ctx',
+      owner,
+      messageId: `msg_${at}`,
+      state: 'submitted',
+      since: 1,
+      createdAt: 1,
+      updatedAt: 1,
+      generation: 0,
+      run
+    }
   }
 }
 
 /** All that any of the tasks is ever done by. */
-const REQUESTS = Array.from({ length: 10 }, (_, at) => [`req_${at}`, `req_${at}_0`, `req_${at}_1`, `req_${at}_2`]).flat()
+const REQUESTS = Array.from({ length: 10 }, (_, at) => [
+  `req_${at}`,
+  `req_${at}_0`,
+  `req_${at}_1`,
+  `req_${at}_2`
+]).flat()
 const STATES = ['submitted', 'working', 'input-required', 'completed'] as const satisfies readonly GatewayState[]
 const step = fc.oneof(
   fc.record({ type: fc.constant('begin' as const), at: fc.nat(9), isOfMember: fc.boolean() }),
   fc.record({ type: fc.constant('not begun' as const), at: fc.nat(9) }),
-  fc.record({ type: fc.constant('durable' as const), at: fc.nat(9), state: fc.constantFrom(...STATES), turn: fc.nat(2) }),
+  fc.record({
+    type: fc.constant('durable' as const),
+    at: fc.nat(9),
+    state: fc.constantFrom(...STATES),
+    turn: fc.nat(2)
+  }),
   fc.record({ type: fc.constant('remove' as const), at: fc.nat(9) })
 )
 
@@ -54,7 +75,8 @@ test('the member that a request is made for is known from the beginning of its t
         }
         const expected = new Map<string, string>()
         for (const { run, owner, state } of [...beginning.values(), ...durable.values()])
-          if (run !== null && owner.startsWith('peer:') && !RESTING_STATES.has(state)) expected.set(run.requestId, owner.slice(5))
+          if (run !== null && owner.startsWith('peer:') && !RESTING_STATES.has(state))
+            expected.set(run.requestId, owner.slice(5))
         if (REQUESTS.some((id) => index.memberBehind(id) !== (expected.get(id) ?? null))) return false
       }
       return true

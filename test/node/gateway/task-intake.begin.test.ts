@@ -9,7 +9,14 @@ import { World } from '../../support/fake-node.js'
 import { failsWith } from '../../support/fails.js'
 import { madeChanges } from '../../support/ledger-changes.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+const ALICE: Principal = {
+  kind: 'token',
+  name: 'token alice',
+  id: 'tok_a',
+  tier: 0,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 const ALL = { after: null, limit: 10, isWhole: false }
 
 let said = 0
@@ -54,12 +61,17 @@ test('a task that ends in the turn in which it begins is one record, with its me
   const id = reply.kind === 'task' ? reply.snapshot.task.id : ''
   const told = async (by: TaskService, after: number): Promise<string[]> => {
     const kinds: string[] = []
-    for await (const event of by.follow(ALICE, id, { after })) kinds.push(event.type === 'status' ? event.state : event.type)
+    for await (const event of by.follow(ALICE, id, { after }))
+      kinds.push(event.type === 'status' ? event.state : event.type)
     return kinds
   }
   t.alike(await told(gateway, 0), ['message', 'working', 'artifact', 'completed'], 'each of them is reported')
   const next = await started()
-  t.alike(await told(next, 0), ['message', 'working', 'artifact', 'completed'], 'also by a gateway that begins anew, from the disk')
+  t.alike(
+    await told(next, 0),
+    ['message', 'working', 'artifact', 'completed'],
+    'also by a gateway that begins anew, from the disk'
+  )
   t.alike(await told(next, 2), ['artifact', 'completed'])
   t.alike(await next.get(ALICE, id), await gateway.get(ALICE, id))
 })
@@ -151,7 +163,11 @@ test('a further message that comes again, also at once, is one turn of its task;
     return history.filter(({ role }) => role === 'user').map(({ messageId }) => messageId)
   }
   const copies = await Promise.all([1, 2, 3].map(() => gateway.send(ALICE, further)))
-  t.ok(copies.every((reply) => stateOf(reply) === 'completed' && reply.kind === 'task' && reply.snapshot.task.id === taskId))
+  t.ok(
+    copies.every(
+      (reply) => stateOf(reply) === 'completed' && reply.kind === 'task' && reply.snapshot.task.id === taskId
+    )
+  )
   for (const by of [gateway, await started()]) {
     t.is(stateOf(await by.send(ALICE, further)), 'completed', 'it is known although the task takes nothing more')
     t.alike(await saidTo(by), [first.message.messageId, answer.message.messageId])

@@ -35,7 +35,9 @@ function sceneOf(ledger: Ledger): Scene {
   const clock = new ManualClock()
   const told: string[] = []
   const telemetry = new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} })
-  const log = new TaskLog({ clock, ledger, telemetry }, ({ state }, isFirst) => told.push(`${state}${isFirst ? ' first' : ''}`))
+  const log = new TaskLog({ clock, ledger, telemetry }, ({ state }, isFirst) =>
+    told.push(`${state}${isFirst ? ' first' : ''}`)
+  )
   return { log, told, clock }
 }
 
@@ -73,7 +75,11 @@ test('a task and its events are durable before any notification, and read after 
 
 test('an input that does not fit says why and writes nothing', async (t) => {
   const { log, told } = sceneOf(createMemoryLedger())
-  const { task, durable } = log.begin(TASK, [SAID, { type: 'status', state: 'working' }, { type: 'status', state: 'completed' }], [])
+  const { task, durable } = log.begin(
+    TASK,
+    [SAID, { type: 'status', state: 'working' }, { type: 'status', state: 'completed' }],
+    []
+  )
   await durable
   t.is(log.add(task, { type: 'status', state: 'working' }), 'it is completed')
   await settle()

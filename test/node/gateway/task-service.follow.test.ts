@@ -6,7 +6,14 @@ import { failsWith } from '../../support/fails.js'
 import { agentDefinition, FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+const ALICE: Principal = {
+  kind: 'token',
+  name: 'token alice',
+  id: 'tok_a',
+  tier: 0,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 
 test('the follower of a task that waits for its client gets no more events once that is past its time', async (t: Assert) => {
   const world = new World(t)
@@ -23,7 +30,8 @@ test('the follower of a task that waits for its client gets no more events once 
   await world.settle()
   const states: string[] = []
   const read = async (): Promise<void> => {
-    for await (const event of gateway.follow(ALICE, id, { after: 0 })) if (event.type === 'status') states.push(event.state)
+    for await (const event of gateway.follow(ALICE, id, { after: 0 }))
+      if (event.type === 'status') states.push(event.state)
   }
   const end = read()
   await world.settle()

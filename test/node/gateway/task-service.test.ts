@@ -21,7 +21,11 @@ async function scene(t: Assert, agents: readonly FakeAgent[] = []) {
 }
 
 /** What a follower is told, gathered while the test goes on. */
-function followed(gateway: TaskService, id: string, after = 0): { readonly events: GatewayEvent[]; readonly end: Promise<void> } {
+function followed(
+  gateway: TaskService,
+  id: string,
+  after = 0
+): { readonly events: GatewayEvent[]; readonly end: Promise<void> } {
   const events: GatewayEvent[] = []
   const read = async (): Promise<void> => {
     for await (const event of gateway.follow(ALICE, id, { after })) events.push(event)
@@ -31,7 +35,11 @@ function followed(gateway: TaskService, id: string, after = 0): { readonly event
 
 const kinds = (events: readonly GatewayEvent[]): string[] =>
   events.map((event) =>
-    event.type === 'status' ? event.state : event.type === 'artifact' ? `artifact ${event.artifact.artifactId}` : 'message'
+    event.type === 'status'
+      ? event.state
+      : event.type === 'artifact'
+        ? `artifact ${event.artifact.artifactId}`
+        : 'message'
   )
 
 test('a task is begun, worked at and completed; a waiter is notified when it is', async (t: Assert) => {
@@ -39,7 +47,9 @@ test('a task is begun, worked at and completed; a waiter is notified when it is'
   const waiting = gateway.send(ALICE, request(says('hello'), { wait: true }))
   await world.settle()
   t.alike(slow.tasks[0]?.input, { text: 'hello' })
-  const [id] = (await gateway.list(ALICE, {}, { after: null, limit: 5, isWhole: false })).tasks.map(({ task }) => task.id)
+  const [id] = (await gateway.list(ALICE, {}, { after: null, limit: 5, isWhole: false })).tasks.map(
+    ({ task }) => task.id
+  )
   const told = followed(gateway, id ?? '')
   slow.finish({ text: 'done' })
   await world.settle()
@@ -61,7 +71,11 @@ test('a task is begun, worked at and completed; a waiter is notified when it is'
   t.is(kinds(aheadOf.events).at(-1), 'completed', 'a client that names a future event waits for no later one')
   const again = followed(gateway, id ?? '', 2)
   await again.end
-  t.alike(kinds(again.events), ['artifact result', 'completed'], 'a returning client gets the missed events, and nothing twice')
+  t.alike(
+    kinds(again.events),
+    ['artifact result', 'completed'],
+    'a returning client gets the missed events, and nothing twice'
+  )
 })
 
 test('an agent asks back: the task waits, takes one message, goes on and ends', async (t: Assert) => {
@@ -73,7 +87,9 @@ test('an agent asks back: the task waits, takes one message, goes on and ends', 
   const { task } = taskOf(await begun)
   t.alike([task.state, task.message?.parts], ['input-required', [{ text: 'Where to?' }]])
   const more = [says('Paris', { taskId: task.id }), says('Rome', { taskId: task.id })]
-  const answers = more.map((message) => gateway.send(ALICE, request(message)).then(taskOf, (error: { code: string }) => error.code))
+  const answers = more.map((message) =>
+    gateway.send(ALICE, request(message)).then(taskOf, (error: { code: string }) => error.code)
+  )
   await world.settle()
   const [first, second] = await Promise.all(answers)
   t.is(typeof first === 'string' ? first : first?.task.state, 'working')
@@ -100,7 +116,11 @@ test('the same message twice is one task; another one with its id is refused', a
   t.is(taskOf(await gateway.send(ALICE, request(message))).task.id, taskOf(one).task.id)
   t.is(slow.tasks.length, 1)
   await failsWith(t, 'CONFLICT', () => gateway.send(ALICE, request({ ...message, parts: [{ text: 'other' }] })))
-  t.not(taskOf(await gateway.send(BOB, request(message))).task.id, taskOf(one).task.id, 'of another caller it is another one')
+  t.not(
+    taskOf(await gateway.send(BOB, request(message))).task.id,
+    taskOf(one).task.id,
+    'of another caller it is another one'
+  )
 })
 
 test('a task of another caller does not exist for a caller', async (t: Assert) => {
@@ -202,7 +222,11 @@ test('a page of large tasks ends when it has enough, and the pages together have
   }
   t.alike(sizes, [4, 3])
   t.alike(new Set(listed), sent)
-  t.is((await gateway.list(ALICE, {}, { after: null, limit: 100, isWhole: false })).tasks.length, 7, 'without contents they are small')
+  t.is(
+    (await gateway.list(ALICE, {}, { after: null, limit: 100, isWhole: false })).tasks.length,
+    7,
+    'without contents they are small'
+  )
 })
 
 test('a read-only request is answered without a task, when its client waits', async (t: Assert) => {
@@ -230,7 +254,9 @@ test('a skill goes to the least busy agent that has it; without one the error sa
     agents.map(({ tasks }) => tasks.length),
     [1, 1]
   )
-  await failsWith(t, 'CAPABILITY_NOT_FOUND', () => gateway.send(ALICE, request(says('c'), { agent: null, skill: 'no.such' })))
+  await failsWith(t, 'CAPABILITY_NOT_FOUND', () =>
+    gateway.send(ALICE, request(says('c'), { agent: null, skill: 'no.such' }))
+  )
   await failsWith(t, 'INVALID_INPUT', () => gateway.send(ALICE, request(says('d'), { agent: null })))
   await failsWith(t, 'AGENT_NOT_FOUND', () => gateway.send(ALICE, request(says('e'), { agent: 'operator' })))
 })
@@ -304,7 +330,11 @@ test('a node that dies in work that may not be repeated fails its task: nothing 
   const failed = (await after.get(ALICE, task.id)).task
   t.is(failed.state, 'failed')
   t.ok(failed.message?.parts[0]?.text?.includes('it is unknown whether it was done'))
-  t.is(taskOf(await after.send(ALICE, request(message, { wait: true }))).task.id, task.id, 'the same message is the same task')
+  t.is(
+    taskOf(await after.send(ALICE, request(message, { wait: true }))).task.id,
+    task.id,
+    'the same message is the same task'
+  )
   t.is(again.tasks.length, 0)
 })
 

@@ -6,8 +6,15 @@ import { ALICE, gatewayOf } from '../../support/gateway.js'
 
 const ASKED = { skill: null, mayAnswer: false, wait: false } as const
 
-/** A task whose agent says `Let me see.` in one turn of its model and `Two words.` in the next one, and gives this result. */
-async function answered(t: Assert, result: unknown, outputSchema: unknown = {}): Promise<GatewaySnapshot & { readonly told: string[] }> {
+/**
+ * A task whose agent says `Let me see.` in one turn of its model and `Two words.` in the next one, and gives this
+ * result.
+ */
+async function answered(
+  t: Assert,
+  result: unknown,
+  outputSchema: unknown = {}
+): Promise<GatewaySnapshot & { readonly told: string[] }> {
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow', { capabilities: [{ ...capability('slow.do'), outputSchema }] }))
   const gateway = await gatewayOf(t, await world.owner({ agents: [slow] }))
@@ -35,7 +42,11 @@ async function answered(t: Assert, result: unknown, outputSchema: unknown = {}):
 
 test('bytes in base64 are a file of their type; a text that is none stays a text', async (t: Assert) => {
   for (const [output, result, part] of [
-    [{ contentEncoding: 'base64', contentMediaType: 'image/png' }, 'iVBORw==', { raw: 'iVBORw==', mediaType: 'image/png' }],
+    [
+      { contentEncoding: 'base64', contentMediaType: 'image/png' },
+      'iVBORw==',
+      { raw: 'iVBORw==', mediaType: 'image/png' }
+    ],
     [{ type: 'string', contentEncoding: 'base64' }, 'AQI=', { raw: 'AQI=', mediaType: 'application/octet-stream' }],
     [{ contentEncoding: 'base64' }, 'no base64', { text: 'no base64' }],
     [{ contentEncoding: 'quoted-printable' }, 'AQI=', { text: 'AQI=' }]
@@ -54,6 +65,8 @@ test('the texts of a language model are the result in pieces, which its next tur
 
 test('a result that differs from the text of the language model replaces it', async (t: Assert) => {
   const { artifacts, told } = await answered(t, { words: 2 })
-  t.alike(artifacts, [{ artifactId: 'result', name: 'result', parts: [{ data: { words: 2 }, mediaType: 'application/json' }] }])
+  t.alike(artifacts, [
+    { artifactId: 'result', name: 'result', parts: [{ data: { words: 2 }, mediaType: 'application/json' }] }
+  ])
   t.is(told.length, 8)
 })

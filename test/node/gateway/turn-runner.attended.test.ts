@@ -13,7 +13,14 @@ test('a run that ends with its client is not resumed when the node was killed; l
   const gateway = await gatewayOf(t, owner)
   const begin = async (text: string, more: Partial<GatewaySend> = {}): Promise<string> => {
     const message = { messageId: text, role: 'user', parts: [{ text }] } as const
-    const reply = await gateway.send(ALICE, { message, agent: 'slow', skill: null, mayAnswer: false, wait: false, ...more })
+    const reply = await gateway.send(ALICE, {
+      message,
+      agent: 'slow',
+      skill: null,
+      mayAnswer: false,
+      wait: false,
+      ...more
+    })
     return reply.kind === 'task' ? reply.snapshot.task.id : ''
   }
   const attended = await begin('attended', { isAttended: true })

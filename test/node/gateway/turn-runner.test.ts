@@ -45,10 +45,17 @@ test('a task fails when the result of its turn cannot be recorded: its client do
     self: 'one',
     tasks
   } as unknown as TurnRunnerDeps
-  const { task, durable } = log.begin(TASK, [{ type: 'message', message: { messageId: 'm1', role: 'user', parts: [{ text: 'hi' }] } }], [])
+  const { task, durable } = log.begin(
+    TASK,
+    [{ type: 'message', message: { messageId: 'm1', role: 'user', parts: [{ text: 'hi' }] } }],
+    []
+  )
   await durable
   const runner = new TurnRunner(node, log, { taskOf: () => log.current(task), rules: null })
-  tasks.open({ kind: 'request', role: 'callee', agent: TASK.agent, capability: TASK.capability, description: '' }, RUN.taskId)
+  tasks.open(
+    { kind: 'request', role: 'callee', agent: TASK.agent, capability: TASK.capability, description: '' },
+    RUN.taskId
+  )
   runner.retell(task, RUN)
   tasks.complete(RUN.taskId, 'HI')
   const { state, message } = log.current(task)

@@ -21,7 +21,11 @@ function scene(): {
     ledger.tries++
     if (ledger.isFull) throw new NodeError('DISK_FULL', 'no room')
   }
-  const tales = new CommitQueue({ clock, telemetry: new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} }), commit })
+  const tales = new CommitQueue({
+    clock,
+    telemetry: new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} }),
+    commit
+  })
   const pass = async (ms: number): Promise<void> => {
     for (let left = ms; left > 0; left -= 100) {
       clock.advance(Math.min(100, left))

@@ -76,7 +76,8 @@ test('Feature: a2a-mcp-protocols, Property 12: Channel retry on failure', async 
       assert.equal(failedAt.length, Math.min(broken, 4), 'the first try and at most three more')
       const waits = failedAt.slice(1).map((at, index) => at - (failedAt[index] ?? 0))
       assert.ok((waits[0] ?? 1) > 0)
-      for (const [index, wait] of waits.entries()) if (index > 0) assert.ok(wait >= 2 * (waits[index - 1] ?? 0), `waits: ${waits.join()}`)
+      for (const [index, wait] of waits.entries())
+        if (index > 0) assert.ok(wait >= 2 * (waits[index - 1] ?? 0), `waits: ${waits.join()}`)
       assert.equal(heard.length, broken <= 3 ? 1 : 0, 'delivered once or never')
       assert.equal(failures(here) - before, broken <= 3 ? 0 : 1, 'a failure is an event')
     }),
@@ -102,7 +103,9 @@ test('a message that its sender keeps, and one that is refused, are not tried ag
   await failsWith(t, 'CHANNEL_CLOSED', () => here.core.outbound.send(draft(1, { isKept: true })))
   t.is(failedAt.length, 1)
   breakFor(5)
-  await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbound.send(draft(1, { recipient: { agentId: 'ghost', nodeId: peer.id } })))
+  await failsWith(t, 'AGENT_NOT_FOUND', () =>
+    here.core.outbound.send(draft(1, { recipient: { agentId: 'ghost', nodeId: peer.id } }))
+  )
   t.is(failedAt.length, 0)
 })
 

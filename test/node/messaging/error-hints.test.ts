@@ -14,7 +14,11 @@ test('a refusal names its node and its rule, once; other errors stay as they are
   const failed = new NodeError('TASK_FAILED', 'it broke').toBody()
   t.alike(stepsFor(refusedThere(failed, 'key'), 'text@peer'), failed)
   const onTheWay = { ...DENIED, data: { via: 'hop', rule: 'r' } }
-  t.alike(stepsFor(refusedThere(onTheWay, 'key'), 'text@peer'), onTheWay, 'a refusal of a hop is not attributed to the target')
+  t.alike(
+    stepsFor(refusedThere(onTheWay, 'key'), 'text@peer'),
+    onTheWay,
+    'a refusal of a hop is not attributed to the target'
+  )
   t.is(refusal(DENIED, 'here').message, 'refused by here: a person denied it (policy.yaml:3: ask)')
 })
 

@@ -7,7 +7,14 @@ import type { EnvelopeHeader } from '../../../src/domain/envelope/codec.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
-const header: EnvelopeHeader = { id: 'm', schemaVersion: 1, sender: 'a@b', recipient: 'c@d', type: 'response', timestamp: 1 }
+const header: EnvelopeHeader = {
+  id: 'm',
+  schemaVersion: 1,
+  sender: 'a@b',
+  recipient: 'c@d',
+  type: 'response',
+  timestamp: 1
+}
 
 /** A thread of the agent `own` of this node with the agent `other` of `peer`. */
 function thread(correlationId: string, { own = 'own', other = 'other', peer = 'peer' } = {}): Thread {
@@ -30,7 +37,10 @@ test('replies go to the handler that waits for them, until the exchange ends', (
   t.ok(conversations.mayReceive(open))
   t.ok(conversations.maySend(open))
   t.ok(conversations.isAwaited(open))
-  for (const other of [thread('thr2'), ...[{ peer: 'q' }, { own: 'third' }, { other: 'third' }].map((one) => thread('thr', one))]) {
+  for (const other of [
+    thread('thr2'),
+    ...[{ peer: 'q' }, { own: 'third' }, { other: 'third' }].map((one) => thread('thr', one))
+  ]) {
     t.absent(conversations.mayReceive(other))
     t.absent(conversations.maySend(other))
     t.absent(conversations.isAwaited(other))
@@ -73,7 +83,8 @@ test('the operator of a node answers for a removed agent of it, in both directio
 test('several exchanges on one thread, as a broadcast opens, are each of their own two agents', (t) => {
   const conversations = make(t)
   const seen: string[] = []
-  for (const other of ['one', 'two']) conversations.sentOut(thread('thr', { other }), { ttlMs: 1000, handler: () => seen.push(other) })
+  for (const other of ['one', 'two'])
+    conversations.sentOut(thread('thr', { other }), { ttlMs: 1000, handler: () => seen.push(other) })
   for (const other of ['two', 'one']) conversations.deliver(thread('thr', { other }), header, 1)
   t.alike(seen, ['two', 'one'])
   conversations.end(thread('thr', { other: 'one' }))
@@ -151,11 +162,13 @@ test('a reply is admitted only between the two agents of one exchange, or from t
         else if (how === 'in') conversations.letIn(one, 1000)
         else if (how === 'follow') conversations.follow(one, NO_ONE)
         else conversations.end(one)
-        if (how === 'out' || how === 'in') open.set(text, { isOut: how === 'out', ends, ...known, count: (known?.count ?? 0) + 1 })
+        if (how === 'out' || how === 'in')
+          open.set(text, { isOut: how === 'out', ends, ...known, count: (known?.count ?? 0) + 1 })
         else if (how === 'end' && known !== undefined && --known.count === 0) open.delete(text)
       }
       const isAnsweredFor = [...open.values()].some(
-        ({ isOut, ends }) => isOut && ends.own === reply.own && ends.peer === reply.peer && ends.correlationId === correlationId
+        ({ isOut, ends }) =>
+          isOut && ends.own === reply.own && ends.peer === reply.peer && ends.correlationId === correlationId
       )
       const one = thread(correlationId, reply)
       const mayPass = open.has(JSON.stringify(one)) || (reply.other === 'operator' && isAnsweredFor)

@@ -13,7 +13,10 @@ function headerOf(correlationId?: string): EnvelopeHeader {
 test('a reply goes back to the sender, on the thread of the message or the one that it opened', (t) => {
   const incoming = { sender: SENDER, recipient: RECIPIENT, isReliable: true }
   const opened = threadOf({ ...incoming, header: headerOf() })
-  t.alike([opened.sender, opened.recipient, opened.correlationId, opened.isReliable], [RECIPIENT, SENDER, 'msg_1', true])
+  t.alike(
+    [opened.sender, opened.recipient, opened.correlationId, opened.isReliable],
+    [RECIPIENT, SENDER, 'msg_1', true]
+  )
   t.is(threadOf({ ...incoming, header: headerOf('msg_0') }).correlationId, 'msg_0')
 })
 

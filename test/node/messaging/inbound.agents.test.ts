@@ -32,9 +32,23 @@ test('a stream to one agent is no way into another one of the node (sandbox, tie
     ['SANDBOX_VIOLATION'],
     'the direct way is refused'
   )
-  forge(m, c, { type: 'stream-start', recipient: `lobby@${c.id}`, correlationId: 's1', payload: { a: 1 }, metadata: CI, timestamp })
+  forge(m, c, {
+    type: 'stream-start',
+    recipient: `lobby@${c.id}`,
+    correlationId: 's1',
+    payload: { a: 1 },
+    metadata: CI,
+    timestamp
+  })
   await world.settle()
-  forge(m, c, { type: 'stream-data', recipient: `vault@${c.id}`, correlationId: 's1', payload: { evil: 1 }, metadata: CI, timestamp })
+  forge(m, c, {
+    type: 'stream-data',
+    recipient: `vault@${c.id}`,
+    correlationId: 's1',
+    payload: { evil: 1 },
+    metadata: CI,
+    timestamp
+  })
   await world.settle()
   t.alike(
     heard.filter((one) => one.startsWith('vault')),
@@ -46,9 +60,23 @@ test('a stream to one agent is no way into another one of the node (sandbox, tie
 test('nor with a policy that denies everything to that agent', async (t) => {
   const { world, c, m, heard } = await scene(t, 'rules:\n  - decision: deny\n    to: {agent: vault}\n')
   const timestamp = world.clock.now()
-  forge(m, c, { type: 'stream-start', recipient: `lobby@${c.id}`, correlationId: 's1', payload: { a: 1 }, metadata: CI, timestamp })
+  forge(m, c, {
+    type: 'stream-start',
+    recipient: `lobby@${c.id}`,
+    correlationId: 's1',
+    payload: { a: 1 },
+    metadata: CI,
+    timestamp
+  })
   await world.settle()
-  forge(m, c, { type: 'stream-data', recipient: `vault@${c.id}`, correlationId: 's1', payload: { evil: 1 }, metadata: CI, timestamp })
+  forge(m, c, {
+    type: 'stream-data',
+    recipient: `vault@${c.id}`,
+    correlationId: 's1',
+    payload: { evil: 1 },
+    metadata: CI,
+    timestamp
+  })
   await world.settle()
   t.alike(
     heard.filter((one) => one.startsWith('vault')),

@@ -15,7 +15,8 @@ async function scene(t: Assert, policy = ''): Promise<{ world: World; here: Fake
 
 /** What was told of the decisions on requests. */
 function decisions({ core }: FakeNode): (boolean | undefined)[] {
-  const isDecision = ({ type, messageType }: A2ALogEvent): boolean => type === 'routing-decision' && messageType === 'request'
+  const isDecision = ({ type, messageType }: A2ALogEvent): boolean =>
+    type === 'routing-decision' && messageType === 'request'
   return core.observability
     .getRecentEvents()
     .filter((one) => isDecision(one))

@@ -12,7 +12,15 @@ import { actor } from '../../support/membership.js'
 /** Puts a message of the lane from the operator of `from` to the agent `text` of `to` on their link. */
 function forgeReliable(from: FakeNode, to: FakeNode, seq: number, changes: Partial<A2AEnvelope>): void {
   const bytes = encodeEnvelope(envelope(from, to, changes))
-  const frame = { source: 'operator', target: 'text', seq, base: 1, messageId: `m${seq}`, requestId: null, envelope: bytes }
+  const frame = {
+    source: 'operator',
+    target: 'text',
+    seq,
+    base: 1,
+    messageId: `m${seq}`,
+    requestId: null,
+    envelope: bytes
+  }
   sendFrames(
     from,
     to,

@@ -34,7 +34,10 @@ async function pair(t: Assert, terms: { here?: object; peer?: object; agent?: ob
 }
 
 /** Codes and rules of what was refused, and whether the agent got anything. */
-async function refusalOf({ world, here, peer, agent }: Pair, changes: Partial<A2AEnvelope>): Promise<{ rule: string; code: string }> {
+async function refusalOf(
+  { world, here, peer, agent }: Pair,
+  changes: Partial<A2AEnvelope>
+): Promise<{ rule: string; code: string }> {
   const before = agent.tasks.length
   forge(peer, here, changes)
   await world.settle()
@@ -60,7 +63,10 @@ test('a sender of another node than the stream is refused as a strike', async (t
   t.alike(await refusalOf(pairing, { sender }), { rule: 'sender: the key of the stream', code: 'FORBIDDEN' })
   t.is(here.audit.events.at(-1)?.kind, 'strike')
   t.alike(here.links.strikes, [{ peer: pairing.peer.id, strike: 'forged' }])
-  t.alike(await refusalOf(pairing, { sender: 'nonsense' }), { rule: 'sender: the key of the stream', code: 'FORBIDDEN' })
+  t.alike(await refusalOf(pairing, { sender: 'nonsense' }), {
+    rule: 'sender: the key of the stream',
+    code: 'FORBIDDEN'
+  })
 })
 
 test('a sender without a card is refused, with the reason', async (t) => {
@@ -107,7 +113,11 @@ test('a weak agent on a strong node is weak', async (t) => {
   const pairing = await pair(t)
   const refusal = await refusalOf(pairing, { sender: `weak@${pairing.peer.id}`, metadata: { tier: 3 } })
   t.is(refusal.code, 'ESCALATION_REQUIRED')
-  t.is((await refusalOf(pairing, { sender: `weak@${pairing.peer.id}` })).code, 'ESCALATION_REQUIRED', 'also when it claims nothing')
+  t.is(
+    (await refusalOf(pairing, { sender: `weak@${pairing.peer.id}` })).code,
+    'ESCALATION_REQUIRED',
+    'also when it claims nothing'
+  )
 })
 
 test('a recipient of another node, or none at all, is refused', async (t) => {
@@ -183,7 +193,9 @@ test('only the tiers of certificate and card decide who may open: the whole tabl
   const [owner] = [await world.owner()]
   const agent = new FakeAgent(agentDefinition('text'), () => ({ ok: true, result: null }))
   const nodes = await Promise.all(
-    tiers.map((tier) => world.member(`n${tier}`, { agents: tier === 2 ? [agent] : [echo('text')], terms: { tier, admin: false } }))
+    tiers.map((tier) =>
+      world.member(`n${tier}`, { agents: tier === 2 ? [agent] : [echo('text')], terms: { tier, admin: false } })
+    )
   )
   await world.link(owner, ...nodes)
   for (const from of tiers)
@@ -199,7 +211,10 @@ test('only the tiers of certificate and card decide who may open: the whole tabl
               ? 'ESCALATION_REQUIRED'
               : null
           const before = nodes[to].audit.events.length
-          forge(nodes[from], nodes[to], { type, metadata: { tier: from, ...(justification === undefined ? {} : { justification }) } })
+          forge(nodes[from], nodes[to], {
+            type,
+            metadata: { tier: from, ...(justification === undefined ? {} : { justification }) }
+          })
           await world.settle()
           const events = nodes[to].audit.events.slice(before)
           assert.deepEqual(
@@ -216,7 +231,11 @@ test('a sandboxed sender reaches its sandbox alone', async (t) => {
   const outside = await pair(t, { peer: { sandboxId: 'ci' } })
   const metadata = { tier: 1 as const, sandboxId: 'ci' }
   t.is((await refusalOf(outside, { metadata })).code, 'SANDBOX_VIOLATION')
-  t.is((await refusalOf(outside, { metadata: { tier: 1 } })).rule, 'claims: as certified', 'it cannot leave its sandbox out')
+  t.is(
+    (await refusalOf(outside, { metadata: { tier: 1 } })).rule,
+    'claims: as certified',
+    'it cannot leave its sandbox out'
+  )
   t.is((await refusalOf(outside, {})).code, 'SANDBOX_VIOLATION', 'nor say nothing')
   const inside = await pair(t, { here: { sandboxId: 'ci' }, peer: { sandboxId: 'ci' } })
   forge(inside.peer, inside.here, { metadata })
@@ -240,11 +259,24 @@ test('a reply that nobody asked for is refused; one that is only late is no stri
   t.is(here.audit.events.at(-1)?.rule, 'reply: no open exchange')
 
   const target = { agentId: 'slow', nodeId: peer.id }
-  const question = { sender: operator, target, capability: 'slow.do', input: 1, description: '', timeoutMs: 1000, mayQueue: false }
+  const question = {
+    sender: operator,
+    target,
+    capability: 'slow.do',
+    input: 1,
+    description: '',
+    timeoutMs: 1000,
+    mayQueue: false
+  }
   const asked = await here.core.requests.ask(question)
   await world.settle()
   asked.cancel()
-  forge(peer, here, { type: 'response', sender: `slow@${peer.id}`, correlationId: asked.correlationId, recipient: `operator@${here.id}` })
+  forge(peer, here, {
+    type: 'response',
+    sender: `slow@${peer.id}`,
+    correlationId: asked.correlationId,
+    recipient: `operator@${here.id}`
+  })
   await world.settle()
   t.is(here.audit.events.length, 1)
   t.is(here.counted('messages_refused', 'late'), 1)
@@ -287,7 +319,9 @@ test('the final reply ends its exchange', async (t) => {
   })
   await asked.answer
   await world.settle()
-  t.absent(isOpen(here, { peer: here.id, correlationId: asked.correlationId, own: sender.agentId, other: target.agentId }))
+  t.absent(
+    isOpen(here, { peer: here.id, correlationId: asked.correlationId, own: sender.agentId, other: target.agentId })
+  )
 })
 
 test('a reply passes along an open exchange against the tiers, and not when replies are strict', async (t) => {

@@ -47,8 +47,12 @@ test('a message is stamped: id, version, time, and the power of its sender', asy
 
 test('nobody can send as an agent that is not there, or to one that nobody knows', async (t) => {
   const { here, peer, draft } = await pair(t)
-  await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbound.send({ ...draft, sender: { agentId: 'ghost', nodeId: here.id } }))
-  await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbound.send({ ...draft, recipient: { agentId: 'ghost', nodeId: peer.id } }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () =>
+    here.core.outbound.send({ ...draft, sender: { agentId: 'ghost', nodeId: here.id } })
+  )
+  await failsWith(t, 'AGENT_NOT_FOUND', () =>
+    here.core.outbound.send({ ...draft, recipient: { agentId: 'ghost', nodeId: peer.id } })
+  )
   t.is(sent(here).length, 0)
 })
 
@@ -62,10 +66,19 @@ test('a message refused by the rules never leaves, and is on record here', async
   const [event] = here.audit.events
   t.is(event?.rule, 'tier: L1 may open to L0, L1')
   t.is(event?.recipient, `weak@${peer.id}`)
-  t.alike([event?.peer, event?.sourceTier, event?.targetTier], [peer.id, 'L1', 'L3'], 'whom it was for, and their tiers')
+  t.alike(
+    [event?.peer, event?.sourceTier, event?.targetTier],
+    [peer.id, 'L1', 'L3'],
+    'whom it was for, and their tiers'
+  )
   t.is(here.counted('routing_decisions', 'TIER_VIOLATION'), 1)
   const shown = here.core.events.recent().find((one) => one.type === 'refusal')
-  t.alike(shown?.data, { code: 'TIER_VIOLATION', rule: 'tier: L1 may open to L0, L1', sender: 'operator@here', recipient: 'weak@peer' })
+  t.alike(shown?.data, {
+    code: 'TIER_VIOLATION',
+    rule: 'tier: L1 may open to L0, L1',
+    sender: 'operator@here',
+    recipient: 'weak@peer'
+  })
 })
 
 test('a message for somebody weaker is as weak as that one, and says so', async (t) => {
@@ -74,7 +87,9 @@ test('a message for somebody weaker is as weak as that one, and says so', async 
   await failsWith(t, 'ESCALATION_REQUIRED', () => here.core.outbound.send({ ...draft, onBehalfOf }))
   const envelope = await here.core.outbound.send({ ...draft, onBehalfOf, justification: 'asked to' })
   t.is(envelope.metadata?.tier, 3)
-  await failsWith(t, 'SANDBOX_VIOLATION', () => here.core.outbound.send({ ...draft, onBehalfOf: { maxTier: 1, sandboxId: 'ci' } }))
+  await failsWith(t, 'SANDBOX_VIOLATION', () =>
+    here.core.outbound.send({ ...draft, onBehalfOf: { maxTier: 1, sandboxId: 'ci' } })
+  )
   await world.settle()
   t.is(here.counted('messages_sent', 'notification'), 1)
 })
@@ -103,7 +118,9 @@ test('a message too large for an envelope is refused before it opens an exchange
   await failsWith(t, 'PAYLOAD_TOO_LARGE', () =>
     here.core.outbound.send({ ...draft, type: 'request', correlationId: 'thr_1', payload, replies })
   )
-  t.absent(isOpen(here, { peer: peer.id, correlationId: 'thr_1', own: draft.sender.agentId, other: draft.recipient.agentId }))
+  t.absent(
+    isOpen(here, { peer: peer.id, correlationId: 'thr_1', own: draft.sender.agentId, other: draft.recipient.agentId })
+  )
 })
 
 test('a check that refuses a message counts as an error, for any reason', async (t) => {
@@ -133,7 +150,9 @@ test('an exchange that could not begin is closed again', async (t) => {
   )
   await world.pass(2000)
   await sending
-  t.absent(isOpen(here, { peer: peer.id, correlationId: 'thr_1', own: draft.sender.agentId, other: draft.recipient.agentId }))
+  t.absent(
+    isOpen(here, { peer: peer.id, correlationId: 'thr_1', own: draft.sender.agentId, other: draft.recipient.agentId })
+  )
 })
 
 test('a message for an agent of this node takes the same inbound pipeline', async (t) => {
@@ -141,11 +160,21 @@ test('a message for an agent of this node takes the same inbound pipeline', asyn
   const agent = new FakeAgent(agentDefinition('text'), () => ({ ok: true, result: null }))
   const here = await world.member('here', { agents: [agent, echo('weak', { tier: 3 })] })
   const sender = { agentId: 'operator', nodeId: here.id }
-  await here.core.outbound.send({ sender, recipient: { agentId: 'text', nodeId: here.id }, type: 'notification', payload: { input: 7 } })
+  await here.core.outbound.send({
+    sender,
+    recipient: { agentId: 'text', nodeId: here.id },
+    type: 'notification',
+    payload: { input: 7 }
+  })
   await world.settle()
   t.is(agent.tasks[0]?.input, 7)
   await failsWith(t, 'TIER_VIOLATION', () =>
-    here.core.outbound.send({ sender, recipient: { agentId: 'weak', nodeId: here.id }, type: 'notification', payload: {} })
+    here.core.outbound.send({
+      sender,
+      recipient: { agentId: 'weak', nodeId: here.id },
+      type: 'notification',
+      payload: {}
+    })
   )
 })
 
@@ -183,7 +212,9 @@ test('refusals in a flood are all on record, but do not fill the events', async 
 
 test('a call to any agent with a capability that may not be sent to one is refused on record: audit, metric and event', async (t) => {
   const { here, peer } = await pair(t)
-  await failsWith(t, 'TIER_VIOLATION', () => here.api().call('message.call', { agent: null, capability: 'weak.do', input: {} }))
+  await failsWith(t, 'TIER_VIOLATION', () =>
+    here.api().call('message.call', { agent: null, capability: 'weak.do', input: {} })
+  )
   const [line, ...others] = here.audit.of('refusal')
   t.alike([line?.code, line?.recipient, others.length], ['TIER_VIOLATION', `weak@${peer.id}`, 0])
   t.is(here.counted('messages_refused', 'TIER_VIOLATION'), 1)
@@ -204,11 +235,14 @@ test('a request that would wait for its peer and is refused by the rules is on r
 test('agents that the rules keep out of a swarm are refused on record, each once a swarm and each time it is invited', async (t) => {
   const world = new World(t)
   const shared = [capability('x.do')]
-  const here = await world.member('here', { agents: [new FakeAgent(agentDefinition('text', { capabilities: shared }))] })
+  const here = await world.member('here', {
+    agents: [new FakeAgent(agentDefinition('text', { capabilities: shared }))]
+  })
   const peer = await world.member('peer', { agents: [echo('weak', { tier: 3, capabilities: shared })] })
   await world.link(here, peer)
   const { id } = await here.api().call('swarm.start', { goal: 'g', capability: 'x.do', strategy: 'each', input: {} })
-  const seen = (): string[] => here.audit.of('refusal').map(({ recipient, messageType }) => `${messageType} ${recipient}`)
+  const seen = (): string[] =>
+    here.audit.of('refusal').map(({ recipient, messageType }) => `${messageType} ${recipient}`)
   const line = `task-proposal weak@${peer.id}`
   t.alike(seen(), [line])
   await failsWith(t, 'CAPABILITY_NOT_FOUND', () => here.core.swarms.invite(id, `weak@${peer.id}`))

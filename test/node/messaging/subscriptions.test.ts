@@ -6,11 +6,22 @@ import { Subscriptions } from '../../../src/node/messaging/subscriptions.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
 function envelopeOf(id: string, correlationId: string): A2AEnvelope {
-  return { id, schemaVersion: 1, sender: 'a@one', recipient: 'b@two', correlationId, type: 'notification', timestamp: 1, payload: { id } }
+  return {
+    id,
+    schemaVersion: 1,
+    sender: 'a@one',
+    recipient: 'b@two',
+    correlationId,
+    type: 'notification',
+    timestamp: 1,
+    payload: { id }
+  }
 }
 
 function subscriptions(): Subscriptions {
-  return new Subscriptions(new MemoryTelemetry({ clock: new ManualClock(), level: null, format: 'text', write: () => {} }))
+  return new Subscriptions(
+    new MemoryTelemetry({ clock: new ManualClock(), level: null, format: 'text', write: () => {} })
+  )
 }
 
 test('a handler gets the messages of its agent until it stops, and no others', (t) => {

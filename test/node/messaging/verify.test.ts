@@ -47,7 +47,11 @@ test('a forged sender or recipient is a strike, without an answer', (t) => {
 })
 
 test('a sender without a card gets an error, and it is no offence', (t) => {
-  t.alike(rejection({ sender: addressText({ agentId: 'ghost', nodeId: peer.id }) }), ['sender: a signed card', null, true])
+  t.alike(rejection({ sender: addressText({ agentId: 'ghost', nodeId: peer.id }) }), [
+    'sender: a signed card',
+    null,
+    true
+  ])
 })
 
 test('a claim of more than the card gives is refused, a weaker one is honoured', (t) => {

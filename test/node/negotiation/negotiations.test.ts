@@ -59,7 +59,10 @@ test('Feature: a2a-mcp-protocols, Property 23: Task negotiation message structur
   const { world, asks, answers, boss, bot, toBoss, toBot, received, draft } = await scene(t)
   const arbAnswer = fc.oneof(
     fc.record({ ms: fc.integer({ min: 1, max: 1_000_000 }) }),
-    fc.record({ reason: fc.stringMatching(/^[A-Z_]{1,20}$/), alternative: fc.option(fc.string({ minLength: 1 }), { nil: undefined }) })
+    fc.record({
+      reason: fc.stringMatching(/^[A-Z_]{1,20}$/),
+      alternative: fc.option(fc.string({ minLength: 1 }), { nil: undefined })
+    })
   )
   await holds(
     t,
@@ -70,9 +73,19 @@ test('Feature: a2a-mcp-protocols, Property 23: Task negotiation message structur
       arbAnswer,
       async (text, complexity, deadlineMs, answer) => {
         for (const list of [toBoss, toBot, received]) list.length = 0
-        const asked = await asks.negotiator.propose({ ...draft, taskDescription: text, estimatedComplexity: complexity, deadlineMs })
+        const asked = await asks.negotiator.propose({
+          ...draft,
+          taskDescription: text,
+          estimatedComplexity: complexity,
+          deadlineMs
+        })
         await world.settle()
-        const fields = { taskDescription: text, requiredCapabilities: ['bot.do'], estimatedComplexity: complexity, deadlineMs }
+        const fields = {
+          taskDescription: text,
+          requiredCapabilities: ['bot.do'],
+          estimatedComplexity: complexity,
+          deadlineMs
+        }
         assert.deepEqual([toBot[0]?.type, toBot[0]?.payload], ['task-proposal', fields])
         assert.deepEqual(
           received.map((one) => [one.proposalId, one.proposerAgentId, one.status]),
@@ -90,7 +103,10 @@ test('Feature: a2a-mcp-protocols, Property 23: Task negotiation message structur
                 rejectionReason: answer.reason,
                 ...(answer.alternative === undefined ? {} : { alternativeSuggestion: answer.alternative })
               }
-        assert.deepEqual([toBoss[0]?.type, toBoss[0]?.payload], ['ms' in answer ? 'task-accept' : 'task-reject', payload])
+        assert.deepEqual(
+          [toBoss[0]?.type, toBoss[0]?.payload],
+          ['ms' in answer ? 'task-accept' : 'task-reject', payload]
+        )
         const settled = asks.negotiator.getProposal(proposalId)
         assert.equal(settled?.status, 'ms' in answer ? 'accepted' : 'rejected')
         assert.equal(settled?.acceptedBy ?? settled?.rejectionReason, 'ms' in answer ? bot : answer.reason)
@@ -177,7 +193,9 @@ test('a proposal is answered once, by its own node; bad drafts and unknown propo
   await answers.negotiator.reject(proposalId, 'BUSY')
   await failsWith(t, 'USAGE', () => answers.negotiator.accept(proposalId, 1))
   await failsWith(t, 'INVALID_ENVELOPE', () => asks.negotiator.propose({ ...draft, deadlineMs: 0 }))
-  await failsWith(t, 'CAPABILITY_NOT_FOUND', () => asks.negotiator.propose({ ...draft, requiredCapabilities: ['none'] }))
+  await failsWith(t, 'CAPABILITY_NOT_FOUND', () =>
+    asks.negotiator.propose({ ...draft, requiredCapabilities: ['none'] })
+  )
   await failsWith(t, 'USAGE', () => asks.negotiator.propose({ ...draft, requiredCapabilities: [] }))
   await failsWith(t, 'AGENT_NOT_FOUND', () => asks.negotiator.propose({ ...draft, proposerAgentId: 'ghost' }))
   await world.settle()
@@ -186,7 +204,12 @@ test('a proposal is answered once, by its own node; bad drafts and unknown propo
 
 /** A proposal to `bot` as a peer may send it, on a thread of its choice. */
 function proposalTo(peer: FakeNode, correlationId: string): Partial<A2AEnvelope> {
-  const payload = { taskDescription: 'a', requiredCapabilities: ['bot.do'], estimatedComplexity: 'simple', deadlineMs: 5000 }
+  const payload = {
+    taskDescription: 'a',
+    requiredCapabilities: ['bot.do'],
+    estimatedComplexity: 'simple',
+    deadlineMs: 5000
+  }
   return { type: 'task-proposal', recipient: `bot@${peer.id}`, correlationId, payload }
 }
 
@@ -273,7 +296,8 @@ test('an answer that could not be sent may be given again, while there is time',
   answers.negotiator.onProposalReceived('bot', (proposal) => received.push(proposal))
   const { proposalId } = await asks.negotiator.propose({ ...draft, deadlineMs: 60_000 })
   await world.settle()
-  const statuses = (): (string | undefined)[] => [asks, answers].map(({ negotiator }) => negotiator.getProposal(proposalId)?.status)
+  const statuses = (): (string | undefined)[] =>
+    [asks, answers].map(({ negotiator }) => negotiator.getProposal(proposalId)?.status)
   for (const link of [...peer.links.open]) link.close('test')
   await world.settle()
   const [accepted, again] = [answers.negotiator.accept(proposalId, 1000), answers.negotiator.accept(proposalId, 1000)]

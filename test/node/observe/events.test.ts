@@ -66,8 +66,21 @@ test('events of the node and of single messages and tools are one list by time, 
   const traffic = new A2AObservability()
   list.add('peer', 'a peer is online', { peer: 'gpu-box' })
   clock.advance(1000)
-  traffic.emit({ type: 'message-sent', sender: 'text@1', recipient: 'host@2', routingPath: 'remote', timestamp: clock.now() })
-  traffic.emit({ type: 'tool-invocation', toolName: 'text.stats', duration: 3, success: false, code: 'TIMEOUT', timestamp: clock.now() })
+  traffic.emit({
+    type: 'message-sent',
+    sender: 'text@1',
+    recipient: 'host@2',
+    routingPath: 'remote',
+    timestamp: clock.now()
+  })
+  traffic.emit({
+    type: 'tool-invocation',
+    toolName: 'text.stats',
+    duration: 3,
+    success: false,
+    code: 'TIMEOUT',
+    timestamp: clock.now()
+  })
   clock.advance(1000)
   list.add('refusal', 'a message was refused', { code: 'TIER_VIOLATION' })
   const pushed: string[] = []
@@ -122,11 +135,16 @@ test('a watch that wants no event of messages costs them nothing, and addresses 
   ]
   for (const query of free) list.watch(query, sources)
   t.alike([listeners, named], [0, 0])
-  const costly: readonly EventQuery[] = [{ all: true, failed: true }, { types: ['error'] }, { all: true, since: clock.now() + 1 }]
+  const costly: readonly EventQuery[] = [
+    { all: true, failed: true },
+    { types: ['error'] },
+    { all: true, since: clock.now() + 1 }
+  ]
   for (const query of costly) list.watch(query, sources)
   t.is(listeners, 3)
   named = 0
-  for (let i = 0; i < 100; i++) traffic.emit({ type: 'message-sent', sender: 'a@1', recipient: 'b@2', timestamp: clock.now() })
+  for (let i = 0; i < 100; i++)
+    traffic.emit({ type: 'message-sent', sender: 'a@1', recipient: 'b@2', timestamp: clock.now() })
   t.alike([named, pushed.length], [0, 0])
   traffic.emit({ type: 'error', timestamp: clock.now() })
   t.alike([named, pushed.length], [2, 2])

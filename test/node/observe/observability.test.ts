@@ -4,7 +4,13 @@ import { MESSAGE_TYPES } from '../../../src/domain/envelope/envelope.js'
 import { A2AObservability, type A2ALogEvent } from '../../../src/node/observe/observability.js'
 import { holds } from '../../support/holds.js'
 
-const TYPES: readonly A2ALogEvent['type'][] = ['message-sent', 'message-received', 'routing-decision', 'tool-invocation', 'error']
+const TYPES: readonly A2ALogEvent['type'][] = [
+  'message-sent',
+  'message-received',
+  'routing-decision',
+  'tool-invocation',
+  'error'
+]
 
 const arbEvent: fc.Arbitrary<A2ALogEvent> = fc.record(
   {
@@ -30,7 +36,9 @@ test('every sum and average follows from the events since the last reset', async
     const of = (type: A2ALogEvent['type']): A2ALogEvent[] => counted.filter((one) => one.type === type)
     const messages = [...of('message-sent'), ...of('message-received').filter((one) => one.routingPath !== 'local')]
     const metrics = observability.getMetrics()
-    const failed = counted.filter((one) => one.type !== 'tool-invocation' && (one.type === 'error' || one.success === false))
+    const failed = counted.filter(
+      (one) => one.type !== 'tool-invocation' && (one.type === 'error' || one.success === false)
+    )
     const tools = new Map<string, A2ALogEvent[]>()
     for (const one of of('tool-invocation')) {
       const { toolName = 'unknown' } = one
@@ -39,7 +47,9 @@ test('every sum and average follows from the events since the last reset', async
     return (
       metrics.totalMessagesSent === of('message-sent').length &&
       metrics.totalMessagesReceived === of('message-received').length &&
-      MESSAGE_TYPES.every((type) => metrics.messagesByType[type] === messages.filter((one) => one.messageType === type).length) &&
+      MESSAGE_TYPES.every(
+        (type) => metrics.messagesByType[type] === messages.filter((one) => one.messageType === type).length
+      ) &&
       metrics.averageRoutingLatencyMs === mean(of('routing-decision')) &&
       metrics.averageToolDurationMs === mean(of('tool-invocation')) &&
       metrics.errorCount === failed.length &&
@@ -64,13 +74,19 @@ function mean(events: readonly A2ALogEvent[]): number {
 }
 
 test('the newest events are given, oldest first, at most as many as asked for', async (t: Assert) => {
-  const property = fc.property(fc.nat(2500), fc.option(fc.integer({ min: -5, max: 3000 }), { nil: undefined }), (count, limit) => {
-    const observability = new A2AObservability()
-    for (let timestamp = 0; timestamp < count; timestamp++) observability.emit({ type: 'error', timestamp })
-    const most = Math.max(0, Math.min(count, 1000, limit ?? 1000))
-    const expected = Array.from({ length: most }, (_, i) => count - most + i)
-    return JSON.stringify(observability.getRecentEvents(limit).map((one) => one.timestamp)) === JSON.stringify(expected)
-  })
+  const property = fc.property(
+    fc.nat(2500),
+    fc.option(fc.integer({ min: -5, max: 3000 }), { nil: undefined }),
+    (count, limit) => {
+      const observability = new A2AObservability()
+      for (let timestamp = 0; timestamp < count; timestamp++) observability.emit({ type: 'error', timestamp })
+      const most = Math.max(0, Math.min(count, 1000, limit ?? 1000))
+      const expected = Array.from({ length: most }, (_, i) => count - most + i)
+      return (
+        JSON.stringify(observability.getRecentEvents(limit).map((one) => one.timestamp)) === JSON.stringify(expected)
+      )
+    }
+  )
   await holds(t, property, 100)
 })
 
@@ -84,7 +100,13 @@ test('a later change of an event by its caller changes nothing', (t: Assert) => 
 
 test('texts of an event are safe to show, and an inapplicable field is no member of it', (t: Assert) => {
   const observability = new A2AObservability()
-  observability.emit({ type: 'error', sender: 'a\u001b[31m\n@b\u202e', recipient: undefined, hops: undefined, timestamp: 1 })
+  observability.emit({
+    type: 'error',
+    sender: 'a\u001b[31m\n@b\u202e',
+    recipient: undefined,
+    hops: undefined,
+    timestamp: 1
+  })
   const [event] = observability.getRecentEvents()
   t.alike(event, { type: 'error', sender: 'a[31m @b', timestamp: 1 })
   t.is(observability.getRecentEvents()[0], event, 'and the same one however often it is read')

@@ -1,12 +1,25 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { canonicalJson } from '../../../src/kit/json.js'
-import { MAX_TOOL_CALL_CHARS, MAX_TOOL_CALLS, MAX_TOOL_CALLS_CHARS, ToolCalls } from '../../../src/node/observe/tool-calls.js'
+import {
+  MAX_TOOL_CALL_CHARS,
+  MAX_TOOL_CALLS,
+  MAX_TOOL_CALLS_CHARS,
+  ToolCalls
+} from '../../../src/node/observe/tool-calls.js'
 import type { InvocationRecord } from '../../../src/ports/tool-calls.js'
 import { holds } from '../../support/holds.js'
 import { arbJson } from '../../support/mcp.js'
 
-const OUTCOMES = ['success', 'tool_error', 'timeout', 'late_completed', 'aborted', 'disconnected_completed', 'protocol_error'] as const
+const OUTCOMES = [
+  'success',
+  'tool_error',
+  'timeout',
+  'late_completed',
+  'aborted',
+  'disconnected_completed',
+  'protocol_error'
+] as const
 const arbValue = arbJson({ maxDepth: 3 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown)
 const arbRecord: fc.Arbitrary<InvocationRecord> = fc.record(
   {
@@ -55,13 +68,29 @@ test('records are bounded in number and size; of a large one the content is omit
   t.alike([calls.list().length, calls.list()[0]?.at], [MAX_TOOL_CALLS, 3])
   const large = 'x'.repeat(MAX_TOOL_CALL_CHARS)
   calls.add(recordOf({ arguments: { large }, result: 1 }))
-  t.alike(calls.list({ limit: 1 }), [{ ...recordOf(), arguments: undefined, omitted: ['arguments', 'result'] }].map(withoutUndefined))
-  const unread = Object.defineProperty(recordOf(), 'result', { enumerable: true, get: () => t.fail('a large result is not parsed') })
+  t.alike(
+    calls.list({ limit: 1 }),
+    [{ ...recordOf(), arguments: undefined, omitted: ['arguments', 'result'] }].map(withoutUndefined)
+  )
+  const unread = Object.defineProperty(recordOf(), 'result', {
+    enumerable: true,
+    get: () => t.fail('a large result is not parsed')
+  })
   calls.add(unread, MAX_TOOL_CALL_CHARS + 1)
   calls.add(recordOf({ error: { code: 'X', message: large }, outcome: 'tool_error' }))
   t.alike(calls.list({ limit: 1 })[0]?.omitted, ['arguments', 'details'])
-  calls.add(recordOf({ arguments: { large }, error: { code: 'TIMEOUT', message: 'late', details: { a: 1 } }, outcome: 'timeout' }))
-  t.alike(calls.list({ limit: 1 })[0]?.error, { code: 'TIMEOUT', message: 'late' }, 'the operator still reads why it failed')
+  calls.add(
+    recordOf({
+      arguments: { large },
+      error: { code: 'TIMEOUT', message: 'late', details: { a: 1 } },
+      outcome: 'timeout'
+    })
+  )
+  t.alike(
+    calls.list({ limit: 1 })[0]?.error,
+    { code: 'TIMEOUT', message: 'late' },
+    'the operator still reads why it failed'
+  )
   const some = 'x'.repeat(MAX_TOOL_CALL_CHARS / 2)
   for (let i = 0; i < MAX_TOOL_CALLS; i++) calls.add(recordOf({ arguments: some }))
   const chars = calls.list().reduce((sum, one) => sum + JSON.stringify(one).length, 0)

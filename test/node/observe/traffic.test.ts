@@ -39,7 +39,11 @@ async function mesh(t: Assert): Promise<Mesh> {
   const tiers = new Map<string, Tier>()
   for (const [index, node] of nodes.entries()) {
     for (const tier of TIERS) {
-      const program = await node.core.attach({ id: `p${tier}`, tier, onMessage: (message, reply) => answer(message.type, reply) })
+      const program = await node.core.attach({
+        id: `p${tier}`,
+        tier,
+        onMessage: (message, reply) => answer(message.type, reply)
+      })
       programs.push(program)
       tiers.set(program.address, index === 2 ? (Math.max(2, tier) as Tier) : tier)
     }
@@ -96,7 +100,12 @@ async function play({ world, nodes, programs }: Mesh, sendings: readonly Sending
     const isHere = Math.floor(from / 4) === Math.floor(to / 4)
     const type = isHere ? 'notification' : wanted
     const payload = type === 'task-proposal' ? {} : 'hello'
-    const draft = { recipient: recipient?.address ?? '', type, payload, ...(isJustified ? { justification: 'because' } : {}) }
+    const draft = {
+      recipient: recipient?.address ?? '',
+      type,
+      payload,
+      ...(isJustified ? { justification: 'because' } : {})
+    }
     const sent = await sender?.send(draft).catch(() => null)
     if (sent === null || sent === undefined) refused++
     else if (isHere) here.push(sent)
@@ -131,10 +140,15 @@ test('Feature: a2a-mcp-protocols, Property 17: Routing event emission', async (t
       const passed = decisions.filter((one) => one.success !== false)
       assert.ok(passed.every(({ duration = -1 }) => duration >= 0))
       const expected = [
-        ...wire.filter((one) => isOf(node, one.sender) || isOf(node, one.recipient)).map((one) => routed(one, 'remote')),
+        ...wire
+          .filter((one) => isOf(node, one.sender) || isOf(node, one.recipient))
+          .map((one) => routed(one, 'remote')),
         ...here.filter((one) => isOf(node, one.sender)).map((one) => routed(one, 'local'))
       ]
-      assert.deepEqual(passed.map((one) => `${one.envelopeId} ${one.sender} ${one.recipient} ${one.routingPath}`).sort(), expected.sort())
+      assert.deepEqual(
+        passed.map((one) => `${one.envelopeId} ${one.sender} ${one.recipient} ${one.routingPath}`).sort(),
+        expected.sort()
+      )
     }
     assert.equal(failures, refused)
   })
@@ -188,7 +202,14 @@ test('a decision is timed from the arrival of its message, and reported with the
   const party = { address: `text@${core.deps.membership.nodeId}`, tier: 0, sandboxId: null } as const
   const since = world.clock.monotonic()
   world.clock.advance(7)
-  const about = { type: 'request', justification: null, isReply: false, isArriving: true, capability: null, sideEffect: null } as const
+  const about = {
+    type: 'request',
+    justification: null,
+    isReply: false,
+    isArriving: true,
+    capability: null,
+    sideEffect: null
+  } as const
   const { verdict, at } = core.accessControl.decide({ ...about, sender: party, target: party }, since)
   t.alike([verdict.allowed, at - since], [true, 7])
   const timing = core.deps.telemetry.snapshot().timings.find((one) => one.name === 'routing_decision_ms')
@@ -220,10 +241,18 @@ test('Feature: a2a-mcp-protocols, Property 31: Cross-tier audit logging', async 
       ]
       const lines = node.audit.of('cross-tier')
       assert.deepEqual(
-        lines.map((one) => `${one.code} ${one.sender} ${one.recipient} ${one.messageType} ${one.sourceTier} ${one.targetTier}`).sort(),
+        lines
+          .map(
+            (one) => `${one.code} ${one.sender} ${one.recipient} ${one.messageType} ${one.sourceTier} ${one.targetTier}`
+          )
+          .sort(),
         expected.sort()
       )
-      assert.ok(lines.every((one) => one.rule !== undefined && (one.code === 'local') === (one.peer === undefined) && one.peer !== node.id))
+      assert.ok(
+        lines.every(
+          (one) => one.rule !== undefined && (one.code === 'local') === (one.peer === undefined) && one.peer !== node.id
+        )
+      )
     }
   })
   await holds(t, property, 100)
@@ -264,7 +293,9 @@ test('Feature: a2a-mcp-protocols, Property 32: A2A message metrics accuracy', as
 type Counts = Record<MessageType, number>
 
 function counts(messages: readonly Header[]): Counts {
-  return Object.fromEntries(MESSAGE_TYPES.map((type) => [type, messages.filter((one) => one.type === type).length])) as Counts
+  return Object.fromEntries(
+    MESSAGE_TYPES.map((type) => [type, messages.filter((one) => one.type === type).length])
+  ) as Counts
 }
 
 function byType(node: FakeNode, name: MetricName): Counts {
@@ -281,21 +312,26 @@ test('labels of metrics are words of this node, for any messages of a peer', asy
   const peer = await world.member('peer')
   await world.link(here, peer)
   const arbBytes = fc.uint8Array({ minLength: 1, maxLength: 60 }).map((bytes) => [Uint8Array.from([0, ...bytes])])
-  const property = fc.asyncProperty(arbA2AEnvelope(), arbBytes, fc.jsonValue({ maxDepth: 2 }), async (any, bytes, body) => {
-    const envelope = { ...any, id: `evil${any.id}`, correlationId: `evil${any.id}`, sender: `evil${any.sender}` }
-    forge(peer, here, envelope)
-    forge(peer, here, { ...envelope, sender: `operator@${peer.id}`, recipient: `text@${here.id}` })
-    sendFrames(peer, here, bytes)
-    forgeControl(peer, here, { name: 'heartbeat', body })
-    await world.settle()
-    if (here.links.open.length === 0) await world.link(here, peer)
-    const labels = here.core.deps.telemetry.snapshot().counters.flatMap(({ label }) => label ?? [])
-    assert.ok(
-      labels.every((label) => /^[a-zA-Z_-]{1,40}$/.test(label)),
-      labels.join(' ')
-    )
-    assert.ok(!labels.some((label) => label.includes('evil')))
-  })
+  const property = fc.asyncProperty(
+    arbA2AEnvelope(),
+    arbBytes,
+    fc.jsonValue({ maxDepth: 2 }),
+    async (any, bytes, body) => {
+      const envelope = { ...any, id: `evil${any.id}`, correlationId: `evil${any.id}`, sender: `evil${any.sender}` }
+      forge(peer, here, envelope)
+      forge(peer, here, { ...envelope, sender: `operator@${peer.id}`, recipient: `text@${here.id}` })
+      sendFrames(peer, here, bytes)
+      forgeControl(peer, here, { name: 'heartbeat', body })
+      await world.settle()
+      if (here.links.open.length === 0) await world.link(here, peer)
+      const labels = here.core.deps.telemetry.snapshot().counters.flatMap(({ label }) => label ?? [])
+      assert.ok(
+        labels.every((label) => /^[a-zA-Z_-]{1,40}$/.test(label)),
+        labels.join(' ')
+      )
+      assert.ok(!labels.some((label) => label.includes('evil')))
+    }
+  )
   await holds(t, property, 100)
 })
 

@@ -12,7 +12,11 @@ interface Scene {
 
 function scene(): Scene {
   const clock = new ManualClock()
-  const state: Scene = { clock, isAlone: false, share: new BusyShare({ clock, limit: LIMIT, isAlone: () => state.isAlone }) }
+  const state: Scene = {
+    clock,
+    isAlone: false,
+    share: new BusyShare({ clock, limit: LIMIT, isAlone: () => state.isAlone })
+  }
   return state
 }
 

@@ -42,7 +42,8 @@ test('of members that send much none gets less than half of the share of another
 test('a member that asks seldom does not wait behind what others asked before', (t) => {
   const clock = new ManualClock()
   const shares = new CreditShares(clock)
-  const pour = (peer: string): void => shares.ask({ peer, tokens: () => 128, give: () => void clock.after(1, () => pour(peer)) })
+  const pour = (peer: string): void =>
+    shares.ask({ peer, tokens: () => 128, give: () => void clock.after(1, () => pour(peer)) })
   for (let place = 0; place < 8; place++) pour(`member ${place}`)
   for (let step = 0; step < 1000; step++) clock.advance(1)
   let got = 0

@@ -5,7 +5,9 @@ import { FakeStore } from '../../support/fake-store.js'
 import { actor } from '../../support/membership.js'
 
 function lines(node: FakeNode): string[] {
-  return node.audit.of('membership').map(({ code, reason = '' }) => `${code} ${reason.replace(/ [a-z0-9]{8}(?=:|$)/, '')}`)
+  return node.audit
+    .of('membership')
+    .map(({ code, reason = '' }) => `${code} ${reason.replace(/ [a-z0-9]{8}(?=:|$)/, '')}`)
 }
 
 test('every node puts on record what any of them changes, each once', async (t: Assert) => {
@@ -32,7 +34,11 @@ test('every node puts on record what any of them changes, each once', async (t: 
   t.alike(lines(ann).slice(before[1]), expected)
   t.ok(owner.audit.of('membership').every(({ by, peer }) => by === undefined || by !== peer))
   t.is(ann.audit.of('membership').at(-1)?.by, owner.id)
-  t.is(owner.core.events.recent().filter(({ type }) => type === 'membership').length, expected.length + 2, 'with the admission of ann')
+  t.is(
+    owner.core.events.recent().filter(({ type }) => type === 'membership').length,
+    expected.length + 2,
+    'with the admission of ann'
+  )
 })
 
 test('changes while a node was away are on record after its start, known ones are not again', async (t: Assert) => {

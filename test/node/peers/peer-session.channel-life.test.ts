@@ -5,7 +5,11 @@ import { ManualClock } from '../../support/manual-clock.js'
 function living(): { clock: ManualClock; life: ChannelLife; moves: string[] } {
   const clock = new ManualClock()
   const moves: string[] = []
-  const life = new ChannelLife({ clock, giveUpMs: 1000, onMove: ({ type }) => moves.push(`${type} while ${life.state.status}`) })
+  const life = new ChannelLife({
+    clock,
+    giveUpMs: 1000,
+    onMove: ({ type }) => moves.push(`${type} while ${life.state.status}`)
+  })
   return { clock, life, moves }
 }
 

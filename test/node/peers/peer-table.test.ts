@@ -230,7 +230,8 @@ test('64 MiB wait for all peers together; each gets through what is small, and a
   for (const place of members.keys()) while (offer(place, large)) taken[place] = (taken[place] ?? 0) + 1
   const all = taken.reduce((sum, one) => sum + one)
   t.ok(all > 4 && all <= 16, `${all} messages of 4 MiB wait: ${taken.join(' ')}`)
-  for (const place of members.keys()) if (taken[place] === 0) t.ok(offer(place, small), 'a small one still waits for each')
+  for (const place of members.keys())
+    if (taken[place] === 0) t.ok(offer(place, small), 'a small one still waits for each')
   for (const [place, link] of links.entries()) {
     link.send = sends[place]
     link.drained = () => Promise.resolve()
@@ -248,7 +249,11 @@ test('64 MiB wait for all peers together; each gets through what is small, and a
 })
 
 /** The n-th message of a flood. */
-const numbered = (number: number): ChannelMessage => ({ kind: 'control', name: 'cancel', body: { requestId: `r#${number}` } })
+const numbered = (number: number): ChannelMessage => ({
+  kind: 'control',
+  name: 'cancel',
+  body: { requestId: `r#${number}` }
+})
 
 test('an idle node accepts as much as it reads; messages for a node that does not read wait for credit, in order, also over another link', async (t) => {
   const { net, a, b, side } = scene(t)
@@ -302,7 +307,10 @@ test('while others use a node, members that send much get 5,000 tokens a second 
     }
   }
   await twoSeconds()
-  t.ok(here.messages.length > 9_000 && here.messages.length <= 10_500, `${here.messages.length} in a second of four that send much`)
+  t.ok(
+    here.messages.length > 9_000 && here.messages.length <= 10_500,
+    `${here.messages.length} in a second of four that send much`
+  )
   const [heavy] = members
   if (heavy === undefined) throw new Error('no member')
   for (const { id } of members.slice(1)) net.disconnect(a.id, id)

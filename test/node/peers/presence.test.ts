@@ -51,7 +51,10 @@ test('a member beyond the places is online while a neighbour has a link to it, a
   const { world, a, b, c } = await beyond(t)
   t.is((await row(a, 'c'))?.status, 'offline', 'no node has reported it yet')
   await world.pass(5000)
-  t.alike([(await row(a, 'c'))?.status, (await row(a, 'c'))?.path, (await row(a, 'c'))?.rttMs], ['online', 'relayed', null])
+  t.alike(
+    [(await row(a, 'c'))?.status, (await row(a, 'c'))?.path, (await row(a, 'c'))?.rttMs],
+    ['online', 'relayed', null]
+  )
   t.is((await a.api().call('node.status', {})).mesh.online, 3)
   t.is((await a.api().call('agents.list', {})).agents.find((one) => one.address === 'text@c')?.status, 'ready')
   await world.pass(120_000)
@@ -68,7 +71,10 @@ test('a probe is one question to some neighbours, twice a minute, however many m
   await world.pass(5000)
   const before = sent(a, 'linked')
   t.is(before, 1)
-  a.links.withoutPlace = [c.id, ...(await Promise.all(['d', 'e', 'f'].map((name) => world.member(name)))).map((one) => one.id)]
+  a.links.withoutPlace = [
+    c.id,
+    ...(await Promise.all(['d', 'e', 'f'].map((name) => world.member(name)))).map((one) => one.id)
+  ]
   await world.pass(5000)
   t.is(sent(a, 'linked') - before, 1, 'new ones are asked for soon')
   await world.pass(300_000)

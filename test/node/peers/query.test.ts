@@ -49,7 +49,9 @@ test('each asked peer counts once, on its own question, until all have answered 
       const { clock, questions, sent } = make()
       const asked = [first, second]
       const open = asked.map((one) => ask(questions, one))
-      const ids = asked.map((one, index) => (one.length === 0 ? 'none' : sent.find((_, at) => at === (index === 0 ? 0 : first.length))?.id))
+      const ids = asked.map((one, index) =>
+        one.length === 0 ? 'none' : sent.find((_, at) => at === (index === 0 ? 0 : first.length))?.id
+      )
       const expected = asked.map((): string[] => [])
       let now = 0
       for (const { peer, question, ms } of answers) {
@@ -57,7 +59,8 @@ test('each asked peer counts once, on its own question, until all have answered 
         clock.advance(ms)
         questions.answered(peer, { id: ids[question] ?? 'guessed', further: 0 })
         const known = expected[question]
-        if (known !== undefined && now < 1000 && asked[question]?.includes(peer) && !known.includes(peer)) known.push(peer)
+        if (known !== undefined && now < 1000 && asked[question]?.includes(peer) && !known.includes(peer))
+          known.push(peer)
       }
       for (const [index, one] of open.entries()) {
         assert.deepEqual(one.heard, expected[index])

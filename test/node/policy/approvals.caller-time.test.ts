@@ -43,7 +43,8 @@ test('over a hop a sender takes back what nobody allowed in time, as over a link
   t.is((await reply).error?.message, 'nobody allowed it in time; it was taken back')
   t.alike(await waitingOf(c), [], 'at that moment already')
   t.is((await c.api().call('node.status', {})).approvals.waiting, 0)
-  for (const verb of ['allow', 'deny'] as const) await failsWith(t, 'APPROVAL_NOT_FOUND', () => c.api().call(`approvals.${verb}`, { id }))
+  for (const verb of ['allow', 'deny'] as const)
+    await failsWith(t, 'APPROVAL_NOT_FOUND', () => c.api().call(`approvals.${verb}`, { id }))
   await world.pass(10_000)
   t.is(agent.tasks.length, 0)
   t.alike(
@@ -62,9 +63,13 @@ test('a request without approval ends with its own code when the time of its cal
   t.alike([(await reply).outcome, (await reply).error?.code], ['UNKNOWN', 'TIMEOUT'])
   t.alike(await waitingOf(c), [], 'at that moment already')
   const refused = await failsWith(t, 'APPROVAL_TIMEOUT', () => c.api().call('approvals.allow', { id }))
-  t.is(refused.message, `${id} does not wait any more: nobody allowed it before its caller's time was over; nothing was done`)
+  t.is(
+    refused.message,
+    `${id} does not wait any more: nobody allowed it before its caller's time was over; nothing was done`
+  )
   await world.pass(1000)
-  for (const verb of ['allow', 'deny'] as const) await failsWith(t, 'APPROVAL_TIMEOUT', () => c.api().call(`approvals.${verb}`, { id }))
+  for (const verb of ['allow', 'deny'] as const)
+    await failsWith(t, 'APPROVAL_TIMEOUT', () => c.api().call(`approvals.${verb}`, { id }))
   await failsWith(t, 'APPROVAL_TIMEOUT', () => c.api().call('approvals.show', { id }))
   await world.link(a, b)
   await world.pass(30_000, 1000)
@@ -125,7 +130,8 @@ test('after a restart of its node a request waits no longer than its caller does
   await scene.crashPeer('rules:\n  - decision: ask\n')
   const { approvals } = await scene.peer.api().call('approvals.list', {})
   t.is(approvals.length, 2)
-  for (const one of approvals) t.ok(Date.parse(one.expiresAt) - Date.parse(one.askedAt) <= 40_000, `${one.askedAt} ${one.expiresAt}`)
+  for (const one of approvals)
+    t.ok(Date.parse(one.expiresAt) - Date.parse(one.askedAt) <= 40_000, `${one.askedAt} ${one.expiresAt}`)
   t.alike(
     approvals.map(({ endsBy }) => endsBy),
     ['caller', 'caller']

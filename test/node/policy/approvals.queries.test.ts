@@ -10,7 +10,11 @@ test('a query after a request that waits for a person gets the decision, and run
   const { world, owner, peer, agent } = await approvalScene(t)
   forge(owner, peer, { payload: request('same', { input: { n: 1 } }), correlationId: 'one', metadata: { tier: 0 } })
   await world.settle()
-  forge(owner, peer, { payload: request('same', { input: null, isQuery: true }), correlationId: 'two', metadata: { tier: 0 } })
+  forge(owner, peer, {
+    payload: request('same', { input: null, isQuery: true }),
+    correlationId: 'two',
+    metadata: { tier: 0 }
+  })
   await world.settle()
   t.is((await waitingOf(peer)).length, 1)
   t.is(peer.counted('messages_sent', 'error'), 0, 'nobody is refused')
@@ -29,8 +33,16 @@ test('a query after finished work needs no approval: it gets the outcome, and ne
   await world.settle()
   await peer.api().call('approvals.allow', { id: await firstWaiting(peer) })
   await world.settle()
-  forge(owner, peer, { payload: request('same', { input: null, isQuery: true }), correlationId: 'two', metadata: { tier: 0 } })
-  forge(owner, peer, { payload: request('never', { input: null, isQuery: true }), correlationId: 'three', metadata: { tier: 0 } })
+  forge(owner, peer, {
+    payload: request('same', { input: null, isQuery: true }),
+    correlationId: 'two',
+    metadata: { tier: 0 }
+  })
+  forge(owner, peer, {
+    payload: request('never', { input: null, isQuery: true }),
+    correlationId: 'three',
+    metadata: { tier: 0 }
+  })
   await world.settle()
   t.alike(await waitingOf(peer), [])
   t.is(peer.counted('messages_sent', 'response'), 3, 'an unknown request is answered as unknown')
@@ -41,7 +53,11 @@ test('a query that the rules let pass does not begin what waits for a person', a
   const { world, owner, peer, agent } = await approvalScene(t, ASK_WEAK)
   forge(owner, peer, { payload: request('same', { input: { n: 1 } }), correlationId: 'one', metadata: weak })
   await world.settle()
-  forge(owner, peer, { payload: request('same', { input: null, isQuery: true }), correlationId: 'two', metadata: { tier: 0 } })
+  forge(owner, peer, {
+    payload: request('same', { input: null, isQuery: true }),
+    correlationId: 'two',
+    metadata: { tier: 0 }
+  })
   await world.settle()
   t.is(agent.tasks.length, 0)
   await peer.api().call('approvals.allow', { id: await firstWaiting(peer) })

@@ -39,13 +39,17 @@ test('a copy with the same ids and other content is not covered by an approval, 
 })
 
 test('a remembered permission is for the side effect that a person saw', async (t) => {
-  const can = (sideEffect: 'read' | 'exec'): FakeAgent => echo('text', { capabilities: [{ ...capability('text.do'), sideEffect }] })
+  const can = (sideEffect: 'read' | 'exec'): FakeAgent =>
+    echo('text', { capabilities: [{ ...capability('text.do'), sideEffect }] })
   const { world, owner, peer } = await approvalScene(t, ASK, can('read'))
   void callText(owner)
   await world.settle()
   await peer.api().call('approvals.allow', { id: await firstWaiting(peer), remember: true })
   await world.settle()
-  t.ok(peer.policy.text.includes('capability: text.do, type: request, sideEffect: read, decision: allow }'), peer.policy.text)
+  t.ok(
+    peer.policy.text.includes('capability: text.do, type: request, sideEffect: read, decision: allow }'),
+    peer.policy.text
+  )
   peer.source.set([can('exec')])
   await world.pass(2000)
   void callText(owner)
@@ -54,7 +58,8 @@ test('a remembered permission is for the side effect that a person saw', async (
 })
 
 test('nothing is remembered of an agent that changed while the message waited', async (t) => {
-  const can = (sideEffect: 'read' | 'exec'): FakeAgent => echo('text', { capabilities: [{ ...capability('text.do'), sideEffect }] })
+  const can = (sideEffect: 'read' | 'exec'): FakeAgent =>
+    echo('text', { capabilities: [{ ...capability('text.do'), sideEffect }] })
   const { world, owner, peer } = await approvalScene(t, ASK, can('read'))
   void callText(owner)
   await world.settle()

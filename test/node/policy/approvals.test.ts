@@ -10,7 +10,9 @@ import { isOpen } from '../../support/exchanges.js'
 
 /** How waits ended, on record as decided by a person (`approval`) or by nobody (`refusal`). */
 function approvalsOnRecord(node: FakeNode, kind: 'approval' | 'refusal' = 'approval'): string[] {
-  return node.audit.events.filter((one) => one.kind === kind).map((one) => `${one.code}: ${one.reason?.replace(/^\S+ /, '')}`)
+  return node.audit.events
+    .filter((one) => one.kind === kind)
+    .map((one) => `${one.code}: ${one.reason?.replace(/^\S+ /, '')}`)
 }
 
 test('a message that a rule asks about waits, its sender sees that, and once it is allowed it runs', async (t) => {
@@ -76,7 +78,10 @@ test('a denied message does not run, its sender gets POLICY_DENIED with the rule
   await peer.api().call('approvals.deny', { id: await firstWaiting(peer) })
   await world.settle()
   const { outcome, error } = await reply
-  t.alike([outcome, error?.code, error?.data], ['FAILED', 'POLICY_DENIED', { rule: 'policy.yaml:3: ask', node: 'peer' }])
+  t.alike(
+    [outcome, error?.code, error?.data],
+    ['FAILED', 'POLICY_DENIED', { rule: 'policy.yaml:3: ask', node: 'peer' }]
+  )
   t.is(agent.tasks.length, 0)
   t.alike(
     approvalsOnRecord(peer),
@@ -111,12 +116,18 @@ test('the sender takes a request back by canceling, and when its own time is ove
   t.is((await peer.api().call('node.status', {})).approvals.waiting, 1)
   await world.pass(5000)
   const { outcome, error } = await late
-  t.alike([outcome, error?.message, error?.data], ['UNKNOWN', 'nobody allowed it in time; it was taken back', { timeoutMs: 5000 }])
+  t.alike(
+    [outcome, error?.message, error?.data],
+    ['UNKNOWN', 'nobody allowed it in time; it was taken back', { timeoutMs: 5000 }]
+  )
   const { state, error: why } = await owner.api().call('tasks.show', { id: (await late).taskId ?? '' })
   t.alike([state, why?.message], ['unknown', 'nobody allowed it in time; it was taken back'], 'the task says so too')
   t.alike(await waitingOf(peer), [])
   t.is(agent.tasks.length, 0)
-  t.alike(approvalsOnRecord(peer, 'refusal'), ['CANCELED: canceled by its sender: text.do', 'CANCELED: canceled by its sender: text.do'])
+  t.alike(approvalsOnRecord(peer, 'refusal'), [
+    'CANCELED: canceled by its sender: text.do',
+    'CANCELED: canceled by its sender: text.do'
+  ])
 })
 
 test('a peer cancels its own requests only', async (t) => {
@@ -175,11 +186,17 @@ test('a request that the rules refuse by the time it is allowed does not run', a
 })
 
 test('an agent that changed while the message waited is not what was allowed', async (t) => {
-  const { world, owner, peer } = await approvalScene(t, 'rules:\n  - { to: { agent: text }, decision: ask }\n', echo('text'))
+  const { world, owner, peer } = await approvalScene(
+    t,
+    'rules:\n  - { to: { agent: text }, decision: ask }\n',
+    echo('text')
+  )
   const reply = owner.api().call('message.send', { agent: 'text@peer', text: 'x' })
   await world.settle()
   t.is((await waitingOf(peer))[0]?.capability, 'text.do')
-  const other = echo('text', { capabilities: [{ id: 'text.wipe', name: 'wipe', description: '', inputSchema: {}, outputSchema: {} }] })
+  const other = echo('text', {
+    capabilities: [{ id: 'text.wipe', name: 'wipe', description: '', inputSchema: {}, outputSchema: {} }]
+  })
   peer.source.set([other])
   await world.pass(2000)
   const id = await firstWaiting(peer)
@@ -192,7 +209,8 @@ test('an agent that changed while the message waited is not what was allowed', a
 test('the same request sent again waits once, runs once, and every copy is answered', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   const payload = request('twice')
-  for (const correlationId of ['one', 'two', 'three']) forge(owner, peer, { payload, correlationId, metadata: { tier: 0 } })
+  for (const correlationId of ['one', 'two', 'three'])
+    forge(owner, peer, { payload, correlationId, metadata: { tier: 0 } })
   await world.settle()
   t.is((await waitingOf(peer)).length, 1)
   await peer.api().call('approvals.allow', { id: await firstWaiting(peer) })
@@ -230,7 +248,10 @@ test('a decision is taken once', async (t) => {
   await world.settle()
   const id = await firstWaiting(peer)
   const api = peer.api()
-  const both = await Promise.allSettled([api.call('approvals.allow', { id, remember: true }), api.call('approvals.deny', { id })])
+  const both = await Promise.allSettled([
+    api.call('approvals.allow', { id, remember: true }),
+    api.call('approvals.deny', { id })
+  ])
   await world.settle()
   t.alike(
     both.map((one) => (one.status === 'fulfilled' ? 'done' : (one.reason as NodeError).code)),
@@ -251,7 +272,9 @@ test('--remember writes a rule for exactly this sender, agent and capability, be
   t.is(`${head}\n${comment}\n${rest.join('\n')}`, ASK, 'all else stays as it was')
   t.ok(rule.startsWith('  - { from: { node: ') && rule.includes(`${owner.id}, agent: operator, tier: L0 }`), rule)
   t.ok(
-    rule.includes(`to: { node: ${peer.id}, agent: text }, capability: text.do, type: request, sideEffect: exec, decision: allow } # `),
+    rule.includes(
+      `to: { node: ${peer.id}, agent: text }, capability: text.do, type: request, sideEffect: exec, decision: allow } # `
+    ),
     rule
   )
   const second = callText(owner)
@@ -356,7 +379,9 @@ test('a peer may only say of its own requests that they wait', async (t) => {
   const other = await world.member('other', { agents: [echo('o')] })
   await world.link(owner, other)
   peer.source.set([])
-  const { requestId } = await owner.api().call('message.call', { agent: 'text@peer', capability: 'text.do', input: {}, wait: false })
+  const { requestId } = await owner
+    .api()
+    .call('message.call', { agent: 'text@peer', capability: 'text.do', input: {}, wait: false })
   forgeControl(other, owner, { name: 'approval', body: { requests: [`${requestId}#1`] } })
   await world.settle()
   t.not((await taskState(owner)).split(' ')[1], 'approval')

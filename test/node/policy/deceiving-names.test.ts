@@ -69,7 +69,13 @@ test('a document gets no name that deceives; one that is in the log already is u
   const alike = await failsWith(t, 'AMBIGUOUS_NAME', () => api.call('documents.create', { name: 'аре' }))
   t.alike(alike.data, { candidates: ['ape'] })
   for (const name of ['аре', 'bo\u200bss'])
-    world.log.model.write(actor('owner'), { kind: 'document', mesh: world.log.model.view().mesh?.id ?? '', name, access: null, at: 1 })
+    world.log.model.write(actor('owner'), {
+      kind: 'document',
+      mesh: world.log.model.view().mesh?.id ?? '',
+      name,
+      access: null,
+      at: 1
+    })
   world.log.changed()
   const { documents } = await api.call('documents.list', {})
   t.alike(Object.fromEntries(documents.map(({ name, nameWarning }) => [name, nameWarning ?? null])), {

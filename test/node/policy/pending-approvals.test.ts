@@ -24,7 +24,8 @@ test('bytes that wait are bounded for a peer', async (t) => {
   const { world, owner, peer } = await approvalScene(t)
   for (let i = 0; i < 3; i++) void callText(owner, { wait: false })
   const big = new Uint8Array(9 * 1024 * 1024)
-  const ask = (): Promise<Reply> => owner.api().call('message.call', { agent: 'text@peer', capability: 'text.do', input: { big } })
+  const ask = (): Promise<Reply> =>
+    owner.api().call('message.call', { agent: 'text@peer', capability: 'text.do', input: { big } })
   const first = ask()
   // Two at once would be more than may wait for the channel.
   await world.settle()

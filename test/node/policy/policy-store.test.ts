@@ -25,7 +25,8 @@ function eventsOf(node: FakeNode): unknown[] {
 test('a rule for a name without a node is a warning, a problem, and reported at once', async (t) => {
   const world = new World(t)
   const here = await world.owner({
-    policy: 'rules:\n  - { from: { node: phone }, decision: deny }\n  - { to: { node: [owner, tablet] }, decision: allow }\n'
+    policy:
+      'rules:\n  - { from: { node: phone }, decision: deny }\n  - { to: { node: [owner, tablet] }, decision: allow }\n'
   })
   t.alike((await here.api().call('policy.show', {})).warnings, [unknown(2, 'phone'), unknown(3, 'tablet')])
   t.alike(await problemsOf(here), [
@@ -44,7 +45,9 @@ test('a rule for a name without a node is a warning, a problem, and reported at 
   )
   t.alike((await here.api().call('peers.rename', { peer: phone.id, name: 'mobile' })).policy, [], 'and not again')
   await world.settle()
-  t.alike(await problemsOf(here), ['PEER_NOT_FOUND /config/policy.yaml:2: no node is called "phone": the rule is for nobody of that name'])
+  t.alike(await problemsOf(here), [
+    'PEER_NOT_FOUND /config/policy.yaml:2: no node is called "phone": the rule is for nobody of that name'
+  ])
   t.alike(eventsOf(here).slice(1), [['policy.yaml:2: phone']], 'once, and not for earlier findings')
   here.policy.write(
     `rules:\n  - { from: { node: ${phone.id} }, decision: deny }\n  - { from: { node: [mobile, watch] }, decision: deny }\n`
@@ -56,7 +59,9 @@ test('a rule for a name without a node is a warning, a problem, and reported at 
 test('a key never warns, for any node', async (t) => {
   const world = new World(t)
   const stranger = 'y'.repeat(52)
-  const here = await world.owner({ policy: `rules:\n  - { from: { node: ${stranger} }, to: { node: ${stranger} }, decision: deny }\n` })
+  const here = await world.owner({
+    policy: `rules:\n  - { from: { node: ${stranger} }, to: { node: ${stranger} }, decision: deny }\n`
+  })
   t.alike((await here.api().call('policy.show', {})).warnings, [])
   t.alike(await problemsOf(here), [])
   t.alike(eventsOf(here), [])
@@ -102,14 +107,17 @@ test('the beginning of an id means its node; where it may mean several, each is 
   )
   const [problem] = await problemsOf(here)
   t.ok(problem?.startsWith(`AMBIGUOUS_NAME /config/policy.yaml:2: "${beginning}" may mean phone (`), problem)
-  const told = here.core.events.recent().filter(({ message }) => message === 'rules of the policy name nodes that are several')
+  const told = here.core.events
+    .recent()
+    .filter(({ message }) => message === 'rules of the policy name nodes that are several')
   t.is(told.length, 1)
 })
 
 test('the name of a rule stays when another one is inserted before it', async (t) => {
   const world = new World(t)
   const here = await world.owner({ policy: 'rules:\n  - { name: mine, decision: ask }\n  - decision: deny\n' })
-  const idsOf = async (): Promise<unknown[]> => (await here.api().call('policy.show', {})).rules.map(({ id, line }) => [id, line])
+  const idsOf = async (): Promise<unknown[]> =>
+    (await here.api().call('policy.show', {})).rules.map(({ id, line }) => [id, line])
   const [mine, derived] = (await idsOf()) as [string, number][]
   t.is(mine?.[0], 'mine')
   t.ok(/^#[a-z0-9]{6}$/.test(derived?.[0] ?? ''), derived?.[0])

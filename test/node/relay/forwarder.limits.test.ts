@@ -44,8 +44,14 @@ test('however many nodes have much carried, one that has little is carried too, 
 test('messages that a node opens, its answers to each other node, and its lanes have separate budgets', (t) => {
   const rates = new RelayLimits(new ManualClock())
   const taken = (target: string, isOpening: boolean, isOfLane: boolean): number =>
-    Array.from({ length: 600 }, () => rates.take({ origin: 'a', target, isOpening, isOfLane, bytes: 1 })).filter(Boolean).length
+    Array.from({ length: 600 }, () => rates.take({ origin: 'a', target, isOpening, isOfLane, bytes: 1 })).filter(
+      Boolean
+    ).length
   t.alike([taken('b', true, false), taken('c', true, false)], [500, 0], 'all that it opens counts together')
-  t.alike([taken('b', false, false), taken('c', false, false)], [500, 500], 'its answers, for each node that it answers')
+  t.alike(
+    [taken('b', false, false), taken('c', false, false)],
+    [500, 500],
+    'its answers, for each node that it answers'
+  )
   t.is(taken('b', true, true), 505, 'lanes as far as there is space for all, and a little beyond')
 })

@@ -24,8 +24,14 @@ async function codeAtTheEnd({ world, a, b, c }: Chain, changes: object = {}): Pr
 }
 
 test('a message is as weak as its weakest hop: every tier of sender, hop and target, at the hop and at the end', async (t) => {
-  const rules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' } as const
-  for (const [from, hop, to] of TIERS.flatMap((one) => TIERS.flatMap((two) => TIERS.map((three) => [one, two, three] as const)))) {
+  const rules = {
+    tierRules: DEFAULT_TIER_RULES,
+    sandbox: { enforced: true, crossSandboxAllowList: [] },
+    replies: 'exchange'
+  } as const
+  for (const [from, hop, to] of TIERS.flatMap((one) =>
+    TIERS.flatMap((two) => TIERS.map((three) => [one, two, three] as const))
+  )) {
     const links = await chain(t, { terms: { a: { tier: from }, b: { tier: hop }, c: { tier: to } } })
     const party = (tier: Tier) => ({ address: 'x@y', tier, sandboxId: null })
     const verdict = decide(rules, {
@@ -41,7 +47,8 @@ test('a message is as weak as its weakest hop: every tier of sender, hop and tar
     const expected = verdict.allowed ? null : verdict.code
     const metadata = { tier: from }
     const codes = [await codeOnTheWay(links, { metadata }), await codeAtTheEnd(links, { metadata })]
-    if (codes.some((one) => one !== expected)) t.fail(`L${from} by L${hop} to L${to}: ${codes.join(' and ')} instead of ${expected}`)
+    if (codes.some((one) => one !== expected))
+      t.fail(`L${from} by L${hop} to L${to}: ${codes.join(' and ')} instead of ${expected}`)
   }
   t.pass('64 ways')
 })
@@ -52,7 +59,9 @@ test('a strong sender through a weak hop needs the justification of the weak', a
   t.is(await codeOnTheWay(links), 'ESCALATION_REQUIRED')
   t.is(await codeAtTheEnd(links), 'ESCALATION_REQUIRED')
   t.is(agent.tasks.length, 0)
-  const reply = a.api().call('message.call', { agent: 'text@c', capability: 'text.do', input: 1, justification: 'it is urgent' })
+  const reply = a
+    .api()
+    .call('message.call', { agent: 'text@c', capability: 'text.do', input: 1, justification: 'it is urgent' })
   await world.settle()
   t.is((await reply).outcome, 'COMPLETED')
 })
@@ -77,7 +86,8 @@ test('exchanges across tiers are on record with the hops, at the hop and at the 
   const { b, c } = links
   t.is(await codeOnTheWay(links, { metadata: { tier: 1, justification: 'why' } }), null)
   const of = (node: FakeNode): unknown => {
-    const { code, hops, peer, sourceTier, targetTier } = node.audit.of('cross-tier').find((one) => one.messageType === 'request') ?? {}
+    const { code, hops, peer, sourceTier, targetTier } =
+      node.audit.of('cross-tier').find((one) => one.messageType === 'request') ?? {}
     return { code, hops, peer, sourceTier, targetTier }
   }
   const tiers = { peer: links.a.id, sourceTier: 'L2', targetTier: 'L1' }
@@ -88,7 +98,11 @@ test('exchanges across tiers are on record with the hops, at the hop and at the 
 test('a reply is relayed whether or not this node remembers what it answers: the node that asked decides', async (t) => {
   const { world, a, b, c } = await chain(t)
   const reply = async (correlationId: string): Promise<string | undefined> => {
-    const changes = { type: 'response' as const, correlationId, payload: { requestId: 'r', attempt: 1, outcome: 'COMPLETED' } }
+    const changes = {
+      type: 'response' as const,
+      correlationId,
+      payload: { requestId: 'r', attempt: 1, outcome: 'COMPLETED' }
+    }
     put(c, b, relayed(world, c, { to: a, firstHop: b, hops: [], changes }))
     await world.settle()
     return a.audit.of('refusal').at(-1)?.rule
@@ -104,7 +118,8 @@ test('the relayed messages of a node are bounded, others continue, and it gets O
   const other = await world.member('other')
   await world.link(other, b)
   const note = { type: 'notification' as const, payload: { note: 1 } }
-  for (let i = 0; i < 600; i++) put(a, b, relayed(world, a, { to: c, firstHop: b, hops: [], changes: note, at: world.clock.now() + i }))
+  for (let i = 0; i < 600; i++)
+    put(a, b, relayed(world, a, { to: c, firstHop: b, hops: [], changes: note, at: world.clock.now() + i }))
   await world.settle()
   t.is(b.counted('messages_passed_on', 'notification'), 500)
   t.is(b.counted('messages_refused', 'OVERLOADED'), 100)
@@ -138,7 +153,10 @@ test('a message that has passed eight nodes, or finds no way, is not carried on'
   }
   t.is(await rule(relayed(world, a, { to: c, firstHop: first, hops: between }), last), 'hops: at most 8')
   t.is(
-    await rule(relayed(world, a, { to: first, firstHop: b, hops: [], changes: { recipient: `operator@${first.id}` } }), a),
+    await rule(
+      relayed(world, a, { to: first, firstHop: b, hops: [], changes: { recipient: `operator@${first.id}` } }),
+      a
+    ),
     'hops: a way'
   )
   t.is(b.counted('messages_passed_on', 'request'), 0)
@@ -158,7 +176,8 @@ test('the answers that peers have a node give do not use up what is carried for 
   await world.link(m, b)
   await world.link(n, b)
   const flood = (by: FakeNode, count: number): void => {
-    for (let i = 0; i < count; i++) put(by, b, relayed(world, by, { to: c, firstHop: b, hops: [], changes: { payload: { bad: 1 } } }))
+    for (let i = 0; i < count; i++)
+      put(by, b, relayed(world, by, { to: c, firstHop: b, hops: [], changes: { payload: { bad: 1 } } }))
   }
   for (let i = 0; i < 20; i++) {
     flood(m, 20)

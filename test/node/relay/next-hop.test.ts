@@ -35,7 +35,9 @@ test('the events of a relayed message name its hops', async (t) => {
   const { world, a, b, c } = await chain(t)
   void call(a)
   await world.settle()
-  const decided = c.core.observability.getRecentEvents().filter((one) => one.type === 'routing-decision' && one.messageType === 'request')
+  const decided = c.core.observability
+    .getRecentEvents()
+    .filter((one) => one.type === 'routing-decision' && one.messageType === 'request')
   t.alike(
     decided.map((one) => one.hops),
     [[b.id]]
@@ -78,7 +80,11 @@ test('with a link of their own messages go by it', async (t) => {
   await world.link(a, c)
   await Promise.all([call(a), world.settle()])
   t.is(b.counted('messages_passed_on', 'request'), 1)
-  t.is(c.core.observability.getRecentEvents().filter((one) => one.hops !== undefined && one.messageType === 'request').length, 1)
+  t.is(
+    c.core.observability.getRecentEvents().filter((one) => one.hops !== undefined && one.messageType === 'request')
+      .length,
+    1
+  )
 })
 
 test('a neighbour that relays nothing is no route, and the node learns that the other is away', async (t) => {

@@ -40,7 +40,11 @@ async function outcome(
 }
 
 /** Is it refused, and is who brought it struck? */
-async function isForged(of: Scene, frame: RelayedFrame, { rule, by = of.b }: { rule: string; by?: FakeNode }): Promise<void> {
+async function isForged(
+  of: Scene,
+  frame: RelayedFrame,
+  { rule, by = of.b }: { rule: string; by?: FakeNode }
+): Promise<void> {
   assert.deepEqual(await outcome(of, frame, by), { ran: false, kind: 'strike', rule, struck: [by.id] })
 }
 
@@ -80,7 +84,8 @@ test('a signature is good for one mesh, one recipient and one way', async (t) =>
 test('the last hop is who brings it, and no node is passed twice, nor sender, recipient or reader at all', async (t) => {
   const of = await scene(t)
   const { a, b, c, d } = of
-  for (const hops of [[], [b, d], [d, b, d], [b, d, b], [a, b], [c, b], [b, b]]) await isForged(of, of.message({ hops }), { rule: WAY })
+  for (const hops of [[], [b, d], [d, b, d], [b, d, b], [a, b], [c, b], [b, b]])
+    await isForged(of, of.message({ hops }), { rule: WAY })
   await isForged(of, of.message({ hops: [b] }), { rule: WAY, by: d })
   await isForged(of, relayed(of.world, c, { to: c, firstHop: b, hops: [b] }), { rule: WAY })
   t.pass('each is a strike')
@@ -91,7 +96,11 @@ test('eight hops are taken', async (t) => {
   const { world, b, c, d } = of
   const between = await Promise.all(['m1', 'm2', 'm3', 'm4', 'm5', 'm6', 'm7'].map((name) => world.member(name)))
   t.is((await outcome(of, of.message({ hops: [b, ...between.slice(1), d] }), d)).ran, true)
-  t.is(c.core.observability.getRecentEvents().findLast((one) => one.messageType === 'request' && one.hops !== undefined)?.hops?.length, 8)
+  t.is(
+    c.core.observability.getRecentEvents().findLast((one) => one.messageType === 'request' && one.hops !== undefined)
+      ?.hops?.length,
+    8
+  )
 })
 
 test('a removed member relays nothing and gets no relayed messages; a relay of its frames is not struck', async (t) => {
@@ -120,7 +129,12 @@ test('a member excluded for its strikes, or with an ended certificate, cannot en
   c.links.keptOut.clear()
   t.is((await outcome(of, message())).ran, true)
   const certificate = world.log.model.certificateOf(a.actor)
-  const ending = { ...certificate, serial: certificate.serial + 1, issuer: actor('owner').id, expiresAt: world.clock.now() + 1000 }
+  const ending = {
+    ...certificate,
+    serial: certificate.serial + 1,
+    issuer: actor('owner').id,
+    expiresAt: world.clock.now() + 1000
+  }
   world.log.model.recertify(actor('owner'), ending)
   world.log.changed()
   t.is((await outcome(of, message())).ran, true)
@@ -152,11 +166,21 @@ test('a message of a lane and a control message are taken as over a link, howeve
   const of = await scene(t)
   const { a, c, world, agent } = of
   const bytes = encodeEnvelope(envelope(a, c, { metadata: { tier: 1 } }))
-  const frame = { source: 'operator', target: 'text', seq: 1, base: 1, messageId: 'm1', requestId: null, envelope: bytes }
+  const frame = {
+    source: 'operator',
+    target: 'text',
+    seq: 1,
+    base: 1,
+    messageId: 'm1',
+    requestId: null,
+    envelope: bytes
+  }
   const message = of.message({ message: { kind: 'reliable', frame } })
   t.alike(await outcome(of, message), { ran: true, kind: '', rule: '', struck: [] })
   t.alike(await outcome(of, message), { ran: false, kind: '', rule: '', struck: [] }, 'its number is known')
-  const heartbeat = of.message({ message: { kind: 'control', name: 'heartbeat', body: { requests: ['r#1'], waiting: [] } } })
+  const heartbeat = of.message({
+    message: { kind: 'control', name: 'heartbeat', body: { requests: ['r#1'], waiting: [] } }
+  })
   t.alike(await outcome(of, heartbeat), { ran: false, kind: '', rule: '', struck: [] })
   t.is(agent.tasks.length, 1)
   await world.pass(300_001, 100_000)
@@ -199,7 +223,12 @@ test('a neighbour that floods with messages of others is not read for a while, a
   const frame = message()
   for (let i = 0; i < 4100; i++) put(b, c, frame)
   await world.settle()
-  t.alike(await outcome(of, message()), { ran: false, kind: 'refusal', rule: 'hops: a rate for each neighbour', struck: [] })
+  t.alike(await outcome(of, message()), {
+    ran: false,
+    kind: 'refusal',
+    rule: 'hops: a rate for each neighbour',
+    struck: []
+  })
   t.is((await outcome(of, message({ firstHop: d, hops: [d] }), d)).ran, true)
   await world.pass(1000)
   t.is((await outcome(of, message())).ran, true)

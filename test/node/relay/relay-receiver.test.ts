@@ -18,13 +18,18 @@ function scene(isAccepted = true): { readonly receiver: RelayReceiver; readonly 
     routes: { onAnswer: noting('route') },
     nextHop: { onUndelivered: noting('undelivered here') },
     forwarder: { rejected: noting('rejected'), pass: noting('passed'), relay: noting('report relayed') },
-    originSignature: { accept: () => (isAccepted ? { ok: true } : { ok: false, refusal, isForged: true, isReported: false }) },
+    originSignature: {
+      accept: () => (isAccepted ? { ok: true } : { ok: false, refusal, isForged: true, isReported: false })
+    },
     links: { strike: noting('strike') }
   })
   return { receiver, calls }
 }
 
-function frameTo(target: string, content = encodeWhole({ kind: 'envelope', bytes: new Uint8Array([1]) })): RelayedFrame {
+function frameTo(
+  target: string,
+  content = encodeWhole({ kind: 'envelope', bytes: new Uint8Array([1]) })
+): RelayedFrame {
   return { origin: ORIGIN, target, timestamp: 1, hops: [NEIGHBOUR], content, signature: new Uint8Array(64) }
 }
 

@@ -13,7 +13,9 @@ function askFor(target: FakeNode, by: FakeNode, at: FakeNode): void {
 /** How often a node has asked another for a way. */
 function asked(from: FakeNode, to: FakeNode): number {
   const frames = from.links.open.filter((one) => one.peer === to.id).flatMap((one) => one.sent)
-  return frames.filter((frame) => frame[0] === 4 && Buffer.from(frame.subarray(2, 2 + (frame[1] ?? 0))).toString() === 'way').length
+  return frames.filter(
+    (frame) => frame[0] === 4 && Buffer.from(frame.subarray(2, 2 + (frame[1] ?? 0))).toString() === 'way'
+  ).length
 }
 
 async function members(t: Assert, ...names: readonly string[]): Promise<{ world: World; nodes: FakeNode[] }> {

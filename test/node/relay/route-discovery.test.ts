@@ -8,7 +8,9 @@ import { actor } from '../../support/membership.js'
 /** Control messages of a name that a node has sent to another, over every link they have. */
 function sent(from: FakeNode, to: FakeNode, name: string): number {
   const frames = from.links.open.filter((one) => one.peer === to.id).flatMap((one) => one.sent)
-  return frames.filter((frame) => frame[0] === 4 && Buffer.from(frame.subarray(2, 2 + (frame[1] ?? 0))).toString() === name).length
+  return frames.filter(
+    (frame) => frame[0] === 4 && Buffer.from(frame.subarray(2, 2 + (frame[1] ?? 0))).toString() === name
+  ).length
 }
 
 test('of several neighbours the one that weakens least is asked to carry, then the one nearest', async (t) => {
@@ -73,7 +75,8 @@ test('only the answer of an asked neighbour counts, once; strangers and floods o
   await world.link(a, other)
   const found = a.core.routes.find(actor('owner').id)
   for (const from of [other, b])
-    for (const id of ['way_1_a', 'guessed']) from.core.peers.send(a.id, { kind: 'control', name: 'way-found', body: { id, further: null } })
+    for (const id of ['way_1_a', 'guessed'])
+      from.core.peers.send(a.id, { kind: 'control', name: 'way-found', body: { id, further: null } })
   await world.settle()
   t.is(await found, false)
   const answers = sent(b, a, 'way-found')
@@ -86,7 +89,9 @@ test('only the answer of an asked neighbour counts, once; strangers and floods o
       encodeMessage({ kind: 'control', name: 'way', body: { id: `q${i}`, to: c.id, isFurther: false } }, () => 1)
     )
   await world.settle()
-  const told = b.links.open.filter((one) => one.peer === a.id).flatMap((one) => one.sent.map((frame) => Buffer.from(frame).toString()))
+  const told = b.links.open
+    .filter((one) => one.peer === a.id)
+    .flatMap((one) => one.sent.map((frame) => Buffer.from(frame).toString()))
   t.is(sent(b, a, 'way-found') - answers, 102, 'each is answered')
   const yes = told.filter((text) => text.includes('"further":0')).length
   t.ok(yes > 40 && yes <= 50, `${yes} of a flood of 100 got a way`)

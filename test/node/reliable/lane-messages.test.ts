@@ -17,7 +17,12 @@ const message = (seq: number): StoredMessage => ({
   expiresAt: 1000,
   isVoid: false
 })
-const outgoing = ({ messageId, requestId, expiresAt }: StoredMessage) => ({ messageId, requestId, expiresAt, envelope: utf8(messageId) })
+const outgoing = ({ messageId, requestId, expiresAt }: StoredMessage) => ({
+  messageId,
+  requestId,
+  expiresAt,
+  envelope: utf8(messageId)
+})
 
 test('the ledger always has the messages of a lane, by their numbers', async (t) => {
   const telemetry = new MemoryTelemetry({ clock: new ManualClock(), level: 'error', format: 'text', write: () => {} })

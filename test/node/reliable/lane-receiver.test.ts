@@ -7,11 +7,19 @@ import { IncomingLanes, LaneControl } from '../../../src/node/reliable/lane-rece
 import { ManualClock } from '../../support/manual-clock.js'
 
 const [SELF, PEER] = ['y'.repeat(52), 'b'.repeat(52)]
-const lane = (source: string) => ({ source: { agentId: source, nodeId: PEER }, target: { agentId: 'two', nodeId: SELF } })
+const lane = (source: string) => ({
+  source: { agentId: source, nodeId: PEER },
+  target: { agentId: 'two', nodeId: SELF }
+})
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** The receiving ends of a node whose disk may be full. */
-function scene(): { lanes: IncomingLanes; said: string[]; disk: { isFull: boolean }; arrive(seq: number, base?: number): void } {
+function scene(): {
+  lanes: IncomingLanes
+  said: string[]
+  disk: { isFull: boolean }
+  arrive(seq: number, base?: number): void
+} {
   const clock = new ManualClock()
   const ledger = createMemoryLedger()
   const said: string[] = []
@@ -21,17 +29,27 @@ function scene(): { lanes: IncomingLanes; said: string[]; disk: { isFull: boolea
     ledger,
     self: SELF,
     telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
-    commit: (changes) => (disk.isFull ? Promise.reject(new NodeError('DISK_FULL', 'no space left')) : ledger.commit(changes)),
+    commit: (changes) =>
+      disk.isFull ? Promise.reject(new NodeError('DISK_FULL', 'no space left')) : ledger.commit(changes),
     admit: ({ envelope }) =>
       Promise.resolve({
         changes: [],
         done: () => said.push(`done ${fromUtf8(envelope)}`),
         failed: () => said.push(`failed ${fromUtf8(envelope)}`)
       }),
-    acknowledge: (_lane, { ack, isAll, isAnswer }) => said.push(`ack ${ack}${isAll ? ' all' : ''}${isAnswer ? ' answer' : ''}`)
+    acknowledge: (_lane, { ack, isAll, isAnswer }) =>
+      said.push(`ack ${ack}${isAll ? ' all' : ''}${isAnswer ? ' answer' : ''}`)
   })
   const arrive = (seq: number, base = 1): void =>
-    lanes.onMessage(PEER, { source: 'one', target: 'two', seq, base, messageId: `m${seq}`, requestId: null, envelope: utf8(`${seq}`) })
+    lanes.onMessage(PEER, {
+      source: 'one',
+      target: 'two',
+      seq,
+      base,
+      messageId: `m${seq}`,
+      requestId: null,
+      envelope: utf8(`${seq}`)
+    })
   return { lanes, said, disk, arrive }
 }
 

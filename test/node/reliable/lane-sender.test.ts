@@ -36,7 +36,9 @@ async function scene(): Promise<Scene> {
         clock,
         ledger: {
           get: (key) =>
-            new Promise((resolve, reject) => made.reads.push({ go: () => void ledger.get(key).then(resolve, reject), fail: reject }))
+            new Promise((resolve, reject) =>
+              made.reads.push({ go: () => void ledger.get(key).then(resolve, reject), fail: reject })
+            )
         },
         telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
         chance: () => 0,
@@ -187,7 +189,10 @@ test('a message given up, acknowledged or expired while a lane is renumbered is 
   lane.step({ type: 'ack', ack: 2, messageId: 'm2' })
   clock.advance(2500)
   lane.tick()
-  const next = lane.record({ messageId: 'm4', requestId: 'r4', envelope: utf8('text 4'), expiresAt: clock.now() + 60_000 }, () => [])
+  const next = lane.record(
+    { messageId: 'm4', requestId: 'r4', envelope: utf8('text 4'), expiresAt: clock.now() + 60_000 },
+    () => []
+  )
   go()
   await next
   await turn()

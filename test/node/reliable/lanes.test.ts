@@ -22,7 +22,11 @@ const LANES = [laneOf('one', 'two'), laneOf('one', 'three')]
 /** A ledger whose commits take effect when they are told to; a crash loses those that have not. */
 class SlowLedger implements Ledger {
   readonly #disk: Ledger
-  #waiting: { readonly changes: readonly LedgerChange[]; readonly done: () => void; readonly failed: (error: Error) => void }[] = []
+  #waiting: {
+    readonly changes: readonly LedgerChange[]
+    readonly done: () => void
+    readonly failed: (error: Error) => void
+  }[] = []
 
   constructor(disk: Ledger) {
     this.#disk = disk
@@ -350,7 +354,8 @@ test('the buffers of the lanes of one node together are bounded, delay no next m
     for (; ledger.waiting > 0; await turn()) await ledger.write()
     return delivered.length
   }
-  for (let lane = 0; lane < 100; lane++) lanes?.incoming.onGreet(A, { lanes: [{ source: 'one', target: `t${lane}`, base: 1 }] })
+  for (let lane = 0; lane < 100; lane++)
+    lanes?.incoming.onGreet(A, { lanes: [{ source: 'one', target: `t${lane}`, base: 1 }] })
   await turn()
   for (let lane = 0; lane < 100; lane++) for (const seq of [2, 3]) send(lane, seq)
   t.is(await afterFirsts(), 100 + 31, 'messages waiting for others take 32 MiB of all lanes together')

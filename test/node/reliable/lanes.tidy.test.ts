@@ -52,7 +52,12 @@ test('removals that the ledger does not take are tried again every 5 s, and no m
 test('lanes of a ledger that was put back go on behind all numbers that were used since, and those of one that was not where they were', async (t) => {
   const clock = new ManualClock()
   const disk = createMemoryLedger()
-  const message = (messageId: string): Outgoing => ({ messageId, requestId: null, envelope: utf8('.'), expiresAt: clock.now() + 3_600_000 })
+  const message = (messageId: string): Outgoing => ({
+    messageId,
+    requestId: null,
+    envelope: utf8('.'),
+    expiresAt: clock.now() + 3_600_000
+  })
   const opened = async (): Promise<Lanes> => {
     const lanes = lanesOn(disk, clock)
     await lanes.open()
@@ -89,7 +94,12 @@ test('of a ledger that was put back all lanes are numbered anew, though a start 
   const before = lanesOn(disk, clock)
   await before.open()
   for (const [at, lane] of others.entries())
-    await before.record(lane, { messageId: `m${at}`, requestId: null, envelope: utf8('.'), expiresAt: clock.now() + 3_600_000 })
+    await before.record(lane, {
+      messageId: `m${at}`,
+      requestId: null,
+      envelope: utf8('.'),
+      expiresAt: clock.now() + 3_600_000
+    })
   await before.stop()
   await disk.commit([{ key: KEYS.ledger, value: null }])
   clock.advance(60_000)

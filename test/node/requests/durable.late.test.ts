@@ -135,7 +135,9 @@ test('a run after a kill, or after a stop, is a further attempt of the same task
         [scene.here, taskId],
         [scene.peer, scene.begun[0]?.taskId]
       ] as const
-      return await Promise.all(ids.map(async ([node, id]) => (await node.api().call('tasks.show', { id: id ?? '' })).attempt))
+      return await Promise.all(
+        ids.map(async ([node, id]) => (await node.api().call('tasks.show', { id: id ?? '' })).attempt)
+      )
     }
     t.is((await attempts())[1], 2)
     scene.finish()
@@ -152,7 +154,8 @@ test('a request that ended as unknown at a restart is in the list of tasks, then
   const scene = await DurableScene.start(t)
   await scene.ask({ capability: 'slow.once' })
   await scene.world.pass(1000)
-  const states = async (): Promise<string[]> => (await scene.peer.api().call('tasks.list', {})).tasks.map(({ state }) => state)
+  const states = async (): Promise<string[]> =>
+    (await scene.peer.api().call('tasks.list', {})).tasks.map(({ state }) => state)
   await scene.crashPeer()
   t.alike(await states(), ['unknown'])
   await scene.crashPeer()

@@ -102,7 +102,8 @@ test('a request of this very node ends with it: unrepeatable work is unknown, th
   ]
   await scene.world.settle()
   await scene.crashPeer()
-  const stateOf = async ({ taskId }: Asked): Promise<string> => (await scene.peer.api().call('tasks.show', { id: taskId ?? '' })).state
+  const stateOf = async ({ taskId }: Asked): Promise<string> =>
+    (await scene.peer.api().call('tasks.show', { id: taskId ?? '' })).state
   t.is(await stateOf(once), 'unknown')
   t.alike([scene.runsOf(once.requestId), scene.runsOf(again.requestId)], [1, 2])
   scene.finish()
@@ -132,7 +133,15 @@ test('the refusal of a full node is on record with its reply: the node that resu
   const asked = (await book.ofTasks(taskId ?? ''))[0]
   t.is(asked.tries, 1)
   const { source: recipient, target: sender } = asked
-  const header = { id: 'msg_no', schemaVersion: 1, timestamp: 0, sender, recipient, correlationId, type: 'error' as const }
+  const header = {
+    id: 'msg_no',
+    schemaVersion: 1,
+    timestamp: 0,
+    sender,
+    recipient,
+    correlationId,
+    type: 'error' as const
+  }
   const payload = new NodeError('OVERLOADED', 'no room').toBody()
   // The lane commits this with the receipt; the process may end right after.
   await lanes.commit(requests.recordReply({ peer: scene.peer.id, header, payload }).changes)
@@ -269,7 +278,10 @@ test('a request that is canceled while its node looks it up is not begun', async
   t.alike(scene.peer.core.executor.counts(), { running: 0, queued: 0 })
 })
 
-function asking(scene: DurableScene, capability: string): Parameters<DurableScene['peer']['core']['requests']['ask']>[0] {
+function asking(
+  scene: DurableScene,
+  capability: string
+): Parameters<DurableScene['peer']['core']['requests']['ask']>[0] {
   return {
     sender: { agentId: 'operator', nodeId: scene.here.id },
     target: { agentId: 'slow', nodeId: scene.peer.id },
@@ -283,11 +295,16 @@ function asking(scene: DurableScene, capability: string): Parameters<DurableScen
 
 test('every request ends with one outcome, none runs twice at once, after its end, or against its record, for any kills and cuts', async (t) => {
   const step = fc.oneof(
-    { weight: 4, arbitrary: fc.record({ do: fc.constant('ask' as const), isOnce: fc.boolean(), isAwaited: fc.boolean() }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({ do: fc.constant('ask' as const), isOnce: fc.boolean(), isAwaited: fc.boolean() })
+    },
     { weight: 4, arbitrary: fc.record({ do: fc.constant('finish' as const) }) },
     {
       weight: 2,
-      arbitrary: fc.record({ do: fc.constantFrom('crashHere' as const, 'crashPeer' as const, 'link' as const, 'unlink' as const) })
+      arbitrary: fc.record({
+        do: fc.constantFrom('crashHere' as const, 'crashPeer' as const, 'link' as const, 'unlink' as const)
+      })
     },
     { weight: 2, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 30_000 }) }) }
   )
@@ -311,7 +328,10 @@ test('every request ends with one outcome, none runs twice at once, after its en
     for (const { taskId, requestId, isOnce } of asked) {
       const { state, result } = await scene.task(taskId)
       const runs = scene.runsOf(requestId)
-      assert.ok(state === 'completed' || (state === 'unknown' && (isOnce || runs >= MAX_CUTS)), `${requestId} is ${state}`)
+      assert.ok(
+        state === 'completed' || (state === 'unknown' && (isOnce || runs >= MAX_CUTS)),
+        `${requestId} is ${state}`
+      )
       // The first may have got not to disk.
       assert.ok(runs <= MAX_CUTS + 1, `${requestId} ran ${runs} times`)
       if (state === 'completed') assert.equal(result, `did ${requestId}`)
@@ -421,7 +441,8 @@ test('a request that is canceled while the answer to it is not taken by a full d
   const { ledger } = scene.here
   const commit = ledger.commit.bind(ledger)
   let refuse: () => void = () => {}
-  ledger.commit = () => new Promise((_resolve, reject) => (refuse = () => reject(new NodeError('DISK_FULL', 'no space left'))))
+  ledger.commit = () =>
+    new Promise((_resolve, reject) => (refuse = () => reject(new NodeError('DISK_FULL', 'no space left'))))
   scene.finish()
   await scene.world.settle()
   asked.cancel()
@@ -451,7 +472,12 @@ test('a request that waits for a place is not sent before the time that its node
     const scene = await DurableScene.start(t)
     const { agents } = scene.peer.core
     const { run } = agents
-    const full = { ok: false, code: 'OVERLOADED', message: 'too many tasks wait for this agent', data: { retryAfter: 20 } } as const
+    const full = {
+      ok: false,
+      code: 'OVERLOADED',
+      message: 'too many tasks wait for this agent',
+      data: { retryAfter: 20 }
+    } as const
     agents.run = () => Promise.resolve(full)
     const { requestId } = await scene.ask({ mayQueue: true })
     await scene.world.pass(1000)

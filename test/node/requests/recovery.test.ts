@@ -50,7 +50,8 @@ test('a request that its sender may no longer ask for ends at the start of the n
   const owner = actor('owner')
   learnsWhileDown(scene, (log) => {
     const before = log.view().members.get(scene.here.id)?.certificate.body
-    if (before !== undefined) log.model.recertify(owner, { ...before, maxTier: 3, serial: before.serial + 1, issuer: owner.id })
+    if (before !== undefined)
+      log.model.recertify(owner, { ...before, maxTier: 3, serial: before.serial + 1, issuer: owner.id })
   })
   await scene.crashPeer()
   t.alike(await recordsOf(scene.peer), ['slow.again failed FORBIDDEN', 'slow.once unknown TIMEOUT'])
@@ -99,7 +100,9 @@ test('while one request is read slowly, others that wait for the card of their s
   await other.core.close()
   await scene.unlink()
   world.log.isWritable = false
-  learnsWhileDown(scene, ({ model }) => [scene.here.actor, other.actor].forEach((of) => model.uncard(of, 'operator', 2)))
+  learnsWhileDown(scene, ({ model }) =>
+    [scene.here.actor, other.actor].forEach((of) => model.uncard(of, 'operator', 2))
+  )
   await scene.crashPeer()
   t.is(scene.begun.length, 2, 'both began before')
   const { ledger } = scene.peer
@@ -245,7 +248,9 @@ test('an answer that could not be recorded before its caller was put out leaves 
   const commit = ledger.commit.bind(ledger)
   ledger.commit = (given) => {
     const changes = madeChanges(given)
-    return changes.some(({ key }) => key.startsWith('request-out/')) ? Promise.reject(new NodeError('DISK_FULL', 'full')) : commit(changes)
+    return changes.some(({ key }) => key.startsWith('request-out/'))
+      ? Promise.reject(new NodeError('DISK_FULL', 'full'))
+      : commit(changes)
   }
   scene.finish()
   await world.settle()
@@ -255,7 +260,8 @@ test('an answer that could not be recorded before its caller was put out leaves 
   await world.settle()
   ledger.commit = commit
   await world.pass(60_000, 1000)
-  for (const kind of ['lane-out', 'out', 'out-content']) t.alike(await ledger.list({ ...rangeOf(kind), limit: 10 }), [], kind)
+  for (const kind of ['lane-out', 'out', 'out-content'])
+    t.alike(await ledger.list({ ...rangeOf(kind), limit: 10 }), [], kind)
   t.alike(await recordsOf(peer), ['slow.again completed undefined'], 'how it ended is on record all the same')
 })
 
@@ -272,7 +278,8 @@ test('a request that waits for a removed node is gone with the next start, when 
   await scene.crashPeer()
   await world.settle()
   t.is(scene.peer.core.lanes.waiting, 0)
-  for (const kind of ['lane-out', 'out', 'out-content']) t.alike(await scene.peer.ledger.list({ ...rangeOf(kind), limit: 10 }), [], kind)
+  for (const kind of ['lane-out', 'out', 'out-content'])
+    t.alike(await scene.peer.ledger.list({ ...rangeOf(kind), limit: 10 }), [], kind)
 })
 
 test('a node starts though the record of a waiting message is damaged: it reports that, and later messages arrive', async (t) => {
@@ -292,9 +299,13 @@ test('a node starts though the record of a waiting message is damaged: it report
 test('a node starts though the record of a lane is damaged: it says so, and the lane goes on behind what its receiver has', (t) =>
   damagedLane(t, { arrived: 3, waiting: 0 }))
 
-test('messages on a lane with a damaged record arrive, with later ones', (t) => damagedLane(t, { arrived: 0, waiting: 1 }))
+test('messages on a lane with a damaged record arrive, with later ones', (t) =>
+  damagedLane(t, { arrived: 0, waiting: 1 }))
 
-async function damagedLane(t: Assert, { arrived, waiting }: { readonly arrived: number; readonly waiting: number }): Promise<void> {
+async function damagedLane(
+  t: Assert,
+  { arrived, waiting }: { readonly arrived: number; readonly waiting: number }
+): Promise<void> {
   const scene = await DurableScene.start(t, { concurrency: 9 })
   const { world, here } = scene
   for (let count = 0; count < arrived; count++) {

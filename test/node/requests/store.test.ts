@@ -20,7 +20,11 @@ const STORES: readonly (readonly [string, (t: Assert) => Promise<Ledger>])[] = [
     'on disk',
     async (t) => {
       const mark = { read: () => Promise.resolve(0), write: () => Promise.resolve() }
-      const ledger = await openDurableLedger({ dir: path.join(await tempDir(t), 'ledger'), durability: 'process', mark })
+      const ledger = await openDurableLedger({
+        dir: path.join(await tempDir(t), 'ledger'),
+        durability: 'process',
+        mark
+      })
       t.teardown(() => ledger.close())
       return ledger
     }
@@ -69,13 +73,26 @@ for (const [name, open] of STORES) {
     const ledger = await open(t)
     const book = new RequestStore(ledger, hash)
     const error = new NodeError('TASK_FAILED', 'it went wrong').toBody()
-    const record: RequestRecord = { ...BASE, status: 'failed', error, swarm: 'swm_1', capability: 'host.report', retryAt: 5 }
+    const record: RequestRecord = {
+      ...BASE,
+      status: 'failed',
+      error,
+      swarm: 'swm_1',
+      capability: 'host.report',
+      retryAt: 5
+    }
     t.is(await book.get(book.name(record)), null)
     await ledger.commit(book.changes(null, record, { input: utf8('input'), result: utf8('result') }))
     t.alike(await book.get(book.name(record)), record)
     t.is(fromUtf8((await book.input(book.name(record))) ?? NOTHING), 'input')
     t.is(fromUtf8((await book.result(book.name(record))) ?? NOTHING), 'result')
-    for (const other of [{ source: 'else' }, { target: 'else' }, { requestId: 'req_2' }, { attempt: 2 }, { role: 'caller' as const }])
+    for (const other of [
+      { source: 'else' },
+      { target: 'else' },
+      { requestId: 'req_2' },
+      { attempt: 2 },
+      { role: 'caller' as const }
+    ])
       t.is(await book.get(book.name({ ...record, ...other })), null, 'nobody but its source can name it')
   })
 
@@ -111,7 +128,10 @@ for (const [name, open] of STORES) {
   test(`${name}: requests without an outcome come oldest first, however many there are`, async (t) => {
     const ledger = await open(t)
     const book = new RequestStore(ledger, hash)
-    const records = Array.from({ length: 1203 }, (_, at): RequestRecord => ({ ...BASE, requestId: `req_${at}`, createdAt: 5000 - at }))
+    const records = Array.from(
+      { length: 1203 },
+      (_, at): RequestRecord => ({ ...BASE, requestId: `req_${at}`, createdAt: 5000 - at })
+    )
     await ledger.commit(records.flatMap((record) => book.changes(null, record)))
     const found = await ids(book.pending(4500))
     t.is(found.length, 703)

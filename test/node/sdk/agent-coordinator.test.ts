@@ -23,7 +23,12 @@ test('messages of programs and of API callers reach an agent one after the other
   const { world, node, agents } = await scene(t)
   const api = node.api()
   const script = fc.array(
-    fc.record({ id: fc.constantFrom('a', 'b', 'c'), turns: fc.nat({ max: 5 }), isCall: fc.boolean(), fails: fc.boolean() }),
+    fc.record({
+      id: fc.constantFrom('a', 'b', 'c'),
+      turns: fc.nat({ max: 5 }),
+      isCall: fc.boolean(),
+      fails: fc.boolean()
+    }),
     {
       maxLength: 20
     }
@@ -74,7 +79,11 @@ test('messages of programs and of API callers reach an agent one after the other
         [...ofPrograms].sort((a, b) => a - b),
         'in the order they were sent'
       )
-      assert.equal(states.get(id), own.filter((index) => !messages[index].fails).length, 'no update is lost, and none of a failure is kept')
+      assert.equal(
+        states.get(id),
+        own.filter((index) => !messages[index].fails).length,
+        'no update is lost, and none of a failure is kept'
+      )
     }
   })
   await holds(t, property, 100)
@@ -162,7 +171,9 @@ test('a handler whose answer has no form as JSON fails: its changes of the state
 
 test('an agent that waits for an answer of its own gets a TIMEOUT, and goes on', async (t) => {
   const { world, agents } = await scene(t)
-  await agents.registerAgent('a', async ({ payload }) => (payload === 0 ? 'end' : await agents.sendMessage('a', message(0))))
+  await agents.registerAgent('a', async ({ payload }) =>
+    payload === 0 ? 'end' : await agents.sendMessage('a', message(0))
+  )
   const outer = failsWith(t, 'TIMEOUT', () => agents.sendMessage('a', message(1)))
   await world.pass(120_000, 1000)
   await outer
@@ -194,10 +205,14 @@ test('a message of an agent is decided as its own, and one of another form is it
   const given: AgentMessage[] = []
   await agents.registerAgent('target', (one) => void given.push(one), { tier: 1 })
   await agents.registerAgent('weak', () => null, { tier: 3 })
-  await failsWith(t, 'ESCALATION_REQUIRED', () => agents.sendMessage('target', { ...message(1), sourceAgentId: 'weak' }))
+  await failsWith(t, 'ESCALATION_REQUIRED', () =>
+    agents.sendMessage('target', { ...message(1), sourceAgentId: 'weak' })
+  )
   await agents.sendMessage('target', { ...message(2), sourceAgentId: 'target' })
   await node.api().call('message.send', { agent: 'target', text: 'hello' })
-  await node.api().call('message.call', { agent: 'target', capability: 'target.message', input: { type: 7, payload: 3 } })
+  await node
+    .api()
+    .call('message.call', { agent: 'target', capability: 'target.message', input: { type: 7, payload: 3 } })
   t.alike(given, [
     { type: 'do', payload: 2, sourceAgentId: 'target' },
     { type: 'message', payload: { text: 'hello' } },

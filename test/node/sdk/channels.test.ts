@@ -39,9 +39,12 @@ async function scene(t: Assert): Promise<Scene> {
 
 test('Feature: a2a-mcp-protocols, Property 11: Channel message ordering', async (t) => {
   const { world, here, peer, layer, heard, say } = await scene(t)
-  const arbScript = fc.array(fc.oneof({ weight: 4, arbitrary: fc.constant('send') }, { weight: 1, arbitrary: fc.constant('cut') }), {
-    maxLength: 30
-  })
+  const arbScript = fc.array(
+    fc.oneof({ weight: 4, arbitrary: fc.constant('send') }, { weight: 1, arbitrary: fc.constant('cut') }),
+    {
+      maxLength: 30
+    }
+  )
   await holds(
     t,
     fc.asyncProperty(arbScript, async (script) => {
@@ -75,7 +78,10 @@ test('a channel is open from the start with a peer that is there, and carries bo
   const { world, layer, theirs, mouth, ear, heard, say } = await scene(t)
   const channel = await layer.channels.openChannel('mouth', 'ear@peer')
   const back = await theirs.channels.openChannel(ear, mouth)
-  t.alike([channel.status, channel.transport, channel.localAgentId, channel.remoteAgentId], ['open', 'hyperswarm', mouth, ear])
+  t.alike(
+    [channel.status, channel.transport, channel.localAgentId, channel.remoteAgentId],
+    ['open', 'hyperswarm', mouth, ear]
+  )
   const answers: A2AEnvelope[] = []
   channel.onMessage((message) => answers.push(message))
   await say(channel, 'hello')
@@ -147,7 +153,13 @@ test('a channel carries the messages of its two agents, and a message that the r
   const channel = await layer.channels.openChannel('mouth', 'ear')
   const other = layer.envelopes.create({ sender: mouth, recipient: mouth, type: 'notification', payload: 1 })
   await failsWith(t, 'USAGE', () => channel.send(other))
-  const reply = layer.envelopes.create({ sender: mouth, recipient: ear, type: 'response', payload: 1, correlationId: 'unasked' })
+  const reply = layer.envelopes.create({
+    sender: mouth,
+    recipient: ear,
+    type: 'response',
+    payload: 1,
+    correlationId: 'unasked'
+  })
   const [refused, sent] = [failsWith(t, 'TIER_VIOLATION', () => channel.send(reply)), say(channel, 'after it')]
   await Promise.all([refused, sent])
   await world.settle()
@@ -160,7 +172,9 @@ test('agents of one node have a channel too; a node that stops closes all', asyn
   await here.core.attach({ id: 'neighbour' })
   const channel = await layer.channels.openChannel('mouth', 'neighbour@here')
   t.alike([channel.status, channel.transport], ['open', 'local'])
-  await channel.send(layer.envelopes.create({ sender: mouth, recipient: channel.remoteAgentId, type: 'notification', payload: 1 }))
+  await channel.send(
+    layer.envelopes.create({ sender: mouth, recipient: channel.remoteAgentId, type: 'notification', payload: 1 })
+  )
   await here.core.close()
   t.is(channel.status, 'closed')
 })

@@ -20,7 +20,10 @@ test('a program has something done wherever the agent is, and reads how it stand
   const id = await reliable.sendReliableMessage('slow@peer', { a: 1 })
   const [source, target] = [`operator@${scene.here.id}`, `slow@${scene.peer.id}`]
   const record = await reliable.getRequestRecord(id)
-  t.alike([record?.status, record?.payload, record?.sourceAgentId, record?.targetAgentId], ['UNKNOWN', { a: 1 }, source, target])
+  t.alike(
+    [record?.status, record?.payload, record?.sourceAgentId, record?.targetAgentId],
+    ['UNKNOWN', { a: 1 }, source, target]
+  )
   t.alike(
     (await all(reliable.listPendingRequests())).map((one) => one.requestId),
     [id]
@@ -77,8 +80,12 @@ test('a request of a program speaks as the named agent, for any capability of it
     await scene.world.settle()
   }
   await failsWith(t, 'AGENT_NOT_FOUND', () => reliable.sendRequest('slow@peer', {}, { from: 'nobody' }))
-  await failsWith(t, 'AGENT_NOT_FOUND', () => reliable.sendReliableMessage('slow@peer', {}, { from: `slow@${peer.id}` }))
-  await failsWith(t, 'CAPABILITY_NOT_FOUND', () => reliable.sendRequest('slow@peer', {}, { from: 'writer', capability: 'slow.none' }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () =>
+    reliable.sendReliableMessage('slow@peer', {}, { from: `slow@${peer.id}` })
+  )
+  await failsWith(t, 'CAPABILITY_NOT_FOUND', () =>
+    reliable.sendRequest('slow@peer', {}, { from: 'writer', capability: 'slow.none' })
+  )
 })
 
 test('unacknowledged messages can be read, as they were sent', async (t) => {

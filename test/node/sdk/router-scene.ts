@@ -30,7 +30,11 @@ interface Scene {
 /** Three members at L0 with a link each, so that the rules let everybody open to everybody. */
 export async function scene(t: Assert): Promise<Scene> {
   const world = new World(t)
-  const nodes = [await world.owner(), await world.member('b', { terms: { tier: 0 } }), await world.member('c', { terms: { tier: 0 } })]
+  const nodes = [
+    await world.owner(),
+    await world.member('b', { terms: { tier: 0 } }),
+    await world.member('c', { terms: { tier: 0 } })
+  ]
   await world.link(...nodes)
   const [a, b, c] = nodes.map((node) => ({ node, layer: createLayer(node.core) }))
   const heard = new Map<string, A2AEnvelope[]>()

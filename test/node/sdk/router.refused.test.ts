@@ -17,7 +17,10 @@ interface Attempt {
 const ATTEMPTS: readonly Attempt[] = [
   { change: {}, code: null },
   { change: { recipient: 'far' }, code: null },
-  ...[0, 2, 1.5, -1, 2 ** 40, '2', '1'].map((schemaVersion) => ({ change: { schemaVersion }, code: 'SCHEMA_VERSION_MISMATCH' as const })),
+  ...[0, 2, 1.5, -1, 2 ** 40, '2', '1'].map((schemaVersion) => ({
+    change: { schemaVersion },
+    code: 'SCHEMA_VERSION_MISMATCH' as const
+  })),
   ...[undefined, null, {}].map((schemaVersion) => ({ change: { schemaVersion }, code: 'INVALID_ENVELOPE' as const })),
   // A version of another program decides before fields that only it may know.
   { change: { schemaVersion: 2, type: 'sing' }, code: 'SCHEMA_VERSION_MISMATCH' },
@@ -51,7 +54,8 @@ test('an envelope of another schema version is refused as SCHEMA_VERSION_MISMATC
   for (const { change, code } of ATTEMPTS.filter((one) => 'schemaVersion' in one.change)) {
     const { code: refused, error } = await here.layer.router.send(envelope(change))
     t.is(refused, code, JSON.stringify(change))
-    if (code === 'SCHEMA_VERSION_MISMATCH') t.ok(error?.includes(`expected 1, got ${String(change['schemaVersion'])}`), error)
+    if (code === 'SCHEMA_VERSION_MISMATCH')
+      t.ok(error?.includes(`expected 1, got ${String(change['schemaVersion'])}`), error)
     await failsWith(t, code ?? 'INTERNAL', () => channel.send(envelope(change)))
     t.is((await here.layer.router.send(envelope({ ...change, recipient: '*' }))).code, code)
   }
@@ -60,19 +64,22 @@ test('an envelope of another schema version is refused as SCHEMA_VERSION_MISMATC
 
 test('every refused send is counted as an error, and every message by its type, once each', async (t: Assert) => {
   const { world, here, there, envelope } = await attemptScene(t)
-  const property = fc.asyncProperty(fc.array(fc.constantFrom(...ATTEMPTS), { minLength: 1, maxLength: 12 }), async (attempts) => {
-    for (const { node } of [here, there]) node.core.observability.resetMetrics()
-    for (const { change, code } of attempts)
-      assert.equal((await here.layer.router.send(envelope(change))).code, code ?? undefined, JSON.stringify(change))
-    await world.settle()
-    const { errorCount, messagesByType, totalMessagesSent } = here.node.core.observability.getMetrics()
-    const delivered = attempts.filter(({ code }) => code === null)
-    assert.equal(errorCount, attempts.length - delivered.length)
-    assert.equal(totalMessagesSent, delivered.length)
-    assert.equal(messagesByType.notification, delivered.length)
-    const far = delivered.filter(({ change }) => change['recipient'] === 'far').length
-    assert.equal(there.node.core.observability.getMetrics().messagesByType.notification, far)
-  })
+  const property = fc.asyncProperty(
+    fc.array(fc.constantFrom(...ATTEMPTS), { minLength: 1, maxLength: 12 }),
+    async (attempts) => {
+      for (const { node } of [here, there]) node.core.observability.resetMetrics()
+      for (const { change, code } of attempts)
+        assert.equal((await here.layer.router.send(envelope(change))).code, code ?? undefined, JSON.stringify(change))
+      await world.settle()
+      const { errorCount, messagesByType, totalMessagesSent } = here.node.core.observability.getMetrics()
+      const delivered = attempts.filter(({ code }) => code === null)
+      assert.equal(errorCount, attempts.length - delivered.length)
+      assert.equal(totalMessagesSent, delivered.length)
+      assert.equal(messagesByType.notification, delivered.length)
+      const far = delivered.filter(({ change }) => change['recipient'] === 'far').length
+      assert.equal(there.node.core.observability.getMetrics().messagesByType.notification, far)
+    }
+  )
   await holds(t, property, 100)
 })
 
@@ -89,8 +96,16 @@ test('a message that its channel, its program or its absent peer refuses is coun
   await channel.close()
   t.is(await errors(() => channel.send(envelope())), 1, 'a closed channel')
   const program = await here.node.core.attach({ id: 'program', tier: 3 })
-  t.is(await errors(() => program.send({ recipient: 'nobody', type: 'notification', payload: 1 })), 1, 'an unknown agent')
-  t.is(await errors(() => program.send({ recipient: 'strong', type: 'notification', payload: 1 })), 1, 'a stronger agent')
+  t.is(
+    await errors(() => program.send({ recipient: 'nobody', type: 'notification', payload: 1 })),
+    1,
+    'an unknown agent'
+  )
+  t.is(
+    await errors(() => program.send({ recipient: 'strong', type: 'notification', payload: 1 })),
+    1,
+    'a stronger agent'
+  )
   world.net.disconnect(here.node.id, there.node.id)
   await world.settle()
   const before = observability.getMetrics().errorCount

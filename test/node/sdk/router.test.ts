@@ -22,21 +22,32 @@ test('Feature: a2a-mcp-protocols, Property 13: Direct message routing', async (t
   for (const place of places.slice(1)) targets.push(await listen(place, 'x'), await listen(place, 'y'))
   await holds(
     t,
-    fc.asyncProperty(fc.constantFrom(...targets), fc.constantFrom(...OPENING), fc.string(), async (recipient, type, text) => {
-      heard.clear()
-      const envelope = made(here, { sender, recipient, type, payload: { text } })
-      const result = await here.layer.router.send(envelope)
-      await world.settle()
-      const path = recipient.endsWith(here.node.id) ? 'local' : 'remote'
-      assert.deepEqual([result.delivered, result.path, result.targetAgentId, result.error], [true, path, recipient, undefined])
-      assert.ok(result.latencyMs >= 0)
-      // Answers of the targets' own nodes to the sender are no deliveries of this message.
-      heard.delete(sender)
-      assert.deepEqual([...heard.keys()], [recipient], 'exactly that agent')
-      const [got, ...more] = heard.get(recipient) ?? []
-      assert.equal(more.length, 0)
-      assert.deepEqual([got?.id, got?.type, got?.timestamp, got?.payload], [envelope.id, type, envelope.timestamp, { text }])
-    }),
+    fc.asyncProperty(
+      fc.constantFrom(...targets),
+      fc.constantFrom(...OPENING),
+      fc.string(),
+      async (recipient, type, text) => {
+        heard.clear()
+        const envelope = made(here, { sender, recipient, type, payload: { text } })
+        const result = await here.layer.router.send(envelope)
+        await world.settle()
+        const path = recipient.endsWith(here.node.id) ? 'local' : 'remote'
+        assert.deepEqual(
+          [result.delivered, result.path, result.targetAgentId, result.error],
+          [true, path, recipient, undefined]
+        )
+        assert.ok(result.latencyMs >= 0)
+        // Answers of the targets' own nodes to the sender are no deliveries of this message.
+        heard.delete(sender)
+        assert.deepEqual([...heard.keys()], [recipient], 'exactly that agent')
+        const [got, ...more] = heard.get(recipient) ?? []
+        assert.equal(more.length, 0)
+        assert.deepEqual(
+          [got?.id, got?.type, got?.timestamp, got?.payload],
+          [envelope.id, type, envelope.timestamp, { text }]
+        )
+      }
+    ),
     100
   )
 })
@@ -89,27 +100,31 @@ test('Feature: a2a-mcp-protocols, Property 15: Capability-based routing', async 
   const nodes = places.map(({ node }) => node)
   const sender = await listen(places[0], 'sender')
   const arbCase = arbAgents.chain((agents) => fc.record({ agents: fc.constant(agents), wanted: arbWanted(agents, 1) }))
-  const property = fc.asyncProperty(arbCase, fc.constantFrom(...OPENING), async ({ agents, wanted: [wanted] }, type) => {
-    const metadata = { tier: 0 as const, routingHint: 'capability' as const }
-    const envelope = made(places[0], { sender, recipient: wanted, type, payload: 1, metadata })
-    let capable: readonly string[] = []
-    let result: Awaited<ReturnType<Layer['router']['send']>> | null = null
-    const given = await withAgents({ world, nodes }, agents, async (can) => {
-      capable = [...can].flatMap(([address, one]) => (one.includes(wanted) ? [address] : []))
-      result = await places[0].layer.router.send(envelope)
-      await world.settle()
-    })
-    assert.ok(result)
-    const { delivered, targetAgentId, code, error } = result as Awaited<ReturnType<Layer['router']['send']>>
-    const reached = given.map(({ address }) => address)
-    if (capable.length > 0) {
-      assert.deepEqual([delivered, reached], [true, [targetAgentId]])
-      assert.ok(capable.includes(targetAgentId), 'its card has the capability')
-    } else {
-      assert.deepEqual([delivered, code, reached], [false, 'CAPABILITY_NOT_FOUND', []])
-      assert.ok(error?.includes(wanted))
+  const property = fc.asyncProperty(
+    arbCase,
+    fc.constantFrom(...OPENING),
+    async ({ agents, wanted: [wanted] }, type) => {
+      const metadata = { tier: 0 as const, routingHint: 'capability' as const }
+      const envelope = made(places[0], { sender, recipient: wanted, type, payload: 1, metadata })
+      let capable: readonly string[] = []
+      let result: Awaited<ReturnType<Layer['router']['send']>> | null = null
+      const given = await withAgents({ world, nodes }, agents, async (can) => {
+        capable = [...can].flatMap(([address, one]) => (one.includes(wanted) ? [address] : []))
+        result = await places[0].layer.router.send(envelope)
+        await world.settle()
+      })
+      assert.ok(result)
+      const { delivered, targetAgentId, code, error } = result as Awaited<ReturnType<Layer['router']['send']>>
+      const reached = given.map(({ address }) => address)
+      if (capable.length > 0) {
+        assert.deepEqual([delivered, reached], [true, [targetAgentId]])
+        assert.ok(capable.includes(targetAgentId), 'its card has the capability')
+      } else {
+        assert.deepEqual([delivered, code, reached], [false, 'CAPABILITY_NOT_FOUND', []])
+        assert.ok(error?.includes(wanted))
+      }
     }
-  })
+  )
   await holds(t, property, 100)
 })
 
@@ -180,7 +195,10 @@ test('refusals are results: sender, recipient, and malformed parts', async (t) =
   t.is((await router.send(made(here, base))).code, 'ESCALATION_REQUIRED')
   t.is((await router.send(made(here, { ...base, metadata: { tier: 3, justification: 'asked to' } }))).delivered, true)
   t.is((await router.send(made(here, { ...base, sender: target, recipient: sender }))).code, 'FORBIDDEN')
-  t.is((await router.send({ ...made(here, base), schemaVersion: 2 })).error, 'SCHEMA_VERSION_MISMATCH: schemaVersion: expected 1, got 2')
+  t.is(
+    (await router.send({ ...made(here, base), schemaVersion: 2 })).error,
+    'SCHEMA_VERSION_MISMATCH: schemaVersion: expected 1, got 2'
+  )
   t.is((await router.send(made(here, { ...base, sender: 'ghost' }))).code, 'AGENT_NOT_FOUND')
 })
 
@@ -200,12 +218,16 @@ test('an envelope is sent as it was given, for any later changes by its caller',
     heard.get(target)?.map(({ type, payload }) => [type, payload]),
     Array.from({ length: 4 }, () => ['notification', 1])
   )
-  const throwing = Object.defineProperty(made(here, { sender, recipient: target, type: 'notification', payload: 1 }), 'payload', {
-    enumerable: true,
-    get: () => {
-      throw new Error('no')
+  const throwing = Object.defineProperty(
+    made(here, { sender, recipient: target, type: 'notification', payload: 1 }),
+    'payload',
+    {
+      enumerable: true,
+      get: () => {
+        throw new Error('no')
+      }
     }
-  })
+  )
   t.is((await here.layer.router.send(throwing)).delivered, false, 'it never rejects')
 })
 
@@ -235,11 +257,27 @@ test('an invalid envelope or rule is refused with a code, and changes nothing', 
   const sender = await listen(here, 'sender', { tier: 1 })
   const { router } = here.layer
   const sent = made(here, { sender, recipient: sender, type: 'notification', payload: 1 })
-  const broken: unknown[] = [null, 1, 'text', [], {}, { ...sent, recipient: 7 }, { ...sent, metadata: null }, { ...sent, type: 'nope' }]
+  const broken: unknown[] = [
+    null,
+    1,
+    'text',
+    [],
+    {},
+    { ...sent, recipient: 7 },
+    { ...sent, metadata: null },
+    { ...sent, type: 'nope' }
+  ]
   for (const envelope of broken) t.is((await router.send(envelope as A2AEnvelope)).code, 'INVALID_ENVELOPE')
   const before = JSON.stringify(here.node.core.accessControl.rules())
   const rule = { sourceTier: 0, allowedTargetTiers: [0], requiresEscalationJustification: false }
-  for (const config of [null, {}, { rules: 'x' }, { rules: [null] }, { rules: [{ ...rule, sourceTier: 4 }] }, { rules: [rule, rule] }])
+  for (const config of [
+    null,
+    {},
+    { rules: 'x' },
+    { rules: [null] },
+    { rules: [{ ...rule, sourceTier: 4 }] },
+    { rules: [rule, rule] }
+  ])
     await failsWith(t, 'USAGE', () => router.setTierConfig(config as TierRoutingConfig))
   for (const config of [null, { enforced: 'x' }, { enforced: true }, { enforced: 'x', crossSandboxAllowList: [] }])
     await failsWith(t, 'USAGE', () => router.setSandboxConfig(config as SandboxRules))
@@ -269,7 +307,10 @@ test('a stream goes to its listener until it ends, and the thread has all of it'
       layer.thread(start.id).map((one) => one.type),
       types
     )
-  t.absent(isOpen(there.node, { peer: here.node.id, correlationId: start.id, own: 'target', other: 'sender' }), 'it is over at its target')
+  t.absent(
+    isOpen(there.node, { peer: here.node.id, correlationId: start.id, own: 'target', other: 'sender' }),
+    'it is over at its target'
+  )
   await here.layer.router.send(made(here, { sender, recipient: deaf, type: 'stream-start', payload: null }))
   await world.settle()
   t.is(heard.get(sender)?.at(-1)?.type, 'error')
@@ -300,7 +341,11 @@ test('a listener that stops or throws disturbs nobody', async (t) => {
   })
   const stop = here.layer.router.onReceive('target', () => t.fail('it has stopped'))
   stop()
-  t.is((await here.layer.router.send(made(here, { sender, recipient: target, type: 'notification', payload: 1 }))).delivered, true)
+  t.is(
+    (await here.layer.router.send(made(here, { sender, recipient: target, type: 'notification', payload: 1 })))
+      .delivered,
+    true
+  )
   await world.settle()
   t.is(heard.get(target)?.length, 1)
   t.ok(here.node.lines.some((line) => line.includes('a listener did not take its message')))
@@ -317,7 +362,9 @@ test('a broadcast of a program leaves out work with side effects too, by the cap
     const envelope = made(places[0], { sender, recipient: '*', type, payload })
     const { targets = [] } = await places[0].layer.router.send(envelope, { all })
     await world.settle()
-    const { delivered, code = '' } = targets.find(({ targetAgentId }) => targetAgentId === address) ?? { delivered: false }
+    const { delivered, code = '' } = targets.find(({ targetAgentId }) => targetAgentId === address) ?? {
+      delivered: false
+    }
     return delivered ? 'delivered' : code
   }
   const request = (name: string): object => ({ requestId: `r-${name}`, capability: name, input: {}, description: '' })

@@ -43,15 +43,22 @@ function sessionOf(layer: Layer, id: string): SwarmSession {
 
 test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents', async (t) => {
   const { world, nodes, layer } = await scene(t, [])
-  const arbCase = arbAgents.chain((agents) => fc.record({ agents: fc.constant(agents), required: arbWanted(agents, 3) }))
+  const arbCase = arbAgents.chain((agents) =>
+    fc.record({ agents: fc.constant(agents), required: arbWanted(agents, 3) })
+  )
   const arbItems = fc.option(fc.integer({ min: 1, max: 4 }), { nil: undefined })
   await holds(
     t,
     fc.asyncProperty(arbCase, arbItems, async ({ agents, required }, count) => {
       let capable: string[] = []
-      const items = count === undefined ? {} : { items: Array.from({ length: count }, (_, input) => ({ item: `item ${input}`, input })) }
+      const items =
+        count === undefined
+          ? {}
+          : { items: Array.from({ length: count }, (_, input) => ({ item: `item ${input}`, input })) }
       const given = await withAgents({ world, nodes }, agents, async (can) => {
-        capable = [...can].filter(([, one]) => required.every((skill) => one.includes(skill))).map(([address]) => address)
+        capable = [...can]
+          .filter(([, one]) => required.every((skill) => one.includes(skill)))
+          .map(([address]) => address)
         const launching = layer.swarms.createSwarm('work', required, items)
         if (capable.length === 0) return await assert.rejects(launching, { code: 'NO_CAPABLE_AGENT' })
         const { id } = await launching
@@ -73,12 +80,23 @@ test('Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and sta
     Array.from({ length: most - index }, (_ignored, more) => `team${index + 1 + more}`)
   )
   const { world, layer, agents } = await scene(t, can)
-  const arbSize = fc.tuple(fc.integer({ min: 1, max: most }), fc.option(fc.nat({ max: 6 })), fc.infiniteStream(fc.nat()))
+  const arbSize = fc.tuple(
+    fc.integer({ min: 1, max: most }),
+    fc.option(fc.nat({ max: 6 })),
+    fc.infiniteStream(fc.nat())
+  )
   await holds(
     t,
     fc.asyncProperty(arbSize, async ([team, more, picks]) => {
-      const items = more === null ? undefined : Array.from({ length: team + more }, (_, input) => ({ item: `item ${input}`, input }))
-      const { id, status } = await layer.swarms.createSwarm('work', [`team${team}`], items === undefined ? {} : { items })
+      const items =
+        more === null
+          ? undefined
+          : Array.from({ length: team + more }, (_, input) => ({ item: `item ${input}`, input }))
+      const { id, status } = await layer.swarms.createSwarm(
+        'work',
+        [`team${team}`],
+        items === undefined ? {} : { items }
+      )
       assert.equal(status, 'recruiting')
       assert.ok(layer.swarms.listActiveSwarms().some((one) => one.id === id))
       await world.pass(600)
@@ -87,7 +105,11 @@ test('Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and sta
         const session = sessionOf(layer, id)
         const running = session.subTasks.filter((one) => one.status === 'running')
         const waiting = session.subTasks.some((one) => one.status === 'pending')
-        assert.deepEqual(session.sharedState, Object.fromEntries(done), 'only completed results are in the shared state')
+        assert.deepEqual(
+          session.sharedState,
+          Object.fromEntries(done),
+          'only completed results are in the shared state'
+        )
         if (running.length === 0) break
         assert.equal(session.status, waiting ? 'active' : 'completing')
         const subTask = running[(picks.next().value ?? 0) % running.length]

@@ -63,7 +63,10 @@ test('swarms of this node alone and of several participants share memory, tasks 
   const table = createSwarmTable(deps as unknown as SwarmsDeps)
   t.teardown(() => table.stop())
   await table.resume()
-  t.alike(new Set(table.list().map(({ id, status }) => `${id} ${status}`)), new Set(['swarm_1 running', 'swarm_2 running']))
+  t.alike(
+    new Set(table.list().map(({ id, status }) => `${id} ${status}`)),
+    new Set(['swarm_1 running', 'swarm_2 running'])
+  )
   t.alike([table.participants.has(bob), table.participants.has(actor('dan').id)], [true, false])
   await table.cancel('swarm_1')
   t.is(tasks.get('task_swarm_1')?.state, 'canceled')

@@ -112,7 +112,9 @@ test('an idempotency key names one swarm, also for two launches at once, after a
   t.is(one, two)
   await scene.crash()
   t.is(await scene.launcher.core.swarms.launch(request), one)
-  const other = await failsWith(t, 'CONFLICT', () => scene.launcher.core.swarms.launch(mapOf(4, { idempotencyKey: 'nightly' })))
+  const other = await failsWith(t, 'CONFLICT', () =>
+    scene.launcher.core.swarms.launch(mapOf(4, { idempotencyKey: 'nightly' }))
+  )
   t.ok(other.message.includes(one))
   t.ok(other.message.includes('give another key'))
   t.alike(other.next, [`a2a-node swarm show ${one}`, "--idempotency-key '<another key>'"])

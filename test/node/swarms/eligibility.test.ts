@@ -12,7 +12,12 @@ const directory = { namer: () => (agent: unknown) => `shown ${String(agent)}` }
 /** One agent of this node, and one of a peer that the rules refuse. Keeps the agents whose refusal is recorded. */
 function scene({ isOnline = true } = {}): { eligibility: Eligibility; recorded: string[] } {
   const recorded: string[] = []
-  const cards = [self, peer].map((nodeId) => ({ id: 'w', nodeId, address: `w@${nodeId}`, capabilities: [{ id: 'work.do' }] }))
+  const cards = [self, peer].map((nodeId) => ({
+    id: 'w',
+    nodeId,
+    address: `w@${nodeId}`,
+    capabilities: [{ id: 'work.do' }]
+  }))
   const deps = {
     self,
     directory,

@@ -13,7 +13,14 @@ const telemetry = new MemoryTelemetry({ clock: new ManualClock(), level: 'error'
 
 function row(index: number, status: SwarmRow['row']['status'] = 'completed'): SwarmRow {
   const failed = status === 'failed' || status === 'unknown'
-  const shown = { item: `item ${index}`, agent: 'a@b', attempt: 1, status, result: failed ? null : index, error: failed ? error : null }
+  const shown = {
+    item: `item ${index}`,
+    agent: 'a@b',
+    attempt: 1,
+    status,
+    result: failed ? null : index,
+    error: failed ? error : null
+  }
   return { index, order: index, holder: 'a@b', row: { ...shown, durationMs: 5 } }
 }
 
@@ -34,8 +41,20 @@ test('an outcome is reported once, without its duration, and results are in the 
 
 test('the state of a sub-task is reported again only when it has changed', (t) => {
   const log = new SwarmEventLog(telemetry)
-  const stage = (status: 'open' | 'completed', reason = ''): SwarmEvent => ({ type: 'stage', stage: 'one', status, reason })
-  for (const event of [stage('open'), stage('open'), stage('completed'), stage('completed', 'all of it'), stage('open')]) log.tell(event)
+  const stage = (status: 'open' | 'completed', reason = ''): SwarmEvent => ({
+    type: 'stage',
+    stage: 'one',
+    status,
+    reason
+  })
+  for (const event of [
+    stage('open'),
+    stage('open'),
+    stage('completed'),
+    stage('completed', 'all of it'),
+    stage('open')
+  ])
+    log.tell(event)
   t.is(log.follow(() => {}).past.length, 4)
 })
 
@@ -53,7 +72,13 @@ test('a follower gets events until it stops, and a listener that fails prevents 
 })
 
 test('every item counts under one fate, and the first failure is the one of the swarm', async (t) => {
-  const status = fc.constantFrom('completed' as const, 'failed' as const, 'unknown' as const, 'skipped' as const, 'canceled' as const)
+  const status = fc.constantFrom(
+    'completed' as const,
+    'failed' as const,
+    'unknown' as const,
+    'skipped' as const,
+    'canceled' as const
+  )
   await holds(
     t,
     fc.property(fc.array(status, { maxLength: 20 }), fc.nat(5), (all, open) => {

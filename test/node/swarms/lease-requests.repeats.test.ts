@@ -12,7 +12,10 @@ const KILLED = { ok: false, code: 'TIMEOUT', message: 'no result within 5 s' } a
 const LATER = { ...BROKE, data: { retryAfter: 7 } } as const
 
 /** A swarm of one item, with two workers that could do it. */
-async function launched(t: Assert, request: Partial<SwarmRequest>): Promise<{ readonly scene: SwarmScene; readonly id: string }> {
+async function launched(
+  t: Assert,
+  request: Partial<SwarmRequest>
+): Promise<{ readonly scene: SwarmScene; readonly id: string }> {
   const scene = await SwarmScene.start(t)
   return { scene, id: await scene.launch(1, request) }
 }
@@ -39,7 +42,11 @@ test('an item that may not be repeated runs once when its command fails or is ki
   await scene.world.settle()
   for (const run of scene.open()) run.end(KILLED)
   const answered = await call
-  t.alike([answered.outcome, answered.error?.retryable, scene.begun.length], ['FAILED', false, 1], 'nor is its caller advised to try again')
+  t.alike(
+    [answered.outcome, answered.error?.retryable, scene.begun.length],
+    ['FAILED', false, 1],
+    'nor is its caller advised to try again'
+  )
 })
 
 test('an item that may be repeated is tried as often as --retries allows, also after a timeout', async (t) => {

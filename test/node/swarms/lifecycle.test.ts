@@ -40,7 +40,12 @@ function scene(): {
   const running: FakeSwarm[] = []
   const calls: string[] = []
   const memory = { running: () => running as unknown as SwarmHere[], evict: () => calls.push('evict') }
-  const lifecycle = new SwarmLifecycle({ tasks, events, memory, eligibility: { end: (id) => void calls.push(`end ${id}`) } })
+  const lifecycle = new SwarmLifecycle({
+    tasks,
+    events,
+    memory,
+    eligibility: { end: (id) => void calls.push(`end ${id}`) }
+  })
   const swarm = (status = 'running'): FakeSwarm & SwarmHere =>
     ({
       ...{ head, status, awaitsApproval: false, end: null },

@@ -12,7 +12,12 @@ import { actor } from '../../support/membership.js'
 const AGENT = `text@${actor('ann').id}`
 
 /** Offers of a swarm over an outbox that only keeps who gets the replies. */
-function offersOf(): { offers: SwarmOffers; handlers: ReplyHandler[]; told: string[]; recruited: (readonly OfferedRecruit[])[] } {
+function offersOf(): {
+  offers: SwarmOffers
+  handlers: ReplyHandler[]
+  told: string[]
+  recruited: (readonly OfferedRecruit[])[]
+} {
   const handlers: ReplyHandler[] = []
   const [told, recruited]: [string[], (readonly OfferedRecruit[])[]] = [[], []]
   const parts = {
@@ -67,7 +72,10 @@ test('an agent whose node refuses the offer is left out with code and rule of th
   const world = new World(t)
   const owner = await world.owner()
   const agents = [new FakeAgent(agentDefinition('closed', { capabilities }))]
-  const closed = await world.member('closed', { agents, policy: 'rules:\n  - type: task-proposal\n    decision: deny\n' })
+  const closed = await world.member('closed', {
+    agents,
+    policy: 'rules:\n  - type: task-proposal\n    decision: deny\n'
+  })
   const open = await world.member('open', { agents: [echo('open', { capabilities })] })
   await world.link(owner, closed, open)
   const left = { agent: 'closed@closed', rule: 'policy.yaml:2: deny', code: 'POLICY_DENIED' }
@@ -88,7 +96,9 @@ test('an agent whose node refuses the offer is left out with code and rule of th
       .results.filter((one) => one.status === 'failed')
     t.alike(
       failed.map(({ item, error }) => [item, error?.code, error?.retryable, error?.message]),
-      strategy === 'map' ? [] : [['closed@closed', 'POLICY_DENIED', false, 'closed@closed does not take part: policy.yaml:2: deny']]
+      strategy === 'map'
+        ? []
+        : [['closed@closed', 'POLICY_DENIED', false, 'closed@closed does not take part: policy.yaml:2: deny']]
     )
   }
 })

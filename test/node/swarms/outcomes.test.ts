@@ -49,7 +49,10 @@ function scene(hasCapacity = true): Scene {
   const store = new SwarmStore(ledger, hash)
   const eventLog = new SwarmEventLog(telemetry)
   eventLog.follow((event) => said.push(event.type === 'item' ? `item ${event.item}` : event.type))
-  const directory = { namer: () => (agent: string) => `shown ${agent}`, shownAddress: (agent: string) => `shown ${agent}` }
+  const directory = {
+    namer: () => (agent: string) => `shown ${agent}`,
+    shownAddress: (agent: string) => `shown ${agent}`
+  }
   const items = [
     { name: 'first', input: 1 },
     { name: 'second', input: 2 }
@@ -102,7 +105,9 @@ test('an outcome is reported, and others are built on it, when it is durable', a
   t.alike(said, ['item second', 'change', 'item first', 'change'])
   const rows = await store.results(head)
   t.alike(
-    rows.map(({ index, order, holder }) => [index, order, holder]).sort(([one], [other]) => Number(one) - Number(other)),
+    rows
+      .map(({ index, order, holder }) => [index, order, holder])
+      .sort(([one], [other]) => Number(one) - Number(other)),
     [
       [0, 2, 'a@b'],
       [1, 1, 'a@b']
@@ -140,7 +145,15 @@ test('a result without memory for it is refused; results that the ledger reporte
   t.is(scene(false).outcomes.fault(lease, 'a')?.code, 'PAYLOAD_TOO_LARGE')
   const { outcomes, said, store, write } = scene()
   const { row } = {
-    row: { item: 'first', agent: 'shown a@b', attempt: 1, status: 'completed', result: 'a', error: null, durationMs: 5 } as const
+    row: {
+      item: 'first',
+      agent: 'shown a@b',
+      attempt: 1,
+      status: 'completed',
+      result: 'a',
+      error: null,
+      durationMs: 5
+    } as const
   }
   outcomes.restore({ index: 0, order: 4, holder: 'a@b', row })
   t.alike(said, ['item first'])

@@ -5,7 +5,10 @@ import { SwarmReport } from '../../../src/node/swarms/report.js'
 import type { SwarmHead } from '../../../src/node/swarms/store.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
-const directory = { namer: () => (agent: string) => `shown ${agent}`, shownAddress: (agent: string) => `shown ${agent}` }
+const directory = {
+  namer: () => (agent: string) => `shown ${agent}`,
+  shownAddress: (agent: string) => `shown ${agent}`
+}
 
 function report(stages: readonly string[], attemptOf?: (lease: number) => number): SwarmReport {
   const head = {
@@ -26,7 +29,11 @@ function report(stages: readonly string[], attemptOf?: (lease: number) => number
 }
 
 test('a lease is shown by the names of its item and agent, with its sub-task where there are several', (t) => {
-  t.alike(report(['map']).shown({ index: 0, agent: 'c@d', attempt: 1 }), { item: 'first', agent: 'shown c@d', attempt: 1 })
+  t.alike(report(['map']).shown({ index: 0, agent: 'c@d', attempt: 1 }), {
+    item: 'first',
+    agent: 'shown c@d',
+    attempt: 1
+  })
   const { stage, item } = report(['one', 'two']).shown({ index: 1, agent: 'a@b', attempt: 1 })
   t.alike([stage, item], ['two', 'shown a@b'], 'an item for one agent alone has the name of that agent')
   t.is(report(['map']).shown({ index: 0, agent: '', attempt: 0 }).agent, '-')
@@ -41,7 +48,15 @@ test('an agent with a lease takes part; results are listed apart where nothing c
   one.participants.add('a@b').add('c@d').add('a@b')
   t.alike(one.standing(7, []).participants, ['shown a@b', 'shown c@d'])
   t.is(one.standing(7, []).durationMs, 7)
-  const row = { item: 'first', agent: 'a@b', attempt: 1, status: 'completed', result: 'a', error: null, durationMs: 5 } as const
+  const row = {
+    item: 'first',
+    agent: 'a@b',
+    attempt: 1,
+    status: 'completed',
+    result: 'a',
+    error: null,
+    durationMs: 5
+  } as const
   one.stages.begin([{ index: 0, order: 1, holder: 'a@b', row }])
   t.alike(one.results('completed', true), { id: 'swarm_1', status: 'completed', results: [] })
 })

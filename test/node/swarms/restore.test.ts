@@ -7,7 +7,14 @@ const OTHER = actor('other').id
 
 test('a mark of its own whose lease the ledger has lost is a lease all the same, as are those of others; none is there twice', (t) => {
   const mark = (node: typeof SELF, agent: string) => ({ node, agent, attempt: 7, failures: 1 })
-  const kept = (index: number, isRepeatable: boolean) => ({ index, agent: 'kept', attempt: 9, failures: 2, isRepeatable, leasedAt: 1 })
+  const kept = (index: number, isRepeatable: boolean) => ({
+    index,
+    agent: 'kept',
+    attempt: 9,
+    failures: 2,
+    isRepeatable,
+    leasedAt: 1
+  })
   const marks = new Map([
     [0, mark(SELF, 'own')],
     [1, mark(SELF, 'lost')],

@@ -8,16 +8,28 @@ import { holds } from '../../support/holds.js'
 const ITEMS = ['first', 'second', 'third']
 
 function machine(statuses: readonly ('waiting' | 'leased' | 'blocked')[]): SwarmState {
-  const state = { items: statuses.map((status, index) => ({ name: ITEMS[index] ?? '', agent: status === 'leased' ? 'a@b' : '', status })) }
+  const state = {
+    items: statuses.map((status, index) => ({
+      name: ITEMS[index] ?? '',
+      agent: status === 'leased' ? 'a@b' : '',
+      status
+    }))
+  }
   return state as unknown as SwarmState
 }
 
 function session(state: SwarmState, rows: readonly [number, SwarmRow['row']['status']][], more: object = {}) {
   const known = rows.map(
-    ([index, status]) => [index, { index, order: index, holder: 'a@b', row: { status, result: `of ${index}` } }] as const
+    ([index, status]) =>
+      [index, { index, order: index, holder: 'a@b', row: { status, result: `of ${index}` } }] as const
   )
   return sessionOf({
-    head: { id: 'swarm_1', request: { goal: 'count', capability: 'echo.say', strategy: 'map' }, capabilities: ['echo.say'], createdAt: 1 },
+    head: {
+      id: 'swarm_1',
+      request: { goal: 'count', capability: 'echo.say', strategy: 'map' },
+      capabilities: ['echo.say'],
+      createdAt: 1
+    },
     names: ITEMS,
     state,
     end: null,
@@ -58,7 +70,8 @@ test('a session goes from recruiting over active and completing to its end', (t)
   t.is(session(machine(['leased', 'blocked', 'leased']), []).status, 'active')
   t.is(session(machine(['leased', 'leased', 'leased']), []).status, 'completing')
   t.is(session(machine(['leased', 'leased', 'leased']), [], { end: 'completed' }).status, 'completed')
-  for (const end of ['partial', 'failed', 'canceled']) t.is(session(machine(['waiting']), [], { end }).status, 'failed', end)
+  for (const end of ['partial', 'failed', 'canceled'])
+    t.is(session(machine(['waiting']), [], { end }).status, 'failed', end)
 })
 
 test('the name of a sub-task leads back to it, in its own swarm alone', async (t) => {

@@ -44,9 +44,12 @@ type Rows = SwarmResults['results']
 function inputOf(request: SwarmRequest, rows: Rows, item: string): unknown {
   const result = (name: string): unknown => rows.find((row) => row.item === name && row.status === 'completed')?.result
   const list = (...names: string[]): unknown[] => names.map(result).filter((one) => one !== undefined)
-  if (request.strategy === 'pipeline') return item === 'stage-1' ? request.input : result(`stage-${Number(item.slice(-1)) - 1}`)
-  if (request.strategy === 'map') return item === 'reduce' ? { goal: 'do it', results: list('x', 'y') } : item === 'x' ? 1 : 2
-  if (request.strategy === 'vote') return item === 'vote' ? { goal: 'do it', answers: list('vote 1', 'vote 2') } : request.input
+  if (request.strategy === 'pipeline')
+    return item === 'stage-1' ? request.input : result(`stage-${Number(item.slice(-1)) - 1}`)
+  if (request.strategy === 'map')
+    return item === 'reduce' ? { goal: 'do it', results: list('x', 'y') } : item === 'x' ? 1 : 2
+  if (request.strategy === 'vote')
+    return item === 'vote' ? { goal: 'do it', answers: list('vote 1', 'vote 2') } : request.input
   if (request.strategy === 'race') return request.input
   const inputs: Record<string, unknown> = {
     a: { goal: 'do it', given: 1 },
@@ -87,7 +90,8 @@ test('Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and sta
       for (const [index, { item, status, attempt, result }] of rows.entries()) {
         const name = `${id}.${index}`
         const runs = scene.begun.filter((run) => run.startsWith(`${name}#`))
-        for (const run of runs) assert.deepEqual(scene.inputs.get(run), inputOf(request, rows, item), `the input of ${item}`)
+        for (const run of runs)
+          assert.deepEqual(scene.inputs.get(run), inputOf(request, rows, item), `the input of ${item}`)
         if (status === 'completed') {
           assert.deepEqual(result, scene.answer(`${name}#${attempt}`))
           assert.equal(scene.ended.get(`${name}#${attempt}`), 'completed', 'an agent did it')

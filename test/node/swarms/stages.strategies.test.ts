@@ -97,7 +97,10 @@ for (const [strategy, request] of Object.entries(REQUESTS)) {
       const begun = new Set(others.flatMap(({ agent }) => agent.tasks.map(({ requestId }) => requestId)))
       const rows = await scene.rows(id)
       for (const run of runs)
-        t.ok(begun.has(run) || rows[Number(run.split('.').at(-1))]?.status === 'canceled', `${run} was taken over, or not needed`)
+        t.ok(
+          begun.has(run) || rows[Number(run.split('.').at(-1))]?.status === 'canceled',
+          `${run} was taken over, or not needed`
+        )
     })
 }
 
@@ -112,21 +115,38 @@ const STAGED: readonly ((skills: readonly [string, ...string[]]) => {
     request: { goal: 'do it', strategy: 'map', capability, items, reduce },
     needs: [capability, reduce]
   }),
-  ([capability]) => ({ request: { goal: 'do it', strategy: 'race', capability, input: 1, answers: 1 }, needs: [capability] }),
+  ([capability]) => ({
+    request: { goal: 'do it', strategy: 'race', capability, input: 1, answers: 1 },
+    needs: [capability]
+  }),
   ([capability, judge = capability]) => ({
     request: { goal: 'do it', strategy: 'vote', capability, input: 1, answers: 1, judge },
     needs: [capability, judge]
   }),
-  (stages) => ({ request: { goal: 'do it', strategy: 'pipeline', capability: stages[0], input: 1, stages }, needs: stages }),
+  (stages) => ({
+    request: { goal: 'do it', strategy: 'pipeline', capability: stages[0], input: 1, stages },
+    needs: stages
+  }),
   (skills) => {
-    const tasks = skills.map((capability, at) => ({ id: `t${at}`, capability, ...(at === 0 ? {} : { needs: [`t${at - 1}`] }) }))
-    return { request: { goal: 'do it', strategy: 'plan', capability: skills[0], input: 1, plan: { tasks } }, needs: skills }
+    const tasks = skills.map((capability, at) => ({
+      id: `t${at}`,
+      capability,
+      ...(at === 0 ? {} : { needs: [`t${at - 1}`] })
+    }))
+    return {
+      request: { goal: 'do it', strategy: 'plan', capability: skills[0], input: 1, plan: { tasks } },
+      needs: skills
+    }
   }
 ]
 
 test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents, for every strategy and sub-task', async (t) => {
   const world = new World(t)
-  const nodes = [await world.owner(), await world.member('b', { terms: { tier: 0 } }), await world.member('c', { terms: { tier: 0 } })]
+  const nodes = [
+    await world.owner(),
+    await world.member('b', { terms: { tier: 0 } }),
+    await world.member('c', { terms: { tier: 0 } })
+  ]
   await world.link(...nodes)
   const { swarms } = nodes[0].core
   const arbCase = arbAgents.chain((agents) => fc.record({ agents: fc.constant(agents), skills: arbWanted(agents, 3) }))
@@ -134,9 +154,12 @@ test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents
     const { request, needs } = staged(skills)
     let expected: string[] = []
     const given = await withAgents({ world, nodes }, agents, async (can) => {
-      const capable = needs.map((skill) => [...can].flatMap(([address, one]) => (one.includes(skill) ? [`${address} ${skill}`] : [])))
+      const capable = needs.map((skill) =>
+        [...can].flatMap(([address, one]) => (one.includes(skill) ? [`${address} ${skill}`] : []))
+      )
       const launching = swarms.launch({ takeover: false, retries: 0, ...request })
-      if (capable.some((those) => those.length === 0)) return await assert.rejects(launching, { code: 'NO_CAPABLE_AGENT' })
+      if (capable.some((those) => those.length === 0))
+        return await assert.rejects(launching, { code: 'NO_CAPABLE_AGENT' })
       expected = [...new Set(capable.flat())]
       const id = await launching
       await world.pass(2000, 500)
@@ -145,7 +168,11 @@ test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents
     const asked = given.flatMap(({ address, envelope: { type, payload } }) =>
       type === 'task-proposal' && isRecord(payload) ? [`${address} ${String(payload['requiredCapabilities'])}`] : []
     )
-    assert.deepEqual(asked.sort(), expected.sort(), `${request.strategy}: each agent for its capabilities, once, and no other`)
+    assert.deepEqual(
+      asked.sort(),
+      expected.sort(),
+      `${request.strategy}: each agent for its capabilities, once, and no other`
+    )
   })
   await holds(t, property, 100)
 })

@@ -11,7 +11,15 @@ import { actor, hash } from '../../support/membership.js'
 const ITEMS = 6
 const row = (index: number, error: SwarmRow['row']['error'] = null): SwarmRow => {
   const status = error === null ? 'completed' : 'failed'
-  const shown = { item: `item ${index}`, agent: 'a@b', attempt: 1, status, result: index, error, durationMs: 5 } as const
+  const shown = {
+    item: `item ${index}`,
+    agent: 'a@b',
+    attempt: 1,
+    status,
+    result: index,
+    error,
+    durationMs: 5
+  } as const
   return { index, order: index + 1, holder: 'a@b', row: shown }
 }
 
@@ -21,7 +29,9 @@ test('an outcome that another participant made invalid, or of another item, is l
   const failed = row(5, new NodeError('TASK_FAILED', 'no').toBody())
   const contents = [row(0), null, { ...row(2), row: 7 }, row(4), 'bytes', failed].map((one) => encodePayload(one))
   contents[4] = utf8('no payload')
-  await ledger.commit(contents.map((content, index) => votes.contentChange('swarm_1', { index, items: ITEMS }, content)))
+  await ledger.commit(
+    contents.map((content, index) => votes.contentChange('swarm_1', { index, items: ITEMS }, content))
+  )
   t.alike(await store.results({ id: 'swarm_1', voters: [actor('a').id] }), [row(0), failed])
 })
 

@@ -10,7 +10,13 @@ async function launched(t: Assert): Promise<ApprovalScene & { id: string; events
   const { owner, world } = scene
   const events: SwarmEvent[] = []
   const items = ['a', 'b'].map((item) => ({ item, input: { n: item } }))
-  const id = await owner.core.swarms.launch({ goal: 'g', capability: 'text.do', strategy: 'map', items, maxParallel: 1 })
+  const id = await owner.core.swarms.launch({
+    goal: 'g',
+    capability: 'text.do',
+    strategy: 'map',
+    items,
+    maxParallel: 1
+  })
   owner.core.swarms.get(id).follow((event) => events.push(event))
   await world.settle()
   await world.pass(1000)
@@ -29,7 +35,11 @@ test('an item whose lease waits for a person of its node is shown as waiting, no
   t.alike([running, waitingForApproval], [0, 1])
   t.is(await taskState(owner), 'submitted approval')
   await world.pass(20_000)
-  t.is(events.filter(({ type }) => type === 'lease').length, 1, 'the lease lives, as its node goes on to say that it waits')
+  t.is(
+    events.filter(({ type }) => type === 'lease').length,
+    1,
+    'the lease lives, as its node goes on to say that it waits'
+  )
   t.alike(waits(events).length, 1, 'reported once')
   await peer.api().call('approvals.allow', { id: await firstWaiting(peer) })
   await world.pass(1000)

@@ -115,7 +115,10 @@ test('the inputs of a swarm are let go at its end, though the swarm is kept', as
   await world.link(owner, await world.member('b', { agents: [worker()] }))
   async function launched(): Promise<{ id: string; inputs: WeakRef<object>[] }> {
     const inputs = [{ one: 1 }, { one: 2 }]
-    const id = await owner.core.swarms.launch({ ...map(0), items: inputs.map((input, index) => ({ item: `${index}`, input })) })
+    const id = await owner.core.swarms.launch({
+      ...map(0),
+      items: inputs.map((input, index) => ({ item: `${index}`, input }))
+    })
     await world.settle()
     return { id, inputs: inputs.map((input) => new WeakRef(input)) }
   }

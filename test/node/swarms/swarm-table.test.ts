@@ -58,7 +58,10 @@ async function scene(t: Assert, script?: Script): Promise<Scene> {
   }
 }
 
-function ofType<T extends SwarmEvent['type']>(events: readonly SwarmEvent[], type: T): Extract<SwarmEvent, { type: T }>[] {
+function ofType<T extends SwarmEvent['type']>(
+  events: readonly SwarmEvent[],
+  type: T
+): Extract<SwarmEvent, { type: T }>[] {
   return events.filter((event): event is Extract<SwarmEvent, { type: T }> => event.type === type)
 }
 
@@ -185,7 +188,9 @@ test('a worker that heartbeats keeps its lease however long it takes', async (t)
 
 test('a failed run is tried again by another agent, at most so often', async (t) => {
   const script: Script = (task) =>
-    task.input === 0 ? { ok: false, code: 'TASK_FAILED', message: `attempt ${task.attempt}` } : { ok: true, result: 'fine' }
+    task.input === 0
+      ? { ok: false, code: 'TASK_FAILED', message: `attempt ${task.attempt}` }
+      : { ok: true, result: 'fine' }
   const { world, owner, agents, launch } = await scene(t, script)
   const { id } = await launch(map(2, { retries: 2 }))
   await world.pass(30_000, 1000)
@@ -264,7 +269,9 @@ test('nobody capable, nobody allowed, everybody offline: each says so at once, w
   t.alike(none.data, { capability: 'no.such' })
   const refused = await failsWith(t, 'TIER_VIOLATION', () => core.swarms.launch({ ...map(1), capability: 'weak.do' }))
   t.alike(refused.data, { leftOut: [{ agent: 'weak@b', rule: 'tier: L1 may open to L0, L1' }] })
-  const unmarked = await failsWith(t, 'NO_CAPABLE_AGENT', () => owner.core.swarms.launch({ ...map(1), labels: ['tpu'] }))
+  const unmarked = await failsWith(t, 'NO_CAPABLE_AGENT', () =>
+    owner.core.swarms.launch({ ...map(1), labels: ['tpu'] })
+  )
   t.alike(unmarked.data, { leftOut: [{ agent: 'strong@b', rule: 'label: its node is not marked tpu' }] })
   t.is(unmarked.next[0], 'a2a-node agents show strong@b', 'there are its labels')
   world.net.disconnect(owner.id, b.id)
@@ -278,7 +285,10 @@ test('nobody capable, nobody allowed, everybody offline: each says so at once, w
 
 test('an agent without the right to take part is left out, with the rule, and gets nothing', async (t) => {
   const world = new World(t)
-  const [good, weak] = [worker('good', done), new FakeAgent(agentDefinition('weak', { tier: 3, capabilities: CAPABILITIES }), done)]
+  const [good, weak] = [
+    worker('good', done),
+    new FakeAgent(agentDefinition('weak', { tier: 3, capabilities: CAPABILITIES }), done)
+  ]
   const here = await world.member('here', { agents: [good, weak] })
   const id = await here.core.swarms.launch(map(3))
   await world.settle()
@@ -372,30 +382,36 @@ test('each item has at most one result, and the end has them all, for any losses
     { weight: 2, arbitrary: fc.record({ link: fc.nat(1) }) },
     { weight: 1, arbitrary: fc.record({ pass: fc.constantFrom(250, 1000, 6000) }) }
   )
-  const property = fc.asyncProperty(fc.integer({ min: 1, max: 6 }), fc.array(step, { maxLength: 25 }), async (count, steps) => {
-    const { world, owner, nodes, agents, launch } = await scene(t)
-    const { id, events } = await launch(map(count, { retries: 1, deadlineMs: 120_000, takeover: false }))
-    for (const one of steps) {
-      if ('finish' in one) {
-        const outcome = one.ok ? ({ ok: true, result: 'r' } as const) : ({ ok: false, code: 'TASK_FAILED', message: 'no' } as const)
-        agents[one.finish].open[0]?.end(outcome)
-      } else if ('cut' in one) world.net.disconnect(owner.id, nodes[one.cut].id)
-      else if ('link' in one) {
-        if (!owner.core.peers.isOnline(nodes[one.link].id)) world.net.connect(owner.id, nodes[one.link].id)
-      } else await world.pass(one.pass, 500)
-      await world.settle()
-      const live = new Set(ofType(events, 'item').map((event) => event.item))
-      assert.equal(live.size, ofType(events, 'item').length, 'one result an item')
+  const property = fc.asyncProperty(
+    fc.integer({ min: 1, max: 6 }),
+    fc.array(step, { maxLength: 25 }),
+    async (count, steps) => {
+      const { world, owner, nodes, agents, launch } = await scene(t)
+      const { id, events } = await launch(map(count, { retries: 1, deadlineMs: 120_000, takeover: false }))
+      for (const one of steps) {
+        if ('finish' in one) {
+          const outcome = one.ok
+            ? ({ ok: true, result: 'r' } as const)
+            : ({ ok: false, code: 'TASK_FAILED', message: 'no' } as const)
+          agents[one.finish].open[0]?.end(outcome)
+        } else if ('cut' in one) world.net.disconnect(owner.id, nodes[one.cut].id)
+        else if ('link' in one) {
+          if (!owner.core.peers.isOnline(nodes[one.link].id)) world.net.connect(owner.id, nodes[one.link].id)
+        } else await world.pass(one.pass, 500)
+        await world.settle()
+        const live = new Set(ofType(events, 'item').map((event) => event.item))
+        assert.equal(live.size, ofType(events, 'item').length, 'one result an item')
+      }
+      await world.pass(125_000, 2500)
+      const { results, status } = owner.core.swarms.get(id).results()
+      assert.equal(results.length, count)
+      assert.ok(status !== 'running' && status !== 'stalled')
+      const [end] = ofType(events, 'done')
+      assert.equal(end.counts.completed, results.filter((one) => one.status === 'completed').length)
+      assert.equal(events.at(-1), end, 'nothing after the end')
+      for (const agent of agents) assert.ok(agent.mostAtOnce <= 2)
+      for (const node of [owner, ...nodes]) await node.core.close()
     }
-    await world.pass(125_000, 2500)
-    const { results, status } = owner.core.swarms.get(id).results()
-    assert.equal(results.length, count)
-    assert.ok(status !== 'running' && status !== 'stalled')
-    const [end] = ofType(events, 'done')
-    assert.equal(end.counts.completed, results.filter((one) => one.status === 'completed').length)
-    assert.equal(events.at(-1), end, 'nothing after the end')
-    for (const agent of agents) assert.ok(agent.mostAtOnce <= 2)
-    for (const node of [owner, ...nodes]) await node.core.close()
-  })
+  )
   await holds(t, property, 100)
 })

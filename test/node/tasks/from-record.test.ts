@@ -40,7 +40,10 @@ test('a task has the state of its record, from its creation to its last change',
   t.is(stateOf({ status: 'failed', error: { ...ERROR, code: 'CANCELED' } }), 'canceled')
   t.is(stateOf({ status: 'unknown', error: ERROR }), 'unknown')
   const done = taskFromRecord({ ...RECORD, status: 'completed', tries: 1 }, { text: 'HI' })
-  t.alike([done?.task.state, done?.task.result, done?.task.createdAt, done?.task.updatedAt], ['completed', { text: 'HI' }, 100, 200])
+  t.alike(
+    [done?.task.state, done?.task.result, done?.task.createdAt, done?.task.updatedAt],
+    ['completed', { text: 'HI' }, 100, 200]
+  )
   t.ok((done?.events.length ?? 0) >= 3, 'created, working, result')
 })
 
@@ -56,7 +59,10 @@ test('each run that its node cut short makes a further attempt at the agent', (t
 
 test('the task of a swarm ends with its result, or with its error or one that says how it ended', (t) => {
   const counts = {} as Parameters<typeof swarmOutcome>[0]['counts']
-  t.alike(swarmOutcome({ status: 'partial', counts, error: null }), { type: 'result', result: { status: 'partial', counts } })
+  t.alike(swarmOutcome({ status: 'partial', counts, error: null }), {
+    type: 'result',
+    result: { status: 'partial', counts }
+  })
   const canceled = swarmOutcome({ status: 'canceled', counts, error: null })
   t.alike(canceled.type === 'error' && [canceled.state, canceled.error.code], ['canceled', 'CANCELED'])
   const failed = swarmOutcome({ status: 'failed', counts, error: ERROR })

@@ -24,7 +24,11 @@ const MOST_BYTES = 130 * 1024 * 1024
 function bytesOf(tasks: TaskTable): number {
   return tasks
     .list()
-    .reduce((sum, task) => sum + sizeOf(task.description) + tasks.events(task.id).reduce((all, event) => all + sizeOf(event), 0), 0)
+    .reduce(
+      (sum, task) =>
+        sum + sizeOf(task.description) + tasks.events(task.id).reduce((all, event) => all + sizeOf(event), 0),
+      0
+    )
 }
 
 test('a task goes from submitted over working to its end, each step an event', (t) => {

@@ -16,5 +16,10 @@ export function cardWith(changes: Readonly<Record<string, unknown>>): Record<str
 
 /** The same for a card of 0.3. */
 export function oldCardWith(changes: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return cardWith({ supportedInterfaces: undefined, protocolVersion: '0.3.0', url: 'https://a.example/rpc', ...changes })
+  return cardWith({
+    supportedInterfaces: undefined,
+    protocolVersion: '0.3.0',
+    url: 'https://a.example/rpc',
+    ...changes
+  })
 }

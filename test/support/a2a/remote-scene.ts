@@ -22,7 +22,12 @@ export interface RemoteScene {
   call(
     capability: string,
     input: unknown,
-    options?: { progress?: unknown[]; signal?: AbortSignal; task?: Partial<AgentTask>; onProgress?(data: unknown): void }
+    options?: {
+      progress?: unknown[]
+      signal?: AbortSignal
+      task?: Partial<AgentTask>
+      onProgress?(data: unknown): void
+    }
   ): Promise<AgentOutcome>
   readonly lines: string[]
 }
@@ -90,10 +95,22 @@ export async function remoteScene(
     agents: () => agents,
     info,
     settled: () => eventually(() => info().state !== 'starting'),
-    call: async (capability, input, { progress = [], signal = new AbortController().signal, task = {}, onProgress } = {}) => {
+    call: async (
+      capability,
+      input,
+      { progress = [], signal = new AbortController().signal, task = {}, onProgress } = {}
+    ) => {
       const [agent] = agents
       if (agent === undefined) throw new Error('it is not offered')
-      const base = { taskId: 't', requestId: `r${++count}`, attempt: 1, capability, description: '', swarm: null, input }
+      const base = {
+        taskId: 't',
+        requestId: `r${++count}`,
+        attempt: 1,
+        capability,
+        description: '',
+        swarm: null,
+        input
+      }
       return await agent.run({ ...base, ...task }, { signal, progress: (data) => report(progress, data, onProgress) })
     },
     lines

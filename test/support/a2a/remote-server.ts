@@ -47,7 +47,17 @@ const SKILLS = [
   { id: 'talk', name: 'Talk', description: 'Talks.', tags: ['words'], examples: ['Say hello'] },
   { id: 'sum', name: 'Sum', description: 'Sums up.', tags: [] }
 ]
-const STATES = ['', 'submitted', 'working', 'completed', 'failed', 'canceled', 'input-required', 'rejected', 'auth-required']
+const STATES = [
+  '',
+  'submitted',
+  'working',
+  'completed',
+  'failed',
+  'canceled',
+  'input-required',
+  'rejected',
+  'auth-required'
+]
 
 /** Starts one; `direct`: it answers with a message instead of a task. */
 export async function remoteServer(
@@ -92,13 +102,15 @@ async function serve(
     open
   }: { request: http.IncomingMessage; response: http.ServerResponse; handle: Handle; open: Set<http.ServerResponse> }
 ): Promise<void> {
-  if (request.method === 'GET') return void response.setHeader('content-type', 'application/json').end(JSON.stringify(self.card))
+  if (request.method === 'GET')
+    return void response.setHeader('content-type', 'application/json').end(JSON.stringify(self.card))
   let text = ''
   for await (const chunk of request) text += String(chunk)
   const body = JSON.parse(text) as Record<string, unknown>
   self.requests.push({ method: String(body['method']), headers: request.headers, body })
   const given = await handle(body)
-  if (!(Symbol.asyncIterator in given)) return void response.setHeader('content-type', 'application/json').end(JSON.stringify(given))
+  if (!(Symbol.asyncIterator in given))
+    return void response.setHeader('content-type', 'application/json').end(JSON.stringify(given))
   response.setHeader('content-type', 'text/event-stream')
   response.flushHeaders()
   open.add(response)
@@ -125,12 +137,23 @@ function cardOf(version: string, url: string, streaming: boolean): Record<string
       securityRequirements: [],
       signatures: []
     }
-  return { ...about, capabilities: { streaming }, url: `${url}/a2a`, preferredTransport: 'JSONRPC', protocolVersion: '0.3.0' }
+  return {
+    ...about,
+    capabilities: { streaming },
+    url: `${url}/a2a`,
+    preferredTransport: 'JSONRPC',
+    protocolVersion: '0.3.0'
+  }
 }
 
 function modernHandler(card: object, script: Script, direct: boolean): Handle {
   const { AgentEvent, DefaultRequestHandler, InMemoryTaskStore, JsonRpcTransportHandler, ServerCallContext } = modern
-  const part = (text: string): object => ({ content: { $case: 'text', value: text }, filename: '', mediaType: '', metadata: undefined })
+  const part = (text: string): object => ({
+    content: { $case: 'text', value: text },
+    filename: '',
+    mediaType: '',
+    metadata: undefined
+  })
   const stop = canceler()
   const executor: modern.AgentExecutor = {
     async execute(context, bus) {
@@ -147,7 +170,11 @@ function modernHandler(card: object, script: Script, direct: boolean): Handle {
           referenceTaskIds: []
         }) as never
       const status = (state: string, text?: string): never =>
-        ({ taskId, contextId, status: { state: STATES.indexOf(state), message: text === undefined ? undefined : message(text) } }) as never
+        ({
+          taskId,
+          contextId,
+          status: { state: STATES.indexOf(state), message: text === undefined ? undefined : message(text) }
+        }) as never
       const artifact = (id: string, parts: object[], append: boolean): void =>
         bus.publish(
           AgentEvent.artifactUpdate({
@@ -160,7 +187,15 @@ function modernHandler(card: object, script: Script, direct: boolean): Handle {
         )
       if (!direct)
         bus.publish(
-          AgentEvent.task((context.task ?? { id: taskId, contextId, status: { state: 1 }, artifacts: [], history: [userMessage] }) as never)
+          AgentEvent.task(
+            (context.task ?? {
+              id: taskId,
+              contextId,
+              status: { state: 1 },
+              artifacts: [],
+              history: [userMessage]
+            }) as never
+          )
         )
       await script({
         text: userMessage.parts
@@ -184,7 +219,9 @@ function modernHandler(card: object, script: Script, direct: boolean): Handle {
       bus.publish(AgentEvent.statusUpdate({ taskId, contextId: '', status: { state: 5 } } as never))
     }
   }
-  const handler = new JsonRpcTransportHandler(new DefaultRequestHandler(card as never, new InMemoryTaskStore(), executor))
+  const handler = new JsonRpcTransportHandler(
+    new DefaultRequestHandler(card as never, new InMemoryTaskStore(), executor)
+  )
   return (body) => handler.handle(body, new ServerCallContext({ requestedVersion: '1.0' })) as never
 }
 
@@ -212,9 +249,21 @@ function legacyHandler(card: object, script: Script, direct: boolean): Handle {
           status: { state, ...(text === undefined ? {} : { message: message(text) }) }
         }) as never
       const artifact = (id: string, parts: object[], append: boolean): void =>
-        bus.publish({ kind: 'artifact-update', taskId, contextId, artifact: { artifactId: id, parts }, append } as never)
+        bus.publish({
+          kind: 'artifact-update',
+          taskId,
+          contextId,
+          artifact: { artifactId: id, parts },
+          append
+        } as never)
       if (!direct && task === undefined)
-        bus.publish({ kind: 'task', id: taskId, contextId, status: { state: 'submitted' }, history: [userMessage] } as never)
+        bus.publish({
+          kind: 'task',
+          id: taskId,
+          contextId,
+          status: { state: 'submitted' },
+          history: [userMessage]
+        } as never)
       await script({
         text: userMessage.parts.map((one) => (one.kind === 'text' ? one.text : JSON.stringify(one))).join('\n'),
         messageId: userMessage.messageId,
@@ -235,7 +284,9 @@ function legacyHandler(card: object, script: Script, direct: boolean): Handle {
       bus.publish({ kind: 'status-update', taskId, contextId: '', final: true, status: { state: 'canceled' } } as never)
     }
   }
-  const handler = new JsonRpcTransportHandler(new DefaultRequestHandler(card as never, new InMemoryTaskStore(), executor))
+  const handler = new JsonRpcTransportHandler(
+    new DefaultRequestHandler(card as never, new InMemoryTaskStore(), executor)
+  )
   return (body) => handler.handle(body) as never
 }
 

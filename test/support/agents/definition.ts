@@ -1,7 +1,11 @@
 import type { AgentDefinition, AgentLimits } from '../../../src/ports/agent-runtime.js'
 
 /** A definition with one capability that takes anything, and gives anything unless a schema of its output is given. */
-export function definitionOf(runtime: string, limits: Partial<AgentLimits> = {}, outputSchema: unknown = {}): AgentDefinition {
+export function definitionOf(
+  runtime: string,
+  limits: Partial<AgentLimits> = {},
+  outputSchema: unknown = {}
+): AgentDefinition {
   return {
     id: 'subject',
     name: 'subject',

@@ -1,5 +1,6 @@
 // A stand-in for a node: runs one endless task of a `command` agent and one of a `module` agent, prints the pids of all
-// their processes as JSON, then the pid of each further guard once that knows them, and waits to be killed. Arguments: run directory, then the word `blind` to lose its guard.
+// their processes as JSON, then the pid of each further guard once that knows them, and waits to be killed. Arguments:
+// run directory, then the word `blind` to lose its guard.
 import type { RuntimeSpec } from '../../../src/adapters/agents/files/runtime-type.js'
 import { buildAgent } from '../../../src/adapters/agents/files/build-agent.js'
 import { ProcessGroups } from '../../../src/adapters/agents/process/process-groups.js'

@@ -17,7 +17,11 @@ import { realClock } from './real-clock.js'
 export const AGENTS_DIR = path.dirname(fileURLToPath(import.meta.url))
 
 /** The module of the contract suite. */
-export const MODULE_AGENT: ModuleSpec = { type: 'module', path: fileURLToPath(new URL('./module-agent.js', import.meta.url)), env: {} }
+export const MODULE_AGENT: ModuleSpec = {
+  type: 'module',
+  path: fileURLToPath(new URL('./module-agent.js', import.meta.url)),
+  env: {}
+}
 
 /** What a test may choose. */
 export interface AgentOptions {
@@ -38,10 +42,17 @@ export interface OpenAgent {
 }
 
 /** The program of the contract suite. */
-export const COMMAND_AGENT: CommandSpec = commandSpec([process.execPath, fileURLToPath(new URL('./command-agent.js', import.meta.url))])
+export const COMMAND_AGENT: CommandSpec = commandSpec([
+  process.execPath,
+  fileURLToPath(new URL('./command-agent.js', import.meta.url))
+])
 
 /** Makes an agent with a run directory of its own. */
-export async function openAgent(t: Assert, runtime: CommandSpec | ModuleSpec, options: AgentOptions = {}): Promise<OpenAgent> {
+export async function openAgent(
+  t: Assert,
+  runtime: CommandSpec | ModuleSpec,
+  options: AgentOptions = {}
+): Promise<OpenAgent> {
   const dir = await tempDir(t)
   const runDir = path.join(dir, 'run')
   const groups = new ProcessGroups(runDir)
@@ -51,7 +62,10 @@ export async function openAgent(t: Assert, runtime: CommandSpec | ModuleSpec, op
     env: options.env ?? process.env,
     log: (_level: unknown, message: string) => options.log?.(message)
   }
-  const agent = buildAgent({ definition: definitionOf(runtime.type, options.limits, options.output), runtime, instructions: '' }, parts)
+  const agent = buildAgent(
+    { definition: definitionOf(runtime.type, options.limits, options.output), runtime, instructions: '' },
+    parts
+  )
   t.teardown(async () => {
     await agent.close()
     await groups.close()

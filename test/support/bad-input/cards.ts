@@ -54,7 +54,10 @@ async function tried(t: Assert, ask: (host: string) => Promise<string>): Promise
   for (const [make, why] of BAD) {
     answer = make(host)
     const reason = await ask(host)
-    t.ok(why.test(reason) && reason.length < 1000 && leakIn(reason, 'bob') === null, `${answer.slice(0, 80)}: ${reason}`)
+    t.ok(
+      why.test(reason) && reason.length < 1000 && leakIn(reason, 'bob') === null,
+      `${answer.slice(0, 80)}: ${reason}`
+    )
   }
   t.is(calls, 0, 'nobody was asked anything')
 }

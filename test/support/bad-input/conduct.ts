@@ -86,7 +86,11 @@ export const dropped: Row = {
     await eventually(() => it.following() === 0 && it.clock.pending === idle)
     t.pass('nothing of it is kept')
     if (wire === 'facade') await eventually(() => it.talk.open.length === working)
-    t.is(it.talk.open.length, working + (wire === 'facade' ? 0 : 1), 'its work continues; a run of the facade ends with its client')
+    t.is(
+      it.talk.open.length,
+      working + (wire === 'facade' ? 0 : 1),
+      'its work continues; a run of the facade ends with its client'
+    )
     it.clock.advance(HEARTBEAT_MS)
   }),
   mesh: async (t, { mesh }) => {

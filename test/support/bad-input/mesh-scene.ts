@@ -54,7 +54,11 @@ export async function badMesh(t: Assert): Promise<BadMesh> {
   t.teardown(owner.core.memberCalls.serve(handler))
   await world.link(owner, members.alice, members.bob)
   const open = ({ path = '/agents/talk', parameters = {}, body, by = 'alice' }: BadCall): AsyncIterable<CallPiece> =>
-    members[by].core.memberCalls.open(owner.id, { path, parameters, body: utf8(typeof body === 'string' ? body : JSON.stringify(body)) })
+    members[by].core.memberCalls.open(owner.id, {
+      path,
+      parameters,
+      body: utf8(typeof body === 'string' ? body : JSON.stringify(body))
+    })
   const call: BadMesh['call'] = (asked) => settled(world, lastOf(open(asked), asked.by ?? 'alice'))
   let said = 0
   return {
@@ -66,11 +70,15 @@ export async function badMesh(t: Assert): Promise<BadMesh> {
     open,
     forged: (part) => owner.core.memberCalls.onPart(members.alice.id, encodeCall(part)),
     isServing: async () =>
-      toldOfCall(await call({ body: rpc('SendMessage', v1({ messageId: `good-${++said}` }, 'good')).body ?? {} })) === 'done'
+      toldOfCall(await call({ body: rpc('SendMessage', v1({ messageId: `good-${++said}` }, 'good')).body ?? {} })) ===
+      'done'
   }
 }
 
-async function lastOf(pieces: AsyncIterable<CallPiece>, by: 'alice' | 'bob'): Promise<Record<string, unknown> | string> {
+async function lastOf(
+  pieces: AsyncIterable<CallPiece>,
+  by: 'alice' | 'bob'
+): Promise<Record<string, unknown> | string> {
   let text = 'nothing'
   try {
     for await (const { body } of pieces) text = fromUtf8(body)
@@ -84,6 +92,8 @@ async function lastOf(pieces: AsyncIterable<CallPiece>, by: 'alice' | 'bob'): Pr
 /** What a call was told: `done`, or the code and the reason of its error. */
 export function toldOfCall(answer: Record<string, unknown> | string): string {
   if (typeof answer === 'string') return answer
-  const error = answer['error'] as { readonly code: number; readonly data: readonly { readonly reason: string }[] } | undefined
+  const error = answer['error'] as
+    | { readonly code: number; readonly data: readonly { readonly reason: string }[] }
+    | undefined
   return error === undefined ? 'done' : `${error.code} ${error.data[0]?.reason ?? ''}`
 }

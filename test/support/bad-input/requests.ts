@@ -97,7 +97,10 @@ export const batches: Row = {
       bodies(wire, [[], [body], [body, body]])
     )
   }),
-  mesh: refusedCalls('-32600 INVALID_REQUEST', [{ body: [] }, { body: [rpc('SendMessage', v1({ messageId: 'b' }, 'x')).body] }])
+  mesh: refusedCalls('-32600 INVALID_REQUEST', [
+    { body: [] },
+    { body: [rpc('SendMessage', v1({ messageId: 'b' }, 'x')).body] }
+  ])
 }
 
 /** Bodies that say they are something else. */
@@ -112,7 +115,16 @@ export const contentTypes: Row = {
   mesh: 'a call says no type: its body is JSON by the document of the binding'
 }
 
-const NAMES = ['NoSuchMethod', 'constructor', '__proto__', 'toString', '', 'sendmessage', 'SendMessage ', 'x'.repeat(10_000)]
+const NAMES = [
+  'NoSuchMethod',
+  'constructor',
+  '__proto__',
+  'toString',
+  '',
+  'sendmessage',
+  'SendMessage ',
+  'x'.repeat(10_000)
+]
 
 /** Methods, paths and verbs that there are not. */
 export const methods: Row = {
@@ -129,8 +141,14 @@ export const methods: Row = {
   'REST 1.0': verbs('REST 1.0', '', ['404 NOT_FOUND METHOD_NOT_FOUND', '405 UNIMPLEMENTED METHOD_NOT_ALLOWED']),
   'REST 0.3': verbs('REST 0.3', '/v1', ['404 -32601 METHOD_NOT_FOUND', '405 -32600 METHOD_NOT_ALLOWED']),
   facade: async (t, places) => {
-    const at = (method: string, place: string): BadRequest => ({ method, place, ...(method === 'POST' ? { body: {} } : {}) })
-    await tried(refused('facade', '404 not_found', [at('GET', '/v1/agents/talk/none'), at('POST', '/v1/agents/talk/run/x')]))(t, places)
+    const at = (method: string, place: string): BadRequest => ({
+      method,
+      place,
+      ...(method === 'POST' ? { body: {} } : {})
+    })
+    await tried(
+      refused('facade', '404 not_found', [at('GET', '/v1/agents/talk/none'), at('POST', '/v1/agents/talk/run/x')])
+    )(t, places)
     const wrong = [
       at('GET', '/agents/talk/run'),
       at('DELETE', '/agents/talk/stream'),
@@ -141,7 +159,11 @@ export const methods: Row = {
   },
   'AG-UI': async (t, places) => {
     await tried(refused('AG-UI', '404 NOT_FOUND METHOD_NOT_FOUND', [{ place: '/agents/talk/agui' }]))(t, places)
-    const wrong = [{ place: '/agui' }, { place: '/agui', method: 'DELETE' }, { place: '/agents/talk/agui', method: 'PUT' }]
+    const wrong = [
+      { place: '/agui' },
+      { place: '/agui', method: 'DELETE' },
+      { place: '/agents/talk/agui', method: 'PUT' }
+    ]
     await tried(refused('AG-UI', '405 UNIMPLEMENTED METHOD_NOT_ALLOWED', wrong))(t, places)
   },
   mesh: async (t, places) => {
@@ -178,6 +200,9 @@ function verbs(wire: HttpWire, below: string, [nothing, verb]: readonly [string,
       at('GET', '/tasks/a/b/c')
     ]
     await tried(refused(wire, nothing, places404))(t, places)
-    await tried(refused(wire, verb, [at('PUT', '/tasks/x'), at('PATCH', '/message:send'), at('PROPFIND', '/tasks')]))(t, places)
+    await tried(refused(wire, verb, [at('PUT', '/tasks/x'), at('PATCH', '/message:send'), at('PROPFIND', '/tasks')]))(
+      t,
+      places
+    )
   }
 }

@@ -102,7 +102,8 @@ export function talker(): FakeAgent {
     if (text === 'wait') return null
     if (text === 'flood') flood({ progress }, 480)
     if (text === 'flood') return null
-    if (typeof text === 'string' && text.startsWith('ask')) return { ok: true, result: { a2a: { state: 'input-required', message: text } } }
+    if (typeof text === 'string' && text.startsWith('ask'))
+      return { ok: true, result: { a2a: { state: 'input-required', message: text } } }
     return { ok: true, result: { text: `you said ${String(text)}` } }
   })
 }
@@ -116,7 +117,11 @@ export function flood({ progress }: Pick<FakeRun['run'], 'progress'>, times: num
 /** As a real node sends them, with its guard: nothing private is allowed. */
 export function guardedWebhooks({ core, id }: FakeNode): Webhooks {
   const { sign, ids } = core.deps
-  return createWebhooks({ clock: core.deps.clock, policy: { allowed: [] }, signer: { sign, ids, nodeId: id, issuer: 'http://127.0.0.1' } })
+  return createWebhooks({
+    clock: core.deps.clock,
+    policy: { allowed: [] },
+    signer: { sign, ids, nodeId: id, issuer: 'http://127.0.0.1' }
+  })
 }
 
 function counting(gateway: Gateway): { readonly gateway: Gateway; following(): number } {
@@ -168,8 +173,15 @@ function routesOf(node: FakeNode, { gateway, clock }: { readonly gateway: Gatewa
 async function fetched(url: string, { place, method, headers, body, by = 'alice' }: BadRequest): Promise<BadAnswer> {
   const response = await fetch(url + place, {
     method: method ?? (body === undefined ? 'GET' : 'POST'),
-    headers: { authorization: `Bearer ${TOKENS[by]}`, 'content-type': 'application/json', connection: 'close', ...headers },
-    ...(body === undefined ? {} : { body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) })
+    headers: {
+      authorization: `Bearer ${TOKENS[by]}`,
+      'content-type': 'application/json',
+      connection: 'close',
+      ...headers
+    },
+    ...(body === undefined
+      ? {}
+      : { body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) })
   })
   const text = await response.text()
   return { status: response.status, type: response.headers.get('content-type') ?? '', text }
@@ -178,7 +190,8 @@ async function fetched(url: string, { place, method, headers, body, by = 'alice'
 /** What of the node or of another caller is in an answer; null: nothing. */
 export function leakIn(text: string, by: 'alice' | 'bob'): string | null {
   if (/<!doctype|<html|<body/i.test(text)) return 'HTML'
-  if (/\n\s+at |node:internal|node_modules|\.[cm]?[jt]s:\d+/.test(text) || text.includes(process.cwd())) return 'a stack or a path'
+  if (/\n\s+at |node:internal|node_modules|\.[cm]?[jt]s:\d+/.test(text) || text.includes(process.cwd()))
+    return 'a stack or a path'
   return by === 'bob' && text.includes(SECRET) ? 'what another caller said' : null
 }
 

@@ -33,7 +33,8 @@ export function refused(wire: HttpWire, expected: string, requests: readonly Bad
 export function refusedCalls(expected: string, calls: readonly BadCall[]): Cell {
   return async (t, { mesh }) => {
     const it = await mesh()
-    for (const call of calls) t.is(toldOfCall(await it.call(call)), expected, `mesh: ${JSON.stringify(call).slice(0, 200)}`)
+    for (const call of calls)
+      t.is(toldOfCall(await it.call(call)), expected, `mesh: ${JSON.stringify(call).slice(0, 200)}`)
   }
 }
 

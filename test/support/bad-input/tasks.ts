@@ -40,7 +40,9 @@ function asking(wire: A2AWire, id: string, { url = HOOK, agent = 'talk' } = {}):
     return [
       ...['tasks/get', 'tasks/cancel', 'tasks/resubscribe'].map((method) => call(method, { id })),
       call('tasks/pushNotificationConfig/set', { taskId: id, pushNotificationConfig: { url } }),
-      ...['get', 'list', 'delete'].map((verb) => call(`tasks/pushNotificationConfig/${verb}`, { id, pushNotificationConfigId: 'c' })),
+      ...['get', 'list', 'delete'].map((verb) =>
+        call(`tasks/pushNotificationConfig/${verb}`, { id, pushNotificationConfigId: 'c' })
+      ),
       more
     ]
   const place = `/agents/${agent}${wire === 'REST 0.3' ? '/v1' : ''}/tasks/${id}`
@@ -79,7 +81,11 @@ export const strangers: Row = {
     const pairs = asking(wire, none).map((request, at) => [request, asking(wire, foreign)[at] ?? request] as const)
     for (const [unknown, other] of pairs) {
       const [one, two] = [await it.ask({ ...unknown, by: 'bob' }), await it.ask({ ...other, by: 'bob' })]
-      t.is(told(wire, one), NOT_FOUND[wire], `${unknown.method ?? ''} ${unknown.place} ${JSON.stringify(unknown.body ?? '').slice(0, 90)}`)
+      t.is(
+        told(wire, one),
+        NOT_FOUND[wire],
+        `${unknown.method ?? ''} ${unknown.place} ${JSON.stringify(unknown.body ?? '').slice(0, 90)}`
+      )
       t.alike({ ...two, text: two.text.replaceAll(foreign, none) }, one, 'byte for byte the same but for the id')
     }
     const [mine] = asking(wire, foreign)
@@ -87,7 +93,11 @@ export const strangers: Row = {
   }),
   facade: async (t, { http }) => {
     const it = await http()
-    const ask = async (prompt: string, sessionId: string, by: 'alice' | 'bob'): Promise<{ state: unknown; text: string }> => {
+    const ask = async (
+      prompt: string,
+      sessionId: string,
+      by: 'alice' | 'bob'
+    ): Promise<{ state: unknown; text: string }> => {
       const { text } = await it.ask({ place: '/agents/talk/run', body: { prompt, sessionId }, by })
       return { state: (JSON.parse(text) as { meta: { state: unknown } }).meta.state, text }
     }
@@ -107,8 +117,12 @@ export const strangers: Row = {
     const interrupt = /"interrupts":\[\{"id":"([^"]+)"/.exec(asked)?.[1] ?? ''
     t.ok(interrupt !== '', 'it waits')
     const resume = [{ interruptId: interrupt, status: 'resolved', payload: 'mine' }]
-    const plain = (text: string): string => text.replace(/task_\w+|run-\d+|thread-\d|msg_\w+|\d{4}-\d\d-\d\dT[\d:.]+Z/g, '')
-    const [unknown, foreign] = [await ask('thread-2', 'hello', 'bob', { resume }), await ask('thread-1', 'hello', 'bob', { resume })]
+    const plain = (text: string): string =>
+      text.replace(/task_\w+|run-\d+|thread-\d|msg_\w+|\d{4}-\d\d-\d\dT[\d:.]+Z/g, '')
+    const [unknown, foreign] = [
+      await ask('thread-2', 'hello', 'bob', { resume }),
+      await ask('thread-1', 'hello', 'bob', { resume })
+    ]
     t.is(plain(foreign), plain(unknown), 'a thread of another caller is as one that never was')
     t.ok((await ask('thread-1', 'that one', 'alice')).includes('you said that one'), 'its owner goes on with it')
   },
@@ -136,7 +150,10 @@ export const elsewhere: Row = {
       const unknown = asking(wire, none, { agent })
       for (const [at, request] of asking(wire, id, { agent }).entries()) {
         const headers = { 'a2a-extensions': REQUIRED }
-        const [one, two] = [await it.ask({ ...(unknown[at] ?? request), headers }), await it.ask({ ...request, headers })]
+        const [one, two] = [
+          await it.ask({ ...(unknown[at] ?? request), headers }),
+          await it.ask({ ...request, headers })
+        ]
         t.is(told(wire, one), NOT_FOUND[wire], `${request.method ?? ''} ${request.place}`)
         t.alike({ ...two, text: two.text.replaceAll(id, none) }, one, 'byte for byte the same but for the id')
       }
@@ -147,7 +164,11 @@ export const elsewhere: Row = {
     }
     const [get = { place: '' }, cancel = { place: '' }] = asking(wire, id)
     for (const request of [get, cancel])
-      t.is(told(wire, await it.ask({ ...request, place: request.place.replace('/agents/talk', '/a2a') })), 'done', 'the node has all')
+      t.is(
+        told(wire, await it.ask({ ...request, place: request.place.replace('/agents/talk', '/a2a') })),
+        'done',
+        'the node has all'
+      )
   }),
   facade: 'its clients name no tasks',
   'AG-UI': 'its clients name no tasks',
@@ -166,7 +187,10 @@ export const elsewhere: Row = {
 }
 
 /** A request of JSON-RPC as a call of a member. */
-function callOf({ body = {}, place, by = 'alice' }: BadRequest, parameters: Readonly<Record<string, string>> = {}): BadCall {
+function callOf(
+  { body = {}, place, by = 'alice' }: BadRequest,
+  parameters: Readonly<Record<string, string>> = {}
+): BadCall {
   return { path: place, body, by, parameters }
 }
 
@@ -279,7 +303,11 @@ export const versions: Row = {
     )
     const { body = {}, ...request } = saying(wire, 'x')
     const other = 'params' in (body as object) ? { ...(body as object), params: OTHER[wire] } : OTHER[wire]
-    t.is(told(wire, await it.ask({ ...request, body: other })), wire.endsWith('1.0') ? 'done' : INVALID[wire], 'a body of the other')
+    t.is(
+      told(wire, await it.ask({ ...request, body: other })),
+      wire.endsWith('1.0') ? 'done' : INVALID[wire],
+      'a body of the other'
+    )
   }),
   facade: async (t, { http }) => {
     const it = await http()
@@ -311,8 +339,16 @@ export const extensions: Row = {
   ...onA2A((wire) => async (t, places) => {
     const it = await places.http()
     const name = wire.endsWith('0.3') ? 'x-a2a-extensions' : 'a2a-extensions'
-    const at = (headers: Readonly<Record<string, string>>): BadRequest => ({ ...saying(wire, 'x', { agent: 'strict' }), headers })
-    const without = [at({}), at({ [name]: 'https://example.com/other' }), at({ [name]: `${REQUIRED}2` }), at({ [name]: ',;,' })]
+    const at = (headers: Readonly<Record<string, string>>): BadRequest => ({
+      ...saying(wire, 'x', { agent: 'strict' }),
+      headers
+    })
+    const without = [
+      at({}),
+      at({ [name]: 'https://example.com/other' }),
+      at({ [name]: `${REQUIRED}2` }),
+      at({ [name]: ',;,' })
+    ]
     await tried(refused(wire, NO_EXTENSION[wire], without))(t, places)
     t.is(told(wire, await it.ask(at({ [name]: REQUIRED }))), 'done', 'a client that names it is served')
   }),
@@ -333,7 +369,8 @@ export const replays: Row = {
   ...onA2A((wire) => async (t, { http }) => {
     const it = await http()
     const before = it.talk.tasks.length
-    const send = (text: string, by: 'alice' | 'bob' = 'alice') => it.ask({ ...saying(wire, text, { id: `again ${wire}` }), by })
+    const send = (text: string, by: 'alice' | 'bob' = 'alice') =>
+      it.ask({ ...saying(wire, text, { id: `again ${wire}` }), by })
     const [one, two] = [idIn((await send('x')).text), idIn((await send('x')).text)]
     t.alike([two, it.talk.tasks.length], [one, before + 1], 'it was done once')
     t.is(told(wire, await send('y')), REUSED[wire], 'another one under its id is refused')
@@ -351,7 +388,8 @@ export const replays: Row = {
   },
   mesh: async (t, { mesh }) => {
     const it = await mesh()
-    const send = (text: string, by: 'alice' | 'bob' = 'alice') => it.call(callOf({ ...saying('JSON-RPC 1.0', text, { id: 'again' }), by }))
+    const send = (text: string, by: 'alice' | 'bob' = 'alice') =>
+      it.call(callOf({ ...saying('JSON-RPC 1.0', text, { id: 'again' }), by }))
     const one = idIn(JSON.stringify(await send('x')))
     t.is(idIn(JSON.stringify(await send('x'))), one)
     t.is(toldOfCall(await send('y')), '-32004 UNSUPPORTED_OPERATION')

@@ -34,7 +34,10 @@ export interface Saying {
 
 let said = 0
 
-/** A request with a message, as each wire has it; it is answered as soon as its task has begun or ended, whatever the wire does. */
+/**
+ * A request with a message, as each wire has it; it is answered as soon as its task has begun or ended, whatever the
+ * wire does.
+ */
 export function saying(wire: HttpWire, text: string, more: Saying = {}): BadRequest {
   const { id = `m-${++said}`, task, stream = false, agent = 'talk', configuration = {} } = more
   const at = `/agents/${agent}`
@@ -80,7 +83,10 @@ export function run(threadId: string, messages: readonly object[], more: object 
   return { threadId, runId: `run-${++said}`, messages, tools: [], context: [], state: {}, forwardedProps: {}, ...more }
 }
 
-/** What a wire said of a request: `done`, or its status and what tells the kind of the error; what is no error in its shape is told as it is. */
+/**
+ * What a wire said of a request: `done`, or its status and what tells the kind of the error; what is no error in its
+ * shape is told as it is.
+ */
 export function told(
   wire: HttpWire,
   { status, type, text }: { readonly status: number; readonly type: string; readonly text: string }
@@ -90,7 +96,10 @@ export function told(
   if (json === null) return `no JSON: ${status} ${type} ${text.slice(0, 300)}`
   const error = json['error'] as Json | string | undefined
   if (status === 200 && error === undefined) return 'done'
-  return (type === 'application/json' ? shaped(wire, status, json) : null) ?? `out of shape: ${status} ${type} ${text.slice(0, 300)}`
+  return (
+    (type === 'application/json' ? shaped(wire, status, json) : null) ??
+    `out of shape: ${status} ${type} ${text.slice(0, 300)}`
+  )
 }
 
 type Json = Record<string, unknown>
@@ -99,15 +108,20 @@ function shaped(wire: HttpWire, status: number, json: Json): string | null {
   const names = Object.keys(json).sort().join()
   const error = json['error'] as Json
   if (wire === 'facade')
-    return typeof json['error'] === 'string' && typeof json['message'] === 'string' && /^(code,)?(details,)?error,message$/.test(names)
+    return typeof json['error'] === 'string' &&
+      typeof json['message'] === 'string' &&
+      /^(code,)?(details,)?error,message$/.test(names)
       ? `${status} ${json['error']}`
       : null
   if (wire.startsWith('JSON-RPC'))
     return names === 'error,id,jsonrpc' && json['jsonrpc'] === '2.0' && 'id' in json
       ? `${status} ${String(error['code'])} ${reasonIn(error['data'])}`
       : null
-  if (wire === 'REST 0.3') return names === 'code,data,message' ? `${status} ${String(json['code'])} ${reasonIn(json['data'])}` : null
-  return names === 'error' && error['code'] === status ? `${status} ${String(error['status'])} ${reasonIn(error['details'])}` : null
+  if (wire === 'REST 0.3')
+    return names === 'code,data,message' ? `${status} ${String(json['code'])} ${reasonIn(json['data'])}` : null
+  return names === 'error' && error['code'] === status
+    ? `${status} ${String(error['status'])} ${reasonIn(error['details'])}`
+    : null
 }
 
 function reasonIn(details: unknown): string {

@@ -33,7 +33,10 @@ export interface Attack {
   /** What it makes an honest node keep, at most, in MiB. Default: 64. */
   readonly maxDisk?: number
   begin(scene: AttackScene, size: Size): Promise<Blows>
-  /** Resolves when honest nodes have given back what the member took, once it is revoked. In the full size it takes 10 minutes. */
+  /**
+   * Resolves when honest nodes have given back what the member took, once it is revoked. In the full size it takes 10
+   * minutes.
+   */
   returned?(scene: AttackScene, size: Size): Promise<void>
 }
 
@@ -53,7 +56,11 @@ export const ATTACKS = {
     isKept: true,
     begin: ({ eve }) => Promise.resolve(strangerBlocks(eve))
   },
-  hints: { name: 'A2 100,000 hints about cores of the log', isCut: true, begin: ({ eve }) => Promise.resolve(hints(eve)) },
+  hints: {
+    name: 'A2 100,000 hints about cores of the log',
+    isCut: true,
+    begin: ({ eve }) => Promise.resolve(hints(eve))
+  },
   streams: { name: 'A3 streams of 50 MiB', maxDisk: 300, begin: streams, returned: streamsReturned },
   log: { name: 'A3 entries of the log, as fast as they are taken', begin: ({ eve }) => Promise.resolve(entries(eve)) },
   names: { name: 'A4 952 documents with names that sort first', begin: names },
@@ -130,7 +137,9 @@ function streams({ eve, victim, bob }: AttackScene, size: Size): Promise<Blows> 
   }
   const isTaken = async (): Promise<boolean> => {
     const { documents } = await victim.api.call('peers.show', { peer: 'eve' })
-    return size === 'full' ? documents.leftOut > 0 && documents.bytes >= 250 * 1_048_576 : documents.bytes >= total * mebibytes * 1_048_576
+    return size === 'full'
+      ? documents.leftOut > 0 && documents.bytes >= 250 * 1_048_576
+      : documents.bytes >= total * mebibytes * 1_048_576
   }
   const areHere = async ({ api }: TestNode): Promise<boolean> =>
     (await api.call('documents.list', {})).documents
@@ -138,7 +147,8 @@ function streams({ eve, victim, bob }: AttackScene, size: Size): Promise<Blows> 
       .every(({ blocks }) => blocks === mebibytes * BLOCKS_PER_MEBIBYTE)
   // What is still on its way costs honest calls that are to be made without an attack.
   const rest = async (): Promise<void> => {
-    for (const node of [victim, bob]) await untilTrue(() => areHere(node), 'all blocks of what is kept are here', FETCHED_MS)
+    for (const node of [victim, bob])
+      await untilTrue(() => areHere(node), 'all blocks of what is kept are here', FETCHED_MS)
   }
   const took = async (): Promise<void> => {
     while (count < total) await next().catch(() => {})
@@ -218,7 +228,9 @@ function lists({ member }: HostileMember): Blows {
   return {
     // What is over the share is refused, and she waits for none.
     next: () => {
-      log.submit({ kind: 'document', mesh, name: `a${count++}`, access: { see: rule, write: rule, serial: 1 }, at: 1 }).catch(() => {})
+      log
+        .submit({ kind: 'document', mesh, name: `a${count++}`, access: { see: rule, write: rule, serial: 1 }, at: 1 })
+        .catch(() => {})
       return Promise.resolve()
     },
     took: async () => {
@@ -272,12 +284,20 @@ async function patterns({ eve, victim }: AttackScene): Promise<Blows> {
     const { counters } = await victim.api.call('node.metrics', {})
     return counters.find(({ name, label }) => name === 'messages_sent' && label === 'error')?.value ?? 0
   }
-  const looked = (): Promise<void> => untilTrue(async () => (await refused()) >= before + count, 'each is looked at and refused')
+  const looked = (): Promise<void> =>
+    untilTrue(async () => (await refused()) >= before + count, 'each is looked at and refused')
   const before = await refused()
   return {
     next: () => {
       const input = { name: `${'a'.repeat(36)}!` }
-      const payload = { requestId: `evil_${eve.count++}`, attempt: 1, capability: 'hosts.find', input, description: '', swarm: null }
+      const payload = {
+        requestId: `evil_${eve.count++}`,
+        attempt: 1,
+        capability: 'hosts.find',
+        input,
+        description: '',
+        swarm: null
+      }
       count++
       return eve.send({ recipient: `hosts@${eve.victim.id}`, payload })
     },

@@ -22,8 +22,14 @@ export { MAX_MEMORY } from './limits.js'
 /** All attacks, in their order. */
 export const attacks: readonly Attack[] = Object.values(ATTACKS)
 
-/** Runs an attack in its full size in a mesh of its own. `calls`: honest ones without and with it, each; in `rounds` turns. */
-export async function fullRun(attack: Attack, { calls, rounds }: { readonly calls: number; readonly rounds: number }): Promise<Report> {
+/**
+ * Runs an attack in its full size in a mesh of its own. `calls`: honest ones without and with it, each; in `rounds`
+ * turns.
+ */
+export async function fullRun(
+  attack: Attack,
+  { calls, rounds }: { readonly calls: number; readonly rounds: number }
+): Promise<Report> {
   return await inScope(async (t) => {
     const scene = await attackScene(t, { isAdmin: attack.isAdmin === true })
     const options = { size: 'full', calls: Math.ceil(calls / rounds), rounds, paceMs: PACE_MS } as const
@@ -37,10 +43,14 @@ function faultsOf(attack: Attack, { quiet, busy, before, after, returned, cutSec
   const maxP99 = MAX_RATIO * quiet.p99 + TOLERANCE_MS
   return [
     after.memory > MAX_MEMORY ? `an honest node takes ${after.memory} MiB of memory, ${MAX_MEMORY} are allowed` : '',
-    after.disk - before.disk > maxDisk ? `the attack made an honest node keep ${after.disk - before.disk} MiB, ${maxDisk} are allowed` : '',
+    after.disk - before.disk > maxDisk
+      ? `the attack made an honest node keep ${after.disk - before.disk} MiB, ${maxDisk} are allowed`
+      : '',
     busy.p99 > maxP99 ? `p99 of honest calls is ${busy.p99} ms, ${Math.round(maxP99)} are allowed` : '',
     attack.isCut === true && cutSeconds === null ? 'she is not cut' : '',
-    returned !== null && returned.disk - before.disk > MAX_DISK ? `${returned.disk - before.disk} MiB were not given back` : ''
+    returned !== null && returned.disk - before.disk > MAX_DISK
+      ? `${returned.disk - before.disk} MiB were not given back`
+      : ''
   ].filter((fault) => fault !== '')
 }
 
@@ -57,7 +67,8 @@ export interface Siege {
 }
 
 /**
- * All attacks in turn by one member for so many minutes while an honest node makes calls at another; then she is revoked.
+ * All attacks in turn by one member for so many minutes while an honest node makes calls at another; then she is
+ * revoked.
  * `say`: told of each attack that begins. @throws Error when an honest call does not end COMPLETED
  */
 export async function siege({ minutes, say }: { readonly minutes: number; say(line: string): void }): Promise<Siege> {
@@ -76,7 +87,16 @@ export async function siege({ minutes, say }: { readonly minutes: number; say(li
     const busy = timesOf(await honest.during(job, () => blows?.next()))
     const after = await takenBy(scene)
     const cuts = scene.eve.member.seen.closed.length
-    const faults = faultsOf(SIEGE, { quiet, busy, before, after, rounds: [], returned: null, cutSeconds: null, revokedSeconds })
+    const faults = faultsOf(SIEGE, {
+      quiet,
+      busy,
+      before,
+      after,
+      rounds: [],
+      returned: null,
+      cutSeconds: null,
+      revokedSeconds
+    })
     return { quiet, busy, before, after, cuts, revokedSeconds, faults }
   })
 }
@@ -106,7 +126,10 @@ async function inTurn(scene: AttackScene, { minutes, say, onBegin }: Turns): Pro
 }
 
 /** An attack that cannot begin, since the member is cut, has the same time. */
-async function oneTurn(scene: AttackScene, { attack, say, onBegin }: Omit<Turns, 'minutes'> & { readonly attack: Attack }): Promise<void> {
+async function oneTurn(
+  scene: AttackScene,
+  { attack, say, onBegin }: Omit<Turns, 'minutes'> & { readonly attack: Attack }
+): Promise<void> {
   const { memory, disk } = await takenBy(scene)
   say(`${attack.name} (${memory} MiB of memory, ${disk} MiB of disk so far)`)
   let isOver = false

@@ -27,7 +27,10 @@ export class HonestCalls {
     })
   }
 
-  /** Makes so many calls; their times in milliseconds. `onBegin`: one begins. @throws Error when one does not end COMPLETED */
+  /**
+   * Makes so many calls; their times in milliseconds. `onBegin`: one begins.
+   * @throws Error when one does not end COMPLETED
+   */
   async make(calls: number, onBegin: () => void = () => {}): Promise<readonly number[]> {
     return await this.#run({ calls }, onBegin)
   }
@@ -70,6 +73,7 @@ export class HonestCalls {
 /** The figures of some calls. */
 export function timesOf(samples: readonly number[]): Times {
   const sorted = samples.toSorted((a, b) => a - b)
-  const at = (share: number): number => Math.round((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0) * 10) / 10
+  const at = (share: number): number =>
+    Math.round((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0) * 10) / 10
   return { calls: sorted.length, p50: at(0.5), p99: at(0.99), max: at(1) }
 }

@@ -14,7 +14,10 @@ export interface Hint {
 /** The part of the engine's channel of hints that is used here. */
 interface Hints {
   addStream(stream: NoiseStream): void
-  session(capability: Uint8Array, handlers: object): { announceByStream(stream: NoiseStream, hints: readonly Hint[]): void }
+  session(
+    capability: Uint8Array,
+    handlers: object
+  ): { announceByStream(stream: NoiseStream, hints: readonly Hint[]): void }
   destroy(): void
 }
 
@@ -34,7 +37,10 @@ export function badBlocks({ key }: Pick<Hypercore, 'key'>): readonly Uint8Array[
   return [logBlock([]), logBlock([twice, twice])]
 }
 
-/** Cores of the log that a member writes past its engine, and hints about them by its own rules. Make it before the member starts. */
+/**
+ * Cores of the log that a member writes past its engine, and hints about them by its own rules. Make it before the
+ * member starts.
+ */
 export class LogCores {
   readonly #node: LabNode
   readonly #streams = new Set<NoiseStream>()
@@ -69,7 +75,10 @@ export class LogCores {
 
   /** A core of hers, encrypted as those of the log are. */
   async core(name: string): Promise<Hypercore> {
-    const core = this.#node.store.get({ name: `hostile/${name}`, encryption: { key: this.#node.mesh.log.encryptionKey } })
+    const core = this.#node.store.get({
+      name: `hostile/${name}`,
+      encryption: { key: this.#node.mesh.log.encryptionKey }
+    })
     await core.ready()
     return core
   }

@@ -17,7 +17,10 @@ const BLOCK = new Uint8Array(262_144)
 /** Blocks of her streams in a MiB. */
 export const BLOCKS_PER_MEBIBYTE = 4
 
-/** A member made of the product's own parts: its link, its cores of the log and its cores of documents take what a test wants. */
+/**
+ * A member made of the product's own parts: its link, its cores of the log and its cores of documents take what a test
+ * wants.
+ */
 export class HostileMember extends Eve {
   readonly logCores: LogCores
   readonly calls = new EvilCalls(this)
@@ -27,7 +30,9 @@ export class HostileMember extends Eve {
   readonly #streams = new Set<StreamKey>()
   #told = 0
 
-  private constructor(...[member, victim, parts]: readonly [...ConstructorParameters<typeof Eve>, { readonly documents: DocumentCores }]) {
+  private constructor(
+    ...[member, victim, parts]: readonly [...ConstructorParameters<typeof Eve>, { readonly documents: DocumentCores }]
+  ) {
     super(member, victim)
     this.#documents = parts.documents
     this.logCores = new LogCores(member)
@@ -35,7 +40,11 @@ export class HostileMember extends Eve {
   }
 
   /** Joins by an invite and is linked to the victim. */
-  static async join(t: Teardown, lab: Lab, by: { readonly code: string; readonly victim: string }): Promise<HostileMember> {
+  static async join(
+    t: Teardown,
+    lab: Lab,
+    by: { readonly code: string; readonly victim: string }
+  ): Promise<HostileMember> {
     const documents = await documentsOf(t)
     const member = await lab.join('eve', by.code, { onPassed: (peer, stream) => documents.link(peer, stream) })
     const eve = new HostileMember(member, { id: by.victim }, { documents })
@@ -68,7 +77,10 @@ export class HostileMember extends Eve {
     await log.submit({ kind: 'card', mesh, card })
   }
 
-  /** Writes to a stream of hers of that name so many MiB in blocks of 256 KiB, which hold no document; all who may see it can have them. */
+  /**
+   * Writes to a stream of hers of that name so many MiB in blocks of 256 KiB, which hold no document; all who may see
+   * it can have them.
+   */
   async writeStream(name: string, mebibytes: number): Promise<StreamKey> {
     const { stream } = await this.#documents.own(name)
     for (let at = 0; at < mebibytes * BLOCKS_PER_MEBIBYTE; at++) await this.#documents.append(stream, [BLOCK])

@@ -11,7 +11,10 @@ export interface RunOptions {
   readonly calls: number
   /** Phases without and with the attack, in turn. */
   readonly rounds: number
-  /** From the beginning of an honest call, and with it a blow, to that of the next, in milliseconds; 0: one after the other. */
+  /**
+   * From the beginning of an honest call, and with it a blow, to that of the next, in milliseconds; 0: one after the
+   * other.
+   */
   readonly paceMs: number
 }
 
@@ -27,7 +30,10 @@ export interface Outcome {
   /** Of all rounds. */
   readonly quiet: Times
   readonly busy: Times
-  /** What the honest nodes had taken before, after the attack, and when the bytes were given back; null: nobody waited for that. */
+  /**
+   * What the honest nodes had taken before, after the attack, and when the bytes were given back; null: nobody waited
+   * for that.
+   */
   readonly before: Taken
   readonly after: Taken
   readonly returned: Taken | null
@@ -37,7 +43,10 @@ export interface Outcome {
   readonly revokedSeconds: number
 }
 
-/** Attacks an honest node while another one makes calls at it, revokes the member while it attacks, and looks at what that cost. */
+/**
+ * Attacks an honest node while another one makes calls at it, revokes the member while it attacks, and looks at what
+ * that cost.
+ */
 export async function runAttack(
   t: Teardown,
   scene: AttackScene,
@@ -62,7 +71,10 @@ export async function runAttack(
   await honest.during(put, () => blows.next())
   await attack.returned?.(scene, size)
   const returned = attack.returned === undefined ? null : await takenBy(scene)
-  const [quiet, busy] = [phases.flatMap((one) => one.quiet), phases.flatMap((one) => one.busy)].map(timesOf) as [Times, Times]
+  const [quiet, busy] = [phases.flatMap((one) => one.quiet), phases.flatMap((one) => one.busy)].map(timesOf) as [
+    Times,
+    Times
+  ]
   const rounds = phases.map((one) => ({ quiet: timesOf(one.quiet), busy: timesOf(one.busy) }))
   return { rounds, quiet, busy, before, after, returned, cutSeconds, revokedSeconds }
 }
@@ -75,7 +87,12 @@ interface Phases {
 /** Calls without and with the attack, in turn; `first`: those without it that were made before it began. */
 async function phasesOf(
   honest: HonestCalls,
-  { blows, first, calls, rounds }: { readonly blows: Blowing; readonly first: readonly number[] } & Pick<RunOptions, 'calls' | 'rounds'>
+  {
+    blows,
+    first,
+    calls,
+    rounds
+  }: { readonly blows: Blowing; readonly first: readonly number[] } & Pick<RunOptions, 'calls' | 'rounds'>
 ): Promise<readonly Phases[]> {
   const all: Phases[] = []
   while (all.length < rounds) {

@@ -32,15 +32,24 @@ export interface AttackScene {
   restart(): Promise<TestNode>
 }
 
-/** Sets the scene; everything is gone when the test ends. `isAdmin`: the member may invite, and so write to the log. Default: false. */
-export async function attackScene(t: Teardown, { isAdmin = false }: { readonly isAdmin?: boolean } = {}): Promise<AttackScene> {
+/**
+ * Sets the scene; everything is gone when the test ends. `isAdmin`: the member may invite, and so write to the log.
+ * Default: false.
+ */
+export async function attackScene(
+  t: Teardown,
+  { isAdmin = false }: { readonly isAdmin?: boolean } = {}
+): Promise<AttackScene> {
   const lab = await meshLab(t)
   const mesh = await testMesh(t)
   const home = path.join(await mesh.dir(), 'victim')
   await fs.mkdir(path.join(home, 'agents'), { recursive: true, mode: 0o700 })
   await fs.writeFile(path.join(home, 'agents', 'hosts.md'), HOSTS)
   const bootstrap = lab.bootstrap.map(({ host, port }) => `${host}:${port}`)
-  await fs.writeFile(path.join(home, 'config.yaml'), `network: { kind: private, bootstrap: ${JSON.stringify(bootstrap)} }\n`)
+  await fs.writeFile(
+    path.join(home, 'config.yaml'),
+    `network: { kind: private, bootstrap: ${JSON.stringify(bootstrap)} }\n`
+  )
   const env = { A2A_NODE_NETWORK_KIND: undefined, A2A_NODE_LOCAL_PORT: undefined }
   const victim = await mesh.start('victim', { home, env })
   const invite = async (admin: boolean): Promise<string> => (await victim.api.call('invite.create', { admin })).code
@@ -66,7 +75,9 @@ export interface Taken {
 
 /** What that honest node takes that takes most. */
 export async function takenBy({ victim, bob }: Pick<AttackScene, 'victim' | 'bob'>): Promise<Taken> {
-  const all = await Promise.all([victim, bob].map(async (node) => ({ memory: await memoryOf(node), disk: await bytesOf(node.home) })))
+  const all = await Promise.all(
+    [victim, bob].map(async (node) => ({ memory: await memoryOf(node), disk: await bytesOf(node.home) }))
+  )
   const most = (what: keyof Taken): number => Math.round(Math.max(...all.map((one) => one[what])) / 1_048_576)
   return { memory: most('memory'), disk: most('disk') }
 }

@@ -7,10 +7,19 @@ import { attackScene } from './scene.js'
 /** Honest calls of a phase; `npm run hostile` makes more, and looks at their times. */
 const CALLS = 60
 
-/** Honest nodes live through an attack in its small size, lose no call, stay within their limits, and put the member out. */
+/**
+ * Honest nodes live through an attack in its small size, lose no call, stay within their limits, and put the member
+ * out.
+ */
 export async function survives(t: Assert, attack: Attack): Promise<void> {
   const scene = await attackScene(t, { isAdmin: attack.isAdmin === true })
-  const { before, after, cutSeconds } = await runAttack(t, scene, { attack, size: 'small', calls: CALLS, rounds: 1, paceMs: 0 })
+  const { before, after, cutSeconds } = await runAttack(t, scene, {
+    attack,
+    size: 'small',
+    calls: CALLS,
+    rounds: 1,
+    paceMs: 0
+  })
   t.ok(after.memory < MAX_MEMORY, `${after.memory} MiB of memory, ${before.memory} before`)
   t.ok(after.disk - before.disk < (attack.maxDisk ?? MAX_DISK), `${after.disk} MiB on disk, ${before.disk} before`)
   if (attack.isCut === true) t.ok(cutSeconds !== null, 'she is cut')

@@ -67,6 +67,11 @@ export function toolsThat(
   const inputSchema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
   const tools = names.map((name): AgentTool => ({ name, description: `Does ${name}.`, inputSchema }))
   return {
-    open: () => Promise.resolve({ tools, left, call: async (name, args, signal) => await call(name, args, signal as AbortSignal) })
+    open: () =>
+      Promise.resolve({
+        tools,
+        left,
+        call: async (name, args, signal) => await call(name, args, signal as AbortSignal)
+      })
   }
 }

@@ -17,7 +17,9 @@ export interface SeenQuestion {
       readonly tool_calls?: unknown
       readonly tool_call_id?: string
     }[]
-    readonly tools?: readonly { readonly function: { readonly name: string; readonly description: string; readonly parameters: unknown } }[]
+    readonly tools?: readonly {
+      readonly function: { readonly name: string; readonly description: string; readonly parameters: unknown }
+    }[]
   }
   /** Resolves when the connection of the question is closed. */
   readonly closed: Promise<void>
@@ -26,7 +28,10 @@ export interface SeenQuestion {
 /** Answers one question. */
 export type Answerer = (response: http.ServerResponse, seen: SeenQuestion) => void
 
-/** A server on loopback that answers each question by the next of what it was told; the last one answers all that follow. */
+/**
+ * A server on loopback that answers each question by the next of what it was told; the last one answers all that
+ * follow.
+ */
 export interface LlmServer {
   readonly url: string
   readonly seen: readonly SeenQuestion[]
@@ -40,7 +45,8 @@ export async function llmServer(t: Assert, ...answers: readonly Answerer[]): Pro
   const waiting: { readonly n: number; resolve(question: SeenQuestion): void }[] = []
   const server = http.createServer((request, response) => {
     // Its list of models, by which a node sees that it is there.
-    if (request.method === 'GET') return void response.setHeader('content-type', 'application/json').end('{"object":"list","data":[]}')
+    if (request.method === 'GET')
+      return void response.setHeader('content-type', 'application/json').end('{"object":"list","data":[]}')
     const chunks: Uint8Array[] = []
     request.on('data', (chunk: Uint8Array) => chunks.push(chunk))
     request.on('end', () => {
@@ -61,7 +67,8 @@ export async function llmServer(t: Assert, ...answers: readonly Answerer[]): Pro
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     seen,
-    question: (n) => (seen[n] === undefined ? new Promise((resolve) => waiting.push({ n, resolve })) : Promise.resolve(seen[n]))
+    question: (n) =>
+      seen[n] === undefined ? new Promise((resolve) => waiting.push({ n, resolve })) : Promise.resolve(seen[n])
   }
 }
 

@@ -25,11 +25,19 @@ const MODEL = 'qwen3:8b'
 
 type Chunk = (delta: unknown, finish?: string) => string
 
-function chunksOf(chunk: Chunk, first: unknown, deltas: readonly unknown[], end: readonly [unknown, string]): readonly string[] {
+function chunksOf(
+  chunk: Chunk,
+  first: unknown,
+  deltas: readonly unknown[],
+  end: readonly [unknown, string]
+): readonly string[] {
   return [chunk(first), ...deltas.map((delta) => chunk(delta)), chunk(...end)]
 }
 
-/** llama.cpp's `llama-server`: `choices` first, `content: null` at the start, an empty delta at the end, `timings` beside `usage`. */
+/**
+ * llama.cpp's `llama-server`: `choices` first, `content: null` at the start, an empty delta at the end, `timings`
+ * beside `usage`.
+ */
 const llamaChunk: Chunk = (delta, finish) =>
   JSON.stringify({
     choices: [{ finish_reason: finish ?? null, index: 0, delta }],
@@ -46,7 +54,12 @@ const LLAMA_FIRST = { role: 'assistant', content: null }
 export const LLAMA_CPP: ServerShape = {
   name: 'llama.cpp',
   text: (pieces) =>
-    chunksOf(llamaChunk, LLAMA_FIRST, [{ reasoning_content: 'Hm.' }, ...pieces.map((content) => ({ content }))], [{}, 'stop']),
+    chunksOf(
+      llamaChunk,
+      LLAMA_FIRST,
+      [{ reasoning_content: 'Hm.' }, ...pieces.map((content) => ({ content }))],
+      [{}, 'stop']
+    ),
   calls: (calls) =>
     chunksOf(
       llamaChunk,
@@ -66,11 +79,26 @@ export const LLAMA_CPP: ServerShape = {
       model: `${MODEL}.gguf`,
       system_fingerprint: 'b9554-d403f00ec',
       object: 'chat.completion.chunk',
-      usage: { completion_tokens: output, prompt_tokens: input, total_tokens: input + output, prompt_tokens_details: { cached_tokens: 0 } },
-      timings: { cache_n: 7, prompt_n: input, prompt_ms: 251.51, predicted_n: output, predicted_ms: 407.596, predicted_per_second: 68.7 }
+      usage: {
+        completion_tokens: output,
+        prompt_tokens: input,
+        total_tokens: input + output,
+        prompt_tokens_details: { cached_tokens: 0 }
+      },
+      timings: {
+        cache_n: 7,
+        prompt_n: input,
+        prompt_ms: 251.51,
+        predicted_n: output,
+        predicted_ms: 407.596,
+        predicted_per_second: 68.7
+      }
     }),
   refusals: {
-    unknownModel: { status: 400, body: '{"error":{"code":400,"message":"model not found","type":"invalid_request_error"}}' },
+    unknownModel: {
+      status: 400,
+      body: '{"error":{"code":400,"message":"model not found","type":"invalid_request_error"}}'
+    },
     badKey: { status: 401, body: '{"error":{"code":401,"message":"Invalid API Key","type":"authentication_error"}}' },
     other: {
       status: 400,
@@ -109,9 +137,15 @@ export const OLLAMA: ServerShape = {
       type: 'function',
       function: { name, arguments: pieces.join('') }
     }))
-    return chunksOf(ollamaChunk, OLLAMA_FIRST, [{ role: 'assistant', content: '', tool_calls: toolCalls }], [OLLAMA_LAST, 'tool_calls'])
+    return chunksOf(
+      ollamaChunk,
+      OLLAMA_FIRST,
+      [{ role: 'assistant', content: '', tool_calls: toolCalls }],
+      [OLLAMA_LAST, 'tool_calls']
+    )
   },
-  ended: (content, reason) => chunksOf(ollamaChunk, OLLAMA_FIRST, [{ role: 'assistant', content }], [OLLAMA_LAST, reason]),
+  ended: (content, reason) =>
+    chunksOf(ollamaChunk, OLLAMA_FIRST, [{ role: 'assistant', content }], [OLLAMA_LAST, reason]),
   usage: (input, output) =>
     JSON.stringify({
       id: 'chatcmpl-140',
@@ -141,12 +175,23 @@ const vllmChunk: Chunk = (delta, finish) =>
     object: 'chat.completion.chunk',
     created: 1_763_738_578,
     model: MODEL,
-    choices: [{ index: 0, delta, logprobs: null, finish_reason: finish ?? null, ...(finish === undefined ? {} : { stop_reason: null }) }]
+    choices: [
+      {
+        index: 0,
+        delta,
+        logprobs: null,
+        finish_reason: finish ?? null,
+        ...(finish === undefined ? {} : { stop_reason: null })
+      }
+    ]
   })
 
 const VLLM_FIRST = { role: 'assistant', content: '' }
 
-/** vLLM names a tool first and streams its arguments after that; errors stand at the top, newer versions put them into `error`. */
+/**
+ * vLLM names a tool first and streams its arguments after that; errors stand at the top, newer versions put them into
+ * `error`.
+ */
 export const VLLM: ServerShape = {
   name: 'vLLM',
   text: (pieces) =>
@@ -161,7 +206,11 @@ export const VLLM: ServerShape = {
       vllmChunk,
       VLLM_FIRST,
       calls.flatMap(({ name, pieces }, index) => [
-        { tool_calls: [{ id: `chatcmpl-tool-9c8e90c7e0bd46b1bc0e0581480a634${index}`, type: 'function', index, function: { name } }] },
+        {
+          tool_calls: [
+            { id: `chatcmpl-tool-9c8e90c7e0bd46b1bc0e0581480a634${index}`, type: 'function', index, function: { name } }
+          ]
+        },
         ...pieces.map((piece) => ({ tool_calls: [{ index, function: { arguments: piece } }] }))
       ]),
       [{ content: '' }, 'tool_calls']

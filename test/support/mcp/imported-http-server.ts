@@ -68,13 +68,16 @@ export async function httpServer(t: Assert, { tools = [] as readonly object[], p
       )
     }
     const session = request.headers['mcp-session-id']
-    if (rpc !== 'server/discover' && !sessions.has(String(session))) return void response.writeHead(404).end('no such session')
+    if (rpc !== 'server/discover' && !sessions.has(String(session)))
+      return void response.writeHead(404).end('no such session')
     if (message['id'] === undefined) return void response.writeHead(202).end()
     if (rpc === 'tools/list') return answer({ tools: state.tools })
     const { name, arguments: input } = (message['params'] ?? {}) as { name?: string; arguments?: { text?: string } }
     if (rpc === 'tools/call') return answer({ content: [{ type: 'text', text: `${name}: ${input?.text ?? ''}` }] })
     response.writeHead(200, { 'content-type': 'application/json' })
-    response.end(JSON.stringify({ jsonrpc: '2.0', id: message['id'], error: { code: -32_601, message: 'Method not found' } }))
+    response.end(
+      JSON.stringify({ jsonrpc: '2.0', id: message['id'], error: { code: -32_601, message: 'Method not found' } })
+    )
   }
 
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))

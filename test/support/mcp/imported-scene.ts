@@ -64,7 +64,11 @@ export interface ImportedScene {
 export async function importedScene(
   t: Assert,
   servers: readonly Scripted[],
-  { store = new FakeStore(), dir: givenDir, ttlMs }: { readonly store?: NodeStore; readonly dir?: string; readonly ttlMs?: number } = {}
+  {
+    store = new FakeStore(),
+    dir: givenDir,
+    ttlMs
+  }: { readonly store?: NodeStore; readonly dir?: string; readonly ttlMs?: number } = {}
 ): Promise<ImportedScene> {
   const dir = givenDir ?? (await tempDir(t))
   const groups = new ProcessGroups(path.join(dir, 'run'))
@@ -76,7 +80,11 @@ export async function importedScene(
   for (const { name, plan } of servers) fs.writeFileSync(planFile(name), JSON.stringify(plan))
   const imported = new ImportedAgents({
     adapters: servers.map(({ name, spec, address, env = {}, fetch: send = fetch }) => {
-      const program = { command: [process.execPath, SERVER, planFile(name), notesFile(name)] as [string, ...string[]], env, cwd: dir }
+      const program = {
+        command: [process.execPath, SERVER, planFile(name), notesFile(name)] as [string, ...string[]],
+        env,
+        cwd: dir
+      }
       const full = specOf(name, spec)
       const { maxOutputBytes } = full
       const parts = {
@@ -123,7 +131,8 @@ export async function importedScene(
       fs.writeFileSync(`${planFile(server)}.new`, JSON.stringify(plan))
       fs.renameSync(`${planFile(server)}.new`, planFile(server))
     },
-    notes: (server) => (fs.existsSync(notesFile(server)) ? fs.readFileSync(notesFile(server), 'utf8').trim().split('\n') : []),
+    notes: (server) =>
+      fs.existsSync(notesFile(server)) ? fs.readFileSync(notesFile(server), 'utf8').trim().split('\n') : [],
     pid: (server) =>
       Number(
         scene

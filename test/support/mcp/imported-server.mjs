@@ -1,6 +1,8 @@
 #!/usr/bin/env node
-// A small MCP server on stdio for tests: its tools and its manners come from a JSON file that the test writes anew at will.
-// {"tools": [...], "era": "legacy"|"modern", "manners": {...}}. Arguments: the file, then a file to which each call is noted.
+// A small MCP server on stdio for tests: its tools and its manners come from a JSON file that the test writes anew at
+// will.
+// {"tools": [...], "era": "legacy"|"modern", "manners": {...}}. Arguments: the file, then a file to which each call is
+// noted.
 import fs from 'node:fs'
 import readline from 'node:readline'
 
@@ -15,7 +17,8 @@ if (plan().exit !== undefined) {
   process.stderr.write('cannot go on: no licence\n')
   process.exit(plan().exit)
 }
-if (plan().garbage !== undefined) for (let i = 0; i < plan().garbage; i++) process.stdout.write(`loading part ${i} ...\n`)
+if (plan().garbage !== undefined)
+  for (let i = 0; i < plan().garbage; i++) process.stdout.write(`loading part ${i} ...\n`)
 
 const watcher = fs.watchFile(file, { interval: 20 }, () => {
   if (plan().announce !== false) send({ method: 'notifications/tools/list_changed' })
@@ -24,7 +27,10 @@ watcher.unref()
 
 const calls = {
   echo: (args) => ({ content: [{ type: 'text', text: String(args.text ?? '') }] }),
-  add: ({ a, b }) => ({ content: [{ type: 'text', text: JSON.stringify({ sum: a + b }) }], structuredContent: { sum: a + b } }),
+  add: ({ a, b }) => ({
+    content: [{ type: 'text', text: JSON.stringify({ sum: a + b }) }],
+    structuredContent: { sum: a + b }
+  }),
   lie: () => ({ content: [], structuredContent: { sum: 'not a number' } }),
   fail: () => ({ isError: true, content: [{ type: 'text', text: 'the disk is full' }], _meta: { retryAfter: 7 } }),
   picture: () => ({
@@ -49,7 +55,11 @@ const calls = {
   },
   flood: () => {
     const write = () => {
-      while (process.stdout.write('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n'));
+      while (
+        process.stdout.write(
+          '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n'
+        )
+      );
       process.stdout.once('drain', write)
     }
     write()
@@ -74,7 +84,8 @@ const calls = {
   },
   steps: (_args, token) => {
     for (let i = 1; i <= 3; i++)
-      if (token !== undefined) send({ method: 'notifications/progress', params: { progressToken: token, progress: i, total: 3 } })
+      if (token !== undefined)
+        send({ method: 'notifications/progress', params: { progressToken: token, progress: i, total: 3 } })
     return { content: [{ type: 'text', text: 'done' }] }
   }
 }
@@ -103,7 +114,10 @@ function handle(message) {
   }
   if (method === 'tools/call') {
     note(`call ${params.name}`)
-    const result = (calls[params.name.split('/').at(-1)] ?? (() => null))(params.arguments ?? {}, params['_meta']?.progressToken)
+    const result = (calls[params.name.split('/').at(-1)] ?? (() => null))(
+      params.arguments ?? {},
+      params['_meta']?.progressToken
+    )
     return result === null ? undefined : send({ id, result })
   }
   if (plan().diesOnUnknown === true) process.exit(9)

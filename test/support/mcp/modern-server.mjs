@@ -1,16 +1,24 @@
-// The official server of the newer protocol on stdio, which refuses the older one. Its second tool appears when it is told to.
+// The official server of the newer protocol on stdio, which refuses the older one. Its second tool appears when it is
+// told to.
 import { McpServer } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import * as z from 'zod'
 
 serveStdio(
   () => {
-    const server = new McpServer({ name: 'modern', version: '1.0.0' }, { capabilities: { tools: { listChanged: true } } })
+    const server = new McpServer(
+      { name: 'modern', version: '1.0.0' },
+      { capabilities: { tools: { listChanged: true } } }
+    )
     const word = z.object({ text: z.string() })
-    server.registerTool('shout', { description: 'Shouts.', inputSchema: word, outputSchema: word }, async ({ text }) => ({
-      content: [{ type: 'text', text: text.toUpperCase() }],
-      structuredContent: { text: text.toUpperCase() }
-    }))
+    server.registerTool(
+      'shout',
+      { description: 'Shouts.', inputSchema: word, outputSchema: word },
+      async ({ text }) => ({
+        content: [{ type: 'text', text: text.toUpperCase() }],
+        structuredContent: { text: text.toUpperCase() }
+      })
+    )
     server.registerTool('grow', { description: 'Gets a further tool.', inputSchema: z.object({}) }, async () => {
       server.registerTool('whisper', { description: 'Whispers.', inputSchema: word }, async ({ text }) => ({
         content: [{ type: 'text', text: text.toLowerCase() }]

@@ -49,7 +49,12 @@ export interface AguiRunHead {
   readonly threadId: string
   readonly runId: string
   readonly parentRunId: string | null
-  readonly task: { readonly id: string; readonly contextId: string; readonly agent: string; readonly capability: string }
+  readonly task: {
+    readonly id: string
+    readonly contextId: string
+    readonly agent: string
+    readonly capability: string
+  }
   /** The run begins after this message; null: with the first event. */
   readonly behind: string | null
   /** Generation of the task when the run began: earlier questions are answered. */
@@ -78,7 +83,17 @@ export interface AguiStep {
 export function startRun(head: AguiRunHead, warnings: readonly string[]): AguiStep {
   const { threadId, runId, parentRunId, behind, settled, task } = head
   const { id: taskId, contextId, agent, capability: skill } = task
-  const run = { threadId, runId, behind, settled, taskId, step: null, texts: new Map<string, string>(), result: null, isEnded: false }
+  const run = {
+    threadId,
+    runId,
+    behind,
+    settled,
+    taskId,
+    step: null,
+    texts: new Map<string, string>(),
+    result: null,
+    isEnded: false
+  }
   const started = { type: 'RUN_STARTED', threadId, runId, protocolVersion: AGUI_VERSION } as const
   return {
     run,
@@ -102,7 +117,10 @@ export function translate(run: AguiRun, event: GatewayEvent): AguiStep {
 /** Ends a run whose event stream broke off while its task goes on; no events when the run has ended. */
 export function breakOff(run: AguiRun): AguiStep {
   if (run.isEnded) return { run, events: [] }
-  return { run: { ...run, isEnded: true }, events: [errorEvent('the stream ended before the task, which goes on', 'STREAM_ENDED')] }
+  return {
+    run: { ...run, isEnded: true },
+    events: [errorEvent('the stream ended before the task, which goes on', 'STREAM_ENDED')]
+  }
 }
 
 /** A failure as the last event of a run. */
@@ -112,7 +130,9 @@ export function errorEvent(message: string, code: string): AguiEvent {
 
 /** The first message of a task opens the step `submitted`; an answered task reports its next state itself. */
 function begun(run: AguiRun, { generation }: GatewayEvent): AguiStep {
-  return generation === 1 ? inStep({ ...run, behind: null }, 'submitted') : { run: { ...run, behind: null }, events: [] }
+  return generation === 1
+    ? inStep({ ...run, behind: null }, 'submitted')
+    : { run: { ...run, behind: null }, events: [] }
 }
 
 function inStep(run: AguiRun, step: string): AguiStep {
@@ -143,7 +163,11 @@ function finished({ threadId, runId, taskId, result }: AguiRun, { state, message
   if (state === 'canceled') return { ...end, outcome: { type: 'cancelled' } }
   if (state === 'completed') return { ...end, outcome: { type: 'success' }, ...(result === null ? {} : { result }) }
   const text = textOf(message)
-  const interrupt = { id: questionId(taskId, message ?? null), reason: state, ...(text === '' ? {} : { message: text }) }
+  const interrupt = {
+    id: questionId(taskId, message ?? null),
+    reason: state,
+    ...(text === '' ? {} : { message: text })
+  }
   return { ...end, outcome: { type: 'interrupt', interrupts: [interrupt] } }
 }
 
@@ -154,23 +178,36 @@ export function questionId(taskId: string, message: Message | null): string {
 
 function tellMessage(
   { taskId }: AguiRun,
-  { message, state, generation, isError }: Pick<Status, 'state' | 'generation'> & { readonly message: Message; readonly isError: boolean }
+  {
+    message,
+    state,
+    generation,
+    isError
+  }: Pick<Status, 'state' | 'generation'> & { readonly message: Message; readonly isError: boolean }
 ): AguiEvent[] {
   const rest = message.parts.filter(isNoText)
   const text = isError ? '' : textOf(message)
   const id = `${taskId}.${generation}`
   const spoken: AguiEvent[] =
     text === '' ? [] : [startOfText(id), { type: 'TEXT_MESSAGE_CONTENT', messageId: id, delta: text }, endOfText(id)]
-  return rest.length === 0 ? spoken : [...spoken, custom('a2a.message', { taskId, state, messageId: message.messageId, parts: rest })]
+  return rest.length === 0
+    ? spoken
+    : [...spoken, custom('a2a.message', { taskId, state, messageId: message.messageId, parts: rest })]
 }
 
 function tellArtifact(before: AguiRun, event: Extract<GatewayEvent, { type: 'artifact' }>): AguiStep {
   const { artifact, append, lastChunk, generation } = event
   const { artifactId, parts, ...about } = artifact
-  const run = { ...before, result: artifactId === RESULT ? resultOf(artifact, append ? before.result : '') : before.result }
+  const run = {
+    ...before,
+    result: artifactId === RESULT ? resultOf(artifact, append ? before.result : '') : before.result
+  }
   const rest = parts.filter(isNoText)
   const { taskId } = run
-  const more = rest.length === 0 ? [] : [custom('a2a.artifact', { taskId, artifactId, ...present(about), parts: rest, append, lastChunk })]
+  const more =
+    rest.length === 0
+      ? []
+      : [custom('a2a.artifact', { taskId, artifactId, ...present(about), parts: rest, append, lastChunk })]
   const text = textOf(artifact)
   const texts = new Map(run.texts)
   const events: AguiEvent[] = []
@@ -194,7 +231,9 @@ function tellArtifact(before: AguiRun, event: Extract<GatewayEvent, { type: 'art
   return { run: { ...run, texts }, events: [...events, ...more] }
 }
 
-/** A result of one text, perhaps in chunks, or of one data part; null for other results, which their artifact carries. */
+/**
+ * A result of one text, perhaps in chunks, or of one data part; null for other results, which their artifact carries.
+ */
 function resultOf({ parts: [part, ...more] }: Artifact, before: unknown): unknown {
   if (part === undefined || more.length > 0) return null
   if (typeof before === 'string' && part.text !== undefined) return before + part.text

@@ -57,12 +57,16 @@ const input = z.object({
   state: z.unknown().optional(),
   forwardedProps: z.unknown().optional(),
   resume: z
-    .array(z.object({ interruptId: z.string(), status: z.enum(['resolved', 'cancelled']), payload: z.unknown().optional() }))
+    .array(
+      z.object({ interruptId: z.string(), status: z.enum(['resolved', 'cancelled']), payload: z.unknown().optional() })
+    )
     .max(MAX_AGUI_ITEMS)
     .nullish()
 })
 
-const why = z.string().refine(isJustification, `must be a text of at most ${ENVELOPE_LIMITS.maxJustificationBytes} bytes`)
+const why = z
+  .string()
+  .refine(isJustification, `must be a text of at most ${ENVELOPE_LIMITS.maxJustificationBytes} bytes`)
 const forwarded = z.looseObject({ agent: id.nullish(), skill: id.nullish(), justification: why.nullish() })
 
 /** Kinds of content that have a source. */
@@ -70,16 +74,30 @@ const MEDIA: ReadonlySet<unknown> = new Set(['image', 'audio', 'video', 'documen
 
 /** Reads a `RunAgentInput` of AG-UI. @throws A2AFault INVALID_PARAMS with all faults */
 export function readAguiInput(value: unknown): AguiInput {
-  const { threadId, runId, parentRunId, protocolVersion, messages, tools, context, forwardedProps, resume } = read(input, value, '')
+  const { threadId, runId, parentRunId, protocolVersion, messages, tools, context, forwardedProps, resume } = read(
+    input,
+    value,
+    ''
+  )
   // Other members of forwardedProps are for other parties.
-  const { agent, skill, justification } = read(forwarded, isRecord(forwardedProps) ? forwardedProps : {}, 'forwardedProps.')
+  const { agent, skill, justification } = read(
+    forwarded,
+    isRecord(forwardedProps) ? forwardedProps : {},
+    'forwardedProps.'
+  )
   const warnings: string[] = []
-  if (typeof protocolVersion === 'string' && protocolVersion !== AGUI_VERSION) warnings.push(`this node speaks AG-UI ${AGUI_VERSION}`)
+  if (typeof protocolVersion === 'string' && protocolVersion !== AGUI_VERSION)
+    warnings.push(`this node speaks AG-UI ${AGUI_VERSION}`)
   if ((tools ?? []).length > 0) warnings.push('tools: the agents of this node are not given tools of their client')
-  if ((context ?? []).length > 0) warnings.push('context: the agents of this node are given what the user says, and nothing beside it')
+  if ((context ?? []).length > 0)
+    warnings.push('context: the agents of this node are given what the user says, and nothing beside it')
   const last = messages.findLast(({ role }) => role === 'user')
   const userMessage = last === undefined ? null : { messageId: last.id, parts: partsOf(last['content'], warnings) }
-  const answers = (resume ?? []).map(({ interruptId, status, payload }) => ({ interruptId, status, payload: payload ?? undefined }))
+  const answers = (resume ?? []).map(({ interruptId, status, payload }) => ({
+    interruptId,
+    status,
+    payload: payload ?? undefined
+  }))
   return {
     threadId,
     runId,
@@ -105,7 +123,8 @@ function read<T>(schema: z.ZodType<T>, value: unknown, place: string): T {
 /** @throws A2AFault INVALID_PARAMS */
 function partsOf(content: unknown, warnings: string[]): readonly Part[] {
   if (typeof content === 'string') return [{ text: content }]
-  if (!Array.isArray(content)) throw invalid('content of the last message of a user', 'must be a text or a list of parts')
+  if (!Array.isArray(content))
+    throw invalid('content of the last message of a user', 'must be a text or a list of parts')
   if (content.length > MAX_PARTS) throw invalid('content', `must have at most ${MAX_PARTS} parts`)
   const parts: Part[] = []
   const skipped = new Set<string>()
@@ -130,7 +149,10 @@ function partOf(value: unknown): Part | string {
   }
   // The form of files before AG-UI 1.0.
   if (type === 'binary')
-    return fileOf({ raw: value['data'], url: value['url'], filename: value['filename'], mediaType: value['mimeType'] }) ?? kind
+    return (
+      fileOf({ raw: value['data'], url: value['url'], filename: value['filename'], mediaType: value['mimeType'] }) ??
+      kind
+    )
   if (!MEDIA.has(type)) return kind
   if (!isRecord(source)) throw invalid('content', `a part of ${kind} must have a source`)
   const { type: how, value: what, mimeType: mediaType } = source
@@ -139,7 +161,9 @@ function partOf(value: unknown): Part | string {
   return fileOf({ raw: how === 'data' ? what : undefined, url: how === 'url' ? what : undefined, mediaType }) ?? kind
 }
 
-function fileOf(given: Readonly<Record<'raw' | 'url' | 'mediaType', unknown>> & { readonly filename?: unknown }): Part | null {
+function fileOf(
+  given: Readonly<Record<'raw' | 'url' | 'mediaType', unknown>> & { readonly filename?: unknown }
+): Part | null {
   const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
   const raw = text(given.raw)
   const url = raw === undefined ? text(given.url) : undefined

@@ -24,7 +24,10 @@ export class AguiRoute {
     this.#deps = deps
   }
 
-  /** `agent`: of the URL; null: the input names one. @throws HttpError for a body that is too large or breaks off; other errors are answered. */
+  /**
+   * `agent`: of the URL; null: the input names one.
+   * @throws HttpError for a body that is too large or breaks off; other errors are answered.
+   */
   async handle(
     { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
     call: GatewayCall,

@@ -2,7 +2,15 @@ import { isRecord } from '../../../kit/json.js'
 import type { Message, Part } from '../../../domain/gateway/message.js'
 import { ASKING_STATES } from '../../../domain/gateway/task.js'
 import type { GatewaySnapshot } from '../../../ports/gateway.js'
-import { type AguiEvent, type AguiRunHead, type AguiStep, breakOff, questionId, startRun, translate } from './agui-events.js'
+import {
+  type AguiEvent,
+  type AguiRunHead,
+  type AguiStep,
+  breakOff,
+  questionId,
+  startRun,
+  translate
+} from './agui-events.js'
 import type { AguiAnswer, AguiInput, AguiMessage } from './agui-input.js'
 import { A2AFault } from '../server/fault.js'
 import { beginTask, type Caller } from '../server/operations.js'
@@ -47,7 +55,10 @@ export async function beginRun(given: AguiInput, caller: AguiCaller): Promise<Ag
 }
 
 /** The events of a run, from RUN_STARTED on. Its task goes on when the client disconnects. */
-export async function* eventsOf({ head, after, warnings }: AguiBegun, { gateway, by, signal }: AguiCaller): AsyncIterable<AguiEvent> {
+export async function* eventsOf(
+  { head, after, warnings }: AguiBegun,
+  { gateway, by, signal }: AguiCaller
+): AsyncIterable<AguiEvent> {
   let step: AguiStep = startRun(head, warnings)
   yield* step.events
   for await (const event of gateway.follow(by, head.task.id, { after, untilRest: true, signal })) {
@@ -73,7 +84,10 @@ async function say({ input, snapshot }: AguiThread, caller: AguiCaller): Promise
   const isAnswer = place === -1 ? snapshot !== null && isWaiting(snapshot) : place > 0
   if (isAnswer && snapshot !== null) return await send({ input, userMessage, taskId: snapshot.task.id }, caller)
   if (agent === null && skill === null)
-    throw invalid('forwardedProps', 'must name an agent or a skill, e.g. {"agent": "text"}; or use /agents/{agent}/agui')
+    throw invalid(
+      'forwardedProps',
+      'must name an agent or a skill, e.g. {"agent": "text"}; or use /agents/{agent}/agui'
+    )
   return await send({ input, userMessage }, caller)
 }
 
@@ -112,7 +126,11 @@ async function abandon(
 }
 
 async function send(
-  { input, userMessage, taskId }: { readonly input: AguiInput; readonly userMessage: AguiMessage; readonly taskId?: string },
+  {
+    input,
+    userMessage,
+    taskId
+  }: { readonly input: AguiInput; readonly userMessage: AguiMessage; readonly taskId?: string },
   { gateway, by, signal }: AguiCaller
 ): Promise<Omit<AguiBegun, 'warnings'>> {
   const { agent, skill, justification } = input
@@ -123,7 +141,11 @@ async function send(
   return { head: headOf(input, reply.snapshot.task, userMessage.messageId), after: 0 }
 }
 
-function headOf({ threadId, runId, parentRunId }: AguiInput, task: GatewaySnapshot['task'], behind: string | null): AguiRunHead {
+function headOf(
+  { threadId, runId, parentRunId }: AguiInput,
+  task: GatewaySnapshot['task'],
+  behind: string | null
+): AguiRunHead {
   return { threadId, runId, parentRunId, task, behind, settled: task.generation }
 }
 

@@ -26,8 +26,8 @@ export interface Reached {
 }
 
 /**
- * The interfaces of an agent; null: of the whole node. The HTTP bindings share a URL: JSON-RPC is recognized by its method
- * name, REST by the path below the URL (in 0.3 it begins with `/v1/`). The mesh carries the same JSON-RPC.
+ * The interfaces of an agent; null: of the whole node. The HTTP bindings share a URL: JSON-RPC is recognized by its
+ * method name, REST by the path below the URL (in 0.3 it begins with `/v1/`). The mesh carries the same JSON-RPC.
  */
 export function interfacesOf({ base, meshNode }: Reached, pathId: string | null): readonly CardInterface[] {
   const path = pathId === null ? '/a2a' : `/agents/${segmentOf(pathId)}`

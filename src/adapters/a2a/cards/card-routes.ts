@@ -46,8 +46,14 @@ type CardPlace = { readonly path: string } | { readonly prefix: string; readonly
 export type CardRoute = CardPlace & {
   readonly methods: readonly string[]
   /** Encodes an error of the listener as the body of its answer. */
-  readonly errorBody?: (error: ListenerError, request: { readonly method: string; readonly path: string }) => object | null
-} & ({ readonly isPublic: true; readonly handle: PublicHandler } | { readonly isPublic?: false; readonly handle: TokenHandler })
+  readonly errorBody?: (
+    error: ListenerError,
+    request: { readonly method: string; readonly path: string }
+  ) => object | null
+} & (
+    | { readonly isPublic: true; readonly handle: PublicHandler }
+    | { readonly isPublic?: false; readonly handle: TokenHandler }
+  )
 
 /** The cards of a node over HTTP. */
 export interface CardService {
@@ -56,14 +62,22 @@ export interface CardService {
    * The card for authenticated callers: the public card and current usage counts. `pathId` null: of the node.
    * @throws NodeError AGENT_NOT_FOUND, FORBIDDEN
    */
-  extended(pathId: string | null, asked: { readonly form: CardForm; readonly principal: Principal }): Promise<CardV1 | HybridCard>
+  extended(
+    pathId: string | null,
+    asked: { readonly form: CardForm; readonly principal: Principal }
+  ): Promise<CardV1 | HybridCard>
   /** The extensions of the public card; empty for an agent without a card here. */
   extensions(pathId: string | null): readonly OfferedExtension[]
 }
 
 const METHODS: readonly string[] = ['GET', 'HEAD']
 const NAMES = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const
-const STATUS: Readonly<Record<string, number>> = { AGENT_NOT_FOUND: 404, FORBIDDEN: 403, SANDBOX_VIOLATION: 403, NODE_NOT_RUNNING: 503 }
+const STATUS: Readonly<Record<string, number>> = {
+  AGENT_NOT_FOUND: 404,
+  FORBIDDEN: 403,
+  SANDBOX_VIOLATION: 403,
+  NODE_NOT_RUNNING: 503
+}
 
 /** The card form for a requested version; clients before 1.0 name none. */
 export function cardForm(text: string): CardForm {
@@ -126,7 +140,10 @@ function extendedCardAt(extended: CardService['extended'], idOf: PathIdOf): Toke
 }
 
 /** Undefined when the segment is not encoded correctly. */
-function idIn(path: string, { prefix, suffix }: { readonly prefix: string; readonly suffix: string }): string | undefined {
+function idIn(
+  path: string,
+  { prefix, suffix }: { readonly prefix: string; readonly suffix: string }
+): string | undefined {
   return pathIdFrom(path.slice(prefix.length, -suffix.length)) ?? undefined
 }
 
@@ -148,7 +165,11 @@ async function entryOf(store: CardStore, pathId: string | null): Promise<CardEnt
 
 async function extendedCard(
   { store, signer, apiFor, limits, ...host }: CardRouteDeps,
-  { pathId, form, principal }: { readonly pathId: string | null; readonly form: CardForm; readonly principal: Principal }
+  {
+    pathId,
+    form,
+    principal
+  }: { readonly pathId: string | null; readonly form: CardForm; readonly principal: Principal }
 ): Promise<CardV1 | HybridCard> {
   const { agent: known, original } = await entryOf(store, pathId)
   // A peer must ask the node of the agent directly.
@@ -164,9 +185,14 @@ async function extendedCard(
 }
 
 /** The card content of the node with the agents visible to this caller. */
-async function nodeOf(api: NodeApi, host: CardHost & { readonly version: string }): Promise<ReturnType<typeof nodeSubject>> {
+async function nodeOf(
+  api: NodeApi,
+  host: CardHost & { readonly version: string }
+): Promise<ReturnType<typeof nodeSubject>> {
   const [info, { agents }] = await Promise.all([api.call('node.info', {}), api.call('agents.list', {})])
-  const details = await Promise.all(agents.map(({ id, node }) => api.call('agents.show', { agent: `${id}@${node.id}` })))
+  const details = await Promise.all(
+    agents.map(({ id, node }) => api.call('agents.show', { agent: `${id}@${node.id}` }))
+  )
   return nodeSubject(info, details, host)
 }
 

@@ -24,7 +24,10 @@ export function securityV1({ oauth }: { readonly oauth?: CardOAuth | undefined }
     [SCHEME]: { httpAuthSecurityScheme: { scheme: 'Bearer' } },
     ...each(oauth, (flows, oauth2MetadataUrl) => ({ oauth2SecurityScheme: { flows, oauth2MetadataUrl } }), true)
   }
-  return { securitySchemes, securityRequirements: Object.keys(securitySchemes).map((name) => ({ schemes: { [name]: {} } })) }
+  return {
+    securitySchemes,
+    securityRequirements: Object.keys(securitySchemes).map((name) => ({ schemes: { [name]: {} } }))
+  }
 }
 
 /** Authentication in the form of 0.3, which has no device flow. */
@@ -36,26 +39,38 @@ export function securityV03({ oauth }: { readonly oauth?: CardOAuth | undefined 
   return { securitySchemes, security: Object.keys(securitySchemes).map((name) => ({ [name]: [] })) }
 }
 
-/** For clients of either version: each scheme has the members of both. The device flow is left out, since 0.3 has none. */
+/**
+ * For clients of either version: each scheme has the members of both. The device flow is left out, since 0.3 has none.
+ */
 export function hybridSecurity(subject: { readonly oauth?: CardOAuth | undefined }): SecurityV1 & SecurityV03 {
   const [old, one] = [securityV03(subject), securityV1(subject)]
   const names = Object.keys(old.securitySchemes)
   return {
-    securitySchemes: Object.fromEntries(names.map((name) => [name, { ...old.securitySchemes[name], ...one.securitySchemes[name] }])),
+    securitySchemes: Object.fromEntries(
+      names.map((name) => [name, { ...old.securitySchemes[name], ...one.securitySchemes[name] }])
+    ),
     security: old.security,
     securityRequirements: names.map((name) => ({ schemes: { [name]: {} } }))
   }
 }
 
-function each(oauth: CardOAuth | undefined, scheme: (flows: Flows, metadataUrl: string) => object, withDevices: boolean): Schemes {
+function each(
+  oauth: CardOAuth | undefined,
+  scheme: (flows: Flows, metadataUrl: string) => object,
+  withDevices: boolean
+): Schemes {
   if (oauth === undefined) return {}
   const { issuer, scopes } = oauth
   const tokenUrl = `${issuer}/oauth/token`
   const flows: Flows = {
     authorizationCode: { authorizationUrl: `${issuer}/oauth/authorize`, tokenUrl, refreshUrl: tokenUrl, scopes },
     clientCredentials: { tokenUrl, scopes },
-    ...(withDevices ? { deviceCode: { deviceAuthorizationUrl: `${issuer}/oauth/device_authorization`, tokenUrl, scopes } } : {})
+    ...(withDevices
+      ? { deviceCode: { deviceAuthorizationUrl: `${issuer}/oauth/device_authorization`, tokenUrl, scopes } }
+      : {})
   }
   const metadataUrl = `${issuer}/.well-known/oauth-authorization-server`
-  return Object.fromEntries(Object.entries(flows).map(([name, flow]) => [`oauth2-${name}`, scheme({ [name]: flow }, metadataUrl)]))
+  return Object.fromEntries(
+    Object.entries(flows).map(([name, flow]) => [`oauth2-${name}`, scheme({ [name]: flow }, metadataUrl)])
+  )
 }

@@ -33,10 +33,10 @@ export interface KeySet {
 }
 
 /**
- * Signs cards with EdDSA. Readers verify different texts. The specification keeps empty required members; the SDKs drop all
- * empty members. The JavaScript SDK (1.3.0) also loses the security schemes of a parsed card. A reader without a version takes
- * the object as it is. So a card has a signature for each of these texts, and one match is enough. A payload here never has the
- * form of a mesh signature of the node, which begins with the name of its kind.
+ * Signs cards with EdDSA. Readers verify different texts. The specification keeps empty required members; the SDKs drop
+ * all empty members. The JavaScript SDK (1.3.0) also loses the security schemes of a parsed card. A reader without a
+ * version takes the object as it is. So a card has a signature for each of these texts, and one match is enough. A
+ * payload here never has the form of a mesh signature of the node, which begins with the name of its kind.
  */
 export class CardSigner {
   readonly #sign: Sign
@@ -46,7 +46,9 @@ export class CardSigner {
   constructor({ sign, nodeId, keysUrl }: CardSignerDeps) {
     this.#sign = sign
     this.#nodeId = nodeId
-    this.#header = base64url(canonicalJson({ alg: 'EdDSA', kid: nodeId, typ: 'JOSE', ...(keysUrl === null ? {} : { jku: keysUrl }) }))
+    this.#header = base64url(
+      canonicalJson({ alg: 'EdDSA', kid: nodeId, typ: 'JOSE', ...(keysUrl === null ? {} : { jku: keysUrl }) })
+    )
   }
 
   /** The cards of a subject. @throws TypeError when a value has no JSON form */

@@ -188,6 +188,10 @@ export class CardStore {
     const { signer, clock } = this.#deps
     const { one, hybrid } = signer.cards(subject)
     const now = clock.now()
-    return { one: prepare(one, now, former?.one), hybrid: prepare(hybrid, now, former?.hybrid), extensions: subject.extensions }
+    return {
+      one: prepare(one, now, former?.one),
+      hybrid: prepare(hybrid, now, former?.hybrid),
+      extensions: subject.extensions
+    }
   }
 }

@@ -70,7 +70,14 @@ export function agentSubject(
   { base, meshNode, pushNotifications, oauth }: CardHost
 ): CardSubject {
   const { id, name, description, version, node, tier, sandboxId, revision, provider } = detail
-  const claims = { agentId: id, nodeId: node.id, nodeName: node.name, tier, ...(sandboxId === null ? {} : { sandboxId }), revision }
+  const claims = {
+    agentId: id,
+    nodeId: node.id,
+    nodeName: node.name,
+    tier,
+    ...(sandboxId === null ? {} : { sandboxId }),
+    revision
+  }
   return {
     name,
     description: filled(description, name),
@@ -81,7 +88,9 @@ export function agentSubject(
     pushNotifications,
     ...(provider === undefined ? {} : { provider }),
     ...(oauth === undefined ? {} : { oauth }),
-    extensions: [meshExtension('Where this agent is in its mesh.', original === null ? claims : { ...claims, original })]
+    extensions: [
+      meshExtension('Where this agent is in its mesh.', original === null ? claims : { ...claims, original })
+    ]
   }
 }
 
@@ -111,7 +120,12 @@ export function nodeSubject(
     pushNotifications,
     ...(provider === undefined ? {} : { provider }),
     ...(oauth === undefined ? {} : { oauth }),
-    extensions: [meshExtension('The node of a mesh that serves these agents.', left === 0 ? claims : { ...claims, skillsLeftOut: left })]
+    extensions: [
+      meshExtension(
+        'The node of a mesh that serves these agents.',
+        left === 0 ? claims : { ...claims, skillsLeftOut: left }
+      )
+    ]
   }
 }
 

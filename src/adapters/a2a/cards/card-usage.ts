@@ -24,10 +24,14 @@ export interface TaskCounts {
 export type CallerLimits = Readonly<Record<string, number>>
 
 /**
- * Counts the tasks of an agent: for a local agent the tasks it executes, for a remote one the tasks that this node requested.
+ * Counts the tasks of an agent: for a local agent the tasks it executes, for a remote one the tasks that this node
+ * requested.
  * null: the tasks of all local agents.
  */
-export function countTasks(tasks: readonly TaskInfo[], agent: Pick<AgentDetail, 'address' | 'origin'> | null): TaskCounts {
+export function countTasks(
+  tasks: readonly TaskInfo[],
+  agent: Pick<AgentDetail, 'address' | 'origin'> | null
+): TaskCounts {
   const counts = { completed: 0, failed: 0, canceled: 0, rejected: 0, running: 0, unknown: 0 }
   // A request to a local agent has a task in both roles.
   const role = agent?.origin === 'remote' ? 'caller' : 'callee'

@@ -29,7 +29,10 @@ export interface CardV1 {
   readonly signatures?: readonly CardSignature[]
 }
 
-/** The card in the form of 1.0. Optional members with default values are left out, as signatures require (section 8.4.1). */
+/**
+ * The card in the form of 1.0. Optional members with default values are left out, as signatures require (section
+ * 8.4.1).
+ */
 export function toCardV1(subject: CardSubject): CardV1 {
   const { name, description, version, interfaces, skills, pushNotifications, extensions, provider, oauth } = subject
   return {

@@ -27,16 +27,20 @@ export async function facadeAgents(api: NodeApi): Promise<readonly FacadeAgent[]
   const rows: FacadeAgent[] = []
   for (const { address } of agents) {
     const detail = await api.call('agents.show', { agent: address }).catch(unlessGone)
-    if (detail !== null) rows.push({ ...agentOf(pathIdOf(detail), detail), capabilities: detail.capabilities.map((one) => one.id) })
+    if (detail !== null)
+      rows.push({ ...agentOf(pathIdOf(detail), detail), capabilities: detail.capabilities.map((one) => one.id) })
   }
   return rows
 }
 
 /** One agent with its capabilities; prompts use the default capability. @throws NodeError AGENT_NOT_FOUND, FORBIDDEN */
 export async function facadeAgent(api: NodeApi, agent: string): Promise<object> {
-  const detail = await api.call('agents.show', { agent }).catch(async (error: unknown) => await ownOf(api, agent, error))
+  const detail = await api
+    .call('agents.show', { agent })
+    .catch(async (error: unknown) => await ownOf(api, agent, error))
   // Every node has an operator agent, which has no runtime.
-  if (detail.id === 'operator') throw new FacadeFault('agent_not_found', 'the operator of a node is no agent to be asked')
+  if (detail.id === 'operator')
+    throw new FacadeFault('agent_not_found', 'the operator of a node is no agent to be asked')
   // The API accepts prefixes; here each agent has one URL, that of its card.
   if (!isNamed(detail, agent)) throw noneCalled(agent, `; did you mean ${pathIdOf(detail)}?`)
   const capabilities = detail.capabilities.map(({ id, name, description, inputSchema, outputSchema }) => ({

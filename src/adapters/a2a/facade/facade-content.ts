@@ -1,7 +1,13 @@
 import { isRecord } from '../../../kit/json.js'
 import { RESULT } from '../../../domain/gateway/content.js'
 import type { Part } from '../../../domain/gateway/message.js'
-import { ASKING_STATES, type GatewayEvent, type GatewaySnapshot, type GatewayState, RESTING_STATES } from '../../../domain/gateway/task.js'
+import {
+  ASKING_STATES,
+  type GatewayEvent,
+  type GatewaySnapshot,
+  type GatewayState,
+  RESTING_STATES
+} from '../../../domain/gateway/task.js'
 
 /** An intermediate item of a stream: a text of the agent, other progress of it, or the reason for a wait. */
 export type FacadeState =

@@ -84,7 +84,12 @@ export class FacadeFault extends Error {
   }
 
   /** The body of its answer. Internal errors have a fixed message and no code. */
-  toBody(): { readonly error: FacadeFaultKind; readonly message: string; readonly code?: string; readonly details?: unknown } {
+  toBody(): {
+    readonly error: FacadeFaultKind
+    readonly message: string
+    readonly code?: string
+    readonly details?: unknown
+  } {
     const isInternal = this.kind === 'internal_error'
     const message = isInternal ? UNEXPECTED : this.message.replace(JUSTIFICATION_PLACE, 'in justification')
     const code = isInternal ? undefined : this.code
@@ -111,7 +116,8 @@ export function guardrailFault(broken: Violation): FacadeFault {
 export function facadeFaultOf(thrown: unknown): FacadeFault {
   if (thrown instanceof FacadeFault) return thrown
   if (thrown instanceof A2AFault) {
-    const kind = thrown.status === 415 ? 'unsupported_media_type' : thrown.status === 400 ? 'invalid_request' : 'internal_error'
+    const kind =
+      thrown.status === 415 ? 'unsupported_media_type' : thrown.status === 400 ? 'invalid_request' : 'internal_error'
     return new FacadeFault(kind, thrown.message, { cause: thrown })
   }
   const { code, message } = asNodeError(thrown)
@@ -132,5 +138,8 @@ export function taskFault({ state, message }: Pick<GatewayTask, 'state' | 'messa
   const { code } = failure
   // Too large output of an agent is no fault of the request.
   const isKnown = Object.hasOwn(OF_NODE, code) && code !== 'PAYLOAD_TOO_LARGE'
-  return new FacadeFault((isKnown ? OF_NODE[code] : undefined) ?? 'internal_error', failure.message, { code, cause: words })
+  return new FacadeFault((isKnown ? OF_NODE[code] : undefined) ?? 'internal_error', failure.message, {
+    code,
+    cause: words
+  })
 }

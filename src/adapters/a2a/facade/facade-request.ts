@@ -24,7 +24,9 @@ export function readFacadeBody(body: Uint8Array): FacadeRequest {
   if (!isRecord(value)) throw invalidRequest('the body must be an object: {"prompt": "..."}')
   const unknown = Object.keys(value).find((key) => !KEYS.has(key))
   if (unknown !== undefined)
-    throw invalidRequest(`${JSON.stringify(unknown.slice(0, 100))}: there is no such member; there are ${[...KEYS].join(', ')}`)
+    throw invalidRequest(
+      `${JSON.stringify(unknown.slice(0, 100))}: there is no such member; there are ${[...KEYS].join(', ')}`
+    )
   return requestOf(value)
 }
 
@@ -32,7 +34,8 @@ export function readFacadeBody(body: Uint8Array): FacadeRequest {
 export function readFacadeQuery(query: string): FacadeRequest {
   const params = new URLSearchParams(query)
   for (const name of params.keys())
-    if (name !== 'prompt' && name !== 'sessionId') throw invalidRequest('a query has prompt and sessionId; send anything else by POST')
+    if (name !== 'prompt' && name !== 'sessionId')
+      throw invalidRequest('a query has prompt and sessionId; send anything else by POST')
   if (params.getAll('prompt').length > 1 || params.getAll('sessionId').length > 1)
     throw invalidRequest('prompt and sessionId stand in a query once')
   return requestOf({ prompt: params.get('prompt'), sessionId: params.get('sessionId') })
@@ -47,7 +50,8 @@ export function partsOfRequest({ prompt, context }: FacadeRequest): readonly Par
 
 function requestOf(given: Record<string, unknown>): FacadeRequest {
   const { prompt, sessionId = null, context = null, justification = null, toolsPolicy = null } = given
-  if (typeof prompt !== 'string' || prompt.trim() === '') throw invalidRequest('prompt: must be a text that is not empty')
+  if (typeof prompt !== 'string' || prompt.trim() === '')
+    throw invalidRequest('prompt: must be a text that is not empty')
   if (sessionId !== null && (typeof sessionId !== 'string' || sessionId === '' || sessionId.length > MAX_CLIENT_ID))
     throw invalidRequest(`sessionId: must be a text of 1 to ${MAX_CLIENT_ID} characters`)
   if (context !== null && !isRecord(context)) throw invalidRequest('context: must be an object')

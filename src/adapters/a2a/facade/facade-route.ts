@@ -47,18 +47,25 @@ export class FacadeRoute {
     try {
       if (asked.kind === 'nothing') throw new FacadeFault('not_found', 'there is nothing at this path')
       if (asked.kind === 'wrong-method')
-        throw new FacadeFault('method_not_allowed', `only ${asked.allow} may be used here`, { headers: { allow: asked.allow } })
+        throw new FacadeFault('method_not_allowed', `only ${asked.allow} may be used here`, {
+          headers: { allow: asked.allow }
+        })
       if (body !== null) checkType(request)
       await this.#answer(response, call, { asked, body, isComingAgain: request.headers['last-event-id'] !== undefined })
     } catch (error) {
       const fault = facadeFaultOf(error)
       if (fault.kind === 'internal_error') this.#deps.onUnexpected(fault)
-      if (!response.headersSent) for (const [name, value] of Object.entries(fault.headers)) response.setHeader(name, value)
+      if (!response.headersSent)
+        for (const [name, value] of Object.entries(fault.headers)) response.setHeader(name, value)
       answerJson(response, fault.status, fault.toBody())
     }
   }
 
-  async #answer(response: ServerResponse, call: FacadeRequestCall, { asked, body, isComingAgain }: FacadeOperation): Promise<void> {
+  async #answer(
+    response: ServerResponse,
+    call: FacadeRequestCall,
+    { asked, body, isComingAgain }: FacadeOperation
+  ): Promise<void> {
     const { principal: by, signal, query } = call
     const api = this.#deps.apiFor(by)
     if (asked.kind === 'list') return answerJson(response, 200, { agents: await facadeAgents(api) })

@@ -67,7 +67,10 @@ export class FacadeRuns {
     this.#deps = deps
   }
 
-  /** Runs to the end. Canceled when its client hangs up, the node stops, or after {@link MAX_RUN_MS}. @throws FacadeFault, NodeError */
+  /**
+   * Runs to the end. Canceled when its client hangs up, the node stops, or after {@link MAX_RUN_MS}.
+   * @throws FacadeFault, NodeError
+   */
   async run(request: FacadeRequest, caller: FacadeCaller): Promise<FacadeResult> {
     const { clock } = this.#deps
     const stop = new Abort()
@@ -114,7 +117,11 @@ export class FacadeRuns {
       ...(asking === null ? {} : { taskId: asking.id })
     }
     const to = { message, agent: caller.agent, skill: null, mayAnswer: false, isAttended: true } as const
-    const reply = await gateway.send(caller.by, { ...to, wait: wait !== null, ...(wait === null ? {} : { signal: wait }) })
+    const reply = await gateway.send(caller.by, {
+      ...to,
+      wait: wait !== null,
+      ...(wait === null ? {} : { signal: wait })
+    })
     if (reply.kind === 'message') throw new FacadeFault('internal_error', 'the gateway answered without a task')
     return { snapshot: reply.snapshot, before: asking?.generation ?? 0, from }
   }
@@ -161,7 +168,10 @@ export class FacadeRuns {
   }
 
   /** @throws FacadeFault for a task that failed, or a result that a guardrail holds back */
-  #resultOf(snapshot: GatewaySnapshot, { caller, from }: { readonly caller: FacadeCaller; readonly from: number }): FacadeResult {
+  #resultOf(
+    snapshot: GatewaySnapshot,
+    { caller, from }: { readonly caller: FacadeCaller; readonly from: number }
+  ): FacadeResult {
     const { id, contextId, capability, state } = snapshot.task
     if (!isAnswered(state)) throw taskFault(snapshot.task)
     const result = contentOf(snapshot)
@@ -188,5 +198,6 @@ function stopping(what: string): FacadeFault {
 async function refuseAway({ api, agent }: FacadeCaller): Promise<void> {
   // Missing rights and unknown names are answered by the gateway.
   const found = await api.call('agents.show', { agent }).catch(() => null)
-  if (found?.status === 'offline' && isNamed(found, agent)) throw new FacadeFault('unavailable', 'the node of the agent is not reached now')
+  if (found?.status === 'offline' && isNamed(found, agent))
+    throw new FacadeFault('unavailable', 'the node of the agent is not reached now')
 }

@@ -21,7 +21,10 @@ export const MAX_REFUSED_BODY = 65_536
 /** The counted part of a request. */
 interface CountedRequest {
   readonly method?: string | undefined
-  readonly headers: { readonly 'content-length'?: string | undefined; readonly 'transfer-encoding'?: string | undefined }
+  readonly headers: {
+    readonly 'content-length'?: string | undefined
+    readonly 'transfer-encoding'?: string | undefined
+  }
 }
 
 /** The answer to a call beyond the limit. */
@@ -38,12 +41,16 @@ export function faceOf(method: string, path: string): GatewayFace {
 }
 
 /**
- * Wraps the handler of a route with a rate limit. A call beyond the limit of its token is refused in the form of its face; its
- * body is read only when small. `onCall` is called for each call; the error from `refusal` is thrown.
+ * Wraps the handler of a route with a rate limit. A call beyond the limit of its token is refused in the form of its
+ * face; its body is read only when small. `onCall` is called for each call; the error from `refusal` is thrown.
  */
 export function limited<Request extends CountedRequest, Call extends CountedCall>(
   handle: LimitedAnswers<Request, Call>,
-  how: { readonly limit: CallLimit; onCall(face: GatewayFace, isRefused: boolean): void; refusal(answer: LimitAnswer): Error }
+  how: {
+    readonly limit: CallLimit
+    onCall(face: GatewayFace, isRefused: boolean): void
+    refusal(answer: LimitAnswer): Error
+  }
 ): LimitedAnswers<Request, Call> {
   const refuse = async (request: Request, call: Call, seconds: number): Promise<never> => {
     const id = isSmall(request) ? rpcIdIn(await call.readBody()) : null

@@ -8,7 +8,12 @@ import { A2AFault, faultOf } from '../server/fault.js'
 import { agentPath } from '../server/gateway-target.js'
 import { callRpc, type RpcId, rpcJson, rpcOperation } from '../server/json-rpc.js'
 import { atTenant, type Caller, type StreamItem } from '../server/operations.js'
-import { activatedExtensions, checkRequired, type OfferedExtension, requestedVersion } from '../server/service-params.js'
+import {
+  activatedExtensions,
+  checkRequired,
+  type OfferedExtension,
+  requestedVersion
+} from '../server/service-params.js'
 
 /** Service parameters of the binding: the agent for which a member calls. */
 export const MESH_PARAMETERS = { agent: 'a2a-mesh-agent', tier: 'a2a-mesh-tier', sandbox: 'a2a-mesh-sandbox' } as const
@@ -17,7 +22,10 @@ export const MESH_PARAMETERS = { agent: 'a2a-mesh-agent', tier: 'a2a-mesh-tier',
 export interface MeshBindingDeps {
   readonly gateway: Gateway
   /** A member as a caller, by its claims, limited to its own power. @throws NodeError */
-  principalOf(peer: string, claims: { readonly agent?: string; readonly tier?: 0 | 1 | 2 | 3; readonly sandboxId?: string }): Principal
+  principalOf(
+    peer: string,
+    claims: { readonly agent?: string; readonly tier?: 0 | 1 | 2 | 3; readonly sandboxId?: string }
+  ): Principal
   /** The extensions on the card of an agent, or of the node. */
   extensions(agent: string | null): readonly OfferedExtension[]
   readonly extendedCard: Caller['extendedCard']
@@ -78,9 +86,14 @@ function agentOf(path: string): string | null {
 }
 
 function claimsOf(parameters: MemberCall['parameters']): Parameters<MeshBindingDeps['principalOf']>[1] {
-  const { [MESH_PARAMETERS.agent]: agent, [MESH_PARAMETERS.tier]: tierText, [MESH_PARAMETERS.sandbox]: sandboxId } = parameters
+  const {
+    [MESH_PARAMETERS.agent]: agent,
+    [MESH_PARAMETERS.tier]: tierText,
+    [MESH_PARAMETERS.sandbox]: sandboxId
+  } = parameters
   const tier = tierText === undefined ? null : tierFromText(tierText)
-  if (tierText !== undefined && tier === null) throw new A2AFault('INVALID_PARAMS', `${MESH_PARAMETERS.tier}: is no tier`)
+  if (tierText !== undefined && tier === null)
+    throw new A2AFault('INVALID_PARAMS', `${MESH_PARAMETERS.tier}: is no tier`)
   return {
     ...(agent === undefined ? {} : { agent }),
     ...(tier === null ? {} : { tier }),
@@ -93,7 +106,8 @@ function streamOf(id: RpcId, items: AsyncIterable<StreamItem>): CallAnswer {
 }
 
 async function* encoded(id: RpcId, items: AsyncIterable<StreamItem>): AsyncIterable<AnswerItem> {
-  for await (const { id: generation, value } of items) yield { generation, body: () => jsonBytes(rpcJson(id, { value })) }
+  for await (const { id: generation, value } of items)
+    yield { generation, body: () => jsonBytes(rpcJson(id, { value })) }
 }
 
 function bounded(id: RpcId, body: Uint8Array): Uint8Array {

@@ -21,7 +21,10 @@ export async function meshCard(
   signal: AbortSignal
 ): Promise<{ readonly card: unknown; readonly reached: unknown }> {
   if (readMeshUrl(url) === null)
-    throw new RemoteFault('unsent', 'a URL of the mesh is a2a-mesh://<node>/agents/<id>, with the key or the name of the node')
+    throw new RemoteFault(
+      'unsent',
+      'a URL of the mesh is a2a-mesh://<node>/agents/<id>, with the key or the name of the node'
+    )
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetExtendedAgentCard' })
   const response = await meshFetch(reach, { agent, maxBytes: MAX_REMOTE_CARD_BYTES })(url, {
     method: 'POST',
@@ -34,5 +37,8 @@ export async function meshCard(
   const { result: card, error } = answer
   if (isRecord(error)) throw new RemoteFault('refused', `its card is not there: ${String(error['message'])}`)
   if (!isRecord(card)) throw new RemoteFault('answered', 'its card is not to be read')
-  return { card, reached: { ...card, supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }] } }
+  return {
+    card,
+    reached: { ...card, supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }] }
+  }
 }

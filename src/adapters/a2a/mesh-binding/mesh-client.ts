@@ -30,13 +30,16 @@ const ASKING: ReadonlySet<unknown> = new Set(['TASK_STATE_INPUT_REQUIRED', 'TASK
 export interface MeshReach {
   readonly calls: Pick<MemberCalls, 'open'>
   readonly clock: Clock
-  /** The member that a URL names, by key or name. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME, USAGE for this node itself */
+  /**
+   * The member that a URL names, by key or name.
+   * @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME, USAGE for this node itself
+   */
   peer(node: string): NodeId
 }
 
 /**
- * Calls a member, and again when its link is cut or its node dies. The message id ensures that the message is done once. A
- * stream resumes after its last event, without gaps or duplicates.
+ * Calls a member, and again when its link is cut or its node dies. The message id ensures that the message is done
+ * once. A stream resumes after its last event, without gaps or duplicates.
  * @throws NodeError as {@link MemberCalls.open}, when it cannot be resumed
  */
 export async function* steadyCall(
@@ -86,7 +89,9 @@ class CallProgress {
     if (isRecord(params) && typeof params['id'] === 'string') this.#taskId = params['id']
   }
 
-  /** Has a stream begun by `SendStreamingMessage` ended, since its task waits for its client? Subscriptions go on there. */
+  /**
+   * Has a stream begun by `SendStreamingMessage` ended, since its task waits for its client? Subscriptions go on there.
+   */
   get isAtRest(): boolean {
     return this.#rpc['method'] === 'SendStreamingMessage' && this.#last !== null && ASKING.has(stateIn(this.#last.body))
   }
@@ -140,7 +145,8 @@ export interface MeshFetchOptions {
 export function meshFetch(reach: MeshReach, { agent, maxBytes }: MeshFetchOptions): GuardedFetch {
   return async (input, init = {}) => {
     const place = readMeshUrl(typeof input === 'string' ? input : input instanceof URL ? input.href : input.url)
-    if (place === null || typeof init.body !== 'string') throw new RemoteFault('unsent', 'no request of the mesh binding')
+    if (place === null || typeof init.body !== 'string')
+      throw new RemoteFault('unsent', 'no request of the mesh binding')
     const parameters: Record<string, string> = agent === null ? {} : { [MESH_PARAMETERS.agent]: agent }
     for (const [name, value] of new Headers(init.headers)) if (PARAMETERS.has(name)) parameters[name] = value
     const request = { path: place.path, parameters, body: utf8(init.body) }
@@ -149,7 +155,8 @@ export function meshFetch(reach: MeshReach, { agent, maxBytes }: MeshFetchOption
     const first = await pieces.next().catch((error: unknown) => Promise.reject(faultOfCall(error)))
     if (first.done === true && init.signal?.aborted === true) throw new DOMException('aborted', 'AbortError')
     if (first.done === true) return new Response('', { headers: { 'content-type': 'text/event-stream' } })
-    if (first.value.type === 'answer') return new Response(fromUtf8(first.value.body), { headers: { 'content-type': 'application/json' } })
+    if (first.value.type === 'answer')
+      return new Response(fromUtf8(first.value.body), { headers: { 'content-type': 'application/json' } })
     return new Response(eventsOf(first.value, pieces), { headers: { 'content-type': 'text/event-stream' } })
   }
 }

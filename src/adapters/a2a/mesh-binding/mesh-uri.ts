@@ -26,6 +26,7 @@ export function isMeshUrl(text: string): boolean {
 /** Reads a URL of the binding; null when the text is no such URL. No path means `/a2a`. */
 export function readMeshUrl(text: string): MeshPlace | null {
   if (!isMeshUrl(text) || text.length > MAX_URL) return null
-  const [, node = '', path = ''] = /^\/\/([^/?#@:\s]{1,256})(\/agents\/[^/?#\s]+|\/a2a)?\/?$/.exec(text.slice(MESH_SCHEME.length)) ?? []
+  const [, node = '', path = ''] =
+    /^\/\/([^/?#@:\s]{1,256})(\/agents\/[^/?#\s]+|\/a2a)?\/?$/.exec(text.slice(MESH_SCHEME.length)) ?? []
   return node === '' ? null : { node, path: path === '' ? '/a2a' : path }
 }

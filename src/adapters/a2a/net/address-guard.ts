@@ -50,10 +50,14 @@ const GLOBAL_V6 = ipaddr.parseCIDR('2000::/3')
 /** Unique local addresses. */
 const LOCAL_V6 = ipaddr.parseCIDR('fc00::/7')
 
-/** Ports of other protocols, in which an HTTP request can smuggle commands (bad ports of the fetch standard, and databases). */
+/**
+ * Ports of other protocols, in which an HTTP request can smuggle commands (bad ports of the fetch standard, and
+ * databases).
+ */
 const OTHER_PROTOCOLS = new Set([
-  1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 2379, 2380, 3306, 3389, 3659, 4045, 4190, 4369, 5060, 5061, 5432, 5672, 5984, 5985, 5986,
-  6000, 6379, 6443, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 8086, 9042, 9092, 9200, 9300, 10_080, 10_250, 10_255, 11_211, 27_017
+  1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 2379, 2380, 3306, 3389, 3659, 4045, 4190, 4369, 5060, 5061, 5432,
+  5672, 5984, 5985, 5986, 6000, 6379, 6443, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 8086, 9042, 9092, 9200,
+  9300, 10_080, 10_250, 10_255, 11_211, 27_017
 ])
 
 /** Names that are never public (RFC 6761, 6762, 8375, and internal names of clouds and containers). */
@@ -72,7 +76,9 @@ const PRIVATE_NAMES = [
   'invalid'
 ]
 
-/** Reads an entry of the allow list: `host`, `host:port`, `[::1]`, `[::1]:port`; null when the text is no such entry. */
+/**
+ * Reads an entry of the allow list: `host`, `host:port`, `[::1]`, `[::1]:port`; null when the text is no such entry.
+ */
 export function allowedHost(text: string): AllowedHost | null {
   const match = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(\d{1,5}))?$/.exec(text.toLowerCase())
   if (match?.[1] === undefined) return null
@@ -81,9 +87,9 @@ export function allowedHost(text: string): AllowedHost | null {
 }
 
 /**
- * May this node send a request to an untrusted address? Allows `http` and `https`, hosts in canonical form, and only public
- * hosts unless the config names them. A host name is checked by its text; {@link addressFault} checks its IP address at
- * connect. Never throws.
+ * May this node send a request to an untrusted address? Allows `http` and `https`, hosts in canonical form, and only
+ * public hosts unless the config names them. A host name is checked by its text; {@link addressFault} checks its IP
+ * address at connect. Never throws.
  */
 export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdict {
   const no = (reason: string): AddressVerdict => ({ ok: false, reason })
@@ -102,7 +108,10 @@ export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdic
   return reason === null ? { ok: true, url, isAllowed } : no(reason)
 }
 
-/** Why a connection to this IP address is refused; null: it is allowed. `isAllowed`: the config names its host. Never throws. */
+/**
+ * Why a connection to this IP address is refused; null: it is allowed. `isAllowed`: the config names its host. Never
+ * throws.
+ */
 export function addressFault(address: string, isAllowed: boolean): string | null {
   if (!ipaddr.isValid(address)) return 'it is no IP address'
   const parsed = ipaddr.parse(address)
@@ -110,7 +119,8 @@ export function addressFault(address: string, isAllowed: boolean): string | null
   if (METADATA.has(plain)) return `${plain} is where clouds keep secrets`
   const range = rangeOf(parsed)
   if ((isAllowed ? OWN : PUBLIC).has(range)) return null
-  if (!isAllowed && OWN.has(range)) return `${plain} is not public (${range}); the config can allow it: a2a.allowPrivate`
+  if (!isAllowed && OWN.has(range))
+    return `${plain} is not public (${range}); the config can allow it: a2a.allowPrivate`
   return `${plain} is not an address of a host (${range})`
 }
 
@@ -118,7 +128,8 @@ type Address = ReturnType<typeof ipaddr.parse>
 
 function rangeOf(address: Address): string {
   const range: string = address.range()
-  if (SPECIAL.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))) return 'reserved'
+  if (SPECIAL.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits)))
+    return 'reserved'
   if (address.kind() === 'ipv4' || range !== 'unicast') return range
   // ISATAP embeds an IPv4 address in its last half, as do the unnamed ranges outside of 2000::/3.
   if (isIsatap(address) || !address.match(...GLOBAL_V6)) return address.match(...LOCAL_V6) ? 'uniqueLocal' : 'reserved'
@@ -130,7 +141,10 @@ function isIsatap(address: Address): boolean {
   return bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe && ((bytes[8] ?? 0) & 0xfd) === 0
 }
 
-/** The host must be in the form that the parser produces: other forms hide an address (`0x7f.1`, `2130706433`, `017700000001`). */
+/**
+ * The host must be in the form that the parser produces: other forms hide an address (`0x7f.1`, `2130706433`,
+ * `017700000001`).
+ */
 function formFault(written: string, parsed: string): string | null {
   if (written.startsWith('[')) return null
   return written.toLowerCase() === parsed ? null : `its host is not in its plain form, which is ${parsed}`

@@ -40,9 +40,9 @@ export interface GuardedFetchDeps {
 export type GuardedFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
 /**
- * A `fetch` for untrusted addresses, within {@link judgeAddress}. The look-up of the connection itself checks the resolved
- * addresses, so a second answer of the resolver changes nothing. Each request has its own connection; redirects and proxies
- * are not used. Rejects with RemoteFault, or with an AbortError when its signal aborts.
+ * A `fetch` for untrusted addresses, within {@link judgeAddress}. The look-up of the connection itself checks the
+ * resolved addresses, so a second answer of the resolver changes nothing. Each request has its own connection;
+ * redirects and proxies are not used. Rejects with RemoteFault, or with an AbortError when its signal aborts.
  */
 export function guardedFetch(deps: GuardedFetchDeps): GuardedFetch {
   return async (input, init = {}) => {
@@ -51,7 +51,12 @@ export function guardedFetch(deps: GuardedFetchDeps): GuardedFetch {
     if (!verdict.ok) throw refusedAddress(verdict.reason)
     const { body = null } = init
     if (body !== null && typeof body !== 'string') throw new RemoteFault('unsent', 'only text can be sent')
-    const response = await new FetchExchange(deps, { url: verdict.url, isAllowed: verdict.isAllowed, init, body }).head()
+    const response = await new FetchExchange(deps, {
+      url: verdict.url,
+      isAllowed: verdict.isAllowed,
+      init,
+      body
+    }).head()
     return response
   }
 }
@@ -161,10 +166,15 @@ class FetchExchange {
     if (encoding !== undefined && encoding !== 'identity')
       throw new RemoteFault('answered', `it answers in ${encoding}, which nobody asked for`)
     const headers = new Headers()
-    for (const [name, value] of Object.entries(answer.headersDistinct)) for (const one of value ?? []) headers.append(name, one)
+    for (const [name, value] of Object.entries(answer.headersDistinct))
+      for (const one of value ?? []) headers.append(name, one)
     const isEmpty = status === 204 || status === 205 || status === 304
     if (isEmpty) answer.resume()
-    return new Response(isEmpty ? null : this.#body(answer), { status, statusText: answer.statusMessage ?? '', headers })
+    return new Response(isEmpty ? null : this.#body(answer), {
+      status,
+      statusText: answer.statusMessage ?? '',
+      headers
+    })
   }
 
   #body(answer: IncomingMessage): ReadableStream<Uint8Array> {
@@ -173,12 +183,15 @@ class FetchExchange {
     const most = isStream ? limits.maxStreamBytes : limits.maxBytes
     const timeMs = isStream ? limits.silenceMs : limits.bodyMs
     const late = (): void =>
-      void answer.destroy(new RemoteFault('unknown', `its answer did not ${isStream ? 'go on' : 'end'} within ${timeMs} ms`))
+      void answer.destroy(
+        new RemoteFault('unknown', `its answer did not ${isStream ? 'go on' : 'end'} within ${timeMs} ms`)
+      )
     let timer = clock.after(timeMs, late)
     let bytes = 0
     const count = (chunk: Uint8Array): void => {
       bytes += chunk.byteLength
-      if (bytes > most) return void answer.destroy(new RemoteFault('answered', `its answer has more than ${most} bytes`))
+      if (bytes > most)
+        return void answer.destroy(new RemoteFault('answered', `its answer has more than ${most} bytes`))
       if (!isStream) return
       clock.clear(timer)
       timer = clock.after(timeMs, late)
@@ -218,7 +231,9 @@ function webStream(answer: IncomingMessage, count: (chunk: Uint8Array) => void):
         })
         answer.once('end', () => end(() => controller.close()))
         answer.once('error', (error) => end(() => controller.error(brokenOff(error))))
-        answer.once('close', () => end(() => controller.error(new RemoteFault('unknown', 'its answer broke off: the connection ended'))))
+        answer.once('close', () =>
+          end(() => controller.error(new RemoteFault('unknown', 'its answer broke off: the connection ended')))
+        )
       },
       pull: () => void answer.resume(),
       cancel: () => void answer.destroy()

@@ -19,7 +19,10 @@ export class OAuthAdapter implements Adapter {
   readonly #store: OAuthStore
   readonly #handles: ReadonlyMap<string, TokenHandle>
 
-  constructor(model: string, { store, handles }: { readonly store: OAuthStore; readonly handles: ReadonlyMap<string, TokenHandle> }) {
+  constructor(
+    model: string,
+    { store, handles }: { readonly store: OAuthStore; readonly handles: ReadonlyMap<string, TokenHandle> }
+  ) {
     this.#model = model
     this.#store = store
     this.#handles = handles
@@ -94,7 +97,12 @@ function clientMetadata(client: StoredClient | undefined): AdapterPayload | unde
     redirect_uris: [...redirectUris],
     response_types: hasCode ? ['code'] : [],
     response_modes: ['query'],
-    grant_types: [...(isPublic ? [] : ['client_credentials']), ...(hasCode ? ['authorization_code'] : []), DEVICE_GRANT, 'refresh_token'],
+    grant_types: [
+      ...(isPublic ? [] : ['client_credentials']),
+      ...(hasCode ? ['authorization_code'] : []),
+      DEVICE_GRANT,
+      'refresh_token'
+    ],
     // RFC 8252, section 7.3: a loopback redirect URI of a native client may have any port.
     application_type: hasCode && redirectUris.every((uri) => uri.startsWith('http://')) ? 'native' : 'web'
   }

@@ -110,7 +110,11 @@ function weakestOr({ nodePower }: OAuthAdminDeps): Tier {
   return nodePower().tier > WEAKEST ? nodePower().tier : WEAKEST
 }
 
-function scopesOf(table: ScopeTable, { scopes, tier: asked }: OAuthParams<'oauth.client.create'>, tier: Tier): readonly string[] {
+function scopesOf(
+  table: ScopeTable,
+  { scopes, tier: asked }: OAuthParams<'oauth.client.create'>,
+  tier: Tier
+): readonly string[] {
   const wanted = [...new Set(scopes ?? ['a2a:read', 'a2a:send'])]
   const unknown = wanted.find((one) => ruleOf(table, one) === null)
   if (unknown !== undefined) {
@@ -130,9 +134,13 @@ function checkedRedirect(uri: string): string {
   const isHere = url?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname)
   const isPlain = url !== null && url.username === '' && url.password === '' && !/[\s#*\\\p{C}]/u.test(uri)
   if (isPlain && (url.protocol === 'https:' || isHere)) return uri
-  throw new NodeError('USAGE', `"${shown(uri, 128)}" is no redirect URI: it is https://..., or http:// of this machine, without # and *`, {
-    next: ['a2a-node a2a client create --help']
-  })
+  throw new NodeError(
+    'USAGE',
+    `"${shown(uri, 128)}" is no redirect URI: it is https://..., or http:// of this machine, without # and *`,
+    {
+      next: ['a2a-node a2a client create --help']
+    }
+  )
 }
 
 async function revokeClient({ store, tokens, audit }: OAuthAdminDeps, text: string): Promise<OAuthClientInfo> {
@@ -159,7 +167,10 @@ function infoOf({ id, name, isPublic, tier, scopes, redirectUris, createdAt }: S
 }
 
 /** Null when its client no longer exists. */
-function requestOf({ store }: OAuthAdminDeps, { model, clientId, body, expiresAt }: OAuthRecord): OAuthRequestInfo | null {
+function requestOf(
+  { store }: OAuthAdminDeps,
+  { model, clientId, body, expiresAt }: OAuthRecord
+): OAuthRequestInfo | null {
   const client = store.clients.get(clientId ?? '')
   if (client === undefined) return null
   const { params = {} } = JSON.parse(body) as { readonly params?: Readonly<Record<string, unknown>> }
@@ -173,14 +184,21 @@ function requestOf({ store }: OAuthAdminDeps, { model, clientId, body, expiresAt
   }
 }
 
-function findRequest(deps: OAuthAdminDeps, code: string): { readonly record: OAuthRecord; readonly info: OAuthRequestInfo } {
+function findRequest(
+  deps: OAuthAdminDeps,
+  code: string
+): { readonly record: OAuthRecord; readonly info: OAuthRequestInfo } {
   const record = deps.store.byCode(code)
   const info = record === null ? null : requestOf(deps, record)
   if (record === null || info === null) {
     const next = ['a2a-node a2a oauth ls']
-    throw new NodeError('APPROVAL_NOT_FOUND', `nobody waits with the code "${shown(code, 32)}"; codes are good for ten minutes, once`, {
-      next
-    })
+    throw new NodeError(
+      'APPROVAL_NOT_FOUND',
+      `nobody waits with the code "${shown(code, 32)}"; codes are good for ten minutes, once`,
+      {
+        next
+      }
+    )
   }
   return { record, info }
 }
@@ -197,7 +215,12 @@ async function approve(deps: OAuthAdminDeps, code: string): Promise<OAuthRequest
     store.replace({ ...decided, grantId, body: JSON.stringify({ ...(JSON.parse(record.body) as object), ...answer }) })
   }
   await store.save()
-  audit.append({ kind: 'control', code: 'client-approved', rule: info.client.id, reason: `${info.client.name}: ${info.scopes.join(' ')}` })
+  audit.append({
+    kind: 'control',
+    code: 'client-approved',
+    rule: info.client.id,
+    reason: `${info.client.name}: ${info.scopes.join(' ')}`
+  })
   return info
 }
 
@@ -205,7 +228,11 @@ async function deny(deps: OAuthAdminDeps, code: string): Promise<OAuthRequestInf
   const { store, audit } = deps
   const { record, info } = findRequest(deps, code)
   const answer = info.flow === 'device' ? { error: 'access_denied', errorDescription: 'the operator denied it' } : {}
-  store.replace({ ...record, decision: 'denied', body: JSON.stringify({ ...(JSON.parse(record.body) as object), ...answer }) })
+  store.replace({
+    ...record,
+    decision: 'denied',
+    body: JSON.stringify({ ...(JSON.parse(record.body) as object), ...answer })
+  })
   await store.save()
   audit.append({ kind: 'control', code: 'client-denied', rule: info.client.id, reason: info.client.name })
   return info

@@ -39,7 +39,9 @@ export class OAuthDenials {
 
   /** The denials to store. */
   entries(): readonly Denial[] {
-    return [...this.#byClient].flatMap(([clientId, own]) => [...own].map(([what, until]) => [clientId, what, until] as const))
+    return [...this.#byClient].flatMap(([clientId, own]) =>
+      [...own].map(([what, until]) => [clientId, what, until] as const)
+    )
   }
 
   /** Denies one token. `until`: unix milliseconds. */

@@ -33,7 +33,10 @@ export class OAuthKeys {
     return { keys: this.#good().map(({ jwk: { d: _secret, ...shown } }) => shown) }
   }
 
-  /** Makes a new signing key; resolves with its id. @throws NodeError DISK_FULL, NO_PERMISSION; the current key stays */
+  /**
+   * Makes a new signing key; resolves with its id.
+   * @throws NodeError DISK_FULL, NO_PERMISSION; the current key stays
+   */
   async rotate(): Promise<string> {
     const now = this.#clock.now()
     const { privateKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true })
@@ -52,7 +55,10 @@ export class OAuthKeys {
     return kid
   }
 
-  /** Leaves out keys retired for {@link RETIRED_MS}: a stolen retired key is useless after that, without another rotation. */
+  /**
+   * Leaves out keys retired for {@link RETIRED_MS}: a stolen retired key is useless after that, without another
+   * rotation.
+   */
   #good(): readonly StoredKey[] {
     return this.#store.keys.filter(({ retiredAt }) => retiredAt === null || this.#clock.now() - retiredAt < RETIRED_MS)
   }

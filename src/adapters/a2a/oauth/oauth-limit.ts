@@ -62,7 +62,8 @@ export class OAuthLimit {
     const own = shown.find(({ clientId }) => clientId === id)
     if (own === undefined && (client.secret === null || secret === null || hashText(secret) !== client.secret))
       return tooMany(this.#signIns, id)
-    if (own?.model === 'DeviceCode' && !this.#polls.take(own.key)) return { status: 400, error: 'slow_down', retryAfterSeconds: 5 }
+    if (own?.model === 'DeviceCode' && !this.#polls.take(own.key))
+      return { status: 400, error: 'slow_down', retryAfterSeconds: 5 }
     return tooMany(this.#clients, id)
   }
 }
@@ -77,7 +78,11 @@ const LIMITED: ReadonlySet<string> = new Set([
 
 function tooMany(table: RateTable, key: string): OAuthRefusal | null {
   if (table.take(key)) return null
-  return { status: 429, error: 'temporarily_unavailable', retryAfterSeconds: Math.max(1, Math.ceil(table.waitMs(key) / 1000)) }
+  return {
+    status: 429,
+    error: 'temporarily_unavailable',
+    retryAfterSeconds: Math.max(1, Math.ceil(table.waitMs(key) / 1000))
+  }
 }
 
 /** The client that a request names, with its secret. */

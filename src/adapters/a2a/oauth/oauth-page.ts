@@ -5,8 +5,8 @@ import type { OAuthRequestInfo } from '../../../ports/oauth-api.js'
 const LOOK_SECONDS = 3
 
 /**
- * Headers of all answers of the OAuth server: no framing by other pages, no Referer, no storing in caches (RFC 9700, sections
- * 4.2.4 and 4.16).
+ * Headers of all answers of the OAuth server: no framing by other pages, no Referer, no storing in caches (RFC 9700,
+ * sections 4.2.4 and 4.16).
  */
 export const SAFE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
@@ -17,8 +17,8 @@ export const SAFE_HEADERS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The page on which a browser waits. It has no form and no script: only the operator decides, at the command line. `command`:
- * `a2a-node`, for the home of this node.
+ * The page on which a browser waits. It has no form and no script: only the operator decides, at the command line.
+ * `command`: `a2a-node`, for the home of this node.
  */
 export function waitingPage(command: string, code: string, { client, scopes, redirectUri }: OAuthRequestInfo): string {
   const where = redirectUri === null ? '' : `<p>The answer goes to <code>${escaped(redirectUri)}</code>.</p>`
@@ -43,7 +43,9 @@ export function devicePage(command: string): string {
 /** Answers with a page. */
 export function answerPage(response: ServerResponse, html: string): void {
   const body = Buffer.from(html)
-  response.writeHead(200, { ...SAFE_HEADERS, 'content-type': 'text/html; charset=utf-8', 'content-length': body.length }).end(body)
+  response
+    .writeHead(200, { ...SAFE_HEADERS, 'content-type': 'text/html; charset=utf-8', 'content-length': body.length })
+    .end(body)
 }
 
 function page(body: string, head = ''): string {

@@ -41,8 +41,9 @@ export interface OAuthServerDeps {
 type OidcLibrary = typeof import('oidc-provider')
 
 /**
- * Loads oidc-provider. It warns about runtimes that it was not tested with, e.g. Node 20, and has no option against that. This
- * one line is suppressed while it loads, since the used features are tested here on Node 20; other warnings pass.
+ * Loads oidc-provider. It warns about runtimes that it was not tested with, e.g. Node 20, and has no option against
+ * that. This one line is suppressed while it loads, since the used features are tested here on Node 20; other warnings
+ * pass.
  */
 export async function loadOidc(): Promise<OidcLibrary> {
   const { warn } = console
@@ -57,13 +58,20 @@ export async function loadOidc(): Promise<OidcLibrary> {
 }
 
 /** An oidc-provider that issues tokens for the gateway, without OpenID. Made anew when the keys change. */
-export function makeProvider({ Provider: Made, errors, interactionPolicy }: OidcLibrary, deps: OAuthServerDeps): Provider {
+export function makeProvider(
+  { Provider: Made, errors, interactionPolicy }: OidcLibrary,
+  deps: OAuthServerDeps
+): Provider {
   const policy = interactionPolicy.base()
   // A browser with an earlier sign-in needs a new approval: one decision of the operator approves once.
   policy
     .get('login')
     ?.checks.add(
-      new interactionPolicy.Check('every_time', 'the operator decides each time', ({ oidc }) => oidc.result?.login === undefined)
+      new interactionPolicy.Check(
+        'every_time',
+        'the operator decides each time',
+        ({ oidc }) => oidc.result?.login === undefined
+      )
     )
   const provider = new Made(deps.issuer, {
     ...configuration(deps, errors),
@@ -167,7 +175,11 @@ function features(deps: OAuthServerDeps, errors: typeof Errors): Configuration['
 }
 
 /** A client may revoke its own tokens only; an unauthenticated one does not learn that a token is of another client. */
-function isOwn(client: Client, { clientId }: { readonly clientId?: string | undefined }, { InvalidRequest }: typeof Errors): boolean {
+function isOwn(
+  client: Client,
+  { clientId }: { readonly clientId?: string | undefined },
+  { InvalidRequest }: typeof Errors
+): boolean {
   if (clientId === client.clientId || client.clientAuthMethod === 'none') return clientId === client.clientId
   throw new InvalidRequest('the token is of another client')
 }
@@ -179,13 +191,16 @@ interface AskedResource {
   readonly errors: typeof Errors
 }
 
-/** The only resource is this gateway. A request without scopes gets all scopes of the client; other scopes are refused. */
+/**
+ * The only resource is this gateway. A request without scopes gets all scopes of the client; other scopes are refused.
+ */
 function resourceServer(ctx: KoaContextWithOIDC, { resource, client, deps, errors }: AskedResource) {
   if (resource !== deps.issuer) throw new errors.InvalidTarget()
   const allowance = deps.store.clients.get(client.clientId) ?? { tier: 3, scopes: [] }
   const { params } = ctx.oidc
   const asked = typeof params?.['scope'] === 'string' ? params['scope'] : undefined
-  if (params !== undefined && asked === undefined && params['grant_type'] !== 'refresh_token') params['scope'] = allowance.scopes.join(' ')
+  if (params !== undefined && asked === undefined && params['grant_type'] !== 'refresh_token')
+    params['scope'] = allowance.scopes.join(' ')
   const wanted = asked === undefined || asked === '' ? [] : asked.split(' ')
   const lacking = wanted.find((scope) => !mayAsk(deps.scopes, allowance, scope))
   if (lacking !== undefined) throw new errors.InvalidScope('the client may not ask for this scope', lacking)
@@ -199,7 +214,11 @@ function resourceServer(ctx: KoaContextWithOIDC, { resource, client, deps, error
 }
 
 /** Scopes of the code or refresh token, as the client requested them. */
-function grantable(ctx: KoaContextWithOIDC, { scopes }: OAuthServerDeps, allowance: ClientAllowance): readonly string[] {
+function grantable(
+  ctx: KoaContextWithOIDC,
+  { scopes }: OAuthServerDeps,
+  allowance: ClientAllowance
+): readonly string[] {
   const { AuthorizationCode, RefreshToken, DeviceCode } = ctx.oidc.entities
   const source = AuthorizationCode ?? RefreshToken ?? DeviceCode
   return source?.scope?.split(' ').filter((scope) => mayAsk(scopes, allowance, scope)) ?? []

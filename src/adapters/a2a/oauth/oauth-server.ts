@@ -8,7 +8,14 @@ import { createOAuthAdmin, type OAuthAdminDeps, grantOf } from './oauth-admin.js
 import { OAuthKeys } from './oauth-keys.js'
 import { OAuthLimit } from './oauth-limit.js'
 import { answerPage, SAFE_HEADERS, waitingPage } from './oauth-page.js'
-import { CONSENT_PATH, loadOidc, makeProvider, OAUTH_PATHS, OPERATOR_SUBJECT, type OAuthServerDeps } from './oauth-provider.js'
+import {
+  CONSENT_PATH,
+  loadOidc,
+  makeProvider,
+  OAUTH_PATHS,
+  OPERATOR_SUBJECT,
+  type OAuthServerDeps
+} from './oauth-provider.js'
 import { OAuthStore } from './oauth-store.js'
 import { AccessTokens, type AccessTokenDeps } from './oauth-tokens.js'
 
@@ -165,7 +172,8 @@ export class OAuthServer {
       redirectUri: String(redirectUri),
       expiresAt: new Date(record.expiresAt).toISOString()
     }
-    if (record.decision === null) return answerPage(response, waitingPage(this.#opening.command, consentCode(uid), info))
+    if (record.decision === null)
+      return answerPage(response, waitingPage(this.#opening.command, consentCode(uid), info))
     // Else each reload of the page would make a grant, and their number is limited.
     const grantId = async (): Promise<string> =>
       interaction.result?.consent?.grantId ?? (await grantOf(this.#provider, { issuer: this.#opening.issuer, info }))
@@ -177,7 +185,9 @@ export class OAuthServer {
     await this.#provider.interactionFinished(asked, response, result, { mergeWithLastSubmission: false })
   }
 
-  /** Access tokens are not stored: a handle replaces the token, so the library checks its client as for other tokens. */
+  /**
+   * Access tokens are not stored: a handle replaces the token, so the library checks its client as for other tokens.
+   */
   async #revoke(
     request: IncomingMessage,
     response: ServerResponse,
@@ -185,13 +195,16 @@ export class OAuthServer {
   ): Promise<void> {
     const form = new URLSearchParams(body.toString())
     const [token = '', ...more] = form.getAll('token')
-    if (more.length > 0 || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return await this.#provide(this.#asked(request, call, body), response)
+    if (more.length > 0 || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token))
+      return await this.#provide(this.#asked(request, call, body), response)
     const name = `handle-${Buffer.from(this.#opening.secret()).toString('base64url')}`
     const known = await this.tokens.check(token)
     // An authenticated client gets the same answer for an expired token.
     if (known !== null) this.#handles.set(name, known)
     form.set('token', name)
-    await this.#provide(this.#asked(request, call, Buffer.from(form.toString())), response).finally(() => this.#handles.delete(name))
+    await this.#provide(this.#asked(request, call, Buffer.from(form.toString())), response).finally(() =>
+      this.#handles.delete(name)
+    )
   }
 
   async #provide(asked: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -233,12 +246,21 @@ export class OAuthServer {
   }
 
   #makeProvider(): Provider {
-    return makeProvider(this.#library, { ...this.#opening, store: this.#store, keys: this.#keys, handles: this.#handles })
+    return makeProvider(this.#library, {
+      ...this.#opening,
+      store: this.#store,
+      keys: this.#keys,
+      handles: this.#handles
+    })
   }
 }
 
 /** Answers with an OAuth error. */
-function refuse(response: ServerResponse, why: string, { status, error } = { status: 400, error: 'invalid_request' }): void {
+function refuse(
+  response: ServerResponse,
+  why: string,
+  { status, error } = { status: 400, error: 'invalid_request' }
+): void {
   setSafe(response)
   answerJson(response, status, { error, error_description: why })
 }

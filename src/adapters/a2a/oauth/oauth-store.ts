@@ -9,9 +9,15 @@ import { type Denial, MAX_ACCESS_TOKEN_MS, OAuthDenials } from './oauth-denials.
 
 /** Most clients. */
 export const MAX_OAUTH_CLIENTS = 128
-/** Most pending sign-ins of each kind. Anybody can begin one, so beyond it the oldest of the client with the most is dropped. */
+/**
+ * Most pending sign-ins of each kind. Anybody can begin one, so beyond it the oldest of the client with the most is
+ * dropped.
+ */
 export const MAX_OAUTH_WAITING = 256
-/** Most codes, grants and refresh tokens, of each kind. Beyond it used refresh tokens go, then issuing fails until some expire. */
+/**
+ * Most codes, grants and refresh tokens, of each kind. Beyond it used refresh tokens go, then issuing fails until some
+ * expire.
+ */
 export const MAX_OAUTH_RECORDS = 2048
 /** Used refresh tokens kept for one grant. The reuse of an older one is refused, but does not end the grant. */
 export const MAX_USED_REFRESH_TOKENS = 32
@@ -108,11 +114,18 @@ export class OAuthStore {
 
   /** Writes clients and keys. @throws NodeError DISK_FULL, NO_PERMISSION */
   async saveClients(): Promise<void> {
-    await this.#store.write(CLIENTS, { clients: [...this.clients.values()], keys: this.keys, cookieKey: this.cookieKey })
+    await this.#store.write(CLIENTS, {
+      clients: [...this.clients.values()],
+      keys: this.keys,
+      cookieKey: this.cookieKey
+    })
     this.unwritten.clear()
   }
 
-  /** Resolves when all earlier changes are on disk; concurrent calls share a write. @throws NodeError DISK_FULL, NO_PERMISSION */
+  /**
+   * Resolves when all earlier changes are on disk; concurrent calls share a write.
+   * @throws NodeError DISK_FULL, NO_PERMISSION
+   */
   save(): Promise<void> {
     if (this.#next !== null) return this.#next
     const next = this.#writing
@@ -154,11 +167,17 @@ export class OAuthStore {
   /** Sign-ins without a decision of the operator. */
   waiting(): readonly OAuthRecord[] {
     const now = this.#clock.now()
-    return [...this.#records.values()].filter((one) => one.userCode !== null && one.decision === null && one.expiresAt > now)
+    return [...this.#records.values()].filter(
+      (one) => one.userCode !== null && one.decision === null && one.expiresAt > now
+    )
   }
 
   /** Stores or updates a record. @throws NodeError OVERLOADED when there are too many of its kind */
-  put(model: string, id: string, { payload, ttlMs }: { readonly payload: Record<string, unknown>; readonly ttlMs: number }): void {
+  put(
+    model: string,
+    id: string,
+    { payload, ttlMs }: { readonly payload: Record<string, unknown>; readonly ttlMs: number }
+  ): void {
     const key = keyOf(model, id)
     const before = this.#records.get(key)
     if (before === undefined) this.#evict(model)
@@ -255,7 +274,10 @@ export class OAuthStore {
 }
 
 /** The oldest record of the holder with the most, so that a flood of one holder does not evict records of others. */
-function oldestOfMost(records: readonly OAuthRecord[], holderOf: (record: OAuthRecord) => string | null): OAuthRecord | undefined {
+function oldestOfMost(
+  records: readonly OAuthRecord[],
+  holderOf: (record: OAuthRecord) => string | null
+): OAuthRecord | undefined {
   const shares = new Map<string | null, OAuthRecord[]>()
   for (const one of records) shares.set(holderOf(one), [...(shares.get(holderOf(one)) ?? []), one])
   return [...shares.values()].toSorted((a, b) => b.length - a.length)[0]?.[0]

@@ -120,7 +120,8 @@ export class AccessTokens {
 
 function checked({ jti, sub, exp, iat, client_id: clientId, gid, scope, aud }: JWTPayload): CheckedToken | null {
   // One audience only: another audience of the token could replay it here.
-  if (typeof aud !== 'string' || typeof jti !== 'string' || typeof sub !== 'string' || typeof exp !== 'number') return null
+  if (typeof aud !== 'string' || typeof jti !== 'string' || typeof sub !== 'string' || typeof exp !== 'number')
+    return null
   if (typeof clientId !== 'string' || typeof scope !== 'string' || typeof iat !== 'number') return null
   const endsAt = (exp + CLOCK_TOLERANCE_SECONDS) * 1000
   return { jti, sub, iat, endsAt, clientId, grantId: typeof gid === 'string' ? gid : null, scopes: scope.split(' ') }

@@ -45,6 +45,7 @@ export function pushRequestOf({ gateway }: Pick<Caller, 'gateway'>, request: Pus
 }
 
 function configsOf({ gateway }: Pick<Caller, 'gateway'>): PushConfigs {
-  if (gateway.push === null) throw new A2AFault('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this node sends no push notifications')
+  if (gateway.push === null)
+    throw new A2AFault('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this node sends no push notifications')
   return gateway.push
 }

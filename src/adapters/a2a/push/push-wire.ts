@@ -23,7 +23,10 @@ export interface PushWire {
   readonly deleted: unknown
 }
 
-/** Reads a config of 1.0. `name`: the member that holds it, for errors; absent: the parameters themselves. @throws A2AFault */
+/**
+ * Reads a config of 1.0. `name`: the member that holds it, for errors; absent: the parameters themselves.
+ * @throws A2AFault
+ */
 export function pushTargetV1(value: unknown, name?: string): PushTarget {
   const given = recordOf(value, name)
   const { authentication } = given
@@ -67,7 +70,10 @@ export const PUSH_V03: PushWire = {
   version: '0.3',
   readSet: (params) => {
     const given = recordOf(params)
-    return { task: textOf(given, 'taskId'), target: pushTargetV03(given['pushNotificationConfig'], 'pushNotificationConfig') }
+    return {
+      task: textOf(given, 'taskId'),
+      target: pushTargetV03(given['pushNotificationConfig'], 'pushNotificationConfig')
+    }
   },
   readName: (params) => {
     const task = textOf(recordOf(params), 'id')
@@ -87,9 +93,13 @@ export const PUSH_V03_REST: PushWire = {
     // Some clients send the config itself, others a request around it.
     const inner = isRecord(given['config']) ? given['config'] : given
     const target = pushTargetV03(inner['pushNotificationConfig'], 'pushNotificationConfig')
-    const name = typeof inner['name'] === 'string' ? /\/pushNotificationConfigs\/([^/]+)$/.exec(inner['name'])?.[1] : undefined
+    const name =
+      typeof inner['name'] === 'string' ? /\/pushNotificationConfigs\/([^/]+)$/.exec(inner['name'])?.[1] : undefined
     const id = optionalText(given, 'configId') ?? name
-    return { task: textOf(given, 'taskId'), target: target.id === undefined && id !== undefined ? { ...target, id } : target }
+    return {
+      task: textOf(given, 'taskId'),
+      target: target.id === undefined && id !== undefined ? { ...target, id } : target
+    }
   },
   readName: PUSH_V1.readName,
   readTask: PUSH_V1.readTask,

@@ -7,7 +7,10 @@ import { WIRE_V1 } from '../server/wire-v1.js'
 export const MAX_WEBHOOK_BYTES = 1_048_576
 
 /** Media types of notifications, by version. */
-export const WEBHOOK_TYPES: Readonly<Record<PushVersion, string>> = { '1.0': 'application/a2a+json', '0.3': 'application/json' }
+export const WEBHOOK_TYPES: Readonly<Record<PushVersion, string>> = {
+  '1.0': 'application/a2a+json',
+  '0.3': 'application/json'
+}
 
 /** A notification as JSON: in 1.0 an item of a stream (`task`, `statusUpdate`, `artifactUpdate`), in 0.3 the task. */
 export function webhookBody(version: PushVersion, content: WebhookContent): string {
@@ -21,7 +24,9 @@ export function webhookBody(version: PushVersion, content: WebhookContent): stri
 function bodyV1(content: WebhookContent): object {
   if ('snapshot' in content) return { task: WIRE_V1.task(content.snapshot, { historyLength: null }) }
   const { task, event } = content
-  return WIRE_V1.event(event, task) ?? { task: WIRE_V1.task({ task, history: [], artifacts: [] }, { historyLength: null }) }
+  return (
+    WIRE_V1.event(event, task) ?? { task: WIRE_V1.task({ task, history: [], artifacts: [] }, { historyLength: null }) }
+  )
 }
 
 function bodyV03(content: WebhookContent): object {

@@ -35,7 +35,11 @@ export function createWebhooks({ policy, signer, clock, resolve }: WebhookSender
     bodyOf: webhookBody,
     send: async (hook, call, signal) => {
       try {
-        return await sendOnce(fetch, { hook, call, signal, headers: webhookHeaders(hook, call, { signer, now: clock.now() }) }, clock)
+        return await sendOnce(
+          fetch,
+          { hook, call, signal, headers: webhookHeaders(hook, call, { signer, now: clock.now() }) },
+          clock
+        )
       } catch (error) {
         const reason = shown(messageOf(error))
         // Among the guard's verdicts on a response only a redirect is a refusal.
@@ -53,7 +57,11 @@ interface Sending {
   readonly headers: Record<string, string>
 }
 
-async function sendOnce(fetch: GuardedFetch, { hook, call, signal, headers }: Sending, clock: Clock): Promise<WebhookAnswer> {
+async function sendOnce(
+  fetch: GuardedFetch,
+  { hook, call, signal, headers }: Sending,
+  clock: Clock
+): Promise<WebhookAnswer> {
   const stop = new AbortController()
   const onAbort = (): void => stop.abort()
   signal.addEventListener('abort', onAbort)

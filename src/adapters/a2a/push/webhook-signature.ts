@@ -21,8 +21,9 @@ export interface WebhookSigner {
 }
 
 /**
- * The headers of one attempt: event and ids, token and credentials of the config, a signature by its secret (Standard Webhooks:
- * HMAC-SHA256 of `id.timestamp.body`), and a JWT by the node's key with a hash of the body (RFC 7519, RFC 8037).
+ * The headers of one attempt: event and ids, token and credentials of the config, a signature by its secret (Standard
+ * Webhooks: HMAC-SHA256 of `id.timestamp.body`), and a JWT by the node's key with a hash of the body (RFC 7519, RFC
+ * 8037).
  */
 export function webhookHeaders(
   hook: PushHook,
@@ -63,7 +64,9 @@ function signedToken(
     jti: ids.next('jti'),
     request_body_sha256: createHash('sha256').update(body).digest('hex')
   }
-  const text = [{ alg: 'EdDSA', kid: nodeId, typ: TOKEN_TYPE }, claims].map((one) => base64url(JSON.stringify(one))).join('.')
+  const text = [{ alg: 'EdDSA', kid: nodeId, typ: TOKEN_TYPE }, claims]
+    .map((one) => base64url(JSON.stringify(one)))
+    .join('.')
   return `${text}.${base64url(sign(Buffer.from(text)))}`
 }
 

@@ -39,9 +39,9 @@ export interface CardReport {
 }
 
 /**
- * Checks a card that others wrote by the A2A specification and the limits of this node. These are the only rules for such cards: `agents
- * check` reports all findings, and an import refuses the card for each that `stopsImport`. A card of both versions is checked as both; one
- * of neither as 1.0. `from`: its URL. Never throws.
+ * Checks a card that others wrote by the A2A specification and the limits of this node. These are the only rules for
+ * such cards: `agents check` reports all findings, and an import refuses the card for each that `stopsImport`. A card
+ * of both versions is checked as both; one of neither as 1.0. `from`: its URL. Never throws.
  */
 export function checkCard(written: unknown, from: string | null = null): CardReport {
   try {
@@ -63,10 +63,18 @@ export function findingText({ path, wrong, right }: Pick<CardFinding, 'path' | '
 
 function checked(written: unknown, from: string | null): CardReport {
   if (!isRecord(written))
-    return { findings: [fatal('is no JSON object', 'must be an object with name, skills and interfaces')], versions: [], card: null }
+    return {
+      findings: [fatal('is no JSON object', 'must be an object with name, skills and interfaces')],
+      versions: [],
+      card: null
+    }
   const bound = jsonFault(written, JSON_LIMITS) ?? countFault(written)
   if (bound !== null)
-    return { findings: [fatal(`is not read: ${bound}`, 'must keep to the limits of JSON here')], versions: [], card: null }
+    return {
+      findings: [fatal(`is not read: ${bound}`, 'must keep to the limits of JSON here')],
+      versions: [],
+      card: null
+    }
   const card = withoutNulls(written, A2A_NULLS) as WrittenCard
   const versions = versionsOf(card)
   const all = versions.flatMap((version) => findingsOf(card, version, from))
@@ -83,7 +91,12 @@ function findingsOf(card: WrittenCard, version: '1.0' | '0.3', from: string | nu
 
 function shapeFinding(card: unknown, issue: z.core.$ZodIssue, isRead: boolean): CardFinding {
   const value = valueAt(card, issue.path)
-  const wrong = issue.code === 'too_big' ? sized(value) : issue.code === 'invalid_key' ? 'has a name that is too long' : described(value)
+  const wrong =
+    issue.code === 'too_big'
+      ? sized(value)
+      : issue.code === 'invalid_key'
+        ? 'has a name that is too long'
+        : described(value)
   const isFatal = isRead && stopsImport(issue, value === undefined)
   return { path: pointer(issue.path), wrong, right: shown(issue.message), isWarning: false, stopsImport: isFatal }
 }
@@ -107,7 +120,9 @@ function inOrder(findings: readonly CardFinding[]): readonly CardFinding[] {
     if (unique.get(key)?.stopsImport !== true) unique.set(key, one)
   }
   const faulty = new Set(findings.flatMap(({ path, isWarning }) => (isWarning ? [] : [path])))
-  return [...unique.values()].filter((one) => !one.isWarning || !faulty.has(one.path)).sort((a, b) => compare(a.path, b.path))
+  return [...unique.values()]
+    .filter((one) => !one.isWarning || !faulty.has(one.path))
+    .sort((a, b) => compare(a.path, b.path))
 }
 
 function nullWarning(written: object, card: object): readonly CardFinding[] {
@@ -115,7 +130,15 @@ function nullWarning(written: object, card: object): readonly CardFinding[] {
   if (paths.length === 0) return []
   const more = paths.length > NAMED_NULLS ? ` and ${paths.length - NAMED_NULLS} more` : ''
   const wrong = `has null for absent members: ${paths.slice(0, NAMED_NULLS).join(', ')}${more}`
-  return [{ path: '', wrong: shown(wrong, 1000), right: 'absent members should be left out', isWarning: true, stopsImport: false }]
+  return [
+    {
+      path: '',
+      wrong: shown(wrong, 1000),
+      right: 'absent members should be left out',
+      isWarning: true,
+      stopsImport: false
+    }
+  ]
 }
 
 /** The members that `withoutNulls` left out. */
@@ -125,7 +148,9 @@ function nullPaths(before: object, after: object, at: string): readonly string[]
     const path = at + pointer([key])
     if (!Object.hasOwn(after, key)) return [path]
     const kept = (after as Readonly<Record<string, unknown>>)[key]
-    return typeof value === 'object' && value !== null && typeof kept === 'object' && kept !== null ? nullPaths(value, kept, path) : []
+    return typeof value === 'object' && value !== null && typeof kept === 'object' && kept !== null
+      ? nullPaths(value, kept, path)
+      : []
   })
 }
 
@@ -158,7 +183,11 @@ function described(value: unknown): string {
   if (value === undefined) return 'is missing'
   if (typeof value === 'string') return value.trim() === '' ? 'is empty' : `is ${quoted(value)}`
   if (Array.isArray(value)) return value.length === 0 ? 'is an empty list' : 'is a list'
-  return typeof value === 'number' || typeof value === 'boolean' ? `is ${value}` : value === null ? 'is null' : 'is an object'
+  return typeof value === 'number' || typeof value === 'boolean'
+    ? `is ${value}`
+    : value === null
+      ? 'is null'
+      : 'is an object'
 }
 
 function sized(value: unknown): string {

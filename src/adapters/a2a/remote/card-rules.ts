@@ -43,8 +43,8 @@ const BINDINGS = ['JSONRPC', 'HTTP+JSON', 'GRPC']
 const WEB_BINDINGS = ['JSONRPC', 'HTTP+JSON']
 
 /**
- * The rules that a card breaks beyond the shape of its members: rules about several of them. They read the card as it came, so that a
- * fault of shape hides none of these. `from`: URL of the card; null for a file.
+ * The rules that a card breaks beyond the shape of its members: rules about several of them. They read the card as it
+ * came, so that a fault of shape hides none of these. `from`: URL of the card; null for a file.
  */
 export function brokenRules(card: WrittenCard, version: '1.0' | '0.3', from: string | null): readonly BrokenRule[] {
   return [
@@ -58,7 +58,9 @@ export function brokenRules(card: WrittenCard, version: '1.0' | '0.3', from: str
 
 function securityOfV1({ securitySchemes, securityRequirements, skills }: WrittenCard): BrokenRule[] {
   const declared = namesIn(securitySchemes)
-  const ofSkills = entries(skills).flatMap(([at, one]) => requirements(one['securityRequirements'], ['skills', at, 'securityRequirements']))
+  const ofSkills = entries(skills).flatMap(([at, one]) =>
+    requirements(one['securityRequirements'], ['skills', at, 'securityRequirements'])
+  )
   return [
     ...members(securitySchemes).flatMap(([key, scheme]) => {
       const path = ['securitySchemes', key]
@@ -75,7 +77,9 @@ function securityOfV1({ securitySchemes, securityRequirements, skills }: Written
 function securityOfV03({ securitySchemes, security, skills }: WrittenCard): BrokenRule[] {
   const declared = namesIn(securitySchemes)
   const ofSkills = entries(skills).flatMap(([at, one]) => requirements(one['security'], ['skills', at, 'security']))
-  return [...requirements(security, ['security']), ...ofSkills].flatMap(({ path, value }) => undeclared(value, declared, path))
+  return [...requirements(security, ['security']), ...ofSkills].flatMap(({ path, value }) =>
+    undeclared(value, declared, path)
+  )
 }
 
 function requirements(list: unknown, path: Path): readonly { readonly path: Path; readonly value: WrittenCard }[] {
@@ -102,7 +106,9 @@ function cutTexts(card: WrittenCard): BrokenRule[] {
       ...cut(skill, { name: KEPT_TEXT.name, description: KEPT_TEXT.description }, ['skills', at]),
       ...Object.entries(KEPT_ENTRIES).flatMap(([key, most]) => {
         const list: unknown = skill[key]
-        return Array.isArray(list) ? list.flatMap((one: unknown, place) => longer(one, most, ['skills', at, key, place])) : []
+        return Array.isArray(list)
+          ? list.flatMap((one: unknown, place) => longer(one, most, ['skills', at, key, place]))
+          : []
       })
     ])
   ]
@@ -124,7 +130,9 @@ function wrongBinding({ path, key, binding }: WrittenInterface): BrokenRule[] {
   if (known !== undefined)
     return [{ path: at, wrong: `is ${quoted(binding)}, read as ${known}`, right: `must be ${known}`, isOddity: true }]
   if (/^[a-z][a-z0-9+.-]*:\S/i.test(binding)) return []
-  return [{ path: at, wrong: `is ${quoted(binding)}`, right: `must be ${BINDINGS.join(', ')} or the URI of another binding` }]
+  return [
+    { path: at, wrong: `is ${quoted(binding)}`, right: `must be ${BINDINGS.join(', ')} or the URI of another binding` }
+  ]
 }
 
 function wrongUrl({ path, url, binding }: WrittenInterface, from: string | null): BrokenRule[] {
@@ -142,7 +150,9 @@ function wrongUrl({ path, url, binding }: WrittenInterface, from: string | null)
 function uncallable(card: WrittenCard, version: '1.0' | '0.3'): BrokenRule[] {
   if (callableInterfaces(card, version).length > 0) return []
   const written = writtenInterfaces(card, version)
-  const isWhole = written.every(({ url, binding, version: one }) => [url, binding, one].every((text) => typeof text === 'string'))
+  const isWhole = written.every(({ url, binding, version: one }) =>
+    [url, binding, one].every((text) => typeof text === 'string')
+  )
   if (written.length === 0 || !isWhole) return []
   const path = [version === '1.0' ? 'supportedInterfaces' : 'url']
   const right = 'must have an address for A2A 1.0 or 0.3 over JSONRPC or HTTP+JSON'
@@ -168,7 +178,9 @@ function namesIn(schemes: unknown): ReadonlySet<string> {
 
 function undeclared(schemes: unknown, declared: ReadonlySet<string>, path: Path): BrokenRule[] {
   return members(schemes).flatMap(([key]) =>
-    declared.has(key) ? [] : [{ path: [...path, key], wrong: 'is no scheme of the card', right: 'must be a name in /securitySchemes' }]
+    declared.has(key)
+      ? []
+      : [{ path: [...path, key], wrong: 'is no scheme of the card', right: 'must be a name in /securitySchemes' }]
   )
 }
 

@@ -84,7 +84,10 @@ const schemeV1 = z
   .looseObject({
     apiKeySecurityScheme: z.looseObject({ location: z.enum(['query', 'header', 'cookie']), name }),
     httpAuthSecurityScheme: z.looseObject({ scheme: name }),
-    oauth2SecurityScheme: z.looseObject({ flows: z.looseObject({ ...flows, deviceCode }).partial(), oauth2MetadataUrl: name.optional() }),
+    oauth2SecurityScheme: z.looseObject({
+      flows: z.looseObject({ ...flows, deviceCode }).partial(),
+      oauth2MetadataUrl: name.optional()
+    }),
     openIdConnectSecurityScheme: z.looseObject({ openIdConnectUrl: url }),
     mtlsSecurityScheme: z.looseObject({})
   })
@@ -112,12 +115,17 @@ const schemeV03 = z.discriminatedUnion(
   [
     z.looseObject({ type: z.literal('apiKey'), in: z.enum(['query', 'header', 'cookie']), name }),
     z.looseObject({ type: z.literal('http'), scheme: name }),
-    z.looseObject({ type: z.literal('oauth2'), flows: z.looseObject(flows).partial(), oauth2MetadataUrl: name.optional() }),
+    z.looseObject({
+      type: z.literal('oauth2'),
+      flows: z.looseObject(flows).partial(),
+      oauth2MetadataUrl: name.optional()
+    }),
     z.looseObject({ type: z.literal('openIdConnect'), openIdConnectUrl: url }),
     z.looseObject({ type: z.literal('mutualTLS') })
   ],
   {
-    error: ({ code }) => (code === 'invalid_union' ? 'must be one of apiKey, http, oauth2, openIdConnect, mutualTLS' : 'must be an object')
+    error: ({ code }) =>
+      code === 'invalid_union' ? 'must be one of apiKey, http, oauth2, openIdConnect, mutualTLS' : 'must be an object'
   }
 )
 const interfaceV03 = z.looseObject({ url: name, transport: name })
@@ -139,7 +147,9 @@ export const cardV03Schema = z.looseObject({
 /** Is it an absolute URL of http or https without user and password? */
 export function isWebUrl(given: string): boolean {
   const parsed = URL.canParse(given) ? new URL(given) : null
-  return parsed !== null && ['http:', 'https:'].includes(parsed.protocol) && parsed.username === '' && parsed.password === ''
+  return (
+    parsed !== null && ['http:', 'https:'].includes(parsed.protocol) && parsed.username === '' && parsed.password === ''
+  )
 }
 
 /** The members without which a card cannot be used. `*`: any place in a list. */

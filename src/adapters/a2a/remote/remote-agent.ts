@@ -2,11 +2,25 @@ import { foreignProvider } from '../../../domain/card/provider.js'
 import { allowedNames } from '../../../kit/glob.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { ToolListChange } from '../../../ports/imported-tools.js'
-import type { ImportAdapter, ImportCalls, ImportConnection, ImportEvents, ImportItem, ImportWords } from '../../../ports/imports.js'
+import type {
+  ImportAdapter,
+  ImportCalls,
+  ImportConnection,
+  ImportEvents,
+  ImportItem,
+  ImportWords
+} from '../../../ports/imports.js'
 import { callRemote, type RemoteRun } from './remote-call.js'
 import { CARD_ITSELF, cardChange, cardHash, keptCard, type RemoteCard } from './remote-card.js'
 import type { RemoteLink } from './remote-client.js'
-import { CARD_TIMEOUT_MS, connectRemote, fetchCard, type RemoteNet, type RemotePlace, type RemoteSecret } from './remote-connect.js'
+import {
+  CARD_TIMEOUT_MS,
+  connectRemote,
+  fetchCard,
+  type RemoteNet,
+  type RemotePlace,
+  type RemoteSecret
+} from './remote-connect.js'
 import { failedRemote, type RemoteFault, remoteFaultOf } from './remote-fault.js'
 import { remoteInput } from './remote-parts.js'
 import { type RemoteOffer, remoteOffer, type RemoteSpec, skillCapability } from './remote-skills.js'
@@ -142,7 +156,11 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
     const onFault = (fault: RemoteFault): void => this.#note(fault, link)
     try {
       const message = { ...remoteInput(task.input), skill, messageId: `msg-${task.requestId}` }
-      return await callRemote({ agent: name, link: await this.#linkOf(offer.card), clock, maxOutputBytes, onFault }, message, run)
+      return await callRemote(
+        { agent: name, link: await this.#linkOf(offer.card), clock, maxOutputBytes, onFault },
+        message,
+        run
+      )
     } catch (error) {
       const fault = remoteFaultOf(error)
       onFault(fault)
@@ -153,7 +171,8 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
   /** Logs addresses for this node only. The card of an unreached agent is fetched again soon. */
   #note({ kind, message, printed: reported }: RemoteFault, link: ImportCalls): void {
     if (kind === 'unsent') link.doubt()
-    if (message !== reported) this.#deps.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })
+    if (message !== reported)
+      this.#deps.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })
   }
 
   /** Caches one link per card in force. */

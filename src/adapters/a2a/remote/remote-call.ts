@@ -34,9 +34,9 @@ export interface RemoteRun {
 }
 
 /**
- * Sends a message to a remote agent once and follows its task until it rests. When the stream is lost before the task id is
- * known, the outcome is unknown and the message is not sent again. A known task is resubscribed to, else polled. An abort
- * cancels it at the agent. Never rejects.
+ * Sends a message to a remote agent once and follows its task until it rests. When the stream is lost before the task
+ * id is known, the outcome is unknown and the message is not sent again. A known task is resubscribed to, else polled.
+ * An abort cancels it at the agent. Never rejects.
  */
 export async function callRemote(deps: RemoteCallDeps, message: RemoteMessage, run: RemoteRun): Promise<AgentOutcome> {
   const call = new RemoteCall(deps, run, message.taskId !== null)
@@ -72,13 +72,16 @@ class RemoteCall {
     const { link, agent } = this.#deps
     const fault = await this.#read(link.send(message, this.#stop.signal))
     const { taskId } = this.#task
-    if (!this.#task.isOver && taskId === null) return this.#failed(fault ?? new RemoteFault('unknown', 'it ended its answer without one'))
+    if (!this.#task.isOver && taskId === null)
+      return this.#failed(fault ?? new RemoteFault('unknown', 'it ended its answer without one'))
     const lost = this.#task.isOver || taskId === null || isFinal(fault) ? fault : await this.#follow(taskId)
     if (this.#task.isOver) return this.#task.outcome(agent)
     if (taskId !== null) await this.#cancel(taskId)
     if (isFinal(lost)) return this.#failed(lost as RemoteFault)
     // The agent has the task: a lost connection leaves the outcome unknown.
-    return this.#failed(new RemoteFault('unknown', lost?.message ?? 'it was given up', lost === null ? {} : { printed: lost.printed }))
+    return this.#failed(
+      new RemoteFault('unknown', lost?.message ?? 'it was given up', lost === null ? {} : { printed: lost.printed })
+    )
   }
 
   /** Follows the task until it rests; returns why it can no longer be followed, else null. */
@@ -99,7 +102,11 @@ class RemoteCall {
       failures = fault === null ? 0 : failures + 1
       if (failures >= MAX_LOST_POLLS) return fault
       if (this.#task.isOver) return null
-      await wait(clock, backoffMs({ baseMs: FIRST_POLL_MS, maxMs: MAX_POLL_MS, factor: 1.5 }, polls++), this.#stop.signal)
+      await wait(
+        clock,
+        backoffMs({ baseMs: FIRST_POLL_MS, maxMs: MAX_POLL_MS, factor: 1.5 }, polls++),
+        this.#stop.signal
+      )
     }
     return null
   }
@@ -135,7 +142,12 @@ class RemoteCall {
 
   #failed(fault: RemoteFault): AgentOutcome {
     if (this.#run.signal.aborted)
-      return { ok: false, code: 'CANCELED', message: 'canceled', ...(fault.kind === 'unknown' ? { isUnknown: true } : {}) }
+      return {
+        ok: false,
+        code: 'CANCELED',
+        message: 'canceled',
+        ...(fault.kind === 'unknown' ? { isUnknown: true } : {})
+      }
     this.#deps.onFault?.(fault)
     return failedRemote(this.#deps.agent, fault)
   }

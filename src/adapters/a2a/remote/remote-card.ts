@@ -46,7 +46,10 @@ export interface RemoteCard {
   readonly skills: readonly RemoteSkill[]
   /** The security members of the card, unchanged. JSON. */
   readonly security: unknown
-  /** The organization that the card names. null: none, or an invalid one. Absent: an earlier build stored the card without it. */
+  /**
+   * The organization that the card names. null: none, or an invalid one. Absent: an earlier build stored the card
+   * without it.
+   */
   readonly provider?: AgentProvider | null
 }
 
@@ -99,8 +102,8 @@ export type CardRead =
     }
 
 /**
- * Reads a card of 1.0 or 0.3 that has no fault for which an import refuses it ({@link checkCard}). Members of a wrong form that remain are
- * left out. A card of both versions is read as 1.0. Never throws.
+ * Reads a card of 1.0 or 0.3 that has no fault for which an import refuses it ({@link checkCard}). Members of a wrong
+ * form that remain are left out. A card of both versions is read as 1.0. Never throws.
  */
 export function readRemoteCard(written: unknown): CardRead {
   const { findings, card } = checkCard(written)
@@ -109,7 +112,12 @@ export function readRemoteCard(written: unknown): CardRead {
   // 1.0 and 0.3 require one of these members each.
   const isCard = card === null || 'supportedInterfaces' in card || 'url' in card
   if (card !== null && first === undefined) return { ok: true, card: cardFrom(card) }
-  return { ok: false, reason: first === undefined ? 'it does not fit' : findingText(first), more: Math.max(0, faults.length - 1), isCard }
+  return {
+    ok: false,
+    reason: first === undefined ? 'it does not fit' : findingText(first),
+    more: Math.max(0, faults.length - 1),
+    isCard
+  }
 }
 
 function cardFrom(card: WrittenCard): RemoteCard {
@@ -156,8 +164,8 @@ export function keptCard(value: unknown): RemoteCard | null {
 }
 
 /**
- * The card with addresses that a client can reach. A server behind a container or proxy often does not know its own, so the origin from
- * which the card was fetched takes the place of a missing or unspecified host. `from`: URL of the card.
+ * The card with addresses that a client can reach. A server behind a container or proxy often does not know its own, so
+ * the origin from which the card was fetched takes the place of a missing or unspecified host. `from`: URL of the card.
  */
 export function reachableCard(card: RemoteCard, from: string): RemoteCard {
   return { ...card, interfaces: card.interfaces.map((one) => ({ ...one, url: reachableUrl(one.url, from) })) }
@@ -171,9 +179,10 @@ export function chosenInterface({ interfaces }: RemoteCard): RemoteInterface {
 }
 
 /**
- * sha256 of the pinned members of a card, as canonical JSON: all that decide where messages go or that language models read.
- * Version and signatures are excluded: a new build alone needs no approval. The provider is too, since cards accepted by earlier builds
- * have none; an import keeps the first one.
+ * sha256 of the pinned members of a card, as canonical JSON: all that decide where messages go or that language models
+ * read.
+ * Version and signatures are excluded: a new build alone needs no approval. The provider is too, since cards accepted
+ * by earlier builds have none; an import keeps the first one.
  */
 export function cardHash(card: RemoteCard): string {
   const { version: _version, provider: _provider, ...pinned } = card
@@ -194,8 +203,13 @@ export function cardChange(before: RemoteCard | null, after: RemoteCard): ToolLi
   })
   const parts = before === null ? [] : CARD_PARTS.filter((part) => !isSame(before[part], after[part]))
   const about = after.interfaces.map(({ url, version }) => `${url} (${version})`).join(', ')
-  if (parts.length > 0) changed.unshift({ name: CARD_ITSELF, parts, description: `${after.name}: ${after.description} At ${about}` })
-  return { added: [...next].filter((id) => !old.has(id)), removed: [...old.keys()].filter((id) => !next.has(id)), changed }
+  if (parts.length > 0)
+    changed.unshift({ name: CARD_ITSELF, parts, description: `${after.name}: ${after.description} At ${about}` })
+  return {
+    added: [...next].filter((id) => !old.has(id)),
+    removed: [...old.keys()].filter((id) => !next.has(id)),
+    changed
+  }
 }
 
 const SKILL_PARTS = ['name', 'description', 'tags', 'examples', 'inputModes', 'outputModes'] as const

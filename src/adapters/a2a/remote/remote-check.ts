@@ -23,12 +23,19 @@ export interface RemoteCardReport {
 }
 
 /** Fetches a card with the limits and the address guard of imports, and reports all of its faults. Never rejects. */
-export async function checkRemoteCard(net: RemoteNet, place: RemotePlace, signal: AbortSignal): Promise<RemoteCardReport> {
+export async function checkRemoteCard(
+  net: RemoteNet,
+  place: RemotePlace,
+  signal: AbortSignal
+): Promise<RemoteCardReport> {
   try {
     const { text, url } = await fetchCardText(net, place, signal)
     return await checkText(text, { url, key: place.key, judge: (card) => judgePlace(net, place, { card, url }) })
   } catch (error) {
-    return unread(`cannot be fetched: ${remoteFaultOf(error).message}`, 'must answer with HTTP 200 and the JSON of a card')
+    return unread(
+      `cannot be fetched: ${remoteFaultOf(error).message}`,
+      'must answer with HTTP 200 and the JSON of a card'
+    )
   }
 }
 
@@ -51,13 +58,17 @@ interface CardOrigin {
 
 async function checkText(text: string, { url, key, judge }: CardOrigin): Promise<RemoteCardReport> {
   const parsed = parseJson(text.replace(/^\ufeff/, ''))
-  if (!parsed.ok) return unread(`is not to be read: ${parsed.reason}`, 'must be a JSON object within the limits of this node')
+  if (!parsed.ok)
+    return unread(`is not to be read: ${parsed.reason}`, 'must be a JSON object within the limits of this node')
   const written = parsed.value
   const { findings, versions, card } = checkCard(written, url)
   const led = card === null ? null : judge(card)
   // The address that is called stops an import, whatever its form is.
   const others = findings.filter((one) => led === null || one.path !== led.path)
-  return reportOf([...others, ...(led === null ? [] : [led]), ...(await judgeSignature(written, key))], { written, versions })
+  return reportOf([...others, ...(led === null ? [] : [led]), ...(await judgeSignature(written, key))], {
+    written,
+    versions
+  })
 }
 
 /** The fault of the interface that would be called. */
@@ -84,7 +95,9 @@ async function judgeSignature(written: unknown, key: RemotePlace['key']): Promis
     await checkSignature(written, key)
     return []
   } catch (error) {
-    return [{ ...fatal(`do not fit: ${remoteFaultOf(error).message}`, 'must be made of this card'), path: '/signatures' }]
+    return [
+      { ...fatal(`do not fit: ${remoteFaultOf(error).message}`, 'must be made of this card'), path: '/signatures' }
+    ]
   }
 }
 

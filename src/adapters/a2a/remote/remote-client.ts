@@ -1,4 +1,11 @@
-import type { AgentCard, Artifact as SdkArtifact, Message as SdkMessage, StreamResponse, Task as SdkTask, TaskStatus } from '@a2a-js/sdk'
+import type {
+  AgentCard,
+  Artifact as SdkArtifact,
+  Message as SdkMessage,
+  StreamResponse,
+  Task as SdkTask,
+  TaskStatus
+} from '@a2a-js/sdk'
 import type { Client } from '@a2a-js/sdk/client'
 import type { Artifact, Part } from '../../../domain/gateway/message.js'
 import { chosenInterface, type RemoteCard } from './remote-card.js'
@@ -45,7 +52,9 @@ const STATES: readonly RemoteState[] = [
 export async function remoteLink(card: RemoteCard, fetchImpl: GuardedFetch): Promise<RemoteLink> {
   const { ClientFactory, JsonRpcTransportFactory, RestTransportFactory } = await import('@a2a-js/sdk/client')
   const options = { fetchImpl: nullFreeFetch(fetchImpl), legacyCompat: { enabled: true } }
-  const factory = new ClientFactory({ transports: [new JsonRpcTransportFactory(options), new RestTransportFactory(options)] })
+  const factory = new ClientFactory({
+    transports: [new JsonRpcTransportFactory(options), new RestTransportFactory(options)]
+  })
   return linkOf(await factory.createFromAgentCard(sdkCard(card)), card.isStreaming)
 }
 
@@ -85,7 +94,12 @@ function sdkCard(card: RemoteCard): AgentCard {
     supportedInterfaces: [{ url, protocolBinding: binding, protocolVersion: version, tenant }],
     provider: undefined,
     documentationUrl: undefined,
-    capabilities: { streaming: card.isStreaming, pushNotifications: undefined, extensions: [], extendedAgentCard: undefined },
+    capabilities: {
+      streaming: card.isStreaming,
+      pushNotifications: undefined,
+      extensions: [],
+      extendedAgentCard: undefined
+    },
     securitySchemes: {},
     securityRequirements: [],
     defaultInputModes: [],
@@ -147,11 +161,23 @@ function answerOf(message: SdkMessage): RemoteEvent {
 
 function taskEvent({ id, contextId, status, artifacts }: SdkTask): RemoteEvent {
   if (id === '') throw new RemoteFault('answered', 'its answer is neither a task nor a message')
-  return { type: 'task', taskId: id, contextId, ...statusOf(status), artifacts: artifacts.flatMap((one) => artifactOf(one) ?? []) }
+  return {
+    type: 'task',
+    taskId: id,
+    contextId,
+    ...statusOf(status),
+    artifacts: artifacts.flatMap((one) => artifactOf(one) ?? [])
+  }
 }
 
-function statusOf(status: TaskStatus | undefined): { readonly state: RemoteState; readonly message: RemoteReply | null } {
-  return { state: STATES[status?.state ?? 0] ?? 'unknown', message: status?.message === undefined ? null : messageOf(status.message) }
+function statusOf(status: TaskStatus | undefined): {
+  readonly state: RemoteState
+  readonly message: RemoteReply | null
+} {
+  return {
+    state: STATES[status?.state ?? 0] ?? 'unknown',
+    message: status?.message === undefined ? null : messageOf(status.message)
+  }
 }
 
 function messageOf({ messageId, parts }: SdkMessage): RemoteReply {

@@ -6,7 +6,14 @@ import { type AddressPolicy, judgeAddress } from '../net/address-guard.js'
 import { meshCard } from '../mesh-binding/mesh-card.js'
 import { meshFetch, type MeshReach } from '../mesh-binding/mesh-client.js'
 import { isMeshUrl } from '../mesh-binding/mesh-uri.js'
-import { type CardRead, chosenInterface, MAX_REMOTE_CARD_BYTES, reachableCard, readRemoteCard, type RemoteCard } from './remote-card.js'
+import {
+  type CardRead,
+  chosenInterface,
+  MAX_REMOTE_CARD_BYTES,
+  reachableCard,
+  readRemoteCard,
+  type RemoteCard
+} from './remote-card.js'
 import type { RemoteInterface } from './remote-interfaces.js'
 import { type RemoteLink, remoteLink } from './remote-client.js'
 import { refusedAddress, RemoteFault } from './remote-fault.js'
@@ -75,7 +82,12 @@ export async function fetchCardText(
   signal: AbortSignal
 ): Promise<{ readonly text: string; readonly url: string }> {
   const url = cardUrl(place.card)
-  const limits = { headMs: CARD_TIMEOUT_MS, bodyMs: CARD_TIMEOUT_MS, silenceMs: CARD_TIMEOUT_MS, maxBytes: MAX_REMOTE_CARD_BYTES }
+  const limits = {
+    headMs: CARD_TIMEOUT_MS,
+    bodyMs: CARD_TIMEOUT_MS,
+    silenceMs: CARD_TIMEOUT_MS,
+    maxBytes: MAX_REMOTE_CARD_BYTES
+  }
   const get = withSecret(guardedFetch({ ...net, limits: { ...limits, maxStreamBytes: MAX_REMOTE_CARD_BYTES } }), place)
   const response = await get(url, { headers: { accept: 'application/json', 'a2a-version': '1.0' }, signal })
   if (response.status !== 200) {
@@ -105,7 +117,10 @@ export async function connectRemote(net: RemoteNet, place: RemotePlace, card: Re
   const maxBytes = place.maxOutputBytes * BODY_FACTOR + BODY_EXTRA_BYTES
   if (isMeshUrl(place.card)) {
     // Only the member of the URL is called, whatever interfaces the stored card names.
-    const reached = { ...card, interfaces: [{ url: place.card, binding: 'JSONRPC', version: '1.0', tenant: '' } as const] }
+    const reached = {
+      ...card,
+      interfaces: [{ url: place.card, binding: 'JSONRPC', version: '1.0', tenant: '' } as const]
+    }
     return await remoteLink(reached, meshFetch(meshOf(net), { agent: place.asker ?? null, maxBytes: maxBytes * 2 }))
   }
   const policy = checkPlace(net, place, card)
@@ -146,12 +161,15 @@ function noCard(url: string): string {
 function cardUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null
   // Else the text is unchanged: the guard judges the text, not the parsed form.
-  return url !== null && url.pathname === '/' && url.search === '' ? `${text.replace(/\/?$/, '')}/.well-known/agent-card.json` : text
+  return url !== null && url.pathname === '/' && url.search === ''
+    ? `${text.replace(/\/?$/, '')}/.well-known/agent-card.json`
+    : text
 }
 
 /**
- * Checks the interface of a card against the origin of the card. A host that the config does not name may not lead to a host
- * that it names, and https may not lead to http. Returns the policy for the interface. @throws RemoteFault for a refused address
+ * Checks the interface of a card against the origin of the card. A host that the config does not name may not lead to a
+ * host that it names, and https may not lead to http. Returns the policy for the interface. @throws RemoteFault for a
+ * refused address
  */
 export function checkPlace({ policy }: RemoteNet, place: RemotePlace, card: RemoteCard): AddressPolicy {
   const { url } = reachedInterface(place, card)
@@ -161,7 +179,11 @@ export function checkPlace({ policy }: RemoteNet, place: RemotePlace, card: Remo
   if (!from.ok) throw refusedAddress(from.reason, 'the address of the card is refused')
   const within = from.isAllowed ? policy : { allowed: [] }
   const to = judgeAddress(url, within)
-  if (!to.ok) throw refusedAddress(`${to.reason}; a2a.agents can name another: url`, 'its card leads to an address that is refused')
+  if (!to.ok)
+    throw refusedAddress(
+      `${to.reason}; a2a.agents can name another: url`,
+      'its card leads to an address that is refused'
+    )
   if (from.url.protocol === 'https:' && to.url.protocol !== 'https:')
     throw new RemoteFault('unsent', 'its card came over https and leads to http')
   return within
@@ -177,7 +199,9 @@ function checkChosen(url: string, policy: AddressPolicy): AddressPolicy {
 function withSecret(send: GuardedFetch, { card, url: chosen = null, secret }: RemotePlace): GuardedFetch {
   if (secret === null) return send
   const origins = new Set(
-    [card, ...(chosen === null ? [] : [chosen]), ...secret.origins].flatMap((one) => (URL.canParse(one) ? [new URL(one).origin] : []))
+    [card, ...(chosen === null ? [] : [chosen]), ...secret.origins].flatMap((one) =>
+      URL.canParse(one) ? [new URL(one).origin] : []
+    )
   )
   return async (input, init = {}) => {
     const url = input instanceof Request ? input.url : String(input)
@@ -196,13 +220,19 @@ function readSecret(secret: RemoteSecret): Readonly<Record<string, string>> {
   }
 }
 
-/** Checks the signatures of a card as it is written. @throws RemoteFault for a wrong one, and for a missing one of the key of the config. */
+/**
+ * Checks the signatures of a card as it is written.
+ * @throws RemoteFault for a wrong one, and for a missing one of the key of the config.
+ */
 export async function checkSignature(card: unknown, key: RemotePlace['key']): Promise<void> {
   if (!isRecord(card) || (card['signatures'] === undefined && key === null)) return
   const text = await canonicalCard(card)
   const verdict = judgeSignatures(card, { text: () => text, key })
   if (verdict !== 'wrong') return
-  throw new RemoteFault('answered', key === null ? 'the signature of its card is wrong' : 'its card is not signed by the key of the config')
+  throw new RemoteFault(
+    'answered',
+    key === null ? 'the signature of its card is wrong' : 'its card is not signed by the key of the config'
+  )
 }
 
 /** The signed form of A2A 1.0: it omits empty members by rules that only the client library has. */

@@ -6,8 +6,9 @@ import type { AgentOutcome } from '../../../ports/agent-runtime.js'
 export const MAX_FAULT_TEXT = 2000
 
 /**
- * State of the message after a failure. `unsent`: it did not reach the agent. `refused`: the agent did not begin it. `busy`: not
- * begun, the agent is overloaded. `answered`: the agent returned an error. `unknown`: it may have been done.
+ * State of the message after a failure. `unsent`: it did not reach the agent. `refused`: the agent did not begin it.
+ * `busy`: not begun, the agent is overloaded. `answered`: the agent returned an error. `unknown`: it may have been
+ * done.
  */
 export type RemoteFaultKind = 'unsent' | 'refused' | 'busy' | 'answered' | 'unknown'
 
@@ -61,7 +62,8 @@ export function remoteFaultOf(error: unknown): RemoteFault {
   for (let one: unknown = error, depth = 0; one instanceof Error && depth < 5; one = one.cause, depth++) {
     if (one instanceof RemoteFault) return one
     const { reason } = one as { readonly reason?: unknown }
-    if (typeof reason === 'string') return new RemoteFault(NOT_BEGUN.has(reason) ? 'refused' : 'answered', one.message, { reason })
+    if (typeof reason === 'string')
+      return new RemoteFault(NOT_BEGUN.has(reason) ? 'refused' : 'answered', one.message, { reason })
   }
   const message = messageOf(error)
   const status = Number(/\b(?:[Ss]tatus|stream for \S+): (\d{3})\b/.exec(message)?.[1] ?? Number.NaN)
@@ -72,7 +74,10 @@ export function remoteFaultOf(error: unknown): RemoteFault {
 }
 
 /** The outcome of a failed call. */
-export function failedRemote(agent: string, { kind, printed: message }: Pick<RemoteFault, 'kind' | 'printed'>): AgentOutcome {
+export function failedRemote(
+  agent: string,
+  { kind, printed: message }: Pick<RemoteFault, 'kind' | 'printed'>
+): AgentOutcome {
   const printed = {
     unsent: `the A2A agent ${agent} was not reached, and nothing was done: ${message}`,
     refused: `the A2A agent ${agent} refused the message, and nothing was done: ${message}`,
@@ -80,6 +85,7 @@ export function failedRemote(agent: string, { kind, printed: message }: Pick<Rem
     answered: `the A2A agent ${agent} answered with an error: ${message}`,
     unknown: `the A2A agent ${agent} was lost while it had the message: it may have done it, and is not asked again. ${message}`
   }[kind]
-  const known = kind === 'unknown' ? { isUnknown: true } : kind === 'unsent' || kind === 'busy' ? { retryable: true } : {}
+  const known =
+    kind === 'unknown' ? { isUnknown: true } : kind === 'unsent' || kind === 'busy' ? { retryable: true } : {}
   return { ok: false, code: 'TASK_FAILED', message: printed, ...known }
 }

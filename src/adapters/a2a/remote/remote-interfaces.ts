@@ -93,9 +93,12 @@ export function preferred<T>(all: readonly T[], versionOf: (one: T) => RemoteInt
 
 function callable({ url, binding, version, tenant }: WrittenInterface): RemoteInterface | null {
   const known = typeof binding === 'string' ? binding.toUpperCase() : ''
-  if ((known !== 'JSONRPC' && known !== 'HTTP+JSON') || typeof url !== 'string' || url.length > MAX_INTERFACE_URL) return null
+  if ((known !== 'JSONRPC' && known !== 'HTTP+JSON') || typeof url !== 'string' || url.length > MAX_INTERFACE_URL)
+    return null
   const spoken = typeof version === 'string' ? spokenVersion(version) : null
-  return spoken === null ? null : { url, binding: known, version: spoken, tenant: typeof tenant === 'string' ? tenant : '' }
+  return spoken === null
+    ? null
+    : { url, binding: known, version: spoken, tenant: typeof tenant === 'string' ? tenant : '' }
 }
 
 function spokenVersion(version: string): '1.0' | '0.3' | null {
@@ -108,8 +111,9 @@ const NOWHERE: ReadonlySet<string> = new Set(['0.0.0.0', '[::]'])
 const URL_TEXT = /^[\w.~:/?#[\]@!$&'()*+,;=%-]*$/
 
 /**
- * The address at which a client reaches an interface, for a card fetched from `from`. A server behind a container or proxy often does not
- * know its own, so the origin of `from` takes the place of a missing or unspecified host. Other addresses stay as they are written.
+ * The address at which a client reaches an interface, for a card fetched from `from`. A server behind a container or
+ * proxy often does not know its own, so the origin of `from` takes the place of a missing or unspecified host. Other
+ * addresses stay as they are written.
  */
 export function reachableUrl(written: string, from: string): string {
   if (!URL.canParse(from) || !URL_TEXT.test(written)) return written

@@ -1,7 +1,9 @@
 import { A2A_NULLS, NullFreeEvents, withoutNullsText } from '../../../kit/schema/nulls.js'
 import type { GuardedFetch } from '../net/ssrf-fetch.js'
 
-/** A `fetch` for the client library, which fails on `"error": null`: members that are null are left out of all answers. */
+/**
+ * A `fetch` for the client library, which fails on `"error": null`: members that are null are left out of all answers.
+ */
 export function nullFreeFetch(send: GuardedFetch): GuardedFetch {
   return async (input, init) => {
     const response = await send(input, init)
@@ -21,7 +23,8 @@ export function nullFreeFetch(send: GuardedFetch): GuardedFetch {
 function events(): TransformStream<Uint8Array, Uint8Array> {
   const [decoder, encoder, lines] = [new TextDecoder(), new TextEncoder(), new NullFreeEvents(A2A_NULLS)]
   return new TransformStream({
-    transform: (chunk, controller) => controller.enqueue(encoder.encode(lines.push(decoder.decode(chunk, { stream: true })))),
+    transform: (chunk, controller) =>
+      controller.enqueue(encoder.encode(lines.push(decoder.decode(chunk, { stream: true })))),
     flush: (controller) => controller.enqueue(encoder.encode(lines.end()))
   })
 }

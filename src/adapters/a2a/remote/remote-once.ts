@@ -26,10 +26,25 @@ export const CALLER_CAPABILITY: CapabilityDescriptor = {
     required: ['card', 'input'],
     additionalProperties: false,
     properties: {
-      card: { type: 'string', minLength: 1, maxLength: 2048, description: 'URL of the card of the agent, or its origin.' },
-      skill: { type: 'string', minLength: 1, maxLength: 256, description: 'Which of its skills; without one the agent finds out.' },
+      card: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 2048,
+        description: 'URL of the card of the agent, or its origin.'
+      },
+      skill: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 256,
+        description: 'Which of its skills; without one the agent finds out.'
+      },
       input: { description: 'A text, or JSON.' },
-      justification: { type: 'string', minLength: 1, maxLength: 1024, description: 'Why a more powerful agent is asked.' }
+      justification: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 1024,
+        description: 'Why a more powerful agent is asked.'
+      }
     }
   },
   outputSchema: {},
@@ -37,12 +52,22 @@ export const CALLER_CAPABILITY: CapabilityDescriptor = {
 }
 
 /** Calls the agent of a card once, without a secret, and stores nothing. Never rejects. */
-export async function callOnce(net: RemoteNet, task: Pick<AgentTask, 'input' | 'requestId'>, run: RemoteRun): Promise<AgentOutcome> {
+export async function callOnce(
+  net: RemoteNet,
+  task: Pick<AgentTask, 'input' | 'requestId'>,
+  run: RemoteRun
+): Promise<AgentOutcome> {
   const input = isRecord(task.input) ? task.input : {}
   const card = typeof input['card'] === 'string' ? input['card'] : ''
   const agent = shown(card, 200)
   const skill = typeof input['skill'] === 'string' ? input['skill'] : null
-  const place: RemotePlace = { card, secret: null, key: null, maxOutputBytes: CALLER_MAX_BYTES, timeoutMs: CALLER_TIMEOUT_MS }
+  const place: RemotePlace = {
+    card,
+    secret: null,
+    key: null,
+    maxOutputBytes: CALLER_MAX_BYTES,
+    timeoutMs: CALLER_TIMEOUT_MS
+  }
   try {
     const found = await fetchCard(net, place, run.signal)
     const skills = found.skills.map(({ id }) => id)

@@ -15,9 +15,9 @@ export interface RemoteInput {
 }
 
 /**
- * Converts an input to the parts of a message; the gateway of another node converts them back. A text and `{"text": ...}` alone
- * give one text part; `{"text"?, "data"?: [...], "files"?: [...]}` gives several parts; all else gives one data part. A member
- * `{"a2a": {"taskId", "contextId"}}` continues a task.
+ * Converts an input to the parts of a message; the gateway of another node converts them back. A text and
+ * `{"text": ...}` alone give one text part; `{"text"?, "data"?: [...], "files"?: [...]}` gives several parts; all else
+ * gives one data part. A member `{"a2a": {"taskId", "contextId"}}` continues a task.
  */
 export function remoteInput(input: unknown): RemoteInput {
   if (!isRecord(input) || !isRecord(input[ABOUT])) return { parts: partsOfInput(input), taskId: null, contextId: null }
@@ -68,7 +68,10 @@ function isWordOrNone(value: unknown): value is string | undefined {
   return value === undefined || typeof value === 'string'
 }
 
-/** Converts content to the result of a task: a text joined by `glue`, one data value, or the {@link inputOf} of several parts. */
+/**
+ * Converts content to the result of a task: a text joined by `glue`, one data value, or the {@link inputOf} of several
+ * parts.
+ */
 export function valueOfParts(parts: readonly Part[], glue: string): unknown {
   if (parts.length === 0) return null
   if (parts.every(({ text }) => text !== undefined)) return parts.map(({ text }) => text).join(glue)

@@ -5,15 +5,16 @@ import { isRecord, parseJson } from '../../../kit/json.js'
 const MAX_SIGNATURES = 8
 
 /**
- * Verdict on the signatures of a card. `verified`: made by the key of the config. `sound`: made by a key on the card itself,
- * which proves integrity but no origin. `none`: no signature with a known key. `wrong`: the card differs from the signed text,
- * or the key of the config did not sign it.
+ * Verdict on the signatures of a card. `verified`: made by the key of the config. `sound`: made by a key on the card
+ * itself, which proves integrity but no origin. `none`: no signature with a known key. `wrong`: the card differs from
+ * the signed text, or the key of the config did not sign it.
  */
 export type SignatureVerdict = 'verified' | 'sound' | 'none' | 'wrong'
 
 /**
- * Judges the signatures of a card (A2A 1.0, 8.4: JWS over RFC 8785). A `jku` is never fetched: a forged card could point it
- * anywhere. `text`: the canonical form of the card without signatures. `key`: of the config; null: none. Never throws.
+ * Judges the signatures of a card (A2A 1.0, 8.4: JWS over RFC 8785). A `jku` is never fetched: a forged card could
+ * point it anywhere. `text`: the canonical form of the card without signatures. `key`: of the config; null: none. Never
+ * throws.
  */
 export function judgeSignatures(
   card: Readonly<Record<string, unknown>>,
@@ -27,7 +28,8 @@ export function judgeSignatures(
 }
 
 function judgeOne(value: unknown, text: () => string, key: JsonWebKey | null): SignatureVerdict {
-  if (!isRecord(value) || typeof value['protected'] !== 'string' || typeof value['signature'] !== 'string') return 'wrong'
+  if (!isRecord(value) || typeof value['protected'] !== 'string' || typeof value['signature'] !== 'string')
+    return 'wrong'
   const header = headerOf(value['protected'])
   if (header === null) return 'wrong'
   const named = isRecord(header['jwk']) ? (header['jwk'] as JsonWebKey) : null
@@ -51,7 +53,11 @@ function headerOf(text: string): Record<string, unknown> | null {
   return parsed?.ok === true && isRecord(parsed.value) ? parsed.value : null
 }
 
-function isSigned(data: Buffer, signature: Buffer, { alg, key }: { readonly alg: unknown; readonly key: KeyObject }): boolean {
+function isSigned(
+  data: Buffer,
+  signature: Buffer,
+  { alg, key }: { readonly alg: unknown; readonly key: KeyObject }
+): boolean {
   const kind = key.asymmetricKeyType
   if (alg === 'EdDSA' || alg === 'Ed25519') return kind === 'ed25519' && verify(null, data, key, signature)
   if (alg === 'ES256')

@@ -109,10 +109,12 @@ export class RemoteTask {
 
   #take(event: RemoteEvent): void {
     if (this.isOver) return
-    if (++this.#events > MAX_REMOTE_EVENTS) throw new RemoteFault('answered', `it tells of more than ${MAX_REMOTE_EVENTS} things`)
+    if (++this.#events > MAX_REMOTE_EVENTS)
+      throw new RemoteFault('answered', `it tells of more than ${MAX_REMOTE_EVENTS} things`)
     if (event.type === 'answer') return this.#answered(event.message)
     if (event.taskId === '' || event.taskId.length > 256) throw new RemoteFault('answered', 'it names no task')
-    if (this.#taskId !== null && event.taskId !== this.#taskId) throw new RemoteFault('answered', 'it tells of another task')
+    if (this.#taskId !== null && event.taskId !== this.#taskId)
+      throw new RemoteFault('answered', 'it tells of another task')
     this.#taskId = event.taskId
     if (event.type === 'artifact') return this.#chunk(event)
     this.#contextId = event.contextId === '' ? this.#contextId : event.contextId
@@ -206,7 +208,9 @@ export class RemoteTask {
 
   #result(value: unknown): AgentOutcome {
     const fault = jsonFault(value, RESULT_LIMITS)
-    return fault === null ? { ok: true, result: value } : { ok: false, code: 'INVALID_OUTPUT', message: `the agent's result: ${fault}` }
+    return fault === null
+      ? { ok: true, result: value }
+      : { ok: false, code: 'INVALID_OUTPUT', message: `the agent's result: ${fault}` }
   }
 
   #why(): string {

@@ -19,7 +19,11 @@ export interface EventStreamDeps {
 }
 
 /** Answers with server-sent events. Resolves when the stream has ended; never rejects. */
-export async function answerStream(response: ServerResponse, items: AsyncIterable<StreamItem>, deps: EventStreamDeps): Promise<void> {
+export async function answerStream(
+  response: ServerResponse,
+  items: AsyncIterable<StreamItem>,
+  deps: EventStreamDeps
+): Promise<void> {
   const { clock, encode, encodeFault } = deps
   response.writeHead(200, {
     'content-type': 'text/event-stream',
@@ -34,7 +38,8 @@ export async function answerStream(response: ServerResponse, items: AsyncIterabl
       if (response.destroyed) return
       response.write(textOf({ id, event, value: encode(value) }))
       // One item may be larger, and replayed events come at once: fast readers are behind then, too.
-      if (response.writableLength > MAX_BEHIND_BYTES && !(await drained(response, clock))) return void response.destroy()
+      if (response.writableLength > MAX_BEHIND_BYTES && !(await drained(response, clock)))
+        return void response.destroy()
     }
   } catch (error) {
     response.write(`data: ${JSON.stringify(encodeFault(error))}\n\n`)
@@ -61,6 +66,14 @@ function drained(response: ServerResponse, clock: Clock): Promise<boolean> {
 }
 
 /** Encodes a server-sent event. */
-function textOf({ id, event, value }: { readonly id: number | null; readonly event: string | undefined; readonly value: object }): string {
+function textOf({
+  id,
+  event,
+  value
+}: {
+  readonly id: number | null
+  readonly event: string | undefined
+  readonly value: object
+}): string {
   return `${event === undefined ? '' : `event: ${event}\n`}${id === null ? '' : `id: ${id}\n`}data: ${JSON.stringify(value)}\n\n`
 }

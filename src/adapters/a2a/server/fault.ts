@@ -127,8 +127,8 @@ export class A2AFault extends Error {
 }
 
 /**
- * The fault of too many requests; they may go on after `retryAfter` seconds. The number is from the gateway's specification; the published
- * protocol has none.
+ * The fault of too many requests; they may go on after `retryAfter` seconds. The number is from the gateway's
+ * specification; the published protocol has none.
  */
 export function rateLimited(message: string, retryAfter: string): A2AFault {
   const metadata = { code: 'RATE_LIMITED', name: 'RATE_LIMIT_EXCEEDED', number: '-32030', retryAfter }
@@ -148,14 +148,20 @@ export function faultOf(
   if (thrown instanceof A2AFault) return thrown
   const error = asNodeError(thrown)
   const kind = kindOf(error, isCancel)
-  if (kind === undefined) return new A2AFault('INTERNAL', isMeant(error) ? error.message : TITLES.INTERNAL, { metadata: metadataOf(error) })
-  const isNobody = skill !== undefined && skill !== null && (error.code === 'CAPABILITY_NOT_FOUND' || error.code === 'PEER_OFFLINE')
-  return new A2AFault(kind, isNobody ? `No agents available for skill: ${skill}` : error.message, { metadata: metadataOf(error) })
+  if (kind === undefined)
+    return new A2AFault('INTERNAL', isMeant(error) ? error.message : TITLES.INTERNAL, { metadata: metadataOf(error) })
+  const isNobody =
+    skill !== undefined && skill !== null && (error.code === 'CAPABILITY_NOT_FOUND' || error.code === 'PEER_OFFLINE')
+  return new A2AFault(kind, isNobody ? `No agents available for skill: ${skill}` : error.message, {
+    metadata: metadataOf(error)
+  })
 }
 
 function kindOf({ code, data }: NodeError, isCancel: boolean): FaultKind | undefined {
   if (isCancel && code === 'CONFLICT') return 'TASK_NOT_CANCELABLE'
-  return code === 'INVALID_INPUT' && isRecord(data) && data['reason'] === 'CONTENT_TYPE' ? 'CONTENT_TYPE_NOT_SUPPORTED' : OF_NODE[code]
+  return code === 'INVALID_INPUT' && isRecord(data) && data['reason'] === 'CONTENT_TYPE'
+    ? 'CONTENT_TYPE_NOT_SUPPORTED'
+    : OF_NODE[code]
 }
 
 /** Is the message meant for callers? Messages of INTERNAL errors are not. */

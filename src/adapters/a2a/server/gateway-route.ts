@@ -55,7 +55,12 @@ export class GatewayRoute {
   ): Promise<void> {
     const { method = '', headers } = request
     const answer = (body: Buffer | null): Promise<void> => {
-      const asking = { response, body, source: { headers, query: call.query }, caller: this.#caller(request, call, agent) }
+      const asking = {
+        response,
+        body,
+        source: { headers, query: call.query },
+        caller: this.#caller(request, call, agent)
+      }
       return body !== null && path === '' ? this.#rpc(asking) : this.#rest(asking, method, path)
     }
     return method === 'POST' ? call.readBody().then(answer) : answer(null)
@@ -132,14 +137,19 @@ interface Performance extends Pick<GatewayExchange, 'response' | 'source'> {
 }
 
 /** Media types of REST answers. */
-const REST_TYPES: Readonly<Record<ProtocolVersion, string>> = { '1.0': 'application/a2a+json', '0.3': 'application/json' }
+const REST_TYPES: Readonly<Record<ProtocolVersion, string>> = {
+  '1.0': 'application/a2a+json',
+  '0.3': 'application/json'
+}
 
 /** Answers with JSON. */
 export function answerJson(...[response, status, value, type = 'application/json']: JsonAnswer): void {
   if (response.headersSent || response.destroyed) return void response.destroy()
   // A string is sent in one write with the head.
   const text = JSON.stringify(value)
-  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text), 'cache-control': 'no-store' }).end(text)
+  response
+    .writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text), 'cache-control': 'no-store' })
+    .end(text)
 }
 
 type JsonAnswer = readonly [response: ServerResponse, status: number, value: unknown, type?: string]

@@ -12,7 +12,10 @@ export type FacadeCall =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'wrong-method'; readonly allow: string }
 
-/** The target of a request. `agent`: of the URL, null for the node; `path`: the rest below it; `asked`: null for other faces than the facade. */
+/**
+ * The target of a request. `agent`: of the URL, null for the node; `path`: the rest below it; `asked`: null for other
+ * faces than the facade.
+ */
 export interface RouteTarget {
   readonly face: GatewayFace
   readonly agent: string | null
@@ -23,9 +26,19 @@ export interface RouteTarget {
 const NOTHING: FacadeCall = { kind: 'nothing' }
 const METHODS: Readonly<Record<'run' | 'stream', readonly string[]>> = { run: ['POST'], stream: ['GET', 'POST'] }
 /** Names of the protocol below `/a2a/`. An agent with such a name is reached below `/agents/` only. */
-const OWN_NAMES: ReadonlySet<string> = new Set(['tasks', 'message:send', 'message:stream', 'extendedAgentCard', 'card', 'v1'])
+const OWN_NAMES: ReadonlySet<string> = new Set([
+  'tasks',
+  'message:send',
+  'message:stream',
+  'extendedAgentCard',
+  'card',
+  'v1'
+])
 
-/** The target of a method and a path of the gateway; null below `/agents/` without a valid name. The only parser of its paths. */
+/**
+ * The target of a method and a path of the gateway; null below `/agents/` without a valid name. The only parser of its
+ * paths.
+ */
 export function gatewayTarget(method: string, path: string): RouteTarget | null {
   const asked = facadeCall(method, path)
   if (asked !== null) return { face: 'facade', agent: null, path, asked }
@@ -58,8 +71,8 @@ function bindingOf(path: string): GatewayFace {
 }
 
 /**
- * The request to the facade of a method and path: `/agents`, `/agents/{name}`, `/agents/{name}/run`, `/agents/{name}/stream`,
- * and the same below `/v1`. Null for other paths below `/agents`, which belong to A2A.
+ * The request to the facade of a method and path: `/agents`, `/agents/{name}`, `/agents/{name}/run`,
+ * `/agents/{name}/stream`, and the same below `/v1`. Null for other paths below `/agents`, which belong to A2A.
  */
 export function facadeCall(method: string, path: string): FacadeCall | null {
   const isTwin = path.startsWith('/v1/')
@@ -69,14 +82,18 @@ export function facadeCall(method: string, path: string): FacadeCall | null {
   const at = plain.startsWith('/agents/') ? agentPath(plain, '/agents/') : null
   if (at === null) return other
   const { agent, path: rest } = at
-  if (rest === '') return method === 'GET' ? { kind: 'show', agent } : isTwin ? { kind: 'wrong-method', allow: 'GET' } : null
+  if (rest === '')
+    return method === 'GET' ? { kind: 'show', agent } : isTwin ? { kind: 'wrong-method', allow: 'GET' } : null
   if (rest !== '/run' && rest !== '/stream') return other
   const kind = rest === '/run' ? 'run' : 'stream'
   const allowed = METHODS[kind]
   return allowed.includes(method) ? { kind, agent } : { kind: 'wrong-method', allow: allowed.join(', ') }
 }
 
-/** The agent and the rest of a path below a prefix: `/agents/text/tasks` is `text` and `/tasks`. Null without a valid name. */
+/**
+ * The agent and the rest of a path below a prefix: `/agents/text/tasks` is `text` and `/tasks`. Null without a valid
+ * name.
+ */
 export function agentPath(path: string, prefix: string): { readonly agent: string; readonly path: string } | null {
   const rest = path.slice(prefix.length)
   const at = rest.indexOf('/')

@@ -54,8 +54,8 @@ const ITEMS: ItemTable = {
 }
 
 /**
- * The API of a node with guardrails. Input for agents that breaks a rule is refused with INVALID_INPUT. Output of agents that
- * breaks a rule is replaced by an INVALID_OUTPUT error in results and items. Documents are no output.
+ * The API of a node with guardrails. Input for agents that breaks a rule is refused with INVALID_INPUT. Output of
+ * agents that breaks a rule is replaced by an INVALID_OUTPUT error in results and items. Documents are no output.
  */
 export function guardedApi(api: NodeApi, rules: Guardrails): NodeApi {
   return {
@@ -94,8 +94,22 @@ function refuseInput<N extends CallName>(name: N, params: Calls[N]['params'], ru
   if (broken !== null) throw new NodeError('INVALID_INPUT', violationText(broken), { data: broken })
 }
 
-function swarmInputs({ goal, input, items, plan, justification, round }: Calls['swarm.start']['params']): readonly unknown[] {
-  return [goal, input, plan, justification, round?.check, ...(items ?? []).flatMap(({ item, input: one }) => [item, one])]
+function swarmInputs({
+  goal,
+  input,
+  items,
+  plan,
+  justification,
+  round
+}: Calls['swarm.start']['params']): readonly unknown[] {
+  return [
+    goal,
+    input,
+    plan,
+    justification,
+    round?.check,
+    ...(items ?? []).flatMap(({ item, input: one }) => [item, one])
+  ]
 }
 
 function guardedReply(reply: Reply, rules: Guardrails): Reply {
@@ -107,7 +121,8 @@ function guardedReply(reply: Reply, rules: Guardrails): Reply {
 
 function guardedTarget(target: BroadcastTarget, rules: Guardrails): BroadcastTarget {
   // A truncated large answer is JSON text: patterns are also matched against it without escapes.
-  const plain = typeof target.payload === 'string' ? target.payload.replaceAll('\\n', '\n').replace(/\\(["\\/])/g, '$1') : null
+  const plain =
+    typeof target.payload === 'string' ? target.payload.replaceAll('\\n', '\n').replace(/\\(["\\/])/g, '$1') : null
   const refusal = outputRefusal([target.payload], rules) ?? patternRefusal([plain], rules)
   const { payload: _payload, ...rest } = target
   if (refusal !== null) return { ...rest, outcome: refusal.code, reason: refusal.message }
@@ -124,7 +139,10 @@ function guardedMessage(event: MessageEvent<Reply>, rules: Guardrails): MessageE
   return isAllowed ? event : { ...event, message: null }
 }
 
-function guardedTasks({ tasks, more }: Calls['tasks.list']['result'], rules: Guardrails): Calls['tasks.list']['result'] {
+function guardedTasks(
+  { tasks, more }: Calls['tasks.list']['result'],
+  rules: Guardrails
+): Calls['tasks.list']['result'] {
   return { tasks: tasks.map((task) => guardedResult(task, rules)), more }
 }
 
@@ -142,7 +160,9 @@ function guardedTaskDetail(task: Calls['tasks.show']['result'], rules: Guardrail
 /** Guards a task or an item of a swarm, which ends with a result or an error. */
 function guardedResult<T extends Pick<TaskInfo, 'result' | 'error'>>(value: T, rules: Guardrails): T {
   const refusal = outputRefusal([value.result], rules)
-  return refusal === null ? { ...value, error: guardedError(value.error, rules) } : { ...value, result: null, error: refusal }
+  return refusal === null
+    ? { ...value, error: guardedError(value.error, rules) }
+    : { ...value, result: null, error: refusal }
 }
 
 /** Guards the joined result of a swarm, which has no error member. */
@@ -157,12 +177,16 @@ function guardedSwarm(swarm: SwarmInfo, rules: Guardrails): SwarmInfo {
 
 function guardedSwarmEvent(event: SwarmEvent, rules: Guardrails): SwarmEvent {
   if (event.type === 'item') return guardedResult(event, rules)
-  if (event.type === 'released') return patternRefusal([event.reason], rules) === null ? event : { ...event, reason: '' }
+  if (event.type === 'released')
+    return patternRefusal([event.reason], rules) === null ? event : { ...event, reason: '' }
   if (event.type !== 'done') return event
   return { ...guardedJoined(event, rules), error: guardedError(event.error, rules) }
 }
 
-/** Replaces the message and drops the data of an error that breaks a pattern. The code stays, since it may be of the node. */
+/**
+ * Replaces the message and drops the data of an error that breaks a pattern. The code stays, since it may be of the
+ * node.
+ */
 function guardedError<T extends ErrorBody | null>(error: T, rules: Guardrails): T {
   const refusal = error === null ? null : patternRefusal([error.message, error.data], rules)
   if (error === null || refusal === null) return error

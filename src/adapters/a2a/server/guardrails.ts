@@ -98,11 +98,15 @@ export function guardedGateway(gateway: Gateway, guardrails: Guardrails): Gatewa
 /** Describes a violation. */
 export function violationText(broken: Violation): string {
   const what = broken.on === 'input' ? 'what is sent' : 'what the agent gave'
-  if (broken.rule === 'maxLength') return `${what} has ${broken.length} characters, more than the ${broken.limit} that are allowed`
+  if (broken.rule === 'maxLength')
+    return `${what} has ${broken.length} characters, more than the ${broken.limit} that are allowed`
   return `${what} has a text that is denied (a2a.guardrails.${broken.on}.deny, pattern ${broken.place + 1})`
 }
 
-/** All texts, numbers and member names of a JSON value, one a line, without JSON escapes, as an agent sees them. Byte arrays are ignored. */
+/**
+ * All texts, numbers and member names of a JSON value, one a line, without JSON escapes, as an agent sees them. Byte
+ * arrays are ignored.
+ */
 export function guardedText(value: unknown): string {
   if (typeof value === 'string') return value
   const lines: string[] = []

@@ -15,7 +15,10 @@ export interface RpcAnswer {
 }
 
 /** Reads one JSON-RPC request and runs `perform` with its method and params. Never throws or rejects. */
-export function callRpc(body: Uint8Array, perform: (method: string, params: unknown) => Promise<OperationInput>): Promise<RpcAnswer> {
+export function callRpc(
+  body: Uint8Array,
+  perform: (method: string, params: unknown) => Promise<OperationInput>
+): Promise<RpcAnswer> {
   let id: RpcId = null
   const failed = (error: unknown): RpcAnswer => ({ id, given: { fault: faultOf(error) } })
   try {
@@ -34,10 +37,14 @@ export function callRpc(body: Uint8Array, perform: (method: string, params: unkn
   }
 }
 
-/** The operation of a method, whose name determines the version. `asked`: the requested version. @throws A2AFault METHOD_NOT_FOUND */
+/**
+ * The operation of a method, whose name determines the version. `asked`: the requested version.
+ * @throws A2AFault METHOD_NOT_FOUND
+ */
 export function rpcOperation(method: string, asked: ProtocolVersion | null): Operation {
   const operation = METHODS.get(method)
-  if (operation === undefined) throw new A2AFault('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 100))}`)
+  if (operation === undefined)
+    throw new A2AFault('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 100))}`)
   const version = /^[A-Z]/.test(method) ? '1.0' : '0.3'
   if (asked !== null && asked !== version)
     throw new A2AFault('METHOD_NOT_FOUND', `${method} is a method of A2A ${version}, and the request is of ${asked}`)
@@ -66,7 +73,9 @@ function checkLimits(value: unknown): void {
 
 /** The answer as JSON. */
 export function rpcJson(id: RpcId, given: { readonly value: unknown } | { readonly fault: A2AFault }): object {
-  return 'fault' in given ? { jsonrpc: '2.0', id, error: given.fault.toRpc() } : { jsonrpc: '2.0', id, result: given.value }
+  return 'fault' in given
+    ? { jsonrpc: '2.0', id, error: given.fault.toRpc() }
+    : { jsonrpc: '2.0', id, result: given.value }
 }
 
 /** The id of the request in a body, for answers without further parsing; null when it has none. */

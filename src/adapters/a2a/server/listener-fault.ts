@@ -54,7 +54,8 @@ export interface ListenerRequest {
 
 /** An error of the listener below the URL of an agent or of the node, in the form of the binding there. */
 export function listenerFault(error: ListenerError, { method, path, body = null }: ListenerRequest): object {
-  if (method === 'POST' && path === '') return { jsonrpc: '2.0', id: body === null ? null : rpcIdIn(body), error: rpcError(error) }
+  if (method === 'POST' && path === '')
+    return { jsonrpc: '2.0', id: body === null ? null : rpcIdIn(body), error: rpcError(error) }
   return pathVersion(path, null) === '0.3' ? rpcError(error) : restError(error)
 }
 

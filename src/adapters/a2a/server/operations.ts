@@ -67,7 +67,9 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
       const reply = await beginTask(caller, sent, { wait: false, mayAnswer: false })
       if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a stream is of a task')
       // A Last-Event-ID belongs to another stream: this one begins with its task.
-      return { items: streamOf(wire, reply, { caller, length: sent.historyLength, lastEventId: null, untilRest: true }) }
+      return {
+        items: streamOf(wire, reply, { caller, length: sent.historyLength, lastEventId: null, untilRest: true })
+      }
     },
     get: async (given, caller) => {
       const params = recordOf(given)
@@ -76,7 +78,9 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
       return { value: wire.task(snapshot, { historyLength: length }) }
     },
     list: async (given, caller) => ({ value: await listOf(wire, recordOf(given), caller) }),
-    cancel: async (given, caller) => ({ value: wire.task(await canceled(recordOf(given), caller), { historyLength: null }) }),
+    cancel: async (given, caller) => ({
+      value: wire.task(await canceled(recordOf(given), caller), { historyLength: null })
+    }),
     subscribe: async (given, caller) => ({ items: await subscribed(wire, given, caller) }),
     card: async (_params, { by, agent, extendedCard }) => ({ value: await extendedCard(by, agent, wire.version) }),
     push: pushOperationsOf(push)
@@ -89,7 +93,8 @@ async function subscribed(wire: Wire, given: unknown, caller: Caller): Promise<R
   const { state, generation } = snapshot.task
   const lastEventId = lastEventIdOf(caller.lastEventId)
   const isEnded = ENDED_STATES.has(state)
-  if (lastEventId !== null && lastEventId > generation) throw invalid('Last-Event-ID', 'is of an event that there has not been')
+  if (lastEventId !== null && lastEventId > generation)
+    throw invalid('Last-Event-ID', 'is of an event that there has not been')
   if (isEnded && lastEventId === null && wire.version === '1.0')
     throw new A2AFault('UNSUPPORTED_OPERATION', `the task is ${state}: nothing more will happen to it`)
   // In 1.0 a subscription lasts until the task has ended (3.1.6); in 0.3 a final update ends it as well.
@@ -145,7 +150,11 @@ export function beginTask(
   })
 }
 
-function shownReply(wire: Wire, reply: GatewayReply, length: number | null): { readonly task: object } | { readonly message: object } {
+function shownReply(
+  wire: Wire,
+  reply: GatewayReply,
+  length: number | null
+): { readonly task: object } | { readonly message: object } {
   return reply.kind === 'message'
     ? { message: wire.message(reply.message) }
     : { task: wire.task(reply.snapshot, { historyLength: length }) }
@@ -176,7 +185,15 @@ async function* streamOf(
 }
 
 async function listOf(wire: Wire, params: Record<string, unknown>, { gateway, by, agent }: Caller): Promise<object> {
-  const { contextId, state: stateText, since, pageSize, pageToken, historyLength: length, includeArtifacts } = readList(params)
+  const {
+    contextId,
+    state: stateText,
+    since,
+    pageSize,
+    pageToken,
+    historyLength: length,
+    includeArtifacts
+  } = readList(params)
   const after = pageToken === '' ? null : readCursor(pageToken)
   if (pageToken !== '' && after === null) throw invalid('pageToken', 'is none that this node gave')
   const state = stateText === undefined || stateText === 'TASK_STATE_UNSPECIFIED' ? undefined : readState(stateText)
@@ -186,7 +203,11 @@ async function listOf(wire: Wire, params: Record<string, unknown>, { gateway, by
     ...(since === undefined ? {} : { since }),
     ...(agent === null ? {} : { agentName: agent })
   }
-  const { tasks, next, total } = await gateway.list(by, filter, { after, limit: pageSize, isWhole: length > 0 || includeArtifacts })
+  const { tasks, next, total } = await gateway.list(by, filter, {
+    after,
+    limit: pageSize,
+    isWhole: length > 0 || includeArtifacts
+  })
   return {
     tasks: tasks.map((one) => wire.task(one, { historyLength: length, hasArtifacts: includeArtifacts })),
     nextPageToken: next === null ? '' : cursorText(next),

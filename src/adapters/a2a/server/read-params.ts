@@ -19,7 +19,8 @@ export function recordOf(value: unknown, name = 'params'): Record<string, unknow
 /** A required text. @throws A2AFault */
 export function textOf(params: Record<string, unknown>, name: string): string {
   const value = params[name]
-  if (typeof value !== 'string' || value === '' || value.length > 256) throw invalid(name, 'must be a text of 1 to 256 characters')
+  if (typeof value !== 'string' || value === '' || value.length > 256)
+    throw invalid(name, 'must be a text of 1 to 256 characters')
   return value
 }
 
@@ -31,7 +32,11 @@ export function optionalText(params: Record<string, unknown>, name: string): str
 }
 
 /** An optional whole number. @throws A2AFault */
-export function optionalCount(params: Record<string, unknown>, name: string, [min, max]: readonly [number, number]): number | undefined {
+export function optionalCount(
+  params: Record<string, unknown>,
+  name: string,
+  [min, max]: readonly [number, number]
+): number | undefined {
   const value = params[name]
   if (value === undefined || value === null) return undefined
   if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max)
@@ -56,7 +61,8 @@ export function historyLength(params: Record<string, unknown>): number | null {
 export function lastEventIdOf(text: string | readonly string[] | undefined): number | null {
   if (text === undefined || text === '') return null
   // A longer number is beyond any possible event.
-  if (typeof text !== 'string' || !/^\d{1,15}$/.test(text)) throw invalid('Last-Event-ID', 'must be the id of an event of the task')
+  if (typeof text !== 'string' || !/^\d{1,15}$/.test(text))
+    throw invalid('Last-Event-ID', 'must be the id of an event of the task')
   return Number(text)
 }
 
@@ -101,7 +107,8 @@ function skillIn(value: unknown, place: string): string | null {
   const metadata = recordOf(value, place)
   const name = (metadata['skillId'] ?? null) === null ? 'skill' : 'skillId'
   const skill = metadata[name] ?? ''
-  if (typeof skill !== 'string' || skill.length > 256) throw invalid(`${place}.${name}`, 'must be a text of 1 to 256 characters')
+  if (typeof skill !== 'string' || skill.length > 256)
+    throw invalid(`${place}.${name}`, 'must be a text of 1 to 256 characters')
   return skill === '' ? null : skill
 }
 
@@ -118,11 +125,17 @@ const LIST_PARAMS: ReadonlySet<string> = new Set([
   'metadata'
 ])
 
-/** Reads the parameters of a list. An unknown filter is refused: without it, the list would show more than its client wants. @throws A2AFault */
+/**
+ * Reads the parameters of a list. An unknown filter is refused: without it, the list would show more than its client
+ * wants.
+ * @throws A2AFault
+ */
 export function readList(params: Record<string, unknown>): ListParams {
   const unknown = Object.keys(params).filter((name) => !LIST_PARAMS.has(name))
   if (unknown.length > 0)
-    throw invalidAll(unknown.slice(0, 16).map((name) => ({ field: shown(name, 64), description: 'is no filter of a list' })))
+    throw invalidAll(
+      unknown.slice(0, 16).map((name) => ({ field: shown(name, 64), description: 'is no filter of a list' }))
+    )
   const after = optionalText(params, 'statusTimestampAfter')
   const since = after === undefined ? undefined : Date.parse(after)
   if (since !== undefined && Number.isNaN(since)) throw invalid('statusTimestampAfter', 'must be an ISO 8601 time')
@@ -149,5 +162,9 @@ export function faultyAt(place: string, faults: readonly MessageFault[]): A2AFau
 }
 
 function invalidAll(violations: readonly FieldViolation[]): A2AFault {
-  return new A2AFault('INVALID_PARAMS', violations.map(({ field, description }) => `${field}: ${description}`).join('; '), { violations })
+  return new A2AFault(
+    'INVALID_PARAMS',
+    violations.map(({ field, description }) => `${field}: ${description}`).join('; '),
+    { violations }
+  )
 }

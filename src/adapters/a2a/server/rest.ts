@@ -14,7 +14,9 @@ export interface RestCall {
 
 const OLD = /^\/v1(?=\/|$)/
 
-/** The version of a path below the URL of an agent. `asked`: the requested version, with which 0.3 paths may omit `/v1`. */
+/**
+ * The version of a path below the URL of an agent. `asked`: the requested version, with which 0.3 paths may omit `/v1`.
+ */
 export function pathVersion(path: string, asked: ProtocolVersion | null): ProtocolVersion {
   return OLD.test(path) ? '0.3' : (asked ?? '1.0')
 }
@@ -33,16 +35,22 @@ const NUMBERS: ReadonlySet<string> = new Set(['historyLength', 'pageSize'])
 const FLAGS: ReadonlySet<string> = new Set(['includeArtifacts'])
 
 /**
- * The operation of a request below the URL of an agent, e.g. `GET` and `/tasks/task_1`. Below `/v1` the JSON is that of 0.3.
- * `/tasks/{id}/cancel`, `/tasks/{id}/subscribe` and `POST /tasks` to send are from the gateway's own specification.
+ * The operation of a request below the URL of an agent, e.g. `GET` and `/tasks/task_1`. Below `/v1` the JSON is that of
+ * 0.3. `/tasks/{id}/cancel`, `/tasks/{id}/subscribe` and `POST /tasks` to send are from the gateway's own
+ * specification.
  * @throws A2AFault METHOD_NOT_FOUND, INVALID_PARAMS
  */
 export function restCall({ method, path, query, asked }: RestRequest): RestCall {
   const version = pathVersion(path, asked)
-  if (asked !== null && asked !== version) throw new A2AFault('METHOD_NOT_FOUND', 'this path is of A2A 0.3, and the request is of 1.0')
+  if (asked !== null && asked !== version)
+    throw new A2AFault('METHOD_NOT_FOUND', 'this path is of A2A 0.3, and the request is of 1.0')
   const operations = REST[version]
   const rest = path.replace(OLD, '')
-  const call = (operation: Operation, params: Record<string, unknown> = {}, hasBody = false): RestCall => ({ operation, params, hasBody })
+  const call = (operation: Operation, params: Record<string, unknown> = {}, hasBody = false): RestCall => ({
+    operation,
+    params,
+    hasBody
+  })
   const route = `${method} ${rest}`
   if (route === 'POST /message:send' || route === 'POST /tasks') return call(operations.send, {}, true)
   if (route === 'POST /message:stream') return call(operations.stream, {}, true)
@@ -53,13 +61,17 @@ export function restCall({ method, path, query, asked }: RestRequest): RestCall 
   if (id === '') throw nothingThere()
   if (verb === '' && method === 'GET') return call(operations.get, { ...paramsOf(query), id })
   if ((verb === ':cancel' || verb === '/cancel') && method === 'POST') return call(operations.cancel, { id })
-  if ((verb === ':subscribe' || verb === '/subscribe') && (method === 'GET' || method === 'POST')) return call(operations.subscribe, { id })
+  if ((verb === ':subscribe' || verb === '/subscribe') && (method === 'GET' || method === 'POST'))
+    return call(operations.subscribe, { id })
   if (verb.startsWith('/pushNotificationConfigs'))
     return pushCall(operations.push, { method, place: verb.slice('/pushNotificationConfigs'.length), id })
   throw nothingThere()
 }
 
-/** `place`: the path below the configs of the task `id`: '', or `/` and the id of a config. @throws A2AFault METHOD_NOT_FOUND */
+/**
+ * `place`: the path below the configs of the task `id`: '', or `/` and the id of a config.
+ * @throws A2AFault METHOD_NOT_FOUND
+ */
 function pushCall(
   { set, get, list, remove }: PushOperations,
   { method, place, id: taskId }: { readonly method: string; readonly place: string; readonly id: string }

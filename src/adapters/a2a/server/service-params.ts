@@ -22,8 +22,8 @@ export interface OfferedExtension {
 }
 
 /**
- * The version that a request names by header, else by query (A2A 1.0, section 3.6). Null: none, which means 0.3 unless the
- * method or path determines it.
+ * The version that a request names by header, else by query (A2A 1.0, section 3.6). Null: none, which means 0.3 unless
+ * the method or path determines it.
  * @throws A2AFault VERSION_NOT_SUPPORTED
  */
 export function requestedVersion(source: ServiceSource): ProtocolVersion | null {
@@ -62,15 +62,23 @@ export function activatedExtensions(
 ): { readonly header: string; readonly uris: readonly string[] } | null {
   const header = EXTENSION_HEADERS.find((name) => headers[name] !== undefined)
   if (header === undefined) return null
-  const named = new Set(EXTENSION_HEADERS.flatMap((name) => String(headers[name] ?? '').split(',')).map((uri) => uri.trim()))
+  const named = new Set(
+    EXTENSION_HEADERS.flatMap((name) => String(headers[name] ?? '').split(',')).map((uri) => uri.trim())
+  )
   return { header, uris: offered.map(({ uri }) => uri).filter((uri) => named.has(uri)) }
 }
 
 /** @throws A2AFault EXTENSION_SUPPORT_REQUIRED when a required extension is not activated */
 export function checkRequired(offered: readonly OfferedExtension[], activated: readonly string[]): void {
-  const missing = offered.filter(({ uri, required }) => required === true && !activated.includes(uri)).map(({ uri }) => uri)
+  const missing = offered
+    .filter(({ uri, required }) => required === true && !activated.includes(uri))
+    .map(({ uri }) => uri)
   if (missing.length === 0) return
-  throw new A2AFault('EXTENSION_SUPPORT_REQUIRED', `the agent requires ${missing.join(', ')}: name it in the header A2A-Extensions`, {
-    metadata: { extensions: missing.join(',') }
-  })
+  throw new A2AFault(
+    'EXTENSION_SUPPORT_REQUIRED',
+    `the agent requires ${missing.join(', ')}: name it in the header A2A-Extensions`,
+    {
+      metadata: { extensions: missing.join(',') }
+    }
+  )
 }

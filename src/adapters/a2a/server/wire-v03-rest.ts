@@ -10,7 +10,10 @@ import { STATES_V1 } from './wire-v1.js'
 const STATES: typeof STATES_V1 = { ...STATES_V1, canceled: 'TASK_STATE_CANCELLED' }
 const ROLES: Readonly<Record<string, string>> = { ROLE_USER: 'user', ROLE_AGENT: 'agent' }
 
-/** The JSON of REST in protocol 0.3: the form of its protocol buffers, not of its JSON-RPC. Requests may have either form. */
+/**
+ * The JSON of REST in protocol 0.3: the form of its protocol buffers, not of its JSON-RPC. Requests may have either
+ * form.
+ */
 export const WIRE_V03_REST: Wire = {
   version: '0.3',
   readSend: (given) => {
@@ -21,7 +24,10 @@ export const WIRE_V03_REST: Wire = {
     return WIRE_V03.readSend({
       ...params,
       message: readMessage(params['message'] ?? params['request']),
-      configuration: present({ ...configuration, pushNotificationConfig: pushNotification ?? configuration['pushNotificationConfig'] })
+      configuration: present({
+        ...configuration,
+        pushNotificationConfig: pushNotification ?? configuration['pushNotificationConfig']
+      })
     })
   },
   task: ({ task, history, artifacts }, { historyLength, hasArtifacts = true }) => ({
@@ -40,7 +46,9 @@ export const WIRE_V03_REST: Wire = {
       return { artifactUpdate: { taskId, contextId, artifact: artifactJson(artifact), append, lastChunk } }
     }
     const { state, message = null, at: since } = event
-    return { statusUpdate: { taskId, contextId, status: statusOf({ state, message, since }), final: RESTING_STATES.has(state) } }
+    return {
+      statusUpdate: { taskId, contextId, status: statusOf({ state, message, since }), final: RESTING_STATES.has(state) }
+    }
   }
 }
 
@@ -83,5 +91,9 @@ function readPart(value: unknown): unknown {
   if (isRecord(data)) return present({ kind: 'data', data: data['data'], metadata })
   if (!isRecord(file)) return {}
   const { fileWithBytes: bytes, fileWithUri: uri, name, mimeType } = file
-  return present({ kind: 'file', file: present({ bytes, uri, name: name === '' ? undefined : name, mimeType }), metadata })
+  return present({
+    kind: 'file',
+    file: present({ bytes, uri, name: name === '' ? undefined : name, mimeType }),
+    metadata
+  })
 }

@@ -2,7 +2,16 @@ import { isRecord } from '../../../kit/json.js'
 import { type Artifact, type Message, ONE_CONTENT, type Part } from '../../../domain/gateway/message.js'
 import { GATEWAY_STATES, type GatewayState, type GatewayTask, RESTING_STATES } from '../../../domain/gateway/task.js'
 import { pushTargetV03 } from '../push/push-wire.js'
-import { historyLength, invalid, messageOf, type MessageWords, optionalFlag, recordOf, ROLES, skillOf } from './read-params.js'
+import {
+  historyLength,
+  invalid,
+  messageOf,
+  type MessageWords,
+  optionalFlag,
+  recordOf,
+  ROLES,
+  skillOf
+} from './read-params.js'
 import { lastOf, present, statusJson, type Wire } from './wire.js'
 
 /** Members of a part in 0.3. */
@@ -17,7 +26,10 @@ const WORDS: MessageWords = {
   roles: ROLES,
   part: ({ path, message }) => {
     if (message === ONE_CONTENT)
-      return { path, message: 'must be of kind text, file or data and have the text, one of bytes and uri of the file, or the data' }
+      return {
+        path,
+        message: 'must be of kind text, file or data and have the text, one of bytes and uri of the file, or the data'
+      }
     return { path: path.replace(/(?<=^message\.parts\[\d+\]\.)\w+$/, (name) => PART_NAMES[name] ?? name), message }
   }
 }
@@ -108,5 +120,11 @@ function readPart(value: unknown): unknown {
   if (kind === 'text') return present({ text, metadata })
   if (kind === 'data') return present({ data, metadata })
   if (kind !== 'file' || !isRecord(file)) return {}
-  return present({ raw: file['bytes'], url: file['uri'], filename: file['name'], mediaType: file['mimeType'], metadata })
+  return present({
+    raw: file['bytes'],
+    url: file['uri'],
+    filename: file['name'],
+    mediaType: file['mimeType'],
+    metadata
+  })
 }

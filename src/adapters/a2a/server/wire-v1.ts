@@ -2,7 +2,16 @@ import { isRecord } from '../../../kit/json.js'
 import type { Artifact, Message, Part } from '../../../domain/gateway/message.js'
 import type { GatewayState, GatewayTask } from '../../../domain/gateway/task.js'
 import { pushTargetV1 } from '../push/push-wire.js'
-import { historyLength, invalid, messageOf, type MessageWords, optionalFlag, recordOf, type RoleNames, skillOf } from './read-params.js'
+import {
+  historyLength,
+  invalid,
+  messageOf,
+  type MessageWords,
+  optionalFlag,
+  recordOf,
+  type RoleNames,
+  skillOf
+} from './read-params.js'
 import { lastOf, statusJson, type Wire } from './wire.js'
 
 interface TaskJson {
@@ -99,7 +108,11 @@ function readMessage(value: unknown): unknown {
 function readPart(value: unknown): unknown {
   if (!isRecord(value)) return value
   const { text, raw, url, data } = value
-  const [filename, mediaType, metadata] = [filled(value['filename']), filled(value['mediaType']), value['metadata'] ?? undefined]
+  const [filename, mediaType, metadata] = [
+    filled(value['filename']),
+    filled(value['mediaType']),
+    value['metadata'] ?? undefined
+  ]
   const part: PartJson = {}
   if (text !== undefined) part.text = text
   if (raw !== undefined) part.raw = raw

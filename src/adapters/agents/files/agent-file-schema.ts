@@ -83,7 +83,11 @@ const CapabilityBlock = z.strictObject({
 const WORD = 'must be 1 to 64 letters, digits, underscores and dashes'
 const Word = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, WORD)
 
-const ArgumentBlock = z.strictObject({ name: Word, description: z.string().max(1024).default(''), required: z.boolean().default(true) })
+const ArgumentBlock = z.strictObject({
+  name: Word,
+  description: z.string().max(1024).default(''),
+  required: z.boolean().default(true)
+})
 
 const PromptBlock = z
   .strictObject({
@@ -106,9 +110,13 @@ const PromptBlock = z
 function runtimeBlock(runtimes: readonly RuntimeType[]): z.ZodType<RuntimeSpec> {
   const types = runtimes.map(({ type }) => type)
   const known = `${types.slice(0, -1).join(', ')} or ${types.at(-1)}`
-  return z.discriminatedUnion('type', runtimes.map(({ schema }) => schema) as [RuntimeType['schema'], ...RuntimeType['schema'][]], {
-    error: ({ input }) => (isRecord(input) ? `must be ${known}` : `must be a mapping with type: ${known}`)
-  })
+  return z.discriminatedUnion(
+    'type',
+    runtimes.map(({ schema }) => schema) as [RuntimeType['schema'], ...RuntimeType['schema'][]],
+    {
+      error: ({ input }) => (isRecord(input) ? `must be ${known}` : `must be a mapping with type: ${known}`)
+    }
+  )
 }
 
 const LimitsBlock = z.strictObject({
@@ -126,7 +134,10 @@ const nodeKeys = {
   tier: Tier.nullable().default(null),
   sandbox: z
     .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits, dots, underscores and dashes, a letter or digit first')
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+      'must be 1 to 64 letters, digits, dots, underscores and dashes, a letter or digit first'
+    )
     .nullable()
     .default(null),
   provider: providerSchema.optional(),
@@ -185,7 +196,10 @@ function keysAt(schema: z.core.$ZodType, [step, ...rest]: readonly PropertyKey[]
 /** The format of agent files with every runtime. */
 export const AGENT_FORMAT = new AgentFormat(RUNTIMES)
 
-/** Message of a schema issue in the words of agent files: the expected kind and the given one. undefined: the schema's own message. */
+/**
+ * Message of a schema issue in the words of agent files: the expected kind and the given one. undefined: the schema's
+ * own message.
+ */
 export function fileReason(issue: z.core.$ZodRawIssue): string | undefined {
   const reason = plainReason(issue, KINDS)
   return issue.code === 'invalid_type' ? `${reason}, not ${kindOf(issue.input)}` : reason

@@ -7,7 +7,14 @@ import { isRecord } from '../../../kit/json.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import { nearest, shown } from '../../../kit/text.js'
 import type { AgentDefinition, AgentFault } from '../../../ports/agent-runtime.js'
-import { AGENT_FORMAT, type AgentFields, type AgentFormat, type CapabilityFields, fileReason, TOP_LEVEL_KEYS } from './agent-file-schema.js'
+import {
+  AGENT_FORMAT,
+  type AgentFields,
+  type AgentFormat,
+  type CapabilityFields,
+  fileReason,
+  TOP_LEVEL_KEYS
+} from './agent-file-schema.js'
 import { agentIdOf } from './agent-identity.js'
 import { type FrontMatter, type PathStep, type PlacedFault, readFrontMatter } from './front-matter.js'
 import type { NeededFile, RuntimeSpec, WrittenRuntime } from './runtime-type.js'
@@ -73,9 +80,16 @@ export function parseAgentFile(text: string, context: AgentFileContext): AgentFi
   const [base, written, line] = [path.dirname(file), writtenRuntime(matter.data), matter.lineOf(RUNTIME)]
   const type = format.runtime(written['type'])
   const files = (type?.files?.(written, base) ?? []).map((one) => ({ ...one, line }))
-  const ofRuntime = (type?.faults?.(written) ?? []).map(({ at, reason }) => ({ line: matter.lineOf([...RUNTIME, ...at]), reason }))
+  const ofRuntime = (type?.faults?.(written) ?? []).map(({ at, reason }) => ({
+    line: matter.lineOf([...RUNTIME, ...at]),
+    reason
+  }))
   const id = agentIdOf(valueAt(matter.data, ['name']), file)
-  const rest = [...capabilityFaults(matter, compileSchema), ...ofRuntime, ...(checked.success && id === null ? [noId(matter)] : [])]
+  const rest = [
+    ...capabilityFaults(matter, compileSchema),
+    ...ofRuntime,
+    ...(checked.success && id === null ? [noId(matter)] : [])
+  ]
   if (!checked.success || type === undefined || id === null || rest.length > 0)
     return { ...faulty(context, [...misshapen, ...rest], ignored), files }
   return {
@@ -96,14 +110,19 @@ export function tooLong(): PlacedFault {
 
 type AgentMatter = Extract<FrontMatter, { ok: true }>
 
-function faulty(context: AgentFileContext, faults: readonly PlacedFault[], ignored: readonly string[] = []): FaultyAgentFile {
+function faulty(
+  context: AgentFileContext,
+  faults: readonly PlacedFault[],
+  ignored: readonly string[] = []
+): FaultyAgentFile {
   const placed = faults.map(({ line, reason }) => ({ file: context.file, line, reason: shown(reason, 512) }))
   return { ok: false, ignored, faults: inOrder(placed), files: [] }
 }
 
 /** The fault of a file that gives its agent no id. */
 function noId(matter: AgentMatter): PlacedFault {
-  const reason = 'the name of the file gives no id: write a name of a-z, 0-9, dot, underscore and dash (name: my-agent), or rename the file'
+  const reason =
+    'the name of the file gives no id: write a name of a-z, 0-9, dot, underscore and dash (name: my-agent), or rename the file'
   return { line: matter.lineOf(['name']), reason }
 }
 
@@ -179,13 +198,17 @@ function capabilityFaults(matter: AgentMatter, compileSchema: CompileSchema): re
     const { id } = one
     const earlier = firstLine.get(id)
     if (typeof id === 'string' && earlier !== undefined)
-      faults.push({ line: matter.lineOf([...at, 'id']), reason: `the capability ${id} is listed twice, first on line ${earlier}` })
+      faults.push({
+        line: matter.lineOf([...at, 'id']),
+        reason: `the capability ${id} is listed twice, first on line ${earlier}`
+      })
     else firstLine.set(id, matter.lineOf([...at, 'id']))
     if (one['default'] === true && ++defaults > 1)
       faults.push({ line: matter.lineOf([...at, 'default']), reason: 'only one capability may be the default' })
     for (const side of ['input', 'output'] as const) {
       const reason = isRecord(one[side]) ? schemaFault(one[side], compileSchema) : null
-      if (reason !== null) faults.push({ line: matter.lineOf([...at, side]), reason: `${pathText([...at, side])}: ${reason}` })
+      if (reason !== null)
+        faults.push({ line: matter.lineOf([...at, side]), reason: `${pathText([...at, side])}: ${reason}` })
     }
   })
   return faults
@@ -221,7 +244,9 @@ function definitionOf(fields: AgentFields, id: string, file: string): AgentDefin
 
 function capabilityOf(fields: CapabilityFields): CapabilityDescriptor {
   const { input, output, name, ...rest } = fields
-  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as GivenAgentFile<typeof rest>
+  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as GivenAgentFile<
+    typeof rest
+  >
   return { ...given, name: name ?? fields.id, inputSchema: input, outputSchema: output }
 }
 

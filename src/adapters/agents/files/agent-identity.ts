@@ -20,8 +20,8 @@ export function hasIdForm(name: string): boolean {
 }
 
 /**
- * Id of the agent of a file: its `name` where that has the form of an id, else the file's name in lower case, each run of other characters
- * a dash. null when neither gives one that an agent may have.
+ * Id of the agent of a file: its `name` where that has the form of an id, else the file's name in lower case, each run
+ * of other characters a dash. null when neither gives one that an agent may have.
  */
 export function agentIdOf(name: unknown, file: string): string | null {
   const id = typeof name === 'string' && hasIdForm(name) ? name : idOfFile(file)

@@ -118,7 +118,8 @@ export class AgentFiles implements AgentSource {
       this.#options.clock.clear(this.#gather)
       this.#gather = this.#options.clock.after(GATHER_MS, () => void this.#scan(onChange))
     }
-    const onError = (error: unknown): void => this.#deps.log('warn', 'agent files cannot be watched', { reason: messageOf(error) })
+    const onError = (error: unknown): void =>
+      this.#deps.log('warn', 'agent files cannot be watched', { reason: messageOf(error) })
     this.#watcher = new WatchedDirectories({ dirs, clock: this.#options.clock, onChange: rescan, onError })
   }
 
@@ -182,7 +183,8 @@ export class AgentFiles implements AgentSource {
     const reported = new Set(before.map((fault) => JSON.stringify(fault)))
     for (const fault of this.#current.faults) {
       const { file, line, reason } = fault
-      if (!reported.has(JSON.stringify(fault))) this.#deps.log('warn', 'an agent file cannot be used', { file, line, reason })
+      if (!reported.has(JSON.stringify(fault)))
+        this.#deps.log('warn', 'an agent file cannot be used', { file, line, reason })
     }
   }
 
@@ -200,7 +202,9 @@ export class AgentFiles implements AgentSource {
     return { ...(format === undefined ? {} : { format }), ...(subAgents === undefined ? {} : { subAgents }) }
   }
 
-  /** Chooses the agents in service: starters first, then files in order. A duplicate id is a fault of the later file. */
+  /**
+   * Chooses the agents in service: starters first, then files in order. A duplicate id is a fault of the later file.
+   */
   #elect(listFaults: readonly AgentFault[]): AgentSet {
     const faults = [...listFaults]
     const agents: HostedAgent[] = [...this.#starters]
@@ -222,7 +226,8 @@ export class AgentFiles implements AgentSource {
   }
 
   #serve(entry: WatchedFile, good: AgentFile): LocalAgent {
-    if (entry.agent?.made !== good) entry.agent = { hosted: buildAgent(good, this.#deps, this.#options.format), made: good }
+    if (entry.agent?.made !== good)
+      entry.agent = { hosted: buildAgent(good, this.#deps, this.#options.format), made: good }
     return entry.agent.hosted
   }
 
@@ -231,7 +236,11 @@ export class AgentFiles implements AgentSource {
     this.#retiring.add(hosted)
     hosted.retire().then(
       () => this.#retiring.delete(hosted),
-      (error: unknown) => this.#deps.log('error', 'an agent could not be closed', { agent: hosted.definition.id, reason: messageOf(error) })
+      (error: unknown) =>
+        this.#deps.log('error', 'an agent could not be closed', {
+          agent: hosted.definition.id,
+          reason: messageOf(error)
+        })
     )
   }
 }
@@ -243,7 +252,10 @@ export function takenTwice({ definition, lines }: AgentFile, file: string, holde
   return { file, line: lines.name, reason }
 }
 
-/** The files of directories whose names may be those of agents, in their order; a directory that cannot be read is a fault. */
+/**
+ * The files of directories whose names may be those of agents, in their order; a directory that cannot be read is a
+ * fault.
+ */
 export async function listFiles(
   dirs: readonly string[],
   isAgent = (name: string): boolean => name.endsWith('.md') && !name.startsWith('.')
@@ -259,7 +271,11 @@ export async function listFiles(
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       const known =
-        code === 'ENOENT' ? 'there is no such directory; its agents come with it' : code === 'ENOTDIR' ? 'it is not a directory' : null
+        code === 'ENOENT'
+          ? 'there is no such directory; its agents come with it'
+          : code === 'ENOTDIR'
+            ? 'it is not a directory'
+            : null
       const reason = known ?? `the directory cannot be read: ${fileReason(error)}`
       faults.push({ file: dir, line: null, reason })
     }
@@ -268,6 +284,7 @@ export async function listFiles(
 }
 
 function isSame(before: AgentSet, after: AgentSet): boolean {
-  const sameAgents = before.agents.length === after.agents.length && before.agents.every((agent, i) => agent === after.agents[i])
+  const sameAgents =
+    before.agents.length === after.agents.length && before.agents.every((agent, i) => agent === after.agents[i])
   return sameAgents && JSON.stringify(before.faults) === JSON.stringify(after.faults)
 }

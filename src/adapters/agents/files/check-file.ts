@@ -26,10 +26,14 @@ export interface AgentFileReport {
 }
 
 /**
- * Checks one agent file without running anything of it. A relative path is taken from the current directory. `sandbox`: the one
- * that its node is certified for; null: none. Never rejects.
+ * Checks one agent file without running anything of it. A relative path is taken from the current directory. `sandbox`:
+ * the one that its node is certified for; null: none. Never rejects.
  */
-export async function checkAgentFile(file: string, sandbox: string | null = null, format = AGENT_FORMAT): Promise<AgentFileReport> {
+export async function checkAgentFile(
+  file: string,
+  sandbox: string | null = null,
+  format = AGENT_FORMAT
+): Promise<AgentFileReport> {
   const absolute = path.resolve(file)
   return reportOf(await readAgentFile(absolute, createSchemaCompiler(), { format }), { absolute, sandbox, format })
 }
@@ -70,10 +74,14 @@ function reportOf(read: ReadAgentFile, { absolute, sandbox, format }: FileToRepo
   if (!read.ok) return faulty(absolute, read.ignored, read.faults)
   const { definition, ignored, lines } = read
   const misplaced = sandboxFault(definition.sandboxId, sandbox)
-  if (misplaced !== null) return faulty(absolute, ignored, [{ file: absolute, line: lines.sandbox, reason: `a2a.sandbox: ${misplaced}` }])
+  if (misplaced !== null)
+    return faulty(absolute, ignored, [{ file: absolute, line: lines.sandbox, reason: `a2a.sandbox: ${misplaced}` }])
   const capabilities = definition.capabilities.map((one) => one.id)
   const unfit = format.runtime(read.runtime.type)?.check?.(read.runtime, process.env) ?? []
-  const warnings = [...starterWarnings(read, absolute), ...unfit.map((reason) => ({ file: absolute, line: lines.runtime, reason }))]
+  const warnings = [
+    ...starterWarnings(read, absolute),
+    ...unfit.map((reason) => ({ file: absolute, line: lines.runtime, reason }))
+  ]
   return { ok: true, file: absolute, id: definition.id, capabilities, ignored, faults: [], warnings }
 }
 

@@ -29,14 +29,21 @@ export interface FileHit {
 }
 
 /** Searches the granted directories, in order of names. Symbolic links are not followed. */
-export async function searchFiles(paths: GrantedPaths, search: FileSearch): Promise<{ hits: readonly FileHit[]; truncated: boolean }> {
+export async function searchFiles(
+  paths: GrantedPaths,
+  search: FileSearch
+): Promise<{ hits: readonly FileHit[]; truncated: boolean }> {
   const hits: FileHit[] = []
   const isComplete = await collect(paths, search, hits)
   return { hits: hits.slice(0, search.limit), truncated: !isComplete || hits.length > search.limit }
 }
 
 /** Collects up to one hit more than the limit. False when a bound ended the search. */
-async function collect(paths: GrantedPaths, { pattern, text, limit, signal }: FileSearch, hits: FileHit[]): Promise<boolean> {
+async function collect(
+  paths: GrantedPaths,
+  { pattern, text, limit, signal }: FileSearch,
+  hits: FileHit[]
+): Promise<boolean> {
   const budget = { files: MAX_FILES, bytes: MAX_TOTAL_BYTES }
   for (const root of await paths.directories()) {
     for await (const file of walk(root, signal)) {

@@ -34,8 +34,8 @@ export type FrontMatter =
   | { readonly ok: false; readonly faults: readonly PlacedFault[] }
 
 /**
- * Reads the YAML front matter of a Markdown text. Never throws. A plain value at the top level that is no YAML, such as a description
- * with `: ` in it, is a text, as for the clients of sub-agent files.
+ * Reads the YAML front matter of a Markdown text. Never throws. A plain value at the top level that is no YAML, such as
+ * a description with `: ` in it, is a text, as for the clients of sub-agent files.
  * Bounds: 32 Ki characters of front matter, JSON nesting, 32 uses of anchors; faults carry lines of the whole file.
  */
 export function readFrontMatter(text: string): FrontMatter {
@@ -58,7 +58,8 @@ function parse({ yaml, body }: MatterParts): FrontMatter {
     const lineAt = (offset: number): number => lines.linePos(offset).line + 1
     if (document.errors.length > 0) return failed(syntaxFaults(document, yaml, lineAt))
     const key = collectionKey(document)
-    if (key !== null) return failed([{ line: lineAt(key), reason: 'not YAML that is used here: a key must be plain text' }])
+    if (key !== null)
+      return failed([{ line: lineAt(key), reason: 'not YAML that is used here: a key must be plain text' }])
     const data: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
     const fault = jsonFault(data)
     if (fault !== null) return failed([{ line: 2, reason: `front matter: ${fault}` }])
@@ -68,7 +69,11 @@ function parse({ yaml, body }: MatterParts): FrontMatter {
   }
 }
 
-function syntaxFaults({ errors }: Document.Parsed, yaml: string, lineAt: (offset: number) => number): readonly PlacedFault[] {
+function syntaxFaults(
+  { errors }: Document.Parsed,
+  yaml: string,
+  lineAt: (offset: number) => number
+): readonly PlacedFault[] {
   const lines = yaml.split('\n')
   return errors.slice(0, 20).map(({ code, pos }) => {
     const line = lineAt(pos[0])
@@ -127,7 +132,9 @@ function isTooDeep(yaml: string): boolean {
   return /^(?: *[-?:] ){33}/m.test(yaml)
 }
 
-/** Where a list or mapping serves as a key: as text such keys grow by powers with their nesting. null when none does. */
+/**
+ * Where a list or mapping serves as a key: as text such keys grow by powers with their nesting. null when none does.
+ */
 function collectionKey(document: Document.Parsed): number | null {
   let found: number | null = null
   visit(document, {

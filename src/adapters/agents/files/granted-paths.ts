@@ -29,8 +29,8 @@ export class GrantedPaths {
   }
 
   /**
-   * Resolves the real path of a file inside a granted directory. An absolute path must lie in one; a relative path is tried in each, in
-   * order.
+   * Resolves the real path of a file inside a granted directory. An absolute path must lie in one; a relative path is
+   * tried in each, in order.
    * @throws NodeError FORBIDDEN, also for missing files, so that nothing outside can be probed
    */
   async resolve(wanted: string): Promise<string> {
@@ -40,7 +40,10 @@ export class GrantedPaths {
       const real = await fs.realpath(candidate).catch(() => null)
       if (real !== null && directories.some((dir) => isInside(real, dir))) return real
     }
-    throw new NodeError('FORBIDDEN', 'no such file in the directories that the config key agents.grants of this node names')
+    throw new NodeError(
+      'FORBIDDEN',
+      'no such file in the directories that the config key agents.grants of this node names'
+    )
   }
 
   /** Opens a regular file for reading; the caller closes it. @throws NodeError FORBIDDEN */

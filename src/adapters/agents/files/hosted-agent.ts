@@ -85,7 +85,8 @@ class Host implements LocalAgent {
   }
 
   async run(task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
-    if (this.#closing !== null) return failure('TASK_FAILED', `the agent ${this.definition.id} is no longer served by this node`)
+    if (this.#closing !== null)
+      return failure('TASK_FAILED', `the agent ${this.definition.id} is no longer served by this node`)
     if (run.signal.aborted) return failure('CANCELED', 'canceled before it began')
     const stop = new AbortController()
     const ended: { by: AgentFailure | null; isWanted: boolean } = { by: null, isWanted: false }
@@ -106,7 +107,8 @@ class Host implements LocalAgent {
     run.signal.removeEventListener('abort', onAbort)
     this.#clock.clear(timer)
     if (ended.by === null) return outcome
-    // A run that its caller canceled ends as canceled. Stopped for another reason, it may continue elsewhere: its end is unknown.
+    // A run that its caller canceled ends as canceled. Stopped for another reason, it may continue elsewhere: its end
+    // is unknown.
     const isUnknown = !ended.isWanted && !outcome.ok && outcome.isUnknown === true
     return isUnknown ? { ...ended.by, isUnknown } : ended.by
   }

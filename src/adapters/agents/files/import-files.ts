@@ -48,8 +48,8 @@ export interface ImportedFile {
 }
 
 /**
- * Makes agent files of sub-agent files, see {@link agentTextOf}. No file is overwritten, and no id is given twice: such a file is refused,
- * and the others are imported.
+ * Makes agent files of sub-agent files, see {@link agentTextOf}. No file is overwritten, and no id is given twice: such
+ * a file is refused, and the others are imported.
  * @throws NodeError USAGE for a source that cannot be read; errors of the file system for the target
  */
 export async function importAgentFiles(options: ImportOptions): Promise<readonly ImportedFile[]> {
@@ -76,12 +76,23 @@ async function importOne(
   taken: ReadonlyMap<string, string>,
   { dir, runtime, isDryRun }: ImportOptions
 ): Promise<ImportedFile> {
-  const refused = (reason: string, line: number | null = null): ImportedFile => ({ ...NOTHING, file, status: 'refused', reason, line })
+  const refused = (reason: string, line: number | null = null): ImportedFile => ({
+    ...NOTHING,
+    file,
+    status: 'refused',
+    reason,
+    line
+  })
   const text = await readBounded(file).catch((error: unknown) => ({ reason: fileReason(error) }))
   if (typeof text !== 'string') return refused(text.reason)
   const made = agentTextOf(text, file, runtime)
   if (made.kind === 'own')
-    return { ...NOTHING, file, status: 'skipped', reason: 'it is an agent file: copy it, or name its directory in agents.dirs' }
+    return {
+      ...NOTHING,
+      file,
+      status: 'skipped',
+      reason: 'it is an agent file: copy it, or name its directory in agents.dirs'
+    }
   if (made.kind === 'skipped') return { ...NOTHING, file, status: 'skipped', reason: made.reason }
   if (made.kind === 'faulty') return refused(made.faults[0]?.reason ?? 'it cannot be read', made.faults[0]?.line)
   const target = path.join(dir, `${made.id}.md`)
@@ -135,7 +146,9 @@ async function walk(dir: string, depth: number, found: string[]): Promise<void> 
   for (const entry of entries) {
     const place = path.join(dir, entry.name)
     if (entry.isFile() && isSubAgentFile(entry.name)) found.push(place)
-    else if (entry.isDirectory() && !OTHER_DIRECTORIES.has(entry.name) && depth < MAX_DEPTH) await walk(place, depth + 1, found)
-    if (found.length > MAX_FILES) throw new NodeError('USAGE', `${dir} has more than ${MAX_FILES} files: import a directory below`)
+    else if (entry.isDirectory() && !OTHER_DIRECTORIES.has(entry.name) && depth < MAX_DEPTH)
+      await walk(place, depth + 1, found)
+    if (found.length > MAX_FILES)
+      throw new NodeError('USAGE', `${dir} has more than ${MAX_FILES} files: import a directory below`)
   }
 }

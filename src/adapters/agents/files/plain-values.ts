@@ -1,6 +1,9 @@
 /** Most keys of one front matter whose values are looked at: bounds the cost of a hostile one. */
 const MAX_KEYS = 128
-/** A key at the top level with a value on its line. Values that begin with a quote or a block mark have a form of their own. */
+/**
+ * A key at the top level with a value on its line. Values that begin with a quote or a block mark have a form of their
+ * own.
+ */
 const KEY_LINE = /^([A-Za-z_][\w.-]*)[ \t]*:[ \t]+([^\s"'|>#].*)$/
 /** The mapping of the node: a fault in it must not become a text. */
 const OWN_KEY = 'a2a'
@@ -16,9 +19,9 @@ const UNQUOTED: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Puts quotes around plain top-level values that no YAML reader takes, such as a description with `: ` in it. Clients of sub-agent files
- * read them as text. The number of lines stays the same, and the text itself when nothing is to be quoted. `isReadable` judges one key
- * with its value.
+ * Puts quotes around plain top-level values that no YAML reader takes, such as a description with `: ` in it. Clients
+ * of sub-agent files read them as text. The number of lines stays the same, and the text itself when nothing is to be
+ * quoted. `isReadable` judges one key with its value.
  */
 export function quotePlainValues(yaml: string, isReadable: (pair: string) => boolean): string {
   const lines = yaml.split(/\r?\n/)
@@ -46,7 +49,8 @@ export function quotesHint(code: string, line: string): string {
 /** The last line of a value: indented lines belong to it, and blank lines between them. */
 function lastLineOf(lines: readonly string[], first: number): number {
   let last = first
-  for (let at = first + 1; at < lines.length && /^(?:[ \t]|$)/.test(lines[at] ?? ''); at++) if (lines[at]?.trim() !== '') last = at
+  for (let at = first + 1; at < lines.length && /^(?:[ \t]|$)/.test(lines[at] ?? ''); at++)
+    if (lines[at]?.trim() !== '') last = at
   return last
 }
 

@@ -4,7 +4,14 @@ import { shown } from '../../../kit/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { AgentFault } from '../../../ports/agent-runtime.js'
 import type { AgentFormat } from './agent-file-schema.js'
-import { type AgentFile, type FaultyAgentFile, inOrder, MAX_AGENT_FILE_BYTES, parseAgentFile, tooLong } from './agent-file.js'
+import {
+  type AgentFile,
+  type FaultyAgentFile,
+  inOrder,
+  MAX_AGENT_FILE_BYTES,
+  parseAgentFile,
+  tooLong
+} from './agent-file.js'
 import { agentTextOf, type SubAgentRuntime } from './sub-agent.js'
 
 /** An agent file with a text that changes whenever the agent must be made again. */
@@ -19,10 +26,15 @@ export interface ReadAgentOptions {
 }
 
 /**
- * Reads an agent file, and checks that the files it names exist. Never rejects: an unreadable file is a fault. A file that is no sub-agent
- * where one is expected gives neither an agent nor a fault. `file` is absolute. At most 256 KiB are read.
+ * Reads an agent file, and checks that the files it names exist. Never rejects: an unreadable file is a fault. A file
+ * that is no sub-agent where one is expected gives neither an agent nor a fault. `file` is absolute. At most 256 KiB
+ * are read.
  */
-export async function readAgentFile(file: string, compileSchema: CompileSchema, options: ReadAgentOptions = {}): Promise<ReadAgentFile> {
+export async function readAgentFile(
+  file: string,
+  compileSchema: CompileSchema,
+  options: ReadAgentOptions = {}
+): Promise<ReadAgentFile> {
   const { format, subAgents } = options
   let text: string
   try {
@@ -34,7 +46,8 @@ export async function readAgentFile(file: string, compileSchema: CompileSchema, 
   const own = text
   // Another runtime makes another agent, or other faults, of the same text.
   if (subAgents !== undefined) text += `\n${JSON.stringify(subAgents)}`
-  if (made?.kind === 'faulty') return { ok: false, ignored: [], faults: made.faults.map((fault) => ({ file, ...fault })), files: [], text }
+  if (made?.kind === 'faulty')
+    return { ok: false, ignored: [], faults: made.faults.map((fault) => ({ file, ...fault })), files: [], text }
   // Other files lie beside sub-agents too: they are no faults.
   if (made?.kind === 'skipped') return { ok: false, ignored: [], faults: [], files: [], text }
   const parsed = parseAgentFile(made?.kind === 'agent' ? made.text : own, {

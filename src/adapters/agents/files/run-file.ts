@@ -50,12 +50,17 @@ export interface RunFileReport {
 /**
  * Runs one capability of an agent file once, in this process and without a node; input and output are checked against
  * the capability's schemas as a node does.
- * @throws NodeError AGENT_FILE_INVALID (data: {faults}), CAPABILITY_NOT_FOUND, INVALID_INPUT (data: {faults, expected, given})
+ * @throws NodeError AGENT_FILE_INVALID (data: {faults}), CAPABILITY_NOT_FOUND, INVALID_INPUT (data: {faults, expected,
+ * given})
  */
 export async function runAgentFile(options: RunFileOptions): Promise<RunFileReport> {
   const compileSchema = createSchemaCompiler()
   const { format } = options
-  const agentFile = await readAgentFile(path.resolve(options.file), compileSchema, format === undefined ? {} : { format })
+  const agentFile = await readAgentFile(
+    path.resolve(options.file),
+    compileSchema,
+    format === undefined ? {} : { format }
+  )
   if (!agentFile.ok) {
     const [first] = agentFile.faults
     const where = first?.line === null || first === undefined ? options.file : `${options.file}:${first.line}`
@@ -86,13 +91,18 @@ export async function runAgentFile(options: RunFileOptions): Promise<RunFileRepo
 }
 
 function findCapability({ definition }: AgentFile, wanted: string | undefined): CapabilityDescriptor {
-  const found = wanted === undefined ? defaultCapability(definition) : definition.capabilities.find((one) => one.id === wanted)
+  const found =
+    wanted === undefined ? defaultCapability(definition) : definition.capabilities.find((one) => one.id === wanted)
   if (found !== null && found !== undefined) return found
   const known = definition.capabilities.map((one) => one.id)
-  throw new NodeError('CAPABILITY_NOT_FOUND', `the agent ${definition.id} has no capability ${wanted}; it has ${known.join(', ')}`, {
-    data: { candidates: known },
-    next: []
-  })
+  throw new NodeError(
+    'CAPABILITY_NOT_FOUND',
+    `the agent ${definition.id} has no capability ${wanted}; it has ${known.join(', ')}`,
+    {
+      data: { candidates: known },
+      next: []
+    }
+  )
 }
 
 async function runOnce(
@@ -103,15 +113,24 @@ async function runOnce(
   const groups = new ProcessGroups(runDir)
   const agent = buildAgent(agentFile, { ...shared, groups, env, log }, format)
   try {
-    return await agent.run(task, { signal: signal ?? new AbortController().signal, progress: (data) => onProgress?.(data) })
+    return await agent.run(task, {
+      signal: signal ?? new AbortController().signal,
+      progress: (data) => onProgress?.(data)
+    })
   } finally {
     await agent.close()
     await groups.close()
   }
 }
 
-function checkOutput(outcome: AgentOutcome, capability: CapabilityDescriptor, compileSchema: CompileSchema): AgentOutcome {
+function checkOutput(
+  outcome: AgentOutcome,
+  capability: CapabilityDescriptor,
+  compileSchema: CompileSchema
+): AgentOutcome {
   if (!outcome.ok) return outcome
   const faults = compileSchema(capability.outputSchema)(outcome.result)
-  return faults.length === 0 ? outcome : failure('INVALID_OUTPUT', `the result does not fit ${capability.id}: ${faultText(faults)}`)
+  return faults.length === 0
+    ? outcome
+    : failure('INVALID_OUTPUT', `the result does not fit ${capability.id}: ${faultText(faults)}`)
 }

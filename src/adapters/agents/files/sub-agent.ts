@@ -19,7 +19,10 @@ export interface SubAgentRuntime {
   readonly command: readonly string[] | null
 }
 
-/** The result of a file: the text of an agent file; itself, since it is one; nothing, for a reason of its author; or faults. `unused`: its keys without a meaning here. */
+/**
+ * The result of a file: the text of an agent file; itself, since it is one; nothing, for a reason of its author; or
+ * faults. `unused`: its keys without a meaning here.
+ */
 export type SubAgentText =
   | { readonly kind: 'agent'; readonly text: string; readonly id: string; readonly unused: readonly string[] }
   | { readonly kind: 'own' }
@@ -53,7 +56,11 @@ interface ClientProgram {
   command(agent: string): readonly string[]
 }
 
-const CLAUDE: ClientProgram = { dir: '.claude', keys: [], command: (agent) => ['claude', '-p', `--agent=${agent}`, PROMPT] }
+const CLAUDE: ClientProgram = {
+  dir: '.claude',
+  keys: [],
+  command: (agent) => ['claude', '-p', `--agent=${agent}`, PROMPT]
+}
 const COPILOT: ClientProgram = {
   dir: '.github',
   keys: ['target', 'mcp-servers', 'handoffs', 'infer', 'argument-hint', 'user-invocable', 'disable-model-invocation'],
@@ -72,10 +79,10 @@ const OPENCODE: ClientProgram = {
 const CLIENTS: readonly ClientProgram[] = [CLAUDE, COPILOT, GEMINI, OPENCODE]
 
 /**
- * Makes the text of an agent file of a sub-agent file (Claude Code, Copilot, Gemini CLI, OpenCode): adds an `a2a` block with one capability,
- * `<id>.run`. All lines of the front matter stay where they are. Never throws. `file`: its absolute path. Skipped: a text without front
- * matter, an agent that is disabled or elsewhere. Faults: no front matter that can be read, no id, no instructions
- * for `llm`.
+ * Makes the text of an agent file of a sub-agent file (Claude Code, Copilot, Gemini CLI, OpenCode): adds an `a2a` block
+ * with one capability, `<id>.run`. All lines of the front matter stay where they are. Never throws. `file`: its
+ * absolute path. Skipped: a text without front matter, an agent that is disabled or elsewhere. Faults: no front matter
+ * that can be read, no id, no instructions for `llm`.
  */
 export function agentTextOf(text: string, file: string, given: SubAgentRuntime): SubAgentText {
   const parts = splitFrontMatter(text)
@@ -89,12 +96,18 @@ export function agentTextOf(text: string, file: string, given: SubAgentRuntime):
   const { name } = data
   const id = agentIdOf(name, file)
   if (id === null) return { kind: 'faulty', faults: [{ line: matter.lineOf(['name']), reason: NO_ID }] }
-  if (given.runtime === 'llm' && matter.body.trim() === '') return { kind: 'faulty', faults: [{ line: null, reason: NO_INSTRUCTIONS }] }
+  if (given.runtime === 'llm' && matter.body.trim() === '')
+    return { kind: 'faulty', faults: [{ line: null, reason: NO_INSTRUCTIONS }] }
   const title = typeof name === 'string' ? name : id
   const description = typeof data['description'] === 'string' ? data['description'] : title
   const added = [
     ...(data['description'] === undefined ? [`description: ${JSON.stringify(description)}`] : []),
-    ...blockLines({ id, description, given, ...(given.runtime === 'llm' ? {} : { command: commandOf(data, file, given) }) })
+    ...blockLines({
+      id,
+      description,
+      given,
+      ...(given.runtime === 'llm' ? {} : { command: commandOf(data, file, given) })
+    })
   ]
   const yaml = parts.yaml.endsWith('\n') || parts.yaml === '' ? parts.yaml : `${parts.yaml}\n`
   const unused = Object.keys(data).flatMap((key) => (key === 'name' || key === 'description' ? [] : [shown(key, 64)]))
@@ -122,7 +135,8 @@ function blockLines({ id, description, given: { tier, model }, command }: Block)
     input: { type: 'object' },
     sideEffect: command === undefined ? 'read' : 'exec'
   }
-  const runtime = command === undefined ? { type: 'llm', model } : { type: 'command', command: command.words, cwd: command.cwd }
+  const runtime =
+    command === undefined ? { type: 'llm', model } : { type: 'command', command: command.words, cwd: command.cwd }
   return [
     'a2a:',
     ...(tier === null ? [] : [`  tier: ${tier}`]),
@@ -131,7 +145,11 @@ function blockLines({ id, description, given: { tier, model }, command }: Block)
   ]
 }
 
-function commandOf(data: Readonly<Record<string, unknown>>, file: string, { command }: SubAgentRuntime): NonNullable<Block['command']> {
+function commandOf(
+  data: Readonly<Record<string, unknown>>,
+  file: string,
+  { command }: SubAgentRuntime
+): NonNullable<Block['command']> {
   const client = clientOf(data, file)
   const { name } = data
   const ofFile = path.basename(file).replace(/(?:\.agent)?\.md$/i, '')

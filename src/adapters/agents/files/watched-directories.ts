@@ -3,7 +3,9 @@ import path from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import type { Clock, Timer } from '../../../kit/clock.js'
 
-/** A file is reported when it was unchanged for this time, so that a half-written file is not taken for a broken one. */
+/**
+ * A file is reported when it was unchanged for this time, so that a half-written file is not taken for a broken one.
+ */
 const SETTLE_MS = 100
 const POLL_MS = 25
 /** How often to look whether a directory is still the one that is watched. */
@@ -19,7 +21,10 @@ export interface WatchedDirectoriesOptions {
   onError(error: unknown): void
 }
 
-/** Watches directories, not their subdirectories, also through their removal: a directory that comes back is watched again. */
+/**
+ * Watches directories, not their subdirectories, also through their removal: a directory that comes back is watched
+ * again.
+ */
 export class WatchedDirectories {
   readonly #options: WatchedDirectoriesOptions
   readonly #dirs: readonly string[]
@@ -67,7 +72,8 @@ export class WatchedDirectories {
       awaitWriteFinish: { stabilityThreshold: SETTLE_MS, pollInterval: POLL_MS }
     })
     watcher.on('all', (event, at) => {
-      // The watch of a directory that goes away ends, even when the same one comes back; it was never begun when it went before.
+      // The watch of a directory that goes away ends, even when the same one comes back; it was never begun when it
+      // went before.
       if ((event === 'unlinkDir' || event === 'addDir') && this.#dirs.includes(path.resolve(at))) this.#isLost = true
       this.#options.onChange()
     })

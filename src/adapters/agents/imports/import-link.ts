@@ -107,7 +107,8 @@ export class ImportLink implements ImportCalls {
     this.#state = state
     clock.clear(this.#timer)
     // Set again each time: a timer may fire a moment early.
-    this.#timer = state.wakeAt === null ? null : clock.after(Math.max(1, state.wakeAt - now), () => this.input({ type: 'wake' }))
+    this.#timer =
+      state.wakeAt === null ? null : clock.after(Math.max(1, state.wakeAt - now), () => this.input({ type: 'wake' }))
     if (!isChanged) return
     onState(state)
     for (const effect of effects) this.#perform(effect)
@@ -172,8 +173,12 @@ export class ImportLink implements ImportCalls {
       this.#askedAt = null
       this.input({ type: 'listed' })
     } catch (error) {
-      if (stop.signal.aborted && number === this.#number && this.#isBusySince(askedAt)) return this.input({ type: 'busy' })
-      this.#failed(number, stop.signal.aborted ? `it did not list its ${words.items} within ${listTimeoutMs / 1000} s` : messageOf(error))
+      if (stop.signal.aborted && number === this.#number && this.#isBusySince(askedAt))
+        return this.input({ type: 'busy' })
+      this.#failed(
+        number,
+        stop.signal.aborted ? `it did not list its ${words.items} within ${listTimeoutMs / 1000} s` : messageOf(error)
+      )
     } finally {
       clock.clear(timer)
     }
@@ -187,7 +192,8 @@ export class ImportLink implements ImportCalls {
 
   #failed(number: number, reason: string): void {
     // The last words of a program are in it.
-    if (number === this.#number) this.input({ type: 'failed', reason: shown(reason, MAX_REASON), chance: this.#deps.chance() })
+    if (number === this.#number)
+      this.input({ type: 'failed', reason: shown(reason, MAX_REASON), chance: this.#deps.chance() })
   }
 
   #lost(number: number, reason: string): void {

@@ -19,7 +19,10 @@ export interface ImportedAgentsOptions extends Omit<PinnedImportDeps, 'onOffer'>
 
 type OnImportedChange = Parameters<AgentSource['watch']>[0]
 
-/** The MCP servers and A2A agents of the config as agents: one each, in service as long as it has something to offer, also while it is offline. */
+/**
+ * The MCP servers and A2A agents of the config as agents: one each, in service as long as it has something to offer,
+ * also while it is offline.
+ */
 export class ImportedAgents implements AgentSource, ImportedTools {
   readonly #options: ImportedAgentsOptions
   readonly #imports: readonly PinnedImport[]
@@ -30,7 +33,9 @@ export class ImportedAgents implements AgentSource, ImportedTools {
 
   constructor(options: ImportedAgentsOptions) {
     this.#options = options
-    this.#imports = options.adapters.map((adapter) => new PinnedImport(adapter, { ...options, onOffer: () => this.#report() }))
+    this.#imports = options.adapters.map(
+      (adapter) => new PinnedImport(adapter, { ...options, onOffer: () => this.#report() })
+    )
   }
 
   /** The agents that the home knows: links start with `watch`, in the background. */
@@ -67,7 +72,10 @@ export class ImportedAgents implements AgentSource, ImportedTools {
   }
 
   problems(): readonly Problem[] {
-    return [...this.#imports.flatMap((one) => one.problems()), ...this.#imports.flatMap((one) => this.#takenProblem(one))]
+    return [
+      ...this.#imports.flatMap((one) => one.problems()),
+      ...this.#imports.flatMap((one) => this.#takenProblem(one))
+    ]
   }
 
   /** @throws NodeError TOOL_SERVER_NOT_FOUND */
@@ -75,7 +83,9 @@ export class ImportedAgents implements AgentSource, ImportedTools {
     const found = this.#imports.find((one) => one.isCalled(text))
     if (found !== undefined) return found
     const servers = this.#imports.flatMap(({ adapter }) => (adapter.transport === 'a2a' ? [] : [adapter.spec.name]))
-    throw new NodeError('TOOL_SERVER_NOT_FOUND', `no MCP server "${shown(text)}" in the config of this node`, { data: { servers } })
+    throw new NodeError('TOOL_SERVER_NOT_FOUND', `no MCP server "${shown(text)}" in the config of this node`, {
+      data: { servers }
+    })
   }
 
   /** An import whose agent is not in service offers no tools. */

@@ -15,13 +15,18 @@ export function namesInForce(adapter: ImportAdapter, pinned: PinnedItems): Reado
 }
 
 /** Every known item of an import, sorted by name, each with the reason why it is not offered. */
-export function listedItems(adapter: ImportAdapter, pinned: PinnedItems, offer: ImportOffer | null): readonly ImportedToolInfo[] {
+export function listedItems(
+  adapter: ImportAdapter,
+  pinned: PinnedItems,
+  offer: ImportOffer | null
+): readonly ImportedToolInfo[] {
   const inForce = itemsOf(adapter, pinned.accepted)
   const known = [...inForce, ...itemsOf(adapter, pinned.seen), ...inForce.filter(({ name }) => adapter.isAllowed(name))]
   const capabilities = offer?.definition.capabilities ?? []
   const items = new Map(known.map((item) => [item.name, item]))
   // A card without skills has a capability all the same.
-  if (items.size === 0) for (const { id, description, inputSchema } of capabilities) items.set(id, { name: id, description, inputSchema })
+  if (items.size === 0)
+    for (const { id, description, inputSchema } of capabilities) items.set(id, { name: id, description, inputSchema })
   const offered = new Set(capabilities.map(({ id }) => id))
   const there = namesThere(adapter, pinned)
   const withReasons = [...items.values()].map((item) => {
@@ -48,11 +53,15 @@ function withheldReason(
 ): string {
   const { short, items } = adapter.words
   if (!adapter.isAllowed(name)) return `not among \`${items}\` of the config`
-  if (offer?.leftOut.includes(name) === true) return `the card of the agent has no room for it: name fewer in \`${items}\` of the config`
+  if (offer?.leftOut.includes(name) === true)
+    return `the card of the agent has no room for it: name fewer in \`${items}\` of the config`
   return (there?.has(name) ?? true) ? 'not accepted yet' : `the ${short} has it no more`
 }
 
-/** Names of the items that the other side has now; null: nothing was seen yet, so that all in force are taken to be there. */
+/**
+ * Names of the items that the other side has now; null: nothing was seen yet, so that all in force are taken to be
+ * there.
+ */
 function namesThere(adapter: ImportAdapter, { seen }: PinnedItems): ReadonlySet<string> | null {
   return seen === null ? null : new Set(adapter.items(seen).map(({ name }) => name))
 }

@@ -37,8 +37,8 @@ export interface PinnedImportDeps {
 }
 
 /**
- * One import: its link, the value in force, and calls. The first value seen (or the config's pin) is in force until a person accepts
- * another. Only its items that the other side still has are offered.
+ * One import: its link, the value in force, and calls. The first value seen (or the config's pin) is in force until a
+ * person accepts another. Only its items that the other side still has are offered.
  */
 export class PinnedImport {
   readonly adapter: ImportAdapter
@@ -88,7 +88,10 @@ export class PinnedImport {
     return text === this.adapter.spec.name || (this.adapter.address !== null && text === this.adapter.address)
   }
 
-  /** Refreshes the list, and accepts the one with the sha256 `accept`. @throws NodeError CONFLICT; DISK_FULL, NO_PERMISSION of the store */
+  /**
+   * Refreshes the list, and accepts the one with the sha256 `accept`.
+   * @throws NodeError CONFLICT; DISK_FULL, NO_PERMISSION of the store
+   */
   async refresh(accept: string | null): Promise<void> {
     const { spec, words } = this.adapter
     const { name, pin } = spec
@@ -148,7 +151,8 @@ export class PinnedImport {
     const { what, notYet } = this.adapter.words
     const { phase, lastError } = this.#link.state
     if (phase === 'ready') return { state: 'healthy', reason: null }
-    if (lastError !== null || phase === 'closed') return { state: 'unhealthy', reason: lastError ?? `the ${what} was closed` }
+    if (lastError !== null || phase === 'closed')
+      return { state: 'unhealthy', reason: lastError ?? `the ${what} was closed` }
     return { state: 'degraded', reason: `the ${what} ${notYet}` }
   }
 
@@ -209,7 +213,9 @@ export class PinnedImport {
     const kept = this.#pinned.take(value)
     // A full disk must not block a value seen for the first time; the next start sees it first again.
     if (kept !== null)
-      await this.#write(kept).catch((error: unknown) => this.#log('error', `a ${thing} could not be kept`, { reason: messageOf(error) }))
+      await this.#write(kept).catch((error: unknown) =>
+        this.#log('error', `a ${thing} could not be kept`, { reason: messageOf(error) })
+      )
     if (this.#pending() !== null) this.#log('warn', `an ${what} has another ${thing} than the one accepted`)
     await this.#reoffer()
   }
@@ -227,7 +233,8 @@ export class PinnedImport {
     const { name, pin } = spec
     const { what, thing, advice } = words
     const look = `a2a-node tools refresh ${name}`
-    if (this.#pinned.isLost) return { message: `the accepted ${thing} of the ${what} ${name} cannot be read: ${advice}`, next: look }
+    if (this.#pinned.isLost)
+      return { message: `the accepted ${thing} of the ${what} ${name} cannot be read: ${advice}`, next: look }
     const pending = this.#pending()
     if (pending === null) return null
     const changed = this.adapter.changeText(pending.change, pin === null ? null : pending.hash)
@@ -239,7 +246,8 @@ export class PinnedImport {
     const offered = namesInForce(this.adapter, this.#pinned)
     const next = accepted === null ? null : this.adapter.offer(accepted, offered)
     const isSame = JSON.stringify(next?.definition) === JSON.stringify(this.#offer?.definition)
-    this.#offer = next === null || this.#offer === null || !isSame ? next : { ...next, definition: this.#offer.definition }
+    this.#offer =
+      next === null || this.#offer === null || !isSame ? next : { ...next, definition: this.#offer.definition }
     if (!isSame) await this.#deps.onOffer()
   }
 

@@ -6,7 +6,10 @@ const DAY_MS = 86_400_000
 /** Name of the stored document. */
 const DOCUMENT = 'llm-days'
 
-/** Dependencies of {@link TokenDays}. `store`: keeps the counts across restarts; null: none. `onFault`: receives store errors. */
+/**
+ * Dependencies of {@link TokenDays}. `store`: keeps the counts across restarts; null: none. `onFault`: receives store
+ * errors.
+ */
 export interface TokenDaysDeps {
   readonly clock: Pick<Clock, 'now'>
   readonly store: Pick<NodeStore, 'read' | 'write'> | null
@@ -70,7 +73,9 @@ export class TokenDays {
   async #write(): Promise<void> {
     await this.ready()
     this.#waiting = null
-    await this.#deps.store?.write(DOCUMENT, { day: this.#day, used: Object.fromEntries(this.#used) }).catch(this.#deps.onFault)
+    await this.#deps.store
+      ?.write(DOCUMENT, { day: this.#day, used: Object.fromEntries(this.#used) })
+      .catch(this.#deps.onFault)
   }
 
   /** A clock that was put back does not give the budget of a day twice. */

@@ -35,7 +35,10 @@ export interface ToolChooserDeps {
   readonly log: AgentLog
 }
 
-/** Asks the model of a provider to call one of some tools. All choices of a node share the default daily budget of an agent. */
+/**
+ * Asks the model of a provider to call one of some tools. All choices of a node share the default daily budget of an
+ * agent.
+ */
 export class LlmToolChooser implements ToolChooser {
   readonly #deps: ToolChooserDeps
 
@@ -46,15 +49,20 @@ export class LlmToolChooser implements ToolChooser {
   async choose(question: ToolQuestion, signal: AbortSignalLike): Promise<ToolChoice> {
     const { days } = this.#deps.llm
     const provider = this.#deps.provider()
-    if (provider === null) return refused('llm.providers has no provider with a model, which would choose by the prompt')
+    if (provider === null)
+      return refused('llm.providers has no provider with a model, which would choose by the prompt')
     const tools = fitting(question)
-    if (tools.length === 0) return refused(`each tool has more than ${MAX_TOOLS_BYTES} bytes, which is too much for a model`)
-    const usable = await usableProvider(this.#deps.llm, { provider, model: null }, (error) => this.#warn(provider, error))
+    if (tools.length === 0)
+      return refused(`each tool has more than ${MAX_TOOLS_BYTES} bytes, which is too much for a model`)
+    const usable = await usableProvider(this.#deps.llm, { provider, model: null }, (error) =>
+      this.#warn(provider, error)
+    )
     if (!usable.ok) return refused(usable.reason)
     await days.ready()
     const limits = { maxTurns: 1, maxTokens: ANSWER_TOKENS, run: DAY_TOKENS }
     const next = nextTurn(PROGRESS_START, limits, days.left(USER, DAY_TOKENS))
-    if (next.kind === 'over') return refused(`choices have used their ${DAY_TOKENS} tokens of today`, days.untilNextDay())
+    if (next.kind === 'over')
+      return refused(`choices have used their ${DAY_TOKENS} tokens of today`, days.untilNextDay())
     const stop = new AbortController()
     const abort = (): void => stop.abort()
     if (signal.aborted) abort()
@@ -77,7 +85,17 @@ export class LlmToolChooser implements ToolChooser {
   ): Promise<AskedTurn> {
     const { clock, llm } = this.#deps
     const { askModel } = await import('./llm-turn.js')
-    const turn = { provider, model, system: SYSTEM, tools, maxTextBytes: MAX_TEXT_BYTES, clock, fetch: llm.fetch, signal, onText: () => {} }
+    const turn = {
+      provider,
+      model,
+      system: SYSTEM,
+      tools,
+      maxTextBytes: MAX_TEXT_BYTES,
+      clock,
+      fetch: llm.fetch,
+      signal,
+      onText: () => {}
+    }
     return await askModel(turn, [{ role: 'user', content: prompt }], { maxTokens })
   }
 

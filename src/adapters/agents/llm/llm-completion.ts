@@ -6,8 +6,9 @@ import { failedWithin, LlmFault, messageIn } from './llm-fault.js'
 const DONE = '[DONE]'
 
 /**
- * Reads the body of one answer: a stream of events, or a whole completion as JSON. It gives chunks as JSON texts, in the form of a stream.
- * Comments, keep-alives, empty frames and events beside the answer give none. The end follows from the protocol, not from the connection.
+ * Reads the body of one answer: a stream of events, or a whole completion as JSON. It gives chunks as JSON texts, in
+ * the form of a stream. Comments, keep-alives, empty frames and events beside the answer give none. The end follows
+ * from the protocol, not from the connection.
  */
 export class CompletionReader {
   readonly #decoder = new TextDecoder()
@@ -137,7 +138,9 @@ function asChunk(value: unknown): unknown {
     if (!isRecord(choice) || !isRecord(choice['message'])) return choice
     const { message, finish_reason: finish, ...rest } = choice
     const calls: unknown = message['tool_calls']
-    const indexed = Array.isArray(calls) ? { tool_calls: calls.map((call, index) => (isRecord(call) ? { index, ...call } : call)) } : {}
+    const indexed = Array.isArray(calls)
+      ? { tool_calls: calls.map((call, index) => (isRecord(call) ? { index, ...call } : call)) }
+      : {}
     return { ...rest, delta: { ...message, ...indexed }, finish_reason: finish ?? 'stop' }
   })
   return { ...value, object: 'chat.completion.chunk', choices }

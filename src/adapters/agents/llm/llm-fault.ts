@@ -3,8 +3,8 @@ import { shown } from '../../../kit/text.js'
 import type { AgentOutcome, FailureCode } from '../../../ports/agent-runtime.js'
 
 /**
- * How a server failed: not reached, an answer that says no, an error within an answer, silence, an answer cut off, too much of it, or one
- * that makes no sense.
+ * How a server failed: not reached, an answer that says no, an error within an answer, silence, an answer cut off, too
+ * much of it, or one that makes no sense.
  */
 export type LlmFaultKind = 'unreachable' | 'refused' | 'failed' | 'stalled' | 'dropped' | 'too-large' | 'unreadable'
 
@@ -23,7 +23,10 @@ const MAX_WORDS = 300
 /** Characters of an error within an answer that decide about its meaning. */
 const MAX_ERROR_TEXT = 65_536
 
-/** `key`: the server refuses the key of this node. `lasting`: the same question fails again. `passing`: it may succeed later. */
+/**
+ * `key`: the server refuses the key of this node. `lasting`: the same question fails again. `passing`: it may succeed
+ * later.
+ */
 type Meaning = 'key' | 'lasting' | 'passing'
 
 /** Why a question to a model has no answer. */
@@ -61,7 +64,10 @@ const WRONG_PLACE: ReadonlySet<number> = new Set([401, 403, 404, 405, 407, 410])
 /** Statuses after which the same may succeed. */
 const LATER: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504, 529])
 
-/** The text of an error goes before its status: servers give 429 for a used quota, and 500 for a question that is too long. */
+/**
+ * The text of an error goes before its status: servers give 429 for a used quota, and 500 for a question that is too
+ * long.
+ */
 function meaningOf(kind: LlmFaultKind, refusal: ServerRefusal | null): Meaning {
   if (kind === 'unreachable' || kind === 'dropped') return 'passing'
   if (refusal === null) return 'lasting'
@@ -84,7 +90,9 @@ export function failedWithin(error: unknown): LlmFault {
 
 function statusIn(error: unknown): number | null {
   if (!isRecord(error)) return null
-  const status = [error['status'], error['code']].find((one) => Number.isInteger(one) && Number(one) >= 400 && Number(one) < 600)
+  const status = [error['status'], error['code']].find(
+    (one) => Number.isInteger(one) && Number(one) >= 400 && Number(one) < 600
+  )
   return status === undefined ? null : Number(status)
 }
 
@@ -99,8 +107,8 @@ export interface FaultPlace {
 }
 
 /**
- * The outcome of a run that a fault ends: LLM_INIT_FAILED while the provider cannot be used at all, TIMEOUT of a stalled one,
- * PAYLOAD_TOO_LARGE, else TASK_FAILED. It tells callers neither addresses nor a server's words about keys.
+ * The outcome of a run that a fault ends: LLM_INIT_FAILED while the provider cannot be used at all, TIMEOUT of a
+ * stalled one, PAYLOAD_TOO_LARGE, else TASK_FAILED. It tells callers neither addresses nor a server's words about keys.
  */
 export function faultOutcome(fault: LlmFault, { provider, isBegun, hasActed }: FaultPlace): AgentOutcome {
   const code = codeOf(fault)
@@ -108,7 +116,9 @@ export function faultOutcome(fault: LlmFault, { provider, isBegun, hasActed }: F
     ok: false,
     code: code === 'LLM_INIT_FAILED' && isBegun ? 'TASK_FAILED' : code,
     message: `the LLM provider ${provider} ${faultText(fault)}`,
-    ...(code === 'TIMEOUT' || code === 'PAYLOAD_TOO_LARGE' ? {} : { retryable: fault.meaning === 'passing' && !hasActed }),
+    ...(code === 'TIMEOUT' || code === 'PAYLOAD_TOO_LARGE'
+      ? {}
+      : { retryable: fault.meaning === 'passing' && !hasActed }),
     ...(fault.retryAfter === null ? {} : { data: { retryAfter: fault.retryAfter } })
   }
 }
@@ -118,7 +128,8 @@ function codeOf({ kind, status, meaning, message }: LlmFault): FailureCode {
   if (kind === 'too-large') return 'PAYLOAD_TOO_LARGE'
   if (kind === 'unreachable' || meaning === 'key') return 'LLM_INIT_FAILED'
   if (status === null) return 'TASK_FAILED'
-  const isUnknownModel = status >= 400 && status < 500 && /\bmodel\b/i.test(message) && /not (?:found|exist)|unknown/i.test(message)
+  const isUnknownModel =
+    status >= 400 && status < 500 && /\bmodel\b/i.test(message) && /not (?:found|exist)|unknown/i.test(message)
   // 503: llama.cpp is loading its model.
   return WRONG_PLACE.has(status) || status < 400 || status === 503 || isUnknownModel ? 'LLM_INIT_FAILED' : 'TASK_FAILED'
 }
@@ -131,8 +142,8 @@ function faultText({ status, meaning, isAboutKey, message }: LlmFault): string {
 }
 
 /**
- * The message in an error body, in the forms of llama.cpp, Ollama and vLLM: `{error: {message}}`, `{error: text}`, `{message}`, `{detail}`.
- * For any other body, its beginning.
+ * The message in an error body, in the forms of llama.cpp, Ollama and vLLM: `{error: {message}}`, `{error: text}`,
+ * `{message}`, `{detail}`. For any other body, its beginning.
  */
 export function wordsOf(body: string): string {
   const parsed = parseJson(body)

@@ -22,7 +22,10 @@ export type Fetch = (url: string | URL | Request, init?: RequestInit) => Promise
 
 /** Dependencies of all language model agents of one node. */
 export interface LlmDeps {
-  /** The provider of that name, with its secrets; null: the config has none. @throws NodeError CONFIG_INVALID when a variable is not set. */
+  /**
+   * The provider of that name, with its secrets; null: the config has none.
+   * @throws NodeError CONFIG_INVALID when a variable is not set.
+   */
   provider(name: string): LlmProvider | null | Promise<LlmProvider | null>
   /** Capabilities of the mesh; null: there is no mesh. */
   readonly tools: AgentTools | null

@@ -46,8 +46,15 @@ const MOST_TOKENS = 1_000_000_000_000
 /** A run that has not begun. */
 export const PROGRESS_START: RunProgress = { turns: 0, tokens: { input: 0, output: 0, isEstimated: false } }
 
-/** Decides on the next turn. `dayLeft`: the agent's tokens left for the day. A begun turn counts whole, so a run may exceed its budget by a turn. */
-export function nextTurn({ turns, tokens }: RunProgress, { maxTurns, maxTokens, run }: ProgressLimits, dayLeft: number): NextTurn {
+/**
+ * Decides on the next turn. `dayLeft`: the agent's tokens left for the day. A begun turn counts whole, so a run may
+ * exceed its budget by a turn.
+ */
+export function nextTurn(
+  { turns, tokens }: RunProgress,
+  { maxTurns, maxTokens, run }: ProgressLimits,
+  dayLeft: number
+): NextTurn {
   const left = run - sumOf(tokens)
   if (turns >= maxTurns) return { kind: 'over', why: 'turns' }
   if (left <= 0) return { kind: 'over', why: 'run' }
@@ -67,7 +74,10 @@ export function afterTurn({ turns, tokens }: RunProgress, turn: TokenCounts): Ru
   }
 }
 
-/** Tokens of one turn: the server's counts, or else an estimate from the text. All counts 0: the server reported nothing. */
+/**
+ * Tokens of one turn: the server's counts, or else an estimate from the text. All counts 0: the server reported
+ * nothing.
+ */
 export function tokensOf({ input, output }: ReportedTokens, { sent, received }: MovedBytes): TokenCounts {
   const isReported = (input ?? 0) > 0 || (output ?? 0) > 0
   const [asked, answered] = [isReported ? counted(input) : null, isReported ? counted(output) : null]

@@ -8,13 +8,20 @@ export function systemPrompt(definition: AgentDefinition, instructions: string, 
   const capability = definition.capabilities.find(({ id }) => id === capabilityId)
   const parts = [instructions.trim()]
   if (capability !== undefined && definition.capabilities.length > 1)
-    parts.push(`You are asked for ${capability.id}${capability.description === '' ? '' : `: ${capability.description}`}`)
+    parts.push(
+      `You are asked for ${capability.id}${capability.description === '' ? '' : `: ${capability.description}`}`
+    )
   if (capability !== undefined && wantsJson(capability))
-    parts.push(`Answer with JSON alone, without any other text. It must fit this JSON Schema: ${JSON.stringify(capability.outputSchema)}`)
+    parts.push(
+      `Answer with JSON alone, without any other text. It must fit this JSON Schema: ${JSON.stringify(capability.outputSchema)}`
+    )
   return parts.filter((part) => part !== '').join('\n\n')
 }
 
-/** The user message: the goal, if any, and the input. Text, `{text}` and `{prompt}` stay as they are, other inputs become JSON. */
+/**
+ * The user message: the goal, if any, and the input. Text, `{text}` and `{prompt}` stay as they are, other inputs
+ * become JSON.
+ */
 export function userPrompt({ description, input }: Pick<AgentTask, 'description' | 'input'>): string {
   return [description, inputText(input)].filter((part) => part !== '').join('\n\n')
 }
@@ -30,8 +37,8 @@ function inputText(input: unknown): string {
 }
 
 /**
- * The last answer of the model as the result of a capability: its text, or its JSON where the capability gives no text. Many models write
- * around it, against their instructions: then the only fence counts, or the only object or array.
+ * The last answer of the model as the result of a capability: its text, or its JSON where the capability gives no text.
+ * Many models write around it, against their instructions: then the only fence counts, or the only object or array.
  */
 export function answerOf(text: string, capability: CapabilityDescriptor | undefined): AgentOutcome {
   if (capability === undefined || !wantsJson(capability)) return { ok: true, result: text }
@@ -54,8 +61,8 @@ function fenced(text: string): string {
 }
 
 /**
- * The objects and arrays in a text, as far as a capability may give them. The content of brackets is one value or none: a part of a
- * broken value is no answer.
+ * The objects and arrays in a text, as far as a capability may give them. The content of brackets is one value or none:
+ * a part of a broken value is no answer.
  */
 function jsonWithin(text: string, types: ReadonlySet<unknown>): readonly unknown[] {
   const values: unknown[] = []

@@ -5,7 +5,10 @@ export type UsableProvider =
   | { readonly ok: true; readonly provider: LlmProvider; readonly model: string }
   | { readonly ok: false; readonly reason: string }
 
-/** Looks up a provider and its model. `onFault` receives the fault of a provider that is not set up: it may hold names of secrets. */
+/**
+ * Looks up a provider and its model. `onFault` receives the fault of a provider that is not set up: it may hold names
+ * of secrets.
+ */
 export async function usableProvider(
   llm: LlmDeps,
   { provider: name, model: given }: Pick<LlmSpec, 'provider' | 'model'>,

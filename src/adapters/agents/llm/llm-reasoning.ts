@@ -8,7 +8,10 @@ const PAIRS: readonly (readonly [open: string, close: string])[] = [
 /** White space before an answer in which a tag is awaited, in characters. */
 const MAX_SPACE = 1024
 
-/** Separates the answer of a model from the reasoning before it, piece by piece. Tags after the first word of the answer are text. */
+/**
+ * Separates the answer of a model from the reasoning before it, piece by piece. Tags after the first word of the answer
+ * are text.
+ */
 export class ReasoningFilter {
   /** Text that may still be the beginning of a tag, or of its end. */
   #pending = ''
@@ -57,8 +60,8 @@ export class ReasoningFilter {
 }
 
 /**
- * A whole answer without reasoning whose beginning the template of the server wrote: its end is alone on a line, and no beginning stands
- * before it.
+ * A whole answer without reasoning whose beginning the template of the server wrote: its end is alone on a line, and no
+ * beginning stands before it.
  */
 export function withoutLoneEnd(text: string): string {
   for (const [open, close] of PAIRS) {

@@ -23,8 +23,8 @@ export interface LlmRequestDeps {
 }
 
 /**
- * The `fetch` of one question to a server. It follows no redirect, ends when the server falls silent, bounds the bytes it reads and names
- * the cause of every failure. It never waits for ever, whatever the server does.
+ * The `fetch` of one question to a server. It follows no redirect, ends when the server falls silent, bounds the bytes
+ * it reads and names the cause of every failure. It never waits for ever, whatever the server does.
  */
 export class LlmRequest {
   readonly #deps: LlmRequestDeps
@@ -111,7 +111,9 @@ export class LlmRequest {
     /** True: there are new chunks, or no more. */
     const read = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> => {
       if (completion.isFinished) finishedAt ??= this.#deps.clock.monotonic()
-      const value = await (finishedAt === null ? this.#received(nextBytes(reader)) : this.#remaining(reader, finishedAt))
+      const value = await (finishedAt === null
+        ? this.#received(nextBytes(reader))
+        : this.#remaining(reader, finishedAt))
       bytes += value?.byteLength ?? 0
       if (bytes > MAX_ANSWER_BYTES) throw new LlmFault('too-large', `answered with more than ${MAX_ANSWER_BYTES} bytes`)
       const chunks = value === null ? completion.end() : completion.feed(value)
@@ -160,5 +162,8 @@ function dropped(): LlmFault {
 function unreachable(error: unknown): LlmFault {
   const cause = isRecord(error) || error instanceof Error ? (error as { cause?: unknown }).cause : undefined
   const code = isRecord(cause) || cause instanceof Error ? (cause as { code?: unknown }).code : undefined
-  return new LlmFault('unreachable', `cannot be reached${typeof code === 'string' && /^[A-Z_]{1,64}$/.test(code) ? ` (${code})` : ''}`)
+  return new LlmFault(
+    'unreachable',
+    `cannot be reached${typeof code === 'string' && /^[A-Z_]{1,64}$/.test(code) ? ` (${code})` : ''}`
+  )
 }

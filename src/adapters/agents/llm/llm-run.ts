@@ -44,7 +44,8 @@ async function toolboxOf({ spec, llm, definition, log }: RunDeps, signal: AbortS
   // A tool may be a model too: it may take as long as the agent itself.
   const choice = { globs: spec.tools, max: MAX_TOOLS, timeoutMs: definition.limits.timeoutMs }
   const toolbox = await llm.tools.open(definition.id, choice, signal)
-  if (toolbox.left > 0) log('warn', 'an agent was not given all of its tools', { agent: definition.id, left: toolbox.left })
+  if (toolbox.left > 0)
+    log('warn', 'an agent was not given all of its tools', { agent: definition.id, left: toolbox.left })
   return toolbox
 }
 
@@ -88,7 +89,11 @@ class LlmRun {
       if (turnParts.signal.aborted) return failure('CANCELED', 'canceled')
       if (!asked.ok) {
         const { fault } = asked
-        this.#deps.log('warn', 'an LLM provider failed', { agent: definition.id, provider: spec.provider, reason: fault.message })
+        this.#deps.log('warn', 'an LLM provider failed', {
+          agent: definition.id,
+          provider: spec.provider,
+          reason: fault.message
+        })
         return faultOutcome(fault, { provider: spec.provider, isBegun, hasActed: this.#hasActed })
       }
       if (asked.turn.calls.length === 0) return this.#finished(asked.turn)
@@ -114,8 +119,12 @@ class LlmRun {
 
   #over(why: Extract<NextTurn, { kind: 'over' }>['why']): AgentOutcome {
     const { definition, spec, llm } = this.#deps
-    const reported = { turns: `no answer within ${spec.maxTurns} turns`, run: `no answer within ${spec.budget.run} tokens` }
-    if (why !== 'day') return { ok: false, code: 'TASK_FAILED', message: reported[why], retryable: false, data: this.#usage() }
+    const reported = {
+      turns: `no answer within ${spec.maxTurns} turns`,
+      run: `no answer within ${spec.budget.run} tokens`
+    }
+    if (why !== 'day')
+      return { ok: false, code: 'TASK_FAILED', message: reported[why], retryable: false, data: this.#usage() }
     return {
       ok: false,
       code: 'TASK_FAILED',
@@ -128,8 +137,10 @@ class LlmRun {
   #finished({ text, finish }: Turn): AgentOutcome {
     const { spec, definition } = this.#deps
     this.#opening.context.progress(this.#usage())
-    if (finish === 'length') return failure('TASK_FAILED', `the answer of the model was cut off: it may have ${spec.maxTokens} tokens`)
-    if (finish === 'content-filter') return failure('TASK_FAILED', 'the model, or a filter before it, refuses to answer')
+    if (finish === 'length')
+      return failure('TASK_FAILED', `the answer of the model was cut off: it may have ${spec.maxTokens} tokens`)
+    if (finish === 'content-filter')
+      return failure('TASK_FAILED', 'the model, or a filter before it, refuses to answer')
     if (finish === 'tool-calls' && text === '') return failure('TASK_FAILED', 'the model wanted a tool, and named none')
     if (text.trim() === '') return { ...failure('TASK_FAILED', 'the model gave no answer'), retryable: !this.#hasActed }
     return answerOf(
@@ -148,7 +159,12 @@ class LlmRun {
     this.#hasActed = true
     const results = await Promise.all(calls.map((call, at) => this.#call(call, at, signal)))
     const words = text === '' ? [] : [{ type: 'text' as const, text }]
-    const asked = calls.map(({ id, name, args }) => ({ type: 'tool-call' as const, toolCallId: id, toolName: name, input: args }))
+    const asked = calls.map(({ id, name, args }) => ({
+      type: 'tool-call' as const,
+      toolCallId: id,
+      toolName: name,
+      input: args
+    }))
     const answered = calls.map(({ id, name }, at) => ({
       type: 'tool-result' as const,
       toolCallId: id,

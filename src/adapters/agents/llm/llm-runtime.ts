@@ -16,7 +16,9 @@ export interface LlmRuntimeDeps {
   readonly llm?: LlmDeps
 }
 
-/** Asks a language model, turn by turn, until it answers without calling a tool. Its libraries load with the first task. */
+/**
+ * Asks a language model, turn by turn, until it answers without calling a tool. Its libraries load with the first task.
+ */
 export class LlmRuntime implements Runtime {
   readonly #deps: LlmRuntimeDeps
 
@@ -26,7 +28,8 @@ export class LlmRuntime implements Runtime {
 
   async run(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
     const { llm, spec } = this.#deps
-    if (llm === undefined) return failure('LLM_INIT_FAILED', `there is no LLM provider ${spec.provider}: nothing was configured`)
+    if (llm === undefined)
+      return failure('LLM_INIT_FAILED', `there is no LLM provider ${spec.provider}: nothing was configured`)
     const { runModel } = await import('./llm-run.js')
     return await runModel({ ...this.#deps, llm }, task, context)
   }

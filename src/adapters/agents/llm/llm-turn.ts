@@ -83,10 +83,14 @@ export async function askModel(
   } finally {
     stop.abort()
   }
-  const failure = request.fault ?? fault ?? (deps.signal.aborted ? new LlmFault('dropped', 'was asked no further') : null)
+  const failure =
+    request.fault ?? fault ?? (deps.signal.aborted ? new LlmFault('dropped', 'was asked no further') : null)
   // The server has read an aborted question all the same.
-  const isReceived = failure === null || deps.signal.aborted || !(failure.kind === 'unreachable' || failure.kind === 'refused')
-  const tokens = isReceived ? tokensOf(reading.reported, { sent: request.sentBytes, received: reading.received }) : NO_TOKENS
+  const isReceived =
+    failure === null || deps.signal.aborted || !(failure.kind === 'unreachable' || failure.kind === 'refused')
+  const tokens = isReceived
+    ? tokensOf(reading.reported, { sent: request.sentBytes, received: reading.received })
+    : NO_TOKENS
   return failure === null ? { ok: true, turn: reading.turn(), tokens } : { ok: false, fault: failure, tokens }
 }
 
@@ -148,7 +152,10 @@ class TurnReading {
   }
 }
 
-function modelOf({ provider, model }: TurnDeps, request: LlmRequest): ReturnType<ReturnType<typeof createOpenAICompatible>> {
+function modelOf(
+  { provider, model }: TurnDeps,
+  request: LlmRequest
+): ReturnType<ReturnType<typeof createOpenAICompatible>> {
   const { url, apiKey, headers } = provider
   const open = createOpenAICompatible({
     name: 'llm',
@@ -163,7 +170,10 @@ function modelOf({ provider, model }: TurnDeps, request: LlmRequest): ReturnType
 
 function toolsOf(tools: readonly AgentTool[]): ToolSet {
   return Object.fromEntries(
-    tools.map(({ name, description, inputSchema }) => [name, tool({ description, inputSchema: jsonSchema(inputSchema) })])
+    tools.map(({ name, description, inputSchema }) => [
+      name,
+      tool({ description, inputSchema: jsonSchema(inputSchema) })
+    ])
   )
 }
 

@@ -13,9 +13,10 @@ export interface AgentContext {
 /**
  * The default export of a `module` agent.
  *
- * The module is loaded once, in its own process that stays up between tasks. `run` is called for each task, at most `limits.concurrency`
- * times at once. Its return value (or resolved value) is the result: a JSON value; `undefined` becomes null, bytes become base64 text. A
- * thrown error gives the failure's message. An uncaught error ends the process; the next task starts a new one.
+ * The module is loaded once, in its own process that stays up between tasks. `run` is called for each task, at most
+ * `limits.concurrency` times at once. Its return value (or resolved value) is the result: a JSON value; `undefined`
+ * becomes null, bytes become base64 text. A thrown error gives the failure's message. An uncaught error ends the
+ * process; the next task starts a new one.
  */
 export interface Agent {
   run(task: AgentTask, ctx: AgentContext): unknown

@@ -67,7 +67,8 @@ export class ModuleChild {
       cwd: path.dirname(spec.path)
     })
     this.#child.on('error', () => {})
-    if (this.#child.pid === undefined) throw new Error(`the process of the agent could not be started in ${path.dirname(spec.path)}`)
+    if (this.#child.pid === undefined)
+      throw new Error(`the process of the agent could not be started in ${path.dirname(spec.path)}`)
     this.#processGroup = this.#child.pid
     this.gone = this.#follow(onGone)
     groups.adopt(this.#processGroup, null)
@@ -113,7 +114,8 @@ export class ModuleChild {
 
   /** An idle child must not keep the node's process alive; a busy one must. */
   #hold(isBusy: boolean): void {
-    const { stdout, stderr } = this.#child as ChildProcess & Record<'stdout' | 'stderr', { ref(): void; unref(): void } | null>
+    const { stdout, stderr } = this.#child as ChildProcess &
+      Record<'stdout' | 'stderr', { ref(): void; unref(): void } | null>
     for (const part of [this.#child, this.#child.channel, stdout, stderr]) {
       if (isBusy) part?.ref()
       else part?.unref()
@@ -145,7 +147,9 @@ export class ModuleChild {
     child.on('message', (value) => this.#onMessage(readFromChild(value)))
     const closed = new Promise((resolve) => child.once('close', resolve))
     const exited = new Promise<string>((resolve) => {
-      child.once('exit', (code, signal) => resolve(signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`))
+      child.once('exit', (code, signal) =>
+        resolve(signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`)
+      )
     })
     // Without its channel it can receive no task and send no answer.
     child.once('disconnect', () => {
@@ -167,7 +171,8 @@ export class ModuleChild {
 
   #reason(how: string): string {
     const stderr = this.#stderr.text()
-    if (this.#loadFault !== null) return `the agent's module could not be loaded: ${reportedPlace(stderr)}${this.#loadFault}`
+    if (this.#loadFault !== null)
+      return `the agent's module could not be loaded: ${reportedPlace(stderr)}${this.#loadFault}`
     return `the agent's process ${how}${stderr === '' ? '' : `: ${stderr}`}`
   }
 
@@ -185,7 +190,9 @@ export class ModuleChild {
     const { maxOutputBytes } = this.#deps
     if (Buffer.byteLength(outcome.json) > maxOutputBytes) return outputTooLarge(maxOutputBytes)
     const result = parseJson(outcome.json, RESULT_LIMITS)
-    return result.ok ? { ok: true, result: result.value } : failure('INVALID_OUTPUT', `the agent's result: ${result.reason}`)
+    return result.ok
+      ? { ok: true, result: result.value }
+      : failure('INVALID_OUTPUT', `the agent's result: ${result.reason}`)
   }
 }
 

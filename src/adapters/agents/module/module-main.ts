@@ -5,7 +5,14 @@ import type { AgentTask } from '../../../ports/agent-runtime.js'
 import { agentJsonText } from '../schemas/agent-json.js'
 import { outputTooLarge } from '../files/hosted-agent.js'
 import type { Agent, AgentContext } from './module-agent.js'
-import { type ChildOutcome, type FromChild, MAX_FAILURE_MESSAGE, MAX_LOG_LINE, MAX_PROGRESS_JSON, type ToChild } from './module-messages.js'
+import {
+  type ChildOutcome,
+  type FromChild,
+  MAX_FAILURE_MESSAGE,
+  MAX_LOG_LINE,
+  MAX_PROGRESS_JSON,
+  type ToChild
+} from './module-messages.js'
 
 const channel = process.send?.bind(process)
 if (channel === undefined) throw new Error('this program is started by a node, not by hand')

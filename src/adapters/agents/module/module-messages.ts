@@ -10,7 +10,11 @@ export type ToChild =
 /** How a run inside the child ended. `json` is the result as JSON text. */
 export type ChildOutcome =
   | { readonly ok: true; readonly json: string }
-  | { readonly ok: false; readonly code: 'TASK_FAILED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'; readonly message: string }
+  | {
+      readonly ok: false
+      readonly code: 'TASK_FAILED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'
+      readonly message: string
+    }
 
 /** Messages from the child to the node. */
 export type FromChild =

@@ -30,7 +30,8 @@ export class ModuleRuntime implements Runtime {
     while (this.#child?.isEnding === true) await this.#child.gone
     if (context.signal.aborted) return failure('CANCELED', 'canceled before it began')
     const waitMs = this.#notBefore - this.#deps.clock.monotonic()
-    if (this.#child === null && waitMs > 0) return failure('TASK_FAILED', `${this.#lastFault} (next try in ${formatDuration(waitMs)})`)
+    if (this.#child === null && waitMs > 0)
+      return failure('TASK_FAILED', `${this.#lastFault} (next try in ${formatDuration(waitMs)})`)
     this.#child ??= this.#start()
     return this.#child.run(task, context)
   }

@@ -20,7 +20,8 @@ export const moduleType: RuntimeType<ModuleSpec, z.output<typeof schema>> = {
   type: 'module',
   schema,
   spec: (fields, base) => ({ ...fields, path: path.resolve(base, fields.path) }),
-  files: ({ path: given }, base) => (typeof given === 'string' && given !== '' ? [{ key: 'path', path: path.resolve(base, given) }] : []),
+  files: ({ path: given }, base) =>
+    typeof given === 'string' && given !== '' ? [{ key: 'path', path: path.resolve(base, given) }] : [],
   create: ({ definition, runtime }, { log, groups, env, clock }) =>
     new ModuleRuntime({
       spec: runtime,

@@ -26,9 +26,13 @@ export function fillArguments(
     })
   )
   if (missing.length > 0)
-    return { ok: false, reason: `the input has no value for ${[...new Set(missing)].join(', ')}, which the agent's command needs` }
+    return {
+      ok: false,
+      reason: `the input has no value for ${[...new Set(missing)].join(', ')}, which the agent's command needs`
+    }
   const bad = filled.findIndex((argument) => argument.includes('\0'))
-  if (bad !== -1) return { ok: false, reason: `the input puts a NUL character into argument ${bad} of the agent's command` }
+  if (bad !== -1)
+    return { ok: false, reason: `the input puts a NUL character into argument ${bad} of the agent's command` }
   return { ok: true, command: filled }
 }
 

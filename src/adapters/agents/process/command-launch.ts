@@ -5,9 +5,10 @@ import type { Readable, Writable } from 'node:stream'
 import type { ProcessGroups } from './process-groups.js'
 
 /**
- * Gate of the child before it becomes the agent's program: it waits for one line on descriptor 4. The line comes when the process group is
- * recorded and guarded; if the node dies before, the pipe ends and the program never runs. This text is constant: program and arguments are
- * its parameters and are never read as shell. The shell replaces itself (exec), and unsets the variables that it adds.
+ * Gate of the child before it becomes the agent's program: it waits for one line on descriptor 4. The line comes when
+ * the process group is recorded and guarded; if the node dies before, the pipe ends and the program never runs. This
+ * text is constant: program and arguments are its parameters and are never read as shell. The shell replaces itself
+ * (exec), and unsets the variables that it adds.
  */
 const GATE = 'IFS= read -r go <&4 || exit 125; exec 4<&-'
 const ADDED_BY_SHELL = ['PWD', 'OLDPWD', 'SHLVL'] as const
@@ -70,7 +71,9 @@ export async function launch(groups: ProcessGroups, { program, args, env, cwd, r
   return { processGroup, child, stdin, stdout, stderr, progress: child.stdio[3] as Readable, exited }
 }
 
-/** The absolute path of a program: as written when it holds a slash, else looked up in PATH; null when there is none. */
+/**
+ * The absolute path of a program: as written when it holds a slash, else looked up in PATH; null when there is none.
+ */
 export function findProgram(name: string, env: Readonly<Record<string, string>>, cwd: string): string | null {
   if (name.includes('/')) return isProgram(path.resolve(cwd, name)) ? path.resolve(cwd, name) : null
   for (const dir of (env['PATH'] ?? DEFAULT_PATH).split(':')) {

@@ -37,9 +37,10 @@ export interface CommandDeps {
 }
 
 /**
- * One process a task, in a process group of its own, without a shell. The program reads one line of JSON on stdin, writes its
- * result to stdout (base64 text of its bytes for a binary capability, else JSON when it parses, else text) and progress to descriptor 3. A
- * non-zero exit is a failure, and so are bytes that are no UTF-8 without a binary capability.
+ * One process a task, in a process group of its own, without a shell. The program reads one line of JSON on stdin,
+ * writes its result to stdout (base64 text of its bytes for a binary capability, else JSON when it parses, else text)
+ * and progress to descriptor 3. A non-zero exit is a failure, and so are bytes that are no UTF-8 without a binary
+ * capability.
  */
 export class CommandRuntime implements Runtime {
   readonly #deps: CommandDeps
@@ -54,9 +55,11 @@ export class CommandRuntime implements Runtime {
     if (!filled.ok) return failure('TASK_FAILED', filled.reason)
     const [name = '', ...args] = filled.command
     const env = agentEnvironment(this.#deps.env, spec.env)
-    if (!fs.existsSync(spec.cwd)) return failure('TASK_FAILED', `the agent's working directory ${spec.cwd} does not exist`)
+    if (!fs.existsSync(spec.cwd))
+      return failure('TASK_FAILED', `the agent's working directory ${spec.cwd} does not exist`)
     const program = findProgram(name, env, spec.cwd)
-    if (program === null) return failure('TASK_FAILED', `the agent's program ${name} was not found or may not be executed`)
+    if (program === null)
+      return failure('TASK_FAILED', `the agent's program ${name} was not found or may not be executed`)
     let launched: Launched
     try {
       launched = await launch(groups, { program, args, env, cwd: spec.cwd, requestId: task.requestId })
@@ -70,7 +73,8 @@ export class CommandRuntime implements Runtime {
   check(): HealthFinding {
     const { spec, env } = this.#deps
     const [name = ''] = spec.command
-    if (!fs.existsSync(spec.cwd)) return { state: 'unhealthy', reason: `its working directory ${spec.cwd} does not exist` }
+    if (!fs.existsSync(spec.cwd))
+      return { state: 'unhealthy', reason: `its working directory ${spec.cwd} does not exist` }
     if (name.includes('{') || findProgram(name, agentEnvironment(env, spec.env), spec.cwd) !== null)
       return { state: 'healthy', reason: null }
     return { state: 'unhealthy', reason: `its program ${name} was not found or may not be executed` }
@@ -112,7 +116,9 @@ export class CommandRuntime implements Runtime {
     readProgress(progress.end(), context)
     if (isTooLarge) return outputTooLarge(maxOutputBytes)
     if (code !== 0) return failure('TASK_FAILED', exitText({ code, signal, stderr: stderr.text() }))
-    return this.#deps.binary.has(task.capability) ? { ok: true, result: output.bytes().toString('base64') } : resultOf(output.text())
+    return this.#deps.binary.has(task.capability)
+      ? { ok: true, result: output.bytes().toString('base64') }
+      : resultOf(output.text())
   }
 }
 
@@ -135,11 +141,20 @@ function readProgress(line: Uint8Array | LongLine, context: RuntimeContext): voi
 }
 
 function closedStreams({ stdout, stderr, progress }: Launched): Promise<unknown> {
-  return Promise.all([stdout, stderr, progress].map((stream) => new Promise((resolve) => stream.once('close', resolve))))
+  return Promise.all(
+    [stdout, stderr, progress].map((stream) => new Promise((resolve) => stream.once('close', resolve)))
+  )
 }
 
-/** The group is gone, so its pipes end now, unless a process that left the group holds them: then nothing more is awaited. */
-async function giveUpWhenIdle({ stdout, stderr, progress }: Launched, drained: Promise<unknown>, change: () => number): Promise<void> {
+/**
+ * The group is gone, so its pipes end now, unless a process that left the group holds them: then nothing more is
+ * awaited.
+ */
+async function giveUpWhenIdle(
+  { stdout, stderr, progress }: Launched,
+  drained: Promise<unknown>,
+  change: () => number
+): Promise<void> {
   const isDrained = drained.then(() => true)
   let seen = change()
   for (let looks = 0, idle = 0; looks < MAX_LOOKS && idle < IDLE_LOOKS; looks++) {
@@ -150,7 +165,15 @@ async function giveUpWhenIdle({ stdout, stderr, progress }: Launched, drained: P
   for (const stream of [stdout, stderr, progress]) stream.destroy()
 }
 
-function exitText({ code, signal, stderr }: { code: number | null; signal: NodeJS.Signals | null; stderr: string }): string {
+function exitText({
+  code,
+  signal,
+  stderr
+}: {
+  code: number | null
+  signal: NodeJS.Signals | null
+  stderr: string
+}): string {
   const how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`
   return `the agent's program ${how}${stderr === '' ? '' : `: ${stderr}`}`
 }

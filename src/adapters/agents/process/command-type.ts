@@ -26,7 +26,10 @@ const COMMAND = 'must be a list of the program and its arguments: [program, argu
 const schema = z.strictObject({
   type: z.literal('command'),
   command: z
-    .array(z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String), COMMAND)
+    .array(
+      z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String),
+      COMMAND
+    )
     .min(1, COMMAND)
     .max(256),
   env: EnvironmentBlock,
@@ -41,7 +44,13 @@ export const commandType: RuntimeType<CommandSpec, z.output<typeof schema>> = {
   faults,
   check,
   create: ({ definition, runtime }, { groups, env }) =>
-    new CommandRuntime({ spec: runtime, binary: binaryOf(definition), maxOutputBytes: definition.limits.maxOutputBytes, groups, env })
+    new CommandRuntime({
+      spec: runtime,
+      binary: binaryOf(definition),
+      maxOutputBytes: definition.limits.maxOutputBytes,
+      groups,
+      env
+    })
 }
 
 function binaryOf({ capabilities }: AgentDefinition): ReadonlySet<string> {

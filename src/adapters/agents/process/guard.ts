@@ -3,15 +3,19 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
 /**
- * The node's end of its guard process (guard-main): reports the live process groups to it. One guard serves all groups of a node, so a task
- * costs two short lines, not the start of a process. It starts with the first group and again when it dies while groups live.
+ * The node's end of its guard process (guard-main): reports the live process groups to it. One guard serves all groups
+ * of a node, so a task costs two short lines, not the start of a process. It starts with the first group and again when
+ * it dies while groups live.
  */
 export class Guard {
   readonly #live = new Set<number>()
   #child: ChildProcess | null = null
   #closed = false
 
-  /** From now on the group dies with this process. Returns when the guard's pipe holds the news. @throws Error when no guard can be started */
+  /**
+   * From now on the group dies with this process. Returns when the guard's pipe holds the news.
+   * @throws Error when no guard can be started
+   */
   watch(processGroup: number): void {
     this.#live.add(processGroup)
     if (this.#child === null) this.#start()

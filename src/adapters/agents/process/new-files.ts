@@ -34,12 +34,17 @@ export interface NewAgentFile {
 }
 
 /**
- * Writes agent files that work unchanged: each has one capability, `<id>.run`, whose program answers with its task. No file is overwritten:
- * when one exists, none is written.
- * @throws NodeError USAGE (no name, or one that no agent may have), AGENT_NOT_FOUND (not in the preset), CONFLICT (another agent of the
- * node has the id), FILE_EXISTS; errors of the file system
+ * Writes agent files that work unchanged: each has one capability, `<id>.run`, whose program answers with its task. No
+ * file is overwritten: when one exists, none is written.
+ * @throws NodeError USAGE (no name, or one that no agent may have), AGENT_NOT_FOUND (not in the preset), CONFLICT
+ * (another agent of the node has the id), FILE_EXISTS; errors of the file system
  */
-export async function writeNewAgents({ dir, name, preset, others = NO_OTHERS }: NewAgents): Promise<readonly NewAgentFile[]> {
+export async function writeNewAgents({
+  dir,
+  name,
+  preset,
+  others = NO_OTHERS
+}: NewAgents): Promise<readonly NewAgentFile[]> {
   const files = tiersOf(name, preset).map(([id, tier]) => ({
     id,
     tier: tier === null ? null : tierText(tier),
@@ -59,7 +64,9 @@ export async function writeNewAgents({ dir, name, preset, others = NO_OTHERS }: 
     for (const file of made) await fs.rm(file, { force: true })
     const existing = files[made.length]?.file ?? dir
     if ((error as NodeJS.ErrnoException).code === 'EEXIST')
-      throw new NodeError('FILE_EXISTS', `there is a file ${existing} already`, { next: [`a2a-node agents check ${shellWord(existing)}`] })
+      throw new NodeError('FILE_EXISTS', `there is a file ${existing} already`, {
+        next: [`a2a-node agents check ${shellWord(existing)}`]
+      })
     throw error
   }
   return files
@@ -68,9 +75,13 @@ export async function writeNewAgents({ dir, name, preset, others = NO_OTHERS }: 
 function refuseStarters(files: readonly NewAgentFile[]): void {
   const one = files.find(({ id }) => (STARTER_IDS as readonly string[]).includes(id))
   if (one === undefined) return
-  throw new NodeError('CONFLICT', `the node has an agent "${one.id}" already: it is one of the starters (${STARTER_IDS.join(', ')})`, {
-    next: [`a2a-node agents new my-${one.id}`]
-  })
+  throw new NodeError(
+    'CONFLICT',
+    `the node has an agent "${one.id}" already: it is one of the starters (${STARTER_IDS.join(', ')})`,
+    {
+      next: [`a2a-node agents new my-${one.id}`]
+    }
+  )
 }
 
 /** A file of another name may hold the id: the node would serve only one of the two. */
@@ -89,7 +100,8 @@ function tiersOf(name: string | null, preset: string | null): readonly (readonly
     return [[name, null]]
   }
   const tiers = Object.hasOwn(PRESETS, preset) ? PRESETS[preset] : undefined
-  if (tiers === undefined) throw new NodeError('USAGE', `there is no preset ${preset}; there are: ${Object.keys(PRESETS).join(', ')}`)
+  if (tiers === undefined)
+    throw new NodeError('USAGE', `there is no preset ${preset}; there are: ${Object.keys(PRESETS).join(', ')}`)
   const all = Object.entries(tiers)
   const chosen = name === null ? all : all.filter(([id]) => id === name)
   if (chosen.length > 0) return chosen

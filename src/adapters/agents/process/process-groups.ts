@@ -21,8 +21,8 @@ export class ProcessGroups {
   }
 
   /**
-   * Takes over a group whose first process was just spawned (detached) and waits at its gate. After the return the group cannot outlive the
-   * node: its record is written and the guard knows it. When it throws, the group is killed.
+   * Takes over a group whose first process was just spawned (detached) and waits at its gate. After the return the
+   * group cannot outlive the node: its record is written and the guard knows it. When it throws, the group is killed.
    * @throws Error when the record cannot be written or no guard can be started.
    */
   adopt(processGroup: number, requestId: string | null): void {

@@ -11,8 +11,8 @@ export interface GroupMember {
 }
 
 /**
- * Identity of a process, unlike that of a later one with the same pid: its start time and boot id. null when there is no such process, or
- * only its zombie. Linux: from /proc; elsewhere best effort through `ps -o lstart`.
+ * Identity of a process, unlike that of a later one with the same pid: its start time and boot id. null when there is
+ * no such process, or only its zombie. Linux: from /proc; elsewhere best effort through `ps -o lstart`.
  */
 export function processIdentity(pid: number): string | null {
   if (process.platform !== 'linux') {
@@ -30,7 +30,8 @@ export function groupMembers(processGroup: number): GroupMember[] {
   for (const name of fs.readdirSync('/proc')) {
     const pid = Number(name)
     const stat = Number.isInteger(pid) ? readStat(pid) : null
-    if (stat !== null && stat.processGroup === processGroup) members.push({ pid, isZombie: stat.isZombie, session: stat.session })
+    if (stat !== null && stat.processGroup === processGroup)
+      members.push({ pid, isZombie: stat.isZombie, session: stat.session })
   }
   return members
 }

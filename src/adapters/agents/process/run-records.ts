@@ -43,8 +43,8 @@ export function removeRunRecord(runDir: string, processGroup: number): void {
 }
 
 /**
- * Kills process groups left by dead nodes, and removes their records. Spares groups whose node still lives, and a later process with the
- * same pid.
+ * Kills process groups left by dead nodes, and removes their records. Spares groups whose node still lives, and a later
+ * process with the same pid.
  * @returns the records of the groups that were killed
  */
 export async function killLeftovers(runDir: string): Promise<readonly RunRecord[]> {
@@ -81,7 +81,13 @@ function readRecord(file: string): RunRecord | null {
     const value: unknown = JSON.parse(fs.readFileSync(file, 'utf8'))
     if (!isRecord(value) || !isRecord(value['owner'])) return null
     const { processGroup, identity, requestId, owner } = value
-    if (!isPid(processGroup) || typeof identity !== 'string' || !isPid(owner['pid']) || typeof owner['identity'] !== 'string') return null
+    if (
+      !isPid(processGroup) ||
+      typeof identity !== 'string' ||
+      !isPid(owner['pid']) ||
+      typeof owner['identity'] !== 'string'
+    )
+      return null
     return {
       processGroup,
       identity,

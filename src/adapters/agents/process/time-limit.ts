@@ -6,8 +6,8 @@ export class TimeLimit {
   readonly #script = new vm.Script('run()')
 
   /**
-   * Runs `run` for at most `ms` milliseconds; null when its time is over. It may be ended anywhere, and must not return null itself. It
-   * costs some 50 microseconds. @throws the error of `run`
+   * Runs `run` for at most `ms` milliseconds; null when its time is over. It may be ended anywhere, and must not return
+   * null itself. It costs some 50 microseconds. @throws the error of `run`
    */
   within<T extends object>(ms: number, run: () => T): T | null {
     const context = (this.#context ??= vm.createContext({ run: null }) as { run: (() => unknown) | null })

@@ -11,7 +11,8 @@ export function toAgentJson(value: unknown): unknown {
 
 function convert(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return value
-  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64')
+  if (value instanceof Uint8Array)
+    return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64')
   if (Array.isArray(value)) {
     const items = value.map((item) => convert(item, depth + 1))
     return items.some((item, i) => item !== value[i]) ? items : value
@@ -26,7 +27,8 @@ function convert(value: unknown, depth: number): unknown {
 }
 
 /**
- * A value of an agent as JSON text; bytes anywhere in it become base64 text. undefined when it has no JSON form (a function).
+ * A value of an agent as JSON text; bytes anywhere in it become base64 text. undefined when it has no JSON form (a
+ * function).
  * @throws TypeError for a circular value or a bigint
  */
 export function agentJsonText(value: unknown): string | undefined {

@@ -16,10 +16,10 @@ const MAX_KEPT = 512
 type Dialect = 'draft-07' | '2020-12'
 
 /**
- * Makes a {@link CompileSchema} on Ajv, which is loaded at the first call. draft-07 when a schema names no `$schema`, else the named one
- * (draft-06 and -07, 2019-09, 2020-12). Formats are not checked, unknown keywords are ignored. Bounds: 64 KiB, nesting 32; `$ref` reaches
- * only into the same schema. Equal schemas share one check. A check ends after a second at the latest; a value that cannot be checked by
- * then does not fit.
+ * Makes a {@link CompileSchema} on Ajv, which is loaded at the first call. draft-07 when a schema names no `$schema`,
+ * else the named one (draft-06 and -07, 2019-09, 2020-12). Formats are not checked, unknown keywords are ignored.
+ * Bounds: 64 KiB, nesting 32; `$ref` reaches only into the same schema. Equal schemas share one check. A check ends
+ * after a second at the latest; a value that cannot be checked by then does not fit.
  */
 export function createSchemaCompiler(): CompileSchema {
   const engines = new Map<Dialect, Engine>()
@@ -59,7 +59,9 @@ function dialectOf(schema: unknown): Dialect {
   const named = isRecord(schema) ? schema['$schema'] : undefined
   if (named === undefined) return 'draft-07'
   const match =
-    typeof named === 'string' ? /^https?:\/\/json-schema\.org\/(draft-0[67]|draft\/2019-09|draft\/2020-12)\/schema#?$/.exec(named) : null
+    typeof named === 'string'
+      ? /^https?:\/\/json-schema\.org\/(draft-0[67]|draft\/2019-09|draft\/2020-12)\/schema#?$/.exec(named)
+      : null
   if (match === null) throw invalid('its $schema is none of draft-06, draft-07, 2019-09, 2020-12')
   return match[1]?.startsWith('draft-0') === true ? 'draft-07' : '2020-12'
 }
@@ -85,7 +87,9 @@ function createEngine(dialect: Dialect): Engine {
       ? (require('ajv') as typeof import('ajv')).Ajv
       : (require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js')).Ajv2020
   const fresh: Engine['fresh'] = (pattern) =>
-    withLinearUniqueItems(new Engine({ ...options, meta: false, validateSchema: false, code: { regExp: withCode(pattern) } }))
+    withLinearUniqueItems(
+      new Engine({ ...options, meta: false, validateSchema: false, code: { regExp: withCode(pattern) } })
+    )
   return { judge: new Engine(options), fresh }
 }
 
@@ -103,7 +107,8 @@ function withLinearUniqueItems(engine: Ajv): Ajv {
     schemaType: 'boolean',
     errors: false,
     error: { message: 'must NOT have duplicate items' },
-    validate: (isOn: boolean, items: readonly unknown[]) => !isOn || new Set(items.map((one) => canonicalJson(one))).size === items.length
+    validate: (isOn: boolean, items: readonly unknown[]) =>
+      !isOn || new Set(items.map((one) => canonicalJson(one))).size === items.length
   })
   return engine
 }
@@ -162,14 +167,18 @@ function checked(check: Check, value: unknown): readonly SchemaFault[] {
   }
 }
 
-/** Ajv first reports why each branch of an `anyOf` or `oneOf` did not fit, then that none did: makes one fault of them. */
+/**
+ * Ajv first reports why each branch of an `anyOf` or `oneOf` did not fit, then that none did: makes one fault of them.
+ */
 function withoutBranches(errors: readonly ErrorObject[]): readonly ErrorObject[] {
   const kept: ErrorObject[] = []
   for (const error of errors) {
     const isChoice = error.keyword === 'anyOf' || (error.keyword === 'oneOf' && error.params['passingSchemas'] === null)
     const from = isChoice ? kept.findIndex((one) => one.schemaPath.startsWith(`${error.schemaPath}/`)) : -1
     const branches = from === -1 ? [] : kept.splice(from)
-    const messages = branches.map((one) => `${one.instancePath.slice(error.instancePath.length)} ${faultOf(one).message}`.trim())
+    const messages = branches.map((one) =>
+      `${one.instancePath.slice(error.instancePath.length)} ${faultOf(one).message}`.trim()
+    )
     kept.push(branches.length === 0 ? error : { ...error, message: [...new Set(messages)].join(' or ').slice(0, 500) })
   }
   return kept
@@ -177,8 +186,10 @@ function withoutBranches(errors: readonly ErrorObject[]): readonly ErrorObject[]
 
 function faultOf({ keyword, params, instancePath: path, message = keyword }: ErrorObject): SchemaFault {
   if (keyword === 'required') return { path, message: `must have ${JSON.stringify(params['missingProperty'])}` }
-  if (keyword === 'additionalProperties') return { path, message: `must not have ${JSON.stringify(params['additionalProperty'])}` }
-  if (keyword === 'enum') return { path, message: `must be one of ${JSON.stringify(params['allowedValues']).slice(0, 200)}` }
+  if (keyword === 'additionalProperties')
+    return { path, message: `must not have ${JSON.stringify(params['additionalProperty'])}` }
+  if (keyword === 'enum')
+    return { path, message: `must be one of ${JSON.stringify(params['allowedValues']).slice(0, 200)}` }
   return { path, message }
 }
 

@@ -9,8 +9,12 @@ const MAX_PATHS = 16
 /** Characters that a quick pattern matches at least: it may start again at each position of a text. */
 const MAX_FIXED = 256
 
-/** A part of a pattern that matches one character, and how often it may: `[...]`, `\d`, `x`; then `*`, `+`, `?`, `{2}`, `{2,}` or `{2,3}`. */
-const PART = /(?:\[(?:\\.|[^\\\]])+\]|\\[dDsSwW.\-/^$*+?()[\]{}|]|[^\\[\](){}*+?|^$])(?:([*+?])|\{(\d{1,3})(?:(,)(\d{0,3}))?\})?\??/y
+/**
+ * A part of a pattern that matches one character, and how often it may: `[...]`, `\d`, `x`; then `*`, `+`, `?`, `{2}`,
+ * `{2,}` or `{2,3}`.
+ */
+const PART =
+  /(?:\[(?:\\.|[^\\\]])+\]|\\[dDsSwW.\-/^$*+?()[\]{}|]|[^\\[\](){}*+?|^$])(?:([*+?])|\{(\d{1,3})(?:(,)(\d{0,3}))?\})?\??/y
 
 /** The part of a regular expression that checks use. */
 export interface Pattern {
@@ -21,7 +25,10 @@ export interface Pattern {
 /** Makes a pattern of its text. @throws Error when the text is no pattern, or one that its engine does not know */
 export type MakePattern = (text: string, flags: string) => Pattern
 
-/** Patterns of JavaScript. Published patterns are written for both modes: `\p{L}` needs the u flag, `\-` is an error under it. */
+/**
+ * Patterns of JavaScript. Published patterns are written for both modes: `\p{L}` needs the u flag, `\-` is an error
+ * under it.
+ */
 export const exactPattern: MakePattern = (text, flags) => {
   try {
     return new RegExp(text, flags)
@@ -31,8 +38,9 @@ export const exactPattern: MakePattern = (text, flags) => {
 }
 
 /**
- * Patterns of RE2, whose time is linear to the text, for one check at a time. RE2 knows no look-around and no back-references, and takes
- * `\s` for ASCII. For texts that exact patterns cannot check in time. RE2 is loaded at the first one.
+ * Patterns of RE2, whose time is linear to the text, for one check at a time. RE2 knows no look-around and no
+ * back-references, and takes `\s` for ASCII. For texts that exact patterns cannot check in time. RE2 is loaded at the
+ * first one.
  */
 export class LinearPatterns {
   #steps = 0
@@ -42,7 +50,10 @@ export class LinearPatterns {
     this.#steps = 0
   }
 
-  /** @throws Error for syntax that RE2 does not know. Its `test` throws when the texts of a check are too long for the patterns. */
+  /**
+   * @throws Error for syntax that RE2 does not know. Its `test` throws when the texts of a check are too long for the
+   * patterns.
+   */
   make(text: string): Pattern {
     const { RE2JS: Engine } = createRequire(import.meta.url)('re2js') as { readonly RE2JS: typeof RE2JS }
     const compiled = Engine.compile(Engine.translateRegExp(text))
@@ -60,8 +71,9 @@ export class LinearPatterns {
 }
 
 /**
- * Does JavaScript match a pattern in time linear to the text, whatever that is? Known of simple ones alone: parts of one character one
- * after the other, without groups, of which one may repeat without end, and only behind the `^` with which it begins.
+ * Does JavaScript match a pattern in time linear to the text, whatever that is? Known of simple ones alone: parts of
+ * one character one after the other, without groups, of which one may repeat without end, and only behind the `^` with
+ * which it begins.
  */
 export function isQuickPattern(pattern: string): boolean {
   const source = pattern.replace(/^\^/, '')

@@ -5,7 +5,9 @@ import type { TimeLimit } from '../process/time-limit.js'
 
 /** Milliseconds of a check by exact patterns. The node does nothing else meanwhile. */
 const EXACT_MS = 250
-/** The same for a schema by which a check took too long before: the next such value must not hold the node up as long. */
+/**
+ * The same for a schema by which a check took too long before: the next such value must not hold the node up as long.
+ */
 const SLOW_MS = 10
 /** Milliseconds of a check by linear patterns. */
 const LINEAR_MS = 400
@@ -22,7 +24,10 @@ export interface TimedCheckDeps {
   readonly limit: TimeLimit
 }
 
-/** Does a check take time linear to the value, whatever that is? `$ref` may read a part of it many times, some patterns a text. */
+/**
+ * Does a check take time linear to the value, whatever that is? `$ref` may read a part of it many times, some patterns
+ * a text.
+ */
 export function isQuickSchema(schema: unknown): boolean {
   return costOf(schema) <= MAX_COST
 }
@@ -47,7 +52,10 @@ function sum(costs: readonly number[]): number {
   return costs.reduce((total, one) => total + one, 0)
 }
 
-/** A check that may take too long. It is ended then, and made again by linear patterns, which mean the same but for a few signs. */
+/**
+ * A check that may take too long. It is ended then, and made again by linear patterns, which mean the same but for a
+ * few signs.
+ */
 export class TimedCheck {
   readonly #deps: TimedCheckDeps
   readonly #patterns = new LinearPatterns()

@@ -11,7 +11,12 @@ export const DEFAULT_HITS = 100
 /** Hits of `files.search` at most. */
 export const MAX_HITS = 1000
 
-const PATH = { type: 'string', minLength: 1, maxLength: 4096, description: 'Absolute, or relative to a granted directory.' }
+const PATH = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 4096,
+  description: 'Absolute, or relative to a granted directory.'
+}
 const COMMON = { idempotent: true, sideEffect: 'read', tags: ['files'] } as const
 
 /** Capabilities of the starter agent `files`. */
@@ -37,7 +42,12 @@ export const FILES_CAPABILITIES: readonly CapabilityDescriptor[] = [
           maxLength: MAX_PATTERN,
           description: 'Text to look for, as it is; with a pattern only in the files that fit it.'
         },
-        limit: { type: 'integer', minimum: 1, maximum: MAX_HITS, description: `Hits at most; ${DEFAULT_HITS} when missing.` }
+        limit: {
+          type: 'integer',
+          minimum: 1,
+          maximum: MAX_HITS,
+          description: `Hits at most; ${DEFAULT_HITS} when missing.`
+        }
       },
       anyOf: [{ required: ['pattern'] }, { required: ['text'] }]
     },
@@ -67,7 +77,12 @@ export const FILES_CAPABILITIES: readonly CapabilityDescriptor[] = [
       required: ['path'],
       properties: {
         path: PATH,
-        maxBytes: { type: 'integer', minimum: 1, maximum: MAX_READ_BYTES, description: `${DEFAULT_READ_BYTES} when missing.` }
+        maxBytes: {
+          type: 'integer',
+          minimum: 1,
+          maximum: MAX_READ_BYTES,
+          description: `${DEFAULT_READ_BYTES} when missing.`
+        }
       }
     },
     outputSchema: {

@@ -8,8 +8,8 @@ import { GrantedPaths } from '../files/granted-paths.js'
 import { failure } from '../files/hosted-agent.js'
 
 /**
- * The starter agent `files`: `files.search`, `files.read` and `files.stat` under the granted directories. Forbidden and missing files fail
- * with a message that names the config key; without a grant everything is FORBIDDEN.
+ * The starter agent `files`: `files.search`, `files.read` and `files.stat` under the granted directories. Forbidden and
+ * missing files fail with a message that names the config key; without a grant everything is FORBIDDEN.
  */
 export class FilesStarter {
   readonly #paths: GrantedPaths
@@ -51,9 +51,17 @@ export class FilesStarter {
     const maxBytes = numberOf(given['maxBytes'], DEFAULT_READ_BYTES, MAX_READ_BYTES)
     const { file, path, size } = await this.#paths.open(textOf(given['path']) ?? '')
     try {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(maxBytes, size)), 0, Math.min(maxBytes, size), 0)
+      const { buffer, bytesRead } = await file.read(
+        Buffer.alloc(Math.min(maxBytes, size)),
+        0,
+        Math.min(maxBytes, size),
+        0
+      )
       const isTruncated = size > bytesRead
-      return { ok: true, result: { path, size, truncated: isTruncated, ...contentOf(buffer.subarray(0, bytesRead), isTruncated) } }
+      return {
+        ok: true,
+        result: { path, size, truncated: isTruncated, ...contentOf(buffer.subarray(0, bytesRead), isTruncated) }
+      }
     } finally {
       await file.close()
     }
@@ -75,7 +83,10 @@ function numberOf(value: unknown, fallback: number, max: number): number {
   return typeof value === 'number' && value >= 1 ? Math.min(Math.floor(value), max) : fallback
 }
 
-/** Text when the bytes are UTF-8, else base64. The cut may have gone through a character: up to three bytes are let go for it. */
+/**
+ * Text when the bytes are UTF-8, else base64. The cut may have gone through a character: up to three bytes are let go
+ * for it.
+ */
 function contentOf(bytes: Buffer, isTruncated: boolean): { text: string } | { bytes: string } {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   for (let cut = 0; cut <= (isTruncated ? 3 : 0); cut++) {

@@ -36,8 +36,8 @@ export const TEXT_CAPABILITIES: readonly CapabilityDescriptor[] = [
 ]
 
 /**
- * `text.stats`: a line ends with a newline, and a rest after the last newline is a line too. A word is a run of characters that are no
- * white space. `sha256` is of the bytes (UTF-8 for a text).
+ * `text.stats`: a line ends with a newline, and a rest after the last newline is a line too. A word is a run of
+ * characters that are no white space. `sha256` is of the bytes (UTF-8 for a text).
  */
 export function textStats(input: unknown): AgentOutcome {
   if (!isRecord(input)) return failure('TASK_FAILED', 'the input must be an object with text or bytes')

@@ -76,5 +76,9 @@ function starter({ id, description, capabilities, clock, work }: Starter): Local
       return failure('TASK_FAILED', `the agent ${id} has no capability ${task.capability}`)
     return work(task, signal)
   }
-  return hostAgent({ definition, clock, runtime: { run: (task, context) => run(task, context.signal), end: () => Promise.resolve() } })
+  return hostAgent({
+    definition,
+    clock,
+    runtime: { run: (task, context) => run(task, context.signal), end: () => Promise.resolve() }
+  })
 }

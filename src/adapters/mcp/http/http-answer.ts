@@ -19,7 +19,10 @@ export interface AnswerOptions {
 /** Bytes that may wait for a client that does not read its stream; further messages before the answer are dropped. */
 const MAX_BUFFERED = 1_048_576
 
-/** The answer to one HTTP request: JSON when nothing precedes it, a stream of server-sent events from the first message before it. */
+/**
+ * The answer to one HTTP request: JSON when nothing precedes it, a stream of server-sent events from the first message
+ * before it.
+ */
 export class HttpAnswer implements McpExchange {
   readonly #response: ServerResponse
   readonly #options: AnswerOptions
@@ -36,7 +39,11 @@ export class HttpAnswer implements McpExchange {
   open(): void {
     if (this.#isStream || this.#response.writableEnded) return
     this.#isStream = true
-    this.#response.writeHead(200, { ...this.#options.headers, 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+    this.#response.writeHead(200, {
+      ...this.#options.headers,
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store'
+    })
     this.#response.flushHeaders()
     this.#timer = setInterval(() => this.#write(': \n\n'), this.#options.keepAliveMs)
   }

@@ -22,15 +22,17 @@ interface WaitingResponse {
 }
 
 /**
- * One server whose messages go over many HTTP requests. Each request of a client gets an id of this connection, so that independent clients
- * can share it; its answer has the client's id again.
+ * One server whose messages go over many HTTP requests. Each request of a client gets an id of this connection, so that
+ * independent clients can share it; its answer has the client's id again.
  */
 export class HttpConnection implements Transport {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: Transport['onmessage']
   readonly #waiting = new Map<RequestId, WaitingResponse>()
-  /** Client's ids by own ids, of requests whose client hung up. In the older protocol only a later cancel stops them. */
+  /**
+   * Client's ids by own ids, of requests whose client hung up. In the older protocol only a later cancel stops them.
+   */
   readonly #left = new Map<RequestId, RequestId>()
   #next = 0
   /** The stream that a client opened for messages that belong to no request. */
@@ -57,8 +59,8 @@ export class HttpConnection implements Transport {
   }
 
   /**
-   * Gives a request to the server, whose messages go to the exchange. Returns a function to call when the client hangs up: the answer is
-   * dropped then, and a request that claims its version (MCP 2026-07-28) is canceled.
+   * Gives a request to the server, whose messages go to the exchange. Returns a function to call when the client hangs
+   * up: the answer is dropped then, and a request that claims its version (MCP 2026-07-28) is canceled.
    */
   request(message: { readonly id: RequestId; readonly params?: unknown }, exchange: McpExchange): () => void {
     const id = `request ${this.#next++}`
@@ -138,7 +140,8 @@ export class HttpConnection implements Transport {
 
   /** A question goes to the client within the answer to its own request; nowhere else is it listening for one. */
   #ask(message: { readonly id: RequestId }, waiting: WaitingResponse | undefined): Promise<void> {
-    if (waiting?.exchange.note(message) !== true) return Promise.reject(new Error('the client cannot be asked: it reads no stream'))
+    if (waiting?.exchange.note(message) !== true)
+      return Promise.reject(new Error('the client cannot be asked: it reads no stream'))
     waiting.asked ??= []
     waiting.asked.push(message.id)
     return Promise.resolve()
@@ -163,7 +166,9 @@ export class HttpConnection implements Transport {
 type ResponseBody = Readonly<Record<string, unknown>>
 
 /** The place of a subscription's id (the id of the request that made it): in its notifications, and in its end. */
-function metaOf(message: object): { readonly place: 'params' | 'result'; readonly body: ResponseBody; readonly meta: ResponseBody } | null {
+function metaOf(
+  message: object
+): { readonly place: 'params' | 'result'; readonly body: ResponseBody; readonly meta: ResponseBody } | null {
   for (const place of ['params', 'result'] as const) {
     const body = (message as ResponseBody)[place]
     const meta = isRecord(body) ? body['_meta'] : undefined

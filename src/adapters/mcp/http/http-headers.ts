@@ -21,8 +21,9 @@ export interface StandardHeaders {
 }
 
 /**
- * Checks the headers that every request of MCP 2026-07-28 carries beside its body (Streamable HTTP, standard headers); null when they
- * match. So a proxy that reads only headers sees the request that runs. The SDK has compared version and method before.
+ * Checks the headers that every request of MCP 2026-07-28 carries beside its body (Streamable HTTP, standard headers);
+ * null when they match. So a proxy that reads only headers sees the request that runs. The SDK has compared version and
+ * method before.
  */
 export function standardHeadersFault(
   { protocolVersionHeader, mcpMethodHeader, mcpNameHeader }: StandardHeaders,
@@ -34,7 +35,9 @@ export function standardHeadersFault(
   const name = member !== undefined && isRecord(params) ? params[member] : undefined
   if (typeof name !== 'string') return null
   if (mcpNameHeader === undefined) return headerFault('the Mcp-Name header is missing')
-  return decodedHeader(mcpNameHeader.trim()) === name ? null : headerFault(`the Mcp-Name header is not params.${member} of the body`)
+  return decodedHeader(mcpNameHeader.trim()) === name
+    ? null
+    : headerFault(`the Mcp-Name header is not params.${member} of the body`)
 }
 
 /** Decodes a header: text beyond ASCII comes as `=?base64?...?=`. null when that is not base64 of text. */

@@ -49,8 +49,9 @@ const CALL = 'tools/call'
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * MCP over streamable HTTP, in both eras. Messages that claim a version of 2026 or later need no session: all messages of a token share one
- * server. Older clients get a session at their handshake. The answer is JSON, or a stream once a message precedes it.
+ * MCP over streamable HTTP, in both eras. Messages that claim a version of 2026 or later need no session: all messages
+ * of a token share one server. Older clients get a session at their handshake. The answer is JSON, or a stream once a
+ * message precedes it.
  */
 export class McpHttp {
   readonly #deps: McpHttpDeps
@@ -73,12 +74,25 @@ export class McpHttp {
       return this.#refuse(response, { status: 406, message: 'accept application/json and text/event-stream' })
     }
     const body = parsed(await call.readBody().catch((error: unknown) => this.#unread(error, request, call)))
-    if (body === undefined) return this.#refuse(response, { status: 400, code: JSON_RPC.PARSE_ERROR, message: 'Parse error' })
+    if (body === undefined)
+      return this.#refuse(response, { status: 400, code: JSON_RPC.PARSE_ERROR, message: 'Parse error' })
     if (!isRecord(body)) {
-      const reason = Array.isArray(body) ? 'batches are not served: send one message a request' : 'a message is a JSON object'
-      return this.#refuse(response, { status: 400, code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', data: { reason } })
+      const reason = Array.isArray(body)
+        ? 'batches are not served: send one message a request'
+        : 'a message is a JSON object'
+      return this.#refuse(response, {
+        status: 400,
+        code: JSON_RPC.INVALID_REQUEST,
+        message: 'Invalid Request',
+        data: { reason }
+      })
     }
-    await this.#post(clientMessage(body), { request, response, call, mayStream: /text\/event-stream|\*\/\*/i.test(accept) })
+    await this.#post(clientMessage(body), {
+      request,
+      response,
+      call,
+      mayStream: /text\/event-stream|\*\/\*/i.test(accept)
+    })
   }
 
   /** Ends every session and stream. */
@@ -105,7 +119,11 @@ export class McpHttp {
     if (fault !== null) return this.#refuse(response, { ...fault, body })
     // Its answer has no end: it can only be a stream.
     if (route.messageKind === 'request' && body['method'] === LISTEN && !posted.mayStream) {
-      return this.#refuse(response, { status: 406, message: `${LISTEN} is answered as text/event-stream: accept that`, body })
+      return this.#refuse(response, {
+        status: 406,
+        message: `${LISTEN} is answered as text/event-stream: accept that`,
+        body
+      })
     }
     // Its ids belong to many clients; a client cancels its own request by ending the answer.
     if (body['method'] === 'notifications/cancelled') return void response.writeHead(202).end()
@@ -131,13 +149,22 @@ export class McpHttp {
     }
     const id = request.headers[SESSION]
     if (typeof id !== 'string') {
-      const data = { ...createError('NOT_INITIALIZED', `send initialize first, then its ${SESSION} header with every request`) }
-      return this.#refuse(response, { status: 400, code: JSON_RPC.NOT_INITIALIZED, message: 'Not initialized', data, body })
+      const data = {
+        ...createError('NOT_INITIALIZED', `send initialize first, then its ${SESSION} header with every request`)
+      }
+      return this.#refuse(response, {
+        status: 400,
+        code: JSON_RPC.NOT_INITIALIZED,
+        message: 'Not initialized',
+        data,
+        body
+      })
     }
     const connection = this.#sessions.find(id, call.principal)
     if (connection === null) return this.#noSession(response, body)
     const named = typeof body['method'] === 'string' ? idOf(body) : null
-    if (named !== null && connection.isInFlight(named)) return this.#refuse(response, { status: 400, ...inFlightFault(named), body })
+    if (named !== null && connection.isInFlight(named))
+      return this.#refuse(response, { status: 400, ...inFlightFault(named), body })
     this.#deliver(connection, body, posted)
   }
 
@@ -153,14 +180,20 @@ export class McpHttp {
       return
     }
     const { keepAliveMs = KEEP_ALIVE_MS } = this.#deps
-    const answer = new HttpAnswer(response, { mayStream, headers, onError, keepAliveMs, statusOf: (code) => statuses[code] ?? 200 })
+    const answer = new HttpAnswer(response, {
+      mayStream,
+      headers,
+      onError,
+      keepAliveMs,
+      statusOf: (code) => statuses[code] ?? 200
+    })
     const giveUp = connection.request({ ...body, id }, answer)
     call.onAbort(giveUp)
   }
 
   /**
-   * A body that is too large is not read, so its id is unknown. Unless a header names another method, it may only be that large as a call of
-   * a tool.
+   * A body that is too large is not read, so its id is unknown. Unless a header names another method, it may only be
+   * that large as a call of a tool.
    */
   async #unread(error: unknown, { headers }: IncomingMessage, { principal }: McpHttpCall): Promise<never> {
     const { 'mcp-method': method = CALL, 'mcp-name': name } = headers
@@ -181,7 +214,8 @@ export class McpHttp {
     const id = request.headers[SESSION]
     const connection = typeof id === 'string' ? this.#sessions.find(id, principal) : null
     if (connection === null) return this.#noSession(response)
-    if (connection.isListenedTo) return this.#refuse(response, { status: 409, message: 'the session has a stream already' })
+    if (connection.isListenedTo)
+      return this.#refuse(response, { status: 409, message: 'the session has a stream already' })
     const { keepAliveMs = KEEP_ALIVE_MS } = this.#deps
     const answer = new HttpAnswer(response, { mayStream: true, keepAliveMs })
     answer.open()
@@ -204,7 +238,10 @@ export class McpHttp {
     this.#refuse(response, { status: 503, message: 'Too many sessions', data, body })
   }
 
-  #refuse(response: ServerResponse, { status, code = -32_000, message, data, body = {}, id = idOf(body) }: McpRefusal): void {
+  #refuse(
+    response: ServerResponse,
+    { status, code = -32_000, message, data, body = {}, id = idOf(body) }: McpRefusal
+  ): void {
     const fault: JsonRpcFault = { code, message, id, ...(isRecord(data) ? { data } : {}) }
     const { params } = body
     const named = isRecord(params) ? correlationIdOf(params['_meta']) : null

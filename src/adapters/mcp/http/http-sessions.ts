@@ -4,8 +4,8 @@ import type { Principal } from '../../../ports/node-api.js'
 import type { HttpConnection } from './http-connection.js'
 
 /**
- * Sessions at once, of all callers. A new one replaces the session idle longest of the caller with the most sessions. No caller loses one
- * to a caller with as many.
+ * Sessions at once, of all callers. A new one replaces the session idle longest of the caller with the most sessions.
+ * No caller loses one to a caller with as many.
  */
 export const MAX_SESSIONS = 256
 /** Milliseconds after which a session without a request or stream ends. */
@@ -38,7 +38,10 @@ interface McpSession {
   release: Unsubscribe
 }
 
-/** The sessions of clients with a handshake, by an id that nobody guesses. A session is its caller's alone, and ends with its token. */
+/**
+ * The sessions of clients with a handshake, by an id that nobody guesses. A session is its caller's alone, and ends
+ * with its token.
+ */
 export class HttpSessions {
   readonly #deps: HttpSessionsDeps
   readonly #sessions = new Map<string, McpSession>()
@@ -48,7 +51,10 @@ export class HttpSessions {
     this.#deps = deps
   }
 
-  /** Opens a session. When there are too many, it replaces an idle one (see {@link MAX_SESSIONS}); null when none may go. */
+  /**
+   * Opens a session. When there are too many, it replaces an idle one (see {@link MAX_SESSIONS}); null when none may
+   * go.
+   */
   open(caller: SessionCaller): { readonly id: string; readonly connection: HttpConnection } | null {
     const id = this.#deps.newId()
     const connection = this.#open(id, caller)

@@ -18,8 +18,8 @@ interface Mirrored {
 }
 
 /**
- * Checks the headers that repeat arguments of a call (MCP 2026-07-28, custom headers from tool parameters). A proxy may have decided by
- * these headers, so they must match the arguments.
+ * Checks the headers that repeat arguments of a call (MCP 2026-07-28, custom headers from tool parameters). A proxy may
+ * have decided by these headers, so they must match the arguments.
  */
 export class ParamHeaders {
   readonly #tools: Pick<ToolCatalog, 'find'>
@@ -74,12 +74,18 @@ function valueAt(args: unknown, path: readonly string[]): unknown {
   return value
 }
 
-function faultOf({ path, header }: Mirrored, value: unknown, stated: string | readonly string[] | undefined): HeaderFault | null {
+function faultOf(
+  { path, header }: Mirrored,
+  value: unknown,
+  stated: string | readonly string[] | undefined
+): HeaderFault | null {
   // An argument that is not given has no header; one of another type is refused by the schema.
   if (typeof value !== 'string' && typeof value !== 'boolean' && typeof value !== 'number') return null
   if (typeof stated !== 'string') return headerFault(`the ${header} header is missing`)
   const text = decodedHeader(stated.trim())
-  const isSame = text !== null && (text === String(value) || (typeof value === 'number' && isNumeral(text) && Number(text) === value))
+  const isSame =
+    text !== null &&
+    (text === String(value) || (typeof value === 'number' && isNumeral(text) && Number(text) === value))
   return isSame ? null : headerFault(`the ${header} header is not arguments.${path.join('.')} of the body`)
 }
 

@@ -15,8 +15,9 @@ export interface RequestStateDeps {
 }
 
 /**
- * Seals a handler's state between two rounds; its client carries it. The client can read it, but cannot change it. It is refused for
- * another caller, for another request, and after {@link STATE_TTL_MS}. Within that time it can be used again.
+ * Seals a handler's state between two rounds; its client carries it. The client can read it, but cannot change it. It
+ * is refused for another caller, for another request, and after {@link STATE_TTL_MS}. Within that time it can be used
+ * again.
  */
 export class RequestStates {
   readonly #deps: RequestStateDeps

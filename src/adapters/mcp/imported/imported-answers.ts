@@ -6,8 +6,8 @@ const MAX_UNREAD_ANSWERS = 64
 const MAX_ANSWERED_ID = 256
 
 /**
- * Bounds the answers kept for a server that asks and does not read: the client library answers every request of a server at once. `cut`
- * ends the connection.
+ * Bounds the answers kept for a server that asks and does not read: the client library answers every request of a
+ * server at once. `cut` ends the connection.
  */
 export function boundAnswers(transport: Transport, cut: (reason: string) => void): void {
   const send = transport.send.bind(transport)

@@ -40,12 +40,18 @@ export interface ImportedCard extends ImportOffer {
   readonly tools: ReadonlyMap<string, ImportedTool>
 }
 
-/** The start of the capabilities of a server. Its `_` become `-`, so that no tool of another server has the same capability. */
+/**
+ * The start of the capabilities of a server. Its `_` become `-`, so that no tool of another server has the same
+ * capability.
+ */
 export function capabilityPrefix(server: string): string {
   return `mcp_${server.replaceAll('_', '-')}_`
 }
 
-/** The capability of a tool: `mcp_<server>_<tool>`, in the letters of capabilities, cut with a hash where that is not the name itself. */
+/**
+ * The capability of a tool: `mcp_<server>_<tool>`, in the letters of capabilities, cut with a hash where that is not
+ * the name itself.
+ */
 export function capabilityId(server: string, tool: string): string {
   const plain = `${capabilityPrefix(server)}${tool.replace(/[^A-Za-z0-9_.-]/g, '_')}`
   if (plain.length <= MAX_ID && plain.endsWith(tool)) return plain
@@ -53,12 +59,17 @@ export function capabilityId(server: string, tool: string): string {
   return `${plain.slice(0, MAX_ID - 9)}_${digest}`
 }
 
-/** Makes the agent of a server: one capability a tool, fitted into a card. Long schemas go first, then descriptions, then tools. */
+/**
+ * Makes the agent of a server: one capability a tool, fitted into a card. Long schemas go first, then descriptions,
+ * then tools.
+ */
 export function importedCard(spec: ImportedCardSpec, tools: readonly ImportedTool[]): ImportedCard {
   const byId = new Map(tools.map((tool) => [capabilityId(spec.name, tool.name), tool]))
   const whole = [...byId].map(([id, tool]) => capabilityOf(spec, id, tool))
   const capabilities = fitted(whole)
-  const kept = new Map(capabilities.flatMap(({ id }) => (byId.has(id) ? [[id, byId.get(id) as ImportedTool] as const] : [])))
+  const kept = new Map(
+    capabilities.flatMap(({ id }) => (byId.has(id) ? [[id, byId.get(id) as ImportedTool] as const] : []))
+  )
   const { name, tier, sandbox, timeoutMs, concurrency, maxOutputBytes, source } = spec
   const definition: AgentDefinition = {
     id: name,
@@ -78,8 +89,8 @@ export function importedCard(spec: ImportedCardSpec, tools: readonly ImportedToo
 }
 
 /**
- * A server's own claims decide nothing: a hostile server could pass a policy for readers by its readOnlyHint. The hint is shown as a tag.
- * Policy follows the config, which says `exec` unless a person wrote something else.
+ * A server's own claims decide nothing: a hostile server could pass a policy for readers by its readOnlyHint. The hint
+ * is shown as a tag. Policy follows the config, which says `exec` unless a person wrote something else.
  */
 function capabilityOf(spec: ImportedCardSpec, id: string, tool: ImportedTool): CapabilityDescriptor {
   return {
@@ -115,8 +126,18 @@ function fitted(capabilities: readonly CapabilityDescriptor[]): readonly Capabil
     (one: CapabilityDescriptor) => one,
     (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description) }),
     (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description), outputSchema: {} }),
-    (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description), inputSchema: outlined(one), outputSchema: {} }),
-    (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description), inputSchema: ANY_OBJECT, outputSchema: {} })
+    (one: CapabilityDescriptor) => ({
+      ...one,
+      description: shorter(one.description),
+      inputSchema: outlined(one),
+      outputSchema: {}
+    }),
+    (one: CapabilityDescriptor) => ({
+      ...one,
+      description: shorter(one.description),
+      inputSchema: ANY_OBJECT,
+      outputSchema: {}
+    })
   ]
   for (const variant of variants) {
     const some = capabilities.slice(0, MAX_CAPABILITIES).map(variant)
@@ -125,7 +146,12 @@ function fitted(capabilities: readonly CapabilityDescriptor[]): readonly Capabil
   const kept: CapabilityDescriptor[] = []
   let bytes = 0
   for (const one of capabilities.slice(0, MAX_CAPABILITIES)) {
-    const bare = { ...one, description: shorter(one.description).slice(0, 80), inputSchema: ANY_OBJECT, outputSchema: {} }
+    const bare = {
+      ...one,
+      description: shorter(one.description).slice(0, 80),
+      inputSchema: ANY_OBJECT,
+      outputSchema: {}
+    }
     bytes += bytesOf(bare) + 1
     if (bytes > MAX_CAPABILITIES_BYTES) break
     kept.push(bare)

@@ -70,7 +70,9 @@ export function connectionsTo(deps: ConnectionDeps): OpenConnection {
       {
         capabilities: {},
         inputRequired: { autoFulfill: false },
-        versionNegotiation: memory.isLegacy ? { mode: 'legacy' } : { mode: 'auto', probe: { timeoutMs: PROBE_TIMEOUT_MS } },
+        versionNegotiation: memory.isLegacy
+          ? { mode: 'legacy' }
+          : { mode: 'auto', probe: { timeoutMs: PROBE_TIMEOUT_MS } },
         listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: () => events.onChanged() } }
       }
     )
@@ -161,7 +163,10 @@ class ConnectionOpening implements Connection {
     if (client.getServerCapabilities()?.tools === undefined) return []
     const { tools, note } = await readPages((cursor) =>
       this.#ask(
-        client.request({ method: 'tools/list', params: cursor === null ? {} : { cursor } }, toolPage, { signal, timeout: NEVER_MS })
+        client.request({ method: 'tools/list', params: cursor === null ? {} : { cursor } }, toolPage, {
+          signal,
+          timeout: NEVER_MS
+        })
       )
     )
     if (note !== null) this.#noted(note)
@@ -211,7 +216,8 @@ class ConnectionOpening implements Connection {
   }
 
   #open(): Client {
-    if (this.#client === null || this.#isClosed) throw new ImportedFault('unsent', this.reason ?? 'the connection is closed')
+    if (this.#client === null || this.#isClosed)
+      throw new ImportedFault('unsent', this.reason ?? 'the connection is closed')
     return this.#client
   }
 

@@ -7,12 +7,19 @@ import { retryAfterOf } from './imported-result.js'
 /** Longest text of a server that is passed on. */
 const MAX_TEXT = 1000
 /** Of a connection that was never made. */
-const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
+const NEVER_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT'
+])
 
 /**
- * Effect of a failure on the call: `unsent` it did not reach the server; `refused` the server did not begin it; `busy` the same, since the
- * server is overloaded; `answered` the server gave an error; `session` the server does not know the session and did nothing; `unknown` it
- * may have run.
+ * Effect of a failure on the call: `unsent` it did not reach the server; `refused` the server did not begin it; `busy`
+ * the same, since the server is overloaded; `answered` the server gave an error; `session` the server does not know the
+ * session and did nothing; `unknown` it may have run.
  */
 export type ImportedFaultKind = 'unsent' | 'refused' | 'busy' | 'answered' | 'session' | 'unknown'
 
@@ -39,8 +46,8 @@ export interface FaultScene {
 const RETRY_AFTER = /^retry after (\d{1,5}) s$/
 
 /**
- * Status text of a refusal that asks for a retry after that many seconds. The client library passes on only status, status text and body of
- * a refusal, and only these surely belong to the refused request.
+ * Status text of a refusal that asks for a retry after that many seconds. The client library passes on only status,
+ * status text and body of a refusal, and only these surely belong to the refused request.
  */
 export function retryAfterText(seconds: number): string {
   return `retry after ${seconds} s`
@@ -52,7 +59,13 @@ export function faultOf(error: unknown, { hasSession }: FaultScene): ImportedFau
   const { code, data } = error as { readonly code?: unknown; readonly data?: unknown }
   const message = messageOf(error)
   const status = isRecord(data) && typeof data['status'] === 'number' ? data['status'] : null
-  if (status !== null) return httpFault({ status, hasSession, retryAfter: isRecord(data) ? reportedBy(data['statusText']) : null, message })
+  if (status !== null)
+    return httpFault({
+      status,
+      hasSession,
+      retryAfter: isRecord(data) ? reportedBy(data['statusText']) : null,
+      message
+    })
   // Numbers are codes of JSON-RPC: the server itself answered.
   if (typeof code === 'number') return new ImportedFault('answered', message, retryAfterOf(data))
   if (code === 'NOT_CONNECTED' || isNeverSent(error)) return new ImportedFault('unsent', causeText(error) ?? message)
@@ -72,7 +85,11 @@ function httpFault({
   hasSession,
   retryAfter,
   message
-}: FaultScene & { readonly status: number; readonly retryAfter: number | null; readonly message: string }): ImportedFault {
+}: FaultScene & {
+  readonly status: number
+  readonly retryAfter: number | null
+  readonly message: string
+}): ImportedFault {
   if (status === 404 && hasSession) return new ImportedFault('session', 'the server has forgotten the session')
   const text = `the server answered with HTTP ${status}${status === 429 ? ' (too many requests)' : ''}: ${message}`
   if (status === 429 || (status === 503 && retryAfter !== null)) return new ImportedFault('busy', text, retryAfter)
@@ -110,5 +127,11 @@ export function failedCall(server: string, { kind, message, retryAfter }: Import
     unknown: `the MCP server ${server} was lost while it had the call: it may have run, and is not repeated. ${message}`
   }[kind]
   const known = kind === 'unknown' ? { isUnknown: true } : RETRYABLE.has(kind) ? { retryable: true } : {}
-  return { ok: false, code: 'TASK_FAILED', message: reported, ...known, ...(retryAfter === null ? {} : { data: { retryAfter } }) }
+  return {
+    ok: false,
+    code: 'TASK_FAILED',
+    message: reported,
+    ...known,
+    ...(retryAfter === null ? {} : { data: { retryAfter } })
+  }
 }

@@ -54,8 +54,8 @@ export class ListTags {
 }
 
 /**
- * The `fetch` of the client's HTTP transport: bodies are bounded, `Retry-After` of a refusal goes with it, and a tool list that came
- * with an ETag is asked for by it (`If-None-Match`); 304 then stands for the list that is known.
+ * The `fetch` of the client's HTTP transport: bodies are bounded, `Retry-After` of a refusal goes with it, and a tool
+ * list that came with an ETag is asked for by it (`If-None-Match`); 304 then stands for the list that is known.
  */
 export function importedFetch(deps: ImportedFetchDeps): ImportedFetch {
   return async (url, init = {}) => {
@@ -115,7 +115,9 @@ export function retryAfterSeconds(value: string | null, now: number): number | n
   return Number.isFinite(seconds) && seconds <= 86_400 ? Math.max(0, seconds) : null
 }
 
-/** A response whose body ends with an error beyond a bound of bytes; in a stream of events, the bound is for one event. */
+/**
+ * A response whose body ends with an error beyond a bound of bytes; in a stream of events, the bound is for one event.
+ */
 function boundedBody(response: Response, { maxOutputBytes, takeEvent, cut }: ImportedFetchDeps): Response {
   if (response.body === null) return response
   const maxBytes = maxOutputBytes * BODY_FACTOR + BODY_EXTRA_BYTES
@@ -159,7 +161,10 @@ function eventsOf(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> 
   return body.pipeThrough(new TextDecoderStream()).pipeThrough(clean).pipeThrough(new TextEncoderStream())
 }
 
-/** Counts the blank lines of a stream, each of which ends an event. Lines end as its specification has it: `\n`, `\r\n` or `\r`. */
+/**
+ * Counts the blank lines of a stream, each of which ends an event. Lines end as its specification has it: `\n`, `\r\n`
+ * or `\r`.
+ */
 function eventCounter(): (chunk: Uint8Array) => number {
   let isBlank = true
   let wasReturn = false

@@ -42,8 +42,8 @@ export interface ImportedList {
 }
 
 /**
- * Reads the tools that a server listed. A tool that breaks a bound is left out with its reason, and never hides the others. Each tool takes
- * a turn of the event loop: compiling all schemas at once would block the node for seconds.
+ * Reads the tools that a server listed. A tool that breaks a bound is left out with its reason, and never hides the
+ * others. Each tool takes a turn of the event loop: compiling all schemas at once would block the node for seconds.
  */
 export async function readList(values: readonly unknown[], compileSchema: CompileSchema): Promise<ImportedList> {
   const tools = new Map<string, ImportedTool>()
@@ -100,7 +100,10 @@ function schemaOf(value: unknown, compileSchema: CompileSchema): ObjectSchema {
   return value
 }
 
-/** sha256 of the canonical JSON of a list: names, descriptions and schemas of its tools, sorted by name. Pins are compared with it. */
+/**
+ * sha256 of the canonical JSON of a list: names, descriptions and schemas of its tools, sorted by name. Pins are
+ * compared with it.
+ */
 export function listHash(tools: readonly ImportedTool[]): string {
   return createHash('sha256')
     .update(canonicalJson(tools.map(identityOf)))
@@ -119,7 +122,8 @@ export function changeOf(before: readonly ImportedTool[], after: readonly Import
   const removed = before.flatMap(({ name }) => (next.has(name) ? [] : [name]))
   const changed = after.flatMap((tool) => {
     const known = old.get(tool.name)
-    const parts = known === undefined ? [] : PARTS.filter((part) => canonicalJson(known[part]) !== canonicalJson(tool[part]))
+    const parts =
+      known === undefined ? [] : PARTS.filter((part) => canonicalJson(known[part]) !== canonicalJson(tool[part]))
     return parts.length === 0 ? [] : [{ name: tool.name, parts, description: tool.description }]
   })
   return added.length + removed.length + changed.length === 0 ? null : { added, removed, changed }

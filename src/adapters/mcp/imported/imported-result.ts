@@ -6,8 +6,9 @@ import type { AgentOutcome } from '../../../ports/agent-runtime.js'
 const MAX_FAILURE_TEXT = 2000
 
 /**
- * The outcome of a `tools/call` result: `structuredContent` when present; a single text as JSON when it parses, else as text; several
- * contents, images, audio and resources as `{content: [...]}`; no content as null. `isError` is TASK_FAILED.
+ * The outcome of a `tools/call` result: `structuredContent` when present; a single text as JSON when it parses, else as
+ * text; several contents, images, audio and resources as `{content: [...]}`; no content as null. `isError` is
+ * TASK_FAILED.
  */
 export function outcomeOf(result: unknown, maxOutputBytes: number): AgentOutcome {
   if (!isRecord(result)) return { ok: false, code: 'INVALID_OUTPUT', message: "the server's answer is no tool result" }

@@ -102,7 +102,11 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
     if (!Array.isArray(tools)) return null
     const given = tools.map((tool: unknown) =>
       isRecord(tool)
-        ? { ...tool, outputSchema: tool['outputSchema'] ?? undefined, annotations: { readOnlyHint: tool['claimsReadOnly'] === true } }
+        ? {
+            ...tool,
+            outputSchema: tool['outputSchema'] ?? undefined,
+            annotations: { readOnlyHint: tool['claimsReadOnly'] === true }
+          }
         : tool
     )
     const list = await readList(given, this.#deps.compileSchema)
@@ -153,14 +157,17 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
     { offer, link }: { readonly offer: ImportedCard | null; readonly link: ImportCalls<ServerConnection> }
   ): Promise<AgentOutcome> {
     const tool = offer?.tools.get(task.capability)
-    if (tool === undefined) return { ok: false, code: 'TASK_FAILED', message: `the MCP server ${this.spec.name} offers no such tool now` }
+    if (tool === undefined)
+      return { ok: false, code: 'TASK_FAILED', message: `the MCP server ${this.spec.name} offers no such tool now` }
     const input = isRecord(task.input) ? task.input : {}
     const fault = this.#inputFault(tool, input)
-    if (fault !== null) return { ok: false, code: 'TASK_FAILED', message: `the input does not fit ${tool.name}: ${fault}` }
+    if (fault !== null)
+      return { ok: false, code: 'TASK_FAILED', message: `the input does not fit ${tool.name}: ${fault}` }
     for (let tries = 1; ; tries++) {
       const outcome = await this.#try(tool, input, { run, link })
       if (!(outcome instanceof ImportedFault)) return outcome
-      const mayRepeat = outcome.kind === 'session' || (outcome.kind === 'unknown' && this.spec.idempotent.includes(tool.name))
+      const mayRepeat =
+        outcome.kind === 'session' || (outcome.kind === 'unknown' && this.spec.idempotent.includes(tool.name))
       if (!mayRepeat || tries > 1 || run.signal.aborted) return failedCall(this.spec.name, outcome)
     }
   }
@@ -204,7 +211,11 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
     if (!outcome.ok || outputSchema === null) return outcome
     const faults = this.#check(outputSchema)(outcome.result)
     if (faults.length === 0) return outcome
-    return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit the schema that ${name} promises: ${faultText(faults)}` }
+    return {
+      ok: false,
+      code: 'INVALID_OUTPUT',
+      message: `the result does not fit the schema that ${name} promises: ${faultText(faults)}`
+    }
   }
 }
 

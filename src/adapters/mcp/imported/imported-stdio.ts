@@ -14,7 +14,9 @@ const LINE_FACTOR = 2
 const LINE_EXTRA_BYTES = 65_536
 /** Requests that await an answer; beyond this the oldest are forgotten, and their answers count as unrequested. */
 const MAX_ASKED = 4096
-/** Rate of messages that were not requested (notifications, requests, other answers), and of lines that are no messages. */
+/**
+ * Rate of messages that were not requested (notifications, requests, other answers), and of lines that are no messages.
+ */
 export const UNASKED_RATE: RateLimit = { perSecond: 1000, burst: 5000 }
 
 /** Dependencies of {@link StdioTransport}. */
@@ -26,14 +28,15 @@ export interface StdioDeps {
 }
 
 /**
- * The client's transport to a program: lines of JSON on its standard streams, bounded. The program is started through the
- * node, which records and guards it; the transport of the library would spawn one that may outlive the node.
+ * The client's transport to a program: lines of JSON on its standard streams, bounded. The program is started through
+ * the node, which records and guards it; the transport of the library would spawn one that may outlive the node.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
   onmessage?: (message: JSONRPCMessage) => void
-  // By these two members the library knows a transport to a program, whose silence means an older protocol, not an outage.
+  // By these two members the library knows a transport to a program, whose silence means an older protocol, not an
+  // outage.
   readonly stderr = null
   readonly pid = null
   readonly #deps: StdioDeps
@@ -83,7 +86,9 @@ export class StdioTransport implements Transport {
     await program.write(`${JSON.stringify(message)}\n`).catch((error: unknown) => this.#unwritten(program, error))
   }
 
-  /** Ends a program that reads no more. Mostly it has ended already, and its end says more than the error of the pipe. */
+  /**
+   * Ends a program that reads no more. Mostly it has ended already, and its end says more than the error of the pipe.
+   */
   async #unwritten(program: RunningProgram, error: unknown): Promise<never> {
     await program.end()
     await program.exited
@@ -112,8 +117,8 @@ export class StdioTransport implements Transport {
   }
 
   /**
-   * The library handles notifications a moment later, and answers at once: an answer that was read together with the last
-   * progress of its call would come before it, and the progress would be lost.
+   * The library handles notifications a moment later, and answers at once: an answer that was read together with the
+   * last progress of its call would come before it, and the progress would be lost.
    */
   #deliver(message: JSONRPCMessage): void {
     if (!('method' in message) && this.#hasNotified) return void setImmediate(() => this.#pass(message))

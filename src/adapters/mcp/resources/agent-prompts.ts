@@ -53,13 +53,17 @@ export class AgentPrompts implements PromptSource {
 }
 
 /**
- * Replaces every `{name}` of a prompt's arguments by its value, in one pass. Braces inside values stay as they are, and so do braces of
- * unknown names. An optional argument without a value becomes empty.
+ * Replaces every `{name}` of a prompt's arguments by its value, in one pass. Braces inside values stay as they are, and
+ * so do braces of unknown names. An optional argument without a value becomes empty.
  * @throws NodeError INVALID_INPUT when a required argument is missing
  */
-export function renderPrompt({ name, arguments: known, template }: AgentPrompt, args: Readonly<Record<string, string>>): string {
+export function renderPrompt(
+  { name, arguments: known, template }: AgentPrompt,
+  args: Readonly<Record<string, string>>
+): string {
   const missing = known.filter((one) => one.required && !Object.hasOwn(args, one.name)).map((one) => one.name)
-  if (missing.length > 0) throw new NodeError('INVALID_INPUT', `the prompt ${name} needs ${missing.join(', ')}`, { data: { missing } })
+  if (missing.length > 0)
+    throw new NodeError('INVALID_INPUT', `the prompt ${name} needs ${missing.join(', ')}`, { data: { missing } })
   const names = new Set(known.map((one) => one.name))
   return template.replaceAll(/\{([A-Za-z0-9_-]{1,64})\}/g, (whole, word: string) => {
     if (!names.has(word)) return whole

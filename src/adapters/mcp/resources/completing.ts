@@ -7,7 +7,10 @@ export interface Completing {
   readonly given: Readonly<Record<string, string>>
 }
 
-/** All values that an argument may have, in the order to show; undefined when there is no such prompt or pattern here, or nothing known. */
+/**
+ * All values that an argument may have, in the order to show; undefined when there is no such prompt or pattern here,
+ * or nothing known.
+ */
 export type Complete = (name: string, completing: Completing) => Promise<readonly string[] | undefined>
 
 /** Several sources' as one: the first that knows the name. undefined when none completes anything. */

@@ -22,14 +22,23 @@ export function canComplete({ prompts, resources }: Pick<CompletionDeps, 'prompt
 
 /** Answers `completion/complete` with the values of an argument that begin with the text so far. */
 export function serveCompletions(server: Server, deps: CompletionDeps): void {
-  server.setRequestHandler('completion/complete', async ({ params: { ref, argument, context } }): Promise<CompleteResult> => {
-    const completing = { argument: argument.name, value: argument.value, given: context?.arguments ?? {} }
-    const values = await deps.complete(
-      ref.type === 'ref/prompt' ? ofPrompt(deps, ref.name, completing) : ofResource(deps, ref.uri, completing)
-    )
-    const fitting = [...new Set(values)].filter((one) => one.startsWith(argument.value))
-    return { completion: { values: fitting.slice(0, MAX_VALUES), total: fitting.length, hasMore: fitting.length > MAX_VALUES } }
-  })
+  server.setRequestHandler(
+    'completion/complete',
+    async ({ params: { ref, argument, context } }): Promise<CompleteResult> => {
+      const completing = { argument: argument.name, value: argument.value, given: context?.arguments ?? {} }
+      const values = await deps.complete(
+        ref.type === 'ref/prompt' ? ofPrompt(deps, ref.name, completing) : ofResource(deps, ref.uri, completing)
+      )
+      const fitting = [...new Set(values)].filter((one) => one.startsWith(argument.value))
+      return {
+        completion: {
+          values: fitting.slice(0, MAX_VALUES),
+          total: fitting.length,
+          hasMore: fitting.length > MAX_VALUES
+        }
+      }
+    }
+  )
 }
 
 async function ofPrompt({ prompts }: CompletionDeps, name: string, completing: Completing): Promise<readonly string[]> {
@@ -40,7 +49,11 @@ async function ofPrompt({ prompts }: CompletionDeps, name: string, completing: C
   throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(name)}`)
 }
 
-async function ofResource({ resources }: CompletionDeps, uri: string, completing: Completing): Promise<readonly string[]> {
+async function ofResource(
+  { resources }: CompletionDeps,
+  uri: string,
+  completing: Completing
+): Promise<readonly string[]> {
   const values = await resources?.complete?.(uri, completing)
   if (values !== undefined) return values
   const known = (await resources?.templates?.()) ?? []

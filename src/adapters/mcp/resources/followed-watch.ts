@@ -13,7 +13,10 @@ export interface FollowDeps {
   readonly clock: Clock
 }
 
-/** Reads a watch until the returned function is called. A watch that broke off is opened again, with its snapshot; a refused one is not. */
+/**
+ * Reads a watch until the returned function is called. A watch that broke off is opened again, with its snapshot; a
+ * refused one is not.
+ */
 export function followWatch<N extends WatchName>(
   deps: FollowDeps,
   { name, params }: { readonly name: N; readonly params: Watches[N]['params'] },

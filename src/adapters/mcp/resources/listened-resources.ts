@@ -5,8 +5,8 @@ import { nameOf, type ResourceSource } from './resource-source.js'
 export const MAX_LISTENED = 1024
 
 /**
- * The resources that clients of one connection listen to (`subscriptions/listen`). Clients are notified by the URI that they gave, which
- * may differ from the URI of the source.
+ * The resources that clients of one connection listen to (`subscriptions/listen`). Clients are notified by the URI that
+ * they gave, which may differ from the URI of the source.
  */
 export class ListenedResources {
   readonly #source: ResourceSource
@@ -25,7 +25,10 @@ export class ListenedResources {
     this.#names = new Map()
   }
 
-  /** Calls back with every URI by which a changed resource may be listened to: its name at once, others when they are resolved to it. */
+  /**
+   * Calls back with every URI by which a changed resource may be listened to: its name at once, others when they are
+   * resolved to it.
+   */
   changed(name: string, tell: (uri: string) => void): void {
     tell(name)
     const last = this.#names

@@ -49,11 +49,19 @@ export class MeshResources implements ResourceSource {
       api.call('swarm.list', {})
     ])
     return [
-      ...agents.map((one) => resource(AGENTS, { key: one.address, name: `card of ${shown(one.address)}`, mimeType: JSON_TYPE })),
-      ...documents.map((one) =>
-        resource(DOCUMENTS, { key: one.name, name: `document ${safeName(one.name, DOCUMENT_NAME)}`, mimeType: 'text/plain' })
+      ...agents.map((one) =>
+        resource(AGENTS, { key: one.address, name: `card of ${shown(one.address)}`, mimeType: JSON_TYPE })
       ),
-      ...swarms.map((one) => resource(SWARMS, { key: one.id, name: `results of swarm ${one.id}: ${shown(one.goal)}`, mimeType: JSON_TYPE }))
+      ...documents.map((one) =>
+        resource(DOCUMENTS, {
+          key: one.name,
+          name: `document ${safeName(one.name, DOCUMENT_NAME)}`,
+          mimeType: 'text/plain'
+        })
+      ),
+      ...swarms.map((one) =>
+        resource(SWARMS, { key: one.id, name: `results of swarm ${one.id}: ${shown(one.goal)}`, mimeType: JSON_TYPE })
+      )
     ]
   }
 
@@ -105,7 +113,10 @@ export class MeshResources implements ResourceSource {
     return undefined
   }
 
-  /** Text alone stays text; a document with a map or list becomes JSON of its parts. Gaps are listed in a content of their own. */
+  /**
+   * Text alone stays text; a document with a map or list becomes JSON of its parts. Gaps are listed in a content of
+   * their own.
+   */
   async #document(uri: string, document: string): Promise<ReadResourceResult['contents']> {
     const { api } = this.#deps
     const values: Partial<Record<DocumentType, unknown>> = {}
@@ -118,7 +129,9 @@ export class MeshResources implements ResourceSource {
     const textOf = (text: string): ReadResourceResult['contents'] => [{ uri, mimeType: 'text/plain', text }]
     const isText = Object.keys(values).every((type) => type === 'text')
     const whole = isText ? textOf(typeof values.text === 'string' ? values.text : '') : this.#json(uri, values)
-    const notes = gaps.map(({ node, reason }) => `not all that ${shown(node.name, 64)} wrote is in this document: ${shown(reason)}`)
+    const notes = gaps.map(
+      ({ node, reason }) => `not all that ${shown(node.name, 64)} wrote is in this document: ${shown(reason)}`
+    )
     return notes.length === 0 ? whole : [...whole, ...textOf(notes.join('\n'))]
   }
 
@@ -133,7 +146,9 @@ function followMesh(deps: FollowDeps, tell: (uri: string | null) => void): Unsub
   const from = deps.clock.now()
   const ends = [
     followWatch(deps, { name: 'agents.list', params: {} }, (list) =>
-      agents.are(new Map(list.agents.map(({ address, revision, status }) => [address, `${revision} ${status === 'offline'}`])))
+      agents.are(
+        new Map(list.agents.map(({ address, revision, status }) => [address, `${revision} ${status === 'offline'}`]))
+      )
     ),
     // Each write makes a document longer, and each removal from its streams changes these numbers.
     followWatch(deps, { name: 'documents.list', params: {} }, (list) =>

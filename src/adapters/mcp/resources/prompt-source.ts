@@ -12,8 +12,15 @@ export interface PromptContext {
 export interface PromptSource {
   /** In the order to show. */
   list(): readonly Prompt[] | Promise<readonly Prompt[]>
-  /** undefined when there is none; the client may be asked something first. @throws NodeError INVALID_INPUT for arguments that are missing. */
-  get(name: string, args: Readonly<Record<string, string>>, context: PromptContext): Promise<GetPromptResult | ClientAsk | undefined>
+  /**
+   * undefined when there is none; the client may be asked something first.
+   * @throws NodeError INVALID_INPUT for arguments that are missing.
+   */
+  get(
+    name: string,
+    args: Readonly<Record<string, string>>,
+    context: PromptContext
+  ): Promise<GetPromptResult | ClientAsk | undefined>
   /** Values for the arguments of a prompt. */
   readonly complete?: Complete
   /** Calls back when `list` changes; returns the function that ends it. */
@@ -25,7 +32,8 @@ export function joinPrompts(sources: readonly PromptSource[]): PromptSource {
   return {
     list: async () => {
       const all = new Map<string, Prompt>()
-      for (const source of sources) for (const one of await source.list()) if (!all.has(one.name)) all.set(one.name, one)
+      for (const source of sources)
+        for (const one of await source.list()) if (!all.has(one.name)) all.set(one.name, one)
       return [...all.values()]
     },
     get: async (name, args, context) => {

@@ -28,7 +28,9 @@ const STUCK_LOOP_MS = 500
 /** The process is unhealthy after this number of calls in a row refused for lack of resources. */
 const EXHAUSTED_IN_A_ROW = 3
 
-/** Slots, payload sizes and telemetry of one process (spec mcp-runtime, ResourceManager): all its connections share one. */
+/**
+ * Slots, payload sizes and telemetry of one process (spec mcp-runtime, ResourceManager): all its connections share one.
+ */
 export class ResourceManager {
   readonly #limits: ResourceLimits
   readonly #meter: Pick<ProcessMeter, 'memoryBytes' | 'loopDelayMs'>
@@ -81,7 +83,10 @@ export class ResourceManager {
     return this.#taken > this.#limits.maxConcurrentExecutions * BUSY_SHARE || this.#meter.loopDelayMs() > SLOW_LOOP_MS
   }
 
-  /** Counts each answered call: null for success, else the code of its error. A request refused as malformed does not count. */
+  /**
+   * Counts each answered call: null for success, else the code of its error. A request refused as malformed does not
+   * count.
+   */
   answered(code: StructuredErrorCode | null): void {
     this.#exhausted = code === 'RESOURCE_EXHAUSTED' ? this.#exhausted + 1 : 0
   }

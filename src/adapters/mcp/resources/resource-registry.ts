@@ -22,7 +22,8 @@ export class ResourceRegistry implements ResourceSource {
 
   /** Adds a resource. @throws NodeError CONFLICT when its URI is taken */
   register(resource: RegisteredResource, load: ResourceLoader): void {
-    if (this.#resources.has(resource.uri)) throw new NodeError('CONFLICT', `a resource ${resource.uri} is registered already`)
+    if (this.#resources.has(resource.uri))
+      throw new NodeError('CONFLICT', `a resource ${resource.uri} is registered already`)
     this.#resources.set(resource.uri, { resource: { ...resource }, load })
     this.#changes.emit(null)
   }
@@ -48,7 +49,9 @@ export class ResourceRegistry implements ResourceSource {
     const content = await found.load(signal)
     const { mimeType } = found.resource
     return [
-      typeof content === 'string' ? { uri, mimeType, text: content } : { uri, mimeType, blob: Buffer.from(content).toString('base64') }
+      typeof content === 'string'
+        ? { uri, mimeType, text: content }
+        : { uri, mimeType, blob: Buffer.from(content).toString('base64') }
     ]
   }
 

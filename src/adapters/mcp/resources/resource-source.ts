@@ -11,9 +11,14 @@ export interface ResourceSource {
   readonly complete?: Complete
   /** undefined when there is none; an error goes to the client. */
   read(uri: string, signal: AbortSignal): Promise<ReadResourceResult['contents'] | undefined>
-  /** The URI by which `onChange` names the resource of `uri`; undefined when there is none. Without this method `read` is asked. */
+  /**
+   * The URI by which `onChange` names the resource of `uri`; undefined when there is none. Without this method `read`
+   * is asked.
+   */
   nameOf?(uri: string, signal: AbortSignal): string | undefined | Promise<string | undefined>
-  /** Calls back with null when `list` changes, with a URI when its content changes; returns the function that ends it. */
+  /**
+   * Calls back with null when `list` changes, with a URI when its content changes; returns the function that ends it.
+   */
   onChange?(changed: (uri: string | null) => void): () => void
 }
 

@@ -7,8 +7,8 @@ interface ArrivedMessage {
 }
 
 /**
- * A transport that was started to read its first message, and is passed on as if it were new. Messages received before are delivered in
- * order when it is started.
+ * A transport that was started to read its first message, and is passed on as if it were new. Messages received before
+ * are delivered in order when it is started.
  */
 export class BegunTransport implements Transport {
   onclose?: (() => void) | undefined

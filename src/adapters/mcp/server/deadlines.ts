@@ -26,8 +26,9 @@ interface Queue {
 }
 
 /**
- * The deadlines of many calls. Nearly all calls end earlier, and most deadlines have one length. So each length has one timer, which runs
- * expired deadlines and continues with the next. A timer for each call took a good part of a call's own time.
+ * The deadlines of many calls. Nearly all calls end earlier, and most deadlines have one length. So each length has one
+ * timer, which runs expired deadlines and continues with the next. A timer for each call took a good part of a call's
+ * own time.
  */
 export class Deadlines {
   readonly #clock: Clock

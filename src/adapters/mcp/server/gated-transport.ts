@@ -63,8 +63,8 @@ type ReadRequest = Extract<ReadMessage, { kind: 'request' }>
 type ReadNotification = Extract<ReadMessage, { kind: 'notification' }>
 
 /**
- * Filters a transport of the SDK: passes messages with a valid shape and id at the right time. It answers all others as the specification
- * says (mcp-runtime, Error Model). Once closed it writes nothing.
+ * Filters a transport of the SDK: passes messages with a valid shape and id at the right time. It answers all others as
+ * the specification says (mcp-runtime, Error Model). Once closed it writes nothing.
  */
 export class GatedTransport implements Transport {
   onclose?: (() => void) | undefined
@@ -119,7 +119,10 @@ export class GatedTransport implements Transport {
   }
 
   /** Remembers a question to the client until it is answered or the server cancels it. */
-  async #tell(message: Extract<JSONRPCMessage, { readonly method: string }>, options?: TransportSendOptions): Promise<void> {
+  async #tell(
+    message: Extract<JSONRPCMessage, { readonly method: string }>,
+    options?: TransportSendOptions
+  ): Promise<void> {
     if (message.method === 'notifications/cancelled') this.#asked.delete(message.params?.['requestId'])
     if (!('id' in message)) return await this.#inner.send(message, options)
     if (this.#asked.size >= MAX_ASKED) throw new Error(`the client has not answered ${MAX_ASKED} questions`)
@@ -160,7 +163,8 @@ export class GatedTransport implements Transport {
     if (read.kind === 'fault') this.#refuse(read.fault, message)
     else if (read.kind === 'dropped') this.#deps.log('warn', 'dropped a message', { reason: read.reason })
     else if (read.kind === 'response') this.#responded(message, extra)
-    else if (read.kind === 'notification' ? this.#notified(read) : this.#requested(read)) this.onmessage?.(message, extra)
+    else if (read.kind === 'notification' ? this.#notified(read) : this.#requested(read))
+      this.onmessage?.(message, extra)
   }
 
   /** Only the answer to a question goes to the server. */
@@ -212,7 +216,11 @@ export class GatedTransport implements Transport {
     return null
   }
 
-  #inputOf(method: string, params: Readonly<Record<string, unknown>>, step: 'initialize' | 'notifications/initialized'): LifecycleInput {
+  #inputOf(
+    method: string,
+    params: Readonly<Record<string, unknown>>,
+    step: 'initialize' | 'notifications/initialized'
+  ): LifecycleInput {
     const { eras } = this.#deps
     // Where only versions without a handshake are served, the server says so itself.
     if (eras === 'modern' || (eras === 'both' && versionClaim(params) !== undefined)) return 'claimed'
@@ -251,7 +259,11 @@ export class GatedTransport implements Transport {
     return { ...message, error: { ...message.error, data: { ...data, correlationId } } }
   }
 
-  #refused({ method, params }: RequestInFlight, { code, message }: Pick<JsonRpcFault, 'code' | 'message'>, correlationId: string): void {
+  #refused(
+    { method, params }: RequestInFlight,
+    { code, message }: Pick<JsonRpcFault, 'code' | 'message'>,
+    correlationId: string
+  ): void {
     this.#deps.log('debug', 'refused a request', { method, code, correlationId })
     this.#deps.onRefused?.({ method, params, code, message, correlationId })
   }

@@ -11,7 +11,12 @@ const MAX_CORRELATION_ID = 128
 /** The versions that are served without a handshake. The SDK serves these, but exports no list of them. */
 const UNSHAKEN_VERSIONS: readonly unknown[] = ['2026-07-28']
 /** Methods that these versions no longer have. Without this list their params would be checked. */
-const REMOVED: ReadonlySet<string> = new Set(['initialize', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'])
+const REMOVED: ReadonlySet<string> = new Set([
+  'initialize',
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe'
+])
 
 /** Why a message is refused as such. */
 export interface JsonRpcFault {
@@ -24,14 +29,21 @@ export interface JsonRpcFault {
 
 /** A message whose shape is right. */
 export type ReadMessage =
-  | { readonly kind: 'request'; readonly id: RequestId; readonly method: string; readonly params: Readonly<Record<string, unknown>> }
+  | {
+      readonly kind: 'request'
+      readonly id: RequestId
+      readonly method: string
+      readonly params: Readonly<Record<string, unknown>>
+    }
   | { readonly kind: 'notification'; readonly method: string; readonly params: Readonly<Record<string, unknown>> }
   | { readonly kind: 'response' }
   | { readonly kind: 'fault'; readonly fault: JsonRpcFault }
   /** Wrong, but of a kind that is never answered. */
   | { readonly kind: 'dropped'; readonly reason: string }
 
-/** Looks at the shape of a message as JSON-RPC 2.0 and MCP have it (no batches, ids are texts or whole numbers). Total. */
+/**
+ * Looks at the shape of a message as JSON-RPC 2.0 and MCP have it (no batches, ids are texts or whole numbers). Total.
+ */
 export function readMessage(message: unknown): ReadMessage {
   if (Array.isArray(message)) return invalid(null, 'batches are not served: send one message at a time')
   if (!isRecord(message)) return invalid(null, 'a message is a JSON object')
@@ -42,7 +54,8 @@ export function readMessage(message: unknown): ReadMessage {
 
 function readCall(message: Readonly<Record<string, unknown>>): ReadMessage {
   const { id, method, params = {} } = message
-  if ('id' in message && !isRequestId(id)) return invalid(null, 'id must be a text of at most 256 characters or a whole number')
+  if ('id' in message && !isRequestId(id))
+    return invalid(null, 'id must be a text of at most 256 characters or a whole number')
   const answerTo = 'id' in message ? (id as RequestId) : null
   if (message['jsonrpc'] !== '2.0') return invalid(answerTo, "jsonrpc must be '2.0'")
   if (typeof method !== 'string' || method.length === 0) return invalid(answerTo, 'method must be a text')
@@ -54,12 +67,18 @@ function readCall(message: Readonly<Record<string, unknown>>): ReadMessage {
       : { kind: 'dropped', reason: 'params of a notification are no object' }
   }
   if (isRecord(params)) return { kind: 'request', id: answerTo, method, params }
-  return faulty({ code: JSON_RPC.INVALID_PARAMS, message: 'Invalid params', id: answerTo, data: { reason: 'params must be an object' } })
+  return faulty({
+    code: JSON_RPC.INVALID_PARAMS,
+    message: 'Invalid params',
+    id: answerTo,
+    data: { reason: 'params must be an object' }
+  })
 }
 
 // A wrong response gets no answer: answers could go back and forth for ever.
 function readResponse(message: Readonly<Record<string, unknown>>): ReadMessage {
-  const isWhole = message['jsonrpc'] === '2.0' && 'result' in message !== 'error' in message && isRequestId(message['id'])
+  const isWhole =
+    message['jsonrpc'] === '2.0' && 'result' in message !== 'error' in message && isRequestId(message['id'])
   return isWhole && jsonFault(message, SIZED_LIMITS) === null
     ? { kind: 'response' }
     : { kind: 'dropped', reason: 'not a response to any request' }
@@ -77,15 +96,18 @@ function faulty(fault: JsonRpcFault): ReadMessage {
   return { kind: 'fault', fault }
 }
 
-/** The protocol version that a message claims itself (MCP 2026-07-28: it needs no handshake), as written; undefined for none. */
+/**
+ * The protocol version that a message claims itself (MCP 2026-07-28: it needs no handshake), as written; undefined for
+ * none.
+ */
 export function versionClaim(params: Readonly<Record<string, unknown>>): unknown {
   const meta = params['_meta']
   return isRecord(meta) && Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY) ? meta[PROTOCOL_VERSION_META_KEY] : undefined
 }
 
 /**
- * The fault of a claim, or of a method that its version does not have; null when there is none, or when the SDK reports it better. A claim
- * of another version at a handshake counts as that handshake.
+ * The fault of a claim, or of a method that its version does not have; null when there is none, or when the SDK reports
+ * it better. A claim of another version at a handshake counts as that handshake.
  */
 export function claimFault(method: string, claim: unknown): Omit<JsonRpcFault, 'id'> | null {
   if (UNSHAKEN_VERSIONS.includes(claim))
@@ -180,7 +202,9 @@ function hasTexts(value: Readonly<Record<string, unknown>>, keys: readonly strin
   return keys.every((key) => typeof value[key] === 'string')
 }
 
-const OBJECTS: Readonly<Record<Exclude<Shape, 'text' | 'level'>, (value: Readonly<Record<string, unknown>>) => boolean>> = {
+const OBJECTS: Readonly<
+  Record<Exclude<Shape, 'text' | 'level'>, (value: Readonly<Record<string, unknown>>) => boolean>
+> = {
   object: () => true,
   texts: (value) => hasTexts(value),
   info: (value) => hasTexts(value, ['name', 'version']),

@@ -2,8 +2,8 @@
 export type LifecycleState = 'STARTING' | 'INITIALIZING' | 'RUNNING' | 'CLOSED'
 
 /**
- * Input of the state machine: the two steps of the handshake, the server's refusal of `initialize`, any other message without a version
- * claim, a message that claims a version of the protocol itself (it needs no handshake), the end.
+ * Input of the state machine: the two steps of the handshake, the server's refusal of `initialize`, any other message
+ * without a version claim, a message that claims a version of the protocol itself (it needs no handshake), the end.
  */
 export type LifecycleInput = 'initialize' | 'initialized' | 'initialize-refused' | 'other' | 'claimed' | 'close'
 

@@ -5,7 +5,10 @@ import { toolOfEdges } from './oversized-call.js'
 /** Bytes of the start and of the end of a line that is too long, kept to find its id in. */
 const EDGE_BYTES = 512
 
-/** Found at the edges of a line that was too long: the id of its request, and the tool that it calls ({@link toolOfEdges}). */
+/**
+ * Found at the edges of a line that was too long: the id of its request, and the tool that it calls
+ * ({@link toolOfEdges}).
+ */
 export interface TooLong {
   readonly id: RequestId | null
   readonly tool: string | null
@@ -15,8 +18,8 @@ export interface TooLong {
 export type Line = { readonly text: string | null } | { readonly tooLong: TooLong }
 
 /**
- * Cuts a stream of bytes into lines (`\n` or `\r\n`); empty ones are left out. Holds at most one line and `maxLineBytes`; of a longer
- * one only its edges, until it ends.
+ * Cuts a stream of bytes into lines (`\n` or `\r\n`); empty ones are left out. Holds at most one line and
+ * `maxLineBytes`; of a longer one only its edges, until it ends.
  */
 export class LineReader {
   readonly #splitter: LineSplitter
@@ -29,7 +32,8 @@ export class LineReader {
   /** The lines that end in this chunk. */
   *take(chunk: Uint8Array): Generator<Line> {
     for (const one of this.#splitter.push(chunk)) {
-      const line = one instanceof Uint8Array ? this.#lineOf(one) : { tooLong: { id: idOfEdges(one), tool: toolOfEdges(one) } }
+      const line =
+        one instanceof Uint8Array ? this.#lineOf(one) : { tooLong: { id: idOfEdges(one), tool: toolOfEdges(one) } }
       if (line !== null) yield line
     }
   }
@@ -54,8 +58,8 @@ const FIRST_MEMBER = new RegExp(String.raw`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*
 const LAST_MEMBER = new RegExp(String.raw`,\s*${ID}\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 
 /**
- * The id of a request or an answer of which only the edges are known; null where they do not show it. The members beside the first
- * and the last brace of a line are those of the outermost object.
+ * The id of a request or an answer of which only the edges are known; null where they do not show it. The members
+ * beside the first and the last brace of a line are those of the outermost object.
  */
 export function idOfEdges({ head, tail }: LongLine): RequestId | null {
   const found = FIRST_MEMBER.exec(textOf(head))?.[1] ?? LAST_MEMBER.exec(textOf(tail))?.[1]

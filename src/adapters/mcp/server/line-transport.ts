@@ -39,9 +39,9 @@ export interface LineOptions {
 }
 
 /**
- * Messages as lines of JSON over a pair of streams. A line that is no JSON object is answered, never swallowed: -32700 when it is
- * no JSON, -32600 when it is a batch, no object or too long. A call of a tool that is too long gets a result of that tool. While the other
- * side does not read, nothing more is read from it.
+ * Messages as lines of JSON over a pair of streams. A line that is no JSON object is answered, never swallowed: -32700
+ * when it is no JSON, -32600 when it is a batch, no object or too long. A call of a tool that is too long gets a result
+ * of that tool. While the other side does not read, nothing more is read from it.
  */
 export class LineTransport implements Transport {
   onclose?: (() => void) | undefined
@@ -77,7 +77,10 @@ export class LineTransport implements Transport {
     return Promise.resolve()
   }
 
-  /** Resolves once the message is handed to the stream below and that has room again. A message without a JSON form is not sent. */
+  /**
+   * Resolves once the message is handed to the stream below and that has room again. A message without a JSON form is
+   * not sent.
+   */
   send(message: JSONRPCMessage): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
     if (this.#streams.output.write(`${textOf(message, this.#options.correlationId)}\n`)) return Promise.resolve()
@@ -114,18 +117,25 @@ export class LineTransport implements Transport {
     if ('tooLong' in line) {
       const { id, tool } = line.tooLong
       const refusal = id === null || tool === null ? undefined : this.#options.refuseCall?.(tool)
-      if (id !== null && refusal !== undefined) return void refusal.then((result) => this.send({ jsonrpc: '2.0', id, result }))
+      if (id !== null && refusal !== undefined)
+        return void refusal.then((result) => this.send({ jsonrpc: '2.0', id, result }))
       const data = { reason: `a line has at most ${this.#options.maxLineBytes} bytes` }
       return this.#refuse(JSON_RPC.INVALID_REQUEST, 'Invalid Request', { id, data })
     }
     const message = parsed(line.text)
     if (message === undefined) return this.#refuse(JSON_RPC.PARSE_ERROR, 'Parse error')
     if (isRecord(message)) return this.onmessage?.(message as unknown as JSONRPCMessage)
-    const reason = Array.isArray(message) ? 'batches are not served: send one message a line' : 'a message is a JSON object'
+    const reason = Array.isArray(message)
+      ? 'batches are not served: send one message a line'
+      : 'a message is a JSON object'
     this.#refuse(JSON_RPC.INVALID_REQUEST, 'Invalid Request', { id: null, data: { reason } })
   }
 
-  #refuse(code: number, message: string, about: { id: RequestId | null; data?: Readonly<Record<string, unknown>> } = { id: null }): void {
+  #refuse(
+    code: number,
+    message: string,
+    about: { id: RequestId | null; data?: Readonly<Record<string, unknown>> } = { id: null }
+  ): void {
     void this.send(errorResponse({ code, message, ...about }, this.#options.correlationId))
   }
 
@@ -154,6 +164,8 @@ function textOf(message: JSONRPCMessage, correlationId: string): string {
     return JSON.stringify(message)
   } catch {
     const id = 'id' in message && message.id !== undefined ? message.id : null
-    return JSON.stringify(errorResponse({ code: JSON_RPC.INTERNAL_ERROR, message: 'Internal error', id }, correlationId))
+    return JSON.stringify(
+      errorResponse({ code: JSON_RPC.INTERNAL_ERROR, message: 'Internal error', id }, correlationId)
+    )
   }
 }

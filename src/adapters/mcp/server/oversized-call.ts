@@ -14,7 +14,10 @@ const FIRST_METHOD = new RegExp(String.raw`^\s*\{\s*(?:${SIMPLE}\s*,\s*){0,2}${M
 const LAST_METHOD = new RegExp(String.raw`,\s*(?:${SIMPLE}\s*,\s*){0,2}${METHOD}\s*(?:,\s*${SIMPLE}\s*){0,2}\}\s*$`)
 const NAME = /"params"\s*:\s*\{\s*(?:"_meta"\s*:\s*\{[^{}]*\}\s*,\s*)?"name"\s*:\s*"([^"\\]{1,256})"/
 
-/** The tool that a message calls of which only the edges are known: '' when they do not show it, null when they show no call of a tool. */
+/**
+ * The tool that a message calls of which only the edges are known: '' when they do not show it, null when they show no
+ * call of a tool.
+ */
 export function toolOfEdges({ head, tail }: Pick<LongLine, 'head' | 'tail'>): string | null {
   const [first, last] = [head, tail].map((bytes) => Buffer.from(bytes).toString('utf8')) as [string, string]
   if (!FIRST_METHOD.test(first) && !LAST_METHOD.test(last)) return null
@@ -22,8 +25,8 @@ export function toolOfEdges({ head, tail }: Pick<LongLine, 'head' | 'tail'>): st
 }
 
 /**
- * Refuses a call whose message was too large to be read: RESOURCE_EXHAUSTED with a run id, counted for health and recorded like each other
- * call that is refused. `name`: as far as the client shows it. `maxBytes`: of a message.
+ * Refuses a call whose message was too large to be read: RESOURCE_EXHAUSTED with a run id, counted for health and
+ * recorded like each other call that is refused. `name`: as far as the client shows it. `maxBytes`: of a message.
  */
 export async function refuseOversized(deps: OversizedDeps, name: string, maxBytes: number): Promise<StructuredError> {
   const { clock, ids, log, limits, onCompleted, tools } = deps

@@ -22,7 +22,8 @@ export function startProcessMeter(clock: Pick<Clock, 'every' | 'clear'>): Proces
   histogram.enable()
   let before = 0
   // The histogram counts the time between two samples; time beyond the resolution is delay.
-  const delayMs = (): number => (histogram.count === 0 ? 0 : Math.max(0, histogram.percentile(99) / NS_PER_MS - SAMPLE_MS))
+  const delayMs = (): number =>
+    histogram.count === 0 ? 0 : Math.max(0, histogram.percentile(99) / NS_PER_MS - SAMPLE_MS)
   const timer = clock.every(WINDOW_MS, () => {
     before = delayMs()
     histogram.reset()

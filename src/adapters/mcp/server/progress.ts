@@ -2,8 +2,9 @@ import type { ProgressNotificationParams, ServerContext } from '@modelcontextpro
 import type { ToolContext } from './tool.js'
 
 /**
- * Sends the progress of one call to its client. At most one report is under way and one waits; a newer one replaces it, so a handler that
- * reports faster than the client reads costs nothing. Does nothing when the client did not ask for progress.
+ * Sends the progress of one call to its client. At most one report is under way and one waits; a newer one replaces it,
+ * so a handler that reports faster than the client reads costs nothing. Does nothing when the client did not ask for
+ * progress.
  */
 export function progressTo({ mcpReq }: ServerContext): ToolContext['progress'] {
   const progressToken = mcpReq._meta?.progressToken
@@ -25,7 +26,12 @@ export function progressTo({ mcpReq }: ServerContext): ToolContext['progress'] {
     // The protocol wants it to rise.
     if (mcpReq.signal.aborted || !Number.isFinite(progress) || progress <= last) return
     last = progress
-    waiting = { progressToken, progress, ...(total === undefined ? {} : { total }), ...(message === undefined ? {} : { message }) }
+    waiting = {
+      progressToken,
+      progress,
+      ...(total === undefined ? {} : { total }),
+      ...(message === undefined ? {} : { message })
+    }
     if (!isSending) void send()
   }
 }

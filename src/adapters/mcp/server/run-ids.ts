@@ -11,8 +11,8 @@ export interface RunIds {
 }
 
 /**
- * Ids in the form of UUIDs: of one of version 4 the first 74 random bits, then a number that rises. Two are made for each call,
- * and random ones took as long as all else of it.
+ * Ids in the form of UUIDs: of one of version 4 the first 74 random bits, then a number that rises. Two are made for
+ * each call, and random ones took as long as all else of it.
  */
 export function uuidRunIds(): RunIds {
   const head = randomUUID().slice(0, 24)

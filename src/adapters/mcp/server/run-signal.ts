@@ -1,6 +1,6 @@
 /**
- * The signal of one run: aborts with its caller's, or on request. It is made on first use: most handlers never use it, and making one costs
- * more than the rest of a call.
+ * The signal of one run: aborts with its caller's, or on request. It is made on first use: most handlers never use it,
+ * and making one costs more than the rest of a call.
  */
 export class RunSignal {
   readonly #caller: AbortSignal

@@ -32,7 +32,8 @@ export function serveMcp(over: LineStreams | Transport, deps: ServeDeps): Served
   const { ids, log, eras, maxPayloadBytes } = deps
   const correlationId = ids.connectionCorrelationId()
   const maxLineBytes = maxMessageBytes(maxPayloadBytes)
-  const refuseCall = async (tool: string): Promise<CallToolResult> => wrapError(await refuseOversized(deps, tool, maxLineBytes))
+  const refuseCall = async (tool: string): Promise<CallToolResult> =>
+    wrapError(await refuseOversized(deps, tool, maxLineBytes))
   const inner = 'input' in over ? new LineTransport(over, { maxLineBytes, correlationId, refuseCall }) : over
   const onRefused = (refused: RefusedRequest): void => reportRefused(refused, deps)
   const gate = new GatedTransport(inner, { correlationId, eras, log, onRefused })
@@ -46,9 +47,9 @@ interface FirstMessage {
 }
 
 /**
- * Connects a server once the first message shows the client's era. A client that claims its version goes to the SDK's own entry. Only that
- * entry can serve it, and continues with a handshake when the client falls back to it. A handshake goes to a server without that entry's
- * layer, which would check every message once more.
+ * Connects a server once the first message shows the client's era. A client that claims its version goes to the SDK's
+ * own entry. Only that entry can serve it, and continues with a handshake when the client falls back to it. A handshake
+ * goes to a server without that entry's layer, which would check every message once more.
  */
 function begin(gate: GatedTransport, { deps, onerror }: FirstMessage): ServedConnection {
   const begun = new BegunTransport(gate)

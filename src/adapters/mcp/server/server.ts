@@ -49,8 +49,8 @@ export interface McpDeps {
 type Listens = ConstructorParameters<typeof ListenedResources>[1]
 
 /**
- * A server of one connection over the given parts: connect it to a transport, or give it to the SDK from a factory. `listens`:
- * parameters of its `subscriptions/listen` that are open.
+ * A server of one connection over the given parts: connect it to a transport, or give it to the SDK from a factory.
+ * `listens`: parameters of its `subscriptions/listen` that are open.
  */
 export function createMcpServer(deps: McpDeps, era: 'legacy' | 'modern', listens: Listens = () => []): Server {
   const { name, version, instructions, resources, prompts } = deps
@@ -79,7 +79,11 @@ export function createMcpServer(deps: McpDeps, era: 'legacy' | 'modern', listens
   return server
 }
 
-function serveTools(server: Server, deps: McpDeps, { asking, log }: { readonly asking: Elicitation; readonly log: ClientLog }): void {
+function serveTools(
+  server: Server,
+  deps: McpDeps,
+  { asking, log }: { readonly asking: Elicitation; readonly log: ClientLog }
+): void {
   const pipeline = new ToolPipeline(deps)
   const published = publishedTools(deps.tools)
   server.setRequestHandler('tools/list', async ({ params }) => {
@@ -135,12 +139,18 @@ function servePrompts(server: Server, source: PromptSource, asking: Elicitation)
     const { items, nextCursor } = pageOf(await withProtocolError(source.list()), params?.cursor)
     return nextCursor === undefined ? { prompts: items } : { prompts: items, nextCursor }
   })
-  server.setRequestHandler('prompts/get', async ({ params: { name, arguments: args = {} } }, context: ServerContext) => {
-    const about: Elicited = ['prompts/get', name, args]
-    const prompt = await withProtocolError(source.get(name, args, { signal: context.mcpReq.signal, client: asking.client(context, about) }))
-    if (prompt === undefined) throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(name)}`)
-    return prompt instanceof ClientAsk ? asking.ask(prompt, about) : prompt
-  })
+  server.setRequestHandler(
+    'prompts/get',
+    async ({ params: { name, arguments: args = {} } }, context: ServerContext) => {
+      const about: Elicited = ['prompts/get', name, args]
+      const prompt = await withProtocolError(
+        source.get(name, args, { signal: context.mcpReq.signal, client: asking.client(context, about) })
+      )
+      if (prompt === undefined)
+        throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(name)}`)
+      return prompt instanceof ClientAsk ? asking.ask(prompt, about) : prompt
+    }
+  )
 }
 
 /** Awaits a source; its error becomes an error of the protocol that carries the structured one. */
@@ -151,7 +161,11 @@ async function withProtocolError<T>(given: T | Promise<T>): Promise<T> {
     if (error instanceof ProtocolError) throw error
     const structured = structuredErrorOf(error)
     const isTheirs = structured.code !== 'INTERNAL'
-    throw new ProtocolError(isTheirs ? JSON_RPC.INVALID_PARAMS : JSON_RPC.INTERNAL_ERROR, asNodeError(error).message, structured)
+    throw new ProtocolError(
+      isTheirs ? JSON_RPC.INVALID_PARAMS : JSON_RPC.INTERNAL_ERROR,
+      asNodeError(error).message,
+      structured
+    )
   }
 }
 

@@ -112,7 +112,10 @@ export class McpService {
     this.#deps = deps
     this.#meter = startProcessMeter(clock)
     this.#limits = new ResourceManager(
-      { maxConcurrentExecutions: settings.resources.maxConcurrentExecutions, maxPayloadBytes: settings.tools.maxPayloadBytes },
+      {
+        maxConcurrentExecutions: settings.resources.maxConcurrentExecutions,
+        maxPayloadBytes: settings.tools.maxPayloadBytes
+      },
       this.#meter
     )
     this.#http = new McpHttp({
@@ -126,7 +129,8 @@ export class McpService {
   /** Serves a stream of lines until either side ends it. */
   open(stream: Duplex, principal: Principal): void {
     if (this.#isClosed) stream.destroy()
-    else this.#serve({ input: stream, output: stream }, this.#offerTo(principal, { transport: 'stdio', hasToken: false }))
+    else
+      this.#serve({ input: stream, output: stream }, this.#offerTo(principal, { transport: 'stdio', hasToken: false }))
   }
 
   /** Answers a request to `/mcp` of a caller with a token. */
@@ -206,19 +210,29 @@ export class McpService {
     const api = apiFor(principal)
     const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
     const { maxConcurrentExecutions } = settings.resources
-    const health = healthTool({ name: 'a2a-node', version, limits: this.#limits, settings: { ...limits, maxConcurrentExecutions } })
+    const health = healthTool({
+      name: 'a2a-node',
+      version,
+      limits: this.#limits,
+      settings: { ...limits, maxConcurrentExecutions }
+    })
     const own = this.#ownTools(api, principal)
     own.register(health.definition, health.handler, HEALTH_OPTIONS)
     // A tool that a caller registers acts as that caller: no other caller sees it.
     const registered = new ToolRegistry(compileSchema)
     const admin = adminTools({
-      settings: { adminRegistrationEnabled, adminPolicy, dynamicRegistrationEnabled: settings.security.dynamicRegistrationEnabled },
+      settings: {
+        adminRegistrationEnabled,
+        adminPolicy,
+        dynamicRegistrationEnabled: settings.security.dynamicRegistrationEnabled
+      },
       caller,
       compile: compileSchema,
       registry: registered,
       isTaken: (name) => catalog.isTaken(name),
       health: health.handler,
-      sendMessage: (agent, message, context) => sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
+      sendMessage: (agent, message, context) =>
+        sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
     })
     const mesh = this.#meshTools(api)
     const catalog: ToolCatalog = new ToolCatalog([own, admin, registered, mesh, ...more.map((one) => one.tools)])

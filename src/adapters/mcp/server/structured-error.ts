@@ -108,14 +108,18 @@ const OF_CLIENT_TOOL: Readonly<Record<ToolChoiceCode, ErrorCode>> = {
 }
 
 /** A structured error; the ids of the call are added where it is answered. The message is cut at 4,096 characters. */
-export function createError(code: StructuredErrorCode, message: string, details?: Readonly<Record<string, unknown>>): StructuredError {
+export function createError(
+  code: StructuredErrorCode,
+  message: string,
+  details?: Readonly<Record<string, unknown>>
+): StructuredError {
   const error = { code, message: message.slice(0, MAX_MESSAGE) }
   return details === undefined ? error : { ...error, details }
 }
 
 /**
- * The error of a handler, for its caller. `details` has the node's own code, `retryable` and the next step. Of any other error only the
- * message is passed on, never its stack.
+ * The error of a handler, for its caller. `details` has the node's own code, `retryable` and the next step. Of any
+ * other error only the message is passed on, never its stack.
  */
 export function structuredErrorOf(thrown: unknown): StructuredError {
   if (thrown instanceof ToolExecutionError) return ofClientTool(thrown)
@@ -125,7 +129,11 @@ export function structuredErrorOf(thrown: unknown): StructuredError {
 }
 
 /** The error of a call that is not begun, with the node's own code and further `details`. */
-export function refusalOf(code: ErrorCode, message: string, details: Readonly<Record<string, unknown>> = {}): StructuredError {
+export function refusalOf(
+  code: ErrorCode,
+  message: string,
+  details: Readonly<Record<string, unknown>> = {}
+): StructuredError {
   const { retryable, next } = new NodeError(code, message)
   return createError(OF_NODE_ERROR[code], message, { code, retryable, next, ...details })
 }

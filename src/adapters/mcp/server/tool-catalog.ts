@@ -11,7 +11,10 @@ export interface PublishedTool {
   readonly definition: ToolDefinition
 }
 
-/** All tools of several sources under one list of published names. Of two with the same canonical name the earlier source's counts. */
+/**
+ * All tools of several sources under one list of published names. Of two with the same canonical name the earlier
+ * source's counts.
+ */
 export class ToolCatalog {
   readonly #sources: readonly ToolSource[]
   readonly #ends: (() => void)[] = []
@@ -36,7 +39,10 @@ export class ToolCatalog {
     return listed
   }
 
-  /** By canonical or published name; undefined also for a published name that two sources' tools would share without a suffix. */
+  /**
+   * By canonical or published name; undefined also for a published name that two sources' tools would share without a
+   * suffix.
+   */
   find(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined> {
     const [first] = this.#sources
     const got = first?.get(name)

@@ -84,7 +84,8 @@ export class ToolPipeline {
       const tool = found instanceof Promise ? await found : found
       run.tool = tool?.definition.name ?? null
       const size = limits.validatePayloadSize(call.args)
-      if (!size.valid) return this.#refuse(run, refusalOf('PAYLOAD_TOO_LARGE', `the input ${size.errors[0]?.message ?? 'too large'}`))
+      if (!size.valid)
+        return this.#refuse(run, refusalOf('PAYLOAD_TOO_LARGE', `the input ${size.errors[0]?.message ?? 'too large'}`))
       if (tool === undefined) return this.#refuse(run, await this.#unknown(call.name))
       const release = tool.needsSlot === false ? NO_SLOT : limits.tryAcquireSlot()
       if (release === null) return this.#refuse(run, this.#full())
@@ -96,7 +97,11 @@ export class ToolPipeline {
 
   async #unknown(name: string): Promise<StructuredError> {
     const hint = await this.#deps.tools.hint(name)
-    return refusalOf('CAPABILITY_NOT_FOUND', `there is no tool ${JSON.stringify(name.slice(0, 256))}; tools/list says what there is`, hint)
+    return refusalOf(
+      'CAPABILITY_NOT_FOUND',
+      `there is no tool ${JSON.stringify(name.slice(0, 256))}; tools/list says what there is`,
+      hint
+    )
   }
 
   #full(): StructuredError {
@@ -140,7 +145,13 @@ export class ToolPipeline {
           : this.#deadlines.after(timeoutMs, () => {
               isLate = true
               own.abort(new NodeError('TIMEOUT', `not done within ${timeoutMs} ms`))
-              resolve(this.#fail(run, refusalOf('TIMEOUT', `not done within ${timeoutMs} ms; it may still run`, { timeoutMs }), 'timeout'))
+              resolve(
+                this.#fail(
+                  run,
+                  refusalOf('TIMEOUT', `not done within ${timeoutMs} ms; it may still run`, { timeoutMs }),
+                  'timeout'
+                )
+              )
             })
       const end = (ended: WrappedResult | StructuredError): void => {
         isOver = true
@@ -173,7 +184,11 @@ export class ToolPipeline {
   }
 
   /** The handler ended: in time, late, or without a waiting client. Only the first is answered. */
-  #ended(run: ToolRunner, ended: WrappedResult | StructuredError, { isLate, isAlone }: { isLate: boolean; isAlone: boolean }): ToolAnswer {
+  #ended(
+    run: ToolRunner,
+    ended: WrappedResult | StructuredError,
+    { isLate, isAlone }: { isLate: boolean; isAlone: boolean }
+  ): ToolAnswer {
     const error = 'code' in ended ? ended : ended.error
     const hasThrown = 'code' in ended && ended.details?.['reason'] !== 'result_not_serializable'
     const gone: ToolOutcome = hasThrown ? 'aborted' : 'disconnected_completed'
@@ -193,7 +208,10 @@ export class ToolPipeline {
     return wrapError(full)
   }
 
-  #report(run: ToolRunner, { outcome, error, json }: { outcome: ToolOutcome; error: StructuredError | null; json: string | null }): void {
+  #report(
+    run: ToolRunner,
+    { outcome, error, json }: { outcome: ToolOutcome; error: StructuredError | null; json: string | null }
+  ): void {
     const { clock, limits, log, onCompleted } = this.#deps
     const { runId, correlationId, call } = run
     const tool = run.tool ?? shown(call.name)
@@ -201,7 +219,11 @@ export class ToolPipeline {
     if (outcome !== 'late_completed') limits.answered(error?.code ?? null)
     const about = { tool, runId, correlationId, outcome, durationMs }
     const level = outcome === 'success' ? 'debug' : outcome === 'late_completed' ? 'warn' : 'info'
-    log(level, 'tool call ended', error === null ? about : { ...about, error: { code: error.code, message: error.message } })
+    log(
+      level,
+      'tool call ended',
+      error === null ? about : { ...about, error: { code: error.code, message: error.message } }
+    )
     if (onCompleted === undefined) return
     const base = {
       ...about,

@@ -11,7 +11,13 @@ export function recordOf(
   const failed =
     error === null
       ? {}
-      : { error: { code: error.code, message: error.message, ...(error.details === undefined ? {} : { details: error.details }) } }
+      : {
+          error: {
+            code: error.code,
+            message: error.message,
+            ...(error.details === undefined ? {} : { details: error.details })
+          }
+        }
   if (json === null) return { ...base, ...failed }
   return {
     ...base,
@@ -36,7 +42,15 @@ export interface InvocationEvent {
 }
 
 /** The event of a call; null for a refused request and for a second record of a call. */
-export function invocationEvent({ tool, published, isUnknown, durationMs, outcome, error, at }: InvocationRecord): InvocationEvent | null {
+export function invocationEvent({
+  tool,
+  published,
+  isUnknown,
+  durationMs,
+  outcome,
+  error,
+  at
+}: InvocationRecord): InvocationEvent | null {
   if (outcome === 'late_completed' || outcome === 'protocol_error') return null
   return {
     type: 'tool-invocation',
@@ -61,6 +75,9 @@ export function tellRecord(
   try {
     onCompleted?.(record, resultChars)
   } catch (error) {
-    log('error', 'a record of a tool call was not taken', { correlationId: record.correlationId, reason: messageOf(error) })
+    log('error', 'a record of a tool call was not taken', {
+      correlationId: record.correlationId,
+      reason: messageOf(error)
+    })
   }
 }

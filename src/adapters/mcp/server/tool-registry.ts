@@ -27,8 +27,8 @@ export interface ValidationResult {
 }
 
 /**
- * The tools that this process offers itself (spec mcp-runtime, ToolRegistry). Schemas are compiled when a tool is registered and
- * never at a call; equal schemas share a validator as far as the given compiler shares them.
+ * The tools that this process offers itself (spec mcp-runtime, ToolRegistry). Schemas are compiled when a tool is
+ * registered and never at a call; equal schemas share a validator as far as the given compiler shares them.
  */
 export class ToolRegistry implements ToolSource {
   readonly #compile: CompileSchema
@@ -43,10 +43,15 @@ export class ToolRegistry implements ToolSource {
   }
 
   /**
-   * Adds a tool. @throws NodeError INVALID_INPUT with the faults for a definition that cannot be served (a schema whose root is not
-   * an object, too), CONFLICT with the reason DUPLICATE_TOOL when the name is taken, OVERLOADED for one too many.
+   * Adds a tool. @throws NodeError INVALID_INPUT with the faults for a definition that cannot be served (a schema whose
+   * root is not an object, too), CONFLICT with the reason DUPLICATE_TOOL when the name is taken, OVERLOADED for one too
+   * many.
    */
-  register(definition: ToolDefinition, handler: ToolHandler, options: Pick<RegisteredTool, 'timeoutMs' | 'needsSlot'> = {}): void {
+  register(
+    definition: ToolDefinition,
+    handler: ToolHandler,
+    options: Pick<RegisteredTool, 'timeoutMs' | 'needsSlot'> = {}
+  ): void {
     const faults = this.#faultsOf(definition)
     if (faults.length > 0) {
       const [{ path, message }] = faults as [SchemaFault]
@@ -139,7 +144,11 @@ export class ToolRegistry implements ToolSource {
 
 /** The error of a tool whose name is taken. */
 export function duplicateTool(tool: string): NodeError {
-  return new NodeError('CONFLICT', `there is a tool named ${JSON.stringify(tool)}, or shown so, already: take another name`, {
-    data: { reason: 'DUPLICATE_TOOL', tool }
-  })
+  return new NodeError(
+    'CONFLICT',
+    `there is a tool named ${JSON.stringify(tool)}, or shown so, already: take another name`,
+    {
+      data: { reason: 'DUPLICATE_TOOL', tool }
+    }
+  )
 }

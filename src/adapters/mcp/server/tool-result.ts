@@ -13,7 +13,9 @@ export class McpContent {
   }
 }
 
-/** Marks a handler's result as content of the protocol (an imported tool's, an image): it goes to the caller as it is. */
+/**
+ * Marks a handler's result as content of the protocol (an imported tool's, an image): it goes to the caller as it is.
+ */
 export function mcpContent(result: CallToolResult): McpContent {
   return new McpContent(result)
 }
@@ -30,11 +32,12 @@ export interface WrappedResult {
 const NOT_SERIALIZABLE = createError('INTERNAL', 'Result not serializable', { reason: 'result_not_serializable' })
 
 /**
- * A handler's result in the form of the protocol: its JSON as text, `undefined` as null; also structured when the tool has an output
- * schema and the result is an object; content of the protocol, and questions to the client, as they are.
+ * A handler's result in the form of the protocol: its JSON as text, `undefined` as null; also structured when the tool
+ * has an output schema and the result is an object; content of the protocol, and questions to the client, as they are.
  */
 export function wrapResult(result: unknown, definition: ToolDefinition): WrappedResult | StructuredError {
-  if (result instanceof ClientAsk) return { result, error: null, json: JSON.stringify({ inputRequests: result.requests }) }
+  if (result instanceof ClientAsk)
+    return { result, error: null, json: JSON.stringify({ inputRequests: result.requests }) }
   const value = result instanceof McpContent ? result.result : result === undefined ? null : result
   const json = jsonOf(value)
   if (json === null) return NOT_SERIALIZABLE
@@ -43,7 +46,8 @@ export function wrapResult(result: unknown, definition: ToolDefinition): Wrapped
     return { result: result.result, error, json }
   }
   const wrapped: CallToolResult = { content: [{ type: 'text', text: json }], isError: false }
-  if (definition.outputSchema !== undefined && isRecord(value)) wrapped.structuredContent = JSON.parse(json) as Record<string, unknown>
+  if (definition.outputSchema !== undefined && isRecord(value))
+    wrapped.structuredContent = JSON.parse(json) as Record<string, unknown>
   return { result: wrapped, error: null, json }
 }
 

@@ -5,7 +5,9 @@ export type ToolSchema = Readonly<Record<string, unknown>>
 
 /** A tool as clients see it (spec mcp-runtime, ToolDefinition). */
 export interface ToolDefinition {
-  /** Canonical, e.g. `text.stats` or `text@gpu-box.stats`; 1 to 256 characters. Published under {@link publishedName}. */
+  /**
+   * Canonical, e.g. `text.stats` or `text@gpu-box.stats`; 1 to 256 characters. Published under {@link publishedName}.
+   */
   readonly name: string
   readonly description: string
   readonly inputSchema: ToolSchema
@@ -17,8 +19,15 @@ export interface ToolDefinition {
   readonly source?: string
 }
 
-/** A line of a tool in the log of the node, with its correlation and run ids. A client that asked for its level gets it, too. */
-export type ToolLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
+/**
+ * A line of a tool in the log of the node, with its correlation and run ids. A client that asked for its level gets it,
+ * too.
+ */
+export type ToolLog = (
+  level: 'debug' | 'info' | 'warn' | 'error',
+  message: string,
+  fields?: Readonly<Record<string, unknown>>
+) => void
 
 /** Context of a handler (spec mcp-runtime, ToolContext). */
 export interface ToolContext {
@@ -42,9 +51,14 @@ export interface RegisteredTool {
   readonly handler: ToolHandler
   /** Compiled when it was registered: the faults of arguments, empty when they fit. */
   readonly validator: (args: unknown) => readonly { readonly path: string; readonly message: string }[]
-  /** Milliseconds until its caller is answered with TIMEOUT; absent: `tools.defaultTimeoutMs`; null: the handler sees to it. */
+  /**
+   * Milliseconds until its caller is answered with TIMEOUT; absent: `tools.defaultTimeoutMs`; null: the handler sees to
+   * it.
+   */
   readonly timeoutMs?: number | null
-  /** false: it runs without a slot, also when all are taken. For tools that only look at this process. Default: true. */
+  /**
+   * false: it runs without a slot, also when all are taken. For tools that only look at this process. Default: true.
+   */
   readonly needsSlot?: boolean
 }
 

@@ -26,9 +26,22 @@ interface A2AToolRow {
 
 type Args = Readonly<Record<string, unknown>>
 
-const text = (description: string, maxLength = 256): object => ({ type: 'string', minLength: 1, maxLength, description })
-const TIMEOUT = { type: 'integer', minimum: 1, maximum: 86_400, description: 'how long to wait for the answer, in seconds (default 30)' }
-const JUSTIFICATION = text('why, in a sentence: needed to reach an agent of a more powerful tier (L0, L1) from L2 or L3', 1024)
+const text = (description: string, maxLength = 256): object => ({
+  type: 'string',
+  minLength: 1,
+  maxLength,
+  description
+})
+const TIMEOUT = {
+  type: 'integer',
+  minimum: 1,
+  maximum: 86_400,
+  description: 'how long to wait for the answer, in seconds (default 30)'
+}
+const JUSTIFICATION = text(
+  'why, in a sentence: needed to reach an agent of a more powerful tier (L0, L1) from L2 or L3',
+  1024
+)
 const NO_WAIT = { type: 'boolean', description: 'false: do not wait; gives a task id for a2a_task (default true)' }
 const READ_ONLY = { readOnlyHint: true }
 
@@ -59,7 +72,8 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
     run: (args, deps) => async (context) => await sendToAgent(deps, messageOf<'message.send'>(args), context)
   },
   a2a_call: {
-    description: 'Asks an agent for one capability and gives its result. Without an agent the node picks one that may and can.',
+    description:
+      'Asks an agent for one capability and gives its result. Without an agent the node picks one that may and can.',
     properties: {
       capability: text('id of the capability, e.g. text.stats', 128),
       input: { description: 'its input, as its schema says (default {})' },
@@ -101,7 +115,12 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
       },
       input: { description: 'for each, race and vote: the input of everyone (default {})' },
       reduce: text('makes one of the results: concat, merge, count, first, or a capability', 128),
-      deadlineSeconds: { type: 'integer', minimum: 1, maximum: 86_400, description: 'when it must have ended (default 600)' },
+      deadlineSeconds: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 86_400,
+        description: 'when it must have ended (default 600)'
+      },
       justification: JUSTIFICATION,
       wait: NO_WAIT
     },
@@ -149,8 +168,12 @@ async function listAgents({ capability, origin }: Args, { api }: A2AToolsDeps): 
 }
 
 /** The prefix of the id tells a task from a swarm. */
-async function taskOrSwarm(api: NodeApi, { id, cancel = false }: { readonly id: string; readonly cancel?: boolean }): Promise<unknown> {
-  if (!id.startsWith('swarm_')) return cancel ? await api.call('tasks.cancel', { id }) : await api.call('tasks.show', { id })
+async function taskOrSwarm(
+  api: NodeApi,
+  { id, cancel = false }: { readonly id: string; readonly cancel?: boolean }
+): Promise<unknown> {
+  if (!id.startsWith('swarm_'))
+    return cancel ? await api.call('tasks.cancel', { id }) : await api.call('tasks.show', { id })
   const info = cancel ? await api.call('swarm.cancel', { id }) : await api.call('swarm.show', { id })
   if (info.status === 'running' || info.status === 'stalled') return info
   return { ...info, ...(await api.call('swarm.results', { id: info.id })) }
@@ -183,7 +206,8 @@ async function followSwarm(id: string, { deps: { api }, context }: SwarmRun): Pr
   const { abortSignal, progress } = context
   let ended = 0
   for await (const event of api.watch('swarm.watch', { id }, { signal: abortSignal })) {
-    if (event.type === 'item') progress({ progress: ++ended, message: `${event.item}: ${event.status} (${event.agent ?? 'nobody'})` })
+    if (event.type === 'item')
+      progress({ progress: ++ended, message: `${event.item}: ${event.status} (${event.agent ?? 'nobody'})` })
     else if (event.type === 'waiting' && event.waitingFor === 'approval') {
       progress({ progress: ended, message: `${event.item}: waiting for approval at ${event.agent}` })
     }

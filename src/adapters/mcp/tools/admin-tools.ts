@@ -36,10 +36,17 @@ export interface AdminDeps {
   readonly isTaken: (name: string) => Promise<boolean>
   readonly health: ToolHandler
   /** Sends a message to an agent and resolves with its answer. */
-  readonly sendMessage: (targetAgentId: string, message: Readonly<Record<string, unknown>>, context: ToolContext) => Promise<unknown>
+  readonly sendMessage: (
+    targetAgentId: string,
+    message: Readonly<Record<string, unknown>>,
+    context: ToolContext
+  ) => Promise<unknown>
 }
 
-/** The schema of each type (spec mcp-runtime, ToolType Canonical Schemas): one that a client names must be the same, byte by byte. */
+/**
+ * The schema of each type (spec mcp-runtime, ToolType Canonical Schemas): one that a client names must be the same,
+ * byte by byte.
+ */
 const TYPE_SCHEMAS: Readonly<Record<ToolType, ToolSchema>> = {
   echo: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
   health: HEALTH_SCHEMA,
@@ -71,8 +78,8 @@ const UNREGISTER_SCHEMA: ToolSchema = {
 }
 
 /**
- * `admin/registerTool` and `admin/unregisterTool` for one kind of caller. Without both settings the source is empty; with them, each call
- * is checked against the policy.
+ * `admin/registerTool` and `admin/unregisterTool` for one kind of caller. Without both settings the source is empty;
+ * with them, each call is checked against the policy.
  */
 export function adminTools(deps: AdminDeps): ToolSource {
   const { settings, compile } = deps
@@ -111,10 +118,15 @@ function enforceAdminPolicy(policy: AdminPolicy, { transport, hasToken }: AdminC
   throw new NodeError('FORBIDDEN', why[policy], { data: { setting: 'tools.adminPolicy', policy } })
 }
 
-async function registerTool(args: Readonly<Record<string, unknown>>, deps: AdminDeps): Promise<{ readonly registered: string }> {
+async function registerTool(
+  args: Readonly<Record<string, unknown>>,
+  deps: AdminDeps
+): Promise<{ readonly registered: string }> {
   const { toolType, inputSchema: asserted } = args
   if (!isToolType(toolType)) {
-    throw new NodeError('INVALID_INPUT', `toolType must be one of ${Object.keys(TYPE_SCHEMAS).join(', ')}`, { data: { toolType } })
+    throw new NodeError('INVALID_INPUT', `toolType must be one of ${Object.keys(TYPE_SCHEMAS).join(', ')}`, {
+      data: { toolType }
+    })
   }
   const inputSchema = TYPE_SCHEMAS[toolType]
   if (asserted !== undefined && JSON.stringify(asserted) !== JSON.stringify(inputSchema)) {
@@ -123,7 +135,11 @@ async function registerTool(args: Readonly<Record<string, unknown>>, deps: Admin
     })
   }
   // As the schema of the admin tool has it.
-  const { name, description, version } = args as { readonly name: string; readonly description: string; readonly version?: string }
+  const { name, description, version } = args as {
+    readonly name: string
+    readonly description: string
+    readonly version?: string
+  }
   const named = { name, description, inputSchema }
   // Another call may have registered it while the rest was looked through.
   if ((await deps.isTaken(name)) || deps.registry.get(publishedName(name)) !== undefined) throw duplicateTool(name)

@@ -36,10 +36,15 @@ interface Offered {
 }
 
 /**
- * The capabilities of other agents that an agent wants and that the rules of this node let it call, under published names.
+ * The capabilities of other agents that an agent wants and that the rules of this node let it call, under published
+ * names.
  * @throws NodeError when the agent may not list agents
  */
-export async function openToolbox(deps: AgentToolboxDeps, choice: AgentToolChoice, signal: AbortSignalLike): Promise<AgentToolbox> {
+export async function openToolbox(
+  deps: AgentToolboxDeps,
+  choice: AgentToolChoice,
+  signal: AbortSignalLike
+): Promise<AgentToolbox> {
   const { agents } = await deps.api.call('agents.list', {}, { signal })
   const own = agents.find(({ id, origin }) => id === deps.agentId && origin === 'local')
   if (own === undefined) throw new NodeError('AGENT_NOT_FOUND', `the agent ${deps.agentId} has no card yet`)
@@ -56,11 +61,17 @@ export async function openToolbox(deps: AgentToolboxDeps, choice: AgentToolChoic
   return toolbox({ ...deps, timeoutMs: choice.timeoutMs }, offered, left)
 }
 
-async function wantedOf(deps: AgentToolboxDeps, { address }: AgentInfo, globs: readonly string[]): Promise<readonly Offered[]> {
+async function wantedOf(
+  deps: AgentToolboxDeps,
+  { address }: AgentInfo,
+  globs: readonly string[]
+): Promise<readonly Offered[]> {
   const isWanted = allowedNames(globs)
   try {
     const tools = toolsOf(await deps.api.call('agents.show', { agent: address }), deps)
-    return tools.filter((tool) => isWanted(tool.capability) || isWanted(tool.definition.name)).map((tool) => ({ tool, address }))
+    return tools
+      .filter((tool) => isWanted(tool.capability) || isWanted(tool.definition.name))
+      .map((tool) => ({ tool, address }))
   } catch {
     // It went away in between.
     return []
@@ -107,7 +118,13 @@ async function counted(
   const report = (error: InvocationRecord['error']): void => {
     const names = tool === null ? { tool: shown(called), isUnknown: true } : { tool, ...publishedAs(tool, called) }
     const ended = error === undefined ? ({ outcome: 'success' } as const) : ({ outcome: 'tool_error', error } as const)
-    const event = invocationEvent({ ...names, ...ended, durationMs: clock.monotonic() - from, correlationId: '', at: clock.now() })
+    const event = invocationEvent({
+      ...names,
+      ...ended,
+      durationMs: clock.monotonic() - from,
+      correlationId: '',
+      at: clock.now()
+    })
     if (event !== null) onCall?.(event)
   }
   try {

@@ -1,4 +1,9 @@
-import { inputResponse, type ClientCapabilities, type InputRequest, type InputResponseView } from '@modelcontextprotocol/server'
+import {
+  inputResponse,
+  type ClientCapabilities,
+  type InputRequest,
+  type InputResponseView
+} from '@modelcontextprotocol/server'
 import { NodeError } from '../../../kit/errors.js'
 
 /** Questions of one {@link askClient}. */
@@ -6,7 +11,10 @@ const MAX_REQUESTS = 8
 /** Characters of a handler's state between two rounds, as JSON: the client carries it. */
 const MAX_STATE = 16_384
 
-/** A question to the client: to its person (`elicitation/create`), its model (`sampling/createMessage`), for its folders (`roots/list`). */
+/**
+ * A question to the client: to its person (`elicitation/create`), its model (`sampling/createMessage`), for its folders
+ * (`roots/list`).
+ */
 export type ClientRequest = InputRequest
 
 /** A client's answer to a question. It is not checked against the question. */
@@ -34,15 +42,20 @@ export class ClientAsk {
 }
 
 /**
- * Asks the client, by names of the handler's choice. A handler that returns it is called again, with the same arguments and the client's
- * answers. Between the two calls nothing of it runs; `state` (JSON) comes back as it was, and the client can read it.
+ * Asks the client, by names of the handler's choice. A handler that returns it is called again, with the same arguments
+ * and the client's answers. Between the two calls nothing of it runs; `state` (JSON) comes back as it was, and the
+ * client can read it.
  * @throws NodeError INVALID_INPUT without a question, for too many, and for a state that is too large
  */
 export function askClient(requests: Readonly<Record<string, ClientRequest>>, state?: unknown): ClientAsk {
   const count = Object.keys(requests).length
-  if (count === 0 || count > MAX_REQUESTS) throw new NodeError('INVALID_INPUT', `a client is asked 1 to ${MAX_REQUESTS} questions at once`)
+  if (count === 0 || count > MAX_REQUESTS)
+    throw new NodeError('INVALID_INPUT', `a client is asked 1 to ${MAX_REQUESTS} questions at once`)
   if (state !== undefined && JSON.stringify(state).length > MAX_STATE) {
-    throw new NodeError('INVALID_INPUT', `what is kept between two rounds is larger than ${MAX_STATE} characters of JSON`)
+    throw new NodeError(
+      'INVALID_INPUT',
+      `what is kept between two rounds is larger than ${MAX_STATE} characters of JSON`
+    )
   }
   return new ClientAsk(requests, state)
 }
@@ -75,5 +88,7 @@ function takes(declared: ClientCapabilities | undefined, { method, params }: Cli
   const { elicitation } = declared ?? {}
   if (elicitation === undefined) return false
   // Declared without modes it means forms, as before there were others.
-  return params.mode === 'url' ? elicitation.url !== undefined : elicitation.form !== undefined || elicitation.url === undefined
+  return params.mode === 'url'
+    ? elicitation.url !== undefined
+    : elicitation.form !== undefined || elicitation.url === undefined
 }

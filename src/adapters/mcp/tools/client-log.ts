@@ -9,17 +9,25 @@ const MAX_PENDING = 64
 /** Characters of a line for a client. */
 const MAX_LINE = 4096
 
-const LEVEL_OF: Readonly<Record<Parameters<ToolLog>[0], LoggingLevel>> = { debug: 'debug', info: 'info', warn: 'warning', error: 'error' }
+const LEVEL_OF: Readonly<Record<Parameters<ToolLog>[0], LoggingLevel>> = {
+  debug: 'debug',
+  info: 'info',
+  warn: 'warning',
+  error: 'error'
+}
 
 /**
- * Sends clients the log lines of tools, if they asked for them: by `logging/setLevel`, or with the request itself since MCP 2026-07-28.
- * Fields of lines stay in the node's log, which knows what to hide of them.
+ * Sends clients the log lines of tools, if they asked for them: by `logging/setLevel`, or with the request itself since
+ * MCP 2026-07-28. Fields of lines stay in the node's log, which knows what to hide of them.
  */
 export class ClientLog {
   readonly #era: 'legacy' | 'modern'
   #level: LoggingLevel | undefined
 
-  /** The server must have the capability; its own handler of `logging/setLevel` would send lines to clients that never asked. */
+  /**
+   * The server must have the capability; its own handler of `logging/setLevel` would send lines to clients that never
+   * asked.
+   */
   constructor(server: Server, era: 'legacy' | 'modern') {
     this.#era = era
     if (era === 'modern') return

@@ -28,7 +28,10 @@ export type ToolExecutionCode = ToolChoiceCode | ErrorCode
 /** The error of a failed client tool (spec protocol-adapters, 3.2). */
 export class ToolExecutionError extends Error {
   readonly code: ToolExecutionCode
-  /** `available`: the alternatives; `tools`: the first of them, described; `error`: the error of the call; `retryAfter`: seconds. JSON. */
+  /**
+   * `available`: the alternatives; `tools`: the first of them, described; `error`: the error of the call; `retryAfter`:
+   * seconds. JSON.
+   */
   readonly data: {
     readonly available?: readonly string[]
     readonly tools?: readonly { readonly name: string; readonly description: string }[]
@@ -49,12 +52,18 @@ export interface ClientToolDeps {
   /** The configured server of that name or exact address; null: none. */
   serverOf(text: string): ImportedServerInfo | null
   servers(): readonly ImportedServerInfo[]
-  /** Calls a capability of an agent of this node in the name of the tool's caller, so that policy applies. Never rejects. */
+  /**
+   * Calls a capability of an agent of this node in the name of the tool's caller, so that policy applies. Never
+   * rejects.
+   */
   call(
     work: { readonly agent: string; readonly capability: string; readonly input: unknown },
     context: ToolContext
   ): Promise<{ readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: ErrorBody }>
-  /** The errors of the capabilities of an agent that the rules refuse to the tool's caller. @throws NodeError when there is no such agent */
+  /**
+   * The errors of the capabilities of an agent that the rules refuse to the tool's caller.
+   * @throws NodeError when there is no such agent
+   */
   refusals(agent: string, capabilities: readonly string[]): Promise<ReadonlyMap<string, ErrorBody>>
   readonly compileSchema: CompileSchema
   /** Chooses a tool by the prompt; null: the caller may not have it asked. */
@@ -66,8 +75,18 @@ const INPUT_SCHEMA = {
   required: ['serverUrl'],
   additionalProperties: false,
   properties: {
-    serverUrl: { type: 'string', minLength: 1, maxLength: 2048, description: 'URL or name of an MCP server in the config of this node.' },
-    tool: { type: 'string', minLength: 1, maxLength: 256, description: 'Which of its tools; may be left out when it has one.' },
+    serverUrl: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 2048,
+      description: 'URL or name of an MCP server in the config of this node.'
+    },
+    tool: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 256,
+      description: 'Which of its tools; may be left out when it has one.'
+    },
     arguments: { type: 'object', description: 'Input of the tool.' },
     prompt: {
       type: 'string',
@@ -80,8 +99,9 @@ const INPUT_SCHEMA = {
 } as const
 
 /**
- * The tool `mcp_client`: runs a tool of an MCP server that the config of this node names, and of no other; a caller can never
- * have it reach an address of its own. The result is text; structured ones are JSON. @throws ToolExecutionError from its handler.
+ * The tool `mcp_client`: runs a tool of an MCP server that the config of this node names, and of no other; a caller can
+ * never have it reach an address of its own. The result is text; structured ones are JSON. @throws ToolExecutionError
+ * from its handler.
  */
 export function mcpClientTool(deps: ClientToolDeps): RegisteredTool {
   return {
@@ -97,7 +117,8 @@ export function mcpClientTool(deps: ClientToolDeps): RegisteredTool {
     handler: async (args, context) => {
       const server = serverOf(deps, args)
       const candidates = candidatesOf(server, args)
-      const { tool, input } = directWork(server, candidates, args) ?? (await chosenWork(deps, { server, candidates, args }, context))
+      const { tool, input } =
+        directWork(server, candidates, args) ?? (await chosenWork(deps, { server, candidates, args }, context))
       const outcome = await deps.call({ agent: server.agent, capability: tool.capability, input }, context)
       if (outcome.ok) return typeof outcome.result === 'string' ? outcome.result : JSON.stringify(outcome.result)
       throw failedCall(outcome.error)
@@ -139,7 +160,9 @@ function candidatesOf(server: ImportedServerInfo, args: ToolArgs): readonly Tool
   if (name === null) return offered
   if (named?.offered === true) return [named]
   const reason =
-    named === undefined ? `${server.name} has no tool "${shown(name)}"` : `${server.name} does not offer "${shown(name)}": ${named.reason}`
+    named === undefined
+      ? `${server.name} has no tool "${shown(name)}"`
+      : `${server.name} does not offer "${shown(name)}": ${named.reason}`
   throw new ToolExecutionError('TOOL_NOT_FOUND', `${reason}${hintOf(name, available)}`, { available })
 }
 
@@ -152,7 +175,10 @@ function whyNone({ state, lastError }: ImportedServerInfo): string {
   return lastError === null ? ` (${state})` : ` (${state}: ${shown(lastError, 1000)})`
 }
 
-/** The work that the arguments alone decide; null: a prompt has to be understood. @throws ToolExecutionError without a prompt */
+/**
+ * The work that the arguments alone decide; null: a prompt has to be understood.
+ * @throws ToolExecutionError without a prompt
+ */
 function directWork(server: ImportedServerInfo, candidates: readonly ToolInfo[], args: ToolArgs): Work | null {
   const { prompt, arguments: input } = args
   const [tool, ...others] = candidates
@@ -172,8 +198,15 @@ interface Choosing {
   readonly args: ToolArgs
 }
 
-/** The work that a model chooses for the prompt. Its answer is checked like that of a stranger. @throws ToolExecutionError */
-async function chosenWork(deps: ClientToolDeps, { server, candidates: all, args }: Choosing, context: ToolContext): Promise<Work> {
+/**
+ * The work that a model chooses for the prompt. Its answer is checked like that of a stranger.
+ * @throws ToolExecutionError
+ */
+async function chosenWork(
+  deps: ClientToolDeps,
+  { server, candidates: all, args }: Choosing,
+  context: ToolContext
+): Promise<Work> {
   if (deps.chooser === null) throw notChosen(server, all)
   const candidates = await allowedOf(deps, server, all)
   const names = new PublishedNames()
@@ -196,7 +229,9 @@ async function chosenWork(deps: ClientToolDeps, { server, candidates: all, args 
   if (call === null) throw notChosen(server, candidates, { reason, retryAfter })
   const chosen = offered.get(names.resolve(call.name) ?? '')
   if (chosen === undefined)
-    throw notChosen(server, candidates, { reason: `the model chose "${shown(call.name, MAX_SUMMARY)}", which is none of them` })
+    throw notChosen(server, candidates, {
+      reason: `the model chose "${shown(call.name, MAX_SUMMARY)}", which is none of them`
+    })
   const { tool, inputSchema } = chosen
   const faults = boundedCheck(deps.compileSchema(inputSchema), inputSchema)(call.args)
   const fault = call.fault ?? (faults.length === 0 ? null : faultText(faults))
@@ -208,7 +243,10 @@ async function chosenWork(deps: ClientToolDeps, { server, candidates: all, args 
   return { tool, input: call.args }
 }
 
-/** The tools that the rules let the caller use: a refused one would only cost tokens. @throws ToolExecutionError when they refuse all */
+/**
+ * The tools that the rules let the caller use: a refused one would only cost tokens.
+ * @throws ToolExecutionError when they refuse all
+ */
 async function allowedOf(
   { refusals }: ClientToolDeps,
   { agent }: ImportedServerInfo,
@@ -230,11 +268,19 @@ function onlyCall(choice: ToolChoice): {
   readonly reason: string
   readonly retryAfter?: number
 } {
-  if (!choice.ok) return { call: null, reason: choice.reason, ...(choice.retryAfter === null ? {} : { retryAfter: choice.retryAfter }) }
+  if (!choice.ok)
+    return {
+      call: null,
+      reason: choice.reason,
+      ...(choice.retryAfter === null ? {} : { retryAfter: choice.retryAfter })
+    }
   const [call, ...others] = choice.calls
-  const unseen = choice.left === 0 ? '' : `; it did not see ${choice.left} tools, whose words are farther from those of the prompt`
+  const unseen =
+    choice.left === 0 ? '' : `; it did not see ${choice.left} tools, whose words are farther from those of the prompt`
   if (call === undefined) return { call: null, reason: `the model chose none${unseen}` }
-  return others.length === 0 ? { call, reason: '' } : { call: null, reason: `the model chose ${choice.calls.length} at once` }
+  return others.length === 0
+    ? { call, reason: '' }
+    : { call: null, reason: `the model chose ${choice.calls.length} at once` }
 }
 
 /** The error of a call for which no tool or no input was chosen: it lists the tools and says how to name one. */
@@ -279,7 +325,10 @@ function promptPlace(schema: unknown): string | null {
 
 function failedCall(error: ErrorBody): ToolExecutionError {
   const retryAfter = isRecord(error.data) ? error.data['retryAfter'] : undefined
-  return new ToolExecutionError(error.code, error.message, { error, ...(typeof retryAfter === 'number' ? { retryAfter } : {}) })
+  return new ToolExecutionError(error.code, error.message, {
+    error,
+    ...(typeof retryAfter === 'number' ? { retryAfter } : {})
+  })
 }
 
 function hintOf(text: string, available: readonly string[]): string {
@@ -288,5 +337,7 @@ function hintOf(text: string, available: readonly string[]): string {
 }
 
 function listText(available: readonly string[]): string {
-  return available.length === 0 ? '' : `; there ${available.length === 1 ? 'is' : 'are'} ${available.map((one) => shown(one)).join(', ')}`
+  return available.length === 0
+    ? ''
+    : `; there ${available.length === 1 ? 'is' : 'are'} ${available.map((one) => shown(one)).join(', ')}`
 }

@@ -16,7 +16,9 @@ const MAX_ROUNDS = 8
 /** How long such a client may take for an answer, in milliseconds. */
 const ANSWER_MS = 300_000
 
-/** For the SDK, which asks clients with a handshake by its own requests and calls the handler again with the answers. */
+/**
+ * For the SDK, which asks clients with a handshake by its own requests and calls the handler again with the answers.
+ */
 export const ASKING = { maxRounds: MAX_ROUNDS, roundTimeoutMs: ANSWER_MS }
 
 /** The parts of a request that its rounds have in common. */

@@ -3,7 +3,10 @@ import { byWords, nearest, wordsOf } from '../../../kit/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { ToolSchema, RegisteredTool, ToolContext, ToolDefinition, ToolSource } from '../server/tool.js'
 
-/** Tools in a client's list. `all`: every tool; `search`: the three to find others; `auto`: at most {@link LISTED_MAX}, else `search`. */
+/**
+ * Tools in a client's list. `all`: every tool; `search`: the three to find others; `auto`: at most {@link LISTED_MAX},
+ * else `search`.
+ */
 export type Expose = 'auto' | 'all' | 'search'
 
 /** Most tools that `auto` lists. */
@@ -21,7 +24,8 @@ export interface ExposedToolsDeps {
 
 /**
  * The tools of a source, and three to find, describe and call them, so that a long list costs a model nothing. Under
- * `search`, and under `auto` beyond {@link LISTED_MAX} tools, only these three are listed; every tool can be called all the same.
+ * `search`, and under `auto` beyond {@link LISTED_MAX} tools, only these three are listed; every tool can be called all
+ * the same.
  */
 export class ExposedTools implements ToolSource {
   readonly #deps: ExposedToolsDeps
@@ -70,7 +74,8 @@ function metaTools({ source, compileSchema }: ExposedToolsDeps): readonly Regist
       'a2a_call_tool',
       'Calls a tool of the mesh by its name, as if it were listed.',
       { name, arguments: { type: 'object', description: 'its arguments, as its schema says (default {})' } },
-      async (args, context) => await callTool(await toolOf(source, args), (args['arguments'] ?? {}) as ExposedArgs, context)
+      async (args, context) =>
+        await callTool(await toolOf(source, args), (args['arguments'] ?? {}) as ExposedArgs, context)
     ]
   ]
   return rows.map(([toolName, description, properties, handler]) => {
@@ -78,7 +83,12 @@ function metaTools({ source, compileSchema }: ExposedToolsDeps): readonly Regist
     const inputSchema = { type: 'object', properties, required: [required], additionalProperties: false }
     const isCall = toolName === 'a2a_call_tool'
     return {
-      definition: { name: toolName, description, inputSchema, ...(isCall ? {} : { annotations: { readOnlyHint: true } }) },
+      definition: {
+        name: toolName,
+        description,
+        inputSchema,
+        ...(isCall ? {} : { annotations: { readOnlyHint: true } })
+      },
       validator: compileSchema(inputSchema),
       handler,
       // The tool that is called has its own deadline.
@@ -104,7 +114,11 @@ async function toolOf(source: ToolSource, { name }: ExposedArgs): Promise<Regist
   )
 }
 
-async function callTool({ validator, handler }: RegisteredTool, args: ExposedArgs, context: ToolContext): Promise<unknown> {
+async function callTool(
+  { validator, handler }: RegisteredTool,
+  args: ExposedArgs,
+  context: ToolContext
+): Promise<unknown> {
   const faults = validator(args)
   if (faults.length > 0) {
     const printed = faults.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')
@@ -113,7 +127,10 @@ async function callTool({ validator, handler }: RegisteredTool, args: ExposedArg
   return await handler(args, context)
 }
 
-function found(query: string, all: readonly ToolDefinition[]): readonly { readonly name: string; readonly description: string }[] {
+function found(
+  query: string,
+  all: readonly ToolDefinition[]
+): readonly { readonly name: string; readonly description: string }[] {
   const hits = byWords(wordsOf(query), all).slice(0, FOUND_MAX)
   return hits.map(({ name, description }) => ({ name, description }))
 }

@@ -37,7 +37,8 @@ export const HEALTH_OPTIONS: Pick<RegisteredTool, 'needsSlot'> = { needsSlot: fa
 export function healthTool(deps: HealthDeps): Pick<RegisteredTool, 'definition' | 'handler'> {
   const definition: ToolDefinition = {
     name: 'health',
-    description: 'Tells how busy this node is: slots, memory, delay of the event loop, and whether it is healthy, degraded or unhealthy.',
+    description:
+      'Tells how busy this node is: slots, memory, delay of the event loop, and whether it is healthy, degraded or unhealthy.',
     inputSchema: HEALTH_SCHEMA,
     annotations: { readOnlyHint: true, idempotentHint: true }
   }

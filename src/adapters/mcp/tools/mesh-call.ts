@@ -30,22 +30,34 @@ const SMALL_STEP = 1 / 1024
 const LARGEST = 2 ** 40
 
 /**
- * Asks an agent for a capability, as the caller of the API. Delays of the call and reports of the agent become progress.
+ * Asks an agent for a capability, as the caller of the API. Delays of the call and reports of the agent become
+ * progress.
  * @returns the result of the agent, as JSON
  * @throws NodeError of the refused or failed call; TIMEOUT with the task's id when its outcome is not known yet
  */
-export async function callAgent(deps: MeshCallDeps, params: Calls['message.call']['params'], context: CallContext): Promise<unknown> {
+export async function callAgent(
+  deps: MeshCallDeps,
+  params: Calls['message.call']['params'],
+  context: CallContext
+): Promise<unknown> {
   // Its client waits for it: a call that changes nothing need not outlive the client.
   const call = { ...params, record: false }
   return resultOf(await follow(deps.api.watch('message.call', call, { signal: context.abortSignal }), context), deps)
 }
 
 /** The same for a text to an agent's default capability, or to everybody (`*`), whose targets are in the result. */
-export async function sendToAgent(deps: MeshCallDeps, params: Calls['message.send']['params'], context: CallContext): Promise<unknown> {
+export async function sendToAgent(
+  deps: MeshCallDeps,
+  params: Calls['message.send']['params'],
+  context: CallContext
+): Promise<unknown> {
   return resultOf(await follow(deps.api.watch('message.send', params, { signal: context.abortSignal }), context), deps)
 }
 
-async function follow(events: AsyncIterable<MessageEvent<Reply>>, { abortSignal, progress }: CallContext): Promise<Reply> {
+async function follow(
+  events: AsyncIterable<MessageEvent<Reply>>,
+  { abortSignal, progress }: CallContext
+): Promise<Reply> {
   const rising = new Rising()
   for await (const event of events) {
     if (event.type === 'reply') return event.reply

@@ -139,7 +139,9 @@ export function toolsOf(agent: AgentDetail, deps: MeshToolsDeps): readonly MeshT
 
 /** `text.stats` of the agent `text` is its tool `stats`. */
 function shortName(agentId: string, capability: string): string {
-  return capability.startsWith(`${agentId}.`) && capability.length > agentId.length + 1 ? capability.slice(agentId.length + 1) : capability
+  return capability.startsWith(`${agentId}.`) && capability.length > agentId.length + 1
+    ? capability.slice(agentId.length + 1)
+    : capability
 }
 
 function toolName({ id, origin, node }: AgentDetail, tool: string): string {
@@ -180,16 +182,25 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
     definition,
     capability: capability.id,
     inputOf,
-    // A pattern in another node's schema could block this node. That node checks the arguments itself and reports faults.
-    validator: agent.origin === 'local' ? boundedCheck(deps.compileSchema(inputSchema), inputSchema) : root === null ? hasInput : () => [],
+    // A pattern in another node's schema could block this node. That node checks the arguments itself and reports
+    // faults.
+    validator:
+      agent.origin === 'local'
+        ? boundedCheck(deps.compileSchema(inputSchema), inputSchema)
+        : root === null
+          ? hasInput
+          : () => [],
     // A request has a deadline of its own, and may wait for a person.
     timeoutMs: null,
-    handler: async (args, context) => await callAgent(deps, { agent: address, capability: capability.id, input: inputOf(args) }, context)
+    handler: async (args, context) =>
+      await callAgent(deps, { agent: address, capability: capability.id, input: inputOf(args) }, context)
   }
 }
 
 function hasInput(args: unknown): readonly SchemaFault[] {
-  return isRecord(args) && args[INPUT] !== undefined ? [] : [{ path: '', message: `must have ${JSON.stringify(INPUT)}` }]
+  return isRecord(args) && args[INPUT] !== undefined
+    ? []
+    : [{ path: '', message: `must have ${JSON.stringify(INPUT)}` }]
 }
 
 /** A schema below the root of another one: its references lead where they led. */

@@ -6,9 +6,9 @@ const MAX_STEM = 56
 const SUFFIX = 7
 
 /**
- * A canonical name as clients take it (`[A-Za-z0-9_-]{1,64}`): `.` and `/` become `__`, `@` becomes `_at_`, any other foreign character
- * `_`; a name longer than 56 is cut there and gets a suffix of its hash. In a list with another name that would look the same both get the
- * suffix: see {@link PublishedNames}.
+ * A canonical name as clients take it (`[A-Za-z0-9_-]{1,64}`): `.` and `/` become `__`, `@` becomes `_at_`, any other
+ * foreign character `_`; a name longer than 56 is cut there and gets a suffix of its hash. In a list with another name
+ * that would look the same both get the suffix: see {@link PublishedNames}.
  */
 export function publishedName(canonical: string): string {
   const plain = plainName(canonical)

@@ -13,7 +13,9 @@ export function publishedTools(catalog: ToolCatalog): () => Promise<readonly Too
     const listed = await catalog.list()
     if (listed !== of) {
       of = listed
-      tools = listed.flatMap(({ name, definition }) => (isObject(definition.inputSchema) ? [wireTool(name, definition)] : []))
+      tools = listed.flatMap(({ name, definition }) =>
+        isObject(definition.inputSchema) ? [wireTool(name, definition)] : []
+      )
     }
     return tools
   }

@@ -36,8 +36,8 @@ export function contiguousLength(core: Hypercore, { blocks }: Pick<CoreBeginning
 }
 
 /**
- * Bytes of the first blocks of a core, stored or not, as its writer signed them; null while that is unknown. It is known once the block
- * behind them was here, since the proof of that block says how much is before it.
+ * Bytes of the first blocks of a core, stored or not, as its writer signed them; null while that is unknown. It is
+ * known once the block behind them was here, since the proof of that block says how much is before it.
  */
 export async function bytesBefore(core: Pick<Hypercore, 'length' | 'core'>, blocks: number): Promise<number | null> {
   if (blocks > core.length) return null

@@ -3,14 +3,15 @@ import CoreStorage from 'hypercore-storage'
 import Rache from 'rache'
 
 /**
- * Bytes of the table in memory of a store. Its engine keeps up to two, of 64 MiB each by default: a peer that makes a node fetch
- * 128 MiB made it take as much memory. A start also reads back less.
+ * Bytes of the table in memory of a store. Its engine keeps up to two, of 64 MiB each by default: a peer that makes a
+ * node fetch 128 MiB made it take as much memory. A start also reads back less.
  */
 const TABLE_BYTES = 8 * 1024 * 1024
 /** Threads that merge the tables of a store. Each has buffers of its own. */
 const BACKGROUND_JOBS = 2
 /**
- * Blocks of its trees (Hyperbee) that a store caches in memory. The default is 65,536, and a member can write blocks of 56 KiB.
+ * Blocks of its trees (Hyperbee) that a store caches in memory. The default is 65,536, and a member can write blocks of
+ * 56 KiB.
  * In a view of 1,000 entries each change costs 0.4 ms more than with the default; a view of 200 costs the same.
  */
 const MAX_CACHED_BLOCKS = 512
@@ -22,8 +23,8 @@ export function coreStore(dir: string, options: CorestoreOptions = {}): Corestor
 }
 
 /**
- * Closes a store. First it writes the data in memory into its tables, whose every block has a checksum: later damage to a log of the engine
- * then loses nothing.
+ * Closes a store. First it writes the data in memory into its tables, whose every block has a checksum: later damage to
+ * a log of the engine then loses nothing.
  */
 export async function closeStore(store: Corestore): Promise<void> {
   // A full disk takes no table; the log has the data all the same.

@@ -4,7 +4,10 @@ import { utf8 } from '../../../kit/ids.js'
 /** Key of the user data that marks a core of the log whose blocks were removed. */
 const GIVEN_BACK = 'given-back'
 
-/** Were blocks of this core removed, since its writer was revoked? Then the number of blocks here tells nothing of the store. */
+/**
+ * Were blocks of this core removed, since its writer was revoked? Then the number of blocks here tells nothing of the
+ * store.
+ */
 export async function isGivenBack(core: Pick<Hypercore, 'getUserData'>): Promise<boolean> {
   return (await core.getUserData(GIVEN_BACK)) !== null
 }

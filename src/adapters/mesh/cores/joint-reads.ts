@@ -2,8 +2,8 @@ import type Corestore from 'corestore'
 import type { StoreDatabase, StoreReading } from 'corestore'
 
 /**
- * Makes a store ask its database once a turn for all reads of that turn. The engine asks for each node of each tree on its own, and each
- * question goes to a thread and back. Their speed limits a stream of many small blocks.
+ * Makes a store ask its database once a turn for all reads of that turn. The engine asks for each node of each tree on
+ * its own, and each question goes to a thread and back. Their speed limits a stream of many small blocks.
  */
 export function joinReads(store: Pick<Corestore, 'storage'>): void {
   const { db } = store.storage

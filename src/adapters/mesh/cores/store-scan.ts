@@ -4,7 +4,8 @@ import type Corestore from 'corestore'
 const ALL = { gte: new Uint8Array(), lt: new Uint8Array([255, 255]) }
 
 /**
- * Reads every entry of a store, also entries that are not blocks of a core: trees, heads, indexes. The engine checks each against its sum.
+ * Reads every entry of a store, also entries that are not blocks of a core: trees, heads, indexes. The engine checks
+ * each against its sum.
  * @throws the engine's error for a damaged one
  */
 export async function readEntries(store: Corestore): Promise<void> {

@@ -15,9 +15,9 @@ export interface WriterCoresDeps {
 }
 
 /**
- * Keeps cores of other writers open, of the log and of documents, to find two branches of one. The engine compares two nodes' blocks when
- * one asks the other for more. So peers with as many blocks or fewer are asked here, once for each length. A peer with as many asks for
- * nothing, and one with fewer stops asking once it knows of two branches.
+ * Keeps cores of other writers open, of the log and of documents, to find two branches of one. The engine compares two
+ * nodes' blocks when one asks the other for more. So peers with as many blocks or fewer are asked here, once for each
+ * length. A peer with as many asks for nothing, and one with fewer stops asking once it knows of two branches.
  */
 export class WriterCores {
   readonly #deps: WriterCoresDeps
@@ -68,7 +68,8 @@ export class WriterCores {
   #ask(): void {
     for (const core of this.#open.values()) {
       if (!core.opened || core.closed || core.length === 0) continue
-      for (const peer of core.peers) if (peer.remoteLength > 0 && peer.remoteLength <= core.length) this.#askPeer(peer, core)
+      for (const peer of core.peers)
+        if (peer.remoteLength > 0 && peer.remoteLength <= core.length) this.#askPeer(peer, core)
     }
   }
 

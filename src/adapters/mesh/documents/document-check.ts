@@ -9,7 +9,10 @@ import { readEntries } from '../cores/store-scan.js'
 export interface StreamFacts {
   /** Blocks that could be read. */
   readonly blocks: number
-  /** Length of each stream up to its first hole, counted from its first block of all. Infinity for a forked one: nothing of it counts. */
+  /**
+   * Length of each stream up to its first hole, counted from its first block of all. Infinity for a forked one: nothing
+   * of it counts.
+   */
   readonly lengths: ReadonlyMap<StreamKey, number>
 }
 

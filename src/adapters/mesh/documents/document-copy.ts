@@ -6,9 +6,9 @@ import { beginningOf, contiguousLength, setBeginning } from '../cores/core-begin
 import { copyKept } from './kept-bytes.js'
 
 /**
- * Copies the stored blocks of document streams into a new store, as a peer gets them. That store has its own seed: none of the streams can
- * be written in it, and its node writes new streams. Forked streams are left out: nothing of them counts. Data beside streams is copied
- * too: the snapshot before their beginning, whose core may be forked.
+ * Copies the stored blocks of document streams into a new store, as a peer gets them. That store has its own seed: none
+ * of the streams can be written in it, and its node writes new streams. Forked streams are left out: nothing of them
+ * counts. Data beside streams is copied too: the snapshot before their beginning, whose core may be forked.
  * @throws Error when a block cannot be read
  */
 export async function copyStreams(from: Corestore, dir: string): Promise<void> {
@@ -41,7 +41,11 @@ async function intoNew(dir: string, fill: (to: Corestore) => Promise<void>): Pro
   }
 }
 
-async function withCore<T>(from: Corestore, discoveryKey: Uint8Array, use: (source: Hypercore) => Promise<T>): Promise<T> {
+async function withCore<T>(
+  from: Corestore,
+  discoveryKey: Uint8Array,
+  use: (source: Hypercore) => Promise<T>
+): Promise<T> {
   const source = from.get({ discoveryKey, writable: false })
   try {
     await source.ready()

@@ -6,7 +6,14 @@ import { messageOf, type NodeError, passingConflict } from '../../../kit/errors.
 import { keyFromText } from '../../../kit/ids.js'
 import type { StreamKey } from '../../../domain/document/client-ids.js'
 import type { StreamExtent, StreamSize } from '../../../ports/documents.js'
-import { beginningOf, bytesBefore, type CoreBeginning, contiguousLength, NO_BEGINNING, setBeginning } from '../cores/core-beginning.js'
+import {
+  beginningOf,
+  bytesBefore,
+  type CoreBeginning,
+  contiguousLength,
+  NO_BEGINNING,
+  setBeginning
+} from '../cores/core-beginning.js'
 import { MAX_STORED_BLOCK_BYTES, StreamFetch } from './stream-fetch.js'
 
 /** Bytes of one stream: an own stream takes no more, and of another no more is fetched. */
@@ -24,7 +31,10 @@ export interface DocumentCoreDeps {
   mayHold(bytes: number): boolean
   /** A block came from a peer. */
   onFetched(stream: StreamKey): void
-  /** Counts bytes that came from peers (0: none). Gives the milliseconds after which more of the stream may be requested. */
+  /**
+   * Counts bytes that came from peers (0: none). Gives the milliseconds after which more of the stream may be
+   * requested.
+   */
   restMs(bytes: number): number
   /** It could not be opened, or holds too much. */
   onFault(stream: StreamKey, reason: string): void
@@ -80,7 +90,11 @@ export class DocumentCore {
 
   constructor(deps: DocumentCoreDeps) {
     this.#deps = deps
-    this.#fetch = new StreamFetch({ clock: deps.clock, restMs: (bytes) => deps.restMs(bytes), wanted: () => this.#missing() })
+    this.#fetch = new StreamFetch({
+      clock: deps.clock,
+      restMs: (bytes) => deps.restMs(bytes),
+      wanted: () => this.#missing()
+    })
     this.#opening = this.#open().catch((error: unknown) => this.#failed(error))
   }
 
@@ -92,7 +106,10 @@ export class DocumentCore {
     this.#links.set(core, this.#mayFetch(core) ? links : [])
   }
 
-  /** Blocks from `from` on without a hole, at most `limit`. @throws NodeError CONFLICT when it cannot be opened, STORE_DAMAGED when its store cannot */
+  /**
+   * Blocks from `from` on without a hole, at most `limit`.
+   * @throws NodeError CONFLICT when it cannot be opened, STORE_DAMAGED when its store cannot
+   */
   async read(from: number, limit: number): Promise<readonly Uint8Array[]> {
     await this.#opening
     const core = this.#core
@@ -107,10 +124,16 @@ export class DocumentCore {
   size(): StreamSize {
     const core = this.#core
     if (core === null) return { blocks: 0, from: 0, bytes: 0 }
-    return { blocks: this.#storedLength(core), from: this.#beginning.blocks, bytes: core.byteLength - (this.#before ?? core.byteLength) }
+    return {
+      blocks: this.#storedLength(core),
+      from: this.#beginning.blocks,
+      bytes: core.byteLength - (this.#before ?? core.byteLength)
+    }
   }
 
-  /** Its known length, and the links whose ends announced theirs. For a stream that is not fetched: the stored length. */
+  /**
+   * Its known length, and the links whose ends announced theirs. For a stream that is not fetched: the stored length.
+   */
   extent(): Omit<StreamExtent, 'announced'> & { readonly announced: readonly Protomux[] } {
     const core = this.#core
     const { blocks: fetched, isOversized } = this.#fetch
@@ -138,7 +161,8 @@ export class DocumentCore {
     if (isShort) this.#deps.onFetched(this.#deps.stream)
     if (this.#isForked) return
     onBegun(beginning)
-    // Pending requests would fetch the blocks again at once, and a node abandons an own stream whose blocks peers gave it.
+    // Pending requests would fetch the blocks again at once, and a node abandons an own stream whose blocks peers gave
+    // it.
     this.#fetch.pause()
     await core.clear(0, Math.min(blocks, core.length))
     await this.#measure(core)
@@ -164,7 +188,10 @@ export class DocumentCore {
     if (this.#beginning.blocks > 0) await setBeginning(this.#core, { ...NO_BEGINNING, isShort: true })
   }
 
-  /** It has two branches: nothing of it is read any more. The engine closes it; reopened it shows this node's branch to other peers. */
+  /**
+   * It has two branches: nothing of it is read any more. The engine closes it; reopened it shows this node's branch to
+   * other peers.
+   */
   forked(): void {
     if (this.#isForked) return
     this.#isForked = true
@@ -248,11 +275,17 @@ export class DocumentCore {
     if (this.#before === null) void this.#measure(core)
   }
 
-  /** Detaches a stream with an oversized block, and does not keep that block: passing it on delays every message on a link. */
+  /**
+   * Detaches a stream with an oversized block, and does not keep that block: passing it on delays every message on a
+   * link.
+   */
   async #refuse(core: Hypercore, index: number): Promise<void> {
     const { stream, onFault } = this.#deps
     this.attach(this.#wanted)
-    onFault(stream, `a block of the stream has more than ${MAX_STORED_BLOCK_BYTES} bytes: nothing more of it is fetched`)
+    onFault(
+      stream,
+      `a block of the stream has more than ${MAX_STORED_BLOCK_BYTES} bytes: nothing more of it is fetched`
+    )
     await core.clear(index, index + 1).catch((error: unknown) => onFault(stream, messageOf(error)))
   }
 
@@ -262,7 +295,8 @@ export class DocumentCore {
 
   #grown(core: Hypercore): void {
     this.#fetch.signed(core)
-    if (this.#isTooLong(core)) this.#deps.onFault(this.#deps.stream, `the stream has more than ${MAX_STREAM_BYTES} bytes`)
+    if (this.#isTooLong(core))
+      this.#deps.onFault(this.#deps.stream, `the stream has more than ${MAX_STREAM_BYTES} bytes`)
     // The links that may have it stay known: a share may have room later.
     if (!this.#mayFetch(core)) this.attach(this.#wanted)
     this.#tell(core)
@@ -287,12 +321,16 @@ export class DocumentCore {
 
 /** The blocks of `from` to `end` that are stored, up to the first hole. */
 async function storedBlocks(core: Hypercore, from: number, end: number): Promise<readonly Uint8Array[]> {
-  const blocks = await Promise.all(Array.from({ length: end - from }, (_, offset) => core.get(from + offset, { wait: false })))
+  const blocks = await Promise.all(
+    Array.from({ length: end - from }, (_, offset) => core.get(from + offset, { wait: false }))
+  )
   const hole = blocks.indexOf(null)
   return (hole === -1 ? blocks : blocks.slice(0, hole)) as Uint8Array[]
 }
 
-/** Ends the replication over one link. The engine has no call for it: the channel closes, and a new one is not answered. */
+/**
+ * Ends the replication over one link. The engine has no call for it: the channel closes, and a new one is not answered.
+ */
 function detach({ core, peers }: Hypercore, mux: Protomux): void {
   core.replicator.detachFrom(mux)
   for (const peer of [...peers]) if (peer.protomux === mux) peer.channel.close()

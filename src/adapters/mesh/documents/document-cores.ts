@@ -6,7 +6,14 @@ import type { Clock } from '../../../kit/clock.js'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import { keyFromText, keyToText, type NodeId } from '../../../kit/ids.js'
 import type { StreamKey } from '../../../domain/document/client-ids.js'
-import type { DocumentStreams, FollowedStream, OwnStreamState, StreamExtent, StreamHandlers, StreamSize } from '../../../ports/documents.js'
+import type {
+  DocumentStreams,
+  FollowedStream,
+  OwnStreamState,
+  StreamExtent,
+  StreamHandlers,
+  StreamSize
+} from '../../../ports/documents.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { closeStore } from '../cores/core-store.js'
 import { beginningOf, bytesBefore, type CoreBeginning, contiguousLength } from '../cores/core-beginning.js'
@@ -19,7 +26,10 @@ import { WriterCores } from '../cores/writer-cores.js'
 
 /** Dependencies of {@link DocumentCores}. */
 export interface DocumentCoresDeps {
-  /** Opens the store of documents, called once. A store of its own: a Corestore gives each of its cores to every peer that names it. */
+  /**
+   * Opens the store of documents, called once. A store of its own: a Corestore gives each of its cores to every peer
+   * that names it.
+   */
   open(): Promise<Corestore>
   /** Any error of the store as one with a cause and a next step. */
   toError(error: unknown): NodeError
@@ -89,7 +99,10 @@ export class DocumentCores implements DocumentStreams {
       const known = this.#followed.get(stream)
       // Links carry them in this order, also those that were followed before.
       this.#followed.delete(stream)
-      this.#followed.set(stream, known === undefined ? { core: this.#core(stream), following } : Object.assign(known, { following }))
+      this.#followed.set(
+        stream,
+        known === undefined ? { core: this.#core(stream), following } : Object.assign(known, { following })
+      )
     }
     for (const { core } of this.#followed.values()) core.resume()
     this.#attach()
@@ -120,10 +133,14 @@ export class DocumentCores implements DocumentStreams {
     if (own === undefined) throw new NodeError('INTERNAL', 'the stream is not an own one')
     const { core, beginning } = own
     if (!isWhole(own))
-      throw new NodeError('CONFLICT', "peers hold newer blocks of this node's stream than its own store: was it restored from an old copy?")
+      throw new NodeError(
+        'CONFLICT',
+        "peers hold newer blocks of this node's stream than its own store: was it restored from an old copy?"
+      )
     const before = (await bytesBefore(core, beginning.blocks)) ?? 0
     const bytes = blocks.reduce((sum, block) => sum + block.byteLength, core.byteLength - before)
-    if (bytes > MAX_STREAM_BYTES) throw new NodeError('OVERLOADED', `the stream of this node has ${MAX_STREAM_BYTES} bytes`)
+    if (bytes > MAX_STREAM_BYTES)
+      throw new NodeError('OVERLOADED', `the stream of this node has ${MAX_STREAM_BYTES} bytes`)
     const { length } = await core.append(blocks)
     return length
   }
@@ -190,7 +207,10 @@ export class DocumentCores implements DocumentStreams {
     await core.close()
   }
 
-  /** Copies all streams, and the data kept of documents, into a directory; false: there is no store of documents yet. See {@link copyStreams}. */
+  /**
+   * Copies all streams, and the data kept of documents, into a directory; false: there is no store of documents yet.
+   * See {@link copyStreams}.
+   */
   async copyTo(dir: string): Promise<boolean> {
     if (this.#store === null) return false
     await copyStreams(await this.#store, dir)
@@ -239,7 +259,9 @@ export class DocumentCores implements DocumentStreams {
   #attach(): void {
     const places = new Map([...this.#links.keys()].map((mux) => [mux, MAX_DOCUMENT_CORES]))
     for (const { core, following } of this.#followed.values()) {
-      const links = [...this.#links].filter(([mux, peer]) => (places.get(mux) ?? 0) > 0 && following.mayHave(peer)).map(([mux]) => mux)
+      const links = [...this.#links]
+        .filter(([mux, peer]) => (places.get(mux) ?? 0) > 0 && following.mayHave(peer))
+        .map(([mux]) => mux)
       for (const mux of links) places.set(mux, (places.get(mux) ?? 0) - 1)
       core.attach(links)
     }

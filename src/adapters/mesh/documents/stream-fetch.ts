@@ -12,11 +12,17 @@ export interface StreamFetchDeps {
   readonly clock: Clock
   /** The core and the first and last (exclusive; -1: no end) of its blocks to request; null: none now. */
   wanted(): { readonly core: Hypercore; readonly start: number; readonly end: number } | null
-  /** Counts bytes that came from peers (0: none). Gives the milliseconds after which more of the stream may be requested. */
+  /**
+   * Counts bytes that came from peers (0: none). Gives the milliseconds after which more of the stream may be
+   * requested.
+   */
   restMs(bytes: number): number
 }
 
-/** Requests the blocks of one stream: as many at once as fit into the window, none during a rest, and none after an oversized one. */
+/**
+ * Requests the blocks of one stream: as many at once as fit into the window, none during a rest, and none after an
+ * oversized one.
+ */
 export class StreamFetch {
   readonly #deps: StreamFetchDeps
   readonly #window = new BlockWindow()
@@ -46,7 +52,10 @@ export class StreamFetch {
     this.#limit(core)
   }
 
-  /** A block came from a peer; false: it is oversized. Requests nothing for a while when blocks come faster than they may. */
+  /**
+   * A block came from a peer; false: it is oversized. Requests nothing for a while when blocks come faster than they
+   * may.
+   */
   took(core: Hypercore, bytes: number): boolean {
     if (bytes > MAX_STORED_BLOCK_BYTES) {
       this.#isOversized = true

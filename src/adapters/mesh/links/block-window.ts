@@ -1,13 +1,19 @@
-/** Limit of the bytes of blocks that are requested from a peer, or read for it, at once. One block is always allowed. */
+/**
+ * Limit of the bytes of blocks that are requested from a peer, or read for it, at once. One block is always allowed.
+ */
 const WINDOW_BYTES = 262_144
 /** First limit of blocks once their average size is known; before that it is one. */
 const FIRST_BLOCKS = 16
-/** Largest limit of blocks: blocks of documents are small and many, and are checked and stored together when they arrive together. */
+/**
+ * Largest limit of blocks: blocks of documents are small and many, and are checked and stored together when they arrive
+ * together.
+ */
 const MAX_BLOCKS = 256
 
 /**
- * Limit of the blocks that are requested from a peer, or read for it, at once. The size of a block is known only when it has arrived: each
- * one raises the limit by one, and lowers it to the number of blocks of this size that fit into the window.
+ * Limit of the blocks that are requested from a peer, or read for it, at once. The size of a block is known only when
+ * it has arrived: each one raises the limit by one, and lowers it to the number of blocks of this size that fit into
+ * the window.
  */
 export class BlockWindow {
   #blocks = 1
@@ -18,9 +24,13 @@ export class BlockWindow {
     return this.#blocks
   }
 
-  /** Number of blocks and their bytes in all, as the writer signed them. Counts until the first block: its writer chooses the average. */
+  /**
+   * Number of blocks and their bytes in all, as the writer signed them. Counts until the first block: its writer
+   * chooses the average.
+   */
   signed(blocks: number, bytes: number): void {
-    if (blocks > 0 && !this.#isMeasured) this.#blocks = Math.min(Math.max(this.#blocks, FIRST_BLOCKS), fitting(bytes / blocks))
+    if (blocks > 0 && !this.#isMeasured)
+      this.#blocks = Math.min(Math.max(this.#blocks, FIRST_BLOCKS), fitting(bytes / blocks))
   }
 
   /** A block of this size arrived, or was sent. */

@@ -20,7 +20,10 @@ export interface FreshStream {
   readonly strangers: number
 }
 
-/** Bounds the cost of strangers before the gate has judged them: their number at the gate, and the rate of their streams. */
+/**
+ * Bounds the cost of strangers before the gate has judged them: their number at the gate, and the rate of their
+ * streams.
+ */
 export class ConnectionLimits {
   readonly #perKey: RateTable
   readonly #inAll: RateTable

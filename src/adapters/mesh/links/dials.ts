@@ -12,7 +12,10 @@ export class Dials {
     this.#clock = clock
   }
 
-  /** Resolves with the next link to the peer. @throws NodeError PEER_OFFLINE after `timeoutMs`, or when the peer has no place. */
+  /**
+   * Resolves with the next link to the peer.
+   * @throws NodeError PEER_OFFLINE after `timeoutMs`, or when the peer has no place.
+   */
   wait(peer: NodeId, timeoutMs: number): Promise<Link> {
     return new Promise((resolve, reject) => {
       const done = (outcome: Link | NodeError): void => {

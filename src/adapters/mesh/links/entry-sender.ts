@@ -21,7 +21,9 @@ export interface EntrySenderDeps {
 /** Hands log entries to linked writers, or to members that know one. */
 export class EntrySender {
   readonly #deps: EntrySenderDeps
-  /** How many entries were missing in the log after a writer confirmed them: each time another writer is asked first. */
+  /**
+   * How many entries were missing in the log after a writer confirmed them: each time another writer is asked first.
+   */
   #unconfirmed = 0
   /** How often a writer without a link was dialled: each time another one. */
   #dialled = 0
@@ -31,8 +33,8 @@ export class EntrySender {
   }
 
   /**
-   * True when a peer confirms that it appended the entry. Without a link to a writer an own entry goes to all linked members, which hand it
-   * to writers. `from`: the member that handed the entry to this node; it does not get it back.
+   * True when a peer confirms that it appended the entry. Without a link to a writer an own entry goes to all linked
+   * members, which hand it to writers. `from`: the member that handed the entry to this node; it does not get it back.
    * `isAgain`: a node confirmed the entry, and the log does not show it.
    */
   send(entry: Uint8Array, { isAgain = false, from = null, isForAll = false }: EntryRelayOptions): Promise<boolean> {

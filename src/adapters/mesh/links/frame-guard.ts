@@ -12,8 +12,8 @@ export const STRANGER_FRAMES = 200
 export const HINT_BYTES = { perSecond: 131_072, burst: 1_048_576 }
 
 /**
- * Sees every frame of a stream before the multiplexer does, and keeps back frames that could exhaust or kill the process. Make it before
- * the stream's Protomux: listeners are called in their order.
+ * Sees every frame of a stream before the multiplexer does, and keeps back frames that could exhaust or kill the
+ * process. Make it before the stream's Protomux: listeners are called in their order.
  */
 export class FrameGuard {
   readonly #onFault: (reason: string) => void

@@ -107,8 +107,8 @@ export class Gate {
   }
 
   /**
-   * Milliseconds by which the clock of this machine is ahead of the peer's, also after this clock was set. Null when the peer did not
-   * tell its time. The peer may lie, and its message took time: the value is for people.
+   * Milliseconds by which the clock of this machine is ahead of the peer's, also after this clock was set. Null when
+   * the peer did not tell its time. The peer may lie, and its message took time: the value is for people.
    */
   aheadMs(): number | null {
     const { clock } = this.#deps
@@ -166,7 +166,10 @@ export class Gate {
     if (message.type === 'hello') {
       const { version, maxFrameBytes } = message
       if (version !== GATE_VERSION)
-        return this.#refuse({ code: 'FORBIDDEN', reason: `gate version ${GATE_VERSION} is spoken here, not ${version}` })
+        return this.#refuse({
+          code: 'FORBIDDEN',
+          reason: `gate version ${GATE_VERSION} is spoken here, not ${version}`
+        })
       if (maxFrameBytes < CHANNEL_FRAME_BYTES)
         return this.#refuse({ code: 'FORBIDDEN', reason: `frames of ${CHANNEL_FRAME_BYTES} bytes must be taken` })
       this.#proof = message.proof
@@ -184,7 +187,8 @@ export class Gate {
   #refused(refusal: GateRefusal): void {
     const identity = this.#identity
     // Only a peer that proved to know this mesh counts; a stranger's refusal could make a newcomer give up.
-    if (identity !== null && this.#proof === this.#proofOf(identity, !this.#deps.stream.isInitiator)) identity.onRefused(refusal, this.peer)
+    if (identity !== null && this.#proof === this.#proofOf(identity, !this.#deps.stream.isInitiator))
+      identity.onRefused(refusal, this.peer)
     this.#cut('LEFT', `the peer refused: ${refusal.reason}`)
   }
 
@@ -241,7 +245,13 @@ export class Gate {
     if (this.#helloSent || this.#identity === null) return
     this.#helloSent = true
     const proof = this.#proofOf(this.#identity, this.#deps.stream.isInitiator)
-    this.#send({ type: 'hello', version: GATE_VERSION, maxFrameBytes: CHANNEL_FRAME_BYTES, software: this.#deps.software, proof })
+    this.#send({
+      type: 'hello',
+      version: GATE_VERSION,
+      maxFrameBytes: CHANNEL_FRAME_BYTES,
+      software: this.#deps.software,
+      proof
+    })
   }
 
   #sendCredentials(identity: GateIdentity): void {

@@ -76,7 +76,10 @@ export class GatedStreams implements OpenStreams {
     return this.all().map(({ stream }) => stream)
   }
 
-  /** Clocks of the linked members; of all peers while none is linked, as for a newcomer. Peers without a measurement are left out. */
+  /**
+   * Clocks of the linked members; of all peers while none is linked, as for a newcomer. Peers without a measurement are
+   * left out.
+   */
   clocks(): readonly PeerClock[] {
     const all = this.all()
     const linked = all.filter(({ session }) => session !== null)
@@ -168,7 +171,10 @@ export class GatedStreams implements OpenStreams {
     }
     const processInfo = { process: this.#process, isDoubled: this.#copies.isDoubled(peer, openedAt) }
     const onCut = (code: CutCode, reason: string): void => this.#refused(one, code, reason)
-    one.gate = new Gate({ stream, mux, software, clock, hash, verify, processInfo, onPassed, onCut }, this.#deps.identity())
+    one.gate = new Gate(
+      { stream, mux, software, clock, hash, verify, processInfo, onPassed, onCut },
+      this.#deps.identity()
+    )
     for (const listener of this.#listeners) listener(stream)
   }
 

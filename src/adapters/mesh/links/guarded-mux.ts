@@ -9,9 +9,9 @@ import { RequestTurns } from './request-turns.js'
 type Handler<A extends readonly unknown[]> = (...args: A) => unknown
 
 /**
- * Protects the process from packages on a multiplexer: a mistake in one of their handlers or decoders ends the stream, where it would end
- * the process. Requests for blocks take turns. Call it before anything opens a channel. `onMistake`: called with the reason of each; the
- * multiplexer ends the stream.
+ * Protects the process from packages on a multiplexer: a mistake in one of their handlers or decoders ends the stream,
+ * where it would end the process. Requests for blocks take turns. Call it before anything opens a channel. `onMistake`:
+ * called with the reason of each; the multiplexer ends the stream.
  */
 export function guardMux(mux: Protomux, onMistake: (reason: string) => void): void {
   const create = mux.createChannel.bind(mux)
@@ -44,7 +44,10 @@ function guardOptions<H>(options: ChannelOptions<H>, guarded: Guarded): ChannelO
   }
 }
 
-function guardMessage({ encoding, onmessage, ...rest }: MessageOptions<Uint8Array>, guarded: Guarded): MessageOptions<Uint8Array> {
+function guardMessage(
+  { encoding, onmessage, ...rest }: MessageOptions<Uint8Array>,
+  guarded: Guarded
+): MessageOptions<Uint8Array> {
   return {
     ...rest,
     ...(encoding ? { encoding: guardCodec(encoding, guarded) } : {}),
@@ -68,7 +71,9 @@ function guard<A extends readonly unknown[]>(handler: Handler<A>, onMistake: (re
   return (...args) => {
     try {
       const result = handler(...args)
-      return result instanceof Promise ? result.catch((error: unknown) => Promise.reject(harmless(error) as Error)) : result
+      return result instanceof Promise
+        ? result.catch((error: unknown) => Promise.reject(harmless(error) as Error))
+        : result
     } catch (error) {
       throw harmless(error)
     }

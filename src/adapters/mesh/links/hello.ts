@@ -27,7 +27,9 @@ export interface GateOpening extends ProcessInfo {
   readonly time: number | null
 }
 
-/** {@link GateOpening} as bytes: time (u64), id of the process (8 bytes), flags (bit 0: doubled). Older nodes send less. */
+/**
+ * {@link GateOpening} as bytes: time (u64), id of the process (8 bytes), flags (bit 0: doubled). Older nodes send less.
+ */
 export const GATE_OPENING: Codec<GateOpening> = {
   preencode: (state, { time, process }) => {
     c.uint64.preencode(state, time ?? 0)
@@ -41,7 +43,8 @@ export const GATE_OPENING: Codec<GateOpening> = {
   },
   decode: (state) => {
     const time = decodeTime(state)
-    if (time === undefined || state.end - state.start <= PROCESS_BYTES) return { time: time ?? null, process: null, isDoubled: false }
+    if (time === undefined || state.end - state.start <= PROCESS_BYTES)
+      return { time: time ?? null, process: null, isDoubled: false }
     const process = b4a.toString(b4a.from(Array.from({ length: PROCESS_BYTES }, () => c.uint8.decode(state))), 'hex')
     return { time, process, isDoubled: (c.uint8.decode(state) & 1) === 1 }
   }
@@ -61,8 +64,9 @@ const MAX_BYTES = 64 * 1024
 
 /**
  * The messages that two nodes exchange before all others, in this order:
- * `hello` proves knowledge of the mesh without revealing it; `credentials` carries the sender's certificate chain and, for a newcomer, its
- * own; `passed` says that the sender is satisfied; `refused` gives the reason before the stream is cut.
+ * `hello` proves knowledge of the mesh without revealing it; `credentials` carries the sender's certificate chain and,
+ * for a newcomer, its own; `passed` says that the sender is satisfied; `refused` gives the reason before the stream is
+ * cut.
  */
 export type GateMessage =
   | {

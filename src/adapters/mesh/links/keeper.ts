@@ -34,9 +34,9 @@ interface Tries {
 const UNTRIED: Tries = { attempts: 0, lastTriedAt: null, isLost: false }
 
 /**
- * Keeps links to the wanted members: refreshes discovery and dials known keys, fast while a member is missing. Stock Hyperswarm looks up
- * once and is then silent for ten minutes, and forgets a peer after a few failed dials. The policy is in domain/membership/keeper and,
- * where there are more members than slots, in domain/membership/neighbours.
+ * Keeps links to the wanted members: refreshes discovery and dials known keys, fast while a member is missing. Stock
+ * Hyperswarm looks up once and is then silent for ten minutes, and forgets a peer after a few failed dials. The policy
+ * is in domain/membership/keeper and, where there are more members than slots, in domain/membership/neighbours.
  */
 export class Keeper {
   readonly #deps: KeeperDeps
@@ -129,7 +129,9 @@ export class Keeper {
     const now = clock.monotonic()
     const plan = this.#plan()
     const missing = this.#missing(plan)
-    const dialing = plan.isOpen ? 0 : missing.filter((one) => one.lastTriedAt !== null && now - one.lastTriedAt < DIAL_MS).length
+    const dialing = plan.isOpen
+      ? 0
+      : missing.filter((one) => one.lastTriedAt !== null && now - one.lastTriedAt < DIAL_MS).length
     for (const peer of dialPlan(missing, now, { chance: this.#chance(), dialing })) this.#dial(peer, now)
     const plannedAt = this.#refreshPlan(missing.length, now)
     const next = Math.min(plannedAt, nextDialAt(missing) ?? Number.POSITIVE_INFINITY) - now
@@ -141,14 +143,20 @@ export class Keeper {
     const members = [...this.#wanted].map((nodeId) => {
       const tries = this.#tries.get(nodeId) ?? UNTRIED
       const returnDials = tries.isLost ? tries.attempts : null
-      return { nodeId, isLinked: isConnected(nodeId), restsUntil: this.#resting.get(nodeId)?.until ?? null, returnDials }
+      return {
+        nodeId,
+        isLinked: isConnected(nodeId),
+        restsUntil: this.#resting.get(nodeId)?.until ?? null,
+        returnDials
+      }
     })
     return neighbourPlan(members, places, clock.monotonic())
   }
 
   #missing({ missing }: NeighbourPlan): MissingMember[] {
     const sought = new Set(missing)
-    for (const peer of [...this.#tries.keys()]) if (!sought.has(peer) && !this.#deps.isConnected(peer)) this.#forget(peer)
+    for (const peer of [...this.#tries.keys()])
+      if (!sought.has(peer) && !this.#deps.isConnected(peer)) this.#forget(peer)
     return missing.map((nodeId) => ({ nodeId, ...(this.#tries.get(nodeId) ?? UNTRIED) }))
   }
 

@@ -11,7 +11,9 @@ import type { Link, LinkPath } from '../../../ports/mesh.js'
 
 /** Largest frame that is taken, in bytes. */
 export const MAX_FRAME_BYTES = 1024 * 1024
-/** Bytes of frames that are sent together: with their overhead they fill one packet. Several packets take far longer. */
+/**
+ * Bytes of frames that are sent together: with their overhead they fill one packet. Several packets take far longer.
+ */
 const MAX_GATHERED_BYTES = 1100
 /** Bytes of a message that gives credit, at most. */
 const GRANT_BYTES = 9

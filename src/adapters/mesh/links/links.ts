@@ -83,7 +83,8 @@ export class PeerLinks implements Links, OpenStreams {
     this.#entries = new EntrySender({
       clock,
       view: () => this.#view(),
-      relays: () => this.#gated.all().flatMap(({ peer, session }) => (session === null ? [] : [{ peer, relay: session.relay }])),
+      relays: () =>
+        this.#gated.all().flatMap(({ peer, session }) => (session === null ? [] : [{ peer, relay: session.relay }])),
       beyond: () => this.beyond(),
       dial: (peer, timeoutMs) => this.dial(peer, timeoutMs)
     })
@@ -96,7 +97,8 @@ export class PeerLinks implements Links, OpenStreams {
     this.#handlers = handlers
     if (this.#binding === null) throw new NodeError('INTERNAL', 'links start only inside a mesh')
     const { clock, transport, networkKind, telemetry } = this.#deps
-    // Announcing may take long where the DHT does not answer; the node is up all the same, and the keeper announces again.
+    // Announcing may take long where the DHT does not answer; the node is up all the same, and the keeper announces
+    // again.
     transport
       .listen(this.#binding.topic)
       .catch((error: unknown) => telemetry.log('warn', 'announcing failed', { reason: messageOf(error) }))
@@ -131,7 +133,8 @@ export class PeerLinks implements Links, OpenStreams {
   async dial(peer: NodeId, timeoutMs: number): Promise<Link> {
     const open = this.#linkTo(peer)
     if (open !== null) return open
-    if (!this.#slots.isFree()) throw new NodeError('PEER_OFFLINE', 'all places for links of this node are taken', { data: { peer } })
+    if (!this.#slots.isFree())
+      throw new NodeError('PEER_OFFLINE', 'all places for links of this node are taken', { data: { peer } })
     const { transport } = this.#deps
     const opened = this.#dials.wait(peer, timeoutMs)
     transport.dial(peer)
@@ -201,7 +204,8 @@ export class PeerLinks implements Links, OpenStreams {
     if (refusal.code !== 'OVERLOADED') return
     this.#keeper?.rest(peer)
     this.#dials.refused(peer, refusal.reason)
-    for (const one of this.#gated.all()) if (one.peer === peer && one.session !== null && !one.session.link.closed) this.#rest(one)
+    for (const one of this.#gated.all())
+      if (one.peer === peer && one.session !== null && !one.session.link.closed) this.#rest(one)
   }
 
   #view(): MembershipView {
@@ -240,7 +244,11 @@ export class PeerLinks implements Links, OpenStreams {
     }
   }
 
-  #admit(one: PeerStream, shown: ShownAtGate, { binding, handlers }: { binding: MeshBinding; handlers: LinkHandlers }): void {
+  #admit(
+    one: PeerStream,
+    shown: ShownAtGate,
+    { binding, handlers }: { binding: MeshBinding; handlers: LinkHandlers }
+  ): void {
     const { stream, peer } = one
     const { clock, telemetry } = this.#deps
     one.guard?.trust()
@@ -249,7 +257,16 @@ export class PeerLinks implements Links, OpenStreams {
     const onFrame = (link: Link, frame: Uint8Array): void => handlers.onFrame(link, frame)
     const onCredit = (link: Link): void => handlers.onCredit(link)
     const onChannelClosed = (): void => stream.destroy()
-    const link = new StreamLink({ id: this.#nextLinkId++, peer, stream, ...shown, onFrame, onCredit, onMalformed, onChannelClosed })
+    const link = new StreamLink({
+      id: this.#nextLinkId++,
+      peer,
+      stream,
+      ...shown,
+      onFrame,
+      onCredit,
+      onMalformed,
+      onChannelClosed
+    })
     if (link.closed) return stream.destroy()
     const relay = new EntryRelay({ peer, mux: shown.mux, clock, onMalformed, appendFor: binding.appendFor })
     one.session = { link, relay }
@@ -265,7 +282,11 @@ export class PeerLinks implements Links, OpenStreams {
     const { link } = session
     this.#deps.telemetry.count('links_closed')
     this.#keeper?.lost(peer)
-    this.#handlers?.onClose(link, link.closeReason ?? (link.isResting ? IDLE.reason : 'the stream ended'), link.isResting)
+    this.#handlers?.onClose(
+      link,
+      link.closeReason ?? (link.isResting ? IDLE.reason : 'the stream ended'),
+      link.isResting
+    )
   }
 
   #linkTo(peer: NodeId): Link | null {

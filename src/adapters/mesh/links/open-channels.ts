@@ -10,8 +10,9 @@ export const MAX_DOCUMENT_CORES = 896
 export const MAX_CORES = 128 + MAX_DOCUMENT_CORES
 
 /**
- * Largest number of a channel. A peer takes the smallest free one. It needs one for each channel, and some for channels that it closed
- * before this end opened or refused them. These do not count as open, and the multiplexer keeps them until then.
+ * Largest number of a channel. A peer takes the smallest free one. It needs one for each channel, and some for channels
+ * that it closed before this end opened or refused them. These do not count as open, and the multiplexer keeps them
+ * until then.
  */
 export const MAX_CHANNEL_NUMBER = 2 * (MAX_CORES + MAX_CHANNELS)
 
@@ -35,9 +36,9 @@ const OPEN = 1
 const CLOSE = 3
 
 /**
- * The channels that a peer holds open on a stream, read off the frames it sends: the multiplexer itself knows no limit, and
- * a frame of batches inside batches overflows its stack. A channel number that was refused stays counted until the peer
- * uses it again, as well-behaved peers do.
+ * The channels that a peer holds open on a stream, read off the frames it sends: the multiplexer itself knows no limit,
+ * and a frame of batches inside batches overflows its stack. A channel number that was refused stays counted until the
+ * peer uses it again, as well-behaved peers do.
  */
 export class OpenChannels {
   readonly #others = new Set<number>()
@@ -45,7 +46,10 @@ export class OpenChannels {
   /** Numbers that are cores to the multiplexer, maybe: it passes over a close that comes before its own end is open. */
   readonly #coreNumbers = new Set<number>()
   readonly #hintNumbers = new Set<number>()
-  /** Ends of the blocks that the peer spoke of, by the number of a core, and their sum. A number keeps its own until it is opened again. */
+  /**
+   * Ends of the blocks that the peer spoke of, by the number of a core, and their sum. A number keeps its own until it
+   * is opened again.
+   */
   readonly #mapped = new Map<number, number>()
   #mappedInAll = 0
   readonly #takeHints: (bytes: number) => boolean

@@ -21,15 +21,19 @@ interface WaitingTurn {
 export interface RequestTurnsDeps {
   /** Does the stream take more? */
   isDrained(): boolean
-  /** More requests wait than any peer needs: too many, or their answers are not read. The multiplexer then ends the stream. */
+  /**
+   * More requests wait than any peer needs: too many, or their answers are not read. The multiplexer then ends the
+   * stream.
+   */
   onTooMany(reason: string): void
   /** The engine failed at a request, with an error that is the peer's fault. */
   onFailed(error: unknown): void
 }
 
 /**
- * A peer's requests for blocks of cores, over one link: few are answered at once, fewer the larger the blocks are, and none while the peer
- * does not read. The engine itself reads all requested blocks into memory at once. Cores take turns.
+ * A peer's requests for blocks of cores, over one link: few are answered at once, fewer the larger the blocks are, and
+ * none while the peer does not read. The engine itself reads all requested blocks into memory at once. Cores take
+ * turns.
  */
 export class RequestTurns {
   readonly #deps: RequestTurnsDeps

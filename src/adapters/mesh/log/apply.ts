@@ -17,7 +17,10 @@ export interface ApplyDeps {
   readonly verify: Verify
 }
 
-/** Folds entries into the view. Deterministic and total: a throw in here would close the base on every honest node, so bad entries are skipped. */
+/**
+ * Folds entries into the view. Deterministic and total: a throw in here would close the base on every honest node, so
+ * bad entries are skipped.
+ */
 export async function applyNodes({ nodes, view, host, verify }: ApplyDeps): Promise<void> {
   const batch = view.batch({ update: false })
   for (const { value, from, optimistic } of nodes) {
@@ -36,7 +39,11 @@ export async function applyNodes({ nodes, view, host, verify }: ApplyDeps): Prom
 }
 
 /** The effect of an entry on the view: a dry run, for entries that another node wants appended. */
-export async function tryEntry(view: Hyperbee, entry: Entry, context: Omit<FoldContext, 'isBootstrapRelay'>): Promise<FoldResult> {
+export async function tryEntry(
+  view: Hyperbee,
+  entry: Entry,
+  context: Omit<FoldContext, 'isBootstrapRelay'>
+): Promise<FoldResult> {
   const snapshot = view.snapshot()
   try {
     return fold(await recordsOf(snapshot, entry), entry, { ...context, isBootstrapRelay: false })
@@ -58,7 +65,11 @@ async function recordsOf(view: Pick<Hyperbee, 'get'>, entry: Entry): Promise<Map
   return records
 }
 
-async function perform({ puts, addWriters, removeWriters }: FoldResult, batch: BeeBatch<string, unknown>, host: ApplyHost): Promise<void> {
+async function perform(
+  { puts, addWriters, removeWriters }: FoldResult,
+  batch: BeeBatch<string, unknown>,
+  host: ApplyHost
+): Promise<void> {
   for (const [key, value] of puts) {
     if (value === null) await batch.del(key)
     else await batch.put(key, value)

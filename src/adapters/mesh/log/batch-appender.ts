@@ -7,7 +7,9 @@ interface WaitingAppend {
 /** Values of one batch. Other nodes refuse a batch of more than 4,096 blocks. */
 const MAX_VALUES = 64
 
-/** Appends through one mutex: concurrent appends to an Autobase are not safe. Values that wait together go as one batch. */
+/**
+ * Appends through one mutex: concurrent appends to an Autobase are not safe. Values that wait together go as one batch.
+ */
 export class BatchAppender {
   readonly #append: (values: Uint8Array[]) => Promise<unknown>
   #queued: WaitingAppend[] = []

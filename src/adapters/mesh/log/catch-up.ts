@@ -19,9 +19,9 @@ export interface CatchUpDeps {
 }
 
 /**
- * Advances a log that stays behind its owner's signature, or differs from it. A forked core of a writer is not passed on, so a node without
- * it cannot order the entries after it. A node with another branch of it has another view than the owner. The signed view can be taken as
- * it is.
+ * Advances a log that stays behind its owner's signature, or differs from it. A forked core of a writer is not passed
+ * on, so a node without it cannot order the entries after it. A node with another branch of it has another view than
+ * the owner. The signed view can be taken as it is.
  */
 export class CatchUp {
   readonly #deps: CatchUpDeps
@@ -42,7 +42,10 @@ export class CatchUp {
   /** Looks again after `vain` looks in a row that did not help. */
   #after(vain: number): Timer {
     const { own } = this.#deps.view.lengths()
-    return this.#deps.clock.after(backoffMs({ baseMs: LOOK_MS, maxMs: MAX_LOOK_MS }, vain), () => void this.#look(own, vain))
+    return this.#deps.clock.after(
+      backoffMs({ baseMs: LOOK_MS, maxMs: MAX_LOOK_MS }, vain),
+      () => void this.#look(own, vain)
+    )
   }
 
   async #look(before: number, vain: number): Promise<void> {
@@ -56,6 +59,8 @@ export class CatchUp {
   async #jump(): Promise<void> {
     const { telemetry, repair } = this.#deps
     telemetry.log('warn', 'the mesh log stands still or went astray: the view that the owner signed is taken')
-    await repair().catch((error: unknown) => telemetry.log('warn', 'the signed view is not here yet', { reason: messageOf(error) }))
+    await repair().catch((error: unknown) =>
+      telemetry.log('warn', 'the signed view is not here yet', { reason: messageOf(error) })
+    )
   }
 }

@@ -47,11 +47,12 @@ export async function readCare(documents: NodeStore): Promise<StoredCare> {
 }
 
 /**
- * Leaves out the cores at which starts end. A start counts itself before it reads the log. The count is taken back once the node is up, or
- * when it fails with an error that it can report. After one failed start the next one records the cores of other nodes whose new blocks it
- * reads. After two in a row these are left out: only their blocks that were in the order before are read. The owner's core is left out
- * last, since without it nothing of the log is confirmed. A person may have killed the node both times. So the next start tries them again,
- * and one failure there leaves them out once more. A repair leaves them out for good.
+ * Leaves out the cores at which starts end. A start counts itself before it reads the log. The count is taken back once
+ * the node is up, or when it fails with an error that it can report. After one failed start the next one records the
+ * cores of other nodes whose new blocks it reads. After two in a row these are left out: only their blocks that were in
+ * the order before are read. The owner's core is left out last, since without it nothing of the log is confirmed. A
+ * person may have killed the node both times. So the next start tries them again, and one failure there leaves them out
+ * once more. A repair leaves them out for good.
  */
 export class CoreCare {
   readonly #documents: NodeStore
@@ -109,7 +110,9 @@ export class CoreCare {
     const { owners, setAside, suspects } = this.#stored
     const cores = new Set([...this.leftOut(), ...suspects, ...Object.keys(setAside)])
     const known = Object.entries(owners).filter(([core]) => cores.has(core))
-    const found = [...members].filter(([, { coreKey }]) => cores.has(coreKey)).map(([nodeId, { coreKey }]) => [coreKey, nodeId] as const)
+    const found = [...members]
+      .filter(([, { coreKey }]) => cores.has(coreKey))
+      .map(([nodeId, { coreKey }]) => [coreKey, nodeId] as const)
     this.#stored = { ...this.#stored, failed: 0, reading: [], owners: Object.fromEntries([...known, ...found]) }
     await this.#write()
   }

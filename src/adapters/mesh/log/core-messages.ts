@@ -23,14 +23,19 @@ const HASH_BYTES = 32
 export interface CoreMessage {
   /** Its fault; null: none. */
   readonly fault: string | null
-  /** End of the blocks that its sender claims to have or to lack, of which the engine keeps a map; 0: it claims none. */
+  /**
+   * End of the blocks that its sender claims to have or to lack, of which the engine keeps a map; 0: it claims none.
+   */
   readonly mapped: number
 }
 
 const UNREADABLE: CoreMessage = { fault: 'a message of replication that cannot be read', mapped: 0 }
 const HARMLESS: CoreMessage = { fault: null, mapped: 0 }
 
-/** Reads a message of replication as far as it must be checked. An unreadable one has a fault: messages after it might be read. Never throws. */
+/**
+ * Reads a message of replication as far as it must be checked. An unreadable one has a fault: messages after it might
+ * be read. Never throws.
+ */
 export function readCoreMessage(state: State): CoreMessage {
   try {
     const type = c.uint.decode(state)
@@ -53,10 +58,12 @@ function lastBlock(type: number, state: State): number {
 }
 
 /**
- * The fault of blocks and proofs, or null. Of an upgrade hypercore takes the last root, which an upgrade to no block does not have.
+ * The fault of blocks and proofs, or null. Of an upgrade hypercore takes the last root, which an upgrade to no block
+ * does not have.
  *
- * Hypercore compares unrequested data with an upgrade from the first block on with its own tree, to find a fork. It hashes the nodes as
- * they come: one too many, or one inside a block beside them, makes it freeze a core without a fork.
+ * Hypercore compares unrequested data with an upgrade from the first block on with its own tree, to find a fork. It
+ * hashes the nodes as they come: one too many, or one inside a block beside them, makes it freeze a core without a
+ * fork.
  */
 function dataFault(state: State): string | null {
   const flags = c.uint.decode(state)

@@ -18,10 +18,13 @@ export class CoreShare {
     this.#limit = limit
   }
 
-  /** May the stored block at a position be read? `wait`: not before the view names the core's owner. `bytes`: its size. */
+  /**
+   * May the stored block at a position be read? `wait`: not before the view names the core's owner. `bytes`: its size.
+   */
   async of(at: number, bytes: number): Promise<'read' | 'wait' | 'over'> {
     if (this.#counted.blocks !== at + 1) {
-      const before = this.#counted.blocks === at ? this.#counted.bytes : ((await bytesBefore(this.#core, at)) ?? this.#size())
+      const before =
+        this.#counted.blocks === at ? this.#counted.bytes : ((await bytesBefore(this.#core, at)) ?? this.#size())
       this.#counted = { blocks: at + 1, bytes: before + bytes }
     }
     const limit = this.#limit()
@@ -30,8 +33,8 @@ export class CoreShare {
   }
 
   /**
-   * End (exclusive) of the blocks that may be fetched while the one at `at` is read next; `at`: no further. `named`: number of its blocks
-   * that blocks of others name.
+   * End (exclusive) of the blocks that may be fetched while the one at `at` is read next; `at`: no further. `named`:
+   * number of its blocks that blocks of others name.
    */
   end(at: number, named: number): number {
     const { isRevoked } = this.#limit()
@@ -41,9 +44,11 @@ export class CoreShare {
   #end(at: number): number {
     const { length } = this.#core
     const { bytes } = this.#limit()
-    // Without a request behind the known end no peer is asked for more. That block may have any size, so it is one at a time.
+    // Without a request behind the known end no peer is asked for more. That block may have any size, so it is one at a
+    // time.
     if (chargeOf(length, this.#size()) <= bytes) return Math.min(at + WINDOW, length + 1)
-    // Over its share it is read to the same block as everywhere, one block after the other: the size of the next one is unknown.
+    // Over its share it is read to the same block as everywhere, one block after the other: the size of the next one is
+    // unknown.
     const { blocks, bytes: read } = this.#counted
     return chargeOf(blocks, read) < bytes ? at + 1 : at
   }

@@ -12,16 +12,22 @@ const ENTRIES_PER_PEER = { perSecond: 10, burst: 600 }
 /** Bytes of entries that one peer may hand in: log entries stay at every node. */
 const BYTES_PER_PEER = { perSecond: 64 * 1024, burst: 4 * 1024 * 1024 }
 /**
- * Bytes of entries of one author that a writer carries in its own core, in the long run: they use up the writer's share of the log, too. An
- * entry has about 1 KiB, so the rate allows more than 5,000 a day.
+ * Bytes of entries of one author that a writer carries in its own core, in the long run: they use up the writer's share
+ * of the log, too. An entry has about 1 KiB, so the rate allows more than 5,000 a day.
  */
 const BYTES_PER_AUTHOR = { perSecond: 64, burst: 4 * 1024 * 1024 }
 /** Entries that count for no share: there is at most one for each member and each invite, and they must get through. */
 const ALWAYS_CARRIED: ReadonlySet<Entry['body']['kind']> = new Set(['revocation', 'invite-revoked'])
-/** Entries, and bytes of entries, handed on for all peers together: a writer counts them as this node's own, which needs its half. */
+/**
+ * Entries, and bytes of entries, handed on for all peers together: a writer counts them as this node's own, which needs
+ * its half.
+ */
 const ENTRIES_HANDED_ON = { perSecond: ENTRIES_PER_PEER.perSecond / 2, burst: ENTRIES_PER_PEER.burst / 2 }
 const BYTES_HANDED_ON = { perSecond: BYTES_PER_PEER.perSecond / 2, burst: BYTES_PER_PEER.burst / 2 }
-/** How long an entry waits for its author's admission to come into the view, in milliseconds; less than its sender waits. */
+/**
+ * How long an entry waits for its author's admission to come into the view, in milliseconds; less than its sender
+ * waits.
+ */
 const ADMISSION_WAIT_MS = 3000
 
 /** The part of the log that the intake uses. */
@@ -42,8 +48,8 @@ export interface IntakeLog {
 }
 
 /**
- * Takes log entries of peers: only entries that the log accepts, within the limits of each peer. A writer appends them; any other member
- * hands them to a writer, for peers that have no link with one.
+ * Takes log entries of peers: only entries that the log accepts, within the limits of each peer. A writer appends them;
+ * any other member hands them to a writer, for peers that have no link with one.
  */
 export class EntryIntake {
   readonly #log: IntakeLog
@@ -54,14 +60,21 @@ export class EntryIntake {
   readonly #authorRates: RateTable
   readonly #handedOn: { readonly entries: TokenBucket; readonly bytes: TokenBucket }
 
-  constructor({ log, clock, telemetry }: { readonly log: IntakeLog; readonly clock: Clock; readonly telemetry: Telemetry }) {
+  constructor({
+    log,
+    clock,
+    telemetry
+  }: { readonly log: IntakeLog; readonly clock: Clock; readonly telemetry: Telemetry }) {
     this.#log = log
     this.#clock = clock
     this.#telemetry = telemetry
     this.#rates = new RateTable(ENTRIES_PER_PEER, clock)
     this.#byteRates = new RateTable(BYTES_PER_PEER, clock)
     this.#authorRates = new RateTable(BYTES_PER_AUTHOR, clock)
-    this.#handedOn = { entries: new TokenBucket(ENTRIES_HANDED_ON, clock), bytes: new TokenBucket(BYTES_HANDED_ON, clock) }
+    this.#handedOn = {
+      entries: new TokenBucket(ENTRIES_HANDED_ON, clock),
+      bytes: new TokenBucket(BYTES_HANDED_ON, clock)
+    }
   }
 
   /** True: the entry is in the log, by this call or before. False: not by this node, or not now. */
@@ -71,7 +84,8 @@ export class EntryIntake {
     if (!decoded.ok) return this.#refuse(peer, decoded.reason)
     const { entry } = decoded
     if (isApplied(this.#log.view(), entry)) return true
-    if (entry.body.kind !== 'core' && this.#log.isQuarantined(entry.by)) return this.#refuse(peer, 'its author is in quarantine')
+    if (entry.body.kind !== 'core' && this.#log.isQuarantined(entry.by))
+      return this.#refuse(peer, 'its author is in quarantine')
     const claim = claimOf(entry, bytes)
     if (claim !== null) await this.#log.claim(claim, peer)
     // An entry ahead of its author's admission would be skipped for good; the author itself came in through the gate.
@@ -87,7 +101,9 @@ export class EntryIntake {
   }
 
   #mayCarry({ by, body }: Entry, { byteLength }: Uint8Array): boolean {
-    return by === this.#log.view().mesh?.owner || ALWAYS_CARRIED.has(body.kind) || this.#authorRates.take(by, byteLength)
+    return (
+      by === this.#log.view().mesh?.owner || ALWAYS_CARRIED.has(body.kind) || this.#authorRates.take(by, byteLength)
+    )
   }
 
   #refuse(peer: NodeId, reason: string): false {

@@ -29,8 +29,8 @@ export interface EntryRelayOptions {
 }
 
 /**
- * Hands an entry to one relay after the other until one reports that it appended it; a silent one does not hold up the rest. `atOnce`: to
- * all of them together, e.g. after an untrue report. False: nobody has appended it. Never rejects.
+ * Hands an entry to one relay after the other until one reports that it appended it; a silent one does not hold up the
+ * rest. `atOnce`: to all of them together, e.g. after an untrue report. False: nobody has appended it. Never rejects.
  */
 export async function handToAny(
   relays: readonly Pick<EntryRelay, 'hand'>[],

@@ -32,22 +32,33 @@ export interface LogGuard {
   readonly care: Pick<CoreCare, 'mayRead'> | null
   /** The limit of a core's blocks that are read. */
   limitOf(coreKey: string): CoreLimit
-  /** A core without a known owner is over its limit: it is read further when {@link GuardedBase.limitsChanged} is called. */
+  /**
+   * A core without a known owner is over its limit: it is read further when {@link GuardedBase.limitsChanged} is
+   * called.
+   */
   onWaiting(coreKey: string): void
-  /** A core holds a block that must not be read, or more than its share (OVERLOADED): nothing of the core is taken from there on. */
+  /**
+   * A core holds a block that must not be read, or more than its share (OVERLOADED): nothing of the core is taken from
+   * there on.
+   */
   onBadBlock(coreKey: string, fault: CoreFault): void
 }
 
 /**
- * The engine of the log with a check before all data of a peer. It opens only cores that the log names, or that a member with the right to
- * write claims. It sees no block that breaks one of its assumptions; Autobase itself ends the process at such a block.
+ * The engine of the log with a check before all data of a peer. It opens only cores that the log names, or that a
+ * member with the right to write claims. It sees no block that breaks one of its assumptions; Autobase itself ends the
+ * process at such a block.
  */
 export class GuardedBase extends Autobase<Hyperbee> {
   readonly #guard: LogGuard
   /** Lengths of cores (z32) of revoked members, as blocks that are read name them. */
   readonly #named = new Map<string, number>()
 
-  constructor(store: Corestore, key: Uint8Array | null, { handlers, guard }: { handlers: AutobaseHandlers<Hyperbee>; guard: LogGuard }) {
+  constructor(
+    store: Corestore,
+    key: Uint8Array | null,
+    { handlers, guard }: { handlers: AutobaseHandlers<Hyperbee>; guard: LogGuard }
+  ) {
     super(store, key, handlers)
     this.#guard = guard
   }
@@ -75,12 +86,14 @@ export class GuardedBase extends Autobase<Hyperbee> {
     const link = writer._ensureNodeDependencies.bind(writer)
     const share = new CoreShare(writer.core, () => this.#guard.limitOf(keyToText(writer.core.key)))
     let due = 0
-    writer._resume = () => resume(writer, share.end(writer.nodes.length, this.#named.get(keyToText(writer.core.key)) ?? 0))
+    writer._resume = () =>
+      resume(writer, share.end(writer.nodes.length, this.#named.get(keyToText(writer.core.key)) ?? 0))
     writer._loadNextNode = () =>
       this.#checked(writer, async () => {
         const at = writer.nodes.length
         const bytes = await readableBytes(writer.core, at)
-        if (bytes === null || !(await this.#isWithin(share, writer, bytes)) || !(await this.#isTaken(writer))) return false
+        if (bytes === null || !(await this.#isWithin(share, writer, bytes)) || !(await this.#isTaken(writer)))
+          return false
         if (!(await load()) || writer.node === null) return false
         checkBlock(writer.node, { core: writer.core.key, at, due })
         due = writer.node.batch - 1
@@ -95,7 +108,10 @@ export class GuardedBase extends Autobase<Hyperbee> {
     return writer
   }
 
-  /** Values of optimistic first blocks, by the core (z32) that they stand in. Blocks that are missing or bad are left out. */
+  /**
+   * Values of optimistic first blocks, by the core (z32) that they stand in. Blocks that are missing or bad are left
+   * out.
+   */
   async claims(): Promise<ReadonlyMap<string, Uint8Array>> {
     const claims = new Map<string, Uint8Array>()
     for await (const { key } of this.system?.list() ?? []) {
@@ -134,7 +150,8 @@ export class GuardedBase extends Autobase<Hyperbee> {
   }
 
   async #isKnown(key: Uint8Array): Promise<boolean> {
-    if (b4a.equals(key, this.key) || b4a.equals(key, this.local.key) || this.#guard.isClaimed(keyToText(key))) return true
+    if (b4a.equals(key, this.key) || b4a.equals(key, this.local.key) || this.#guard.isClaimed(keyToText(key)))
+      return true
     return this.system !== null && (await this.system.get(key)) !== null
   }
 
@@ -153,7 +170,9 @@ export class GuardedBase extends Autobase<Hyperbee> {
     }
   }
 
-  /** Blocks of revoked members that a block names are fetched with it; it is linked again and again until they are here. */
+  /**
+   * Blocks of revoked members that a block names are fetched with it; it is linked again and again until they are here.
+   */
   #noteHeads({ node }: LogWriter): void {
     for (const { key, length } of node?.actualHeads ?? []) {
       const core = keyToText(key)
@@ -208,17 +227,23 @@ function resume(writer: LogWriter, last: number): void {
   if (end > nodes.length) writer.range = core.download({ start: nodes.length, end, linear: true })
 }
 
-/** Size of a stored block; null: it is missing. @throws BadBlock where the engine cannot decode it, or would wait for a key that never comes */
+/**
+ * Size of a stored block; null: it is missing.
+ * @throws BadBlock where the engine cannot decode it, or would wait for a key that never comes
+ */
 async function readableBytes(core: LogCore, at: number): Promise<number | null> {
   const block = (await core.has(at)) ? await core.get(at, { raw: true, wait: false }) : null
   if (block === null) return null
   if ((core.manifest?.version ?? 0) > MANIFEST_VERSION) throw new BadBlock('a core of a form that the log does not use')
-  if (block.byteLength < PADDING_BYTES || block.byteLength > MAX_LOG_BLOCK_BYTES) throw new BadBlock('a block of no sensible size')
+  if (block.byteLength < PADDING_BYTES || block.byteLength > MAX_LOG_BLOCK_BYTES)
+    throw new BadBlock('a block of no sensible size')
   return block.byteLength
 }
 
 /** Is it the fault of the bytes, and not of the store or of an end? */
 function isFault(error: unknown): boolean {
   if (error instanceof BadBlock || error instanceof TypeError || error instanceof RangeError) return true
-  return error instanceof Error && (error.name === 'AssertionError' || ('code' in error && error.code === 'DECODING_ERROR'))
+  return (
+    error instanceof Error && (error.name === 'AssertionError' || ('code' in error && error.code === 'DECODING_ERROR'))
+  )
 }

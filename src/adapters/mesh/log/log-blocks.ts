@@ -27,11 +27,14 @@ export interface BlockPlace {
  * @throws BadBlock
  */
 export function checkBlock({ batch, actualHeads }: Pick<LogNode, 'batch' | 'actualHeads'>, place: BlockPlace): void {
-  if (!Number.isSafeInteger(batch) || batch < 1 || batch > MAX_BATCH) throw new BadBlock('a batch of no sensible length')
+  if (!Number.isSafeInteger(batch) || batch < 1 || batch > MAX_BATCH)
+    throw new BadBlock('a batch of no sensible length')
   if (place.due > 0 && batch !== place.due) throw new BadBlock('a batch that another one breaks off')
   if (actualHeads.length > MAX_HEADS) throw new BadBlock('too many blocks before it')
-  if (actualHeads.some(({ length }) => length < 1 || length > MAX_BLOCKS)) throw new BadBlock('a block before it that no log has')
-  if (new Set(actualHeads.map(nameOf)).size < actualHeads.length) throw new BadBlock('it names one block before it twice')
+  if (actualHeads.some(({ length }) => length < 1 || length > MAX_BLOCKS))
+    throw new BadBlock('a block before it that no log has')
+  if (new Set(actualHeads.map(nameOf)).size < actualHeads.length)
+    throw new BadBlock('it names one block before it twice')
   // The engine passes over it, and whether it is here already differs from node to node.
   if (actualHeads.some(({ key, length }) => length > place.at && b4a.equals(key, place.core)))
     throw new BadBlock('it names a later block of its own core')

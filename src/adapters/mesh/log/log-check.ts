@@ -30,7 +30,8 @@ export async function readLog(store: Corestore, state: Pick<MeshState, 'key' | '
   for await (const found of logCores(store, keyFromText(state.key))) {
     const { core, isView } = found
     lengths.set(keyToText(core.key), await lengthOf(found))
-    for (let at = 0; !isView && at < core.contiguousLength; at++) if ((await core.get(at, { wait: false })) !== null) blocks++
+    for (let at = 0; !isView && at < core.contiguousLength; at++)
+      if ((await core.get(at, { wait: false })) !== null) blocks++
     if (keyToText(core.key) === keyToText(own)) length = core.length
     await core.close()
   }

@@ -10,8 +10,8 @@ import { giveBack, isGivenBack } from '../cores/given-back.js'
 const MAX_ROUNDS = 20
 
 /**
- * Copies the writer cores of a mesh into a new store of the same seed, as a peer gets them: in the copy none of them can be appended to.
- * The copy holds the blocks of one moment. Views are not copied; they are rebuilt from the cores.
+ * Copies the writer cores of a mesh into a new store of the same seed, as a peer gets them: in the copy none of them
+ * can be appended to. The copy holds the blocks of one moment. Views are not copied; they are rebuilt from the cores.
  * @throws NodeError CONFLICT when the log does not stand still
  */
 export async function copyLog(from: Corestore, meshKey: Uint8Array, dir: string): Promise<void> {
@@ -25,7 +25,8 @@ export async function copyLog(from: Corestore, meshKey: Uint8Array, dir: string)
     streams[0].pipe(streams[1]).pipe(streams[0])
     try {
       for (let round = 0; !(await copyRound({ from, to, meshKey, opened })); round++) {
-        if (round === MAX_ROUNDS) throw passingConflict('the mesh log kept changing during the copy', ['a2a-node backup <file>'])
+        if (round === MAX_ROUNDS)
+          throw passingConflict('the mesh log kept changing during the copy', ['a2a-node backup <file>'])
       }
     } finally {
       for (const stream of streams) stream.destroy()
@@ -76,8 +77,8 @@ export interface LogCore {
 }
 
 /**
- * The cores of the log of a mesh in a store, opened; close each. The engine names a new view a core of the log before it names it a view:
- * for a moment it looks like that of a writer.
+ * The cores of the log of a mesh in a store, opened; close each. The engine names a new view a core of the log before
+ * it names it a view: for a moment it looks like that of a writer.
  */
 export async function* logCores(store: Corestore, meshKey: Uint8Array): AsyncGenerator<LogCore> {
   for await (const discoveryKey of store.list()) {

@@ -36,8 +36,8 @@ export interface LogMarksDeps {
 }
 
 /**
- * The durable length of the mesh log here, kept outside of its store. The engine silently drops the end of a damaged log file; without
- * marks nobody would notice. The own core has another mark, which stops a start.
+ * The durable length of the mesh log here, kept outside of its store. The engine silently drops the end of a damaged
+ * log file; without marks nobody would notice. The own core has another mark, which stops a start.
  */
 export class LogMarks {
   readonly #deps: LogMarksDeps
@@ -62,7 +62,10 @@ export class LogMarks {
     return this.#changes.on(listener)
   }
 
-  /** Compares the store with the marks, and follows the log from now on. @throws the store's error when it cannot be read */
+  /**
+   * Compares the store with the marks, and follows the log from now on.
+   * @throws the store's error when it cannot be read
+   */
   async start(): Promise<void> {
     const { documents, log, meshId } = this.#deps
     this.#cores = await readLogMarks(documents, meshId)
@@ -75,7 +78,8 @@ export class LogMarks {
   /** Problems for `status`. */
   problems(): LogProblem[] {
     if (!this.#isShort) return []
-    const message = 'the mesh log on this disk lost entries that were here; this node knows less of its mesh until members have given them'
+    const message =
+      'the mesh log on this disk lost entries that were here; this node knows less of its mesh until members have given them'
     return [{ code: 'STORE_DAMAGED', message, next: STOP_AND_REPAIR }]
   }
 
@@ -117,7 +121,8 @@ export class LogMarks {
     if (this.#isShort) this.#lookAgain()
     const cores = this.#cores
     const json = JSON.stringify(cores)
-    // Compares with the stored marks, not with those in memory: the start looked too, and a write may have failed since.
+    // Compares with the stored marks, not with those in memory: the start looked too, and a write may have failed
+    // since.
     if (json === this.#stored) return
     // The marked blocks must be on disk, also when the power fails.
     await store.storage.db.flush()
@@ -145,8 +150,8 @@ export class LogMarks {
 }
 
 /**
- * Blocks of a core from its first one on. Infinite, so that it never counts as shorter: for a view, which may have a mark of the moment in
- * which it looked like a writer's core, and when this node removed blocks.
+ * Blocks of a core from its first one on. Infinite, so that it never counts as shorter: for a view, which may have a
+ * mark of the moment in which it looked like a writer's core, and when this node removed blocks.
  */
 export async function lengthOf({ core, isView }: LogCore): Promise<number> {
   return isView || (await isGivenBack(core)) ? Number.POSITIVE_INFINITY : core.contiguousLength

@@ -8,7 +8,10 @@ import type { CoreFault, LogGuard } from './guarded-base.js'
 /** Claims that are kept, and those of one member: a member makes one each time that its home was restored. */
 const MAX_CLAIMS = 64
 const MAX_CLAIMS_PER_MEMBER = 8
-/** Claims that wait for their author's admission, and those of them from one peer. Beyond the first bound the oldest is dropped. */
+/**
+ * Claims that wait for their author's admission, and those of them from one peer. Beyond the first bound the oldest is
+ * dropped.
+ */
 const MAX_PENDING = 32
 const MAX_PENDING_PER_PEER = 4
 
@@ -51,8 +54,8 @@ const LEFT_OUT: CoreFault = { code: 'INTERNAL', reason: 'starts of this node end
 const UNKNOWN_LIMIT: CoreLimit = { bytes: LOG_SHARE_LIMITS.maxBytes, isKnown: false, isRevoked: false }
 
 /**
- * The cores that the log reads: those that it names, and those claimed by members with the right to write. A node sends a claim on to its
- * peers. So a restored home writes again also where no writer can bring the entry into the log.
+ * The cores that the log reads: those that it names, and those claimed by members with the right to write. A node sends
+ * a claim on to its peers. So a restored home writes again also where no writer can bring the entry into the log.
  */
 export class LogWriters implements LogGuard {
   readonly #deps: LogWritersDeps
@@ -124,7 +127,10 @@ export class LogWriters implements LogGuard {
     if (claim?.coreKey === coreKey && this.#hasCapacity(claim)) this.#claims.set(coreKey, claim)
   }
 
-  /** Takes a valid claim. A claim of an author that is no member yet waits for the next {@link review}, within the bounds. */
+  /**
+   * Takes a valid claim. A claim of an author that is no member yet waits for the next {@link review}, within the
+   * bounds.
+   */
   async offer(claim: WriterClaim, from: NodeId): Promise<void> {
     if (!this.#hasCapacity(claim)) return
     const isValid = await this.#deps.isValid(claim)
@@ -154,7 +160,9 @@ export class LogWriters implements LogGuard {
   }
 
   #setLimits(limits: ReadonlyMap<string, CoreLimit>): void {
-    const isNewlyRevoked = [...limits].some(([core, { isRevoked }]) => isRevoked && this.#limits.get(core)?.isRevoked !== true)
+    const isNewlyRevoked = [...limits].some(
+      ([core, { isRevoked }]) => isRevoked && this.#limits.get(core)?.isRevoked !== true
+    )
     this.#limits = limits
     const known = [...this.#waiting].filter((core) => limits.has(core))
     for (const core of known) this.#waiting.delete(core)

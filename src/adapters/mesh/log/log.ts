@@ -51,7 +51,10 @@ export interface LogDeps {
   readonly isRolledBack?: boolean
 }
 
-/** Hands an encoded entry to any connected writer. `isAgain`: one said that it had, and the log does not show it. True: one says that it appended it. */
+/**
+ * Hands an encoded entry to any connected writer. `isAgain`: one said that it had, and the log does not show it. True:
+ * one says that it appended it.
+ */
 export type EntryRelayPort = (entry: Uint8Array, options: EntryRelayOptions) => Promise<boolean>
 
 /** The Autobase log behind the MemberLog port, and the parts that the rest of the mesh adapter uses. */
@@ -103,7 +106,9 @@ export class AutobaseLog implements MemberLog {
     this.encryptionKey = encryptionKey
     this.coreKey = keyToText(base.local.key)
     const { clock, telemetry } = deps
-    this.#changes = new Emitter((error) => telemetry.log('error', 'a listener of the log failed', { reason: messageOf(error) }))
+    this.#changes = new Emitter((error) =>
+      telemetry.log('error', 'a listener of the log failed', { reason: messageOf(error) })
+    )
     this.#reader = new ViewReader(
       () => base.view,
       (view) => this.#changes.emit(view),
@@ -194,13 +199,19 @@ export class AutobaseLog implements MemberLog {
 
   #newOwnBlocks(): OwnBlocks {
     const { clock, isRolledBack: isLost = false } = this.#deps
-    return new OwnBlocks({ core: this.#base.local, clock, isLost, limitBytes: () => this.#writers.limitOf(this.coreKey).bytes })
+    return new OwnBlocks({
+      core: this.#base.local,
+      clock,
+      isLost,
+      limitBytes: () => this.#writers.limitOf(this.coreKey).bytes
+    })
   }
 
   #newSubmissions(): Submissions {
     return new Submissions({
       clock: this.#deps.clock,
-      append: (entry) => (this.#base.writable && !this.#own.isFull ? this.#appender.append(entry).then(() => true) : null),
+      append: (entry) =>
+        this.#base.writable && !this.#own.isFull ? this.#appender.append(entry).then(() => true) : null,
       view: () => this.view(),
       isClosed: () => this.#isClosed,
       // The base closes itself for good when its store takes nothing, and spins where its own core has gaps.
@@ -224,7 +235,8 @@ export class AutobaseLog implements MemberLog {
       claim: (claim, from) => this.#writers.offer(claim, from),
       append: (entry) => this.#appender.append(entry),
       // A writer that hands on is full itself: among such writers an entry could go in circles.
-      handOn: (entry, from) => (this.#own.isFull && isWriter(this.view(), from) ? Promise.resolve(false) : this.#relay(entry, { from }))
+      handOn: (entry, from) =>
+        this.#own.isFull && isWriter(this.view(), from) ? Promise.resolve(false) : this.#relay(entry, { from })
     }
   }
 
@@ -259,7 +271,8 @@ export class AutobaseLog implements MemberLog {
   async #read(): Promise<void> {
     this.#base.on('update', () => {
       this.#reader.refresh().catch((error: unknown) => {
-        if (!this.#isClosed) this.#deps.telemetry.log('error', 'the mesh log could not be read', { reason: messageOf(error) })
+        if (!this.#isClosed)
+          this.#deps.telemetry.log('error', 'the mesh log could not be read', { reason: messageOf(error) })
       })
     })
     await this.#base.update()
@@ -282,9 +295,14 @@ export class AutobaseLog implements MemberLog {
   }
 }
 
-function openBase({ store, mesh, verify, telemetry }: LogDeps, guard: LogGuard, onFailed: (error: Error) => void): GuardedBase {
+function openBase(
+  { store, mesh, verify, telemetry }: LogDeps,
+  guard: LogGuard,
+  onFailed: (error: Error) => void
+): GuardedBase {
   const handlers: AutobaseHandlers<Hyperbee> = {
-    open: (views) => new Hyperbee(views.get('members'), { keyEncoding: 'utf-8', valueEncoding: 'json', extension: false }),
+    open: (views) =>
+      new Hyperbee(views.get('members'), { keyEncoding: 'utf-8', valueEncoding: 'json', extension: false }),
     apply: (nodes, view, host) => applyNodes({ nodes, view, host, verify }),
     encrypt: true,
     ...(mesh === null ? {} : { encryptionKey: mesh.encryptionKey }),

@@ -30,7 +30,13 @@ export class MemberCores {
     this.#deps = deps
     const { self, clock, telemetry, signedView } = deps
     const open = (core: string): Hypercore => this.#open(core)
-    this.#revoked = new RevokedCores({ self, clock, telemetry, open, needed: (...core) => signedView.orderedBlocks(...core) })
+    this.#revoked = new RevokedCores({
+      self,
+      clock,
+      telemetry,
+      open,
+      needed: (...core) => signedView.orderedBlocks(...core)
+    })
   }
 
   /** Watches the cores of writers, now and after each change of the log, for forks. Call it once. */

@@ -18,8 +18,9 @@ export interface OwnBlocksDeps {
 }
 
 /**
- * The blocks of this node's own writer core. When peers have more of them than its home, the home was put back to an older copy. Then this
- * node must write no further block to that core, since it would sign two different blocks of one index.
+ * The blocks of this node's own writer core. When peers have more of them than its home, the home was put back to an
+ * older copy. Then this node must write no further block to that core, since it would sign two different blocks of one
+ * index.
  */
 export class OwnBlocks {
   readonly #deps: OwnBlocksDeps
@@ -46,7 +47,10 @@ export class OwnBlocks {
     return this.#deps.core.length
   }
 
-  /** Is it too full for further entries? Other nodes read only its share of the log, so other writers append for this node. */
+  /**
+   * Is it too full for further entries? Other nodes read only its share of the log, so other writers append for this
+   * node.
+   */
   get isFull(): boolean {
     const { length, byteLength } = this.#deps.core.core.state
     return this.#deps.limitBytes() - chargeOf(length, byteLength) < LOG_SHARE_LIMITS.reserveBytes

@@ -23,8 +23,8 @@ export interface OwnCoreDeps {
 }
 
 /**
- * Decides which home of a node counts when there may be two: the home whose core the log names. A restored home claims the place until it
- * has had it once; a home that loses it stops. So of two that run, one remains.
+ * Decides which home of a node counts when there may be two: the home whose core the log names. A restored home claims
+ * the place until it has had it once; a home that loses it stops. So of two that run, one remains.
  */
 export class OwnCore {
   readonly #deps: OwnCoreDeps

@@ -25,8 +25,9 @@ export interface QuarantineDeps {
 }
 
 /**
- * Members whose entries are not taken. Their writer core holds two different signed blocks at one position, a block that would end the
- * log's engine, or more than its share. A member that changes to another core (its home was restored or repaired) leaves it.
+ * Members whose entries are not taken. Their writer core holds two different signed blocks at one position, a block
+ * that would end the log's engine, or more than its share. A member that changes to another core (its home was restored
+ * or repaired) leaves it.
  */
 export class Quarantine {
   readonly #deps: QuarantineDeps
@@ -75,11 +76,15 @@ export class Quarantine {
   }
 
   #faultOf(coreKey: string): { readonly code: ErrorCode; readonly why: string } {
-    if (this.#forked.has(coreKey)) return { code: 'CONFLICT', why: 'signed two different blocks of the mesh log at one place' }
+    if (this.#forked.has(coreKey))
+      return { code: 'CONFLICT', why: 'signed two different blocks of the mesh log at one place' }
     const { code, reason = '' } = this.#deps.unreadable(coreKey) ?? {}
     if (code === 'OVERLOADED') return { code, why: `wrote more than its share of the mesh log (${SHARE_MIB} MiB)` }
     if (code === 'INTERNAL')
-      return { code, why: 'wrote something to the mesh log at which starts of this node ended, so its new blocks are left out' }
+      return {
+        code,
+        why: 'wrote something to the mesh log at which starts of this node ended, so its new blocks are left out'
+      }
     return { code: 'CONFLICT', why: `wrote a block of the mesh log that must not be read (${shown(reason)})` }
   }
 }

@@ -16,13 +16,15 @@ export interface RevokedCoresDeps {
   readonly telemetry: Telemetry
   /** Opens a session of a core by its key (z32). */
   open(core: string): Hypercore
-  /** Blocks of a core that are in the order of the log; null: its owner has not signed yet that the member is revoked. */
+  /**
+   * Blocks of a core that are in the order of the log; null: its owner has not signed yet that the member is revoked.
+   */
   needed(member: string, core: string): Promise<number | null>
 }
 
 /**
- * Removes unneeded blocks of revoked members: blocks that are not in the order of the log. Blocks in the order stay, since newcomers and
- * members that were away order the log by them.
+ * Removes unneeded blocks of revoked members: blocks that are not in the order of the log. Blocks in the order stay,
+ * since newcomers and members that were away order the log by them.
  */
 export class RevokedCores {
   readonly #deps: RevokedCoresDeps
@@ -83,6 +85,7 @@ export class RevokedCores {
   }
 
   #failed(error: unknown): void {
-    if (!this.#isClosed) this.#deps.telemetry.log('warn', 'blocks of a revoked member could not be removed', { reason: messageOf(error) })
+    if (!this.#isClosed)
+      this.#deps.telemetry.log('warn', 'blocks of a revoked member could not be removed', { reason: messageOf(error) })
   }
 }

@@ -43,8 +43,8 @@ export class SignedView {
   }
 
   /**
-   * The number of blocks of a revoked member's core that are in the order of the log. null: the owner has not signed the revocation yet, so
-   * another entry may still come before it.
+   * The number of blocks of a revoked member's core that are in the order of the log. null: the owner has not signed
+   * the revocation yet, so another entry may still come before it.
    */
   async orderedBlocks(member: string, core: string): Promise<number | null> {
     if (!(await this.isSigned(memberKey(member)))) return null

@@ -10,7 +10,10 @@ import type { EntryRelayOptions } from './entry-relay.js'
 /** Milliseconds after which a waiting entry is offered again. */
 const OFFER_AGAIN_MS = 1000
 
-/** A taken entry that the view does not show after this time is offered again, in milliseconds: its taker may have lied or died. */
+/**
+ * A taken entry that the view does not show after this time is offered again, in milliseconds: its taker may have lied
+ * or died.
+ */
 const SHOWN_MS = 3000
 
 /** Dependencies of {@link Submission}. */
@@ -26,8 +29,8 @@ export interface SubmissionDeps {
   /** The effect that the entry would have on the log as it is here. @throws Error when that cannot be read */
   tryOut(entry: Entry): Promise<Pick<FoldResult, 'skipped' | 'isFull'>>
   /**
-   * Appends the entry or hands it to a writer. `isAgain`: it was taken before, and the view does not show it. True: it is in the log, or a
-   * writer says so. Never rejects.
+   * Appends the entry or hands it to a writer. `isAgain`: it was taken before, and the view does not show it. True: it
+   * is in the log, or a writer says so. Never rejects.
    */
   offer(entry: Uint8Array, isAgain: boolean): Promise<boolean>
   /** Reads the view again. */
@@ -36,7 +39,10 @@ export interface SubmissionDeps {
 
 /** One entry on its way into the log: offered until a writer took it, done when the own view shows it. */
 export class Submission {
-  /** Resolves when applied. @throws NodeError OVERLOADED when a limit of the log is reached, TIMEOUT, INTERNAL; as `fault` says */
+  /**
+   * Resolves when applied.
+   * @throws NodeError OVERLOADED when a limit of the log is reached, TIMEOUT, INTERNAL; as `fault` says
+   */
   readonly done: Promise<void>
   readonly #deps: SubmissionDeps
   readonly #bytes: Uint8Array
@@ -84,7 +90,10 @@ export class Submission {
     this.#refusal = tried?.skipped ?? null
     if (tried?.isFull !== true) return await offer(this.#bytes, this.#wasTaken)
     this.#settle(
-      new NodeError('OVERLOADED', `the mesh log takes no more: ${tried.skipped}`, { retryable: false, next: ['a2a-node status'] })
+      new NodeError('OVERLOADED', `the mesh log takes no more: ${tried.skipped}`, {
+        retryable: false,
+        next: ['a2a-node status']
+      })
     )
     return false
   }
@@ -116,7 +125,8 @@ export class Submission {
   }
 
   #timeoutMessage(): string {
-    if (this.#refusal !== null) return `the mesh log, as far as this node has it, does not accept the change: ${this.#refusal}`
+    if (this.#refusal !== null)
+      return `the mesh log, as far as this node has it, does not accept the change: ${this.#refusal}`
     return this.#wasTaken
       ? 'a writer took the entry, but the log does not show it: this node may not make that change, or the writer did not do as it said'
       : 'no node that may write the log took the entry: none could be reached, or this node may not make that change'
@@ -124,14 +134,21 @@ export class Submission {
 }
 
 /** Dependencies of {@link Submissions}. */
-export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'fault' | 'onChange' | 'refresh' | 'tryOut'> {
-  /** Appends to the own core; rejects when that failed. null: this node appends no entries now, since it is no writer or its core is full. */
+export interface SubmissionsDeps
+  extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'fault' | 'onChange' | 'refresh' | 'tryOut'> {
+  /**
+   * Appends to the own core; rejects when that failed. null: this node appends no entries now, since it is no writer or
+   * its core is full.
+   */
   append(entry: Uint8Array): Promise<boolean> | null
   /** Is this node a writer that may append nothing now? */
   isHalted(): boolean
   /** Hands an entry to other nodes. */
   relay(entry: Uint8Array, options: EntryRelayOptions): Promise<boolean>
-  /** Appends the claim of the own core to that core, before the log reads it. False when this node may not, or when that failed. */
+  /**
+   * Appends the claim of the own core to that core, before the log reads it. False when this node may not, or when that
+   * failed.
+   */
   claim(entry: Uint8Array): Promise<boolean>
 }
 

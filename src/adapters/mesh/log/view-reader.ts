@@ -6,7 +6,9 @@ import { buildView, EMPTY_VIEW } from '../../../domain/membership/view.js'
 
 /** The view is rebuilt at most once in this time, in milliseconds: a rebuild reads all records. */
 const REBUILD_MS = 50
-/** A rest after a slow rebuild, in multiples of its time: frequent changes of a large log must not keep the node busy. */
+/**
+ * A rest after a slow rebuild, in multiples of its time: frequent changes of a large log must not keep the node busy.
+ */
 const REST_FACTOR = 4
 /** Longest rest, in milliseconds: a revocation must be seen soon. */
 const MAX_REST_MS = 1000
@@ -74,7 +76,8 @@ export class ViewReader {
   async #read(snapshot: Hyperbee): Promise<boolean> {
     // A reorder of unsigned entries can leave the version as it was with other content.
     const hash = snapshot.core.length === 0 ? null : await snapshot.core.treeHash()
-    if (snapshot.version === this.#version && hash !== null && this.#hash !== null && b4a.equals(hash, this.#hash)) return false
+    if (snapshot.version === this.#version && hash !== null && this.#hash !== null && b4a.equals(hash, this.#hash))
+      return false
     const records: [string, unknown][] = []
     for await (const { key, value } of snapshot.createReadStream()) records.push([key, value])
     this.#view = buildView(records)

@@ -10,7 +10,10 @@ export class CertificateWait {
   /** Why the last given certificate does not count; null: none was given. */
   #fault: string | null = null
 
-  /** Resolves at {@link CertificateWait.end}. @throws NodeError after 15 s, or a longer `joinMs`: NO_ADMIN_ONLINE; INVITE_INVALID when only refused ones came. */
+  /**
+   * Resolves at {@link CertificateWait.end}.
+   * @throws NodeError after 15 s, or a longer `joinMs`: NO_ADMIN_ONLINE; INVITE_INVALID when only refused ones came.
+   */
   start(clock: Clock, joinMs: number): Promise<void> {
     const timeoutMs = Math.max(GRANT_TIMEOUT_MS, joinMs)
     return new Promise((resolve, reject) => {
@@ -24,7 +27,10 @@ export class CertificateWait {
     })
   }
 
-  /** A given certificate does not count. The wait goes on: any member may send a wrong one, and another peer may bring one that holds. */
+  /**
+   * A given certificate does not count. The wait goes on: any member may send a wrong one, and another peer may bring
+   * one that holds.
+   */
   refused(reason: string): void {
     this.#fault = `the certificate that it gave does not count: ${reason}`
   }

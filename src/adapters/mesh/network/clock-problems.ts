@@ -9,11 +9,12 @@ import type { Problem } from '../../../ports/node-api.js'
 const CODE = 'CLOCK_SKEW'
 
 /**
- * Problems of the clocks of linked members, for `status`. Where the clock of this machine differs from most, that is one problem; else each
- * member whose clock differs is one. With a single peer nothing shows which of the two is wrong.
+ * Problems of the clocks of linked members, for `status`. Where the clock of this machine differs from most, that is
+ * one problem; else each member whose clock differs is one. With a single peer nothing shows which of the two is wrong.
  */
 export function clockProblems(clocks: readonly PeerClock[], { members }: Pick<MembershipView, 'members'>): Problem[] {
-  const nameOf = (peer: NodeId): string => safeName(members.get(peer)?.certificate.body.name ?? shortId(peer), NODE_NAME)
+  const nameOf = (peer: NodeId): string =>
+    safeName(members.get(peer)?.certificate.body.name ?? shortId(peer), NODE_NAME)
   const own = ownSkew(clocks)
   if (own === null) return clocks.filter(isSkewed).map((one) => problemOfPeer(one, nameOf(one.peer)))
   const others = clocks.filter((one) => isSkewed(one) && one.aheadMs > 0 === own.aheadMs > 0).length - 1

@@ -8,7 +8,10 @@ import type { Problem } from '../../../ports/node-api.js'
 import { clockProblems } from './clock-problems.js'
 
 /** Problems that the gates of a node show. */
-export function gateProblems(gates: { clocks(): readonly PeerClock[]; copies(): FoundCopies }, view: MembershipView): Problem[] {
+export function gateProblems(
+  gates: { clocks(): readonly PeerClock[]; copies(): FoundCopies },
+  view: MembershipView
+): Problem[] {
   return [...clockProblems(gates.clocks(), view), ...copyProblems(gates.copies(), view)]
 }
 
@@ -18,7 +21,8 @@ const MAKE_NEW = 'a2a-node stop && a2a-node doctor --new-identity --force'
 
 /** Running copies of a home: of this node, as another member reports, and of each member that this node found. */
 function copyProblems({ reporter, peers }: FoundCopies, { members }: Pick<MembershipView, 'members'>): Problem[] {
-  const nameOf = (peer: NodeId): string => safeName(members.get(peer)?.certificate.body.name ?? shortId(peer), NODE_NAME)
+  const nameOf = (peer: NodeId): string =>
+    safeName(members.get(peer)?.certificate.body.name ?? shortId(peer), NODE_NAME)
   const risk = 'messages reach either, and their writes will conflict: make one of them a node of its own'
   const own = `another running copy of this home uses the key of this node, as ${reporter === null ? '' : nameOf(reporter)} reports; ${risk}`
   return [

@@ -35,7 +35,10 @@ import { hash, signer, verify } from './sodium.js'
 import { LOG_NOT_HERE } from '../log/missing-log.js'
 import { timely } from './timely.js'
 
-/** How long after a refusal of its invite a newcomer still waits for its certificate, in milliseconds: any member may lie. */
+/**
+ * How long after a refusal of its invite a newcomer still waits for its certificate, in milliseconds: any member may
+ * lie.
+ */
 const REFUSED_MS = 2000
 /** How long a step of closing may take, in milliseconds; on loopback answers come at once or never. */
 const CLOSE_MS = 2000
@@ -94,7 +97,9 @@ export interface MeshDeps {
   readonly maxLinks?: number
   /** A peer passed the gate: its stream may carry more than the log. */
   onPassed?(peer: NodeId, stream: NoiseStream): void
-  /** A link opened, or a join failed: the skew of this machine's clock by the connected peers; null within the bound. */
+  /**
+   * A link opened, or a join failed: the skew of this machine's clock by the connected peers; null within the bound.
+   */
   onClock?(skew: PeerClock | null): void
   /** A stream was refused at the gate, or its peer broke the protocol: for the audit. */
   onRefused(refusal: AuditEvent): void
@@ -220,8 +225,8 @@ export class MeshNode implements Mesh {
   }
 
   /**
-   * Resolves when the own certificate has come and leads to the owner. @throws NodeError NO_ADMIN_ONLINE when none comes in time,
-   * INVITE_INVALID when one came that does not lead to the owner.
+   * Resolves when the own certificate has come and leads to the owner. @throws NodeError NO_ADMIN_ONLINE when none
+   * comes in time, INVITE_INVALID when one came that does not lead to the owner.
    */
   granted(clock: Clock, joinMs = 0): Promise<void> {
     return this.#state.chain.length > 0 ? Promise.resolve() : this.#certificateWait.start(clock, joinMs)
@@ -393,7 +398,10 @@ export class MeshNode implements Mesh {
   }
 }
 
-/** The record of a home that takes the place of the node's former one, with its own cores (`epoch`: a number that no other home has). */
+/**
+ * The record of a home that takes the place of the node's former one, with its own cores (`epoch`: a number that no
+ * other home has).
+ */
 export function takeOver(state: MeshState, epoch: number): MeshState {
   const { isReplaced: _, isRolledBack: __, ...kept } = state
   return { ...kept, epoch, takesOver: true }
@@ -422,6 +430,7 @@ function withoutTakeover(state: MeshState): MeshState {
 }
 
 function failedLog(cause: Error, fault: NodeError | null): NodeError {
-  if (fault !== null) return new NodeError(fault.code, fault.message, { next: [...fault.next, 'a2a-node start'], cause })
+  if (fault !== null)
+    return new NodeError(fault.code, fault.message, { next: [...fault.next, 'a2a-node start'], cause })
   return new NodeError('STORE_DAMAGED', `the mesh log closed itself: ${cause.message}`, { cause })
 }

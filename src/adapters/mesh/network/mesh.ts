@@ -33,28 +33,40 @@ export interface JoinMeshOptions {
 }
 
 /** Founds a mesh with this node as its owner. */
-export async function foundMesh(deps: MeshDeps, options: { name: string; meshName: string; epoch: number }): Promise<MeshNode> {
+export async function foundMesh(
+  deps: MeshDeps,
+  options: { name: string; meshName: string; epoch: number }
+): Promise<MeshNode> {
   const { name, meshName, epoch } = options
   const log = await openLog(deps, { epoch, mesh: null })
   const certificate = ownerCertificate(deps, log.meshId, name)
   const at = certificate.body.issuedAt
   await log.submit({ kind: 'founding', mesh: log.meshId, name: meshName, certificate, coreKey: log.coreKey, at })
   const { key, encryptionKey } = log
-  const state = { ...firstState({ key, encryptionKey, epoch }, { owner: certificate.by, name: meshName }), chain: [certificate] }
+  const state = {
+    ...firstState({ key, encryptionKey, epoch }, { owner: certificate.by, name: meshName }),
+    chain: [certificate]
+  }
   return new MeshNode({ deps, log, state, ...openLinks(deps), inviteId: null })
 }
 
 /** Opens the mesh that the home remembers. */
 export async function reopenMesh(deps: MeshDeps, state: MeshState): Promise<MeshNode> {
   const encryptionKey = bytesFromText(state.encryptionKey)
-  if (encryptionKey === null || encryptionKey.byteLength !== 32) throw new NodeError('STORE_DAMAGED', 'the mesh key in the home is damaged')
+  if (encryptionKey === null || encryptionKey.byteLength !== 32)
+    throw new NodeError('STORE_DAMAGED', 'the mesh key in the home is damaged')
   const isRolledBack = state.isRolledBack === true
-  const log = await openLog(deps, { epoch: state.epoch, mesh: { key: keyFromText(state.key), encryptionKey }, isRolledBack })
+  const log = await openLog(deps, {
+    epoch: state.epoch,
+    mesh: { key: keyFromText(state.key), encryptionKey },
+    isRolledBack
+  })
   return new MeshNode({ deps, log, state, ...openLinks(deps), inviteId: null })
 }
 
 /**
- * Joins a mesh by an invite code. Resolves when this node has a certificate that leads to the owner whom the code names.
+ * Joins a mesh by an invite code. Resolves when this node has a certificate that leads to the owner whom the code
+ * names.
  * @throws NodeError as {@link requestJoin} and {@link readInviteCode}; INVITE_INVALID when only others certified it.
  */
 export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promise<MeshNode> {
@@ -68,7 +80,10 @@ export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promis
     const state = firstState({ ...paired, epoch }, paired.info)
     const mesh = new MeshNode({ deps, log, links, swarm, state, inviteId: paired.inviteId })
     close = () => mesh.close()
-    await Promise.race([mesh.granted(deps.clock, options.timeoutMs), mesh.expelled.then((error) => Promise.reject(error))])
+    await Promise.race([
+      mesh.granted(deps.clock, options.timeoutMs),
+      mesh.expelled.then((error) => Promise.reject(error))
+    ])
     return mesh
   } catch (error) {
     deps.onClock?.(ownSkew(links.clocks()))
@@ -127,7 +142,11 @@ function openLog(
     epoch,
     mesh,
     isRolledBack = false
-  }: { epoch: number; mesh: null | { readonly key: Uint8Array; readonly encryptionKey: Uint8Array }; isRolledBack?: boolean }
+  }: {
+    epoch: number
+    mesh: null | { readonly key: Uint8Array; readonly encryptionKey: Uint8Array }
+    isRolledBack?: boolean
+  }
 ): Promise<AutobaseLog> {
   const nodeId = keyToText(keyPair.publicKey)
   const sign = signer(keyPair.secretKey)

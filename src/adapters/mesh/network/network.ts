@@ -41,7 +41,10 @@ export interface Network {
 
 /** How often a process that could not get the bootstrap port tries to take it over, in milliseconds. */
 const TAKEOVER_MS = 2000
-/** How long another process may take to answer on the bootstrap port of loopback, in milliseconds, and how often it is asked. */
+/**
+ * How long another process may take to answer on the bootstrap port of loopback, in milliseconds, and how often it is
+ * asked.
+ */
 const ANSWER_MS = 1500
 const ASKS = 2
 /** Keep-alive of idle streams, in milliseconds. Two are lost before {@link STREAM_TIMEOUT_MS} ends the stream. */
@@ -52,7 +55,8 @@ export const STREAM_TIMEOUT_MS = 6000
 
 /**
  * Opens the DHT node.
- * @throws NodeError PORT_IN_USE when `serveBootstrap` names a taken port, or no node of this kind holds the taken port of `local`; CONFIG_INVALID for an address that is broken or of another machine; NO_PERMISSION.
+ * @throws NodeError PORT_IN_USE when `serveBootstrap` names a taken port, or no node of this kind holds the taken port
+ * of `local`; CONFIG_INVALID for an address that is broken or of another machine; NO_PERMISSION.
  */
 export async function openNetwork(options: NetworkOptions, clock: Clock): Promise<Network> {
   const bootstrap = await openBootstrap(options, clock)
@@ -82,7 +86,8 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
 function addressing(options: NetworkOptions): { bootstrap?: string[]; host?: string; firewalled?: boolean } {
   if (options.kind === 'public') return {}
   // On one host the default bind often connects and dies after 13 s; bound to loopback it never did.
-  if (options.kind === 'local') return { bootstrap: [`127.0.0.1:${options.localPort}`], host: '127.0.0.1', firewalled: false }
+  if (options.kind === 'local')
+    return { bootstrap: [`127.0.0.1:${options.localPort}`], host: '127.0.0.1', firewalled: false }
   const bootstrap = [...options.bootstrap]
   if (options.serveBootstrap !== null) bootstrap.push(options.serveBootstrap)
   if (bootstrap.every((one) => one.startsWith('127.0.0.1:'))) return { bootstrap, host: '127.0.0.1', firewalled: false }
@@ -162,9 +167,13 @@ async function answers(dht: HyperDHT, port: number, clock: Clock): Promise<boole
 }
 
 function foreignPort(port: number): NodeError {
-  return new NodeError('PORT_IN_USE', `port ${port} is held by another program, so nodes of this host cannot find each other on it`, {
-    next: ['A2A_NODE_LOCAL_PORT=<another port> a2a-node start']
-  })
+  return new NodeError(
+    'PORT_IN_USE',
+    `port ${port} is held by another program, so nodes of this host cannot find each other on it`,
+    {
+      next: ['A2A_NODE_LOCAL_PORT=<another port> a2a-node start']
+    }
+  )
 }
 
 /** A bootstrap node, or null when the port is taken. */
@@ -186,10 +195,14 @@ async function serve(host: string, port: number): Promise<HyperDHT | null> {
 function cannotServe(error: unknown, { host, port }: { readonly host: string; readonly port: number }): NodeError {
   const { code } = error as { readonly code?: unknown }
   if (code === 'EADDRNOTAVAIL')
-    return new NodeError('CONFIG_INVALID', `${host} is no address of this machine, so no bootstrap node can be served on it`, {
-      cause: error,
-      next: [`a2a-node start --serve-bootstrap <address of this machine>:${port}`]
-    })
+    return new NodeError(
+      'CONFIG_INVALID',
+      `${host} is no address of this machine, so no bootstrap node can be served on it`,
+      {
+        cause: error,
+        next: [`a2a-node start --serve-bootstrap <address of this machine>:${port}`]
+      }
+    )
   const text = `no bootstrap node can be served on ${host}:${port}: ${messageOf(error)}`
   return new NodeError(code === 'EACCES' ? 'NO_PERMISSION' : 'CONFIG_INVALID', text, { cause: error })
 }

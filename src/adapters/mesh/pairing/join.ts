@@ -50,8 +50,8 @@ export function readInviteCode(text: string): InviteCode {
 
 /**
  * Asks any online admin to let this node in. An answer counts only for the owner and the mesh that the code names.
- * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT as an admin
- * answers; INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when no admin answered in time.
+ * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT
+ * as an admin answers; INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when no admin answered in time.
  */
 export async function requestJoin(deps: JoinDeps, options: JoinOptions): Promise<Paired> {
   const { coreKey, name, invite, root, timeoutMs } = options
@@ -111,8 +111,10 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
   INVITE_USED: 'the invite has been used up; an admin node can make a fresh one',
   INVITE_REVOKED: 'the invite has been revoked; an admin node can make a fresh one',
   INVITE_INVALID: 'the invite was not accepted',
-  AMBIGUOUS_NAME: 'the name of this node looks like the name of another member; the invite is still good, join by it with another name',
-  INVALID_INPUT: 'the admin does not take the name of this node; the invite is still good, join by it with another name',
+  AMBIGUOUS_NAME:
+    'the name of this node looks like the name of another member; the invite is still good, join by it with another name',
+  INVALID_INPUT:
+    'the admin does not take the name of this node; the invite is still good, join by it with another name',
   REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
   CONFLICT: `another home of this node, restored from a backup or repaired later, replaced this one in the mesh. ${CHOICE_OF_COPY}, which then stops`
 }
@@ -131,16 +133,23 @@ const END_INVITE = [
   'a2a-node invite   # on a machine of an admin'
 ]
 
-/** The error of a newcomer whose answer does not lead to the owner that the code names: INVITE_INVALID. `fault` says why. */
+/**
+ * The error of a newcomer whose answer does not lead to the owner that the code names: INVITE_INVALID. `fault` says
+ * why.
+ */
 export function distrustedJoin(fault: string): NodeError {
   const state = `the answer to this code comes neither from the owner of the mesh nor from an admin: ${fault}`
   const advice = 'somebody else may have the code, so end the invite and make a new one'
   return new NodeError('INVITE_INVALID', `${state}. This node did not join; ${advice}`, { next: END_INVITE })
 }
 
-/** The error of a node in whose mesh the log names another owner than it joined by: INVITE_INVALID. It is in no mesh any more. */
+/**
+ * The error of a node in whose mesh the log names another owner than it joined by: INVITE_INVALID. It is in no mesh any
+ * more.
+ */
 export function otherOwner(): NodeError {
-  const message = 'the log of the mesh names another owner than the one by whose invite this node joined, so it leaves the mesh'
+  const message =
+    'the log of the mesh names another owner than the one by whose invite this node joined, so it leaves the mesh'
   return new NodeError('INVITE_INVALID', message, { next: ['a2a-node start --join -'] })
 }
 
@@ -156,7 +165,10 @@ export function unansweredJoin(waitedMs: number): NodeError {
   )
 }
 
-/** The error of a node that the mesh does not let in, or puts out. `skew`: a measured skew of its clock, for a refusal that is about time. */
+/**
+ * The error of a node that the mesh does not let in, or puts out. `skew`: a measured skew of its clock, for a refusal
+ * that is about time.
+ */
 export function refusedJoin(code: ErrorCode, skew: PeerClock | null = null): NodeError {
   const message = REFUSALS[code] ?? 'the mesh did not let this node in'
   if (skew === null || code !== 'INVITE_EXPIRED') return new NodeError(code, message, { next: NEXT[code] ?? [] })

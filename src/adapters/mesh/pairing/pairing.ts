@@ -63,7 +63,9 @@ export class AdminPairing implements Pairing {
     const { log, nodeId } = this.#deps
     const mayInvite = isAdmin(log.view(), nodeId)
     if (mayInvite && this.#member === null) {
-      this.#member = total(this.#blind.addMember({ discoveryKey: log.discoveryKey, onadd: (request) => this.#answer(request) }))
+      this.#member = total(
+        this.#blind.addMember({ discoveryKey: log.discoveryKey, onadd: (request) => this.#answer(request) })
+      )
     }
     if (!mayInvite && this.#member !== null) {
       this.#member.close().catch(() => {})
@@ -79,7 +81,10 @@ export class AdminPairing implements Pairing {
     const expiresAt = createdAt + ttlMs
     const info: MeshInfo = { v: 1, owner: mesh.owner, name: mesh.name, mesh: mesh.id }
     const root = rootFingerprint({ info, encryptionKey: log.encryptionKey }, hash)
-    const { id, publicKey, invite, additional } = BlindPairing.createInvite(log.key, { expires: expiresAt, data: encodeMeshInfo(info) })
+    const { id, publicKey, invite, additional } = BlindPairing.createInvite(log.key, {
+      expires: expiresAt,
+      data: encodeMeshInfo(info)
+    })
     if (additional === null) throw new NodeError('INTERNAL', 'the invite carries no data')
     return {
       terms: {
@@ -121,8 +126,15 @@ export class AdminPairing implements Pairing {
     if (!joining.ok) return request.deny({ status: denyStatus('INVITE_INVALID') })
     // The DHT also gives requests that their senders gave up long ago; a waiting sender has a stream to some admin.
     if (!this.#isHere(joining.request.nodeKey)) return telemetry.log('info', 'a request to join came without a stream')
-    const answer = considerJoin(log.view(), { self: nodeId, inviteId, request: joining.request, now: clock.now(), verify })
-    if (answer.answer === 'silent') return telemetry.log('info', 'a request to join is left to another admin', { reason: answer.reason })
+    const answer = considerJoin(log.view(), {
+      self: nodeId,
+      inviteId,
+      request: joining.request,
+      now: clock.now(),
+      verify
+    })
+    if (answer.answer === 'silent')
+      return telemetry.log('info', 'a request to join is left to another admin', { reason: answer.reason })
     if (answer.answer === 'deny') return request.deny({ status: denyStatus(answer.code) })
     if (answer.answer === 'admit') await this.#admit(joining.request, answer.certificate)
     this.#tell(request, record, joining.request.nodeKey)
@@ -130,7 +142,9 @@ export class AdminPairing implements Pairing {
 
   /** Is a stream of the newcomer open now? */
   #isHere(newcomer: NodeId): boolean {
-    return [...this.#deps.swarm.connections].some((stream) => !stream.destroying && keyToText(stream.remotePublicKey) === newcomer)
+    return [...this.#deps.swarm.connections].some(
+      (stream) => !stream.destroying && keyToText(stream.remotePublicKey) === newcomer
+    )
   }
 
   async #admit(request: JoinRequest, body: Certificate): Promise<void> {
@@ -157,8 +171,9 @@ export class AdminPairing implements Pairing {
 }
 
 /**
- * Makes a member take any bytes. A request without a session makes blind-pairing 2.3.1 throw a TypeError, and Protomux then lets the
- * process end. Anyone who knows the pairing topic could cause that, over a stream or by a record in the DHT.
+ * Makes a member take any bytes. A request without a session makes blind-pairing 2.3.1 throw a TypeError, and Protomux
+ * then lets the process end. Anyone who knows the pairing topic could cause that, over a stream or by a record in the
+ * DHT.
  */
 function total(member: Member): Member {
   const inner = member as unknown as Record<typeof ADD_REQUEST, (request: unknown) => Promise<unknown>>

@@ -7,8 +7,8 @@ import type { Rendezvous } from '../pairing/pairing-swarm.js'
 import type { StreamDirection, StreamTransport } from './stream-transport.js'
 
 /**
- * Connections at which the swarm stops dialling. With four or more dialled peers it counts each connection four times, so this is four times
- * the largest number of links.
+ * Connections at which the swarm stops dialling. With four or more dialled peers it counts each connection four times,
+ * so this is four times the largest number of links.
  */
 const MAX_PEERS = 256
 /** Dials at once. */

@@ -5,8 +5,9 @@ import type { NodeId } from '../../../kit/ids.js'
 export type StreamDirection = 'in' | 'out'
 
 /**
- * Opens Noise streams between nodes, each authenticated by the static keys of both. At most one stream to a peer is open at a time.
- * Hyperswarm is one implementation; `test/contracts/stream-transport.ts` states what each of them keeps.
+ * Opens Noise streams between nodes, each authenticated by the static keys of both. At most one stream to a peer is
+ * open at a time. Hyperswarm is one implementation; `test/contracts/stream-transport.ts` states what each of them
+ * keeps.
  */
 export interface StreamTransport {
   /**
@@ -16,7 +17,10 @@ export interface StreamTransport {
   listen(topic: Uint8Array): Promise<void>
   /** Announces and looks up now. Does nothing before `listen`. */
   refresh(): void
-  /** Dials a peer until a stream is open, and again when that stream ends, until `undial`. A repeated call resets the back-off. */
+  /**
+   * Dials a peer until a stream is open, and again when that stream ends, until `undial`. A repeated call resets the
+   * back-off.
+   */
   dial(peer: NodeId): void
   /** Stops dialling. An open stream stays. */
   undial(peer: NodeId): void

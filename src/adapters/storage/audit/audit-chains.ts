@@ -4,7 +4,10 @@ const MIB = 1024 * 1024
 
 /** When events of a chain share a line. Both compare members that are few: a peer could vary the others for ever. */
 export interface RepeatRules {
-  /** Events of the same peer, or both of none. Such that differ in nothing else share a line, others once they are too many. */
+  /**
+   * Events of the same peer, or both of none. Such that differ in nothing else share a line, others once they are too
+   * many.
+   */
   readonly isRepeat: (one: AuditEvent, other: AuditEvent) => boolean
   /** Events of anybody, once too many kinds of repeats came. */
   readonly isRepeatInFlood: (one: AuditEvent, other: AuditEvent) => boolean
@@ -41,11 +44,18 @@ const BY_TIERS: RepeatRules = {
 }
 
 /**
- * The chains. Events that peers can cause at will (refusals, exchanges across tiers) are separate from decisions of people and the mesh
- * (approvals, changes of membership). At most 144 MiB on disk in all.
+ * The chains. Events that peers can cause at will (refusals, exchanges across tiers) are separate from decisions of
+ * people and the mesh (approvals, changes of membership). At most 144 MiB on disk in all.
  */
 export const AUDIT_CHAINS: readonly AuditChain[] = [
-  { name: 'audit', kinds: ['refusal', 'strike', 'control'], maxBytes: 16 * MIB, keepFiles: 4, windowMs: 10_000, repeats: BY_RULE },
+  {
+    name: 'audit',
+    kinds: ['refusal', 'strike', 'control'],
+    maxBytes: 16 * MIB,
+    keepFiles: 4,
+    windowMs: 10_000,
+    repeats: BY_RULE
+  },
   { name: 'exchanges', kinds: ['cross-tier'], maxBytes: 8 * MIB, keepFiles: 4, windowMs: 60_000, repeats: BY_TIERS },
   { name: 'changes', kinds: ['membership'], maxBytes: 8 * MIB, keepFiles: 4, windowMs: 0, repeats: null },
   { name: 'approvals', kinds: ['approval'], maxBytes: 4 * MIB, keepFiles: 4, windowMs: 0, repeats: null }

@@ -36,8 +36,9 @@ export interface AuditFileOptions {
 }
 
 /**
- * Opens one chain of the audit log: one JSON object a line, each with the hash of the line before. Goes on where the chain ended
- * and puts what it found amiss on record as a line of kind `control` and code `CHAIN_NOTE`. Lines of 50 ms share one fsync.
+ * Opens one chain of the audit log: one JSON object a line, each with the hash of the line before. Goes on where the
+ * chain ended and puts what it found amiss on record as a line of kind `control` and code `CHAIN_NOTE`. Lines of 50 ms
+ * share one fsync.
  * @throws NodeError NO_PERMISSION, DISK_FULL, STORE_DAMAGED (a directory in the place of a file)
  */
 export async function openAuditFile({ dir, chain, clock, onError, opening }: AuditFileOptions): Promise<Audit> {
@@ -114,7 +115,10 @@ class AuditFile implements Audit {
     this.#schedule(delayMs)
   }
 
-  /** The count of repeats that begin comes with the lines of the next 50 ms, further ones once a second: a kill loses no more. */
+  /**
+   * The count of repeats that begin comes with the lines of the next 50 ms, further ones once a second: a kill loses no
+   * more.
+   */
   #countLater(): void {
     const { clock } = this.#deps
     const waitMs = Math.max(GATHER_MS, this.#countedAt + COUNT_MS - clock.monotonic())
@@ -159,7 +163,9 @@ class AuditFile implements Audit {
       const dropped = this.#dropped
       try {
         await this.#deps.writer.append(
-          dropped > 0 ? [...batch, { ...this.#note('lines were dropped, the disk did not keep up'), count: dropped }] : batch
+          dropped > 0
+            ? [...batch, { ...this.#note('lines were dropped, the disk did not keep up'), count: dropped }]
+            : batch
         )
       } catch (error) {
         const fault = storeError(error, this.#deps.dir)

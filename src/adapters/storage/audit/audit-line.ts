@@ -19,13 +19,18 @@ export interface ChainHead {
 export interface AuditEntry extends AuditEvent {
   /** ISO time; of the first one, where `count` is given. */
   readonly at: string
-  /** Names of the members that are left out because the events of this line differ in them; absent when it lost none. */
+  /**
+   * Names of the members that are left out because the events of this line differ in them; absent when it lost none.
+   */
   readonly several?: readonly string[]
   /** How many equal events this line stands for; absent for one. */
   readonly count?: number
 }
 
-/** One line of the file. `hash` is the SHA-256 (hex) of the canonical JSON of all its other members, `prev` the hash of the line before. */
+/**
+ * One line of the file. `hash` is the SHA-256 (hex) of the canonical JSON of all its other members, `prev` the hash of
+ * the line before.
+ */
 export interface AuditLine extends AuditEntry {
   readonly seq: number
   readonly prev: string
@@ -90,7 +95,8 @@ function isLine(value: unknown): value is AuditLine {
   if (!isRecord(value) || !Number.isSafeInteger(value['seq']) || !KINDS.includes(String(value['kind']))) return false
   const texts = ['at', 'code', 'prev', 'hash'].every((name) => typeof value[name] === 'string')
   const { several } = value
-  if (several !== undefined && !(Array.isArray(several) && several.every((name) => typeof name === 'string'))) return false
+  if (several !== undefined && !(Array.isArray(several) && several.every((name) => typeof name === 'string')))
+    return false
   return texts && (value['count'] === undefined || Number.isSafeInteger(value['count']))
 }
 

@@ -14,8 +14,8 @@ export interface AuditLogOptions {
   /** Its directory; made 0700 when it is not there. */
   readonly dir: string
   /**
-   * Absolute path of a small file outside `dir` that names every chain begun so far. It reveals a log that was removed entirely; without
-   * it, such a loss is not noticed.
+   * Absolute path of a small file outside `dir` that names every chain begun so far. It reveals a log that was removed
+   * entirely; without it, such a loss is not noticed.
    */
   readonly seen?: string
   readonly clock: Clock
@@ -26,8 +26,8 @@ export interface AuditLogOptions {
 }
 
 /**
- * Opens the audit log of a node: one chain of lines for each group of kinds, see {@link AUDIT_CHAINS}. Each chain has its own files, bounds
- * and head. A chain that was removed entirely stays broken.
+ * Opens the audit log of a node: one chain of lines for each group of kinds, see {@link AUDIT_CHAINS}. Each chain has
+ * its own files, bounds and head. A chain that was removed entirely stays broken.
  * @throws NodeError NO_PERMISSION, DISK_FULL, STORE_DAMAGED (a directory in the place of a file, or the reverse)
  */
 export async function openAudit({ dir, seen, clock, onError, chains = AUDIT_CHAINS }: AuditLogOptions): Promise<Audit> {
@@ -48,7 +48,11 @@ export async function openAudit({ dir, seen, clock, onError, chains = AUDIT_CHAI
   }
   const audit = new AuditLog(files, chains)
   if (former !== null)
-    audit.append({ kind: 'control', code: 'CHAIN_NOTE', reason: `a new log was begun here: the one before was put aside as ${former}` })
+    audit.append({
+      kind: 'control',
+      code: 'CHAIN_NOTE',
+      reason: `a new log was begun here: the one before was put aside as ${former}`
+    })
   return audit
 }
 
@@ -59,7 +63,8 @@ async function formerLog(dir: string): Promise<string | null> {
     () => true,
     () => false
   )
-  const isNew = (await segmentFiles({ dir, name: 'audit' })).length === 0 || (await readHead({ dir, name: 'audit' }))?.seq === 0
+  const isNew =
+    (await segmentFiles({ dir, name: 'audit' })).length === 0 || (await readHead({ dir, name: 'audit' }))?.seq === 0
   return isThere && isNew ? path.basename(former) : null
 }
 
@@ -80,7 +85,10 @@ async function begin(
   }
 }
 
-/** Names of chains of which nothing is there, though others of the log name them in their heads, or the note outside of it does. */
+/**
+ * Names of chains of which nothing is there, though others of the log name them in their heads, or the note outside of
+ * it does.
+ */
 export async function lostChains({ dir, seen }: LogPlace, names: readonly string[]): Promise<string[]> {
   const heads = await Promise.all(names.map((name) => readHead({ dir, name })))
   const noted = seen === undefined ? [] : ((await readIfThere(seen)) ?? '').split('\n')

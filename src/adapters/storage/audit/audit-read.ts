@@ -26,11 +26,14 @@ export interface AuditQuery {
 }
 
 /**
- * The lines of all chains in the order of their time, oldest first, read as they are asked for. A running node may go on writing:
- * what it writes meanwhile may or may not be among them. Damaged lines come where they stand.
+ * The lines of all chains in the order of their time, oldest first, read as they are asked for. A running node may go
+ * on writing: what it writes meanwhile may or may not be among them. Damaged lines come where they stand.
  * @throws NodeError STORE_DAMAGED (a directory in the place of a file, or the other way round), NO_PERMISSION
  */
-export async function* readAudit(dir: string, query: AuditQuery = {}): AsyncGenerator<ReadLine | DamagedLine, void, undefined> {
+export async function* readAudit(
+  dir: string,
+  query: AuditQuery = {}
+): AsyncGenerator<ReadLine | DamagedLine, void, undefined> {
   const readers = AUDIT_CHAINS.map(({ name }) => inOrder(linesOfChain(dir, name, query)))
   try {
     const heads = await Promise.all(readers.map((reader) => reader.next()))
@@ -62,7 +65,10 @@ function earliest(heads: readonly Head[]): number {
   return best
 }
 
-/** Puts lines of one chain in the order of their time: one with a count was written when the last of its events had come. */
+/**
+ * Puts lines of one chain in the order of their time: one with a count was written when the last of its events had
+ * come.
+ */
 async function* inOrder(lines: ReturnType<typeof linesOfChain>): ReturnType<typeof linesOfChain> {
   const unread: { readonly at: string; readonly line: ReadLine | DamagedLine }[] = []
   let latest = ''
@@ -77,7 +83,11 @@ async function* inOrder(lines: ReturnType<typeof linesOfChain>): ReturnType<type
   for (const { line } of unread) yield line
 }
 
-async function* linesOfChain(dir: string, name: string, query: AuditQuery): AsyncGenerator<ReadLine | DamagedLine, void, undefined> {
+async function* linesOfChain(
+  dir: string,
+  name: string,
+  query: AuditQuery
+): AsyncGenerator<ReadLine | DamagedLine, void, undefined> {
   // All are opened first: a running node may rename them.
   const files: FileHandle[] = []
   try {

@@ -9,7 +9,9 @@ export const MAX_WINDOWS = 256
 /** Distinct real repeats of one peer; further variants are folded by the peer fields of the chain. */
 export const MAX_OF_PEER = 16
 
-/** Milliseconds until the count of a window is written again, at first and at most: each wait is twice the one before. */
+/**
+ * Milliseconds until the count of a window is written again, at first and at most: each wait is twice the one before.
+ */
 const FIRST_WAIT_MS = 1000
 const MAX_WAIT_MS = 8000
 
@@ -47,10 +49,11 @@ const NONE: readonly AuditEntry[] = []
 const NO_WINDOWS: readonly Window[] = []
 
 /**
- * Reduces floods of events to few lines. The first event of a key is a line at once. Repeats within the window become lines with `count`:
- * one soon, others after waits that double up to eight seconds, one at the end. Real repeats keep every distinguishing field. Events that
- * vary too much are folded, and `several` names the fields in which they differ. Ten seconds make at most {@link MAX_WINDOWS} times six
- * lines plus six for each key of a flood; a minute makes twelve. Times are unix milliseconds, passed in.
+ * Reduces floods of events to few lines. The first event of a key is a line at once. Repeats within the window become
+ * lines with `count`: one soon, others after waits that double up to eight seconds, one at the end. Real repeats keep
+ * every distinguishing field. Events that vary too much are folded, and `several` names the fields in which they
+ * differ. Ten seconds make at most {@link MAX_WINDOWS} times six lines plus six for each key of a flood; a minute makes
+ * twelve. Times are unix milliseconds, passed in.
  */
 export class RepeatWindows {
   readonly #chain: Pick<AuditChain, 'windowMs' | 'repeats'>
@@ -65,7 +68,9 @@ export class RepeatWindows {
     this.#chain = chain
   }
 
-  /** Takes an event. Returns the lines to write now: of windows that ended, then the event itself unless it is a repeat. */
+  /**
+   * Takes an event. Returns the lines to write now: of windows that ended, then the event itself unless it is a repeat.
+   */
   take(event: AuditEvent, now: number): readonly AuditEntry[] {
     const entries = this.ended(now)
     const { repeats } = this.#chain
@@ -189,11 +194,12 @@ function counted(window: Window, now: number): AuditEntry[] {
 }
 
 /**
- * Fields in which an event differs from the first, as bits. A flood runs this code: it compares name by name, and senders only until two
- * differ.
+ * Fields in which an event differs from the first, as bits. A flood runs this code: it compares name by name, and
+ * senders only until two differ.
  */
 function differing({ first, differing: known, isFolded }: Window, event: AuditEvent): number {
-  const loose = (first.reason === event.reason ? 0 : 1) | (first.by === event.by ? 0 : 2) | (first.hops === event.hops ? 0 : 4)
+  const loose =
+    (first.reason === event.reason ? 0 : 1) | (first.by === event.by ? 0 : 2) | (first.hops === event.hops ? 0 : 4)
   if (!isFolded) return loose
   let bits = loose | (first.rule === event.rule ? 0 : 8) | (first.messageType === event.messageType ? 0 : 128)
   if (first.sourceTier !== event.sourceTier) bits |= 256

@@ -51,7 +51,12 @@ export async function readHead(place: ChainPlace): Promise<StoredHead | null> {
 function isHead(value: unknown): value is StoredHead {
   if (!isRecord(value) || !isRecord(value['first'])) return false
   const { seq, hash, first } = value
-  return Number.isSafeInteger(seq) && typeof hash === 'string' && Number.isSafeInteger(first['seq']) && typeof first['prev'] === 'string'
+  return (
+    Number.isSafeInteger(seq) &&
+    typeof hash === 'string' &&
+    Number.isSafeInteger(first['seq']) &&
+    typeof first['prev'] === 'string'
+  )
 }
 
 /** Chains of a head; none in one that an older version wrote. */
@@ -70,8 +75,8 @@ export async function isGone(place: ChainPlace): Promise<boolean> {
 }
 
 /**
- * An error of opening or reading the files of a log in `dir` as a NodeError. Causes are a file in the place of a directory, a directory in
- * the place of a file, or the disk.
+ * An error of opening or reading the files of a log in `dir` as a NodeError. Causes are a file in the place of a
+ * directory, a directory in the place of a file, or the disk.
  */
 export function auditError(error: unknown, dir: string): NodeError {
   const next = [`ls -la ${shellWord(dir)}`, 'a2a-node doctor']
@@ -84,7 +89,9 @@ export function auditError(error: unknown, dir: string): NodeError {
 
 /** Paths of the files that are there, oldest first. Empty when the directory does not exist. */
 export async function segmentFiles({ dir, name: chain }: ChainPlace): Promise<string[]> {
-  const names = await fs.readdir(dir).catch((error: unknown) => (codeOf(error) === 'ENOENT' ? [] : Promise.reject(error)))
+  const names = await fs
+    .readdir(dir)
+    .catch((error: unknown) => (codeOf(error) === 'ENOENT' ? [] : Promise.reject(error)))
   return names
     .map((name) => ({ name, age: ageOf(name, chain) }))
     .filter(({ age }) => age >= 0)
@@ -109,7 +116,8 @@ function ageOf(name: string, chain: string): number {
 
 /**
  * Puts the current file behind the others and removes the oldest when there are more than `keep` files in all.
- * `beforeRemoval` gets the first line that stays and the files that go, before anything is removed: a crash in between loses nothing.
+ * `beforeRemoval` gets the first line that stays and the files that go, before anything is removed: a crash in between
+ * loses nothing.
  */
 export async function rotate(
   place: ChainPlace,
@@ -123,7 +131,8 @@ export async function rotate(
   if (first !== null) await beforeRemoval(first, removed)
   for (const file of removed) await fs.rm(file)
   // The oldest moves first, so that no name is taken twice.
-  for (const [index, file] of kept.entries()) await fs.rename(file, path.join(place.dir, `${place.name}.${kept.length - index}.ndjson`))
+  for (const [index, file] of kept.entries())
+    await fs.rename(file, path.join(place.dir, `${place.name}.${kept.length - index}.ndjson`))
   await syncDir(place.dir)
 }
 
@@ -139,11 +148,13 @@ export async function linesOf(file: string): Promise<{ readonly lines: string[];
 }
 
 /**
- * Removes a line at the end of a file that a crash cut, and syncs the whole lines: a head may name them then. Returns the number of removed
- * bytes.
+ * Removes a line at the end of a file that a crash cut, and syncs the whole lines: a head may name them then. Returns
+ * the number of removed bytes.
  */
 export async function cutUnfinishedLine(file: string): Promise<number> {
-  const handle = await fs.open(file, 'r+').catch((error: unknown) => (codeOf(error) === 'ENOENT' ? null : Promise.reject(error)))
+  const handle = await fs
+    .open(file, 'r+')
+    .catch((error: unknown) => (codeOf(error) === 'ENOENT' ? null : Promise.reject(error)))
   if (handle === null) return 0
   try {
     const bytes = await handle.readFile()
@@ -190,7 +201,9 @@ export async function oldestLine(place: ChainPlace): Promise<AuditLine | null> {
 /** Lines that are checked in one go, before others have their turn. */
 export const LINES_A_TURN = 250
 
-/** Do the lines of these files lead, without a break, from the first that must be there to `next`, the line behind them? */
+/**
+ * Do the lines of these files lead, without a break, from the first that must be there to `next`, the line behind them?
+ */
 export async function leadTo(next: AuditLine, files: readonly string[], first: StoredHead['first']): Promise<boolean> {
   let expected = first
   for (const file of files) {

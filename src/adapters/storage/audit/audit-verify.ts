@@ -7,9 +7,9 @@ import { auditError, isGone, LINES_A_TURN, linesOf, readHead, segmentFiles, segm
 import type { ChainPlace, StoredHead } from './audit-segments.js'
 
 /**
- * Why the first broken line is broken. `changed`: its own hash does not fit. `misplaced`: it does not follow the line before it. `missing`:
- * the files end before it. `headless`: the head is or was gone or unreadable, so missing lines cannot be detected. `gone`: nothing is left
- * of the chain.
+ * Why the first broken line is broken. `changed`: its own hash does not fit. `misplaced`: it does not follow the line
+ * before it. `missing`: the files end before it. `headless`: the head is or was gone or unreadable, so missing lines
+ * cannot be detected. `gone`: nothing is left of the chain.
  */
 export type ChainFault = 'changed' | 'misplaced' | 'missing' | 'headless' | 'gone'
 
@@ -22,7 +22,10 @@ export interface BrokenChain {
   readonly fault: ChainFault
   /** The file in which the chain breaks, absolute; null when there is none. */
   readonly file: string | null
-  /** Where in that file, from 1, as an editor counts; one more than its lines where it ends too early. null without a file. */
+  /**
+   * Where in that file, from 1, as an editor counts; one more than its lines where it ends too early. null without a
+   * file.
+   */
   readonly fileLine: number | null
 }
 
@@ -42,13 +45,16 @@ const MAX_TRIES = 10
 export interface VerifyOptions {
   /** Ends the check, which rejects then. */
   readonly signal?: AbortSignal
-  /** Absolute path of the node's note that there was a log, see `AuditLogOptions`: without it a log that is gone altogether holds. */
+  /**
+   * Absolute path of the node's note that there was a log, see `AuditLogOptions`: without it a log that is gone
+   * altogether holds.
+   */
   readonly seen?: string
 }
 
 /**
- * Checks every line of the audit log in `dir` against its chain, and both ends of each chain against its head. A running node
- * may go on writing. A directory that never had a log holds. The process may do other things meanwhile.
+ * Checks every line of the audit log in `dir` against its chain, and both ends of each chain against its head. A
+ * running node may go on writing. A directory that never had a log holds. The process may do other things meanwhile.
  * @throws NodeError STORE_DAMAGED (a directory in the place of a file, or the other way round), NO_PERMISSION
  */
 export async function verifyAudit(dir: string, options: VerifyOptions = {}): Promise<AuditCheck> {
@@ -75,7 +81,8 @@ export function brokenText({ chain, line, fault, file, fileLine }: BrokenChain):
     const place = file === null ? '' : `${file}:${fileLine ?? 1}: `
     return `${place}${chain}.head, the head of this chain, was gone or unreadable: whether ${name} and later ones are missing cannot be told`
   }
-  if (file === null || fault === 'gone') return fault === 'gone' ? `nothing is left of the chain ${chain}` : `${name} is missing`
+  if (file === null || fault === 'gone')
+    return fault === 'gone' ? `nothing is left of the chain ${chain}` : `${name} is missing`
   if (fault === 'missing') return `${file} ends after ${fileLine === null ? 0 : fileLine - 1} lines: ${name} is missing`
   const place = `${file}:${fileLine ?? 1}: ${name}`
   if (fault === 'changed') return `${place} was changed`
@@ -99,7 +106,11 @@ async function checkChain(place: ChainPlace, signal: AbortSignal | undefined): P
   }
 }
 
-async function checkFiles(place: ChainPlace, head: StoredHead | null, signal: AbortSignal | undefined): Promise<ChainCheck> {
+async function checkFiles(
+  place: ChainPlace,
+  head: StoredHead | null,
+  signal: AbortSignal | undefined
+): Promise<ChainCheck> {
   const files = await segmentFiles(place)
   const walk = new Walk(head)
   let end: ChainPosition = { file: null, fileLine: null }
@@ -137,7 +148,8 @@ class Walk {
   /** Takes the next line; what is wrong with it. */
   step(line: AuditLine | null): ChainFault | null {
     if (line === null) return 'changed'
-    if (!this.#follows(line) || !this.#agreesWithHead(line)) return line.prev === UNPROVEN && this.#last !== null ? 'headless' : 'misplaced'
+    if (!this.#follows(line) || !this.#agreesWithHead(line))
+      return line.prev === UNPROVEN && this.#last !== null ? 'headless' : 'misplaced'
     this.#last = line
     this.entries++
     return null

@@ -43,7 +43,11 @@ export class AuditWriter {
   #isMoved = false
   #head: StoredHead
 
-  private constructor(place: ChainPlace, limits: AuditLimits, opened: { handle: FileHandle; size: number; head: StoredHead }) {
+  private constructor(
+    place: ChainPlace,
+    limits: AuditLimits,
+    opened: { handle: FileHandle; size: number; head: StoredHead }
+  ) {
     this.#place = place
     this.#limits = limits
     this.#handle = opened.handle
@@ -132,8 +136,9 @@ async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number)
 type Resumed = { readonly head: Omit<StoredHead, 'chains'>; readonly notes: readonly string[] }
 
 /**
- * The state from which writing resumes, read from the newest lines and the stored head. The head wins where its line is missing, so that
- * new lines do not fit to the remaining ones. Whole lines after the head belong to a writer that ended before it wrote the head.
+ * The state from which writing resumes, read from the newest lines and the stored head. The head wins where its line is
+ * missing, so that new lines do not fit to the remaining ones. Whole lines after the head belong to a writer that ended
+ * before it wrote the head.
  */
 async function resume(place: ChainPlace, isLost: boolean): Promise<Resumed> {
   const stored = !isLost && (await isGone(place)) ? FRESH_HEAD : await readHead(place)
@@ -141,12 +146,18 @@ async function resume(place: ChainPlace, isLost: boolean): Promise<Resumed> {
   if (stored === null || stored.hash === UNPROVEN) return await unproven(place, last)
   const { seq, hash, first } = stored
   if (isDamaged) return { head: stored, notes: ['the last line was damaged'] }
-  if (seq === 0 || named?.hash === hash) return { head: { seq: last?.seq ?? seq, hash: last?.hash ?? hash, first }, notes: [] }
+  if (seq === 0 || named?.hash === hash)
+    return { head: { seq: last?.seq ?? seq, hash: last?.hash ?? hash, first }, notes: [] }
   const missing = (named?.seq ?? first.seq - 1) + 1
-  return { head: stored, notes: [missing > seq ? `the line ${seq} was changed` : `the lines ${missing} to ${seq} were missing`] }
+  return {
+    head: stored,
+    notes: [missing > seq ? `the line ${seq} was changed` : `the lines ${missing} to ${seq} were missing`]
+  }
 }
 
-/** Without a head the number of lines is unknown. The chain resumes after a line that no one can show, and stays broken. */
+/**
+ * Without a head the number of lines is unknown. The chain resumes after a line that no one can show, and stays broken.
+ */
 async function unproven(place: ChainPlace, last: AuditLine | null): Promise<Resumed> {
   const { seq, prev } = (await oldestLine(place)) ?? { seq: 1, prev: GENESIS }
   const head = { seq: (last?.seq ?? 0) + 1, hash: UNPROVEN, first: { seq, prev } }

@@ -3,8 +3,8 @@ import path from 'node:path'
 import { codeOf } from './store-errors.js'
 
 /**
- * Replaces a file so that after a crash either the old or the new content is there: writes aside, fsyncs, renames, fsyncs
- * the directory. The file is 0600. One writer a file at a time.
+ * Replaces a file so that after a crash either the old or the new content is there: writes aside, fsyncs, renames,
+ * fsyncs the directory. The file is 0600. One writer a file at a time.
  */
 export async function replaceFile(file: string, text: string): Promise<void> {
   const aside = `${file}.tmp`
@@ -25,7 +25,10 @@ export async function replaceFile(file: string, text: string): Promise<void> {
   await syncDir(path.dirname(file))
 }
 
-/** The content of a file, or null when there is none. @throws Error of the file system, or for a pipe, a socket or a device */
+/**
+ * The content of a file, or null when there is none.
+ * @throws Error of the file system, or for a pipe, a socket or a device
+ */
 export async function readIfThere(file: string): Promise<string | null> {
   // Opening a pipe without a writer would wait.
   const handle = await fs.open(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK).catch((error: unknown) => {

@@ -26,8 +26,9 @@ export interface BackupPart {
 }
 
 /**
- * Writes a backup file. The first line names the format. Each part is a line of JSON `{part, mode, bytes, sha256}` and its bytes. The last
- * line is `{end, parts, sha256}` with the hash of all those lines. The file is 0600 and appears whole or not at all.
+ * Writes a backup file. The first line names the format. Each part is a line of JSON `{part, mode, bytes, sha256}` and
+ * its bytes. The last line is `{end, parts, sha256}` with the hash of all those lines. The file is 0600 and appears
+ * whole or not at all.
  */
 export class BackupWriter {
   readonly #file: string
@@ -73,9 +74,14 @@ export class BackupWriter {
     await this.#write(bytes)
   }
 
-  /** Puts the file in its place; gives its size. @throws NodeError FILE_EXISTS when another came first; DISK_FULL, NO_PERMISSION */
+  /**
+   * Puts the file in its place; gives its size.
+   * @throws NodeError FILE_EXISTS when another came first; DISK_FULL, NO_PERMISSION
+   */
   async finish(): Promise<{ readonly parts: number; readonly bytes: number }> {
-    await this.#write(Buffer.from(`${JSON.stringify({ end: true, parts: this.#parts, sha256: this.#lines.digest('hex') })}\n`))
+    await this.#write(
+      Buffer.from(`${JSON.stringify({ end: true, parts: this.#parts, sha256: this.#lines.digest('hex') })}\n`)
+    )
     try {
       await this.#handle.sync()
       await this.#handle.close()
@@ -129,7 +135,8 @@ class BackupReader {
 
   async *parts(): AsyncGenerator<BackupPart> {
     const magic = await this.#read(MAGIC.length)
-    if (Buffer.from(magic).toString() !== MAGIC) throw this.#damaged('it is no backup of a2a-node, or one of another version')
+    if (Buffer.from(magic).toString() !== MAGIC)
+      throw this.#damaged('it is no backup of a2a-node, or one of another version')
     const lines = createHash('sha256')
     for (let count = 0; ; count++) {
       const line = await this.#line()
@@ -189,7 +196,8 @@ function readHead(line: string): PartHead | null {
     const value: unknown = JSON.parse(line)
     if (!isRecord(value)) return null
     const { part, mode, bytes, sha256 } = value
-    if (typeof part !== 'string' || typeof sha256 !== 'string' || !isCount(mode, 0o777) || !isCount(bytes, MAX_PART)) return null
+    if (typeof part !== 'string' || typeof sha256 !== 'string' || !isCount(mode, 0o777) || !isCount(bytes, MAX_PART))
+      return null
     assertName(part)
     return { part, mode, bytes, sha256 }
   } catch {
@@ -203,13 +211,17 @@ function isCount(value: unknown, max: number): value is number {
 
 /** A name never leads out of the directory in which it is restored. @throws NodeError INTERNAL */
 function assertName(name: string): void {
-  const isGood = name.split('/').every((one) => one !== '' && one !== '.' && one !== '..' && Buffer.byteLength(one) <= MAX_STEP)
+  const isGood = name
+    .split('/')
+    .every((one) => one !== '' && one !== '.' && one !== '..' && Buffer.byteLength(one) <= MAX_STEP)
   if (!isGood || name.includes('\0') || Buffer.byteLength(name) > MAX_NAME)
     throw new NodeError('INTERNAL', 'not a name of a part of a backup')
 }
 
 function tooLarge(name: string): NodeError {
-  return new NodeError('USAGE', `${shown(name)} is too large for a backup, or its name is too long`, { next: ['du -ah <home>'] })
+  return new NodeError('USAGE', `${shown(name)} is too large for a backup, or its name is too long`, {
+    next: ['du -ah <home>']
+  })
 }
 
 function hashOf(bytes: Uint8Array): string {
@@ -233,9 +245,13 @@ function existsError(file: string): NodeError {
 async function assertFile(file: string): Promise<void> {
   const stats = await fs.stat(file).catch(() => null)
   if (stats === null || stats.isFile()) return
-  throw new NodeError('USAGE', `${file} is ${stats.isDirectory() ? 'a directory' : 'no regular file'}; a backup is one file`, {
-    next: [`ls -ld ${shellWord(file)}`]
-  })
+  throw new NodeError(
+    'USAGE',
+    `${file} is ${stats.isDirectory() ? 'a directory' : 'no regular file'}; a backup is one file`,
+    {
+      next: [`ls -ld ${shellWord(file)}`]
+    }
+  )
 }
 
 function placeError(error: unknown, file: string): NodeError {

@@ -19,7 +19,10 @@ export interface Ballast {
   readonly neededBytes: number
   /** Gives its room back. Never rejects. */
   free(): Promise<void>
-  /** Makes one as large as the disk has room for, after it was freed one as large as before; is it there now? Never rejects. */
+  /**
+   * Makes one as large as the disk has room for, after it was freed one as large as before; is it there now? Never
+   * rejects.
+   */
   fill(): Promise<boolean>
 }
 
@@ -74,7 +77,8 @@ async function write(file: string, bytes: number): Promise<void> {
   try {
     // Some file systems compress.
     const part = randomBytes(PART_BYTES)
-    for (let at = 0; at < bytes; at += PART_BYTES) await handle.write(part.subarray(0, Math.min(PART_BYTES, bytes - at)))
+    for (let at = 0; at < bytes; at += PART_BYTES)
+      await handle.write(part.subarray(0, Math.min(PART_BYTES, bytes - at)))
     await handle.sync()
   } finally {
     await handle.close()

@@ -13,8 +13,9 @@ export interface DataDirs {
 }
 
 /**
- * Makes the missing directories of a node, each 0700. After a failure the directories of this call are removed again. An existing home
- * keeps its mode unless others may write in it. It is then closed to them if it is this user's and empty or a node's; else it is refused.
+ * Makes the missing directories of a node, each 0700. After a failure the directories of this call are removed again.
+ * An existing home keeps its mode unless others may write in it. It is then closed to them if it is this user's and
+ * empty or a node's; else it is refused.
  * @throws NodeError NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, CONFIG_INVALID (a file has that name)
  */
 export async function makeDataDirs({ home, dirs }: DataDirs): Promise<void> {

@@ -7,8 +7,8 @@ import { storeError } from './store-errors.js'
 const MAX_CHARACTERS = 1024
 
 /**
- * Writes down, at once, that the process that holds a home ends by an error of its own; the file is 0600. Never throws: a process that
- * ends by an error may fail at this too.
+ * Writes down, at once, that the process that holds a home ends by an error of its own; the file is 0600. Never throws:
+ * a process that ends by an error may fail at this too.
  */
 export function writeFaultNote(file: string, reason: string): void {
   try {
@@ -24,7 +24,10 @@ export function writeFaultNote(file: string, reason: string): void {
   }
 }
 
-/** The error by which the last process ended, '' where it got not so far as to write it; null for none. @throws NodeError NO_PERMISSION */
+/**
+ * The error by which the last process ended, '' where it got not so far as to write it; null for none.
+ * @throws NodeError NO_PERMISSION
+ */
 export async function readFaultNote(file: string): Promise<string | null> {
   const text = await readIfThere(file).catch((error: unknown) => Promise.reject(storeError(error, file)))
   return text === null ? null : text.slice(0, MAX_CHARACTERS).trim()

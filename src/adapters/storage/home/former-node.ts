@@ -4,14 +4,23 @@ import { NodeError } from '../../../kit/errors.js'
 import { syncDir } from './atomic-file.js'
 import { codeOf, storeError } from './store-errors.js'
 
-/** Directory of a home that takes the files of its former node while a change of identity runs; it gets its final name at the end. */
+/**
+ * Directory of a home that takes the files of its former node while a change of identity runs; it gets its final name
+ * at the end.
+ */
 const MOVING = 'former-node.moving'
 const FORMER = 'former-node-'
-/** Entries of a home that belong to its node, beside its documents: the flags of its starts name addresses that it serves. */
+/**
+ * Entries of a home that belong to its node, beside its documents: the flags of its starts name addresses that it
+ * serves.
+ */
 const OF_THE_NODE = new Set(['store', 'documents', 'ledger', 'audit', 'audit.seen', 'start.flags'])
 /** Former stores that a repair moved aside. */
 const DAMAGED = /\.damaged-\d/
-/** Files of a node in `run`, but for the lock of the home, which this process holds. Other files may be anybody's where `run` is a link. */
+/**
+ * Files of a node in `run`, but for the lock of the home, which this process holds. Other files may be anybody's where
+ * `run` is a link.
+ */
 const OF_A_RUN = /^(?:agent-\d+\.json|backup|control\.sock|fault)$/
 /** A file of a document, or one that an interrupted write left. */
 const DOCUMENT = /^([a-z0-9]+(?:-[a-z0-9]+)*)\.json(\.copy)?(\.tmp)?$/
@@ -50,9 +59,9 @@ export async function assertIdentityWhole(home: string): Promise<void> {
 }
 
 /**
- * Moves the files of a node out of its home by renames, into `<home>/former-node-<stamp>` (0700). Settings, rules, agent files, accepted
- * imports and unknown files stay. A link is moved, and its target stays. After a kill {@link isIdentityMoving} holds, and a further call
- * moves the rest. Hold the lock of the home.
+ * Moves the files of a node out of its home by renames, into `<home>/former-node-<stamp>` (0700). Settings, rules,
+ * agent files, accepted imports and unknown files stay. A link is moved, and its target stays. After a kill
+ * {@link isIdentityMoving} holds, and a further call moves the rest. Hold the lock of the home.
  * @param last runs when all is moved, before the change counts as finished.
  * @returns the directory of the moved files
  * @throws NodeError NO_PERMISSION, DISK_FULL; CONFLICT for a part of the home that is mounted from elsewhere
@@ -102,7 +111,9 @@ async function entriesOfNode(home: string): Promise<string[]> {
   return [...found, ...run.filter((name) => OF_A_RUN.test(name)).map((name) => path.join('run', name))]
 }
 
-/** A `.json` file that is no document of the node may be anybody's. A link to a document is one: a node would read it. */
+/**
+ * A `.json` file that is no document of the node may be anybody's. A link to a document is one: a node would read it.
+ */
 async function isDocumentOfNode(home: string, file: string): Promise<boolean> {
   const [, name, copy, aside] = DOCUMENT.exec(file) ?? []
   if (name === undefined || IMPORT.test(name) || name === USAGE) return false

@@ -14,7 +14,10 @@ export interface HomeFiles {
   readonly auditSeen: string
 }
 
-/** Documents of the home that are not taken along: the new ledger has a mark of its own, and tokens revoked since would work again. */
+/**
+ * Documents of the home that are not taken along: the new ledger has a mark of its own, and tokens revoked since would
+ * work again.
+ */
 const LEFT_OUT = new Set(['ledger', 'tokens'])
 /** Files of the home beside its documents. */
 const NOTES = ['policy.seen', 'start.flags']
@@ -25,24 +28,28 @@ export function configDir({ configFile }: Pick<HomeFiles, 'configFile'>): string
 }
 
 /**
- * The content of a home beside its stores, as parts of a backup. Documents and notes are `home/...`; settings, rules and agent files are
- * `config/...`. The audit log is a snapshot of one moment. Links, sockets and other special files are left out. Flush the audit log before.
+ * The content of a home beside its stores, as parts of a backup. Documents and notes are `home/...`; settings, rules
+ * and agent files are `config/...`. The audit log is a snapshot of one moment. Links, sockets and other special files
+ * are left out. Flush the audit log before.
  * @throws NodeError STORE_DAMAGED when a document has no whole file
  */
 export async function* homeParts(files: HomeFiles): AsyncGenerator<BackupPart> {
   // Read before the sizes are: a head must not name a line that is left out.
   const heads: BackupPart[] = []
   for (const { name, mode } of (await filesBelow(files.audit)).filter(isHead))
-    for await (const part of partOf(path.join(files.audit, name), { name: `home/audit/${name}`, mode })) heads.push(part)
+    for await (const part of partOf(path.join(files.audit, name), { name: `home/audit/${name}`, mode }))
+      heads.push(part)
   // Lines are only appended, so this length of each file is the log as it was now.
   const audit = (await filesBelow(files.audit)).filter((one) => !isHead(one))
   yield* heads
   const seen = path.relative(files.home, files.auditSeen)
-  for (const { name, size, mode } of audit) yield* partOf(path.join(files.audit, name), { name: `home/audit/${name}`, size, mode })
+  for (const { name, size, mode } of audit)
+    yield* partOf(path.join(files.audit, name), { name: `home/audit/${name}`, size, mode })
   for (const { name, text } of await documentTexts(files.home, LEFT_OUT))
     yield { name: `home/${name}.json`, bytes: Buffer.from(text), mode: 0o600 }
   for (const name of [...NOTES, seen]) yield* partOf(path.join(files.home, name), { name: `home/${name}` })
-  for (const file of [files.configFile, files.policyFile]) yield* partOf(file, { name: `config/${path.relative(configDir(files), file)}` })
+  for (const file of [files.configFile, files.policyFile])
+    yield* partOf(file, { name: `config/${path.relative(configDir(files), file)}` })
   for (const { name, mode } of await filesBelow(files.agents)) {
     yield* partOf(path.join(files.agents, name), { name: `config/agents/${name}`, mode })
   }

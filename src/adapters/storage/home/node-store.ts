@@ -23,10 +23,11 @@ export interface DamagedFile {
 }
 
 /**
- * Stores each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600. The same text
- * follows as `<name>.json.copy`, unless the disk refuses it. Reads take the first whole file. The directory must exist. Names are
- * words of `a-z 0-9` with a `-` or `_` between them, as those of imports in the config. Writes of one name run in the order of the calls.
- * A damaged file is never overwritten: a caller that could not read it would replace data that may still be recovered.
+ * Stores each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600.
+ * The same text follows as `<name>.json.copy`, unless the disk refuses it. Reads take the first whole file. The
+ * directory must exist. Names are words of `a-z 0-9` with a `-` or `_` between them, as those of imports in the config.
+ * Writes of one name run in the order of the calls. A damaged file is never overwritten: a caller that could not read
+ * it would replace data that may still be recovered.
  */
 export function openNodeStore(dir: string): NodeStore {
   const tails = new Map<string, Promise<void>>()
@@ -78,14 +79,18 @@ export function openNodeStore(dir: string): NodeStore {
   }
 }
 
-/** The files of stored documents in a directory that are damaged, one of each document that is lost. Nothing is changed. @throws NodeError NO_PERMISSION */
+/**
+ * The files of stored documents in a directory that are damaged, one of each document that is lost. Nothing is changed.
+ * @throws NodeError NO_PERMISSION
+ */
 export async function damagedDocuments(dir: string): Promise<readonly DamagedFile[]> {
   return (await lookAtAll(dir)).flatMap(({ name, files }) => damagedOf(name, files))
 }
 
 /**
- * The texts of all stored documents in a directory but those left out, each of the first file that is whole. A file without a
- * copy that does not begin as a document may be anybody's: it is given as it is. @throws NodeError STORE_DAMAGED when both files of a document are damaged
+ * The texts of all stored documents in a directory but those left out, each of the first file that is whole. A file
+ * without a copy that does not begin as a document may be anybody's: it is given as it is. @throws NodeError
+ * STORE_DAMAGED when both files of a document are damaged
  */
 export async function documentTexts(
   dir: string,
@@ -108,8 +113,8 @@ async function textOf(files: readonly Found[]): Promise<string> {
 }
 
 /**
- * Rewrites each damaged, missing or older file of a stored document from the whole other one. Call it only while no other process uses the
- * directory.
+ * Rewrites each damaged, missing or older file of a stored document from the whole other one. Call it only while no
+ * other process uses the directory.
  * @returns the files that were damaged or gone.
  * @throws NodeError DISK_FULL, NO_PERMISSION
  */
@@ -120,7 +125,8 @@ export async function mendDocuments(dir: string): Promise<readonly DamagedFile[]
     if (whole === undefined) continue
     const text = encode(whole.document?.value)
     const others = files.filter(({ document }) => document === null || encode(document.value) !== text)
-    for (const { file } of others) await replaceFile(file, text).catch((error: unknown) => Promise.reject(storeError(error, file)))
+    for (const { file } of others)
+      await replaceFile(file, text).catch((error: unknown) => Promise.reject(storeError(error, file)))
     mended.push(...damagedOf(name, files))
   }
   return mended
@@ -136,14 +142,21 @@ interface Found {
 }
 
 async function lookAtAll(dir: string): Promise<{ readonly name: string; readonly files: readonly Found[] }[]> {
-  const entries = await fs.readdir(dir, { withFileTypes: true }).catch((error: unknown) => Promise.reject(storeError(error, dir)))
+  const entries = await fs
+    .readdir(dir, { withFileTypes: true })
+    .catch((error: unknown) => Promise.reject(storeError(error, dir)))
   const files = entries.flatMap((entry) => (entry.isFile() ? [entry.name] : []))
-  const names = files.flatMap((file) => [FIRST, COPY].flatMap((ending) => (file.endsWith(ending) ? [file.slice(0, -ending.length)] : [])))
+  const names = files.flatMap((file) =>
+    [FIRST, COPY].flatMap((ending) => (file.endsWith(ending) ? [file.slice(0, -ending.length)] : []))
+  )
   const known = [...new Set(names)].filter((name) => NAME.test(name)).sort()
   return await Promise.all(known.map(async (name) => ({ name, files: await look(dir, name) })))
 }
 
-/** The content of the first whole file of a document; null when there is no file. @throws NodeError STORE_DAMAGED when no file is whole */
+/**
+ * The content of the first whole file of a document; null when there is no file.
+ * @throws NodeError STORE_DAMAGED when no file is whole
+ */
 function wholeOf(found: readonly Found[]): { readonly value: unknown } | null {
   const whole = found.find(({ document }) => document !== null)?.document ?? null
   const fault = found.find(({ fault: one }) => one !== null)?.fault ?? null

@@ -17,8 +17,8 @@ export interface PidRecord {
 const ENDED = 'ended'
 
 /**
- * Writes down which process holds a place; the file is 0600 and appears whole. Only the holder of the lock of that place writes
- * it: see `process-lock.ts`. @throws NodeError NO_PERMISSION, DISK_FULL
+ * Writes down which process holds a place; the file is 0600 and appears whole. Only the holder of the lock of that
+ * place writes it: see `process-lock.ts`. @throws NodeError NO_PERMISSION, DISK_FULL
  */
 export async function writePidFile(file: string, record: PidRecord): Promise<void> {
   const aside = `${file}.new`
@@ -31,7 +31,10 @@ export async function writePidFile(file: string, record: PidRecord): Promise<voi
   }
 }
 
-/** The process that the file names; null when there is no file, it is unreadable, or that process is gone. It decides nothing: the lock does. */
+/**
+ * The process that the file names; null when there is no file, it is unreadable, or that process is gone. It decides
+ * nothing: the lock does.
+ */
 export async function readPidFile(file: string): Promise<PidRecord | null> {
   let value: unknown
   try {

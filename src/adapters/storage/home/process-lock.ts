@@ -18,9 +18,9 @@ export interface ProcessLock {
 }
 
 /**
- * Takes a place for this process, or fails at once. The kernel's lock of `<place>.lock` alone decides; it ends with the process,
- * however that ends. `<place>.pid`, written under the lock, only tells others who holds it: a stale or damaged one has no effect.
- * A second holder in the same process fails as well.
+ * Takes a place for this process, or fails at once. The kernel's lock of `<place>.lock` alone decides; it ends with the
+ * process, however that ends. `<place>.pid`, written under the lock, only tells others who holds it: a stale or damaged
+ * one has no effect. A second holder in the same process fails as well.
  * @throws NodeError ALREADY_RUNNING with `{pid, socket}` of the holder; STORE_LOCKED when the pid file does not tell;
  * NO_PERMISSION, DISK_FULL
  */
@@ -66,7 +66,10 @@ async function lockedError(lockFile: string, pidFile: string): Promise<NodeError
 }
 
 /** Removed before it is unlocked: who locks it afterwards sees that it is not the file of that name any more. */
-async function release(fd: number, { lockFile, pidFile }: { readonly lockFile: string; readonly pidFile: string }): Promise<void> {
+async function release(
+  fd: number,
+  { lockFile, pidFile }: { readonly lockFile: string; readonly pidFile: string }
+): Promise<void> {
   try {
     if (!(await isAt(fd, lockFile))) return
     await removePidFile(pidFile)

@@ -13,8 +13,8 @@ interface StoredSkew extends PeerClock {
 }
 
 /**
- * Records skews for `doctor`, which may run while no node does; null removes the record. Calls take effect in their order: the last one holds.
- * `now`: unix milliseconds.
+ * Records skews for `doctor`, which may run while no node does; null removes the record. Calls take effect in their
+ * order: the last one holds. `now`: unix milliseconds.
  */
 export function skewRecorder(documents: NodeStore): (skew: PeerClock | null, now: number) => Promise<void> {
   // One of an earlier run may be there.

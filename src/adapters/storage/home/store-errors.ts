@@ -18,7 +18,11 @@ const NO_PERMISSION: Fault = {
   says: (place) => `no permission to write ${place}`,
   next: (place) => [`ls -ld ${place}   (shows its owner)`, 'a2a-node start --home <directory you may write>']
 }
-const DISK_FULL: Fault = { code: 'DISK_FULL', says: (place) => `no space left to write ${place}`, next: (place) => [`df -h ${place}`] }
+const DISK_FULL: Fault = {
+  code: 'DISK_FULL',
+  says: (place) => `no space left to write ${place}`,
+  next: (place) => [`df -h ${place}`]
+}
 const NO_DIRECTORY: Fault = {
   code: 'CONFIG_INVALID',
   says: (place) => `${blockingFile(place)} is not a directory`,
@@ -113,7 +117,11 @@ export function noPermission(place: string, cause: unknown): NodeError {
 
 function faultError(fault: Fault, place: string, cause: unknown): NodeError {
   const { code, data } = fault
-  return new NodeError(code, fault.says(place), { cause, next: fault.next?.(place) ?? [], ...(data === undefined ? {} : { data }) })
+  return new NodeError(code, fault.says(place), {
+    cause,
+    next: fault.next?.(place) ?? [],
+    ...(data === undefined ? {} : { data })
+  })
 }
 
 /** Does the error say that a store was copied or moved from elsewhere, so that it is not opened? */

@@ -3,8 +3,9 @@ import path from 'node:path'
 import { codeOf, storeError } from './store-errors.js'
 
 /**
- * Repairs a Corestore that was killed during its first opening: an empty `CORESTORE` file without a `db` beside it is removed. Call it only
- * while holding the lock of the home: a store that another process just opens looks the same for a moment.
+ * Repairs a Corestore that was killed during its first opening: an empty `CORESTORE` file without a `db` beside it is
+ * removed. Call it only while holding the lock of the home: a store that another process just opens looks the same for
+ * a moment.
  * @returns whether a file was removed
  */
 export async function healStore(dir: string): Promise<boolean> {

@@ -2,7 +2,15 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setImmediate as endOfTurn, setTimeout as pause } from 'node:timers/promises'
 import { NodeError } from '../../../kit/errors.js'
-import type { Ledger, LedgerChange, LedgerChanges, LedgerDurability, LedgerEntry, LedgerRange, LedgerSize } from '../../../ports/ledger.js'
+import type {
+  Ledger,
+  LedgerChange,
+  LedgerChanges,
+  LedgerDurability,
+  LedgerEntry,
+  LedgerRange,
+  LedgerSize
+} from '../../../ports/ledger.js'
 import { commitsBehind, damagedError, journalFiles, LedgerJournal } from './ledger-journal.js'
 import { encodeCommit } from './ledger-record.js'
 import type { RecordedCommit } from './ledger-record.js'
@@ -29,8 +37,8 @@ export interface DurableLedgerOptions {
   readonly dir: string
   readonly durability: LedgerDurability
   /**
-   * A number of commits that the ledger once had, kept elsewhere: one that has fewer now is damaged or an old copy. It is
-   * written a second after a commit, so that a process that is killed leaves no more than that unnoticed.
+   * A number of commits that the ledger once had, kept elsewhere: one that has fewer now is damaged or an old copy. It
+   * is written a second after a commit, so that a process that is killed leaves no more than that unnoticed.
    */
   readonly mark: { readonly read: () => Promise<number>; readonly write: (commits: number) => Promise<void> }
 }
@@ -49,8 +57,8 @@ interface Group {
 }
 
 /**
- * Opens the ledger of a directory: a journal in front of a key-value store. One fsync of the journal covers all waiting commits; the store
- * gets them later in batches. Opening replays commits that the store lacks.
+ * Opens the ledger of a directory: a journal in front of a key-value store. One fsync of the journal covers all waiting
+ * commits; the store gets them later in batches. Opening replays commits that the store lacks.
  * @throws NodeError STORE_DAMAGED, DISK_FULL, NO_PERMISSION, STORE_LOCKED
  */
 export async function openDurableLedger(options: DurableLedgerOptions): Promise<LedgerOnDisk> {
@@ -92,7 +100,10 @@ class DurableLedger implements LedgerOnDisk {
   #broken: NodeError | null = null
   #isClosed = false
 
-  private constructor(options: DurableLedgerOptions, parts: { readonly store: LedgerStore; readonly journal: LedgerJournal }) {
+  private constructor(
+    options: DurableLedgerOptions,
+    parts: { readonly store: LedgerStore; readonly journal: LedgerJournal }
+  ) {
     this.#options = options
     this.#store = parts.store
     this.#journal = parts.journal
@@ -167,7 +178,10 @@ class DurableLedger implements LedgerOnDisk {
     if (isSynced) await this.#mark(this.#store.last)
   }
 
-  /** Syncs the journal, which commits that need only survive the process did not. False: a mark must not name what is in it. */
+  /**
+   * Syncs the journal, which commits that need only survive the process did not. False: a mark must not name what is in
+   * it.
+   */
   #trySync(): Promise<boolean> {
     return this.#journal.sync().then(
       () => true,
@@ -186,8 +200,8 @@ class DurableLedger implements LedgerOnDisk {
   /** One group after the other; what was called while one was written waits for the next, and shares it. */
   async #writeAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      // Callers of one turn share a write, and callers of the next turn as well while each brings more. Callers that are served together
-      // ask again together and share the cost of a write and of waking.
+      // Callers of one turn share a write, and callers of the next turn as well while each brings more. Callers that
+      // are served together ask again together and share the cost of a write and of waking.
       for (let turns = 0, known = 0; turns < MAX_TURNS && known < this.#waiting.length && known < MAX_GROUP; turns++) {
         known = this.#waiting.length
         await endOfTurn()
@@ -244,7 +258,9 @@ class DurableLedger implements LedgerOnDisk {
     if (this.#broken !== null) throw this.#broken
     const before = this.#journal.bytes
     const isSynced = group.some(({ survives }) => survives === 'power')
-    return this.#journal.append(records, { isSynced })?.catch((error: unknown) => this.#breakUnless(before, error)) ?? null
+    return (
+      this.#journal.append(records, { isSynced })?.catch((error: unknown) => this.#breakUnless(before, error)) ?? null
+    )
   }
 
   #take(commits: readonly RecordedCommit[]): void {
@@ -288,7 +304,10 @@ class DurableLedger implements LedgerOnDisk {
     throw error
   }
 
-  /** A full file goes once the store has on disk what it holds. A failure leaves a journal that is longer than it need be. */
+  /**
+   * A full file goes once the store has on disk what it holds. A failure leaves a journal that is longer than it need
+   * be.
+   */
   async #rotate(): Promise<void> {
     if (this.#checkpoint !== null) return
     try {
@@ -325,14 +344,16 @@ function changesOf({ changes }: WaitingCommit): readonly LedgerChange[] {
 /** Are the keys of the changes such as a ledger takes? @throws NodeError INTERNAL */
 export function assertChanges(changes: readonly LedgerChange[]): void {
   for (const { key } of changes)
-    if (key === '' || key.length > MAX_KEY_LENGTH || NO_KEY_CHARACTER.test(key)) throw new NodeError('INTERNAL', 'not a key of the ledger')
+    if (key === '' || key.length > MAX_KEY_LENGTH || NO_KEY_CHARACTER.test(key))
+      throw new NodeError('INTERNAL', 'not a key of the ledger')
 }
 
 async function bytesOf(dir: string): Promise<number> {
   let bytes = 0
   for (const entry of await fs.readdir(dir, { recursive: true, withFileTypes: true })) {
     // Files come and go while the store tidies up.
-    if (entry.isFile()) bytes += (await fs.stat(path.join(entry.parentPath, entry.name)).catch(() => ({ size: 0 }))).size
+    if (entry.isFile())
+      bytes += (await fs.stat(path.join(entry.parentPath, entry.name)).catch(() => ({ size: 0 }))).size
   }
   return bytes
 }

@@ -10,7 +10,9 @@ import type { Ballast } from '../home/ballast.js'
 import { isDiskFull } from '../home/disk-space.js'
 import { diskFull } from '../home/store-errors.js'
 
-/** How often it is looked whether the disk is full, and tried whether the ledger takes something again, in milliseconds. */
+/**
+ * How often it is looked whether the disk is full, and tried whether the ledger takes something again, in milliseconds.
+ */
 const PROBE_MS = 5000
 /** Errors of a ledger that accepts no commit. */
 const FAULTS: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION', 'STORE_DAMAGED'])
@@ -29,8 +31,8 @@ export interface GuardDeps {
 }
 
 /**
- * A ledger that becomes read-only when its disk is full. It removes a ballast, so that ends of work can still be recorded, and refuses new
- * work. It accepts new work when there is space for a new ballast.
+ * A ledger that becomes read-only when its disk is full. It removes a ballast, so that ends of work can still be
+ * recorded, and refuses new work. It accepts new work when there is space for a new ballast.
  */
 export class GuardedLedger implements Ledger {
   readonly #deps: GuardDeps
@@ -53,7 +55,8 @@ export class GuardedLedger implements Ledger {
 
   commit(given: LedgerChanges, survives?: LedgerDurability): Promise<void> {
     const changes = this.#fault !== null && typeof given === 'function' ? given() : given
-    if (this.#fault !== null && typeof changes !== 'function' && changes.some(isInput)) return Promise.reject(this.#fault)
+    if (this.#fault !== null && typeof changes !== 'function' && changes.some(isInput))
+      return Promise.reject(this.#fault)
     const done = this.#deps.ledger.commit(changes, survives)
     done.catch(this.#notTaken)
     return done
@@ -78,7 +81,8 @@ export class GuardedLedger implements Ledger {
 
   /** Faults of the ledger, each with a next step. */
   problems(): Problem[] {
-    const unread = this.#unread === null ? [] : [{ code: this.#unread.code, message: this.#unread.message, next: STOP_AND_REPAIR }]
+    const unread =
+      this.#unread === null ? [] : [{ code: this.#unread.code, message: this.#unread.message, next: STOP_AND_REPAIR }]
     if (this.#fault === null) return unread
     const { code, message, next } = this.#fault
     const dir = this.#deps.dir
@@ -101,13 +105,18 @@ export class GuardedLedger implements Ledger {
     if (!FAULTS.has(error.code)) return
     if (this.#fault === null) {
       this.#deps.telemetry.count('errors', 'ledger')
-      this.#deps.telemetry.log('error', 'the ledger takes nothing more; new requests are refused', { reason: error.message })
+      this.#deps.telemetry.log('error', 'the ledger takes nothing more; new requests are refused', {
+        reason: error.message
+      })
     }
     this.#fault = error
     if (error.code === 'DISK_FULL') void this.#deps.ballast.free()
   }
 
-  /** A disk that is full is noticed before something fails by it. When the ballast is there again there is room; then it takes a commit. */
+  /**
+   * A disk that is full is noticed before something fails by it. When the ballast is there again there is room; then it
+   * takes a commit.
+   */
   async #probe(): Promise<void> {
     const { ballast, ledger, telemetry, dir } = this.#deps
     if (this.#fault === null && isDiskFull(dir)) return this.#failed(diskFull(dir))

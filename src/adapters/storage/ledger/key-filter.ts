@@ -1,11 +1,14 @@
 /**
- * Bits of the filter for one key, and the number of them that a look-up tests. About one in two hundred unknown keys passes for a known
- * one.
+ * Bits of the filter for one key, and the number of them that a look-up tests. About one in two hundred unknown keys
+ * passes for a known one.
  */
 const BITS = 12
 const PROBE = [0, 1, 2, 3, 4, 5]
 
-/** Tells of most keys that were never added that they were not, in memory alone. Keys cannot be taken out: see {@link KeyFilter.isFull}. */
+/**
+ * Tells of most keys that were never added that they were not, in memory alone. Keys cannot be taken out: see
+ * {@link KeyFilter.isFull}.
+ */
 export class KeyFilter {
   readonly #words: Uint32Array
   readonly #capacity: number

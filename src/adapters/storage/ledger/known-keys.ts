@@ -7,9 +7,9 @@ const FIRST = 65_536
 const GROWTH = 4
 
 /**
- * Saves a store most reads of keys that it does not have. Once many were asked for in vain it learns, in the background,
- * which ones there are: 2 to 8 bytes of memory for each. Until then, and whenever there are more than it has room for, any
- * key may be there.
+ * Saves a store most reads of keys that it does not have. Once many were asked for in vain it learns, in the
+ * background, which ones there are: 2 to 8 bytes of memory for each. Until then, and whenever there are more than it
+ * has room for, any key may be there.
  */
 export class KnownKeys {
   readonly #all: () => AsyncIterable<string>

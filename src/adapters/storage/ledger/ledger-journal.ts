@@ -12,8 +12,8 @@ import type { RecordedCommit, JournalSeal } from './ledger-record.js'
 const NAME = /^journal-\d{12}(?:-([0-9a-f]{8})([0-9a-f]{8}))?$/
 
 /**
- * The journal of a ledger: commits in order, in files named after their first number and their random seal. The seal keeps bytes of peers
- * from being read as a commit, also where their record was cut short.
+ * The journal of a ledger: commits in order, in files named after their first number and their random seal. The seal
+ * keeps bytes of peers from being read as a commit, also where their record was cut short.
  */
 export class LedgerJournal {
   readonly #dir: string
@@ -54,7 +54,8 @@ export class LedgerJournal {
   }
 
   /**
-   * Writes records behind the last. Null: they are there, as durable as they need be. When it rejects none of them is there.
+   * Writes records behind the last. Null: they are there, as durable as they need be. When it rejects none of them is
+   * there.
    * `isSynced`: they are on disk when it resolves, and all before them.
    */
   append(records: readonly Uint8Array[], { isSynced }: { readonly isSynced: boolean }): Promise<void> | null {
@@ -119,7 +120,8 @@ export async function journalFiles(dir: string): Promise<string[]> {
 }
 
 /**
- * The commits of journal files after commit `kept`, without a gap. An unfinished end, which was never acknowledged, is left out.
+ * The commits of journal files after commit `kept`, without a gap. An unfinished end, which was never acknowledged, is
+ * left out.
  * @throws NodeError STORE_DAMAGED when an acknowledged commit cannot be read
  */
 export async function commitsBehind(files: readonly string[], kept: number): Promise<RecordedCommit[]> {
@@ -155,7 +157,9 @@ async function create(dir: string, first: number): Promise<{ file: string; handl
 
 function sealOf(file: string): JournalSeal {
   const [, mark, seed] = NAME.exec(path.basename(file)) ?? []
-  return mark === undefined || seed === undefined ? NO_SEAL : { mark: Number.parseInt(mark, 16), seed: Number.parseInt(seed, 16) }
+  return mark === undefined || seed === undefined
+    ? NO_SEAL
+    : { mark: Number.parseInt(mark, 16), seed: Number.parseInt(seed, 16) }
 }
 
 /** Buffers that one call of the system takes at most. */

@@ -30,7 +30,10 @@ export const NO_SEAL: JournalSeal = { mark: 0x4c_32_41_6a, seed: 0 }
 /** Mark, length and checksum of the body, four bytes each. */
 const HEAD = 12
 
-/** A commit as a record (mark, length, checksum, body), and the commit with its values as views of that record. No one may change those. */
+/**
+ * A commit as a record (mark, length, checksum, body), and the commit with its values as views of that record. No one
+ * may change those.
+ */
 export function encodeCommit(
   { number, promised, changes }: JournalCommit,
   { mark, seed }: JournalSeal
@@ -99,8 +102,8 @@ function lengthOf(value: LedgerChange['value']): number {
 }
 
 /**
- * Every whole record of a journal file in order, whatever happened to the file. A record inside the bytes of a cut one has another seal,
- * unless its author knew this seal. Never throws.
+ * Every whole record of a journal file in order, whatever happened to the file. A record inside the bytes of a cut one
+ * has another seal, unless its author knew this seal. Never throws.
  */
 export function readJournal(bytes: Buffer, seal: JournalSeal): RecordedCommit[] {
   const mark = Buffer.alloc(4)

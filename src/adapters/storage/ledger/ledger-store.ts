@@ -34,7 +34,10 @@ interface WaitingWrite {
   last: number
 }
 
-/** The key-value store behind a journal. Changes go into memory at once and to the store in batches; the journal has them meanwhile. */
+/**
+ * The key-value store behind a journal. Changes go into memory at once and to the store in batches; the journal has
+ * them meanwhile.
+ */
 export class LedgerStore {
   readonly #rocks: RocksDB
   #waiting: WaitingWrite
@@ -53,7 +56,11 @@ export class LedgerStore {
 
   /** Opens the store of a directory. @throws what the store says. */
   static async open(dir: string): Promise<LedgerStore> {
-    const rocks = new RocksDB(path.join(dir, 'store'), { writeBufferSize: TABLE_BYTES, maxBackgroundJobs: 2, maxOpenFiles: 64 })
+    const rocks = new RocksDB(path.join(dir, 'store'), {
+      writeBufferSize: TABLE_BYTES,
+      maxBackgroundJobs: 2,
+      maxOpenFiles: 64
+    })
     await rocks.ready()
     try {
       const bytes = await rocks.get(NUMBER_KEY)
@@ -130,7 +137,8 @@ export class LedgerStore {
 
   /** The value of a key, or null. */
   get(key: string): Promise<Uint8Array | null> {
-    const waiting = this.#waiting.values.get(key) ?? (this.#waiting.values.has(key) ? null : this.#leaving?.values.get(key))
+    const waiting =
+      this.#waiting.values.get(key) ?? (this.#waiting.values.has(key) ? null : this.#leaving?.values.get(key))
     if (waiting !== undefined) return Promise.resolve(waiting)
     return !isLookedUp(key) ? this.#read(key) : this.#known.mayHave(key) ? this.#fetch(key) : Promise.resolve(null)
   }
@@ -168,7 +176,10 @@ export class LedgerStore {
     return entries
   }
 
-  /** All entries as they are after one commit, in the order of the keys, at most `limit` at a time, fewer of large ones. @throws what the store says */
+  /**
+   * All entries as they are after one commit, in the order of the keys, at most `limit` at a time, fewer of large ones.
+   * @throws what the store says
+   */
   async *pages(limit: number): AsyncGenerator<LedgerEntry[]> {
     await this.write()
     const snapshot = this.#rocks.snapshot()
@@ -176,7 +187,11 @@ export class LedgerStore {
       let page: LedgerEntry[] = []
       let bytes = 0
       // Behind the store's own key.
-      for await (const { key, value } of snapshot.iterator({ gte: Buffer.from('!'), lt: Buffer.from('\x7f'), capacity: 256 })) {
+      for await (const { key, value } of snapshot.iterator({
+        gte: Buffer.from('!'),
+        lt: Buffer.from('\x7f'),
+        capacity: 256
+      })) {
         page.push({ key: Buffer.from(key).toString(), value })
         bytes += value.byteLength
         if (page.length < limit && bytes < PAGE_BYTES) continue

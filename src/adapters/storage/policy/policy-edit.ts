@@ -55,7 +55,12 @@ export function ruleText(rule: Omit<PolicyRule, 'line'>): string {
 }
 
 function partyData({ node, agent, tier, sandbox }: PartyCriteria): object | undefined {
-  const data = { node: short(node), agent: short(agent), tier: short(tier?.map(tierText) ?? null), sandbox: short(sandbox) }
+  const data = {
+    node: short(node),
+    agent: short(agent),
+    tier: short(tier?.map(tierText) ?? null),
+    sandbox: short(sandbox)
+  }
   return Object.values(data).every((one) => one === undefined) ? undefined : data
 }
 
@@ -69,7 +74,11 @@ function intoFlow(text: string, { offset }: RulePlace, rule: Omit<PolicyRule, 'l
 }
 
 /** In front of the dash, on a line of its own with the same indentation. null when the dash stands elsewhere. */
-function intoBlock(text: string, { offset }: RulePlace, { rule, note }: Pick<RuleInsertion, 'rule' | 'note'>): string | null {
+function intoBlock(
+  text: string,
+  { offset }: RulePlace,
+  { rule, note }: Pick<RuleInsertion, 'rule' | 'note'>
+): string | null {
   const dash = text.lastIndexOf('-', offset - 1)
   const start = text.lastIndexOf('\n', dash) + 1
   const indent = text.slice(start, dash)

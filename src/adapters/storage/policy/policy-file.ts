@@ -12,7 +12,9 @@ import { storeError } from '../home/store-errors.js'
 
 /** How often the file is looked at, in milliseconds. */
 const LOOK_MS = 250
-/** A file that changed is read when it has stood still for so long, in milliseconds: half a list of rules is a list too. */
+/**
+ * A file that changed is read when it has stood still for so long, in milliseconds: half a list of rules is a list too.
+ */
 const SETTLE_MS = 100
 /** So often at most; then it is taken as it is. */
 const MAX_LOOKS = 20
@@ -27,7 +29,8 @@ export interface PolicyFileOptions {
 }
 
 /**
- * Opens the policy file. One that is not there means no rules, unless this node had one before: then its rules are unknown.
+ * Opens the policy file. One that is not there means no rules, unless this node had one before: then its rules are
+ * unknown.
  * @throws NodeError CONFIG_INVALID naming file and line, or that it is gone; NO_PERMISSION, DISK_FULL.
  */
 export async function openPolicyFile(options: PolicyFileOptions): Promise<PolicySource> {
@@ -36,9 +39,16 @@ export async function openPolicyFile(options: PolicyFileOptions): Promise<Policy
   if (text !== null) await remember(options)
   else if ((await readIfThere(options.seen)) !== null) {
     log('error', 'the policy file is gone: its rules are unknown', { file })
-    throw new NodeError('CONFIG_INVALID', `${file}: the policy file of this node is gone; without it, denied messages would be allowed`, {
-      next: [`ls -l ${shellWord(file)}   # bring the file back`, `touch ${shellWord(file)}   # or go on without rules: an empty file`]
-    })
+    throw new NodeError(
+      'CONFIG_INVALID',
+      `${file}: the policy file of this node is gone; without it, denied messages would be allowed`,
+      {
+        next: [
+          `ls -l ${shellWord(file)}   # bring the file back`,
+          `touch ${shellWord(file)}   # or go on without rules: an empty file`
+        ]
+      }
+    )
   }
   const reading = readPolicy(text ?? '')
   if (reading.ok) return new PolicyFile(options, { text, state: { file, rules: reading.rules, faults: null } })
@@ -75,7 +85,9 @@ async function readText(file: string): Promise<string | null> {
   try {
     const text = await readIfThere(file)
     if (text !== null && Buffer.byteLength(text) > MAX_POLICY_BYTES)
-      throw new NodeError('CONFIG_INVALID', `${file}: larger than ${MAX_POLICY_BYTES} bytes`, { next: [`ls -l ${shellWord(file)}`] })
+      throw new NodeError('CONFIG_INVALID', `${file}: larger than ${MAX_POLICY_BYTES} bytes`, {
+        next: [`ls -l ${shellWord(file)}`]
+      })
     return text
   } catch (error) {
     if (error instanceof NodeError) throw error
@@ -98,7 +110,10 @@ class PolicyFile implements PolicySource {
   #busy: Promise<unknown> = Promise.resolve()
   #isClosed = false
 
-  constructor(options: PolicyFileOptions, { text, state }: { readonly text: string | null; readonly state: PolicyState }) {
+  constructor(
+    options: PolicyFileOptions,
+    { text, state }: { readonly text: string | null; readonly state: PolicyState }
+  ) {
     this.#options = options
     this.#text = text
     this.#state = state
@@ -121,7 +136,10 @@ class PolicyFile implements PolicySource {
     })
   }
 
-  insert(rule: Parameters<PolicySource['insert']>[0], place: Parameters<PolicySource['insert']>[1]): Promise<WrittenRule> {
+  insert(
+    rule: Parameters<PolicySource['insert']>[0],
+    place: Parameters<PolicySource['insert']>[1]
+  ): Promise<WrittenRule> {
     return this.#inTurn(async () => {
       await this.#scan()
       const { faults } = this.#state
@@ -129,7 +147,11 @@ class PolicyFile implements PolicySource {
         const [fault] = faults?.list ?? []
         const where = placeOf(this.#options.file, fault?.line ?? null)
         const next = ['a2a-node policy show']
-        throw new NodeError('CONFIG_INVALID', `the policy file cannot be used: ${where}: ${fault?.reason ?? 'it is not there'}`, { next })
+        throw new NodeError(
+          'CONFIG_INVALID',
+          `the policy file cannot be used: ${where}: ${fault?.reason ?? 'it is not there'}`,
+          { next }
+        )
       }
       const { whole, line, text } = insertRule(this.#text, { rule, ...place })
       await this.#write(whole)
@@ -144,7 +166,9 @@ class PolicyFile implements PolicySource {
   }
 
   readonly #look = (): void => {
-    this.refresh().catch((error: unknown) => this.#options.log('warn', 'the policy file cannot be read', { reason: messageOf(error) }))
+    this.refresh().catch((error: unknown) =>
+      this.#options.log('warn', 'the policy file cannot be read', { reason: messageOf(error) })
+    )
   }
 
   #inTurn<T>(run: () => Promise<T>): Promise<T> {
@@ -191,7 +215,8 @@ class PolicyFile implements PolicySource {
 
   #take(text: string | null): void {
     // A missing file may be in the middle of a move. Treating it as empty would allow everything.
-    if (text === null && this.#text !== null) return this.#fail(oneFault('the file is gone; an empty one means no rules'))
+    if (text === null && this.#text !== null)
+      return this.#fail(oneFault('the file is gone; an empty one means no rules'))
     const reading = readPolicy(text ?? '')
     if (!reading.ok) return this.#fail(reading.faults)
     this.#text = text

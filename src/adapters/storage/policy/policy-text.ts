@@ -27,12 +27,20 @@ export interface RulePlace {
   readonly isFlow: boolean
 }
 
-/** Reads the text of a policy file: a mapping with the one key `rules`, a list. Every key it does not know is a fault. Never throws. */
+/**
+ * Reads the text of a policy file: a mapping with the one key `rules`, a list. Every key it does not know is a fault.
+ * Never throws.
+ */
 export function readPolicy(text: string): PolicyReading {
   const lines = new LineCounter()
   const lineAt = (offset: number): number => lines.linePos(offset).line
   try {
-    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'silent' })
+    const document = parseDocument(text, {
+      lineCounter: lines,
+      prettyErrors: false,
+      uniqueKeys: true,
+      logLevel: 'silent'
+    })
     if (document.errors.length === 0) return new PolicyReader(document, lineAt).read()
     return failed(document.errors.map((one) => ({ line: lineAt(one.pos[0]), reason: yamlReason(one.code) })))
   } catch (error) {
@@ -67,10 +75,13 @@ class PolicyReader {
     const { contents } = this.#document
     if (contents === null || (isScalar(contents) && contents.value === null)) return { ok: true, rules: [], places: [] }
     const data: unknown = this.#document.toJS({ maxAliasCount: MAX_ALIASES })
-    if (!isMap(contents) || !isRecord(data)) return failed([{ line: 1, reason: 'the file is a mapping with the key rules' }])
+    if (!isMap(contents) || !isRecord(data))
+      return failed([{ line: 1, reason: 'the file is a mapping with the key rules' }])
     this.#tell(unknownKeys(data, { known: ['rules'], of: 'the file', path: [] }))
     const list = data['rules'] ?? []
-    const read = Array.isArray(list) ? list.slice(0, MAX_RULES).map((one: unknown, index) => this.#rule(one, index)) : []
+    const read = Array.isArray(list)
+      ? list.slice(0, MAX_RULES).map((one: unknown, index) => this.#rule(one, index))
+      : []
     if (!Array.isArray(list)) this.#tell([{ path: ['rules'], reason: 'rules is a list' }])
     else if (list.length > MAX_RULES) this.#tell([{ path: ['rules'], reason: `more than ${MAX_RULES} rules` }])
     const rules = read.filter((one) => one !== null)
@@ -90,7 +101,8 @@ class PolicyReader {
     const first = new Map<string, number>()
     for (const { name, line } of rules) {
       const before = name === undefined ? undefined : first.get(name)
-      if (before !== undefined) this.#faults.push({ line, reason: `name: the rule at line ${before} is called "${name}" already` })
+      if (before !== undefined)
+        this.#faults.push({ line, reason: `name: the rule at line ${before} is called "${name}" already` })
       else if (name !== undefined) first.set(name, line)
     }
   }
@@ -101,8 +113,15 @@ class PolicyReader {
 
   /** The line of the last key of a path; without a key, of the value. Behind an alias it is the line of the alias. */
   #lineAtPath(path: RuleFault['path']): number {
-    const parent = path.length === 0 ? null : path.length === 1 ? this.#document.contents : this.#document.getIn(path.slice(0, -1), true)
-    const pair = isMap(parent) ? parent.items.find(({ key }) => String(isScalar(key) ? key.value : key) === path.at(-1)) : undefined
+    const parent =
+      path.length === 0
+        ? null
+        : path.length === 1
+          ? this.#document.contents
+          : this.#document.getIn(path.slice(0, -1), true)
+    const pair = isMap(parent)
+      ? parent.items.find(({ key }) => String(isScalar(key) ? key.value : key) === path.at(-1))
+      : undefined
     return this.#lineOf(pair?.key ?? this.#nodeAt(path))
   }
 

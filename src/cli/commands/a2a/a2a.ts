@@ -2,7 +2,15 @@ import { formatDuration } from '../../../kit/units.js'
 import type { TokenInfo } from '../../../ports/token-api.js'
 import type { Action } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
-import { durationOption, given, type Options, sandboxOption, scopesOption, textOption, tierOption } from '../../options.js'
+import {
+  durationOption,
+  given,
+  type Options,
+  sandboxOption,
+  scopesOption,
+  textOption,
+  tierOption
+} from '../../options.js'
 import { type Cell, printTable } from '../../terminal/render.js'
 import { agoText } from '../../words.js'
 
@@ -27,14 +35,17 @@ export const createToken: Action = async ({ output, api }, _args, options) => {
   output.note(`Token ${made.id} (${wordsOf(made)}). It is shown only now; every holder can use it. Revoke it with:`)
   output.note(`  ${output.hint(`a2a-node a2a token revoke ${made.id}`)}`)
   const { http } = await api().call('node.info', {})
-  if (http === null) output.note(`This node serves no HTTP: start it with ${output.hint('a2a-node start --http <[host:]port>')}`)
+  if (http === null)
+    output.note(`This node serves no HTTP: start it with ${output.hint('a2a-node start --http <[host:]port>')}`)
   output.print(made.token)
   return EXIT.ok
 }
 
 /** `never` for a token without an end. @throws NodeError USAGE */
 function ttlOption(options: Options): number | null | undefined {
-  return textOption(options, 'ttl') === 'never' ? null : durationOption(options, 'ttl', { minMs: 1000, maxMs: TTL_MAX_MS })
+  return textOption(options, 'ttl') === 'never'
+    ? null
+    : durationOption(options, 'ttl', { minMs: 1000, maxMs: TTL_MAX_MS })
 }
 
 /** `a2a token ls`. */

@@ -113,7 +113,9 @@ export const rotateOAuthKey: Action = async ({ output, api }) => {
 
 function tell(output: Output, request: OAuthRequestInfo): void {
   const { client, scopes, redirectUri, flow } = request
-  output.print(`${client.name} (${client.id}) asks ${flow === 'code' ? 'in a browser' : 'on a device'} for ${scopes.join(' ')}`)
+  output.print(
+    `${client.name} (${client.id}) asks ${flow === 'code' ? 'in a browser' : 'on a device'} for ${scopes.join(' ')}`
+  )
   if (redirectUri !== null) output.print(`the answer goes to ${redirectUri}`)
   output.print(`the code expires in ${leftText(request)}`)
 }

@@ -57,7 +57,11 @@ async function change(
   { see, write, mayCreate }: AccessRequest & { mayCreate: boolean }
 ): Promise<DocumentDetail> {
   if (mayCreate) {
-    const made = await api.call('documents.create', { name: document, see: see ?? EVERYBODY, write: write ?? EVERYBODY })
+    const made = await api.call('documents.create', {
+      name: document,
+      see: see ?? EVERYBODY,
+      write: write ?? EVERYBODY
+    })
     if (made.created) return made
   }
   const { name, access } = await show(api, document)

@@ -31,7 +31,8 @@ function nameText({ id, name, nameWarning }: DocumentInfo): string {
 }
 
 function noteWarning(output: Output, one: DocumentInfo): void {
-  if (one.nameWarning !== undefined) output.note(`${output.paintNote('yellow', 'warning')}  ${nameText(one)}: ${shown(one.nameWarning)}`)
+  if (one.nameWarning !== undefined)
+    output.note(`${output.paintNote('yellow', 'warning')}  ${nameText(one)}: ${shown(one.nameWarning)}`)
 }
 
 function row(one: DocumentInfo): Cell[] {
@@ -77,7 +78,12 @@ async function printDocument(output: Output, one: DocumentDetail): Promise<void>
     ['you may', `${mayText(one)}${one.may.restrict ? ', grant access to others' : ''}`],
     ...accessFacts(one.access)
   ])
-  const rows = one.streams.map((stream): Cell[] => [stream.node.name, String(stream.blocks), bytesText(stream.bytes), stateText(stream)])
+  const rows = one.streams.map((stream): Cell[] => [
+    stream.node.name,
+    String(stream.blocks),
+    bytesText(stream.bytes),
+    stateText(stream)
+  ])
   if (rows.length > 0) await printTable(output, ['WRITER', 'BLOCKS', 'SIZE', 'STATE'], rows)
 }
 
@@ -92,8 +98,10 @@ export const removeDocument: Action = async ({ output, api }, [document = ''], o
   const { name, may } = one
   const isAsked = !isSet(options, 'yes') && !output.json && canAsk(output)
   if (isSet(options, 'everywhere')) return await removeEverywhere({ output, api }, one, isAsked)
-  if (isAsked) output.note(`What ${may.write ? 'you wrote into' : 'is here of'} ${shown(name)} and nobody else has is lost.`)
-  if (isAsked && !(await confirm('keep it here no longer?'))) throw new NodeError('CANCELED', 'nothing was removed', { next: [] })
+  if (isAsked)
+    output.note(`What ${may.write ? 'you wrote into' : 'is here of'} ${shown(name)} and nobody else has is lost.`)
+  if (isAsked && !(await confirm('keep it here no longer?')))
+    throw new NodeError('CANCELED', 'nothing was removed', { next: [] })
   const gone = await api().call('documents.forget', { document })
   if (output.json) output.object('doc-removed@1', gone)
   else output.print(`${shown(gone.name)} is removed from this node: ${bytesText(gone.bytes)} freed`)
@@ -106,7 +114,8 @@ async function removeEverywhere(
   isAsked: boolean
 ): Promise<number> {
   if (isAsked) output.note(`${shown(name)} is lost on all nodes, and its name stays taken.`)
-  if (isAsked && !(await confirm('remove it from the mesh?'))) throw new NodeError('CANCELED', 'nothing was removed', { next: [] })
+  if (isAsked && !(await confirm('remove it from the mesh?')))
+    throw new NodeError('CANCELED', 'nothing was removed', { next: [] })
   await api().call('documents.remove', { document: id })
   if (output.json) output.object('doc-removed@1', { id, name, bytes, everywhere: true })
   else output.print(`${shown(name)} is removed from the mesh; each node removes its blocks within minutes`)

@@ -26,7 +26,10 @@ export const editDocument: Action = async ({ output, api, env }, [document = '']
   }
 }
 
-/** Has a part edited and saved; false when nothing was changed. Where that fails, what was typed stays in its file, and the error says so. */
+/**
+ * Has a part edited and saved; false when nothing was changed. Where that fails, what was typed stays in its file, and
+ * the error says so.
+ */
 async function edit(asked: Edit, save: (text: string) => Promise<boolean>): Promise<boolean> {
   const { editor, reading, again } = asked
   const before = partText(reading)
@@ -78,7 +81,8 @@ async function failed(error: NodeError, file: EditedFile, { editor, reading, aga
 }
 
 function setCommand({ name, type, root }: DocumentReading): string {
-  const part = type === 'text' && root === type ? '' : ` --type ${type}${root === type ? '' : ` --root ${shellWord(root)}`}`
+  const part =
+    type === 'text' && root === type ? '' : ` --type ${type}${root === type ? '' : ` --root ${shellWord(root)}`}`
   return `a2a-node doc set ${shellWord(name)} -${part}`
 }
 

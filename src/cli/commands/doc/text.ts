@@ -32,7 +32,10 @@ export const getDocument: Action = async ({ output, api }, [document = ''], opti
 
 /** `doc set <doc> <text|->`: sets its content. */
 export const setDocument: Action = async ({ output, api }, [document = '', text = ''], options) => {
-  const typed = text === '-' ? await readStdin(TEXT_MAX, { again: output.typed, empty: isSet(options, 'allowEmpty') || 'flag' }) : text
+  const typed =
+    text === '-'
+      ? await readStdin(TEXT_MAX, { again: output.typed, empty: isSet(options, 'allowEmpty') || 'flag' })
+      : text
   const { part, created } = await partToSet(api(), document, { options, typed })
   const changed = await written(api(), part, typed)
   const { id, name, type, root } = part
@@ -44,7 +47,9 @@ export const setDocument: Action = async ({ output, api }, [document = '', text 
 /** Sets the content of a part; false: unchanged. A text too large for one call is written in pieces. */
 async function written(api: NodeApi, part: EditedPart, typed: string): Promise<boolean> {
   const edit = wholeEdit(part, typed)
-  const isOneCall = Buffer.byteLength(JSON.stringify(typed)) <= CALL_BYTES && !('map' in edit && Object.keys(edit.map).length > CALL_KEYS)
+  const isOneCall =
+    Buffer.byteLength(JSON.stringify(typed)) <= CALL_BYTES &&
+    !('map' in edit && Object.keys(edit.map).length > CALL_KEYS)
   if (isOneCall) return (await api.call('documents.edit', { document: part.id, edit })).changed
   const { DocumentFork } = await import('../../../adapters/control/document-fork.js')
   const fork = await DocumentFork.open(api, part.id)
@@ -79,10 +84,12 @@ async function partToSet(
 export const exportDocument: Action = async ({ output, api }, [document = ''], options) => {
   const format = textOption(options, 'format') ?? 'text'
   if (format === 'yjs') {
-    if (partOption(options) !== null) throw new NodeError('USAGE', 'yjs is always the whole document: leave --type and --root out')
+    if (partOption(options) !== null)
+      throw new NodeError('USAGE', 'yjs is always the whole document: leave --type and --root out')
     const update = await wholeUpdate(api(), document)
     const { id, name, ...gaps } = await gapsOf(api(), document)
-    if (output.json) output.object('doc-export@1', { id, name, format, base64: Buffer.from(update).toString('base64'), ...gaps })
+    if (output.json)
+      output.object('doc-export@1', { id, name, format, base64: Buffer.from(update).toString('base64'), ...gaps })
     else output.contents(update)
     noteSkipped(output, { name, ...gaps })
   } else if (format === 'json') await exportJson(output, api(), { document, options })
@@ -97,14 +104,21 @@ export const exportDocument: Action = async ({ output, api }, [document = ''], o
 }
 
 /** Exports the named part, else every part with content. An unreadable part is named. */
-async function exportJson(output: Output, api: NodeApi, { document, options }: { document: string; options: Options }): Promise<void> {
+async function exportJson(
+  output: Output,
+  api: NodeApi,
+  { document, options }: { document: string; options: Options }
+): Promise<void> {
   const meant = partOption(options)
   const parts: readonly ExportedPart[] =
     meant === null ? await allParts(api, document) : [await api.call('documents.read', { document, ...meant })]
   const { id, name, ...gaps } = await gapsOf(api, document)
   const faults = parts.flatMap(({ root, fault }) => (fault === undefined ? [] : [{ root, reason: fault }]))
-  const value = Object.fromEntries(parts.flatMap(({ root, value: one, fault }) => (fault === undefined ? [[root, one]] : [])))
-  if (output.json) output.object('doc-export@1', { id, name, format: 'json', parts: value, unreadable: faults, ...gaps })
+  const value = Object.fromEntries(
+    parts.flatMap(({ root, value: one, fault }) => (fault === undefined ? [[root, one]] : []))
+  )
+  if (output.json)
+    output.object('doc-export@1', { id, name, format: 'json', parts: value, unreadable: faults, ...gaps })
   else output.print(jsonText(value))
   for (const { root, reason } of faults) output.note(`the part ${shown(root)} cannot be read: ${reason}`)
   noteSkipped(output, { name, ...gaps })

@@ -21,7 +21,10 @@ export const watchDocument: Action = async (context, [document = ''], options) =
   for await (const reading of api().watch('documents.read', { document: id, type, root })) {
     const at = new Date().toISOString()
     if (output.json) output.object('doc-change@1', { at, ...reading })
-    else output.print(`${output.paint('dim', timeText(at))}  ${last === null ? stateText(reading) : changeText(last, reading)}`)
+    else
+      output.print(
+        `${output.paint('dim', timeText(at))}  ${last === null ? stateText(reading) : changeText(last, reading)}`
+      )
     if (last === null) noteSkipped(output, reading)
     last = reading
   }
@@ -41,7 +44,8 @@ async function partHere({ output, api }: CommandContext, document: string, optio
 }
 
 function stateText({ name, type, value }: DocumentReading): string {
-  const size = typeof value === 'string' ? `${value.length} characters` : `${Object.keys(value as object).length} entries`
+  const size =
+    typeof value === 'string' ? `${value.length} characters` : `${Object.keys(value as object).length} entries`
   return `${shown(name)}  ${type} of ${size}`
 }
 
@@ -54,7 +58,9 @@ export function changeText(before: Pick<DocumentReading, 'value'>, { value }: Pi
 
 function textChange(old: string, next: string): string {
   const { head, oldEnd, nextEnd } = span(old, next)
-  return [`at ${head}`, piece('-', old.slice(head, oldEnd)), piece('+', next.slice(head, nextEnd))].filter((one) => one !== '').join('  ')
+  return [`at ${head}`, piece('-', old.slice(head, oldEnd)), piece('+', next.slice(head, nextEnd))]
+    .filter((one) => one !== '')
+    .join('  ')
 }
 
 function listChange(old: readonly unknown[], next: readonly unknown[]): string {
@@ -67,7 +73,10 @@ function listChange(old: readonly unknown[], next: readonly unknown[]): string {
 function mapChange(old: Record<string, unknown>, next: Record<string, unknown>): string {
   const went = Object.keys(old).filter((key) => !Object.hasOwn(next, key))
   const came = Object.keys(next).filter((key) => !Object.hasOwn(old, key) || jsonLine(old[key]) !== jsonLine(next[key]))
-  const words = [...went.map((key) => `-${shown(key)}`), ...came.map((key) => `${shown(key)}=${shown(jsonLine(next[key]), PIECE_MAX)}`)]
+  const words = [
+    ...went.map((key) => `-${shown(key)}`),
+    ...came.map((key) => `${shown(key)}=${shown(jsonLine(next[key]), PIECE_MAX)}`)
+  ]
   return few(words).join('  ')
 }
 

@@ -20,7 +20,8 @@ export const listCalls: Action = async ({ output, api }, _args, options) => {
   })
   const { calls } = await api().call('tools.calls', query)
   if (output.json) for (const call of calls) output.object('tool-call@1', call)
-  else if (calls.length === 0) output.note(Object.keys(query).length === 0 ? 'no MCP client has called a tool yet' : 'no call matches')
+  else if (calls.length === 0)
+    output.note(Object.keys(query).length === 0 ? 'no MCP client has called a tool yet' : 'no call matches')
   else await printTable(output, ['TIME', 'TOOL', 'OUTCOME', 'TOOK', 'ARGUMENTS', 'RESULT'], calls.map(rowOf))
   return EXIT.ok
 }

@@ -52,10 +52,12 @@ export const importServers: Action = async ({ output, paths, env }, [source = ''
   })
   const hasSecrets = servers.some(({ status, secrets }) => status === 'imported' && secrets.length > 0)
   const again = `a2a-node mcp import ${shellWord(file)}`
-  const backup = Object.keys(added).length === 0 ? null : await write(before, added, { isDryRun, isPrivate: hasSecrets, again })
+  const backup =
+    Object.keys(added).length === 0 ? null : await write(before, added, { isDryRun, isPrivate: hasSecrets, again })
   const isWritten = !isDryRun && Object.keys(added).length > 0
   const next = (isWritten ? ['a2a-node config check', 'a2a-node start'] : []).map((one) => output.hint(one))
-  if (output.json) output.object('mcp-import@1', { isDryRun, file, config: configFile, backup, hasSecrets, servers, next })
+  if (output.json)
+    output.object('mcp-import@1', { isDryRun, file, config: configFile, backup, hasSecrets, servers, next })
   else print(output, servers, { isDryRun, backup, configFile, next, isWritten, hasSecrets })
   return importExit(
     servers.map(({ status }) => status),
@@ -63,7 +65,10 @@ export const importServers: Action = async ({ output, paths, env }, [source = ''
   )
 }
 
-/** The project of a file that clients keep in one: `.mcp.json`, `.cursor/mcp.json`, `.vscode/mcp.json`, `.codex/config.toml`. */
+/**
+ * The project of a file that clients keep in one: `.mcp.json`, `.cursor/mcp.json`, `.vscode/mcp.json`,
+ * `.codex/config.toml`.
+ */
 function workspaceOf(file: string, home: string): string | null {
   const dir = path.dirname(file)
   if (path.basename(file) === '.mcp.json') return dir
@@ -78,7 +83,8 @@ interface ImportState {
 }
 
 function reportOf(from: string, one: ServerImport, { config, added, env }: ImportState): ServerReport {
-  if (!one.ok) return { from, name: null, status: one.status, reason: one.reason, variables: [], ignored: [], secrets: [] }
+  if (!one.ok)
+    return { from, name: null, status: one.status, reason: one.reason, variables: [], ignored: [], secrets: [] }
   const { name, setting, ignored } = one
   const variables = one.variables.map((variable) => ({ name: variable, isSet: env[variable] !== undefined }))
   const report = (status: ServerReport['status'], reason: string | null): ServerReport => ({
@@ -93,12 +99,19 @@ function reportOf(from: string, one: ServerImport, { config, added, env }: Impor
   const old = ownValue(config.mcp.servers, name)
   if (old !== undefined) {
     const isSame = isDeepStrictEqual(setting, old)
-    return isSame ? report('unchanged', null) : report('skipped', `mcp.servers.${name} of the config is another server, and stays`)
+    return isSame
+      ? report('unchanged', null)
+      : report('skipped', `mcp.servers.${name} of the config is another server, and stays`)
   }
-  if (Object.hasOwn(config.a2a.agents, name)) return report('refused', `${name} is an agent of a2a.agents of the config`)
-  const all = mcpServersSchema.safeParse(Object.fromEntries([...Object.keys({ ...config.mcp.servers, ...added }), name].map(bare)))
+  if (Object.hasOwn(config.a2a.agents, name))
+    return report('refused', `${name} is an agent of a2a.agents of the config`)
+  const all = mcpServersSchema.safeParse(
+    Object.fromEntries([...Object.keys({ ...config.mcp.servers, ...added }), name].map(bare))
+  )
   if (Object.hasOwn(added, name)) return report('refused', `${name} is the name of another server of the file too`)
-  return all.success ? report('imported', null) : report('refused', all.error.issues[0]?.message ?? 'has a name that is not allowed')
+  return all.success
+    ? report('imported', null)
+    : report('refused', all.error.issues[0]?.message ?? 'has a name that is not allowed')
 }
 
 /** A name may be that of a member of every object, such as `constructor`. */
@@ -121,9 +134,13 @@ async function write(
   const text = await withServers(before.text ?? '', added)
   const { faults } = await parseConfigText(text, configFile)
   if (faults.length > 0 || Buffer.byteLength(text) > MAX_CONFIG_BYTES)
-    throw new NodeError('CONFIG_INVALID', `${configFile} would not be a config that this node reads; nothing was written`, {
-      next: ['a2a-node config check']
-    })
+    throw new NodeError(
+      'CONFIG_INVALID',
+      `${configFile} would not be a config that this node reads; nothing was written`,
+      {
+        next: ['a2a-node config check']
+      }
+    )
   if (isDryRun) return null
   await mkdir(path.dirname(configFile), { recursive: true, mode: 0o700 })
   return await writeClientFile(before, text, { now: Date.now(), ...how })
@@ -142,14 +159,20 @@ function print(output: Output, servers: readonly ServerReport[], { isDryRun, ...
   const { isWritten, backup, configFile, next, hasSecrets } = rest
   for (const { from, name, status, reason, variables, ignored, secrets } of servers) {
     const renamed = name === null || name === from ? '' : ` as ${name}`
-    output.print(`${statusText(output, status, isDryRun)}  ${shown(from)}${renamed}${reason === null ? '' : `: ${shown(reason, 1000)}`}`)
+    output.print(
+      `${statusText(output, status, isDryRun)}  ${shown(from)}${renamed}${reason === null ? '' : `: ${shown(reason, 1000)}`}`
+    )
     const unset = variables.filter((one) => !one.isSet).map((one) => one.name)
     if (unset.length > 0) output.print(`  set in the environment of the node: ${shown(unset.join(', '), 1000)}`)
-    if (status === 'imported' && secrets.length > 0) output.print(`  values as they are in the file: ${shown(secrets.join(', '), 1000)}`)
+    if (status === 'imported' && secrets.length > 0)
+      output.print(`  values as they are in the file: ${shown(secrets.join(', '), 1000)}`)
     if (ignored.length > 0) output.print(`  not used: ${shown(ignored.join(', '), 1000)}`)
   }
   if (servers.length === 0) output.print('no MCP servers there')
-  if (isWritten) output.print(`written: ${shown(configFile, 4096)}${hasSecrets ? ' (mode 600: only you may read these values)' : ''}`)
+  if (isWritten)
+    output.print(
+      `written: ${shown(configFile, 4096)}${hasSecrets ? ' (mode 600: only you may read these values)' : ''}`
+    )
   if (backup !== null) output.print(`before:  ${shown(backup, 4096)}`)
   for (const one of next) output.print(`  ${shown(one, 5000)}`)
 }

@@ -12,8 +12,8 @@ import { type StopSignals, stopSignals } from '../../signals.js'
 import { startSettings } from '../../start-settings.js'
 
 /**
- * `mcp serve`: standard input and output become an MCP connection to the running node. Ends when its client ends its input
- * (exit 0), or the node stops (NODE_NOT_RUNNING).
+ * `mcp serve`: standard input and output become an MCP connection to the running node. Ends when its client ends its
+ * input (exit 0), or the node stops (NODE_NOT_RUNNING).
  */
 export const serveMcp: Action = async (context, _args, options) => {
   const signals = stopSignals()
@@ -84,10 +84,14 @@ async function bridge(stream: Duplex, { first }: StopSignals): Promise<number> {
 
 function notRunning(error: unknown): never {
   if (error instanceof NodeError && error.code === 'USAGE')
-    throw new NodeError('USAGE', `the running node does not take rights of a client; it may be of an earlier build: ${error.message}`, {
-      next: ['a2a-node stop', 'a2a-node start --detach'],
-      cause: error
-    })
+    throw new NodeError(
+      'USAGE',
+      `the running node does not take rights of a client; it may be of an earlier build: ${error.message}`,
+      {
+        next: ['a2a-node stop', 'a2a-node start --detach'],
+        cause: error
+      }
+    )
   if (!(error instanceof NodeError) || error.code !== 'NODE_NOT_RUNNING') throw error
   const next = ['a2a-node start --detach', 'a2a-node mcp serve --embed']
   throw new NodeError('NODE_NOT_RUNNING', error.message, { next, cause: error })

@@ -32,7 +32,10 @@ export const refreshTools: Action = async ({ output, api }, [server], options) =
 
 /** `tools call <server> <tool> <json>`. */
 export const callTool: Action = async (context, [server = '', name = '', json = ''], options) => {
-  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX, { again: context.output.typed }) : json, 'the input')
+  const input = jsonArgument(
+    json === '-' ? await readStdin(INPUT_MAX, { again: context.output.typed }) : json,
+    'the input'
+  )
   const tool = await findTool(context, server, name)
   const { node } = await context.api().call('node.info', {})
   // With the node: another one may have a server of the same name.
@@ -51,7 +54,8 @@ async function findTool({ api }: Pick<CommandContext, 'api'>, server: string, na
   const found = servers.find((one) => one.name === server)
   if (found === undefined) {
     const names = servers.map((one) => one.name)
-    const hint = names.length === 0 ? ': none is configured' : `; there ${names.length === 1 ? 'is' : 'are'} ${names.join(', ')}`
+    const hint =
+      names.length === 0 ? ': none is configured' : `; there ${names.length === 1 ? 'is' : 'are'} ${names.join(', ')}`
     throw new NodeError('TOOL_SERVER_NOT_FOUND', `no MCP server "${shown(server)}" in the config of this node${hint}`, {
       data: { servers: names }
     })
@@ -70,8 +74,13 @@ async function findTool({ api }: Pick<CommandContext, 'api'>, server: string, na
             .map((one) => shown(one))
             .join(', ')}`
   const reason =
-    tool === undefined ? `${server} has no tool "${shown(name)}"` : `${server} does not offer "${shown(name)}": ${tool.reason ?? ''}`
-  throw new NodeError('CAPABILITY_NOT_FOUND', `${reason}${hint}`, { data: { tools: names }, next: ['a2a-node tools ls'] })
+    tool === undefined
+      ? `${server} has no tool "${shown(name)}"`
+      : `${server} does not offer "${shown(name)}": ${tool.reason ?? ''}`
+  throw new NodeError('CAPABILITY_NOT_FOUND', `${reason}${hint}`, {
+    data: { tools: names },
+    next: ['a2a-node tools ls']
+  })
 }
 
 /** The text of `tools ls` for a server that is not ready. */
@@ -116,7 +125,9 @@ function notesOf(output: Output, { name, state, lastError, change, listed, pinne
   if (change === null || listed === null) return lines
   lines.push(`${name} lists other tools than those ${pinnedBy === 'config' ? 'pinned' : 'accepted'}:`)
   lines.push(...change.added.map((tool) => `  + ${shown(tool)}`))
-  lines.push(...change.changed.map((one) => `  ~ ${shown(one.name)} (${one.parts.join(', ')}): ${shown(one.description, 1000)}`))
+  lines.push(
+    ...change.changed.map((one) => `  ~ ${shown(one.name)} (${one.parts.join(', ')}): ${shown(one.description, 1000)}`)
+  )
   lines.push(...change.removed.map((tool) => `  - ${shown(tool)}`))
   lines.push(
     `  ${plural(change.added.length + change.changed.length + change.removed.length, 'change')}; to take them: ${output.hint(`a2a-node tools refresh ${name} --accept ${listed}`)}`

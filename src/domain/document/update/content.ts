@@ -9,7 +9,10 @@ const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype'])
 /** Reads content of one kind; how many clocks it takes. */
 type ContentReader = (cursor: UpdateCursor) => number
 
-/** By the lower five bits of an item's first byte, as Yjs numbers them. 0 and 10 are no items; 9 would be a document in a document. */
+/**
+ * By the lower five bits of an item's first byte, as Yjs numbers them. 0 and 10 are no items; 9 would be a document in
+ * a document.
+ */
 const READERS: Readonly<Record<number, ContentReader>> = {
   1: (cursor) => cursor.uint(),
   2: (cursor) => repeat(cursor, (each) => readElement(each, 2)),
@@ -27,7 +30,8 @@ const READERS: Readonly<Record<number, ContentReader>> = {
  */
 export function readContent(cursor: UpdateCursor, kind: number): number {
   const reader = READERS[kind]
-  if (reader === undefined) throw new UpdateFault(kind === 9 ? 'a document inside of a document' : 'content of an unknown kind')
+  if (reader === undefined)
+    throw new UpdateFault(kind === 9 ? 'a document inside of a document' : 'content of an unknown kind')
   return reader(cursor)
 }
 
@@ -63,7 +67,10 @@ function sharedType(cursor: UpdateCursor): void {
   if (NAMED_TYPES.has(type)) cursor.text()
 }
 
-/** A value as lib0 writes it: 127 undefined, 126 null, 125 to 123 numbers, booleans, text, object, list, bytes. Not 122, a bigint: it has no JSON form. */
+/**
+ * A value as lib0 writes it: 127 undefined, 126 null, 125 to 123 numbers, booleans, text, object, list, bytes. Not 122,
+ * a bigint: it has no JSON form.
+ */
 function anyValue(cursor: UpdateCursor, depth: number): void {
   switch (cursor.byte()) {
     case 127:

@@ -7,7 +7,9 @@ import { type Id, ITEM, readHead } from './head.js'
 import { type ClockRange, EDIT_LIMITS, readUpdate, UPDATE_LIMITS } from './update.js'
 
 /** Updates that together make one edit, in this order; or why it cannot be sent. */
-export type UpdateCutting = { readonly ok: true; readonly pieces: readonly Uint8Array[] } | { readonly ok: false; readonly reason: string }
+export type UpdateCutting =
+  | { readonly ok: true; readonly pieces: readonly Uint8Array[] }
+  | { readonly ok: false; readonly reason: string }
 
 /** For the frame of a piece: counts, its clientID and its first clock. */
 const AROUND_BYTES = 32
@@ -36,9 +38,10 @@ interface StructRun {
 }
 
 /**
- * Cuts a too large update (v1) of one clientID into smaller ones of consecutive clocks. Pure and total. Applied in order they make the same
- * document. The first piece has the deletions of older items, so the document never exceeds its size before or after. Texts are cut between
- * characters and lists between values. A value that is too large, or has a key, cannot be cut. Small updates are returned unread.
+ * Cuts a too large update (v1) of one clientID into smaller ones of consecutive clocks. Pure and total. Applied in
+ * order they make the same document. The first piece has the deletions of older items, so the document never exceeds
+ * its size before or after. Texts are cut between characters and lists between values. A value that is too large, or
+ * has a key, cannot be cut. Small updates are returned unread.
  */
 export function cutUpdate(update: Uint8Array): UpdateCutting {
   // A part takes two bytes at least.
@@ -48,7 +51,8 @@ export function cutUpdate(update: Uint8Array): UpdateCutting {
   const { writes, deletes } = reading.update
   try {
     const structs = writes === null ? [] : structsOf(update, writes.clock)
-    const isWhole = update.byteLength <= UPDATE_LIMITS.maxBytes && structs.length + deletes.length <= UPDATE_LIMITS.maxParts
+    const isWhole =
+      update.byteLength <= UPDATE_LIMITS.maxBytes && structs.length + deletes.length <= UPDATE_LIMITS.maxParts
     return { ok: true, pieces: isWhole ? [update] : piecesOf(update, structs, { writes, deletes }) }
   } catch (error) {
     if (!(error instanceof UpdateFault)) throw error
@@ -60,7 +64,9 @@ export function cutUpdate(update: Uint8Array): UpdateCutting {
 export function mustCutUpdate(update: Uint8Array): readonly Uint8Array[] {
   const cutting = cutUpdate(update)
   if (cutting.ok) return cutting.pieces
-  throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be sent to others: ${cutting.reason}`, { next: ['a2a-node doc set --help'] })
+  throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be sent to others: ${cutting.reason}`, {
+    next: ['a2a-node doc set --help']
+  })
 }
 
 function piecesOf(
@@ -105,8 +111,15 @@ function structsOf(update: Uint8Array, first: number): Struct[] {
   return structs
 }
 
-/** Cuts an item as Yjs splits one: the left neighbour of the rest is the last clock before it, its right neighbour stays. */
-function cutItem(update: Uint8Array, id: Id, { struct, pieces }: { readonly struct: Struct; readonly pieces: Pieces }): void {
+/**
+ * Cuts an item as Yjs splits one: the left neighbour of the rest is the last clock before it, its right neighbour
+ * stays.
+ */
+function cutItem(
+  update: Uint8Array,
+  id: Id,
+  { struct, pieces }: { readonly struct: Struct; readonly pieces: Pieces }
+): void {
   const cursor = new UpdateCursor(update.subarray(struct.start, struct.end))
   const info = cursor.byte()
   const { right } = readHead(cursor, info)
@@ -115,7 +128,9 @@ function cutItem(update: Uint8Array, id: Id, { struct, pieces }: { readonly stru
   // A key has one value: a second part would replace the first.
   const isOne = (info & ITEM.hasKey) !== 0 || most < UPDATE_LIMITS.maxBytes / 2
   let { clock } = id
-  for (const { content, length } of isOne ? tooLarge() : runsOf(update.subarray(struct.content, struct.end), info & ITEM.kind, most)) {
+  for (const { content, length } of isOne
+    ? tooLarge()
+    : runsOf(update.subarray(struct.content, struct.end), info & ITEM.kind, most)) {
     const left = [...sevens(id.client), ...sevens(clock - 1)]
     const rightId = right === null ? [] : [...sevens(right.client), ...sevens(right.clock)]
     const head = clock === id.clock ? first : Uint8Array.from([info | ITEM.hasLeft, ...left, ...rightId])
@@ -150,7 +165,8 @@ function listRuns(content: Uint8Array, kind: number, most: number): StructRun[] 
   const runs: StructRun[] = []
   let [from, length] = [cursor.at, 0]
   const end = (to: number): void => {
-    if (length > 0) runs.push({ content: concatBytes([Uint8Array.from(sevens(length)), content.subarray(from, to)]), length })
+    if (length > 0)
+      runs.push({ content: concatBytes([Uint8Array.from(sevens(length)), content.subarray(from, to)]), length })
     from = to
     length = 0
   }

@@ -1,6 +1,9 @@
 import { type UpdateCursor, UpdateFault } from './bytes.js'
 
-/** Bits of the first byte of an item: a left and a right neighbour follow, and it has a key. The lower five are the kind of its content. */
+/**
+ * Bits of the first byte of an item: a left and a right neighbour follow, and it has a key. The lower five are the kind
+ * of its content.
+ */
 export const ITEM = { hasLeft: 0x80, hasRight: 0x40, hasKey: 0x20, kind: 0x1f } as const
 
 /** One clock of a clientID. */

@@ -53,12 +53,14 @@ export interface UpdateContents {
 type EditLimits = Readonly<Record<keyof typeof EDIT_LIMITS, number>>
 
 /** The contents of an update, or why it must not be applied: in words of this node, without the sender's bytes. */
-export type UpdateReading = { readonly ok: true; readonly update: UpdateContents } | { readonly ok: false; readonly reason: string }
+export type UpdateReading =
+  | { readonly ok: true; readonly update: UpdateContents }
+  | { readonly ok: false; readonly reason: string }
 
 /**
- * Reads an untrusted update in the format v1 of Yjs. Pure and total; time and memory are linear in the bytes. Yjs applies an accepted one
- * without throwing, once {@link UpdateContents.needs} is fulfilled: a throw there would leave half of it in the document. `limits`: of one
- * update, or of an edit that is cut later.
+ * Reads an untrusted update in the format v1 of Yjs. Pure and total; time and memory are linear in the bytes. Yjs
+ * applies an accepted one without throwing, once {@link UpdateContents.needs} is fulfilled: a throw there would leave
+ * half of it in the document. `limits`: of one update, or of an edit that is cut later.
  */
 export function readUpdate(bytes: Uint8Array, limits: EditLimits = UPDATE_LIMITS): UpdateReading {
   if (bytes.byteLength > limits.maxBytes) return { ok: false, reason: `larger than ${limits.maxBytes} bytes` }
@@ -71,8 +73,8 @@ export function readUpdate(bytes: Uint8Array, limits: EditLimits = UPDATE_LIMITS
 }
 
 /**
- * Why a whole document as one update (v1) must not be given to Yjs; null when it may be. As {@link readUpdate}, for many clientIDs; missing
- * dependencies show when it is applied.
+ * Why a whole document as one update (v1) must not be given to Yjs; null when it may be. As {@link readUpdate}, for
+ * many clientIDs; missing dependencies show when it is applied.
  */
 export function stateFault(bytes: Uint8Array): string | null {
   try {

@@ -30,7 +30,8 @@ export function foldAdmission(scene: Scene, body: MemberAdmission): FoldResult {
 function admissionFault(scene: Scene, body: MemberAdmission, invite: InviteRecord): string | null {
   const { certificate, coreKey, request } = body
   if (certificate.by !== scene.by) return 'its author is not the issuer of the certificate'
-  if (request.nodeKey !== certificate.body.nodeKey || request.coreKey !== coreKey) return 'the request is of another node'
+  if (request.nodeKey !== certificate.body.nodeKey || request.coreKey !== coreKey)
+    return 'the request is of another node'
   const fault = grantFault(scene.author.certificate.body, certificate.body) ?? serialFault(0, certificate.body.serial)
   if (fault !== null) return fault
   if (!isGrantOf(certificate.body, invite.terms)) return 'the certificate and the invite grant different rights'
@@ -69,6 +70,9 @@ function admit(scene: Scene, body: MemberAdmission, invite: InviteRecord): FoldR
   return put(puts.set(WRITERS_KEY, change.record), change)
 }
 
-function isTaken(coreKey: string, eligible: readonly { readonly nodeKey: NodeId; readonly coreKey: string }[]): boolean {
+function isTaken(
+  coreKey: string,
+  eligible: readonly { readonly nodeKey: NodeId; readonly coreKey: string }[]
+): boolean {
   return eligible.some((one) => one.coreKey === coreKey)
 }

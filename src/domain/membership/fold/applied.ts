@@ -15,7 +15,9 @@ export function isApplied(view: MembershipView, entry: Entry): boolean {
     case 'admission':
       return isAdmissionDecided(view, body.certificate.body)
     case 'certificate':
-      return (view.members.get(body.certificate.body.nodeKey)?.certificate.body.serial ?? 0) >= body.certificate.body.serial
+      return (
+        (view.members.get(body.certificate.body.nodeKey)?.certificate.body.serial ?? 0) >= body.certificate.body.serial
+      )
     case 'revocation':
       return isRevoked(view, body.nodeKey)
     case 'settings':
@@ -30,7 +32,9 @@ export function isApplied(view: MembershipView, entry: Entry): boolean {
       // A removed document takes no further entries.
       return view.removedDocuments.has(body.name) || isDocumentChanged(view.documents.get(body.name), entry.by, body)
     case 'card':
-      return isRevoked(view, entry.by) || (cardRevision(view, entry, body.card.body.id) ?? -1) >= body.card.body.revision
+      return (
+        isRevoked(view, entry.by) || (cardRevision(view, entry, body.card.body.id) ?? -1) >= body.card.body.revision
+      )
     case 'card-removed':
       return isRevoked(view, entry.by) || (cardRevision(view, entry, body.agentId) ?? body.revision + 1) > body.revision
   }

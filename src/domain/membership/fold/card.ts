@@ -40,16 +40,18 @@ export function foldCard(scene: Scene, body: CardEntryBody<'card'>): FoldResult 
 }
 
 /**
- * Removes a member's own card. The tombstone keeps the revision, so that an older card cannot come back. It also applies when the removal
- * comes before the card, since unsigned entries may be reordered.
+ * Removes a member's own card. The tombstone keeps the revision, so that an older card cannot come back. It also
+ * applies when the removal comes before the card, since unsigned entries may be reordered.
  */
 export function foldCardRemoved(scene: Scene, body: CardEntryBody<'card-removed'>): FoldResult {
   const { by, records } = scene
   const { agentId, revision } = body
   const stored = records.card(by, agentId)
-  if (isTombstone(stored) ? revision <= stored.removed : revision < revisionOf(stored)) return skip('a newer card is known')
+  if (isTombstone(stored) ? revision <= stored.removed : revision < revisionOf(stored))
+    return skip('a newer card is known')
   const index = records.cardIndex(by)
-  if (!isTombstone(stored) && index.tombstones >= MAX_TOMBSTONES) return full(`the node has removed ${MAX_TOMBSTONES} cards`)
+  if (!isTombstone(stored) && index.tombstones >= MAX_TOMBSTONES)
+    return full(`the node has removed ${MAX_TOMBSTONES} cards`)
   const next: CardIndexRecord = {
     live: index.live.filter((id) => id !== agentId),
     tombstones: index.tombstones + (isTombstone(stored) ? 0 : 1),

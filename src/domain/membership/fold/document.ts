@@ -50,7 +50,11 @@ export function foldDocument(scene: Scene, { name, access, at }: DocumentEntryBo
   const fault = access === null ? null : serialFault(0, access.serial)
   if (fault !== null) return skip(fault)
   const list = access === null ? null : { access, by, lengths: {} }
-  const counted = charged(scene, { ...index, total: total + 1, by: { ...counts, [by]: count + 1 } }, { more: listBytes(list, []) })
+  const counted = charged(
+    scene,
+    { ...index, total: total + 1, by: { ...counts, [by]: count + 1 } },
+    { more: listBytes(list, []) }
+  )
   if (counted === null) return full(OVER_SHARE)
   const record: DocumentRecord = { name, creator: by, createdAt: at, access: list, streams: [] }
   return put(
@@ -62,8 +66,9 @@ export function foldDocument(scene: Scene, { name, access, at }: DocumentEntryBo
 }
 
 /**
- * Removes a document: its creator has room for another one, and its access list takes no more bytes. The name stays taken, since entries of
- * the removed document may come again. Its streams stay known, so that every node finds their blocks and removes them.
+ * Removes a document: its creator has room for another one, and its access list takes no more bytes. The name stays
+ * taken, since entries of the removed document may come again. Its streams stay known, so that every node finds their
+ * blocks and removes them.
  */
 export function foldDocumentRemoved(scene: Scene, { name, at }: DocumentEntryBody<'document-removed'>): FoldResult {
   const { by, records, mesh } = scene
@@ -71,7 +76,8 @@ export function foldDocumentRemoved(scene: Scene, { name, at }: DocumentEntryBod
   if (record === null) return skip('the document is unknown')
   if (isRemoved(record)) return skip(REMOVED)
   const { creator, createdAt, streams, access } = record
-  if (!mayRestrict({ owner: mesh.owner, creator, access: null }, by)) return skip('its author may not remove the document')
+  if (!mayRestrict({ owner: mesh.owner, creator, access: null }, by))
+    return skip('its author may not remove the document')
   const { total, by: counts, removed = {}, ...index } = records.documentIndex()
   const next = {
     ...index,
@@ -81,7 +87,10 @@ export function foldDocumentRemoved(scene: Scene, { name, at }: DocumentEntryBod
   }
   return put(
     new Map<string, unknown>([
-      [documentKey(name), { name, creator, createdAt, access: null, streams, removed: { by, at } } satisfies RemovedDocument],
+      [
+        documentKey(name),
+        { name, creator, createdAt, access: null, streams, removed: { by, at } } satisfies RemovedDocument
+      ],
       [DOCUMENTS_KEY, charged({ ...scene, by: access?.by ?? by }, next, { more: 0, less: listBytes(access, streams) })]
     ])
   )
@@ -96,8 +105,8 @@ function countOf(counts: Readonly<Record<NodeId, number>> = {}, node: NodeId): n
 const OVER_SHARE = `access lists, streams and snapshots of the node take ${MAX_DOCUMENT_BYTES_OF_MEMBER / 1_048_576} MiB in the log already`
 
 /**
- * The index with the author's charge: `more` bytes in place of `less` bytes that it or another (`lessOf`) made. Null: its share is full.
- * The owner can always restrict a document, and everyone can shorten a list.
+ * The index with the author's charge: `more` bytes in place of `less` bytes that it or another (`lessOf`) made. Null:
+ * its share is full. The owner can always restrict a document, and everyone can shorten a list.
  */
 function charged(
   { by, mesh }: Scene,
@@ -113,7 +122,10 @@ function charged(
   return { ...index, bytes: Object.fromEntries([...bytes].filter(([, count]) => count > 0)) }
 }
 
-/** Bytes of a list. The lengths of the document's streams are left out: each of these counts for the member that made it. */
+/**
+ * Bytes of a list. The lengths of the document's streams are left out: each of these counts for the member that made
+ * it.
+ */
 function listBytes(list: DocumentRecord['access'], streams: DocumentRecord['streams']): number {
   if (list === null) return 0
   const known = new Set<string>(streams.map(({ coreKey }) => coreKey))
@@ -122,7 +134,10 @@ function listBytes(list: DocumentRecord['access'], streams: DocumentRecord['stre
 }
 
 /** Puts another access list in force: of the creator or the owner, and the one that `newerAccess` prefers. */
-export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }: DocumentEntryBody<'document-access'>): FoldResult {
+export function foldDocumentAccess(
+  scene: Scene,
+  { name, access, lengths, ends }: DocumentEntryBody<'document-access'>
+): FoldResult {
   const { by, records, mesh } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
@@ -137,7 +152,11 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }
   }
   const next = { access, by, lengths }
   if (stored !== null && !isNewer(next, stored, mesh.owner)) return skip('a newer one is known')
-  const change = { more: listBytes(next, record.streams), less: listBytes(stored, record.streams), lessOf: stored?.by ?? by }
+  const change = {
+    more: listBytes(next, record.streams),
+    less: listBytes(stored, record.streams),
+    lessOf: stored?.by ?? by
+  }
   const counted = charged(scene, records.documentIndex(), change)
   if (counted === null) return full(OVER_SHARE)
   return put(
@@ -155,13 +174,18 @@ function withoutEnded(record: DocumentRecord, ends: string | undefined): Documen
   return { ...rest, ended: [...(record.ended ?? []), ends].slice(-MAX_ENDED_SNAPSHOTS) }
 }
 
-function isNewer(next: NonNullable<DocumentRecord['access']>, stored: NonNullable<DocumentRecord['access']>, owner: NodeId): boolean {
+function isNewer(
+  next: NonNullable<DocumentRecord['access']>,
+  stored: NonNullable<DocumentRecord['access']>,
+  owner: NodeId
+): boolean {
   if (next.by === stored.by && canonicalJson(next.access) === canonicalJson(stored.access)) return false
   return newerAccess(stored, next, owner) === next
 }
 
 /**
- * Adds a stream of the author to a document that it may write. A core belongs to one document: a second one would send it to its readers.
+ * Adds a stream of the author to a document that it may write. A core belongs to one document: a second one would send
+ * it to its readers.
  */
 export function foldDocumentStream(scene: Scene, { name, coreKey }: DocumentEntryBody<'document-stream'>): FoldResult {
   const { by, records, mesh, author } = scene
@@ -172,7 +196,8 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: DocumentEntr
   if (streams.some(isStreamOf(by, coreKey))) return skip('the stream is known already')
   if ((records.documentOfCore(coreKey) ?? name) !== name) return skip('the stream is one of another document')
   const guarded = { owner: mesh.owner, creator, access: record.access?.access ?? null }
-  if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
+  if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite)
+    return skip('its author may not write the document')
   if (!hasPlaceFor(record, by)) return full('the limit of streams is reached')
   const counted = charged(scene, records.documentIndex(), { more: STREAM_BYTES })
   if (counted === null) return full(OVER_SHARE)
@@ -186,8 +211,8 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: DocumentEntr
 }
 
 /**
- * Activates a snapshot of a member that may write the document. It must cover more of the document's streams than the one before. Its
- * content counts from then on, until an access list ends it.
+ * Activates a snapshot of a member that may write the document. It must cover more of the document's streams than the
+ * one before. Its content counts from then on, until an access list ends it.
  */
 export function foldDocumentSnapshot(
   scene: Scene,
@@ -199,11 +224,13 @@ export function foldDocumentSnapshot(
   if (isRemoved(record)) return skip(REMOVED)
   if (records.documentOfCore(coreKey) !== null) return skip('its core is one of a document already')
   const guarded = { owner: mesh.owner, creator: record.creator, access: record.access?.access ?? null }
-  if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
+  if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite)
+    return skip('its author may not write the document')
   if (serial !== (record.access?.access.serial ?? 0)) return skip('it was made under another access list')
   if (!isFurther(record, { lengths })) return skip('it is not far enough behind the one in force')
   const known = new Set(record.streams.map((stream) => stream.coreKey))
-  if (Object.keys(lengths).some((stream) => !known.has(stream))) return skip('it is of a stream that is not one of the document')
+  if (Object.keys(lengths).some((stream) => !known.has(stream)))
+    return skip('it is of a stream that is not one of the document')
   const counted = charged(scene, records.documentIndex(), { more: STREAM_BYTES })
   if (counted === null) return full(OVER_SHARE)
   return put(

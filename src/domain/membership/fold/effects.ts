@@ -8,9 +8,13 @@ import type { WritersChange } from '../writers.js'
 export interface FoldResult {
   /** New values by key; null deletes. */
   readonly puts: ReadonlyMap<string, unknown>
-  /** Core keys (z32) that become writers, never indexers. The founder's own is a writer from the start and not listed. */
+  /**
+   * Core keys (z32) that become writers, never indexers. The founder's own is a writer from the start and not listed.
+   */
   readonly addWriters: readonly string[]
-  /** Core keys (z32) that are writers no more. The mesh's first core stays one all the same: it alone confirms the log. */
+  /**
+   * Core keys (z32) that are writers no more. The mesh's first core stays one all the same: it alone confirms the log.
+   */
   readonly removeWriters: readonly string[]
   /** Why the entry was not accepted; null when it was. A refused admission has a reason and puts its refusal. */
   readonly skipped: string | null
@@ -47,5 +51,11 @@ export function full(reason: string): FoldResult {
 
 /** The entry is accepted and puts these. */
 export function put(puts: ReadonlyMap<string, unknown>, writers?: WritersChange): FoldResult {
-  return { puts, addWriters: writers?.addWriters ?? [], removeWriters: writers?.removeWriters ?? [], skipped: null, isFull: false }
+  return {
+    puts,
+    addWriters: writers?.addWriters ?? [],
+    removeWriters: writers?.removeWriters ?? [],
+    skipped: null,
+    isFull: false
+  }
 }

@@ -2,7 +2,13 @@ import type { NodeId } from '../../../kit/ids.js'
 import { type FoldContext, type FoldResult, full, put, type Scene, skip } from './effects.js'
 import { foldAdmission } from './admission.js'
 import { foldCard, foldCardRemoved } from './card.js'
-import { foldDocument, foldDocumentAccess, foldDocumentRemoved, foldDocumentSnapshot, foldDocumentStream } from './document.js'
+import {
+  foldDocument,
+  foldDocumentAccess,
+  foldDocumentRemoved,
+  foldDocumentSnapshot,
+  foldDocumentStream
+} from './document.js'
 import { foldCertificate, foldCore, foldRevocation } from './member.js'
 import { withInvite } from '../invite-share.js'
 import { endInviteFault, isOwnerCertificate, termsFault } from '../grant.js'
@@ -25,7 +31,15 @@ import {
 import { Records } from '../records.js'
 import { serialFault } from '../serial.js'
 import { isSealed } from '../signing.js'
-import type { Entry, EntryBody, InviteRecord, MemberRecord, MeshRecord, SettingsRecord, WritersRecord } from '../types.js'
+import type {
+  Entry,
+  EntryBody,
+  InviteRecord,
+  MemberRecord,
+  MeshRecord,
+  SettingsRecord,
+  WritersRecord
+} from '../types.js'
 
 export type { FoldContext, FoldResult } from './effects.js'
 
@@ -75,9 +89,9 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
 }
 
 /**
- * The effect of a log entry on the view, given the records at the keys of {@link reads}. `entry` comes from `decodeEntry`. Deterministic
- * and total: an entry that breaks a rule is skipped, never thrown. Keyed: applying an entry again, at once or later in the log, changes
- * nothing. No clock: expiry compares signed times.
+ * The effect of a log entry on the view, given the records at the keys of {@link reads}. `entry` comes from
+ * `decodeEntry`. Deterministic and total: an entry that breaks a rule is skipped, never thrown. Keyed: applying an
+ * entry again, at once or later in the log, changes nothing. No clock: expiry compares signed times.
  */
 export function fold(records: ReadonlyMap<string, unknown>, entry: Entry, context: FoldContext): FoldResult {
   try {
@@ -91,7 +105,8 @@ function foldEntry(records: Records, entry: Entry, context: FoldContext): FoldRe
   const { body, by } = entry
   if (body.mesh !== context.meshId) return skip('the entry is for another mesh')
   const mesh = records.mesh()
-  if (body.kind === 'founding') return mesh === null ? foldFounding(entry, body, context) : skip('the mesh is founded already')
+  if (body.kind === 'founding')
+    return mesh === null ? foldFounding(entry, body, context) : skip('the mesh is founded already')
   if (mesh === null) return skip('the mesh is not founded yet')
   const author = records.member(by)
   if (author === null) return skip('its author is no member')
@@ -139,7 +154,8 @@ function foldFounding(entry: Entry, body: Body<'founding'>, context: FoldContext
   const { certificate, coreKey } = body
   const mesh: MeshRecord = { id: body.mesh, name: body.name, owner: entry.by, foundedAt: body.at }
   if (!context.isBootstrapRelay) return skip('a founding counts only from the bootstrap core')
-  if (certificate.by !== entry.by || !isOwnerCertificate(certificate.body, mesh)) return skip("the certificate is not an owner's")
+  if (certificate.by !== entry.by || !isOwnerCertificate(certificate.body, mesh))
+    return skip("the certificate is not an owner's")
   if (!isSealed('entry', entry, context.verify) || !isSealed('certificate', certificate, context.verify))
     return skip('a signature is wrong')
   const member: MemberRecord = { certificate, coreKey, order: 0, revoked: null }

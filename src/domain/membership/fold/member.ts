@@ -27,12 +27,16 @@ function nextFault(scene: Scene, target: MemberRecord, next: Certificate): strin
   const fault = changeFault(scene.author.certificate.body, now, scene.mesh) ?? serialFault(now.serial, next.serial)
   if (fault !== null) return fault
   if (next.mayInvite !== now.mayInvite || next.mayWrite !== now.mayWrite) return 'the rights of a member cannot change'
-  if (next.sandboxId !== now.sandboxId || next.inviteId !== now.inviteId) return 'sandbox and invite of a member cannot change'
-  if (now.nodeKey === scene.mesh.owner) return isOwnerCertificate(next, scene.mesh) ? null : 'the owner stays L0, without end'
+  if (next.sandboxId !== now.sandboxId || next.inviteId !== now.inviteId)
+    return 'sandbox and invite of a member cannot change'
+  if (now.nodeKey === scene.mesh.owner)
+    return isOwnerCertificate(next, scene.mesh) ? null : 'the owner stays L0, without end'
   return grantFault(scene.author.certificate.body, next)
 }
 
-/** Revokes a member: its cards are removed and another member gets its place as a writer. Its earlier grants stay valid. */
+/**
+ * Revokes a member: its cards are removed and another member gets its place as a writer. Its earlier grants stay valid.
+ */
 export function foldRevocation(scene: Scene, body: MemberEntryBody<'revocation'>): FoldResult {
   const { nodeKey, at, reason } = body
   const target = scene.records.member(nodeKey)
@@ -58,9 +62,11 @@ export function foldCore(scene: Scene, { coreKey, serial }: MemberEntryBody<'cor
   const fault = serialFault(author.coreSerial ?? 0, serial)
   if (fault !== null) return skip(fault)
   const writers = records.writers()
-  if (writers.eligible.some((one) => one.coreKey === coreKey && one.nodeKey !== by)) return skip('the core is that of another writer')
+  if (writers.eligible.some((one) => one.coreKey === coreKey && one.nodeKey !== by))
+    return skip('the core is that of another writer')
   // Each one has a share of its own on every disk.
-  if (by !== mesh.owner && !mayHaveCore(author, coreKey)) return full(`the node had ${LOG_SHARE_LIMITS.maxCores} cores already`)
+  if (by !== mesh.owner && !mayHaveCore(author, coreKey))
+    return full(`the node had ${LOG_SHARE_LIMITS.maxCores} cores already`)
   const former = new Set([...(author.formerCores ?? []), author.coreKey])
   former.delete(coreKey)
   const member: MemberRecord = { ...author, coreKey, coreSerial: serial, formerCores: [...former] }

@@ -114,7 +114,10 @@ export class ActiveSnapshots {
     if (fresh.length > 0) await this.#set(name, { used, cores: [...cores, ...fresh] })
   }
 
-  /** Protects an own core from {@link tidy} until the returned function is called: a snapshot in force may name it at any time. */
+  /**
+   * Protects an own core from {@link tidy} until the returned function is called: a snapshot in force may name it at
+   * any time.
+   */
   spare(core: StreamKey): () => void {
     this.#pending.add(core)
     return () => void this.#pending.delete(core)
@@ -140,7 +143,9 @@ export class ActiveSnapshots {
     // The log may still undo the removal.
     if (removedDocuments.has(name)) return
     const record = documents.get(name)
-    const wanted = new Set(record === undefined ? [] : [...this.coresOf(record), ...record.streams.map(({ coreKey }) => coreKey)])
+    const wanted = new Set(
+      record === undefined ? [] : [...this.coresOf(record), ...record.streams.map(({ coreKey }) => coreKey)]
+    )
     const gone = cores.filter((core) => !wanted.has(core) && !this.#pending.has(core))
     if (gone.length === 0) return
     await this.#deps.documents.remove(gone)

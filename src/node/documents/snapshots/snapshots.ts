@@ -17,7 +17,10 @@ import { ActiveSnapshots } from './active.js'
 import { isFurther, lengthOf, SNAPSHOT_BLOCKS } from '../../../domain/membership/fold/document.js'
 import { memberAccess } from '../access.js'
 
-/** How long a node with some of a snapshot's blocks waits for the rest, to compare them, before it believes the snapshot. */
+/**
+ * How long a node with some of a snapshot's blocks waits for the rest, to compare them, before it believes the
+ * snapshot.
+ */
 const GRACE_MS = 30_000
 /** Delay before the next look at incomplete streams, in milliseconds. */
 const AGAIN_MS = 1000
@@ -46,9 +49,9 @@ export interface DocumentSnapshotsDeps {
 type SnapshotVerdict = 'same' | 'other' | 'early'
 
 /**
- * Snapshots of documents, so that nodes need not keep their first blocks. A member with the right to write makes one, and the log puts it
- * in force. Every node uses it once it is stored there and the owner signed the entry. A node compares its own blocks with it before it
- * removes them.
+ * Snapshots of documents, so that nodes need not keep their first blocks. A member with the right to write makes one,
+ * and the log puts it in force. Every node uses it once it is stored there and the owner signed the entry. A node
+ * compares its own blocks with it before it removes them.
  */
 export class DocumentSnapshots {
   readonly used: ActiveSnapshots
@@ -114,12 +117,18 @@ export class DocumentSnapshots {
   review(): void {
     this.#wanted.clear()
     for (const { name, snapshot } of this.#deps.log.view().documents.values()) {
-      if (snapshot === undefined || snapshot.coreKey === this.used.of(name)?.coreKey || this.#wrong.has(snapshot.coreKey)) continue
+      if (
+        snapshot === undefined ||
+        snapshot.coreKey === this.used.of(name)?.coreKey ||
+        this.#wrong.has(snapshot.coreKey)
+      )
+        continue
       this.#wanted.set(snapshot.coreKey, name)
       if (snapshot.before !== undefined) this.#wanted.set(snapshot.before.coreKey, name)
       this.#jobs.look(name)
     }
-    for (const name of this.used.unbegun()) if (this.#deps.isFollowed(name)) void this.#jobs.run(name, () => this.#begin(name))
+    for (const name of this.used.unbegun())
+      if (this.#deps.isFollowed(name)) void this.#jobs.run(name, () => this.#begin(name))
   }
 
   /** More of a core is here. */
@@ -146,7 +155,8 @@ export class DocumentSnapshots {
   }
 
   #failed(name: string, error: unknown): void {
-    if (!this.#isClosed) this.#deps.telemetry.log('warn', 'a snapshot of a document', { document: shown(name), reason: messageOf(error) })
+    if (!this.#isClosed)
+      this.#deps.telemetry.log('warn', 'a snapshot of a document', { document: shown(name), reason: messageOf(error) })
   }
 
   async #take(name: string): Promise<void> {
@@ -171,8 +181,13 @@ export class DocumentSnapshots {
     await this.#use(name, snapshot, bytes)
   }
 
-  /** The snapshot to use next: the one in force when it is here, else the one before it, unless that is used already. */
-  #candidate({ name }: DocumentRecord, { before, ...inForce }: NonNullable<DocumentRecord['snapshot']>): DocumentSnapshot | null {
+  /**
+   * The snapshot to use next: the one in force when it is here, else the one before it, unless that is used already.
+   */
+  #candidate(
+    { name }: DocumentRecord,
+    { before, ...inForce }: NonNullable<DocumentRecord['snapshot']>
+  ): DocumentSnapshot | null {
     const used = this.used.of(name)
     if (used?.coreKey === inForce.coreKey) return null
     if (this.#isWhole(inForce) && !this.#wrong.has(inForce.coreKey)) return inForce
@@ -199,16 +214,20 @@ export class DocumentSnapshots {
     }
   }
 
-  /** True when each stream is as long as the snapshot says: a longer snapshot would remove blocks that it does not hold. */
+  /**
+   * True when each stream is as long as the snapshot says: a longer snapshot would remove blocks that it does not hold.
+   */
   async #hasLengths({ lengths }: DocumentSnapshot): Promise<boolean> {
-    for (const [stream, length] of Object.entries(lengths)) if ((await this.#deps.documents.length(stream)) < length) return false
+    for (const [stream, length] of Object.entries(lengths))
+      if ((await this.#deps.documents.length(stream)) < length) return false
     return true
   }
 
   async #verdict(record: DocumentRecord, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<SnapshotVerdict> {
     const { documents, hash, idOf, log, open } = this.#deps
     const { name } = record
-    const counted = ([stream, length]: readonly [StreamKey, number]): boolean => length <= countedBlocks(log.view(), record, stream)
+    const counted = ([stream, length]: readonly [StreamKey, number]): boolean =>
+      length <= countedBlocks(log.view(), record, stream)
     if (!Object.entries(snapshot.lengths).every(counted)) return 'other'
     const { Replica } = await import('../../../domain/document/replica.js')
     const { compareSnapshot } = await import('./verify.js')
@@ -224,20 +243,27 @@ export class DocumentSnapshots {
     })
     if (result !== 'incomplete') return result
     // The snapshot must hold the blocks that are no longer stored here.
-    if (Object.entries(snapshot.lengths).some(([stream, length]) => length < documents.size(stream).from)) return 'early'
+    if (Object.entries(snapshot.lengths).some(([stream, length]) => length < documents.size(stream).from))
+      return 'early'
     return base === undefined || this.#isPatienceOver(name, snapshot) ? 'same' : 'early'
   }
 
   #refuse(name: string, { coreKey }: DocumentSnapshot): void {
     this.#wrong.add(coreKey)
-    this.#deps.telemetry.log('error', 'a snapshot of a document is not what is in it', { document: shown(name), core: coreKey })
+    this.#deps.telemetry.log('error', 'a snapshot of a document is not what is in it', {
+      document: shown(name),
+      core: coreKey
+    })
   }
 
   #patienceLeft({ coreKey }: DocumentSnapshot): number {
     return (this.#patience.get(coreKey) ?? 0) - this.#deps.clock.monotonic()
   }
 
-  /** A node with none of a snapshot's blocks has nothing to compare and nothing to lose. Any other node waits for the rest, once. */
+  /**
+   * A node with none of a snapshot's blocks has nothing to compare and nothing to lose. Any other node waits for the
+   * rest, once.
+   */
   #isPatienceOver(name: string, { coreKey, lengths }: DocumentSnapshot): boolean {
     const { clock, documents } = this.#deps
     const hasSome = Object.keys(lengths).some((stream) => documents.size(stream).blocks > documents.size(stream).from)
@@ -378,7 +404,9 @@ class SnapshotMaker {
   /** True when the streams have enough new blocks for a snapshot to replace the one in force. */
   #isDue({ streams, snapshot }: DocumentRecord): boolean {
     const { documents } = this.#deps
-    const more = streams.map(({ coreKey }) => documents.size(coreKey).blocks - lengthOf(snapshot?.lengths ?? {}, coreKey))
+    const more = streams.map(
+      ({ coreKey }) => documents.size(coreKey).blocks - lengthOf(snapshot?.lengths ?? {}, coreKey)
+    )
     return more.reduce((sum, blocks) => sum + Math.max(blocks, 0), 0) >= SNAPSHOT_BLOCKS
   }
 
@@ -392,7 +420,13 @@ class SnapshotMaker {
     const chunks = Array.from({ length: count }, (_, at) => bytes.subarray(at * CHUNK_BYTES, (at + 1) * CHUNK_BYTES))
     await documents.append(coreKey, chunks)
     const mesh = log.view().mesh?.id ?? ''
-    const entry = { coreKey, blocks: chunks.length, hash: keyToText(hash(bytes)), lengths, serial: access?.access.serial ?? 0 }
+    const entry = {
+      coreKey,
+      blocks: chunks.length,
+      hash: keyToText(hash(bytes)),
+      lengths,
+      serial: access?.access.serial ?? 0
+    }
     // If another snapshot comes into force first, keep this core: other nodes use it once it is in force, too.
     const release = used.spare(coreKey)
     // Nothing waits for the result: after a failure a new snapshot is made later.

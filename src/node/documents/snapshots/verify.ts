@@ -22,14 +22,15 @@ export interface Compared {
 }
 
 /**
- * Compares a snapshot of a document with its local streams; reads all of their blocks in the snapshot. `other`: a local block contradicts
- * it. `incomplete`: some of its blocks are not here, and the local ones are in it or were deleted.
+ * Compares a snapshot of a document with its local streams; reads all of their blocks in the snapshot. `other`: a local
+ * block contradicts it. `incomplete`: some of its blocks are not here, and the local ones are in it or were deleted.
  */
 export async function compareSnapshot(bytes: Uint8Array, compared: Compared): Promise<'same' | 'other' | 'incomplete'> {
   const [theirs, ours] = [compared.make(), compared.make()]
   try {
     const snapshot = decodeSnapshot(bytes)
-    if (!snapshot.ok || !isSame(lengthsOf(snapshot.head), compared.lengths) || theirs.load(bytes, true) !== null) return 'other'
+    if (!snapshot.ok || !isSame(lengthsOf(snapshot.head), compared.lengths) || theirs.load(bytes, true) !== null)
+      return 'other'
     if (compared.base !== null && ours.load(compared.base, true) !== null) return 'incomplete'
     await feed(ours, compared)
     if (!isPartOfReplica(ours, theirs)) return 'other'

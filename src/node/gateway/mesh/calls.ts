@@ -15,8 +15,9 @@ export interface LinkCallsDeps {
 }
 
 /**
- * Calls of the A2A protocol over links, in both directions. A call depends on the current links: when one opens or closes, parts in transit
- * may be lost, and both ends drop the call. A follower of a task calls again, from the last event it has.
+ * Calls of the A2A protocol over links, in both directions. A call depends on the current links: when one opens or
+ * closes, parts in transit may be lost, and both ends drop the call. A follower of a task calls again, from the last
+ * event it has.
  */
 export class LinkCalls implements MemberCalls {
   readonly #in: InboundCalls

@@ -14,7 +14,9 @@ export const CALL_STALL_MS = 60_000
 const AGAIN_MS = 50
 /** Delay before an answer is made anew that the waiting answers left no room for, in milliseconds. */
 const REMAKE_MS = 1000
-/** Bytes of answers that wait for their links, of all members together; further ones are dropped and made anew later. */
+/**
+ * Bytes of answers that wait for their links, of all members together; further ones are dropped and made anew later.
+ */
 const MAX_WAITING_BYTES = 67_108_864
 
 /** Dependencies of {@link InboundCalls}. */
@@ -62,7 +64,10 @@ export class InboundCalls {
     return this.#open.has(peer)
   }
 
-  /** Takes a part from a caller. Returns its fault, or null. A caller may still send parts of a call that has ended here. */
+  /**
+   * Takes a part from a caller. Returns its fault, or null. A caller may still send parts of a call that has ended
+   * here.
+   */
   onCall(peer: NodeId, part: Extract<CallPart, { type: 'request' | 'credit' | 'hangup' }>): string | null {
     if (part.type === 'request') return this.#begin(peer, part)
     const call = this.#open.get(peer)?.get(part.id)
@@ -114,7 +119,9 @@ export class InboundCalls {
       const answer = await handler({ peer, path, parameters, body, signal, turn: () => call.turn() })
       if (signal.aborted) return
       const isStream = 'items' in answer
-      const how = isStream ? await this.#stream(peer, id, { answer, call }) : await this.#inTurn(peer, call, answerPart(id, answer))
+      const how = isStream
+        ? await this.#stream(peer, id, { answer, call })
+        : await this.#inTurn(peer, call, answerPart(id, answer))
       if (!signal.aborted && (isStream || how !== 'done')) await this.#send(peer, { type: 'end', id, how }, signal)
     } catch (error) {
       this.#deps.telemetry.log('warn', 'a call of a member failed', { peer, reason: messageOf(error) })
@@ -122,11 +129,16 @@ export class InboundCalls {
     }
   }
 
-  /** Sends items as the caller reads them. Resolves with how the call ended; a failure of the items is the last answer. */
+  /**
+   * Sends items as the caller reads them. Resolves with how the call ended; a failure of the items is the last answer.
+   */
   async #stream(
     peer: NodeId,
     id: number,
-    { answer: { items, faultBody }, call }: { readonly answer: Extract<CallAnswer, { items: unknown }>; readonly call: InboundCall }
+    {
+      answer: { items, faultBody },
+      call
+    }: { readonly answer: Extract<CallAnswer, { items: unknown }>; readonly call: InboundCall }
   ): Promise<CallEnd> {
     // The turn covers the items so far; the next ones may take long to come.
     call.endTurn(0)
@@ -169,7 +181,10 @@ export class InboundCalls {
     }
   }
 
-  /** Sends a part, waiting while the link has no room. `cut`: the link or the call is gone; `busy`: too much waits. Never rejects. */
+  /**
+   * Sends a part, waiting while the link has no room. `cut`: the link or the call is gone; `busy`: too much waits.
+   * Never rejects.
+   */
   async #send(peer: NodeId, part: CallPart, signal: Abort): Promise<CallEnd> {
     const { clock } = this.#deps
     const until = clock.monotonic() + CALL_STALL_MS
@@ -266,7 +281,10 @@ class InboundCall {
   }
 }
 
-/** Bytes of answers for a member while others are served as well. To read and make 4 MiB takes about a quarter of a second. */
+/**
+ * Bytes of answers for a member while others are served as well. To read and make 4 MiB takes about a quarter of a
+ * second.
+ */
 const SHARE = { perSecond: 4_194_304, burst: 4_194_304 } as const
 /** The least bytes that an answer counts for: even an empty answer takes time. */
 const LEAST_BYTES = 4096
@@ -284,8 +302,8 @@ interface AnswerTurnsDeps {
 type EndTurn = (bytes: number) => void
 
 /**
- * Turns to read, make and send answers. A member has one answer at a time, in the order of its calls, so that no more of its answers is in
- * memory. A member over its share waits only while others are served.
+ * Turns to read, make and send answers. A member has one answer at a time, in the order of its calls, so that no more
+ * of its answers is in memory. A member over its share waits only while others are served.
  */
 class AnswerTurns {
   readonly #deps: AnswerTurnsDeps

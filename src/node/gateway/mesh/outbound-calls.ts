@@ -55,7 +55,10 @@ export class OutboundCalls {
     }
   }
 
-  /** Takes a part from a callee. Returns its fault, or null. A callee may still send parts of a call that has ended here. */
+  /**
+   * Takes a part from a callee. Returns its fault, or null. A callee may still send parts of a call that has ended
+   * here.
+   */
   onAnswer(peer: NodeId, part: OutboundAnswer): string | null {
     return this.#open.get(peer)?.get(part.id)?.take(part) ?? null
   }
@@ -72,7 +75,8 @@ export class OutboundCalls {
 
   #add(peer: NodeId, id: number, call: OutboundCall): void {
     const calls = this.#open.get(peer) ?? new Map<number, OutboundCall>()
-    if (calls.size >= MAX_CALLS) throw new NodeError('OVERLOADED', `${MAX_CALLS} calls at this member are open`, { retryable: true })
+    if (calls.size >= MAX_CALLS)
+      throw new NodeError('OVERLOADED', `${MAX_CALLS} calls at this member are open`, { retryable: true })
     this.#open.set(peer, calls.set(id, call))
   }
 
@@ -164,6 +168,7 @@ function cutOff(): NodeError {
 function failureOf(how: CallEnd): NodeError | null {
   if (how === 'done') return null
   if (how === 'cut') return cutOff()
-  if (how === 'busy') return new NodeError('OVERLOADED', 'that node has too many calls of this one open', { retryable: true })
+  if (how === 'busy')
+    return new NodeError('OVERLOADED', 'that node has too many calls of this one open', { retryable: true })
   return new NodeError('CAPABILITY_NOT_FOUND', 'that node takes no A2A calls over the mesh: a2a.mesh is off there')
 }

@@ -1,7 +1,14 @@
 import { NodeError } from '../../../kit/errors.js'
 import type { IdSource } from '../../../kit/ids.js'
 import { asksFor, MAX_PUSH_CONFIGS, pushEventOf, type PushHook, type PushNotice } from '../../../domain/gateway/push.js'
-import { CONFIG_RANGE, configRange, NOTICE_RANGE, noticeNameOf, type NoticeName, PUSH_KEYS } from '../../../domain/gateway/push-records.js'
+import {
+  CONFIG_RANGE,
+  configRange,
+  NOTICE_RANGE,
+  noticeNameOf,
+  type NoticeName,
+  PUSH_KEYS
+} from '../../../domain/gateway/push-records.js'
 import {
   dropHook,
   emptyShares,
@@ -97,7 +104,10 @@ export class LiveHooks {
     if (fault !== null) throw new NodeError('OVERLOADED', fault, { retryable: true })
   }
 
-  /** The notifications of events for a task's hooks, for the commit of these events. A repeated call replaces the last one's. */
+  /**
+   * The notifications of events for a task's hooks, for the commit of these events. A repeated call replaces the last
+   * one's.
+   */
   noticesOf({ id }: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
     const hooks = this.#live.get(id)
     if (hooks === undefined) return []

@@ -118,7 +118,9 @@ export class DeadLetters {
     this.#owners.set(one.owner, (this.#owners.get(one.owner) ?? new Set<string>()).add(id))
   }
 
-  /** After a new letter of `owner`: the ids of the owner over a limit, oldest first; empty when no limit is exceeded. */
+  /**
+   * After a new letter of `owner`: the ids of the owner over a limit, oldest first; empty when no limit is exceeded.
+   */
   #crowded(owner: string): Iterable<string> {
     const own = this.#owners.get(owner)
     if (own !== undefined && own.size > MAX_DEAD_LETTERS_OF_ONE) return own

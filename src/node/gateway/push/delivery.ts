@@ -1,8 +1,21 @@
 import { type Timer, wait } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { type PushHook, type PushNotice } from '../../../domain/gateway/push.js'
-import { emptyOutbox, isFuture, type PushEffect, type PushInput, stepPush } from '../../../domain/gateway/push-outbox.js'
-import { NOTICE_RANGE, type NoticeName, noticeId, noticeNameOf, noticeRange, PUSH_KEYS } from '../../../domain/gateway/push-records.js'
+import {
+  emptyOutbox,
+  isFuture,
+  type PushEffect,
+  type PushInput,
+  stepPush
+} from '../../../domain/gateway/push-outbox.js'
+import {
+  NOTICE_RANGE,
+  type NoticeName,
+  noticeId,
+  noticeNameOf,
+  noticeRange,
+  PUSH_KEYS
+} from '../../../domain/gateway/push-records.js'
 import { judgePush, type PushVerdict } from '../../../domain/gateway/push-verdict.js'
 import { decodeRecord, encodeRecord } from '../../../domain/gateway/records.js'
 import { foldedSnapshot, addToFold, emptyFold, type TaskFold } from '../../../domain/gateway/task-fold.js'
@@ -51,7 +64,10 @@ export class WebhookDelivery {
     this.#snapshots = new TaskSnapshots(deps.log)
   }
 
-  /** Finds the pending notifications, hook by hook, and delivers them. Resolves when it has seen all hooks. Never rejects. */
+  /**
+   * Finds the pending notifications, hook by hook, and delivers them. Resolves when it has seen all hooks. Never
+   * rejects.
+   */
   async start(): Promise<void> {
     const { ledger, telemetry } = this.#deps.node
     for (let { from } = NOTICE_RANGE; !this.#stopped.aborted; ) {
@@ -111,7 +127,10 @@ export class WebhookDelivery {
     this.#busy.set(effect.hook, { stop, done: this.#serve(effect, stop) })
   }
 
-  async #serve({ hook, isHurried }: { readonly hook: string; readonly isHurried: boolean }, stop: Abort): Promise<void> {
+  async #serve(
+    { hook, isHurried }: { readonly hook: string; readonly isHurried: boolean },
+    stop: Abort
+  ): Promise<void> {
     const { clock, telemetry } = this.#deps.node
     // The caller records the work first.
     await Promise.resolve()
@@ -128,7 +147,10 @@ export class WebhookDelivery {
   }
 
   /** Tries the oldest notification of a hook. Returns when to look again; null when none is pending. */
-  async #next(hook: string, { isHurried, stop }: { readonly isHurried: boolean; readonly stop: Abort }): Promise<number | null> {
+  async #next(
+    hook: string,
+    { isHurried, stop }: { readonly isHurried: boolean; readonly stop: Abort }
+  ): Promise<number | null> {
     const { clock, ledger, chance } = this.#deps.node
     const head = await this.#head(hook)
     if (head === null) return null
@@ -182,12 +204,17 @@ export class WebhookDelivery {
   }
 
   /** The hook gets nothing else before this is recorded: after a kill it would come out of order. */
-  async #record({ hook, generation, notice }: NoticeHead, verdict: Exclude<PushVerdict, { type: 'gone' }>): Promise<void> {
+  async #record(
+    { hook, generation, notice }: NoticeHead,
+    verdict: Exclude<PushVerdict, { type: 'gone' }>
+  ): Promise<void> {
     const key = PUSH_KEYS.notice(hook, generation)
     this.#deps.node.telemetry.count('notifications', verdict.type)
     if (verdict.type === 'again') {
       const { tries, dueAt, reason } = verdict
-      return await this.#commit([{ key, value: encodeRecord({ ...notice, tries, dueAt, reason } satisfies PushNotice) }])
+      return await this.#commit([
+        { key, value: encodeRecord({ ...notice, tries, dueAt, reason } satisfies PushNotice) }
+      ])
     }
     const kept = verdict.type === 'dead' ? this.#giveUp({ hook, generation, notice }, verdict) : []
     await this.#commit([{ key, value: null }, ...kept])
@@ -195,7 +222,11 @@ export class WebhookDelivery {
   }
 
   /** Deletes the config of a hook that is gone with its dead letters. Its pending notifications then find no config. */
-  async #unhook({ task, hook, url }: PushHook, head: NoticeHead, { type, reason }: Extract<PushVerdict, { type: 'gone' }>): Promise<void> {
+  async #unhook(
+    { task, hook, url }: PushHook,
+    head: NoticeHead,
+    { type, reason }: Extract<PushVerdict, { type: 'gone' }>
+  ): Promise<void> {
     const { dead, hooks, live, node } = this.#deps
     // The config may have a new URL by now: the next try uses it.
     if ((await hooks.find(task, hook))?.url !== url) return
@@ -209,10 +240,19 @@ export class WebhookDelivery {
     this.#snapshots.forget(hook)
   }
 
-  #giveUp({ hook, generation, notice }: NoticeHead, { tries, reason }: Extract<PushVerdict, { type: 'dead' }>): readonly LedgerChange[] {
+  #giveUp(
+    { hook, generation, notice }: NoticeHead,
+    { tries, reason }: Extract<PushVerdict, { type: 'dead' }>
+  ): readonly LedgerChange[] {
     const { clock, telemetry } = this.#deps.node
     const { task, event } = notice
-    telemetry.log('warn', 'a push notification was given up', { id: noticeId({ hook, generation }), task, event, tries, reason })
+    telemetry.log('warn', 'a push notification was given up', {
+      id: noticeId({ hook, generation }),
+      task,
+      event,
+      tries,
+      reason
+    })
     const { dueAt: _, ...content } = notice
     const owner = this.#deps.taskOf(task)?.owner ?? ''
     return this.#deps.dead.add({ hook, generation, owner }, { ...content, tries, reason, deadAt: clock.now() })
@@ -244,7 +284,10 @@ interface SnapshotName {
   readonly generation: number
 }
 
-/** The tasks that webhooks receive whole, each as last sent to its webhook, so that the next time only new events are read. */
+/**
+ * The tasks that webhooks receive whole, each as last sent to its webhook, so that the next time only new events are
+ * read.
+ */
 export class TaskSnapshots {
   readonly #log: Pick<TaskLog, 'events'>
   /** By hook, the most recently used last. */
@@ -255,7 +298,10 @@ export class TaskSnapshots {
     this.#log = log
   }
 
-  /** The task after an event; null when the log has no such event. The next call may change it. @throws NodeError STORE_DAMAGED */
+  /**
+   * The task after an event; null when the log has no such event. The next call may change it.
+   * @throws NodeError STORE_DAMAGED
+   */
   async after({ hook, task, generation }: SnapshotName): Promise<TaskFold | null> {
     const kept = this.#kept.get(hook)
     // A dead-lettered notification may be sent later: the fold is ahead of it.

@@ -75,7 +75,10 @@ export class PushService implements PushConfigs {
     })
   }
 
-  /** Reads the configs and pending notifications before the first event, and starts delivery. @throws NodeError STORE_DAMAGED */
+  /**
+   * Reads the configs and pending notifications before the first event, and starts delivery.
+   * @throws NodeError STORE_DAMAGED
+   */
   async start(tasks: Iterable<GatewayTask>): Promise<void> {
     for (const { id, owner, state } of tasks)
       if (!ENDED_STATES.has(state)) for (const hook of await this.#hooks.list(id)) this.#live.add(hook, owner)
@@ -96,7 +99,10 @@ export class PushService implements PushConfigs {
     this.#delivery.stop()
   }
 
-  /** Adds the config of a task that is about to begin, if any. Returns the changes for its first commit. @throws NodeError INVALID_INPUT, OVERLOADED */
+  /**
+   * Adds the config of a task that is about to begin, if any. Returns the changes for its first commit.
+   * @throws NodeError INVALID_INPUT, OVERLOADED
+   */
   begin({ id, owner, createdAt }: GatewayTask, request: PushRequest | undefined): LedgerChange[] {
     if (request === undefined) return []
     const hook = this.#hooks.make(id, request)
@@ -168,7 +174,10 @@ export class PushService implements PushConfigs {
     })
   }
 
-  /** Deletes the configs of revoked owners. Never rejects: after a failed commit the next sweep tries again, and nothing is sent. */
+  /**
+   * Deletes the configs of revoked owners. Never rejects: after a failed commit the next sweep tries again, and nothing
+   * is sent.
+   */
   async #endGone(): Promise<void> {
     const { node, taskOf, owners } = this.#deps
     await this.#inTurn(async () => {
@@ -180,7 +189,9 @@ export class PushService implements PushConfigs {
       }
     }).catch((error: unknown) => {
       this.#mustLook = true
-      node.telemetry.log('warn', 'webhooks of somebody who was revoked could not be deleted yet', { reason: messageOf(error) })
+      node.telemetry.log('warn', 'webhooks of somebody who was revoked could not be deleted yet', {
+        reason: messageOf(error)
+      })
     })
   }
 
@@ -246,12 +257,14 @@ class NodePushAdmin implements PushAdmin {
     const waiting: PushList['waiting'][number][] = []
     for (const { key, value } of entries.slice(0, MAX_PUSH_ROWS)) {
       const [name, notice] = [noticeNameOf(key), decodeRecord<PushNotice>(value)]
-      if (name !== null && notice !== null) waiting.push({ ...(await this.#row(name, notice)), dueAt: timeText(notice.dueAt) })
+      if (name !== null && notice !== null)
+        waiting.push({ ...(await this.#row(name, notice)), dueAt: timeText(notice.dueAt) })
     }
     const letters: PushList['dead'][number][] = []
     for (const id of [...dead.ids()].slice(0, MAX_PUSH_ROWS)) {
       const found = await dead.read(id)
-      if (found !== null) letters.push({ ...(await this.#row(found, found.letter)), deadAt: timeText(found.letter.deadAt) })
+      if (found !== null)
+        letters.push({ ...(await this.#row(found, found.letter)), deadAt: timeText(found.letter.deadAt) })
     }
     const more = configs.length > MAX_PUSH_ROWS || entries.length > MAX_PUSH_ROWS || dead.size > MAX_PUSH_ROWS
     const rows = configs.slice(0, MAX_PUSH_ROWS).map((one) => this.#configRow(one))
@@ -263,16 +276,31 @@ class NodePushAdmin implements PushAdmin {
     return { task, id, hook, url: urlText(url), version, waiting: live.waiting(hook), givenUp: dead.of(hook).length }
   }
 
-  async #row(name: NoticeName, { task, event, at, tries, reason, folded = 0 }: Omit<PushNotice, 'dueAt'>): Promise<PushNoticeInfo> {
+  async #row(
+    name: NoticeName,
+    { task, event, at, tries, reason, folded = 0 }: Omit<PushNotice, 'dueAt'>
+  ): Promise<PushNoticeInfo> {
     const config = await this.#deps.hooks.find(task, name.hook)
     const url = config === null ? null : urlText(config.url)
-    return { id: noticeId(name), hook: name.hook, task, url, event, at: timeText(at), tries, reason: reason ?? null, folded }
+    return {
+      id: noticeId(name),
+      hook: name.hook,
+      task,
+      url,
+      event,
+      at: timeText(at),
+      tries,
+      reason: reason ?? null,
+      folded
+    }
   }
 
   async retry(id: string | null): Promise<readonly string[]> {
     const { dead, delivery, inTurn } = this.#deps
     if (id === null) return await inTurn(() => this.#revive([...dead.ids()]))
-    const found = NAME.test(id) ? [...[...dead.ids()].filter((one) => one.startsWith(id)), ...(await this.#waiting(id))] : []
+    const found = NAME.test(id)
+      ? [...[...dead.ids()].filter((one) => one.startsWith(id)), ...(await this.#waiting(id))]
+      : []
     const one = resolveId(id, new Map(found.map((each) => [each, each])), NOTICE_IDS)
     if (dead.has(one)) return await inTurn(() => this.#revive([one]))
     delivery.hurry(one.slice(0, one.lastIndexOf('.')))
@@ -304,7 +332,14 @@ class NodePushAdmin implements PushAdmin {
       const owner = taskOf(task)?.owner ?? ''
       // Pending notifications of the hook come first.
       if (!live.mayRevive({ hook: found.hook, owner })) continue
-      const notice: PushNotice = { task, event, at, tries: 0, dueAt: node.clock.now(), ...(folded === 0 ? {} : { folded }) }
+      const notice: PushNotice = {
+        task,
+        event,
+        at,
+        tries: 0,
+        dueAt: node.clock.now(),
+        ...(folded === 0 ? {} : { folded })
+      }
       const key = PUSH_KEYS.notice(found.hook, found.generation)
       // Count it first: delivery may end before the commit returns.
       live.waitsAgain(found, notice, owner)

@@ -20,8 +20,8 @@ interface LeftRun {
 }
 
 /**
- * Requests of other nodes without an end at this node's start, until each begins or ends. Interrupted ones run again one by one,
- * in turns of at most {@link TURN_MS}. If one of them ends the node again, few others are running.
+ * Requests of other nodes without an end at this node's start, until each begins or ends. Interrupted ones run again
+ * one by one, in turns of at most {@link TURN_MS}. If one of them ends the node again, few others are running.
  */
 export class CutRuns {
   readonly #deps: CutRunsDeps
@@ -57,7 +57,10 @@ export class CutRuns {
     this.#left.set(name, { isCut, needsTurn })
   }
 
-  /** The state of a request without an end that is not in flight. Interruptions in this process do not count: its record may be stale. */
+  /**
+   * The state of a request without an end that is not in flight. Interruptions in this process do not count: its record
+   * may be stale.
+   */
   found(name: string, record: RequestRecord): CalleeRequest {
     const state = stateOf(record)
     return this.#left.get(name)?.isCut === true ? found(state, this.isAtFault) : state
@@ -83,7 +86,10 @@ export class CutRuns {
     this.#turn = { name, timer: clock.after(TURN_MS, () => this.#free()) }
   }
 
-  /** A run begins. True: it is from before this start, so its beginning must be durable, to count another end of the node. */
+  /**
+   * A run begins. True: it is from before this start, so its beginning must be durable, to count another end of the
+   * node.
+   */
   begins(name: string): boolean {
     return this.#left.delete(name)
   }

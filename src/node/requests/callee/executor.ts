@@ -56,7 +56,8 @@ export class Executor {
   }
 
   /**
-   * Ends every run. Resolves when the ends are on record and waiting callers were told. A swarm reassigns its leases by itself.
+   * Ends every run. Resolves when the ends are on record and waiting callers were told. A swarm reassigns its leases by
+   * itself.
    * Other callers may ask again, unless the work had begun and may not be repeated.
    */
   async stop(): Promise<void> {
@@ -87,7 +88,11 @@ export class Executor {
   knows(incoming: InboundMessage): boolean {
     const payload = incoming.header.type === 'request' ? readRequest(incoming.payload) : null
     if (payload === null) return false
-    return payload.isQuery || incoming.recorded?.isDone === true || this.#inFlight.has(incoming.peer, keyOf(incoming, payload))
+    return (
+      payload.isQuery ||
+      incoming.recorded?.isDone === true ||
+      this.#inFlight.has(incoming.peer, keyOf(incoming, payload))
+    )
   }
 
   /** A request that passed the inbound pipeline. */
@@ -117,7 +122,8 @@ export class Executor {
         // A copy arrived before the request's turn; the run in that turn answers it.
         if (standing.isEarly) this.#ends.leave(request, standing.record)
         else this.#take(request, standing.record)
-      } else void this.#ends.conclude(request.claim, this.#ends.respond(standing.response, standing.changes), standing.task)
+      } else
+        void this.#ends.conclude(request.claim, this.#ends.respond(standing.response, standing.changes), standing.task)
     } catch (error) {
       this.#notLookedUp(payload, error)
       void this.#ends.conclude(request.claim, this.#ends.respond(responseOf(payload, ENDINGS.unreadable)))
@@ -157,10 +163,14 @@ export class Executor {
       this.#ends.leave(request, record)
       return incoming.recorded.later()
     }
-    void this.#ends.conclude(claim, (thread) => (payload === null ? replies.withdraw(thread) : replies.refuse(thread, payload.toBody())))
+    void this.#ends.conclude(claim, (thread) =>
+      payload === null ? replies.withdraw(thread) : replies.refuse(thread, payload.toBody())
+    )
   }
 
-  /** A one-way message: the agent runs its default capability when the input fits; no caller waits. False: nothing runs. */
+  /**
+   * A one-way message: the agent runs its default capability when the input fits; no caller waits. False: nothing runs.
+   */
   onNotification(incoming: InboundMessage): boolean {
     if (this.#isStopping) return false
     const asked = notificationRequest(incoming)
@@ -169,18 +179,24 @@ export class Executor {
     if (this.#inFlight.has(incoming.peer, key)) return false
     const payload = this.#deps.admissions.check(incoming, asked)
     if (payload instanceof NodeError) return false
-    void this.#runner.run(this.#runner.open(incoming, { key, payload, isNotification: true, threads: [threadOf(incoming)], record: null }))
+    void this.#runner.run(
+      this.#runner.open(incoming, { key, payload, isNotification: true, threads: [threadOf(incoming)], record: null })
+    )
     return true
   }
 
   /**
-   * Runs work for a caller in this process, which the rules allowed. It has no message; only the caller learns the outcome.
+   * Runs work for a caller in this process, which the rules allowed. It has no message; only the caller learns the
+   * outcome.
    * Returns the refusal instead.
    */
   here({ recipient, capability, input, names }: HereWork): HereRun | NodeError {
     const { self } = this.#deps
     if (this.#isStopping) return new NodeError('PEER_OFFLINE', 'this node stops')
-    const payload = this.#deps.admissions.check({ peer: self, recipient }, notificationPayload(names.requestId, input, capability))
+    const payload = this.#deps.admissions.check(
+      { peer: self, recipient },
+      notificationPayload(names.requestId, input, capability)
+    )
     if (payload instanceof NodeError) return payload
     const key = `here ${names.requestId}`
     const piece = this.#runner.open(
@@ -191,7 +207,9 @@ export class Executor {
     return { outcome: this.#runner.run(piece), cancel: () => piece.abort.abort() }
   }
 
-  /** A peer cancels its request; the lookup is limited to its own. A request that is not in flight yet will not begin. */
+  /**
+   * A peer cancels its request; the lookup is limited to its own. A request that is not in flight yet will not begin.
+   */
   onCancel(peer: NodeId, key: string): void {
     const pieces = this.#inFlight.answeringTo(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
     for (const piece of pieces) abandon(piece)
@@ -258,17 +276,24 @@ class ClaimEnds {
   }
 
   /**
-   * Ends a claim. Copies join until the end is on record: otherwise they would find no end and run. `task` is listed once the end
-   * is on record: before that, a crash may lead to another end.
+   * Ends a claim. Copies join until the end is on record: otherwise they would find no end and run. `task` is listed
+   * once the end is on record: before that, a crash may lead to another end.
    */
-  async conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<boolean>, task?: RecordedTask | null): Promise<void> {
+  async conclude(
+    claim: Claim,
+    end: (thread: Thread, at: number) => Promise<boolean>,
+    task?: RecordedTask | null
+  ): Promise<void> {
     let isKept = true
     for (const [at, thread] of claim.threads.entries()) isKept = (await end(thread, at)) && isKept
     this.#deps.inFlight.release(claim)
     if (isKept && task !== undefined && task !== null) this.#deps.tasks.restore(task.task, task.events, true)
   }
 
-  /** Does not begin a request. A recorded one is taken up later or by the next start; the caller of another one may ask again. */
+  /**
+   * Does not begin a request. A recorded one is taken up later or by the next start; the caller of another one may ask
+   * again.
+   */
   leave({ payload, claim }: Claimed, record: RequestRecord | null): void {
     if (record === null) return void this.conclude(claim, this.respond(responseOf(payload, ENDINGS.stopped)))
     for (const thread of claim.threads) this.#deps.exchanges.end(thread)
@@ -281,7 +306,11 @@ class ClaimEnds {
   }
 
   /** Answers with a failure; the refusal is recorded with it. Never rejects. */
-  async fail(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): Promise<void> {
+  async fail(
+    thread: Thread,
+    payload: { readonly requestId: string; readonly attempt: number },
+    error: ErrorBody
+  ): Promise<void> {
     const response = responseOf(payload, { status: 'failed', error })
     await this.#deps.replies.respond(thread, response, { changes: await this.#deps.replies.refused(thread, error) })
   }
@@ -289,7 +318,10 @@ class ClaimEnds {
   /** A request in flight came again: its thread gets the same answer, or its exchange ends now. */
   repeated(thread: Thread, joined: 'joined' | 'known' | 'full'): void {
     if (joined === 'full')
-      void this.#deps.replies.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
+      void this.#deps.replies.refuse(
+        thread,
+        new NodeError('OVERLOADED', 'this request was repeated too often').toBody()
+      )
     // The one answer ends one opening of the thread.
     if (joined === 'known') this.#deps.exchanges.end(thread)
   }

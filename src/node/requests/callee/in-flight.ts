@@ -47,7 +47,9 @@ export interface Execution {
   isAwaited: boolean
   /** Was it ended because this node stops? */
   isStopped: boolean
-  /** Resolves when its end is on record, with the error of a result that fits no message; null while it runs or waits. */
+  /**
+   * Resolves when its end is on record, with the error of a result that fits no message; null while it runs or waits.
+   */
   ending: Promise<ErrorBody | null> | null
   /** Monotonic milliseconds at which its caller went offline. */
   lostAt: number | null
@@ -104,7 +106,9 @@ export class InFlight {
 
   /** Is it in flight or claimed? */
   has(peer: NodeId, key: string): boolean {
-    return this.#byPeer.get(peer)?.has(key) === true || (this.#claims.size > 0 && this.#claims.has(claimText(peer, key)))
+    return (
+      this.#byPeer.get(peer)?.has(key) === true || (this.#claims.size > 0 && this.#claims.has(claimText(peer, key)))
+    )
   }
 
   /** From now on the same request joins, until it is in flight or released. */
@@ -334,10 +338,27 @@ export function notificationRequest({ header, payload }: Pick<InboundMessage, 'h
 }
 
 /** A request without a message to answer. */
-export function notificationPayload(requestId: string, input: unknown, capability: string | null = null): RequestPayload {
+export function notificationPayload(
+  requestId: string,
+  input: unknown,
+  capability: string | null = null
+): RequestPayload {
   // Member by member: a spread makes an object of another hidden class each time, and every call makes one.
   const { attempt, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded } = NOTIFICATION
-  return { requestId, attempt, capability, input, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded }
+  return {
+    requestId,
+    attempt,
+    capability,
+    input,
+    description,
+    swarm,
+    timeoutMs,
+    ttlMs,
+    allowRepeat,
+    isQuery,
+    isAgain,
+    isUnrecorded
+  }
 }
 
 /** Admits work when there is room and its agent accepts the input. */
@@ -349,15 +370,20 @@ export class Admissions {
   }
 
   /** The payload with its capability named and its input as agents get it, or the reason of the refusal. */
-  check({ peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>, payload: RequestPayload): RequestPayload | NodeError {
+  check(
+    { peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>,
+    payload: RequestPayload
+  ): RequestPayload | NodeError {
     const { agents, checkShare, directory, isPast, toAgentJson } = this.#deps
     if (payload.swarm !== null && payload.epoch !== undefined && isPast(peer, payload.swarm, payload.epoch))
       return new NodeError('CONFLICT', 'another node coordinates the swarm now')
-    if (!this.#hasCapacity(peer, sizeOf(payload.input))) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
+    if (!this.#hasCapacity(peer, sizeOf(payload.input)))
+      return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
     const { agentId } = recipient
     const card = directory.card(recipient)
     const capability = payload.capability ?? (card === undefined ? null : (defaultCapability(card)?.id ?? null))
-    if (capability === null) return new NodeError('CAPABILITY_NOT_FOUND', `agent ${agentId} takes messages, but has no capability to call`)
+    if (capability === null)
+      return new NodeError('CAPABILITY_NOT_FOUND', `agent ${agentId} takes messages, but has no capability to call`)
     try {
       const input = toAgentJson(payload.input)
       const payer = checkShare.payerOf(payload.requestId, peer)

@@ -13,7 +13,14 @@ import type { Telemetry } from '../../../ports/telemetry.js'
 import type { HostOutcome } from '../../agents/agent-host.js'
 import type { Directory } from '../../cards/directory.js'
 import type { CutRuns } from './cut-runs.js'
-import { completedBy, ENDINGS, endedBy, responseOf, type Ending, type ReportedFailure } from '../../../domain/task/outcome.js'
+import {
+  completedBy,
+  ENDINGS,
+  endedBy,
+  responseOf,
+  type Ending,
+  type ReportedFailure
+} from '../../../domain/task/outcome.js'
 import type { LedgerQuota } from '../../ledger/quota.js'
 import type { Recording } from '../../messaging/inbound.js'
 import type { InboundMessage } from '../../messaging/inbound-message.js'
@@ -22,7 +29,10 @@ import type { RequestStore } from '../store.js'
 import type { Hash } from '../../../kit/sign.js'
 import { votersDigest } from '../../../domain/swarm/coordination.js'
 
-/** How long a request is remembered after its caller may last ask for it, in milliseconds: clocks differ, and messages take time. */
+/**
+ * How long a request is remembered after its caller may last ask for it, in milliseconds: clocks differ, and messages
+ * take time.
+ */
 const BEYOND_MS = 3_600_000
 
 /** Dependencies of callee requests. */
@@ -35,7 +45,10 @@ export interface CalleeRequestsDeps extends PriorRequestDeps {
   readonly directory: Directory
   readonly self: NodeId
   readonly ledgerQuota: Pick<LedgerQuota, 'refusal'>
-  /** Does a program answer its requests in person? Such requests are not recorded: only the program knows whether they are repeatable. */
+  /**
+   * Does a program answer its requests in person? Such requests are not recorded: only the program knows whether they
+   * are repeatable.
+   */
   isInPerson(agent: AgentAddress): boolean
 }
 
@@ -79,12 +92,16 @@ export class CalleeRequests {
     return priorRequest(incoming, payload, this.#deps)
   }
 
-  /** The record to commit before a message is handled; null when it is no request of another node. @throws NodeError STORE_DAMAGED */
+  /**
+   * The record to commit before a message is handled; null when it is no request of another node.
+   * @throws NodeError STORE_DAMAGED
+   */
   async record(incoming: InboundMessage, envelope: Uint8Array): Promise<Recording | null> {
     const { requestStore, directory, self, isInPerson, ledgerQuota } = this.#deps
     if (incoming.peer === self || incoming.header.type !== 'request' || isInPerson(incoming.recipient)) return null
     const payload = readRequest(incoming.payload)
-    if (payload === null || (payload.isUnrecorded && onlyReads(directory, incoming.recipient, payload.capability))) return null
+    if (payload === null || (payload.isUnrecorded && onlyReads(directory, incoming.recipient, payload.capability)))
+      return null
     const record = this.#fresh(incoming, payload)
     const name = requestStore.name(record)
     const copy = { name, isFirst: false, isDone: false, refusal: null }
@@ -103,7 +120,8 @@ export class CalleeRequests {
         return { changes, recorded: { ...copy, isFirst: true }, end }
       }
       end()
-      const isDone = before === 'damaged' || (before !== null && before.status !== 'pending' && before.status !== 'started')
+      const isDone =
+        before === 'damaged' || (before !== null && before.status !== 'pending' && before.status !== 'started')
       return { ...known, recorded: { ...copy, isDone, refusal: isNew ? ledgerQuota.refusal : null } }
     } catch (error) {
       end()
@@ -124,12 +142,14 @@ export class CalleeRequests {
     const record = { ...before, isRepeatable: before.isRepeatable && this.#isRepeatable(incoming.recipient, payload) }
     const { clock, cutRuns } = this.#deps
     const known = cutRuns.found(name, record)
-    if (arrive(known, 'query') === 'tell') return { response: await this.#outcomeOf(record, name, payload), changes: [] }
+    if (arrive(known, 'query') === 'tell')
+      return { response: await this.#outcomeOf(record, name, payload), changes: [] }
     // It has no end and is not in flight: this node ended during its run.
     const next = recover(known)
     if (next === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
     if (next === 'suspect') return this.#suspected(record, payload)
-    if (record.deadline <= clock.now()) return this.#ended(record, payload, lateEnding(before, incoming.recorded, payload))
+    if (record.deadline <= clock.now())
+      return this.#ended(record, payload, lateEnding(before, incoming.recorded, payload))
     const { asking } = record
     const counted = known.cuts === 0 ? record : { ...record, asking: { mayQueue: false, ...asking, cuts: known.cuts } }
     return { record: counted, isEarly: cutRuns.isWaiting(name) }
@@ -144,7 +164,11 @@ export class CalleeRequests {
     return this.#ended(record, payload, ending)
   }
 
-  /** The response to a query; null before the request ends, when the run answers. `voters`: the record must have this digest. @throws NodeError as `standing`. */
+  /**
+   * The response to a query; null before the request ends, when the run answers. `voters`: the record must have this
+   * digest.
+   * @throws NodeError as `standing`.
+   */
   async answerTo(name: string | null, payload: RequestPayload, voters?: string): Promise<unknown> {
     // An unreadable record proves nothing.
     const unread = (error: unknown): null => {
@@ -156,7 +180,9 @@ export class CalleeRequests {
     const isUnproven = voters !== undefined && (record === 'damaged' || record?.asking?.voters !== voters)
     if (record === null || name === null || isOther || isUnproven) return responseOf(payload, ENDINGS.noTrace)
     if (record === 'damaged') return responseOf(payload, ENDINGS.damaged)
-    return arrive(this.#deps.cutRuns.found(name, record), 'query') === 'tell' ? await this.#outcomeOf(record, name, payload) : null
+    return arrive(this.#deps.cutRuns.found(name, record), 'query') === 'tell'
+      ? await this.#outcomeOf(record, name, payload)
+      : null
   }
 
   /** One damaged record must not hold up its lane: its request ends, and later messages are handled. */
@@ -164,7 +190,9 @@ export class CalleeRequests {
     return this.#deps.requestStore.get(name).catch((error: unknown) => {
       if (asNodeError(error).code !== 'STORE_DAMAGED') throw error
       this.#deps.telemetry.count('errors', 'ledger')
-      this.#deps.telemetry.log('error', 'the record of a request is damaged: it is unknown whether it was done', { record: name })
+      this.#deps.telemetry.log('error', 'the record of a request is damaged: it is unknown whether it was done', {
+        record: name
+      })
       return 'damaged'
     })
   }
@@ -182,19 +210,31 @@ export class CalleeRequests {
     const { status } = record
     // It arrived while this node was stopping: no run of it will end, and its caller may ask once more.
     if (isStopped(record)) return responseOf(payload, ENDINGS.stopped)
-    if (status === 'failed' || status === 'unknown') return responseOf(payload, { status, error: record.error ?? ENDINGS.forgotten.error })
+    if (status === 'failed' || status === 'unknown')
+      return responseOf(payload, { status, error: record.error ?? ENDINGS.forgotten.error })
     const bytes = await this.#deps.requestStore.result(name)
     const response = bytes === null ? null : decodePayload(bytes)
     return response?.ok === true ? response.value : responseOf(payload, ENDINGS.forgotten)
   }
 
-  /** The changes that begin a run, and the record after them. `isLeft`: it is from before this start. @throws NodeError TIMEOUT when the first run would begin after the deadline. */
-  begin(record: RequestRecord): { readonly record: RequestRecord; readonly changes: readonly LedgerChange[]; readonly isLeft: boolean } {
+  /**
+   * The changes that begin a run, and the record after them. `isLeft`: it is from before this start.
+   * @throws NodeError TIMEOUT when the first run would begin after the deadline.
+   */
+  begin(record: RequestRecord): {
+    readonly record: RequestRecord
+    readonly changes: readonly LedgerChange[]
+    readonly isLeft: boolean
+  } {
     const { requestStore, cutRuns } = this.#deps
     const now = this.#deps.clock.now()
     if (record.tries === 0 && record.deadline <= now) throw NodeError.fromBody(ENDINGS.noPlace.error)
     const next = { ...record, status: 'started' as const, tries: record.tries + 1, updatedAt: now }
-    return { record: next, changes: requestStore.changes(record, next), isLeft: cutRuns.begins(requestStore.name(record)) }
+    return {
+      record: next,
+      changes: requestStore.changes(record, next),
+      isLeft: cutRuns.begins(requestStore.name(record))
+    }
   }
 
   /** The response and the changes after a run. A request that found no room may be sent again as if new. */
@@ -211,7 +251,10 @@ export class CalleeRequests {
       }
       const end = this.endOf({ record, recipient, payload }, outcome)
       const { response, changes } = concluded(end, responseOf(run, end))
-      return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#deps.requestStore.removal(record) : changes }
+      return {
+        response,
+        changes: record !== null && outcome.code === 'OVERLOADED' ? this.#deps.requestStore.removal(record) : changes
+      }
     } catch (error) {
       const end = { status: 'failed', error: asNodeError(error).toBody() } as const
       return { ...concluded(end, responseOf(payload, end)), unfit: end.error }
@@ -226,7 +269,9 @@ export class CalleeRequests {
   /** The changes for a request that this node stops: its caller is told that it was not done, and may ask once more. */
   stopped(record: RequestRecord, isRunning: boolean): LedgerChange[] {
     const { error } = ENDINGS.stopped
-    return isRunning && record.swarm === null ? this.end(record, { status: 'unknown', error }) : this.#deps.requestStore.removal(record)
+    return isRunning && record.swarm === null
+      ? this.end(record, { status: 'unknown', error })
+      : this.#deps.requestStore.removal(record)
   }
 
   /** Ends a request from before this start, without a run. */
@@ -277,7 +322,10 @@ export function isStopped({ status, error }: RequestRecord): boolean {
   return status === 'unknown' && error?.code === ENDINGS.stopped.error.code
 }
 
-/** The end of a request that did not begin in time. It is known to be undone only if it arrived just now, or if its beginning would be on record first. */
+/**
+ * The end of a request that did not begin in time. It is known to be undone only if it arrived just now, or if its
+ * beginning would be on record first.
+ */
 function lateEnding(
   { status, tries, isRepeatable }: RequestRecord,
   recorded: InboundMessage['recorded'],
@@ -301,7 +349,11 @@ export function onlyReads(directory: Directory, agent: AgentAddress, capability:
   return one?.idempotent === true && changesNothing(one.sideEffect)
 }
 
-function described(directory: Directory, agent: AgentAddress, capability: string | null): CapabilityDescriptor | null | undefined {
+function described(
+  directory: Directory,
+  agent: AgentAddress,
+  capability: string | null
+): CapabilityDescriptor | null | undefined {
   const card = directory.card(agent)
   if (card === undefined) return null
   return capability === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === capability)
@@ -316,9 +368,9 @@ interface PriorRequestDeps {
 }
 
 /**
- * The request that a query asks for: the sender's own, or a lease that another voter gave as coordinator (`askedBy`). Any voter
- * may read the outcomes of its swarm; a query starts nothing. A node that is no participant does not know the voters, so the
- * lease must have the digest of the voters in the query (`voters`).
+ * The request that a query asks for: the sender's own, or a lease that another voter gave as coordinator (`askedBy`).
+ * Any voter may read the outcomes of its swarm; a query starts nothing. A node that is no participant does not know the
+ * voters, so the lease must have the digest of the voters in the query (`voters`).
  */
 export function priorRequest(
   incoming: InboundMessage,
@@ -327,11 +379,24 @@ export function priorRequest(
 ): InboundMessage {
   const { askedBy, swarm, requestId, attempt, isQuery, amongVoters = [] } = payload
   const sender = askedBy === undefined ? null : parseAddress(askedBy)
-  if (sender === null || !isQuery || swarm === null || sender.agentId !== OPERATOR || !requestId.startsWith(`${swarm}.`)) return incoming
+  if (
+    sender === null ||
+    !isQuery ||
+    swarm === null ||
+    sender.agentId !== OPERATOR ||
+    !requestId.startsWith(`${swarm}.`)
+  )
+    return incoming
   const nodes = [incoming.peer, sender.nodeId]
   const isParticipant = areVoters(swarm, nodes)
   if (!isParticipant && !nodes.every((node) => amongVoters.includes(node))) return incoming
-  const identity = { role: 'callee', source: addressText(sender), target: addressText(incoming.recipient), requestId, attempt } as const
+  const identity = {
+    role: 'callee',
+    source: addressText(sender),
+    target: addressText(incoming.recipient),
+    requestId,
+    attempt
+  } as const
   const recorded = { name: requestStore.name(identity), isFirst: false, isDone: false, refusal: null }
   const known = { ...incoming, peer: sender.nodeId, sender, recorded }
   return isParticipant ? known : { ...known, voters: votersDigest(amongVoters, hash) }

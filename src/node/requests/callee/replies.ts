@@ -56,8 +56,9 @@ interface Last extends ResponseParts {
 }
 
 /**
- * Replies on threads. The last reply to a request that was recorded, or came over a lane, goes over a lane. One commit has it and
- * the end of the request. Other requests only read: their reply is sent once, and a caller that missed it asks again.
+ * Replies on threads. The last reply to a request that was recorded, or came over a lane, goes over a lane. One commit
+ * has it and the end of the request. Other requests only read: their reply is sent once, and a caller that missed it
+ * asks again.
  */
 export class Replies {
   readonly #deps: RepliesDeps
@@ -70,7 +71,8 @@ export class Replies {
   }
 
   /**
-   * Ends a request with a response. Resolves when it is on its way or waits for its caller: true when the changes are on record.
+   * Ends a request with a response. Resolves when it is on its way or waits for its caller: true when the changes are
+   * on record.
    * Never rejects.
    */
   respond(thread: Thread, payload: unknown, parts: ResponseParts = {}): Promise<boolean> {
@@ -126,12 +128,22 @@ export class Replies {
     this.#waits.clear()
   }
 
-  /** The changes by which a refusal ends a recorded request. Unrepeatable work that has begun ends only with its run; `hasRun`: it is over. */
+  /**
+   * The changes by which a refusal ends a recorded request. Unrepeatable work that has begun ends only with its run;
+   * `hasRun`: it is over.
+   */
   async refused({ request }: Thread, error: ErrorBody, hasRun = false): Promise<readonly LedgerChange[]> {
     if (request === undefined) return []
     const { requestStore, callee } = this.#deps
-    const record: RequestRecord | null = await requestStore.get(request).catch((failure: unknown) => this.#damaged(failure))
-    if (record === null || SETTLED.has(record.status) || (record.status === 'started' && !record.isRepeatable && !hasRun)) return []
+    const record: RequestRecord | null = await requestStore
+      .get(request)
+      .catch((failure: unknown) => this.#damaged(failure))
+    if (
+      record === null ||
+      SETTLED.has(record.status) ||
+      (record.status === 'started' && !record.isRepeatable && !hasRun)
+    )
+      return []
     return isForgotten(error.code) ? requestStore.removal(record) : callee.end(record, { status: 'failed', error })
   }
 
@@ -225,5 +237,7 @@ export class Replies {
 
 /** The operator answers for an agent that is missing or was removed. */
 function asOperatorIfGone(thread: Thread, { directory, self }: Pick<RepliesDeps, 'directory' | 'self'>): Thread {
-  return directory.card(thread.sender) === undefined ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } } : thread
+  return directory.card(thread.sender) === undefined
+    ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } }
+    : thread
 }

@@ -29,7 +29,13 @@ export class Runner {
   /** Adds work in flight and opens its task. */
   open(
     { peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>,
-    { key, payload, isNotification, threads, record }: Pick<Execution, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
+    {
+      key,
+      payload,
+      isNotification,
+      threads,
+      record
+    }: Pick<Execution, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
     name?: string
   ): Execution {
     const { agent, taskId } = this.#openTask(recipient, payload, { name, recorded: record?.taskId })
@@ -68,7 +74,14 @@ export class Runner {
     const { running, slots } = agents.load(recipient.agentId)
     // Named work starts at once.
     const state = running < slots && name !== undefined ? 'working' : 'submitted'
-    const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description, state } as const
+    const opening = {
+      kind: 'request',
+      role: 'callee',
+      agent,
+      capability: capability ?? '',
+      description,
+      state
+    } as const
     const taskId = tasks.open(opening, recorded ?? name)
     if (running >= slots) tasks.waitFor(taskId, 'slot')
     return { agent, taskId }
@@ -108,14 +121,20 @@ export class Runner {
     else tasks.fail(piece.taskId, error)
   }
 
-  /** Makes the beginning durable first, unless the work is repeatable and new: another end of the node must be counted. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its deadline. */
+  /**
+   * Makes the beginning durable first, unless the work is repeatable and new: another end of the node must be counted.
+   * @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its deadline.
+   */
   async #begin(piece: Execution, before: RequestRecord): Promise<void> {
     const { record, changes, isLeft } = this.#deps.callee.begin(before)
     piece.record = record
     const commit = this.#deps.commit(changes)
     if (!record.isRepeatable || isLeft) return await commit.catch(notBegun)
     commit.catch((error: unknown) =>
-      this.#deps.telemetry.log('warn', 'that work began could not be recorded', { requestId: record.requestId, reason: messageOf(error) })
+      this.#deps.telemetry.log('warn', 'that work began could not be recorded', {
+        requestId: record.requestId,
+        reason: messageOf(error)
+      })
     )
   }
 
@@ -131,7 +150,10 @@ export class Runner {
     if (isAwaited && thread !== undefined) this.#deps.replies.progress(thread, { requestId, attempt, progress: data })
   }
 
-  /** Records and reports the end; resolves with the error when the result fits no message. null: no caller waits, or `stopped` ends it. */
+  /**
+   * Records and reports the end; resolves with the error when the result fits no message. null: no caller waits, or
+   * `stopped` ends it.
+   */
   #finish(piece: Execution, outcome: HostOutcome): Promise<ErrorBody | null> | null {
     return piece.isNotification || piece.isStopped ? null : this.#conclusion(piece, outcome)
   }
@@ -151,7 +173,8 @@ export class Runner {
   async stopped({ payload, record, isRunning, threads }: Execution): Promise<void> {
     const { callee } = this.#deps
     const isUnknown = record !== null && isRunning && !record.isRepeatable
-    const changes = record === null ? [] : isUnknown ? callee.end(record, ENDINGS.interrupted) : callee.stopped(record, isRunning)
+    const changes =
+      record === null ? [] : isUnknown ? callee.end(record, ENDINGS.interrupted) : callee.stopped(record, isRunning)
     if (payload.swarm !== null && !isUnknown) return await this.#deps.replies.note(changes)
     const response = isUnknown ? responseOf(payload, ENDINGS.interrupted) : responseOf(payload, ENDINGS.stopped)
     await this.#answer(threads, response, { changes })
@@ -160,6 +183,7 @@ export class Runner {
   /** The first answer and the changes are one commit. */
   async #answer(threads: readonly Thread[], response: unknown, parts: ResponseParts): Promise<void> {
     // While the ledger refuses changes, further threads join.
-    for (const [at, thread] of threads.entries()) await this.#deps.replies.respond(thread, response, at === 0 ? parts : {})
+    for (const [at, thread] of threads.entries())
+      await this.#deps.replies.respond(thread, response, at === 0 ? parts : {})
   }
 }

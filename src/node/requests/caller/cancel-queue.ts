@@ -20,8 +20,8 @@ interface CancelQueueDeps {
 }
 
 /**
- * Sends cancellations to peers, now or when they are reachable. A lost one is sent again when the peer's heartbeat names the run
- * (see Requests.onHeartbeat).
+ * Sends cancellations to peers, now or when they are reachable. A lost one is sent again when the peer's heartbeat
+ * names the run (see Requests.onHeartbeat).
  */
 export class CancelQueue {
   readonly #deps: CancelQueueDeps
@@ -81,7 +81,10 @@ interface StrayRunsDeps {
   cancel(peer: NodeId, key: string): void
 }
 
-/** Runs that peers report without a waiting caller here: canceled ones are canceled again, since the first message was lost. */
+/**
+ * Runs that peers report without a waiting caller here: canceled ones are canceled again, since the first message was
+ * lost.
+ */
 export class StrayRuns {
   readonly #deps: StrayRunsDeps
   /** Monotonic milliseconds of the last lookup for each peer; there are no more peers than members. */

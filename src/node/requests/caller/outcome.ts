@@ -97,10 +97,16 @@ export class RequestOutcome {
   abandon(): void {
     if (this.#isOver) return
     this.close()
-    this.#settle({ outcome: 'UNKNOWN', error: new NodeError('CANCELED', 'this node stopped; the work may still go on').toBody() })
+    this.#settle({
+      outcome: 'UNKNOWN',
+      error: new NodeError('CANCELED', 'this node stopped; the work may still go on').toBody()
+    })
   }
 
-  /** The outcome is unknown; a late answer still counts. `retryAt` null: its peer will never know it, so it is not asked again. */
+  /**
+   * The outcome is unknown; a late answer still counts. `retryAt` null: its peer will never know it, so it is not asked
+   * again.
+   */
   unknown(stated: ErrorBody, retryAt: number | null): void {
     const { asking, record } = this.#making
     const doubt = inDoubt(stated, asking, record)
@@ -121,10 +127,13 @@ export class RequestOutcome {
     this.#fallbackEnd = answer
     if (isUnwanted) this.#listener.onUnwanted()
     const tell = (): void =>
-      this.note((tasks, id) => (answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)))
+      this.note((tasks, id) =>
+        answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)
+      )
     const { record, names } = this.#making
     const changes = record?.ended(outcomeOf(answer), this.#deps.clock.now()) ?? []
-    const isNow = changes.length === 0 || (answer.outcome === 'FAILED' && answer.error.code === 'CANCELED' && !this.#hasGivenUp)
+    const isNow =
+      changes.length === 0 || (answer.outcome === 'FAILED' && answer.error.code === 'CANCELED' && !this.#hasGivenUp)
     if (isNow) tell()
     const isKept = await this.#deps.record(changes, names.requestId)
     if (isKept && !isNow) tell()

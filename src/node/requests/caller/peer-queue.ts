@@ -21,8 +21,8 @@ export interface QueuedRequest {
 }
 
 /**
- * The open requests to one peer: sent ones, and ones that wait for it to come back or to have room. The cost of the next ones
- * depends on the sent ones, not on the waiting ones.
+ * The open requests to one peer: sent ones, and ones that wait for it to come back or to have room. The cost of the
+ * next ones depends on the sent ones, not on the waiting ones.
  */
 export class PeerQueue<T extends QueuedRequest> {
   readonly #sent = new Set<T>()
@@ -98,7 +98,10 @@ export class PeerQueue<T extends QueuedRequest> {
   }
 }
 
-/** The open requests of this node: by peer, task, id and thread. Leases have neither task nor id: their swarms keep them. */
+/**
+ * The open requests of this node: by peer, task, id and thread. Leases have neither task nor id: their swarms keep
+ * them.
+ */
 export class RequestIndex {
   readonly #byPeer = new Map<NodeId, PeerQueue<OutgoingRequest>>()
   readonly #byId = new Map<string, OutgoingRequest>()

@@ -68,14 +68,17 @@ export class CallerRecord {
   }
 
   /**
-   * The request waits and is not with its node, which may have refused it for a time. The first change includes the input. Empty
-   * for a request that has ended.
+   * The request waits and is not with its node, which may have refused it for a time. The first change includes the
+   * input. Empty for a request that has ended.
    */
   waiting(now: number, input: () => unknown, refusal: ErrorBody | null): readonly LedgerChange[] {
     if (this.isSettled) return []
     const afterMs = refusal === null ? 0 : retryAfterMs(refusal)
     const error = refusal === null ? null : keptOf(refusal)
-    return this.#change({ status: 'pending', tries: 0, updatedAt: now, retryAt: afterMs === 0 ? null : now + afterMs, error }, input)
+    return this.#change(
+      { status: 'pending', tries: 0, updatedAt: now, retryAt: afterMs === 0 ? null : now + afterMs, error },
+      input
+    )
   }
 
   /** Milliseconds until it may be sent again; 0: now. A clock that was set back does not extend the wait. */
@@ -140,7 +143,10 @@ export class CallerRecord {
     const retryAt = 'retryAt' in outcome ? outcome.retryAt : null
     const contents = 'result' in outcome ? resultOf(outcome.result) : {}
     this.#beforeEnd = this.#current
-    const asking = 'run' in outcome && this.#current.asking !== null ? { ...this.#current.asking, run: outcome.run } : this.#current.asking
+    const asking =
+      'run' in outcome && this.#current.asking !== null
+        ? { ...this.#current.asking, run: outcome.run }
+        : this.#current.asking
     return this.#changes({ ...this.#current, status, error, retryAt, updatedAt: now, asking }, contents)
   }
 
@@ -163,7 +169,11 @@ export class CallerRecord {
 }
 
 /** Ledger changes for a request on its way: its record, or the lease that it carries. */
-export function changesOfSending({ lease, input }: Asking, record: CallerRecord | null, now: number): readonly LedgerChange[] {
+export function changesOfSending(
+  { lease, input }: Asking,
+  record: CallerRecord | null,
+  now: number
+): readonly LedgerChange[] {
   if (record === null) return lease?.changes() ?? []
   return record.isSettled ? [] : record.sent(now, () => input)
 }
@@ -177,10 +187,14 @@ export async function storedInput(record: CallerRecord | null): Promise<unknown>
 }
 
 /**
- * The error for an unknown outcome. An unrepeatable request is not repeated by itself, so the error names the command for a
- * person. A lease (`record` null) is up to its swarm.
+ * The error for an unknown outcome. An unrepeatable request is not repeated by itself, so the error names the command
+ * for a person. A lease (`record` null) is up to its swarm.
  */
-export function inDoubt(error: ErrorBody, { capability, input, justification }: Asking, record: CallerRecord | null): ErrorBody {
+export function inDoubt(
+  error: ErrorBody,
+  { capability, input, justification }: Asking,
+  record: CallerRecord | null
+): ErrorBody {
   if (record?.current.isRepeatable !== false) return error
   const named = capability === null ? 'send <agent>' : `call <agent> ${shellWord(capability)}`
   const why = justification === undefined ? '' : ` --justification ${shellWord(justification)}`
@@ -235,8 +249,17 @@ export function makeRequest(deps: MakeRequestDeps, asking: Asking): RequestMakin
   return { asking, names, record: new CallerRecord(requestStore, record, false) }
 }
 
-function nameRequest({ ids, tasks }: MakeRequestDeps, { lease, names, target, capability, description }: Asking): RequestNames {
-  const opening = { kind: 'request', role: 'caller', agent: addressText(target), capability: capability ?? '', description } as const
+function nameRequest(
+  { ids, tasks }: MakeRequestDeps,
+  { lease, names, target, capability, description }: Asking
+): RequestNames {
+  const opening = {
+    kind: 'request',
+    role: 'caller',
+    agent: addressText(target),
+    capability: capability ?? '',
+    description
+  } as const
   return {
     requestId: lease?.requestId ?? names?.requestId ?? ids.next('req'),
     attempt: lease?.attempt ?? 1,
@@ -251,8 +274,21 @@ export function storedRequest(requestStore: RequestStore, record: RequestRecord)
   if (sender === null || target === null) return null
   const { requestId, attempt, correlationId, taskId, capability, description, deadline, createdAt } = record
   const timeoutMs = deadline - createdAt
-  const asking = { sender, target, capability, input: STORED, description, timeoutMs, mayQueue: false, ...record.asking }
-  return { asking, names: { requestId, attempt, correlationId, taskId }, record: new CallerRecord(requestStore, record, true) }
+  const asking = {
+    sender,
+    target,
+    capability,
+    input: STORED,
+    description,
+    timeoutMs,
+    mayQueue: false,
+    ...record.asking
+  }
+  return {
+    asking,
+    names: { requestId, attempt, correlationId, taskId },
+    record: new CallerRecord(requestStore, record, true)
+  }
 }
 
 /** The record of a new request. */

@@ -59,7 +59,8 @@ export class ReplyReader {
     if ('progress' in answer) outcome.note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') outcome.unknown(answer.error, null)
     // Another copy may still be under way, with an answer of its own.
-    else if (isOfOneCopy(answer) && !sending.copies.denied() && this.#isOneOfCopies(answer)) this.#ofOneCopy = answer.error
+    else if (isOfOneCopy(answer) && !sending.copies.denied() && this.#isOneOfCopies(answer))
+      this.#ofOneCopy = answer.error
     else if (this.#repeats(answer)) this.#parts.onRefused(answer.error)
     else void outcome.finish(answer)
   }
@@ -67,7 +68,8 @@ export class ReplyReader {
   /** A copy never arrived and never will. Past its deadline no later copy begins it either. */
   undelivered(): void {
     const { outcome, sending } = this.#parts
-    if (!outcome.isOver && sending.copies.denied()) outcome.fail(this.#ofOneCopy ?? sending.refusal ?? ENDINGS.undelivered.error)
+    if (!outcome.isOver && sending.copies.denied())
+      outcome.fail(this.#ofOneCopy ?? sending.refusal ?? ENDINGS.undelivered.error)
     else if (outcome.hasGivenUp) sending.giveUp()
   }
 
@@ -76,23 +78,32 @@ export class ReplyReader {
     const { names, record, asking } = this.#making
     const answer = readReply(header, payload, { names, peer: asking.target.nodeId })
     if (answer === null || !('outcome' in answer) || answer.outcome !== 'FAILED' || record === null) return answer
-    return { ...answer, error: errorForCaller({ error: answer.error, isUnknown: false, isRepeatable: record.current.isRepeatable }) }
+    return {
+      ...answer,
+      error: errorForCaller({ error: answer.error, isUnknown: false, isRepeatable: record.current.isRepeatable })
+    }
   }
 
   /**
-   * Does a refusal concern one of several copies? The others of an unrepeatable request are queries, so its peer's refusal ends
-   * it. A neighbour may refuse any copy.
+   * Does a refusal concern one of several copies? The others of an unrepeatable request are queries, so its peer's
+   * refusal ends it. A neighbour may refuse any copy.
    */
   #isOneOfCopies(answer: Answer): boolean {
     return isOfOneCopy(answer) && (this.#making.record?.current.isRepeatable !== false || isByNeighbour(answer.error))
   }
 
-  /** Does it answer a query from before its peer's refusal? The peer kept no record then, so it could only report no trace. */
+  /**
+   * Does it answer a query from before its peer's refusal? The peer kept no record then, so it could only report no
+   * trace.
+   */
   #isStale(answer: NonNullable<ReturnType<typeof readReply>>): boolean {
     return 'outcome' in answer && answer.outcome === 'UNKNOWN' && this.#parts.sending.isStale
   }
 
-  /** Is the request sent again after this answer? Only when its caller lets it wait, and the answer is not its agent's own. */
+  /**
+   * Is the request sent again after this answer? Only when its caller lets it wait, and the answer is not its agent's
+   * own.
+   */
   #repeats(answer: Answer): answer is Extract<Ended, { outcome: 'FAILED' }> {
     if (answer.outcome !== 'FAILED' || !this.#parts.outcome.mayWait) return false
     const isRepeatable = this.#making.record?.current.isRepeatable ?? true

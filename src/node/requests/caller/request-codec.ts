@@ -7,7 +7,13 @@ import { isForgotten } from '../../../domain/reliable/repeat.js'
 import { REQUEST_POLICY } from '../../../domain/reliable/request.js'
 import { retryDelay } from '../../../domain/reliable/retry-policy.js'
 import type { CallerAuthority } from '../../../domain/routing/effective.js'
-import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, readResponse, type RequestPayload } from '../../../domain/task/payloads.js'
+import {
+  errorBodySchema,
+  MAX_TTL_MS,
+  progressPayloadSchema,
+  readResponse,
+  type RequestPayload
+} from '../../../domain/task/payloads.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { CancelQueue } from './cancel-queue.js'
@@ -122,7 +128,10 @@ export interface RequestDeps {
   readonly ends: Pick<CommitQueue, 'add'>
   /** In [0, 1). */
   readonly chance: () => number
-  /** A peer that does not report a request for longer than `leaseMs` has lost it. A late answer counts for `defaultTtlMs`. */
+  /**
+   * A peer that does not report a request for longer than `leaseMs` has lost it. A late answer counts for
+   * `defaultTtlMs`.
+   */
   readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number; readonly defaultTtlMs: number }
   /** Its peer had no room for it; it may wait until {@link OutgoingRequest.dueAt}. */
   onFull(request: OutgoingRequest): void
@@ -208,7 +217,9 @@ export function requestPayload(
   }
 }
 
-function leasePayload(lease: AskedLease | undefined): Pick<RequestPayload, 'epoch' | 'askedBy' | 'voters' | 'amongVoters'> {
+function leasePayload(
+  lease: AskedLease | undefined
+): Pick<RequestPayload, 'epoch' | 'askedBy' | 'voters' | 'amongVoters'> {
   const { epoch, askedBy, voters, amongVoters } = lease ?? {}
   return {
     ...(epoch === undefined ? {} : { epoch }),

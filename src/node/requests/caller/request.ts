@@ -61,14 +61,20 @@ export class OutgoingRequest implements QueuedRequest {
     this.#timer = deps.clock.after(waitMs, () => (hasGivenUp ? this.outcome.close() : this.#giveUp()))
   }
 
-  /** Resumes a request from the ledger: replies may arrive. Without a message on a lane its peer has `leaseMs` to report it. */
+  /**
+   * Resumes a request from the ledger: replies may arrive. Without a message on a lane its peer has `leaseMs` to report
+   * it.
+   */
   resume(): void {
     if (!this.sending.isSent) return
     this.sending.resume()
     if (!this.sending.isQueued) this.#liveness.onHeartbeat()
   }
 
-  /** Is its outcome pursued: by a lane, by its peer that reported it, or by this node, which asks again or records its end? */
+  /**
+   * Is its outcome pursued: by a lane, by its peer that reported it, or by this node, which asks again or records its
+   * end?
+   */
   get isTended(): boolean {
     return !this.isAwaited || this.sending.isLeaving || this.#liveness.isExpected || this.sending.isQueued
   }
@@ -78,7 +84,10 @@ export class OutgoingRequest implements QueuedRequest {
     this.#liveness.onHeartbeat()
   }
 
-  /** It was for an agent of this node, which ended meanwhile. A repeatable request begins again; else its outcome is unknown. */
+  /**
+   * It was for an agent of this node, which ended meanwhile. A repeatable request begins again; else its outcome is
+   * unknown.
+   */
   interrupted(): void {
     const record = this.#record?.current
     if (this.outcome.isOver || record === undefined) return
@@ -124,7 +133,10 @@ export class OutgoingRequest implements QueuedRequest {
     else if (!this.#awaitsApproval) this.outcome.note((tasks, id) => tasks.waitFor(id, null))
   }
 
-  /** Asks again for an unknown outcome when it is time to; an unrepeatable request only asks for its state. @throws NodeError as {@link OutgoingRequest.send}. */
+  /**
+   * Asks again for an unknown outcome when it is time to; an unrepeatable request only asks for its state.
+   * @throws NodeError as {@link OutgoingRequest.send}.
+   */
   async askOutcome(): Promise<void> {
     const now = this.#deps.clock.now()
     if (this.outcome.isOver || this.#record?.isDue(now) !== true) return
@@ -133,14 +145,21 @@ export class OutgoingRequest implements QueuedRequest {
     if (again !== null) await this.sending.post(again.kind === 'query', again.changes).catch(again.failed)
   }
 
-  /** Its peer is offline; it goes on when the peer is back. A waiting caller is soon told that there may be no answer. */
+  /**
+   * Its peer is offline; it goes on when the peer is back. A waiting caller is soon told that there may be no answer.
+   */
   waitForPeer(): void {
     const { asking } = this.#making
     this.outcome.note((tasks, id) => tasks.waitFor(id, 'peer'))
     // A swarm reassigns its leases by itself.
     if (!this.sending.isSent || asking.mayQueue || asking.lease !== undefined) return
-    const gone = new NodeError('PEER_OFFLINE', 'the peer is gone while it had the work; the work may still go on').toBody()
-    this.#goneTimer ??= this.#deps.clock.after(PATIENCE.goneMs, () => this.outcome.unknown(gone, retryAfter(this.#deps, this.#leftMs)))
+    const gone = new NodeError(
+      'PEER_OFFLINE',
+      'the peer is gone while it had the work; the work may still go on'
+    ).toBody()
+    this.#goneTimer ??= this.#deps.clock.after(PATIENCE.goneMs, () =>
+      this.outcome.unknown(gone, retryAfter(this.#deps, this.#leftMs))
+    )
   }
 
   /** Its peer is back, and has a lease's time to report it. */
@@ -151,7 +170,10 @@ export class OutgoingRequest implements QueuedRequest {
     this.outcome.note((tasks, id) => tasks.waitFor(id, null))
   }
 
-  /** Time passed: without heartbeats no agent counts as working on it. True: its peer has lost it, so it should be sent again. */
+  /**
+   * Time passed: without heartbeats no agent counts as working on it. True: its peer has lost it, so it should be sent
+   * again.
+   */
   isLost(): boolean {
     if (!this.isAwaited || !this.sending.isSent || !this.#liveness.isLost) return false
     this.outcome.note((tasks, id) => tasks.lost(id))
@@ -159,7 +181,10 @@ export class OutgoingRequest implements QueuedRequest {
     return this.#making.asking.lease === undefined
   }
 
-  /** Sends a lost request again: a peer that lost its disk must not begin an unrepeatable one again. @throws as {@link OutgoingRequest.send}. */
+  /**
+   * Sends a lost request again: a peer that lost its disk must not begin an unrepeatable one again.
+   * @throws as {@link OutgoingRequest.send}.
+   */
   async sendAgain(): Promise<void> {
     this.#liveness.askedAgain()
     await this.send(this.#record?.current.isRepeatable === false)
@@ -182,7 +207,10 @@ export class OutgoingRequest implements QueuedRequest {
     // A swarm records its leases.
     if (isKnown || this.#making.asking.lease !== undefined)
       return this.outcome.fail(new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh').toBody())
-    this.outcome.unknown(new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh; the work may have been done').toBody(), null)
+    this.outcome.unknown(
+      new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh; the work may have been done').toBody(),
+      null
+    )
     this.outcome.close()
   }
 
@@ -219,7 +247,8 @@ export class OutgoingRequest implements QueuedRequest {
     this.#stopGoneTimer()
     clock.clear(this.#timer)
     this.#timer = clock.after(lateMs(this.#making, clock.now()), () => this.outcome.close())
-    // It must not be approved without a waiting caller. It may have been approved this moment, so the outcome is unknown.
+    // It must not be approved without a waiting caller. It may have been approved this moment, so the outcome is
+    // unknown.
     if (this.#awaitsApproval) this.sending.cancel()
   }
 

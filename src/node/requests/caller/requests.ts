@@ -103,12 +103,19 @@ export class Requests {
   }
 
   /** The ledger changes of a reply over a lane. */
-  recordReply({ peer, header, payload }: Pick<InboundMessage, 'peer' | 'header' | 'payload'>): Pick<Admission, 'changes' | 'failed'> {
+  recordReply({
+    peer,
+    header,
+    payload
+  }: Pick<InboundMessage, 'peer' | 'header' | 'payload'>): Pick<Admission, 'changes' | 'failed'> {
     const request = this.#index.find('thread', header.correlationId ?? '')
     return request?.peer === peer ? request.replies.admit(header, payload) : { changes: [], failed: () => {} }
   }
 
-  /** No caller waits: it is queued at once, and a route to the peer is sought. @throws NodeError an error of the rules or the ledger. */
+  /**
+   * No caller waits: it is queued at once, and a route to the peer is sought.
+   * @throws NodeError an error of the rules or the ledger.
+   */
   async #queueAtOnce(request: OutgoingRequest): Promise<void> {
     request.sending.check()
     await request.sending.keep()
@@ -169,7 +176,8 @@ export class Requests {
 
   #named(peer: NodeId, keys: readonly string[], waitsFor: (key: string) => 'slot' | 'approval' | null): void {
     const named = new Set(keys)
-    for (const request of this.#index.of(peer)) if (named.delete(request.sending.key)) request.named(waitsFor(request.sending.key))
+    for (const request of this.#index.of(peer))
+      if (named.delete(request.sending.key)) request.named(waitsFor(request.sending.key))
     if (named.size > 0) void this.#deps.strays.look(peer, named)
   }
 
@@ -183,7 +191,10 @@ export class Requests {
     return this.#index.find('id', requestId) !== undefined || this.#deps.ends.pending > 0
   }
 
-  /** The unreported wait of a task's request: for its node's acknowledgement, then for a slot of its agent. null: it is not under way. */
+  /**
+   * The unreported wait of a task's request: for its node's acknowledgement, then for a slot of its agent. null: it is
+   * not under way.
+   */
   holdup(taskId: string): 'ack' | 'slot' | null {
     const request = this.#index.find('task', taskId)
     if (request === undefined || !request.isAwaited) return null
@@ -193,7 +204,9 @@ export class Requests {
   /** Sent requests that no lane, queue or peer holds. There are none, unless a part of this node has a defect. */
   orphans(): OutgoingRequest[] {
     const { self } = this.#deps
-    return this.#index.all().filter((one) => one.peer !== self && one.sending.isSent && !one.isTended && !this.#index.isWaiting(one))
+    return this.#index
+      .all()
+      .filter((one) => one.peer !== self && one.sending.isSent && !one.isTended && !this.#index.isWaiting(one))
   }
 
   /** Requests that wait for their peer to come back, or to have room. */

@@ -35,7 +35,11 @@ export class RequestSending {
   #queries = 0
   #staleQueries = 0
 
-  constructor(deps: RequestDeps, making: RequestMaking, parts: { readonly outcome: RequestOutcome; readonly onReply: ReplyHandler }) {
+  constructor(
+    deps: RequestDeps,
+    making: RequestMaking,
+    parts: { readonly outcome: RequestOutcome; readonly onReply: ReplyHandler }
+  ) {
     const { asking, names, record } = making
     this.#thread = { sender: asking.sender, recipient: asking.target, correlationId: names.correlationId }
     this.key = workKey(names.requestId, names.attempt)
@@ -96,14 +100,19 @@ export class RequestSending {
     this.#deps.exchanges.sentOut(this.#thread, this.#replies())
   }
 
-  /** Sends a message along its thread. False: its peer refused it meanwhile. @throws NodeError as {@link Outbound.send}. */
+  /**
+   * Sends a message along its thread. False: its peer refused it meanwhile.
+   * @throws NodeError as {@link Outbound.send}.
+   */
   async post(isQuery: boolean, changes = (): readonly LedgerChange[] => this.#changes()): Promise<boolean> {
     const { asking, names, record } = this.#making
     const refusals = this.#refusals
     const input = isQuery ? null : asking.input
     const payload = this.#payload(isQuery, input === STORED ? await storedInput(record) : input)
     const ttlMs = this.#outcome.hasGivenUp ? this.#deps.limits.leaseMs : Math.max(1, this.#leftMs)
-    const kept = payload.isUnrecorded ? {} : { reliable: { requestId: names.requestId, mayWait: false, ttlMs, changes } }
+    const kept = payload.isUnrecorded
+      ? {}
+      : { reliable: { requestId: names.requestId, mayWait: false, ttlMs, changes } }
     const replies = this.#isSent ? {} : { replies: this.#replies() }
     this.copies.sending()
     if (isQuery) this.#queries++

@@ -22,8 +22,8 @@ export interface CanceledSwarm {
 }
 
 /**
- * A request at this node to cancel a swarm with several participants. Only the coordinator can cancel it, so the request stays
- * durable until there is one, at most until the deadline: the swarm ends then anyway.
+ * A request at this node to cancel a swarm with several participants. Only the coordinator can cancel it, so the
+ * request stays durable until there is one, at most until the deadline: the swarm ends then anyway.
  */
 export class CancelRequest {
   readonly #deps: CancelRequestDeps

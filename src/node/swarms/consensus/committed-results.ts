@@ -69,7 +69,9 @@ export class CommittedResults {
     if (this.#lacking.size === 0 && !this.hasEnd) return
     this.#taking = this.#taking
       .then(() => this.#takeAll(from))
-      .catch((error: unknown) => this.#deps.telemetry.log('warn', 'what was accepted could not be kept', { reason: messageOf(error) }))
+      .catch((error: unknown) =>
+        this.#deps.telemetry.log('warn', 'what was accepted could not be kept', { reason: messageOf(error) })
+      )
   }
 
   /** Takes accepted records that were not reported: the coordinator here had no time for it. */
@@ -88,7 +90,9 @@ export class CommittedResults {
   }
 
   /** The accepted outcomes, and the marks of unrepeatable leased items, by item. @throws NodeError STORE_DAMAGED */
-  async read(accepted: readonly ContentName[]): Promise<{ readonly rows: SwarmRow[]; readonly marks: Map<number, LeaseMark> }> {
+  async read(
+    accepted: readonly ContentName[]
+  ): Promise<{ readonly rows: SwarmRow[]; readonly marks: Map<number, LeaseMark> }> {
     const rows: SwarmRow[] = []
     const marks = new Map<number, LeaseMark>()
     for (const name of accepted) {
@@ -98,7 +102,8 @@ export class CommittedResults {
       const row = content === null || kind.type === 'mark' ? null : decodeOutcome(content)
       const mark = content === null || kind.type === 'outcome' ? null : decodeMark(content)
       // Without it an item with an outcome would run again.
-      if (mark === null && row?.index !== name.index) throw new NodeError('STORE_DAMAGED', 'an outcome that was accepted is not there')
+      if (mark === null && row?.index !== name.index)
+        throw new NodeError('STORE_DAMAGED', 'an outcome that was accepted is not there')
       if (row !== null) rows.push(row)
       if (mark !== null) marks.set(kind.item, mark)
     }
@@ -139,12 +144,16 @@ export class CommittedResults {
     else await this.#finishIfOver()
   }
 
-  /** The change that stores a content; empty when it is stored. Another outcome of the item is never accepted any more. */
+  /**
+   * The change that stores a content; empty when it is stored. Another outcome of the item is never accepted any more.
+   */
   async #missing({ index, digest }: ContentName, content: Uint8Array): Promise<LedgerChange[]> {
     const { swarmVotes } = this.#deps
     const { id, itemCount: items } = this.#swarm.head
     const kept = await swarmVotes.content(id, index, items)
-    return kept !== null && swarmVotes.digest(kept) === digest ? [] : [swarmVotes.contentChange(id, { index, items }, content)]
+    return kept !== null && swarmVotes.digest(kept) === digest
+      ? []
+      : [swarmVotes.contentChange(id, { index, items }, content)]
   }
 
   async #finishIfOver(): Promise<void> {
@@ -180,8 +189,8 @@ export class CommittedResults {
 }
 
 /**
- * The records known as accepted in one swarm: final under any coordinator. Marks of leased items are left out: they concern
- * coordinators alone, which read them from the votes, and they go with the end.
+ * The records known as accepted in one swarm: final under any coordinator. Marks of leased items are left out: they
+ * concern coordinators alone, which read them from the votes, and they go with the end.
  */
 export class CommittedRecords {
   readonly #items: number
@@ -226,7 +235,10 @@ export class CommittedRecords {
   }
 
   /** Adds accepted records and returns the new ones. */
-  add(names: readonly ContentName[], { total, epoch }: { readonly total: number; readonly epoch: number }): ContentName[] {
+  add(
+    names: readonly ContentName[],
+    { total, epoch }: { readonly total: number; readonly epoch: number }
+  ): ContentName[] {
     const fresh = names.filter(({ index }) => !isMark(this.#items, index) && !this.#digests.has(index))
     for (const { index, digest } of fresh) this.#digests.set(index, digest)
     this.#total = Math.max(this.#total, total, this.#digests.size)

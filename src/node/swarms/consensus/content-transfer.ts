@@ -2,7 +2,12 @@ import { backoffMs } from '../../../kit/backoff.js'
 import { concatBytes, fromBase64, toBase64 } from '../../../kit/bytes.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
-import { MAX_CONTENT_BYTES, MAX_PIECES, PIECE_BYTES, type ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
+import {
+  MAX_CONTENT_BYTES,
+  MAX_PIECES,
+  PIECE_BYTES,
+  type ParticipantMessageOf
+} from '../../../domain/swarm/participant-message.js'
 import type { VoteStore } from './vote-store.js'
 
 /** Bytes kept of contents that were not requested; further ones are requested again. */
@@ -132,7 +137,10 @@ export class ContentTransfer {
     this.#deps.tell(to, { name: 'swarm', body: { kind: 'want', swarm: this.#swarm, wants } })
   }
 
-  /** Takes requested pieces, and with `isWelcome` also whole contents that were not requested. True: a wanted content is complete. */
+  /**
+   * Takes requested pieces, and with `isWelcome` also whole contents that were not requested. True: a wanted content is
+   * complete.
+   */
   take(from: NodeId, pieces: readonly Piece[], isWelcome: boolean): boolean {
     let isWhole = false
     for (const piece of pieces) {

@@ -166,7 +166,8 @@ export class FollowerSync {
   onMessage(from: NodeId, { epoch, total, items, next }: ParticipantMessageOf<'accepted'>): void {
     const { swarm, accepted: known } = this.#followed
     known.take(known.learn(items, { total, epoch }), from)
-    if (next !== null) this.#deps.tell(from, { name: 'swarm', body: { kind: 'follow', swarm, have: known.records.size, from: next } })
+    if (next !== null)
+      this.#deps.tell(from, { name: 'swarm', body: { kind: 'follow', swarm, have: known.records.size, from: next } })
   }
 
   /** Reports newly accepted records to all others. */
@@ -223,8 +224,14 @@ export class LeaderStatus {
     return { coordinator: this.#coordinator, epoch: this.#epoch }
   }
 
-  /** Updates the status. `lack`: the reason when there is no coordinator. `isHere`: this node coordinates and reports the work itself. */
-  look({ node, epoch, lack }: { readonly node: NodeId | null; readonly epoch: number; readonly lack: string }, isHere: boolean): void {
+  /**
+   * Updates the status. `lack`: the reason when there is no coordinator. `isHere`: this node coordinates and reports
+   * the work itself.
+   */
+  look(
+    { node, epoch, lack }: { readonly node: NodeId | null; readonly epoch: number; readonly lack: string },
+    isHere: boolean
+  ): void {
     const { clock, directory } = this.#deps
     const { eventLog, onStatus } = this.#of
     const coordinator = node === null ? null : directory.ref(node).name

@@ -59,10 +59,15 @@ export class Invitations {
     this.#own = this.#next = offering.own
   }
 
-  /** Do enough participants vote for the launcher to be a candidate? One that joined earlier counts: it resumes from its disk. */
+  /**
+   * Do enough participants vote for the launcher to be a candidate? One that joined earlier counts: it resumes from its
+   * disk.
+   */
   get hasMajority(): boolean {
     const { self } = this.#deps
-    const votes = this.#offering.voters.filter((node) => node === self || this.#open.has(node) || node in this.#offering.own.seated)
+    const votes = this.#offering.voters.filter(
+      (node) => node === self || this.#open.has(node) || node in this.#offering.own.seated
+    )
     return votes.length >= majorityOf(this.#offering)
   }
 
@@ -97,8 +102,8 @@ export class Invitations {
   }
 
   /**
-   * Records a join before it is used: after a crash, a node that lost its ledger must not pass for one that never voted. False:
-   * it could not be recorded; it is asked again.
+   * Records a join before it is used: after a crash, a node that lost its ledger must not pass for one that never
+   * voted. False: it could not be recorded; it is asked again.
    */
   async #record(next: ParticipantRecord): Promise<boolean> {
     const { swarmVotes, commit, telemetry } = this.#deps
@@ -118,7 +123,9 @@ export class Invitations {
   async pieces(wants: ParticipantMessageOf<'want'>['wants']): Promise<Piece[]> {
     const plan = await this.#read()
     return wants.flatMap((one) =>
-      one.index === PLAN_INDEX && plan?.digest === one.digest && one.at < plan.bytes.byteLength ? [pieceOf(one, plan.bytes, one.at)] : []
+      one.index === PLAN_INDEX && plan?.digest === one.digest && one.at < plan.bytes.byteLength
+        ? [pieceOf(one, plan.bytes, one.at)]
+        : []
     )
   }
 
@@ -225,7 +232,10 @@ export class SwarmMembership {
   /** Time passed. `found`: eligible agents, by need. */
   tick(found: readonly Survey[]): void {
     const [launcher] = this.#voters
-    const isWelcome = launcher !== undefined && !this.#deps.directory.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
+    const isWelcome =
+      launcher !== undefined &&
+      !this.#deps.directory.isPutOut(launcher) &&
+      found.every(({ allowed }) => allowed.length > 0)
     this.#participant?.standing(this.offers === null ? isWelcome : this.offers.hasMajority)
     this.#participant?.tick()
   }

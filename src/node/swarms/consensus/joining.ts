@@ -62,7 +62,8 @@ export class Joining {
     }
     const all = this.#deps.memory.runningReplicated()
     const own = all.filter(({ head }) => head.voters?.[0] === peer)
-    const isFull = own.length >= MAX_PARTICIPATIONS_A_PEER || all.length >= MAX_PARTICIPATIONS || this.#deps.ledgerQuota.isFull
+    const isFull =
+      own.length >= MAX_PARTICIPATIONS_A_PEER || all.length >= MAX_PARTICIPATIONS || this.#deps.ledgerQuota.isFull
     const before = this.#fetching.get(id)
     if (before?.digest === digest && before.from === peer) return before.contents.tick()
     if (isFull || (before === undefined && this.#fetching.size >= MAX_PLANS && !this.#evict())) return
@@ -81,7 +82,10 @@ export class Joining {
   #joined(peer: NodeId, swarm: ReplicatedSwarm): void {
     const ledger = this.#deps.ledgerName()
     if (ledger === null) return
-    this.#deps.tell(peer, { name: 'swarm', body: { kind: 'seated', swarm: swarm.head.id, ledger, isOpen: swarm.isOpen } })
+    this.#deps.tell(peer, {
+      name: 'swarm',
+      body: { kind: 'seated', swarm: swarm.head.id, ledger, isOpen: swarm.isOpen }
+    })
   }
 
   /** Handles pieces of contents. True: they belong to a plan being fetched. */

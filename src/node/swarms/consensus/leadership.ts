@@ -4,7 +4,12 @@ import { encodePayload } from '../../../domain/envelope/codec.js'
 import { leaseInEpoch } from '../../../domain/swarm/coordination.js'
 import type { LeaseMark } from '../../../domain/swarm/handover.js'
 import { RECORDS } from '../../../domain/swarm/record-index.js'
-import { CommitQueue, type CommitQueueDeps, type Notification, type NotificationQueue } from '../../ledger/commit-queue.js'
+import {
+  CommitQueue,
+  type CommitQueueDeps,
+  type Notification,
+  type NotificationQueue
+} from '../../ledger/commit-queue.js'
 import type { Coordinator } from '../coordinator.js'
 import type { SwarmLaunch } from '../create.js'
 import type { Eligibility } from '../eligibility.js'
@@ -29,7 +34,10 @@ export interface LeadershipDeps extends CommitQueueDeps {
   readonly accepted: ReadonlySet<number>
 }
 
-/** One term of this node as coordinator of a swarm with several participants: reports outcomes once a majority accepted them. */
+/**
+ * One term of this node as coordinator of a swarm with several participants: reports outcomes once a majority accepted
+ * them.
+ */
 export class Leadership implements NotificationQueue {
   readonly epoch: number
   readonly eventLog: SwarmEventLog
@@ -53,12 +61,18 @@ export class Leadership implements NotificationQueue {
     return !this.#isOver && this.#deps.participant.isCoordinating
   }
 
-  /** The attempt number of a lease that people see: it counts this coordinator's leases, since earlier ones are unknown here. */
+  /**
+   * The attempt number of a lease that people see: it counts this coordinator's leases, since earlier ones are unknown
+   * here.
+   */
   attemptOf(lease: number): number {
     return leaseInEpoch(lease)
   }
 
-  /** Proposes the mark of an unrepeatable item before its lease. True: a majority has recorded it; false: the term is over. */
+  /**
+   * Proposes the mark of an unrepeatable item before its lease. True: a majority has recorded it; false: the term is
+   * over.
+   */
   async mark({ index, agent, attempt, failures }: SwarmLease): Promise<boolean> {
     const { self: node, items } = this.#deps
     const mark: LeaseMark = { node, agent, attempt, failures }
@@ -181,7 +195,14 @@ export class CoordinatorRole {
       for (const row of rows) this.#swarm.eventLog.settled(row)
       const known = new Set(names.map(({ index }) => index))
       const { eventLog } = this.#swarm
-      this.#term = new Leadership({ ...this.#deps, participant, eventLog, epoch, items: head.itemCount, accepted: known })
+      this.#term = new Leadership({
+        ...this.#deps,
+        participant,
+        eventLog,
+        epoch,
+        items: head.itemCount,
+        accepted: known
+      })
       telemetry.log('info', 'this node coordinates a swarm', { swarm: head.id, epoch, accepted: rows.length })
       this.#swarm.onChange()
       const past = { rows, leases: leasesBefore(leases, marks, self) }
@@ -195,7 +216,10 @@ export class CoordinatorRole {
 
   #coordinator(items: readonly SwarmItem[], past: SwarmPast, term: Leadership): Coordinator {
     const { head, onStatus, onEnd } = this.#swarm
-    const observer: SwarmObserver<Coordinator> = { onEnd: (run) => onEnd(run.end), onStatus: (_run, status) => onStatus(status) }
+    const observer: SwarmObserver<Coordinator> = {
+      onEnd: (run) => onEnd(run.end),
+      onStatus: (_run, status) => onStatus(status)
+    }
     const isNew = past.rows.length + past.leases.length === 0
     const allowed = this.#deps.eligibility.of(head).map((one) => one.allowed)
     return this.#deps.createCoordinator({ head, items, allowed, past: isNew ? null : past, term }, observer)
@@ -221,7 +245,8 @@ export class CoordinatorRole {
     void (term?.stop() ?? Promise.resolve()).then(() => {
       if (!this.#swarm.isOver()) this.#swarm.accepted.takeUntold(this.#deps.self)
     })
-    if (run !== null) this.#deps.telemetry.log('info', 'this node coordinates a swarm no more', { swarm: this.#swarm.head.id })
+    if (run !== null)
+      this.#deps.telemetry.log('info', 'this node coordinates a swarm no more', { swarm: this.#swarm.head.id })
     this.#swarm.onChange()
   }
 

@@ -1,7 +1,12 @@
 import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Coordination } from '../../../domain/swarm/coordination.js'
-import { coordinationStatus, isCoordinating, openCandidate, stepCandidate } from '../../../domain/swarm/coordination-candidate.js'
+import {
+  coordinationStatus,
+  isCoordinating,
+  openCandidate,
+  stepCandidate
+} from '../../../domain/swarm/coordination-candidate.js'
 import type { CandidateEffect, CandidateInput, CandidateState } from '../../../domain/swarm/coordination-candidate.js'
 import { MAX_RECORDS, type CoordinationMessage, type Tell } from '../../../domain/swarm/coordination-message.js'
 import { openVoter, stepVoter } from '../../../domain/swarm/coordination-vote.js'
@@ -194,7 +199,10 @@ export class Participant {
     this.#tryBegin()
   }
 
-  /** Proposes a content, once. {@link ParticipantOf.onAccepted} reports that it is accepted; when the lease ends before, it is void. */
+  /**
+   * Proposes a content, once. {@link ParticipantOf.onAccepted} reports that it is accepted; when the lease ends before,
+   * it is void.
+   */
   propose(index: number, content: Uint8Array): ContentName {
     const name = { index, digest: this.#deps.swarmVotes.digest(content) }
     this.#contents.put(name, content)
@@ -246,7 +254,8 @@ export class Participant {
     for (const node of coordination.voters) {
       if (node !== this.#deps.self) for (const body of messages) this.#deps.tell(node, { name: 'swarm', body })
     }
-    for (let at = 0; at < names.length; at += MAX_RECORDS) this.#stand({ type: 'propose', items: names.slice(at, at + MAX_RECORDS) })
+    for (let at = 0; at < names.length; at += MAX_RECORDS)
+      this.#stand({ type: 'propose', items: names.slice(at, at + MAX_RECORDS) })
   }
 
   #vote(input: VoterInput): void {
@@ -280,7 +289,10 @@ export class Participant {
         if (effect.to === this.#deps.self) return this.receive(effect.to, effect.message)
         return this.#deps.tell(effect.to, { name: 'coordination', body: effect.message })
       case 'begin':
-        this.#beginning = { epoch: effect.epoch, accepted: [...effect.accepted].map(([index, digest]) => ({ index, digest })) }
+        this.#beginning = {
+          epoch: effect.epoch,
+          accepted: [...effect.accepted].map(([index, digest]) => ({ index, digest }))
+        }
         return this.#tryBegin()
       case 'accepted':
         return this.#swarm.onAccepted(effect.epoch, effect.items)
@@ -338,7 +350,10 @@ export class Participant {
 }
 
 /** The contents that are small enough to be sent before they are asked for. */
-function pushedPieces(names: readonly ContentName[], contents: Pick<ContentTransfer, 'get'>): ReturnType<typeof pieceOf>[] {
+function pushedPieces(
+  names: readonly ContentName[],
+  contents: Pick<ContentTransfer, 'get'>
+): ReturnType<typeof pieceOf>[] {
   return names.flatMap((name) => {
     const content = contents.get(name)
     return content === undefined || content.byteLength > PUSHED_BYTES ? [] : [pieceOf(name, content, 0)]

@@ -20,7 +20,8 @@ import type { ParticipantRecord } from './vote-store.js'
 const MIN_VOTERS = 3
 
 /** Dependencies of participants. */
-export interface ParticipantsDeps extends Pick<JoiningDeps, 'createReplica' | 'ledgerName' | 'memory' | 'self' | 'swarmVotes'> {
+export interface ParticipantsDeps
+  extends Pick<JoiningDeps, 'createReplica' | 'ledgerName' | 'memory' | 'self' | 'swarmVotes'> {
   readonly hash: Hash
   readonly telemetry: Telemetry
   readonly directory: Directory
@@ -44,7 +45,10 @@ export class Participants {
     const sandbox = directory.certificate(self)?.sandboxId ?? null
     const isNear = (node: NodeId): boolean => (directory.certificate(node)?.sandboxId ?? null) === sandbox
     const nodes = agents.flatMap((agent) => parseAddress(agent)?.nodeId ?? []).filter(isNear)
-    const { voters } = coordinationOf({ swarm: head.id, itemCount: items.length, mayTakeOver: true, launcher: self, nodes }, hash)
+    const { voters } = coordinationOf(
+      { swarm: head.id, itemCount: items.length, mayTakeOver: true, launcher: self, nodes },
+      hash
+    )
     const replicated = { ...head, voters }
     return voters.length < MIN_VOTERS || !isPortable(replicated, items) ? head : replicated
   }
@@ -69,7 +73,8 @@ export class Participants {
     const isCancelRequested = await swarmStore.isCancelRequested(head.id)
     const kept = (await swarmVotes.participant(head.id)) ?? this.#join('lost')
     // A ledger restored from an older copy has lost its promises.
-    const own: ParticipantRecord = kept.ledger === this.#deps.ledgerName() ? kept : { ...kept, ...this.#join('lost'), seated: kept.seated }
+    const own: ParticipantRecord =
+      kept.ledger === this.#deps.ledgerName() ? kept : { ...kept, ...this.#join('lost'), seated: kept.seated }
     const swarm = this.#deps.createReplica({ head, items, record: own, isCancelRequested })
     this.#deps.memory.add(swarm)
     if (own.state === 'lost') swarm.open({ type: 'lost' })
@@ -101,7 +106,10 @@ export class Participants {
   /** Handles a peer's message to the participants of a swarm. Never throws. */
   onWord(peer: NodeId, word: SwarmWord): void {
     this.#onWord(peer, word).catch((error: unknown) =>
-      this.#deps.telemetry.log('warn', 'a message of a participant could not be handled', { peer, reason: messageOf(error) })
+      this.#deps.telemetry.log('warn', 'a message of a participant could not be handled', {
+        peer,
+        reason: messageOf(error)
+      })
     )
   }
 
@@ -123,7 +131,13 @@ export class Participants {
     const known = this.#deps.memory.replicated(id)
     if (known !== undefined || head === null || head.end === null || head.voters?.includes(peer) !== true) return known
     const rows = await this.#deps.swarmStore.results(head)
-    const swarm = this.#deps.createReplica({ head, items: [], record: this.#join('open'), isCancelRequested: false, rows })
+    const swarm = this.#deps.createReplica({
+      head,
+      items: [],
+      record: this.#join('open'),
+      isCancelRequested: false,
+      rows
+    })
     this.#deps.memory.add(swarm)
     return swarm
   }

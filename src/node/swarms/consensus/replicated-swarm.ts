@@ -41,7 +41,9 @@ export interface OpenMembership {
   readonly rows?: readonly SwarmRow[]
 }
 
-/** A swarm with several participants at one of them: it votes, follows the coordinator, and coordinates when elected. */
+/**
+ * A swarm with several participants at one of them: it votes, follows the coordinator, and coordinates when elected.
+ */
 export class ReplicatedSwarm implements SwarmView {
   readonly head: SwarmHead
   readonly #deps: ReplicatedSwarmDeps
@@ -153,12 +155,15 @@ export class ReplicatedSwarm implements SwarmView {
   #tell(): void {
     const { isOn } = this.#role
     if (!isOn) this.#report.tell()
-    this.#leaderStatus.look(this.#membership.participant?.coordinator ?? { node: null, epoch: 0, lack: NO_MAJORITY }, isOn)
+    this.#leaderStatus.look(
+      this.#membership.participant?.coordinator ?? { node: null, epoch: 0, lack: NO_MAJORITY },
+      isOn
+    )
   }
 
   /**
-   * Cancels it, here or at its coordinator. That may take a while or wait for a majority, so the swarm may still run when this
-   * resolves. @throws NodeError CONFLICT after its deadline, or the ledger's error.
+   * Cancels it, here or at its coordinator. That may take a while or wait for a majority, so the swarm may still run
+   * when this resolves. @throws NodeError CONFLICT after its deadline, or the ledger's error.
    */
   async cancel(): Promise<void> {
     if (this.#end !== null) return
@@ -205,11 +210,14 @@ export class ReplicatedSwarm implements SwarmView {
 
   info(): SwarmInfo {
     const { coordinator, epoch } =
-      this.#membership.participant === null ? { coordinator: null, epoch: this.#accepted.records.epoch } : this.#leaderStatus.coordinator
+      this.#membership.participant === null
+        ? { coordinator: null, epoch: this.#accepted.records.epoch }
+        : this.#leaderStatus.coordinator
     const participants = (this.head.voters ?? []).map((node) => this.#deps.directory.ref(node).name)
     const cancelRequested = this.isRunning && this.#cancelRequest.isOpen ? { willBeCanceled: true as const } : {}
     const more = { coordination: { coordinator, epoch, participants }, ...cancelRequested }
-    if (this.coordinator !== null && this.isRunning) return { ...this.coordinator.info(), status: this.#status, ...more }
+    if (this.coordinator !== null && this.isRunning)
+      return { ...this.coordinator.info(), status: this.#status, ...more }
     const unknown = this.isRunning ? { running: null, waitingForApproval: null } : {}
     return { ...this.#report.info(this.#status, this.#end), ...unknown, ...more }
   }
@@ -252,7 +260,8 @@ export class ReplicatedSwarm implements SwarmView {
   /** A participant asks for accepted records. */
   async #onFollow(from: NodeId, message: ParticipantMessageOf<'follow'>): Promise<void> {
     if (this.#end !== null && this.#accepted.records.size === 0) await this.#accepted.recall()
-    if (this.#end !== null || this.#membership.participant?.isCoordinating === true) this.#following.answer(from, message)
+    if (this.#end !== null || this.#membership.participant?.isCoordinating === true)
+      this.#following.answer(from, message)
   }
 
   /** The coordinator, or a node that saw the end, reports accepted records. */

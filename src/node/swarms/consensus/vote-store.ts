@@ -15,7 +15,9 @@ const DIGEST_BYTES = 20
 export interface ParticipantRecord {
   /** Name of this ledger at the join: under another name it has lost its promises. */
   readonly ledger: string
-  /** `invited`: the launcher does not know of it yet, so it does not vote. `lost`: it has voted, but its votes are lost. */
+  /**
+   * `invited`: the launcher does not know of it yet, so it does not vote. `lost`: it has voted, but its votes are lost.
+   */
   readonly state: 'invited' | 'open' | 'lost'
   /** At the launcher: the other nodes' ledger names at their join. */
   readonly seated: Readonly<Record<NodeId, string>>
@@ -54,7 +56,9 @@ export class VoteStore {
   async stored(id: string): Promise<StoredVote> {
     const bytes = await this.#ledger.get(SWARM_KEYS.vote(id))
     const vote = bytes === null ? null : valueOf(bytes)
-    const { epoch, candidate } = isRecord(vote) ? (vote as unknown as Omit<StoredVote, 'records'>) : { epoch: 0, candidate: null }
+    const { epoch, candidate } = isRecord(vote)
+      ? (vote as unknown as Omit<StoredVote, 'records'>)
+      : { epoch: 0, candidate: null }
     const records = new Map<number, ItemRecord>()
     for await (const { key, value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-record', id))) {
       const record = valueOf(value)
@@ -86,7 +90,8 @@ export class VoteStore {
   /** Every stored outcome of an item, by index. @throws NodeError STORE_DAMAGED */
   async outcomes(id: string): Promise<Map<number, Uint8Array>> {
     const kept = new Map<number, Uint8Array>()
-    for await (const { key, value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-result', id))) kept.set(Number(lastPart(key)), value)
+    for await (const { key, value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-result', id)))
+      kept.set(Number(lastPart(key)), value)
     return kept
   }
 }

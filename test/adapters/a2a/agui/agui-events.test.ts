@@ -56,7 +56,10 @@ function headOf(behind: string | null, settled: number): AguiRunHead {
 }
 
 /** The whole run of a log, as its client has it. */
-function runOf(events: readonly GatewayEvent[], head: AguiRunHead): { readonly sent: readonly WireEvent[]; readonly isWhole: boolean } {
+function runOf(
+  events: readonly GatewayEvent[],
+  head: AguiRunHead
+): { readonly sent: readonly WireEvent[]; readonly isWhole: boolean } {
   const sent: AguiEvent[] = []
   let step = startRun(head, [])
   sent.push(...step.events)
@@ -74,17 +77,21 @@ function toldOf(
   events: readonly GatewayEvent[],
   { behind, settled }: AguiRunHead
 ): { readonly told: readonly GatewayEvent[]; readonly isWhole: boolean } {
-  const from = behind === null ? 0 : events.findIndex((one) => one.type === 'message' && one.message.messageId === behind) + 1
+  const from =
+    behind === null ? 0 : events.findIndex((one) => one.type === 'message' && one.message.messageId === behind) + 1
   const rest = behind !== null && from === 0 ? [] : events.slice(from)
   const end = rest.findIndex(
     (one) =>
       one.type === 'status' &&
-      (ENDED_STATES.has(one.state) || ((one.state === 'input-required' || one.state === 'auth-required') && one.generation >= settled))
+      (ENDED_STATES.has(one.state) ||
+        ((one.state === 'input-required' || one.state === 'auth-required') && one.generation >= settled))
   )
   return end === -1 ? { told: rest, isWhole: false } : { told: rest.slice(0, end + 1), isWhole: true }
 }
 
-const heads = fc.tuple(fc.constantFrom(null, 'm1', 'm2'), fc.nat(40)).map(([behind, settled]) => headOf(behind, settled))
+const heads = fc
+  .tuple(fc.constantFrom(null, 'm1', 'm2'), fc.nat(40))
+  .map(([behind, settled]) => headOf(behind, settled))
 
 test('any log of a task is a legal run of AG-UI 1.0, by the schemas of others and the rules of pairing', async (t) => {
   await holds(
@@ -100,7 +107,8 @@ test('any log of a task is a legal run of AG-UI 1.0, by the schemas of others an
 })
 
 test('a run says every text and every other part of its log, once and in order', async (t) => {
-  const textOf = (list: readonly Part[]): string => list.flatMap(({ text }) => (text === undefined || text === '' ? [] : [text])).join('\n')
+  const textOf = (list: readonly Part[]): string =>
+    list.flatMap(({ text }) => (text === undefined || text === '' ? [] : [text])).join('\n')
   await holds(
     t,
     fc.property(log, heads, (events, head) => {
@@ -145,10 +153,18 @@ const state = (name: GatewayState, text?: string): GatewayInput => ({
 })
 
 test('chunks of one artifact are one streamed message; an artifact without appended chunks is a message of its own', (t) => {
-  const events = logOf(user, chunk('one ', false, false), chunk('two', true, true), chunk('new', false, false), chunk('newer', false, true))
+  const events = logOf(
+    user,
+    chunk('one ', false, false),
+    chunk('two', true, true),
+    chunk('new', false, false),
+    chunk('newer', false, true)
+  )
   const { sent } = runOf([...events, { type: 'status', state: 'completed', generation: 6, at: 6 }], headOf('m1', 1))
   t.alike(
-    sent.filter(({ type }) => type.startsWith('TEXT')).map(({ type, messageId, delta }) => [type.slice(13), messageId, delta]),
+    sent
+      .filter(({ type }) => type.startsWith('TEXT'))
+      .map(({ type, messageId, delta }) => [type.slice(13), messageId, delta]),
     [
       ['START', 'task_1.2', undefined],
       ['CONTENT', 'task_1.2', 'one '],
@@ -183,10 +199,15 @@ test('states in which a task is worked at are steps; one that goes on is not beg
 })
 
 test('how a task came to rest is how its run ends', (t) => {
-  const endOf = (...inputs: GatewayInput[]): WireEvent | undefined => runOf(logOf(user, ...inputs), headOf('m1', 1)).sent.at(-1)
+  const endOf = (...inputs: GatewayInput[]): WireEvent | undefined =>
+    runOf(logOf(user, ...inputs), headOf('m1', 1)).sent.at(-1)
   const finished = { type: 'RUN_FINISHED', threadId: 'thread', runId: 'run' }
   t.alike(endOf(state('completed')), { ...finished, outcome: { type: 'success' } })
-  t.alike(endOf(chunk('yes', false, true, 'result'), state('completed')), { ...finished, outcome: { type: 'success' }, result: 'yes' })
+  t.alike(endOf(chunk('yes', false, true, 'result'), state('completed')), {
+    ...finished,
+    outcome: { type: 'success' },
+    result: 'yes'
+  })
   t.alike(endOf(state('canceled', 'stopped')), { ...finished, outcome: { type: 'cancelled' } })
   t.alike(endOf(state('failed', 'no (X)')), { type: 'RUN_ERROR', message: 'no (X)', code: 'TASK_FAILED' })
   t.alike(endOf(state('rejected')), { type: 'RUN_ERROR', message: 'rejected', code: 'TASK_REJECTED' })

@@ -53,7 +53,15 @@ test('an input gives its last user message, its recipient and its unusable membe
     context: [{ description: 'a', value: 'b' }]
   })
   t.is(warnings.length, 3)
-  const old = { ...whole, parentRunId: null, state: null, context: null, forwardedProps: null, resume: null, protocolVersion: null }
+  const old = {
+    ...whole,
+    parentRunId: null,
+    state: null,
+    context: null,
+    forwardedProps: null,
+    resume: null,
+    protocolVersion: null
+  }
   t.alike([readAguiInput(old).agent, readAguiInput(old).resume], [null, []], 'as clients before 1.0 send it')
   t.is(readAguiInput({ threadId: 't', runId: 'r', messages: [] }).userMessage, null, 'the least there can be')
   t.alike(readAguiInput({ ...whole, resume: [{ interruptId: 'q', status: 'cancelled' }] }).resume, [
@@ -67,11 +75,20 @@ test('an invalid input is reported member by member with the expected value, wit
   t.is(faultOf({}), 'threadId: must be a text; runId: must be a text; messages: must be a list')
   t.is(faultOf([]), 'the body: must be an object')
   const resume = [{ interruptId: 'q', status: 'done' }]
-  t.is(faultOf({ ...whole, threadId: '', resume }), 'threadId: must not be empty; resume[0].status: must be one of resolved, cancelled')
+  t.is(
+    faultOf({ ...whole, threadId: '', resume }),
+    'threadId: must not be empty; resume[0].status: must be one of resolved, cancelled'
+  )
   t.is(faultOf({ ...whole, forwardedProps: { agent: 7 } }), 'forwardedProps.agent: must be a text')
   t.is(faultOf({ ...whole, messages: [{ id: 7, role: 'user' }] }), 'messages[0].id: must be a text')
   const odd = fc.record(
-    { threadId: fc.jsonValue(), runId: fc.jsonValue(), messages: fc.jsonValue(), resume: fc.jsonValue(), forwardedProps: fc.jsonValue() },
+    {
+      threadId: fc.jsonValue(),
+      runId: fc.jsonValue(),
+      messages: fc.jsonValue(),
+      resume: fc.jsonValue(),
+      forwardedProps: fc.jsonValue()
+    },
     { requiredKeys: [] }
   )
   await holds(
@@ -90,8 +107,15 @@ test('pictures and files are parts of the message; parts for others alone are le
   ]
   const messages = [{ id: 'm', role: 'user', content }]
   const { userMessage: said, warnings } = readAguiInput({ ...whole, messages })
-  t.alike(said?.parts, [{ text: 'look' }, { raw: 'aGk=', mediaType: 'image/png' }, { url: 'https://example.com/a.pdf' }])
-  t.alike(warnings, ['content: parts of the kind audio are left out', 'content: parts of the kind hologram are left out'])
+  t.alike(said?.parts, [
+    { text: 'look' },
+    { raw: 'aGk=', mediaType: 'image/png' },
+    { url: 'https://example.com/a.pdf' }
+  ])
+  t.alike(warnings, [
+    'content: parts of the kind audio are left out',
+    'content: parts of the kind hologram are left out'
+  ])
   const binary = [{ type: 'binary', mimeType: 'text/plain', data: 'aGk=', filename: 'a.txt' }]
   t.alike(readAguiInput({ ...whole, messages: [{ id: 'm', role: 'user', content: binary }] }).userMessage?.parts, [
     { raw: 'aGk=', filename: 'a.txt', mediaType: 'text/plain' }
@@ -106,7 +130,10 @@ test('an invalid input is refused with all its faults', (t) => {
     [{ ...whole, runId: 'x'.repeat(257) }, 'runId: '],
     [{ ...whole, messages: {} }, 'messages: '],
     [{ ...whole, messages: [{ id: 1, role: 'user' }] }, 'messages[0].id: '],
-    [{ ...whole, messages: Array.from({ length: MAX_AGUI_MESSAGES + 1 }, () => ({ id: 'a', role: 'b' })) }, 'messages: '],
+    [
+      { ...whole, messages: Array.from({ length: MAX_AGUI_MESSAGES + 1 }, () => ({ id: 'a', role: 'b' })) },
+      'messages: '
+    ],
     [{ ...whole, tools: 'x' }, 'tools: '],
     [{ ...whole, forwardedProps: { agent: 7 } }, 'forwardedProps.agent: '],
     [{ ...whole, forwardedProps: { justification: 'é'.repeat(513) } }, 'forwardedProps.justification: '],
@@ -115,7 +142,10 @@ test('an invalid input is refused with all its faults', (t) => {
     [{ ...whole, messages: [{ id: 'a', role: 'user', content: [1] }] }, 'content: '],
     [{ ...whole, messages: [{ id: 'a', role: 'user', content: [{ type: 'text' }] }] }, 'content: '],
     [{ ...whole, messages: [{ id: 'a', role: 'user', content: [{ type: 'image' }] }] }, 'content: '],
-    [{ ...whole, messages: [{ id: 'a', role: 'user', content: Array.from({ length: 65 }, () => ({ type: 'x' })) }] }, 'content: ']
+    [
+      { ...whole, messages: [{ id: 'a', role: 'user', content: Array.from({ length: 65 }, () => ({ type: 'x' })) }] },
+      'content: '
+    ]
   ] as const)
     t.ok(faultOf(value).startsWith(what), `${what} of ${JSON.stringify(value)?.slice(0, 60)}`)
   t.ok(/threadId: .*; messages: /.test(faultOf({ runId: 'r' })))

@@ -60,7 +60,9 @@ async function serving(t: Assert, { origins = [], change = (api) => api }: Given
 }
 
 /** Who a token of a test is: `TOKEN` looks, anything else may do nothing. */
-function admitted(token: string): ReturnType<Parameters<Awaited<ReturnType<typeof listening>>['listener']['open']>[0]['admit']> {
+function admitted(
+  token: string
+): ReturnType<Parameters<Awaited<ReturnType<typeof listening>>['listener']['open']>[0]['admit']> {
   const scopes = token === TOKEN ? (['read'] as const) : []
   return { principal: { kind: 'token', name: 'token test', tier: 2, sandboxId: null, scopes }, onEnd: () => () => {} }
 }
@@ -149,14 +151,25 @@ test('a client that has the card gets 304: by the tag, or without a tag by the d
 
 test('an unknown agent is 404 in JSON, for any name', async (t: Assert) => {
   const { url } = await serving(t)
-  for (const name of ['nobody', 'text@nowhere', '%', '%00', '__proto__', 'operator', encodeURIComponent('a/../text'), 'x'.repeat(2000)]) {
+  for (const name of [
+    'nobody',
+    'text@nowhere',
+    '%',
+    '%00',
+    '__proto__',
+    'operator',
+    encodeURIComponent('a/../text'),
+    'x'.repeat(2000)
+  ]) {
     for (const prefix of ['agents', 'a2a']) {
       const answer = await get(`${url}/${prefix}/${name}/.well-known/agent-card.json`)
       t.alike(
         [answer.status, answer.headers.get('content-type'), answer.headers.get('cache-control')],
         [404, 'application/json', 'no-store']
       )
-      const { error } = (await answer.json()) as { error: { code: number; status: string; message: string; details: { reason: string }[] } }
+      const { error } = (await answer.json()) as {
+        error: { code: number; status: string; message: string; details: { reason: string }[] }
+      }
       t.alike([error.code, error.status, error.details[0]?.reason], [404, 'NOT_FOUND', 'AGENT_NOT_FOUND'])
       t.ok(error.message.length < 400)
     }
@@ -168,7 +181,8 @@ test('where no card could be made, and until one is, the answer is 503 in JSON',
   let isBroken = true
   const change = (api: NodeApi): NodeApi => ({
     watch: (...given) => api.watch(...given),
-    call: (name, ...rest) => (isBroken && name === 'node.info' ? Promise.reject(new Error('broken')) : api.call(name, ...rest))
+    call: (name, ...rest) =>
+      isBroken && name === 'node.info' ? Promise.reject(new Error('broken')) : api.call(name, ...rest)
   })
   const { url, world, node, faults } = await serving(t, { change })
   const answer = await get(`${url}/.well-known/agent-card.json`)
@@ -203,13 +217,22 @@ test('the extended card needs a token that may look, counts tasks now, and is si
     ['/a2a/text@owner/card', 'UNAUTHENTICATED']
   ] as const) {
     const answer = await get(url + path)
-    const { error } = (await answer.json()) as { error: { code: number; status: string; details: { reason: string }[] } }
-    t.alike([answer.status, error.code, error.status, error.details[0]?.reason], [401, 401, status, 'UNAUTHORIZED'], path)
+    const { error } = (await answer.json()) as {
+      error: { code: number; status: string; details: { reason: string }[] }
+    }
+    t.alike(
+      [answer.status, error.code, error.status, error.details[0]?.reason],
+      [401, 401, status, 'UNAUTHORIZED'],
+      path
+    )
   }
   const old = (await (await get(`${url}/a2a/v1/card`)).json()) as { code: number; data: { reason: string }[] }
   t.alike([old.code, old.data[0]?.reason], [-32_603, 'UNAUTHORIZED'], 'a path of REST in 0.3')
   const forbidden = await get(place, { authorization: 'Bearer other' })
-  t.alike([forbidden.status, ((await forbidden.json()) as { error: { status: string } }).error.status], [403, 'PERMISSION_DENIED'])
+  t.alike(
+    [forbidden.status, ((await forbidden.json()) as { error: { status: string } }).error.status],
+    [403, 'PERMISSION_DENIED']
+  )
   t.is((await get(`${url}/a2a/nobody/card`, bearer)).status, 404)
   t.is((await get(`${url}/a2a/%/card`, bearer)).status, 404)
   const usage = async (): Promise<Record<string, unknown>> => {
@@ -229,13 +252,19 @@ test('the extended card needs a token that may look, counts tasks now, and is si
   await world.settle()
   t.is((await called).outcome, 'COMPLETED')
   const { tasks, counted } = await usage()
-  t.alike([tasks, counted], [{ ...none, completed: 1 }, 2], 'the caller here has a task of its own, which is not the agent')
+  t.alike(
+    [tasks, counted],
+    [{ ...none, completed: 1 }, 2],
+    'the caller here has a task of its own, which is not the agent'
+  )
   const ofNode = (await (await get(`${url}/a2a/v1/card`, bearer)).json()) as { name: string }
   t.is(ofNode.name, 'owner', 'a path of REST in 0.3')
   const { principal } = admitted(TOKEN) as { principal: Parameters<CardService['extended']>[1]['principal'] }
   t.is((await service.extended(null, { form: 'hybrid', principal })).name, 'owner')
   await failsWith(t, 'AGENT_NOT_FOUND', () => service.extended('nobody', { form: 'one', principal }))
-  await failsWith(t, 'FORBIDDEN', () => service.extended('text', { form: 'one', principal: { ...principal, scopes: [] } }))
+  await failsWith(t, 'FORBIDDEN', () =>
+    service.extended('text', { form: 'one', principal: { ...principal, scopes: [] } })
+  )
 })
 
 test('the resolvers of both SDKs read the card of the node and of its agents', async (t: Assert) => {

@@ -72,9 +72,14 @@ test('a card that was changed, or of another key, fits no signature', async (t: 
     t,
     fc.asyncProperty(arbSubject, fc.constantFrom('name', 'version', 'skills'), async (subject, field) => {
       const { one, hybrid } = signer.cards(subject)
-      const changed = [one, hybrid].map((card) => ({ ...card, [field]: field === 'skills' ? [{ id: 'other' }] : `${subject.name} ` }))
+      const changed = [one, hybrid].map((card) => ({
+        ...card,
+        [field]: field === 'skills' ? [{ id: 'other' }] : `${subject.name} `
+      }))
       const other = signerOf('b').cards(subject)
-      const found = await Promise.all([...changed, other.one, other.hybrid].flatMap((card) => [fitsSdk(card), fitsWhole(card)]))
+      const found = await Promise.all(
+        [...changed, other.one, other.hybrid].flatMap((card) => [fitsSdk(card), fitsWhole(card)])
+      )
       return found.every((fits) => !fits)
     }),
     100

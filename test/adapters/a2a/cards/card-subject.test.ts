@@ -1,7 +1,12 @@
 import test, { type Assert } from 'brittle'
 import { CARD_MAX_VALUES, checkCard } from '../../../../src/adapters/a2a/remote/card-check.js'
 import { interfacesOf, pathIdFrom, pathIdOf, segmentOf } from '../../../../src/adapters/a2a/cards/card-interfaces.js'
-import { agentSubject, MESH_EXTENSION, NODE_CARD_MAX_SKILLS, nodeSubject } from '../../../../src/adapters/a2a/cards/card-subject.js'
+import {
+  agentSubject,
+  MESH_EXTENSION,
+  NODE_CARD_MAX_SKILLS,
+  nodeSubject
+} from '../../../../src/adapters/a2a/cards/card-subject.js'
 import { toCardV03, toHybridCard } from '../../../../src/adapters/a2a/cards/card-v03.js'
 import { toCardV1 } from '../../../../src/adapters/a2a/cards/card-v1.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
@@ -26,7 +31,14 @@ function detailOf(changes: Partial<AgentDetail> = {}): AgentDetail {
     name: 'Text',
     version: '1.2.0',
     description: '',
-    capabilities: [capability('text.stats', { name: 'Statistics', tags: ['text'], examples: ['count this'], inputModes: ['text/plain'] })],
+    capabilities: [
+      capability('text.stats', {
+        name: 'Statistics',
+        tags: ['text'],
+        examples: ['count this'],
+        inputModes: ['text/plain']
+      })
+    ],
     prompts: [],
     source: null,
     ...changes
@@ -49,9 +61,17 @@ test('a card of 1.0 describes the skills of the agent, its address and its facts
   t.is(card.supportedInterfaces[0]?.url, `${BASE}/agents/text`)
   t.alike(
     card.capabilities.extensions.map(({ uri, params }) => ({ uri, params })),
-    [{ uri: MESH_EXTENSION, params: { agentId: 'text', nodeId: actor('owner').id, nodeName: 'a', tier: 'L2', revision: 3 } }]
+    [
+      {
+        uri: MESH_EXTENSION,
+        params: { agentId: 'text', nodeId: actor('owner').id, nodeName: 'a', tier: 'L2', revision: 3 }
+      }
+    ]
   )
-  t.alike([card.capabilities.streaming, card.capabilities.pushNotifications, card.capabilities.extendedAgentCard], [true, false, true])
+  t.alike(
+    [card.capabilities.streaming, card.capabilities.pushNotifications, card.capabilities.extendedAgentCard],
+    [true, false, true]
+  )
 })
 
 test('the card for both versions has the members of each', (t: Assert) => {
@@ -63,8 +83,14 @@ test('the card for both versions has the members of each', (t: Assert) => {
     ['JSONRPC', 'HTTP+JSON']
   )
   t.alike(card.security, [{ bearer: [] }])
-  t.alike(card.securitySchemes['bearer'], { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'Bearer' } })
-  t.ok(card.supportsAuthenticatedExtendedCard && card.capabilities.extendedAgentCard && card.capabilities.pushNotifications)
+  t.alike(card.securitySchemes['bearer'], {
+    type: 'http',
+    scheme: 'bearer',
+    httpAuthSecurityScheme: { scheme: 'Bearer' }
+  })
+  t.ok(
+    card.supportsAuthenticatedExtendedCard && card.capabilities.extendedAgentCard && card.capabilities.pushNotifications
+  )
   t.is(card.capabilities.extensions[0]?.params['sandboxId'], 'lab')
   t.is(card.supportedInterfaces.length, 4)
 })
@@ -72,7 +98,16 @@ test('the card for both versions has the members of each', (t: Assert) => {
 test('an agent of another node keeps what that node signed', (t: Assert) => {
   const b = actor('b')
   const { capabilities } = detailOf()
-  const body = { id: 'text', name: 'Text', version: '1.2.0', description: '', tier: 2 as const, protocols: [], endpoints: [], capabilities }
+  const body = {
+    id: 'text',
+    name: 'Text',
+    version: '1.2.0',
+    description: '',
+    tier: 2 as const,
+    protocols: [],
+    endpoints: [],
+    capabilities
+  }
   const original = seal('card', { ...body, revision: 3 }, b)
   const told = detailOf({ origin: 'remote', address: 'text@b', node: { id: b.id, name: 'b' } })
   const card = toCardV1(agentSubject(told, original, HOST))
@@ -88,7 +123,10 @@ test('cards of every version name the provider of an agent, and the card of a no
   const node = { id: actor('owner').id, name: 'a', tier: 'L0' as const }
   for (const form of [toCardV1, toCardV03, toHybridCard]) {
     t.alike(form(agentSubject(detailOf({ provider: ofAgent }), null, { ...HOST, provider: ofNode })).provider, ofAgent)
-    t.absent('provider' in form(agentSubject(detailOf(), null, { ...HOST, provider: ofNode })), 'the node names no provider for others')
+    t.absent(
+      'provider' in form(agentSubject(detailOf(), null, { ...HOST, provider: ofNode })),
+      'the node names no provider for others'
+    )
     t.alike(form(nodeSubject({ node }, [], { ...HOST, provider: ofNode, version: '1.0.0' })).provider, ofNode)
     t.absent('provider' in form(nodeSubject({ node }, [], { ...HOST, version: '1.0.0' })))
   }
@@ -110,7 +148,10 @@ test('paths name a local agent by its id and another one by id and node; any nod
 test('a node card has a bounded number of skills and states how many it omits', (t: Assert) => {
   const node = { id: actor('owner').id, name: 'a', tier: 'L0' as const }
   const wide = (id: string, size: number): AgentDetail =>
-    detailOf({ id, capabilities: Array.from({ length: 500 }, (_, at) => capability(`c${at}`, { description: 'x'.repeat(size) })) })
+    detailOf({
+      id,
+      capabilities: Array.from({ length: 500 }, (_, at) => capability(`c${at}`, { description: 'x'.repeat(size) }))
+    })
   const subjectOf = (size: number): ReturnType<typeof nodeSubject> =>
     nodeSubject(
       { node },

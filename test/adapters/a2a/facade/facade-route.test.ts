@@ -2,7 +2,12 @@ import test, { type Assert } from 'brittle'
 import { eventsOf, facadeScene } from '../../../support/facade-scene.js'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-const ERRORS = { agent: 'agent_not_found', guard: 'guardrail_violation', internal: 'internal_error', wrong: 'invalid_request' } as const
+const ERRORS = {
+  agent: 'agent_not_found',
+  guard: 'guardrail_violation',
+  internal: 'internal_error',
+  wrong: 'invalid_request'
+} as const
 
 test('agents are listed and shown, under /agents and /v1/agents alike', async (t: Assert) => {
   const { ask } = await facadeScene(t)
@@ -56,12 +61,24 @@ test('a prompt goes to the default capability, its context beside it, and the an
     t.alike(meta, { agent: 'echo', capability: 'echo.do', state: 'completed' })
     t.ok(typeof taskId === 'string' && typeof sessionId === 'string' && typeof durationMs === 'number')
   }
-  const given = await ask('/agents/echo/run', { json: { prompt: 'hello', context: { place: 'Rome' }, sessionId: null, toolsPolicy: null } })
+  const given = await ask('/agents/echo/run', {
+    json: { prompt: 'hello', context: { place: 'Rome' }, sessionId: null, toolsPolicy: null }
+  })
   t.alike(given.body['result'], { text: 'hello', context: { place: 'Rome' } })
   const object = await ask('/agents/echo/run', { json: { prompt: '{"a": 1}', context: {} } })
   t.alike(object.body['result'], { a: 1, context: {} }, 'a prompt that is an object is the input, as it is for `send`')
-  const meta = (await ask('/agents/echo/run', { json: { prompt: 'x', sessionId: 's 1' } })).body['meta'] as Record<string, string>
-  const by = { kind: 'token', name: 'token test', id: 'tok_1', tier: 0, sandboxId: null, scopes: ['read', 'send'] } as const
+  const meta = (await ask('/agents/echo/run', { json: { prompt: 'x', sessionId: 's 1' } })).body['meta'] as Record<
+    string,
+    string
+  >
+  const by = {
+    kind: 'token',
+    name: 'token test',
+    id: 'tok_1',
+    tier: 0,
+    sandboxId: null,
+    scopes: ['read', 'send']
+  } as const
   t.alike([meta['sessionId'], (await gateway.get(by, meta['taskId'] ?? '')).task.contextId], ['s 1', 's 1'])
 })
 
@@ -168,7 +185,14 @@ test('an EventSource that reconnects after the end of its stream gets the order 
     const again = await ask('/agents/talk/stream?prompt=go&sessionId=s1', { headers: { 'last-event-id': id } })
     t.alike([again.status, again.text, again.headers.get('cache-control')], [204, '', 'no-store'], id)
   }
-  const by = { kind: 'token', name: 'token test', id: 'tok_1', tier: 0, sandboxId: null, scopes: ['read', 'send'] } as const
+  const by = {
+    kind: 'token',
+    name: 'token test',
+    id: 'tok_1',
+    tier: 0,
+    sandboxId: null,
+    scopes: ['read', 'send']
+  } as const
   t.is((await gateway.list(by, { contextId: 's1' }, { after: null, limit: 10, isWhole: false })).tasks.length, 1)
   const posted = await ask('/agents/talk/stream', { json: { prompt: 'go' }, headers: { 'last-event-id': '3' } })
   t.is(posted.status, 200)
@@ -210,8 +234,15 @@ test('every fault of a request has the same error shape, and nothing runs', asyn
   for (const path of ['/agents/slow/run', '/agents/slow/stream', '/v1/agents/slow/run'])
     for (const [json, status, error] of wrong) {
       const { body, headers, ...answer } = await ask(path, { json })
-      t.alike([answer.status, body['error'], headers.get('content-type')], [status, error, 'application/json'], JSON.stringify(json))
-      t.ok(typeof body['message'] === 'string' && Object.keys(body).every((key) => ['error', 'message', 'details'].includes(key)))
+      t.alike(
+        [answer.status, body['error'], headers.get('content-type')],
+        [status, error, 'application/json'],
+        JSON.stringify(json)
+      )
+      t.ok(
+        typeof body['message'] === 'string' &&
+          Object.keys(body).every((key) => ['error', 'message', 'details'].includes(key))
+      )
     }
   const long = await ask('/agents/slow/run', { json: { prompt: 'x'.repeat(51) } })
   t.alike(long.body['details'], { on: 'input', rule: 'maxLength', limit: 50, length: 51 })
@@ -226,7 +257,10 @@ test('every fault of a request has the same error shape, and nothing runs', asyn
     '{"prompt":"a","context":{"__proto__":{}}}'
   ])
     t.alike([(await raw(body)).status, (await raw(body)).body['error']], [400, ERRORS.wrong], body)
-  t.alike([(await raw('{"prompt":"a"}', 'text/html')).status, (await raw('a=b', 'application/x-www-form-urlencoded')).status], [415, 415])
+  t.alike(
+    [(await raw('{"prompt":"a"}', 'text/html')).status, (await raw('a=b', 'application/x-www-form-urlencoded')).status],
+    [415, 415]
+  )
   for (const query of ['', '?prompt=', '?prompt=a&prompt=b', '?prompt=a&context=b', '?toolsPolicy=x'])
     t.alike(
       [(await ask(`/agents/slow/stream${query}`)).status, (await ask(`/agents/slow/stream${query}`)).body['error']],
@@ -274,7 +308,10 @@ test('a failure of an agent is an unexpected failure for its client, and is logg
 
 test('callers without the right to send or look are refused, and tiers bind', async (t: Assert) => {
   const reader = await facadeScene(t, { principal: { scopes: ['read'] } })
-  t.alike([(await reader.ask('/agents')).status, (await reader.ask('/agents/echo/run', { json: { prompt: 'a' } })).status], [200, 403])
+  t.alike(
+    [(await reader.ask('/agents')).status, (await reader.ask('/agents/echo/run', { json: { prompt: 'a' } })).status],
+    [200, 403]
+  )
   const sender = await facadeScene(t, { principal: { scopes: ['send'] } })
   t.alike((await sender.ask('/agents')).body['error'], 'forbidden')
   t.is((await sender.ask('/agents/echo/run', { json: { prompt: 'a' } })).body['result'], 'a')
@@ -288,7 +325,10 @@ test('callers without the right to send or look are refused, and tiers bind', as
 test('an output that breaks a guardrail is withheld, from a stream all of it', async (t: Assert) => {
   const denied = await facadeScene(t, { guardrails: { output: { maxLength: 100, deny: ['(?i)\\bTWO\\s+three'] } } })
   const run = await denied.ask('/agents/talk/run', { json: { prompt: 'go' } })
-  t.alike([run.status, run.body['error'], run.body['details']], [400, ERRORS.guard, { on: 'output', rule: 'deny', place: 0 }])
+  t.alike(
+    [run.status, run.body['error'], run.body['details']],
+    [400, ERRORS.guard, { on: 'output', rule: 'deny', place: 0 }]
+  )
   const { text } = await denied.ask('/agents/talk/stream', { json: { prompt: 'go' } })
   t.alike(
     eventsOf(text).map(({ event, data }) => [event, data['error']]),
@@ -308,7 +348,9 @@ test('an output that breaks a guardrail is withheld, from a stream all of it', a
 })
 
 test('a pattern is found in the form in which the agent would get the text', async (t: Assert) => {
-  const { ask, node } = await facadeScene(t, { guardrails: { input: { maxLength: 1000, deny: ['(?i)secret', '^drop'] } } })
+  const { ask, node } = await facadeScene(t, {
+    guardrails: { input: { maxLength: 1000, deny: ['(?i)secret', '^drop'] } }
+  })
   for (const json of [
     { prompt: 'a SECRET' },
     { prompt: '{"a": "s\\u0065cret"}' },

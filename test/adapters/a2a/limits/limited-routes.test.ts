@@ -70,7 +70,11 @@ test('one limit binds all calls of a token, and each protocol reports it in its 
 })
 
 test('a call beyond the limit is refused before its body has come, and its connection ends; a small body is read, and it goes on', async (t: Assert) => {
-  const how = { limit: new CallLimit({ perMinute: 1, burst: 1 }, new ManualClock()), onCall: () => {}, refusal: limitRefusal }
+  const how = {
+    limit: new CallLimit({ perMinute: 1, burst: 1 }, new ManualClock()),
+    onCall: () => {},
+    refusal: limitRefusal
+  }
   const handle = limited<IncomingMessage, TokenCall>((_request, response) => response.writeHead(200).end('{}'), how)
   const { port } = await listening(t, [{ path: '/a2a', methods: ['GET', 'POST'], handle }])
   const post = (...headers: string[]): string => head('POST /a2a', { port, headers: [WITH_TOKEN, ...headers] })
@@ -81,36 +85,53 @@ test('a call beyond the limit is refused before its body has come, and its conne
   t.alike(statusesOf(small), [200, 429])
   t.absent(/connection: close/i.test(small))
   // Nothing of these bodies ever comes.
-  for (const length of ['Content-Length: 1000000', 'Transfer-Encoding: chunked', 'Content-Length: 70000\r\nExpect: 100-continue']) {
+  for (const length of [
+    'Content-Length: 1000000',
+    'Transfer-Encoding: chunked',
+    'Content-Length: 70000\r\nExpect: 100-continue'
+  ]) {
     const large = await new RawConnection(t, port).write(post(length)).until('"id":null')
-    t.alike([statusesOf(large), /connection: close/i.test(large), /retry-after: 60/i.test(large)], [[429], true, true], length)
+    t.alike(
+      [statusesOf(large), /connection: close/i.test(large), /retry-after: 60/i.test(large)],
+      [[429], true, true],
+      length
+    )
   }
   await connection.write(head('GET /a2a', { port, headers: [WITH_TOKEN, 'Connection: close'] })).end()
   t.is(statusesOf(connection.text).length, 3)
 })
 
 test('a call counts for one protocol, for any path', async (t: Assert) => {
-  const path = fc.array(fc.constantFrom('/', 'mcp', 'a2a', 'agents', 'v1', 'agui', 'card', 'x', '%', 'run'), { maxLength: 8 })
+  const path = fc.array(fc.constantFrom('/', 'mcp', 'a2a', 'agents', 'v1', 'agui', 'card', 'x', '%', 'run'), {
+    maxLength: 8
+  })
   const faces = new Set(['mcp', 'facade', 'rpc', 'rest', 'rest-old', 'agui', 'card'])
   await holds(
     t,
-    fc.property(fc.constantFrom('GET', 'POST', ''), path, (method, parts) => faces.has(faceOf(method, `/${parts.join('')}`))),
+    fc.property(fc.constantFrom('GET', 'POST', ''), path, (method, parts) =>
+      faces.has(faceOf(method, `/${parts.join('')}`))
+    ),
     200
   )
 })
 
 test('the number of calls that the card states as left pass', async (t: Assert) => {
   const steps = fc.array(fc.integer({ min: 0, max: 3000 }), { maxLength: 30 })
-  const property = fc.property(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: 6 }), steps, (perMinute, burst, pauses) => {
-    const clock = new ManualClock()
-    const limit = new CallLimit({ perMinute, burst }, clock)
-    const by = { kind: 'token', name: 'a', id: 'tok_a' } as const
-    for (const pause of pauses) {
-      clock.advance(pause)
-      const { callsLeft, callsAtOnce } = limit.left(by)
-      if (callsAtOnce !== burst || (limit.take(by) === 0) !== callsLeft >= 1) return false
+  const property = fc.property(
+    fc.integer({ min: 1, max: 100 }),
+    fc.integer({ min: 1, max: 6 }),
+    steps,
+    (perMinute, burst, pauses) => {
+      const clock = new ManualClock()
+      const limit = new CallLimit({ perMinute, burst }, clock)
+      const by = { kind: 'token', name: 'a', id: 'tok_a' } as const
+      for (const pause of pauses) {
+        clock.advance(pause)
+        const { callsLeft, callsAtOnce } = limit.left(by)
+        if (callsAtOnce !== burst || (limit.take(by) === 0) !== callsLeft >= 1) return false
+      }
+      return true
     }
-    return true
-  })
+  )
   await holds(t, property, 200)
 })

@@ -11,22 +11,29 @@ test('however a caller calls, no span of time lets through more than the burst a
     minLength: 1,
     maxLength: 80
   })
-  const property = fc.property(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 1, max: 10 }), calls, (perMinute, burst, made) => {
-    const clock = new ManualClock()
-    const limit = new CallLimit({ perMinute, burst }, clock)
-    const passed: Record<string, number[]> = { a: [], b: [] }
-    for (const { after, who } of made) {
-      clock.advance(after)
-      const seconds = limit.take(caller(who))
-      if (seconds === 0) passed[who]?.push(clock.monotonic())
-      else if (!Number.isInteger(seconds) || seconds < 1 || seconds > Math.ceil(60 / perMinute)) return false
+  const property = fc.property(
+    fc.integer({ min: 1, max: 300 }),
+    fc.integer({ min: 1, max: 10 }),
+    calls,
+    (perMinute, burst, made) => {
+      const clock = new ManualClock()
+      const limit = new CallLimit({ perMinute, burst }, clock)
+      const passed: Record<string, number[]> = { a: [], b: [] }
+      for (const { after, who } of made) {
+        clock.advance(after)
+        const seconds = limit.take(caller(who))
+        if (seconds === 0) passed[who]?.push(clock.monotonic())
+        else if (!Number.isInteger(seconds) || seconds < 1 || seconds > Math.ceil(60 / perMinute)) return false
+      }
+      const fits = (times: readonly number[]): boolean =>
+        times.every((from, i) =>
+          times.slice(i).every((to, more) => more + 1 <= burst + ((to - from) / 60_000) * perMinute + 1e-6)
+        )
+      const seconds = limit.take(caller('a'))
+      clock.advance(seconds * 1000)
+      return fits(passed['a'] ?? []) && fits(passed['b'] ?? []) && (seconds === 0 || limit.take(caller('a')) === 0)
     }
-    const fits = (times: readonly number[]): boolean =>
-      times.every((from, i) => times.slice(i).every((to, more) => more + 1 <= burst + ((to - from) / 60_000) * perMinute + 1e-6))
-    const seconds = limit.take(caller('a'))
-    clock.advance(seconds * 1000)
-    return fits(passed['a'] ?? []) && fits(passed['b'] ?? []) && (seconds === 0 || limit.take(caller('a')) === 0)
-  })
+  )
   await holds(t, property, 300)
 })
 

@@ -11,7 +11,14 @@ import { gathered, rpcCall, servesCalls, settled, userMessage } from '../../../s
 import { agentDefinition, capability, FakeAgent } from '../../../support/fake-agents.js'
 import { type FakeNode, type FakeNodeOptions, World } from '../../../support/fake-node.js'
 
-const TOKEN: Principal = { kind: 'token', name: 'token', id: 'tok_1', tier: 1, sandboxId: null, scopes: ['read', 'send'] }
+const TOKEN: Principal = {
+  kind: 'token',
+  name: 'token',
+  id: 'tok_1',
+  tier: 1,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 
 /** An answer, or the items of a stream with their ids. */
 type Told = readonly { readonly id: number | null; readonly json: unknown }[]
@@ -22,14 +29,17 @@ function talker(): FakeAgent {
   const answer = (input: Record<string, unknown>): AgentOutcome | null => {
     if (input['text'] === 'wait') return null
     if (input['text'] === 'fail') return { ok: false, code: 'TASK_FAILED', message: 'it failed' }
-    if (input['text'] === 'ask') return { ok: true, result: { a2a: { state: 'input-required', message: 'Which one?' } } }
+    if (input['text'] === 'ask')
+      return { ok: true, result: { a2a: { state: 'input-required', message: 'Which one?' } } }
     return { ok: true, result: { text: `you said ${String(input['text'])}` } }
   }
   const capabilities = [
     capability('slow.say', { default: true, idempotent: false }),
     capability('slow.look', { sideEffect: 'none', idempotent: true })
   ]
-  return new FakeAgent(agentDefinition('slow', { capabilities }), ({ input }) => answer(input as Record<string, unknown>))
+  return new FakeAgent(agentDefinition('slow', { capabilities }), ({ input }) =>
+    answer(input as Record<string, unknown>)
+  )
 }
 
 async function scene(t: Assert, options: FakeNodeOptions = {}, terms: object = {}) {
@@ -48,7 +58,10 @@ async function scene(t: Assert, options: FakeNodeOptions = {}, terms: object = {
 }
 
 /** The same gateway over HTTP, for a token as powerful as the member. */
-async function overHttp(t: Assert, { world, gateway }: Pick<Awaited<ReturnType<typeof scene>>, 'world' | 'gateway'>): Promise<Mount> {
+async function overHttp(
+  t: Assert,
+  { world, gateway }: Pick<Awaited<ReturnType<typeof scene>>, 'world' | 'gateway'>
+): Promise<Mount> {
   const route = new GatewayRoute({
     gateway,
     clock: world.clock,
@@ -111,13 +124,19 @@ const CALLS: readonly (readonly [string, (before: readonly Told[]) => CallReques
   ['the same again', () => rpcCall('SendMessage', userMessage('a', 'hello'))],
   ['another one with its id', () => rpcCall('SendMessage', userMessage('a', 'other'))],
   ['a task of 0.3', () => rpcCall('message/send', v03('b', 'hello'))],
-  ['a message without a task', () => rpcCall('SendMessage', { ...userMessage('c', 'hello'), metadata: { skillId: 'slow.look' } })],
+  [
+    'a message without a task',
+    () => rpcCall('SendMessage', { ...userMessage('c', 'hello'), metadata: { skillId: 'slow.look' } })
+  ],
   ['one that fails', () => rpcCall('SendMessage', userMessage('d', 'fail'))],
   ['a stream', () => rpcCall('SendStreamingMessage', userMessage('e', 'hello'))],
   ['a stream of 0.3', () => rpcCall('message/stream', v03('f', 'hello'))],
   ['one that asks back', () => rpcCall('SendMessage', userMessage('g', 'ask'))],
   ['its answer', (before) => rpcCall('SendMessage', userMessage('h', 'that one', { taskId: idIn(before[8] ?? []) }))],
-  ['an answer too late', (before) => rpcCall('SendMessage', userMessage('i', 'more', { taskId: idIn(before[8] ?? []) }))],
+  [
+    'an answer too late',
+    (before) => rpcCall('SendMessage', userMessage('i', 'more', { taskId: idIn(before[8] ?? []) }))
+  ],
   ['its state', (before) => rpcCall('GetTask', { id: idIn(before[8] ?? []), historyLength: 1 })],
   ['its state in 0.3', (before) => rpcCall('tasks/get', { id: idIn(before[8] ?? []) })],
   [
@@ -129,30 +148,50 @@ const CALLS: readonly (readonly [string, (before: readonly Told[]) => CallReques
     'behind what has not happened',
     (before) => rpcCall('SubscribeToTask', { id: idIn(before[6] ?? []) }, { parameters: { 'last-event-id': '99' } })
   ],
-  ['one that waits', () => rpcCall('SendMessage', { ...userMessage('j', 'wait'), configuration: { returnImmediately: true } })],
+  [
+    'one that waits',
+    () => rpcCall('SendMessage', { ...userMessage('j', 'wait'), configuration: { returnImmediately: true } })
+  ],
   ['it is canceled', (before) => rpcCall('CancelTask', { id: idIn(before[16] ?? []) })],
   ['it is canceled again', (before) => rpcCall('CancelTask', { id: idIn(before[16] ?? []) })],
   ['a list', () => rpcCall('ListTasks', { pageSize: 2 })],
   [
     'a list by context',
-    (before) => rpcCall('ListTasks', { contextId: contextIn(before[0] ?? []), historyLength: 5, includeArtifacts: true })
+    (before) =>
+      rpcCall('ListTasks', { contextId: contextIn(before[0] ?? []), historyLength: 5, includeArtifacts: true })
   ],
   ['a bad cursor', () => rpcCall('ListTasks', { pageToken: 'nothing' })],
   ['a task that is not there', () => rpcCall('GetTask', { id: 'task_nothing' })],
   ['push', () => rpcCall('CreateTaskPushNotificationConfig', {})],
   ['an extended card', () => rpcCall('GetExtendedAgentCard', {})],
-  ['at the node', () => rpcCall('SendMessage', { ...userMessage('k', 'hello'), metadata: { skillId: 'slow/slow.say' } }, { path: '/a2a' })],
+  [
+    'at the node',
+    () =>
+      rpcCall('SendMessage', { ...userMessage('k', 'hello'), metadata: { skillId: 'slow/slow.say' } }, { path: '/a2a' })
+  ],
   ['at the node, of nobody', () => rpcCall('SendMessage', userMessage('l', 'hello'), { path: '/a2a' })],
-  ['of an agent that is not there', () => rpcCall('SendMessage', userMessage('m', 'hello'), { path: '/agents/nobody' })],
-  ['of a skill that is not there', () => rpcCall('SendMessage', { ...userMessage('n', 'hello'), metadata: { skillId: 'no' } })],
+  [
+    'of an agent that is not there',
+    () => rpcCall('SendMessage', userMessage('m', 'hello'), { path: '/agents/nobody' })
+  ],
+  [
+    'of a skill that is not there',
+    () => rpcCall('SendMessage', { ...userMessage('n', 'hello'), metadata: { skillId: 'no' } })
+  ],
   ['a method that is not there', () => rpcCall('Nothing', {})],
   ['another version', () => rpcCall('GetTask', { id: 'x' }, { parameters: { 'a2a-version': '9.9' } })],
   ['no JSON', () => raw('{')],
   ['a batch', () => raw('[]')],
   ['no request', () => raw('{"jsonrpc":"1.0","id":1,"method":"GetTask"}')],
   ['no id', () => raw('{"jsonrpc":"2.0","method":"GetTask"}')],
-  ['a message that is none', () => rpcCall('SendMessage', { message: { messageId: 'o', role: 'ROLE_USER', parts: [] } })],
-  ['JSON that is too deep', () => raw(`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":${'['.repeat(40)}${']'.repeat(40)}}`)]
+  [
+    'a message that is none',
+    () => rpcCall('SendMessage', { message: { messageId: 'o', role: 'ROLE_USER', parts: [] } })
+  ],
+  [
+    'JSON that is too deep',
+    () => raw(`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":${'['.repeat(40)}${']'.repeat(40)}}`)
+  ]
 ]
 
 test('the gateway answers alike over HTTP and over the mesh, for every call', async (t) => {
@@ -209,7 +248,11 @@ test('tier, sandbox, claims and policy bind a member as a request of it would be
   }
   const look = { ...userMessage('a', 'hello'), metadata: { skillId: 'slow.look' } }
   t.alike(await reason(rpcCall('SendMessage', look)), ['FORBIDDEN', 'POLICY_DENIED'])
-  t.alike(await reason(rpcCall('SendMessage', userMessage('b', 'hello'))), ['FORBIDDEN', 'POLICY_DENIED'], 'nobody is asked')
+  t.alike(
+    await reason(rpcCall('SendMessage', userMessage('b', 'hello'))),
+    ['FORBIDDEN', 'POLICY_DENIED'],
+    'nobody is asked'
+  )
   const refusals = it.owner.audit.of('refusal')
   t.alike(
     refusals.map(({ peer, code }) => [peer, code]),
@@ -232,7 +275,11 @@ test('tier, sandbox, claims and policy bind a member as a request of it would be
   t.is(await code({ 'a2a-mesh-tier': 'L0' }, 'b'), 'FORBIDDEN', 'a claim of more than it has')
   t.is(await code({ 'a2a-mesh-tier': 'L3' }, 'c'), 'ESCALATION_REQUIRED', 'as weak as it says')
   t.is(await code({ 'a2a-mesh-agent': 'nobody' }, 'd'), 'FORBIDDEN')
-  t.is(await code({ 'a2a-mesh-sandbox': 'ci' }, 'e'), 'AGENT_NOT_FOUND', 'from inside a sandbox nobody outside is found')
+  t.is(
+    await code({ 'a2a-mesh-sandbox': 'ci' }, 'e'),
+    'AGENT_NOT_FOUND',
+    'from inside a sandbox nobody outside is found'
+  )
 
   const boxed = await scene(t, {}, { sandboxId: 'ci' })
   const [told] = await boxed.mesh(rpcCall('SendMessage', userMessage('a', 'hello')))
@@ -256,7 +303,9 @@ test('a member has a bounded number of active tasks; waiting tasks do not count'
 
 test('a member that is put out is answered no more, and its streams end', async (t) => {
   const it = await scene(t)
-  const stream = gathered(it.member.core.memberCalls.open(it.owner.id, rpcCall('SendStreamingMessage', userMessage('a', 'wait'))))
+  const stream = gathered(
+    it.member.core.memberCalls.open(it.owner.id, rpcCall('SendStreamingMessage', userMessage('a', 'wait')))
+  )
   await it.world.settle()
   t.is(stream.pieces.length > 0, true)
   it.world.net.disconnect(it.owner.id, it.member.id)

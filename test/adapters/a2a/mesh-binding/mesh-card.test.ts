@@ -22,28 +22,43 @@ test('a member that answers a request for a card with an endless stream is cut o
   let [sent, isEnded] = [0, false]
   async function* endless(): AsyncIterable<CallPiece> {
     try {
-      for (;;) yield await Promise.resolve({ type: 'item' as const, generation: ++sent, body: utf8('x'.repeat(10_000)) })
+      for (;;)
+        yield await Promise.resolve({ type: 'item' as const, generation: ++sent, body: utf8('x'.repeat(10_000)) })
     } finally {
       isEnded = true
     }
   }
   const asked = meshCard(reachOf(new ManualClock(), endless), { url: URL, agent: null }, new AbortController().signal)
   const fault: unknown = await asked.catch((error: unknown) => error)
-  t.ok(fault instanceof RemoteFault && fault.kind === 'answered' && /more than 262144 bytes/.test(fault.message), String(fault))
+  t.ok(
+    fault instanceof RemoteFault && fault.kind === 'answered' && /more than 262144 bytes/.test(fault.message),
+    String(fault)
+  )
   t.ok(isEnded && sent <= MAX_REMOTE_CARD_BYTES / 10_000 + 1, String(sent))
 })
 
 test('an agent of a member that never gives its card has failed after a time', async (t: Assert) => {
   const clock = new ManualClock()
   let asked = 0
-  async function* silent(_peer: NodeId, _request: unknown, signal?: { addEventListener(type: 'abort', listener: () => void): void }) {
+  async function* silent(
+    _peer: NodeId,
+    _request: unknown,
+    signal?: { addEventListener(type: 'abort', listener: () => void): void }
+  ) {
     asked++
     await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
     yield* []
   }
   const net: RemoteNet = { clock, policy: { allowed: [] }, mesh: reachOf(clock, silent) }
   const adapter = new RemoteAgent({ spec: remoteSpec(URL), secret: null, net, log: () => {} })
-  const link = new ImportLink({ adapter, clock, chance: () => 0.5, ttlMs: 1000, onList: () => Promise.resolve(), onState: () => {} })
+  const link = new ImportLink({
+    adapter,
+    clock,
+    chance: () => 0.5,
+    ttlMs: 1000,
+    onList: () => Promise.resolve(),
+    onState: () => {}
+  })
   t.teardown(() => link.close())
   link.input({ type: 'start' })
   await eventually(() => asked === 1)

@@ -6,7 +6,15 @@ import { fromUtf8, utf8 } from '../../../../src/kit/ids.js'
 import type { CallPiece, CallRequest } from '../../../../src/ports/member-calls.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import type { TaskService } from '../../../../src/node/gateway/task-service.js'
-import { gathered, type Gathered, type ReadPiece, rpcCall, servesCalls, settled, userMessage } from '../../../support/calls.js'
+import {
+  gathered,
+  type Gathered,
+  type ReadPiece,
+  rpcCall,
+  servesCalls,
+  settled,
+  userMessage
+} from '../../../support/calls.js'
 import { agentDefinition, FakeAgent } from '../../../support/fake-agents.js'
 import { type FakeNode, World } from '../../../support/fake-node.js'
 
@@ -28,7 +36,9 @@ async function scene(t: Assert): Promise<Scene> {
   await world.link(owner, member)
   const { clock } = world
   const call: Scene['call'] = (method, params) =>
-    gathered(steadyCall({ calls: member.core.memberCalls, clock }, { peer: owner.id, request: rpcCall(method, params) }))
+    gathered(
+      steadyCall({ calls: member.core.memberCalls, clock }, { peer: owner.id, request: rpcCall(method, params) })
+    )
   return { world, owner, member, gateway, slow, call }
 }
 
@@ -113,7 +123,9 @@ test('a call that was sent when the link was cut runs once, however often it is 
   slow.finish({ text: 'done' })
   t.is(await settled(world, sent.end), 'done')
   const [answer] = sent.pieces
-  const { task } = (answer?.json['result'] ?? {}) as { readonly task: { readonly id: string; readonly status: { readonly state: string } } }
+  const { task } = (answer?.json['result'] ?? {}) as {
+    readonly task: { readonly id: string; readonly status: { readonly state: string } }
+  }
   t.is(task.status.state, 'TASK_STATE_COMPLETED')
   const { total } = await gateway.list(
     { kind: 'peer', name: 'm', id: it.member.id, tier: 1, sandboxId: null, scopes: ['read'] },
@@ -153,7 +165,10 @@ test('a stream is taken up however long the texts of its request and its items a
     return pieces()
   }
   const call = gathered(
-    steadyCall({ calls: { open }, clock }, { peer: 'p', request: rpcCall('SendStreamingMessage', userMessage('m', long)) })
+    steadyCall(
+      { calls: { open }, clock },
+      { peer: 'p', request: rpcCall('SendStreamingMessage', userMessage('m', long)) }
+    )
   )
   while (clock.pending === 0) await new Promise((resolve) => setImmediate(resolve))
   clock.advance(3000)
@@ -172,6 +187,13 @@ test('a URL of the mesh names a node and an agent of it, or the node alone', (t)
   t.alike(readMeshUrl('a2a-mesh://laptop/agents/text'), { node: 'laptop', path: '/agents/text' })
   t.alike(readMeshUrl('a2a-mesh://laptop'), { node: 'laptop', path: '/a2a' })
   t.alike(readMeshUrl('A2A-MESH://laptop/a2a/'), { node: 'laptop', path: '/a2a' })
-  for (const text of ['a2a-mesh://', 'a2a-mesh:///a2a', 'a2a-mesh://x@y/a2a', 'a2a-mesh://x:1/a2a', 'a2a-mesh://x/a2a?y', 'http://x/a2a'])
+  for (const text of [
+    'a2a-mesh://',
+    'a2a-mesh:///a2a',
+    'a2a-mesh://x@y/a2a',
+    'a2a-mesh://x:1/a2a',
+    'a2a-mesh://x/a2a?y',
+    'http://x/a2a'
+  ])
     t.is(readMeshUrl(text), null, text)
 })

@@ -13,7 +13,10 @@ test('each of more than 60 forms of an address that leads inside, or nowhere, is
   t.ok(REFUSED.length >= 60, `${REFUSED.length} forms`)
   for (const [text, reason] of REFUSED) {
     const verdict = judgeAddress(text, NONE)
-    t.ok(!verdict.ok && reason.test(verdict.reason), `${JSON.stringify(text.slice(0, 60))}: ${verdict.ok ? 'let through' : verdict.reason}`)
+    t.ok(
+      !verdict.ok && reason.test(verdict.reason),
+      `${JSON.stringify(text.slice(0, 60))}: ${verdict.ok ? 'let through' : verdict.reason}`
+    )
   }
 })
 
@@ -32,20 +35,38 @@ test('addresses of the public internet are let through as they are', (t: Assert)
 })
 
 test('a host that the config names may be private, on its port alone where it names one, and never where clouds keep secrets', (t: Assert) => {
-  const policy = listed('127.0.0.1:4100', '[::1]', 'box.lan', '169.254.169.254', '[fd00:ec2::254]', '[::ffff:127.0.0.1]')
+  const policy = listed(
+    '127.0.0.1:4100',
+    '[::1]',
+    'box.lan',
+    '169.254.169.254',
+    '[fd00:ec2::254]',
+    '[::ffff:127.0.0.1]'
+  )
   const ok = (text: string): boolean => judgeAddress(text, policy).ok
-  t.alike(['http://127.0.0.1:4100/', 'http://[::1]:4100/', 'http://[0::1]:9000/', 'http://BOX.lan/'].map(ok), [true, true, true, true])
+  t.alike(['http://127.0.0.1:4100/', 'http://[::1]:4100/', 'http://[0::1]:9000/', 'http://BOX.lan/'].map(ok), [
+    true,
+    true,
+    true,
+    true
+  ])
   t.alike(['http://127.0.0.1:4101/', 'http://127.1:4100/', 'http://127.0.0.2:4100/', 'http://sub.box.lan/'].map(ok), [
     false,
     false,
     false,
     false
   ])
-  t.alike(['http://169.254.169.254/', 'http://[fd00:ec2::254]/', 'http://[::ffff:127.0.0.1]/'].map(ok), [false, false, false])
+  t.alike(['http://169.254.169.254/', 'http://[fd00:ec2::254]/', 'http://[::ffff:127.0.0.1]/'].map(ok), [
+    false,
+    false,
+    false
+  ])
   t.absent(ok('http://[::1]:22/'), 'its port has to be named')
   t.ok(judgeAddress('http://127.0.0.1:22/', listed('127.0.0.1:22')).ok)
   t.alike(
-    ['127.0.0.1', '[::1]:80', 'host:1', 'a b', 'host:0', 'host:70000', 'http://x', '', '::1'].map((text) => allowedHost(text) !== null),
+    ['127.0.0.1', '[::1]:80', 'host:1', 'a b', 'host:0', 'host:70000', 'http://x', '', '::1'].map(
+      (text) => allowedHost(text) !== null
+    ),
     [true, true, true, false, false, false, false, false, false]
   )
 })

@@ -1,6 +1,10 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { MAX_ACCESS_TOKEN_MS, MAX_OAUTH_DENIED, OAuthDenials } from '../../../../src/adapters/a2a/oauth/oauth-denials.js'
+import {
+  MAX_ACCESS_TOKEN_MS,
+  MAX_OAUTH_DENIED,
+  OAuthDenials
+} from '../../../../src/adapters/a2a/oauth/oauth-denials.js'
 import { holds } from '../../../support/holds.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
@@ -77,7 +81,9 @@ class Model {
       this.revocations.filter((one) => one.clientId === clientId && one.at > now - 2 * MAX_ACCESS_TOKEN_MS).length
     const isEach = this.tokens
       .filter(({ endsAt }) => endsAt > now)
-      .every((one) => (one.isRevoked ? this.denials.has(one) : !this.denials.has(one) || recent(one.clientId) > MAX_OAUTH_DENIED))
+      .every((one) =>
+        one.isRevoked ? this.denials.has(one) : !this.denials.has(one) || recent(one.clientId) > MAX_OAUTH_DENIED
+      )
     return isEach && this.denials.entries().length <= CLIENTS.length * MAX_OAUTH_DENIED
   }
 }

@@ -16,7 +16,11 @@ function scene(keyDays: number) {
   return { clock, disk, keys }
 }
 
-const step = fc.record({ passMs: fc.integer({ min: 0, max: 2 * RETIRED_MS }), rotates: fc.boolean(), isFull: fc.boolean() })
+const step = fc.record({
+  passMs: fc.integer({ min: 0, max: 2 * RETIRED_MS }),
+  rotates: fc.boolean(),
+  isFull: fc.boolean()
+})
 
 test('whenever keys are rotated, each is good while a token of it may be, and no longer; the newest signs', async (t) => {
   t.ok(RETIRED_MS > MAX_ACCESS_TOKEN_MS)

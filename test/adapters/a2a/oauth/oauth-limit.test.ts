@@ -39,12 +39,24 @@ function rated() {
 const named = fc.constantFrom('cli_secret', 'cli_public', 'cli_none', '', '__proto__')
 const header = fc.oneof(
   fc.tuple(named, fc.constantFrom('', 'wrong', hashText('right'))).map(([id, secret]) => basic(id, secret)),
-  fc.constantFrom('Basic ', 'Basic ????', 'Bearer x', basic('', ''), `Basic ${Buffer.from('nothing').toString('base64')}`)
+  fc.constantFrom(
+    'Basic ',
+    'Basic ????',
+    'Bearer x',
+    basic('', ''),
+    `Basic ${Buffer.from('nothing').toString('base64')}`
+  )
 )
 const foreign = fc.record({
   path: fc.constantFrom(...PATHS),
   params: fc.record(
-    { client_id: named, code: fc.string(), refresh_token: fc.constantFrom('', 'of another'), token: fc.string(), device_code: fc.string() },
+    {
+      client_id: named,
+      code: fc.string(),
+      refresh_token: fc.constantFrom('', 'of another'),
+      token: fc.string(),
+      device_code: fc.string()
+    },
     { requiredKeys: [] }
   ),
   authorization: fc.option(header, { nil: undefined }),
@@ -56,9 +68,12 @@ test('requests without proof of a client do not change its tokens or its rate', 
     t,
     fc.property(fc.array(foreign, { maxLength: 10 }), fc.integer({ min: 1, max: 3000 }), (others, waitMs) => {
       const { clock, ask } = rated()
-      const bySecret = (): OAuthRefusal | null => ask('/oauth/token', { grant_type: 'client_credentials' }, basic('cli_secret', 'right'))
-      const byToken = (): OAuthRefusal | null => ask('/oauth/token', { client_id: 'cli_public', refresh_token: 'its-own' })
-      for (const { path, params, authorization, count } of others) for (let i = 0; i < count; i++) ask(path, params, authorization)
+      const bySecret = (): OAuthRefusal | null =>
+        ask('/oauth/token', { grant_type: 'client_credentials' }, basic('cli_secret', 'right'))
+      const byToken = (): OAuthRefusal | null =>
+        ask('/oauth/token', { client_id: 'cli_public', refresh_token: 'its-own' })
+      for (const { path, params, authorization, count } of others)
+        for (let i = 0; i < count; i++) ask(path, params, authorization)
       return [bySecret, byToken].every((own) => {
         for (let i = 0; i < OAUTH_CLIENT_RATE.burst; i++) if (own() !== null) return false
         const late = own()
@@ -108,15 +123,23 @@ test('too many requests of a stranger or in the name of a client are 429 with Re
     ['/oauth/device_authorization', { client_id: app.id }, {}]
   ] as const) {
     const answer = await until(() => scene.post(path, params, headers))
-    t.alike([answer.status, answer.body['error'], answer.headers.get('retry-after')], [429, 'temporarily_unavailable', '1'])
+    t.alike(
+      [answer.status, answer.body['error'], answer.headers.get('retry-after')],
+      [429, 'temporarily_unavailable', '1']
+    )
     t.alike([answer.headers.get('cache-control'), answer.headers.get('content-type')], ['no-store', 'application/json'])
   }
-  for (const one of [{ id: 'cli_none' }, app]) t.is((await until(() => scene.browser().get(authorizeUrl(one)))).status, 429)
+  for (const one of [{ id: 'cli_none' }, app])
+    t.is((await until(() => scene.browser().get(authorizeUrl(one)))).status, 429)
   const got = await scene.token(client, credentials)
   t.is(got.status, 200)
   const refreshed = await scene.token(app, form)
   t.is(refreshed.status, 200)
-  t.is((await scene.token(app, { grant_type: 'refresh_token', refresh_token: refreshed.body['refresh_token'] ?? '' })).status, 200)
+  t.is(
+    (await scene.token(app, { grant_type: 'refresh_token', refresh_token: refreshed.body['refresh_token'] ?? '' }))
+      .status,
+    200
+  )
   const own = { authorization: basic(client.id, client.secret ?? '') }
   t.is((await scene.post('/oauth/revoke', { token: got.body['access_token'] ?? '' }, own)).status, 200)
 })

@@ -8,8 +8,18 @@ test('RFC 9700 2.1: a redirect URI is compared as a whole, and nobody is redirec
   const scene = await oauthScene(t)
   const exact = 'https://app.example/cb'
   const client = await scene.client({ redirectUris: [exact] })
-  const others = ['https://app.example/cb/', 'https://app.example/cb?x=1', 'https://app.example/CB', 'https://app.example/cb/../evil']
-  const foreign = ['https://evil.example/cb', 'https://app.example.evil/cb', 'https://app.example@evil/cb', 'http://app.example/cb']
+  const others = [
+    'https://app.example/cb/',
+    'https://app.example/cb?x=1',
+    'https://app.example/CB',
+    'https://app.example/cb/../evil'
+  ]
+  const foreign = [
+    'https://evil.example/cb',
+    'https://app.example.evil/cb',
+    'https://app.example@evil/cb',
+    'http://app.example/cb'
+  ]
   for (const uri of [...others, ...foreign, '//evil', 'javascript:alert(1)']) {
     const answer = await scene.browser().get(authorizeUrl(client, { redirect_uri: uri }))
     t.alike([uri, answer.status, answer.headers.get('location')], [uri, 400, null])
@@ -66,7 +76,8 @@ test('RFC 9700 2.1.2: there is no implicit grant: no response type but code, and
   const scene = await oauthScene(t)
   const client = await scene.client()
   for (const type of ['token', 'id_token', 'code token', 'code id_token', 'none']) {
-    const location = (await scene.browser().get(authorizeUrl(client, { response_type: type }))).headers.get('location') ?? ''
+    const location =
+      (await scene.browser().get(authorizeUrl(client, { response_type: type }))).headers.get('location') ?? ''
     t.absent(location.includes('access_token') || location.includes('code='), type)
     t.ok(location === '' || location.includes('error='), type)
   }
@@ -97,7 +108,10 @@ test('RFC 9700 4.4 and RFC 9207: every answer to a client names its issuer, an e
     t.alike([answer.searchParams.get('iss'), answer.searchParams.get('state')], [scene.url, 'a b&c=%'])
     t.is(answer.searchParams.get('error'), decide === 'deny' ? 'access_denied' : null)
   }
-  const metadata = (await (await fetch(`${scene.url}/.well-known/oauth-authorization-server`)).json()) as Record<string, unknown>
+  const metadata = (await (await fetch(`${scene.url}/.well-known/oauth-authorization-server`)).json()) as Record<
+    string,
+    unknown
+  >
   t.alike([metadata['issuer'], metadata['authorization_response_iss_parameter_supported']], [scene.url, true])
   t.alike(metadata['code_challenge_methods_supported'], ['S256'])
 })
@@ -113,7 +127,9 @@ test('RFC 9700 4.2: a code is good once, for its client and redirect URI; a seco
   t.is((await scene.token(client, form)).body['error'], 'invalid_grant')
   t.absent(await scene.who(body['access_token']))
   t.is(
-    (await scene.token(client, { grant_type: 'refresh_token', refresh_token: body['refresh_token'] ?? '' })).body['error'],
+    (await scene.token(client, { grant_type: 'refresh_token', refresh_token: body['refresh_token'] ?? '' })).body[
+      'error'
+    ],
     'invalid_grant'
   )
 })
@@ -129,7 +145,10 @@ test('RFC 9700 4.14: a refresh token is replaced at each use, bound to its clien
   t.not(second['refresh_token'], first['refresh_token'])
   t.is(second['scope'], 'a2a:read')
   t.is((await scene.token(client, form)).body['error'], 'invalid_grant')
-  t.is((await scene.token(client, { ...form, refresh_token: second['refresh_token'] ?? '' })).body['error'], 'invalid_grant')
+  t.is(
+    (await scene.token(client, { ...form, refresh_token: second['refresh_token'] ?? '' })).body['error'],
+    'invalid_grant'
+  )
   t.alike([await scene.who(first['access_token']), await scene.who(second['access_token'])], [null, null])
 })
 
@@ -137,10 +156,9 @@ test('RFC 9700 2.3: a token is for this gateway alone, and for no more than its 
   const scene = await oauthScene(t)
   const client = await scene.client({ tier: 1 })
   const { body } = await scene.token(client, { ...CREDENTIALS, scope: 'a2a:read' })
-  const claims = JSON.parse(Buffer.from((body['access_token'] ?? '').split('.')[1] ?? '', 'base64url').toString()) as Record<
-    string,
-    unknown
-  >
+  const claims = JSON.parse(
+    Buffer.from((body['access_token'] ?? '').split('.')[1] ?? '', 'base64url').toString()
+  ) as Record<string, unknown>
   t.alike([claims['aud'], claims['iss'], claims['client_id']], [scene.url, scene.url, client.id])
   const principal = await scene.who(body['access_token'])
   t.alike([principal?.tier, principal?.scopes], [3, ['read']])
@@ -171,10 +189,18 @@ test('RFC 9700 2.5: a confidential client shows its secret each time; a wrong, a
     'invalid_client',
     'by one method alone'
   )
-  const metadata = (await (await fetch(`${scene.url}/.well-known/oauth-authorization-server`)).json()) as Record<string, unknown>
+  const metadata = (await (await fetch(`${scene.url}/.well-known/oauth-authorization-server`)).json()) as Record<
+    string,
+    unknown
+  >
   for (const name of ['token', 'revocation'])
-    t.alike(metadata[`${name}_endpoint_auth_methods_supported`], ['client_secret_basic', 'none'], 'in the documented order')
-  const hash = (JSON.parse(scene.home.get('oauth-clients') ?? '{}') as { clients: { secret: string }[] }).clients[0]?.secret ?? ''
+    t.alike(
+      metadata[`${name}_endpoint_auth_methods_supported`],
+      ['client_secret_basic', 'none'],
+      'in the documented order'
+    )
+  const hash =
+    (JSON.parse(scene.home.get('oauth-clients') ?? '{}') as { clients: { secret: string }[] }).clients[0]?.secret ?? ''
   t.is(
     (await scene.post('/oauth/token', CREDENTIALS, { authorization: basic(client.id, hash) })).body['error'],
     'invalid_client',
@@ -187,7 +213,11 @@ test('RFC 9700 2.5: a confidential client shows its secret each time; a wrong, a
 test("RFC 9700 4.3.2: tokens and secrets in a query string are nobody's, and no answer puts a token into a URL", async (t) => {
   const scene = await oauthScene(t)
   const client = await scene.client()
-  const query = new URLSearchParams({ ...CREDENTIALS, client_id: client.id, client_secret: client.secret ?? '' }).toString()
+  const query = new URLSearchParams({
+    ...CREDENTIALS,
+    client_id: client.id,
+    client_secret: client.secret ?? ''
+  }).toString()
   t.not((await scene.post(`/oauth/token?${query}`, {})).status, 200)
   t.is((await fetch(`${scene.url}/oauth/token?${query}`)).status, 405)
   const { answer } = await signedIn(scene, authorizeUrl(client))
@@ -219,7 +249,10 @@ test('RFC 9700 4.2.4 and 4.16: no page is framed or leaks where it was by a Refe
         header('content-security-policy').includes("default-src 'none'"),
       answer.url
     )
-    t.alike([header('x-frame-options'), header('referrer-policy'), header('cache-control')], ['DENY', 'no-referrer', 'no-store'])
+    t.alike(
+      [header('x-frame-options'), header('referrer-policy'), header('cache-control')],
+      ['DENY', 'no-referrer', 'no-store']
+    )
     const text = await answer.text()
     t.absent(/<script|<form|<b>|src=|href=/.test(text), answer.url)
   }
@@ -257,7 +290,10 @@ test("RFC 9700 4.15: the subject of a client's own token is never that of the op
 
 test('RFC 9700 4.10 and RFC 8628: a device code waits for the operator, is good once and for its client, and ends with its tokens when it comes again', async (t) => {
   const scene = await oauthScene(t)
-  const [client, other] = [await scene.client({ isPublic: true, redirectUris: [] }), await scene.client({ isPublic: true })]
+  const [client, other] = [
+    await scene.client({ isPublic: true, redirectUris: [] }),
+    await scene.client({ isPublic: true })
+  ]
   const begin = async (): Promise<Readonly<Record<string, string>>> =>
     (await scene.post('/oauth/device_authorization', { client_id: client.id, scope: 'a2a:read' })).body
   const begun = await begin()
@@ -272,7 +308,10 @@ test('RFC 9700 4.10 and RFC 8628: a device code waits for the operator, is good 
   t.absent(await scene.who(body['access_token']))
   const denied = await begin()
   await scene.server.admin['oauth.deny']({ code: denied['user_code'] ?? '' })
-  t.is((await scene.token(client, { ...form, device_code: denied['device_code'] ?? '' })).body['error'], 'access_denied')
+  t.is(
+    (await scene.token(client, { ...form, device_code: denied['device_code'] ?? '' })).body['error'],
+    'access_denied'
+  )
 })
 
 test('a browser that asks again after the word of the operator makes no more grants, nor another code', async (t) => {
@@ -283,7 +322,9 @@ test('a browser that asks again after the word of the operator makes no more gra
   await scene.server.admin['oauth.approve']({ code })
   let resumed = ''
   for (let i = 0; i < 5; i++) resumed = (await browsing.get(page)).headers.get('location') ?? ''
-  const { records } = JSON.parse(scene.home.get('oauth-state') ?? '') as { readonly records: readonly { readonly model: string }[] }
+  const { records } = JSON.parse(scene.home.get('oauth-state') ?? '') as {
+    readonly records: readonly { readonly model: string }[]
+  }
   t.is(records.filter(({ model }) => model === 'Grant').length, 1)
   t.ok((await browsing.get(resumed)).headers.get('location')?.includes('code='))
   t.is((await browsing.get(page)).status, 400)

@@ -37,7 +37,11 @@ function scene() {
 }
 
 const kind = fc.constantFrom('Interaction', 'DeviceCode')
-const flood = fc.record({ model: kind, client: fc.constantFrom('a', 'b', 'c'), count: fc.integer({ min: 1, max: 300 }) })
+const flood = fc.record({
+  model: kind,
+  client: fc.constantFrom('a', 'b', 'c'),
+  count: fc.integer({ min: 1, max: 300 })
+})
 
 test('the number of waiting sign-ins is bounded, and no client with a fair share loses one', async (t) => {
   await holds(
@@ -45,7 +49,8 @@ test('the number of waiting sign-ins is bounded, and no client with a fair share
     fc.asyncProperty(fc.array(flood, { maxLength: 6 }), async (floods) => {
       const { store, kept, put } = scene()
       const fair = ['Interaction', 'DeviceCode'].map((one) => [one, put(one, { clientId: 'quiet' })] as const)
-      for (const one of floods) for (let i = 0; i < one.count; i++) put(one.model, { params: { client_id: one.client } })
+      for (const one of floods)
+        for (let i = 0; i < one.count; i++) put(one.model, { params: { client_id: one.client } })
       const records = await kept()
       const isBounded = ['Interaction', 'DeviceCode'].every(
         (one) => records.filter((record) => record.model === one).length <= MAX_OAUTH_WAITING
@@ -65,7 +70,8 @@ test('used refresh tokens are dropped for new ones, first those of the grant wit
   }
   const [few, first] = [used('few'), used('many')]
   for (let i = 1; i < MAX_USED_REFRESH_TOKENS; i++) used('many')
-  for (let i = MAX_USED_REFRESH_TOKENS + 1; i < MAX_OAUTH_RECORDS; i++) put('RefreshToken', { grantId: `g${i}`, clientId: 'a' })
+  for (let i = MAX_USED_REFRESH_TOKENS + 1; i < MAX_OAUTH_RECORDS; i++)
+    put('RefreshToken', { grantId: `g${i}`, clientId: 'a' })
   t.ok(store.find('RefreshToken', first))
   put('RefreshToken', { grantId: 'next', clientId: 'b' })
   t.absent(store.find('RefreshToken', first))
@@ -90,7 +96,11 @@ test('a grant keeps a bounded number of used refresh tokens, the newest', async 
       })
       const known = ids.filter((id) => store.find('RefreshToken', id) !== null)
       const isNewest = known.every((id, at) => id === ids[ids.length - known.length + at])
-      return isNewest && known.length === Math.min(rotations, MAX_USED_REFRESH_TOKENS) && store.find('RefreshToken', other) !== null
+      return (
+        isNewest &&
+        known.length === Math.min(rotations, MAX_USED_REFRESH_TOKENS) &&
+        store.find('RefreshToken', other) !== null
+      )
     }),
     100
   )
@@ -117,7 +127,9 @@ test('the stored state returns without codes and without expired entries', async
   await holds(
     t,
     fc.asyncProperty(
-      fc.array(fc.record({ secret: fc.stringMatching(/^[\w-]{20,40}$/), ttlMs: fc.integer({ min: 1, max: 2000 }) }), { maxLength: 20 }),
+      fc.array(fc.record({ secret: fc.stringMatching(/^[\w-]{20,40}$/), ttlMs: fc.integer({ min: 1, max: 2000 }) }), {
+        maxLength: 20
+      }),
       async (all) => {
         const { files, clock, store, kept } = scene()
         for (const { secret, ttlMs } of all)

@@ -54,7 +54,17 @@ test('a token counts only with its type, issuer, audience, times, key and all it
   for (const change of changes) t.absent(await scene.who(await forged(scene, id, change)), JSON.stringify(change))
   t.absent(await scene.who(await forged(scene, id, {}, { typ: 'JWT' })), 'another type')
   t.absent(await scene.who(await forged(scene, id, {}, { kid: 'other' })), 'another key')
-  const claims = { iss: scene.url, aud: scene.url, sub: id, client_id: id, scope: 'a2a:read', jti: 'j', iat: now, nbf: now, exp: now + 60 }
+  const claims = {
+    iss: scene.url,
+    aud: scene.url,
+    sub: id,
+    client_id: id,
+    scope: 'a2a:read',
+    jti: 'j',
+    iat: now,
+    nbf: now,
+    exp: now + 60
+  }
   t.absent(await scene.who(new UnsecuredJWT(claims).encode()), 'unsigned')
   const { privateKey } = await generateKeyPair('EdDSA')
   t.absent(
@@ -63,7 +73,9 @@ test('a token counts only with its type, issuer, audience, times, key and all it
   )
   t.absent(
     await scene.who(
-      await new SignJWT(claims).setProtectedHeader({ alg: 'HS256', typ: 'at+jwt' }).sign(new TextEncoder().encode('x'.repeat(32)))
+      await new SignJWT(claims)
+        .setProtectedHeader({ alg: 'HS256', typ: 'at+jwt' })
+        .sign(new TextEncoder().encode('x'.repeat(32)))
     )
   )
   for (const text of ['', '.', '..', 'a.b.c', 'eyJ'.repeat(300), '\u0000']) t.absent(await scene.who(text))
@@ -78,7 +90,11 @@ test('a revoked token is refused at once, open streams under it end, and a resta
   ]
   const grant = await scene.server.tokens.admit(one)
   const ended = new Promise<void>((resolve) => grant?.onEnd(resolve))
-  const asOther = await scene.post('/oauth/revoke', { token: one }, { authorization: basic(other.id, other.secret ?? '') })
+  const asOther = await scene.post(
+    '/oauth/revoke',
+    { token: one },
+    { authorization: basic(other.id, other.secret ?? '') }
+  )
   t.is(asOther.body['error'], 'invalid_request', 'not by another client')
   t.is((await scene.post('/oauth/revoke', { token: one })).body['error'], 'invalid_request', 'nor by nobody')
   t.ok(await scene.who(one))
@@ -112,11 +128,16 @@ test('a token that was revoked in its last seconds, which differing clocks grant
 test('a client with more revocations than the limit loses all its own tokens, gets new ones, and harms no other', async (t) => {
   const scene = await oauthScene(t)
   const [client, other] = [await scene.client(), await scene.client()]
-  const get = async (of: typeof client): Promise<string> => (await scene.token(of, CREDENTIALS)).body['access_token'] ?? ''
+  const get = async (of: typeof client): Promise<string> =>
+    (await scene.token(of, CREDENTIALS)).body['access_token'] ?? ''
   const [first, theirs] = [await get(client), await get(other)]
   const own = { authorization: basic(client.id, client.secret ?? '') }
   for (let i = 0; i <= MAX_OAUTH_DENIED; i++)
-    await scene.post('/oauth/revoke', { token: await forged(scene, client.id, { jti: `j${i}`, iat: nowSeconds() - 1 }) }, own)
+    await scene.post(
+      '/oauth/revoke',
+      { token: await forged(scene, client.id, { jti: `j${i}`, iat: nowSeconds() - 1 }) },
+      own
+    )
   t.absent(await scene.who(first))
   t.ok(await scene.who(theirs))
   t.ok(await scene.who(await get(other)))
@@ -134,7 +155,9 @@ test('a revoked client has no token any more, also after a restart', async (t) =
   await ended
   t.absent(await scene.who(body['access_token']))
   t.is(
-    (await scene.token(client, { grant_type: 'refresh_token', refresh_token: body['refresh_token'] ?? '' })).body['error'],
+    (await scene.token(client, { grant_type: 'refresh_token', refresh_token: body['refresh_token'] ?? '' })).body[
+      'error'
+    ],
     'invalid_client'
   )
   await scene.close()
@@ -167,7 +190,10 @@ test('a sign-in under way goes on after a restart, and the home holds neither co
   await scene.close()
   const again = await oauthScene(t, { home: scene.home, port: Number(new URL(scene.url).port) })
   t.is((await again.token(client, form)).status, 200)
-  t.is((await again.token(client, { grant_type: 'refresh_token', refresh_token: body['refresh_token'] ?? '' })).status, 200)
+  t.is(
+    (await again.token(client, { grant_type: 'refresh_token', refresh_token: body['refresh_token'] ?? '' })).status,
+    200
+  )
 })
 
 test('on another port the node is another issuer: tokens of before are refused, clients stay', async (t) => {
@@ -177,7 +203,10 @@ test('on another port the node is another issuer: tokens of before are refused, 
   await scene.close()
   const again = await oauthScene(t, { home: scene.home, port: 0 })
   t.absent(await again.who(body['access_token']))
-  const refreshed = await again.token(client, { grant_type: 'refresh_token', refresh_token: body['refresh_token'] ?? '' })
+  const refreshed = await again.token(client, {
+    grant_type: 'refresh_token',
+    refresh_token: body['refresh_token'] ?? ''
+  })
   t.is(refreshed.body['error'], 'invalid_target')
   t.ok(await again.who((await again.token(client, CREDENTIALS)).body['access_token']))
 })
@@ -185,7 +214,12 @@ test('on another port the node is another issuer: tokens of before are refused, 
 test('an invalid request gets an OAuth error, never HTML, and changes nothing', async (t) => {
   const scene = await oauthScene(t)
   const client = await scene.client()
-  const types = ['application/json', 'text/plain', 'multipart/form-data; boundary=x', 'application/x-www-form-urlencoded']
+  const types = [
+    'application/json',
+    'text/plain',
+    'multipart/form-data; boundary=x',
+    'application/x-www-form-urlencoded'
+  ]
   for (const path of ['/oauth/token', '/oauth/revoke', '/oauth/device_authorization']) {
     for (const type of types) {
       for (const body of [
@@ -197,7 +231,11 @@ test('an invalid request gets an OAuth error, never HTML, and changes nothing', 
         `x=${'y'.repeat(15_000)}`,
         '\u0000\uffff'
       ]) {
-        const headers = { 'content-type': type, accept: 'text/html', authorization: basic(client.id, client.secret ?? '') }
+        const headers = {
+          'content-type': type,
+          accept: 'text/html',
+          authorization: basic(client.id, client.secret ?? '')
+        }
         const answer = await fetch(scene.url + path, { method: 'POST', headers, body })
         const text = await answer.text()
         if (answer.status === 200) continue
@@ -215,7 +253,13 @@ test('an invalid request gets an OAuth error, never HTML, and changes nothing', 
   }
   const wrong = await fetch(`${scene.url}/oauth/token`)
   t.alike([wrong.status, ((await wrong.json()) as Record<string, unknown>)['error']], [405, 'invalid_request'])
-  for (const query of ['client_id[]=1', 'client_id=%00', 'a=%E0%A4%A', 'client_id=a&client_id=b', `x=${'y'.repeat(8000)}`]) {
+  for (const query of [
+    'client_id[]=1',
+    'client_id=%00',
+    'a=%E0%A4%A',
+    'client_id=a&client_id=b',
+    `x=${'y'.repeat(8000)}`
+  ]) {
     const answer = await scene.browser().get(`/oauth/authorize?${query}`, { accept: 'text/html' })
     t.alike([answer.status, answer.headers.get('content-type')], [400, 'application/json; charset=utf-8'], query)
   }

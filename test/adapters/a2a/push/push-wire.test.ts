@@ -28,8 +28,16 @@ test('an invalid push config is reported member by member, in plain words, at it
   const cases: readonly (readonly [string, () => unknown, readonly FieldViolation[]])[] = [
     ['1.0', () => PUSH_V1.readSet({ taskId: 't' }), url('url')],
     ['0.3', () => PUSH_V03.readSet({ taskId: 't', pushNotificationConfig: {} }), url('pushNotificationConfig.url')],
-    ['none in 0.3', () => PUSH_V03.readSet({ taskId: 't' }), [{ field: 'pushNotificationConfig', description: 'must be an object' }]],
-    ['REST of 0.3', () => PUSH_V03_REST.readSet({ taskId: 't', pushNotificationConfig: {} }), url('pushNotificationConfig.url')],
+    [
+      'none in 0.3',
+      () => PUSH_V03.readSet({ taskId: 't' }),
+      [{ field: 'pushNotificationConfig', description: 'must be an object' }]
+    ],
+    [
+      'REST of 0.3',
+      () => PUSH_V03_REST.readSet({ taskId: 't', pushNotificationConfig: {} }),
+      url('pushNotificationConfig.url')
+    ],
     [
       'with a message',
       () => WIRE_V1.readSend({ message: MESSAGE, configuration: { taskPushNotificationConfig: { token: 1 } } }),
@@ -52,7 +60,12 @@ test('an invalid push config is reported member by member, in plain words, at it
     ],
     [
       'no secret',
-      () => PUSH_V1.readSet({ taskId: 't', url: 'https://example.com', authentication: { scheme: 'HMAC-SHA256', credentials: 'x' } }),
+      () =>
+        PUSH_V1.readSet({
+          taskId: 't',
+          url: 'https://example.com',
+          authentication: { scheme: 'HMAC-SHA256', credentials: 'x' }
+        }),
       [
         {
           field: 'authentication.credentials',

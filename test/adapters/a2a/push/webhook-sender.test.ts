@@ -40,24 +40,41 @@ test('a notification is signed by the secret of its config, and by the key of it
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
   const config = hookTo(hook.url, { token: 'tok', authentication: { schemes: ['HMAC-SHA256'], credentials: secret } })
   t.alike(await webhooks.send(config, CALL, new Abort()), { type: 'taken' })
-  t.alike(await webhooks.send({ ...config, authentication: { schemes: ['Basic'], credentials: 'dTpw' } }, CALL, new Abort()), {
-    type: 'taken'
-  })
-  t.alike(await webhooks.send({ ...config, version: '0.3', authentication: { schemes: ['Bearer'] } }, CALL, new Abort()), { type: 'taken' })
+  t.alike(
+    await webhooks.send({ ...config, authentication: { schemes: ['Basic'], credentials: 'dTpw' } }, CALL, new Abort()),
+    {
+      type: 'taken'
+    }
+  )
+  t.alike(
+    await webhooks.send({ ...config, version: '0.3', authentication: { schemes: ['Bearer'] } }, CALL, new Abort()),
+    { type: 'taken' }
+  )
   const [signed, basic, bearer] = hook.got.map(({ headers }) => headers)
   const text = `${CALL.id}.${signed?.['webhook-timestamp']}.${CALL.body}`
   const mac = createHmac('sha256', Buffer.from(secret.slice(6), 'base64'))
     .update(text)
     .digest('base64')
-  t.alike([signed?.['webhook-id'], signed?.['webhook-signature'], signed?.['authorization']], [CALL.id, `v1,${mac}`, undefined])
+  t.alike(
+    [signed?.['webhook-id'], signed?.['webhook-signature'], signed?.['authorization']],
+    [CALL.id, `v1,${mac}`, undefined]
+  )
   t.alike(
     [signed?.['x-a2a-event'], signed?.['x-a2a-notification-token'], signed?.['content-type']],
     ['task.completed', 'tok', 'application/a2a+json']
   )
   t.alike([basic?.['authorization'], basic?.['webhook-signature']], ['Basic dTpw', undefined])
-  t.alike([bearer?.['authorization'], bearer?.['content-type']], [`Bearer ${bearer?.['x-a2a-notification-jwt']}`, 'application/json'])
+  t.alike(
+    [bearer?.['authorization'], bearer?.['content-type']],
+    [`Bearer ${bearer?.['x-a2a-notification-jwt']}`, 'application/json']
+  )
   const keys = createLocalJWKSet(new CardSigner({ sign: NODE.sign, nodeId: NODE.id, keysUrl: '' }).keySet() as never)
-  const options = { issuer: ISSUER, audience: hook.url, typ: 'a2a-notification+jwt', currentDate: new Date(1_700_000_010_000) }
+  const options = {
+    issuer: ISSUER,
+    audience: hook.url,
+    typ: 'a2a-notification+jwt',
+    currentDate: new Date(1_700_000_010_000)
+  }
   const [one, two] = await Promise.all(
     [signed, basic].map((headers) => jwtVerify(headers?.['x-a2a-notification-jwt'] ?? '', keys, options))
   )
@@ -152,7 +169,11 @@ test('an update over the size of a notification is sent without its contents, in
   const snapshot = { task, history: [], artifacts: [artifact] }
   const event = { type: 'artifact', artifact, append: false, lastChunk: true, generation: 1, at: 0 } as const
   t.alike(JSON.parse(webhookBody('1.0', { task, event })), {
-    task: { id: 'task_1', contextId: 'ctx_1', status: { state: 'TASK_STATE_WORKING', timestamp: '1970-01-01T00:00:00.000Z' } }
+    task: {
+      id: 'task_1',
+      contextId: 'ctx_1',
+      status: { state: 'TASK_STATE_WORKING', timestamp: '1970-01-01T00:00:00.000Z' }
+    }
   })
   const old = JSON.parse(webhookBody('0.3', { snapshot })) as Record<string, unknown>
   t.alike([old['kind'], old['id'], old['artifacts']], ['task', 'task_1', []])

@@ -3,7 +3,12 @@ import fc from 'fast-check'
 import { agentSubject, type CardSubject, nodeSubject } from '../../../../src/adapters/a2a/cards/card-subject.js'
 import { toCardV03, toHybridCard } from '../../../../src/adapters/a2a/cards/card-v03.js'
 import { toCardV1 } from '../../../../src/adapters/a2a/cards/card-v1.js'
-import { CARD_MAX_FINDINGS, CARD_MAX_VALUES, type CardFinding, checkCard } from '../../../../src/adapters/a2a/remote/card-check.js'
+import {
+  CARD_MAX_FINDINGS,
+  CARD_MAX_VALUES,
+  type CardFinding,
+  checkCard
+} from '../../../../src/adapters/a2a/remote/card-check.js'
 import { MAX_REMOTE_SKILLS } from '../../../../src/adapters/a2a/remote/card-schema.js'
 import { readRemoteCard } from '../../../../src/adapters/a2a/remote/remote-card.js'
 import { cardWith, oldCardWith } from '../../../support/a2a/foreign-cards.js'
@@ -57,7 +62,10 @@ test('any set of agents makes a valid card of their node, in which no two skills
       const details = told.map(({ detail }) => detail)
       const node = { id: 'y'.repeat(52), name: 'a', tier: 'L0' as const }
       const subject = nodeSubject({ node }, details, { ...HOST, version: '1.0.0' })
-      return isValidInAll(subject) && subject.skills.length === details.reduce((sum, { capabilities }) => sum + capabilities.length, 0)
+      return (
+        isValidInAll(subject) &&
+        subject.skills.length === details.reduce((sum, { capabilities }) => sum + capabilities.length, 0)
+      )
     }),
     150
   )
@@ -113,7 +121,11 @@ test('all faults of a card of 0.3 are found at once', (t: Assert) => {
   const card = oldCardWith({
     url: 'ftp://a.example',
     protocolVersion: undefined,
-    additionalInterfaces: [{ url: 'file:///x', transport: 'HTTP+JSON' }, { url: 'box:1', transport: 'GRPC' }, { url: 'https://a.example' }],
+    additionalInterfaces: [
+      { url: 'file:///x', transport: 'HTTP+JSON' },
+      { url: 'box:1', transport: 'GRPC' },
+      { url: 'https://a.example' }
+    ],
     securitySchemes: { key: { type: 'apiKey', in: 'body', name: 'k' }, what: { type: 'magic' }, who: 7 },
     security: [{ none: [] }],
     defaultInputModes: 'text/plain',
@@ -140,16 +152,27 @@ test('right cards of others have no findings, with members that nobody here know
   const common = { url: 'https://a.example', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }
   const good = [
     cardWith({ x: 1 }),
-    cardWith({ provider: { organization: 'Example', url: 'https://a.example' }, supportedInterfaces: [custom, common] }),
     cardWith({
-      securitySchemes: { oauth: { oauth2SecurityScheme: { flows } }, key: { apiKeySecurityScheme: { location: 'header', name: 'x' } } },
+      provider: { organization: 'Example', url: 'https://a.example' },
+      supportedInterfaces: [custom, common]
+    }),
+    cardWith({
+      securitySchemes: {
+        oauth: { oauth2SecurityScheme: { flows } },
+        key: { apiKeySecurityScheme: { location: 'header', name: 'x' } }
+      },
       securityRequirements: [{ schemes: { oauth: { list: ['read'] } } }, { schemes: { key: {} } }]
     }),
-    oldCardWith({ securitySchemes: { o: { type: 'oauth2', flows }, m: { type: 'mutualTLS' } }, security: [{ o: ['read'], m: [] }] })
+    oldCardWith({
+      securitySchemes: { o: { type: 'oauth2', flows }, m: { type: 'mutualTLS' } },
+      security: [{ o: ['read'], m: [] }]
+    })
   ]
   for (const card of good) t.alike(checkCard(card).findings, [])
   const grpc = oldCardWith({ preferredTransport: 'GRPC', url: 'box:50051' })
-  t.alike(linesOf(grpc), ['/url has no address that this node can call; must have an address for A2A 1.0 or 0.3 over JSONRPC or HTTP+JSON'])
+  t.alike(linesOf(grpc), [
+    '/url has no address that this node can call; must have an address for A2A 1.0 or 0.3 over JSONRPC or HTTP+JSON'
+  ])
   const later = cardWith({ supportedInterfaces: [{ ...common, protocolVersion: '2.0' }] })
   t.alike(
     faultsOf(later).map(({ path, stopsImport }) => [path, stopsImport]),
@@ -186,9 +209,30 @@ test('oddities that an import accepts are warnings', (t: Assert) => {
 test('an import refuses a card if and only if a fault says so, and names the first and the number of others', async (t: Assert) => {
   const junk = fc.oneof(
     fc.jsonValue(),
-    fc.constantFrom<unknown>(undefined, null, '', 'x'.repeat(300), [], {}, 7, ['a', 7], [{}], [{ id: 's' }, { id: 's' }])
+    fc.constantFrom<unknown>(
+      undefined,
+      null,
+      '',
+      'x'.repeat(300),
+      [],
+      {},
+      7,
+      ['a', 7],
+      [{}],
+      [{ id: 's' }, { id: 's' }]
+    )
   )
-  const keys = ['name', 'description', 'version', 'skills', 'capabilities', 'supportedInterfaces', 'url', 'protocolVersion', 'provider']
+  const keys = [
+    'name',
+    'description',
+    'version',
+    'skills',
+    'capabilities',
+    'supportedInterfaces',
+    'url',
+    'protocolVersion',
+    'provider'
+  ]
   const changes = fc.dictionary(fc.constantFrom(...keys), junk, { maxKeys: 4, noNullPrototype: true })
   const seen = { taken: 0, refused: 0, faultyTaken: 0 }
   await holds(
@@ -203,7 +247,9 @@ test('an import refuses a card if and only if a fault says so, and names the fir
       if (read.ok && faults.length > 0) seen.faultyTaken++
       if (read.ok)
         return (
-          !isStopped && read.card.interfaces.length > 0 && new Set(read.card.skills.map(({ id }) => id)).size === read.card.skills.length
+          !isStopped &&
+          read.card.interfaces.length > 0 &&
+          new Set(read.card.skills.map(({ id }) => id)).size === read.card.skills.length
         )
       return (
         isStopped &&
@@ -229,7 +275,10 @@ test('no number of other findings hides a fault that stops an import', (t: Asser
     ['/skills/400/id']
   )
   t.absent(readRemoteCard(card).ok)
-  t.absent(readRemoteCard(cardWith({ skills: Array.from({ length: MAX_REMOTE_SKILLS + 1 }, (_, at) => ({ id: `s${at}` })) })).ok)
+  t.absent(
+    readRemoteCard(cardWith({ skills: Array.from({ length: MAX_REMOTE_SKILLS + 1 }, (_, at) => ({ id: `s${at}` })) }))
+      .ok
+  )
 })
 
 test('a card of both versions must be right in both, and only the version that is read stops an import', (t: Assert) => {
@@ -250,10 +299,17 @@ test('no value makes the check throw, and no report is long', async (t: Assert) 
   await holds(
     t,
     fc.property(fc.anything(), fc.anything(), (junk, part) => {
-      const cards = [junk, cardWith({ skills: junk, securitySchemes: part }), oldCardWith({ additionalInterfaces: junk, security: [part] })]
+      const cards = [
+        junk,
+        cardWith({ skills: junk, securitySchemes: part }),
+        oldCardWith({ additionalInterfaces: junk, security: [part] })
+      ]
       return cards.every((card) => {
         const { findings } = checkCard(card)
-        return findings.length <= CARD_MAX_FINDINGS && findings.every(({ path, wrong }) => path.length <= 256 && wrong.length <= 1000)
+        return (
+          findings.length <= CARD_MAX_FINDINGS &&
+          findings.every(({ path, wrong }) => path.length <= 256 && wrong.length <= 1000)
+        )
       })
     }),
     500
@@ -267,7 +323,8 @@ test('no value makes the check throw, and no report is long', async (t: Assert) 
   t.alike(linesOf(hidden), [' cannot be read; must be a JSON object'])
   const huge = linesOf(cardWith({ skills: Array.from({ length: CARD_MAX_VALUES }, () => 0) }))
   t.alike(huge, [` is not read: it has more than ${CARD_MAX_VALUES} values; must keep to the limits of JSON here`])
-  for (const value of [JSON.parse('{"__proto__":{"name":"x"}}') as unknown, [], 'card', null, 7]) t.is(faultsOf(value).length, 1)
+  for (const value of [JSON.parse('{"__proto__":{"name":"x"}}') as unknown, [], 'card', null, 7])
+    t.is(faultsOf(value).length, 1)
 })
 
 /** A card with a list of many entries. */
@@ -283,7 +340,12 @@ test('no card takes long to check, for any content of its lists', (t: Assert) =>
     'interfaces, all different': filled({}, 'additionalInterfaces', (at) => ({ url: prefix + String(at) }), most / 2),
     'interfaces, all the same': filled({}, 'additionalInterfaces', () => ({}), most),
     'requirements of 0.3': filled({ securitySchemes: schemes }, 'security', () => ({}), most),
-    'requirements of 1.0': filled({ supportedInterfaces: [], securitySchemes: schemes }, 'securityRequirements', () => ({}), most),
+    'requirements of 1.0': filled(
+      { supportedInterfaces: [], securitySchemes: schemes },
+      'securityRequirements',
+      () => ({}),
+      most
+    ),
     'requirements of skills': filled({ securitySchemes: schemes }, 'skills', () => ({ security: [{}] }), most / 3),
     'undeclared schemes': filled({}, 'security', () => ({ a: 1, b: 1 }), most / 3),
     'skills of one id': filled({}, 'skills', () => ({ id: 'a' }), most / 2),

@@ -68,7 +68,10 @@ for (const version of VERSIONS) {
     if (!asked.ok) return t.fail(asked.message)
     const { a2a } = asked.result as { a2a: Record<string, string> }
     t.alike([a2a['state'], a2a['message'], typeof a2a['taskId']], ['input-required', 'Which one?', 'string'])
-    const further = await scene.call('talk', { a2a: { taskId: a2a['taskId'], contextId: a2a['contextId'] }, text: 'the red one' })
+    const further = await scene.call('talk', {
+      a2a: { taskId: a2a['taskId'], contextId: a2a['contextId'] },
+      text: 'the red one'
+    })
     t.alike(further, { ok: true, result: 'it is the red one' })
   })
 
@@ -104,7 +107,9 @@ for (const version of VERSIONS) {
     const call = scene.call('talk', 'x', { progress })
     await eventually(() => progress.length === 1)
     server.cut()
-    await eventually(() => server.requests.some(({ method }) => method === 'SubscribeToTask' || method === 'tasks/resubscribe'))
+    await eventually(() =>
+      server.requests.some(({ method }) => method === 'SubscribeToTask' || method === 'tasks/resubscribe')
+    )
     go()
     t.alike(await call, { ok: true, result: 'one two' })
     t.is(runs, 1)
@@ -242,7 +247,8 @@ test('a card that an earlier build accepted stays accepted and gets its provider
     await scene.remotes.close()
     return [scene.agents()[0]?.definition.provider ?? null, pinnedBy, change]
   }
-  const stored = async () => (await store.read<{ hash: string; by: string; card: object; provider?: unknown }>('a2a-far')) ?? t.fail()
+  const stored = async () =>
+    (await store.read<{ hash: string; by: string; card: object; provider?: unknown }>('a2a-far')) ?? t.fail()
   t.alike(await seen(), [null, 'first-sight', null])
   server.card = { ...plain, provider: ACME }
   t.alike(await seen(), [null, 'first-sight', null], 'it was accepted as a card without one')
@@ -348,7 +354,10 @@ test('a signature is checked by the key of the config; one that names its own ke
   }
   const sign = (header: object): Promise<object> =>
     generateAgentCardSignature(privateKey, { alg: 'EdDSA', kid: 'k', typ: 'JOSE', ...header })(plain as never)
-  const signed = JSON.parse(JSON.stringify(await sign({ jku: 'http://169.254.169.254/keys' }))) as Record<string, unknown>
+  const signed = JSON.parse(JSON.stringify(await sign({ jku: 'http://169.254.169.254/keys' }))) as Record<
+    string,
+    unknown
+  >
   const selfSigned = JSON.parse(JSON.stringify(await sign({ jwk }))) as Record<string, unknown>
   t.is(await settledWith(signed, jwk), null)
   t.is(await settledWith(signed, null), null, 'a jku is not asked: it is as good as unsigned')
@@ -357,7 +366,9 @@ test('a signature is checked by the key of the config; one that names its own ke
   t.ok(/not signed by the key/.test((await settledWith(selfSigned, strange)) ?? ''), 'a key of its own helps nobody')
   t.ok(/not signed by the key/.test((await settledWith(plain, jwk)) ?? ''))
   t.ok(/not signed by the key/.test((await settledWith({ ...signed, description: 'changed' }, jwk)) ?? ''))
-  t.ok(/signature of its card is wrong/.test((await settledWith({ ...selfSigned, description: 'changed' }, null)) ?? ''))
+  t.ok(
+    /signature of its card is wrong/.test((await settledWith({ ...selfSigned, description: 'changed' }, null)) ?? '')
+  )
 })
 
 /** A value with each absent member of A2A as null. */
@@ -418,14 +429,26 @@ test('null is absent in tasks and messages of a remote agent, plain or streamed,
     [newCard, { task: null, message: { messageId: 'a', role: 'ROLE_AGENT', ...OTHERS, parts: [part] } }],
     [newCard, { message: null, task: { ...task, status: { state: 'TASK_STATE_COMPLETED', ...DONE } } }],
     [oldCard, { kind: 'message', messageId: 'a', role: 'agent', ...OTHERS, parts: [oldPart] }],
-    [oldCard, { kind: 'task', ...task, artifacts: [{ artifactId: 'x', parts: [oldPart] }], status: { state: 'completed', ...DONE } }]
+    [
+      oldCard,
+      {
+        kind: 'task',
+        ...task,
+        artifacts: [{ artifactId: 'x', parts: [oldPart] }],
+        status: { state: 'completed', ...DONE }
+      }
+    ]
   ] as const
   for (const [card, result] of results)
     for (const streaming of [false, true]) {
       const url = await rawServer(t, (at) => card(at, streaming), result)
       const scene = await remoteScene(t, remoteSpec(`${url}/.well-known/agent-card.json`))
       await scene.settled()
-      t.alike(await scene.call('talk', 'hello'), { ok: true, result: 'hi' }, `${JSON.stringify(result).slice(0, 30)} ${String(streaming)}`)
+      t.alike(
+        await scene.call('talk', 'hello'),
+        { ok: true, result: 'hi' },
+        `${JSON.stringify(result).slice(0, 30)} ${String(streaming)}`
+      )
     }
 })
 
@@ -441,7 +464,13 @@ test('a card that names no address that a client reaches is used at its own addr
   const chosen = await remoteScene(t, remoteSpec(`${lost}/.well-known/agent-card.json`, { url: `${lost}/a2a` }))
   await chosen.settled()
   t.alike(await chosen.call('talk', 'hello'), { ok: true, result: 'hi' }, 'the url of the config')
-  const refused = await remoteScene(t, remoteSpec(`${lost}/.well-known/agent-card.json`, { url: 'http://192.168.1.1/' }))
+  const refused = await remoteScene(
+    t,
+    remoteSpec(`${lost}/.well-known/agent-card.json`, { url: 'http://192.168.1.1/' })
+  )
   await refused.settled()
-  t.ok(/the address in the config is refused/.test(refused.info().lastError ?? ''), refused.info().lastError ?? 'not refused')
+  t.ok(
+    /the address in the config is refused/.test(refused.info().lastError ?? ''),
+    refused.info().lastError ?? 'not refused'
+  )
 })

@@ -14,7 +14,18 @@ const PADDED = {
   security: null,
   defaultInputModes: null,
   signatures: null,
-  skills: [{ id: 'say', name: null, description: null, tags: null, examples: null, inputModes: null, outputModes: null, security: null }]
+  skills: [
+    {
+      id: 'say',
+      name: null,
+      description: null,
+      tags: null,
+      examples: null,
+      inputModes: null,
+      outputModes: null,
+      security: null
+    }
+  ]
 }
 const MODERN = {
   ...PADDED,
@@ -48,7 +59,10 @@ test('null is absent on a card of either version, wherever a member may be absen
 
 test('an address that reaches nobody is replaced by the address of the card', (t) => {
   const at = (url: string, from: string): string | undefined => {
-    const [{ url: reached } = { url: undefined }] = reachableCard({ interfaces: [{ url }] } as unknown as RemoteCard, from).interfaces
+    const [{ url: reached } = { url: undefined }] = reachableCard(
+      { interfaces: [{ url }] } as unknown as RemoteCard,
+      from
+    ).interfaces
     return reached
   }
   const card = 'http://10.0.0.5:9000/agents/x/.well-known/agent-card.json?v=1'

@@ -42,7 +42,9 @@ const card = (host: string, more: object = {}): string =>
 /** An agent with a card of the common form, whose other answers are those given. */
 async function agentThat(t: Assert, answer: Answer): Promise<string> {
   let host = ''
-  host = await web(t, (request, response, body) => (request.method === 'GET' ? response.end(card(host)) : answer(request, response, body)))
+  host = await web(t, (request, response, body) =>
+    request.method === 'GET' ? response.end(card(host)) : answer(request, response, body)
+  )
   return host
 }
 
@@ -51,7 +53,10 @@ const event = (body: string, result: object): string =>
 
 test('a card that is huge, endless, slow, compressed, no JSON, no card or a redirect is not used, and says why', async (t: Assert) => {
   const cases: [Answer, RegExp][] = [
-    [(_, response) => response.end(card('x', { description: 'x'.repeat(MAX_REMOTE_CARD_BYTES) })), /more than 262144 bytes/],
+    [
+      (_, response) => response.end(card('x', { description: 'x'.repeat(MAX_REMOTE_CARD_BYTES) })),
+      /more than 262144 bytes/
+    ],
     [(_, response) => void response.writeHead(302, { location: 'http://169.254.169.254/latest' }).end(), /redirect/],
     [(_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end('x'), /gzip/],
     [(_, response) => response.end('<html>'), /not JSON/],
@@ -63,7 +68,8 @@ test('a card that is huge, endless, slow, compressed, no JSON, no card or a redi
       /not to be used: \/skills is "none"; must be a list, and 2 more; run a2a-node agents check http:\/\/127\.0\.0\.1:\d+\/card$/
     ],
     [
-      (_, response) => response.end('{"name":"text","description":"x","version":"1.0.0","capabilities":[{"id":"text.stats"}]}'),
+      (_, response) =>
+        response.end('{"name":"text","description":"x","version":"1.0.0","capabilities":[{"id":"text.stats"}]}'),
       /what is there is no agent card: try http:\/\/127\.0\.0\.1:\d+\/card\/\.well-known\/agent-card\.json$/
     ],
     [
@@ -110,9 +116,17 @@ test('an answer of the resolver that is private reaches no socket, also when it 
   })
   const host = await listening(t, server)
   const port = host.split(':')[1]
-  const answers: string[][] = [['127.0.0.1'], ['93.184.216.34', '127.0.0.1'], ['::1'], ['::ffff:127.0.0.1'], ['169.254.169.254'], []]
+  const answers: string[][] = [
+    ['127.0.0.1'],
+    ['93.184.216.34', '127.0.0.1'],
+    ['::1'],
+    ['::ffff:127.0.0.1'],
+    ['169.254.169.254'],
+    []
+  ]
   for (const addresses of answers) {
-    const resolve: Resolve = () => Promise.resolve(addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })))
+    const resolve: Resolve = () =>
+      Promise.resolve(addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })))
     const get = guardedFetch({ policy: { allowed: [] }, limits: LIMITS, clock: systemClock(), resolve })
     const reason = await get(`http://rebind.example.com:${port}/`).then(() => '', messageOf)
     t.ok(/address is refused/.test(reason), `${addresses.join(' ')}: ${reason}`)
@@ -121,7 +135,11 @@ test('an answer of the resolver that is private reaches no socket, also when it 
 })
 
 test('an answer that is slow, silent or too long is cut off within its time and size', async (t: Assert) => {
-  const get = guardedFetch({ policy: { allowed: [{ host: '127.0.0.1', port: null }] }, limits: LIMITS, clock: systemClock() })
+  const get = guardedFetch({
+    policy: { allowed: [{ host: '127.0.0.1', port: null }] },
+    limits: LIMITS,
+    clock: systemClock()
+  })
   const drip = (response: http.ServerResponse): void => {
     const timer = setInterval(() => response.write('x'), 50)
     response.on('close', () => clearInterval(timer))
@@ -143,7 +161,10 @@ test('an answer that is slow, silent or too long is cut off within its time and 
         .then(() => '', messageOf)
     )
   )
-  const silent = await web(t, (_, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hi\n\n'))
+  const silent = await web(
+    t,
+    (_, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hi\n\n')
+  )
   t.ok(
     /did not go on within 400 ms/.test(
       await get(`http://${silent}/`)
@@ -163,7 +184,9 @@ test('an answer that is slow, silent or too long is cut off within its time and 
 
 test('a stream without end, of another task, of garbage or of too much ends as a failure, and the task is canceled', async (t: Assert) => {
   let canceled = 0
-  const status = (state: string, id = 't1'): object => ({ statusUpdate: { taskId: id, contextId: 'c', status: { state } } })
+  const status = (state: string, id = 't1'): object => ({
+    statusUpdate: { taskId: id, contextId: 'c', status: { state } }
+  })
   const cases: [(response: http.ServerResponse, body: string) => void, RegExp][] = [
     [
       (response, body) => {
@@ -177,20 +200,25 @@ test('a stream without end, of another task, of garbage or of too much ends as a
     ],
     [
       (response, body) =>
-        void response.write(event(body, status('TASK_STATE_WORKING')) + event(body, status('TASK_STATE_COMPLETED', 't2'))),
+        void response.write(
+          event(body, status('TASK_STATE_WORKING')) + event(body, status('TASK_STATE_COMPLETED', 't2'))
+        ),
       /another task/
     ],
     [
       (response, body) =>
         void response.write(
-          event(body, { artifactUpdate: { taskId: 't1', artifact: { artifactId: 'a', parts: [{ text: 'x'.repeat(2_000_000) }] } } })
+          event(body, {
+            artifactUpdate: { taskId: 't1', artifact: { artifactId: 'a', parts: [{ text: 'x'.repeat(2_000_000) }] } }
+          })
         ),
       /more than 1048576 bytes/
     ],
     [(response) => response.end('data: {not json\n\n'), /may have done it, and is not asked again/],
     [(response) => response.end(), /may have done it, and is not asked again/],
     [
-      (response, body) => response.end(event(body, { message: { parts: [{ data: JSON.parse('{"__proto__":1}') as object }] } })),
+      (response, body) =>
+        response.end(event(body, { message: { parts: [{ data: JSON.parse('{"__proto__":1}') as object }] } })),
       /__proto__/
     ]
   ]
@@ -225,7 +253,11 @@ test('a stream without end, of another task, of garbage or of too much ends as a
 
 test('an unreachable agent is reported by the kind of failure: the address is in the log of the node alone', async (t: Assert) => {
   const cases: [(server: http.Server) => void, RegExp, RegExp][] = [
-    [(server) => void server.close(), /was not reached, and nothing was done: ECONNREFUSED$/, /ECONNREFUSED 127\.0\.0\.1:\d+$/],
+    [
+      (server) => void server.close(),
+      /was not reached, and nothing was done: ECONNREFUSED$/,
+      /ECONNREFUSED 127\.0\.0\.1:\d+$/
+    ],
     [
       (server) => void server.removeAllListeners('request').on('request', ({ socket }) => socket.destroy()),
       /asked again\. ECONNRESET$/,
@@ -256,7 +288,10 @@ test('a name that leads elsewhere by now is refused without a word of where', as
   const host = await web(t, (_, response) => response.end(card(`named.example.com:${at}`)))
   at = host.split(':')[1] ?? ''
   const resolve: Resolve = () => Promise.resolve([{ address, family: 4 }])
-  const scene = await remoteScene(t, remoteSpec(`http://named.example.com:${at}/card`), { allow: ['named.example.com'], resolve })
+  const scene = await remoteScene(t, remoteSpec(`http://named.example.com:${at}/card`), {
+    allow: ['named.example.com'],
+    resolve
+  })
   await scene.settled()
   address = '169.254.169.254'
   const outcome = await scene.call('talk', 'x')

@@ -14,7 +14,9 @@ import { holds } from '../../../support/holds.js'
 
 /** Text that nobody would read as the JSON of an object. */
 const text = fc.string({ maxLength: 40 }).filter((one) => !one.trimStart().startsWith('{'))
-const json = fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.parse(JSON.stringify(value).replaceAll('__proto__', 'x')) as unknown)
+const json = fc
+  .jsonValue({ maxDepth: 3 })
+  .map((value) => JSON.parse(JSON.stringify(value).replaceAll('__proto__', 'x')) as unknown)
 const file = fc.record(
   {
     bytes: fc.uint8Array({ maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('base64')),
@@ -46,7 +48,11 @@ test('the input of an agent leaves the gateway of another node as it came in', a
 })
 
 test('the task and conversation that an input names are not part of the message', (t: Assert) => {
-  t.alike(remoteInput({ a2a: { taskId: 't', contextId: 'c' }, text: 'yes' }), { parts: [{ text: 'yes' }], taskId: 't', contextId: 'c' })
+  t.alike(remoteInput({ a2a: { taskId: 't', contextId: 'c' }, text: 'yes' }), {
+    parts: [{ text: 'yes' }],
+    taskId: 't',
+    contextId: 'c'
+  })
   t.alike(remoteInput({ a2a: { taskId: 7 }, n: 1 }), {
     parts: [{ data: { n: 1 }, mediaType: 'application/json' }],
     taskId: null,
@@ -55,7 +61,10 @@ test('the task and conversation that an input names are not part of the message'
 })
 
 test('no JSON makes the reader of cards throw; an accepted card is stored, reads back unchanged, and makes a valid card of the mesh', async (t: Assert) => {
-  const word = fc.oneof(fc.string({ maxLength: 30 }), fc.constantFrom('\u0000', '\u001b[31m', '   ', 'ö'.repeat(40), 'a b'))
+  const word = fc.oneof(
+    fc.string({ maxLength: 30 }),
+    fc.constantFrom('\u0000', '\u001b[31m', '   ', 'ö'.repeat(40), 'a b')
+  )
   const skill = fc.record({
     id: word,
     name: word,
@@ -79,7 +88,12 @@ test('no JSON makes the reader of cards throw; an accepted card is stored, reads
       ),
       skills: fc.array(skill, { maxLength: 4 })
     }),
-    fc.record({ name: word, url: fc.webUrl(), protocolVersion: fc.constantFrom('0.3.0', '0.2'), skills: fc.array(skill, { maxLength: 3 }) })
+    fc.record({
+      name: word,
+      url: fc.webUrl(),
+      protocolVersion: fc.constantFrom('0.3.0', '0.2'),
+      skills: fc.array(skill, { maxLength: 3 })
+    })
   )
   let taken = 0
   await holds(
@@ -90,7 +104,17 @@ test('no JSON makes the reader of cards throw; an accepted card is stored, reads
       taken++
       const { definition } = remoteOffer(remoteSpec('http://x.example.com'), read.card, read.card.skills)
       const { id, name, version, description, capabilities } = definition
-      const checked = validateCard({ id, name, version, description, capabilities, tier: 1, protocols: [], endpoints: [], revision: 1 })
+      const checked = validateCard({
+        id,
+        name,
+        version,
+        description,
+        capabilities,
+        tier: 1,
+        protocols: [],
+        endpoints: [],
+        revision: 1
+      })
       return checked.ok && canonicalJson(keptCard(JSON.parse(JSON.stringify(read.card)))) === canonicalJson(read.card)
     }),
     1000
@@ -115,7 +139,11 @@ test('a task in chunks, or as a whole and again, reports its artifact once, as t
     t,
     fc.property(pieces, fc.array(fc.nat(6), { maxLength: 4 }), (words, snapshots) => {
       const reports: { a2a: { artifact: { parts: { text: string }[] }; append: boolean } }[] = []
-      const task = new RemoteTask({ maxBytes: 100_000, report: (data) => void reports.push(data as never), isFurther: false })
+      const task = new RemoteTask({
+        maxBytes: 100_000,
+        report: (data) => void reports.push(data as never),
+        isFurther: false
+      })
       const parts = (n: number): Part[] => words.slice(0, n).map((one) => ({ text: one }))
       const whole = (n: number, state: 'working' | 'completed'): RemoteEvent => ({
         type: 'task',
@@ -155,7 +183,8 @@ test('an artifact may come in thousands of pieces, of which empty parts count as
   const told = (maxBytes: number, pieces: number): RemoteTask => {
     const task = new RemoteTask({ maxBytes, report: () => {}, isFurther: false })
     const artifact = { artifactId: 'a', parts }
-    for (let i = 0; i < pieces; i++) task.take({ type: 'artifact', taskId: 't', artifact, append: true, lastChunk: false })
+    for (let i = 0; i < pieces; i++)
+      task.take({ type: 'artifact', taskId: 't', artifact, append: true, lastChunk: false })
     return task
   }
   t.absent(told(100_000_000, 4000).isOver)
@@ -170,7 +199,11 @@ test('no report of an agent makes its task throw any other error than its fault:
   const events = (data: unknown): RemoteEvent[] => [
     { type: 'artifact', taskId: 't', artifact: artifact(data), append: false, lastChunk: false },
     { ...about, message: { id: '', parts: [{ data }] }, artifacts: [artifact(data)] },
-    { ...about, message: { id: '', parts: [{ data }] }, artifacts: [{ artifactId: 'a', parts: [{ data }, { text: 'x' }] }] },
+    {
+      ...about,
+      message: { id: '', parts: [{ data }] },
+      artifacts: [{ artifactId: 'a', parts: [{ data }, { text: 'x' }] }]
+    },
     { ...about, type: 'status', state: 'failed', message: { id: '', parts: [{ data }] } }
   ]
   const task = new RemoteTask({ maxBytes: 1_000_000, report: () => {}, isFurther: false })

@@ -3,7 +3,12 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import net from 'node:net'
 import test, { type Assert } from 'brittle'
-import { answerStream, BEHIND_WAIT_MS, HEARTBEAT_MS, MAX_BEHIND_BYTES } from '../../../../src/adapters/a2a/server/event-stream.js'
+import {
+  answerStream,
+  BEHIND_WAIT_MS,
+  HEARTBEAT_MS,
+  MAX_BEHIND_BYTES
+} from '../../../../src/adapters/a2a/server/event-stream.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
 /** More than the buffers of both sides of a connection take. */
@@ -96,7 +101,8 @@ test('a stream on which nothing happens says every 15 s that it is there, and no
   const chunks = (response.body as unknown as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]()
   let text = ''
   const until = async (wanted: string): Promise<void> => {
-    while (!text.endsWith(wanted)) text += Buffer.from(((await chunks.next()) as { value: Uint8Array }).value).toString('utf8')
+    while (!text.endsWith(wanted))
+      text += Buffer.from(((await chunks.next()) as { value: Uint8Array }).value).toString('utf8')
   }
   await until('data: {}\n\n')
   clock.advance(HEARTBEAT_MS - 1)

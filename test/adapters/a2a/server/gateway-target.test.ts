@@ -36,14 +36,19 @@ test('the listener refuses a request in the form of the protocol at its URL', (t
   t.alike(refused('POST', '/agents/text/message:send'), {
     error: { code: 413, status: 'INVALID_ARGUMENT', message: 'too large', details: [info] }
   })
-  t.alike(refused('POST', '/agents/text/run'), { error: 'payload_too_large', message: 'too large', code: 'PAYLOAD_TOO_LARGE' })
+  t.alike(refused('POST', '/agents/text/run'), {
+    error: 'payload_too_large',
+    message: 'too large',
+    code: 'PAYLOAD_TOO_LARGE'
+  })
   t.is(refused('POST', '/agents//tasks'), null)
 })
 
 test('an answer of JSON-RPC has the id of the body that was read; no other answer reads one', (t: Assert) => {
   const error = { status: 401, code: 'UNAUTHORIZED', message: 'no', headers: {} }
   const idAt = (path: string, body: string | null): unknown =>
-    (gatewayFault(error, { method: 'POST', path, body: body === null ? null : Buffer.from(body) }) as { id?: unknown }).id
+    (gatewayFault(error, { method: 'POST', path, body: body === null ? null : Buffer.from(body) }) as { id?: unknown })
+      .id
   for (const path of ['/a2a', '/a2a/text', '/agents/text', '/mcp']) {
     t.ok(isRpcRequest({ method: 'POST', path }), path)
     t.absent(isRpcRequest({ method: 'GET', path }), path)

@@ -19,7 +19,10 @@ const events = [
 ]
 
 /** A guarded API over one that gives the same to every call and watch, and counts what reaches it. */
-function guarded(gives: unknown, rules: { input?: typeof RULES; output?: typeof RULES } = {}): { api: NodeApi; asked: () => number } {
+function guarded(
+  gives: unknown,
+  rules: { input?: typeof RULES; output?: typeof RULES } = {}
+): { api: NodeApi; asked: () => number } {
   let asked = 0
   const inner = {
     call: () => Promise.resolve(++asked > 0 ? gives : null),
@@ -70,7 +73,10 @@ test('a text forbidden to a client with a token reaches no agent, by any call or
     await failsWith(t, 'INVALID_INPUT', () => firstOf(api.watch(name, params as never)))
   }
   t.is(asked(), 0)
-  t.alike(await api.call('message.call', { agent: null, capability: 'a', input: 'fine' }), { ...reply, payload: 'fine' })
+  t.alike(await api.call('message.call', { agent: null, capability: 'a', input: 'fine' }), {
+    ...reply,
+    payload: 'fine'
+  })
   t.is(asked(), 1)
 })
 
@@ -79,13 +85,32 @@ test('a text forbidden to agents is in no answer to a client with a token, by an
   const calls: readonly (readonly [CallName, object])[] = [
     ['message.call', reply],
     ['message.send', { ...reply, outcome: 'FAILED', payload: null, error: failure }],
-    ['message.send', { ...reply, payload: null, targets: [{ agent: 'a', outcome: 'COMPLETED', rule: null, payload: said }] }],
-    ['message.send', { ...reply, payload: null, targets: [{ agent: 'a', outcome: 'TASK_FAILED', rule: null, reason: 'secret' }] }],
-    ['message.send', { ...reply, payload: null, targets: [{ agent: 'a', outcome: 'COMPLETED', rule: null, payload: '{"a":"sec\\"ret…' }] }],
+    [
+      'message.send',
+      { ...reply, payload: null, targets: [{ agent: 'a', outcome: 'COMPLETED', rule: null, payload: said }] }
+    ],
+    [
+      'message.send',
+      { ...reply, payload: null, targets: [{ agent: 'a', outcome: 'TASK_FAILED', rule: null, reason: 'secret' }] }
+    ],
+    [
+      'message.send',
+      {
+        ...reply,
+        payload: null,
+        targets: [{ agent: 'a', outcome: 'COMPLETED', rule: null, payload: '{"a":"sec\\"ret…' }]
+      }
+    ],
     ['tasks.list', { tasks: [task, failedTask], more: 0 }],
     ['tasks.show', { ...task, events }],
-    ['tasks.show', { ...task, result: 'ret', events: [...events, { generation: 3, type: 'progress', data: 'secret' }] }],
-    ['tasks.show', { ...task, result: 'fine', events: [...events.slice(0, 1), { generation: 2, type: 'error', error: failure }] }],
+    [
+      'tasks.show',
+      { ...task, result: 'ret', events: [...events, { generation: 3, type: 'progress', data: 'secret' }] }
+    ],
+    [
+      'tasks.show',
+      { ...task, result: 'fine', events: [...events.slice(0, 1), { generation: 2, type: 'error', error: failure }] }
+    ],
     ['tasks.cancel', failedTask],
     ['swarm.list', { swarms: [{ id: 's', error: failure }] }],
     ['swarm.show', { id: 's', error: failure }],
@@ -131,7 +156,10 @@ test('an error of the node keeps its code, its outcome and whether it may be tri
   const error = new NodeError('TIMEOUT', 'x'.repeat(500), { retryable: true, data: { taskId: 'task_1' } }).toBody()
   const unknown = { ...reply, outcome: 'UNKNOWN', payload: null, error }
   t.alike(await call('message.call', unknown), unknown)
-  const withSecret = (await call('message.call', { ...unknown, error: { ...error, message: 'a secret' } })) as typeof unknown
+  const withSecret = (await call('message.call', {
+    ...unknown,
+    error: { ...error, message: 'a secret' }
+  })) as typeof unknown
   t.alike([withSecret.outcome, withSecret.error.code, withSecret.error.retryable], ['UNKNOWN', 'TIMEOUT', true])
 })
 
@@ -153,7 +181,8 @@ test('a prompt that breaks a rule of input reaches no model, any other one does'
     }
   }
   const chooser = guardedChooser(inner, new Guardrails({ input: RULES, output: OPEN }))
-  const choose = (prompt: string): Promise<ToolChoice> => chooser.choose({ prompt, tools: [] }, new AbortController().signal)
+  const choose = (prompt: string): Promise<ToolChoice> =>
+    chooser.choose({ prompt, tools: [] }, new AbortController().signal)
   for (const prompt of ['my secret', 'x'.repeat(201)]) {
     const choice = await choose(prompt)
     t.ok(!choice.ok && /allowed|denied/.test(choice.reason), prompt)

@@ -20,7 +20,8 @@ test('a text passes exactly when it is short enough and has none of the patterns
     fc.integer({ min: 1, max: 8 }),
     (text, words, maxLength) => {
       const broken = rails(maxLength, words.map(quoted)).violation('input', text)
-      if (text.length > maxLength) return broken?.rule === 'maxLength' && broken.length === text.length && broken.limit === maxLength
+      if (text.length > maxLength)
+        return broken?.rule === 'maxLength' && broken.length === text.length && broken.limit === maxLength
       const place = words.findIndex((one) => text.includes(one))
       return place === -1 ? broken === null : broken?.rule === 'deny' && broken.place === place
     }
@@ -33,7 +34,10 @@ test('every text in any JSON is checked, and nothing throws', async (t: Assert) 
     const guarded = rails(1_000_000, ['needle'])
     const has = guardedText(value).includes('needle')
     const hidden = [[other, { a: [value, { deep: 'a needle!' }] }], { needle: value }, ['needle']]
-    return (guarded.violation('output', value) !== null) === has && hidden.every((one) => guarded.violation('output', one)?.rule === 'deny')
+    return (
+      (guarded.violation('output', value) !== null) === has &&
+      hidden.every((one) => guarded.violation('output', one)?.rule === 'deny')
+    )
   })
   await holds(t, property, 300)
 })
@@ -41,7 +45,8 @@ test('every text in any JSON is checked, and nothing throws', async (t: Assert) 
 test('a pattern that would take for ever elsewhere takes time linear to the text', (t: Assert) => {
   const guarded = rails(1_000_000, ['^(a+)+$', '(?:a|aa)+b', '(.*)*x', '(a?){200}a{200}c'])
   const from = process.hrtime.bigint()
-  for (const text of ['a'.repeat(20_000), `${'a'.repeat(20_000)}!`, 'ab'.repeat(10_000)]) guarded.violation('input', text)
+  for (const text of ['a'.repeat(20_000), `${'a'.repeat(20_000)}!`, 'ab'.repeat(10_000)])
+    guarded.violation('input', text)
   const ms = Number(process.hrtime.bigint() - from) / 1e6
   t.ok(ms < 10_000, `${ms} ms; a backtracking matcher would not end`)
 })

@@ -20,18 +20,31 @@ test('a request beyond the limits of JSON is refused by its id, in a sentence', 
     t.is(rpcIdIn(utf8(request(params))), 'r1')
   }
   for (const params of ['{}', `{"text":"${'x'.repeat(3_000_000)}"}`])
-    t.alike(await called(request(params)), { id: 'r1', given: { value: 'done' } }, 'the bound of the body is the bound of a text')
+    t.alike(
+      await called(request(params)),
+      { id: 'r1', given: { value: 'done' } },
+      'the bound of the body is the bound of a text'
+    )
 })
 
 test('null is absent in the parameters of a client, except in its data', async (t) => {
   const params = {
     metadata: null,
     configuration: { historyLength: null, taskPushNotificationConfig: null },
-    message: { messageId: 'm', contextId: null, parts: [{ text: 'a', data: null, metadata: null }, { data: null }, { data: { b: null } }] }
+    message: {
+      messageId: 'm',
+      contextId: null,
+      parts: [{ text: 'a', data: null, metadata: null }, { data: null }, { data: { b: null } }]
+    }
   }
   let got: unknown
-  await callRpc(utf8(request(JSON.stringify(params))), (_method, given) => Promise.resolve({ value: (got = given) as object }))
-  t.alike(got, { configuration: {}, message: { messageId: 'm', parts: [{ text: 'a' }, { data: null }, { data: { b: null } }] } })
+  await callRpc(utf8(request(JSON.stringify(params))), (_method, given) =>
+    Promise.resolve({ value: (got = given) as object })
+  )
+  t.alike(got, {
+    configuration: {},
+    message: { messageId: 'm', parts: [{ text: 'a' }, { data: null }, { data: { b: null } }] }
+  })
 })
 
 test('a message without a readable id is refused without an id', async (t) => {

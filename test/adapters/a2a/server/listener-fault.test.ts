@@ -19,9 +19,13 @@ test('errors carry the names of the gateway document: no token, a wrong token, a
     t.ok(JSON.stringify(listenerFault(wrong, at)).includes('"name":"INVALID_CREDENTIALS"'), path)
   }
   t.absent(
-    JSON.stringify(listenerFault({ status: 404, code: 'NOT_FOUND', message: 'x' }, { method: 'GET', path: '/x' })).includes('"name"')
+    JSON.stringify(
+      listenerFault({ status: 404, code: 'NOT_FOUND', message: 'x' }, { method: 'GET', path: '/x' })
+    ).includes('"name"')
   )
-  const context = faultOf(new NodeError('INVALID_INPUT', 'the task is of another context', { data: { reason: 'CONTEXT' } }))
+  const context = faultOf(
+    new NodeError('INVALID_INPUT', 'the task is of another context', { data: { reason: 'CONTEXT' } })
+  )
   t.ok(JSON.stringify(context.toRpc()).includes('"name":"CONTEXT_NOT_FOUND"'))
   t.ok(JSON.stringify(faultOf(new NodeError('INVALID_INPUT', 'x')).toRest()).includes('"name":"INVALID_MESSAGE"'))
 })

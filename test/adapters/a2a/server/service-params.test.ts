@@ -2,7 +2,11 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { A2AFault } from '../../../../src/adapters/a2a/server/fault.js'
 import { GatewayRoute } from '../../../../src/adapters/a2a/server/gateway-route.js'
-import { activatedExtensions, requestedVersion, versionText } from '../../../../src/adapters/a2a/server/service-params.js'
+import {
+  activatedExtensions,
+  requestedVersion,
+  versionText
+} from '../../../../src/adapters/a2a/server/service-params.js'
 import type { Gateway } from '../../../../src/ports/gateway.js'
 import type { Principal } from '../../../../src/ports/node-api.js'
 import { holds } from '../../../support/holds.js'
@@ -11,7 +15,14 @@ import { listening, TOKEN } from '../../http/raw-http.js'
 
 const MUST = 'https://example.com/ext/must/v1'
 const MAY = 'https://example.com/ext/may/v1'
-const BY: Principal = { kind: 'token', name: 'token test', id: 'tok_1', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+const BY: Principal = {
+  kind: 'token',
+  name: 'token test',
+  id: 'tok_1',
+  tier: 0,
+  sandboxId: null,
+  scopes: ['read', 'send']
+}
 
 /** The gateway of an agent that requires an extension, over a real listener. */
 async function demanding(t: Parameters<typeof listening>[0]): Promise<string> {
@@ -40,10 +51,21 @@ async function demanding(t: Parameters<typeof listening>[0]): Promise<string> {
 test('an extension that a card requires must be named in the header: without it nothing is done, on each wire', async (t) => {
   const url = await demanding(t)
   const ask = async (extensions: Record<string, string>, method?: string) => {
-    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json', connection: 'close', ...extensions }
-    const body = method === undefined ? {} : { method: 'POST', body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params: {} }) }
+    const headers = {
+      authorization: `Bearer ${TOKEN}`,
+      'content-type': 'application/json',
+      connection: 'close',
+      ...extensions
+    }
+    const body =
+      method === undefined
+        ? {}
+        : { method: 'POST', body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params: {} }) }
     const response = await fetch(method === undefined ? `${url}/tasks` : url, { headers, ...body })
-    return { response, json: (await response.json()) as { id?: unknown; error?: { code: unknown; details?: unknown[] } } }
+    return {
+      response,
+      json: (await response.json()) as { id?: unknown; error?: { code: unknown; details?: unknown[] } }
+    }
   }
   for (const headers of [{}, { 'a2a-extensions': MAY }, { 'a2a-extensions': `${MUST}1` }] as Record<string, string>[]) {
     for (const method of ['ListTasks', 'tasks/list']) {
@@ -70,7 +92,10 @@ test('any version and extensions of a client give a supported version, none or a
   await holds(
     t,
     fc.property(text, text, (header, query) => {
-      const source = { headers: { 'a2a-version': header, 'a2a-extensions': header }, query: `a=b&A2A-Version=${encodeURIComponent(query)}` }
+      const source = {
+        headers: { 'a2a-version': header, 'a2a-extensions': header },
+        query: `a=b&A2A-Version=${encodeURIComponent(query)}`
+      }
       const uris = activatedExtensions(source, [{ uri: MUST }, { uri: MAY }])?.uris ?? []
       if (!uris.every((uri) => header.includes(uri))) return false
       try {

@@ -19,7 +19,13 @@ test('an agent is unhealthy when its program or module is not there, or does not
   await fs.writeFile(path.join(agents, 'lost.md'), file('lost', '{ type: command, command: [no-such-program-here] }'))
   await fs.writeFile(path.join(agents, 'mod.md'), file('mod', '{ type: module, path: ./mod.mjs }'))
   await fs.writeFile(path.join(agents, 'mod.mjs'), 'throw new Error("it is broken")')
-  const files = new AgentFiles({ dirs: [agents], runDir: path.join(dir, 'run'), grants: [], starters: false, clock: realClock })
+  const files = new AgentFiles({
+    dirs: [agents],
+    runDir: path.join(dir, 'run'),
+    grants: [],
+    starters: false,
+    clock: realClock
+  })
   t.teardown(() => files.close())
   const loaded = await files.load()
   t.alike(loaded.faults, [])
@@ -30,9 +36,20 @@ test('an agent is unhealthy when its program or module is not there, or does not
   }
   const found = async (id: string) => await of(id).check?.(new AbortController().signal)
   t.alike(await found('sound'), { state: 'healthy', reason: null })
-  t.alike(await found('lost'), { state: 'unhealthy', reason: 'its program no-such-program-here was not found or may not be executed' })
+  t.alike(await found('lost'), {
+    state: 'unhealthy',
+    reason: 'its program no-such-program-here was not found or may not be executed'
+  })
   t.alike(await found('mod'), { state: 'healthy', reason: null }, 'nobody has loaded it yet')
-  const task = { taskId: 't', requestId: 'r', attempt: 1, capability: 'mod.do', description: '', swarm: null, input: {} }
+  const task = {
+    taskId: 't',
+    requestId: 'r',
+    attempt: 1,
+    capability: 'mod.do',
+    description: '',
+    swarm: null,
+    input: {}
+  }
   const run = () => of('mod').run(task, { signal: new AbortController().signal, progress: () => {} })
   t.absent((await run()).ok)
   const once = await found('mod')
@@ -52,19 +69,24 @@ test('a provider of language models is asked for its models, never a question, a
     days: new TokenDays({ clock: realClock, store: null, onFault: () => {} }),
     fetch: (url, init) => {
       asked.push(`${init?.method ?? 'GET'} ${url as string} ${JSON.stringify(init?.headers)}`)
-      return typeof answer === 'number' ? Promise.resolve(new Response(null, { status: answer })) : Promise.reject(answer)
+      return typeof answer === 'number'
+        ? Promise.resolve(new Response(null, { status: answer }))
+        : Promise.reject(answer)
     }
   })
   const { signal } = new AbortController()
   const state = async (answer: number | Error, name = 'local') => (await checkProvider(at(answer), name, signal)).state
-  t.alike(await Promise.all([state(200), state(404), state(503), state(401), state(new Error('connect')), state(200, 'other')]), [
-    'healthy',
-    'healthy',
-    'degraded',
-    'unhealthy',
-    'unhealthy',
-    'unhealthy'
-  ])
+  t.alike(
+    await Promise.all([
+      state(200),
+      state(404),
+      state(503),
+      state(401),
+      state(new Error('connect')),
+      state(200, 'other')
+    ]),
+    ['healthy', 'healthy', 'degraded', 'unhealthy', 'unhealthy', 'unhealthy']
+  )
   t.alike([...new Set(asked)], ['GET http://llm.test/v1/models {"authorization":"Bearer sk-secret"}'])
   const { reason } = await checkProvider(at(401), 'local', signal)
   t.absent(reason?.includes('sk-secret'), 'no secret is disclosed')

@@ -85,7 +85,12 @@ test('a whole agent file becomes a definition and a runtime', (t: Assert) => {
     runtime: 'command',
     source: '/agents/tester.md'
   })
-  t.alike(runtime, { type: 'command', command: ['npm', 'test', '--', '{input.file}'], env: { CI: '1' }, cwd: '/agents/work' })
+  t.alike(runtime, {
+    type: 'command',
+    command: ['npm', 'test', '--', '{input.file}'],
+    env: { CI: '1' },
+    cwd: '/agents/work'
+  })
   t.alike(ignored, ['color'], 'tools and model are known, color is not')
   t.is(instructions, 'Body.\n')
 })
@@ -121,15 +126,24 @@ test('an unknown key inside a2a is a fault with its line and a suggestion', (t: 
   hasFault(t, agentText('a', ['  limits: { timeot: 5s }']), [8, /timeot is unknown; did you mean timeout\?/])
   hasFault(t, agentText('a', [], '{ type: command, command: [x], shell: true }'), [7, /a2a\.runtime\.shell is unknown/])
   const runtime = (text: string): string => agentText('a', [], text)
-  hasFault(t, runtime('{ type: module, path: a.mjs, cwd: . }'), [7, /a2a\.runtime\.cwd is unknown \(known: type, path, env\)/])
-  hasFault(t, runtime('{ type: command, command: [x], module: a }'), [7, /runtime\.module is unknown \(known: type, command, env, cwd\)/])
+  hasFault(t, runtime('{ type: module, path: a.mjs, cwd: . }'), [
+    7,
+    /a2a\.runtime\.cwd is unknown \(known: type, path, env\)/
+  ])
+  hasFault(t, runtime('{ type: command, command: [x], module: a }'), [
+    7,
+    /runtime\.module is unknown \(known: type, command, env, cwd\)/
+  ])
   hasFault(t, TESTER.replace('tags:', 'tag:'), [18, /capabilities\[0\]\.tag is unknown; did you mean tags\?/])
 })
 
 test('all faults of a file are reported at once, in order of lines', (t: Assert) => {
   const { faults, ignored } = faulty(
     t,
-    TESTER.replace('tier: L3', 'tier: L9').replace('90s', 'soon').replace('0.1.0', 'one').replace('id: test.run', 'id: "-"')
+    TESTER.replace('tier: L3', 'tier: L9')
+      .replace('90s', 'soon')
+      .replace('0.1.0', 'one')
+      .replace('id: test.run', 'id: "-"')
   )
   t.alike(
     faults.map((fault) => fault.line),
@@ -181,34 +195,58 @@ test('schemas that do not compile, capabilities listed twice and two defaults ar
     /a2a\.capabilities\[0\]\.output: not a usable JSON Schema/
   ])
   hasFault(t, TESTER.replace('output: { type: object }', 'output: [1]'), [15, /must be a JSON Schema/])
-  hasFault(t, TESTER.replace('  runtime:', '    - { id: test.run }\n  runtime:'), [19, /test\.run is listed twice, first on line 12/])
-  hasFault(t, TESTER.replace('tags: [ci]', 'default: true').replace('  runtime:', '    - { id: b, default: true }\n  runtime:'), [
+  hasFault(t, TESTER.replace('  runtime:', '    - { id: test.run }\n  runtime:'), [
     19,
-    /only one/
+    /test\.run is listed twice, first on line 12/
   ])
+  hasFault(
+    t,
+    TESTER.replace('tags: [ci]', 'default: true').replace('  runtime:', '    - { id: b, default: true }\n  runtime:'),
+    [19, /only one/]
+  )
 })
 
 test('a file lists no more capabilities than a card allows', (t: Assert) => {
   const listing = (count: number): string =>
-    TESTER.replace('  runtime:', `${Array.from({ length: count - 1 }, (_, i) => `    - { id: c${i} }\n`).join('')}  runtime:`)
+    TESTER.replace(
+      '  runtime:',
+      `${Array.from({ length: count - 1 }, (_, i) => `    - { id: c${i} }\n`).join('')}  runtime:`
+    )
   t.is(good(t, listing(CARD_MAX_CAPABILITIES)).definition.capabilities.length, CARD_MAX_CAPABILITIES)
   hasFault(t, listing(CARD_MAX_CAPABILITIES + 1), [11, /must be at most 512 entries long/])
 })
 
 test('the input may not choose the program, and no argument holds a NUL', (t: Assert) => {
-  hasFault(t, agentText('a', [], '{ type: command, command: ["{input.program}"] }'), [7, /may not be taken from the input/])
+  hasFault(t, agentText('a', [], '{ type: command, command: ["{input.program}"] }'), [
+    7,
+    /may not be taken from the input/
+  ])
   hasFault(t, agentText('a', [], '{ type: command, command: [""] }'), [7, /empty/])
   hasFault(t, agentText('a', [], '{ type: command, command: [x, "a\\0b"] }'), [7, /NUL/])
 })
 
 test('prompts have names of their own, and arguments that stand in their text', (t: Assert) => {
   const prompts = (text: string): string => TESTER.replace('  runtime:', `  prompts:\n${text}\n  runtime:`)
-  const { definition } = good(t, prompts('    - { name: review, template: "Review {file}.", arguments: [{ name: file }] }'))
+  const { definition } = good(
+    t,
+    prompts('    - { name: review, template: "Review {file}.", arguments: [{ name: file }] }')
+  )
   t.alike(definition.prompts, [
-    { name: 'review', description: '', template: 'Review {file}.', arguments: [{ name: 'file', description: '', required: true }] }
+    {
+      name: 'review',
+      description: '',
+      template: 'Review {file}.',
+      arguments: [{ name: 'file', description: '', required: true }]
+    }
   ])
-  hasFault(t, prompts('    - { name: a, template: x, arguments: [{ name: file }] }'), [20, /does not stand in the template as \{file\}/])
-  hasFault(t, prompts('    - { name: a, template: "{b}", arguments: [{ name: b }, { name: b }] }'), [20, /the name of another one/])
+  hasFault(t, prompts('    - { name: a, template: x, arguments: [{ name: file }] }'), [
+    20,
+    /does not stand in the template as \{file\}/
+  ])
+  hasFault(t, prompts('    - { name: a, template: "{b}", arguments: [{ name: b }, { name: b }] }'), [
+    20,
+    /the name of another one/
+  ])
   hasFault(t, prompts('    - { name: a, template: x }\n    - { name: a, template: y }'), [19, /a name of its own/])
   hasFault(t, prompts('    - { name: "a b", template: x }'), [20, /1 to 64 letters/])
   hasFault(t, prompts('    - { name: a, tmplate: x }'), [20, /did you mean template/])
@@ -218,7 +256,10 @@ test('limits and environment are bounded', (t: Assert) => {
   hasFault(t, agentText('a', ['  limits: { timeout: 25h }']), [8, /at most 24h/])
   hasFault(t, agentText('a', ['  limits: { maxOutput: 17MiB }']), [8, /at most 16MiB/])
   hasFault(t, agentText('a', ['  limits: { concurrency: 0 }']), [8, /concurrency/])
-  hasFault(t, agentText('a', [], '{ type: command, command: [x], env: { "A=B": c } }'), [7, /environment variable|Invalid key/])
+  hasFault(t, agentText('a', [], '{ type: command, command: [x], env: { "A=B": c } }'), [
+    7,
+    /environment variable|Invalid key/
+  ])
   hasFault(t, `${agentText('a')}${'x'.repeat(300_000)}`, [null, /256 KiB/])
 })
 
@@ -229,7 +270,10 @@ test('parsing never throws and never takes long, for any file', (t: Assert) => {
   fc.assert(
     fc.property(block, value, value, (pairs, name, description) => {
       const lines = pairs.map(([key, json]) => `  ${key}: ${json}`)
-      const parsed = parseAgentFile(`---\nname: ${name}\ndescription: ${description}\na2a:\n${lines.join('\n')}\n---\n`, context)
+      const parsed = parseAgentFile(
+        `---\nname: ${name}\ndescription: ${description}\na2a:\n${lines.join('\n')}\n---\n`,
+        context
+      )
       return parsed.ok || (parsed.faults.length > 0 && parsed.faults.every((fault) => fault.reason !== ''))
     }),
     { numRuns: 500 }
@@ -242,7 +286,11 @@ test('a value at a wrong place is reported in plain words, with the expected set
     ['name: tester', 'name: 5', 'name must be text, not the number 5'],
     ['description: Runs one', 'description: [x] # one', 'description must be text, not a list'],
     ['tier: L3', 'tier: 3', 'a2a.tier must be L0, L1, L2 or L3'],
-    ['idempotent: true', 'idempotent: maybe', 'a2a.capabilities[0].idempotent must be true or false, not the text "maybe"'],
+    [
+      'idempotent: true',
+      'idempotent: maybe',
+      'a2a.capabilities[0].idempotent must be true or false, not the text "maybe"'
+    ],
     ['tags: [ci]', 'tags: ci', 'a2a.capabilities[0].tags must be a list, not the text "ci"'],
     ['timeout: 90s', 'timeout: 90', 'a2a.limits.timeout must be a duration such as 10s, 5m or 2h, at most 24h'],
     ['concurrency: 2', 'concurrency: 0', 'a2a.limits.concurrency must be at least 1'],
@@ -273,8 +321,18 @@ test('an llm agent names a provider and perhaps a model of it; its limits have d
   const budget = { run: 100_000, day: 1_000_000 }
   t.alike(plain, { type: 'llm', provider: 'local', model: null, tools: [], maxTurns: 8, maxTokens: 4096, budget })
   t.is(instructions.trim(), 'Instructions.')
-  const { runtime: full } = good(t, runtime('{ type: llm, model: hub/org/model:8b, tools: [text.*], maxTurns: 2, budget: { day: 5 } }'))
-  t.alike(full, { ...plain, provider: 'hub', model: 'org/model:8b', tools: ['text.*'], maxTurns: 2, budget: { run: 100_000, day: 5 } })
+  const { runtime: full } = good(
+    t,
+    runtime('{ type: llm, model: hub/org/model:8b, tools: [text.*], maxTurns: 2, budget: { day: 5 } }')
+  )
+  t.alike(full, {
+    ...plain,
+    provider: 'hub',
+    model: 'org/model:8b',
+    tools: ['text.*'],
+    maxTurns: 2,
+    budget: { run: 100_000, day: 5 }
+  })
   hasFault(t, runtime('{ type: llm }'), [7, /model is missing/])
   hasFault(t, runtime('{ type: llm, model: "Local Box" }'), [7, /name of a provider/])
   hasFault(t, runtime('{ type: llm, model: local/ }'), [7, /name of a provider/])

@@ -25,12 +25,23 @@ interface Opened {
 }
 
 /** Loads and watches an agents directory that holds these files at first. */
-async function open(t: Assert, files: Record<string, string>, options: Partial<AgentFilesOptions> = {}): Promise<Opened> {
+async function open(
+  t: Assert,
+  files: Record<string, string>,
+  options: Partial<AgentFilesOptions> = {}
+): Promise<Opened> {
   const home = await tempDir(t)
   const dir = path.join(home, 'agents')
   await fs.mkdir(dir)
   for (const [name, text] of Object.entries(files)) await fs.writeFile(path.join(dir, name), text)
-  const source = new AgentFiles({ dirs: [dir], runDir: path.join(home, 'run'), grants: [], starters: false, clock: realClock, ...options })
+  const source = new AgentFiles({
+    dirs: [dir],
+    runDir: path.join(home, 'run'),
+    grants: [],
+    starters: false,
+    clock: realClock,
+    ...options
+  })
   t.teardown(() => source.close())
   const first = await source.load()
   let wake: (set: AgentSet) => void = () => {}
@@ -136,7 +147,8 @@ test('a file cannot take the place of a starter', async (t: Assert) => {
 })
 
 test('a changed agent finishes the task that runs, then closes; the next task has the new version', async (t: Assert) => {
-  const text = (version: string): string => agentText('mod', [`  version: ${version}`], '{ type: module, path: ./mod.mjs }')
+  const text = (version: string): string =>
+    agentText('mod', [`  version: ${version}`], '{ type: module, path: ./mod.mjs }')
   const { first, dir, change } = await open(t, { 'mod.md': text('1.0.0') })
   t.is(first.faults.length, 1, 'the module is not there yet')
   const loaded = await change(() =>
@@ -197,7 +209,13 @@ test('a file that is too large, a directory and a broken link are faults, not ex
   t.ok(first.faults[0]?.reason.includes('256 KiB'))
   await fs.mkdir(path.join(dir, 'dir.md'))
   await fs.symlink('/no/such/file', path.join(dir, 'link.md'))
-  const source = new AgentFiles({ dirs: [dir], runDir: path.join(dir, 'run'), grants: [], starters: false, clock: realClock })
+  const source = new AgentFiles({
+    dirs: [dir],
+    runDir: path.join(dir, 'run'),
+    grants: [],
+    starters: false,
+    clock: realClock
+  })
   t.teardown(() => source.close())
   const set = await source.load()
   t.is(set.agents.length, 0)
@@ -206,7 +224,11 @@ test('a file that is too large, a directory and a broken link are faults, not ex
 
 test('close ends the work of every agent and may be repeated', async (t: Assert) => {
   const { source, first } = await open(t, {
-    'a.md': agentText('ant', [], '{ type: command, command: [sh, -c, "echo \'{\\"type\\":\\"progress\\"}\' >&3; exec sleep 600"] }')
+    'a.md': agentText(
+      'ant',
+      [],
+      '{ type: command, command: [sh, -c, "echo \'{\\"type\\":\\"progress\\"}\' >&3; exec sleep 600"] }'
+    )
   })
   const run = recordedRun()
   const running = agentOf(first, 'ant').run(taskOf('subject.do', {}), run)
@@ -259,10 +281,16 @@ test('a directory that is replaced at one stroke, and one that is made later, ar
 
 test('each fault is logged once, when it comes up', async (t: Assert) => {
   const lines: string[] = []
-  const log: AgentFilesOptions['log'] = (level, message, fields) => void lines.push(`${level} ${message} ${JSON.stringify(fields)}`)
+  const log: AgentFilesOptions['log'] = (level, message, fields) =>
+    void lines.push(`${level} ${message} ${JSON.stringify(fields)}`)
   const { dir, change } = await open(t, { 'a.md': agentText('ant'), 'b.md': agentText('ant') }, { log })
   t.is(lines.length, 1)
-  t.ok(lines[0]?.startsWith('warn an agent file cannot be used') && lines[0].includes('b.md') && lines[0].includes('used twice'), lines[0])
+  t.ok(
+    lines[0]?.startsWith('warn an agent file cannot be used') &&
+      lines[0].includes('b.md') &&
+      lines[0].includes('used twice'),
+    lines[0]
+  )
   await change(() => fs.writeFile(path.join(dir, 'c.md'), 'broken'))
   t.is(lines.length, 2)
   t.ok(lines[1]?.includes('c.md'))

@@ -57,7 +57,11 @@ test('an agent of another sandbox than that of its node is a fault, with its lin
       report.faults.map((one) => [one.file, one.line]),
       [[file, 8]]
     )
-    t.ok(report.faults[0]?.reason.startsWith('a2a.sandbox: it asks for the sandbox lab, but this node is certified for ci alone'))
+    t.ok(
+      report.faults[0]?.reason.startsWith(
+        'a2a.sandbox: it asks for the sandbox lab, but this node is certified for ci alone'
+      )
+    )
   }
   for (const sandbox of ['lab', null]) t.is((await checkAgentFile(file, sandbox)).ok, true)
 })
@@ -91,7 +95,10 @@ test('an id that a starter has is a warning', async (t: Assert) => {
   const file = path.join(await tempDir(t), 'x.md')
   await fs.writeFile(file, agentText('text'))
   const { ok, warnings } = await checkAgentFile(file)
-  t.alike([ok, warnings], [true, [{ file, line: 2, reason: 'the starter agent text goes before it, unless agents.starters is false' }]])
+  t.alike(
+    [ok, warnings],
+    [true, [{ file, line: 2, reason: 'the starter agent text goes before it, unless agents.starters is false' }]]
+  )
 })
 
 test('a program that is not there, or may not be executed, is a warning: the file itself is good', async (t: Assert) => {

@@ -118,7 +118,9 @@ test('a plain value that is no YAML is read as the clients of sub-agent files re
   ]
   for (const text of texts) {
     for (const end of ['\n', '\r\n']) {
-      const read = readFrontMatter(['---', 'name: a', `description: ${text}`, 'tools: [x, y]', 'a2a:', '  tier: L1', '---', ''].join(end))
+      const read = readFrontMatter(
+        ['---', 'name: a', `description: ${text}`, 'tools: [x, y]', 'a2a:', '  tier: L1', '---', ''].join(end)
+      )
       if (!read.ok) return t.fail(`${text}: ${read.faults[0]?.reason}`)
       t.alike(read.data, { name: 'a', description: text, tools: ['x', 'y'], a2a: { tier: 'L1' } })
       t.is(read.lineOf(['a2a', 'tier']), 6, 'lines stay those of the file')
@@ -136,7 +138,10 @@ test('where a value cannot be read, the fault says to put it in quotes', (t) => 
     [4, 'name: a\na2a:\n  capabilities: @all\n']
   ] as const) {
     const read = readFrontMatter(`---\n${text}---\n`)
-    t.ok(!read.ok && read.faults.some((one) => one.line === line && one.reason.endsWith('put the value in quotes')), text)
+    t.ok(
+      !read.ok && read.faults.some((one) => one.line === line && one.reason.endsWith('put the value in quotes')),
+      text
+    )
   }
   const open = readFrontMatter('---\ntools: [a, b\nname: c\n---\n')
   t.ok(!open.ok && open.faults.every(({ reason }) => !reason.includes('quotes')), 'an open list is no text')

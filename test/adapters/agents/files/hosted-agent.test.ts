@@ -31,7 +31,12 @@ function scripted(): Script {
       return Promise.resolve()
     }
   }
-  return { agent: hostAgent({ definition: definitionOf('scripted', { timeoutMs: 1000 }), runtime, clock }), clock, runs, ends: () => ends }
+  return {
+    agent: hostAgent({ definition: definitionOf('scripted', { timeoutMs: 1000 }), runtime, clock }),
+    clock,
+    runs,
+    ends: () => ends
+  }
 }
 
 const done: AgentOutcome = { ok: true, result: 1 }
@@ -87,7 +92,11 @@ test('the first reason to stop is the outcome', async (t: Assert) => {
 
 test('work that rejects or throws is TASK_FAILED', async (t: Assert) => {
   const make = (run: Runtime['run']) =>
-    hostAgent({ definition: definitionOf('x'), runtime: { run, end: () => Promise.resolve() }, clock: new ManualClock() })
+    hostAgent({
+      definition: definitionOf('x'),
+      runtime: { run, end: () => Promise.resolve() },
+      clock: new ManualClock()
+    })
   t.alike(await make(() => Promise.reject(new Error('late'))).run(task, recordedRun()), failure('TASK_FAILED', 'late'))
   const thrower = make(() => {
     throw new Error('at once')

@@ -1,7 +1,11 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
-import { type RunFileOptions, type RunFileReport, runAgentFile } from '../../../../src/adapters/agents/files/run-file.js'
+import {
+  type RunFileOptions,
+  type RunFileReport,
+  runAgentFile
+} from '../../../../src/adapters/agents/files/run-file.js'
 import { agentText } from '../../../support/agents/agent-text.js'
 import { realClock } from '../../../support/agents/real-clock.js'
 import { failsWith } from '../../../support/fails.js'
@@ -57,7 +61,11 @@ test('a broken file is refused with its faults', async (t: Assert) => {
 
 test('an abort ends the run', async (t: Assert) => {
   const abort = new AbortController()
-  const text = agentText('ant', [], `{ type: command, command: [sh, -c, "echo '{\\"type\\":\\"progress\\"}' >&3; exec sleep 600"] }`)
+  const text = agentText(
+    'ant',
+    [],
+    `{ type: command, command: [sh, -c, "echo '{\\"type\\":\\"progress\\"}' >&3; exec sleep 600"] }`
+  )
   const { outcome } = await run(t, { signal: abort.signal, onProgress: () => abort.abort() }, text)
   t.is(outcome.ok ? 'ok' : outcome.code, 'CANCELED')
 })

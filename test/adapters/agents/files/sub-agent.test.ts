@@ -87,9 +87,13 @@ test('a command agent is started as its own client, above the directory of the c
   t.alike(commandOf('/p/.gemini/agents/c.md', body), ['gemini -p', '/p'])
   t.alike(commandOf('/home/.opencode/agent/d.md', body), ['opencode run --agent=d', '/home'])
   t.alike(commandOf('/x/e.md', '---\ndescription: d\nmode: subagent\n---\nDo.\n'), ['opencode run --agent=e', '/x'])
-  const braces = agentOf(t, '/x/f.md', '---\nname: "{input.text} it"\n---\nDo.\n', COMMAND).runtime as unknown as { command: string[] }
+  const braces = agentOf(t, '/x/f.md', '---\nname: "{input.text} it"\n---\nDo.\n', COMMAND).runtime as unknown as {
+    command: string[]
+  }
   t.absent(braces.command.join(' ').includes('{'), 'a name is no place for the input')
-  const own = agentOf(t, '/x/f.md', body, { ...COMMAND, command: ['./run', '--fast'] }).runtime as unknown as { command: string[] }
+  const own = agentOf(t, '/x/f.md', body, { ...COMMAND, command: ['./run', '--fast'] }).runtime as unknown as {
+    command: string[]
+  }
   t.alike(own.command, ['./run', '--fast'])
 })
 
@@ -104,7 +108,24 @@ test('a file that its author withdrew is skipped, and one that cannot be an agen
 })
 
 test('any description arrives whole in the agent', (t: Assert) => {
-  const words = fc.constantFrom('a: b', '@x', '"q"', "it's", '#1', '- d', '`c`', '*b*', 'user:', '{x}', '[y]', '&', '%', ' ', '\\n', '—')
+  const words = fc.constantFrom(
+    'a: b',
+    '@x',
+    '"q"',
+    "it's",
+    '#1',
+    '- d',
+    '`c`',
+    '*b*',
+    'user:',
+    '{x}',
+    '[y]',
+    '&',
+    '%',
+    ' ',
+    '\\n',
+    '—'
+  )
   fc.assert(
     fc.property(fc.array(words, { minLength: 1, maxLength: 8 }), (parts) => {
       const description = `Use ${parts.join(' ')} end`.replace(/ +/g, ' ').replaceAll(' #', ' ')

@@ -44,7 +44,14 @@ async function imported(
   { isTaken = () => false, onChange = () => Promise.resolve() }: Given = {}
 ) {
   const clock = new ManualClock()
-  const imports = new ImportedAgents({ adapters, store: new FakeStore(), clock, chance: () => 0.5, log: () => {}, isTaken })
+  const imports = new ImportedAgents({
+    adapters,
+    store: new FakeStore(),
+    clock,
+    chance: () => 0.5,
+    log: () => {},
+    isTaken
+  })
   t.teardown(() => imports.close())
   await imports.load()
   imports.watch(onChange)
@@ -52,8 +59,13 @@ async function imported(
 }
 
 test('of two imports with one name the first is found; an A2A agent is not found as an MCP server', async (t: Assert) => {
-  const imports = await imported(t, [adapterOf('one', 'stdio'), adapterOf('one', 'a2a'), adapterOf('far', 'a2a', 'https://far.example')])
-  const found = async (name: string): Promise<string[]> => (await imports.refresh(name, null)).map(({ transport }) => transport)
+  const imports = await imported(t, [
+    adapterOf('one', 'stdio'),
+    adapterOf('one', 'a2a'),
+    adapterOf('far', 'a2a', 'https://far.example')
+  ])
+  const found = async (name: string): Promise<string[]> =>
+    (await imports.refresh(name, null)).map(({ transport }) => transport)
   t.alike(await found('one'), ['stdio'])
   t.alike(await found('far'), ['a2a'])
   t.alike(await found('https://far.example'), ['a2a'], 'also by its address')

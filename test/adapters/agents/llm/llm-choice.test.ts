@@ -38,7 +38,12 @@ async function scene(
     clock,
     log: (level, message, fields) => void lines.push(`${level} ${message} ${JSON.stringify(fields)}`)
   })
-  return { llm, clock, lines, choose: (tools = [ADD], signal = NEVER) => chooser.choose({ prompt: 'one', tools }, signal) }
+  return {
+    llm,
+    clock,
+    lines,
+    choose: (tools = [ADD], signal = NEVER) => chooser.choose({ prompt: 'one', tools }, signal)
+  }
 }
 
 function reasonOf(choice: ToolChoice): string {
@@ -95,11 +100,18 @@ test('of too many or too large tools a model sees those that fit and are nearest
   )
   const whole = await choose(many.slice(0, 64))
   t.alike([whole.ok && whole.left, seen().length], [0, 64])
-  const large = (name: string, chars: number) => ({ ...ADD, name, inputSchema: { type: 'object', description: 'x'.repeat(chars) } })
+  const large = (name: string, chars: number) => ({
+    ...ADD,
+    name,
+    inputSchema: { type: 'object', description: 'x'.repeat(chars) }
+  })
   await choose([large('a', 200_000), large('b', 100_000), large('one', 100_000), large('c', 300_000), ADD])
   t.alike(seen(), ['b', 'one', 'add'])
   const asked = llm.seen.length
-  t.is(reasonOf(await choose([large('a', 262_144)])), 'each tool has more than 262144 bytes, which is too much for a model')
+  t.is(
+    reasonOf(await choose([large('a', 262_144)])),
+    'each tool has more than 262144 bytes, which is too much for a model'
+  )
   t.is(llm.seen.length, asked)
 })
 
@@ -113,7 +125,10 @@ test('a provider that is not set up is asked for no choice', async (t: Assert) =
 })
 
 test('a model that writes on and on is given up after two minutes, and its connection ends', async (t: Assert) => {
-  const { choose, llm, clock } = await scene(t, (response) => void begun(response).write(`data: ${OLLAMA.text(['x'])[0]}\n\n`))
+  const { choose, llm, clock } = await scene(
+    t,
+    (response) => void begun(response).write(`data: ${OLLAMA.text(['x'])[0]}\n\n`)
+  )
   const running = choose()
   const { closed } = await llm.question(0)
   clock.advance(119_999)

@@ -34,9 +34,21 @@ const HELLO = chunk({ content: 'hello' })
 const STOP = chunk({}, 'stop')
 
 test('odd frames lose nothing: keep-alives, empty data, comments, other fields, a missing empty line at the end', (t) => {
-  const odd = [': keepalive', 'data:', 'data: ', 'data: : keepalive', 'data: [keepalive]', 'data: ping', 'event: ping', 'id: 7', 'retry: 5']
+  const odd = [
+    ': keepalive',
+    'data:',
+    'data: ',
+    'data: : keepalive',
+    'data: [keepalive]',
+    'data: ping',
+    'event: ping',
+    'id: 7',
+    'retry: 5'
+  ]
   for (const line of odd) {
-    const { chunks, fault } = read(`${line}\n\ndata: ${HELLO}\n\n${line}\n\ndata: ${STOP}\n\n${line}\n\ndata: [DONE]\n\n`)
+    const { chunks, fault } = read(
+      `${line}\n\ndata: ${HELLO}\n\n${line}\n\ndata: ${STOP}\n\n${line}\n\ndata: [DONE]\n\n`
+    )
     t.alike([chunks.length, fault], [2, null], line)
   }
   t.alike(read(`data: ${HELLO}\r\n\r\ndata: ${STOP}\r\n\r\n`).fault, null)
@@ -54,11 +66,17 @@ test('events beside the answer lose nothing: pings and reports as JSON, chunks w
     'data: {"choices":[null,"a"]}'
   ]
   for (const line of odd) {
-    const { chunks, fault } = read(`${line}\n\ndata: ${HELLO}\n\n${line}\n\ndata: ${STOP}\n\n${line}\n\ndata: [DONE]\n\n`)
+    const { chunks, fault } = read(
+      `${line}\n\ndata: ${HELLO}\n\n${line}\n\ndata: ${STOP}\n\n${line}\n\ndata: [DONE]\n\n`
+    )
     t.alike([chunks, fault], [[JSON.parse(HELLO), JSON.parse(STOP)], null], line)
   }
   const usage = { prompt_tokens: 1, completion_tokens: 2 }
-  t.alike(read(`data: ${STOP}\n\ndata: ${JSON.stringify({ usage })}\n\n`).chunks[1], { usage, choices: [] }, 'counts need no choices')
+  t.alike(
+    read(`data: ${STOP}\n\ndata: ${JSON.stringify({ usage })}\n\n`).chunks[1],
+    { usage, choices: [] },
+    'counts need no choices'
+  )
   t.is(read('data: {"type":"ping"}\n\n').fault?.kind, 'dropped', 'alone they are no answer')
 })
 
@@ -90,10 +108,16 @@ test('a whole completion is the same answer as its stream', (t) => {
         { index: 1, ...call, id: 'c2' }
       ]
     }
-    t.alike(chunks, [{ id: '1', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: 'tool_calls' }] }])
+    t.alike(chunks, [
+      { id: '1', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: 'tool_calls' }] }
+    ])
     t.is(fault, null)
   }
-  t.is(read(JSON.stringify({ choices: [{ index: 0, message }] })).fault, null, 'without a finish reason it is whole all the same')
+  t.is(
+    read(JSON.stringify({ choices: [{ index: 0, message }] })).fault,
+    null,
+    'without a finish reason it is whole all the same'
+  )
 })
 
 test('an error of a server within an answer is reported with its text and its meaning', (t) => {
@@ -117,7 +141,12 @@ test('an error of a server within an answer is reported with its text and its me
       const { fault } = read(text)
       t.alike([fault?.kind, fault?.meaning, fault?.message.includes(words)], ['failed', meaning, true], text)
     }
-  const named = ['{"message":"Overloaded","code":529}', '"Overloaded"', 'Overloaded', '{"error":{"message":"Overloaded"}}']
+  const named = [
+    '{"message":"Overloaded","code":529}',
+    '"Overloaded"',
+    'Overloaded',
+    '{"error":{"message":"Overloaded"}}'
+  ]
   for (const data of named) {
     const { fault } = read(`data: ${HELLO}\n\nevent: error\ndata: ${data}\n\n`)
     t.alike([fault?.kind, fault?.meaning, fault?.message], ['failed', 'passing', 'failed: Overloaded'], data)
@@ -128,7 +157,15 @@ test('an error of a server within an answer is reported with its text and its me
 })
 
 test('an answer that ends before its finish was dropped, and a body that is none cannot be used', (t) => {
-  const dropped = ['', ' \n', `data: ${HELLO}\n\n`, `data: ${HELLO}\n\ndata: {"cho`, ': wait\n\n', 'data: \n\n', '{"choices":']
+  const dropped = [
+    '',
+    ' \n',
+    `data: ${HELLO}\n\n`,
+    `data: ${HELLO}\n\ndata: {"cho`,
+    ': wait\n\n',
+    'data: \n\n',
+    '{"choices":'
+  ]
   for (const text of dropped) t.is(read(text).fault?.kind, 'dropped', JSON.stringify(text))
   for (const text of ['<h1>hello</h1>', '{"object":"list","data":[]}', 'data: {"choices": nonsense\n\n'])
     t.is(read(text).fault?.kind, 'unreadable', text)

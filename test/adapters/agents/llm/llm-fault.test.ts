@@ -24,15 +24,31 @@ test('the words of an error are found in every form, and are short and safe to s
 test('an outcome describes the fault, within the rights of its caller', async (t) => {
   const kind = fc.constantFrom('unreachable', 'refused', 'failed', 'stalled', 'dropped', 'too-large', 'unreadable')
   const status = fc.option(fc.integer({ min: 300, max: 599 }))
-  const errorText = fc.constantFrom('', 'Incorrect API key provided: sk-1', '{"type":"authentication_error"}', 'slow down')
-  const property = fc.property(kind, status, errorText, fc.boolean(), fc.boolean(), (one, code, text, isBegun, hasActed) => {
-    const refusal = one === 'refused' || one === 'failed' ? { status: code, retryAfter: null, errorText: text } : null
-    const outcome = faultOutcome(new LlmFault(one, 'said: the key sk-1', refusal), { provider: 'local', isBegun, hasActed })
-    if (outcome.ok) return false
-    const isAboutKey = refusal !== null && (code === 401 || code === 403 || /key|auth/.test(text))
-    if (isAboutKey && (outcome.message.includes('sk-1') || outcome.retryable !== false)) return false
-    return !(isBegun && outcome.code === 'LLM_INIT_FAILED') && !(hasActed && outcome.retryable === true)
-  })
+  const errorText = fc.constantFrom(
+    '',
+    'Incorrect API key provided: sk-1',
+    '{"type":"authentication_error"}',
+    'slow down'
+  )
+  const property = fc.property(
+    kind,
+    status,
+    errorText,
+    fc.boolean(),
+    fc.boolean(),
+    (one, code, text, isBegun, hasActed) => {
+      const refusal = one === 'refused' || one === 'failed' ? { status: code, retryAfter: null, errorText: text } : null
+      const outcome = faultOutcome(new LlmFault(one, 'said: the key sk-1', refusal), {
+        provider: 'local',
+        isBegun,
+        hasActed
+      })
+      if (outcome.ok) return false
+      const isAboutKey = refusal !== null && (code === 401 || code === 403 || /key|auth/.test(text))
+      if (isAboutKey && (outcome.message.includes('sk-1') || outcome.retryable !== false)) return false
+      return !(isBegun && outcome.code === 'LLM_INIT_FAILED') && !(hasActed && outcome.retryable === true)
+    }
+  )
   await holds(t, property, 500)
 })
 
@@ -46,7 +62,10 @@ test('an error that names a key because there are too many requests with it pass
     for (const status of [429, 503, 529, null]) {
       const fault = new LlmFault('failed', `failed: ${errorText}`, { status, retryAfter: 7, errorText })
       const outcome = faultOutcome(fault, { provider: 'local', isBegun: false, hasActed: false })
-      t.ok(!outcome.ok && outcome.retryable === true && !outcome.message.includes('sk-1'), `${status}: ${JSON.stringify(outcome)}`)
+      t.ok(
+        !outcome.ok && outcome.retryable === true && !outcome.message.includes('sk-1'),
+        `${status}: ${JSON.stringify(outcome)}`
+      )
     }
   const bad = new LlmFault('refused', 'said: sk-1', { status: 401, retryAfter: null, errorText: texts[0] ?? '' })
   const outcome = faultOutcome(bad, { provider: 'local', isBegun: false, hasActed: false })

@@ -24,7 +24,8 @@ test('reasoning before an answer is no answer, in every tag that models write', 
 })
 
 test('tags within an answer, and texts like tags, are text', (t) => {
-  for (const text of ['Use <think> and </think>.', '<thinker>a</thinker>', '<thin', '<', '[1] [THINK]', ' a', '']) t.is(answer(text), text)
+  for (const text of ['Use <think> and </think>.', '<thinker>a</thinker>', '<thin', '<', '[1] [THINK]', ' a', ''])
+    t.is(answer(text), text)
   const late = `${' '.repeat(2000)}<think>Hm.</think>a`
   t.alike([answer(late), answer(late.slice(0, 1000), late.slice(1000))], [late, late], 'no tag is awaited for ever')
 })
@@ -44,17 +45,26 @@ test('an answer does not depend on how its text is cut', async (t) => {
     '</thinking>',
     '<thinking>'
   )
-  const property = fc.property(fc.array(word, { maxLength: 12 }), fc.array(fc.nat(200), { maxLength: 12 }), (words, cuts) => {
-    const text = words.join('')
-    const places = [0, ...cuts.map((cut) => cut % (text.length + 1)).sort((a, b) => a - b), text.length]
-    return answer(...places.slice(1).map((end, at) => text.slice(places[at], end))) === answer(text)
-  })
+  const property = fc.property(
+    fc.array(word, { maxLength: 12 }),
+    fc.array(fc.nat(200), { maxLength: 12 }),
+    (words, cuts) => {
+      const text = words.join('')
+      const places = [0, ...cuts.map((cut) => cut % (text.length + 1)).sort((a, b) => a - b), text.length]
+      return answer(...places.slice(1).map((end, at) => text.slice(places[at], end))) === answer(text)
+    }
+  )
   await holds(t, property, 1000)
 })
 
 test('an end of reasoning alone on its line ends reasoning whose beginning the server wrote', (t) => {
   t.is(withoutLoneEnd('Hm, hello?\n</think>\n\nhello'), 'hello')
   t.is(withoutLoneEnd('Hm.\n[/THINK]\nhello'), 'hello')
-  for (const text of ['The tag </think> ends it.', 'Example:\n<think>\nHm.\n</think>\nhello', '</think> it is', 'hello'])
+  for (const text of [
+    'The tag </think> ends it.',
+    'Example:\n<think>\nHm.\n</think>\nhello',
+    '</think> it is',
+    'hello'
+  ])
     t.is(withoutLoneEnd(text), text)
 })

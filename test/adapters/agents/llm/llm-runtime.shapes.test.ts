@@ -56,7 +56,11 @@ for (const shape of SHAPES) {
       ['weather', 'clock']
     )
     const { parameters } = body.tools?.[0]?.function ?? {}
-    t.alike(parameters, { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }, 'the schema goes along as it is')
+    t.alike(
+      parameters,
+      { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+      'the schema goes along as it is'
+    )
     const [, , asked, ...answered] = body.messages
     t.is(asked.role, 'assistant')
     const ids = (asked.tool_calls as { id: string; function: { name: string; arguments: string } }[]).map((one) => {
@@ -75,7 +79,10 @@ for (const shape of SHAPES) {
     t.ok(/not (found|exist)/.test(failureText(t, 'LLM_INIT_FAILED', await ask(t, [refusing(unknownModel)]))))
     const lines: string[] = []
     const refused = await ask(t, [refusing(badKey)], { lines })
-    t.is(failureText(t, 'LLM_INIT_FAILED', refused), 'the LLM provider local refuses this node (HTTP 401): see its key in the config')
+    t.is(
+      failureText(t, 'LLM_INIT_FAILED', refused),
+      'the LLM provider local refuses this node (HTTP 401): see its key in the config'
+    )
     t.is(refused.ok ? null : refused.retryable, false)
     t.ok(lines.some((line) => line.startsWith('warn an LLM provider failed') && line.includes('HTTP 401')))
     const words = failureText(t, 'TASK_FAILED', await ask(t, [refusing(other)]))
@@ -86,6 +93,9 @@ for (const shape of SHAPES) {
     const run = recordedRun()
     await ask(t, [streaming(shape.text(['x'.repeat(400)]))], {}, run)
     const usage = usageOf(run) as { inputTokens: number; outputTokens: number; isEstimated: boolean }
-    t.ok(usage.isEstimated && usage.outputTokens >= 100 && usage.outputTokens < 110 && usage.inputTokens > 20, JSON.stringify(usage))
+    t.ok(
+      usage.isEstimated && usage.outputTokens >= 100 && usage.outputTokens < 110 && usage.inputTokens > 20,
+      JSON.stringify(usage)
+    )
   })
 }

@@ -25,7 +25,8 @@ class WatchedClock extends ManualClock {
   }
 
   async armed(delayMs: number, count: number): Promise<void> {
-    while (this.#set.filter((one) => one === delayMs).length < count) await new Promise<void>((resolve) => (this.#told = resolve))
+    while (this.#set.filter((one) => one === delayMs).length < count)
+      await new Promise<void>((resolve) => (this.#told = resolve))
   }
 }
 
@@ -40,36 +41,53 @@ async function closedUrl(): Promise<string> {
 
 /** An answer that may be read in pieces of these bytes. */
 function answerIn(chunks: readonly Uint8Array[]): () => Promise<Response> {
-  return () => Promise.resolve(new Response(ReadableStream.from(chunks), { headers: { 'content-type': 'text/event-stream' } }))
+  return () =>
+    Promise.resolve(new Response(ReadableStream.from(chunks), { headers: { 'content-type': 'text/event-stream' } }))
 }
 
 test('an answer is the same however its bytes are cut', async (t: Assert) => {
   const bytes = SHAPES.map((shape) => Buffer.from(eventsOf([...shape.text(PIECES), shape.usage(3, 4)])))
-  const property = fc.asyncProperty(fc.nat(SHAPES.length - 1), fc.array(fc.nat(2000), { maxLength: 40 }), async (which, cuts) => {
-    const all = bytes[which]
-    const places = [0, ...cuts.map((cut) => cut % all.length).sort((a, b) => a - b), all.length]
-    const chunks = places.slice(1).map((end, i) => new Uint8Array(all.subarray(places[i], end)))
-    const run = recordedRun()
-    const outcome = await llmAgent(t, 'http://server/v1', { fetch: answerIn(chunks) }).run(HELLO, run)
-    return resultOf(outcome) === PIECES.join('') && tokensOf(run) === PIECES.join('')
-  })
+  const property = fc.asyncProperty(
+    fc.nat(SHAPES.length - 1),
+    fc.array(fc.nat(2000), { maxLength: 40 }),
+    async (which, cuts) => {
+      const all = bytes[which]
+      const places = [0, ...cuts.map((cut) => cut % all.length).sort((a, b) => a - b), all.length]
+      const chunks = places.slice(1).map((end, i) => new Uint8Array(all.subarray(places[i], end)))
+      const run = recordedRun()
+      const outcome = await llmAgent(t, 'http://server/v1', { fetch: answerIn(chunks) }).run(HELLO, run)
+      return resultOf(outcome) === PIECES.join('') && tokensOf(run) === PIECES.join('')
+    }
+  )
   await holds(t, property, 100)
 })
 
 test('a run ends with a value and never hangs, for any answer of a server', async (t: Assert) => {
-  const good = SHAPES.flatMap((shape) => [...shape.text(PIECES), ...shape.calls([{ name: 'a', pieces: ['{', '}'] }]), shape.usage(1, 1)])
+  const good = SHAPES.flatMap((shape) => [
+    ...shape.text(PIECES),
+    ...shape.calls([{ name: 'a', pieces: ['{', '}'] }]),
+    shape.usage(1, 1)
+  ])
   const line = fc.oneof(
     fc.constantFrom(...good),
     fc.string(),
     fc.json(),
-    fc.constantFrom('[DONE]', '{"error":{"message":"boom"}}', '{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{}}]}}]}')
+    fc.constantFrom(
+      '[DONE]',
+      '{"error":{"message":"boom"}}',
+      '{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{}}]}}]}'
+    )
   )
   const property = fc.asyncProperty(
     fc.array(line, { maxLength: 12 }),
     fc.constantFrom('data: ', '', 'event: x\ndata:'),
     async (lines, head) => {
       const text = lines.map((one) => `${head}${one}\n\n`).join('')
-      const options = { fetch: answerIn([Buffer.from(text)]), spec: { maxTurns: 2 }, tools: toolsThat(['a'], () => 'done') }
+      const options = {
+        fetch: answerIn([Buffer.from(text)]),
+        spec: { maxTurns: 2 },
+        tools: toolsThat(['a'], () => 'done')
+      }
       const outcome = await llmAgent(t, 'http://server/v1', options).run(HELLO, recordedRun())
       return outcome.ok ? typeof outcome.result === 'string' : outcome.message.length < 1000
     }
@@ -91,7 +109,9 @@ test('an absent server is LLM_INIT_FAILED and may be tried again, and its addres
 
 test('a redirect is not followed: the key is not for elsewhere', async (t: Assert) => {
   const other = await llmServer(t, streaming(OLLAMA.text(['no'])))
-  const outcome = await ask(t, [(response) => response.writeHead(307, { location: `${other.url}/chat/completions` }).end()])
+  const outcome = await ask(t, [
+    (response) => response.writeHead(307, { location: `${other.url}/chat/completions` }).end()
+  ])
   t.ok(/redirects/.test(failureText(t, 'LLM_INIT_FAILED', outcome)))
   t.is(other.seen.length, 0)
 })
@@ -101,14 +121,18 @@ test('a server that is loading or busy may be asked again, after the time that i
   const outcome = await ask(t, [refusing(loading)])
   t.ok(failureText(t, 'LLM_INIT_FAILED', outcome).endsWith('Loading model'))
   t.is(outcome.ok ? null : outcome.retryable, true)
-  const busy = await ask(t, [refusing({ status: 429, body: '{"error":{"message":"slow down"}}' }, { 'retry-after': '7' })])
+  const busy = await ask(t, [
+    refusing({ status: 429, body: '{"error":{"message":"slow down"}}' }, { 'retry-after': '7' })
+  ])
   failureText(t, 'TASK_FAILED', busy)
   t.alike(busy.ok ? null : [busy.retryable, busy.data], [true, { retryAfter: 7 }])
 })
 
 test('a server lost after the first answer is no failed start, and a tool with effects is not repeated', async (t: Assert) => {
   const calls = VLLM.calls([{ name: 'weather', pieces: ['{"city":"Hilo"}'] }])
-  const outcome = await ask(t, [streaming(calls), refusing({ status: 503, body: 'gone' })], { tools: toolsThat(['weather'], () => 1) })
+  const outcome = await ask(t, [streaming(calls), refusing({ status: 503, body: 'gone' })], {
+    tools: toolsThat(['weather'], () => 1)
+  })
   failureText(t, 'TASK_FAILED', outcome)
   t.is(outcome.ok ? null : outcome.retryable, false)
 })
@@ -134,7 +158,8 @@ test('a server that drops its answer, or ends it before its end, fails the run, 
   const dropped = await ask(t, [(response) => begun(response).write(`data: ${first}\n\n`, () => response.destroy())])
   t.ok(/lost in the middle/.test(failureText(t, 'TASK_FAILED', dropped)))
   t.is(dropped.ok ? null : dropped.retryable, true)
-  for (const text of ['', `data: ${first}\n\n`, 'data: [DONE]\n\n']) failureText(t, 'TASK_FAILED', await ask(t, [raw(text)]))
+  for (const text of ['', `data: ${first}\n\n`, 'data: [DONE]\n\n'])
+    failureText(t, 'TASK_FAILED', await ask(t, [raw(text)]))
 })
 
 test('garbage, an error within the answer and an answer that is no stream fail the run with the text of the server', async (t: Assert) => {
@@ -178,10 +203,9 @@ test('more text than a result may have ends the answer', async (t: Assert) => {
 
 test('an answer that says nothing without end is given up at its bytes', async (t: Assert) => {
   const comment = new Uint8Array(Buffer.from(`: ${'.'.repeat(1_048_570)}\n\n`))
-  const outcome = await llmAgent(t, 'http://server/v1', { fetch: answerIn(Array.from({ length: 80 }, () => comment)) }).run(
-    HELLO,
-    recordedRun()
-  )
+  const outcome = await llmAgent(t, 'http://server/v1', {
+    fetch: answerIn(Array.from({ length: 80 }, () => comment))
+  }).run(HELLO, recordedRun())
   t.ok(/more than 67108864 bytes/.test(failureText(t, 'PAYLOAD_TOO_LARGE', outcome)))
 })
 
@@ -210,7 +234,9 @@ test('a cancel ends the question at the server and the tools under way', async (
   const calling = await llmServer(t, streaming(OLLAMA.calls([{ name: 'slow', pieces: ['{}'] }])))
   const second = recordedRun()
   const tools = toolsThat(['slow'], async (_name, _args, signal) => {
-    const stopped = new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new NodeError('CANCELED', 'stopped'))))
+    const stopped = new Promise((_resolve, reject) =>
+      signal.addEventListener('abort', () => reject(new NodeError('CANCELED', 'stopped')))
+    )
     second.abort()
     await stopped
   })
@@ -225,17 +251,23 @@ test('a cancel ends the question at the server and the tools under way', async (
 
 test('a run has a bounded number of turns', async (t: Assert) => {
   const server = await llmServer(t, streaming(OLLAMA.calls([{ name: 'again', pieces: ['{}'] }])))
-  const outcome = await llmAgent(t, server.url, { tools: toolsThat(['again'], () => 'once more'), spec: { maxTurns: 3 } }).run(
-    HELLO,
-    recordedRun()
-  )
+  const outcome = await llmAgent(t, server.url, {
+    tools: toolsThat(['again'], () => 'once more'),
+    spec: { maxTurns: 3 }
+  }).run(HELLO, recordedRun())
   t.is(failureText(t, 'TASK_FAILED', outcome), 'no answer within 3 turns')
   t.is(server.seen.length, 3)
 })
 
 test('a run has a bounded number of tokens, and an answer no more than the rest of them', async (t: Assert) => {
-  const server = await llmServer(t, streaming([...OLLAMA.calls([{ name: 'again', pieces: ['{}'] }]), OLLAMA.usage(30, 10)]))
-  const options = { tools: toolsThat(['again'], () => 'once more'), spec: { budget: { run: 100, day: 1000 }, maxTokens: 90 } }
+  const server = await llmServer(
+    t,
+    streaming([...OLLAMA.calls([{ name: 'again', pieces: ['{}'] }]), OLLAMA.usage(30, 10)])
+  )
+  const options = {
+    tools: toolsThat(['again'], () => 'once more'),
+    spec: { budget: { run: 100, day: 1000 }, maxTokens: 90 }
+  }
   const outcome = await llmAgent(t, server.url, options).run(HELLO, recordedRun())
   t.is(failureText(t, 'TASK_FAILED', outcome), 'no answer within 100 tokens')
   t.alike(
@@ -274,14 +306,20 @@ test('calls of unknown tools, arguments that are no JSON and too many calls are 
   })
   t.is(resultOf(await llmAgent(t, server.url, { tools }).run(HELLO, recordedRun())), 'ok')
   t.is(called.length, 12)
-  const contents = server.seen[1].body.messages.filter(({ role }) => role === 'tool').map(({ content }) => String(content))
+  const contents = server.seen[1].body.messages
+    .filter(({ role }) => role === 'tool')
+    .map(({ content }) => String(content))
   t.ok(contents[0].startsWith('CAPABILITY_NOT_FOUND'), contents[0])
   for (const at of [1, 2, 3]) t.ok(contents[at].startsWith('INVALID_INPUT'), contents[at])
   for (const at of [16, 17]) t.ok(contents[at].startsWith('OVERLOADED'), contents[at])
 })
 
 test('a tool result that is too long is cut, and the model is informed', async (t: Assert) => {
-  const server = await llmServer(t, streaming(LLAMA_CPP.calls([{ name: 'big', pieces: ['{}'] }])), streaming(LLAMA_CPP.text(['ok'])))
+  const server = await llmServer(
+    t,
+    streaming(LLAMA_CPP.calls([{ name: 'big', pieces: ['{}'] }])),
+    streaming(LLAMA_CPP.text(['ok']))
+  )
   await llmAgent(t, server.url, { tools: toolsThat(['big'], () => 'x'.repeat(100_000)) }).run(HELLO, recordedRun())
   const content = String(server.seen[1].body.messages.at(-1)?.content)
   t.ok(content.length < 33_000 && content.endsWith('(cut off: 100000 characters)'))
@@ -289,17 +327,29 @@ test('a tool result that is too long is cut, and the model is informed', async (
 
 test('a capability that gives no text gets the JSON of the answer, also out of a fence', async (t: Assert) => {
   const outputSchema = { type: 'object', required: ['n'] }
-  const definition = { capabilities: [{ id: 'subject.do', name: 'Do', description: '', inputSchema: {}, outputSchema }] }
-  const server = await llmServer(t, streaming(OLLAMA.text(['```json\n', '{"n": 1}', '\n```'])), streaming(OLLAMA.text(['one'])))
+  const definition = {
+    capabilities: [{ id: 'subject.do', name: 'Do', description: '', inputSchema: {}, outputSchema }]
+  }
+  const server = await llmServer(
+    t,
+    streaming(OLLAMA.text(['```json\n', '{"n": 1}', '\n```'])),
+    streaming(OLLAMA.text(['one']))
+  )
   const agent = llmAgent(t, server.url, { definition })
   t.alike(resultOf(await agent.run(HELLO, recordedRun())), { n: 1 })
   failureText(t, 'INVALID_OUTPUT', await agent.run(HELLO, recordedRun()))
-  t.ok(String(server.seen[0].body.messages[0].content).includes(JSON.stringify(outputSchema)), 'the model gets the schema')
+  t.ok(
+    String(server.seen[0].body.messages[0].content).includes(JSON.stringify(outputSchema)),
+    'the model gets the schema'
+  )
 })
 
 test('an answer is over at its end, though the server keeps the connection open', async (t: Assert) => {
   for (const shape of SHAPES) {
-    const server = await llmServer(t, (response) => void begun(response).write(eventsOf([...shape.text(PIECES), shape.usage(3, 4)])))
+    const server = await llmServer(
+      t,
+      (response) => void begun(response).write(eventsOf([...shape.text(PIECES), shape.usage(3, 4)]))
+    )
     const run = recordedRun()
     t.is(resultOf(await llmAgent(t, server.url).run(HELLO, run)), PIECES.join(''))
     t.alike(usageOf(run), { turns: 1, inputTokens: 3, outputTokens: 4, isEstimated: false })
@@ -333,7 +383,10 @@ test('a whole completion counts as its stream, with its tools and its token coun
   const whole = (message: object, finish: string): Answerer =>
     refusing({
       status: 200,
-      body: JSON.stringify({ choices: [{ index: 0, message, finish_reason: finish }], usage: { prompt_tokens: 3, completion_tokens: 4 } })
+      body: JSON.stringify({
+        choices: [{ index: 0, message, finish_reason: finish }],
+        usage: { prompt_tokens: 3, completion_tokens: 4 }
+      })
     })
   const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Hilo"}' } }
   const server = await llmServer(
@@ -343,7 +396,12 @@ test('a whole completion counts as its stream, with its tools and its token coun
   )
   const called: unknown[] = []
   const run = recordedRun()
-  t.is(resultOf(await llmAgent(t, server.url, { tools: toolsThat(['weather'], (_, args) => called.push(args)) }).run(HELLO, run)), 'Rain.')
+  t.is(
+    resultOf(
+      await llmAgent(t, server.url, { tools: toolsThat(['weather'], (_, args) => called.push(args)) }).run(HELLO, run)
+    ),
+    'Rain.'
+  )
   t.alike(called, [{ city: 'Hilo' }])
   t.alike(usageOf(run), { turns: 2, inputTokens: 6, outputTokens: 8, isEstimated: false })
 })
@@ -361,14 +419,21 @@ test('an error is tried again by its meaning: a used quota and a question that i
     return outcome.ok ? null : outcome.retryable
   }
   t.is(await retryable(429, { message: 'You exceeded your current quota', code: 'insufficient_quota' }), false)
-  t.is(await retryable(500, { message: 'the request exceeds the available context size', type: 'exceed_context_size_error' }), false)
+  t.is(
+    await retryable(500, {
+      message: 'the request exceeds the available context size',
+      type: 'exceed_context_size_error'
+    }),
+    false
+  )
   t.is(await retryable(402, { message: 'Insufficient credits' }), false)
   t.is(await retryable(400, { message: "This model's maximum context length is 8192 tokens" }), false)
   t.is(await retryable(429, { message: 'Rate limit reached for requests' }), true)
   t.is(await retryable(529, { message: 'Overloaded' }), true)
   t.is(await retryable(400, { message: 'The model is overloaded, try again later' }), true)
   t.is(await retryable(400, { message: 'tools is no array' }), false)
-  const paid = 'Rate limit reached. Add a payment method at https://llm.example/account/billing, or see https://llm.example/api-keys'
+  const paid =
+    'Rate limit reached. Add a payment method at https://llm.example/account/billing, or see https://llm.example/api-keys'
   t.is(await retryable(429, { message: paid }), true, 'an address in a text decides nothing')
 })
 
@@ -391,7 +456,10 @@ test('an answer that ends as a tag could begin is whole', async (t: Assert) => {
 
 test('reasoning in tags is neither in the result nor in its reports', async (t: Assert) => {
   const run = recordedRun()
-  t.is(resultOf(await ask(t, [streaming(VLLM.text(['<thi', 'nk>Hm', '.</th', 'ink>', 'hel', 'lo']))], {}, run)), 'hello')
+  t.is(
+    resultOf(await ask(t, [streaming(VLLM.text(['<thi', 'nk>Hm', '.</th', 'ink>', 'hel', 'lo']))], {}, run)),
+    'hello'
+  )
   t.is(tokensOf(run), 'hello')
   const long = ['<think>', 'x'.repeat(70_000), '</think>', 'hello']
   t.is(resultOf(await ask(t, [streaming(VLLM.text(long))])), 'hello', 'nor does it count as text of the result')

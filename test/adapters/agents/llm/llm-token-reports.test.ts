@@ -27,7 +27,9 @@ test('reports of tokens lose nothing, keep their order and turn, and come at mos
     const told = new Map<number, string>()
     for (const { token, turn: of } of reports) told.set(of, (told.get(of) ?? '') + token)
     const isWhole = [...said].every(([of, text]) => (told.get(of) ?? '') === text)
-    const isInOrder = reports.every(({ turn: of, at }, i) => i === 0 || (of >= reports[i - 1].turn && at >= reports[i - 1].at))
+    const isInOrder = reports.every(
+      ({ turn: of, at }, i) => i === 0 || (of >= reports[i - 1].turn && at >= reports[i - 1].at)
+    )
     // The last one of a turn comes when the turn ends.
     const isPaced = reports.every(({ turn: of, at }, i) => {
       const isFirst = i === 0 || of !== reports[i - 1].turn

@@ -38,7 +38,10 @@ test('the module gets the whole task', async (t: Assert) => {
   const file = path.join(dir, 'agent.mjs')
   await fs.writeFile(file, 'export default { run: (task) => task }')
   const plain = await openAgent(t, { ...MODULE_AGENT, path: file })
-  t.alike(resultOf(await plain.agent.run(taskOf('subject.do', { a: 1 }), recordedRun())), taskOf('subject.do', { a: 1 }))
+  t.alike(
+    resultOf(await plain.agent.run(taskOf('subject.do', { a: 1 }), recordedRun())),
+    taskOf('subject.do', { a: 1 })
+  )
   void agent
 })
 
@@ -142,7 +145,10 @@ test('a module without run says so', async (t: Assert) => {
 test('a module that cuts its channel is ended and replaced', async (t: Assert) => {
   const { dir } = await openAgent(t, MODULE_AGENT)
   const file = path.join(dir, 'agent.mjs')
-  await fs.writeFile(file, 'export default { run: ({ input }) => input.cut ? new Promise(() => process.disconnect()) : process.pid }')
+  await fs.writeFile(
+    file,
+    'export default { run: ({ input }) => input.cut ? new Promise(() => process.disconnect()) : process.pid }'
+  )
   const { agent } = await openAgent(t, { ...MODULE_AGENT, path: file })
   const pid = Number(resultOf(await order(agent, 'x')))
   failureText(t, 'TASK_FAILED', await order(agent, 'x', { cut: true }))
@@ -173,7 +179,10 @@ test('a module that cannot be loaded is reported with file and line, also for a 
     [cut, `${cut}:3: Unexpected end of input`],
     [await write('importer.mjs', "import './cut.mjs'\n"), `${cut}:3: Unexpected end of input`],
     [await write('thrower.mjs', "const a = 1\nthrow new Error('at the top')\n"), `${dir}/thrower.mjs:2: at the top`],
-    [await write('named.mjs', "import { nope } from 'node:fs'\n"), `${dir}/named.mjs:1: The requested module 'node:fs' does not provide`]
+    [
+      await write('named.mjs', "import { nope } from 'node:fs'\n"),
+      `${dir}/named.mjs:1: The requested module 'node:fs' does not provide`
+    ]
   ]
   for (const [file, expected] of cases) {
     const { agent } = await openAgent(t, { ...MODULE_AGENT, path: file })

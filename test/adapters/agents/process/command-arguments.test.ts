@@ -4,10 +4,16 @@ import { fillArguments, hasPlaceholder } from '../../../../src/adapters/agents/p
 
 test('values of the input take the place of their placeholders', (t) => {
   const input = { file: 'a b.txt', deep: { list: ['zero', 'one'], n: 4, yes: true, map: { k: 1 } } }
-  t.alike(fillArguments(['run', '{input.file}', '--n={input.deep.n}', '{input.deep.list.1}{input.deep.yes}', '{input.deep.map}'], input), {
-    ok: true,
-    command: ['run', 'a b.txt', '--n=4', 'onetrue', '{"k":1}']
-  })
+  t.alike(
+    fillArguments(
+      ['run', '{input.file}', '--n={input.deep.n}', '{input.deep.list.1}{input.deep.yes}', '{input.deep.map}'],
+      input
+    ),
+    {
+      ok: true,
+      command: ['run', 'a b.txt', '--n=4', 'onetrue', '{"k":1}']
+    }
+  )
 })
 
 test('every other brace is literal', (t) => {

@@ -48,7 +48,11 @@ test('bytes of a program travel as bytes, or its task fails clearly', async (t: 
     t.is(resultOf(await run(t, command, { output: BINARY })), Buffer.from(bytes).toString('base64'), name)
     const plain = await run(t, command)
     if (text !== null) t.is(resultOf(plain), text, `${name} is text`)
-    else t.ok(/no UTF-8 text.*contentEncoding: base64/.test(failureText(t, 'INVALID_OUTPUT', plain)), `${name} is refused as text`)
+    else
+      t.ok(
+        /no UTF-8 text.*contentEncoding: base64/.test(failureText(t, 'INVALID_OUTPUT', plain)),
+        `${name} is refused as text`
+      )
   }
   t.is(resultOf(await run(t, ['printf', '42'], { output: BINARY })), 'NDI=', 'bytes are not read as JSON')
 })
@@ -72,7 +76,9 @@ test('a missing value fails before anything is started, with its name', async (t
 
 test('the environment is PATH, HOME, LANG, TMPDIR and the variables that the file names', async (t: Assert) => {
   const spec = commandSpec(['env'], { env: { NAMED: 'yes', LANG: 'C.UTF-8' } })
-  const { agent } = await openAgent(t, spec, { env: { ...process.env, HOME: '/nowhere', TMPDIR: '/tmp', SECRET: 'token' } })
+  const { agent } = await openAgent(t, spec, {
+    env: { ...process.env, HOME: '/nowhere', TMPDIR: '/tmp', SECRET: 'token' }
+  })
   const lines = String(resultOf(await agent.run(taskOf('subject.do', {}), recordedRun()))).split('\n')
   // A shell that is bash leaves SHLVL and _ behind.
   const names = lines.map((line) => line.slice(0, line.indexOf('='))).filter((name) => name !== '_' && name !== 'SHLVL')
@@ -112,12 +118,18 @@ test('a non-zero exit fails with the end of stderr, a signal with its name', asy
 test('a program, or a directory, that is not there is a clear failure', async (t: Assert) => {
   t.ok(/no-such-program was not found/.test(failureText(t, 'TASK_FAILED', await run(t, ['no-such-program']))))
   const { agent } = await openAgent(t, commandSpec(['true'], { cwd: '/no/such/dir' }))
-  t.ok(/\/no\/such\/dir does not exist/.test(failureText(t, 'TASK_FAILED', await agent.run(taskOf('subject.do', {}), recordedRun()))))
+  t.ok(
+    /\/no\/such\/dir does not exist/.test(
+      failureText(t, 'TASK_FAILED', await agent.run(taskOf('subject.do', {}), recordedRun()))
+    )
+  )
 })
 
 test('an input too long for a command line is a failure, not an exception', async (t: Assert) => {
   t.ok(
-    /could not be started/.test(failureText(t, 'TASK_FAILED', await run(t, ['echo', '{input.a}'], { input: { a: 'x'.repeat(3_000_000) } })))
+    /could not be started/.test(
+      failureText(t, 'TASK_FAILED', await run(t, ['echo', '{input.a}'], { input: { a: 'x'.repeat(3_000_000) } }))
+    )
   )
 })
 
@@ -156,7 +168,10 @@ test('a process that left the group and holds the output open holds nothing up',
 })
 
 test('while a task runs, its process group stands on record', async (t: Assert) => {
-  const { agent, runDir } = await openAgent(t, commandSpec(['sh', '-c', 'echo \'{"type":"progress"}\' >&3; exec sleep 600']))
+  const { agent, runDir } = await openAgent(
+    t,
+    commandSpec(['sh', '-c', 'echo \'{"type":"progress"}\' >&3; exec sleep 600'])
+  )
   const recorded = recordedRun()
   const running = agent.run(taskOf('subject.do', {}), recorded)
   await recorded.report()

@@ -70,19 +70,40 @@ test('an id that another file, another directory or a starter of the node has is
     t.is(error.next[0], next)
   }
   t.alike(await fs.readdir(first), ['its ant.md'])
-  t.is((await writeNewAgents({ ...wanted, name: 'text', others: { dirs: [], starters: false } })).length, 1, 'without starters it is free')
+  t.is(
+    (await writeNewAgents({ ...wanted, name: 'text', others: { dirs: [], starters: false } })).length,
+    1,
+    'without starters it is free'
+  )
 })
 
 test('a name that no agent may have, or that leads elsewhere, is refused and leaves nothing', async (t) => {
   const dir = path.join(await tempDir(t), 'agents')
-  for (const name of ['', 'Upper', 'operator', '*', '../escape', 'a/b', 'a b', 'x'.repeat(65), '.hidden', '"', 'a\nb', '${x}', null])
+  for (const name of [
+    '',
+    'Upper',
+    'operator',
+    '*',
+    '../escape',
+    'a/b',
+    'a b',
+    'x'.repeat(65),
+    '.hidden',
+    '"',
+    'a\nb',
+    '${x}',
+    null
+  ])
     await failsWith(t, 'USAGE', () => writeNewAgents({ dir, name, preset: null }))
   await failsWith(t, 'USAGE', () => writeNewAgents({ dir, name: null, preset: 'constructor' }))
-  const error = await failsWith(t, 'AGENT_NOT_FOUND', () => writeNewAgents({ dir, name: 'vulcan', preset: 'planetary' }))
+  const error = await failsWith(t, 'AGENT_NOT_FOUND', () =>
+    writeNewAgents({ dir, name: 'vulcan', preset: 'planetary' })
+  )
   t.is((error.data as { names: string[] }).names.length, 21)
   t.absent('candidates' in (error.data as object), 'which would be printed once more')
   t.ok(error.message.includes('titan'), 'the preset is listed')
   t.alike(error.next, ['a2a-node agents new --help'], 'which needs no running node')
   await t.exception(fs.stat(dir), /ENOENT/)
-  for (const name of ['null', '1', 'true', '1.5', 'no']) t.is((await writeNewAgents({ dir, name, preset: null }))[0]?.id, name)
+  for (const name of ['null', '1', 'true', '1.5', 'no'])
+    t.is((await writeNewAgents({ dir, name, preset: null }))[0]?.id, name)
 })

@@ -1,5 +1,10 @@
 import test, { type Assert } from 'brittle'
-import { groupMembers, isGroupAlive, processIdentity, signalGroup } from '../../../../src/adapters/agents/process/process-table.js'
+import {
+  groupMembers,
+  isGroupAlive,
+  processIdentity,
+  signalGroup
+} from '../../../../src/adapters/agents/process/process-table.js'
 import { eventually } from '../../../support/agents/eventually.js'
 import { sleeper } from '../../../support/agents/sleeper.js'
 

@@ -12,7 +12,10 @@ async function abandon(runDir: string, processGroup: number, change: Record<stri
   writeRunRecord(runDir, processGroup, 'req_7')
   const file = path.join(runDir, `agent-${processGroup}.json`)
   const record = JSON.parse(await fs.readFile(file, 'utf8')) as Record<string, unknown>
-  await fs.writeFile(file, JSON.stringify({ ...record, owner: { pid: process.pid, identity: 'another start' }, ...change }))
+  await fs.writeFile(
+    file,
+    JSON.stringify({ ...record, owner: { pid: process.pid, identity: 'another start' }, ...change })
+  )
 }
 
 test('a record names group, request and node, for the owner of the home only, and goes when it is removed', async (t: Assert) => {
@@ -84,7 +87,8 @@ test('damaged records are removed and kill nothing; other files stay', async (t:
     '{"processGroup":-1}',
     '[]'
   ]
-  for (const [i, text] of damaged.entries()) await fs.writeFile(path.join(runDir, `agent-${processGroup + i}.json`), text)
+  for (const [i, text] of damaged.entries())
+    await fs.writeFile(path.join(runDir, `agent-${processGroup + i}.json`), text)
   await fs.writeFile(path.join(runDir, 'control.sock'), '')
   t.alike(await killLeftovers(runDir), [])
   t.ok(isRunning(processGroup))

@@ -3,7 +3,12 @@ import fc from 'fast-check'
 import { agentJsonText, toAgentJson } from '../../../../src/adapters/agents/schemas/agent-json.js'
 
 test('bytes anywhere in a value become base64 text', (t) => {
-  const value = { a: new Uint8Array([1, 2]), list: [Buffer.from('hi'), 'x'], deep: { b: { c: new Uint8Array() } }, keep: 1 }
+  const value = {
+    a: new Uint8Array([1, 2]),
+    list: [Buffer.from('hi'), 'x'],
+    deep: { b: { c: new Uint8Array() } },
+    keep: 1
+  }
   t.alike(toAgentJson(value), { a: 'AQI=', list: ['aGk=', 'x'], deep: { b: { c: '' } }, keep: 1 })
   t.is(toAgentJson(new Uint8Array([255])), '/w==')
 })

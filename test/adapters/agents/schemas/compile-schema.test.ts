@@ -25,7 +25,9 @@ test('where one of several ways has to fit, one fault names what each lacks', (t
   const compile = createSchemaCompiler()
   const either = { anyOf: [{ required: ['a'] }, { required: ['b'], properties: { b: { type: 'string' } } }] }
   t.alike(compile(either)({}), [{ path: '', message: 'must have "a" or must have "b"' }])
-  t.alike(compile({ properties: { x: either } })({ x: { b: 1 } }), [{ path: '/x', message: 'must have "a" or /b must be string' }])
+  t.alike(compile({ properties: { x: either } })({ x: { b: 1 } }), [
+    { path: '/x', message: 'must have "a" or /b must be string' }
+  ])
   const both = { oneOf: [{ required: ['a'] }, { required: ['b'] }] }
   t.alike(compile(both)({ a: 1, b: 1 }), [{ path: '', message: 'must match exactly one schema in oneOf' }])
 })
@@ -59,7 +61,10 @@ test('a schema may refer to itself and to its own parts', (t) => {
 test('two schemas may have the same $id, and neither sees the other', async (t) => {
   const compile = createSchemaCompiler()
   compile({ $defs: { a: { $id: 'http://x.test/inner', type: 'string' } } })
-  t.is(compile({ $defs: { b: { $id: 'http://x.test/inner', type: 'number' } }, $ref: 'http://x.test/inner' })('a').length, 1)
+  t.is(
+    compile({ $defs: { b: { $id: 'http://x.test/inner', type: 'number' } }, $ref: 'http://x.test/inner' })('a').length,
+    1
+  )
   await failsWith(t, 'INVALID_CARD', () => compile({ $ref: 'http://x.test/inner' }))
   t.is(compile({ $id: 'http://x.test/a', type: 'string' })(1).length, 1)
   t.is(compile({ $id: 'http://x.test/a', type: 'number' })(1).length, 0)
@@ -87,7 +92,10 @@ test('an invalid schema is INVALID_CARD with the reason', async (t) => {
     [[1], /object or a boolean/],
     [{ type: 'thing' }, /schema\/type must be/],
     [{ pattern: '(' }, /: "\(" is no regular expression$/],
-    [{ $ref: 'https://elsewhere.test/schema.json' }, /its \$ref "https:\/\/elsewhere\.test\/schema\.json" points to no part of it$/],
+    [
+      { $ref: 'https://elsewhere.test/schema.json' },
+      /its \$ref "https:\/\/elsewhere\.test\/schema\.json" points to no part of it$/
+    ],
     [{ $schema: 'http://json-schema.org/draft-04/schema#' }, /draft-07/],
     [{ $schema: 7 }, /draft-07/],
     [{ $async: true, type: 'string' }, /\$async/],
@@ -104,7 +112,12 @@ test('an invalid schema is INVALID_CARD with the reason', async (t) => {
 test('an unknown keyword of a schema is reported with the allowed ones, and nothing else', async (t) => {
   const schema = { type: 'object', properties: { a: { type: 'strng' } } }
   const { message } = await failsWith(t, 'INVALID_CARD', () => createSchemaCompiler()(schema))
-  t.ok(message.includes('schema/properties/a/type must be one of ["array","boolean","integer","null","number","object","string"]'), message)
+  t.ok(
+    message.includes(
+      'schema/properties/a/type must be one of ["array","boolean","integer","null","number","object","string"]'
+    ),
+    message
+  )
   t.absent(/anyOf|allowed values|must be array/.test(message), message)
   const listed = await failsWith(t, 'INVALID_CARD', () => createSchemaCompiler()({ type: ['string', 'strng'] }))
   t.ok(/schema\/type .*\/1 must be one of/.test(listed.message), listed.message)
@@ -120,8 +133,18 @@ const HOST = String.raw`^(([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]*[a-zA-Z0-9])+\.)
 test('a pattern that would take minutes for 36 characters gives its answer, at each try', (t) => {
   const compile = createSchemaCompiler()
   const host = compile({ properties: { name: { pattern: HOST } } })
-  for (const name of ['a.example', `${'a'.repeat(36)}!`, `${'a'.repeat(36)}!`, 'b.example', `${'b.'.repeat(400)}example`])
-    t.alike(host({ name }), name.endsWith('!') ? [{ path: '/name', message: `must match pattern "${HOST}"` }] : [], name)
+  for (const name of [
+    'a.example',
+    `${'a'.repeat(36)}!`,
+    `${'a'.repeat(36)}!`,
+    'b.example',
+    `${'b.'.repeat(400)}example`
+  ])
+    t.alike(
+      host({ name }),
+      name.endsWith('!') ? [{ path: '/name', message: `must match pattern "${HOST}"` }] : [],
+      name
+    )
   const byName = compile({ patternProperties: { '^(a+)+$': { type: 'string' } }, additionalProperties: false })
   t.is(byName({ [`${'a'.repeat(40)}!`]: 'x' }).length, 1)
   t.alike(byName({ aaa: 'x' }), [])

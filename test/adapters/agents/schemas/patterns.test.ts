@@ -10,7 +10,12 @@ interface Part {
   readonly most: number
 }
 
-const atoms = fc.constantFrom({ text: 'a', of: 'a' }, { text: 'b', of: 'b' }, { text: '[ab]', of: 'ab' }, { text: '.', of: 'abc' })
+const atoms = fc.constantFrom(
+  { text: 'a', of: 'a' },
+  { text: 'b', of: 'b' },
+  { text: '[ab]', of: 'ab' },
+  { text: '.', of: 'abc' }
+)
 const times = fc.constantFrom(
   { text: '', least: 1, most: 1 },
   { text: '?', least: 0, most: 1 },
@@ -21,11 +26,16 @@ const times = fc.constantFrom(
   { text: '{1,3}', least: 1, most: 3 }
 )
 const parts = fc.array(
-  fc.tuple(atoms, times).map(([atom, { text, ...bounds }]) => ({ text: `${atom.text}${text}`, part: { of: atom.of, ...bounds } })),
+  fc
+    .tuple(atoms, times)
+    .map(([atom, { text, ...bounds }]) => ({ text: `${atom.text}${text}`, part: { of: atom.of, ...bounds } })),
   { maxLength: 7 }
 )
 
-/** Steps of a matcher that goes back at each wrong way and tries the next, as that of JavaScript does, until no way is left. */
+/**
+ * Steps of a matcher that goes back at each wrong way and tries the next, as that of JavaScript does, until no way is
+ * left.
+ */
 function stepsOf(pattern: readonly Part[], text: string, isAnchored: boolean): number {
   let steps = 0
   const tryFrom = (index: number, from: number): void => {

@@ -19,7 +19,11 @@ function starter(id: string, grants: readonly string[] = []): HostedAgent {
 }
 
 /** Calls a capability as a node does: input and result fit their schemas. */
-async function call(t: Assert, agent: HostedAgent, [capability, input]: readonly [string, object]): Promise<Record<string, unknown>> {
+async function call(
+  t: Assert,
+  agent: HostedAgent,
+  [capability, input]: readonly [string, object]
+): Promise<Record<string, unknown>> {
   const descriptor = agent.definition.capabilities.find((one) => one.id === capability)
   t.alike(compile(descriptor?.inputSchema)(input), [], `input of ${capability}`)
   const result = resultOf(await agent.run(taskOf(capability, input), recordedRun()))
@@ -58,7 +62,12 @@ test('host.report describes this machine', async (t: Assert) => {
 
 test('text.stats counts texts and bytes alike', async (t: Assert) => {
   const agent = starter('text')
-  const hello = { lines: 1, words: 2, bytes: 11, sha256: 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9' }
+  const hello = {
+    lines: 1,
+    words: 2,
+    bytes: 11,
+    sha256: 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9'
+  }
   t.alike(await call(t, agent, ['text.stats', { text: 'hello world', file: 'a.txt', more: 1 }]), hello)
   t.alike(await call(t, agent, ['text.stats', { bytes: Buffer.from('hello world').toString('base64') }]), hello)
   const empty = await call(t, agent, ['text.stats', { text: '' }])
@@ -75,10 +84,17 @@ test('the lines of text.stats are those between newlines, its words those betwee
       fc.boolean(),
       async (lines, closed) => {
         const text = lines.map((words) => words.join(' \t')).join('\n') + (closed ? '\n' : '')
-        const result = resultOf(await agent.run(taskOf('text.stats', { text }), recordedRun())) as Record<string, unknown>
+        const result = resultOf(await agent.run(taskOf('text.stats', { text }), recordedRun())) as Record<
+          string,
+          unknown
+        >
         const newlines = text.split('\n').length - 1
         const expected = text === '' || text.endsWith('\n') ? newlines : newlines + 1
-        return result['lines'] === expected && result['words'] === lines.flat().length && result['bytes'] === Buffer.byteLength(text)
+        return (
+          result['lines'] === expected &&
+          result['words'] === lines.flat().length &&
+          result['bytes'] === Buffer.byteLength(text)
+        )
       }
     )
   )
@@ -167,5 +183,9 @@ test('a search ends when it is aborted', async (t: Assert) => {
 })
 
 test('a capability that a starter does not have fails', async (t: Assert) => {
-  t.ok(/no capability text\.none/.test(failureText(t, 'TASK_FAILED', await starter('text').run(taskOf('text.none', {}), recordedRun()))))
+  t.ok(
+    /no capability text\.none/.test(
+      failureText(t, 'TASK_FAILED', await starter('text').run(taskOf('text.none', {}), recordedRun()))
+    )
+  )
 })

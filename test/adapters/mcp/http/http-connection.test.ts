@@ -18,7 +18,11 @@ function exchange({ takes = true } = {}): McpExchange & { readonly noted: unknow
 }
 
 /** A connection, the messages that its server got, and its last request's id there. */
-function connected(): { readonly connection: HttpConnection; readonly got: Record<string, unknown>[]; lastId(): string } {
+function connected(): {
+  readonly connection: HttpConnection
+  readonly got: Record<string, unknown>[]
+  lastId(): string
+} {
   const connection = new HttpConnection()
   const got: Record<string, unknown>[] = []
   connection.onmessage = (message) => void got.push({ ...message })

@@ -76,7 +76,10 @@ test('a client that writes null for absent members is served over HTTP in both e
   const begun = await post('POST', { ...INITIALIZE, params })
   const mine = { 'mcp-session-id': String(begun.headers['mcp-session-id']) }
   t.alike(
-    [begun.status, (await post('POST', { jsonrpc: '2.0', method: 'notifications/initialized', params: null }, mine)).status],
+    [
+      begun.status,
+      (await post('POST', { jsonrpc: '2.0', method: 'notifications/initialized', params: null }, mine)).status
+    ],
     [200, 202]
   )
   for (const absent of [null, { cursor: null }, { _meta: null }, { _meta: { progressToken: null }, cursor: null }]) {
@@ -87,7 +90,11 @@ test('a client that writes null for absent members is served over HTTP in both e
   const { status, text } = await post('POST', { ...(body as object), error: null }, headers)
   t.ok(status === 200 && text.includes('slow__do'), text)
   const nobody = await post('POST', { jsonrpc: '2.0', id: null, method: 'ping' }, mine)
-  t.alike([nobody.status, (JSON.parse(nobody.text) as Refusal).error.code], [400, -32_600], 'the null of an id stays one')
+  t.alike(
+    [nobody.status, (JSON.parse(nobody.text) as Refusal).error.code],
+    [400, -32_600],
+    'the null of an id stays one'
+  )
 })
 
 test('a listen is refused where its stream is not accepted', async (t: Assert) => {
@@ -131,8 +138,14 @@ test('a token that ends closes its calls and streams without a session, and thei
 test('of two tokens that differ only in their id neither gets into the session of the other or shares its connection', async (t: Assert) => {
   const here = await scene(t)
   const { send: post, tokens, slow, working } = here
-  const [first, second] = ['one#a', 'one#b'].map((bearer) => ({ authorization: `Bearer ${bearer}` })) as [Bearer, Bearer]
-  const [ofFirst, ofSecond] = [{ 'mcp-session-id': await session(here, 'one#a') }, { 'mcp-session-id': await session(here, 'one#b') }]
+  const [first, second] = ['one#a', 'one#b'].map((bearer) => ({ authorization: `Bearer ${bearer}` })) as [
+    Bearer,
+    Bearer
+  ]
+  const [ofFirst, ofSecond] = [
+    { 'mcp-session-id': await session(here, 'one#a') },
+    { 'mcp-session-id': await session(here, 'one#b') }
+  ]
   const ping = { ...SLOW, method: 'ping' }
   for (const [bearer, id] of [
     [first, ofSecond],
@@ -164,7 +177,10 @@ test('a body that is too large for any call is refused as one, unless its header
   const principal = { kind: 'token', name: 'one', tier: 0, sandboxId: null, scopes: ['read', 'send'] } as const
   const refusedAs = async (headers: Readonly<Record<string, string>>): Promise<HttpError['shape']> => {
     const error = new HttpError(413, { code: 'PAYLOAD_TOO_LARGE', message: 'too large' })
-    const request = { method: 'POST', headers: { 'content-type': 'application/json', ...headers } } as unknown as IncomingMessage
+    const request = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers }
+    } as unknown as IncomingMessage
     const call = { principal, onAbort: () => {}, onTokenEnd: () => () => {}, readBody: () => Promise.reject(error) }
     await t.exception(service.handle(request, {} as ServerResponse, call))
     return error.shape

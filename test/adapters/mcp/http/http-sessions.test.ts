@@ -1,7 +1,12 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { HttpConnection } from '../../../../src/adapters/mcp/http/http-connection.js'
-import { HttpSessions, MAX_SESSIONS, SESSION_IDLE_MS, type SessionCaller } from '../../../../src/adapters/mcp/http/http-sessions.js'
+import {
+  HttpSessions,
+  MAX_SESSIONS,
+  SESSION_IDLE_MS,
+  type SessionCaller
+} from '../../../../src/adapters/mcp/http/http-sessions.js'
 import type { Unsubscribe } from '../../../../src/kit/events.js'
 import type { Principal } from '../../../../src/ports/node-api.js'
 import { holds } from '../../../support/holds.js'
@@ -74,7 +79,10 @@ test('a client that opens too many sessions loses its own, and no other client d
   t.absent(quiet.isClosed, 'the one that is idle longest is of another caller')
   t.alike([loud.filter(({ isClosed }) => !isClosed).length, loud.at(-1)?.isClosed], [MAX_SESSIONS - 1, false])
   const late = opened(sessions, 'late')
-  t.alike([quiet.isClosed, late.isClosed, loud.filter(({ isClosed }) => !isClosed).length], [false, false, MAX_SESSIONS - 2])
+  t.alike(
+    [quiet.isClosed, late.isClosed, loud.filter(({ isClosed }) => !isClosed).length],
+    [false, false, MAX_SESSIONS - 2]
+  )
   for (const connection of loud) if (!connection.isClosed) connection.request(CALL, NOBODY)
   t.is(sessions.open(asker('loud')), null, 'all of its own have calls under way')
   t.absent(quiet.isClosed)
@@ -111,13 +119,21 @@ test('a shared connection that was closed is replaced, and waited for no more', 
 
 test('no caller loses a session to another one with as many, for any number of sessions', async (t: Assert) => {
   const steps = fc.array(
-    fc.record({ name: fc.constantFrom('a', 'b', 'c', 'd'), isBusy: fc.boolean(), count: fc.integer({ min: 1, max: 120 }) })
+    fc.record({
+      name: fc.constantFrom('a', 'b', 'c', 'd'),
+      isBusy: fc.boolean(),
+      count: fc.integer({ min: 1, max: 120 })
+    })
   )
   await holds(
     t,
     fc.asyncProperty(steps, async (all) => {
       let made = 0
-      const sessions = new HttpSessions({ clock: new ManualClock(), newId: () => `id ${made++}`, connect: () => new HttpConnection() })
+      const sessions = new HttpSessions({
+        clock: new ManualClock(),
+        newId: () => `id ${made++}`,
+        connect: () => new HttpConnection()
+      })
       const open = new Map<string, HttpConnection[]>(['a', 'b', 'c', 'd'].map((name) => [name, []]))
       const counts = (): number[] => [...open.values()].map((list) => list.filter(({ isClosed }) => !isClosed).length)
       for (const { name, isBusy } of all.flatMap((one) => Array.from({ length: one.count }, () => one))) {
@@ -128,7 +144,8 @@ test('no caller loses a session to another one with as many, for any number of s
         if (session !== null) open.get(name)?.push(session.connection)
         if (isBusy) session?.connection.request(CALL, NOBODY)
         const lost = counts().flatMap((count, at) => (count < (before[at] ?? 0) ? [before[at] ?? 0] : []))
-        if (lost.some((count) => count <= own) || counts().reduce((sum, count) => sum + count) > MAX_SESSIONS) return false
+        if (lost.some((count) => count <= own) || counts().reduce((sum, count) => sum + count) > MAX_SESSIONS)
+          return false
       }
       await sessions.close()
       return true

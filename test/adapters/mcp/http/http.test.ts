@@ -2,7 +2,12 @@ import http from 'node:http'
 import { once } from 'node:events'
 import test, { type Assert } from 'brittle'
 import { HttpConnection } from '../../../../src/adapters/mcp/http/http-connection.js'
-import { HttpSessions, MAX_SESSIONS, SESSION_IDLE_MS, type SessionCaller } from '../../../../src/adapters/mcp/http/http-sessions.js'
+import {
+  HttpSessions,
+  MAX_SESSIONS,
+  SESSION_IDLE_MS,
+  type SessionCaller
+} from '../../../../src/adapters/mcp/http/http-sessions.js'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -35,7 +40,9 @@ test('the official clients of both SDKs work over HTTP, several at once', async 
 
 test('a message that claims its version needs no session, and equal ids of different clients stay apart', async (t: Assert) => {
   const { send: post } = await scene(t)
-  const answers = await Promise.all([1, 2, 3].map((n) => post('POST', ...modern(7, 'tools/call', { name: 'text__do', arguments: { n } }))))
+  const answers = await Promise.all(
+    [1, 2, 3].map((n) => post('POST', ...modern(7, 'tools/call', { name: 'text__do', arguments: { n } })))
+  )
   for (const [at, { status, headers, text }] of answers.entries()) {
     t.is(status, 200)
     t.is(headers['content-type'], 'application/json')
@@ -83,10 +90,18 @@ test('a method absent from the claimed version is 404, and an unsupported versio
     const body = { jsonrpc: '2.0', id: 2, method, params: { _meta: claim } }
     const { status, text } = await post('POST', body, { 'mcp-protocol-version': 'v999', 'mcp-method': method })
     const { id, error } = JSON.parse(text) as { id: number; error: { code: number; data: Record<string, unknown> } }
-    t.alike([status, id, error.code, error.data['supported'], error.data['requested']], [400, 2, -32_022, [MODERN], 'v999'], method)
+    t.alike(
+      [status, id, error.code, error.data['supported'], error.data['requested']],
+      [400, 2, -32_022, [MODERN], 'v999'],
+      method
+    )
   }
   const here = { send: post } as Scene
-  const old = await post('POST', { jsonrpc: '2.0', id: 3, method: 'no/such' }, { 'mcp-session-id': await session(here) })
+  const old = await post(
+    'POST',
+    { jsonrpc: '2.0', id: 3, method: 'no/such' },
+    { 'mcp-session-id': await session(here) }
+  )
   t.is(old.status, 200, 'an older client gets it in the answer alone')
 })
 
@@ -149,7 +164,11 @@ test('a client that hangs up has its call canceled, and one that cancels in its 
     }
   }
   const [body, headers] = modern(1, 'tools/call', { name: 'slow__do', arguments: {} })
-  const request = http.request(url, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, agent: false })
+  const request = http.request(url, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    agent: false
+  })
   request.on('error', () => {})
   request.end(JSON.stringify(body))
   await began()
@@ -171,7 +190,11 @@ test('a client that hangs up has its call canceled, and one that cancels in its 
   const [response] = (await answered) as [http.IncomingMessage]
   t.is(response.statusCode, 204)
   response.resume()
-  const lost = http.request(url, { method: 'POST', headers: { 'content-type': 'application/json', 'mcp-session-id': id }, agent: false })
+  const lost = http.request(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'mcp-session-id': id },
+    agent: false
+  })
   lost.on('error', () => {})
   lost.end(JSON.stringify(call))
   await began()
@@ -193,7 +216,10 @@ test('a cancellation without a session cancels nothing: its id may be that of an
     await world.settle()
   }
   const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1, _meta: CLAIM } }
-  t.is((await post('POST', cancel, { 'mcp-protocol-version': MODERN, 'mcp-method': 'notifications/cancelled' })).status, 202)
+  t.is(
+    (await post('POST', cancel, { 'mcp-protocol-version': MODERN, 'mcp-method': 'notifications/cancelled' })).status,
+    202
+  )
   await world.settle()
   t.is(slow.open.length, 1)
   slow.finish({ done: true })

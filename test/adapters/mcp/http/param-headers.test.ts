@@ -49,11 +49,18 @@ test('headers that repeat arguments must say what these say, and only of argumen
     t.is(fault === null, isGood, JSON.stringify([args, given]))
     if (fault !== null) t.alike([fault.status, fault.code], [400, -32_020])
   }
-  t.is(await headers.faultOf({ name: 'other', arguments: { region: 'eu' } }, {}), null, 'a caller without a tool name gets this elsewhere')
+  t.is(
+    await headers.faultOf({ name: 'other', arguments: { region: 'eu' } }, {}),
+    null,
+    'a caller without a tool name gets this elsewhere'
+  )
 })
 
 test('no schema, arguments and headers make it throw, and a client that repeats arguments faithfully passes', async (t) => {
-  const marked = fc.record({ type: fc.constantFrom('string', 'integer', 'boolean', 'number'), 'x-mcp-header': arbJson({ maxDepth: 1 }) })
+  const marked = fc.record({
+    type: fc.constantFrom('string', 'integer', 'boolean', 'number'),
+    'x-mcp-header': arbJson({ maxDepth: 1 })
+  })
   const schema = fc.record({ properties: fc.dictionary(fc.string(), fc.oneof(marked, arbJson())), rest: arbJson() })
   await holds(
     t,

@@ -28,7 +28,9 @@ test('every change of a state is refused', async (t: Assert) => {
   const text = states().seal('a', { round: 1 })
   const arbChanged = fc.oneof(
     fc.string(),
-    fc.tuple(fc.nat(text.length), fc.string({ maxLength: 4 })).map(([at, put]) => text.slice(0, at) + put + text.slice(at)),
+    fc
+      .tuple(fc.nat(text.length), fc.string({ maxLength: 4 }))
+      .map(([at, put]) => text.slice(0, at) + put + text.slice(at)),
     fc.tuple(fc.nat(text.length), fc.nat(8)).map(([at, count]) => text.slice(0, at) + text.slice(at + count))
   )
   const property = fc.property(arbChanged, (changed) => changed === text || states().open('a', changed) === null)

@@ -139,7 +139,9 @@ test('a server that a call cannot reach has failed, and is ready when it answers
   let isGone = false
   const send: typeof fetch = async (url, init) => {
     if (!isGone) return await fetch(url, init)
-    throw new TypeError('fetch failed', { cause: Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }) })
+    throw new TypeError('fetch failed', {
+      cause: Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    })
   }
   const scene = await importedScene(t, [named(server, { fetch: send })])
   await scene.ready('web')
@@ -176,7 +178,8 @@ test('bodies and streams without end are cut, and the server is used on', async 
   await scene.ready('web')
   let how: 'body' | 'event' | 'events' = 'body'
   server.instead = (rpc, message, response) => {
-    if (rpc !== 'tools/call' || (message['params'] as { arguments: { text: string } }).arguments.text !== 'bad') return false
+    if (rpc !== 'tools/call' || (message['params'] as { arguments: { text: string } }).arguments.text !== 'bad')
+      return false
     response.writeHead(200, { 'content-type': how === 'body' ? 'application/json' : 'text/event-stream' })
     const event = `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n\n`
     const part = how === 'events' ? event.repeat(100) : how === 'event' ? 'data: x' : 'x'.repeat(10_000)
@@ -209,7 +212,11 @@ function stream(server: HttpServer, serve: (response: ServerResponse) => void): 
 
 test('a long stream whose lines end otherwise is no event without end', async (t: Assert) => {
   const server = await httpServer(t, { tools: toolsOf('echo') })
-  const data = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x'.repeat(20_000) } })
+  const data = JSON.stringify({
+    jsonrpc: '2.0',
+    method: 'notifications/message',
+    params: { level: 'info', data: 'x'.repeat(20_000) }
+  })
   let asked = 0
   let isWritten = false
   stream(server, (response) => {
@@ -234,7 +241,8 @@ test('a flood of events whose lines end otherwise is one', async (t: Assert) => 
   const server = await httpServer(t, { tools: toolsOf('echo') })
   let isOver = false
   stream(server, (response) => {
-    const part = `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\r\n\r\n`.repeat(20)
+    const part =
+      `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\r\n\r\n`.repeat(20)
     const write = (): void => {
       while (!isOver && response.write(part));
       if (!isOver) response.once('drain', write)
@@ -322,7 +330,16 @@ test('null is absent in lists and results of a server, as JSON or as events', as
         'tools/list': {
           nextCursor: null,
           _meta: null,
-          tools: [{ name: 'echo', title: null, description: null, inputSchema: { type: 'object' }, outputSchema: null, annotations: null }]
+          tools: [
+            {
+              name: 'echo',
+              title: null,
+              description: null,
+              inputSchema: { type: 'object' },
+              outputSchema: null,
+              annotations: null
+            }
+          ]
         },
         'tools/call': {
           isError: null,
@@ -333,7 +350,12 @@ test('null is absent in lists and results of a server, as JSON or as events', as
       }
       const result = results[rpc]
       if (result === undefined) return false
-      const answer = JSON.stringify({ jsonrpc: '2.0', id: (message as { readonly id?: unknown }).id, result, error: null })
+      const answer = JSON.stringify({
+        jsonrpc: '2.0',
+        id: (message as { readonly id?: unknown }).id,
+        result,
+        error: null
+      })
       response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json' })
       response.end(isStream ? `event: message\ndata: ${answer}\n\n` : answer)
       return true

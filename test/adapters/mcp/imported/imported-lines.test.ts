@@ -9,7 +9,11 @@ interface Told {
   endless: number
 }
 
-function reader(maxBytes: number): { readonly told: Told; push(text: string): void; pushBytes(bytes: Uint8Array): void } {
+function reader(maxBytes: number): {
+  readonly told: Told
+  push(text: string): void
+  pushBytes(bytes: Uint8Array): void
+} {
   const told: Told = { lines: [], tooLong: [], endless: 0 }
   const lines = new ImportedLines(maxBytes, {
     line: (text) => told.lines.push(text),
@@ -35,7 +39,8 @@ test('lines come out as they were written, however the bytes are cut', async (t:
           at += size
         }
         return (
-          JSON.stringify(told.lines) === JSON.stringify(lines.map((one) => Buffer.from(one).toString('utf8')).filter((one) => one !== ''))
+          JSON.stringify(told.lines) ===
+          JSON.stringify(lines.map((one) => Buffer.from(one).toString('utf8')).filter((one) => one !== ''))
         )
       }
     )

@@ -1,9 +1,19 @@
 import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
-import { capabilityId, importedCard, type ImportedCardSpec } from '../../../../src/adapters/mcp/imported/imported-card.js'
+import {
+  capabilityId,
+  importedCard,
+  type ImportedCardSpec
+} from '../../../../src/adapters/mcp/imported/imported-card.js'
 import { allowedNames } from '../../../../src/kit/glob.js'
-import { changeOf, type ImportedTool, listHash, MAX_DESCRIPTION, readList } from '../../../../src/adapters/mcp/imported/imported-list.js'
+import {
+  changeOf,
+  type ImportedTool,
+  listHash,
+  MAX_DESCRIPTION,
+  readList
+} from '../../../../src/adapters/mcp/imported/imported-list.js'
 import { ANY_OBJECT, outlineOf, safeSchema } from '../../../../src/adapters/mcp/imported/imported-schema.js'
 import { cardBytes, validateCard } from '../../../../src/domain/card/schema.js'
 import { holds } from '../../../support/holds.js'
@@ -31,7 +41,17 @@ function fullCard(tools: readonly ImportedTool[]): unknown {
   const { definition } = importedCard(SPEC, tools)
   const { id, name, version, description, capabilities } = definition
   const endpoints = [{ transport: 'hyperswarm', address: 'y'.repeat(52) }]
-  return { id, name, version, description, tier: 1, protocols: ['a2a/1.0'], endpoints, capabilities, revision: Number.MAX_SAFE_INTEGER }
+  return {
+    id,
+    name,
+    version,
+    description,
+    tier: 1,
+    protocols: ['a2a/1.0'],
+    endpoints,
+    capabilities,
+    revision: Number.MAX_SAFE_INTEGER
+  }
 }
 
 test('the list of a server is bounded tool by tool, and a tool beyond a bound hides no other', async (t: Assert) => {
@@ -71,7 +91,10 @@ test('the list of a server is bounded tool by tool, and a tool beyond a bound hi
 
 test('large schemas of a server hold nobody up while they are read', { timeout: 30_000 }, async (t: Assert) => {
   const lists = Array.from({ length: 10 }, (_, i) => {
-    const members = Array.from({ length: 900 }, (_member, at) => [`p${i}_${at}`, { type: 'string', maxLength: at + 1 }] as const)
+    const members = Array.from(
+      { length: 900 },
+      (_member, at) => [`p${i}_${at}`, { type: 'string', maxLength: at + 1 }] as const
+    )
     return {
       name: `t${i}`,
       inputSchema: { type: 'object', properties: Object.fromEntries(members), required: members.map(([key]) => key) }
@@ -83,17 +106,32 @@ test('large schemas of a server hold nobody up while they are read', { timeout: 
   clearInterval(timer)
   t.is(tools.length, lists.length)
   t.ok(turns.length > 2, 'others had their turn meanwhile')
-  t.alike(safeSchema(tools[0]?.inputSchema ?? {}), ANY_OBJECT, 'a schema that would take long to compile is not compiled')
-  const some = Object.fromEntries(Array.from({ length: 200 }, (_one, at) => [`p${at}`, { type: 'string', description: 'd'.repeat(100) }]))
+  t.alike(
+    safeSchema(tools[0]?.inputSchema ?? {}),
+    ANY_OBJECT,
+    'a schema that would take long to compile is not compiled'
+  )
+  const some = Object.fromEntries(
+    Array.from({ length: 200 }, (_one, at) => [`p${at}`, { type: 'string', description: 'd'.repeat(100) }])
+  )
   const outline = safeSchema({ type: 'object', properties: some })
-  t.alike((outline['properties'] as Record<string, unknown>)['p0'], { type: 'string' }, 'one whose outline is small is checked by that')
+  t.alike(
+    (outline['properties'] as Record<string, unknown>)['p0'],
+    { type: 'string' },
+    'one whose outline is small is checked by that'
+  )
 })
 
 test('reading what a server lists never throws', async (t: Assert) => {
   await holds(
     t,
     fc.asyncProperty(
-      fc.array(fc.oneof(fc.jsonValue(), fc.record({ name: fc.string(), inputSchema: fc.jsonValue(), outputSchema: fc.jsonValue() }))),
+      fc.array(
+        fc.oneof(
+          fc.jsonValue(),
+          fc.record({ name: fc.string(), inputSchema: fc.jsonValue(), outputSchema: fc.jsonValue() })
+        )
+      ),
       async (values) => {
         const { tools, faults } = await readList(values, compileSchema)
         return tools.length + faults.length === values.length
@@ -103,15 +141,20 @@ test('reading what a server lists never throws', async (t: Assert) => {
 })
 
 test('the hash of a list is that of its names, descriptions and schemas, in any order', async (t: Assert) => {
-  const tools = fc.uniqueArray(fc.record({ name: fc.string({ minLength: 1, maxLength: 20 }), description: fc.string() }), {
-    selector: ({ name }) => name,
-    maxLength: 8
-  })
+  const tools = fc.uniqueArray(
+    fc.record({ name: fc.string({ minLength: 1, maxLength: 20 }), description: fc.string() }),
+    {
+      selector: ({ name }) => name,
+      maxLength: 8
+    }
+  )
   await holds(
     t,
     fc.asyncProperty(tools, fc.boolean(), async (list, readOnly) => {
       const one = (await readList(list, compileSchema)).tools
-      const changed = list.toReversed().map((item) => ({ annotations: { readOnlyHint: readOnly }, ...item, title: 'x' }))
+      const changed = list
+        .toReversed()
+        .map((item) => ({ annotations: { readOnlyHint: readOnly }, ...item, title: 'x' }))
       const other = (await readList(changed, compileSchema)).tools
       return listHash(one) === listHash(other) && changeOf(one, other) === null
     })
@@ -169,7 +212,8 @@ test('references that lead back, or to more than can be checked, are not followe
   const loop = { type: 'object', properties: { next: { $ref: '#' } } }
   t.is(safeSchema(loop), ANY_OBJECT)
   const defs: Record<string, unknown> = { d0: { type: 'string' } }
-  for (let i = 1; i <= 40; i++) defs[`d${i}`] = { anyOf: [{ $ref: `#/$defs/d${i - 1}` }, { $ref: `#/$defs/d${i - 1}` }] }
+  for (let i = 1; i <= 40; i++)
+    defs[`d${i}`] = { anyOf: [{ $ref: `#/$defs/d${i - 1}` }, { $ref: `#/$defs/d${i - 1}` }] }
   t.is(safeSchema({ type: 'object', $defs: defs, properties: { x: { $ref: '#/$defs/d40' } } }), ANY_OBJECT)
   const plain = {
     type: 'object',
@@ -186,8 +230,15 @@ test('references to parts that were not stripped as a schema, or that another ba
     safeSchema({ type: 'object', properties: { a: { $ref } }, ...rest })
   t.is(to('#/default', { default: evil }), ANY_OBJECT, 'data')
   t.is(to('#/examples/0', { examples: [evil] }), ANY_OBJECT, 'data in a list')
-  t.is(to('#/properties/b/enum/0', { properties: { a: { $ref: '#/properties/b/enum/0' }, b: { enum: [evil] } } }), ANY_OBJECT)
-  t.is(to('#/x/properties', { x: { properties: { pattern: '^(a+)+$' } } }), ANY_OBJECT, 'names, in which a keyword is one')
+  t.is(
+    to('#/properties/b/enum/0', { properties: { a: { $ref: '#/properties/b/enum/0' }, b: { enum: [evil] } } }),
+    ANY_OBJECT
+  )
+  t.is(
+    to('#/x/properties', { x: { properties: { pattern: '^(a+)+$' } } }),
+    ANY_OBJECT,
+    'names, in which a keyword is one'
+  )
   t.alike(
     to('#/$defs/default', { $defs: { default: evil } }),
     { type: 'object', properties: { a: { $ref: '#/$defs/default' } }, $defs: { default: { type: 'string' } } },
@@ -198,9 +249,17 @@ test('references to parts that were not stripped as a schema, or that another ba
     const $ref = `#/$defs/default/$defs/d${i - 1}`
     defs[`d${i}`] = { anyOf: [{ $ref }, { $ref }] }
   }
-  t.is(to('#/$defs/default/$defs/d40', { $defs: { default: { $defs: defs } } }), ANY_OBJECT, 'a content under such a name is counted')
+  t.is(
+    to('#/$defs/default/$defs/d40', { $defs: { default: { $defs: defs } } }),
+    ANY_OBJECT,
+    'a content under such a name is counted'
+  )
   const based = { $id: 'http://x/y', $defs: { ...defs, default: evil }, allOf: [{ $ref: '#/$defs/default' }] }
-  t.is(safeSchema({ type: 'object', $defs: { default: {} }, properties: { a: based } }), ANY_OBJECT, 'a base of its own')
+  t.is(
+    safeSchema({ type: 'object', $defs: { default: {} }, properties: { a: based } }),
+    ANY_OBJECT,
+    'a base of its own'
+  )
 })
 
 test('capability ids are mcp_<server>_<tool>, fit a card, and differ where tools do', async (t: Assert) => {
@@ -208,10 +267,16 @@ test('capability ids are mcp_<server>_<tool>, fit a card, and differ where tools
   t.is(capabilityId('demo', 'a/b c').replace(/[0-9a-f]{8}$/, '#'), 'mcp_demo_a_b_c_#')
   await holds(
     t,
-    fc.property(fc.uniqueArray(fc.string({ minLength: 1, maxLength: 256, unit: 'binary' }), { minLength: 1, maxLength: 10 }), (names) => {
-      const ids = names.map((name) => capabilityId('demo', name))
-      return new Set(ids).size === ids.length && ids.every((id) => /^mcp_demo_[A-Za-z0-9_.-]*$/.test(id) && id.length <= 128)
-    })
+    fc.property(
+      fc.uniqueArray(fc.string({ minLength: 1, maxLength: 256, unit: 'binary' }), { minLength: 1, maxLength: 10 }),
+      (names) => {
+        const ids = names.map((name) => capabilityId('demo', name))
+        return (
+          new Set(ids).size === ids.length &&
+          ids.every((id) => /^mcp_demo_[A-Za-z0-9_.-]*$/.test(id) && id.length <= 128)
+        )
+      }
+    )
   )
 })
 
@@ -232,12 +297,19 @@ test('the card of any tools of a server is valid and holds them or names the omi
     fc.property(some, fc.integer({ min: 1, max: 40 }), (tools, times) => {
       const many = Array.from({ length: times }, (_, i) =>
         tools.map((item) =>
-          tool(`${i}_${item.name}`, { description: item.description, inputSchema: { type: 'object', properties: item.properties } })
+          tool(`${i}_${item.name}`, {
+            description: item.description,
+            inputSchema: { type: 'object', properties: item.properties }
+          })
         )
       ).flat()
       const made = importedCard(SPEC, many)
       const checked = validateCard(fullCard(many))
-      return checked.ok && made.tools.size + made.leftOut.length === many.length && made.definition.capabilities.length === made.tools.size
+      return (
+        checked.ok &&
+        made.tools.size + made.leftOut.length === many.length &&
+        made.definition.capabilities.length === made.tools.size
+      )
     }),
     100
   )

@@ -8,7 +8,9 @@ function page(names: string, nextCursor?: unknown): { tools: object[]; nextCurso
 }
 
 /** Names and note of what is read of a server with these pages by their cursor; '' is the first. */
-async function read(pages: Readonly<Record<string, ReturnType<typeof page>>>): Promise<readonly [string, string | null]> {
+async function read(
+  pages: Readonly<Record<string, ReturnType<typeof page>>>
+): Promise<readonly [string, string | null]> {
   const { tools, note } = await readPages((cursor) => Promise.resolve(pages[cursor ?? ''] ?? page('')))
   return [tools.map((tool) => (tool as { name: string }).name).join(''), note]
 }
@@ -22,8 +24,16 @@ test('cursors of every kind end a tool list and hide no tool', async (t: Assert)
   t.alike(await read({ '': page('ab', 7) }), ['ab', null], 'nor is one that is no text')
   t.alike(await read({ '': page('a', 'x'), x: page('b', 'x') }), ['ab', CURSOR], 'the same cursor again')
   t.alike(await read({ '': page('a', 'x'), x: page('b', 'y'), y: page('c', 'x') }), ['abc', CURSOR], 'a circle of two')
-  t.alike(await read({ '': page('ab', 'x'), x: page('ab', 'y'), y: page('ab', 'z') }), ['ab', PAGE], 'the first page for every cursor')
-  t.alike(await read({ '': page('', 'x'), x: page('', 'y'), y: page('a') }), ['a', null], 'empty pages before a full one')
+  t.alike(
+    await read({ '': page('ab', 'x'), x: page('ab', 'y'), y: page('ab', 'z') }),
+    ['ab', PAGE],
+    'the first page for every cursor'
+  )
+  t.alike(
+    await read({ '': page('', 'x'), x: page('', 'y'), y: page('a') }),
+    ['a', null],
+    'empty pages before a full one'
+  )
   t.alike(await read({ '': page('ab', 'x'), x: page('bc') }), ['abc', null], 'a tool of two pages counts once')
   await t.exception(
     readPages((cursor) => Promise.resolve(page('', `${cursor}x`))),

@@ -52,7 +52,12 @@ test('no answer of a server makes the mapping throw', async (t: Assert) => {
     fc.property(
       fc.oneof(
         fc.jsonValue(),
-        fc.record({ content: fc.jsonValue(), structuredContent: fc.jsonValue(), isError: fc.boolean(), _meta: fc.jsonValue() })
+        fc.record({
+          content: fc.jsonValue(),
+          structuredContent: fc.jsonValue(),
+          isError: fc.boolean(),
+          _meta: fc.jsonValue()
+        })
       ),
       (value) => {
         const outcome = outcomeOf(value, MAX)
@@ -74,7 +79,10 @@ test('an error leaves open whether the call ran unless it says otherwise', (t: A
   t.is(kindOf({ code: -32_602 }), 'answered')
   t.is(kindOf({ cause: { code: 'ECONNREFUSED' } }), 'unsent')
   t.is(kindOf({ cause: { code: 'ECONNRESET' } }), 'unknown')
-  const status = (code: number, statusText = ''): object => ({ code: 'CLIENT_HTTP_NOT_IMPLEMENTED', data: { status: code, statusText } })
+  const status = (code: number, statusText = ''): object => ({
+    code: 'CLIENT_HTTP_NOT_IMPLEMENTED',
+    data: { status: code, statusText }
+  })
   t.is(kindOf(status(404)), 'refused')
   t.is(kindOf(status(404), { hasSession: true }), 'session')
   t.is(kindOf(status(401)), 'refused')

@@ -17,7 +17,8 @@ async function isUnharmed(t: Assert, scene: ImportedScene): Promise<void> {
   t.is(scene.notes('good').filter((line) => line.startsWith('start ')).length, 1, 'and was not restarted')
 }
 
-const callsOf = (scene: ImportedScene, server: string): number => scene.notes(server).filter((line) => line.startsWith('call ')).length
+const callsOf = (scene: ImportedScene, server: string): number =>
+  scene.notes(server).filter((line) => line.startsWith('call ')).length
 
 test('each tool of a server is a capability of its agent, with its schemas, and runs', async (t: Assert) => {
   const add = {
@@ -45,7 +46,12 @@ test('each tool of a server is a capability of its agent, with its schemas, and 
   t.alike(await scene.call('demo', 'add', { a: 1, b: 2 }), { ok: true, result: { sum: 3 } })
   t.alike(await scene.call('demo', 'echo', { text: '{"json":true}' }), { ok: true, result: { json: true } })
   t.ok(/does not fit add/.test(failureOf(t, await scene.call('demo', 'add', { a: 'one' }))))
-  t.alike(await scene.call('demo', 'fail'), { ok: false, code: 'TASK_FAILED', message: 'the disk is full', data: { retryAfter: 7 } })
+  t.alike(await scene.call('demo', 'fail'), {
+    ok: false,
+    code: 'TASK_FAILED',
+    message: 'the disk is full',
+    data: { retryAfter: 7 }
+  })
   t.alike(await scene.call('demo', 'picture'), {
     ok: true,
     result: {
@@ -86,13 +92,19 @@ test('a call that a server dies of is never repeated, and says that it may have 
   const failure = failureOf(t, await scene.call('demo', 'die'))
   t.ok(/it may have run, and is not repeated/.test(failure) && /exit code 3/.test(failure), failure)
   t.is(callsOf(scene, 'demo'), 1)
-  t.alike(await scene.call('demo', 'echo', { text: 'back' }), { ok: true, result: 'back' }, 'the next call waits for it')
+  t.alike(
+    await scene.call('demo', 'echo', { text: 'back' }),
+    { ok: true, result: 'back' },
+    'the next call waits for it'
+  )
   t.is(scene.info('demo').restarts, 1)
   t.is(callsOf(scene, 'demo'), 2)
   await isUnharmed(t, scene)
 })
 
-test('a result that a schema of its server would make a long check of is not checked by it', { timeout: 20_000 }, async (t: Assert) => {
+test('a result that a schema of its server would make a long check of is not checked by it', {
+  timeout: 20_000
+}, async (t: Assert) => {
   const ways = Array.from({ length: 500 }, (_, i) => ({ const: i }))
   const outputSchema = { type: 'object', properties: { a: { items: { anyOf: ways } } } }
   const scene = await importedScene(t, [
@@ -102,11 +114,17 @@ test('a result that a schema of its server would make a long check of is not che
   const few = await scene.call('demo', 'echo', { text: '{"a":[1,"x"]}' })
   t.ok(/INVALID_OUTPUT/.test(failureOf(t, few)), 'a small one is')
   const many = { a: Array.from({ length: 100_000 }, () => 0) }
-  t.alike(await scene.call('demo', 'echo', { text: JSON.stringify(many) }), { ok: true, result: many }, 'checked, it takes 20 seconds')
+  t.alike(
+    await scene.call('demo', 'echo', { text: JSON.stringify(many) }),
+    { ok: true, result: many },
+    'checked, it takes 20 seconds'
+  )
 })
 
 test('a tool that the config calls idempotent is repeated once, and no more', async (t: Assert) => {
-  const scene = await importedScene(t, [{ name: 'demo', plan: { tools: toolsOf('die') }, spec: { idempotent: ['die'] } }])
+  const scene = await importedScene(t, [
+    { name: 'demo', plan: { tools: toolsOf('die') }, spec: { idempotent: ['die'] } }
+  ])
   await scene.ready('demo')
   failureOf(t, await scene.call('demo', 'die'))
   t.is(callsOf(scene, 'demo'), 2)
@@ -133,7 +151,10 @@ test('a server that never answers a call costs the caller its time, and only tha
 test('a server that is deaf from some moment on is found out by its next list, ended and started anew', {
   timeout: 60_000
 }, async (t: Assert) => {
-  const scene = await importedScene(t, [{ name: 'demo', plan: { tools: toolsOf('never') }, spec: { timeoutMs: 200 } }, NEIGHBOUR])
+  const scene = await importedScene(t, [
+    { name: 'demo', plan: { tools: toolsOf('never') }, spec: { timeoutMs: 200 } },
+    NEIGHBOUR
+  ])
   await Promise.all([scene.ready('demo'), scene.ready('good')])
   const pid = scene.pid('demo')
   scene.replan('demo', { tools: toolsOf('never'), deaf: true, announce: false })
@@ -145,7 +166,10 @@ test('a server that is deaf from some moment on is found out by its next list, e
 
 test('results that are too large fail their call alone; a line without end, and a flood, end the program', async (t: Assert) => {
   const tools = toolsOf('huge', 'endless', 'flood', 'answers', 'asks', 'echo', 'never')
-  const scene = await importedScene(t, [{ name: 'demo', plan: { tools }, spec: { maxOutputBytes: 100_000 } }, NEIGHBOUR])
+  const scene = await importedScene(t, [
+    { name: 'demo', plan: { tools }, spec: { maxOutputBytes: 100_000 } },
+    NEIGHBOUR
+  ])
   await Promise.all([scene.ready('demo'), scene.ready('good')])
   const other = recordedRun()
   const waiting = scene.call('demo', 'never', {}, other)
@@ -182,7 +206,10 @@ test('lines that are no messages are skipped, and hundreds of changes are a list
 test('a server that lies about its results is found out, and its word is not passed on', async (t: Assert) => {
   const outputSchema = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] }
   const scene = await importedScene(t, [
-    { name: 'demo', plan: { tools: [{ name: 'lie', outputSchema }, { name: 'echo', outputSchema }, ...toolsOf('deep')] } }
+    {
+      name: 'demo',
+      plan: { tools: [{ name: 'lie', outputSchema }, { name: 'echo', outputSchema }, ...toolsOf('deep')] }
+    }
   ])
   await scene.ready('demo')
   t.ok(failureOf(t, await scene.call('demo', 'lie')).startsWith('INVALID_OUTPUT'))
@@ -201,20 +228,30 @@ test('endless lists are refused, and the server is reported as failed', async (t
   await eventually(() => ['many', 'pages', 'broken'].every((name) => scene.info(name).lastError !== null))
   t.ok(/more than 2000 tools/.test(scene.info('many').lastError ?? ''))
   t.ok(/more than 64 pages/.test(scene.info('pages').lastError ?? ''))
-  t.ok(/exit code 4: cannot go on: no licence/.test(scene.info('broken').lastError ?? ''), scene.info('broken').lastError ?? '')
+  t.ok(
+    /exit code 4: cannot go on: no licence/.test(scene.info('broken').lastError ?? ''),
+    scene.info('broken').lastError ?? ''
+  )
   await scene.ready('good')
   t.alike(
     scene.agents().map(({ definition }) => definition.id),
     ['good']
   )
-  t.ok(scene.imported.problems().some(({ code, next }) => code === 'TOOL_SERVER_FAILED' && next === 'a2a-node tools refresh broken'))
+  t.ok(
+    scene.imported
+      .problems()
+      .some(({ code, next }) => code === 'TOOL_SERVER_FAILED' && next === 'a2a-node tools refresh broken')
+  )
   await isUnharmed(t, scene)
 })
 
 test('a server whose cursors lead round keeps its tools, with a note in the log', async (t: Assert) => {
   const [one, two] = [toolsOf('echo'), toolsOf('pid')]
   const scene = await importedScene(t, [
-    { name: 'circle', plan: { tools: [], pages: { '': { tools: one, nextCursor: 'a' }, a: { tools: two, nextCursor: 'a' } } } },
+    {
+      name: 'circle',
+      plan: { tools: [], pages: { '': { tools: one, nextCursor: 'a' }, a: { tools: two, nextCursor: 'a' } } }
+    },
     { name: 'deaf', plan: { tools: one, endlessPages: true } },
     NEIGHBOUR
   ])
@@ -248,7 +285,10 @@ test('the agent of a server is as healthy as its server: well while it is up, no
   t.alike(await found(first), { state: 'healthy', reason: null })
   const [agent] = first.agents()
   await first.close()
-  t.alike(await agent?.check?.(new AbortController().signal), { state: 'unhealthy', reason: 'the MCP server was closed' })
+  t.alike(await agent?.check?.(new AbortController().signal), {
+    state: 'unhealthy',
+    reason: 'the MCP server was closed'
+  })
   const again = await importedScene(t, [{ ...server, address: gone }], { store })
   await eventually(() => again.info('demo').lastError !== null)
   const lost = await found(again)

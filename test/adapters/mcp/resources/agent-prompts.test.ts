@@ -45,7 +45,12 @@ test('braces that are no argument stay, and an absent argument is reported or be
 test('prompts of agents of this node are offered under names that clients take', async (t: Assert) => {
   const world = new World(t)
   const prompts = [
-    { name: 'greet', description: 'Greets.', arguments: [{ name: 'who', description: '', required: true }], template: 'Hello {who}' }
+    {
+      name: 'greet',
+      description: 'Greets.',
+      arguments: [{ name: 'who', description: '', required: true }],
+      template: 'Hello {who}'
+    }
   ]
   const owner = await world.owner({ agents: [echo('text', { prompts }), echo('plain')] })
   const source = new AgentPrompts({ api: owner.api(), clock: world.clock })

@@ -32,13 +32,23 @@ for (const mode of ['legacy', 'auto'] as const) {
     const ref = { type: 'ref/prompt', name: 'greet' } as const
     const { completion } = await client.complete({ ref, argument: { name: 'who', value: 'A' } })
     t.alike(completion, { values: ['Ada', 'Alan'], total: 2, hasMore: false })
-    const given = await client.complete({ ref, argument: { name: 'who', value: 'Ber' }, context: { arguments: { language: 'de' } } })
+    const given = await client.complete({
+      ref,
+      argument: { name: 'who', value: 'Ber' },
+      context: { arguments: { language: 'de' } }
+    })
     t.alike(given.completion.values, ['Berta', 'Bernd'])
     const many = await client.complete({ ref, argument: { name: 'many', value: '' } })
     t.alike([many.completion.values.length, many.completion.total, many.completion.hasMore], [100, 150, true])
-    const silent = await client.complete({ ref: { type: 'ref/prompt', name: 'silent' }, argument: { name: 'x', value: '' } })
+    const silent = await client.complete({
+      ref: { type: 'ref/prompt', name: 'silent' },
+      argument: { name: 'x', value: '' }
+    })
     t.alike(silent.completion.values, [])
-    await t.exception(() => client.complete({ ref: { type: 'ref/prompt', name: 'no' }, argument: { name: 'x', value: '' } }), /no prompt/)
+    await t.exception(
+      () => client.complete({ ref: { type: 'ref/prompt', name: 'no' }, argument: { name: 'x', value: '' } }),
+      /no prompt/
+    )
     await t.exception(() => client.complete({ ref, argument: { name: 'broken', value: '' } }), /sandbox/)
   })
 }
@@ -46,14 +56,20 @@ for (const mode of ['legacy', 'auto'] as const) {
 test('variables of the resources of the mesh are completed from the values that the caller sees', async (t: Assert) => {
   const world = new World(t)
   const node = await world.owner({ agents: [echo('text'), echo('tests'), echo('other')] })
-  const resources = joinResources([new MeshResources({ api: node.api(), clock: world.clock, toJson: (value) => value })])
+  const resources = joinResources([
+    new MeshResources({ api: node.api(), clock: world.clock, toJson: (value) => value })
+  ])
   const client = await new McpScene({ resources }).client(t, 'auto')
   const ref = { type: 'ref/resource', uri: 'a2a://agents/{address}' } as const
   const { completion } = await client.complete({ ref, argument: { name: 'address', value: 'te' } })
   t.is(completion.values.length, 2)
   t.ok(completion.values.every((one) => one.startsWith('te')))
   for (const uri of ['a2a://documents/{name}', 'a2a://swarms/{id}']) {
-    t.alike((await client.complete({ ref: { type: 'ref/resource', uri }, argument: { name: 'x', value: '' } })).completion.values, [])
+    t.alike(
+      (await client.complete({ ref: { type: 'ref/resource', uri }, argument: { name: 'x', value: '' } })).completion
+        .values,
+      []
+    )
   }
   await t.exception(
     () => client.complete({ ref: { type: 'ref/resource', uri: 'a2a://no' }, argument: { name: 'x', value: '' } }),

@@ -34,7 +34,9 @@ test('changes of cards, documents and swarms are reported, by one watch for each
   t.alike(await heard(() => {}), [])
   t.alike([...open.values()], [1, 1, 1])
   t.alike(await heard(() => owner.source.set([echo('text'), echo('late')])), [null])
-  t.alike(await heard(() => owner.source.set([echo('text', { description: 'another' }), echo('late')])), ['a2a://agents/text%40owner'])
+  t.alike(await heard(() => owner.source.set([echo('text', { description: 'another' }), echo('late')])), [
+    'a2a://agents/text%40owner'
+  ])
   t.ok((await heard(() => api.call('documents.create', { name: 'notes' }))).includes(null))
   const edit = { type: 'text', text: 'hello' } as const
   t.alike(await heard(() => api.call('documents.edit', { document: 'notes', edit })), ['a2a://documents/notes'])
@@ -55,7 +57,10 @@ test('a document of which something is not taken says so beside its text', async
     const result = await api.call(name as 'documents.read', params as { document: string; type: 'text' })
     return name === 'documents.read' ? { ...result, skipped } : result
   }
-  const forked: NodeApi = { call: call as NodeApi['call'], watch: (name, params, options) => api.watch(name, params, options) }
+  const forked: NodeApi = {
+    call: call as NodeApi['call'],
+    watch: (name, params, options) => api.watch(name, params, options)
+  }
   const resources = new MeshResources({ api: forked, clock: world.clock, toJson: (value) => value })
   const read = await resources.read('a2a://documents/notes')
   t.alike(
@@ -72,13 +77,24 @@ test('a resource is there when it can be read', async (t: Assert) => {
   await api.call('documents.create', { name: 'notes' })
   const { id } = await api.call('swarm.start', { goal: 'echo', capability: 'text.do', strategy: 'each' })
   await world.settle()
-  for (const uri of [`a2a://agents/${encodeURIComponent('text@owner')}`, 'a2a://documents/notes', `a2a://swarms/${id}`]) {
+  for (const uri of [
+    `a2a://agents/${encodeURIComponent('text@owner')}`,
+    'a2a://documents/notes',
+    `a2a://swarms/${id}`
+  ]) {
     t.is(await resources.nameOf(uri), uri)
     t.ok(await resources.read(uri), uri)
   }
   for (const uri of ['a2a://agents/text@owner', 'a2a://agents/text', 'a2a://agents/%74ext%40owner'])
     t.is(await resources.nameOf(uri), 'a2a://agents/text%40owner', 'the one that reports its changes')
-  for (const uri of ['a2a://agents/none', 'a2a://documents/none', 'a2a://swarms/swarm_none', 'a2a://agents/', 'a2a://agents/%', 'other']) {
+  for (const uri of [
+    'a2a://agents/none',
+    'a2a://documents/none',
+    'a2a://swarms/swarm_none',
+    'a2a://agents/',
+    'a2a://agents/%',
+    'other'
+  ]) {
     t.is(await resources.nameOf(uri), undefined, uri)
     t.is(await resources.read(uri), undefined, uri)
   }

@@ -105,7 +105,12 @@ test('calls that are refused for want of resources count until one ends otherwis
 
 test('the health tool gives name, settings, telemetry and status', async (t: Assert) => {
   const scene = new McpScene()
-  const settings = { defaultTimeoutMs: 30_000, maxConcurrentExecutions: 10, maxPayloadBytes: 1_048_576, maxStateBytes: 262_144 }
+  const settings = {
+    defaultTimeoutMs: 30_000,
+    maxConcurrentExecutions: 10,
+    maxPayloadBytes: 1_048_576,
+    maxStateBytes: 262_144
+  }
   const { definition, handler } = healthTool({ name: 'node', version: '1.0.0', limits: scene.limits, settings })
   scene.registry.register(definition, handler, HEALTH_OPTIONS)
   const client = scene.connect(t)
@@ -139,7 +144,12 @@ async function healthWith(t: Assert, slots: number, taken: number): Promise<read
       registry
     ]
   })
-  const settings = { defaultTimeoutMs: 30_000, maxConcurrentExecutions: slots, maxPayloadBytes: 1_048_576, maxStateBytes: 262_144 }
+  const settings = {
+    defaultTimeoutMs: 30_000,
+    maxConcurrentExecutions: slots,
+    maxPayloadBytes: 1_048_576,
+    maxStateBytes: 262_144
+  }
   const { definition, handler } = healthTool({ name: 'node', version: '1.0.0', limits: scene.limits, settings })
   scene.registry.register(definition, handler, HEALTH_OPTIONS)
   const client = scene.connect(t)

@@ -20,7 +20,8 @@ test('Feature: a2a-mcp-protocols, Property 21: MCP resource registration and rea
         const [read] = (await registry.read(uri, signal)) ?? []
         if (read?.mimeType !== mimeType || read.uri !== uri) return false
         const value = 'text' in read ? read.text : new Uint8Array(Buffer.from(read.blob, 'base64'))
-        if (typeof content === 'string' ? value !== content : Buffer.compare(Buffer.from(value), content) !== 0) return false
+        if (typeof content === 'string' ? value !== content : Buffer.compare(Buffer.from(value), content) !== 0)
+          return false
       }
       const listed = registry.list().map(({ uri, name, mimeType }) => [uri, name, mimeType])
       return JSON.stringify(listed) === JSON.stringify(all.map(({ uri, name, mimeType }) => [uri, name, mimeType]))
@@ -36,7 +37,9 @@ test('a URI is taken once, free again after its release, and its changes are rep
   const stop = registry.onChange(() => changes++)
   const one = { uri: 'a2a://one', name: 'one', mimeType: 'text/plain' }
   registry.register(one, () => Promise.resolve('first'))
-  await failsWith(t, 'CONFLICT', () => Promise.resolve().then(() => registry.register(one, () => Promise.resolve('second'))))
+  await failsWith(t, 'CONFLICT', () =>
+    Promise.resolve().then(() => registry.register(one, () => Promise.resolve('second')))
+  )
   t.ok(registry.unregister(one.uri))
   t.absent(registry.unregister(one.uri))
   registry.register(one, () => Promise.resolve('third'))

@@ -5,7 +5,11 @@ import { holds } from '../../../support/holds.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
 /** Begins a deadline, or meets the one begun so many before, after some time. */
-const arbStep = fc.record({ waitMs: fc.integer({ min: 0, max: 40 }), ms: fc.constantFrom(10, 25, 100), meets: fc.option(fc.nat(5)) })
+const arbStep = fc.record({
+  waitMs: fc.integer({ min: 0, max: 40 }),
+  ms: fc.constantFrom(10, 25, 100),
+  meets: fc.option(fc.nat(5))
+})
 
 test('each deadline that is not met runs once, at its time and no other; those of one length have one timer', async (t) => {
   await holds(
@@ -13,18 +17,26 @@ test('each deadline that is not met runs once, at its time and no other; those o
     fc.asyncProperty(fc.array(arbStep, { maxLength: 40 }), async (steps) => {
       const clock = new ManualClock()
       const deadlines = new Deadlines(clock)
-      const begun: { readonly due: number; readonly deadline: { clear(): void }; met: number | null; ran: number[] }[] = []
+      const begun: { readonly due: number; readonly deadline: { clear(): void }; met: number | null; ran: number[] }[] =
+        []
       for (const { waitMs, ms, meets } of steps) {
         clock.advance(waitMs)
         const ran: number[] = []
-        begun.push({ due: clock.monotonic() + ms, deadline: deadlines.after(ms, () => ran.push(clock.monotonic())), met: null, ran })
+        begun.push({
+          due: clock.monotonic() + ms,
+          deadline: deadlines.after(ms, () => ran.push(clock.monotonic())),
+          met: null,
+          ran
+        })
         const one = meets === null ? undefined : begun.at(-1 - meets)
         if (one === undefined) continue
         one.met ??= clock.monotonic()
         one.deadline.clear()
       }
       clock.advance(1000)
-      return begun.every(({ due, met, ran }) => (met !== null && met < due ? ran.length === 0 : ran.length === 1 && ran[0] === due))
+      return begun.every(({ due, met, ran }) =>
+        met !== null && met < due ? ran.length === 0 : ran.length === 1 && ran[0] === due
+      )
     })
   )
 })

@@ -38,7 +38,12 @@ const MALFORMED: readonly Row[] = [
   { what: 'id object', line: request({}, 'ping'), code: -32_600, id: null },
   { what: 'id list', line: request([1], 'ping'), code: -32_600, id: null },
   { what: 'id fraction', line: request(1.5, 'ping'), code: -32_600, id: null },
-  { what: 'id beyond the whole numbers', line: '{"jsonrpc":"2.0","id":1e400,"method":"ping"}', code: -32_600, id: null },
+  {
+    what: 'id beyond the whole numbers',
+    line: '{"jsonrpc":"2.0","id":1e400,"method":"ping"}',
+    code: -32_600,
+    id: null
+  },
   { what: 'id of 257 characters', line: request('x'.repeat(257), 'ping'), code: -32_600, id: null },
   { what: 'params list', line: request(1, 'ping', []), code: -32_602, id: 1 },
   { what: 'params text', line: request(1, 'ping', 'x'), code: -32_602, id: 1 },
@@ -75,10 +80,21 @@ const RUNNING: readonly Row[] = [
   { what: 'arguments list', line: call(1, 'echo', []), code: -32_602, id: 1 },
   { what: 'arguments text', line: call(1, 'echo', 'x'), code: -32_602, id: 1 },
   { what: 'call of null', line: call(1, null, {}), code: -32_602, id: 1 },
-  { what: 'arguments wrong, correlation id', line: call(1, 'echo', 7, meta), code: -32_602, id: 1, correlationId: 'mine' },
+  {
+    what: 'arguments wrong, correlation id',
+    line: call(1, 'echo', 7, meta),
+    code: -32_602,
+    id: 1,
+    correlationId: 'mine'
+  },
   { what: '_meta list', line: call(1, 'echo', {}, []), code: -32_602, id: 1 },
   { what: 'correlation id that is none', line: call(1, 7, {}, { correlationId: 7 }), code: -32_602, id: 1 },
-  { what: 'correlation id of 129 characters', line: call(1, 7, {}, { correlationId: 'x'.repeat(129) }), code: -32_602, id: 1 },
+  {
+    what: 'correlation id of 129 characters',
+    line: call(1, 7, {}, { correlationId: 'x'.repeat(129) }),
+    code: -32_602,
+    id: 1
+  },
   { what: 'a cursor that nobody gave', line: request(1, 'tools/list', { cursor: 'x' }), code: -32_602, id: 1 },
   { what: 'a cursor that is no text', line: request(1, 'tools/list', { cursor: 1 }), code: -32_602, id: 1 },
   { what: 'ping with _meta that is no object', line: request(1, 'ping', { _meta: 1 }), code: -32_602, id: 1 },
@@ -92,14 +108,19 @@ const RUNNING: readonly Row[] = [
 ]
 
 /** Refused before the handshake is done. */
-const EARLY: readonly Row[] = ['ping', 'tools/list', 'tools/call', 'resources/list', 'no/such', 'notifications/initialized'].map(
-  (method) => ({
-    what: `${method} before the handshake`,
-    line: request('early', method, { name: 7, _meta: meta }),
-    code: -32_002,
-    id: 'early'
-  })
-)
+const EARLY: readonly Row[] = [
+  'ping',
+  'tools/list',
+  'tools/call',
+  'resources/list',
+  'no/such',
+  'notifications/initialized'
+].map((method) => ({
+  what: `${method} before the handshake`,
+  line: request('early', method, { name: 7, _meta: meta }),
+  code: -32_002,
+  id: 'early'
+}))
 
 function holdsRow(t: Assert, { what, code, id, correlationId = 'connection-1' }: Row, answer: Answer): void {
   t.alike([answer.error?.code, answer.id, answer.error?.data?.['correlationId']], [code, id, correlationId], what)
@@ -138,7 +159,12 @@ test('a member that is null is as one that is absent, in each message of a clien
   t.alike([error?.code, id], [-32_600, null], 'no request has the id null')
   const early = withEcho().connect(t)
   const info = { name: 'x', version: '1', title: null }
-  const begin = { protocolVersion: '2025-06-18', capabilities: { roots: null, elicitation: {} }, clientInfo: info, _meta: null }
+  const begin = {
+    protocolVersion: '2025-06-18',
+    capabilities: { roots: null, elicitation: {} },
+    clientInfo: info,
+    _meta: null
+  }
   t.ok((await early.ask({ jsonrpc: '2.0', id: 5, method: 'initialize', params: begin })).result)
 })
 
@@ -259,7 +285,12 @@ test('a call of a tool is refused as one, however far its arguments go beyond th
       ],
       [
         'with _meta',
-        { jsonrpc: '2.0', id: `d${bytes}`, method: 'tools/call', params: { _meta: { progressToken: 1 }, name, arguments: args } },
+        {
+          jsonrpc: '2.0',
+          id: `d${bytes}`,
+          method: 'tools/call',
+          params: { _meta: { progressToken: 1 }, name, arguments: args }
+        },
         name
       ]
     ]
@@ -267,7 +298,11 @@ test('a call of a tool is refused as one, however far its arguments go beyond th
       const [before, records] = [scene.limits.consecutiveExhausted, scene.records.length]
       const answer = await client.ask(line)
       const { code, runId, correlationId } = payloadOf(answer)
-      t.alike([answer.error, answer.result?.['isError'], code], [undefined, true, 'RESOURCE_EXHAUSTED'], `${at}, ${bytes}`)
+      t.alike(
+        [answer.error, answer.result?.['isError'], code],
+        [undefined, true, 'RESOURCE_EXHAUSTED'],
+        `${at}, ${bytes}`
+      )
       const record = scene.records[records]
       t.alike([record?.tool, record?.outcome, record?.runId], [tool, 'tool_error', runId], `${at}, ${bytes}: on record`)
       t.ok(typeof runId === 'string' && typeof correlationId === 'string')
@@ -282,13 +317,24 @@ test('a call whose message is too large is on record without its arguments, and 
   scene.tool('text.echo', (args) => Promise.resolve(args))
   const client = scene.connect(t)
   await client.open()
-  const invented = ['no.such', '', 'x'.repeat(256), '\u202egnp', '\u001b[31m', '"}\\n# HELP x', '__proto__', 'other', 'unknown']
+  const invented = [
+    'no.such',
+    '',
+    'x'.repeat(256),
+    '\u202egnp',
+    '\u001b[31m',
+    '"}\\n# HELP x',
+    '__proto__',
+    'other',
+    'unknown'
+  ]
   const argumentsOf = { say: 'x'.repeat(70_000) }
   const names = ['text.echo', 'text__echo', ...invented, ...Array.from({ length: 20 }, (_, i) => `invented.${i}`)]
   for (const [at, name] of names.entries()) await client.ask(call(at, name, argumentsOf))
   t.is(scene.records.length, names.length)
   const [own, published, ...others] = scene.records
-  for (const one of [own, published]) t.alike([one?.tool, one?.isUnknown, one?.omitted], ['text.echo', undefined, ['arguments']])
+  for (const one of [own, published])
+    t.alike([one?.tool, one?.isUnknown, one?.omitted], ['text.echo', undefined, ['arguments']])
   t.ok(others.every((one) => one.isUnknown === true && !('arguments' in one) && one.omitted?.[0] === 'arguments'))
   t.ok(
     others.every(({ tool }) => shown(tool) === tool),
@@ -324,7 +370,8 @@ test('arguments beyond tools.maxPayloadBytes in a line that fits are RESOURCE_EX
 
 test('only what mcp.eras names is served', async (t: Assert) => {
   const modern = new McpScene({ eras: 'modern' }).connect(t)
-  for (const line of [initialize(1), request(1, 'tools/list'), call(1, 'x')]) t.is((await modern.ask(line)).error?.code, -32_022)
+  for (const line of [initialize(1), request(1, 'tools/list'), call(1, 'x')])
+    t.is((await modern.ask(line)).error?.code, -32_022)
   t.ok((await modern.ask(request(2, 'tools/list', { _meta: CLAIM }))).result)
   const unclaimed = await modern.ask(request(3, 'tools/list'))
   t.is(unclaimed.error?.code, -32_602, 'a message without its claim')
@@ -351,7 +398,11 @@ test('a claim of a version that nobody serves is refused by its name, never with
     const claim = { ...CLAIM, 'io.modelcontextprotocol/protocolVersion': version }
     for (const method of ['tools/list', 'server/discover']) {
       const { error } = await client.ask(request(1, method, { _meta: claim }))
-      t.alike([error?.code, error?.data?.['supported'], error?.data?.['requested']], [-32_022, ['2026-07-28'], version], method)
+      t.alike(
+        [error?.code, error?.data?.['supported'], error?.data?.['requested']],
+        [-32_022, ['2026-07-28'], version],
+        method
+      )
     }
   }
   const broken = { 'io.modelcontextprotocol/protocolVersion': 7 }

@@ -16,7 +16,12 @@ async function gated(): Promise<{
 }> {
   const [ours, other] = InMemoryTransport.createLinkedPair()
   const [passed, sent, refused]: [unknown[], JSONRPCMessage[], RefusedRequest[]] = [[], [], []]
-  const gate = new GatedTransport(ours, { correlationId: 'c', eras: 'both', log: () => {}, onRefused: (one) => void refused.push(one) })
+  const gate = new GatedTransport(ours, {
+    correlationId: 'c',
+    eras: 'both',
+    log: () => {},
+    onRefused: (one) => void refused.push(one)
+  })
   gate.onmessage = (message) => void passed.push(message)
   other.onmessage = (message) => void sent.push(message)
   await other.start()
@@ -39,7 +44,12 @@ test('once closed nothing is written and nothing passes', async (t: Assert) => {
 test('the state follows the handshake, and a refused request is reported', async (t: Assert) => {
   const { gate, other, passed, refused } = await gated()
   const states = [gate.state]
-  for (const message of [request(1, 'ping'), initialize(), { jsonrpc: '2.0', method: 'notifications/initialized' }, request(2, 'ping')]) {
+  for (const message of [
+    request(1, 'ping'),
+    initialize(),
+    { jsonrpc: '2.0', method: 'notifications/initialized' },
+    request(2, 'ping')
+  ]) {
     await other.send(message as JSONRPCMessage)
     states.push(gate.state)
   }

@@ -1,9 +1,20 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { stepLifecycle, type LifecycleInput, type LifecycleState } from '../../../../src/adapters/mcp/server/lifecycle.js'
+import {
+  stepLifecycle,
+  type LifecycleInput,
+  type LifecycleState
+} from '../../../../src/adapters/mcp/server/lifecycle.js'
 import { holds } from '../../../support/holds.js'
 
-const INPUTS: readonly LifecycleInput[] = ['initialize', 'initialized', 'initialize-refused', 'other', 'claimed', 'close']
+const INPUTS: readonly LifecycleInput[] = [
+  'initialize',
+  'initialized',
+  'initialize-refused',
+  'other',
+  'claimed',
+  'close'
+]
 
 test('a connection runs only after both steps of the handshake, and once closed nothing passes ever', async (t) => {
   const property = fc.property(fc.array(fc.constantFrom(...INPUTS), { maxLength: 30 }), (inputs) => {
@@ -15,7 +26,8 @@ test('a connection runs only after both steps of the handshake, and once closed 
       if (wasClosed && (next !== 'CLOSED' || verdict !== 'ignore')) return false
       if (!wasClosed && input === 'other' && (verdict === 'pass') !== (state === 'RUNNING')) return false
       if (!wasClosed && input === 'claimed' && (verdict !== 'pass' || next !== state)) return false
-      if (next === 'RUNNING' && state !== 'RUNNING' && !(input === 'initialized' && seen.includes('initialize'))) return false
+      if (next === 'RUNNING' && state !== 'RUNNING' && !(input === 'initialized' && seen.includes('initialize')))
+        return false
       if (verdict === 'not-initialized' && input !== 'other') return false
       seen.push(input)
       state = next

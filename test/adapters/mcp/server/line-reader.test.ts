@@ -4,7 +4,11 @@ import { LineReader, type Line } from '../../../../src/adapters/mcp/server/line-
 import { holds } from '../../../support/holds.js'
 
 /** Reads bytes in pieces that end at the given places. */
-function read(bytes: Uint8Array, cuts: readonly number[], maxLineBytes: number): { readonly lines: Line[]; readonly mostHeld: number } {
+function read(
+  bytes: Uint8Array,
+  cuts: readonly number[],
+  maxLineBytes: number
+): { readonly lines: Line[]; readonly mostHeld: number } {
   const reader = new LineReader(maxLineBytes)
   const lines: Line[] = []
   let mostHeld = 0
@@ -36,7 +40,9 @@ test('however a stream is cut, inside characters too, its lines are the same', a
 })
 
 test('any bytes, with any cuts, give as many lines as there are, and no more is stored than a line may have', async (t) => {
-  const arbBytes = fc.uint8Array({ maxLength: 2000 }).map((bytes) => bytes.map((byte) => (byte % 16 === 0 ? 0x0a : byte)))
+  const arbBytes = fc
+    .uint8Array({ maxLength: 2000 })
+    .map((bytes) => bytes.map((byte) => (byte % 16 === 0 ? 0x0a : byte)))
   const property = fc.property(arbBytes, arbCuts, fc.integer({ min: 1, max: 64 }), (bytes, cuts, maxLineBytes) => {
     const { lines, mostHeld } = read(bytes, cuts, maxLineBytes)
     const whole = read(bytes, [], maxLineBytes).lines
@@ -48,16 +54,26 @@ test('any bytes, with any cuts, give as many lines as there are, and no more is 
 test('a line that is too long is skipped to its end without being stored, and reported once with its id', async (t) => {
   const arbId = fc.oneof(fc.integer(), fc.stringMatching(/^[A-Za-z0-9._-]{1,20}$/))
   const arbLong = fc.integer({ min: 5000, max: 100_000 })
-  const property = fc.property(arbId, arbLong, arbCuts, fc.nat({ max: 2 }), fc.boolean(), (id, size, cuts, order, isCall) => {
-    const call = { method: isCall ? 'tools/call' : 'x', params: { pad: 'p'.repeat(size), id: 'inner' } }
-    const message = [
-      { jsonrpc: '2.0', id, ...call },
-      { ...call, jsonrpc: '2.0', id },
-      { ...call, id, jsonrpc: '2.0' }
-    ][order]
-    const { lines, mostHeld } = read(Buffer.from(`${JSON.stringify(message)}\n"next"\n`), cuts, 4000)
-    return mostHeld <= 8192 && JSON.stringify(lines) === JSON.stringify([{ tooLong: { id, tool: isCall ? '' : null } }, { text: '"next"' }])
-  })
+  const property = fc.property(
+    arbId,
+    arbLong,
+    arbCuts,
+    fc.nat({ max: 2 }),
+    fc.boolean(),
+    (id, size, cuts, order, isCall) => {
+      const call = { method: isCall ? 'tools/call' : 'x', params: { pad: 'p'.repeat(size), id: 'inner' } }
+      const message = [
+        { jsonrpc: '2.0', id, ...call },
+        { ...call, jsonrpc: '2.0', id },
+        { ...call, id, jsonrpc: '2.0' }
+      ][order]
+      const { lines, mostHeld } = read(Buffer.from(`${JSON.stringify(message)}\n"next"\n`), cuts, 4000)
+      return (
+        mostHeld <= 8192 &&
+        JSON.stringify(lines) === JSON.stringify([{ tooLong: { id, tool: isCall ? '' : null } }, { text: '"next"' }])
+      )
+    }
+  )
   await holds(t, property, 200)
 })
 

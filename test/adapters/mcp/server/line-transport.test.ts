@@ -101,36 +101,47 @@ test('a receiver that throws is not the end of the connection', async (t: Assert
 
 test('any bytes at all, in any pieces: every line that is no message is answered and a call after them is served', async (t: Assert) => {
   const arbLine = fc.oneof(
-    { weight: 3, arbitrary: fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes.filter((byte) => byte !== 0x0a))) },
+    {
+      weight: 3,
+      arbitrary: fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes.filter((byte) => byte !== 0x0a)))
+    },
     { weight: 2, arbitrary: fc.json().map((text) => Buffer.from(text)) },
-    { weight: 1, arbitrary: fc.integer({ min: 1000, max: 80_000 }).map((size) => Buffer.alloc(size, 0x20 + (size % 90))) }
+    {
+      weight: 1,
+      arbitrary: fc.integer({ min: 1000, max: 80_000 }).map((size) => Buffer.alloc(size, 0x20 + (size % 90)))
+    }
   )
-  const property = fc.asyncProperty(fc.array(arbLine, { maxLength: 20 }), fc.array(fc.nat(), { maxLength: 10 }), async (lines, cuts) => {
-    const scene = new McpScene({ maxPayloadBytes: 1024 })
-    scene.tool('echo', (args) => Promise.resolve(args))
-    const client = scene.connect(t)
-    await client.open()
-    const bytes = Buffer.concat(lines.flatMap((line) => [line, Buffer.from('\n')]))
-    const ends = [...cuts.map((cut) => cut % (bytes.byteLength + 1)), bytes.byteLength].sort((a, b) => a - b)
-    let from = 0
-    for (const to of ends) {
-      client.write(Uint8Array.from(bytes.subarray(from, to)))
-      from = to
+  const property = fc.asyncProperty(
+    fc.array(arbLine, { maxLength: 20 }),
+    fc.array(fc.nat(), { maxLength: 10 }),
+    async (lines, cuts) => {
+      const scene = new McpScene({ maxPayloadBytes: 1024 })
+      scene.tool('echo', (args) => Promise.resolve(args))
+      const client = scene.connect(t)
+      await client.open()
+      const bytes = Buffer.concat(lines.flatMap((line) => [line, Buffer.from('\n')]))
+      const ends = [...cuts.map((cut) => cut % (bytes.byteLength + 1)), bytes.byteLength].sort((a, b) => a - b)
+      let from = 0
+      for (const to of ends) {
+        client.write(Uint8Array.from(bytes.subarray(from, to)))
+        from = to
+      }
+      client.write(call('the last', 'echo', { a: 1 }))
+      const wanted = lines.filter(
+        (line) => line.byteLength > 66_560 || line.toString('latin1').replaceAll(/[\t\v\f\r \u00a0]/g, '') !== ''
+      ).length
+      for (let count = 1; ; count++) {
+        const answer = (await client.heard(count))[count - 1]
+        if (answer.id !== 'the last') continue
+        await client.close()
+        // Empty lines get no answer; objects without a method, and what is a space elsewhere only, may or may not.
+        const isServed =
+          (payloadOf(answer) as { a: number }).a === 1 &&
+          client.answers.slice(0, count - 1).every((one) => one.error !== undefined)
+        return isServed && count - 1 <= Math.max(wanted, lines.length) && count - 1 >= lines.filter(isNoJson).length
+      }
     }
-    client.write(call('the last', 'echo', { a: 1 }))
-    const wanted = lines.filter(
-      (line) => line.byteLength > 66_560 || line.toString('latin1').replaceAll(/[\t\v\f\r \u00a0]/g, '') !== ''
-    ).length
-    for (let count = 1; ; count++) {
-      const answer = (await client.heard(count))[count - 1]
-      if (answer.id !== 'the last') continue
-      await client.close()
-      // Empty lines get no answer; objects without a method, and what is a space elsewhere only, may or may not.
-      const isServed =
-        (payloadOf(answer) as { a: number }).a === 1 && client.answers.slice(0, count - 1).every((one) => one.error !== undefined)
-      return isServed && count - 1 <= Math.max(wanted, lines.length) && count - 1 >= lines.filter(isNoJson).length
-    }
-  })
+  )
   await holds(t, property, 200)
 })
 

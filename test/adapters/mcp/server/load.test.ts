@@ -52,7 +52,9 @@ test('10,000 tools of 100 schemas are listed within 50 ms of CPU time, in one pa
   const scene = new McpScene()
   for (let i = 0; i < 10_000; i++) {
     const inputSchema = { type: 'object', properties: { [`p${i % 100}`]: { type: 'string' } } }
-    scene.registry.register({ name: `agent${i % 50}.tool${i}`, description: 'does something', inputSchema }, () => Promise.resolve(null))
+    scene.registry.register({ name: `agent${i % 50}.tool${i}`, description: 'does something', inputSchema }, () =>
+      Promise.resolve(null)
+    )
   }
   const client = scene.connect(t)
   await client.open()

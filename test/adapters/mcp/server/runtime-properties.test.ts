@@ -8,7 +8,17 @@ import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telem
 import { createLayer } from '../../../../src/node/sdk/layer.js'
 import { World } from '../../../support/fake-node.js'
 import { holds } from '../../../support/holds.js'
-import { arbJson, ANYTHING, call, CLAIM, initialize, McpScene, payloadOf, request, RawClient } from '../../../support/mcp.js'
+import {
+  arbJson,
+  ANYTHING,
+  call,
+  CLAIM,
+  initialize,
+  McpScene,
+  payloadOf,
+  request,
+  RawClient
+} from '../../../support/mcp.js'
 import { MCP_SETTINGS, mcpServiceOf } from '../../../support/mcp-http.js'
 
 const arbName = fc.stringMatching(/^[a-z][a-zA-Z0-9._/@-]{0,70}$/)
@@ -29,18 +39,32 @@ async function using<T>(t: Assert, scene: McpScene, run: (client: RawClient) => 
 }
 
 test('Feature: mcp-runtime, Property 1: Initialization Response Completeness', async (t: Assert) => {
-  const property = fc.asyncProperty(arbWord, arbWord, fc.boolean(), fc.boolean(), async (name, version, hasResources, hasPrompts) => {
-    const resources = { list: () => [], read: () => Promise.resolve(undefined) }
-    const prompts = { list: () => [], get: () => Promise.resolve(undefined) }
-    const scene = new McpScene({ name, version, ...(hasResources ? { resources } : {}), ...(hasPrompts ? { prompts } : {}) })
-    return await using(t, scene, async (client) => {
-      const { result } = await client.open()
-      const { capabilities, serverInfo } = result as { capabilities: object; serverInfo: { name: string; version: string } }
-      const wanted = ['logging', 'tools', ...(hasResources ? ['resources'] : []), ...(hasPrompts ? ['prompts'] : [])]
-      const isComplete = serverInfo.name === name && serverInfo.version === version
-      return isComplete && JSON.stringify(Object.keys(capabilities).sort()) === JSON.stringify(wanted.sort())
-    })
-  })
+  const property = fc.asyncProperty(
+    arbWord,
+    arbWord,
+    fc.boolean(),
+    fc.boolean(),
+    async (name, version, hasResources, hasPrompts) => {
+      const resources = { list: () => [], read: () => Promise.resolve(undefined) }
+      const prompts = { list: () => [], get: () => Promise.resolve(undefined) }
+      const scene = new McpScene({
+        name,
+        version,
+        ...(hasResources ? { resources } : {}),
+        ...(hasPrompts ? { prompts } : {})
+      })
+      return await using(t, scene, async (client) => {
+        const { result } = await client.open()
+        const { capabilities, serverInfo } = result as {
+          capabilities: object
+          serverInfo: { name: string; version: string }
+        }
+        const wanted = ['logging', 'tools', ...(hasResources ? ['resources'] : []), ...(hasPrompts ? ['prompts'] : [])]
+        const isComplete = serverInfo.name === name && serverInfo.version === version
+        return isComplete && JSON.stringify(Object.keys(capabilities).sort()) === JSON.stringify(wanted.sort())
+      })
+    }
+  )
   await holds(t, property, 100)
 })
 
@@ -58,7 +82,9 @@ test('Feature: mcp-runtime, Property 2: Strict Initialization Gate', async (t: A
       for (const { id, method, correlationId, isInitialize } of steps) {
         // At any moment of the handshake, but never its second step.
         if (isInitialize && (await client.ask(initialize(id))).error !== undefined) return false
-        const { error, id: answered } = await client.ask(request(id, method, { name: 'count', _meta: { correlationId } }))
+        const { error, id: answered } = await client.ask(
+          request(id, method, { name: 'count', _meta: { correlationId } })
+        )
         const data = error?.data
         if (error?.code !== -32_002 || error.message !== 'Not initialized' || answered !== id) return false
         if (data?.['code'] !== 'NOT_INITIALIZED' || data['correlationId'] !== 'connection-1') return false
@@ -93,7 +119,9 @@ test('Feature: mcp-runtime, Property 3: Protocol Error Correlation', async (t: A
     return await using(t, new McpScene(), async (client) => {
       await client.open()
       for (const [line, wanted] of rows) {
-        const { error } = await client.ask(typeof line === 'string' ? (line.startsWith('{') ? line : JSON.stringify(line)) : line)
+        const { error } = await client.ask(
+          typeof line === 'string' ? (line.startsWith('{') ? line : JSON.stringify(line)) : line
+        )
         if (error?.data?.['correlationId'] !== wanted) return false
       }
       return true
@@ -108,7 +136,8 @@ test('Feature: mcp-runtime, Property 4: Tools/List Ordering', async (t: Assert) 
     const other = new ToolRegistry(createSchemaCompiler())
     const scene = new McpScene({ sources: [other] })
     for (const name of first) scene.tool(name, () => Promise.resolve(null))
-    for (const name of second) other.register({ name, description: '', inputSchema: ANYTHING }, () => Promise.resolve(null))
+    for (const name of second)
+      other.register({ name, description: '', inputSchema: ANYTHING }, () => Promise.resolve(null))
     const isSorted = (names: readonly string[]): boolean => names.every((name, i) => i === 0 || names[i - 1] < name)
     return await using(t, scene, async (client) => {
       await client.open()
@@ -120,7 +149,8 @@ test('Feature: mcp-runtime, Property 4: Tools/List Ordering', async (t: Assert) 
       const whole = [...new Set([...first, ...second])].sort()
       const names = tools.map((one) => one.name)
       const isPublishable = names.every((name) => /^[A-Za-z0-9_-]{1,64}$/.test(name))
-      const isListed = JSON.stringify(canonical) === JSON.stringify(whole) && isSorted(scene.registry.list().map((one) => one.name))
+      const isListed =
+        JSON.stringify(canonical) === JSON.stringify(whole) && isSorted(scene.registry.list().map((one) => one.name))
       return isListed && isPublishable && isSorted(names)
     })
   })
@@ -140,7 +170,8 @@ test('Feature: mcp-runtime, Property 5: Validator Precompilation', async (t: Ass
       return compile(schema)
     })
     const inputSchema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
-    for (let i = 0; i < count; i++) registry.register({ name: `t${i}`, description: '', inputSchema }, (args) => Promise.resolve(args['n']))
+    for (let i = 0; i < count; i++)
+      registry.register({ name: `t${i}`, description: '', inputSchema }, (args) => Promise.resolve(args['n']))
     const validators = new Set(Array.from({ length: count }, (_, i) => registry.get(`t${i}`)?.validator))
     const before = compiled
     const scene = new McpScene({ tools: new ToolCatalog([registry]) })
@@ -212,7 +243,11 @@ test('Feature: mcp-runtime, Property 7: Concurrency Limit Enforcement', async (t
 })
 
 test('Feature: mcp-runtime, Property 8: Timeout Enforcement with Cooperative Cancellation', async (t: Assert) => {
-  const times = fc.record({ deadline: fc.integer({ min: 1, max: 1000 }), ends: fc.integer({ min: 0, max: 2000 }), hasThrown: fc.boolean() })
+  const times = fc.record({
+    deadline: fc.integer({ min: 1, max: 1000 }),
+    ends: fc.integer({ min: 0, max: 2000 }),
+    hasThrown: fc.boolean()
+  })
   const property = fc.asyncProperty(times, async ({ deadline, ends, hasThrown }) => {
     const scene = new McpScene({ defaultTimeoutMs: deadline, maxConcurrentExecutions: 1 })
     let signal: AbortSignal | null = null
@@ -234,13 +269,19 @@ test('Feature: mcp-runtime, Property 8: Timeout Enforcement with Cooperative Can
       scene.clock.advance(Math.min(ends, deadline))
       const payload = payloadOf((await client.heard(1))[0])
       if (!isLate)
-        return (payload['code'] ?? payload) === (hasThrown ? 'INTERNAL' : 'done') && !signal?.aborted && scene.records.length === 1
+        return (
+          (payload['code'] ?? payload) === (hasThrown ? 'INTERNAL' : 'done') &&
+          !signal?.aborted &&
+          scene.records.length === 1
+        )
       const isHeld = ends === deadline || scene.limits.getTelemetry().concurrentExecutions === 1
       if (payload['code'] !== 'TIMEOUT' || !signal?.aborted || !isHeld) return false
       scene.clock.advance(ends - deadline)
       const outcomes = (await scene.recorded(2)).map((one) => one.outcome).join(' ')
       const { id } = await client.ask(request('next', 'ping'))
-      return outcomes === 'timeout late_completed' && id === 'next' && scene.limits.getTelemetry().concurrentExecutions === 0
+      return (
+        outcomes === 'timeout late_completed' && id === 'next' && scene.limits.getTelemetry().concurrentExecutions === 0
+      )
     })
   })
   await holds(t, property, 150)
@@ -256,7 +297,12 @@ test('Feature: mcp-runtime, Property 9: Log Redaction and Sanitization', async (
   const property = fc.asyncProperty(arbFields, async ({ key, depth, text }) => {
     const lines: string[] = []
     const clock = { now: () => 0 }
-    const telemetry = new MemoryTelemetry({ clock, level: 'debug', format: 'text', write: (line) => void lines.push(line) })
+    const telemetry = new MemoryTelemetry({
+      clock,
+      level: 'debug',
+      format: 'text',
+      write: (line) => void lines.push(line)
+    })
     const scene = new McpScene({ log: (level, message, fields) => telemetry.log(level, message, fields) })
     let fields: Record<string, unknown> = { [key]: secret, text }
     for (let i = 0; i < depth; i++) fields = { in: [fields] }
@@ -267,9 +313,13 @@ test('Feature: mcp-runtime, Property 9: Log Redaction and Sanitization', async (
     })
     return await using(t, scene, async (client) => {
       await client.open()
-      const answer = await client.ask(call(1, 'log', { password: secret, text }, { correlationId: `c${text}`.slice(0, 128) }))
+      const answer = await client.ask(
+        call(1, 'log', { password: secret, text }, { correlationId: `c${text}`.slice(0, 128) })
+      )
       const isWhole = payloadOf(answer)['message'] === `${text}\n` && JSON.stringify(fields) === before
-      const clean = lines.every((line) => !line.includes('hunter2') && !/\p{Cc}/u.test(line.slice(0, -1)) && line.endsWith('\n'))
+      const clean = lines.every(
+        (line) => !line.includes('hunter2') && !/\p{Cc}/u.test(line.slice(0, -1)) && line.endsWith('\n')
+      )
       return isWhole && clean && lines.some((line) => line.includes('[REDACTED]'))
     })
   })

@@ -14,9 +14,12 @@ function cards(): { source: ResourceSource; changes: Emitter<string | null> } {
     list: () => [{ uri: 'a2a://cards/a', name: 'a', mimeType: 'application/json' }],
     templates: () => [{ uriTemplate: 'a2a://cards/{id}', name: 'card' }],
     read: (uri) => {
-      if (uri === 'a2a://cards/refused') return Promise.reject(new NodeError('SANDBOX_VIOLATION', 'not in your sandbox'))
+      if (uri === 'a2a://cards/refused')
+        return Promise.reject(new NodeError('SANDBOX_VIOLATION', 'not in your sandbox'))
       if (uri === 'a2a://cards/broken') return Promise.reject(new Error('broken'))
-      return Promise.resolve(uri === 'a2a://cards/a' ? [{ uri, mimeType: 'application/json', text: '{"id":"a"}' }] : undefined)
+      return Promise.resolve(
+        uri === 'a2a://cards/a' ? [{ uri, mimeType: 'application/json', text: '{"id":"a"}' }] : undefined
+      )
     },
     onChange: (changed) => changes.on(changed)
   }
@@ -85,7 +88,10 @@ test('changes are reported once a turn after the handshake, those of a resource 
   prompts.changes.emit(null)
   resources.changes.emit(null)
   for (const uri of ['a2a://cards/a', 'a2a://cards/b', 'a2a://cards/a']) resources.changes.emit(uri)
-  const told = (await client.notified(4)).map(({ method, params }) => [method, (params as { uri?: string } | undefined)?.uri])
+  const told = (await client.notified(4)).map(({ method, params }) => [
+    method,
+    (params as { uri?: string } | undefined)?.uri
+  ])
   t.alike(told, [
     ['notifications/tools/list_changed', undefined],
     ['notifications/prompts/list_changed', undefined],
@@ -124,7 +130,8 @@ test('a subscriber by another URI of a resource is notified by that URI', async 
   })
   const client = scene.connect(t)
   await client.open()
-  for (const uri of ['a2a://cards/a@here', 'a2a://cards/a']) await client.ask(request(uri, 'resources/subscribe', { uri }))
+  for (const uri of ['a2a://cards/a@here', 'a2a://cards/a'])
+    await client.ask(request(uri, 'resources/subscribe', { uri }))
   changes.emit('a2a://cards/a')
   const told = (await client.notified(2)).map(({ params }) => (params as { uri?: string }).uri)
   t.alike(told, ['a2a://cards/a@here', 'a2a://cards/a'])
@@ -133,7 +140,9 @@ test('a subscriber by another URI of a resource is notified by that URI', async 
 test('a client of the new era that listens is notified of changes', async (t: Assert) => {
   const scene = new McpScene()
   const client = await scene.client(t, 'auto')
-  const changed = new Promise<void>((resolve) => client.setNotificationHandler('notifications/tools/list_changed', () => resolve()))
+  const changed = new Promise<void>((resolve) =>
+    client.setNotificationHandler('notifications/tools/list_changed', () => resolve())
+  )
   const subscription = await client.listen({ toolsListChanged: true })
   scene.tool('new', () => Promise.resolve(null))
   await changed
@@ -156,7 +165,8 @@ test('a listener by another URI of a resource is notified by that URI, also afte
     told.length = 0
     for (const uri of changed) changes.emit(uri)
     await new Promise(setImmediate)
-    while (!told.includes('a2a://cards/end')) await new Promise<void>((resolve) => ((heard = resolve), changes.emit('a2a://cards/end')))
+    while (!told.includes('a2a://cards/end'))
+      await new Promise<void>((resolve) => ((heard = resolve), changes.emit('a2a://cards/end')))
     return told.filter((uri) => uri !== 'a2a://cards/end')
   }
   await client.listen({ resourceSubscriptions: ['a2a://cards/a@here', 'a2a://cards/end'] })
@@ -176,7 +186,9 @@ test('the official client gets progress and can cancel in both eras', async (t: 
     scene.tool('work', (_, { progress, abortSignal }) => {
       signal = abortSignal
       progress({ progress: 1, total: 2, message: 'half' })
-      return new Promise((_resolve, reject) => abortSignal.addEventListener('abort', () => reject(new Error('stopped'))))
+      return new Promise((_resolve, reject) =>
+        abortSignal.addEventListener('abort', () => reject(new Error('stopped')))
+      )
     })
     const client = await scene.client(t, mode)
     const controller = new AbortController()
@@ -233,7 +245,13 @@ test('with a clock and ids that are given, every run gives the same bytes', asyn
     scene.tool('fails', () => Promise.reject(new Error('no')))
     const client = scene.connect(t)
     const opened = await client.open()
-    for (const line of [call(1, 'echo', { a: 1 }), call(2, 'fails'), call(3, 7), request(4, 'no/such'), request(5, 'tools/list')]) {
+    for (const line of [
+      call(1, 'echo', { a: 1 }),
+      call(2, 'fails'),
+      call(3, 7),
+      request(4, 'no/such'),
+      request(5, 'tools/list')
+    ]) {
       await client.ask(line)
       scene.clock.advance(10)
     }

@@ -91,7 +91,10 @@ test('outcome timeout, then late_completed: answered once at the deadline, the s
   scene.ends[0].return('late')
   await scene.recorded(3)
   t.alike(outcomesOf(scene.records), ['timeout', 'tool_error', 'late_completed'])
-  t.alike([scene.records[2].result, scene.records[2].durationMs, scene.records[2].runId], ['late', 30_500, scene.records[0].runId])
+  t.alike(
+    [scene.records[2].result, scene.records[2].durationMs, scene.records[2].runId],
+    ['late', 30_500, scene.records[0].runId]
+  )
   t.is(scene.running, 0)
   t.ok(scene.logs.some(({ level, fields }) => level === 'warn' && fields['outcome'] === 'late_completed'))
   t.alike((await client.ask(request(3, 'ping'))).id, 3, 'nothing was answered in between')
@@ -114,7 +117,9 @@ test('outcome aborted: the connection ended and the handler stopped', async (t: 
   const client = await opened(t, scene)
   client.write(call(1, 'slow'))
   await scene.begun(1)
-  scene.signals[0].addEventListener('abort', () => scene.ends[0].throw(Object.assign(new Error('Aborted'), { code: 'ABORTED' })))
+  scene.signals[0].addEventListener('abort', () =>
+    scene.ends[0].throw(Object.assign(new Error('Aborted'), { code: 'ABORTED' }))
+  )
   await client.served.close()
   await scene.recorded(1)
   t.alike(outcomesOf(scene.records), ['aborted'])
@@ -187,11 +192,16 @@ test('a client that cancels gets no answer, its handler gets the order to stop, 
 test('the steps come in their order: size, existence, slot, schema', async (t: Assert) => {
   const scene = new SlowScene({ maxConcurrentExecutions: 1, maxPayloadBytes: 1024 })
   scene.registry.register(
-    { name: 'strict', description: '', inputSchema: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] } },
+    {
+      name: 'strict',
+      description: '',
+      inputSchema: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+    },
     () => Promise.resolve('ran')
   )
   const client = await opened(t, scene)
-  const codeOf = async (name: string, args: unknown): Promise<unknown> => payloadOf(await client.ask(call('x', name, args)))['code']
+  const codeOf = async (name: string, args: unknown): Promise<unknown> =>
+    payloadOf(await client.ask(call('x', name, args)))['code']
   const large = { text: 'x'.repeat(2000) }
   t.is(await codeOf('strict', {}), 'INVALID_ARGUMENT')
   client.write(call(1, 'slow'))
@@ -224,7 +234,11 @@ test('an unknown tool is NOT_FOUND with a list of known tools', async (t: Assert
 test('an error of arguments names their path', async (t: Assert) => {
   const scene = new McpScene()
   scene.registry.register(
-    { name: 'strict', description: '', inputSchema: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] } },
+    {
+      name: 'strict',
+      description: '',
+      inputSchema: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+    },
     () => Promise.resolve('ran')
   )
   const client = await opened(t, scene)
@@ -352,7 +366,12 @@ test('a handler gets its ids, a log with them, and never _meta', async (t: Asser
   const client = await opened(t, scene)
   await client.ask(call(1, 'look', { a: 1 }, { correlationId: 'mine', progressToken: 1 }))
   t.alike(seen, [{ a: 1 }, 'run-1', 'mine'])
-  t.alike(scene.logs.find((one) => one.message === 'looked')?.fields, { tool: 'look', runId: 'run-1', correlationId: 'mine', at: 1 })
+  t.alike(scene.logs.find((one) => one.message === 'looked')?.fields, {
+    tool: 'look',
+    runId: 'run-1',
+    correlationId: 'mine',
+    at: 1
+  })
 })
 
 test('a tool may have a deadline of its own, or none', async (t: Assert) => {

@@ -84,7 +84,8 @@ test('10,000 tools of 100 schemas are registered and found', (t: Assert) => {
 
 test('tools beyond the limit are refused, and a removed tool frees a slot', (t: Assert) => {
   const registry = new ToolRegistry(createSchemaCompiler())
-  const register = (name: string): void => registry.register({ name, description: '', inputSchema: { type: 'object' } }, nothing)
+  const register = (name: string): void =>
+    registry.register({ name, description: '', inputSchema: { type: 'object' } }, nothing)
   for (let i = 0; i < MAX_TOOLS; i++) register(`tool${i}`)
   t.is(refusal(registry, { name: 'more', description: '', inputSchema: { type: 'object' } }), 'OVERLOADED')
   t.ok(registry.unregister('tool0'))

@@ -23,7 +23,11 @@ async function scene(t: Assert): Promise<Scene> {
   const owner = await world.owner({ agents: [echo('text')] })
   const peer = await world.member('peer', { agents: [echo('text'), slow] })
   await world.link(owner, peer)
-  const tools = a2aTools({ api: owner.api({ kind: 'mcp' }), compileSchema: createSchemaCompiler(), toJson: (value) => value })
+  const tools = a2aTools({
+    api: owner.api({ kind: 'mcp' }),
+    compileSchema: createSchemaCompiler(),
+    toJson: (value) => value
+  })
   const tool = (name: string): RegisteredTool => {
     const found = tools.find(({ definition }) => definition.name === name)
     if (found === undefined) throw new Error(`no tool ${name}`)
@@ -73,7 +77,10 @@ test('a2a_send and a2a_call give the answer of the agent, of one that the node p
 
 test('a call that the caller does not await gives a task, which a2a_task shows and cancels', async (t: Assert) => {
   const { run, slow, world } = await scene(t)
-  const queued = (await run('a2a_call', { capability: 'slow.do', agent: 'slow@peer', wait: false })) as { outcome: string; taskId: string }
+  const queued = (await run('a2a_call', { capability: 'slow.do', agent: 'slow@peer', wait: false })) as {
+    outcome: string
+    taskId: string
+  }
   t.is(queued.outcome, 'QUEUED')
   await world.pass(3000)
   const shown = (await run('a2a_task', { id: queued.taskId })) as { state: string }
@@ -81,7 +88,9 @@ test('a call that the caller does not await gives a task, which a2a_task shows a
   slow.finish({ done: true })
   await world.settle()
   t.alike(((await run('a2a_task', { id: queued.taskId })) as { result: unknown }).result, { done: true })
-  const other = (await run('a2a_call', { capability: 'slow.do', agent: 'slow@peer', wait: false })) as { taskId: string }
+  const other = (await run('a2a_call', { capability: 'slow.do', agent: 'slow@peer', wait: false })) as {
+    taskId: string
+  }
   t.is(((await run('a2a_task', { id: other.taskId, cancel: true })) as { state: string }).state, 'canceled')
   await failsWith(t, 'TASK_NOT_FOUND', () => run('a2a_task', { id: 'nothing-of-that-name' }))
 })
@@ -89,7 +98,8 @@ test('a call that the caller does not await gives a task, which a2a_task shows a
 test('a2a_task gives the state of a swarm that is not awaited, its results once it has ended, and cancels one', async (t: Assert) => {
   const { run, slow, world } = await scene(t)
   const start = async (): Promise<string> =>
-    ((await run('a2a_swarm', { goal: 'wait', capability: 'slow.do', items: ['one'], wait: false })) as { id: string }).id
+    ((await run('a2a_swarm', { goal: 'wait', capability: 'slow.do', items: ['one'], wait: false })) as { id: string })
+      .id
   const id = await start()
   await world.settle()
   const running = (await run('a2a_task', { id })) as { id: string; status: string; counts: { total: number } }
@@ -121,7 +131,10 @@ test('a call that is not answered in time says so with its task', async (t: Asse
 test('a2a_swarm gives every result once, and the progress', async (t: Assert) => {
   const { world, tool } = await scene(t)
   const context = toolContext()
-  const run = tool('a2a_swarm').handler({ goal: 'echo', capability: 'text.do', items: ['one', 'two', { n: 3 }] }, context)
+  const run = tool('a2a_swarm').handler(
+    { goal: 'echo', capability: 'text.do', items: ['one', 'two', { n: 3 }] },
+    context
+  )
   await world.settle()
   const { status, results } = (await run) as { status: string; results: { item: string; result: unknown }[] }
   t.is(status, 'completed')

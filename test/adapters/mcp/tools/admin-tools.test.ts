@@ -5,10 +5,18 @@ import { ToolCatalog } from '../../../../src/adapters/mcp/server/tool-catalog.js
 import { ToolRegistry } from '../../../../src/adapters/mcp/server/tool-registry.js'
 import { call, McpScene, payloadOf, request, type RawClient } from '../../../support/mcp.js'
 
-const ON: AdminDeps['settings'] = { adminRegistrationEnabled: true, dynamicRegistrationEnabled: true, adminPolicy: 'local_stdio_only' }
+const ON: AdminDeps['settings'] = {
+  adminRegistrationEnabled: true,
+  dynamicRegistrationEnabled: true,
+  adminPolicy: 'local_stdio_only'
+}
 const STDIO: AdminCaller = { transport: 'stdio', hasToken: false }
 
-async function connected(t: Assert, settings: AdminDeps['settings'], { caller = STDIO, elsewhere = false } = {}): Promise<RawClient> {
+async function connected(
+  t: Assert,
+  settings: AdminDeps['settings'],
+  { caller = STDIO, elsewhere = false } = {}
+): Promise<RawClient> {
   const compile = createSchemaCompiler()
   const registry = new ToolRegistry(compile)
   const [own, mesh] = [new ToolRegistry(compile), new ToolRegistry(compile)]
@@ -46,7 +54,9 @@ test('admin tools are there only when both settings say so', async (t: Assert) =
       const client = await connected(t, { ...ON, adminRegistrationEnabled, dynamicRegistrationEnabled })
       const isOn = adminRegistrationEnabled && dynamicRegistrationEnabled
       t.alike(await namesOf(client), isOn ? ['admin__registerTool', 'admin__unregisterTool'] : [])
-      const { code = null } = (payloadOf(await client.ask(call(1, 'admin/registerTool', ECHO))) ?? {}) as { code?: string }
+      const { code = null } = (payloadOf(await client.ask(call(1, 'admin/registerTool', ECHO))) ?? {}) as {
+        code?: string
+      }
       t.is(code, isOn ? null : 'NOT_FOUND')
     }
 })
@@ -107,8 +117,10 @@ test('a schema that a client names must be that of the type, byte by byte; other
     const answer = await client.ask(call(1, 'admin/registerTool', { ...ECHO, ...more }))
     return answer.result?.['isError'] === true ? payloadOf(answer)['code'] : null
   }
-  for (const inputSchema of bad) t.is(await codeOf({ inputSchema: JSON.parse(inputSchema) as object }), 'INVALID_ARGUMENT', inputSchema)
-  for (const toolType of ['shell', '', 'Echo', 'toString']) t.is(await codeOf({ toolType }), 'INVALID_ARGUMENT', toolType)
+  for (const inputSchema of bad)
+    t.is(await codeOf({ inputSchema: JSON.parse(inputSchema) as object }), 'INVALID_ARGUMENT', inputSchema)
+  for (const toolType of ['shell', '', 'Echo', 'toString'])
+    t.is(await codeOf({ toolType }), 'INVALID_ARGUMENT', toolType)
   t.is(await codeOf({ code: 'process.exit()' }), 'INVALID_ARGUMENT', 'no code is taken')
   t.is(await codeOf({ inputSchema: JSON.parse(good) as object }), null)
   t.is(await codeOf({}), 'INVALID_ARGUMENT', 'registered already')
@@ -117,14 +129,27 @@ test('a schema that a client names must be that of the type, byte by byte; other
 test('a name that any tool of the caller has, or is shown under, cannot be registered', async (t: Assert) => {
   const client = await connected(t, ON, { elsewhere: true })
   const before = await namesOf(client)
-  const taken = ['health', 'text.stats', 'text__stats', 'text/stats', 'mcp_lim_get_add', 'admin__registerTool', 'admin/unregisterTool']
+  const taken = [
+    'health',
+    'text.stats',
+    'text__stats',
+    'text/stats',
+    'mcp_lim_get_add',
+    'admin__registerTool',
+    'admin/unregisterTool'
+  ]
   for (const name of taken) {
     const error = payloadOf(await client.ask(call(1, 'admin/registerTool', { ...ECHO, name })))
     const { code, data } = (error['details'] ?? {}) as { readonly code?: unknown; readonly data?: unknown }
-    t.alike([error['code'], code, data], ['INVALID_ARGUMENT', 'CONFLICT', { reason: 'DUPLICATE_TOOL', tool: name }], name)
+    t.alike(
+      [error['code'], code, data],
+      ['INVALID_ARGUMENT', 'CONFLICT', { reason: 'DUPLICATE_TOOL', tool: name }],
+      name
+    )
   }
   t.alike(await namesOf(client), before)
-  for (const name of ['health', 'text.stats', 'mcp_lim_get_add']) t.is(payloadOf(await client.ask(call(1, name))), 'its own', name)
+  for (const name of ['health', 'text.stats', 'mcp_lim_get_add'])
+    t.is(payloadOf(await client.ask(call(1, name))), 'its own', name)
   const count = client.answers.length
   client.write(...['x.echo', 'x/echo'].map((name) => call(name, 'admin/registerTool', { ...ECHO, name })))
   const both = (await client.heard(count + 2)).slice(count)

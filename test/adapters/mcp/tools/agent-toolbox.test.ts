@@ -38,7 +38,10 @@ async function scene(
   const inputSchema = { type: 'object', required: ['n'], properties: { n: { type: 'number' } } }
   const strong = echo('strong', {
     tier: 0,
-    capabilities: [capability('strong.do', { inputSchema }), capability('strong.list', { inputSchema: { type: 'array' } })]
+    capabilities: [
+      capability('strong.do', { inputSchema }),
+      capability('strong.list', { inputSchema: { type: 'array' } })
+    ]
   })
   const far = echo('far')
   const owner = await world.owner({ agents: [echo('helper', { tier }), strong, echo('weak', { tier: 2 })] })
@@ -55,7 +58,10 @@ test('an agent is offered what its globs fit, by capability or by tool, never it
   const { world, owner } = await scene(t)
   t.alike(names(await toolboxOf(owner, world)), ['far_at_gpu-box__do', 'strong__do', 'strong__list', 'weak__do'])
   t.alike(names(await toolboxOf(owner, world, { globs: ['strong.*'] })), ['strong__do', 'strong__list'])
-  t.alike(names(await toolboxOf(owner, world, { globs: ['*@gpu-box.*', 'weak.do'] })), ['far_at_gpu-box__do', 'weak__do'])
+  t.alike(names(await toolboxOf(owner, world, { globs: ['*@gpu-box.*', 'weak.do'] })), [
+    'far_at_gpu-box__do',
+    'weak__do'
+  ])
   t.alike(names(await toolboxOf(owner, world, { globs: ['nothing'] })), [])
   const few = await toolboxOf(owner, world, { max: 3 })
   t.alike([few.tools.length, few.left], [3, 1])

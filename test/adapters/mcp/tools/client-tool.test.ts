@@ -1,6 +1,10 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
-import { type ClientToolDeps, mcpClientTool, ToolExecutionError } from '../../../../src/adapters/mcp/tools/client-tool.js'
+import {
+  type ClientToolDeps,
+  mcpClientTool,
+  ToolExecutionError
+} from '../../../../src/adapters/mcp/tools/client-tool.js'
 import { NO_CLIENT } from '../../../../src/adapters/mcp/tools/client-ask.js'
 import type { ToolContext } from '../../../../src/adapters/mcp/server/tool.js'
 import { structuredErrorOf } from '../../../../src/adapters/mcp/server/structured-error.js'
@@ -16,9 +20,14 @@ const CONTEXT: ToolContext = {
   abortSignal: new AbortController().signal,
   progress: () => {}
 }
-const PROMPTED = { name: 'echo', inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } }
+const PROMPTED = {
+  name: 'echo',
+  inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] }
+}
 
-async function scene(t: Assert): Promise<{ readonly url: string; readonly parts: ClientToolDeps; run(args: object): Promise<unknown> }> {
+async function scene(
+  t: Assert
+): Promise<{ readonly url: string; readonly parts: ClientToolDeps; run(args: object): Promise<unknown> }> {
   const server = await httpServer(t, { tools: [PROMPTED] })
   const imported = await importedScene(t, [
     {
@@ -65,7 +74,14 @@ test('the client tool runs a tool of a configured server, by its address or its 
 test('any other address is refused before anything is reached', async (t: Assert) => {
   const { url, run } = await scene(t)
   const other = await httpServer(t, { tools: [PROMPTED] })
-  for (const serverUrl of [other.url, `${url}/`, url.toUpperCase(), 'http://169.254.169.254/', 'file:///etc/passwd', 'weB']) {
+  for (const serverUrl of [
+    other.url,
+    `${url}/`,
+    url.toUpperCase(),
+    'http://169.254.169.254/',
+    'file:///etc/passwd',
+    'weB'
+  ]) {
     const error = await faultOf(run({ serverUrl, prompt: 'x' }))
     t.is(error.code, 'SERVER_NOT_CONFIGURED', serverUrl)
     t.alike(error.data.available, ['web', 'demo'])
@@ -90,14 +106,20 @@ test('a tool that is not offered is answered with the reason, also that its serv
   const down = { ...web, state: 'failed' as const, tools: [], lastError: 'connect ECONNREFUSED' }
   const partly = {
     ...demo,
-    tools: demo.tools.map((tool) => (tool.name === 'add' ? { ...tool, offered: false, reason: 'not accepted yet' } : tool))
+    tools: demo.tools.map((tool) =>
+      tool.name === 'add' ? { ...tool, offered: false, reason: 'not accepted yet' } : tool
+    )
   }
   const tool = mcpClientTool({ ...parts, serverOf: (text) => (text === 'web' ? down : partly) })
-  const messageOf = async (args: object): Promise<string> => (await faultOf(tool.handler(args as Record<string, unknown>, CONTEXT))).message
+  const messageOf = async (args: object): Promise<string> =>
+    (await faultOf(tool.handler(args as Record<string, unknown>, CONTEXT))).message
   const why = 'web offers no tool now (failed: connect ECONNREFUSED)'
   t.is(await messageOf({ serverUrl: 'web', tool: 'echo' }), why)
   t.is(await messageOf({ serverUrl: 'web', prompt: 'x' }), why)
-  t.is(await messageOf({ serverUrl: 'demo', tool: 'add' }), 'demo does not offer "add": not accepted yet; there is fail')
+  t.is(
+    await messageOf({ serverUrl: 'demo', tool: 'add' }),
+    'demo does not offer "add": not accepted yet; there is fail'
+  )
 })
 
 test('a tool that fails is a ToolExecutionError with its text and retryAfter', async (t: Assert) => {
@@ -131,7 +153,9 @@ test('a call that fails through the client tool is reported as the direct call i
     t.is(thrown.code, error.code)
     t.alike(structuredErrorOf(thrown), structuredErrorOf(error), error.code)
   }
-  const { code, details } = structuredErrorOf(await faultOf(mcpClientTool(parts).handler({ serverUrl: 'none' }, CONTEXT)))
+  const { code, details } = structuredErrorOf(
+    await faultOf(mcpClientTool(parts).handler({ serverUrl: 'none' }, CONTEXT))
+  )
   t.alike(
     [code, details?.['code'], details?.['retryable'], details?.['next']],
     ['NOT_FOUND', 'SERVER_NOT_CONFIGURED', false, ['a2a-node tools ls', 'a2a-node config path']]

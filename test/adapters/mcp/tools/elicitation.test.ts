@@ -16,7 +16,11 @@ const JOKE: ClientRequest = {
 }
 
 function form(message: string): ClientRequest {
-  const requestedSchema = { type: 'object' as const, properties: { name: { type: 'string' as const } }, required: ['name'] }
+  const requestedSchema = {
+    type: 'object' as const,
+    properties: { name: { type: 'string' as const } },
+    required: ['name']
+  }
   return { method: 'elicitation/create', params: { message, requestedSchema } }
 }
 
@@ -64,7 +68,12 @@ for (const mode of ['legacy', 'auto'] as const) {
     scene.tool('greet', greet)
     const { client, asked } = await talkative(t, scene, mode)
     const answer = await client.callTool({ name: 'greet', arguments: { a: 1 } })
-    t.alike(payloadOf({ result: answer }), { args: { a: 1 }, name: 'Ada', joke: { type: 'text', text: 'ha' }, roots: 1 })
+    t.alike(payloadOf({ result: answer }), {
+      args: { a: 1 },
+      name: 'Ada',
+      joke: { type: 'text', text: 'ha' },
+      roots: 1
+    })
     t.alike(asked, ['Your name?', 'joke', 'roots'])
     t.alike(
       (await scene.recorded(3)).map(({ outcome, runId }) => [outcome, runId]),
@@ -79,7 +88,9 @@ for (const mode of ['legacy', 'auto'] as const) {
       get: (_name, _args, { client }) => {
         const said = client.answer('name')
         if (said === undefined) return Promise.resolve(askClient({ name: NAME }))
-        return Promise.resolve({ messages: [{ role: 'user', content: { type: 'text', text: `hello ${String(nameOf(said))}` } }] })
+        return Promise.resolve({
+          messages: [{ role: 'user', content: { type: 'text', text: `hello ${String(nameOf(said))}` } }]
+        })
       }
     }
     const { client } = await talkative(t, new McpScene({ prompts }), mode)
@@ -90,9 +101,14 @@ for (const mode of ['legacy', 'auto'] as const) {
   test(`a handler knows what its client takes, and a question that it does not take fails the call (${mode})`, async (t: Assert) => {
     const scene = new McpScene()
     const url = inputRequired.elicitUrl({ message: 'sign in', url: 'https://a.example' })
-    scene.tool('takes', (_args, { client }) => Promise.resolve([NAME, url, JOKE, ROOTS].map((one) => client.takes(one))))
+    scene.tool('takes', (_args, { client }) =>
+      Promise.resolve([NAME, url, JOKE, ROOTS].map((one) => client.takes(one)))
+    )
     scene.tool('asks', () => Promise.resolve(askClient({ name: NAME })))
-    const [silent, sampler] = [await scene.client(t, mode), await scene.client(t, mode, { sampling: {}, elicitation: { url: {} } })]
+    const [silent, sampler] = [
+      await scene.client(t, mode),
+      await scene.client(t, mode, { sampling: {}, elicitation: { url: {} } })
+    ]
     t.alike(payloadOf({ result: await silent.callTool({ name: 'takes' }) }), [false, false, false, false])
     t.alike(payloadOf({ result: await sampler.callTool({ name: 'takes' }) }), [false, true, true, false])
     const refused = await silent.callTool({ name: 'asks' }).then(
@@ -153,9 +169,18 @@ test('a state carried by a client is refused when it is forged, of another call 
 
 test('answers that are none count as none, and names that were not asked are ignored', async (t: Assert) => {
   const scene = new McpScene()
-  scene.tool('asks', (_args, { client }) => Promise.resolve(client.answer('name') === undefined ? askClient({ name: NAME }) : 'done'))
+  scene.tool('asks', (_args, { client }) =>
+    Promise.resolve(client.answer('name') === undefined ? askClient({ name: NAME }) : 'done')
+  )
   const client = scene.connect(t)
-  const wrong = [{}, { other: { action: 'accept' } }, { name: 12_345 }, { name: {} }, { name: { action: 'perhaps' } }, { name: [] }]
+  const wrong = [
+    {},
+    { other: { action: 'accept' } },
+    { name: 12_345 },
+    { name: {} },
+    { name: { action: 'perhaps' } },
+    { name: [] }
+  ]
   for (const [id, inputResponses] of wrong.entries()) {
     const { result } = await client.ask(round(id, 'asks', { inputResponses }))
     t.is(result?.['resultType'], 'input_required', JSON.stringify(inputResponses))
@@ -167,7 +192,9 @@ test('answers that are none count as none, and names that were not asked are ign
 test('a client is asked no more than it can be expected to answer', async (t: Assert) => {
   const scene = new McpScene()
   const questions = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`q${at}`, NAME]))
-  scene.tool('asks', (_args, { client }) => Promise.resolve(client.answer('q0') === undefined ? askClient(questions) : 'done'))
+  scene.tool('asks', (_args, { client }) =>
+    Promise.resolve(client.answer('q0') === undefined ? askClient(questions) : 'done')
+  )
   scene.tool('nothing', () => Promise.resolve(askClient({})))
   scene.tool('too-many', () => Promise.resolve(askClient({ ...questions, more: NAME })))
   scene.tool('too-much', () => Promise.resolve(askClient({ name: NAME }, 'x'.repeat(16_384))))
@@ -192,7 +219,9 @@ test('a client is asked no more than it can be expected to answer', async (t: As
 
 test('a question ends with the call: it is canceled, its client is notified, and its slot is free', async (t: Assert) => {
   const scene = new McpScene({ maxConcurrentExecutions: 1 })
-  scene.tool('asks', (_args, { client }) => Promise.resolve(client.answer('name') === undefined ? askClient({ name: NAME }) : 'done'))
+  scene.tool('asks', (_args, { client }) =>
+    Promise.resolve(client.answer('name') === undefined ? askClient({ name: NAME }) : 'done')
+  )
   const client = scene.connect(t)
   await client.open(ALL)
   client.write(call('first', 'asks'))
@@ -203,7 +232,8 @@ test('a question ends with the call: it is canceled, its client is notified, and
   t.is(canceled['method'], 'notifications/cancelled')
   t.is((canceled['params'] as { requestId: unknown }).requestId, question.id)
   // Too late, twice, and to nothing that was asked: dropped.
-  for (const id of [question.id, question.id, 999, 'x']) client.write({ jsonrpc: '2.0', id, result: { action: 'accept' } })
+  for (const id of [question.id, question.id, 999, 'x'])
+    client.write({ jsonrpc: '2.0', id, result: { action: 'accept' } })
   client.write(call('second', 'asks'))
   const again = (await client.notified(3))[2]
   client.write({ jsonrpc: '2.0', id: again.id, result: { action: 'accept', content: { name: 'x' } } })
@@ -215,7 +245,9 @@ test('a question ends with the call: it is canceled, its client is notified, and
 test('the arguments of a tool are checked in every round', async (t: Assert) => {
   const scene = new McpScene()
   const inputSchema = { ...ANYTHING, required: ['a'] }
-  scene.registry.register({ name: 'asks', description: 'asks', inputSchema }, () => Promise.resolve(askClient({ name: NAME }, 1)))
+  scene.registry.register({ name: 'asks', description: 'asks', inputSchema }, () =>
+    Promise.resolve(askClient({ name: NAME }, 1))
+  )
   const client = scene.connect(t)
   const { result } = await client.ask(round(1, 'asks', { arguments: { a: 1 } }))
   t.is(result?.['resultType'], 'input_required')

@@ -51,23 +51,38 @@ test('a tool is found by words, described with its schema and called by name', a
     echoTool('files.read', 'Reads a file'),
     echoTool('text.join', 'Joins')
   ])
-  const { tools: hits } = (await call(tools, 'a2a_find_tools', { query: 'count TEXT lines' })) as { tools: { name: string }[] }
+  const { tools: hits } = (await call(tools, 'a2a_find_tools', { query: 'count TEXT lines' })) as {
+    tools: { name: string }[]
+  }
   t.alike(
     hits.map(({ name }) => name),
     ['text.stats', 'text.join']
   )
-  const described = (await call(tools, 'a2a_describe_tool', { name: 'files.read' })) as { name: string; inputSchema: object }
-  t.alike([described.name, described.inputSchema], ['files.read', { type: 'object', properties: { n: { type: 'integer' } } }])
-  t.alike(await call(tools, 'a2a_call_tool', { name: 'files.read', arguments: { n: 1 } }), { name: 'files.read', args: { n: 1 } })
+  const described = (await call(tools, 'a2a_describe_tool', { name: 'files.read' })) as {
+    name: string
+    inputSchema: object
+  }
+  t.alike(
+    [described.name, described.inputSchema],
+    ['files.read', { type: 'object', properties: { n: { type: 'integer' } } }]
+  )
+  t.alike(await call(tools, 'a2a_call_tool', { name: 'files.read', arguments: { n: 1 } }), {
+    name: 'files.read',
+    args: { n: 1 }
+  })
   t.alike(await call(tools, 'a2a_call_tool', { name: 'files.read' }), { name: 'files.read', args: {} })
 })
 
 test('an absent tool is reported with one of a similar name; wrong arguments are found', async (t: Assert) => {
   const tools = exposed([echoTool('text.stats')])
   await failsWith(t, 'CAPABILITY_NOT_FOUND', () => call(tools, 'a2a_call_tool', { name: 'text.stat' }))
-  const error = (await call(tools, 'a2a_describe_tool', { name: 'text.stat' }).catch((failure: unknown) => failure)) as Error
+  const error = (await call(tools, 'a2a_describe_tool', { name: 'text.stat' }).catch(
+    (failure: unknown) => failure
+  )) as Error
   t.ok(error.message.includes('did you mean text.stats'))
-  await failsWith(t, 'INVALID_INPUT', () => call(tools, 'a2a_call_tool', { name: 'text.stats', arguments: { n: 'one' } }))
+  await failsWith(t, 'INVALID_INPUT', () =>
+    call(tools, 'a2a_call_tool', { name: 'text.stats', arguments: { n: 'one' } })
+  )
 })
 
 test('every tool is found by any word of its name, and at most twenty are listed', async (t: Assert) => {
@@ -78,7 +93,9 @@ test('every tool is found by any word of its name, and at most twenty are listed
       const tools = exposed(words.map((one) => echoTool(`0.${one}`)))
       const { tools: hits } = (await call(tools, 'a2a_find_tools', { query: wanted })) as { tools: { name: string }[] }
       const containing = words.filter((one) => one.includes(wanted)).length
-      return hits.length <= 20 && hits.length === Math.min(20, containing) && hits.every(({ name }) => name.includes(wanted))
+      return (
+        hits.length <= 20 && hits.length === Math.min(20, containing) && hits.every(({ name }) => name.includes(wanted))
+      )
     }),
     { numRuns: 100 }
   )

@@ -55,7 +55,8 @@ test('Feature: a2a-mcp-protocols, Property 18: MCP tool registration and listing
     const scene = new McpScene()
     const definitions = tools.map(definitionOf)
     for (const one of definitions) scene.registry.register(one, () => Promise.resolve(null))
-    const byName = (all: readonly ToolDefinition[]): string => canonicalJson([...all].sort((a, b) => (a.name < b.name ? -1 : 1)))
+    const byName = (all: readonly ToolDefinition[]): string =>
+      canonicalJson([...all].sort((a, b) => (a.name < b.name ? -1 : 1)))
     if (byName(scene.registry.list()) !== byName(definitions)) return false
     return await using(t, scene, async (client) => {
       const listed = (await client.ask(request(1, 'tools/list'))).result?.['tools'] as (ToolDefinition & {
@@ -66,7 +67,8 @@ test('Feature: a2a-mcp-protocols, Property 18: MCP tool registration and listing
         return outputSchema === undefined ? named : { ...named, outputSchema }
       })
       return (
-        byName(told) === byName(definitions) && listed.every(({ name, _meta: meta }) => name === meta['a2a-node/name'].replace('.', '__'))
+        byName(told) === byName(definitions) &&
+        listed.every(({ name, _meta: meta }) => name === meta['a2a-node/name'].replace('.', '__'))
       )
     })
   })
@@ -74,24 +76,30 @@ test('Feature: a2a-mcp-protocols, Property 18: MCP tool registration and listing
 })
 
 test('Feature: a2a-mcp-protocols, Property 19: MCP tool invocation routing', async (t: Assert) => {
-  const property = fc.asyncProperty(arbTools, arbValue, fc.nat(), fc.boolean(), async (tools, result, pick, isPublished) => {
-    const scene = new McpScene()
-    const called: string[] = []
-    for (const one of tools) {
-      const definition = definitionOf({ ...one, inputSchema: { type: 'object', properties: {} } })
-      scene.registry.register(definition, (args) => {
-        called.push(definition.name)
-        return Promise.resolve({ from: definition.source, args, result })
+  const property = fc.asyncProperty(
+    arbTools,
+    arbValue,
+    fc.nat(),
+    fc.boolean(),
+    async (tools, result, pick, isPublished) => {
+      const scene = new McpScene()
+      const called: string[] = []
+      for (const one of tools) {
+        const definition = definitionOf({ ...one, inputSchema: { type: 'object', properties: {} } })
+        scene.registry.register(definition, (args) => {
+          called.push(definition.name)
+          return Promise.resolve({ from: definition.source, args, result })
+        })
+      }
+      if (tools.length === 0) return true
+      const { agent, tool } = tools[pick % tools.length]
+      return await using(t, scene, async (client) => {
+        const answer = await client.ask(call(1, isPublished ? `${agent}__${tool}` : `${agent}.${tool}`, { pick }))
+        const wanted = canonicalJson({ from: `${agent}@node`, args: { pick }, result })
+        return canonicalJson(payloadOf(answer)) === wanted && called.join() === `${agent}.${tool}`
       })
     }
-    if (tools.length === 0) return true
-    const { agent, tool } = tools[pick % tools.length]
-    return await using(t, scene, async (client) => {
-      const answer = await client.ask(call(1, isPublished ? `${agent}__${tool}` : `${agent}.${tool}`, { pick }))
-      const wanted = canonicalJson({ from: `${agent}@node`, args: { pick }, result })
-      return canonicalJson(payloadOf(answer)) === wanted && called.join() === `${agent}.${tool}`
-    })
-  })
+  )
   await holds(t, property, 100)
 })
 
@@ -108,7 +116,12 @@ test('Feature: a2a-mcp-protocols, Property 20: MCP tool name uniqueness', async 
       const refused = error as NodeError
       const isTold = refused.code === 'CONFLICT' && (refused.data as { reason: string }).reason === 'DUPLICATE_TOOL'
       const kept = await registry.get(again.name)?.handler({}, {} as never)
-      return isTold && refused.message.includes(JSON.stringify(again.name)) && kept === 'first' && registry.list().length === tools.length
+      return (
+        isTold &&
+        refused.message.includes(JSON.stringify(again.name)) &&
+        kept === 'first' &&
+        registry.list().length === tools.length
+      )
     }
   })
   await holds(t, property, 100)
@@ -164,7 +177,9 @@ test('Feature: a2a-mcp-protocols, Property 33: MCP tool invocation metrics accur
     }
     const failed = calls.filter(({ tool }) => !tool.endsWith('.ok')).length
     return (
-      totalToolInvocations === calls.length && canonicalJson(toolInvocationsByTool) === canonicalJson(wanted) && toolErrorCount === failed
+      totalToolInvocations === calls.length &&
+      canonicalJson(toolInvocationsByTool) === canonicalJson(wanted) &&
+      toolErrorCount === failed
     )
   })
   await holds(t, property, 100)

@@ -31,12 +31,16 @@ async function tool(tools: MeshTools, name: string): Promise<RegisteredTool> {
 }
 
 /** An owner with `text`, a member with another `text` and a sandboxed agent. */
-async function scene(t: Assert): Promise<{ world: World; owner: FakeNode; peer: FakeNode; here: FakeAgent; there: FakeAgent }> {
+async function scene(
+  t: Assert
+): Promise<{ world: World; owner: FakeNode; peer: FakeNode; here: FakeAgent; there: FakeAgent }> {
   const world = new World(t)
   const here = echo('text', { capabilities: [capability('text.stats'), capability('count'), capability('text.count')] })
   const there = echo('text')
   const owner = await world.owner({ agents: [here] })
-  const peer = await world.member('gpu-box', { agents: [there, echo('mcp-tool', { capabilities: [capability('mcp_mcp-tool_run')] })] })
+  const peer = await world.member('gpu-box', {
+    agents: [there, echo('mcp-tool', { capabilities: [capability('mcp_mcp-tool_run')] })]
+  })
   await world.link(owner, peer)
   return { world, owner, peer, here, there }
 }
@@ -63,7 +67,8 @@ test('a tool is called by its canonical or its published name, and gives what it
   const { world, owner, here, there } = await scene(t)
   const tools = toolsOn(owner, world)
   const context = toolContext()
-  for (const name of ['text.stats', 'text__stats']) t.alike(await (await tool(tools, name)).handler({ a: 1 }, context), { a: 1 })
+  for (const name of ['text.stats', 'text__stats'])
+    t.alike(await (await tool(tools, name)).handler({ a: 1 }, context), { a: 1 })
   const far = (await tool(tools, 'text_at_gpu-box__do')).handler({ b: 2 }, context)
   await world.settle()
   t.alike(await far, { b: 2 })
@@ -98,7 +103,8 @@ test('a call is checked by the schema that the capability has now, though nobody
   }
   const tools = toolsOn(owner, world)
   const stop = tools.onChange(() => {})
-  const faultsOf = async (key: string): Promise<number> => (await tool(tools, 'text.stats')).validator({ [key]: 'x' }).length
+  const faultsOf = async (key: string): Promise<number> =>
+    (await tool(tools, 'text.stats')).validator({ [key]: 'x' }).length
   for (const [now, before] of [
     ['a', 'z'],
     ['b', 'a']
@@ -194,7 +200,10 @@ test('reports of an agent reach the client as rising progress', async (t: Assert
 test('a client is warned against a repeat when unrepeatable work has an unknown outcome', async (t: Assert) => {
   for (const idempotent of [true, false]) {
     const world = new World(t)
-    const slow = new FakeAgent(agentDefinition('slow', { capabilities: [capability('slow.do', { idempotent })] }), () => null)
+    const slow = new FakeAgent(
+      agentDefinition('slow', { capabilities: [capability('slow.do', { idempotent })] }),
+      () => null
+    )
     const owner = await world.owner()
     const peer = await world.member('peer', { agents: [slow] })
     await world.link(owner, peer)
@@ -239,7 +248,11 @@ test('an input that can be no object is given as the argument `input`', async (t
 
 test('references in the schema of an input that is no object lead where they led', async (t: Assert) => {
   const world = new World(t)
-  const inputSchema = { type: 'array', items: { $ref: '#/definitions/point' }, definitions: { point: { type: 'number' } } }
+  const inputSchema = {
+    type: 'array',
+    items: { $ref: '#/definitions/point' },
+    definitions: { point: { type: 'number' } }
+  }
   const listed = echo('list', { capabilities: [capability('sum', { inputSchema }), capability('other')] })
   const owner = await world.owner({ agents: [listed] })
   const tools = toolsOn(owner, world)

@@ -18,7 +18,10 @@ test('names are published as the protocol decisions say', (t: Assert) => {
 })
 
 /** Names that look alike once they are published. */
-const arbName = fc.array(fc.constantFrom('a', 'b', '.', '/', '@', '_', '__', '_at_', 'ü', 'x'.repeat(54)), { minLength: 1, maxLength: 6 })
+const arbName = fc.array(fc.constantFrom('a', 'b', '.', '/', '@', '_', '__', '_at_', 'ü', 'x'.repeat(54)), {
+  minLength: 1,
+  maxLength: 6
+})
 const arbNames = fc.uniqueArray(
   arbName.map((parts) => parts.join('')),
   { minLength: 1, maxLength: 20 }

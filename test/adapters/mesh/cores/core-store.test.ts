@@ -7,7 +7,9 @@ test('all trees of a store together hold 512 blocks in memory, however many a me
   const store = coreStore(await tempDir(t))
   await store.ready()
   t.teardown(() => closeStore(store), { order: -1 })
-  const trees = ['one', 'two'].map((name) => new Hyperbee(store.get({ name }), { keyEncoding: 'utf-8', valueEncoding: 'binary' }))
+  const trees = ['one', 'two'].map(
+    (name) => new Hyperbee(store.get({ name }), { keyEncoding: 'utf-8', valueEncoding: 'binary' })
+  )
   for (const tree of trees) {
     const batch = tree.batch()
     for (let at = 0; at < 500; at++) await batch.put(`key ${at}`, Buffer.alloc(1024))

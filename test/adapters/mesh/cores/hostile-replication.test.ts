@@ -25,7 +25,9 @@ const CORE_BYTES = 64 * 1024
 const TURNS = { between: 2, last: 20 }
 
 /** The scene, with cores of documents at the node, and a store of the evil member that it fills. */
-async function documents(t: Assert): Promise<{ scene: WireScene; cores: Side; written: (blocks: number) => Promise<Hypercore> }> {
+async function documents(
+  t: Assert
+): Promise<{ scene: WireScene; cores: Side; written: (blocks: number) => Promise<Hypercore> }> {
   const dir = await tempDir(t)
   const cores = new Side(t, path.join(dir, 'node'))
   const scene = await wireScene(t, { onPassed: (peer, stream) => cores.cores.link(peer, stream) })
@@ -41,7 +43,11 @@ async function documents(t: Assert): Promise<{ scene: WireScene; cores: Side; wr
 }
 
 /** Sends made up messages on the channels of cores, one after the other. */
-async function sendAll(end: WireEnd, { channels }: ChangedCores, messages: readonly (MadeUp & { readonly core: number })[]): Promise<void> {
+async function sendAll(
+  end: WireEnd,
+  { channels }: ChangedCores,
+  messages: readonly (MadeUp & { readonly core: number })[]
+): Promise<void> {
   await turns(TURNS.between)
   for (const { core, ...message } of messages) {
     const open = channels.filter(({ closed }) => !closed)
@@ -66,7 +72,11 @@ test('the node lives, takes no wrong block, and honest nodes continue, for any m
     fc.tuple(arbMadeUp(), fc.nat(7)).map(([made, core]) => ({ ...made, core })),
     { maxLength: MESSAGES }
   )
-  const inputs = fc.record({ messages, changes: fc.array(arbChange(), { maxLength: 4 }), blocks: fc.integer({ min: 1, max: 9 }) })
+  const inputs = fc.record({
+    messages,
+    changes: fc.array(arbChange(), { maxLength: 4 }),
+    blocks: fc.integer({ min: 1, max: 9 })
+  })
   let taken = 0
   const survive = async ({
     messages: all,
@@ -88,7 +98,8 @@ test('the node lives, takes no wrong block, and honest nodes continue, for any m
     await end.end()
     const held = await cores.cores.read(stream, 0, blocks)
     for (const [at, block] of held.entries())
-      if (Buffer.compare(block, numbered(blocks)[at] ?? new Uint8Array()) !== 0) throw new Error(`block ${at} is another one`)
+      if (Buffer.compare(block, numbered(blocks)[at] ?? new Uint8Array()) !== 0)
+        throw new Error(`block ${at} is another one`)
     taken += held.length
     await core.close()
   }

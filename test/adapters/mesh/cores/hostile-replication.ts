@@ -9,7 +9,18 @@ import { arbBytes, arbNumber } from '../hostile-bytes.js'
 type Fields = Readonly<Record<string, unknown>>
 
 /** Messages of replication, in the order of their types. */
-const TYPES = ['sync', 'request', 'cancel', 'data', 'noData', 'want', 'unwant', 'bitfield', 'range', 'extension'] as const
+const TYPES = [
+  'sync',
+  'request',
+  'cancel',
+  'data',
+  'noData',
+  'want',
+  'unwant',
+  'bitfield',
+  'range',
+  'extension'
+] as const
 const { wire } = createRequire(import.meta.url)('hypercore/lib/messages.js') as { wire: Record<string, Codec<unknown>> }
 
 /** A message of replication that its writer made up. */
@@ -28,7 +39,8 @@ export interface Change {
 }
 
 /** Numbers of blocks that get past the guard of frames, mostly. */
-const arbPlace = (): fc.Arbitrary<number> => fc.oneof({ weight: 3, arbitrary: fc.nat(40) }, fc.nat(2 ** 24), arbNumber())
+const arbPlace = (): fc.Arbitrary<number> =>
+  fc.oneof({ weight: 3, arbitrary: fc.nat(40) }, fc.nat(2 ** 24), arbNumber())
 const arbFork = (): fc.Arbitrary<number> => fc.oneof({ weight: 6, arbitrary: fc.constant(0) }, fc.nat(2), arbNumber())
 const maybe = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(value, { freq: 2 })
 const arbHash = (): fc.Arbitrary<Uint8Array> => fc.nat(255).map((byte) => new Uint8Array(32).fill(byte))
@@ -87,10 +99,21 @@ function arbData(): fc.Arbitrary<Fields> {
 
 /** A message of any type with fields of any size. */
 export function arbMadeUp(): fc.Arbitrary<MadeUp> {
-  const flags = { canUpgrade: fc.boolean(), uploading: fc.boolean(), downloading: fc.boolean(), hasManifest: fc.boolean() }
+  const flags = {
+    canUpgrade: fc.boolean(),
+    uploading: fc.boolean(),
+    downloading: fc.boolean(),
+    hasManifest: fc.boolean()
+  }
   const span = { start: arbPlace(), length: arbPlace() }
   const fields: Readonly<Record<(typeof TYPES)[number], fc.Arbitrary<Fields>>> = {
-    sync: fc.record({ ...flags, allowPush: fc.boolean(), fork: arbFork(), length: arbPlace(), remoteLength: arbPlace() }),
+    sync: fc.record({
+      ...flags,
+      allowPush: fc.boolean(),
+      fork: arbFork(),
+      length: arbPlace(),
+      remoteLength: arbPlace()
+    }),
     request: arbRequest(),
     cancel: fc.record({ request: arbNumber() }),
     data: arbData(),
@@ -190,7 +213,8 @@ function replaced(value: unknown, [key, ...rest]: readonly string[], number: num
   }
   if (typeof value === 'number') return number
   if (typeof value === 'boolean') return !value
-  if (Array.isArray(value)) return number % 2 === 0 ? value.slice(1) : [...(value as unknown[]), ...(value as unknown[])]
+  if (Array.isArray(value))
+    return number % 2 === 0 ? value.slice(1) : [...(value as unknown[]), ...(value as unknown[])]
   if (!(value instanceof Uint8Array) || value.byteLength === 0) return value
   const copy = Uint8Array.from(value)
   copy[number % copy.byteLength] = number & 255

@@ -17,7 +17,11 @@ function storeIn(t: Assert, dir: string, name: string): Corestore {
 }
 
 /** One core with two tales behind the same first block: two stores of its writer, with so many blocks of their own. */
-async function twoTales(t: Assert, dir: string, [left, right]: readonly [number, number]): Promise<[Corestore, Corestore, string]> {
+async function twoTales(
+  t: Assert,
+  dir: string,
+  [left, right]: readonly [number, number]
+): Promise<[Corestore, Corestore, string]> {
   const first = new Corestore(path.join(dir, 'left'))
   const core = first.get({ name: 'own' })
   await core.append(utf8('first'))
@@ -69,11 +73,14 @@ function untilLength(core: Hypercore, length: number): Promise<void> {
   })
 }
 
-test('a node with one of two equally long versions of a stream finds the fork at a node that knows both', (t) => found(t, [1, 1]))
+test('a node with one of two equally long versions of a stream finds the fork at a node that knows both', (t) =>
+  found(t, [1, 1]))
 
-test('a node with the longer of two versions of a stream finds the fork at a node that knows both', (t) => found(t, [1, 3]))
+test('a node with the longer of two versions of a stream finds the fork at a node that knows both', (t) =>
+  found(t, [1, 3]))
 
-test('a node with the shorter of two versions of a stream finds the fork at a node that knows both', (t) => found(t, [3, 1]))
+test('a node with the shorter of two versions of a stream finds the fork at a node that knows both', (t) =>
+  found(t, [3, 1]))
 
 async function found(t: Assert, tales: readonly [number, number]): Promise<void> {
   // Streams and clocks of this test keep no process alive.

@@ -100,14 +100,19 @@ test('a copy of a stream that begins later begins there too, and holds what is b
   const places = (start: number, end: number): number[] => Array.from({ length: end - start }, (_, at) => start + at)
   t.alike(await held('later'), { beginning: beginnings.later, there: places(8, 20) })
   t.alike(await held('holey'), { beginning: beginnings.holey, there: places(8, 15) })
-  t.alike(await held('ended'), { beginning: { blocks: 0, isShort: false }, there: [] }, 'nothing is kept of one that has nothing behind')
+  t.alike(
+    await held('ended'),
+    { beginning: { blocks: 0, isShort: false }, there: [] },
+    'nothing is kept of one that has nothing behind'
+  )
 })
 
 test('the cached documents are in a copy, and in a copy of that, under the same names', async (t: Assert) => {
   const dir = await tempDir(t)
   const from = await open(t, path.join(dir, 'from'))
   await from.get({ name: 'own' }).append([utf8('one')])
-  for (const [name, bytes] of Object.entries({ 'doc/base': utf8('the snapshot'), gone: null })) await writeKept(from, name, bytes)
+  for (const [name, bytes] of Object.entries({ 'doc/base': utf8('the snapshot'), gone: null }))
+    await writeKept(from, name, bytes)
   await copyStreams(from, path.join(dir, 'to'))
   const to = await open(t, path.join(dir, 'to'))
   await copyStreams(to, path.join(dir, 'again'))

@@ -35,7 +35,9 @@ test('the rate of a key binds a member as well', (t) => {
 test('fifty fresh keys a second come to the gate, and a member comes in between them all the same', (t) => {
   const clock = new ManualClock()
   const door = new ConnectionLimits(clock)
-  const opened = Array.from({ length: 500 }, (_, key) => door.refuses({ ...one, peer: `key ${key}` })).filter((fault) => fault === null)
+  const opened = Array.from({ length: 500 }, (_, key) => door.refuses({ ...one, peer: `key ${key}` })).filter(
+    (fault) => fault === null
+  )
   t.is(opened.length, 50)
   t.is(door.refuses({ ...one, peer: 'member', isMember: true }), null)
   clock.advance(1000)

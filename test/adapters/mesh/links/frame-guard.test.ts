@@ -18,7 +18,9 @@ import { holds } from '../../../support/holds.js'
 import { streamPair, untilClosed } from '../stream-pair.js'
 
 /** A guarded stream with a multiplexer on it, as a node has; the other end is anybody's. */
-async function guarded(t: Assert): Promise<{ peer: NoiseStream; stream: NoiseStream; mux: Protomux; guard: FrameGuard; faults: string[] }> {
+async function guarded(
+  t: Assert
+): Promise<{ peer: NoiseStream; stream: NoiseStream; mux: Protomux; guard: FrameGuard; faults: string[] }> {
   const [peer, stream] = await streamPair(t, 'eve', 'owner')
   const faults: string[] = []
   const guard = new FrameGuard(stream, systemClock(), (reason) => {
@@ -34,14 +36,29 @@ function open(channel: number, protocol: string, keyBytes?: number): Uint8Array 
 }
 
 /** `keyBytes`: of the key that the channel is about; those that need one have one. */
-function openMessage(channel: number, protocol: string, keyBytes = /^hypercore|^wakeup/.test(protocol) ? 32 : 0): Uint8Array {
+function openMessage(
+  channel: number,
+  protocol: string,
+  keyBytes = /^hypercore|^wakeup/.test(protocol) ? 32 : 0
+): Uint8Array {
   const key = new Uint8Array(keyBytes).fill(7)
-  return Uint8Array.of(1, ...c.encode(c.uint, channel), ...c.encode(c.string, protocol), ...c.encode(c.uint, keyBytes), ...key)
+  return Uint8Array.of(
+    1,
+    ...c.encode(c.uint, channel),
+    ...c.encode(c.string, protocol),
+    ...c.encode(c.uint, keyBytes),
+    ...key
+  )
 }
 
 /** A frame of several control messages. */
 function batch(messages: readonly Uint8Array[]): Uint8Array {
-  return Uint8Array.from([0, 0, 0, ...messages.flatMap((message) => [...c.encode(c.uint, message.byteLength), ...message])])
+  return Uint8Array.from([
+    0,
+    0,
+    0,
+    ...messages.flatMap((message) => [...c.encode(c.uint, message.byteLength), ...message])
+  ])
 }
 
 test('batches inside batches, which overflow the stack of the multiplexer, end the stream and nothing else', async (t) => {
@@ -107,8 +124,14 @@ test('blocks that no log can have are refused in every message that names them, 
   ].flat()
   for (const message of bad) for (const fault of onCore(message)) t.ok(fault)
   for (const fault of onCore(coreMessage(8, 0, 1, 2 ** 34), 'hypercore')) t.ok(fault, 'by its other name, too')
-  const good = [coreMessage(5, most - 1, 1), coreMessage(6, 0, most), coreMessage(7, 0, 1024), coreMessage(8, 2, most - 1)]
-  for (const message of [...good, coreMessage(8, 0, 1, most - 1), coreMessage(0, 0, 2 ** 40)]) t.alike(onCore(message), [null, null])
+  const good = [
+    coreMessage(5, most - 1, 1),
+    coreMessage(6, 0, most),
+    coreMessage(7, 0, 1024),
+    coreMessage(8, 2, most - 1)
+  ]
+  for (const message of [...good, coreMessage(8, 0, 1, most - 1), coreMessage(0, 0, 2 ** 40)])
+    t.alike(onCore(message), [null, null])
 })
 
 test('blocks that a peer says it has are counted over all its cores, each once', (t) => {
@@ -117,7 +140,8 @@ test('blocks that a peer says it has are counted over all its cores, each once',
     channels.read(Uint8Array.of(...c.encode(c.uint, channel), ...coreMessage(8, 0, ...numbers)))
   for (let channel = 1; channel <= MAX_CORES; channel++) t.is(channels.read(open(channel, 'hypercore/alpha')), null)
   for (let round = 0; round < 9; round++) t.is(says(1, 1, MAX_BLOCKS - 1), null)
-  for (let channel = 2; channel <= MAX_MAPPED_BLOCKS / MAX_BLOCKS; channel++) t.is(says(channel, 1, MAX_BLOCKS - 1), null)
+  for (let channel = 2; channel <= MAX_MAPPED_BLOCKS / MAX_BLOCKS; channel++)
+    t.is(says(channel, 1, MAX_BLOCKS - 1), null)
   t.is(says(9, 0, 1), 'more blocks than all logs have')
   t.is(channels.read(Uint8Array.of(0, 3, 1)), null)
   t.ok(says(10, 0, 1), 'the multiplexer may pass over a close')
@@ -135,7 +159,8 @@ test('a core that the multiplexer may still hold is watched also after it was cl
 
 test('a channel of a core or of hints without a key ends the stream, since the engine would end the process', (t) => {
   for (const protocol of ['hypercore/alpha', 'hypercore', 'wakeup']) {
-    for (const keyBytes of [0, 31, 33]) t.ok(new OpenChannels().read(open(1, protocol, keyBytes)), `${protocol} ${keyBytes}`)
+    for (const keyBytes of [0, 31, 33])
+      t.ok(new OpenChannels().read(open(1, protocol, keyBytes)), `${protocol} ${keyBytes}`)
     t.is(new OpenChannels().read(open(1, protocol, 32)), null)
   }
   t.is(new OpenChannels().read(open(1, 'x', 0)), null)

@@ -2,7 +2,12 @@ import c from 'compact-encoding'
 import test from 'brittle'
 import Protomux from 'protomux'
 import { GATE_TIMEOUT_MS } from '../../../../src/adapters/mesh/links/gate.js'
-import { encodeGateMessage, GATE_OPENING, type GateMessage, type GateRefusal } from '../../../../src/adapters/mesh/links/hello.js'
+import {
+  encodeGateMessage,
+  GATE_OPENING,
+  type GateMessage,
+  type GateRefusal
+} from '../../../../src/adapters/mesh/links/hello.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import type { Clock } from '../../../../src/kit/clock.js'
 import { chainOf } from '../../../../src/domain/membership/chain.js'
@@ -238,7 +243,10 @@ test('a refusal by an invite says which one it was', async (t) => {
   t.is((await a.cut).code, 'INVITE_USED')
   await b.cut
   const [{ refusal, peer }] = newcomer.refusals
-  t.alike({ code: refusal.code, inviteId: refusal.inviteId, peer }, { code: 'INVITE_USED', inviteId: used.id, peer: owner.id })
+  t.alike(
+    { code: refusal.code, inviteId: refusal.inviteId, peer },
+    { code: 'INVITE_USED', inviteId: used.id, peer: owner.id }
+  )
 })
 
 test('another version of the gate, and a peer that takes too small frames, are refused with the reason', async (t) => {
@@ -310,7 +318,13 @@ test('a node of an older build, which sends no time, passes the gate, and its cl
   await end.passed
   t.is((await heard()).type, 'hello', 'the older build reads what it always read')
   t.is(end.gate.aheadMs(), null)
-  for (const bytes of [[], [1], [0, 0, 0, 0, 0, 0, 0, 0], [255, 255, 255, 255, 255, 255, 255, 255], [1, 2, 3, 4, 5, 6, 7]])
+  for (const bytes of [
+    [],
+    [1],
+    [0, 0, 0, 0, 0, 0, 0, 0],
+    [255, 255, 255, 255, 255, 255, 255, 255],
+    [1, 2, 3, 4, 5, 6, 7]
+  ])
     t.alike(openingOf(bytes), { time: null, process: null, isDoubled: false }, bytes.join(' '))
   const time = [5, 0, 0, 0, 0, 0, 0, 0]
   for (const rest of [0, 1, 7, 8])
@@ -325,7 +339,11 @@ test('the opening of a gate has the same time for an older build, and takes the 
   ]) {
     const bytes = [...c.encode(GATE_OPENING, opening)]
     t.alike(openingOf(bytes), opening)
-    t.alike(openingOf(bytes.slice(0, 8)), { time: opening.time, process: null, isDoubled: false }, 'the time in an older build')
+    t.alike(
+      openingOf(bytes.slice(0, 8)),
+      { time: opening.time, process: null, isDoubled: false },
+      'the time in an older build'
+    )
     if (opening.process !== null) t.alike(openingOf([...bytes, 1, 2, 3]), opening)
   }
 })

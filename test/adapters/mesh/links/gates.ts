@@ -97,7 +97,12 @@ export async function againstNobody(
   t: Assert,
   identity: GateIdentity,
   { as = actor('ann'), clock }: { readonly as?: Actor; readonly clock?: Clock } = {}
-): Promise<{ end: End; say: (message: GateMessage | Uint8Array) => void; heard: () => Promise<GateMessage>; peer: NoiseStream }> {
+): Promise<{
+  end: End
+  say: (message: GateMessage | Uint8Array) => void
+  heard: () => Promise<GateMessage>
+  peer: NoiseStream
+}> {
   const [stream, peer] = await streamPair(t, 'owner', as.name)
   const heard: GateMessage[] = []
   let wake: () => void = () => {}

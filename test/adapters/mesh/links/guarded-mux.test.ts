@@ -32,7 +32,11 @@ async function send(t: Assert, prepare: (mux: Protomux) => void): Promise<{ stre
   const reasons: string[] = []
   guardMux(mux, (reason) => reasons.push(reason))
   prepare(mux)
-  const channel = Protomux.from(peer).createChannel<Uint8Array>({ protocol: 'x', handshake: c.raw, messages: [{ encoding: c.raw }] })
+  const channel = Protomux.from(peer).createChannel<Uint8Array>({
+    protocol: 'x',
+    handshake: c.raw,
+    messages: [{ encoding: c.raw }]
+  })
   channel?.open(Uint8Array.of(1))
   channel?.messages[0]?.send(Uint8Array.of(1))
   return { stream, reasons }
@@ -42,7 +46,9 @@ test('a mistake of a package at what a peer sent ends the stream and nothing els
   await new Uncaught().during(async () => {
     for (const [what, options] of Object.entries(FAULTS)) {
       const messages = [{ encoding: c.raw }]
-      const { stream, reasons } = await send(t, (mux) => mux.createChannel({ protocol: 'x', messages, ...options })?.open(Uint8Array.of(1)))
+      const { stream, reasons } = await send(t, (mux) =>
+        mux.createChannel({ protocol: 'x', messages, ...options })?.open(Uint8Array.of(1))
+      )
       await untilClosed(stream)
       t.alike(reasons, ['a package failed at it: it failed'], what)
     }
@@ -58,7 +64,9 @@ test('an error that is no mistake ends a stream as before, and is not reported',
   const refuse = (): never => {
     throw new Error('not this')
   }
-  const { stream, reasons } = await send(t, (mux) => mux.createChannel({ protocol: 'x', messages: [{ onmessage: refuse }] })?.open())
+  const { stream, reasons } = await send(t, (mux) =>
+    mux.createChannel({ protocol: 'x', messages: [{ onmessage: refuse }] })?.open()
+  )
   await untilClosed(stream)
   t.alike(reasons, [])
 })

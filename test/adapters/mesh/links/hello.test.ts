@@ -1,6 +1,11 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { decodeGateMessage, encodeGateMessage, type GateMessage, meshProof } from '../../../../src/adapters/mesh/links/hello.js'
+import {
+  decodeGateMessage,
+  encodeGateMessage,
+  type GateMessage,
+  meshProof
+} from '../../../../src/adapters/mesh/links/hello.js'
 import { ERROR_CODES, type ErrorCode } from '../../../../src/kit/errors.js'
 import { utf8 } from '../../../../src/kit/ids.js'
 import { shown } from '../../../../src/kit/text.js'
@@ -21,7 +26,12 @@ const messages: fc.Arbitrary<GateMessage> = fc.oneof(
   fc.record({ type: fc.constant('credentials' as const), chain: chains, grant: chains }),
   fc.constant({ type: 'passed' as const }),
   fc.record({ type: fc.constant('refused' as const), code: codes, reason: fc.string({ maxLength: 512 }) }),
-  fc.record({ type: fc.constant('refused' as const), code: codes, reason: fc.constant('x'), inviteId: fc.constant(keyText('invite')) })
+  fc.record({
+    type: fc.constant('refused' as const),
+    code: codes,
+    reason: fc.constant('x'),
+    inviteId: fc.constant(keyText('invite'))
+  })
 )
 
 test('every message decodes to its value, with displayed texts made harmless', async (t) => {

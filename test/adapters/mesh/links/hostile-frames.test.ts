@@ -8,7 +8,17 @@ import { type WireEnd, type WireScene, wireScene } from '../wire-scene.js'
 /** Frames of one stream. */
 const FRAMES = 8
 const [BATCH, OPEN, REJECT, CLOSE] = [0, 1, 2, 3]
-const PROTOCOLS = ['hypercore/alpha', 'hypercore', 'wakeup', 'blind-pairing', 'a2a-node/a2a', 'a2a-node/gate', 'a2a-node/log', 'x', '']
+const PROTOCOLS = [
+  'hypercore/alpha',
+  'hypercore',
+  'wakeup',
+  'blind-pairing',
+  'a2a-node/a2a',
+  'a2a-node/gate',
+  'a2a-node/log',
+  'x',
+  ''
+]
 
 /** One message before its channel has a number: `place` is counted from the next number that a channel may have. */
 interface Draft {
@@ -52,12 +62,18 @@ class Numbers {
   }
 
   /** The channel and the message on it. */
-  message({ kind, place, channel, protocol, id, bytes }: Draft): { readonly channel: number; readonly bytes: Uint8Array } {
+  message({ kind, place, channel, protocol, id, bytes }: Draft): {
+    readonly channel: number
+    readonly bytes: Uint8Array
+  } {
     const known = channel ?? Math.max(0, this.#next - 1 - place)
     if (kind === 'message') return { channel: known, bytes: joined(uint(place), bytes) }
     if (kind === 'open') {
       const number = channel ?? this.#next++
-      return { channel: 0, bytes: joined(uint(OPEN), uint(number), c.encode(c.string, protocol), withLength(id), bytes) }
+      return {
+        channel: 0,
+        bytes: joined(uint(OPEN), uint(number), c.encode(c.string, protocol), withLength(id), bytes)
+      }
     }
     const type = { reject: REJECT, close: CLOSE, other: 4 }[kind]
     return { channel: 0, bytes: joined(uint(type), uint(known)) }

@@ -61,7 +61,9 @@ test('a certificate of a member that may not invite is none, and a newcomer that
     if (ms === GRANT_TIMEOUT_MS) endWait = run
     return clock.after(ms, run)
   }
-  const joining = failsWith(t, 'INVITE_INVALID', () => all.lab.join('newcomer', all.code, { clock: { ...clock, after } }))
+  const joining = failsWith(t, 'INVITE_INVALID', () =>
+    all.lab.join('newcomer', all.code, { clock: { ...clock, after } })
+  )
   await all.impostor.received
   endWait()
   const error = await joining

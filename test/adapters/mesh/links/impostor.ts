@@ -40,7 +40,9 @@ export interface ImpostorScene {
   readonly code: string
 }
 
-/** A member joins by a code with two uses. Then its owner goes offline, and the member answers newcomers by that code. */
+/**
+ * A member joins by a code with two uses. Then its owner goes offline, and the member answers newcomers by that code.
+ */
 export async function impostorScene(t: Assert, lies: Lies): Promise<ImpostorScene> {
   const lab = await meshLab(t)
   const owner = await lab.found('owner')
@@ -83,7 +85,11 @@ export class Impostor {
   }
 
   /** Begins to answer in the place of the admins, which should be offline. Ends with the test, or the node. */
-  static async answer(t: Assert, node: LabNode, { code, ...lies }: Lies & { readonly code: string }): Promise<Impostor> {
+  static async answer(
+    t: Assert,
+    node: LabNode,
+    { code, ...lies }: Lies & { readonly code: string }
+  ): Promise<Impostor> {
     await node.mesh.pairing.close()
     const impostor = new Impostor(node, code, lies)
     t.teardown(() => impostor.#blind.close(), { order: -1 })
@@ -137,7 +143,8 @@ export class Impostor {
     const owner = this.#lies.isOwner ? id : mesh.owner
     const above = mesh.log.view().members
     const made = new Map([[id, recordOf(this.#own[0])]])
-    for (const nodeId of this.answered) made.set(nodeId, recordOf(this.#certify(nodeId, { inviteId: keyToText(hash(this.#seed)) })))
+    for (const nodeId of this.answered)
+      made.set(nodeId, recordOf(this.#certify(nodeId, { inviteId: keyToText(hash(this.#seed)) })))
     const members = this.#lies.isOwner ? made : new Map([...above, ...made])
     return { ...EMPTY_VIEW, members, mesh: { id: mesh.meshId, name: mesh.meshName, owner, foundedAt: 0 } }
   }
@@ -145,7 +152,16 @@ export class Impostor {
   #certify(nodeKey: NodeId, changes: Partial<Certificate>): SignedCertificate {
     const { id, mesh } = this.#node
     const rights = { maxTier: 1, mayInvite: false, mayWrite: false } as const
-    const body: Certificate = { mesh: mesh.meshId, nodeKey, name: 'x', ...rights, issuedAt: 1, serial: 1, issuer: id, ...changes }
+    const body: Certificate = {
+      mesh: mesh.meshId,
+      nodeKey,
+      name: 'x',
+      ...rights,
+      issuedAt: 1,
+      serial: 1,
+      issuer: id,
+      ...changes
+    }
     return seal('certificate', body, { id, sign: mesh.sign })
   }
 }

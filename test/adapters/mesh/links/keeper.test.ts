@@ -8,7 +8,15 @@ const ann = actor('ann').id
 const bob = actor('bob').id
 
 /** A keeper over a transport that only records what it is called with. */
-function kept({ connected = [], places = 64, chance = 0.5 }: { connected?: readonly NodeId[]; places?: number; chance?: number } = {}) {
+function kept({
+  connected = [],
+  places = 64,
+  chance = 0.5
+}: {
+  connected?: readonly NodeId[]
+  places?: number
+  chance?: number
+} = {}) {
   const clock = new ManualClock()
   const links = new Set(connected)
   const told = { dialled: [] as NodeId[], left: [] as NodeId[], refreshes: 0 }

@@ -9,11 +9,18 @@ interface FakeStream {
 }
 
 /** Slots for two links, and the calls that they make. */
-function slotsOf(streams: readonly (readonly [peer: string, state: 'open' | 'closed' | 'stranger'])[], idle: string | null) {
+function slotsOf(
+  streams: readonly (readonly [peer: string, state: 'open' | 'closed' | 'stranger'])[],
+  idle: string | null
+) {
   const calls: string[] = []
   const fakes = streams.map(([peer, state]): FakeStream => {
     const link = { closed: state === 'closed' }
-    return { peer, session: state === 'stranger' ? null : { link }, gate: { dismiss: ({ code }) => calls.push(`${peer} gets ${code}`) } }
+    return {
+      peer,
+      session: state === 'stranger' ? null : { link },
+      gate: { dismiss: ({ code }) => calls.push(`${peer} gets ${code}`) }
+    }
   })
   const all = fakes as unknown as readonly PeerStream[]
   const slots = new LinkSlots(2, {

@@ -8,17 +8,39 @@ import type { Link } from '../../../../src/ports/mesh.js'
 import { streamPair } from '../stream-pair.js'
 
 /** A link and its other end; `writes` are the bytes that it gives to its stream. */
-async function pair(t: Assert): Promise<{ link: StreamLink; got: (count: number) => Promise<readonly number[]>; writes: number[] }> {
+async function pair(
+  t: Assert
+): Promise<{ link: StreamLink; got: (count: number) => Promise<readonly number[]>; writes: number[] }> {
   const [own, other] = await streamPair(t, 'owner', 'peer')
   const frames: number[] = []
   let wake = (): void => {}
-  const parts = { id: 1, peerVersion: '1', certificate: {} as SignedCertificate, onMalformed: () => {}, onChannelClosed: () => {} }
+  const parts = {
+    id: 1,
+    peerVersion: '1',
+    certificate: {} as SignedCertificate,
+    onMalformed: () => {},
+    onChannelClosed: () => {}
+  }
   const onFrame = (_link: unknown, frame: Uint8Array): void => {
     frames.push(frame.byteLength)
     wake()
   }
-  const link = new StreamLink({ ...parts, peer: 'p', stream: own, mux: Protomux.from(own), onFrame: () => {}, onCredit: () => {} })
-  const far = new StreamLink({ ...parts, peer: 'o', stream: other, mux: Protomux.from(other), onFrame, onCredit: () => {} })
+  const link = new StreamLink({
+    ...parts,
+    peer: 'p',
+    stream: own,
+    mux: Protomux.from(own),
+    onFrame: () => {},
+    onCredit: () => {}
+  })
+  const far = new StreamLink({
+    ...parts,
+    peer: 'o',
+    stream: other,
+    mux: Protomux.from(other),
+    onFrame,
+    onCredit: () => {}
+  })
   const got = async (count: number): Promise<readonly number[]> => {
     while (frames.length < count) await new Promise<void>((resolve) => (wake = resolve))
     return frames
@@ -68,7 +90,13 @@ test('a closed link sends nothing, and frames sent in the same turn harm nobody'
 
 test('credit goes over the link, and a peer without flow control is known as one', async (t) => {
   const [own, other] = await streamPair(t, 'owner', 'peer')
-  const parts = { id: 1, peerVersion: '1', certificate: {} as SignedCertificate, onMalformed: () => {}, onChannelClosed: () => {} }
+  const parts = {
+    id: 1,
+    peerVersion: '1',
+    certificate: {} as SignedCertificate,
+    onMalformed: () => {},
+    onChannelClosed: () => {}
+  }
   const heard = (): { onCredit: (link: Link) => void; credit: Promise<number | null> } => {
     let onCredit = (_link: Link): void => {}
     const credit = new Promise<number | null>((resolve) => (onCredit = (link) => resolve(link.credit)))
@@ -77,12 +105,26 @@ test('credit goes over the link, and a peer without flow control is known as one
   const near = heard()
   const link = new StreamLink({ ...parts, ...near, peer: 'p', stream: own, mux: Protomux.from(own), onFrame: () => {} })
   t.is(link.credit, FIRST_CREDIT)
-  const far = new StreamLink({ ...parts, peer: 'o', stream: other, mux: Protomux.from(other), onFrame: () => {}, onCredit: () => {} })
+  const far = new StreamLink({
+    ...parts,
+    peer: 'o',
+    stream: other,
+    mux: Protomux.from(other),
+    onFrame: () => {},
+    onCredit: () => {}
+  })
   far.grant(2 ** 40)
   t.is(await near.credit, 2 ** 40)
   const [again, old] = await streamPair(t, 'owner again', 'old peer')
   const second = heard()
-  const toOld = new StreamLink({ ...parts, ...second, peer: 'q', stream: again, mux: Protomux.from(again), onFrame: () => {} })
+  const toOld = new StreamLink({
+    ...parts,
+    ...second,
+    peer: 'q',
+    stream: again,
+    mux: Protomux.from(again),
+    onFrame: () => {}
+  })
   Protomux.from(old)
     .createChannel({ protocol: 'a2a-node/a2a', messages: [{}] })
     ?.open()

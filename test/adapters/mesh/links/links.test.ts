@@ -52,7 +52,8 @@ test('the counts of links opened and closed are exact', async (t) => {
   b.mesh.links.list()[0].close('to see')
   await a.seen.until(() => a.seen.closed.length === 1)
   await a.seen.link(b.id)
-  const counted = (name: string): number | undefined => a.telemetry.snapshot().counters.find((one) => one.name === name)?.value
+  const counted = (name: string): number | undefined =>
+    a.telemetry.snapshot().counters.find((one) => one.name === name)?.value
   t.is(counted('links_opened'), a.seen.opened.length)
   t.is(counted('links_closed'), a.seen.closed.length)
 })
@@ -80,7 +81,8 @@ test('a peer with too many strikes is cut, kept out for a while and let in again
   const bob = await lab.member('bob', a)
   const [evil, honest] = [await a.seen.link(eve.id), await a.seen.link(bob.id)]
   const counted = (): number =>
-    a.telemetry.snapshot().counters.find(({ name, label }) => name === 'strangers_cut' && label === 'strikes')?.value ?? 0
+    a.telemetry.snapshot().counters.find(({ name, label }) => name === 'strangers_cut' && label === 'strikes')?.value ??
+    0
   for (let i = 0; i < 20; i++) a.mesh.links.strike(eve.id, 'forged', 'a forgery')
   t.absent(evil.closed)
   a.mesh.links.strike(eve.id, 'forged', 'a forgery')
@@ -91,7 +93,13 @@ test('a peer with too many strikes is cut, kept out for a while and let in again
   await a.seen.until(() => a.seen.closed.length > 0)
   t.alike(a.seen.closed, [{ link: evil, reason: 'too many strikes' }])
   t.alike(a.refused, [
-    { kind: 'strike', code: 'FORBIDDEN', rule: 'strikes', reason: 'kept out for 10 s, the last strike being: a forgery', peer: eve.id }
+    {
+      kind: 'strike',
+      code: 'FORBIDDEN',
+      rule: 'strikes',
+      reason: 'kept out for 10 s, the last strike being: a forgery',
+      peer: eve.id
+    }
   ])
   await eventually(() => counted() > 1)
   t.is(a.mesh.links.list().filter((link) => link.peer === eve.id).length, 0, 'it came again and was turned away')

@@ -2,7 +2,9 @@ import test, { type Assert } from 'brittle'
 import { failsWith } from '../../../support/fails.js'
 import { inviteCode, type LabNode, meshLab } from '../lab.js'
 
-/** An owner with two places, taken by two members that want links to it alone, and a third member that has yet to start. */
+/**
+ * An owner with two places, taken by two members that want links to it alone, and a third member that has yet to start.
+ */
 async function full(t: Assert) {
   const lab = await meshLab(t)
   const owner = await lab.found('owner', { maxLinks: 2 })

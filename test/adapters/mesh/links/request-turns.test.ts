@@ -27,8 +27,13 @@ class Engine {
   #lastBytes = 0
 
   constructor() {
-    this.#turns = new RequestTurns({ isDrained: () => this.isDrained, onTooMany: () => this.tooMany++, onFailed: () => this.failed++ })
-    const onmessage = (message: unknown, channel: Channel): Promise<void> => this.#onRequest(message as { id: number }, channel)
+    this.#turns = new RequestTurns({
+      isDrained: () => this.isDrained,
+      onTooMany: () => this.tooMany++,
+      onFailed: () => this.failed++
+    })
+    const onmessage = (message: unknown, channel: Channel): Promise<void> =>
+      this.#onRequest(message as { id: number }, channel)
     const { messages, ...rest } = this.#turns.apply<null>({
       protocol: 'hypercore/alpha',
       messages: [{}, { onmessage }, { onmessage: () => {} }, { encoding: c.raw }]
@@ -72,7 +77,13 @@ class Engine {
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('request' as const), channel: fc.nat(2) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('cancel' as const), channel: fc.nat(2), back: fc.nat(5) }) },
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('answer' as const), bytes: fc.constantFrom(0, 100, 4000, 300_000, 1_000_000) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('answer' as const),
+      bytes: fc.constantFrom(0, 100, 4000, 300_000, 1_000_000)
+    })
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('close' as const), channel: fc.nat(2) }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'full' as const }) },
   { weight: 2, arbitrary: fc.constant({ kind: 'drain' as const }) }
@@ -103,7 +114,8 @@ test('each request is answered once unless its peer gives it up, few at once whe
           engine.say(2, one.channel, id)
         } else if (one.kind === 'answer') engine.answer(one.bytes)
         else if (one.kind === 'close') {
-          for (const name of asked) if (name.startsWith(`${one.channel}/`) && !engine.handed.includes(name)) givenUp.add(name)
+          for (const name of asked)
+            if (name.startsWith(`${one.channel}/`) && !engine.handed.includes(name)) givenUp.add(name)
           engine.close(one.channel)
         } else if (one.kind === 'full') engine.isDrained = false
         else engine.drain()

@@ -22,7 +22,11 @@ const BOOTSTRAP = keyFromText(MESH)
 async function world(t: Assert) {
   const store = new Corestore(await tempDir(t))
   t.teardown(() => store.close())
-  const view = new Hyperbee(store.get({ name: 'view' }), { keyEncoding: 'utf-8', valueEncoding: 'json', extension: false })
+  const view = new Hyperbee(store.get({ name: 'view' }), {
+    keyEncoding: 'utf-8',
+    valueEncoding: 'json',
+    extension: false
+  })
   await view.ready()
   const writers: string[] = []
   const host = {
@@ -120,8 +124,16 @@ test('a dry run says whether an entry would change anything, and changes nothing
   const card = log.entries[1].entry
   const before = view.version
   t.is((await tryEntry(view, card, { verify, meshId: MESH })).skipped === null, true)
-  t.is((await tryEntry(view, card, { verify: () => false, meshId: MESH })).skipped === null, false, 'with a wrong signature')
-  t.is((await tryEntry(view, card, { verify, meshId: keyText('another mesh') })).skipped === null, false, 'in another mesh')
+  t.is(
+    (await tryEntry(view, card, { verify: () => false, meshId: MESH })).skipped === null,
+    false,
+    'with a wrong signature'
+  )
+  t.is(
+    (await tryEntry(view, card, { verify, meshId: keyText('another mesh') })).skipped === null,
+    false,
+    'in another mesh'
+  )
   t.is(view.version, before)
   await apply(encodeEntry(card))
   t.is((await tryEntry(view, card, { verify, meshId: MESH })).skipped === null, false, 'a second time')
@@ -135,7 +147,11 @@ test('of a core that is no writer only its addition by a writing node counts', a
   writers.length = 0
   const [own, other] = [keyText('core/own'), keyText('core/other')]
   const claim: Entry = seal('entry', { kind: 'core', mesh: MESH, coreKey: own, serial: 1 }, owner)
-  const removal: Entry = seal('entry', { kind: 'invite-revoked', mesh: MESH, inviteId: log.join(owner, actor('eve')).id, at: 1 }, owner)
+  const removal: Entry = seal(
+    'entry',
+    { kind: 'invite-revoked', mesh: MESH, inviteId: log.join(owner, actor('eve')).id, at: 1 },
+    owner
+  )
   const revoked: Entry = seal('entry', { kind: 'core', mesh: MESH, coreKey: other, serial: 1 }, ann)
   const from = (entry: Entry, core: string): Promise<void> =>
     applyNodes({ nodes: [nodeOf(encodeEntry(entry), keyFromText(core), true)], view, host, verify })

@@ -34,7 +34,8 @@ test('a proof of a fork has the roots of its tree, all of them and nothing else'
   ]
   for (const one of good) t.is(fault(one), null, `${one.length} blocks`)
   const none = 'a proof of a fork that is none'
-  for (const roots of [[3], [3, 8, 8], [8, 3], [3, 9], [], [1, 5, 8]]) t.is(fault({ length: 5, roots }), none, roots.join(' '))
+  for (const roots of [[3], [3, 8, 8], [8, 3], [3, 9], [], [1, 5, 8]])
+    t.is(fault({ length: 5, roots }), none, roots.join(' '))
   const block = { index: 0, value: new Uint8Array(3), nodes: [] }
   t.is(fault({ length: 5, roots: [3, 8], block }), 'a proof of a fork with something beside it')
   t.ok(fault({ length: 2 ** 53 - 1, roots: [] }))

@@ -49,7 +49,9 @@ class World {
       isQuarantined: (nodeId) => nodeId === this.quarantined,
       wouldChange: (entry) => {
         const records = new Map(
-          reads(entry).flatMap((key) => (this.model.records.has(key) ? [[key, this.model.records.get(key)] as const] : []))
+          reads(entry).flatMap((key) =>
+            this.model.records.has(key) ? [[key, this.model.records.get(key)] as const] : []
+          )
         )
         return Promise.resolve(fold(records, entry, { verify, isBootstrapRelay: false, meshId: MESH }).puts.size > 0)
       },
@@ -99,7 +101,10 @@ test('strangers, forgers, those without the right and revoked members bring noth
   world.model.join(owner, ann)
   world.model.join(owner, eve)
   world.model.revoke(owner, eve)
-  const forged = { ...seal('entry', { kind: 'card', mesh: MESH, card: signedCard(owner, cardBody('x')) } as const, ann), by: owner.id }
+  const forged = {
+    ...seal('entry', { kind: 'card', mesh: MESH, card: signedCard(owner, cardBody('x')) } as const, ann),
+    by: owner.id
+  }
   const junk = [
     card(actor('stranger')),
     encodeEntry(forged),
@@ -199,16 +204,24 @@ test('a writer carries 4 MiB of one author, for any relays, and then 64 B a seco
   for (const one of [...neighbours, eve]) world.model.join(owner, one)
   world.model.join(owner, ann, { admin: true })
   const large = (by: Actor, revision: number): Uint8Array =>
-    encodeEntry(seal('entry', { kind: 'card', mesh: MESH, card: signedCard(by, cardBody('large', { revision, capabilities: LARGE })) }, by))
+    encodeEntry(
+      seal(
+        'entry',
+        { kind: 'card', mesh: MESH, card: signedCard(by, cardBody('large', { revision, capabilities: LARGE })) },
+        by
+      )
+    )
   const from = (at: number): string => neighbours[at % 3]?.id ?? ''
   const taken: boolean[] = []
-  for (let revision = 1; revision <= 80; revision++) taken.push(await world.intake.take(large(ann, revision), from(revision)))
+  for (let revision = 1; revision <= 80; revision++)
+    taken.push(await world.intake.take(large(ann, revision), from(revision)))
   const count = taken.filter(Boolean).length
   t.is(count, Math.floor((4 * 1024 * 1024) / large(ann, 1).byteLength))
   const revoked = { kind: 'revocation', mesh: MESH, nodeKey: eve.id, at: 5000, reason: 'lost' } as const
   t.is(await world.intake.take(encodeEntry(seal('entry', revoked, ann)), ann.id), true)
   t.is(await world.intake.take(large(eve, 1), from(0)), true, 'another author is not delayed')
-  for (let revision = 1; revision <= 80; revision++) t.ok(await world.intake.take(large(owner, revision), from(revision)))
+  for (let revision = 1; revision <= 80; revision++)
+    t.ok(await world.intake.take(large(owner, revision), from(revision)))
   world.clock.advance((large(ann, 1).byteLength / 64) * 1000)
   t.is(await world.intake.take(large(ann, 100), from(0)), true)
 })

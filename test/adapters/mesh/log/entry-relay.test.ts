@@ -29,7 +29,10 @@ function courier(
   return { one, faults }
 }
 
-async function both(t: Assert, options: { append?: Append; clock?: Clock }): Promise<{ a: EntryRelay; streams: NoiseStream[] }> {
+async function both(
+  t: Assert,
+  options: { append?: Append; clock?: Clock }
+): Promise<{ a: EntryRelay; streams: NoiseStream[] }> {
   const streams = await streamPair(t, 'owner', 'ann')
   courier(streams[1], 'owner', options)
   return { a: courier(streams[0], 'ann', options.clock === undefined ? {} : { clock: options.clock }).one, streams }
@@ -139,7 +142,13 @@ test('a peer that hands in and does not read the answers is a fault before they 
   } as unknown as Protomux
   const faults: string[] = []
   const onMalformed = (reason: string): void => void faults.push(reason)
-  const one = new EntryRelay({ peer: actor('ann').id, mux, clock: systemClock(), onMalformed, appendFor: () => Promise.resolve(true) })
+  const one = new EntryRelay({
+    peer: actor('ann').id,
+    mux,
+    clock: systemClock(),
+    onMalformed,
+    appendFor: () => Promise.resolve(true)
+  })
   t.ok(one)
   const handIn = async (count: number): Promise<void> => {
     for (let number = 0; number < count; number++) hear(entry())

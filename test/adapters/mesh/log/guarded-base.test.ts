@@ -58,7 +58,14 @@ interface Replicates {
 }
 
 function encode({ heads, batch, value, version = 2, optimistic = false, trace = null }: Message): Uint8Array {
-  return c.encode(OplogMessage, { version, optimistic, checkpoint: null, digest: null, trace, node: { heads, batch, value } })
+  return c.encode(OplogMessage, {
+    version,
+    optimistic,
+    checkpoint: null,
+    digest: null,
+    trace,
+    node: { heads, batch, value }
+  })
 }
 
 /** What the engine told of cores, and waits for it. */
@@ -137,12 +144,16 @@ interface Engine {
   has(value: string): Promise<boolean>
 }
 
-async function open(store: Corestore, of: { readonly key: Uint8Array; readonly encryptionKey: Uint8Array } | null): Promise<Engine> {
+async function open(
+  store: Corestore,
+  of: { readonly key: Uint8Array; readonly encryptionKey: Uint8Array } | null
+): Promise<Engine> {
   const guard = new Guard()
   const base = new GuardedBase(store.namespace('log'), of?.key ?? null, {
     guard,
     handlers: {
-      open: (views) => new Hyperbee(views.get('members'), { keyEncoding: 'utf-8', valueEncoding: 'json', extension: false }),
+      open: (views) =>
+        new Hyperbee(views.get('members'), { keyEncoding: 'utf-8', valueEncoding: 'json', extension: false }),
       apply,
       encrypt: true,
       ...(of === null ? {} : { encryptionKey: of.encryptionKey }),
@@ -237,7 +248,10 @@ test('the engine reads what a writer wrote, one block after the other and in bat
   }
 })
 
-/** Blocks that a writer may not write, by what is wrong with them. `own`: a block of its core; `head`: the owner's last one. */
+/**
+ * Blocks that a writer may not write, by what is wrong with them. `own`: a block of its core; `head`: the owner's last
+ * one.
+ */
 const BAD: Readonly<Record<string, (own: (length: number) => LogHead, head: LogHead) => Uint8Array[]>> = {
   'one block of its own twice': (own) => [good('a'), encode({ heads: [own(1), own(1)], batch: 1, value: null })],
   'a later block of its own': (own) => [encode({ heads: [own(2)], batch: 1, value: null }), good('a')],
@@ -247,7 +261,10 @@ const BAD: Readonly<Record<string, (own: (length: number) => LogHead, head: LogH
   'a newer version': () => [Uint8Array.of(9, 1, 2, 3)],
   'a batch of none': () => [encode({ heads: [], batch: 0, value: null })],
   'a batch without an end': () => [encode({ heads: [], batch: 2 ** 40, value: null })],
-  'a batch that is broken off': (own) => [encode({ heads: [], batch: 3, value: null }), encode({ heads: [own(1)], batch: 1, value: null })],
+  'a batch that is broken off': (own) => [
+    encode({ heads: [], batch: 3, value: null }),
+    encode({ heads: [own(1)], batch: 1, value: null })
+  ],
   'a foreign block inside a batch': (own, head) => [
     encode({ heads: [], batch: 2, value: null }),
     encode({ heads: [own(1), head], batch: 1, value: null })
@@ -257,7 +274,9 @@ const BAD: Readonly<Record<string, (own: (length: number) => LogHead, head: LogH
     encode({ heads: [own(1)], batch: 1, value: utf8('b') }),
     encode({ heads: [own(2), own(1)], batch: 1, value: utf8('c') })
   ],
-  'too many blocks before it': () => [encode({ heads: Array.from({ length: 2000 }, (_, at) => anyHead(at)), batch: 1, value: null })],
+  'too many blocks before it': () => [
+    encode({ heads: Array.from({ length: 2000 }, (_, at) => anyHead(at)), batch: 1, value: null })
+  ],
   'a block that no log has': () => [encode({ heads: [{ ...anyHead(1), length: 2 ** 50 }], batch: 1, value: null })],
   'a block that is too large': () => [encode({ heads: [], batch: 1, value: new Uint8Array(200 * 1024) })]
 }
@@ -329,7 +348,9 @@ test('of a core over its share every node reads the same blocks and fetches no m
 })
 
 async function valueOf(core: Hypercore, at: number): Promise<Uint8Array> {
-  const block = c.decode(OplogMessage, (await core.get(at)) as Uint8Array) as { readonly node: { readonly value: Uint8Array } }
+  const block = c.decode(OplogMessage, (await core.get(at)) as Uint8Array) as {
+    readonly node: { readonly value: Uint8Array }
+  }
   return block.node.value
 }
 
@@ -337,7 +358,9 @@ test('a core over the share of members waits until it is known that it is one of
   const { owner, core } = await scene(t)
   owner.guard.limit = { bytes: 100 * 1024, isKnown: false, isRevoked: false }
   const mine = await core('restored')
-  const blocks = Array.from({ length: 20 }, (_, at) => encode({ heads: [], batch: 1, value: utf8(`${at}-${'x'.repeat(16 * 1024)}`) }))
+  const blocks = Array.from({ length: 20 }, (_, at) =>
+    encode({ heads: [], batch: 1, value: utf8(`${at}-${'x'.repeat(16 * 1024)}`) })
+  )
   await mine.append(blocks)
   t.ok(await owner.guard.untilWaiting(keyToText(mine.key)))
   t.alike(owner.guard.bad, [])
@@ -426,7 +449,10 @@ test('no engine ends and honest nodes have one view, for any blocks of writers',
     const keys = { owner: head.key, other: writers.at(-1)?.key ?? head.key, unknown: new Uint8Array(32).fill(7) }
     for (const [at, writer] of writers.entries()) {
       const bytes = (cores[at] ?? []).map(({ heads, flip, ...rest }) => {
-        const named = heads.map((one) => ({ length: Math.abs(one.length), key: one.key === 'own' ? writer.key : keys[one.key] }))
+        const named = heads.map((one) => ({
+          length: Math.abs(one.length),
+          key: one.key === 'own' ? writer.key : keys[one.key]
+        }))
         return flipped(encode({ ...rest, heads: named }), flip)
       })
       await writer.append(bytes)

@@ -17,9 +17,9 @@ const MESSAGES = 20
 const require = createRequire(import.meta.url)
 // Those of the engine itself, which are no packages of ours.
 const fromEngine = createRequire(require.resolve('autobase'))
-const Handshake = (fromEngine('protomux-wakeup/spec/hyperschema/index.js') as { getEncoding(name: string): Codec<object> }).getEncoding(
-  '@wakeup/handshake'
-)
+const Handshake = (
+  fromEngine('protomux-wakeup/spec/hyperschema/index.js') as { getEncoding(name: string): Codec<object> }
+).getEncoding('@wakeup/handshake')
 const [NS_INITIATOR, NS_RESPONDER] = crypto.namespace('wakeup', 2) as [Uint8Array, Uint8Array]
 const [LOOKUP, ANNOUNCE, INFO] = [0, 1, 2]
 
@@ -54,8 +54,14 @@ function bytesOf({ type, keys: named, count, bytes, flip }: Hint, keys: readonly
 function openHints({ mux, stream }: WireEnd, { mesh: { log } }: LabNode, proof: Uint8Array | null): Channel | null {
   const id = crypto.discoveryKey(log.key)
   const messages = [LOOKUP, ANNOUNCE, INFO].map(() => ({ encoding: c.raw }))
-  const channel = mux.createChannel({ protocol: 'wakeup', id, handshake: Handshake as unknown as Codec<null>, messages })
-  const capability = proof ?? crypto.hash([stream.isInitiator ? NS_INITIATOR : NS_RESPONDER, log.key, stream.handshakeHash])
+  const channel = mux.createChannel({
+    protocol: 'wakeup',
+    id,
+    handshake: Handshake as unknown as Codec<null>,
+    messages
+  })
+  const capability =
+    proof ?? crypto.hash([stream.isInitiator ? NS_INITIATOR : NS_RESPONDER, log.key, stream.handshakeHash])
   channel?.open({ version: 0, capability, active: true })
   return channel
 }
@@ -63,14 +69,26 @@ function openHints({ mux, stream }: WireEnd, { mesh: { log } }: LabNode, proof: 
 test('the node lives and honest nodes continue, for any hints of a member', { timeout: 3_600_000 }, async (t) => {
   const scene = await wireScene(t)
   const { log } = scene.node.mesh
-  const keys = [log.key, log.discoveryKey, ...[scene.node, scene.friend, scene.evil].map(({ mesh }) => keyFromText(mesh.log.coreKey))]
+  const keys = [
+    log.key,
+    log.discoveryKey,
+    ...[scene.node, scene.friend, scene.evil].map(({ mesh }) => keyFromText(mesh.log.coreKey))
+  ]
   const inputs = fc.record({
     hints: fc.array(arbHint(), { minLength: 1, maxLength: MESSAGES }),
     proof: fc.option(fc.constant(new Uint8Array(32)), { freq: 9 }),
     isBatch: fc.boolean()
   })
   let heard = 0
-  const survive = async ({ hints, proof, isBatch }: { hints: Hint[]; proof: Uint8Array | null; isBatch: boolean }): Promise<void> => {
+  const survive = async ({
+    hints,
+    proof,
+    isBatch
+  }: {
+    hints: Hint[]
+    proof: Uint8Array | null
+    isBatch: boolean
+  }): Promise<void> => {
     const end = await scene.member()
     const channel = openHints(end, scene.node, proof)
     if ((await channel?.fullyOpened()) === true) heard++

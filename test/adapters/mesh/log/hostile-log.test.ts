@@ -29,7 +29,11 @@ class Hostile {
   /** An entry of its own, by the way that honest members take; it comes behind what it sent before. */
   async says(name: string): Promise<void> {
     const { id, mesh } = this.node
-    await mesh.log.submit({ kind: 'card', mesh: mesh.meshId, card: seal('card', cardBody(name), { id, sign: mesh.sign }) })
+    await mesh.log.submit({
+      kind: 'card',
+      mesh: mesh.meshId,
+      card: seal('card', cardBody(name), { id, sign: mesh.sign })
+    })
   }
 }
 
@@ -69,7 +73,10 @@ test('a member with hints at a hundred thousand cores costs nobody anything, and
   await owner.start()
   const hostile = await Hostile.join(t, lab, owner)
   await untilView(owner, (view) => view.members.has(hostile.node.id))
-  const random = (seed: number): Hint => ({ key: Uint8Array.from({ length: 32 }, (_, at) => (seed >> (at % 4)) & 255), length: 2 ** 40 })
+  const random = (seed: number): Hint => ({
+    key: Uint8Array.from({ length: 32 }, (_, at) => (seed >> (at % 4)) & 255),
+    length: 2 ** 40
+  })
   const hints = Array.from({ length: 20_000 }, (_, at) => random(at))
   const before = await kept(owner)
   hostile.cores.hint(hints)
@@ -80,6 +87,12 @@ test('a member with hints at a hundred thousand cores costs nobody anything, and
   await owner.seen.until(() => owner.seen.closed.some(({ link }) => link.peer === hostile.node.id))
   t.is(owner.refused.at(-1)?.reason, 'too many hints about the log')
   const reason = 'a test'
-  await owner.mesh.log.submit({ kind: 'revocation', mesh: owner.mesh.meshId, nodeKey: hostile.node.id, at: Date.now(), reason })
+  await owner.mesh.log.submit({
+    kind: 'revocation',
+    mesh: owner.mesh.meshId,
+    nodeKey: hostile.node.id,
+    at: Date.now(),
+    reason
+  })
   t.ok(owner.mesh.log.view().members.get(hostile.node.id)?.revoked)
 })

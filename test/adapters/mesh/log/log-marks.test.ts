@@ -3,7 +3,14 @@ import Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import { giveBack } from '../../../../src/adapters/mesh/cores/given-back.js'
 import { logCores } from '../../../../src/adapters/mesh/log/log-copy.js'
-import { isShort, lengthOf, LOG_MARKS, LogMarks, type LogMarksDeps, readLogMarks } from '../../../../src/adapters/mesh/log/log-marks.js'
+import {
+  isShort,
+  lengthOf,
+  LOG_MARKS,
+  LogMarks,
+  type LogMarksDeps,
+  readLogMarks
+} from '../../../../src/adapters/mesh/log/log-marks.js'
 import { keyFromText, keyToText, utf8 } from '../../../../src/kit/ids.js'
 import type { MeshId } from '../../../../src/kit/ids.js'
 import { FakeStore } from '../../../support/fake-store.js'

@@ -43,7 +43,11 @@ async function heldBytes(node: LabNode, of: LabNode): Promise<number> {
 }
 
 /** Resolves when a node holds the block of a member's core at a place, or no longer. */
-async function untilHeld(node: LabNode, of: LabNode, { at, isHeld }: { readonly at: number; readonly isHeld: boolean }): Promise<void> {
+async function untilHeld(
+  node: LabNode,
+  of: LabNode,
+  { at, isHeld }: { readonly at: number; readonly isHeld: boolean }
+): Promise<void> {
   const core = await coreAt(node, of)
   // Who removes blocks tells nobody.
   await eventually(async () => (await core.has(at)) === isHeld)
@@ -60,7 +64,11 @@ async function write({ store, mesh }: LabNode, blocks: readonly Uint8Array[]): P
 }
 
 function block(heads: readonly { readonly key: Uint8Array; readonly length: number }[] = []): Uint8Array {
-  return c.encode(OplogMessage, { version: 2, optimistic: false, node: { heads, batch: 1, value: new Uint8Array(128 * 1024) } })
+  return c.encode(OplogMessage, {
+    version: 2,
+    optimistic: false,
+    node: { heads, batch: 1, value: new Uint8Array(128 * 1024) }
+  })
 }
 
 /** Resolves when a node tells of a problem with a code. */
@@ -73,7 +81,9 @@ function untilProblem(node: LabNode, code: string): Promise<void> {
 }
 
 /** The owner and two admins, one of them hostile, with an entry of hers. */
-async function threeWriters(t: Assert): Promise<{ readonly lab: Lab } & Record<'owner' | 'admin' | 'hostile', LabNode>> {
+async function threeWriters(
+  t: Assert
+): Promise<{ readonly lab: Lab } & Record<'owner' | 'admin' | 'hostile', LabNode>> {
   const lab = await meshLab(t)
   const owner = await lab.found('owner')
   await owner.start()
@@ -105,7 +115,13 @@ test('a writer that fills its core without end costs others its share, the log g
   const newcomer = await lab.member('newcomer', owner)
   await untilCard(newcomer, admin, 'after')
   t.ok((await heldBytes(newcomer, hostile)) < LOG_SHARE_LIMITS.maxBytes + MIB)
-  await owner.mesh.log.submit({ kind: 'revocation', mesh: owner.mesh.meshId, nodeKey: hostile.id, at: Date.now(), reason: 'a test' })
+  await owner.mesh.log.submit({
+    kind: 'revocation',
+    mesh: owner.mesh.meshId,
+    nodeKey: hostile.id,
+    at: Date.now(),
+    reason: 'a test'
+  })
   await untilView(admin, (view) => view.members.get(hostile.id)?.revoked !== null)
   t.alike(owner.mesh.problems(), [])
 })
@@ -121,7 +137,9 @@ test('a node that wrote its share of the log reports it, and other writers appen
   // Each revision of a card takes the place of the one before, in the view and not in the core.
   for (let revision = 1; !log.own.isFull; revision++)
     await Promise.all(
-      Array.from({ length: 32 }, (_, at) => log.submit(card(admin, `large-${at}`, { revision, capabilities: LARGE }), 60_000))
+      Array.from({ length: 32 }, (_, at) =>
+        log.submit(card(admin, `large-${at}`, { revision, capabilities: LARGE }), 60_000)
+      )
     )
   const core = (await heldBytes(admin, admin)) / MIB
   t.ok(core >= 24 && core < 32, `its own core has ${Math.round(core)} MiB`)
@@ -148,14 +166,25 @@ test('of a revoked writer only what is in the order of the log stays, also after
   const last = ordered + 159
   await Promise.all([owner, admin].map((node) => untilHeld(node, hostile, { at: last, isHeld: true })))
   t.ok((await heldBytes(owner, hostile)) > 20 * MIB)
-  await owner.mesh.log.submit({ kind: 'revocation', mesh: owner.mesh.meshId, nodeKey: hostile.id, at: Date.now(), reason: 'a test' })
+  await owner.mesh.log.submit({
+    kind: 'revocation',
+    mesh: owner.mesh.meshId,
+    nodeKey: hostile.id,
+    at: Date.now(),
+    reason: 'a test'
+  })
   await Promise.all([owner, admin].map((node) => untilHeld(node, hostile, { at: last, isHeld: false })))
-  for (const node of [owner, admin]) t.ok((await heldBytes(node, hostile)) < MIB, `${node.name} has given back what is not in the order`)
+  for (const node of [owner, admin])
+    t.ok((await heldBytes(node, hostile)) < MIB, `${node.name} has given back what is not in the order`)
   await admin.close()
   const again = await lab.reopen(admin)
   const core = await coreAt(again, hostile)
   for (let at = 0; at < ordered; at++) t.ok(await core.has(at), 'ordered entries stay')
-  t.is(await lengthOf({ core, isView: false }), Number.POSITIVE_INFINITY, 'and the marks of the log do not miss the rest')
+  t.is(
+    await lengthOf({ core, isView: false }),
+    Number.POSITIVE_INFINITY,
+    'and the marks of the log do not miss the rest'
+  )
   await core.close()
   await again.start()
   await again.mesh.log.submit(card(again, 'after'))

@@ -18,7 +18,12 @@ function claim(by: Actor, core: string, serial = 1): WriterClaim {
 }
 
 /** Writers of a log whose members' claims hold; what it tells of them, and to whom not. */
-function world(log: LogModel = founded()): { writers: LogWriters; claimed: string[][]; log: LogModel; read: { count: number } } {
+function world(log: LogModel = founded()): {
+  writers: LogWriters
+  claimed: string[][]
+  log: LogModel
+  read: { count: number }
+} {
   const read = { count: 0 }
   const claimed: string[][] = []
   const writers = new LogWriters({
@@ -68,7 +73,8 @@ test('one member has at most eight claims, all together 64', async (t) => {
   const members = Array.from({ length: 10 }, (_, at) => actor(`member${at}`))
   for (const one of members) log.join(owner, one)
   const { writers } = world(log)
-  for (const one of members) for (let at = 0; at < 9; at++) await writers.offer(claim(one, `${one.id}/${at}`, at + 1), 'peer')
+  for (const one of members)
+    for (let at = 0; at < 9; at++) await writers.offer(claim(one, `${one.id}/${at}`, at + 1), 'peer')
   t.is(writers.claims().length, 64)
   t.alike(
     [0, 7, 8].map((at) => writers.isClaimed(keyText(`${members[0]?.id}/${at}`))),
@@ -89,7 +95,10 @@ test('the first block of a core speaks for that core alone, and anything else in
 test('a core with a bad block is reported once, also to later listeners', (t) => {
   const { writers } = world()
   const told: [string, CoreFault][] = []
-  const [why, again] = ['why', 'again'].map((reason) => ({ code: 'MALFORMED', reason }) as const) as [CoreFault, CoreFault]
+  const [why, again] = ['why', 'again'].map((reason) => ({ code: 'MALFORMED', reason }) as const) as [
+    CoreFault,
+    CoreFault
+  ]
   writers.onBadBlock('core', why)
   writers.onBad((core, fault) => void told.push([core, fault]))
   writers.onBadBlock('core', again)

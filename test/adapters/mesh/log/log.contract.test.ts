@@ -4,7 +4,12 @@ import { type Lab, type LabNode, threeNodes } from '../lab.js'
 
 memberLogContract('Autobase log', async (t: Assert) => {
   const { lab, owner, admin, member } = await threeNodes(t)
-  return { mesh: owner.mesh.meshId, owner: subject(lab, owner), admin: subject(lab, admin), member: subject(lab, member) }
+  return {
+    mesh: owner.mesh.meshId,
+    owner: subject(lab, owner),
+    admin: subject(lab, admin),
+    member: subject(lab, member)
+  }
 })
 
 function subject(lab: Lab, node: LabNode): LogSubject {

@@ -23,7 +23,9 @@ test('entries that are forged, of strangers, or beyond the rights of their autho
   const { mesh } = member
   const foreign = { ...cardEntry(member, 'tester'), mesh: keyText('another mesh') }
   const junk: Record<string, Uint8Array> = {
-    'a card of the owner, signed by the member': encodeEntry(seal('entry', cardEntry(owner, 'tester'), { id: owner.id, sign: mesh.sign })),
+    'a card of the owner, signed by the member': encodeEntry(
+      seal('entry', cardEntry(owner, 'tester'), { id: owner.id, sign: mesh.sign })
+    ),
     'a card of a stranger, well signed': encodeEntry(
       seal('entry', { kind: 'card', mesh: mesh.meshId, card: seal('card', cardBody('tester'), stranger) }, stranger)
     ),
@@ -49,7 +51,11 @@ test('a change without the right to it is skipped on every node, and the log con
   const power = { ...certificate, maxTier: 0 as const, serial: certificate.serial + 1, issuer: admin.id }
   const attempts: EntryBody[] = [
     revocation(admin, owner),
-    { kind: 'certificate', mesh: admin.mesh.meshId, certificate: seal('certificate', power, { id: admin.id, sign: admin.mesh.sign }) },
+    {
+      kind: 'certificate',
+      mesh: admin.mesh.meshId,
+      certificate: seal('certificate', power, { id: admin.id, sign: admin.mesh.sign })
+    },
     { kind: 'card', mesh: admin.mesh.meshId, card: seal('card', cardBody('tester'), actor('stranger')) }
   ]
   for (const body of attempts) await failsWith(t, 'TIMEOUT', () => admin.mesh.log.submit(body, 300))
@@ -100,7 +106,10 @@ test('a member without a link to a writer reaches the log through a member that 
   await far.seen.until(() => far.mesh.links.list().every(({ peer }) => peer === member.id))
   await far.mesh.log.submit(cardEntry(far, 'tester'))
   await untilView(owner, (view) => view.cards.get(far.id)?.has('tester') === true)
-  t.absent(await far.mesh.links.relay(sealed(far, revocation(far, admin))), 'an entry that a writer would refuse is not handed on')
+  t.absent(
+    await far.mesh.links.relay(sealed(far, revocation(far, admin))),
+    'an entry that a writer would refuse is not handed on'
+  )
 })
 
 test('a writer that does not answer, or says what is not true, keeps nothing out of the log', async (t) => {
@@ -126,7 +135,11 @@ function sealed(node: LabNode, body: EntryBody): Uint8Array {
 }
 
 function cardEntry(node: LabNode, id: string): EntryBody & { readonly kind: 'card' } {
-  return { kind: 'card', mesh: node.mesh.meshId, card: seal('card', cardBody(id), { id: node.id, sign: node.mesh.sign }) }
+  return {
+    kind: 'card',
+    mesh: node.mesh.meshId,
+    card: seal('card', cardBody(id), { id: node.id, sign: node.mesh.sign })
+  }
 }
 
 function inviteEntry(by: LabNode): EntryBody {

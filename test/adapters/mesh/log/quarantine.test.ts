@@ -78,8 +78,17 @@ test('a member that signed two blocks at one position is found and reported, no 
     honest.refused.some((one) => one.code === 'CONFLICT' && one.peer === forker.id && one.rule === 'quarantine'),
     'and on record'
   )
-  t.absent(honest.mesh.log.view().cards.get(forker.id)?.has('left-two'), 'of two versions the later one is not accepted')
-  await honest.mesh.log.submit({ kind: 'revocation', mesh: honest.mesh.meshId, nodeKey: forker.id, at: Date.now(), reason: 'forked' })
+  t.absent(
+    honest.mesh.log.view().cards.get(forker.id)?.has('left-two'),
+    'of two versions the later one is not accepted'
+  )
+  await honest.mesh.log.submit({
+    kind: 'revocation',
+    mesh: honest.mesh.meshId,
+    nodeKey: forker.id,
+    at: Date.now(),
+    reason: 'forked'
+  })
   await untilView(admin, (view) => view.members.get(forker.id)?.revoked !== null)
   t.alike(honest.mesh.problems(), [], 'once it is revoked there is nothing left to do')
 })
@@ -181,7 +190,13 @@ test('a node that is in quarantine itself gets the advice to repair its home, no
 test('the owner cannot be revoked: the advice is to repair; the finding counts after a restart', (t) => {
   const log = founded()
   const onForked = (): void => t.fail('no report')
-  const quarantine = new Quarantine({ self: ann.id, forked: [owner.coreKey], view: () => log.view(), onForked, unreadable: () => null })
+  const quarantine = new Quarantine({
+    self: ann.id,
+    forked: [owner.coreKey],
+    view: () => log.view(),
+    onForked,
+    unreadable: () => null
+  })
   quarantine.add(owner.coreKey)
   t.ok(quarantine.problems()[0]?.next.startsWith('a2a-node doctor --repair'))
 })
@@ -191,7 +206,13 @@ test('a member whose core holds a block that must not be read is in quarantine, 
   log.join(owner, ann, { admin: true })
   const fault = { code: 'MALFORMED', reason: 'a batch of no sensible length' } as const
   const unreadable = (core: string): CoreFault | null => (core === ann.coreKey ? fault : null)
-  const quarantine = new Quarantine({ self: owner.id, forked: [], view: () => log.view(), onForked: () => {}, unreadable })
+  const quarantine = new Quarantine({
+    self: owner.id,
+    forked: [],
+    view: () => log.view(),
+    onForked: () => {},
+    unreadable
+  })
   t.alike([quarantine.has(ann.id), quarantine.has(owner.id), quarantine.memberOf(ann.coreKey)], [true, false, ann.id])
   t.alike(quarantine.problems(), [
     {
@@ -205,8 +226,15 @@ test('a member whose core holds a block that must not be read is in quarantine, 
 test('a member that wrote more than its share of the log is in quarantine, and status says so with a code of its own', (t) => {
   const log = founded()
   log.join(owner, ann, { admin: true })
-  const unreadable = (core: string): CoreFault | null => (core === ann.coreKey ? { code: 'OVERLOADED', reason: 'over' } : null)
-  const quarantine = new Quarantine({ self: owner.id, forked: [], view: () => log.view(), onForked: () => {}, unreadable })
+  const unreadable = (core: string): CoreFault | null =>
+    core === ann.coreKey ? { code: 'OVERLOADED', reason: 'over' } : null
+  const quarantine = new Quarantine({
+    self: owner.id,
+    forked: [],
+    view: () => log.view(),
+    onForked: () => {},
+    unreadable
+  })
   t.alike(quarantine.problems(), [
     {
       code: 'OVERLOADED',

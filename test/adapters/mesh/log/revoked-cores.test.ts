@@ -11,7 +11,9 @@ import { tempDir } from '../../../support/tmp.js'
 
 const [owner, ann, bob] = [actor('owner'), actor('ann'), actor('bob')]
 
-/** A core of four blocks of a member, of which the order of the log has `needed`; null: its revocation is not signed. */
+/**
+ * A core of four blocks of a member, of which the order of the log has `needed`; null: its revocation is not signed.
+ */
 async function scene(t: Assert) {
   const store = new Corestore(await tempDir(t))
   t.teardown(() => store.close())

@@ -38,7 +38,8 @@ test('two hundred fresh keys that know the topic: none gets past the gate, table
     const keyPair = HyperDHT.keyPair()
     const stranger = await dial(dht, owner, keyPair).catch(() => null)
     stranger?.gate.messages[0]?.send(proof)
-    for (const protocol of ['a2a-node/a2a', 'a2a-node/log', 'hypercore/alpha']) stranger?.mux.createChannel({ protocol })?.open()
+    for (const protocol of ['a2a-node/a2a', 'a2a-node/log', 'hypercore/alpha'])
+      stranger?.mux.createChannel({ protocol })?.open()
     await stranger?.closed
   }
   // They also announce themselves where members meet, so that members dial them.
@@ -106,7 +107,10 @@ test('a member that bombs a node with channels loses its stream and may come aga
   const { owner, member } = await pairOfNodes(t)
   const [stream] = [...member.swarm.connections]
   const open = (channel: number): number[] => [1, ...c.encode(c.uint, channel), ...c.encode(c.string, `x${channel}`), 0]
-  const opens = Array.from({ length: 30 }, (_, place) => open(100 + place)).flatMap((message) => [message.length, ...message])
+  const opens = Array.from({ length: 30 }, (_, place) => open(100 + place)).flatMap((message) => [
+    message.length,
+    ...message
+  ])
   stream.write(Uint8Array.from([0, 0, 0, ...opens]))
   await untilClosed(stream)
   await owner.seen.until(() => owner.seen.closed.length === 1)

@@ -82,7 +82,10 @@ test('a joined node remembers what it needs, and its log shows its own admission
   await node.mesh.settled()
   t.ok(node.mesh.log.view().members.has(node.id))
   const { key, owner: root, name, chain } = node.mesh.state()
-  t.alike({ key, root, name, holder: chain[0].body.nodeKey }, { key: owner.mesh.meshId, root: owner.id, name: 'lab', holder: node.id })
+  t.alike(
+    { key, root, name, holder: chain[0].body.nodeKey },
+    { key: owner.mesh.meshId, root: owner.id, name: 'lab', holder: node.id }
+  )
 })
 
 test('a revoked node is cut everywhere, with the reason, and remembers it', async (t) => {
@@ -91,7 +94,9 @@ test('a revoked node is cut everywhere, with the reason, and remembers it', asyn
   member.mesh.onState((state) => states.push(state.isRevoked))
   await owner.mesh.log.submit(revocation(owner, member))
   t.is((await member.mesh.expelled).code, 'REVOKED')
-  await Promise.all([owner, admin].map((node) => node.seen.until(() => node.mesh.links.list().every((link) => link.peer !== member.id))))
+  await Promise.all(
+    [owner, admin].map((node) => node.seen.until(() => node.mesh.links.list().every((link) => link.peer !== member.id)))
+  )
   t.is(member.mesh.state().isRevoked, true)
   t.alike(states.at(-1), true)
 })
@@ -226,7 +231,14 @@ async function certificateless(t: Assert, owner: LabNode, clock: Clock = systemC
   const codeNetwork = { network: 'private', bootstrap: [], localPort: null } as const
   const shared = { network, keyPair, software: 'x', clock: systemClock(), telemetry, maxLinks: 8 }
   const transport = network.openTransport(keyPair)
-  const links = new ShownLinks({ ...shared, transport, networkKind: 'private', hash, verify, onRefused: () => {} } satisfies PeerLinksDeps)
+  const links = new ShownLinks({
+    ...shared,
+    transport,
+    networkKind: 'private',
+    hash,
+    verify,
+    onRefused: () => {}
+  } satisfies PeerLinksDeps)
   const swarm = pairingSwarm(transport.rendezvous, links)
   const state = {
     v: 1,

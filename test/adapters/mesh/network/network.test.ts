@@ -85,14 +85,18 @@ test('private: a served bootstrap is one that others can use', async (t) => {
 
 test('private: an address of another machine is CONFIG_INVALID, and says so', async (t) => {
   // For documentation alone (RFC 5737): no machine has it.
-  const error = await failsWith(t, 'CONFIG_INVALID', () => open(t, { kind: 'private', serveBootstrap: '192.0.2.1:29737' }))
+  const error = await failsWith(t, 'CONFIG_INVALID', () =>
+    open(t, { kind: 'private', serveBootstrap: '192.0.2.1:29737' })
+  )
   t.ok(error.message.includes('192.0.2.1 is no address of this machine'), error.message)
   t.alike(error.next, ['a2a-node start --serve-bootstrap <address of this machine>:29737'])
 })
 
 test('private: a port in use is PORT_IN_USE, an address that is none CONFIG_INVALID, and nothing is left open', async (t) => {
   const port = await takenPort(t)
-  const error = await failsWith(t, 'PORT_IN_USE', () => open(t, { kind: 'private', serveBootstrap: `127.0.0.1:${port}` }))
+  const error = await failsWith(t, 'PORT_IN_USE', () =>
+    open(t, { kind: 'private', serveBootstrap: `127.0.0.1:${port}` })
+  )
   t.ok(error.message.includes(String(port)))
   for (const address of ['10.0.0.5', '10.0.0.5:0', '10.0.0.5:99999', 'host name:1']) {
     await failsWith(t, 'CONFIG_INVALID', () => open(t, { kind: 'private', serveBootstrap: address }))

@@ -108,7 +108,9 @@ class Newcomer {
   #joining: Promise<void> | null = null
 
   constructor(t: Assert, { node }: WireScene) {
-    const { invite, publicKey, discoveryKey } = BlindPairing.createInvite(crypto.randomBytes(32), { data: utf8('data') })
+    const { invite, publicKey, discoveryKey } = BlindPairing.createInvite(crypto.randomBytes(32), {
+      data: utf8('data')
+    })
     this.#swarm = node.swarm
     this.#invite = Buffer.from(invite)
     this.publicKey = publicKey
@@ -132,7 +134,13 @@ class Newcomer {
   #asking(): { inviteId: string; nodeKey: NodeId; coreKey: string; name: string; sign: Sign } {
     const inviteId = bytesToText(BlindPairing.decodeInvite(this.#invite).id)
     const { publicKey, secretKey } = this.#keys
-    return { inviteId, nodeKey: keyToText(publicKey), coreKey: keyToText(this.discoveryKey), name: 'new', sign: signer(secretKey) }
+    return {
+      inviteId,
+      nodeKey: keyToText(publicKey),
+      coreKey: keyToText(this.discoveryKey),
+      name: 'new',
+      sign: signer(secretKey)
+    }
   }
 
   async #ask(): Promise<void> {
@@ -177,7 +185,10 @@ test('a newcomer lives, joins nothing, and honest nodes continue, for any answer
   }
   const bytesOf = (draft: Draft): Uint8Array => {
     if (draft.kind === 'bytes') return draft.first
-    return flipped(draft.kind === 'sealed' ? sealed(draft) : joined(new Uint8Array(32), withLength(draft.first)), draft.flip)
+    return flipped(
+      draft.kind === 'sealed' ? sealed(draft) : joined(new Uint8Array(32), withLength(draft.first)),
+      draft.flip
+    )
   }
   const survive = async (drafts: readonly Draft[]): Promise<void> => {
     newcomer.ask()

@@ -49,7 +49,9 @@ test('two admins that cannot see each other let one node each in by a one-use in
   const nodes = [owner, back, joiners[0], two]
   await Promise.all(nodes.slice(1).map((node) => node.start()))
   const isIn = (node: LabNode, id: string): boolean => node.mesh.log.view().members.has(id)
-  const expelled = await Promise.race([joiners[0], two].map((node) => node.mesh.expelled.then((error) => ({ node, error }))))
+  const expelled = await Promise.race(
+    [joiners[0], two].map((node) => node.mesh.expelled.then((error) => ({ node, error })))
+  )
   t.is(expelled.error.code, 'INVITE_USED')
   const [winner] = [joiners[0], two].filter((node) => node !== expelled.node)
   for (const node of [owner, back]) {

@@ -59,7 +59,8 @@ export class MemoryTransport implements NodeTransport {
     this.#net = net
     this.#keyPair = keyPair
     this.nodeId = keyToText(keyPair.publicKey)
-    const join = (topic: Uint8Array, { server = true, client = true } = {}) => this.#join(keyToText(topic), server, client)
+    const join = (topic: Uint8Array, { server = true, client = true } = {}) =>
+      this.#join(keyToText(topic), server, client)
     this.rendezvous = { dht: noRecords(), join, flush: async () => true } as unknown as Rendezvous
   }
 
@@ -104,7 +105,8 @@ export class MemoryTransport implements NodeTransport {
     const found = this.#net.below(this.#sought).map(({ nodeId }) => nodeId)
     for (const peer of new Set([...this.#dialled, ...found])) {
       const other = this.#net.listening(peer)
-      if (other !== null && other !== this && this.#mayOpen(peer, 'out') && other.#mayOpen(this.nodeId, 'in')) void this.#open(other)
+      if (other !== null && other !== this && this.#mayOpen(peer, 'out') && other.#mayOpen(this.nodeId, 'in'))
+        void this.#open(other)
     }
   }
 
@@ -151,5 +153,11 @@ function noRecords(): object {
   const lookup = () => ({ closestNodes: [], destroy() {}, async *[Symbol.asyncIterator]() {} })
   const announce = () => ({ finished: async () => {} })
   const nothing = async (): Promise<null> => null
-  return Object.assign(new EventEmitter(), { lookup, announce, unannounce: nothing, mutableGet: nothing, mutablePut: nothing })
+  return Object.assign(new EventEmitter(), {
+    lookup,
+    announce,
+    unannounce: nothing,
+    mutableGet: nothing,
+    mutablePut: nothing
+  })
 }

@@ -30,7 +30,10 @@ interface Opened {
 const refusal: AuditEvent = { kind: 'refusal', code: 'TIER_VIOLATION', peer: 'p1', sender: 'a@p1', recipient: 'b@me' }
 
 /** Opens the chain of refusals as it ships, or another. */
-async function open(t: Assert, { dir: given, ...changes }: Partial<AuditChain> & { readonly dir?: string } = {}): Promise<Opened> {
+async function open(
+  t: Assert,
+  { dir: given, ...changes }: Partial<AuditChain> & { readonly dir?: string } = {}
+): Promise<Opened> {
   const dir = given ?? path.join(await tempDir(t), 'audit')
   const clock = new ManualClock()
   const errors: NodeError[] = []
@@ -96,7 +99,8 @@ test('directory and files are for this user alone', async (t) => {
   audit.append(refusal)
   await audit.flush()
   t.is(((await fs.stat(dir)).mode & 0o777).toString(8), '700')
-  for (const name of await fs.readdir(dir)) t.is(((await fs.stat(path.join(dir, name))).mode & 0o777).toString(8), '600', name)
+  for (const name of await fs.readdir(dir))
+    t.is(((await fs.stat(path.join(dir, name))).mode & 0o777).toString(8), '600', name)
 })
 
 test('texts of others are made safe and cut, members nobody asked for are left out', async (t) => {
@@ -137,7 +141,15 @@ test('equal refusals of one peer within 10 s are the first line, one with a coun
   const lines = await linesOf(dir)
   const began = '2023-11-14T22:13:20.000Z'
   t.alike(
-    lines.map(({ peer, rule, recipient, sender, reason, count, at }) => [peer, rule, recipient, sender, reason, count, at]),
+    lines.map(({ peer, rule, recipient, sender, reason, count, at }) => [
+      peer,
+      rule,
+      recipient,
+      sender,
+      reason,
+      count,
+      at
+    ]),
     [
       ['p1', undefined, 'b@me', 'a@p1', 'try 0', undefined, began],
       ['p1', 'another', 'b@me', 'a@p1', undefined, undefined, began],
@@ -193,14 +205,24 @@ test('however the refusals vary, ten seconds leave few lines, and none goes unco
   )
   t.ok(lines.length <= 2 * (256 + 1), `${lines.length} lines`)
   const rest = lines.find(({ count = 1 }) => count > 2)
-  t.alike([rest?.code, rest?.peer, rest?.sender], ['TIER_VIOLATION', undefined, 'a@p1'], 'the rest is reported by its common fields')
+  t.alike(
+    [rest?.code, rest?.peer, rest?.sender],
+    ['TIER_VIOLATION', undefined, 'a@p1'],
+    'the rest is reported by its common fields'
+  )
   t.alike((rest as { several?: string[] } | undefined)?.several, ['peer'], 'and by the differing ones')
   t.ok((await verifyAudit(dir)).ok)
 })
 
 test('every line of an exchange across tiers names its rule, also in a flood', async (t) => {
   const { dir, audit } = await open(t, { name: 'exchanges' })
-  const exchange = { kind: 'cross-tier', code: 'received', sourceTier: 'L0', targetTier: 'L1', messageType: 'request' } as const
+  const exchange = {
+    kind: 'cross-tier',
+    code: 'received',
+    sourceTier: 'L0',
+    targetTier: 'L1',
+    messageType: 'request'
+  } as const
   for (let i = 0; i < 3000; i++)
     audit.append({ ...exchange, peer: `p${i % 600}`, rule: i % 2 === 0 ? 'policy.yaml:2: allow' : 'tier: ...' })
   for (let i = 0; i < 10; i++) audit.append({ ...exchange, peer: 'p1', rule: 'policy.yaml:9: allow' })
@@ -302,7 +324,11 @@ test('lines that were taken away stay missing, also after the next start', async
   const text = await fs.readFile(path.join(dir, 'audit.ndjson'), 'utf8')
   await fs.writeFile(path.join(dir, 'audit.ndjson'), `${text.split('\n')[0]}\n`)
   const place = { file: path.join(dir, 'audit.ndjson'), fileLine: 2 }
-  t.alike(await verifyAudit(dir), { ok: false, entries: 1, broken: [{ chain: 'audit', line: 2, fault: 'missing', ...place }] })
+  t.alike(await verifyAudit(dir), {
+    ok: false,
+    entries: 1,
+    broken: [{ chain: 'audit', line: 2, fault: 'missing', ...place }]
+  })
   const next = await open(t, { dir })
   next.audit.append({ kind: 'control', code: 'after' })
   await next.audit.close()
@@ -316,7 +342,11 @@ test('lines that were taken away stay missing, also after the next start', async
     ]
   )
   t.is(lines[1]?.reason, 'the lines 2 to 3 were missing')
-  t.alike(await verifyAudit(dir), { ok: false, entries: 1, broken: [{ chain: 'audit', line: 2, fault: 'misplaced', ...place }] })
+  t.alike(await verifyAudit(dir), {
+    ok: false,
+    entries: 1,
+    broken: [{ chain: 'audit', line: 2, fault: 'misplaced', ...place }]
+  })
 })
 
 test('each note on a fault is a line with all of it, for any number of notes', async (t) => {

@@ -66,14 +66,30 @@ test('no flood of refusals or exchanges pushes a revocation or an approval out, 
   for (let round = 0; round < 30; round++) {
     for (let i = 0; i < 2000; i++, told++) {
       const peer = `${round}-${i}`
-      audit.append({ kind: 'refusal', code: 'FORBIDDEN', rule: `r${i}`, peer, recipient: `x${i}`, reason: 'y'.repeat(200) })
-      audit.append({ kind: 'cross-tier', code: 'received', peer, sender: `a@${peer}`, recipient: 'b@me', messageType: 'request' })
+      audit.append({
+        kind: 'refusal',
+        code: 'FORBIDDEN',
+        rule: `r${i}`,
+        peer,
+        recipient: `x${i}`,
+        reason: 'y'.repeat(200)
+      })
+      audit.append({
+        kind: 'cross-tier',
+        code: 'received',
+        peer,
+        sender: `a@${peer}`,
+        recipient: 'b@me',
+        messageType: 'request'
+      })
     }
     clock.advance(60_000)
     await audit.flush()
   }
   await audit.close()
-  const sizes = await Promise.all((await fs.readdir(dir)).map(async (name) => (await fs.stat(path.join(dir, name))).size))
+  const sizes = await Promise.all(
+    (await fs.readdir(dir)).map(async (name) => (await fs.stat(path.join(dir, name))).size)
+  )
   t.ok(sizes.reduce((sum, size) => sum + size, 0) < 4 * 4 * 400_000, 'bounded on disk')
   t.ok((await fs.readdir(dir)).includes('audit.3.ndjson'), 'the refusals filled their files')
   t.alike(
@@ -91,7 +107,14 @@ test('steady exchanges across tiers are one line and few counts a minute for eac
   const dir = await tempDir(t)
   const clock = new ManualClock()
   const audit = await open(t, dir, clock)
-  const exchange = { kind: 'cross-tier', code: 'sent', peer: 'p1', sourceTier: 'L0', targetTier: 'L2', messageType: 'request' } as const
+  const exchange = {
+    kind: 'cross-tier',
+    code: 'sent',
+    peer: 'p1',
+    sourceTier: 'L0',
+    targetTier: 'L2',
+    messageType: 'request'
+  } as const
   for (let second = 0; second < 60; second++) {
     for (let i = 0; i < 10; i++) audit.append({ ...exchange, sender: 'a@me', recipient: 'b@p1' })
     audit.append({ ...exchange, targetTier: 'L3', sender: 'a@me', recipient: 'c@p1' })
@@ -116,7 +139,8 @@ test('steady exchanges across tiers are one line and few counts a minute for eac
 
 test('repeats before a kill are counted on record', { timeout: 120_000 }, async (t) => {
   const dir = await tempDir(t)
-  const of = (file: string): string => JSON.stringify(new URL(`../../../../src/adapters/${file}.js`, import.meta.url).href)
+  const of = (file: string): string =>
+    JSON.stringify(new URL(`../../../../src/adapters/${file}.js`, import.meta.url).href)
   const refusal = { kind: 'refusal', code: 'TIER_VIOLATION', peer: 'p1', rule: 'r' }
   const script = `
     import { openAudit } from ${of('storage/audit/audit-log')}
@@ -130,7 +154,8 @@ test('repeats before a kill are counted on record', { timeout: 120_000 }, async 
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'ignore', 'inherit'] })
   const ended = once(child, 'exit')
   t.teardown(() => child.kill('SIGKILL'))
-  const count = async (): Promise<number> => (await linesOf(dir, 'audit').catch(() => [])).reduce((sum, one) => sum + (one.count ?? 1), 0)
+  const count = async (): Promise<number> =>
+    (await linesOf(dir, 'audit').catch(() => [])).reduce((sum, one) => sum + (one.count ?? 1), 0)
   await untilTrue(async () => (await count()) > 1, 'the count of the repeats')
   child.kill('SIGKILL')
   await ended
@@ -144,7 +169,14 @@ test('exchanges of one peer between ever other agents are few lines a minute, an
   const dir = await tempDir(t)
   const clock = new ManualClock()
   const audit = await open(t, dir, clock)
-  const exchange = { kind: 'cross-tier', code: 'sent', peer: 'p1', sourceTier: 'L0', targetTier: 'L2', messageType: 'request' } as const
+  const exchange = {
+    kind: 'cross-tier',
+    code: 'sent',
+    peer: 'p1',
+    sourceTier: 'L0',
+    targetTier: 'L2',
+    messageType: 'request'
+  } as const
   for (let i = 0; i < 600; i++) audit.append({ ...exchange, rule: 'r', sender: `a${i}@me`, recipient: `b${i}@p1` })
   await audit.close()
   const lines = await linesOf(dir, 'exchanges')
@@ -153,7 +185,10 @@ test('exchanges of one peer between ever other agents are few lines a minute, an
     600
   )
   t.ok(lines.length <= 18, `${lines.length} lines`)
-  t.alike(new Set(lines.map(({ peer, rule, messageType }) => `${peer} ${rule} ${messageType}`)), new Set(['p1 r request']))
+  t.alike(
+    new Set(lines.map(({ peer, rule, messageType }) => `${peer} ${rule} ${messageType}`)),
+    new Set(['p1 r request'])
+  )
 })
 
 test('an event that came with its time has it in its line', async (t) => {

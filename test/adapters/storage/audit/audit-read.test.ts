@@ -20,7 +20,8 @@ async function log(t: Assert, maxBytes = 800): Promise<{ dir: string; clock: Man
 
 async function codes(dir: string, since?: number): Promise<string[]> {
   const read: string[] = []
-  for await (const line of readAudit(dir, since === undefined ? {} : { since })) read.push('damaged' in line ? 'damaged' : line.code)
+  for await (const line of readAudit(dir, since === undefined ? {} : { since }))
+    read.push('damaged' in line ? 'damaged' : line.code)
   return read
 }
 

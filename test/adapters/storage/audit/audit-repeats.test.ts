@@ -7,7 +7,17 @@ import type { AuditEvent } from '../../../../src/ports/audit.js'
 import { holds } from '../../../support/holds.js'
 
 /** Members that tell events apart; events that differ in one of them never share a line, unless they vary too much. */
-const TELLING = ['kind', 'code', 'rule', 'peer', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier'] as const
+const TELLING = [
+  'kind',
+  'code',
+  'rule',
+  'peer',
+  'sender',
+  'recipient',
+  'messageType',
+  'sourceTier',
+  'targetTier'
+] as const
 
 const few = (...texts: readonly string[]): fc.Arbitrary<string> => fc.constantFrom(...texts)
 
@@ -29,7 +39,9 @@ const arbEvent = fc.record(
 const arbWaitMs = few('0', '1', '900', '70000').map(Number)
 const arbKinds = fc.array(arbEvent, { minLength: 1, maxLength: MAX_OF_PEER })
 /** Events of so few kinds that none is folded. */
-const arbStream = arbKinds.chain((kinds) => fc.array(fc.record({ event: fc.constantFrom(...kinds), waitMs: arbWaitMs }), { maxLength: 80 }))
+const arbStream = arbKinds.chain((kinds) =>
+  fc.array(fc.record({ event: fc.constantFrom(...kinds), waitMs: arbWaitMs }), { maxLength: 80 })
+)
 
 test('events that a chain distinguishes never share a line, those of a window do, and each is counted once', async (t: Assert) => {
   const arbName = fc.constantFrom('audit' as const, 'exchanges' as const)
@@ -57,7 +69,9 @@ test('events that a chain distinguishes never share a line, those of a window do
     }
     lines.push(...windows.ended(Number.POSITIVE_INFINITY))
     const of = (key: string): AuditEntry[] => lines.filter((one) => keyOf(one) === key)
-    const counts = [...events].every(([key, count]) => of(key).reduce((sum, one) => sum + (one.count ?? 1), 0) === count)
+    const counts = [...events].every(
+      ([key, count]) => of(key).reduce((sum, one) => sum + (one.count ?? 1), 0) === count
+    )
     return counts && [...bounds].every(([key, most]) => of(key).length <= most) && windows.nextEnd === null
   })
   await holds(t, property, 300)
@@ -98,7 +112,15 @@ function someWindows(t: Assert): RepeatWindows {
   return new RepeatWindows(chain ?? { windowMs: 0, repeats: null })
 }
 
-const REFUSAL = { kind: 'refusal', code: 'c', rule: 'r', peer: 'p', sender: 's', recipient: 'x', messageType: 'request' } as const
+const REFUSAL = {
+  kind: 'refusal',
+  code: 'c',
+  rule: 'r',
+  peer: 'p',
+  sender: 's',
+  recipient: 'x',
+  messageType: 'request'
+} as const
 
 test('different messages of one peer have lines of their own, and say all of themselves', (t: Assert) => {
   const some = someWindows(t)
@@ -120,13 +142,18 @@ test('a line with a count has the time of the first that it counts', (t: Assert)
   const some = someWindows(t)
   for (const now of [1000, 2000, 3000]) some.take(REFUSAL, now)
   const [line, ...others] = some.ended(Number.POSITIVE_INFINITY)
-  t.alike([line?.count, line?.at, line?.recipient, line?.several, others.length], [2, '1970-01-01T00:00:02.000Z', 'x', undefined, 0])
+  t.alike(
+    [line?.count, line?.at, line?.recipient, line?.several, others.length],
+    [2, '1970-01-01T00:00:02.000Z', 'x', undefined, 0]
+  )
 })
 
 test('variations of a peer beyond a bound are one line that names the varied fields and the peer', (t: Assert) => {
   const some = someWindows(t)
   const many = 100
-  const first = Array.from({ length: many }, (_, i) => some.take({ ...REFUSAL, recipient: `x${i}`, reason: `${i}` }, i)).flat()
+  const first = Array.from({ length: many }, (_, i) =>
+    some.take({ ...REFUSAL, recipient: `x${i}`, reason: `${i}` }, i)
+  ).flat()
   t.is(first.length, MAX_OF_PEER + 1, 'the first of the folded events has a line of its own too')
   some.take({ ...REFUSAL, peer: 'honest' }, many)
   const [line, ...others] = some.ended(Number.POSITIVE_INFINITY)
@@ -161,7 +188,13 @@ test('a line of folded events has their common fields, and names the fields that
     const [first, ...repeats] = events
     for (const event of events) some.take(event, 0)
     const [line] = some.ended(Number.POSITIVE_INFINITY)
-    const names = Object.keys(REFUSAL).concat('reason', 'by', 'hops', 'sourceTier', 'targetTier') as (keyof AuditEvent)[]
+    const names = Object.keys(REFUSAL).concat(
+      'reason',
+      'by',
+      'hops',
+      'sourceTier',
+      'targetTier'
+    ) as (keyof AuditEvent)[]
     const isShared = (name: keyof AuditEvent): boolean => repeats.every((one) => one[name] === first?.[name])
     return names.every((name) => {
       const several = line?.several?.includes(name) === true

@@ -5,7 +5,13 @@ import type { Assert } from 'brittle'
 import fc from 'fast-check'
 import { AUDIT_CHAINS } from '../../../../src/adapters/storage/audit/audit-chains.js'
 import type { AuditChain } from '../../../../src/adapters/storage/audit/audit-chains.js'
-import { type AuditEntry, type AuditLine, lineText, nextLine, parseLine } from '../../../../src/adapters/storage/audit/audit-line.js'
+import {
+  type AuditEntry,
+  type AuditLine,
+  lineText,
+  nextLine,
+  parseLine
+} from '../../../../src/adapters/storage/audit/audit-line.js'
 import { openAudit } from '../../../../src/adapters/storage/audit/audit-log.js'
 import { brokenText, verifyAudit } from '../../../../src/adapters/storage/audit/audit-verify.js'
 import type { AuditCheck, BrokenChain } from '../../../../src/adapters/storage/audit/audit-verify.js'
@@ -39,7 +45,13 @@ async function intact(t: Assert): Promise<Log> {
   const audit = await open(t, dir, AUDIT_CHAINS.map(small))
   for (const { name, kinds } of AUDIT_CHAINS) {
     for (let i = 0; i < (LINES[name] ?? 0); i++) {
-      audit.append({ kind: kinds[0] ?? 'control', code: 'TIER_VIOLATION', peer: `p${i}`, reason: 'why', sender: `a@p${i}` })
+      audit.append({
+        kind: kinds[0] ?? 'control',
+        code: 'TIER_VIOLATION',
+        peer: `p${i}`,
+        reason: 'why',
+        sender: `a@p${i}`
+      })
       await audit.flush()
     }
   }
@@ -63,7 +75,9 @@ async function damage(log: Log, name: string, text: string | null): Promise<void
 
 /** Files of a chain, oldest first. */
 function filesOf({ files }: Log, chain: string): string[] {
-  return [`${chain}.3.ndjson`, `${chain}.2.ndjson`, `${chain}.1.ndjson`, `${chain}.ndjson`].filter((name) => files.has(name))
+  return [`${chain}.3.ndjson`, `${chain}.2.ndjson`, `${chain}.1.ndjson`, `${chain}.ndjson`].filter((name) =>
+    files.has(name)
+  )
 }
 
 /** Writes all lines of a chain again, in the files they were in, after `change` has had its way with them. */
@@ -84,7 +98,9 @@ async function withLines(log: Log, chain: string, change: (lines: string[]) => s
 /** A chain and a number below that of its lines. */
 const arbLine = fc
   .constantFrom(...Object.entries(LINES))
-  .chain(([chain, count]) => fc.record({ chain: fc.constant(chain), which: fc.nat(count - 1), other: fc.nat(count - 1) }))
+  .chain(([chain, count]) =>
+    fc.record({ chain: fc.constant(chain), which: fc.nat(count - 1), other: fc.nat(count - 1) })
+  )
 
 /** Does this line of this chain not hold, and nothing else? */
 function isBroken({ broken }: AuditCheck, chain: string, line: number): boolean {
@@ -98,7 +114,8 @@ function lineOfOldest(log: Log): number {
 
 /** Where a line that was changed stands: the file and the line in it, as an editor counts. */
 function brokenIn(log: Log, chain: string, line: number): BrokenChain {
-  const lineIn = (name: string): number => (log.files.get(name) ?? '').split('\n').findIndex((text) => text.includes(`"seq":${line},`)) + 1
+  const lineIn = (name: string): number =>
+    (log.files.get(name) ?? '').split('\n').findIndex((text) => text.includes(`"seq":${line},`)) + 1
   const name = filesOf(log, chain).find((one) => lineIn(one) > 0) ?? ''
   return { chain, line, fault: 'changed', file: path.join(log.dir, name), fileLine: lineIn(name) }
 }
@@ -112,21 +129,26 @@ test('a log that nobody touched holds, and so does none at all', async (t) => {
 
 test('any change of a character in any line is found, and which line it was', { timeout: 180_000 }, async (t) => {
   const log = await intact(t)
-  const property = fc.asyncProperty(arbLine, fc.nat(200), fc.integer({ min: 33, max: 126 }), async ({ chain, which }, at, code) => {
-    let isSame = false
-    await withLines(log, chain, (lines) =>
-      lines.map((line, index) => {
-        if (index !== which) return line
-        const place = at % line.length
-        const changed = line.slice(0, place) + String.fromCharCode(code) + line.slice(place + 1)
-        isSame = changed === line
-        return changed
-      })
-    )
-    const check = await verifyAudit(log.dir)
-    const entries = TOTAL - (LINES[chain] ?? 0) + which
-    return isSame ? check.ok : !check.ok && isBroken(check, chain, which + 1) && check.entries === entries
-  })
+  const property = fc.asyncProperty(
+    arbLine,
+    fc.nat(200),
+    fc.integer({ min: 33, max: 126 }),
+    async ({ chain, which }, at, code) => {
+      let isSame = false
+      await withLines(log, chain, (lines) =>
+        lines.map((line, index) => {
+          if (index !== which) return line
+          const place = at % line.length
+          const changed = line.slice(0, place) + String.fromCharCode(code) + line.slice(place + 1)
+          isSame = changed === line
+          return changed
+        })
+      )
+      const check = await verifyAudit(log.dir)
+      const entries = TOTAL - (LINES[chain] ?? 0) + which
+      return isSame ? check.ok : !check.ok && isBroken(check, chain, which + 1) && check.entries === entries
+    }
+  )
   await holds(t, property, 100)
 })
 
@@ -237,7 +259,9 @@ test('a fault is reported with the line of the file as an editor counts, also wh
     t.alike((await verifyAudit(log.dir)).broken.map(brokenText), [text])
   }
   for (const name of names) await fs.rm(path.join(log.dir, name))
-  t.alike((await verifyAudit(log.dir)).broken.map(brokenText), [`line ${lineOfOldest(log)} of the chain audit is missing`])
+  t.alike((await verifyAudit(log.dir)).broken.map(brokenText), [
+    `line ${lineOfOldest(log)} of the chain audit is missing`
+  ])
 })
 
 test('a log that is gone altogether is missed by the note outside of it, and stays so after the next start', async (t) => {

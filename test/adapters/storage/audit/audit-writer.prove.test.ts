@@ -16,27 +16,33 @@ const arbDamage = fc.record({
   head: fc.constantFrom(null, '', '{}', 'null', '{"seq":1}')
 })
 
-test('a chain whose head was taken away or made unreadable stays broken over every start, and goes on', { timeout: 180_000 }, async (t) => {
-  const property = fc.asyncProperty(arbDamage, fc.integer({ min: 1, max: 3 }), async ({ chain, lines, left, head }, starts) => {
-    const home = await newHome(t)
-    const kind = chain === 'audit' ? 'control' : 'approval'
-    await live(home, codes(lines), kind)
-    const [file, headFile] = [path.join(home.dir, `${chain}.ndjson`), path.join(home.dir, `${chain}.head`)]
-    const text = await fs.readFile(file, 'utf8')
-    if (left !== null) await fs.writeFile(file, text.split('\n').slice(0, left).join('\n') + (left > 0 ? '\n' : ''))
-    if (head === null) await fs.rm(headFile)
-    else await fs.writeFile(headFile, head)
-    const isTold = async (): Promise<boolean> => {
-      const { broken } = await verifyAudit(home.dir, { seen: home.seen })
-      return broken.length === 1 && broken[0]?.chain === chain
+test('a chain whose head was taken away or made unreadable stays broken over every start, and goes on', {
+  timeout: 180_000
+}, async (t) => {
+  const property = fc.asyncProperty(
+    arbDamage,
+    fc.integer({ min: 1, max: 3 }),
+    async ({ chain, lines, left, head }, starts) => {
+      const home = await newHome(t)
+      const kind = chain === 'audit' ? 'control' : 'approval'
+      await live(home, codes(lines), kind)
+      const [file, headFile] = [path.join(home.dir, `${chain}.ndjson`), path.join(home.dir, `${chain}.head`)]
+      const text = await fs.readFile(file, 'utf8')
+      if (left !== null) await fs.writeFile(file, text.split('\n').slice(0, left).join('\n') + (left > 0 ? '\n' : ''))
+      if (head === null) await fs.rm(headFile)
+      else await fs.writeFile(headFile, head)
+      const isTold = async (): Promise<boolean> => {
+        const { broken } = await verifyAudit(home.dir, { seen: home.seen })
+        return broken.length === 1 && broken[0]?.chain === chain
+      }
+      let wasTold = await isTold()
+      for (let start = 0; start < starts; start++) {
+        const written = await live(home, codes(3, 100 * start), kind)
+        wasTold &&= written.length === 3 && (await isTold())
+      }
+      return wasTold
     }
-    let wasTold = await isTold()
-    for (let start = 0; start < starts; start++) {
-      const written = await live(home, codes(3, 100 * start), kind)
-      wasTold &&= written.length === 3 && (await isTold())
-    }
-    return wasTold
-  })
+  )
   await holds(t, property, 100)
 })
 
@@ -73,7 +79,9 @@ function crashAfter(changes: number): () => void {
   }
   Object.assign(fs, {
     open: (...args: Parameters<typeof fs.open>) =>
-      args[1] === 'r' || args[1] === undefined ? real.open(...args) : guarded(async () => wrap(await real.open(...args))),
+      args[1] === 'r' || args[1] === undefined
+        ? real.open(...args)
+        : guarded(async () => wrap(await real.open(...args))),
     rename: (...args: Parameters<typeof fs.rename>) => guarded(() => real.rename(...args)),
     rm: (...args: Parameters<typeof fs.rm>) => guarded(() => real.rm(...args)),
     mkdir: (...args: Parameters<typeof fs.mkdir>) => guarded(() => real.mkdir(...args))
@@ -81,7 +89,9 @@ function crashAfter(changes: number): () => void {
   return () => void Object.assign(fs, real)
 }
 
-test('a crash at any write leaves a valid log, with every line that was reported as on disk', { timeout: 180_000 }, async (t) => {
+test('a crash at any write leaves a valid log, with every line that was reported as on disk', {
+  timeout: 180_000
+}, async (t) => {
   const arbLives = fc.array(fc.record({ changes: fc.nat(160), lines: fc.nat(12) }), { minLength: 1, maxLength: 3 })
   let crashes = 0
   const property = fc.asyncProperty(arbLives, async (lives) => {
@@ -95,7 +105,10 @@ test('a crash at any write leaves a valid log, with every line that was reported
       if (!(await isWhole(home))) return false
       known = [...known, ...written]
       const kept = (await codesOf(home)).filter((code) => known.includes(code))
-      if (kept.join() !== known.slice(known.length - kept.length).join() || (written.length > 0 && kept.at(-1) !== written.at(-1)))
+      if (
+        kept.join() !== known.slice(known.length - kept.length).join() ||
+        (written.length > 0 && kept.at(-1) !== written.at(-1))
+      )
         return false
     }
     await live(home, ['end'])

@@ -43,7 +43,8 @@ test('a break is not forgotten when the file that it is in is removed for its ag
       await fs.rm(head)
       await fs.writeFile(file, '')
     },
-    async (file: string): Promise<void> => fs.writeFile(file, (await fs.readFile(file, 'utf8')).replace('"c0"', '"x0"')),
+    async (file: string): Promise<void> =>
+      fs.writeFile(file, (await fs.readFile(file, 'utf8')).replace('"c0"', '"x0"')),
     async (file: string): Promise<void> => fs.writeFile(file, '')
   ]) {
     const home = await newHome(t)
@@ -101,7 +102,12 @@ test('a log that a person began anew says in its first line that there was anoth
   await live(home, ['two'])
   await live(home, ['three'])
   const text = await fs.readFile(path.join(home.dir, 'audit.ndjson'), 'utf8')
-  t.ok(text.includes('"code":"CHAIN_NOTE","reason":"a new log was begun here: the one before was put aside as audit.broken"'), text)
+  t.ok(
+    text.includes(
+      '"code":"CHAIN_NOTE","reason":"a new log was begun here: the one before was put aside as audit.broken"'
+    ),
+    text
+  )
   t.is(text.split('\n').length, 2, 'once')
   t.ok(await isWhole(home))
 })

@@ -45,11 +45,16 @@ test('a backup that was cut, changed or added to anywhere is refused', async (t)
     await failsWith(t, 'STORE_DAMAGED', () => read(other))
   }
   await fc.assert(
-    fc.asyncProperty(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 255 }), fc.boolean(), async (at, change, isCut) => {
-      const copy = Buffer.from(whole)
-      copy[at] = (copy[at] ?? 0) ^ change
-      await refused(isCut ? whole.subarray(0, at) : copy)
-    }),
+    fc.asyncProperty(
+      fc.nat(whole.length - 1),
+      fc.integer({ min: 1, max: 255 }),
+      fc.boolean(),
+      async (at, change, isCut) => {
+        const copy = Buffer.from(whole)
+        copy[at] = (copy[at] ?? 0) ^ change
+        await refused(isCut ? whole.subarray(0, at) : copy)
+      }
+    ),
     { numRuns: 150 }
   )
   await refused(Buffer.concat([whole, Buffer.from('x')]))
@@ -76,7 +81,9 @@ test('a part or a name beyond the limits is not written, and not read: no backup
   const writer = await BackupWriter.create(path.join(dir, 'one'), { mayReplace: false })
   await writer.add({ name: long, bytes: new Uint8Array(1), mode: 0o600 })
   await failsWith(t, 'USAGE', () => writer.add({ name: 'home/large', bytes: new Uint8Array(part + 1), mode: 0o600 }))
-  await failsWith(t, 'USAGE', () => writer.add({ name: long.replaceAll('x', '\u0001'), bytes: new Uint8Array(0), mode: 0o600 }))
+  await failsWith(t, 'USAGE', () =>
+    writer.add({ name: long.replaceAll('x', '\u0001'), bytes: new Uint8Array(0), mode: 0o600 })
+  )
   await failsWith(t, 'INTERNAL', () => writer.add({ name: `${long}/y`, bytes: new Uint8Array(0), mode: 0o600 }))
   await failsWith(t, 'INTERNAL', () => writer.add({ name: 'x'.repeat(256), bytes: new Uint8Array(0), mode: 0o600 }))
   await writer.finish()

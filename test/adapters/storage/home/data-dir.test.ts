@@ -17,7 +17,8 @@ function dirsOf(home: string): { home: string; dirs: string[] } {
 test('every directory is made for this user alone', async (t) => {
   const home = path.join(await tempDir(t), 'deep', 'home')
   await makeDataDirs(dirsOf(home))
-  for (const dir of [home, path.join(home, 'store'), path.join(home, 'run'), path.join(home, 'audit')]) t.is(await modeOf(dir), '700', dir)
+  for (const dir of [home, path.join(home, 'store'), path.join(home, 'run'), path.join(home, 'audit')])
+    t.is(await modeOf(dir), '700', dir)
 })
 
 test('making them again changes nothing', async (t) => {
@@ -47,7 +48,9 @@ test('a directory that may not be written is NO_PERMISSION and nothing is left',
 test('files that another start put into a directory meanwhile stay when this one cannot make all of them', async (t) => {
   const home = path.join(await tempDir(t), 'home')
   const many = Array.from({ length: 100 }, (_, number) => path.join(home, String(number)))
-  const making = makeDataDirs({ home, dirs: [...many, path.join(home, 'x'.repeat(300))] }).catch((error: unknown) => error)
+  const making = makeDataDirs({ home, dirs: [...many, path.join(home, 'x'.repeat(300))] }).catch(
+    (error: unknown) => error
+  )
   const isMade = async (): Promise<boolean> => (await fs.stat(path.join(home, '0')).catch(() => null)) !== null
   while (!(await isMade()));
   await fs.writeFile(path.join(home, '0', 'data'), 'of another start')
@@ -72,7 +75,9 @@ test('an existing home that may not be written is NO_PERMISSION', async (t) => {
 
 test('a name too long for the system is PATH_TOO_LONG, and directories made before it are removed', async (t) => {
   const home = path.join(await tempDir(t), 'home')
-  const error = await failsWith(t, 'PATH_TOO_LONG', () => makeDataDirs({ home, dirs: [path.join(home, 'x'.repeat(300))] }))
+  const error = await failsWith(t, 'PATH_TOO_LONG', () =>
+    makeDataDirs({ home, dirs: [path.join(home, 'x'.repeat(300))] })
+  )
   t.ok(error.next.length > 0)
   await t.exception(fs.stat(home), /ENOENT/)
 })
@@ -88,7 +93,9 @@ test('a file in the way is CONFIG_INVALID and stays as it is', async (t) => {
 test('earlier files stay when a directory below them cannot be made', async (t) => {
   const home = await tempDir(t)
   await fs.writeFile(path.join(home, 'config.yaml'), 'kept')
-  await failsWith(t, 'PATH_TOO_LONG', () => makeDataDirs({ home, dirs: [path.join(home, 'run'), path.join(home, 'x'.repeat(300))] }))
+  await failsWith(t, 'PATH_TOO_LONG', () =>
+    makeDataDirs({ home, dirs: [path.join(home, 'run'), path.join(home, 'x'.repeat(300))] })
+  )
   t.alike(await fs.readdir(home), ['config.yaml'])
 })
 
@@ -116,7 +123,9 @@ test('a shared directory with other things in it is refused and left as it was',
   t.alike(await fs.readdir(shared), ['somebody'])
 })
 
-test('a place that takes no directories is NO_PERMISSION at once, and never a loop', { skip: process.platform !== 'linux' }, async (t) => {
+test('a place that takes no directories is NO_PERMISSION at once, and never a loop', {
+  skip: process.platform !== 'linux'
+}, async (t) => {
   const home = '/proc/a2a-node-test/deep/home'
   const error = await failsWith(t, 'NO_PERMISSION', () => makeDataDirs(dirsOf(home)))
   t.ok(error.next.some((one) => one.includes('--home')))

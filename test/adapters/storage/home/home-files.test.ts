@@ -10,13 +10,23 @@ import { tempDir } from '../../../support/tmp.js'
 test('an audit log that is written while it is taken into a backup holds in it', async (t) => {
   const [home, copy] = [await tempDir(t), await tempDir(t)]
   const [audit, auditSeen] = [path.join(home, 'audit'), path.join(home, 'audit.seen')]
-  const log = await openAudit({ dir: audit, seen: auditSeen, clock: new ManualClock(), onError: () => t.fail('the disk works') })
+  const log = await openAudit({
+    dir: audit,
+    seen: auditSeen,
+    clock: new ManualClock(),
+    onError: () => t.fail('the disk works')
+  })
   t.teardown(() => log.close())
   const files = { home, agents: path.join(home, 'agents'), configFile: path.join(home, 'config.yaml') }
   for (let i = 0; i < 9; i++) log.append({ kind: 'membership', code: `c${i}` })
   await log.flush()
   await fs.mkdir(path.join(copy, 'home', 'audit'), { recursive: true })
-  for await (const { name, bytes } of homeParts({ ...files, policyFile: path.join(home, 'policy.yaml'), audit, auditSeen })) {
+  for await (const { name, bytes } of homeParts({
+    ...files,
+    policyFile: path.join(home, 'policy.yaml'),
+    audit,
+    auditSeen
+  })) {
     await fs.writeFile(path.join(copy, name), bytes)
     log.append({ kind: 'membership', code: 'later' })
     await log.flush()

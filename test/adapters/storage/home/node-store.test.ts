@@ -2,7 +2,12 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import fc from 'fast-check'
-import { damagedDocuments, documentTexts, mendDocuments, openNodeStore } from '../../../../src/adapters/storage/home/node-store.js'
+import {
+  damagedDocuments,
+  documentTexts,
+  mendDocuments,
+  openNodeStore
+} from '../../../../src/adapters/storage/home/node-store.js'
 import { serverName } from '../../../../src/config/mcp-servers.js'
 import { nodeStoreContract } from '../../../contracts/node-store.js'
 import { failsWith } from '../../../support/fails.js'
@@ -144,17 +149,21 @@ test('any change of a byte is found, never served', async (t) => {
   await store.write('identity', { name: 'laptop', ids: [1, 2, 3], nested: { on: true } })
   await fs.rm(`${file}.copy`)
   const good = await fs.readFile(file)
-  const property = fc.asyncProperty(fc.nat(good.byteLength - 2), fc.integer({ min: 1, max: 255 }), async (at, change) => {
-    const bad = Buffer.from(good)
-    bad[at] = (bad[at] ?? 0) ^ change
-    await fs.writeFile(file, bad)
-    try {
-      // Only a change that means nothing (white space for white space) may be read, and then as it was.
-      return JSON.stringify(await store.read('identity')) === '{"ids":[1,2,3],"name":"laptop","nested":{"on":true}}'
-    } catch (error) {
-      return error instanceof Error && 'code' in error && error.code === 'STORE_DAMAGED'
+  const property = fc.asyncProperty(
+    fc.nat(good.byteLength - 2),
+    fc.integer({ min: 1, max: 255 }),
+    async (at, change) => {
+      const bad = Buffer.from(good)
+      bad[at] = (bad[at] ?? 0) ^ change
+      await fs.writeFile(file, bad)
+      try {
+        // Only a change that means nothing (white space for white space) may be read, and then as it was.
+        return JSON.stringify(await store.read('identity')) === '{"ids":[1,2,3],"name":"laptop","nested":{"on":true}}'
+      } catch (error) {
+        return error instanceof Error && 'code' in error && error.code === 'STORE_DAMAGED'
+      }
     }
-  })
+  )
   await holds(t, property)
 })
 
@@ -193,7 +202,8 @@ test('a write that fails leaves the old document, no litter, and does not stop t
 
 test('a name can never leave the directory', async (t) => {
   const store = openNodeStore(await tempDir(t))
-  for (const name of ['../up', 'a/b', '', '.', 'A', 'a b', 'a.json']) await failsWith(t, 'INTERNAL', () => store.read(name))
+  for (const name of ['../up', 'a/b', '', '.', 'A', 'a b', 'a.json'])
+    await failsWith(t, 'INTERNAL', () => store.read(name))
 })
 
 test('each name that the config allows for an import is the name of a stored document, and no other path is', async (t) => {

@@ -16,7 +16,9 @@ async function fileIn(t: Assert): Promise<string> {
 
 /** A process that lives until it is told to end. */
 async function living(t: Assert): Promise<{ pid: number; end: () => Promise<void> }> {
-  const child = spawn(process.execPath, ['-e', 'process.stdin.resume(); console.log("up")'], { stdio: ['pipe', 'pipe', 'ignore'] })
+  const child = spawn(process.execPath, ['-e', 'process.stdin.resume(); console.log("up")'], {
+    stdio: ['pipe', 'pipe', 'ignore']
+  })
   const exited = once(child, 'exit')
   t.teardown(() => child.kill('SIGKILL'))
   await once(child.stdout, 'data')
@@ -79,7 +81,9 @@ test('a process that has ended and was not collected by its parent does not run'
   const script = 'exec 3<&0; (read -r _ <&3) & echo $!; exec sleep 300'
   const parent = spawn('sh', ['-c', script], { stdio: ['pipe', 'pipe', 'ignore'] })
   t.teardown(() => void parent.kill('SIGKILL'))
-  const pid = Number(await new Promise<string>((resolve) => parent.stdout.once('data', (text: Buffer) => resolve(text.toString()))))
+  const pid = Number(
+    await new Promise<string>((resolve) => parent.stdout.once('data', (text: Buffer) => resolve(text.toString())))
+  )
   const until = async (isSo: () => Promise<boolean>): Promise<void> => {
     while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve))
   }

@@ -12,7 +12,9 @@ import { takeProcessLock } from '../../../../src/adapters/storage/home/process-l
 import { failsWith } from '../../../support/fails.js'
 import { tempDir } from '../../../support/tmp.js'
 
-const SOURCE = pathToFileURL(path.resolve(import.meta.dirname, '../../../../src/adapters/storage/home/process-lock.js')).href
+const SOURCE = pathToFileURL(
+  path.resolve(import.meta.dirname, '../../../../src/adapters/storage/home/process-lock.js')
+).href
 const own = { pid: process.pid, startedAt: 1_700_000_000_000, socket: '/tmp/control.sock' }
 
 async function placeIn(t: Assert): Promise<string> {
@@ -28,7 +30,9 @@ async function holder(t: Assert, place: string): Promise<{ pid: number; kill: ()
     const child = spawn('sleep', ['300'], { detached: true, stdio: 'ignore' })
     child.once('spawn', () => console.log(child.pid))
     setInterval(() => {}, 1000)`
-  const holding = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const holding = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
   const exited = once(holding, 'exit')
   t.teardown(() => holding.kill('SIGKILL'))
   const grandchild = Number(await firstText(holding))
@@ -55,7 +59,10 @@ test('a second holder gets the pid and socket of the first, in another process a
   t.alike(error.data, { pid: first.pid, socket: '/held' })
   const here = `${place}-here`
   await takeProcessLock(here, own)
-  t.alike((await failsWith(t, 'ALREADY_RUNNING', () => takeProcessLock(here, own))).data, { pid: process.pid, socket: own.socket })
+  t.alike((await failsWith(t, 'ALREADY_RUNNING', () => takeProcessLock(here, own))).data, {
+    pid: process.pid,
+    socket: own.socket
+  })
 })
 
 test('a killed holder lets others in at once, although a child of it lives on, and they learn that it was killed', async (t) => {
@@ -82,7 +89,14 @@ test('releasing leaves nothing behind and lets others in', async (t) => {
 
 test('the pid file decides nothing: without the lock even that of a living process is replaced', async (t) => {
   const place = await placeIn(t)
-  const texts = ['', '{', '[]', '{"pid":"1"}', '{"pid":-1,"startedAt":1,"socket":""}', JSON.stringify({ ...own, pid: process.ppid })]
+  const texts = [
+    '',
+    '{',
+    '[]',
+    '{"pid":"1"}',
+    '{"pid":-1,"startedAt":1,"socket":""}',
+    JSON.stringify({ ...own, pid: process.ppid })
+  ]
   for (const text of texts) {
     await fs.writeFile(`${place}.pid`, text)
     const lock = await takeProcessLock(place, own)

@@ -44,7 +44,10 @@ test('errors of the store engine, which have no code, are recognized by their te
 })
 
 test('a taken lock of the store engine is STORE_LOCKED', (t) => {
-  for (const words of ['File descriptor could not be locked', 'IO error: While lock file: /s/db/LOCK: Resource temporarily unavailable']) {
+  for (const words of [
+    'File descriptor could not be locked',
+    'IO error: While lock file: /s/db/LOCK: Resource temporarily unavailable'
+  ]) {
     t.is(storeError(new Error(words), '/s').code, 'STORE_LOCKED')
   }
 })

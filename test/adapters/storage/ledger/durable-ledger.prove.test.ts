@@ -14,17 +14,22 @@ test('a crash at any moment leaves every commit that was promised, whole, and no
   for (let at = 1; at <= 20; at++) await ledger.commit([numbered(at), { key: `twin/${at}`, value: utf8('x') }])
   const [journal] = await journals(dir)
   const bytes = await fs.readFile(path.join(dir, journal ?? ''))
-  const property = fc.asyncProperty(fc.nat(bytes.byteLength), fc.uint8Array({ maxLength: 40 }), async (length, torn) => {
-    // The store has nothing yet: all comes from the journal, of which the end did not get to the disk as it was written.
-    const crashed = await home(t)
-    await fs.mkdir(crashed.dir, { recursive: true })
-    await fs.writeFile(path.join(crashed.dir, journal ?? ''), Buffer.concat([bytes.subarray(0, length), torn]))
-    const after = await crashed.open()
-    const found = await keysOf(after)
-    const twins = await after.list({ from: 'twin/', to: 'twin0', limit: 100 })
-    await after.close()
-    return found.join() === keys(found.length).join() && twins.length === found.length && found.length <= 20
-  })
+  const property = fc.asyncProperty(
+    fc.nat(bytes.byteLength),
+    fc.uint8Array({ maxLength: 40 }),
+    async (length, torn) => {
+      // The store has nothing yet: all comes from the journal, of which the end did not get to the disk as it was
+      // written.
+      const crashed = await home(t)
+      await fs.mkdir(crashed.dir, { recursive: true })
+      await fs.writeFile(path.join(crashed.dir, journal ?? ''), Buffer.concat([bytes.subarray(0, length), torn]))
+      const after = await crashed.open()
+      const found = await keysOf(after)
+      const twins = await after.list({ from: 'twin/', to: 'twin0', limit: 100 })
+      await after.close()
+      return found.join() === keys(found.length).join() && twins.length === found.length && found.length <= 20
+    }
+  )
   await holds(t, property, 100)
 })
 
@@ -63,7 +68,11 @@ test('a ledger that lost what was committed before its process was killed is fou
     const [journal] = await journals(dir)
     const place = path.join(`${dir}-killed`, journal ?? '')
     const found = async (): Promise<string[] | null> => {
-      const again = await openDurableLedger({ dir: `${dir}-killed`, durability, mark: { read: async () => 20, write: async () => {} } })
+      const again = await openDurableLedger({
+        dir: `${dir}-killed`,
+        durability,
+        mark: { read: async () => 20, write: async () => {} }
+      })
       const held = await keysOf(again)
       await again.close()
       return held

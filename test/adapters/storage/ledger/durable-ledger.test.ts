@@ -72,7 +72,12 @@ test('a commit that cannot be written is refused alone: the commits of the same 
   const unwritable = (): never => {
     throw new TypeError('no form as bytes')
   }
-  const commits = [ledger.commit(() => [numbered(1)]), ledger.commit(unwritable), ledger.commit([numbered(2)]), ledger.commit(unwritable)]
+  const commits = [
+    ledger.commit(() => [numbered(1)]),
+    ledger.commit(unwritable),
+    ledger.commit([numbered(2)]),
+    ledger.commit(unwritable)
+  ]
   t.alike(
     (await Promise.allSettled(commits)).map(({ status }) => status),
     ['fulfilled', 'rejected', 'fulfilled', 'rejected']
@@ -119,7 +124,9 @@ test('bytes of a peer are not taken for a commit, though they look like one, whe
 test('a journal of an earlier version, which has no seal, is read', async (t) => {
   const { dir, open } = await home(t)
   await fs.mkdir(dir, { recursive: true })
-  const records = [1, 2].map((number) => encodeCommit({ number, promised: number - 1, changes: [numbered(number)] }, NO_SEAL).record)
+  const records = [1, 2].map(
+    (number) => encodeCommit({ number, promised: number - 1, changes: [numbered(number)] }, NO_SEAL).record
+  )
   await fs.writeFile(path.join(dir, 'journal-000000000001'), Buffer.concat(records))
   const ledger = await open()
   t.alike(await keysOf(ledger), keys(2))

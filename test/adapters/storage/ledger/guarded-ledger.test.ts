@@ -104,10 +104,13 @@ class FakeDisk implements Ballast {
     const commit = (changes: readonly LedgerChange[]): Promise<void> => {
       this.commits++
       const next = ['df -h /home']
-      return this.fault === null ? ledger.commit(changes) : Promise.reject(new NodeError(this.fault, 'the disk', { next }))
+      return this.fault === null
+        ? ledger.commit(changes)
+        : Promise.reject(new NodeError(this.fault, 'the disk', { next }))
     }
     return {
-      get: (key) => (this.isUnreadable ? Promise.reject(new NodeError('STORE_DAMAGED', 'a table is damaged')) : ledger.get(key)),
+      get: (key) =>
+        this.isUnreadable ? Promise.reject(new NodeError('STORE_DAMAGED', 'a table is damaged')) : ledger.get(key),
       list: (range) => ledger.list(range),
       compact: () => ledger.compact(),
       size: () => ledger.size(),
@@ -121,7 +124,13 @@ function scene(): { readonly ledger: GuardedLedger; readonly disk: FakeDisk; rea
   const clock = new ManualClock()
   const disk = new FakeDisk()
   const telemetry = new MemoryTelemetry({ clock, level: null, format: 'text', redactKeys: [], write: () => {} })
-  const ledger = new GuardedLedger({ clock, telemetry, ledger: disk.under(createMemoryLedger()), ballast: disk, dir: '/home' })
+  const ledger = new GuardedLedger({
+    clock,
+    telemetry,
+    ledger: disk.under(createMemoryLedger()),
+    ballast: disk,
+    dir: '/home'
+  })
   return { ledger, disk, clock }
 }
 

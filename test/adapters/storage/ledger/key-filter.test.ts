@@ -9,7 +9,11 @@ test('an added key is never reported as absent', (t) => {
     fc.property(keys, fc.integer({ min: 1, max: 200 }), (added, capacity) => {
       const filter = new KeyFilter(capacity)
       for (const key of added) filter.add(key)
-      return added.every((key) => filter.mayHave(key)) && filter.count === added.length && filter.isFull === added.length >= capacity
+      return (
+        added.every((key) => filter.mayHave(key)) &&
+        filter.count === added.length &&
+        filter.isFull === added.length >= capacity
+      )
     }),
     { numRuns: 200 }
   )

@@ -23,7 +23,8 @@ test('requests that are looked up in vain by the thousand are found all the same
   const store = await opened(t)
   const name = (at: number): string => `request/${at}`
   const has = async (at: number): Promise<boolean> => (await store.get(name(at))) !== null
-  // Two of three are there before it learns which ones are, some on disk, some being written, some waiting; others come later.
+  // Two of three are there before it learns which ones are, some on disk, some being written, some waiting; others come
+  // later.
   for (let at = 0; at < 6000; at++) {
     if (at % 3 !== 0) take(store, [{ key: name(at), value: utf8('v') }])
     if (at === 2000) await store.write()
@@ -49,7 +50,11 @@ test('requests that are looked up in vain by the thousand are found all the same
 
 test('a key known to be new may be added and removed any number of times, before, while and after it is written', async (t) => {
   const key = fc.constantFrom('k/1', 'k/2', 'k/3')
-  const change = fc.record({ key, value: fc.option(fc.uint8Array({ maxLength: 4 }), { nil: null }), isSaid: fc.boolean() })
+  const change = fc.record({
+    key,
+    value: fc.option(fc.uint8Array({ maxLength: 4 }), { nil: null }),
+    isSaid: fc.boolean()
+  })
   const step = fc.oneof({ weight: 6, arbitrary: change }, fc.constantFrom('write' as const, 'written' as const))
   let fresh = 0
   const property = fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
@@ -59,7 +64,10 @@ test('a key known to be new may be added and removed any number of times, before
       const entries = await store.list({ from: 'k/', to: 'k0', limit: 10 })
       const read = await Promise.all(['k/1', 'k/2', 'k/3'].map((one) => store.get(one)))
       const known = ['k/1', 'k/2', 'k/3'].map((one) => expected.get(one) ?? null)
-      return textOf(read) === textOf(known) && textOf(entries.map(({ value }) => value)) === textOf(known.filter((one) => one !== null))
+      return (
+        textOf(read) === textOf(known) &&
+        textOf(entries.map(({ value }) => value)) === textOf(known.filter((one) => one !== null))
+      )
     }
     let writing = Promise.resolve()
     for (const one of steps) {

@@ -20,7 +20,11 @@ const RULE: Omit<PolicyRule, 'line'> = {
 }
 
 test('a rule is written before another; comments, order and form of all else stay', (t) => {
-  const { whole: text, ...written } = insertRule(WHOLE_POLICY, { rule: RULE, beforeLine: 13, note: '2026-01-02 operator@phone' })
+  const { whole: text, ...written } = insertRule(WHOLE_POLICY, {
+    rule: RULE,
+    beforeLine: 13,
+    note: '2026-01-02 operator@phone'
+  })
   t.alike(written, { line: 13, text: ruleText(RULE) }, 'and where it stands')
   const lines = text.split('\n')
   t.is(lines.toSpliced(12, 1).join('\n'), WHOLE_POLICY)
@@ -38,7 +42,11 @@ test('a rule is written before another; comments, order and form of all else sta
 })
 
 test('a note cannot bring in anything but a comment', (t) => {
-  const { whole: text } = insertRule(WHOLE_POLICY, { rule: RULE, beforeLine: 3, note: 'x\n  - decision: allow\u2028\r\n- {}' })
+  const { whole: text } = insertRule(WHOLE_POLICY, {
+    rule: RULE,
+    beforeLine: 3,
+    note: 'x\n  - decision: allow\u2028\r\n- {}'
+  })
   t.is(countOf(text), 3)
 })
 

@@ -70,7 +70,10 @@ test('a broken or vanished file leaves the last good rules and says what is wron
   const gone = await next()
   t.alike([gone.rules.length, gone.faults?.list[0]?.reason.includes('gone')], [1, true])
   await fs.mkdir(file)
-  t.ok((await next()).faults?.list[0]?.reason.startsWith('cannot be read: '), 'the path is printed once, by the command')
+  t.ok(
+    (await next()).faults?.list[0]?.reason.startsWith('cannot be read: '),
+    'the path is printed once, by the command'
+  )
   await fs.rmdir(file)
   t.ok((await next()).faults?.list[0]?.reason.includes('gone'))
   await fs.writeFile(file, DENY)
@@ -81,7 +84,9 @@ test('a broken or vanished file leaves the last good rules and says what is wron
 test('a broken file is not opened: CONFIG_INVALID with file and line', async (t) => {
   const file = path.join(await tempDir(t), 'policy.yaml')
   await fs.writeFile(file, 'rules:\n  - decision: no\n')
-  const error = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+  const error = await failsWith(t, 'CONFIG_INVALID', () =>
+    openPolicyFile({ file, seen: `${file}.seen`, log: () => {} })
+  )
   t.ok(error.message.startsWith(`${file}:2: decision:`), error.message)
   t.ok(error.next[0]?.startsWith(`less +2 ${file} `), 'and a command that shows the place')
   await fs.writeFile(file, `#${' '.repeat(300_000)}`)
@@ -94,7 +99,9 @@ test('a broken file is not opened: CONFIG_INVALID with file and line', async (t)
 test('a pipe of that name is refused at once, as its rules are unknown', async (t) => {
   const file = path.join(await tempDir(t), 'policy.yaml')
   spawnSync('mkfifo', [file])
-  const error = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+  const error = await failsWith(t, 'CONFIG_INVALID', () =>
+    openPolicyFile({ file, seen: `${file}.seen`, log: () => {} })
+  )
   t.ok(error.message.endsWith(`cannot be read: ${file} is no regular file`), error.message)
 })
 
@@ -105,7 +112,10 @@ test('every fault of a broken file is reported at once, with file and line, up t
   t.is(both.message, `${file}: 2 faults`)
   const { faults, moreFaults } = both.data as { faults: PolicyFault[]; moreFaults: number }
   t.alike([faults.map(({ line }) => line), moreFaults], [[2, 3], 0])
-  t.ok(faults[0]?.reason.endsWith('did you mean allow?') && faults[1]?.reason.includes('did you mean tier?'), faults[1]?.reason)
+  t.ok(
+    faults[0]?.reason.endsWith('did you mean allow?') && faults[1]?.reason.includes('did you mean tier?'),
+    faults[1]?.reason
+  )
   await fs.writeFile(file, `rules:\n${'  - decision: maybe\n'.repeat(23)}`)
   const many = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
   t.is(many.message, `${file}: 23 faults`)
@@ -138,7 +148,14 @@ test('a file that was there once and is gone at the next start is not taken for 
   t.alike(empty.state(), { file, rules: [], faults: null }, 'an empty one means no rules')
 })
 
-const RULE = { from: ANYBODY, to: ANYBODY, capability: ['a.b'], type: null, sideEffect: null, decision: 'allow' } as const
+const RULE = {
+  from: ANYBODY,
+  to: ANYBODY,
+  capability: ['a.b'],
+  type: null,
+  sideEffect: null,
+  decision: 'allow'
+} as const
 
 test('an inserted rule is on disk and reported; a link stays a link', async (t) => {
   const dir = await tempDir(t)
@@ -147,7 +164,10 @@ test('an inserted rule is on disk and reported; a link stays a link', async (t) 
   await fs.symlink('real.yaml', file)
   const source = await openPolicyFile({ file, seen: `${file}.seen`, log: () => {} })
   t.teardown(() => source.close())
-  t.alike(await source.insert(RULE, { beforeLine: 3, note: 'why' }), { line: 3, text: '{ capability: a.b, decision: allow }' })
+  t.alike(await source.insert(RULE, { beforeLine: 3, note: 'why' }), {
+    line: 3,
+    text: '{ capability: a.b, decision: allow }'
+  })
   t.is(
     await fs.readFile(path.join(dir, 'real.yaml'), 'utf8'),
     '# mine\nrules:\n  - { capability: a.b, decision: allow } # why\n  - decision: ask\n'

@@ -29,11 +29,20 @@ test('a whole policy is read, each rule with its line; a criterion takes one val
     decision: 'allow',
     line: 3
   })
-  t.alike(second, { from: ANYBODY, to: ANYBODY, capability: null, type: null, sideEffect: null, decision: 'ask', line: 13 })
+  t.alike(second, {
+    from: ANYBODY,
+    to: ANYBODY,
+    capability: null,
+    type: null,
+    sideEffect: null,
+    decision: 'ask',
+    line: 13
+  })
 })
 
 test('an empty file, and one of comments, has no rules', (t) => {
-  for (const text of ['', '# nothing yet\n', 'rules:\n', 'rules: []\n']) t.alike(rulesOf(text), [], JSON.stringify(text))
+  for (const text of ['', '# nothing yet\n', 'rules:\n', 'rules: []\n'])
+    t.alike(rulesOf(text), [], JSON.stringify(text))
 })
 
 test('every fault names its line', (t) => {
@@ -122,9 +131,12 @@ test('mistakes in the form of a file are reported in plain words', (t) => {
 test('a rule may have a name of its own, which no other rule has', (t) => {
   const [one, other] = rulesOf('rules:\n  - { name: no-shell, decision: deny }\n  - decision: deny\n')
   t.alike([one?.name, other?.name], ['no-shell', undefined])
-  t.alike(faultsOf('rules:\n  - { name: a, decision: deny }\n  - { name: b, decision: deny }\n  - { name: a, decision: ask }\n'), [
-    '4: name: the rule at line 2 is called "a" already'
-  ])
+  t.alike(
+    faultsOf(
+      'rules:\n  - { name: a, decision: deny }\n  - { name: b, decision: deny }\n  - { name: a, decision: ask }\n'
+    ),
+    ['4: name: the rule at line 2 is called "a" already']
+  )
   t.ok(faultsOf('rules:\n  - { name: No Shell, decision: deny }\n')[0]?.startsWith('2: name: takes'))
 })
 

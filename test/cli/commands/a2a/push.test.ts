@@ -19,8 +19,23 @@ const notice = (generation: number, event: string, more: Partial<PushNoticeInfo>
   ...more
 })
 const LIST: PushList = {
-  configs: [{ task: TASK, id: 'mine', hook: HOOK, url: 'https://me.example.com/webhooks/a2a', version: '1.0', waiting: 1000, givenUp: 1 }],
-  waiting: [{ ...notice(1204, 'task.input-required', { tries: 0, reason: null, folded: 400 }), dueAt: '2026-01-02T03:04:06.000Z' }],
+  configs: [
+    {
+      task: TASK,
+      id: 'mine',
+      hook: HOOK,
+      url: 'https://me.example.com/webhooks/a2a',
+      version: '1.0',
+      waiting: 1000,
+      givenUp: 1
+    }
+  ],
+  waiting: [
+    {
+      ...notice(1204, 'task.input-required', { tries: 0, reason: null, folded: 400 }),
+      dueAt: '2026-01-02T03:04:06.000Z'
+    }
+  ],
   dead: [{ ...notice(5, 'task.working'), deadAt: '2026-01-02T03:04:06.000Z' }],
   pushedOut: 3,
   more: true
@@ -28,9 +43,20 @@ const LIST: PushList = {
 
 test('a2a push ls prints the task and URL of each notification, in 80 columns with whole ids', async (t: Assert) => {
   const [out, err]: [string[], string[]] = [[], []]
-  const sink = (lines: string[]) => ({ write: (text: string | Uint8Array) => lines.push(String(text)), isTTY: true, columns: 80 })
+  const sink = (lines: string[]) => ({
+    write: (text: string | Uint8Array) => lines.push(String(text)),
+    isTTY: true,
+    columns: 80
+  })
   const output = new Output({ json: false, color: 'never', out: sink(out), err: sink(err), env: {} })
-  t.is(await listPush({ output, api: () => ({ call: () => Promise.resolve(LIST) }) } as unknown as Parameters<Action>[0], [], {}), 0)
+  t.is(
+    await listPush(
+      { output, api: () => ({ call: () => Promise.resolve(LIST) }) } as unknown as Parameters<Action>[0],
+      [],
+      {}
+    ),
+    0
+  )
   const lines = out.join('').split('\n')
   t.ok(
     lines.every((line) => line.length <= 80),
@@ -38,15 +64,23 @@ test('a2a push ls prints the task and URL of each notification, in 80 columns wi
   )
   const row = lines.findIndex((line) => line.startsWith(`${HOOK}.5 `))
   t.ok(/^hook_\S+\.5 +given up +5 .* ago +no answer/.test(lines[row] ?? ''), lines[row])
-  t.ok(new RegExp(`^ {2}task\\.working +${TASK} +https://me\\.example\\.com/webho`).test(lines[row + 1] ?? ''), lines[row + 1])
+  t.ok(
+    new RegExp(`^ {2}task\\.working +${TASK} +https://me\\.example\\.com/webho`).test(lines[row + 1] ?? ''),
+    lines[row + 1]
+  )
   t.ok(lines.some((line) => line.includes(`task.input-required +400  ${TASK}`)))
   t.ok(new RegExp(`^${TASK} +mine +1000 +1 +1\\.0 +https://me`).test(lines[1] ?? ''), lines[1])
-  t.ok(/\+N: it tells of N events before its own[^]*3 notifications more[^]*more than is shown/.test(err.join('')), err.join(''))
+  t.ok(
+    /\+N: it tells of N events before its own[^]*3 notifications more[^]*more than is shown/.test(err.join('')),
+    err.join('')
+  )
 })
 
 test('a2a push ls and retry speak JSON as the text does', async (t: Assert) => {
   const { run, fake } = await fakeHome(t, { calls: { 'push.list': () => LIST } })
-  const { schema, ...told } = JSON.parse((await run(['a2a', 'push', 'ls', '--json'])).stdout) as PushList & { schema: string }
+  const { schema, ...told } = JSON.parse((await run(['a2a', 'push', 'ls', '--json'])).stdout) as PushList & {
+    schema: string
+  }
   t.alike([schema, told], ['a2a-node/push@1', LIST])
   const retried = await run(['a2a', 'push', 'retry', '--all', '--json'])
   t.alike(JSON.parse(retried.stdout), { schema: 'a2a-node/push-retry@1', ids: [] })

@@ -21,7 +21,10 @@ test('a line of a change is one line without control characters, for any text of
   const values = fc.oneof(
     fc.tuple(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' })),
     fc.tuple(fc.array(fc.string({ unit: 'binary' })), fc.array(fc.string({ unit: 'binary' }))),
-    fc.tuple(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()))
+    fc.tuple(
+      fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()),
+      fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue())
+    )
   )
   const isPlain = (line: string): boolean => shown(line, Number.POSITIVE_INFINITY) === line
   await holds(

@@ -41,7 +41,12 @@ test('servers of the files of every client become entries of the config', async 
   const claude = await imports(t, '.mcp.json', {
     mcpServers: {
       GitHub: { command: 'npx', args: ['-y', 'server'], env: { TOKEN: '${TOKEN}', A: '${B:-b}' } },
-      'Search & Find': { type: 'http', url: 'https://${HOST}/mcp', headers: { authorization: 'Bearer ${KEY}' }, oauth: {} },
+      'Search & Find': {
+        type: 'http',
+        url: 'https://${HOST}/mcp',
+        headers: { authorization: 'Bearer ${KEY}' },
+        oauth: {}
+      },
       me: { type: 'stdio', command: '/usr/bin/node', args: ['/opt/a2a-node.js', 'mcp', 'serve'] },
       off: { command: 'x', disabled: true }
     }
@@ -57,7 +62,10 @@ test('servers of the files of every client become entries of the config', async 
     ]
   )
   const { github, 'search-find': search } = await claude.servers()
-  t.alike([github?.command, github?.env, github?.cwd], [['npx', '-y', 'server'], { TOKEN: '${TOKEN}', A: '${B:-b}' }, claude.project])
+  t.alike(
+    [github?.command, github?.env, github?.cwd],
+    [['npx', '-y', 'server'], { TOKEN: '${TOKEN}', A: '${B:-b}' }, claude.project]
+  )
   t.alike([search?.url, search?.headers], ['https://${HOST}/mcp', { authorization: 'Bearer ${KEY}' }])
 
   const inputs = '"inputs": [{ "type": "promptString", "id": "api-key", "password": true }],'
@@ -169,10 +177,17 @@ test('a text means in the config what it meant for the client, or its server is 
   t.ok(done.servers.slice(0, 3).every(({ reason }) => reason?.endsWith('in another form')))
   const { argument, question } = await config()
   t.alike(argument?.command, ['x', 'env:HOME', '$HOME', '$$'])
-  t.alike(Object.values(question?.env ?? {}), ['${INPUT_PATH}', '${API_KEY}', '${INPUT__}'], 'an answer is no variable of a shell')
+  t.alike(
+    Object.values(question?.env ?? {}),
+    ['${INPUT_PATH}', '${API_KEY}', '${INPUT__}'],
+    'an answer is no variable of a shell'
+  )
 
   const gemini = await imports(t, '.gemini/settings.json', {
-    mcpServers: { a: { command: 'x', args: ['$A', '${B}', '$1'], env: { TOKEN: '$TOKEN' } }, b: { command: 'x', args: ['$$A'] } }
+    mcpServers: {
+      a: { command: 'x', args: ['$A', '${B}', '$1'], env: { TOKEN: '$TOKEN' } },
+      b: { command: 'x', args: ['$$A'] }
+    }
   })
   const { a } = await gemini.servers()
   t.alike([a?.command, a?.env], [['x', '${A}', '${B}', '$1'], { TOKEN: '${TOKEN}' }], 'Gemini CLI replaces $NAME too')
@@ -199,8 +214,14 @@ test('a file of the user belongs to no project, and the projects in the file of 
   ] as const) {
     const file = path.join(home, name)
     await fs.mkdir(path.dirname(file), { recursive: true })
-    await fs.writeFile(file, JSON.stringify({ mcpServers: { x: { command: 'x' }, y: { command: '${workspaceFolder}/y' } } }))
-    const ran = await run(['mcp', 'import', file, '--json'], { home: path.join(home, `node-${isOfUser}`), env: { HOME: home } })
+    await fs.writeFile(
+      file,
+      JSON.stringify({ mcpServers: { x: { command: 'x' }, y: { command: '${workspaceFolder}/y' } } })
+    )
+    const ran = await run(['mcp', 'import', file, '--json'], {
+      home: path.join(home, `node-${isOfUser}`),
+      env: { HOME: home }
+    })
     t.alike(
       (JSON.parse(ran.stdout) as Report).servers.map(({ status }) => status),
       isOfUser ? ['imported', 'refused'] : ['imported', 'imported']
@@ -255,7 +276,11 @@ test('a config that takes no further servers is left as it is, with a next step'
 
 test('a server that is nested too deeply is refused, and the others are imported', async (t) => {
   const deep = `${'['.repeat(3000)}${']'.repeat(3000)}`
-  const { done } = await imports(t, 'deep.json', `{"mcpServers":{"deep":{"command":"x","args":${deep}},"flat":{"command":"x"}}}`)
+  const { done } = await imports(
+    t,
+    'deep.json',
+    `{"mcpServers":{"deep":{"command":"x","args":${deep}},"flat":{"command":"x"}}}`
+  )
   t.alike(
     done.servers.map(({ status }) => status),
     ['refused', 'imported']

@@ -4,11 +4,24 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import * as Y from 'yjs'
 import { mustCutUpdate } from '../../../../src/domain/document/update/cut.js'
-import { apply, arbEdits, type Edit, edited, mixed, publish, replicaOf, tell, writer } from '../../../support/documents.js'
+import {
+  apply,
+  arbEdits,
+  type Edit,
+  edited,
+  mixed,
+  publish,
+  replicaOf,
+  tell,
+  writer
+} from '../../../support/documents.js'
 import { holds } from '../../../support/holds.js'
 import { CLIENT, docOf, long, mustFollow } from '../../../support/document-pieces.js'
 
-/** One edit of many bytes: a long text, a list of many values, many keys, or all of them, beside small edits before and after it. */
+/**
+ * One edit of many bytes: a long text, a list of many values, many keys, or all of them, beside small edits before and
+ * after it.
+ */
 interface Large {
   readonly unit: string
   readonly bytes: number
@@ -37,7 +50,9 @@ function write(doc: Y.Doc, { unit, bytes, kinds, small }: Large): Uint8Array {
     if (kinds.includes('list'))
       list.insert(
         0,
-        Array<unknown>(Math.ceil(bytes / 60)).fill(`${unit}, one of many values of a list, of which this one is ${list.length}`)
+        Array<unknown>(Math.ceil(bytes / 60)).fill(
+          `${unit}, one of many values of a list, of which this one is ${list.length}`
+        )
       )
     if (kinds.includes('map')) for (let at = 0; at < 200; at++) map.set(`key ${at}`, unit.repeat(1000))
     // What is written and removed at once, and part of what was there.
@@ -98,27 +113,32 @@ test('the pieces of an edit are updates that others take, and make the same docu
 test('large edits of members reach all others, for any order of their blocks', async (t: Assert) => {
   await holds(
     t,
-    fc.property(arbLarge(), arbLarge(), fc.array(fc.nat(), { minLength: 1, maxLength: 9 }), (first, second, choices) => {
-      const [ann, bob] = [writer('ann'), writer('bob')]
-      write(ann.replica.doc, first)
-      publish(ann)
-      tell(bob.replica, [ann])
-      write(bob.replica.doc, second)
-      write(ann.replica.doc, { ...second, small: first.small, kinds: ['own'] })
-      publish(ann)
-      publish(bob)
-      tell(ann.replica, [bob])
-      tell(bob.replica, [ann])
-      const late = replicaOf(null)
-      // What had to wait for too much is offered again.
-      for (const block of mixed([ann, bob], choices)) late.receive(block)
-      tell(late, [ann, bob])
-      for (const { replica } of [ann, bob]) {
-        assert.deepEqual(replica.ends(), new Map())
-        assert.deepEqual(late.vectorClock(), replica.vectorClock())
-        mustBeSame(late.doc, replica.doc)
+    fc.property(
+      arbLarge(),
+      arbLarge(),
+      fc.array(fc.nat(), { minLength: 1, maxLength: 9 }),
+      (first, second, choices) => {
+        const [ann, bob] = [writer('ann'), writer('bob')]
+        write(ann.replica.doc, first)
+        publish(ann)
+        tell(bob.replica, [ann])
+        write(bob.replica.doc, second)
+        write(ann.replica.doc, { ...second, small: first.small, kinds: ['own'] })
+        publish(ann)
+        publish(bob)
+        tell(ann.replica, [bob])
+        tell(bob.replica, [ann])
+        const late = replicaOf(null)
+        // What had to wait for too much is offered again.
+        for (const block of mixed([ann, bob], choices)) late.receive(block)
+        tell(late, [ann, bob])
+        for (const { replica } of [ann, bob]) {
+          assert.deepEqual(replica.ends(), new Map())
+          assert.deepEqual(late.vectorClock(), replica.vectorClock())
+          mustBeSame(late.doc, replica.doc)
+        }
       }
-    }),
+    ),
     100
   )
 })

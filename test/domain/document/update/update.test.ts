@@ -43,7 +43,9 @@ test('an update has the insertions, dependencies and deletions that Yjs reports'
         assert.equal(writes?.client, structs[0]?.id.client)
         assert.equal(writes?.clock, structs[0]?.id.clock)
         assert.equal(writes?.length ?? 0, length)
-        const ranges = [...ds.clients].flatMap(([client, items]) => items.map(({ clock, len }) => ({ client, clock, length: len })))
+        const ranges = [...ds.clients].flatMap(([client, items]) =>
+          items.map(({ clock, len }) => ({ client, clock, length: len }))
+        )
         assert.deepEqual(deletes, ranges)
       }
     })
@@ -87,10 +89,13 @@ test('arbitrary bytes never throw, and Yjs accepts every part that is accepted',
 })
 
 test('an update that was changed at any place never makes the reader throw, nor Yjs once it was taken', async (t) => {
-  const damage = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 }), fc.constantFrom('flip', 'put', 'cut', 'add')), {
-    minLength: 1,
-    maxLength: 4
-  })
+  const damage = fc.array(
+    fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 }), fc.constantFrom('flip', 'put', 'cut', 'add')),
+    {
+      minLength: 1,
+      maxLength: 4
+    }
+  )
   await holds(
     t,
     fc.property(arbEdits(), fc.nat(), damage, (edits, which, changes) => {
@@ -181,7 +186,8 @@ test('an update may have 256 KiB and 16,384 parts, and no more', (t) => {
   const largest = UPDATE_LIMITS.maxBytes - item(4, []).byteLength - 3
   t.is(reasonOf(item(4, text('x'.repeat(largest)))), null)
   t.is(reasonOf(item(4, text('x'.repeat(largest + 1)))), `larger than ${UPDATE_LIMITS.maxBytes} bytes`)
-  const parts = (count: number): Uint8Array => bytes(1, sevens(count), 7, 0, Array.from({ length: count }, () => [0, 1]).flat(), 0)
+  const parts = (count: number): Uint8Array =>
+    bytes(1, sevens(count), 7, 0, Array.from({ length: count }, () => [0, 1]).flat(), 0)
   t.is(reasonOf(parts(UPDATE_LIMITS.maxParts)), null)
   t.is(reasonOf(parts(UPDATE_LIMITS.maxParts + 1)), 'more than 16384 parts')
 })
@@ -227,13 +233,24 @@ test('a whole document is refused for cut, foreign or excess content, in any of 
   t.is(stateFault(bytes(2, gc(7))), 'it is cut short')
   t.is(stateFault(bytes(sevens(2 ** 40), gc(7), 0)), 'a count is larger than the rest', 'clientIDs')
   t.is(stateFault(bytes(2, gc(7), sevens(2 ** 40), 8, 0, 0, 1, 0)), 'a count is larger than the rest', 'parts')
-  t.is(stateFault(bytes(1, gc(7), sevens(2 ** 40))), 'a count is larger than the rest', 'clientIDs with something deleted')
-  t.is(stateFault(bytes(1, gc(7), 1, 7, sevens(2 ** 40), 0, 1)), 'a count is larger than the rest', 'the deleted content')
+  t.is(
+    stateFault(bytes(1, gc(7), sevens(2 ** 40))),
+    'a count is larger than the rest',
+    'clientIDs with something deleted'
+  )
+  t.is(
+    stateFault(bytes(1, gc(7), 1, 7, sevens(2 ** 40), 0, 1)),
+    'a count is larger than the rest',
+    'the deleted content'
+  )
   t.is(stateFault(bytes(2, gc(7), gc(8), 0, 0)), 'there are bytes behind its end')
   t.is(stateFault(bytes(2, gc(7), [0, 8, 0], 0)), 'a clientID without anything written')
   t.is(stateFault(bytes(2, gc(7), [1, 8, 0, 0, 0], 0)), 'a part of no length')
   t.is(stateFault(bytes(2, gc(7), [1, 8, sevens(2 ** 32), 0, 1].flat(), 0)), 'a clock is too large')
-  t.is(stateFault(bytes(2, gc(7), [1, 8, 0, 9, 1, text('a'), text('guid'), 126].flat(), 0)), 'a document inside of a document')
+  t.is(
+    stateFault(bytes(2, gc(7), [1, 8, 0, 9, 1, text('a'), text('guid'), 126].flat(), 0)),
+    'a document inside of a document'
+  )
   t.is(stateFault(bytes(2, gc(7), gc(8), 2, [7, 1, 0, 1], [7, 1, 0, 1])), 'a clientID is deleted from twice')
   t.is(stateFault(bytes(1, gc(7), 1, [8, 2, 5, 1, 0, 1])), 'its deletions are not in order')
 })

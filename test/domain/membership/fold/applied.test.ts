@@ -6,7 +6,18 @@ import { seal } from '../../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../../src/domain/membership/types.js'
 import { EMPTY_VIEW } from '../../../../src/domain/membership/view.js'
 import { snapshotBody } from '../../../support/document-entries.js'
-import { actor, admission, cardBody, founded, inviteTerms, keyText, LogModel, MESH, SETTINGS, ACCESS } from '../../../support/membership.js'
+import {
+  actor,
+  admission,
+  cardBody,
+  founded,
+  inviteTerms,
+  keyText,
+  LogModel,
+  MESH,
+  SETTINGS,
+  ACCESS
+} from '../../../support/membership.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -59,13 +70,18 @@ test('a snapshot of a document counts as applied once one with as much content i
   const log = founded()
   log.join(owner, ann)
   log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: null, at: 1 })
-  for (const stream of ['s', 'r']) log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: keyText(stream) })
-  const entry = (lengths: Record<string, number>) => seal('entry', snapshotBody({ core: `of ${canonicalJson(lengths)}`, lengths }), ann)
+  for (const stream of ['s', 'r'])
+    log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: keyText(stream) })
+  const entry = (lengths: Record<string, number>) =>
+    seal('entry', snapshotBody({ core: `of ${canonicalJson(lengths)}`, lengths }), ann)
   t.absent(isApplied(EMPTY_VIEW, entry({ s: SNAPSHOT_BLOCKS })), 'nobody knows the document yet')
   t.absent(isApplied(log.view(), entry({ s: SNAPSHOT_BLOCKS })))
   log.write(owner, snapshotBody({ core: 'of the owner', lengths: { s: 2000, r: 10 } }))
   t.ok(isApplied(log.view(), entry({ s: SNAPSHOT_BLOCKS })), 'another one holds more')
-  t.ok(isApplied(log.view(), entry({ s: 2000 + SNAPSHOT_BLOCKS, r: 9 })), 'it would take back some of the content in force')
+  t.ok(
+    isApplied(log.view(), entry({ s: 2000 + SNAPSHOT_BLOCKS, r: 9 })),
+    'it would take back some of the content in force'
+  )
   t.ok(isApplied(log.view(), entry({ s: 2000 + SNAPSHOT_BLOCKS - 1, r: 10 })), 'one block too few')
   t.absent(isApplied(log.view(), entry({ s: 2000, r: 10 + SNAPSHOT_BLOCKS })))
 })

@@ -64,7 +64,13 @@ test('a node has at most 1,024 cards, and may put one in the place of a removed 
 test('the cards of a node have at most 4 MiB together, after any replacements, removals and repeats', (t: Assert) => {
   const log = founded()
   const card = (id: string, revision: number, length: number): string | null => {
-    const capability = { id: 'c', name: 'c', description: '', inputSchema: { title: 'x'.repeat(length) }, outputSchema: true }
+    const capability = {
+      id: 'c',
+      name: 'c',
+      description: '',
+      inputSchema: { title: 'x'.repeat(length) },
+      outputSchema: true
+    }
     return log.card(owner, cardBody(id, { revision, capabilities: [capability] })).skipped
   }
   const held = (): number => {

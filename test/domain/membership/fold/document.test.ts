@@ -31,8 +31,12 @@ const stream = (log: LogModel, by: Actor, key: string, name = 'notes') =>
   log.write(by, { kind: 'document-stream', mesh: MESH, name, coreKey: keyText(key) })
 const restrict = (log: LogModel, by: Actor, access: DocumentAccess, lengths: Record<string, number> = {}) =>
   log.write(by, { kind: 'document-access', mesh: MESH, name: 'notes', access, lengths })
-const end = (log: LogModel, by: Actor, access: DocumentAccess, { core, lengths }: { core: string; lengths: Record<string, number> }) =>
-  log.write(by, { kind: 'document-access', mesh: MESH, name: 'notes', access, lengths, ends: keyText(core) })
+const end = (
+  log: LogModel,
+  by: Actor,
+  access: DocumentAccess,
+  { core, lengths }: { core: string; lengths: Record<string, number> }
+) => log.write(by, { kind: 'document-access', mesh: MESH, name: 'notes', access, lengths, ends: keyText(core) })
 
 const snap = (log: LogModel, by: Actor, terms: Parameters<typeof snapshotBody>[0]) => log.write(by, snapshotBody(terms))
 const inForce = (log: LogModel) => log.view().documents.get('notes')?.snapshot
@@ -56,7 +60,12 @@ function written(): LogModel {
 
 /** A list that lets these nodes see, and those write. */
 function only(see: readonly Actor[], write: readonly Actor[], serial: number): DocumentAccess {
-  const rule = (who: readonly Actor[]) => ({ members: who.map(({ id }) => id), maxTier: null, sandboxes: [], unsandboxed: false })
+  const rule = (who: readonly Actor[]) => ({
+    members: who.map(({ id }) => id),
+    maxTier: null,
+    sandboxes: [],
+    unsandboxed: false
+  })
   return { see: rule(see), write: rule(write), serial }
 }
 
@@ -89,7 +98,11 @@ test('creator and owner restrict a document, nobody else, and the newest list co
   create(log, ann)
   t.ok(restrict(log, bob, only([bob], [bob], 1)).skipped, 'bob did not create it')
   t.is(restrict(log, ann, only([bob], [], 1), { [keyText('s')]: 4 }).skipped, null)
-  t.alike(log.view().documents.get('notes')?.access, { access: only([bob], [], 1), by: ann.id, lengths: { [keyText('s')]: 4 } })
+  t.alike(log.view().documents.get('notes')?.access, {
+    access: only([bob], [], 1),
+    by: ann.id,
+    lengths: { [keyText('s')]: 4 }
+  })
   t.ok(restrict(log, ann, only([bob], [], 1)).skipped, 'the same once more changes nothing')
   t.is(restrict(log, owner, only([cat], [cat], 1)).skipped, null, 'of equal serials that of the owner')
   t.ok(restrict(log, ann, only([bob], [bob], 1)).skipped)
@@ -143,7 +156,8 @@ test('the lengths of a document in a list cost its author nothing; those of stre
   create(log, ann)
   const own = Array.from({ length: MAX_STREAMS_OF_MEMBER }, (_, at) => `s${at}`)
   for (const key of own) stream(log, bob, key)
-  const lengthsOf = (keys: readonly string[]): Record<string, number> => Object.fromEntries(keys.map((key) => [keyText(key), 9]))
+  const lengthsOf = (keys: readonly string[]): Record<string, number> =>
+    Object.fromEntries(keys.map((key) => [keyText(key), 9]))
   const bytesOf = ({ id }: Actor): number => (log.records.get(DOCUMENTS_KEY) as DocumentIndexRecord).bytes[id] ?? 0
   restrict(log, ann, only([bob], [bob], 1))
   const bytes = bytesOf(ann)
@@ -217,9 +231,17 @@ test('a member that may write a document puts a snapshot of it in force, in a co
   t.is(snap(log, bob, { core: 'one', lengths }).skipped, null)
   const { kind: _, mesh: __, name: ___, serial: ____, ...snapshot } = snapshotBody({ core: 'one', lengths })
   t.alike(inForce(log), snapshot)
-  t.is(log.records.get(documentCoreKey(keyText('one'))), 'notes', 'so that whether the owner signed it is known by its core')
+  t.is(
+    log.records.get(documentCoreKey(keyText('one'))),
+    'notes',
+    'so that whether the owner signed it is known by its core'
+  )
   const more = { a: 9 * SNAPSHOT_BLOCKS, b: 1 }
-  t.is(snap(log, ann, { core: 'one', lengths: more }).skipped, 'its core is one of a document already', 'the one in force')
+  t.is(
+    snap(log, ann, { core: 'one', lengths: more }).skipped,
+    'its core is one of a document already',
+    'the one in force'
+  )
   create(log, bob, null, 'plans')
   stream(log, bob, 'p', 'plans')
   const other = { ...snapshotBody({ core: 'one', lengths: { p: SNAPSHOT_BLOCKS } }), name: 'plans' }
@@ -230,12 +252,26 @@ test('a member that may write a document puts a snapshot of it in force, in a co
 test('a snapshot holds at least 1,024 blocks more than the one in force, no less of any stream, and of no other stream', (t: Assert) => {
   const log = written()
   t.is(snap(log, ann, { core: 'x', lengths: {} }).skipped, 'it is not far enough behind the one in force')
-  t.is(snap(log, ann, { core: 'x', lengths: { a: SNAPSHOT_BLOCKS - 1 } }).skipped, 'it is not far enough behind the one in force')
-  t.is(snap(log, ann, { core: 'x', lengths: { a: 5000, z: 1 } }).skipped, 'it is of a stream that is not one of the document')
+  t.is(
+    snap(log, ann, { core: 'x', lengths: { a: SNAPSHOT_BLOCKS - 1 } }).skipped,
+    'it is not far enough behind the one in force'
+  )
+  t.is(
+    snap(log, ann, { core: 'x', lengths: { a: 5000, z: 1 } }).skipped,
+    'it is of a stream that is not one of the document'
+  )
   t.is(snap(log, ann, { core: 'one', lengths: { a: 500, b: 600 } }).skipped, null)
   const less = { a: 499, b: 9000 }
-  t.is(snap(log, ann, { core: 'x', lengths: less }).skipped, 'it is not far enough behind the one in force', 'less of one stream')
-  t.is(snap(log, ann, { core: 'x', lengths: { b: 9000 } }).skipped, 'it is not far enough behind the one in force', 'nothing of one')
+  t.is(
+    snap(log, ann, { core: 'x', lengths: less }).skipped,
+    'it is not far enough behind the one in force',
+    'less of one stream'
+  )
+  t.is(
+    snap(log, ann, { core: 'x', lengths: { b: 9000 } }).skipped,
+    'it is not far enough behind the one in force',
+    'nothing of one'
+  )
   t.is(
     snap(log, ann, { core: 'x', lengths: { a: 501, b: 600 + SNAPSHOT_BLOCKS - 2 } }).skipped,
     'it is not far enough behind the one in force'
@@ -243,7 +279,11 @@ test('a snapshot holds at least 1,024 blocks more than the one in force, no less
   t.is(inForce(log)?.coreKey, keyText('one'))
   t.is(snap(log, bob, { core: 'two', lengths: { a: 501, b: 600 + SNAPSHOT_BLOCKS - 1 } }).skipped, null)
   t.is(inForce(log)?.coreKey, keyText('two'), 'it takes the place of the former')
-  t.is(snap(log, ann, { core: 'one', lengths: { a: 9000, b: 9000 } }).skipped, 'its core is one of a document already', 'a former one')
+  t.is(
+    snap(log, ann, { core: 'one', lengths: { a: 9000, b: 9000 } }).skipped,
+    'its core is one of a document already',
+    'a former one'
+  )
   t.alike(log.view().documents.get('notes')?.streams.length, 2, 'streams stay as they are')
 })
 
@@ -261,7 +301,10 @@ test('a snapshot that was made under another access list than the one in force i
   t.is(snap(log, owner, { core: 'one', lengths, serial: 1 }).skipped, null, 'the owner always may')
   restrict(log, ann, only([ann, bob], [ann], 2), { [keyText('a')]: SNAPSHOT_BLOCKS })
   t.is(inForce(log)?.coreKey, keyText('one'), 'it stays in force under the next list')
-  t.is(snap(log, ann, { core: 'x', lengths: { a: 2 * SNAPSHOT_BLOCKS }, serial: 1 }).skipped, 'it was made under another access list')
+  t.is(
+    snap(log, ann, { core: 'x', lengths: { a: 2 * SNAPSHOT_BLOCKS }, serial: 1 }).skipped,
+    'it was made under another access list'
+  )
   t.is(snap(log, ann, { core: 'x', lengths: { a: 2 * SNAPSHOT_BLOCKS }, serial: 2 }).skipped, null)
 })
 
@@ -288,7 +331,8 @@ test('of a member that lost the right by its certificate the blocks in the snaps
   t.is(counted(log, 'a'), Number.POSITIVE_INFINITY)
 })
 
-const remove = (log: LogModel, by: Actor, name = 'notes') => log.write(by, { kind: 'document-removed', mesh: MESH, name, at: 2000 })
+const remove = (log: LogModel, by: Actor, name = 'notes') =>
+  log.write(by, { kind: 'document-removed', mesh: MESH, name, at: 2000 })
 const index = (log: LogModel) => log.records.get(DOCUMENTS_KEY) as DocumentIndexRecord
 
 test('a removed document gives back the place of its creator and the bytes of its list, and keeps its name and streams', (t: Assert) => {

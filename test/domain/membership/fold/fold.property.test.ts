@@ -8,7 +8,13 @@ import { seal } from '../../../../src/domain/membership/signing.js'
 import type { Entry, MembershipView } from '../../../../src/domain/membership/types.js'
 import { MAX_WRITERS } from '../../../../src/domain/membership/writers.js'
 import type { Tier } from '../../../../src/domain/routing/tier.js'
-import { arbDocumentOp, checkDocuments, DOCUMENT_KINDS, documentBody, documentWithStream } from '../../../support/document-entries.js'
+import {
+  arbDocumentOp,
+  checkDocuments,
+  DOCUMENT_KINDS,
+  documentBody,
+  documentWithStream
+} from '../../../support/document-entries.js'
 import { demand } from '../../../support/demand.js'
 import {
   type Actor,
@@ -63,7 +69,15 @@ const arbOp = fc.oneof(
       lie: fc.constantFrom('', '', '', '', 'tier', 'rights', 'core', 'request', 'issuer')
     })
   },
-  { weight: 1, arbitrary: fc.record({ op: fc.constant('end-invite' as const), by: arbWho, invite: fc.nat(INVITES - 1), at: arbIssued }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant('end-invite' as const),
+      by: arbWho,
+      invite: fc.nat(INVITES - 1),
+      at: arbIssued
+    })
+  },
   {
     weight: 5,
     arbitrary: fc.record({
@@ -75,7 +89,10 @@ const arbOp = fc.oneof(
       lie: fc.constantFrom('', '', '', 'rights', 'sandbox')
     })
   },
-  { weight: 2, arbitrary: fc.record({ op: fc.constant('revoke' as const), by: arbAuthor, node: arbWho, at: arbIssued }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ op: fc.constant('revoke' as const), by: arbAuthor, node: arbWho, at: arbIssued })
+  },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -88,10 +105,18 @@ const arbOp = fc.oneof(
       sandbox: arbSandbox
     })
   },
-  { weight: 1, arbitrary: fc.record({ op: fc.constant('uncard' as const), by: arbWho, agent: fc.nat(3), revision: fc.nat(4) }) },
   {
     weight: 1,
-    arbitrary: fc.record({ op: fc.constant('set' as const), by: arbAuthor, serial: fc.integer({ min: 1, max: 4 }), tier: arbTier })
+    arbitrary: fc.record({ op: fc.constant('uncard' as const), by: arbWho, agent: fc.nat(3), revision: fc.nat(4) })
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant('set' as const),
+      by: arbAuthor,
+      serial: fc.integer({ min: 1, max: 4 }),
+      tier: arbTier
+    })
   },
   {
     weight: 2,
@@ -113,7 +138,8 @@ type Op = typeof arbOp extends fc.Arbitrary<infer T> ? T : never
 const arbOps = fc.array(arbOp, { minLength: 20, maxLength: 45 })
 
 const who = (index: number): Actor => ACTORS[index] ?? owner
-const terms = (log: LogModel, index: number) => log.view().invites.get(inviteTerms(`i${index}`).id)?.terms ?? inviteTerms(`i${index}`)
+const terms = (log: LogModel, index: number) =>
+  log.view().invites.get(inviteTerms(`i${index}`).id)?.terms ?? inviteTerms(`i${index}`)
 
 /** A mesh with an admin and three invites, so that much of what is tried can succeed. */
 function started(): LogModel {
@@ -133,20 +159,33 @@ function entryOf(log: LogModel, op: Op): Entry | null {
   switch (op.op) {
     case 'invite': {
       const sandbox = op.sandbox === undefined ? {} : { sandboxId: op.sandbox }
-      const invite = inviteTerms(`i${op.invite}`, { tier: op.tier, admin: op.admin, uses: op.uses, expiresAt: 3000, ...sandbox })
+      const invite = inviteTerms(`i${op.invite}`, {
+        tier: op.tier,
+        admin: op.admin,
+        uses: op.uses,
+        expiresAt: 3000,
+        ...sandbox
+      })
       return seal('entry', { kind: 'invite', mesh: MESH, invite }, by)
     }
     case 'admit':
       return admitEntry(log, op)
     case 'end-invite':
-      return seal('entry', { kind: 'invite-revoked', mesh: MESH, inviteId: inviteTerms(`i${op.invite}`).id, at: op.at }, by)
+      return seal(
+        'entry',
+        { kind: 'invite-revoked', mesh: MESH, inviteId: inviteTerms(`i${op.invite}`).id, at: op.at },
+        by
+      )
     case 'certify':
       return certifyEntry(log, op)
     case 'revoke':
       return seal('entry', { kind: 'revocation', mesh: MESH, nodeKey: who(op.node).id, at: op.at, reason: '' }, by)
     case 'card': {
       const sandbox = op.sandbox === undefined ? {} : { sandboxId: op.sandbox }
-      const card = signedCard(op.signer ? by : owner, cardBody(`agent${op.agent}`, { tier: op.tier, revision: op.revision, ...sandbox }))
+      const card = signedCard(
+        op.signer ? by : owner,
+        cardBody(`agent${op.agent}`, { tier: op.tier, revision: op.revision, ...sandbox })
+      )
       return seal('entry', { kind: 'card', mesh: MESH, card }, by)
     }
     case 'uncard':
@@ -196,7 +235,8 @@ function certifyEntry(log: LogModel, op: Op & { op: 'certify' }): Entry | null {
   const known = log.view().members.get(who(op.node).id)?.certificate.body
   if (known === undefined) return null
   const by = who(op.by)
-  const lie = op.lie === 'rights' ? { mayInvite: true, mayWrite: true } : op.lie === 'sandbox' ? { sandboxId: 'elsewhere' } : {}
+  const lie =
+    op.lie === 'rights' ? { mayInvite: true, mayWrite: true } : op.lie === 'sandbox' ? { sandboxId: 'elsewhere' } : {}
   const next = { ...known, maxTier: op.tier, serial: Math.max(1, known.serial + op.step), issuer: by.id, ...lie }
   return seal('entry', { kind: 'certificate', mesh: MESH, certificate: seal('certificate', next, by) }, by)
 }
@@ -206,23 +246,37 @@ function checkView(log: LogModel): void {
   const view = log.view()
   const root = view.members.get(owner.id)
   const members = [...view.members].sort(([, a], [, b]) => a.order - b.order)
-  demand(view.mesh?.owner === owner.id && root?.revoked === null && root.certificate.body.maxTier === 0, 'the owner stays')
-  const eligible = members.filter(([, one]) => one.revoked === null && one.certificate.body.mayWrite).map(([, one]) => one.coreKey)
+  demand(
+    view.mesh?.owner === owner.id && root?.revoked === null && root.certificate.body.maxTier === 0,
+    'the owner stays'
+  )
+  const eligible = members
+    .filter(([, one]) => one.revoked === null && one.certificate.body.mayWrite)
+    .map(([, one]) => one.coreKey)
   demand(
     canonicalJson([...log.writers].sort()) === canonicalJson(eligible.slice(0, MAX_WRITERS).sort()),
     'writers are the owner and the first four eligible'
   )
-  demand(canonicalJson(view.writers.active) === canonicalJson(eligible.slice(0, MAX_WRITERS)), 'the writers record says so')
+  demand(
+    canonicalJson(view.writers.active) === canonicalJson(eligible.slice(0, MAX_WRITERS)),
+    'the writers record says so'
+  )
   demand(new Set(members.map(([, one]) => one.order)).size === members.length, 'every order is given once')
   for (const invite of view.invites.values()) {
     demand(invite.admitted.length <= invite.terms.uses, 'no more than its uses are admitted')
     demand(new Set(invite.admitted).size === invite.admitted.length, 'nobody is counted twice')
     for (const node of invite.admitted)
-      demand(view.members.get(node)?.certificate.body.inviteId === invite.terms.id, 'whoever is admitted is a member by it')
+      demand(
+        view.members.get(node)?.certificate.body.inviteId === invite.terms.id,
+        'whoever is admitted is a member by it'
+      )
   }
   for (const [node, member] of members) {
     const { inviteId } = member.certificate.body
-    demand(node === owner.id || view.invites.get(inviteId ?? '')?.admitted.includes(node) === true, 'every member came by an invite')
+    demand(
+      node === owner.id || view.invites.get(inviteId ?? '')?.admitted.includes(node) === true,
+      'every member came by an invite'
+    )
     demand(member.revoked === null || !view.cards.has(node), 'a revoked node has no cards')
   }
 }
@@ -239,17 +293,22 @@ function checkStep(before: MembershipView, after: MembershipView, entry: Entry):
     demand(member.revoked === null || canonicalJson(now) === canonicalJson(member), 'a revoked node never changes')
     const author = before.members.get(entry.by)?.certificate.body
     const [was, is] = [member, now].map((one) => canonicalJson([one?.certificate ?? null, one?.revoked ?? null]))
-    const couldAdmit = author !== undefined && grantFault(author, { ...member.certificate.body, issuer: entry.by }) === null
+    const couldAdmit =
+      author !== undefined && grantFault(author, { ...member.certificate.body, issuer: entry.by }) === null
     demand(was === is || entry.by === owner.id || couldAdmit, 'nobody changes a member that it could not have admitted')
   }
   for (const [node, member] of after.members) {
     const issuer = before.members.get(entry.by)
     if (canonicalJson(before.members.get(node)?.certificate ?? null) === canonicalJson(member.certificate)) continue
     demand(issuer?.revoked === null && member.certificate.by === entry.by, 'certificates come from unrevoked members')
-    demand(node === owner.id || grantFault(issuer.certificate.body, member.certificate.body) === null, 'nobody grants more than it has')
+    demand(
+      node === owner.id || grantFault(issuer.certificate.body, member.certificate.body) === null,
+      'nobody grants more than it has'
+    )
   }
   for (const [id, { terms: ended, by, revokedAt }] of before.invites) {
-    if ((after.invites.get(id)?.revokedAt ?? null) === revokedAt || by === entry.by || entry.body.kind === 'revocation') continue
+    if ((after.invites.get(id)?.revokedAt ?? null) === revokedAt || by === entry.by || entry.body.kind === 'revocation')
+      continue
     const author = before.members.get(entry.by)?.certificate.body
     demand(
       author !== undefined && endInviteFault(author, ended, { owner: owner.id }) === null,
@@ -363,13 +422,20 @@ test('bytes changed on the way never throw and never count', async (t: Assert) =
   log.card(who(1), cardBody('host'))
   const honest = [...log.entries]
   const before = log.state()
-  const arbCut = fc.record({ which: fc.nat(honest.length - 1), at: fc.nat(4000), drop: fc.nat(3), bytes: fc.uint8Array({ maxLength: 3 }) })
+  const arbCut = fc.record({
+    which: fc.nat(honest.length - 1),
+    at: fc.nat(4000),
+    drop: fc.nat(3),
+    bytes: fc.uint8Array({ maxLength: 3 })
+  })
   fc.assert(
     fc.property(arbCut, ({ which, at, drop, bytes }) => {
       const entry = honest[which]?.entry
       const whole = encodeEntry(entry)
       const place = at % whole.byteLength
-      const decoded = decodeEntry(Uint8Array.from([...whole.subarray(0, place), ...bytes, ...whole.subarray(place + drop)]))
+      const decoded = decodeEntry(
+        Uint8Array.from([...whole.subarray(0, place), ...bytes, ...whole.subarray(place + drop)])
+      )
       if (!decoded.ok) return
       log.apply(decoded.entry, true)
       demand(log.state() === before, 'a changed entry counts for nothing')

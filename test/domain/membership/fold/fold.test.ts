@@ -116,8 +116,15 @@ test('an admission makes a member with exactly what the invite says', (t: Assert
   const log = founded()
   const terms = inviteTerms('a', { tier: 2, sandboxId: 'ci' })
   log.invite(owner, terms)
-  const wrong = [{ maxTier: 1 as const }, { mayInvite: true }, { mayWrite: true }, { sandboxId: 'lab' }, { inviteId: keyText('none') }]
-  for (const changes of wrong) t.ok(log.write(owner, admission(owner, ann, { terms, changes })).skipped, JSON.stringify(changes))
+  const wrong = [
+    { maxTier: 1 as const },
+    { mayInvite: true },
+    { mayWrite: true },
+    { sandboxId: 'lab' },
+    { inviteId: keyText('none') }
+  ]
+  for (const changes of wrong)
+    t.ok(log.write(owner, admission(owner, ann, { terms, changes })).skipped, JSON.stringify(changes))
   t.is(log.view().members.size, 1)
   t.is(log.admit(owner, ann, terms).skipped, null)
   const member = log.view().members.get(ann.id)
@@ -271,14 +278,24 @@ test('an earlier request of a revoked node, or one by the invite that admitted i
 
 test('an admin revokes, renames or changes nobody that it could not have admitted, and ends no invite that it could not have made', (t: Assert) => {
   const log = founded()
-  const [chief, high, outside, kid] = ['chief', 'high', 'outside', 'kid'].map((name) => actor(name)) as [Actor, Actor, Actor, Actor]
+  const [chief, high, outside, kid] = ['chief', 'high', 'outside', 'kid'].map((name) => actor(name)) as [
+    Actor,
+    Actor,
+    Actor,
+    Actor
+  ]
   log.join(owner, chief, { admin: true, tier: 3, sandboxId: 'ci' })
   log.join(owner, high, { tier: 0 })
   log.join(owner, outside, { tier: 3 })
   log.join(owner, kid, { tier: 3, sandboxId: 'ci' })
-  for (const name of ['top', 'low']) log.invite(owner, inviteTerms(name, name === 'top' ? { tier: 0 } : { tier: 3, sandboxId: 'ci' }))
-  const end = (name: string) => log.write(chief, { kind: 'invite-revoked', mesh: MESH, inviteId: inviteTerms(name).id, at: 2000 }).skipped
-  t.ok(log.revoke(chief, high).skipped?.startsWith('its author could not have admitted the node: its tier L0'), 'of a better tier')
+  for (const name of ['top', 'low'])
+    log.invite(owner, inviteTerms(name, name === 'top' ? { tier: 0 } : { tier: 3, sandboxId: 'ci' }))
+  const end = (name: string) =>
+    log.write(chief, { kind: 'invite-revoked', mesh: MESH, inviteId: inviteTerms(name).id, at: 2000 }).skipped
+  t.ok(
+    log.revoke(chief, high).skipped?.startsWith('its author could not have admitted the node: its tier L0'),
+    'of a better tier'
+  )
   t.ok(log.revoke(chief, outside).skipped?.includes('only the sandbox ci'), 'outside of its sandbox')
   t.is(log.revoke(chief, kid).skipped, null)
   t.ok(end('top')?.startsWith('its author could not have made the invite'))
@@ -369,7 +386,11 @@ test('a new certificate needs a higher serial and keeps rights, sandbox and invi
   ]
   for (const changes of wrong) t.ok(log.recertify(owner, { ...now, ...changes }).skipped, JSON.stringify(changes))
   t.alike(log.certificateOf(bob), now)
-  const forged = { kind: 'certificate' as const, mesh: MESH, certificate: seal('certificate', { ...now, serial: 2 }, eve) }
+  const forged = {
+    kind: 'certificate' as const,
+    mesh: MESH,
+    certificate: seal('certificate', { ...now, serial: 2 }, eve)
+  }
   t.ok(log.write(owner, { ...forged, certificate: { ...forged.certificate, by: owner.id } }).skipped)
   t.is(log.recertify(owner, { ...now, serial: 2 }).skipped, null)
   log.revoke(owner, bob)
@@ -391,7 +412,16 @@ test('certificates never outlive their issuer', (t: Assert) => {
 
 test('reads and fold take anything without a throw', (t: Assert) => {
   const context = { verify, isBootstrapRelay: true, meshId: MESH }
-  for (const junk of [null, undefined, 1, 'x', [], {}, { body: null }, { body: { kind: 'card', mesh: MESH }, by: owner.id, sig: '' }]) {
+  for (const junk of [
+    null,
+    undefined,
+    1,
+    'x',
+    [],
+    {},
+    { body: null },
+    { body: { kind: 'card', mesh: MESH }, by: owner.id, sig: '' }
+  ]) {
     t.alike(
       reads(junk as never).filter((key) => key.startsWith('card/')),
       []

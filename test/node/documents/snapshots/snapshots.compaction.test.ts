@@ -82,7 +82,10 @@ test('a node that was away with a part of it and with own edits, and a new one, 
   await world.link(ann, owner, bob, dan)
   await world.pass(120_000, 1000)
   const text = await textOn(ann)
-  t.ok(String(text).includes('ann: ') && String(text).includes('!') && String(text).includes(' and ended'), String(text))
+  t.ok(
+    String(text).includes('ann: ') && String(text).includes('!') && String(text).includes(' and ended'),
+    String(text)
+  )
   for (const node of [owner, bob, dan]) t.is(await textOn(node), text)
   t.is(program.text, text)
   await program.type(0, 'again ')
@@ -137,7 +140,10 @@ test('a node continues behind the snapshot that it uses after a restart, with la
   await write(bob.api(), 'of bob again')
   await world.settle()
   for (const node of [ann, bob]) await stop(world, node, [owner, ann, bob])
-  const [a, b] = [await world.start(ann.actor, { store: ann.store }), await world.start(bob.actor, { store: bob.store })]
+  const [a, b] = [
+    await world.start(ann.actor, { store: ann.store }),
+    await world.start(bob.actor, { store: bob.store })
+  ]
   await world.link(a, b)
   await world.settle()
   for (const node of [a, b]) {

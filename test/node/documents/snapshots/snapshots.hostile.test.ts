@@ -1,6 +1,16 @@
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
-import { begunOn, forge, idle, lie, MANY, snapshotOf, stop, type Told, writeMuch } from '../../../support/document-compaction.js'
+import {
+  begunOn,
+  forge,
+  idle,
+  lie,
+  MANY,
+  snapshotOf,
+  stop,
+  type Told,
+  writeMuch
+} from '../../../support/document-compaction.js'
 import { documentScene, Program, textOn, write } from '../../../support/document-scene.js'
 
 test('a snapshot that says something of a stream of which it holds nothing is refused, and that stream goes on', async (t: Assert) => {
@@ -134,7 +144,9 @@ test('a snapshot with a wrong session is refused, and the member with that sessi
   const change = ({ head, doc }: Told) => ({
     head: {
       ...head,
-      streams: head.streams.map((one) => (one.key === key ? { ...one, clients: [...one.clients, { client, clock: 9, runs: [] }] } : one))
+      streams: head.streams.map((one) =>
+        one.key === key ? { ...one, clients: [...one.clients, { client, clock: 9, runs: [] }] } : one
+      )
     },
     doc
   })

@@ -10,7 +10,10 @@ function replicaOf(own: string | null = null): Replica {
 }
 
 /** A stream in which one member wrote these words, one block each, and the snapshot of all of it. */
-function written(...words: readonly string[]): { readonly blocks: readonly Uint8Array[]; readonly snapshot: Uint8Array } {
+function written(...words: readonly string[]): {
+  readonly blocks: readonly Uint8Array[]
+  readonly snapshot: Uint8Array
+} {
   const writer = replicaOf(WRITER)
   const blocks: Uint8Array[] = []
   for (const word of words) {

@@ -9,7 +9,9 @@ import { type FakeNode, World } from '../../../support/fake-node.js'
 
 const REQUEST: CallRequest = { path: '/a2a', parameters: {}, body: utf8('{}') }
 
-async function pair(t: Assert): Promise<{ readonly world: World; readonly owner: FakeNode; readonly member: FakeNode }> {
+async function pair(
+  t: Assert
+): Promise<{ readonly world: World; readonly owner: FakeNode; readonly member: FakeNode }> {
   const world = new World(t)
   const [owner, member] = [await world.owner(), await world.member('m')]
   await world.link(owner, member)
@@ -38,7 +40,9 @@ test('a call is answered once, and says whose link it came over', async (t) => {
     return { body: () => call.body }
   })
   const large = JSON.stringify('x'.repeat(300_000))
-  const call = gathered(member.core.memberCalls.open(owner.id, { ...REQUEST, parameters: { a: 'b' }, body: utf8(large) }))
+  const call = gathered(
+    member.core.memberCalls.open(owner.id, { ...REQUEST, parameters: { a: 'b' }, body: utf8(large) })
+  )
   t.is(await settled(world, call.end), 'done')
   t.alike([call.pieces.length, JSON.stringify(call.pieces[0]?.json)], [1, large])
   t.alike([asked[0]?.peer, asked[0]?.path, asked[0]?.parameters], [member.id, '/a2a', { a: 'b' }])
@@ -64,7 +68,9 @@ test('a caller that does not read stops its stream, and no other; after it has r
     for (; made < 60; made++) yield { generation: made, body: () => utf8(JSON.stringify('y'.repeat(size))) }
   }
   owner.core.memberCalls.serve((call) =>
-    Promise.resolve(call.path === '/a2a' ? { items: endless(), faultBody: () => utf8('{}') } : { body: () => call.body })
+    Promise.resolve(
+      call.path === '/a2a' ? { items: endless(), faultBody: () => utf8('{}') } : { body: () => call.body }
+    )
   )
   const pieces = member.core.memberCalls.open(owner.id, REQUEST)[Symbol.asyncIterator]()
   const first = await settled(world, pieces.next())
@@ -110,7 +116,11 @@ test('a member has a bounded number of open calls; one that it hangs up frees a 
   t.ok(calls[0]?.signal.aborted)
   const opened = Array.from({ length: MAX_CALLS }, () => gathered(owner.core.memberCalls.open(member.id, REQUEST)))
   void opened
-  t.is(await settled(world, gathered(owner.core.memberCalls.open(member.id, REQUEST)).end), 'OVERLOADED', 'nor does a caller here')
+  t.is(
+    await settled(world, gathered(owner.core.memberCalls.open(member.id, REQUEST)).end),
+    'OVERLOADED',
+    'nor does a caller here'
+  )
   t.alike(owner.links.faults, [], 'an honest member may have counted otherwise')
 })
 

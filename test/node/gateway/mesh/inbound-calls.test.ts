@@ -20,7 +20,9 @@ class Scene {
   alone = false
   made = 0
 
-  constructor(handler: (scene: Scene, call: MemberCall) => Promise<CallAnswer> = (scene) => Promise.resolve(scene.answer(MIB))) {
+  constructor(
+    handler: (scene: Scene, call: MemberCall) => Promise<CallAnswer> = (scene) => Promise.resolve(scene.answer(MIB))
+  ) {
     const send = (peer: string, part: CallPart): void => {
       if (this.full.has(peer)) throw new NodeError('OVERLOADED', 'no room')
       this.sent.push({ peer, part })
@@ -52,7 +54,10 @@ class Scene {
   }
 
   bytesTo(peer: string): number {
-    return this.sent.reduce((sum, one) => sum + (one.peer === peer && 'body' in one.part ? one.part.body.byteLength : 0), 0)
+    return this.sent.reduce(
+      (sum, one) => sum + (one.peer === peer && 'body' in one.part ? one.part.body.byteLength : 0),
+      0
+    )
   }
 }
 

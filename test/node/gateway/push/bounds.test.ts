@@ -3,7 +3,11 @@ import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import { MAX_PUSH_CONFIGS } from '../../../../src/domain/gateway/push.js'
 import { DEAD_RANGE } from '../../../../src/domain/gateway/push-records.js'
 import { PUSH_BOUNDS } from '../../../../src/domain/gateway/push-shares.js'
-import { DeadLetters, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_OF_ONE } from '../../../../src/node/gateway/push/dead-letters.js'
+import {
+  DeadLetters,
+  MAX_DEAD_LETTERS,
+  MAX_DEAD_LETTERS_OF_ONE
+} from '../../../../src/node/gateway/push/dead-letters.js'
 import type { Ledger } from '../../../../src/ports/ledger.js'
 import { failsWith } from '../../../support/fails.js'
 import { ALICE, BOB, HOOK_URL as URL, pushGateway, pushScene, sends } from '../../../support/push-scene.js'
@@ -38,7 +42,9 @@ test('notifications that wait for a hook that is down are bounded, also over a r
   while ((await owner.ledger.list(NOTICES)).length > 0) await world.settle()
   const told = webhooks.tries.slice(before).map((one) => Number(one.id.split('.')[1]))
   t.alike(told, [...Array.from({ length: PUSH_BOUNDS.waitingOfHook - 1 }, (_, at) => at + 1), generation], 'in order')
-  const { snapshot } = JSON.parse(webhooks.tries.at(-1)?.body ?? '') as { snapshot: { task: { state: string }; artifacts: unknown[] } }
+  const { snapshot } = JSON.parse(webhooks.tries.at(-1)?.body ?? '') as {
+    snapshot: { task: { state: string }; artifacts: unknown[] }
+  }
   t.alike([snapshot.task.state, snapshot.artifacts.length], ['completed', 1], 'the last one has the task as it is')
 })
 

@@ -43,8 +43,11 @@ test('a config of version 0.3 without an id has that of its task', (t) => {
 
 test('a URL to which nothing is sent is refused, and so are more configs than one task may have', async (t) => {
   const { configs } = scene()
-  await failsWith(t, 'INVALID_INPUT', () => configs.set(TASK, { target: { url: 'http://client.example' }, version: '1.0' }))
-  for (let at = 0; at < MAX_PUSH_CONFIGS; at++) await configs.set(TASK, { target: { id: `p${at}`, url: URL }, version: '1.0' })
+  await failsWith(t, 'INVALID_INPUT', () =>
+    configs.set(TASK, { target: { url: 'http://client.example' }, version: '1.0' })
+  )
+  for (let at = 0; at < MAX_PUSH_CONFIGS; at++)
+    await configs.set(TASK, { target: { id: `p${at}`, url: URL }, version: '1.0' })
   await failsWith(t, 'OVERLOADED', () => configs.set(TASK, { target: { url: URL }, version: '1.0' }))
   t.is((await configs.all(100)).length, MAX_PUSH_CONFIGS)
 })
@@ -80,7 +83,8 @@ test('a commit that failed leaves no notification counted', (t) => {
 
 test('a caller with as many live hooks as one may have gets no further one', async (t) => {
   const { live } = scene()
-  for (let at = 0; at < PUSH_BOUNDS.hooksOfOne; at++) live.add({ ...HOOK, hook: `hook_${at}`, task: `task_${at}` }, 'alice')
+  for (let at = 0; at < PUSH_BOUNDS.hooksOfOne; at++)
+    live.add({ ...HOOK, hook: `hook_${at}`, task: `task_${at}` }, 'alice')
   await failsWith(t, 'OVERLOADED', () => live.refuseMore('alice'))
   live.refuseMore('bob')
   live.drop('task_0', 'hook_0')

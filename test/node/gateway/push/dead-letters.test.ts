@@ -32,7 +32,8 @@ test('a dead letter is past its time after a week, and not before', (t) => {
 test('a caller with too many dead letters loses its oldest one, and others lose none', (t) => {
   const dead = new DeadLetters(createMemoryLedger())
   dead.add({ hook: 'hook_b', generation: 1, owner: 'bob' }, LETTER)
-  for (let at = 1; at <= MAX_DEAD_LETTERS_OF_ONE; at++) dead.add({ hook: 'hook_a', generation: at, owner: 'alice' }, LETTER)
+  for (let at = 1; at <= MAX_DEAD_LETTERS_OF_ONE; at++)
+    dead.add({ hook: 'hook_a', generation: at, owner: 'alice' }, LETTER)
   t.is(dead.pushedOut, 0)
   const changes = dead.add({ hook: 'hook_a', generation: 5000, owner: 'alice' }, LETTER)
   t.is(changes.length, 2)

@@ -56,7 +56,11 @@ const TASK: GatewayTask = {
   run: { requestId: 'req_1', taskId: 'task_1' }
 }
 
-const saying = fc.record({ messageId: fc.string(), role: fc.constant('agent' as const), parts: fc.constant([{ text: 'x' }]) })
+const saying = fc.record({
+  messageId: fc.string(),
+  role: fc.constant('agent' as const),
+  parts: fc.constant([{ text: 'x' }])
+})
 const happening = fc.oneof(
   fc.record({ type: fc.constant('message' as const), message: saying }),
   fc.record({
@@ -84,9 +88,12 @@ test('a snapshot that continues, is read again, or is read for an earlier event 
         const tale = await tales.after({ hook, task: 'task_1', generation })
         const fresh = emptyFold()
         addToFold(fresh, log.slice(0, generation))
-        const [one, other] = [tale, fresh].map((each) => JSON.stringify(each === null ? null : foldedSnapshot(TASK, each)))
+        const [one, other] = [tale, fresh].map((each) =>
+          JSON.stringify(each === null ? null : foldedSnapshot(TASK, each))
+        )
         const { history, artifacts } = snapshotOf(TASK, log.slice(0, generation))
-        if (one !== other || !one?.endsWith(JSON.stringify({ history, artifacts }).slice(1))) throw new Error(`${one} is not ${other}`)
+        if (one !== other || !one?.endsWith(JSON.stringify({ history, artifacts }).slice(1)))
+          throw new Error(`${one} is not ${other}`)
       }
     }
   )

@@ -20,7 +20,9 @@ test('each event of a task goes to its hook in order, in the form of its version
   await world.settle()
   t.alike(webhooks.told(URL), LIFE)
   t.alike(webhooks.told(old), LIFE.slice(2), 'from when it was registered on')
-  const [first, second] = webhooks.tries.filter(({ url }) => url === URL).map(({ body }) => JSON.parse(body) as Record<string, unknown>)
+  const [first, second] = webhooks.tries
+    .filter(({ url }) => url === URL)
+    .map(({ body }) => JSON.parse(body) as Record<string, unknown>)
   t.alike(
     [Object.keys(first ?? {}), Object.keys(second ?? {})],
     [
@@ -30,7 +32,9 @@ test('each event of a task goes to its hook in order, in the form of its version
   )
   const told = webhooks.tries
     .filter(({ url }) => url === old)
-    .map(({ body }) => JSON.parse(body) as { version: string; snapshot: { task: { state: string }; artifacts: unknown[] } })
+    .map(
+      ({ body }) => JSON.parse(body) as { version: string; snapshot: { task: { state: string }; artifacts: unknown[] } }
+    )
   t.alike(
     told.map(({ version, snapshot }) => [version, snapshot.task.state, snapshot.artifacts.length]),
     [
@@ -58,7 +62,11 @@ test('killed at any commit, a hook gets every event at least once, in order, eac
       gateway.stop()
       await owner.core.close()
       const left = ledger.kill()
-      const next = await pushGateway(t, await world.start(owner.actor, { agents: [echo('slow')], ledger: left }), webhooks)
+      const next = await pushGateway(
+        t,
+        await world.start(owner.actor, { agents: [echo('slow')], ledger: left }),
+        webhooks
+      )
       await world.pass(2000)
       if (id === null) continue
       const ids = [...new Set(webhooks.tries.map((one) => one.id))]
@@ -113,7 +121,9 @@ test('one hook that hangs delays no other; a failed notification is tried again,
 test('a final refusal is given up at once, and the next event is tried; a waiting one can be hurried', async (t: Assert) => {
   const { world, gateway, push, slow, webhooks, begin } = await pushScene(t)
   webhooks.answers.set(URL, ({ event }) =>
-    event === 'task.submitted' ? { type: 'refused', reason: 'HTTP 400' } : { type: 'failed', reason: 'HTTP 500', retryAfterMs: 3_000_000 }
+    event === 'task.submitted'
+      ? { type: 'refused', reason: 'HTTP 400' }
+      : { type: 'failed', reason: 'HTTP 500', retryAfterMs: 3_000_000 }
   )
   await begin(gateway, sends({ url: URL }))
   slow.finish('done')
@@ -137,7 +147,9 @@ test('a final refusal is given up at once, and the next event is tried; a waitin
 test('a hook that says it is gone is deleted with all that waits and was given up, and is never tried again', async (t: Assert) => {
   const { world, gateway, push, slow, webhooks, begin, owner } = await pushScene(t)
   let said = 0
-  webhooks.answers.set(URL, () => (said++ === 0 ? { type: 'refused', reason: 'HTTP 400' } : { type: 'gone', reason: 'HTTP 410' }))
+  webhooks.answers.set(URL, () =>
+    said++ === 0 ? { type: 'refused', reason: 'HTTP 400' } : { type: 'gone', reason: 'HTTP 410' }
+  )
   const id = await begin(gateway, sends({ id: 'mine', url: URL }))
   slow.finish('done')
   await world.settle()
@@ -176,7 +188,11 @@ test('configs belong to a task and its caller; the task of another one is as goo
   const target = { id: 'mine', url: 'https://other.example.com/' }
   await push.set(ALICE, id, { target, version: '1.0' })
   t.is((await push.get(ALICE, id, 'mine')).url, target.url, 'the same id takes the place')
-  t.is((await push.set(ALICE, id, { target: { url: URL }, version: '0.3' })).id, id, 'in 0.3 it is called like its task')
+  t.is(
+    (await push.set(ALICE, id, { target: { url: URL }, version: '0.3' })).id,
+    id,
+    'in 0.3 it is called like its task'
+  )
   for (const call of [
     () => push.set(BOB, id, { target, version: '1.0' }),
     () => push.get(BOB, id, 'mine'),
@@ -187,7 +203,9 @@ test('configs belong to a task and its caller; the task of another one is as goo
   ])
     await failsWith(t, 'TASK_NOT_FOUND', call)
   await failsWith(t, 'FORBIDDEN', () => push.set({ ...ALICE, scopes: ['read'] }, id, { target, version: '1.0' }))
-  await failsWith(t, 'INVALID_INPUT', () => push.set(ALICE, id, { target: { url: 'https://private/' }, version: '1.0' }))
+  await failsWith(t, 'INVALID_INPUT', () =>
+    push.set(ALICE, id, { target: { url: 'https://private/' }, version: '1.0' })
+  )
   await failsWith(t, 'INVALID_INPUT', () => gateway.send(ALICE, sends({ url: 'https://private/' })))
   const more = Array.from({ length: MAX_PUSH_CONFIGS - 2 }, (_, at) =>
     push.set(ALICE, id, { target: { id: `c${at}`, url: URL }, version: '1.0' })

@@ -154,12 +154,17 @@ test('after an error of the node itself no earlier run is repeated; requests tha
   t.alike([scene.runsOf(ran.requestId), scene.runsOf(waited.requestId)], [1, 1])
   const { state, error } = await endOf(scene, ran)
   t.is(state, 'unknown')
-  t.ok(error?.message.startsWith('its node ended by an error of its own while it ran; it is not run again'), error?.message)
+  t.ok(
+    error?.message.startsWith('its node ended by an error of its own while it ran; it is not run again'),
+    error?.message
+  )
   t.ok(scene.peer.lines.some((line) => line.includes('ended by an error of its own') && line.includes('it broke')))
   t.is(settled, 1)
 })
 
-/** A request of a model of one node: how long its run takes, and when that ends the node (null: never), in milliseconds. */
+/**
+ * A request of a model of one node: how long its run takes, and when that ends the node (null: never), in milliseconds.
+ */
 interface Modelled {
   readonly lastsMs: number
   readonly killsAfterMs: number | null
@@ -188,7 +193,10 @@ const BASE: RequestRecord = {
   asking: null
 }
 
-/** Starts of one node until nothing is open; gives the requests that were given up, and the ends of the node. All ran at the first end. */
+/**
+ * Starts of one node until nothing is open; gives the requests that were given up, and the ends of the node. All ran at
+ * the first end.
+ */
 function lives(all: readonly Modelled[]): { readonly givenUp: number[]; readonly ends: number } {
   const disk = new Map(all.map((_, at) => [String(at), { ...BASE, requestId: String(at) }]))
   const givenUp: number[] = []
@@ -244,11 +252,14 @@ const long = fc.record({ lastsMs: fc.integer({ min: TURN_MS, max: 60_000 }), kil
 const lateCulprit = fc.record({ lastsMs: fc.constant(0), killsAfterMs: fc.nat(30_000) })
 
 test('of any requests that end within a turn, only the ones that end the node in it are given up', async (t) => {
-  const property = fc.property(fc.array(fc.oneof(innocent, innocent, culprit), { minLength: 1, maxLength: 40 }), (all) => {
-    const { givenUp, ends } = lives(all)
-    const culprits = all.flatMap(({ killsAfterMs }, at) => (killsAfterMs === null ? [] : [at]))
-    return String(givenUp.sort((a, b) => a - b)) === String(culprits) && ends === 1 + culprits.length
-  })
+  const property = fc.property(
+    fc.array(fc.oneof(innocent, innocent, culprit), { minLength: 1, maxLength: 40 }),
+    (all) => {
+      const { givenUp, ends } = lives(all)
+      const culprits = all.flatMap(({ killsAfterMs }, at) => (killsAfterMs === null ? [] : [at]))
+      return String(givenUp.sort((a, b) => a - b)) === String(culprits) && ends === 1 + culprits.length
+    }
+  )
   await holds(t, property, 500)
 })
 
@@ -256,7 +267,9 @@ test('however long any requests run, each ends its node as often as it may at mo
   const property = fc.property(fc.array(fc.oneof(innocent, long, culprit, lateCulprit), { maxLength: 40 }), (all) => {
     const { givenUp, ends } = lives(all)
     const culprits = all.filter(({ killsAfterMs }) => killsAfterMs !== null).length
-    return ends <= 1 + culprits * (MAX_CUTS - 1) && givenUp.length >= culprits && new Set(givenUp).size === givenUp.length
+    return (
+      ends <= 1 + culprits * (MAX_CUTS - 1) && givenUp.length >= culprits && new Set(givenUp).size === givenUp.length
+    )
   })
   await holds(t, property, 500)
 })

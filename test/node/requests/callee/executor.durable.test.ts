@@ -29,7 +29,8 @@ test('unrepeatable work finds no place while its node cannot record its start, a
   const { ledger } = scene.peer
   const commit = ledger.commit.bind(ledger)
   let commits = 0
-  ledger.commit = (changes) => (++commits === 2 ? Promise.reject(new NodeError('DISK_FULL', 'no space left')) : commit(changes))
+  ledger.commit = (changes) =>
+    ++commits === 2 ? Promise.reject(new NodeError('DISK_FULL', 'no space left')) : commit(changes)
   const { taskId } = await scene.ask({ capability: 'slow.once' })
   await scene.world.settle()
   t.is(scene.begun.length, 0)

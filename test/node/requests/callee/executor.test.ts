@@ -73,7 +73,12 @@ test('the same request twice runs once and is answered twice, before and after i
 })
 
 test('however often requests come, each attempt of each sender runs once', async (t) => {
-  const step = fc.record({ from: fc.nat(1), id: fc.nat(2), attempt: fc.integer({ min: 1, max: 2 }), finish: fc.boolean() })
+  const step = fc.record({
+    from: fc.nat(1),
+    id: fc.nat(2),
+    attempt: fc.integer({ min: 1, max: 2 }),
+    finish: fc.boolean()
+  })
   const property = fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
     const { world, here, peer, other, agent } = await scene(t)
     const asked = new Set<string>()
@@ -119,7 +124,9 @@ test('a task canceled here is a failure for its caller', async (t) => {
 })
 
 test('more than a peer may have in flight is refused as OVERLOADED; others still get in', async (t) => {
-  const { world, here, peer, other, agent, replies } = await scene(t, { settings: { maxInFlightPerPeer: 2, maxInFlight: 3 } })
+  const { world, here, peer, other, agent, replies } = await scene(t, {
+    settings: { maxInFlightPerPeer: 2, maxInFlight: 3 }
+  })
   const [first, second] = [replies(peer), replies(other)]
   for (let i = 0; i < 3; i++) forge(peer, here)
   await world.settle()

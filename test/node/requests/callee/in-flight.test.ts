@@ -68,7 +68,9 @@ async function scene(t: Assert, options: FakeNodeOptions = {}): Promise<Scene> {
 }
 
 test('notifications of one id run once at a time, and free their places when they have ended', async (t) => {
-  const { world, here, peer, other, agent, errors } = await scene(t, { settings: { maxInFlight: 3, maxInFlightPerPeer: 2 } })
+  const { world, here, peer, other, agent, errors } = await scene(t, {
+    settings: { maxInFlight: 3, maxInFlightPerPeer: 2 }
+  })
   for (let i = 0; i < 20; i++) forge(peer, here, { type: 'notification', id: 'same' })
   await world.settle()
   t.is(agent.open.length, 1)
@@ -131,7 +133,8 @@ test('a request repeated too often is refused as OVERLOADED, and no exchange of 
 test('inputs in flight are bounded in bytes for a peer, and for the node', async (t) => {
   const { world, here, peer, other, agent, errors } = await scene(t)
   let last = 0
-  const big = (): Record<string, unknown> => request(`req_${last++}`, { input: Array.from({ length: 15 }, () => 'x'.repeat(MIB)) })
+  const big = (): Record<string, unknown> =>
+    request(`req_${last++}`, { input: Array.from({ length: 15 }, () => 'x'.repeat(MIB)) })
   // A link carries no more than 64 MiB at once.
   const later = async (): Promise<void> => {
     await world.settle()
@@ -161,7 +164,12 @@ test('inputs in flight are bounded in bytes for a peer, and for the node', async
 })
 
 test('counts and bytes are those of the active work, for any additions and removals', async (t) => {
-  const step = fc.record({ peer: fc.constantFrom('a', 'b'), key: fc.constantFrom('1', '2', '3'), bytes: fc.nat(9), isOut: fc.boolean() })
+  const step = fc.record({
+    peer: fc.constantFrom('a', 'b'),
+    key: fc.constantFrom('1', '2', '3'),
+    bytes: fc.nat(9),
+    isOut: fc.boolean()
+  })
   const property = fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
     const inFlight = new InFlight()
     const model = new Map<string, Execution>()
@@ -178,7 +186,10 @@ test('counts and bytes are those of the active work, for any additions and remov
         model.set(name, one)
       }
       const pieces = [...model.values()]
-      const of = (list: readonly Execution[]): object => ({ count: list.length, bytes: list.reduce((sum, one) => sum + one.bytes, 0) })
+      const of = (list: readonly Execution[]): object => ({
+        count: list.length,
+        bytes: list.reduce((sum, one) => sum + one.bytes, 0)
+      })
       assert.deepEqual(inFlight.load(), of(pieces))
       assert.deepEqual(inFlight.load('a'), of(pieces.filter((one) => one.peer === 'a')))
       assert.deepEqual(new Set(inFlight.all()), new Set(pieces))

@@ -28,7 +28,8 @@ const QUERY = {
 const PARTS = {
   requestStore: { name: ({ source, attempt }: { source: string; attempt: number }) => `${source}#${attempt}` },
   hash,
-  areVoters: (swarm: string, nodes: readonly string[]) => swarm === 'swarm_1' && nodes.every((node) => node === BEFORE || node === NOW)
+  areVoters: (swarm: string, nodes: readonly string[]) =>
+    swarm === 'swarm_1' && nodes.every((node) => node === BEFORE || node === NOW)
 }
 
 test('a voter may ask after a lease that another voter gave, by the name that its request has there', (t) => {
@@ -51,17 +52,28 @@ test('requests of another node are not disclosed to a node that is no voter, beg
     t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, ...changes }), PARTS), INCOMING, why)
   const unseated = { ...PARTS, areVoters: () => false }
   for (const amongVoters of [[], [NOW], [BEFORE, HERE]])
-    t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), unseated), INCOMING, 'not both are named')
+    t.is(
+      priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), unseated),
+      INCOMING,
+      'not both are named'
+    )
   const stranger = { ...INCOMING, peer: HERE }
   t.is(priorRequest(stranger, requestPayloadSchema.parse(QUERY), PARTS), stranger, 'the asking node does not vote')
 })
 
 test('a node without a vote states the digest of the voters by which it knows the lease', (t) => {
   const amongVoters = [BEFORE, NOW, HERE]
-  const asked = priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), { ...PARTS, areVoters: () => false })
+  const asked = priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), {
+    ...PARTS,
+    areVoters: () => false
+  })
   t.alike([asked.peer, asked.voters], [BEFORE, votersDigest(amongVoters, hash)])
   t.not(asked.voters, votersDigest([BEFORE, NOW], hash))
-  t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), PARTS).voters, undefined, 'a participant knows them')
+  t.is(
+    priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), PARTS).voters,
+    undefined,
+    'a participant knows them'
+  )
 })
 
 test('a node without a vote reports its work for the earlier coordinator to the next one', async (t: Assert) => {

@@ -19,7 +19,11 @@ test('a run may be repeated only when its capability says so, for any other cont
   const agent = new FakeAgent(agentDefinition('text', { capabilities }))
   const { world, owner, peer } = await approvalScene(t, 'rules:\n  - decision: ask\n    from: {tier: L3}\n', agent)
   const copy = (named: string, tier: 0 | 3): void =>
-    forge(owner, peer, { payload: request('same', { capability: named }), correlationId: named, metadata: { tier, justification: 'why' } })
+    forge(owner, peer, {
+      payload: request('same', { capability: named }),
+      correlationId: named,
+      metadata: { tier, justification: 'why' }
+    })
   copy('text.do', 3)
   await world.settle()
   t.is((await waitingOf(peer)).length, 1)
@@ -47,7 +51,13 @@ test('a request whose record is damaged ends as unknown, and its lane goes on', 
   if (record === undefined) throw new Error('nothing is on record')
   const name = peer.core.requestStore.name(record)
   await peer.ledger.commit([{ key: KEYS.request(name), value: new Uint8Array([1, 2, 3]) }])
-  const payload = { requestId: damaged.requestId, attempt: 1, capability: 'slow.again', input: { a: 1 }, isQuery: false }
+  const payload = {
+    requestId: damaged.requestId,
+    attempt: 1,
+    capability: 'slow.again',
+    input: { a: 1 },
+    isQuery: false
+  }
   const replies: unknown[] = []
   const again = here.core.outbound.send({
     sender: { agentId: 'operator', nodeId: here.id },
@@ -68,7 +78,9 @@ test('a request whose record is damaged ends as unknown, and its lane goes on', 
   t.ok(peer.lines.some((line) => line.includes('damaged')))
 })
 
-/** What the peer answers to a copy of a request that was done, where its ledger then says in turn what is found of it. */
+/**
+ * What the peer answers to a copy of a request that was done, where its ledger then says in turn what is found of it.
+ */
 async function answered(t: Assert, found: (record: RequestRecord) => (RequestRecord | null)[]): Promise<unknown[]> {
   const scene = await DurableScene.start(t)
   const { here, peer, world } = scene

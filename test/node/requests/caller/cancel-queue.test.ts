@@ -7,7 +7,8 @@ import { ManualClock } from '../../../support/manual-clock.js'
 import { actor } from '../../../support/membership.js'
 
 const [self, peer, other] = [actor('self').id, actor('peer').id, actor('other').id]
-const telemetryOf = (clock: ManualClock) => new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} })
+const telemetryOf = (clock: ManualClock) =>
+  new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} })
 
 function queue(): { cancels: CancelQueue; said: string[]; reachable: Set<NodeId>; breaks: Set<NodeId> } {
   const [said, reachable, breaks] = [[] as string[], new Set<NodeId>(), new Set<NodeId>()]
@@ -63,7 +64,12 @@ test('of a thousand and one cancellations for one peer the oldest is dropped, an
 
 test('a run that a peer names is canceled again when its request was, of that peer and attempt alone, once a heartbeat', async (t) => {
   const clock = new ManualClock()
-  const canceled = { status: 'failed', error: { code: 'CANCELED' }, target: `echo@${peer}`, attempt: 1 } as unknown as RequestRecord
+  const canceled = {
+    status: 'failed',
+    error: { code: 'CANCELED' },
+    target: `echo@${peer}`,
+    attempt: 1
+  } as unknown as RequestRecord
   const records = new Map([
     ['req_1', canceled],
     ['req_2', { ...canceled, status: 'pending', error: null }],

@@ -84,7 +84,13 @@ test('an A2A task ends when nobody will ever learn its outcome: its node was put
       const { world } = scene
       const gateway = await gatewayOf(t, scene.here)
       const message = { messageId: 'm1', role: 'user', parts: [{ data: { a: 1 } }] } as const
-      const reply = await gateway.send(ALICE, { message, agent: 'slow@peer', skill: named, mayAnswer: false, wait: false })
+      const reply = await gateway.send(ALICE, {
+        message,
+        agent: 'slow@peer',
+        skill: named,
+        mayAnswer: false,
+        wait: false
+      })
       await world.pass(3000, 1000)
       if (how === 'revoked') {
         await scene.unlink()
@@ -179,7 +185,12 @@ test('a request accepted before a start waits for a place after it, and is not g
   world.net.disconnect(here.id, peer.id)
   await peer.core.close()
   const agent = make()
-  const young = await world.start(peer.actor, { store: peer.store, ledger: left, agents: [agent], settings: { maxInFlightPerPeer: 1 } })
+  const young = await world.start(peer.actor, {
+    store: peer.store,
+    ledger: left,
+    agents: [agent],
+    settings: { maxInFlightPerPeer: 1 }
+  })
   await world.settle()
   let open = 0
   for await (const record of young.core.requestStore.pending()) if (record.status === 'pending') open++

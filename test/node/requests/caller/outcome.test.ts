@@ -42,7 +42,12 @@ function scene(isRecorded = true): Scene {
       return [CHANGE]
     }
   } as unknown as CallerRecord
-  const asking = { sender: { agentId: 'operator', nodeId: actor('here').id }, mayQueue: true, capability: null, input: null }
+  const asking = {
+    sender: { agentId: 'operator', nodeId: actor('here').id },
+    mayQueue: true,
+    capability: null,
+    input: null
+  }
   const names = { requestId: 'req_1', attempt: 1, correlationId: 'thr_1', taskId: 'task_1' }
   const task = (what: string) => () => void said.push(what)
   const deps = {

@@ -12,7 +12,11 @@ test('an end in one commit with a refusal for lack of space, before or behind it
     const header = { id: 'msg_1', schemaVersion: 1, timestamp: 0, sender: target, recipient: source, correlationId }
     const done = { requestId, attempt: 1, outcome: 'COMPLETED', result: 'done', error: null }
     const replies = [
-      { peer: scene.peer.id, header: { ...header, type: 'error' as const }, payload: new NodeError('OVERLOADED', 'no room').toBody() },
+      {
+        peer: scene.peer.id,
+        header: { ...header, type: 'error' as const },
+        payload: new NodeError('OVERLOADED', 'no room').toBody()
+      },
       { peer: scene.peer.id, header: { ...header, type: 'response' as const }, payload: done }
     ]
     if (!isFirst) replies.reverse()
@@ -43,7 +47,9 @@ test('the data of an error from a peer is kept with it only while it is short', 
     const { source, target } = (await book.ofTasks(taskId ?? ''))[0]
     const header = { id: 'msg_1', schemaVersion: 1, timestamp: 0, sender: target, recipient: source, correlationId }
     const payload = { code: 'TASK_FAILED', message: 'no luck', data }
-    await lanes.commit(requests.recordReply({ peer: scene.peer.id, header: { ...header, type: 'error' as const }, payload }).changes)
+    await lanes.commit(
+      requests.recordReply({ peer: scene.peer.id, header: { ...header, type: 'error' as const }, payload }).changes
+    )
     const { error } = (await book.ofTasks(taskId ?? ''))[0]
     t.is(error?.message, 'no luck')
     t.alike(error?.data, kept)

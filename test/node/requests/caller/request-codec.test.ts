@@ -59,12 +59,17 @@ test('the lease of a swarm states its epoch and the earlier requester, as far as
   const plain = requestPayload({ ...asking, lease }, names, times)
   t.is(plain.swarm, 'swarm_1')
   for (const field of ['epoch', 'askedBy', 'voters', 'amongVoters']) t.absent(field in plain)
-  const full = requestPayload({ ...asking, lease: { ...lease, epoch: 2, askedBy: asking.sender, amongVoters: [here, peer] } }, names, times)
+  const full = requestPayload(
+    { ...asking, lease: { ...lease, epoch: 2, askedBy: asking.sender, amongVoters: [here, peer] } },
+    names,
+    times
+  )
   t.alike([full.epoch, full.askedBy, full.amongVoters], [2, `operator@${here}`, [here, peer]])
 })
 
 test('a reply counts when it is of the request and its attempt', (t) => {
-  const read = (type: EnvelopeHeader['type'], payload: unknown): unknown => readReply(header(type), payload, { names, peer })
+  const read = (type: EnvelopeHeader['type'], payload: unknown): unknown =>
+    readReply(header(type), payload, { names, peer })
   const done = { requestId: 'req_1', attempt: 1, outcome: 'COMPLETED', result: 'hello', error: null }
   t.alike(read('response', done), { outcome: 'COMPLETED', result: 'hello' })
   t.alike(read('response', { ...done, run: 2 }), { outcome: 'COMPLETED', result: 'hello', run: 2 })
@@ -85,7 +90,10 @@ test('only a peer that has forgotten a request, or a neighbour on the way, speak
   })
   t.alike([isNotDone(failed('PEER_OFFLINE')), isOfOneCopy(failed('PEER_OFFLINE'))], [true, true])
   t.alike([isNotDone(failed('TASK_FAILED')), isOfOneCopy(failed('TASK_FAILED'))], [false, false])
-  t.alike([isNotDone(failed('TIER_VIOLATION', { via: peer })), isOfOneCopy(failed('TIER_VIOLATION', { via: peer }))], [false, true])
+  t.alike(
+    [isNotDone(failed('TIER_VIOLATION', { via: peer })), isOfOneCopy(failed('TIER_VIOLATION', { via: peer }))],
+    [false, true]
+  )
   t.absent(isOfOneCopy({ outcome: 'COMPLETED', result: null }))
 })
 

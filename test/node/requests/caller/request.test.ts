@@ -94,7 +94,9 @@ test('an answer that was lost on its way is asked for again, and the work is not
 
 test('the lease of a swarm is not asked again: the swarm gives it to another', async (t) => {
   const { world, ask, restart } = await scene(t)
-  const asked = await ask({ lease: { swarm: 'swarm_1', requestId: 'swarm_1.0', attempt: 1, isQuery: false, changes: () => [] } })
+  const asked = await ask({
+    lease: { swarm: 'swarm_1', requestId: 'swarm_1.0', attempt: 1, isQuery: false, changes: () => [] }
+  })
   await world.pass(1000)
   const young = await restart(1000)
   await world.pass(30_000, 1000)
@@ -138,7 +140,9 @@ test('a request refused by a full peer waits and is tried again, when it may wai
     ['COMPLETED', 'COMPLETED', 'COMPLETED']
   )
   t.alike(
-    asked.filter((one) => isOpen(here, { peer: peer.id, correlationId: one.correlationId, own: 'operator', other: 'text' })),
+    asked.filter((one) =>
+      isOpen(here, { peer: peer.id, correlationId: one.correlationId, own: 'operator', other: 'text' })
+    ),
     []
   )
 })
@@ -307,7 +311,10 @@ async function deniedOnce(t: Assert, error: NodeError): Promise<void> {
 
 function deliverUnknown(here: FakeNode, peer: FakeNode, asked: Asked): void {
   const error = new NodeError('TIMEOUT', 'the node has no trace of it').toBody()
-  deliver(here, peer, asked, { type: 'response', payload: { requestId: asked.requestId, attempt: 1, outcome: 'UNKNOWN', error } })
+  deliver(here, peer, asked, {
+    type: 'response',
+    payload: { requestId: asked.requestId, attempt: 1, outcome: 'UNKNOWN', error }
+  })
 }
 
 function deliverError(here: FakeNode, peer: FakeNode, asked: Asked, error: NodeError): void {

@@ -23,7 +23,10 @@ class CountingLedger implements Ledger {
   }
 }
 
-/** Two nodes; the peer's agent `book` has `book.look`, which only reads, `book.count`, which does but may not be repeated, and `book.write`. */
+/**
+ * Two nodes; the peer's agent `book` has `book.look`, which only reads, `book.count`, which does but may not be
+ * repeated, and `book.write`.
+ */
 class Scene {
   readonly ledgers = [new CountingLedger(), new CountingLedger()] as const
   readonly world: World

@@ -14,7 +14,15 @@ import { ManualClock } from '../../../support/manual-clock.js'
 import { actor, hash } from '../../../support/membership.js'
 
 function rowOf(index: number): SwarmRow {
-  const row = { item: `item ${index}`, agent: 'w@b', attempt: 1, status: 'completed', result: index, error: null, durationMs: 1 } as const
+  const row = {
+    item: `item ${index}`,
+    agent: 'w@b',
+    attempt: 1,
+    status: 'completed',
+    result: index,
+    error: null,
+    durationMs: 1
+  } as const
   return { index, order: index, holder: 'w', row }
 }
 
@@ -32,7 +40,10 @@ function scene(t: Assert): {
   const commit = (changes: readonly LedgerChange[]): Promise<void> => ledger.commit(changes)
   const course = new SwarmEventLog(telemetry)
   const head = { id: 'swarm_1', itemCount: 3 } as SwarmHead
-  const shelf = new ContentStore({ clock, telemetry, self: actor('a').id, swarmVotes, commit, tell: () => t.fail('all is here') }, head)
+  const shelf = new ContentStore(
+    { clock, telemetry, self: actor('a').id, swarmVotes, commit, tell: () => t.fail('all is here') },
+    head
+  )
   const accepted = new CommittedResults(
     { clock, telemetry, swarmStore, swarmVotes, limits: { defaultTtlMs: 1000 }, commit },
     { head, eventLog: course, contentStore: shelf, onOver: () => t.fail('it has no end') }

@@ -23,7 +23,8 @@ interface Asked extends ContentName {
 function scene(): { contents: ContentTransfer; asked: Asked[]; pass(ms?: number): void } {
   let now = 0
   const asked: Asked[] = []
-  const tell: ContentTransferDeps['tell'] = (to, { body }) => void asked.push(...body.wants.map((want) => ({ to, ...want })))
+  const tell: ContentTransferDeps['tell'] = (to, { body }) =>
+    void asked.push(...body.wants.map((want) => ({ to, ...want })))
   const contents = new ContentTransfer({ clock: { monotonic: () => now }, swarmVotes: { digest }, tell }, 'swarm_1')
   const pass = (ms = 32_000): void => {
     now += ms
@@ -104,7 +105,8 @@ test('a content comes though each of its pieces takes longer than it is waited f
   let now = 0
   for (; now < 60_000 && contents.get(name) === undefined; now += 100) {
     for (const of of asked.splice(0)) onTheirWay.push({ dueAt: now + 1500, of })
-    for (const { of } of onTheirWay.filter(({ dueAt }) => dueAt === now)) contents.take(of.to, [pieceOf(name, content, of.at)], false)
+    for (const { of } of onTheirWay.filter(({ dueAt }) => dueAt === now))
+      contents.take(of.to, [pieceOf(name, content, of.at)], false)
     pass(100)
   }
   t.is(digest(contents.get(name) ?? new Uint8Array()), name.digest)

@@ -9,7 +9,9 @@ test('a follower reports the coordinator, and the states of sub-tasks by the out
     { id: 's1', capability: 'work.again', items },
     { id: 's2', capability: 'work.again', items, needs: ['s1'] }
   ]
-  const id = await scene.at(0).node.core.swarms.launch({ goal: 'g', capability: 'work.again', strategy: 'plan', plan: { tasks } })
+  const id = await scene
+    .at(0)
+    .node.core.swarms.launch({ goal: 'g', capability: 'work.again', strategy: 'plan', plan: { tasks } })
   const toldBy = async (member: Member): Promise<SwarmEvent[]> => {
     const { past, stop } = (await member.node.core.swarms.find(id)).follow(() => {})
     stop()

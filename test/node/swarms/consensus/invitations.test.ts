@@ -27,7 +27,11 @@ function sceneOf(t: Assert, seat: ParticipantRecord): Scene {
   const telemetry = new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} })
   const ledger = createMemoryLedger()
   const swarmVotes = new VoteStore(ledger, hash)
-  const scene: Omit<Scene, 'offers'> = { offered: [], kept: () => swarmVotes.participant('swarm_1'), onCommit: () => Promise.resolve() }
+  const scene: Omit<Scene, 'offers'> = {
+    offered: [],
+    kept: () => swarmVotes.participant('swarm_1'),
+    onCommit: () => Promise.resolve()
+  }
   const commit = async (changes: readonly LedgerChange[]): Promise<void> => {
     await scene.onCommit()
     await ledger.commit(changes)
@@ -77,5 +81,9 @@ test('a join that could not be recorded is recorded when its participant reports
 test('a launcher that learned again its lost state keeps the names of participants that joined meanwhile', async (t) => {
   const scene = sceneOf(t, { ledger: 'own', state: 'lost', seated: { [bob]: 'ledger of bob' } })
   await Promise.all([scene.offers.onJoined(cyd, seatedOf('cyd')), scene.offers.relearned()])
-  t.alike(await scene.kept(), { ledger: 'own', state: 'open', seated: { [bob]: 'ledger of bob', [cyd]: 'ledger of cyd' } })
+  t.alike(await scene.kept(), {
+    ledger: 'own',
+    state: 'open',
+    seated: { [bob]: 'ledger of bob', [cyd]: 'ledger of cyd' }
+  })
 })

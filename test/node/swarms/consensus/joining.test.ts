@@ -58,7 +58,15 @@ function scene(): Scene {
       const opened: string[] = []
       const confirmed: string[] = []
       const open = ({ type }: { type: string }): unknown => opened.push(type)
-      return { head, record, opened, confirmed, open, isOpen: false, confirm: (name: string) => Promise.resolve(confirmed.push(name)) }
+      return {
+        head,
+        record,
+        opened,
+        confirmed,
+        open,
+        isOpen: false,
+        confirm: (name: string) => Promise.resolve(confirmed.push(name))
+      }
     }
   }
   const joining = new Joining(deps as unknown as JoiningDeps)
@@ -105,7 +113,10 @@ test('a node that joins records the plan and itself before it reports that, with
   const one = scene()
   await invite(one)
   t.alike(kindsOf(one), ['want', 'seated'])
-  t.alike(one.sent.at(-1), { to: launcher, body: { kind: 'seated', swarm: 'swarm_1', ledger: 'own ledger', isOpen: false } })
+  t.alike(one.sent.at(-1), {
+    to: launcher,
+    body: { kind: 'seated', swarm: 'swarm_1', ledger: 'own ledger', isOpen: false }
+  })
   t.alike(await one.swarmVotes.participant('swarm_1'), { ledger: 'own ledger', state: 'invited', seated: {} })
   const kept = await one.swarmStore.get('swarm_1')
   t.alike([kept?.taskId, kept?.onBehalfOf], ['', { maxTier: TIER, sandboxId: null }])
@@ -153,7 +164,11 @@ test('of one launcher a node joins 64 open swarms, of all launchers 256', async 
   const add = (from: number, count: number, first: NodeId): void => {
     for (let n = from; n < from + count; n++) {
       const id = `swarm_open${n}`
-      one.replicas.set(id, { head: { ...head, id, voters: [first] }, opened: [], confirmed: [] } as unknown as FakeReplica)
+      one.replicas.set(id, {
+        head: { ...head, id, voters: [first] },
+        opened: [],
+        confirmed: []
+      } as unknown as FakeReplica)
     }
   }
   add(0, 64, launcher)
@@ -185,7 +200,13 @@ test('more large plans than memory allows at once all arrive, for any number of 
   for (let passed = 0; passed < 60_000 && whole.size < PLANS; passed += PIECE_MS) {
     for (const [swarm, bytes] of passed % 1000 === 0 ? plans : []) {
       if (whole.has(swarm)) continue
-      const body = { kind: 'seat', swarm, digest: swarmVotes.digest(bytes), bytes: bytes.byteLength, ledger: null } as const
+      const body = {
+        kind: 'seat',
+        swarm,
+        digest: swarmVotes.digest(bytes),
+        bytes: bytes.byteLength,
+        ledger: null
+      } as const
       await joining.onInvitation(launcher, body)
     }
     for (const { body } of sent.splice(0))
@@ -194,7 +215,11 @@ test('more large plans than memory allows at once all arrive, for any number of 
     const bytes = next === undefined ? undefined : plans.get(next.swarm)
     if (next !== undefined && bytes !== undefined) {
       const { swarm, digest, at } = next
-      await joining.onPieces(launcher, { kind: 'pieces', swarm, pieces: [pieceOf({ index: PLAN_INDEX, digest }, bytes, at)] })
+      await joining.onPieces(launcher, {
+        kind: 'pieces',
+        swarm,
+        pieces: [pieceOf({ index: PLAN_INDEX, digest }, bytes, at)]
+      })
       if (at === bytes.byteLength - PIECE_BYTES) whole.add(swarm)
     }
     clock.advance(PIECE_MS)

@@ -61,7 +61,10 @@ function scene(accepted: readonly number[] = []): Scene {
   }
 }
 
-const record = (index: number): { readonly index: number; readonly content: Uint8Array } => ({ index, content: utf8(`${index}`) })
+const record = (index: number): { readonly index: number; readonly content: Uint8Array } => ({
+  index,
+  content: utf8(`${index}`)
+})
 
 test('outcomes are reported in the order in which they came, each when a majority has accepted it', async (t) => {
   const order = fc.shuffledSubarray([0, 1, 2, 3], { minLength: 0, maxLength: 4 })
@@ -121,7 +124,11 @@ test('the end of a swarm is known when all outcomes were reported, and durable h
   term.add({ changes: [], record: record(0), notify: () => told.push('outcome') })
   term.addLast(() => {
     told.push('made')
-    return { changes: [{ key: 'end', value: null }], record: record(RECORDS.end(ITEMS)), notify: () => told.push('end') }
+    return {
+      changes: [{ key: 'end', value: null }],
+      record: record(RECORDS.end(ITEMS)),
+      notify: () => told.push('end')
+    }
   })
   await turn()
   t.alike(told, [])

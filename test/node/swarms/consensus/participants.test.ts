@@ -23,13 +23,19 @@ function scene(sandboxes: Readonly<Record<NodeId, string>> = {}, fails = false):
   const swarm = {
     head: { id: 'swarm_1', voters: [self, bob, cyd] },
     epoch: 3,
-    onWord: (_peer: NodeId, { body }: SwarmWord) => (fails ? Promise.reject(new Error('no')) : Promise.resolve(calls.push(body.kind))),
+    onWord: (_peer: NodeId, { body }: SwarmWord) =>
+      fails ? Promise.reject(new Error('no')) : Promise.resolve(calls.push(body.kind)),
     tick: () => calls.push('tick')
   }
   const deps = {
     self,
     hash,
-    telemetry: new MemoryTelemetry({ clock: new ManualClock(), level: 'warn', format: 'text', write: (line) => lines.push(line) }),
+    telemetry: new MemoryTelemetry({
+      clock: new ManualClock(),
+      level: 'warn',
+      format: 'text',
+      write: (line) => lines.push(line)
+    }),
     directory: { certificate: (node: NodeId) => ({ sandboxId: sandboxes[node] }) },
     memory: { replicated: (id: string) => (id === 'swarm_1' ? swarm : undefined), runningReplicated: () => [swarm] },
     swarmStore: { get: () => Promise.resolve(null) },
@@ -75,12 +81,20 @@ test('only nodes of the same sandbox vote', (t) => {
 test('a lease of an earlier epoch is void; only voters count', (t) => {
   const { participants } = scene()
   t.alike(
-    [participants.isPast(bob, 'swarm_1', 2), participants.isPast(bob, 'swarm_1', 3), participants.isPast(dan, 'swarm_1', 2)],
+    [
+      participants.isPast(bob, 'swarm_1', 2),
+      participants.isPast(bob, 'swarm_1', 3),
+      participants.isPast(dan, 'swarm_1', 2)
+    ],
     [true, false, false]
   )
   t.alike([participants.has(bob), participants.has(dan)], [true, false])
   t.alike(
-    [participants.areVoters('swarm_1', [bob, cyd]), participants.areVoters('swarm_1', [bob, dan]), participants.areVoters('swarm_9', [])],
+    [
+      participants.areVoters('swarm_1', [bob, cyd]),
+      participants.areVoters('swarm_1', [bob, dan]),
+      participants.areVoters('swarm_9', [])
+    ],
     [true, false, false]
   )
 })
@@ -95,7 +109,13 @@ async function dispatch({ participants }: Scene, peer: NodeId, ...bodies: readon
 
 test('messages of voters go to their swarm, invitations and plans to the part that joins swarms', async (t) => {
   const one = scene()
-  await dispatch(one, bob, { kind: 'seat', swarm: 'swarm_2' }, { kind: 'pieces', swarm: 'swarm_2' }, { kind: 'pieces', swarm: 'swarm_1' })
+  await dispatch(
+    one,
+    bob,
+    { kind: 'seat', swarm: 'swarm_2' },
+    { kind: 'pieces', swarm: 'swarm_2' },
+    { kind: 'pieces', swarm: 'swarm_1' }
+  )
   t.alike(one.calls, ['invitation', 'pieces'])
   await dispatch(one, dan, { kind: 'cancel', swarm: 'swarm_1' })
   await dispatch(one, bob, { kind: 'cancel', swarm: 'swarm_9' }, { kind: 'want', swarm: 'swarm_9' })

@@ -29,12 +29,16 @@ test('two of four participants are no majority: both say that it is stalled, and
     for (const one of left) {
       const { status, coordination } = await scene.info(one, id)
       if (status !== 'stalled' || coordination?.coordinator !== null) {
-        return t.fail(`${one.node.name} says ${status}, coordinator ${coordination?.coordinator}, after ${half} halves of a second`)
+        return t.fail(
+          `${one.node.name} says ${status}, coordinator ${coordination?.coordinator}, after ${half} halves of a second`
+        )
       }
     }
   }
   for (const told of news) {
-    const words = told.map((event) => (event.type === 'coordinator' ? event.coordinator : event.type === 'status' && event.status))
+    const words = told.map((event) =>
+      event.type === 'coordinator' ? event.coordinator : event.type === 'status' && event.status
+    )
     t.alike(words, [null, 'stalled'], 'reported once')
   }
   await scene.restart(next)
@@ -48,7 +52,8 @@ test('a follower of an idle swarm knows its coordinator, also after its next sta
   const id = await a.node.core.swarms.launch(mapOf(4))
   const pass = async (ms: number): Promise<void> => scene.world.pass(ms, 500)
   await pass(3000)
-  for (const member of scene.members) t.is((await scene.info(member, id)).coordination?.coordinator, 'owner', member.node.name)
+  for (const member of scene.members)
+    t.is((await scene.info(member, id)).coordination?.coordinator, 'owner', member.node.name)
   await scene.kill(b)
   await scene.restart(b)
   await pass(3000)

@@ -99,7 +99,8 @@ test('a new coordinator without the right to query unrepeatable work leases it t
     await scene.pass(1500)
     const leased = other.agent.open.map(({ task }) => task.requestId)
     t.is(leased.length, 1)
-    if (whose === 'its own rules') next.node.policy.write(`rules:\n  - { to: { node: ${other.node.id} }, decision: deny }\n`)
+    if (whose === 'its own rules')
+      next.node.policy.write(`rules:\n  - { to: { node: ${other.node.id} }, decision: deny }\n`)
     else other.node.policy.write(`rules:\n  - { from: { node: ${next.node.id} }, decision: deny }\n`)
     await scene.kill(a)
     await scene.pass(90_000, [next, other])
@@ -312,7 +313,9 @@ test('a node that cannot read the accepted results leaves it to another to coord
   const scene = await VotersScene.start(t)
   const [a] = scene.members as [Member, Member, Member]
   const id = await a.node.core.swarms.launch(mapOf(40))
-  const { head } = (await a.node.core.swarms.find(id)) as unknown as { readonly head: { readonly voters: readonly string[] } }
+  const { head } = (await a.node.core.swarms.find(id)) as unknown as {
+    readonly head: { readonly voters: readonly string[] }
+  }
   await scene.pass(2000)
   const next = scene.members.find(({ node }) => node.id === head.voters[1]) ?? a
   const rest = scene.members.filter((one) => one !== a)
@@ -327,7 +330,8 @@ test('a node that cannot read the accepted results leaves it to another to coord
   t.is((await scene.info(next, id)).coordination?.epoch, 3, 'the second that took over')
 })
 
-test('a new coordinator that waits for content which no node can give, though one had it, lets another try', (t) => inVain(t, 'one'))
+test('a new coordinator that waits for content which no node can give, though one had it, lets another try', (t) =>
+  inVain(t, 'one'))
 
 test('a new coordinator that waits for content which no node can give, though a majority had it, lets another try', (t) =>
   inVain(t, 'a majority'))
@@ -385,7 +389,10 @@ test('a swarm is as large as the outcomes that a node has of it, from any coordi
   await scene.pass(3000)
   await scene.kill(a)
   await scene.pass(60_000, [b, c])
-  const expected = (await scene.same(id, [b, c])).results.reduce((sum, { result, error }) => sum + sizeOf(result) + sizeOf(error), 0)
+  const expected = (await scene.same(id, [b, c])).results.reduce(
+    (sum, { result, error }) => sum + sizeOf(result) + sizeOf(error),
+    0
+  )
   t.ok(expected > 0)
   for (const { node } of [b, c]) t.is(((await node.core.swarms.find(id)) as ReplicatedSwarm).bytes, expected)
 })

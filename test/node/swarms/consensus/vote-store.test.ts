@@ -15,9 +15,12 @@ test('the durable votes are read back in their last state, for their own swarm a
   const vote = fc.record({
     epoch: fc.nat(9),
     candidate: fc.constantFrom(a, b, null),
-    records: fc.array(fc.tuple(fc.nat(RECORDS.count(ITEMS) - 1), fc.record({ digest: fc.constantFrom('x', 'y'), epoch: fc.nat(9) })), {
-      maxLength: 4
-    })
+    records: fc.array(
+      fc.tuple(fc.nat(RECORDS.count(ITEMS) - 1), fc.record({ digest: fc.constantFrom('x', 'y'), epoch: fc.nat(9) })),
+      {
+        maxLength: 4
+      }
+    )
   })
   await holds(
     t,
@@ -27,7 +30,11 @@ test('the durable votes are read back in their last state, for their own swarm a
       const records = new Map<number, unknown>()
       for (const one of votes) {
         for (const [index, record] of one.records) records.set(index, record)
-        const effect = { type: 'store', ...one, records: one.records as unknown as readonly [number, ItemRecord][] } as const
+        const effect = {
+          type: 'store',
+          ...one,
+          records: one.records as unknown as readonly [number, ItemRecord][]
+        } as const
         await ledger.commit(store.changes('swarm_1', effect, []))
       }
       const { epoch, candidate, records: kept } = await store.stored('swarm_1')
@@ -44,7 +51,9 @@ test('the contents of outcomes are outcomes of the swarm, those of its end and o
   const ledger = createMemoryLedger()
   const store = new VoteStore(ledger, hash)
   const indexes = [0, 2, RECORDS.end(ITEMS), RECORDS.mark(ITEMS, 0)]
-  await ledger.commit(indexes.map((index) => store.contentChange('swarm_1', { index, items: ITEMS }, utf8(`of ${index}`))))
+  await ledger.commit(
+    indexes.map((index) => store.contentChange('swarm_1', { index, items: ITEMS }, utf8(`of ${index}`)))
+  )
   const contents = await Promise.all(indexes.map((index) => store.content('swarm_1', index, ITEMS)))
   t.alike(
     contents.map((content) => content && fromUtf8(content)),

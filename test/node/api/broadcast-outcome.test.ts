@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { broadcastError, type MessageOutcome, refusingRule } from '../../../src/node/api/messages.js'
+import { broadcastError, type MessageOutcome, refusingRule } from '../../../src/node/api/broadcast-outcome.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 import { holds } from '../../support/holds.js'
@@ -25,7 +25,8 @@ test('a failed broadcast counts apart agents left out by rules, refused, without
   await holds(
     t,
     fc.property(fc.array(target, { maxLength: 12 }), (targets) => {
-      const count = (...outcomes: readonly string[]): number => targets.filter((one) => outcomes.includes(one.outcome)).length
+      const count = (...outcomes: readonly string[]): number =>
+        targets.filter((one) => outcomes.includes(one.outcome)).length
       const error = broadcastError(targets)
       const isFailed = count(...FAILED) > 0 || (targets.length > 0 && count(...TAKEN) === 0)
       assert.equal(error !== null, isFailed)
@@ -48,7 +49,10 @@ test('the end of a broadcast in words', (t) => {
   const denied = row('POLICY_DENIED', 'policy.yaml:2: deny')
   t.is(said(), undefined)
   t.is(said(row('COMPLETED'), skipped, denied), undefined)
-  t.is(said(row('SIDE_EFFECT', 'broadcast'), skipped), 'no agent took the message; left out: 1 without a capability, 1 with side effects')
+  t.is(
+    said(row('SIDE_EFFECT', 'broadcast'), skipped),
+    'no agent took the message; left out: 1 without a capability, 1 with side effects'
+  )
   t.is(said(skipped, skipped), 'no agent took the message; left out: 2 without a capability')
   t.is(said(denied, skipped), 'no agent took the message; left out: 1 by rules, 1 without a capability')
   t.is(said(row('PEER_OFFLINE')), 'no agent took it: it failed at the only agent (1 offline)')
@@ -65,7 +69,11 @@ test('only a refusal by the rules of a node has a rule: full and absent ones fai
 
 test('an agent to which nothing is granted that it needs is left out of a broadcast, which has not failed', async (t) => {
   const world = new World(t)
-  const locked = new FakeAgent(agentDefinition('locked'), () => ({ ok: false, code: 'FORBIDDEN', message: 'nothing is granted' }))
+  const locked = new FakeAgent(agentDefinition('locked'), () => ({
+    ok: false,
+    code: 'FORBIDDEN',
+    message: 'nothing is granted'
+  }))
   const here = await world.owner({ agents: [locked, echo('text')] })
   const reply = here.api().call('message.send', { agent: '*', text: 'x', all: true })
   await world.settle()
@@ -83,12 +91,19 @@ test('a broadcast runs only work without side effects, here and elsewhere, unles
   const agents = [
     ...effects.map((sideEffect) => echo(`x${sideEffect}`, { capabilities: [capability('x.do', { sideEffect })] })),
     echo('undeclared'),
-    echo('default', { capabilities: [capability('a', { sideEffect: 'none' }), capability('b', { sideEffect: 'exec', default: true })] })
+    echo('default', {
+      capabilities: [capability('a', { sideEffect: 'none' }), capability('b', { sideEffect: 'exec', default: true })]
+    })
   ]
   const here = await world.owner({ agents })
-  const there = await world.member('b', { agents: [echo('xfar', { capabilities: [capability('x.do', { sideEffect: 'write' })] })] })
+  const there = await world.member('b', {
+    agents: [echo('xfar', { capabilities: [capability('x.do', { sideEffect: 'write' })] })]
+  })
   await world.link(here, there)
-  const targets = async (params: { type?: 'request' | 'notification'; all?: boolean }): Promise<Record<string, string>> => {
+  const targets = async (params: {
+    type?: 'request' | 'notification'
+    all?: boolean
+  }): Promise<Record<string, string>> => {
     const reply = here.api().call('message.send', { agent: '*', text: 'x', ...params })
     await world.settle()
     const rows = ((await reply).targets ?? []).filter(({ agent }) => !agent.startsWith('operator'))
