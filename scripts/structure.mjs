@@ -39,7 +39,7 @@ const BOUND = new Set([
 
 const CAPS = {
   'type names declared in two or more files': 3,
-  'files of src/node with one importer': 17,
+  'files of src/node with one importer': 19,
   'files in the largest folder': 25,
   'classes over 250 lines or 20 public members': 0,
   'lines over the line width': 0,

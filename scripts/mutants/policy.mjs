@@ -203,7 +203,7 @@ export const POLICY_MUTANTS = [
     file: 'src/node/api/messages.ts',
     find: "outcome === 'SKIPPED' ? 'skipped'",
     put: "outcome === '' ? 'skipped'",
-    test: 'node/api/messages.broadcast',
+    test: 'node/api/broadcast-outcome',
     title: 'a failed broadcast counts apart agents left out by rules, refused, without the capability and offline'
   },
   {
