@@ -200,7 +200,7 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'agents without a capability are counted as left out by rules',
-    file: 'src/node/api/messages.ts',
+    file: 'src/node/api/broadcast-outcome.ts',
     find: "outcome === 'SKIPPED' ? 'skipped'",
     put: "outcome === '' ? 'skipped'",
     test: 'node/api/broadcast-outcome',
