@@ -2,13 +2,8 @@ import path from 'node:path'
 import type { ConfigFault } from '../config/candidate.js'
 import { type LoadedConfig, loadConfig } from '../config/load.js'
 import type { Config } from '../config/settings.js'
-import {
-  flagValue,
-  readStartFlags,
-  REMEMBERED,
-  type RememberedOption,
-  type StartFlagTexts
-} from '../config/start-flags.js'
+import { flagValue, readStartFlags } from '../config/start-flags.js'
+import { REMEMBERED, type RememberedOption, type StartFlagTexts } from '../config/start-options.js'
 import { NodeError } from '../kit/errors.js'
 import type { CommandContext } from './context.js'
 import { isForgotten, isSet, type Options, textOption, textsOption } from './options.js'

@@ -4,44 +4,10 @@ import { z } from 'zod'
 import { fileReason } from '../kit/file-reason.js'
 import { checkValue } from './candidate.js'
 import { allSettings } from './settings.js'
+import { REMEMBERED, type RememberedOption, type StartFlagTexts } from './start-options.js'
 
 /** Bytes of the file: 64 directories of 4096 characters, each up to four bytes, and the other flags. */
 const MAX_BYTES = 1_310_720
-
-/**
- * An option of `start`: the setting of a flag that the next start uses again, or the reason why it is good for one run
- * only.
- */
-export type StartOption = { readonly flag: string } & (
-  | { readonly setting: string; readonly isList?: true; readonly isMany?: true }
-  | { readonly perRun: string }
-)
-
-/** Every option of `start`. `isList`: comma-separated. `isMany`: repeated, and added to the setting. */
-export const START_OPTIONS: readonly StartOption[] = [
-  { flag: '--network', setting: 'network.kind' },
-  { flag: '--bootstrap', setting: 'network.bootstrap', isList: true },
-  { flag: '--serve-bootstrap', setting: 'network.serveBootstrap' },
-  { flag: '--agents', setting: 'agents.dirs', isMany: true },
-  { flag: '--http', setting: 'http.listen' },
-  { flag: '--name', perRun: 'the mesh keeps the name of a member, and its admins may change it' },
-  { flag: '--join', perRun: 'an invite code is a secret, and a home joins once' },
-  { flag: '--detach', perRun: 'it is the way to run one process' },
-  { flag: '--report-ready', perRun: 'it belongs to the process that started this one' },
-  { flag: '--join-once', perRun: 'it belongs to --join' },
-  { flag: '--timeout', perRun: 'it bounds the wait of one join' }
-]
-
-/** A flag that the next start uses again. */
-export type RememberedOption = Extract<StartOption, { readonly setting: string }>
-
-/** The flags that the next start uses again. */
-export const REMEMBERED: readonly RememberedOption[] = START_OPTIONS.filter((one) => 'setting' in one)
-
-/**
- * The texts of remembered flags by flag (`--http`); one text each but for `--agents`, whose directories are absolute.
- */
-export type StartFlagTexts = Readonly<Record<string, readonly string[]>>
 
 /** The flags of the last start, and the faults for which some or all were left out. */
 export interface StoredStartFlags {

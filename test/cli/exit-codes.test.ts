@@ -36,7 +36,7 @@ test('every error code has an exit code, and none is success', (t: Assert) => {
 })
 
 test('the next step of every error code names a command that exists', (t: Assert) => {
-  const names = new Set([...COMMANDS.map((one) => one.name), '--help'])
+  const names = new Set([...COMMANDS.map((one) => one.name), '--help', '--version'])
   for (const [code, { next }] of Object.entries(ERROR_CODES)) {
     for (const step of next) {
       const [program, word = ''] = step.split(' ')

@@ -4,7 +4,8 @@ import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { COMMANDS } from '../../src/cli/terminal/table.js'
-import { readStartFlags, REMEMBERED, START_OPTIONS, startFlagsText } from '../../src/config/start-flags.js'
+import { readStartFlags, startFlagsText } from '../../src/config/start-flags.js'
+import { REMEMBERED, START_OPTIONS } from '../../src/config/start-options.js'
 import { tempDir } from '../support/tmp.js'
 
 test('each option of start is remembered, or good for one run with a reason', (t: Assert) => {

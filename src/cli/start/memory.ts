@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { REMEMBERED, type StartFlagTexts } from '../../config/start-flags.js'
+import { REMEMBERED, type StartFlagTexts } from '../../config/start-options.js'
 import { NodeError } from '../../kit/errors.js'
 import { shellWord, shown } from '../../kit/text.js'
 import type { StartFlags, StartSettings } from '../start-settings.js'
