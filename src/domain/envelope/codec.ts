@@ -70,7 +70,7 @@ function bodyOf(payload: unknown): EnvelopeBody {
   return { codec: BODY.json, main, entries: lifted.attachments.map(entryOf) }
 }
 
-/** Earlier builds count a larger JSON as a fault of the sender, and a reader parses it at once: no setting raises it. */
+/** Earlier builds count larger JSON as a fault of the sender, and a reader parses it at once: no setting raises it. */
 function jsonExcess(bytes: number): string {
   const limit = `lists, objects and short texts take ${bytes} bytes of JSON, and ${maxJsonBytes} is a fixed limit`
   return `${limit}: send the bulk as one text (over ${maxInlineText} characters) or as bytes, or send several messages`
