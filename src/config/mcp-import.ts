@@ -10,8 +10,8 @@ export interface ImportOrigin {
   readonly dir: string
   /** Directory of the project that the file belongs to; null for a file of the user. */
   readonly workspace: string | null
-  /** The client replaces `$NAME` as well as `${NAME}`: Gemini CLI. */
-  readonly hasPlainReferences: boolean
+  /** Does the client replace `$NAME` as well as `${NAME}`, as Gemini CLI does? null: the file may be of any client. */
+  readonly hasPlainReferences: boolean | null
 }
 
 /** A server of another client in the form of `mcp.servers`; or the reason why it is not taken. */
@@ -53,6 +53,17 @@ const CODEX = [
 ]
 for (const key of [...CODEX, 'includeTools', 'timeout']) TAKEN.add(key)
 
+/** Predefined variables of VS Code that neither the node nor the import resolves; `${env:file}` is none. */
+const PREDEFINED = new RegExp(
+  String.raw`(?<!\$)\$\{(${[
+    ...['file', 'fileBasename', 'fileBasenameNoExtension', 'fileDirname', 'fileDirnameBasename', 'fileExtname'],
+    ...['fileWorkspaceFolder', 'fileWorkspaceFolderBasename', 'relativeFile', 'relativeFileDirname', 'cwd'],
+    ...['lineNumber', 'columnNumber', 'selectedText', 'execPath', 'defaultBuildTask', 'extensionInstallFolder']
+  ].join('|')})(?::(?!-)[^}]*)?\}`
+)
+/** `$NAME` as a text, and in one where names of variables stand: not in the middle of a word, as in a password. */
+const PLAIN = /^\$[A-Za-z_]\w*$|(?<![\w$])\$[A-Z_][A-Z0-9_]*(?!\w)/
+
 /**
  * Translates a server of Claude, Cursor, VS Code, Gemini CLI or Codex. `${input:id}` becomes a variable,
  * `${workspaceFolder}` the project.
@@ -61,11 +72,11 @@ export function importedServer(given: string, written: unknown, origin: ImportOr
   if (!isRecord(written)) return refused('is no object')
   const fault = jsonFault(written, RESULT_LIMITS)
   if (fault !== null) return refused(`has a value that cannot be taken: ${fault}`)
-  const from = origin.hasPlainReferences ? mapTexts(written, withBraces) : written
+  const from = origin.hasPlainReferences === true ? mapTexts(written, withBraces) : written
   if (from['disabled'] === true || from['enabled'] === false)
     return { ok: false, status: 'skipped', reason: 'is turned off there' }
   if (isThisNode(from)) return { ok: false, status: 'skipped', reason: 'is this node itself' }
-  const reason = lossOf(from) ?? otherMeaning(from)
+  const reason = lossOf(from) ?? otherMeaning(from) ?? openMeaning(from, origin)
   if (reason !== null) return refused(reason)
   const name = serverNameOf(given)
   if (name === null) return refused('has a name that this node cannot have: rename it in the file')
@@ -121,6 +132,18 @@ function otherMeaning(from: Readonly<Record<string, unknown>>): string | null {
     if (named !== undefined)
       return `${key} has the text ${named}, which is a variable in mcp.servers: write it in another form`
   }
+  return null
+}
+
+/** A reference of which the file does not show its meaning, or that only VS Code resolves; null when there is none. */
+function openMeaning(from: Readonly<Record<string, unknown>>, { hasPlainReferences }: ImportOrigin): string | null {
+  for (const [key, value] of Object.entries(from).filter(([name]) => TAKEN.has(name)))
+    for (const text of textsIn(value)) {
+      const editor = PREDEFINED.exec(text)?.[1]
+      if (editor !== undefined) return `${key} has \${${editor}}, which only VS Code resolves: write its value`
+      if (hasPlainReferences === null && PLAIN.test(text))
+        return `${key} has a $NAME, which only Gemini CLI replaces: write \${NAME}, or add the server by hand`
+    }
   return null
 }
 

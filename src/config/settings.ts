@@ -394,7 +394,11 @@ export const SETTINGS = {
       [100, DAY_MS],
       'How long the caller of a tool waits for its answer, unless the tool says otherwise.'
     ),
-    maxPayloadBytes: count(1_048_576, [2, 16_777_216], 'Bytes of JSON that the arguments of one tool call may have.'),
+    maxPayloadBytes: count(
+      1_048_576,
+      [2, 16_777_216],
+      'Bytes of JSON that the arguments of one tool call may have. Beyond 1 MiB only texts over 16 KiB count.'
+    ),
     maxStateBytes: count(
       262_144,
       [2, 16_777_216],

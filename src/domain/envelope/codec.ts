@@ -63,10 +63,22 @@ function bodyOf(payload: unknown): EnvelopeBody {
   const fault = jsonFault(payload, SIZED_LIMITS)
   if (fault !== null) throw new NodeError('INVALID_ENVELOPE', `payload: ${fault}`)
   const lifted = lift(payload, { maxInlineText })
-  if (lifted === null) throw tooLarge(`more than ${maxAttachments} attachments`)
+  if (lifted === null)
+    throw tooLarge(`more than ${maxAttachments} byte arrays (a fixed limit): join them, or send several messages`)
   const main = utf8(jsonOf(lifted.json))
-  if (main.byteLength > maxJsonBytes) throw tooLarge(`more than ${maxJsonBytes} bytes of JSON; send the bulk as bytes`)
+  if (main.byteLength > maxJsonBytes) throw tooLarge(jsonExcess(main.byteLength))
   return { codec: BODY.json, main, entries: lifted.attachments.map(entryOf) }
+}
+
+/** Earlier builds count larger JSON as a fault of the sender, and a reader parses it at once: no setting raises it. */
+function jsonExcess(bytes: number): string {
+  const limit = `lists, objects and short texts take ${bytes} bytes of JSON, and ${maxJsonBytes} is a fixed limit`
+  return `${limit}: send the bulk as one text (over ${maxInlineText} characters) or as bytes, or send several messages`
+}
+
+function headerExcess({ entries }: EnvelopeBody): string {
+  const parts = entries.length === 0 ? '' : ` with the places of ${entries.length} attachments`
+  return `more than ${maxHeaderBytes} bytes of header${parts} (a fixed limit): shorten keys, or send several messages`
 }
 
 function jsonOf(value: unknown): string {
@@ -95,10 +107,11 @@ const BARE = {
   preencode(state: WireState, body: EnvelopeBody): void {
     c.uint8.preencode(state, body.codec)
     if (body.codec === BODY.json) measureTable(state, body)
-    if (state.end > maxHeaderBytes) throw tooLarge(`more than ${maxHeaderBytes} bytes of header`)
+    if (state.end > maxHeaderBytes) throw tooLarge(headerExcess(body))
     state.end += body.main.byteLength
     for (const { bytes } of body.entries) state.end += bytes.byteLength
-    if (state.end > maxBytes) throw tooLarge(`more than ${maxBytes} bytes`)
+    if (state.end > maxBytes)
+      throw tooLarge(`more than ${maxBytes} bytes in all (a fixed limit): send several messages`)
   },
   encode(state: WireState, body: EnvelopeBody): void {
     c.uint8.encode(state, body.codec)

@@ -4,6 +4,8 @@ import { isRecord } from '../json.js'
 export interface NullRules {
   /** Members whose value is kept as it is, unless it is null itself. */
   readonly data: ReadonlySet<string>
+  /** Members whose own members have names of others: there each null is absent, and nothing is data. */
+  readonly maps?: ReadonlySet<string>
   /** Is the null of a member a value? Default: never. */
   isValue?(name: string, parent: Readonly<Record<string, unknown>>): boolean
 }
@@ -16,18 +18,27 @@ const MAX_DEPTH = 64
  * stay. Returns the value itself when nothing is left out. Below 64 levels everything stays.
  */
 export function withoutNulls(value: unknown, rules: NullRules): unknown {
-  return cleaned(value, rules, MAX_DEPTH)
+  return cleaned(value, rules, { depth: MAX_DEPTH, isMap: false })
 }
 
-function cleaned(value: unknown, rules: NullRules, depth: number): unknown {
+interface NullPlace {
+  /** Levels that are left. */
+  readonly depth: number
+  /** Is the value that of a member of `maps`? */
+  readonly isMap: boolean
+}
+
+function cleaned(value: unknown, rules: NullRules, { depth, isMap }: NullPlace): unknown {
   if (depth === 0) return value
   if (Array.isArray(value)) return cleanedList(value, rules, depth)
   if (!isRecord(value)) return value
   let copy: Record<string, unknown> | null = null
   for (const name of Object.keys(value)) {
     const member = value[name]
-    const isAbsent = member === null && rules.isValue?.(name, value) !== true
-    const next = isAbsent || rules.data.has(name) ? member : cleaned(member, rules, depth - 1)
+    const isAbsent = member === null && (isMap || rules.isValue?.(name, value) !== true)
+    const isKept = isAbsent || (!isMap && rules.data.has(name))
+    const place = { depth: depth - 1, isMap: !isMap && rules.maps?.has(name) === true }
+    const next = isKept ? member : cleaned(member, rules, place)
     if (!isAbsent && next === member) continue
     copy ??= { ...value }
     if (isAbsent) delete copy[name]
@@ -39,7 +50,7 @@ function cleaned(value: unknown, rules: NullRules, depth: number): unknown {
 function cleanedList(list: readonly unknown[], rules: NullRules, depth: number): readonly unknown[] {
   let copy: unknown[] | null = null
   for (const [at, item] of list.entries()) {
-    const next = cleaned(item, rules, depth - 1)
+    const next = cleaned(item, rules, { depth: depth - 1, isMap: false })
     if (next === item) continue
     copy ??= [...list]
     copy[at] = next
@@ -121,6 +132,15 @@ export const A2A_NULLS: NullRules = {
 export const MCP_NULLS: NullRules = {
   data: new Set(['arguments', 'structuredContent', 'inputSchema', 'outputSchema', '_meta', 'data']),
   isValue: isNullId
+}
+
+const VALUES = new Set(['const', 'default', 'example'])
+
+/** For JSON Schemas: `const`, `default` and `example` may be null, and names of properties are no keywords. */
+export const SCHEMA_NULLS: NullRules = {
+  data: new Set([...VALUES, 'enum', 'examples']),
+  maps: new Set(['properties', 'patternProperties', 'dependentSchemas', 'dependencies', 'definitions', '$defs']),
+  isValue: (name) => VALUES.has(name)
 }
 
 /** Answers of a person (`content`) are data. */

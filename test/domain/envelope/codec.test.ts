@@ -30,6 +30,15 @@ function roundTrip(one: A2AEnvelope): unknown {
   return { ...decoded.header, payload: payload.value }
 }
 
+function messageOf(run: () => unknown): string {
+  try {
+    run()
+    return ''
+  } catch (error) {
+    return error instanceof NodeError && error.code === 'PAYLOAD_TOO_LARGE' ? error.message : String(error)
+  }
+}
+
 function codeOf(run: () => unknown): string {
   try {
     run()
@@ -99,6 +108,26 @@ test('an absent payload stays absent and a null stays null', (t) => {
 test('a small request takes little more than its fields', (t) => {
   const one = envelope({ text: 'x'.repeat(200) }, { metadata: { tier: 1 }, correlationId: 'c'.repeat(40) })
   t.is(encodeEnvelope(one).byteLength < 320, true)
+})
+
+test('the refusal of a large message names the fixed limit and another form to send', (t) => {
+  const instead = /send several messages$/
+  const keys = Array.from({ length: 60 }, (_, at) => [`${at}`.padEnd(200, 'k'), new Uint8Array(1)] as const)
+  for (const [name, payload, limit] of [
+    ['texts', { ret: Array<string>(2000).fill('x'.repeat(1000)) }, 1_048_576],
+    ['objects', Array.from({ length: 1500 }, () => ({ text: 'x'.repeat(900) })), 1_048_576],
+    ['numbers', Array.from({ length: 300_000 }, (_, at) => 100_000 + at), 1_048_576],
+    ['a key', { ['k'.repeat(3_145_728)]: 1 }, 1_048_576],
+    ['texts without a UTF-8 form', Array<string>(70).fill('\ud800'.repeat(17_000)), 1_048_576],
+    ['one text', 'z'.repeat(17_000_000), 16_777_216],
+    ['byte arrays', Array.from({ length: 65 }, () => new Uint8Array(1)), 64],
+    ['keys of byte arrays', Object.fromEntries(keys), 8192]
+  ] as const) {
+    const message = messageOf(() => encodeEnvelope(envelope(payload)))
+    t.ok(message.includes(String(limit)) && message.includes('fixed limit'), `${name}: ${message}`)
+    t.ok(instead.test(message), name)
+  }
+  t.alike(roundTrip(envelope({ ret: 'x'.repeat(2_000_000) })), envelope({ ret: 'x'.repeat(2_000_000) }))
 })
 
 test('an envelope that is too large is refused before it is sent', (t) => {

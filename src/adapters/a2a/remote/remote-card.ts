@@ -11,6 +11,7 @@ import { MAX_REMOTE_SKILLS } from './card-schema.js'
 import {
   callableInterfaces,
   entries,
+  isOldVersion,
   MAX_INTERFACES,
   preferred,
   type RemoteInterface,
@@ -110,7 +111,7 @@ export function readRemoteCard(written: unknown): CardRead {
   const faults = findings.filter(({ isWarning }) => !isWarning)
   const first = faults.find(({ stopsImport }) => stopsImport)
   // 1.0 and 0.3 require one of these members each.
-  const isCard = card === null || 'supportedInterfaces' in card || 'url' in card
+  const isCard = !isRecord(written) || 'supportedInterfaces' in written || 'url' in written
   if (card !== null && first === undefined) return { ok: true, card: cardFrom(card) }
   return {
     ok: false,
@@ -118,6 +119,25 @@ export function readRemoteCard(written: unknown): CardRead {
     more: Math.max(0, faults.length - 1),
     isCard
   }
+}
+
+/**
+ * A card with the address that the config names in place of each one that it lacks. Without a list of interfaces, a
+ * card of 1.0 gets one of JSON-RPC. `url`: null for none; then the card stays as it is.
+ */
+export function cardWithAddress(written: unknown, url: string | null): unknown {
+  if (url === null || !isRecord(written)) return written
+  const { supportedInterfaces: listed = null, protocolVersion, url: own = null } = written
+  if (Array.isArray(listed) && listed.length > 0) {
+    const interfaces = listed.map((one: unknown) => (isRecord(one) ? { ...one, url: one['url'] ?? url } : one))
+    return { ...written, supportedInterfaces: interfaces }
+  }
+  if (own !== null) return written
+  if ('url' in written || isOldVersion(protocolVersion)) return { ...written, url }
+  const isEmpty = 'supportedInterfaces' in written && (listed === null || Array.isArray(listed))
+  return isEmpty
+    ? { ...written, supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }] }
+    : written
 }
 
 function cardFrom(card: WrittenCard): RemoteCard {

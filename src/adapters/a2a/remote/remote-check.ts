@@ -1,7 +1,7 @@
 import { isRecord, parseJson } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { type CardFinding, checkCard, fatal } from './card-check.js'
-import { reachableCard, readRemoteCard } from './remote-card.js'
+import { cardWithAddress, reachableCard, readRemoteCard } from './remote-card.js'
 import { checkPlace, checkSignature, fetchCardText, type RemoteNet, type RemotePlace } from './remote-connect.js'
 import { remoteFaultOf } from './remote-fault.js'
 import { callableInterfaces, preferred, versionRead, type WrittenCard } from './remote-interfaces.js'
@@ -30,7 +30,12 @@ export async function checkRemoteCard(
 ): Promise<RemoteCardReport> {
   try {
     const { text, url } = await fetchCardText(net, place, signal)
-    return await checkText(text, { url, key: place.key, judge: (card) => judgePlace(net, place, { card, url }) })
+    return await checkText(text, {
+      url,
+      key: place.key,
+      address: place.url ?? null,
+      judge: (card) => judgePlace(net, place, { card, url })
+    })
   } catch (error) {
     return unread(
       `cannot be fetched: ${remoteFaultOf(error).message}`,
@@ -41,7 +46,7 @@ export async function checkRemoteCard(
 
 /** Reports all faults of the text of a card. `url`: where it was; null for a file. Never rejects. */
 export async function checkCardText(text: string): Promise<RemoteCardReport> {
-  return await checkText(text, { url: null, key: null, judge: () => null })
+  return await checkText(text, { url: null, key: null, address: null, judge: () => null })
 }
 
 /** The report on a card that could not be read. */
@@ -52,16 +57,18 @@ export function unread(wrong: string, right: string): RemoteCardReport {
 interface CardOrigin {
   readonly url: string | null
   readonly key: RemotePlace['key']
+  /** The address that the config names; null for none. */
+  readonly address: string | null
   /** The fault of the address to which a usable card leads; null for none. */
   readonly judge: (card: WrittenCard) => CardFinding | null
 }
 
-async function checkText(text: string, { url, key, judge }: CardOrigin): Promise<RemoteCardReport> {
+async function checkText(text: string, { url, key, address, judge }: CardOrigin): Promise<RemoteCardReport> {
   const parsed = parseJson(text.replace(/^\ufeff/, ''))
   if (!parsed.ok)
     return unread(`is not to be read: ${parsed.reason}`, 'must be a JSON object within the limits of this node')
   const written = parsed.value
-  const { findings, versions, card } = checkCard(written, url)
+  const { findings, versions, card } = checkCard(cardWithAddress(written, address), url)
   const led = card === null ? null : judge(card)
   // The address that is called stops an import, whatever its form is.
   const others = findings.filter((one) => led === null || one.path !== led.path)

@@ -11,6 +11,7 @@ import {
   chosenInterface,
   MAX_REMOTE_CARD_BYTES,
   reachableCard,
+  cardWithAddress,
   readRemoteCard,
   type RemoteCard
 } from './remote-card.js'
@@ -67,7 +68,7 @@ export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: Abor
   const { text, url } = await fetchCardText(net, place, signal)
   const parsed = parseJson(text)
   if (!parsed.ok) throw new RemoteFault('answered', `its card is not to be read: ${parsed.reason}`)
-  const read = readRemoteCard(parsed.value)
+  const read = readRemoteCard(cardWithAddress(parsed.value, place.url ?? null))
   if (!read.ok) throw unusableCard(read, url)
   await checkSignature(parsed.value, place.key)
   const card = reachableCard(read.card, url)

@@ -36,7 +36,8 @@ export function versionsOf(card: WrittenCard): readonly ('1.0' | '0.3')[] {
   return isOld ? (isNew ? ['1.0', '0.3'] : ['0.3']) : ['1.0']
 }
 
-function isOldVersion(version: unknown): boolean {
+/** Is a version of the protocol one before 1.0? */
+export function isOldVersion(version: unknown): boolean {
   return typeof version === 'string' && version.startsWith('0.')
 }
 

@@ -4,12 +4,16 @@ import type { Clock } from '../../../kit/clock.js'
 import { isRecord } from '../../../kit/json.js'
 import { clientMessage } from '../../../kit/schema/nulls.js'
 import type { Principal } from '../../../ports/node-api.js'
+import { skippedBody, type SkipLimits } from './body-edges.js'
 import { HttpAnswer } from './http-answer.js'
 import type { HttpConnection } from './http-connection.js'
 import { decodedHeader, standardHeadersFault } from './http-headers.js'
 import { HttpSessions, type SessionCaller } from './http-sessions.js'
 import { correlationIdOf, errorResponse, inFlightFault, type JsonRpcFault } from '../server/json-rpc.js'
+import { idOfEdges } from '../server/line-reader.js'
+import { toolOfEdges } from '../server/oversized-call.js'
 import { createError, JSON_RPC, type StructuredError } from '../server/structured-error.js'
+import { wrapError } from '../server/tool-result.js'
 
 /** A request with a valid token: its caller, its body and its end. */
 export interface McpHttpCall extends SessionCaller {
@@ -42,6 +46,8 @@ const STATUS: Readonly<Record<number, number>> = {
 }
 /** Of messages that claim a version: since 2026 a missing method has the status of a missing page. */
 const STATUS_OF_CLAIMED: typeof STATUS = { ...STATUS, [JSON_RPC.METHOD_NOT_FOUND]: 404 }
+/** Twice the largest `tools.maxPayloadBytes`. */
+const SKIP: SkipLimits = { maxBytes: 33_554_432, timeoutMs: 10_000 }
 const SESSION = 'mcp-session-id'
 const LISTEN = 'subscriptions/listen'
 const CALL = 'tools/call'
@@ -73,7 +79,9 @@ export class McpHttp {
     if (!/application\/json|\*\/\*|application\/\*|text\/event-stream/i.test(accept)) {
       return this.#refuse(response, { status: 406, message: 'accept application/json and text/event-stream' })
     }
-    const body = parsed(await call.readBody().catch((error: unknown) => this.#unread(error, request, call)))
+    const read = await call.readBody().catch((error: unknown) => this.#unread(error, { request, response, call }))
+    if (read === null) return
+    const body = parsed(read)
     if (body === undefined)
       return this.#refuse(response, { status: 400, code: JSON_RPC.PARSE_ERROR, message: 'Parse error' })
     if (!isRecord(body)) {
@@ -192,17 +200,26 @@ export class McpHttp {
   }
 
   /**
-   * A body that is too large is not read, so its id is unknown. Unless a header names another method, it may only be
-   * that large as a call of a tool.
+   * A body that is too large. Of one that announces its size the edges are read: a call whose id they show gets a
+   * result, as over stdio. Unless a header names another method, others may only be that large as a call of a tool.
+   * null: it is answered. @throws the error
    */
-  async #unread(error: unknown, { headers }: IncomingMessage, { principal }: McpHttpCall): Promise<never> {
-    const { 'mcp-method': method = CALL, 'mcp-name': name } = headers
-    if (isRecord(error) && error['status'] === 413 && method === CALL) {
-      const tool = typeof name === 'string' ? (decodedHeader(name.trim()) ?? '') : ''
-      const { correlationId = '', ...data } = await this.#deps.refuseOversized(tool, principal)
-      const fault = { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }
-      error['shape'] = errorResponse(fault, correlationId)
+  async #unread(error: unknown, { request, response, call }: Unread): Promise<null> {
+    const { 'mcp-method': method = CALL, 'mcp-name': given } = request.headers
+    if (!isRecord(error) || error['status'] !== 413 || method !== CALL) throw error
+    const edges = announcesSize(request) ? await skippedBody(request, SKIP) : null
+    const shown = edges === null ? null : toolOfEdges(edges)
+    const id = edges === null || shown === null ? null : idOfEdges(edges)
+    const named = typeof given === 'string' ? (decodedHeader(given.trim()) ?? '') : ''
+    const refusal = await this.#deps.refuseOversized(shown || named, call.principal)
+    if (id !== null) {
+      const answer = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result: wrapError(refusal) }))
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length }).end(answer)
+      return null
     }
+    const { correlationId = '', ...data } = refusal
+    const fault = { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }
+    error['shape'] = errorResponse(fault, correlationId)
     throw error
   }
 
@@ -250,6 +267,12 @@ export class McpHttp {
   }
 }
 
+interface Unread {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly call: McpHttpCall
+}
+
 type McpMessage = Readonly<Record<string, unknown>>
 
 interface Posted {
@@ -273,6 +296,11 @@ interface McpRefusal {
   readonly body?: McpMessage
   /** Default: that of the message. */
   readonly id?: RequestId | null
+}
+
+/** In chunks, part of it is read before it is known to be too large. */
+function announcesSize({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined
 }
 
 function parsed(body: Buffer): unknown {

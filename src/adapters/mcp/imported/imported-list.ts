@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf } from '../../../kit/errors.js'
 import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
 import type { CompileSchema } from '../../../kit/sign.js'
+import { SCHEMA_NULLS, withoutNulls } from '../../../kit/schema/nulls.js'
 import { shown } from '../../../kit/text.js'
 import type { ToolListChange } from '../../../ports/imported-tools.js'
 import { safeSchema } from './imported-schema.js'
@@ -76,7 +77,7 @@ function readTool(name: string, value: Record<string, unknown>, { tools, faults,
       name,
       description: typeof value['description'] === 'string' ? cut(value['description']) : '',
       inputSchema: schemaOf(value['inputSchema'] ?? { type: 'object' }, compileSchema),
-      outputSchema: value['outputSchema'] === undefined ? null : schemaOf(value['outputSchema'], compileSchema),
+      outputSchema: (value['outputSchema'] ?? null) === null ? null : schemaOf(value['outputSchema'], compileSchema),
       claimsReadOnly: annotations['readOnlyHint'] === true
     })
   } catch (error) {
@@ -88,8 +89,20 @@ function cut(text: string): string {
   return text.length > MAX_DESCRIPTION ? `${text.slice(0, MAX_DESCRIPTION - 1)}…` : text
 }
 
-/** @throws Error that says why the schema cannot be used. */
+/** A schema, if need be without its absent members. @throws Error that says why the schema cannot be used. */
 function schemaOf(value: unknown, compileSchema: CompileSchema): ObjectSchema {
+  try {
+    // As it is written first: lists that were accepted are pinned so.
+    return usableSchema(value, compileSchema)
+  } catch (error) {
+    const clean = withoutNulls(value, SCHEMA_NULLS)
+    if (clean === value) throw error
+    return usableSchema(clean, compileSchema)
+  }
+}
+
+/** @throws Error that says why the schema cannot be used. */
+function usableSchema(value: unknown, compileSchema: CompileSchema): ObjectSchema {
   if (!isRecord(value)) throw new Error('its schema is no object')
   if (value['type'] !== undefined && value['type'] !== 'object') throw new Error('its schema is not that of an object')
   const fault = jsonFault(value)

@@ -2,8 +2,8 @@ import type { RequestId } from '@modelcontextprotocol/server'
 import { LineSplitter, type LongLine } from '../../../kit/lines.js'
 import { toolOfEdges } from './oversized-call.js'
 
-/** Bytes of the start and of the end of a line that is too long, kept to find its id in. */
-const EDGE_BYTES = 512
+/** Bytes of the start and of the end of a message that is too long, kept to find its id in. */
+export const EDGE_BYTES = 512
 
 /**
  * Found at the edges of a line that was too long: the id of its request, and the tool that it calls

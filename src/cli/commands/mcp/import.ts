@@ -43,7 +43,7 @@ export const importServers: Action = async ({ output, paths, env }, [source = ''
   const found = serversIn(await readClientFile(file))
   const isDryRun = isSet(options, 'dryRun')
   const added: Record<string, Readonly<Record<string, unknown>>> = {}
-  const origin = { dir: path.dirname(file), hasPlainReferences: path.basename(path.dirname(file)) === '.gemini' }
+  const origin = { dir: path.dirname(file), hasPlainReferences: hasPlainReferences(file) }
   const servers = found.map(({ name: from, entry, project }) => {
     const one = importedServer(from, entry, { ...origin, workspace: project ?? workspaceOf(file, userHome(env)) })
     const report = reportOf(from, one, { config, added, env })
@@ -74,6 +74,14 @@ function workspaceOf(file: string, home: string): string | null {
   if (path.basename(file) === '.mcp.json') return dir
   const isOfClient = ['.cursor', '.vscode', '.codex', '.gemini'].includes(path.basename(dir))
   return isOfClient && path.dirname(dir) !== home ? path.dirname(dir) : null
+}
+
+/** Is the file of Gemini CLI, whose references have two forms? null when its place does not show a client. */
+function hasPlainReferences(file: string): boolean | null {
+  const [dir, name] = [path.basename(path.dirname(file)), path.basename(file)]
+  if (dir === '.gemini') return true
+  const isOfOther = ['.cursor', '.vscode', '.codex', '.claude'].includes(dir)
+  return isOfOther || ['.mcp.json', '.claude.json', 'claude_desktop_config.json'].includes(name) ? false : null
 }
 
 interface ImportState {

@@ -474,3 +474,33 @@ test('a card that names no address that a client reaches is used at its own addr
     refused.info().lastError ?? 'not refused'
   )
 })
+
+test('the url of the config stands in for each address that a card lacks', async (t: Assert) => {
+  const modern = { message: { messageId: 'a', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } }
+  const old = { kind: 'message', messageId: 'a', role: 'agent', parts: [{ kind: 'text', text: 'hi' }] }
+  const named = { name: 'Lost', capabilities: {}, skills: [SKILL] }
+  const interfaces = (...listed: readonly object[]): object => ({ ...named, supportedInterfaces: listed })
+  for (const [name, card, answer] of [
+    ['null in 0.3', { ...named, url: null, protocolVersion: '0.3.0' }, old],
+    ['null without a version', { ...named, url: null, supportedInterfaces: null }, old],
+    ['absent in 0.3', { ...named, protocolVersion: '0.3.0' }, old],
+    ['null in 1.0', interfaces({ url: null, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }), modern],
+    ['absent in 1.0', interfaces({ protocolBinding: 'JSONRPC', protocolVersion: '1.0' }), modern],
+    ['no interface', interfaces(), modern],
+    ['null interfaces', { ...named, supportedInterfaces: null }, modern]
+  ] as const) {
+    const at = await rawServer(t, () => card, answer)
+    const place = `${at}/.well-known/agent-card.json`
+    const scene = await remoteScene(t, remoteSpec(place, { url: `${at}/x` }))
+    await scene.settled()
+    t.alike(await scene.call('talk', 'hello'), { ok: true, result: 'hi' }, name)
+    const bare = await remoteScene(t, remoteSpec(place))
+    await bare.settled()
+    t.ok(bare.info().lastError !== null, name)
+    if (name !== 'absent in 0.3') t.absent(/no agent card/.test(bare.info().lastError ?? ''), name)
+  }
+  const at = await rawServer(t, () => ({ hello: 'world' }), modern)
+  const other = await remoteScene(t, remoteSpec(`${at}/card`, { url: `${at}/x` }))
+  await other.settled()
+  t.ok(/no agent card/.test(other.info().lastError ?? ''), other.info().lastError ?? 'taken')
+})

@@ -1,6 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import test, { type Assert } from 'brittle'
 import { CLAIM } from '../../../support/mcp.js'
+import { readBody } from '../../../../src/adapters/http/body.js'
 import { HttpError } from '../../../../src/adapters/http/http-error.js'
 import { World } from '../../../support/fake-node.js'
 import { mcpServiceOf } from '../../../support/mcp-http.js'
@@ -198,4 +201,46 @@ test('a body that is too large for any call is refused as one, unless its header
   }
   t.is(await refusedAs({ 'mcp-method': 'tools/list' }), null)
   t.is(records.length, 3)
+})
+
+test('a call whose announced body is too large gets a tool result with its id, and is counted by its tool', async (t: Assert) => {
+  const world = new World(t)
+  const records: InvocationRecord[] = []
+  const service = mcpServiceOf(world, await world.owner(), { onCompleted: (record) => void records.push(record) })
+  const principal = { kind: 'token', name: 'one', tier: 0, sandboxId: null, scopes: ['read', 'send'] } as const
+  const server = http.createServer((request, response) => {
+    const call = { principal, onAbort: () => {}, onTokenEnd: () => () => {}, readBody: () => readBody(request, 1000) }
+    service.handle(request, response, call).catch(({ status, shape }: HttpError) => {
+      response.writeHead(status).end(JSON.stringify(shape))
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(async () => {
+    await service.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`
+  const post = async (body: string, more: Readonly<Record<string, string>> = {}) => {
+    const answer = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', ...more }, body })
+    return [answer.status, JSON.parse(await answer.text()) as Record<string, unknown>] as const
+  }
+  const params = { name: 'text__do', arguments: { text: 'x'.repeat(70_000) } }
+  for (const [body, id, tool, more] of [
+    [{ jsonrpc: '2.0', id: 42, method: 'tools/call', params }, 42, 'text__do', {}],
+    [{ jsonrpc: '2.0', id: 'a', method: 'tools/call', params }, 'a', 'text__do', { 'mcp-method': 'tools/call' }],
+    [{ method: 'tools/call', params, jsonrpc: '2.0', id: 7 }, 7, 'text__do', { 'mcp-name': 'other' }],
+    [{ params: { arguments: params.arguments, name: 'x' }, method: 'tools/call', id: 8 }, 8, 'b', { 'mcp-name': 'b' }]
+  ] as const) {
+    const [status, answer] = await post(JSON.stringify(body), more)
+    const { isError, content } = answer['result'] as { isError: boolean; content: { text: string }[] }
+    const { code } = JSON.parse(content[0]?.text ?? '') as { code: string }
+    t.alike([status, answer['id'], isError, code], [200, id, true, 'RESOURCE_EXHAUSTED'])
+    t.alike([records.at(-1)?.tool, records.at(-1)?.outcome], [tool, 'tool_error'])
+  }
+  t.is(records.length, 4)
+  for (const body of [JSON.stringify({ id: 1, method: 'tools/list', params }), ' '.repeat(2000)]) {
+    const [status, { id, error }] = await post(body)
+    t.alike([status, id, (error as { code: number }).code], [413, null, -32_600])
+  }
 })

@@ -326,3 +326,53 @@ test('claims of a server about its tools decide nothing: policy treats them as e
   t.is(importedCard({ ...SPEC, sideEffect: 'read' }, [tool('look')]).definition.capabilities[0]?.sideEffect, 'read')
   t.is(importedCard(SPEC, [tool('echo')]).definition.capabilities[0]?.idempotent, true)
 })
+
+test('null is absent in schemas of tools, except as a value and as the name of a property', async (t: Assert) => {
+  const property = { type: 'string' }
+  const inner = { type: 'object', required: null, additionalProperties: null, title: null }
+  const schemas: readonly (readonly [string, object, object])[] = [
+    ['required', { required: null, properties: { a: property } }, { properties: { a: property } }],
+    ['type', { type: null, $schema: null }, {}],
+    ['a property', { properties: { a: property, b: null } }, { properties: { a: property } }],
+    [
+      'a property named as a keyword',
+      { properties: { default: null, const: { items: null } } },
+      { properties: { const: {} } }
+    ],
+    ['a nested schema', { properties: { a: inner } }, { properties: { a: { type: 'object' } } }],
+    [
+      'items',
+      { properties: { a: { items: { anyOf: [{ minimum: null }] } } } },
+      { properties: { a: { items: { anyOf: [{}] } } } }
+    ],
+    ['definitions', { $defs: { enum: { pattern: null } }, allOf: null }, { $defs: { enum: {} } }],
+    [
+      'values',
+      {
+        required: null,
+        properties: { a: { default: null, const: null, enum: [null], examples: [null, { b: null }] } }
+      },
+      { properties: { a: { default: null, const: null, enum: [null], examples: [null, { b: null }] } } }
+    ],
+    ['harmless nulls', { 'x-note': null }, { 'x-note': null }]
+  ]
+  for (const part of ['inputSchema', 'outputSchema'] as const)
+    for (const [name, written, kept] of schemas) {
+      const read = await readList([{ name: 'x', [part]: { type: 'object', ...written } }], compileSchema)
+      t.alike(read.faults, [], `${part}: ${name}`)
+      t.alike(read.tools[0]?.[part], 'type' in written ? kept : { type: 'object', ...kept }, `${part}: ${name}`)
+    }
+  const { tools, faults } = await readList(
+    [
+      { name: 'none', outputSchema: null },
+      { name: 'list', inputSchema: { type: 'object', required: ['a', null] } }
+    ],
+    compileSchema
+  )
+  t.is(tools[0]?.outputSchema, null)
+  t.alike(
+    faults.map(({ name }) => name),
+    ['list'],
+    'null items of lists stay'
+  )
+})

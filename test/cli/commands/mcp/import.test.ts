@@ -305,3 +305,65 @@ test('a server that another program adds during an import stays', async (t) => {
   t.ok(code !== 0 && stderr.includes('CONFLICT'), stderr)
   t.is(await fs.readFile(target, 'utf8'), theirs)
 })
+
+test('a reference of one client is resolved in its file, literal in files of others, and else refused', async (t) => {
+  const entry = { command: 'node', args: ['s.js', '$GVAR'], env: { FOO: '$GVAR' } }
+  const [literal, resolved] = [
+    ['node', 's.js', '$GVAR'],
+    ['node', 's.js', '${GVAR}']
+  ]
+  for (const [name, expected] of [
+    ['.gemini/settings.json', resolved],
+    ['.mcp.json', literal],
+    ['.cursor/mcp.json', literal],
+    ['.vscode/mcp.json', literal],
+    ['servers.json', null],
+    ['settings.json', null]
+  ] as const) {
+    const { done, servers } = await imports(t, name, { mcpServers: { gem: entry } })
+    t.is(done.servers[0]?.status, expected === null ? 'refused' : 'imported', name)
+    if (expected === null) t.ok(done.servers[0]?.reason?.includes('write ${NAME}'), done.servers[0]?.reason ?? name)
+    t.alike((await servers())['gem']?.command, expected ?? undefined, name)
+  }
+  for (const [text, status] of [
+    ['$lower', 'refused'],
+    ['Bearer $KEY', 'refused'],
+    ['$HOME/x', 'refused'],
+    ['--key=$A_1', 'refused'],
+    ['pa$WORD', 'imported'],
+    ['$1', 'imported'],
+    ['$$', 'imported'],
+    ['a $5 b', 'imported'],
+    ['${KEY}', 'imported']
+  ] as const)
+    for (const more of [{ args: [text] }, { env: { A: text } }]) {
+      const { done } = await imports(t, 'servers.json', { mcpServers: { x: { command: 'x', ...more } } })
+      t.is(done.servers[0]?.status, status, text)
+    }
+})
+
+test('a predefined variable of VS Code that only the editor resolves is refused by its name', async (t) => {
+  for (const [text, named] of [
+    ['${file}', 'file'],
+    ['--at=${fileBasename}', 'fileBasename'],
+    ['${fileExtname}', 'fileExtname'],
+    ['${cwd}/x', 'cwd'],
+    ['${lineNumber}', 'lineNumber'],
+    ['${selectedText}', 'selectedText'],
+    ['${execPath}', 'execPath'],
+    ['${relativeFile}', 'relativeFile'],
+    ['${fileWorkspaceFolder:app}', 'fileWorkspaceFolder'],
+    ['${env:file}', null],
+    ['${file:-x}', null],
+    ['${files}', null],
+    ['${FILE}', null],
+    ['${userHome}', null],
+    ['${workspaceFolder}', null]
+  ] as const)
+    for (const more of [{ args: [text] }, { env: { A: text } }]) {
+      const { done } = await imports(t, '.vscode/mcp.json', { servers: { x: { command: 'x', ...more } } })
+      const [one] = done.servers
+      t.is(one?.status, named === null ? 'imported' : 'refused', text)
+      if (named !== null) t.ok(one?.reason?.includes(`\${${named}}`), one?.reason ?? text)
+    }
+})

@@ -1,0 +1,40 @@
+import type { Readable } from 'node:stream'
+import type { LongLine } from '../../../kit/lines.js'
+import { EDGE_BYTES } from '../server/line-reader.js'
+
+/** Limits for reading past a body that is too large. */
+export interface SkipLimits {
+  readonly maxBytes: number
+  readonly timeoutMs: number
+}
+
+/**
+ * Reads past a body of which nothing was read, and keeps 512 bytes of each end. null: it is larger than `maxBytes`,
+ * breaks off, or takes too long. Never rejects.
+ */
+export function skippedBody(body: Readable, { maxBytes, timeoutMs }: SkipLimits): Promise<LongLine | null> {
+  if (body.destroyed || body.readableDidRead) return Promise.resolve(null)
+  return new Promise((resolve) => {
+    let [head, tail] = [Buffer.alloc(0), Buffer.alloc(0)]
+    let bytes = 0
+    const finish = (edges: LongLine | null): void => {
+      clearTimeout(timer)
+      body.off('data', take).off('end', end).off('close', cut)
+      resolve(edges)
+    }
+    const timer = setTimeout(cut, timeoutMs)
+    function take(chunk: Buffer): void {
+      bytes += chunk.length
+      if (bytes > maxBytes) return finish(null)
+      if (head.length < EDGE_BYTES) head = Buffer.concat([head, chunk.subarray(0, EDGE_BYTES - head.length)])
+      tail = Buffer.concat([tail, chunk.subarray(-EDGE_BYTES)]).subarray(-EDGE_BYTES)
+    }
+    function end(): void {
+      finish({ head, tail, bytes })
+    }
+    function cut(): void {
+      finish(null)
+    }
+    body.on('data', take).on('end', end).on('close', cut)
+  })
+}
