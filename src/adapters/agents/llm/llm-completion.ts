@@ -1,9 +1,12 @@
 import { createParser } from 'eventsource-parser'
 import { isRecord, parseJson, RESULT_LIMITS } from '../../../kit/json.js'
+import { withoutNulls } from '../../../kit/schema/nulls.js'
 import { failedWithin, LlmFault, messageIn } from './llm-fault.js'
 
 /** Marks the end of a stream. */
 const DONE = '[DONE]'
+/** Nothing in a completion is data of a program: arguments of tools are texts. */
+const NULLS = { data: new Set<string>() }
 
 /**
  * Reads the body of one answer: a stream of events, or a whole completion as JSON. It gives chunks as JSON texts, in
@@ -96,7 +99,8 @@ export class CompletionReader {
     // A ping or a report of progress would be a malformed chunk.
     if (!isRecord(value) || (choices.length === 0 && !isRecord(value['usage']))) return
     this.#isFinished ||= choices.some(hasFinish)
-    this.#chunks.push(JSON.stringify({ ...value, choices }))
+    // An empty error is none, and its reader takes any for one.
+    this.#chunks.push(JSON.stringify(withoutNulls({ ...value, choices, error: null }, NULLS)))
   }
 }
 
@@ -111,7 +115,7 @@ function noCompletion(): LlmFault {
 /** The error in a frame: `{error}` of most servers, `{object: "error", message}` of vLLM; null for none. */
 function errorIn(value: unknown): unknown {
   if (!isRecord(value)) return null
-  return value['object'] === 'error' ? value : (value['error'] ?? null)
+  return value['object'] === 'error' ? value : value['error'] || null
 }
 
 /** The data of an event `error`: JSON, or text. */

@@ -30,6 +30,11 @@ function chunk(delta: unknown, finish: string | null = null): string {
   return JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })
 }
 
+/** A chunk as it is passed on. */
+function clean(text: string): unknown {
+  return JSON.parse(text, (_name, value: unknown) => value ?? undefined) as unknown
+}
+
 const HELLO = chunk({ content: 'hello' })
 const STOP = chunk({}, 'stop')
 
@@ -69,7 +74,7 @@ test('events beside the answer lose nothing: pings and reports as JSON, chunks w
     const { chunks, fault } = read(
       `${line}\n\ndata: ${HELLO}\n\n${line}\n\ndata: ${STOP}\n\n${line}\n\ndata: [DONE]\n\n`
     )
-    t.alike([chunks, fault], [[JSON.parse(HELLO), JSON.parse(STOP)], null], line)
+    t.alike([chunks, fault], [[HELLO, STOP].map(clean), null], line)
   }
   const usage = { prompt_tokens: 1, completion_tokens: 2 }
   t.alike(
@@ -89,6 +94,24 @@ test('an answer is over at [DONE], and finished at a finish reason, an empty one
   t.is(reader.feed(Buffer.from(`data: [DONE]\n\ndata: ${HELLO}\n\n`)).length, 0, 'nothing follows')
   t.ok(reader.isOver)
   t.is(read(`data: ${HELLO}\n\ndata: [DONE]\n\n`).fault, null, 'a server without finish reasons')
+})
+
+test('a null member is an absent one, in a whole completion and in each chunk of a stream', (t) => {
+  const whole = { choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'hello' } }] }
+  const delta = { role: 'assistant', content: 'hello' }
+  const expected = { object: 'chat.completion.chunk', choices: [{ index: 0, finish_reason: 'stop', delta }] }
+  for (const extra of [{ error: null }, { error: '' }, { id: null, usage: null }, { errors: null, object: null }]) {
+    t.alike(read(JSON.stringify({ ...whole, ...extra })), { chunks: [expected], fault: null, isOver: false })
+    const frames = [HELLO, STOP].map((text) => JSON.stringify({ ...(JSON.parse(text) as object), ...extra }))
+    const { chunks, fault } = read(eventsOf(frames))
+    t.alike([chunks, fault], [[HELLO, STOP].map(clean), null], JSON.stringify(extra))
+  }
+  const call = { index: 0, id: 'c1', function: { name: null, arguments: '{"a":null}' } }
+  const { chunks } = read(
+    `data: ${chunk({ role: null, content: null, refusal: null, tool_calls: [call] }, 'stop')}\n\n`
+  )
+  const kept = { ...call, function: { arguments: '{"a":null}' } }
+  t.alike(chunks, [{ choices: [{ index: 0, delta: { tool_calls: [kept] }, finish_reason: 'stop' }] }])
 })
 
 test('a whole completion is the same answer as its stream', (t) => {

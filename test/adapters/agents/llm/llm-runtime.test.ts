@@ -406,6 +406,15 @@ test('a whole completion counts as its stream, with its tools and its token coun
   t.alike(usageOf(run), { turns: 2, inputTokens: 6, outputTokens: 8, isEstimated: false })
 })
 
+test('an answer whose error is null is a result', async (t: Assert) => {
+  const choice = { index: 0, finish_reason: 'stop' }
+  const text = { role: 'assistant', content: 'hello' }
+  const whole = JSON.stringify({ choices: [{ ...choice, message: text }], error: null })
+  const frame = JSON.stringify({ choices: [{ ...choice, delta: text }], error: null, usage: null })
+  for (const answer of [refusing({ status: 200, body: whole }), streaming([frame])])
+    t.is(resultOf(await ask(t, [answer])), 'hello')
+})
+
 test('an error with HTTP 200 is reported with the text of the server', async (t: Assert) => {
   for (const { refusals } of SHAPES) {
     const outcome = await ask(t, [refusing({ status: 200, body: refusals.other.body })])
