@@ -473,4 +473,6 @@ test('reasoning in tags is neither in the result nor in its reports', async (t: 
   const long = ['<think>', 'x'.repeat(70_000), '</think>', 'hello']
   t.is(resultOf(await ask(t, [streaming(VLLM.text(long))])), 'hello', 'nor does it count as text of the result')
   t.is(resultOf(await ask(t, [streaming(VLLM.text(['Hm.\n</think>\n\nhello']))])), 'hello')
+  const lone = ['hmm {"no":2}</th', 'ink>\n{"a"', ':1}']
+  t.is(resultOf(await ask(t, [streaming(VLLM.text(lone))])), '{"a":1}')
 })
