@@ -1,26 +1,48 @@
 import { createParser } from 'eventsource-parser'
 import { isRecord, parseJson, RESULT_LIMITS } from '../../../kit/json.js'
+import { withoutNulls } from '../../../kit/schema/nulls.js'
 import { failedWithin, LlmFault, messageIn } from './llm-fault.js'
 
 /** Marks the end of a stream. */
 const DONE = '[DONE]'
+/** `object` of an answer that is no stream. */
+const WHOLE = 'chat.completion'
+/** Nothing in a completion is data of a program: arguments of tools are texts. */
+const NULLS = { data: new Set<string>() }
+
+type Choice = Readonly<Record<string, unknown>>
 
 /**
- * Reads the body of one answer: a stream of events, or a whole completion as JSON. It gives chunks as JSON texts, in
- * the form of a stream. Comments, keep-alives, empty frames and events beside the answer give none. The end follows
+ * Reads the body of one answer: a stream of events, lines of JSON, or a whole completion as JSON. It gives chunks as
+ * JSON texts, in the form of a stream. Comments, keep-alives, empty frames and events beside the answer give none, nor do
+ * frames that cannot be used, except beside calls and without any content. The end follows
  * from the protocol, not from the connection.
  */
 export class CompletionReader {
   readonly #decoder = new TextDecoder()
   readonly #parser = createParser({
     onEvent: ({ data, event }) => this.#take(data, event),
-    onComment: () => (this.#isStream = true)
+    onComment: () => (this.#isStream = true),
+    onError: ({ field, value }) => {
+      // llama.cpp writes its error as a field of its own.
+      if (field === 'error') throw failedWithin(errorValue(value ?? ''))
+    }
   })
   #chunks: string[] = []
   /** Something came that is not white space. */
   #hasBegun = false
   /** The body, when it is JSON and no stream. */
   #whole: string[] | null = null
+  /** The first line of a whole body has ended; more of it came after that. */
+  #hasBreak = false
+  #isSecondLine = false
+  /** The body has a JSON text on each line. */
+  #isLines = false
+  /** Text or calls came. */
+  #hasContent = false
+  #hasCalls = false
+  /** The first frame that could not be used. */
+  #odd: LlmFault | null = null
   /** Something of a stream came. */
   #isStream = false
   #isOver = false
@@ -51,7 +73,8 @@ export class CompletionReader {
     if (this.#whole !== null) this.#takeWhole(this.#whole.join(''))
     // A last frame may lack its empty line.
     else this.#parser.feed('\n\n')
-    if (!this.#isFinished && !this.#isOver) throw this.#isStream || !this.#hasBegun ? cut() : noCompletion()
+    if (!this.#isFinished && !this.#isOver) throw this.#unfinished()
+    this.#refuseOddAlone()
     return this.#chunks.splice(0)
   }
 
@@ -61,10 +84,25 @@ export class CompletionReader {
       // No stream has white space before its first field that matters.
       rest = text.trimStart()
       this.#hasBegun = rest !== ''
-      if (rest.startsWith('{')) this.#whole = []
+      if (/^[{[]/.test(rest)) this.#whole = []
     }
-    if (this.#whole === null) this.#parser.feed(rest)
-    else this.#whole.push(rest)
+    if (this.#whole !== null) this.#takePiece(this.#whole, rest)
+    else this.#parser.feed(this.#isLines ? asEvents(rest) : rest)
+  }
+
+  /** Text of a body that is JSON. A second line after one that is JSON makes each line a frame. */
+  #takePiece(whole: string[], piece: string): void {
+    whole.push(piece)
+    this.#hasBreak ||= piece.includes('\n')
+    // The pieces are joined twice at most.
+    if (!this.#hasBreak || this.#isSecondLine || !/\S/.test(piece)) return
+    const text = whole.join('')
+    const end = text.indexOf('\n')
+    this.#isSecondLine = text.slice(end).trim() !== ''
+    if (!this.#isSecondLine || !parseJson(text.slice(0, end), RESULT_LIMITS).ok) return
+    this.#whole = null
+    this.#isLines = true
+    this.#parser.feed(`data: ${asEvents(text)}`)
   }
 
   #take(data: string, event: string | undefined): void {
@@ -72,31 +110,59 @@ export class CompletionReader {
     const text = data.trim()
     if (this.#isOver) return
     if (event === 'error') throw failedWithin(errorValue(text))
-    if (text === DONE) this.#isOver = true
+    if (text === DONE) this.#finish()
     // Keep-alives are written in many forms, but never as JSON objects.
-    if (text.startsWith('{')) this.#takeChunk(this.#valueOf(text))
+    if (!/^[{[]/.test(text)) return
+    const parsed = parseJson(text, RESULT_LIMITS)
+    if (parsed.ok) this.#takeChunk(parsed.value)
+    else if (text.startsWith('{')) this.#skip(parsed.reason)
+  }
+
+  /** An odd frame loses nothing but itself. Beside calls it may be a part of their arguments. */
+  #skip(reason: string): void {
+    this.#odd ??= new LlmFault('unreadable', `sent a frame that cannot be used: ${reason}`)
+    if (this.#hasCalls && !this.#isFinished) throw this.#isEnding ? cut() : this.#odd
+  }
+
+  /** The end of a stream, which finishes an answer without a finish reason too. */
+  #finish(): void {
+    this.#refuseOddAlone()
+    if (!this.#isFinished) this.#takeChunk({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+    this.#isOver = true
+  }
+
+  /** @throws LlmFault when the only content was in frames that cannot be used */
+  #refuseOddAlone(): void {
+    if (this.#odd !== null && !this.#hasContent) throw this.#odd
+  }
+
+  #unfinished(): LlmFault {
+    // Without any content, a broken frame is the reason.
+    if (this.#odd !== null && !this.#hasContent) return this.#odd
+    return this.#isStream || !this.#hasBegun ? cut() : noCompletion()
   }
 
   #takeWhole(text: string): void {
-    const value = this.#valueOf(text)
-    this.#takeChunk(asChunk(value))
-    if (!this.#isFinished) throw messageIn(value) === null ? noCompletion() : failedWithin(value)
-  }
-
-  #valueOf(text: string): unknown {
     const parsed = parseJson(text, RESULT_LIMITS)
-    if (parsed.ok) return parsed.value
-    throw this.#isEnding ? cut() : new LlmFault('unreadable', `sent a frame that cannot be used: ${parsed.reason}`)
+    if (!parsed.ok) throw cut()
+    const { value } = parsed
+    this.#takeChunk(isRecord(value) ? { ...value, object: WHOLE } : value)
+    if (!this.#isFinished) throw messageIn(value) === null ? noCompletion() : failedWithin(value)
   }
 
   #takeChunk(value: unknown): void {
     const failure = errorIn(value)
     if (failure !== null) throw failedWithin(failure)
-    const choices = choicesOf(value)
+    const choices = choicesOf(value).map((choice) => asDelta(choice, isWhole(value), this.#hasContent))
     // A ping or a report of progress would be a malformed chunk.
     if (!isRecord(value) || (choices.length === 0 && !isRecord(value['usage']))) return
     this.#isFinished ||= choices.some(hasFinish)
-    this.#chunks.push(JSON.stringify({ ...value, choices }))
+    this.#hasCalls ||= choices.some(hasCalls)
+    this.#hasContent ||= this.#hasCalls || choices.some(hasText)
+    if (this.#odd !== null && this.#hasCalls) throw this.#odd
+    const object = isWhole(value) ? { object: 'chat.completion.chunk' } : {}
+    // An empty error is none, and its reader takes any for one.
+    this.#chunks.push(JSON.stringify(withoutNulls({ ...value, ...object, choices, error: null }, NULLS)))
   }
 }
 
@@ -108,10 +174,13 @@ function noCompletion(): LlmFault {
   return new LlmFault('unreadable', 'gave an answer that cannot be used: it is no completion')
 }
 
-/** The error in a frame: `{error}` of most servers, `{object: "error", message}` of vLLM; null for none. */
+/** The error in a frame: `{error}` of most servers, `{object: "error", message}` of vLLM, `{errors}`; null for none. */
 function errorIn(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(errorIn).find((error) => error !== null) ?? null
   if (!isRecord(value)) return null
-  return value['object'] === 'error' ? value : (value['error'] ?? null)
+  const { object, error, errors } = value
+  if (object === 'error') return value
+  return error || (Array.isArray(errors) && errors.length > 0 ? errors : null)
 }
 
 /** The data of an event `error`: JSON, or text. */
@@ -121,27 +190,44 @@ function errorValue(text: string): unknown {
 }
 
 /** Some servers give an empty reason until they have one. */
-function hasFinish(choice: unknown): boolean {
-  const reason = isRecord(choice) ? choice['finish_reason'] : null
+function hasFinish({ finish_reason: reason }: Choice): boolean {
   return typeof reason === 'string' && reason !== ''
 }
 
-function choicesOf(value: unknown): readonly unknown[] {
+function choicesOf(value: unknown): readonly Choice[] {
   const choices = isRecord(value) ? value['choices'] : null
   return Array.isArray(choices) ? choices.filter(isRecord) : []
 }
 
-/** A whole completion as the only chunk of a stream. Anything else stays as it is. */
-function asChunk(value: unknown): unknown {
-  if (!isRecord(value) || choicesOf(value).length === 0) return value
-  const choices = choicesOf(value).map((choice) => {
-    if (!isRecord(choice) || !isRecord(choice['message'])) return choice
-    const { message, finish_reason: finish, ...rest } = choice
-    const calls: unknown = message['tool_calls']
-    const indexed = Array.isArray(calls)
-      ? { tool_calls: calls.map((call, index) => (isRecord(call) ? { index, ...call } : call)) }
-      : {}
-    return { ...rest, delta: { ...message, ...indexed }, finish_reason: finish ?? 'stop' }
-  })
-  return { ...value, object: 'chat.completion.chunk', choices }
+function isWhole(value: unknown): boolean {
+  return isRecord(value) && value['object'] === WHOLE
+}
+
+function hasCalls({ delta }: Choice): boolean {
+  return isRecord(delta) && Array.isArray(delta['tool_calls']) && delta['tool_calls'].length > 0
+}
+
+function hasText({ delta }: Choice): boolean {
+  return isRecord(delta) && [delta['content'], delta['refusal']].some((text) => (text ?? '') !== '')
+}
+
+/**
+ * A choice with its `message` as the delta. That of a whole completion repeats the content that a stream had before it,
+ * and is finished without a reason too.
+ */
+function asDelta(choice: Choice, isOfWhole: boolean, isRepeated: boolean): Choice {
+  if (!isRecord(choice['message']) || isRecord(choice['delta'])) return choice
+  const { message, finish_reason: finish, ...rest } = choice
+  const end = { finish_reason: finish ?? (isOfWhole ? 'stop' : null) }
+  if (isOfWhole && isRepeated) return { ...rest, delta: {}, ...end }
+  const calls: unknown = message['tool_calls']
+  const indexed = Array.isArray(calls)
+    ? { tool_calls: calls.map((call, index) => (isRecord(call) ? { index, ...call } : call)) }
+    : {}
+  return { ...rest, delta: { ...message, ...indexed }, ...end }
+}
+
+/** Lines as events. */
+function asEvents(lines: string): string {
+  return lines.replaceAll('\n', '\n\ndata: ')
 }

@@ -60,16 +60,22 @@ export class ReasoningFilter {
 }
 
 /**
- * A whole answer without reasoning whose beginning the template of the server wrote: its end is alone on a line, and no
- * beginning stands before it.
+ * A whole answer without reasoning whose beginning the template of the server wrote: no beginning stands before its
+ * end, which ends a line or follows its last word without a space. Tags in quotes are text.
  */
 export function withoutLoneEnd(text: string): string {
   for (const [open, close] of PAIRS) {
-    const at = text.indexOf(close)
-    if (at === -1 || text.slice(0, at).includes(open)) continue
-    const [before = ''] = text.slice(0, at).split('\n').slice(-1)
-    const [after = ''] = text.slice(at + close.length).split('\n', 1)
-    if (before.trim() === '' && after.trim() === '') return text.slice(at + close.length).trimStart()
+    const opened = text.indexOf(open)
+    const limit = opened === -1 ? text.length : opened
+    for (let at = text.indexOf(close); at !== -1 && at < limit; at = text.indexOf(close, at + 1)) {
+      const after = text.slice(at + close.length)
+      if (endsReasoning(text.slice(Math.max(0, at - 1), at), after)) return after.trimStart()
+    }
   }
   return text
+}
+
+function endsReasoning(before: string, after: string): boolean {
+  if (/["'`“‘«(]/.test(before)) return false
+  return /^[^\S\n]*(?:\n|$)/.test(after) || /\S/.test(before)
 }

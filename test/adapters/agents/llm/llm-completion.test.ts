@@ -30,6 +30,11 @@ function chunk(delta: unknown, finish: string | null = null): string {
   return JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })
 }
 
+/** A chunk as it is passed on. */
+function clean(text: string): unknown {
+  return JSON.parse(text, (_name, value: unknown) => value ?? undefined) as unknown
+}
+
 const HELLO = chunk({ content: 'hello' })
 const STOP = chunk({}, 'stop')
 
@@ -69,7 +74,7 @@ test('events beside the answer lose nothing: pings and reports as JSON, chunks w
     const { chunks, fault } = read(
       `${line}\n\ndata: ${HELLO}\n\n${line}\n\ndata: ${STOP}\n\n${line}\n\ndata: [DONE]\n\n`
     )
-    t.alike([chunks, fault], [[JSON.parse(HELLO), JSON.parse(STOP)], null], line)
+    t.alike([chunks, fault], [[HELLO, STOP].map(clean), null], line)
   }
   const usage = { prompt_tokens: 1, completion_tokens: 2 }
   t.alike(
@@ -89,6 +94,85 @@ test('an answer is over at [DONE], and finished at a finish reason, an empty one
   t.is(reader.feed(Buffer.from(`data: [DONE]\n\ndata: ${HELLO}\n\n`)).length, 0, 'nothing follows')
   t.ok(reader.isOver)
   t.is(read(`data: ${HELLO}\n\ndata: [DONE]\n\n`).fault, null, 'a server without finish reasons')
+})
+
+test('a null member is an absent one, in a whole completion and in each chunk of a stream', (t) => {
+  const whole = { choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'hello' } }] }
+  const delta = { role: 'assistant', content: 'hello' }
+  const expected = { object: 'chat.completion.chunk', choices: [{ index: 0, finish_reason: 'stop', delta }] }
+  for (const extra of [{ error: null }, { error: '' }, { id: null, usage: null }, { errors: null, object: null }]) {
+    t.alike(read(JSON.stringify({ ...whole, ...extra })), { chunks: [expected], fault: null, isOver: false })
+    const frames = [HELLO, STOP].map((text) => JSON.stringify({ ...(JSON.parse(text) as object), ...extra }))
+    const { chunks, fault } = read(eventsOf(frames))
+    t.alike([chunks, fault], [[HELLO, STOP].map(clean), null], JSON.stringify(extra))
+  }
+  const call = { index: 0, id: 'c1', function: { name: null, arguments: '{"a":null}' } }
+  const { chunks } = read(
+    `data: ${chunk({ role: null, content: null, refusal: null, tool_calls: [call] }, 'stop')}\n\n`
+  )
+  const kept = { ...call, function: { arguments: '{"a":null}' } }
+  t.alike(chunks, [{ choices: [{ index: 0, delta: { tool_calls: [kept] }, finish_reason: 'stop' }] }])
+})
+
+const WHOLE = JSON.stringify({
+  object: 'chat.completion',
+  choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'hello' } }],
+  usage: { prompt_tokens: 1, completion_tokens: 2 }
+})
+
+/** The text in the chunks of an answer, its finish reasons and the kind of its fault. */
+function answerOf(...pieces: readonly (string | Uint8Array)[]): readonly unknown[] {
+  const { chunks, fault } = read(...pieces)
+  const choices = (chunks as { choices: { delta: { content?: string }; finish_reason?: string }[] }[]).flatMap(
+    (one) => one.choices
+  )
+  const finishes = choices.flatMap((one) => one.finish_reason ?? [])
+  return [choices.map((one) => one.delta.content ?? '').join(''), finishes, fault?.kind ?? null]
+}
+
+test('an answer whose protocol has ended is taken, in each form of a stream', (t) => {
+  const message = JSON.stringify({ choices: [{ index: 0, message: { content: 'hello' } }] })
+  const forms = {
+    'no finish reason before [DONE]': `data: ${HELLO}\n\ndata: [DONE]\n\n`,
+    'an empty finish reason before [DONE]': `data: ${chunk({ content: 'hello' }, '')}\n\ndata: [DONE]`,
+    'a message instead of a delta': `data: ${message}\n\ndata: [DONE]\n\n`,
+    'a whole completion in a frame': `data: ${WHOLE}\n\n`,
+    'a whole completion before [DONE]': `data: ${WHOLE}\n\ndata: [DONE]\n\n`,
+    'a whole completion without a reason': `data: ${WHOLE.replace('"finish_reason":"stop",', '')}\n\n`,
+    'a whole completion that repeats a stream': `data: ${HELLO}\n\ndata: ${WHOLE}\n\n`,
+    'a chunk a line': `${HELLO}\n${STOP}\n`,
+    'lines without a last end, with empty ones': `\n${HELLO}\r\n\r\n${STOP}`,
+    'lines that end with [DONE]': `${HELLO}\n[DONE]\n`,
+    'a whole completion on a line': `${WHOLE}\n`,
+    'a whole completion after a report': `{"type":"ping"}\n${WHOLE}`
+  }
+  for (const [form, text] of Object.entries(forms)) {
+    const finish = form.startsWith('an empty') ? ['', 'stop'] : ['stop']
+    const bytes = [...Buffer.from(text)].map((byte) => Uint8Array.of(byte))
+    for (const pieces of [[text], bytes]) t.alike(answerOf(...pieces), ['hello', finish, null], form)
+  }
+  t.alike(answerOf(`${HELLO}\n${HELLO}\n`), ['hellohello', [], 'dropped'], 'lines end by a finish too')
+})
+
+test('a frame that is no usable JSON loses only itself, except beside calls and without any content', (t) => {
+  const deep = '{"choices":'.repeat(100) + '1' + '}'.repeat(100)
+  const call = chunk({ tool_calls: [{ index: 0, id: 'c1', function: { name: 'weather', arguments: '{}' } }] })
+  for (const odd of ['{"choi', '{nonsense}', deep, '{"__proto__":1}']) {
+    for (const order of [
+      [odd, HELLO, STOP],
+      [HELLO, odd, STOP],
+      [HELLO, STOP, odd],
+      [odd, HELLO, odd, STOP, odd]
+    ])
+      for (const text of [eventsOf(order), `${[HELLO, ...order.slice(1)].join('\n')}\n`])
+        t.alike(answerOf(text).slice(1), [['stop'], null], text.slice(0, 200))
+    for (const order of [
+      [odd, call],
+      [call, odd],
+      [odd, STOP]
+    ])
+      t.is(read(eventsOf(order)).fault?.kind, 'unreadable', 'an argument, or all of the answer, could be lost')
+  }
 })
 
 test('a whole completion is the same answer as its stream', (t) => {

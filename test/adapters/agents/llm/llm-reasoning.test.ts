@@ -57,14 +57,22 @@ test('an answer does not depend on how its text is cut', async (t) => {
   await holds(t, property, 1000)
 })
 
-test('an end of reasoning alone on its line ends reasoning whose beginning the server wrote', (t) => {
-  t.is(withoutLoneEnd('Hm, hello?\n</think>\n\nhello'), 'hello')
-  t.is(withoutLoneEnd('Hm.\n[/THINK]\nhello'), 'hello')
-  for (const text of [
-    'The tag </think> ends it.',
-    'Example:\n<think>\nHm.\n</think>\nhello',
-    '</think> it is',
-    'hello'
-  ])
-    t.is(withoutLoneEnd(text), text)
+test('an end without a beginning ends reasoning where it ends a line or follows a word, in every tag', (t) => {
+  for (const close of ['</think>', '</thinking>', '</thought>', '</reasoning>', '[/THINK]']) {
+    for (const [before, after, rest] of [
+      ['Hm, hello?\n', '\n\nhello', 'hello'],
+      ['hmm {"no":2}', '\n{"a":1}', '{"a":1}'],
+      ['Hm. ', ' \r\nhello', 'hello'],
+      ['Hm.', 'hello', 'hello'],
+      ['Hm.', ' hello', 'hello'],
+      ['Hm.', '', ''],
+      ['', '\n\nhello', 'hello'],
+      [`I close with "${close}".\n`, '\nhello', 'hello']
+    ] as const)
+      t.is(withoutLoneEnd(`${before}${close}${after}`), rest, before + close)
+    for (const text of [`The tag ${close} ends it.`, `Write \`${close}\`\nthen answer.`, `${close} it is`, 'hello'])
+      t.is(withoutLoneEnd(text), text)
+  }
+  const example = 'Example:\n<think>\nHm.\n</think>\nhello'
+  t.is(withoutLoneEnd(example), example)
 })

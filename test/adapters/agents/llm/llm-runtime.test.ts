@@ -406,35 +406,13 @@ test('a whole completion counts as its stream, with its tools and its token coun
   t.alike(usageOf(run), { turns: 2, inputTokens: 6, outputTokens: 8, isEstimated: false })
 })
 
-test('an error with HTTP 200 is reported with the text of the server', async (t: Assert) => {
-  for (const { refusals } of SHAPES) {
-    const outcome = await ask(t, [refusing({ status: 200, body: refusals.other.body })])
-    t.ok(/context size|does not support tools|auto/.test(failureText(t, 'TASK_FAILED', outcome)))
-  }
-})
-
-test('an error is tried again by its meaning: a used quota and a question that is too long are not, an overload is', async (t: Assert) => {
-  const retryable = async (status: number, error: object): Promise<unknown> => {
-    const outcome = await ask(t, [refusing({ status, body: JSON.stringify({ error }) })])
-    return outcome.ok ? null : outcome.retryable
-  }
-  t.is(await retryable(429, { message: 'You exceeded your current quota', code: 'insufficient_quota' }), false)
-  t.is(
-    await retryable(500, {
-      message: 'the request exceeds the available context size',
-      type: 'exceed_context_size_error'
-    }),
-    false
-  )
-  t.is(await retryable(402, { message: 'Insufficient credits' }), false)
-  t.is(await retryable(400, { message: "This model's maximum context length is 8192 tokens" }), false)
-  t.is(await retryable(429, { message: 'Rate limit reached for requests' }), true)
-  t.is(await retryable(529, { message: 'Overloaded' }), true)
-  t.is(await retryable(400, { message: 'The model is overloaded, try again later' }), true)
-  t.is(await retryable(400, { message: 'tools is no array' }), false)
-  const paid =
-    'Rate limit reached. Add a payment method at https://llm.example/account/billing, or see https://llm.example/api-keys'
-  t.is(await retryable(429, { message: paid }), true, 'an address in a text decides nothing')
+test('an answer whose error is null is a result', async (t: Assert) => {
+  const choice = { index: 0, finish_reason: 'stop' }
+  const text = { role: 'assistant', content: 'hello' }
+  const whole = JSON.stringify({ choices: [{ ...choice, message: text }], error: null })
+  const frame = JSON.stringify({ choices: [{ ...choice, delta: text }], error: null, usage: null })
+  for (const answer of [refusing({ status: 200, body: whole }), streaming([frame])])
+    t.is(resultOf(await ask(t, [answer])), 'hello')
 })
 
 test('no content, or reasoning alone, is no answer, and may be asked for again', async (t: Assert) => {
@@ -464,4 +442,6 @@ test('reasoning in tags is neither in the result nor in its reports', async (t: 
   const long = ['<think>', 'x'.repeat(70_000), '</think>', 'hello']
   t.is(resultOf(await ask(t, [streaming(VLLM.text(long))])), 'hello', 'nor does it count as text of the result')
   t.is(resultOf(await ask(t, [streaming(VLLM.text(['Hm.\n</think>\n\nhello']))])), 'hello')
+  const lone = ['hmm {"no":2}</th', 'ink>\n{"a"', ':1}']
+  t.is(resultOf(await ask(t, [streaming(VLLM.text(lone))])), '{"a":1}')
 })
