@@ -52,7 +52,7 @@ export async function refuseOversized(deps: OversizedDeps, name: string, maxByte
   return error
 }
 
-/** The refusal as a result of a tool. No server of the SDK adds `resultType`, which clients since 2026-07-28 require. */
+/** The refusal as the result of a tool, with the `resultType` that clients require since 2026-07-28. */
 export function oversizedResult(error: StructuredError): CallToolResult {
   return { ...wrapError(error), resultType: 'complete' }
 }
