@@ -11,9 +11,8 @@ import { decodedHeader, standardHeadersFault } from './http-headers.js'
 import { HttpSessions, type SessionCaller } from './http-sessions.js'
 import { correlationIdOf, errorResponse, inFlightFault, type JsonRpcFault } from '../server/json-rpc.js'
 import { idOfEdges } from '../server/line-reader.js'
-import { toolOfEdges } from '../server/oversized-call.js'
+import { oversizedResult, toolOfEdges } from '../server/oversized-call.js'
 import { createError, JSON_RPC, type StructuredError } from '../server/structured-error.js'
-import { wrapError } from '../server/tool-result.js'
 
 /** A request with a valid token: its caller, its body and its end. */
 export interface McpHttpCall extends SessionCaller {
@@ -206,21 +205,20 @@ export class McpHttp {
    */
   async #unread(error: unknown, { request, response, call }: Unread): Promise<null> {
     const { 'mcp-method': method = CALL, 'mcp-name': given } = request.headers
-    if (!isRecord(error) || error['status'] !== 413 || method !== CALL) throw error
+    if (!(error instanceof Error && 'status' in error && error.status === 413) || method !== CALL) throw error
     const edges = announcesSize(request) ? await skippedBody(request, SKIP) : null
     const shown = edges === null ? null : toolOfEdges(edges)
     const id = edges === null || shown === null ? null : idOfEdges(edges)
     const named = typeof given === 'string' ? (decodedHeader(given.trim()) ?? '') : ''
     const refusal = await this.#deps.refuseOversized(shown || named, call.principal)
     if (id !== null) {
-      const answer = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result: wrapError(refusal) }))
+      const answer = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result: oversizedResult(refusal) }))
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length }).end(answer)
       return null
     }
     const { correlationId = '', ...data } = refusal
     const fault = { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }
-    error['shape'] = errorResponse(fault, correlationId)
-    throw error
+    throw Object.assign(error, { shape: errorResponse(fault, correlationId) })
   }
 
   /** Opens the stream for a session's notifications. */

@@ -1,9 +1,11 @@
+import type { CallToolResult } from '@modelcontextprotocol/server'
 import type { LongLine } from '../../../kit/lines.js'
 import { shown } from '../../../kit/text.js'
 import { publishedAs } from '../tools/published-names.js'
 import type { PipelineDeps } from './tool-pipeline.js'
 import { refusalOf, type StructuredError } from './structured-error.js'
 import { recordOf, tellRecord } from './tool-record.js'
+import { wrapError } from './tool-result.js'
 
 /** Dependencies of {@link refuseOversized}. */
 export type OversizedDeps = Pick<PipelineDeps, 'clock' | 'ids' | 'log' | 'limits' | 'onCompleted' | 'tools'>
@@ -48,6 +50,11 @@ export async function refuseOversized(deps: OversizedDeps, name: string, maxByte
   } as const
   tellRecord({ onCompleted, log }, recordOf(base, { error, json: null }))
   return error
+}
+
+/** The refusal as the result of a tool, with the `resultType` that clients require since 2026-07-28. */
+export function oversizedResult(error: StructuredError): CallToolResult {
+  return { ...wrapError(error), resultType: 'complete' }
 }
 
 /** The canonical name of a tool; null for none, also while the list of tools cannot be read. */

@@ -6,9 +6,8 @@ import { GatedTransport, type Eras, type RefusedRequest } from './gated-transpor
 import { versionClaim } from './json-rpc.js'
 import { LineTransport, type LineStreams } from './line-transport.js'
 import { maxMessageBytes } from './message-bytes.js'
-import { refuseOversized } from './oversized-call.js'
+import { oversizedResult, refuseOversized } from './oversized-call.js'
 import { tellRecord } from './tool-record.js'
-import { wrapError } from './tool-result.js'
 import { createMcpServer, type McpDeps } from './server.js'
 
 /** Dependencies of a connection, beside the dependencies of its server. */
@@ -33,7 +32,7 @@ export function serveMcp(over: LineStreams | Transport, deps: ServeDeps): Served
   const correlationId = ids.connectionCorrelationId()
   const maxLineBytes = maxMessageBytes(maxPayloadBytes)
   const refuseCall = async (tool: string): Promise<CallToolResult> =>
-    wrapError(await refuseOversized(deps, tool, maxLineBytes))
+    oversizedResult(await refuseOversized(deps, tool, maxLineBytes))
   const inner = 'input' in over ? new LineTransport(over, { maxLineBytes, correlationId, refuseCall }) : over
   const onRefused = (refused: RefusedRequest): void => reportRefused(refused, deps)
   const gate = new GatedTransport(inner, { correlationId, eras, log, onRefused })

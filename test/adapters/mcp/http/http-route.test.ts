@@ -233,7 +233,9 @@ test('a call whose announced body is too large gets a tool result with its id, a
     [{ params: { arguments: params.arguments, name: 'x' }, method: 'tools/call', id: 8 }, 8, 'b', { 'mcp-name': 'b' }]
   ] as const) {
     const [status, answer] = await post(JSON.stringify(body), more)
-    const { isError, content } = answer['result'] as { isError: boolean; content: { text: string }[] }
+    const result = answer['result'] as { isError: boolean; resultType: string; content: { text: string }[] }
+    const { isError, content, resultType } = result
+    t.is(resultType, 'complete', 'clients since 2026-07-28 require it')
     const { code } = JSON.parse(content[0]?.text ?? '') as { code: string }
     t.alike([status, answer['id'], isError, code], [200, id, true, 'RESOURCE_EXHAUSTED'])
     t.alike([records.at(-1)?.tool, records.at(-1)?.outcome], [tool, 'tool_error'])
