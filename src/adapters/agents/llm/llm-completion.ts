@@ -13,15 +13,20 @@ const NULLS = { data: new Set<string>() }
 type Choice = Readonly<Record<string, unknown>>
 
 /**
- * Reads the body of one answer: a stream of events, lines of JSON, or a whole completion as JSON. It gives chunks as JSON texts, in
- * the form of a stream. Comments, keep-alives, empty frames and events beside the answer give none. The end follows
- * from the protocol, not from the connection.
+ * Reads the body of one answer: a stream of events, lines of JSON, or a whole completion as JSON. It gives chunks as
+ * JSON texts, in the form of a stream. Comments, keep-alives, empty frames and events beside the answer give none. Nor
+ * do frames that cannot be used, except beside calls and without any content. The end follows from the protocol, not
+ * from the connection.
  */
 export class CompletionReader {
   readonly #decoder = new TextDecoder()
   readonly #parser = createParser({
     onEvent: ({ data, event }) => this.#take(data, event),
-    onComment: () => (this.#isStream = true)
+    onComment: () => (this.#isStream = true),
+    onError: ({ field, value }) => {
+      // llama.cpp writes its error as a field of its own.
+      if (field === 'error') throw failedWithin(errorValue(value ?? ''))
+    }
   })
   #chunks: string[] = []
   /** Something came that is not white space. */
@@ -79,7 +84,7 @@ export class CompletionReader {
       // No stream has white space before its first field that matters.
       rest = text.trimStart()
       this.#hasBegun = rest !== ''
-      if (rest.startsWith('{')) this.#whole = []
+      if (/^[{[]/.test(rest)) this.#whole = []
     }
     if (this.#whole !== null) this.#takePiece(this.#whole, rest)
     else this.#parser.feed(this.#isLines ? asEvents(rest) : rest)
@@ -107,10 +112,10 @@ export class CompletionReader {
     if (event === 'error') throw failedWithin(errorValue(text))
     if (text === DONE) this.#finish()
     // Keep-alives are written in many forms, but never as JSON objects.
-    if (!text.startsWith('{')) return
+    if (!/^[{[]/.test(text)) return
     const parsed = parseJson(text, RESULT_LIMITS)
     if (parsed.ok) this.#takeChunk(parsed.value)
-    else this.#skip(parsed.reason)
+    else if (text.startsWith('{')) this.#skip(parsed.reason)
   }
 
   /** An odd frame loses nothing but itself. Beside calls it may be a part of their arguments. */
@@ -169,10 +174,13 @@ function noCompletion(): LlmFault {
   return new LlmFault('unreadable', 'gave an answer that cannot be used: it is no completion')
 }
 
-/** The error in a frame: `{error}` of most servers, `{object: "error", message}` of vLLM; null for none. */
+/** The error in a frame: `{error}` of most servers, `{object: "error", message}` of vLLM, `{errors}`; null for none. */
 function errorIn(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(errorIn).find((error) => error !== null) ?? null
   if (!isRecord(value)) return null
-  return value['object'] === 'error' ? value : value['error'] || null
+  const { object, error, errors } = value
+  if (object === 'error') return value
+  return error || (Array.isArray(errors) && errors.length > 0 ? errors : null)
 }
 
 /** The data of an event `error`: JSON, or text. */

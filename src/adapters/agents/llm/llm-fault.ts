@@ -39,6 +39,8 @@ export class LlmFault extends Error {
   readonly meaning: Meaning
   /** May its words name a key of this node? */
   readonly isAboutKey: boolean
+  /** The server's words, without anything that may be a key; empty: it gave none. */
+  readonly publicWords: string
 
   /** `message`: the fault, after "the LLM provider x ..."; it is written to the log of the node. */
   constructor(kind: LlmFaultKind, message: string, refusal: ServerRefusal | null = null) {
@@ -49,14 +51,18 @@ export class LlmFault extends Error {
     this.retryAfter = refusal?.retryAfter ?? null
     this.meaning = meaningOf(kind, refusal)
     this.isAboutKey = refusal !== null && (this.meaning === 'key' || ABOUT_KEY.test(refusal.errorText))
+    const words = refusal === null ? '' : wordsOf(refusal.errorText)
+    this.publicWords = this.isAboutKey ? withoutKeys(words) : words
   }
 }
 
+/** A word of a sentence, which no key looks like. */
+const PLAIN_WORD = /^(?:[A-Z]{1,5}|[A-Za-z][a-z'’]{0,19})[.,;:]?$/
 /** Texts of errors about the key of this node. */
 const ABOUT_KEY = /api[ _-]?key\b|authenticat|unauthori[sz]ed|permission[ _-]?(?:denied|error)/i
 /** Texts of errors that the same question gets again: its length, or a used account. */
 const LASTING =
-  /insufficient[ _-](?:quota|funds|balance|credit)|exceeded your current quota|quota[ _-]exceeded|payment required|context[ _-]?(?:length|size|window)|exceed_context|maximum context|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens/i
+  /insufficient[ _-](?:quota|funds|balance|credit)|quota (?:is |has been )?(?:exhausted|used up)|spend(?:ing)?[ _-](?:limit|cap)|billing[ _-](?:hard[ _-])?limit|monthly[ _-](?:\w+[ _-])?(?:limit|quota|budget)|budget (?:has been |is )?exceeded|credit balance|balance (?:is )?too low|out of credits?|exceeded your current quota|quota[ _-]exceeded|payment required|context[ _-]?(?:length|size|window)|exceed_context|maximum context|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens/i
 /** Texts of errors that pass with the load of the server. */
 const BUSY = /overload|rate[ _-]?limit|too many requests|(?:try|retry) again later|at capacity|server is busy/i
 /** Statuses that refuse the request in any form. */
@@ -72,7 +78,8 @@ function meaningOf(kind: LlmFaultKind, refusal: ServerRefusal | null): Meaning {
   if (kind === 'unreachable' || kind === 'dropped') return 'passing'
   if (refusal === null) return 'lasting'
   const { status, errorText } = refusal
-  if (status === 401 || status === 403) return 'key'
+  // A refusal without a reason is mostly about the key.
+  if (status === 401 || (status === 403 && wordsOf(errorText) === '')) return 'key'
   // Many servers count requests by key, and say so when there are too many.
   if (ABOUT_KEY.test(errorText) && !BUSY.test(errorText)) return 'key'
   if (LASTING.test(errorText)) return 'lasting'
@@ -134,26 +141,39 @@ function codeOf({ kind, status, meaning, message }: LlmFault): FailureCode {
   return WRONG_PLACE.has(status) || status < 400 || status === 503 || isUnknownModel ? 'LLM_INIT_FAILED' : 'TASK_FAILED'
 }
 
-function faultText({ status, meaning, isAboutKey, message }: LlmFault): string {
+function faultText({ status, meaning, isAboutKey, publicWords, message }: LlmFault): string {
   if (!isAboutKey) return message
   const http = status === null ? '' : ` (HTTP ${status})`
-  if (meaning === 'key') return `refuses this node${http}: see its key in the config`
-  return `${meaning === 'passing' ? 'takes no request of this node now' : 'takes no such request of this node'}${http}`
+  const words = publicWords === '' ? '' : `: ${publicWords}`
+  if (meaning === 'key') return `refuses this node${http}${words}${words === '' ? ':' : ';'} see its key in the config`
+  const takes = meaning === 'passing' ? 'takes no request of this node now' : 'takes no such request of this node'
+  return `${takes}${http}${words}`
 }
 
-/**
- * The message in an error body, in the forms of llama.cpp, Ollama and vLLM: `{error: {message}}`, `{error: text}`,
- * `{message}`, `{detail}`. For any other body, its beginning.
- */
+/** The beginning of a text about a key, up to its first colon, or the first word that may be a part of a key. */
+function withoutKeys(text: string): string {
+  const words = text.split(' ')
+  const odd = words.findIndex((word) => !PLAIN_WORD.test(word))
+  const plain = words.slice(0, odd === -1 ? words.length : odd).join(' ')
+  return plain.split(':', 1)[0]?.replace(/[.,;]$/, '') ?? ''
+}
+
+/** The message in an error body, as {@link messageIn} finds it. For a body that is no JSON, its beginning. */
 export function wordsOf(body: string): string {
   const parsed = parseJson(body)
   return shown(parsed.ok ? (messageIn(parsed.value) ?? '') : body, MAX_WORDS)
 }
 
-/** The message in a server's error; null when there is none. */
+/** Members with the message of an error, the best first: of llama.cpp, Ollama, vLLM, OAuth, FastAPI and GraphQL. */
+const MESSAGES = ['message', 'error_description', 'error', 'errors', 'detail', 'msg'] as const
+
+/** The message in a server's error, or in the first of a list that has one; null when there is none. */
 export function messageIn(value: unknown): string | null {
-  if (typeof value === 'string') return value
-  if (!isRecord(value)) return null
-  const { error, message, detail } = value
-  return messageIn(message) ?? messageIn(error) ?? messageIn(detail)
+  if (typeof value === 'string') return value.trim() === '' ? null : value
+  const members = Array.isArray(value) ? value : isRecord(value) ? MESSAGES.map((name) => value[name]) : []
+  for (const member of members) {
+    const message = messageIn(member)
+    if (message !== null) return message
+  }
+  return null
 }

@@ -1,5 +1,6 @@
 import type { ModelMessage } from 'ai'
 import { asNodeError, messageOf } from '../../../kit/errors.js'
+import { shown } from '../../../kit/text.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { AgentToolbox } from '../../../ports/agent-tools.js'
 import { failure, type RuntimeContext } from '../files/hosted-agent.js'
@@ -141,6 +142,7 @@ class LlmRun {
       return failure('TASK_FAILED', `the answer of the model was cut off: it may have ${spec.maxTokens} tokens`)
     if (finish === 'content-filter')
       return failure('TASK_FAILED', 'the model, or a filter before it, refuses to answer')
+    if (finish === 'refusal') return failure('TASK_FAILED', `the model refuses to answer: ${shown(text)}`)
     if (finish === 'tool-calls' && text === '') return failure('TASK_FAILED', 'the model wanted a tool, and named none')
     if (text.trim() === '') return { ...failure('TASK_FAILED', 'the model gave no answer'), retryable: !this.#hasActed }
     return answerOf(

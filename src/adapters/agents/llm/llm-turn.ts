@@ -45,7 +45,7 @@ export interface Turn {
   /** Without reasoning. */
   readonly text: string
   readonly calls: readonly TurnCall[]
-  /** Why it ended, e.g. `stop`, `length`, `tool-calls`. */
+  /** Why it ended, e.g. `stop`, `length`, `tool-calls`; `refusal`: the text is that of a refusal. */
   readonly finish: string
 }
 
@@ -125,7 +125,9 @@ class TurnReading {
     else if (part.type === 'tool-input-delta') this.received += Buffer.byteLength(part.delta)
     else if (part.type === 'tool-call') this.#calls.push(callOf(part))
     else if (part.type === 'finish-step') {
-      this.#finish = part.finishReason
+      // The library takes an answer with a refusal for a filtered one.
+      const isRefusal = part.finishReason === 'content-filter' && part.rawFinishReason === 'stop'
+      this.#finish = isRefusal ? 'refusal' : part.finishReason
       this.reported = { input: part.usage.inputTokens, output: part.usage.outputTokens }
     } else if (part.type === 'error') {
       throw part.error instanceof LlmFault ? part.error : new LlmFault('unreadable', wordsOf(part.error))

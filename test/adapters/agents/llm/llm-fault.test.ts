@@ -44,7 +44,7 @@ test('an outcome describes the fault, within the rights of its caller', async (t
         hasActed
       })
       if (outcome.ok) return false
-      const isAboutKey = refusal !== null && (code === 401 || code === 403 || /key|auth/.test(text))
+      const isAboutKey = refusal !== null && (code === 401 || (code === 403 && text === '') || /key|auth/.test(text))
       if (isAboutKey && (outcome.message.includes('sk-1') || outcome.retryable !== false)) return false
       return !(isBegun && outcome.code === 'LLM_INIT_FAILED') && !(hasActed && outcome.retryable === true)
     }

@@ -59,7 +59,7 @@ test('an answer does not depend on how its text is cut', async (t) => {
 
 test('an end without a beginning ends reasoning where it ends a line or follows a word, in every tag', (t) => {
   for (const close of ['</think>', '</thinking>', '</thought>', '</reasoning>', '[/THINK]']) {
-    for (const [before, after, answer] of [
+    for (const [before, after, rest] of [
       ['Hm, hello?\n', '\n\nhello', 'hello'],
       ['hmm {"no":2}', '\n{"a":1}', '{"a":1}'],
       ['Hm. ', ' \r\nhello', 'hello'],
@@ -69,7 +69,7 @@ test('an end without a beginning ends reasoning where it ends a line or follows 
       ['', '\n\nhello', 'hello'],
       [`I close with "${close}".\n`, '\nhello', 'hello']
     ] as const)
-      t.is(withoutLoneEnd(`${before}${close}${after}`), answer, before + close)
+      t.is(withoutLoneEnd(`${before}${close}${after}`), rest, before + close)
     for (const text of [`The tag ${close} ends it.`, `Write \`${close}\`\nthen answer.`, `${close} it is`, 'hello'])
       t.is(withoutLoneEnd(text), text)
   }

@@ -415,37 +415,6 @@ test('an answer whose error is null is a result', async (t: Assert) => {
     t.is(resultOf(await ask(t, [answer])), 'hello')
 })
 
-test('an error with HTTP 200 is reported with the text of the server', async (t: Assert) => {
-  for (const { refusals } of SHAPES) {
-    const outcome = await ask(t, [refusing({ status: 200, body: refusals.other.body })])
-    t.ok(/context size|does not support tools|auto/.test(failureText(t, 'TASK_FAILED', outcome)))
-  }
-})
-
-test('an error is tried again by its meaning: a used quota and a question that is too long are not, an overload is', async (t: Assert) => {
-  const retryable = async (status: number, error: object): Promise<unknown> => {
-    const outcome = await ask(t, [refusing({ status, body: JSON.stringify({ error }) })])
-    return outcome.ok ? null : outcome.retryable
-  }
-  t.is(await retryable(429, { message: 'You exceeded your current quota', code: 'insufficient_quota' }), false)
-  t.is(
-    await retryable(500, {
-      message: 'the request exceeds the available context size',
-      type: 'exceed_context_size_error'
-    }),
-    false
-  )
-  t.is(await retryable(402, { message: 'Insufficient credits' }), false)
-  t.is(await retryable(400, { message: "This model's maximum context length is 8192 tokens" }), false)
-  t.is(await retryable(429, { message: 'Rate limit reached for requests' }), true)
-  t.is(await retryable(529, { message: 'Overloaded' }), true)
-  t.is(await retryable(400, { message: 'The model is overloaded, try again later' }), true)
-  t.is(await retryable(400, { message: 'tools is no array' }), false)
-  const paid =
-    'Rate limit reached. Add a payment method at https://llm.example/account/billing, or see https://llm.example/api-keys'
-  t.is(await retryable(429, { message: paid }), true, 'an address in a text decides nothing')
-})
-
 test('no content, or reasoning alone, is no answer, and may be asked for again', async (t: Assert) => {
   const empty = [VLLM.text([]), LLAMA_CPP.text([]), OLLAMA.text([' ', '\n']), VLLM.text(['<think>', 'Hm.', '</think>'])]
   for (const chunks of empty) {
