@@ -14,9 +14,9 @@ type Choice = Readonly<Record<string, unknown>>
 
 /**
  * Reads the body of one answer: a stream of events, lines of JSON, or a whole completion as JSON. It gives chunks as
- * JSON texts, in the form of a stream. Comments, keep-alives, empty frames and events beside the answer give none, nor do
- * frames that cannot be used, except beside calls and without any content. The end follows
- * from the protocol, not from the connection.
+ * JSON texts, in the form of a stream. Comments, keep-alives, empty frames and events beside the answer give none. Nor
+ * do frames that cannot be used, except beside calls and without any content. The end follows from the protocol, not
+ * from the connection.
  */
 export class CompletionReader {
   readonly #decoder = new TextDecoder()
@@ -47,8 +47,6 @@ export class CompletionReader {
   #isStream = false
   #isOver = false
   #isFinished = false
-  /** No more bytes come: what cannot be read is cut off. */
-  #isEnding = false
 
   /** The server said that nothing follows. */
   get isOver(): boolean {
@@ -68,7 +66,6 @@ export class CompletionReader {
 
   /** The last chunks, after the last byte. @throws LlmFault as {@link feed}, and when the answer is not complete */
   end(): readonly string[] {
-    this.#isEnding = true
     this.#text(this.#decoder.decode())
     if (this.#whole !== null) this.#takeWhole(this.#whole.join(''))
     // A last frame may lack its empty line.
@@ -120,8 +117,7 @@ export class CompletionReader {
 
   /** An odd frame loses nothing but itself. Beside calls it may be a part of their arguments. */
   #skip(reason: string): void {
-    this.#odd ??= new LlmFault('unreadable', `sent a frame that cannot be used: ${reason}`)
-    if (this.#hasCalls && !this.#isFinished) throw this.#isEnding ? cut() : this.#odd
+    if (!this.#isFinished) this.#odd ??= new LlmFault('unreadable', `sent a frame that cannot be used: ${reason}`)
   }
 
   /** The end of a stream, which finishes an answer without a finish reason too. */

@@ -172,6 +172,7 @@ test('a frame that is no usable JSON loses only itself, except beside calls and 
       [odd, STOP]
     ])
       t.is(read(eventsOf(order)).fault?.kind, 'unreadable', 'an argument, or all of the answer, could be lost')
+    t.is(read(eventsOf([call, STOP, odd, WHOLE])).fault, null, 'after the finish nothing can be lost')
   }
 })
 
