@@ -14,9 +14,9 @@ type Choice = Readonly<Record<string, unknown>>
 
 /**
  * Reads the body of one answer: a stream of events, lines of JSON, or a whole completion as JSON. It gives chunks as
- * JSON texts, in the form of a stream. Comments, keep-alives, empty frames and events beside the answer give none. Nor
- * do frames that cannot be used, except beside calls and without any content. The end follows from the protocol, not
- * from the connection.
+ * JSON texts, in the form of a stream. Comments, keep-alives, empty frames and events beside the answer give none. A
+ * broken JSON object before the finish could be a part of the answer, so it fails. The end follows from the protocol,
+ * not from the connection.
  */
 export class CompletionReader {
   readonly #decoder = new TextDecoder()
@@ -40,9 +40,6 @@ export class CompletionReader {
   #isLines = false
   /** Text or calls came. */
   #hasContent = false
-  #hasCalls = false
-  /** The first frame that could not be used. */
-  #odd: LlmFault | null = null
   /** Something of a stream came. */
   #isStream = false
   #isOver = false
@@ -70,8 +67,7 @@ export class CompletionReader {
     if (this.#whole !== null) this.#takeWhole(this.#whole.join(''))
     // A last frame may lack its empty line.
     else this.#parser.feed('\n\n')
-    if (!this.#isFinished && !this.#isOver) throw this.#unfinished()
-    this.#refuseOddAlone()
+    if (!this.#isFinished && !this.#isOver) throw this.#isStream || !this.#hasBegun ? cut() : noCompletion()
     return this.#chunks.splice(0)
   }
 
@@ -112,30 +108,14 @@ export class CompletionReader {
     if (!/^[{[]/.test(text)) return
     const parsed = parseJson(text, RESULT_LIMITS)
     if (parsed.ok) this.#takeChunk(parsed.value)
-    else if (text.startsWith('{')) this.#skip(parsed.reason)
-  }
-
-  /** An odd frame loses nothing but itself. Beside calls it may be a part of their arguments. */
-  #skip(reason: string): void {
-    if (!this.#isFinished) this.#odd ??= new LlmFault('unreadable', `sent a frame that cannot be used: ${reason}`)
+    // Its text is lost: an answer with a gap would look whole.
+    else if (text.startsWith('{') && !this.#isFinished) throw broken(parsed.reason)
   }
 
   /** The end of a stream, which finishes an answer without a finish reason too. */
   #finish(): void {
-    this.#refuseOddAlone()
     if (!this.#isFinished) this.#takeChunk({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
     this.#isOver = true
-  }
-
-  /** @throws LlmFault when the only content was in frames that cannot be used */
-  #refuseOddAlone(): void {
-    if (this.#odd !== null && !this.#hasContent) throw this.#odd
-  }
-
-  #unfinished(): LlmFault {
-    // Without any content, a broken frame is the reason.
-    if (this.#odd !== null && !this.#hasContent) return this.#odd
-    return this.#isStream || !this.#hasBegun ? cut() : noCompletion()
   }
 
   #takeWhole(text: string): void {
@@ -153,9 +133,7 @@ export class CompletionReader {
     // A ping or a report of progress would be a malformed chunk.
     if (!isRecord(value) || (choices.length === 0 && !isRecord(value['usage']))) return
     this.#isFinished ||= choices.some(hasFinish)
-    this.#hasCalls ||= choices.some(hasCalls)
-    this.#hasContent ||= this.#hasCalls || choices.some(hasText)
-    if (this.#odd !== null && this.#hasCalls) throw this.#odd
+    this.#hasContent ||= choices.some((choice) => hasCalls(choice) || hasText(choice))
     const object = isWhole(value) ? { object: 'chat.completion.chunk' } : {}
     // An empty error is none, and its reader takes any for one.
     this.#chunks.push(JSON.stringify(withoutNulls({ ...value, ...object, choices, error: null }, NULLS)))
@@ -164,6 +142,10 @@ export class CompletionReader {
 
 function cut(): LlmFault {
   return new LlmFault('dropped', 'ended its answer in the middle')
+}
+
+function broken(reason: string): LlmFault {
+  return new LlmFault('dropped', `sent a broken frame, so that a part of its answer is lost: ${reason}`)
 }
 
 function noCompletion(): LlmFault {
