@@ -284,9 +284,12 @@ function watchSuite(check: CheckApi): void {
   })
 
   check('recent events end by themselves', async (t: Assert, api) => {
-    for await (const event of api.watch('node.events', {}))
+    let seen = 0
+    for await (const event of api.watch('node.events', {})) {
       t.ok(event.type.length > 0 && !Number.isNaN(Date.parse(event.at)))
-    t.pass()
+      seen++
+    }
+    t.ok(seen > 0)
   })
 
   check('many watches and calls run side by side', async (t: Assert, api) => {

@@ -13,6 +13,6 @@ export function accessFacts(access: DocumentAccessInfo | null): [string, string]
 function ruleText({ members, tier, sandboxes, unsandboxed }: DocumentRuleInfo): string {
   const places = [...(unsandboxed ? ['in no sandbox'] : []), ...sandboxes.map((one) => `in sandbox ${one}`)]
   const byTier =
-    tier === null || places.length === 0 ? [] : [`whoever is ${tier} or more powerful, ${places.join(' or ')}`]
+    tier === null || places.length === 0 ? [] : [`members of ${tier} or more powerful, ${places.join(' or ')}`]
   return [...members.map(({ name }) => name), ...byTier, 'its creator and the owner of the mesh'].join('; ')
 }

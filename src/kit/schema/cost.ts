@@ -25,8 +25,8 @@ export function placeBelow(place: SchemaPlace, key: string): SchemaPlace {
 }
 
 /**
- * A check by a schema of others that cannot take long: a value for which it might is not checked. Only for where
- * another one checks as well, or nothing hangs on it.
+ * A check by a foreign schema, bounded in time. It takes a value unchecked where the check could take too long. Use it
+ * only where another check follows, or where the result decides nothing.
  */
 export function boundedCheck(check: Check, schema: unknown): Check {
   const most = MAX_WORK / (isRecord(schema) ? schemaCost(schema) : 1)

@@ -79,12 +79,17 @@ function post(target: string, headers: string, body = '{}'): string {
 
 const OURS = 'Host: a2a-node\r\nContent-Type: application/json\r\n'
 
+const EVENTS = [{ at: '2026-01-02T03:04:05.000Z', type: 'peer_joined', message: 'bob joined', data: {} }]
+
 nodeApiSuite('over the control socket', async (t: Assert) => {
-  const { api, server } = await serve(t)
+  const { api, server } = await serve(t, { events: EVENTS })
   return { api, close: () => server.close() }
 })
 
-nodeApiSuite('checked in process', async () => ({ api: checkedApi(new FakeNodeApi()), close: async () => {} }))
+nodeApiSuite('checked in process', async () => ({
+  api: checkedApi(new FakeNodeApi({ events: EVENTS })),
+  close: async () => {}
+}))
 
 test('the socket is 0600 in a directory of 0700, and is gone after close', async (t: Assert) => {
   const { server, socket } = await serve(t)
