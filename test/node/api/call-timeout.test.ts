@@ -66,6 +66,20 @@ test('a document that still arrives is waited for as long as the caller says, an
   }
 })
 
+test('a caller with little time learns that every node with the document is offline, as one with more time does', async (t: Assert) => {
+  const { world, owner } = await documentScene(t)
+  await write(owner.api(), 'of the owner')
+  await world.settle()
+  const late = await world.member('late')
+  for (const timeoutMs of [1000, 40_000]) {
+    const read = { document: 'notes', type: 'text' } as const
+    const failing = failsWith(t, 'PEER_OFFLINE', () => late.api().call('documents.read', read, { timeoutMs }))
+    await world.pass(4000, 500)
+    const { message } = await failing
+    t.ok(message.includes('every node that has it is offline'), message)
+  }
+})
+
 test('the time of a ping is that of all its answers together', async (t: Assert) => {
   const world = new World(t)
   const [a, b] = [await world.member('a'), await world.member('b')]
