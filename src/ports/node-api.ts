@@ -42,7 +42,7 @@ export interface Principal {
   readonly scopes: readonly ('read' | 'send' | 'admin')[]
   /** It may ask for these capabilities alone; absent: for any. */
   readonly capabilities?: readonly string[]
-  /** It sees and asks agents of these ids alone, as globs with `*`, and starts no swarm; absent: any agent. */
+  /** It sees and asks agents of these ids alone, as globs with `*`, sees their tasks, no swarm; absent: any agent. */
   readonly agents?: readonly string[]
 }
 

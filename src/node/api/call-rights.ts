@@ -12,7 +12,7 @@ const AS_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName>([
   'oauth.approve'
 ])
 
-/** Calls that show or change more than one sandbox of the node. */
+/** Calls that show or change more than one sandbox of the node, and the work of all its agents. */
 const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchName>([
   ...AS_THE_NODE,
   'node.stop',
@@ -58,8 +58,8 @@ const OF_ALL_AGENTS: ReadonlySet<string> = new Set<CallName>(['swarm.start', 'sw
 
 /**
  * Refuses a call beyond the caller's rights, whatever its scopes. `nodeTier`: of the node's certificate.
- * @throws NodeError SANDBOX_VIOLATION for a sandboxed caller, FORBIDDEN for one that is weaker than the node, or is a
- * client
+ * @throws NodeError SANDBOX_VIOLATION for a sandboxed caller; FORBIDDEN for one that is weaker than the node, a client,
+ * or limited to some agents
  */
 export function refuseBeyondAuthority(
   name: CallName | WatchName,
@@ -69,6 +69,8 @@ export function refuseBeyondAuthority(
   // Other nodes that continue a swarm do not know the limit.
   if (agents !== undefined && OF_ALL_AGENTS.has(name))
     throw new NodeError('FORBIDDEN', 'a caller limited to some agents starts no swarm')
+  if (agents !== undefined && OF_THE_NODE.has(name))
+    throw new NodeError('FORBIDDEN', `${name} is about the whole node, and this caller is limited to some agents`)
   if (kind === 'client' && !OF_CLIENTS.has(name))
     throw new NodeError('FORBIDDEN', `${name} is not for clients of the OAuth server`)
   if (sandboxId !== null && OF_THE_NODE.has(name)) {

@@ -160,13 +160,10 @@ type SwarmCall = Extract<CallName, `swarm.${string}`>
 const SWARM_CALLS: Pick<CallTable, SwarmCall> = {
   'swarm.start': ['send', async ({ node, certified: by }, params) => ({ id: await node.swarms.launch(params, by) })],
   'swarm.preview': ['send', ({ node, certified: by }, params) => node.swarms.preview(params, by)],
-  'swarm.list': ['read', async ({ node, certified: by }) => ({ swarms: await listSwarms(node, by) })],
-  'swarm.show': ['read', async ({ node, certified: by }, { id }) => (await findSwarm(node, id, by)).info()],
-  'swarm.results': ['read', async ({ node, certified: by }, { id }) => (await findSwarm(node, id, by)).results()],
-  'swarm.cancel': [
-    'send',
-    async ({ node, certified: by }, { id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)
-  ]
+  'swarm.list': ['read', async ({ node, by }) => ({ swarms: await listSwarms(node, by) })],
+  'swarm.show': ['read', async ({ node, by }, { id }) => (await findSwarm(node, id, by)).info()],
+  'swarm.results': ['read', async ({ node, by }, { id }) => (await findSwarm(node, id, by)).results()],
+  'swarm.cancel': ['send', async ({ node, by }, { id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)]
 }
 
 /** For the operator alone: a client that could create or approve clients would have the operator's rights. */
@@ -374,11 +371,7 @@ const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
     'all'
   ],
   ...DOCUMENT_WATCHES,
-  'swarm.watch': [
-    'read',
-    async ({ node, certified: by }, { id }, to) => watchSwarm(await findSwarm(node, id, by), to),
-    'all'
-  ],
+  'swarm.watch': ['read', async ({ node, by }, { id }, to) => watchSwarm(await findSwarm(node, id, by), to), 'all'],
   'node.events': [
     'read',
     ({ node }, params, to) => watchEvents(node, params, to),

@@ -3,7 +3,7 @@ import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import { type IdKind, mayStandFor, resolveId } from '../../kit/resolve-id.js'
 import { shown } from '../../kit/text.js'
-import type { CallerAuthority, CertifiedPower } from '../../domain/routing/effective.js'
+import { type CallerAuthority, mayAddress } from '../../domain/routing/effective.js'
 import type { Task } from '../../domain/task/task.js'
 import type { Calls } from '../../ports/node-api.js'
 import { taskInfo } from './messages.js'
@@ -46,7 +46,7 @@ export function watchTasks(node: TasksApiDeps, tell: () => void): Unsubscribe {
   }
 }
 
-/** Rows of `tasks`, newest first. A sandboxed caller sees the tasks of agents that it sees. */
+/** Rows of `tasks`, newest first. A sandboxed caller, or one limited to some agents, sees the tasks of its agents. */
 export function listTasks(
   node: TasksApiDeps,
   { limit }: Calls['tasks.list']['params'],
@@ -57,11 +57,14 @@ export function listTasks(
   return { tasks: tasks.map((task) => taskInfo(node, task)), more: all.length - tasks.length }
 }
 
-/** True when the caller sees the agent of a task. A swarm task belongs to no single agent. */
+/** True when the caller may see the agent of a task. A swarm task belongs to no single agent. */
 function isSeen(node: TasksApiDeps, { kind, agent }: Pick<Task, 'kind' | 'agent'>, by: CallerAuthority): boolean {
-  if ((by.sandboxId ?? null) === null) return true
+  const isSandboxed = (by.sandboxId ?? null) !== null
+  if (!isSandboxed && by.agents === undefined) return true
   const address = kind === 'swarm' ? null : parseAddress(agent)
-  const card = address === null ? undefined : node.directory.card(address)
+  if (address === null || !mayAddress(address.agentId, by)) return false
+  if (!isSandboxed) return true
+  const card = node.directory.card(address)
   return card !== undefined && node.visibility.toCaller(card, by)
 }
 
@@ -135,10 +138,13 @@ function ended({ id, state }: Task): NodeError {
   return new NodeError('CONFLICT', `the task is ${state} already`, { next: [`a2a-node tasks show ${id}`] })
 }
 
-/** Rows of `swarm ls`. A sandboxed caller sees swarms launched from its sandbox. @throws NodeError STORE_DAMAGED */
-export async function listSwarms({ swarms }: Pick<TasksApiDeps, 'swarms'>, by: CertifiedPower): Promise<SwarmInfo[]> {
+/**
+ * Rows of `swarm ls`. A sandboxed caller sees swarms launched from its sandbox; one limited to some agents sees none.
+ * @throws NodeError STORE_DAMAGED
+ */
+export async function listSwarms({ swarms }: Pick<TasksApiDeps, 'swarms'>, by: CallerAuthority): Promise<SwarmInfo[]> {
   const all = await swarms.listAll()
-  if ((by.sandboxId ?? null) === null) return all
+  if ((by.sandboxId ?? null) === null && by.agents === undefined) return all
   const views = await Promise.all(all.map(({ id }) => swarms.find(id)))
   return all.filter((_, at) => isSwarmSeen(views[at], by))
 }
@@ -147,14 +153,16 @@ export async function listSwarms({ swarms }: Pick<TasksApiDeps, 'swarms'>, by: C
 export async function findSwarm(
   { swarms }: Pick<TasksApiDeps, 'swarms'>,
   id: string,
-  by: CertifiedPower
+  by: CallerAuthority
 ): Promise<SwarmView> {
   const view = await swarms.find(id)
   if (!isSwarmSeen(view, by)) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
   return view
 }
 
-function isSwarmSeen(view: SwarmView | undefined, { sandboxId = null }: CertifiedPower): boolean {
+/** A swarm works with any agents, so a caller limited to some of them must not read its results. */
+function isSwarmSeen(view: SwarmView | undefined, { sandboxId = null, agents }: CallerAuthority): boolean {
+  if (agents !== undefined) return false
   return sandboxId === null || view?.head.onBehalfOf?.sandboxId === sandboxId
 }
 

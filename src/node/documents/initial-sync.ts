@@ -50,7 +50,9 @@ export async function mustBeHere(node: InitialSyncDeps, known: DocumentRecord, t
     }
     const arrival = awaitHere(node, find, { onOver: resolve, onLook })
     if (arrival.isOver) return resolve()
-    limit = timeoutMs === undefined ? null : clock.after(timeoutMs, () => end('moving'))
+    // Without any member online nothing is transferred.
+    const endNow = (): void => end(onlineOf(node, find()).length > 0 ? 'moving' : 'still')
+    limit = timeoutMs === undefined ? null : clock.after(timeoutMs, endNow)
   }).finally(() => limit !== null && node.deps.clock.clear(limit))
 }
 

@@ -158,19 +158,21 @@ export class PeerTable {
   }
 
   /**
-   * One round trip through the peer's node, in milliseconds, within `timeoutMs`.
+   * One round trip through the peer's node, in milliseconds. `timeoutMs`: for a missing link and the answer together;
+   * default 5,000.
    * @throws NodeError PEER_OFFLINE, TIMEOUT.
    */
   async ping(peer: NodeId, timeoutMs = PING_TIMEOUT_MS): Promise<number> {
-    await this.reach(peer)
-    const { clock } = this.#deps
+    const { clock, links } = this.#deps
+    const until = clock.monotonic() + timeoutMs
+    if (!this.isOnline(peer)) await links.dial(peer, Math.min(DIAL_TIMEOUT_MS, timeoutMs))
     const channel = this.#newest(peer)
     if (channel === null) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
     const nonce = this.#nextNonce++
     const key = pingKey(peer, nonce)
     const from = clock.monotonic()
     return new Promise((resolve, reject) => {
-      const timer: Timer = clock.after(timeoutMs, () => {
+      const timer: Timer = clock.after(Math.max(1, until - from), () => {
         this.#pings.delete(key)
         reject(
           new NodeError('TIMEOUT', `no answer to the ping within ${formatDuration(Math.ceil(timeoutMs))}`, {

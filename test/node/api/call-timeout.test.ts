@@ -1,4 +1,5 @@
 import test, { type Assert } from 'brittle'
+import { wait } from '../../../src/kit/clock.js'
 import type { CallName, Calls } from '../../../src/ports/node-api.js'
 import { documentScene, write } from '../../support/document-scene.js'
 import { failsWith } from '../../support/fails.js'
@@ -64,6 +65,47 @@ test('a document that still arrives is waited for as long as the caller says, an
       t.ok(message.includes('still being transferred'), message)
     }
   }
+})
+
+test('a caller with little time learns that every node with the document is offline, as one with more time does', async (t: Assert) => {
+  const { world, owner } = await documentScene(t)
+  await write(owner.api(), 'of the owner')
+  await world.settle()
+  const late = await world.member('late')
+  for (const timeoutMs of [1000, 40_000]) {
+    const read = { document: 'notes', type: 'text' } as const
+    const failing = failsWith(t, 'PEER_OFFLINE', () => late.api().call('documents.read', read, { timeoutMs }))
+    await world.pass(4000, 500)
+    const { message } = await failing
+    t.ok(message.includes('every node that has it is offline'), message)
+  }
+})
+
+test('the time of a ping is also that of the link that it opens', async (t: Assert) => {
+  const world = new World(t)
+  const [a, b] = [await world.member('a'), await world.member('b')]
+  await world.settle()
+  const given: number[] = []
+  const { clock, links } = a.core.deps
+  links.dial = async (peer, timeoutMs) => {
+    given.push(timeoutMs)
+    await wait(clock, 400)
+    const [here, there] = world.net.connect(a.id, peer)
+    there.isHeld = true
+    return here
+  }
+  let hasEnded = false
+  const ping = (): Promise<unknown> =>
+    a
+      .api()
+      .call('peers.ping', { peer: b.id }, { timeoutMs: 700 })
+      .finally(() => (hasEnded = true))
+  const failing = failsWith(t, 'TIMEOUT', ping)
+  await world.pass(700, 100)
+  t.ok(hasEnded, 'it ends in time')
+  await world.pass(1000, 100)
+  await failing
+  t.alike(given, [700])
 })
 
 test('the time of a ping is that of all its answers together', async (t: Assert) => {

@@ -149,3 +149,36 @@ test('a caller of some agents sees and asks these alone, on every node, and star
   for (const name of ['swarm.start', 'swarm.preview'] as const)
     await failsWith(t, 'FORBIDDEN', () => limited.call(name, { goal: 'x', capability: 'files.do', strategy: 'each' }))
 })
+
+test('a caller of some agents sees and cancels tasks of these alone, and sees no swarm, approval or event of the node', async (t) => {
+  const world = new World(t)
+  const owner = await world.owner({ agents: [echo('text'), echo('files')] })
+  await world.settle()
+  const limited = owner.api({ kind: 'mcp', scopes: ['read', 'send'], agents: ['file*'] })
+  const call = async (agent: string): Promise<string> => {
+    const reply = owner.api().call('message.call', { agent, capability: `${agent}.do`, input: 1, wait: false })
+    await world.settle()
+    return (await reply).taskId ?? ''
+  }
+  const [hidden, own] = [await call('text'), await call('files')]
+  const swarm = await owner.api().call('swarm.start', { goal: 'g', strategy: 'each', capability: 'files.do' })
+  await world.settle()
+  const { tasks } = await limited.call('tasks.list', {})
+  t.ok(tasks.length > 0 && tasks.every(({ agent }) => agent === 'files@owner'))
+  t.is((await limited.call('tasks.show', { id: own })).id, own)
+  for (const name of ['tasks.show', 'tasks.cancel'] as const)
+    await failsWith(t, 'TASK_NOT_FOUND', () => limited.call(name, { id: hidden }))
+  t.alike((await limited.call('swarm.list', {})).swarms, [])
+  for (const name of ['swarm.show', 'swarm.results', 'swarm.cancel'] as const)
+    await failsWith(t, 'SWARM_NOT_FOUND', () => limited.call(name, { id: swarm.id }))
+  await failsWith(t, 'SWARM_NOT_FOUND', async () => {
+    for await (const _ of limited.watch('swarm.watch', { id: swarm.id })) t.fail('nothing is shown')
+  })
+  for (const name of ['node.config', 'approvals.list', 'tools.list'] as const)
+    await failsWith(t, 'FORBIDDEN', () => limited.call(name, {}))
+  await failsWith(t, 'FORBIDDEN', () => limited.call('approvals.show', { id: 'app_1' }))
+  for (const name of ['node.events', 'approvals.list'] as const)
+    await failsWith(t, 'FORBIDDEN', async () => {
+      for await (const _ of limited.watch(name, {})) t.fail('nothing is shown')
+    })
+})
