@@ -33,6 +33,8 @@ export interface StartFlags {
 export interface StartSettings extends LoadedConfig {
   /** Flags of this start, which the next one uses again. */
   readonly texts: StartFlagTexts
+  /** Flags of this command line. */
+  readonly typed: StartFlagTexts
   /** Flags of the last start. */
   readonly last: StartFlagTexts
   /** Faults for which flags of the last start are not used. */
@@ -119,7 +121,7 @@ export async function startSettings(
       ...loaded.config,
       given: new Set([...loaded.config.given, ...dropped.map(({ setting }) => setting)])
     }
-    return { ...loaded, config, texts, last, faults, agentDirs: texts['--agents'] ?? [] }
+    return { ...loaded, config, texts, typed, last, faults, agentDirs: texts['--agents'] ?? [] }
   } catch (error) {
     throw asUsage(error)
   }

@@ -60,7 +60,8 @@ interface SeedDocument {
 
 /** The flags of a start, for the next start of the home. */
 export interface StartMemory {
-  readonly texts: StartFlagTexts
+  /** null: the file stays as it is. */
+  readonly texts: StartFlagTexts | null
   /** Faults for which flags of the last start are not in force. */
   readonly faults: readonly string[]
 }
@@ -358,6 +359,7 @@ export async function rememberFlags(
   { texts }: StartMemory,
   telemetry: Pick<Telemetry, 'log'>
 ): Promise<void> {
+  if (texts === null) return
   const text = startFlagsText(texts)
   try {
     if ((await readIfThere(file).catch(() => undefined)) === text) return

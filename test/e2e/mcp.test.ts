@@ -174,8 +174,12 @@ test('mcp serve ends with its client, says when no node runs, and with --embed r
   t.ok(none.err.includes('mcp serve --embed'), none.err)
   t.is(none.out, '')
   t.is((await serve(['--embed', '--network', 'moon'], '')).code, 2)
-  const embedded = await serve(['--embed', '--network', 'local'], '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+  const embedded = await serve(
+    ['--embed', '--network', 'local', '--agents', 'text'],
+    '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+  )
   t.is(embedded.code, 0, embedded.err)
+  t.absent(embedded.err.includes('no such directory'), 'the agents of a client are no directory of the node')
   const answer = JSON.parse(embedded.out) as { error: { code: number; data: { code: string; correlationId: string } } }
   t.alike([answer.error.code, answer.error.data.code], [-32002, 'NOT_INITIALIZED'])
   t.ok(answer.error.data.correlationId.length > 0)

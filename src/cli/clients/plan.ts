@@ -49,8 +49,8 @@ export function clientPlan(context: CommandContext, options: Options, client: Co
   const sources = {
     execPath: stableProgram(process.execPath, realpath),
     bin: fileURLToPath(new URL('../../../bin/a2a-node.js', import.meta.url)),
-    // The client runs in a directory of its own.
     caller: callerWords(rights),
+    // The client runs in a directory of its own.
     home: named === '' ? null : path.resolve(named),
     isPortable: isSet(options, 'portable')
   }

@@ -63,11 +63,12 @@ export async function startAny(context: CommandContext, options: Options, startN
   if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
   const settings = await startSettings(context, options, durationOption(options, 'timeout'))
   for (const line of memoryNotes(settings, flags)) context.output.note(line)
+  // An error of a detached node names the remembered flag already.
+  if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, flags), flags)
   try {
-    if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, flags), flags)
     return await startHere({ context, options, startNode }, settings, flags)
   } catch (error) {
-    throw withForgetting(error, settings, flags)
+    throw withForgetting(error, settings)
   }
 }
 

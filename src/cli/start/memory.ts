@@ -27,9 +27,11 @@ export function memoryNotes(
     Object.hasOwn(last, flag) && Object.hasOwn(texts, flag) && !Object.hasOwn(typed, flag)
   const used = REMEMBERED.filter(({ flag }) => isUsed(flag))
   const changes = REMEMBERED.flatMap(({ flag }) => changeOf(flag, last, texts))
-  const idle = forgotten.filter((flag) => !Object.hasOwn(last, flag) && !Object.hasOwn(texts, flag))
+  // A flag that cannot be read may be there.
+  const known = faults.length > 0 ? [] : forgotten
+  const idle = known.filter((flag) => !Object.hasOwn(last, flag) && !Object.hasOwn(texts, flag))
   return [
-    ...faults.map((fault) => `${shown(fault, 1000)}: give the flags to start again`),
+    ...faults.map((fault) => `${shown(fault, 1000)}: give the flags to start again; --no-<flag> forgets one`),
     ...(used.length === 0
       ? []
       : [`with flags of the last start: ${used.map(({ flag }) => flagWords(flag, last[flag] ?? [])).join(' ')}`]),
@@ -51,27 +53,34 @@ function changeOf(flag: string, last: StartFlagTexts, texts: StartFlagTexts): re
 }
 
 /**
- * The flags of this start that the next one uses again. The network of a joined mesh is that of its invite, which the
- * home has.
+ * The flags of this start that the next one uses again; null to keep the file: one with faults stays until a start
+ * types or forgets a flag. The network of a joined mesh is that of its invite, which the home has.
  */
-export function toRemember({ texts, last }: StartSettings, { join }: Pick<StartFlags, 'join'>): StartFlagTexts {
+export function toRemember(
+  { texts, typed, last, faults }: StartSettings,
+  { join, forgotten }: Pick<StartFlags, 'join' | 'forgotten'>
+): StartFlagTexts | null {
+  if (faults.length > 0 && Object.keys(typed).length === 0 && forgotten.length === 0) return null
   const { '--network': network, ...others } = texts
   return network === undefined || (join !== null && !Object.hasOwn(last, '--network')) ? others : texts
 }
 
 /** An error of an address that a flag of the last start has: says so, and how to start without it. */
-export function withForgetting(
-  error: unknown,
-  { texts }: StartSettings,
-  { typed }: Pick<StartFlags, 'typed'>
-): unknown {
+export function withForgetting(error: unknown, { texts, typed }: Pick<StartSettings, 'texts' | 'typed'>): unknown {
   if (!(error instanceof NodeError) || !['PORT_IN_USE', 'CONFIG_INVALID', 'NO_PERMISSION'].includes(error.code))
     return error
-  const isNamed = (text: string): boolean => new RegExp(`\\b${/\d+$/.exec(text)?.[0] ?? '$^'}\\b`).test(error.message)
-  const flag = ['--http', '--serve-bootstrap'].find(
-    (one) => !Object.hasOwn(typed, one) && isNamed(texts[one]?.[0] ?? '')
-  )
+  const flags = ['--http', '--serve-bootstrap'].filter((one) => Object.hasOwn(texts, one) && !Object.hasOwn(typed, one))
+  const words = error.message.split(/[\s:,]+/)
+  const flag =
+    flags.find((one) => words.includes(addressOf(texts[one]).port)) ??
+    flags.find((one) => words.includes(addressOf(texts[one]).host))
   if (flag === undefined) return error
   const message = `${error.message} (${flagWords(flag, texts[flag] ?? [])} of the last start)`
   return new NodeError(error.code, message, { next: [...error.next, `a2a-node start ${noFlag(flag)}`], cause: error })
+}
+
+/** The parts of `[host:]port` that an error may name, ' ' for none; the port 0 is any free one. */
+function addressOf([text = '']: readonly string[] = []): { readonly host: string; readonly port: string } {
+  const [, host = ' ', port = ' '] = /^(?:(.+):)?(\d+)$/.exec(text) ?? []
+  return { host, port: port === '0' ? ' ' : port }
 }

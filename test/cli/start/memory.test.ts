@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { commandContext } from '../../../src/cli/context.js'
@@ -7,6 +7,7 @@ import { memoryNotes, toRemember, withForgetting } from '../../../src/cli/start/
 import { startFlags, type StartSettings, startSettings } from '../../../src/cli/start-settings.js'
 import { Output } from '../../../src/cli/terminal/output.js'
 import { nodeRecord } from '../../../src/compose/node-record.js'
+import { rememberFlags } from '../../../src/compose/open-home.js'
 import { startFlagsText } from '../../../src/config/start-flags.js'
 import type { StartFlagTexts } from '../../../src/config/start-options.js'
 import { NodeError } from '../../../src/kit/errors.js'
@@ -26,15 +27,19 @@ interface Scene {
   readonly config?: string
 }
 
+function contextOf(home: string, env: Readonly<Record<string, string>> = {}) {
+  const sink = { write: () => true }
+  const output = new Output({ json: false, color: 'never', out: sink, err: sink, env: {} })
+  return commandContext({ output, home, env })
+}
+
 /** The settings and lines of a start with these options after one with the flags `last`. */
 async function next(t: Assert, options: Options, { last = LAST, env = {}, config }: Scene = {}) {
   const home = await tempDir(t)
   if (Object.keys(last).length > 0) await writeFile(path.join(home, 'start.flags'), startFlagsText(last))
   if (config !== undefined) await writeFile(path.join(home, 'config.yaml'), config)
-  const sink = { write: () => true }
-  const output = new Output({ json: false, color: 'never', out: sink, err: sink, env: {} })
   const flags = await startFlags(options)
-  const settings = await startSettings(commandContext({ output, home, env }), options)
+  const settings = await startSettings(contextOf(home, env), options)
   return { home, settings, flags, notes: memoryNotes(settings, flags) }
 }
 
@@ -71,7 +76,7 @@ test('--no-<flag> forgets each flag that is remembered, and says when there is n
     http: '--http'
   })) {
     const { settings, flags, notes } = await next(t, { [key]: false }, { last })
-    t.absent(flag in toRemember(settings, flags), flag)
+    t.absent(flag in (toRemember(settings, flags) ?? {}), flag)
     t.ok(
       notes.includes(`other flags than at the last start: ${flag} is forgotten (was ${last[flag]?.join(' ')})`),
       notes.join('\n')
@@ -97,7 +102,7 @@ test('a forgotten flag does not come back from the record of the mesh', async (t
 test('bootstrap nodes are forgotten with the private network that they were for', async (t: Assert) => {
   for (const network of ['local', 'public', false]) {
     const { settings, flags } = await next(t, { network })
-    const { '--bootstrap': list, '--serve-bootstrap': served, '--http': http } = toRemember(settings, flags)
+    const { '--bootstrap': list, '--serve-bootstrap': served, '--http': http } = toRemember(settings, flags) ?? {}
     t.alike([list, served, http], [undefined, undefined, ['9001']], String(network))
   }
   const { settings, flags } = await next(t, { network: 'private' })
@@ -134,17 +139,51 @@ test('more directories than can be remembered are USAGE', async (t: Assert) => {
 })
 
 test('a port in use that a flag of the last start has is an error with the way to forget it', async (t: Assert) => {
-  const { settings, flags } = await next(t, {})
+  const { settings } = await next(t, {})
   const inUse = (port: number): NodeError =>
     new NodeError('PORT_IN_USE', `port ${port} is in use by another program`, { next: ['ss'] })
-  const nextOf = (error: unknown, typed = flags): readonly string[] =>
-    (withForgetting(error, settings, typed) as NodeError).next
+  const nextOf = (error: unknown, of: Pick<StartSettings, 'texts' | 'typed'> = settings): readonly string[] =>
+    (withForgetting(error, of) as NodeError).next
   t.alike(nextOf(inUse(9001)), ['ss', 'a2a-node start --no-http'])
   t.alike(nextOf(inUse(2)), ['ss', 'a2a-node start --no-serve-bootstrap'])
   t.alike(nextOf(inUse(900)), ['ss'])
   t.alike(
-    nextOf(inUse(9001), { ...flags, typed: { '--http': ['9001'] } }),
+    nextOf(inUse(9001), { ...settings, typed: { '--http': ['9001'] } }),
     ['ss'],
     'a typed flag is not of the last start'
   )
+})
+
+test('an address of another machine in a restored home is an error with the way to forget its flag', async (t: Assert) => {
+  const last = { '--http': ['0'], '--serve-bootstrap': ['10.9.2.3:9001'] }
+  const { settings } = await next(t, {}, { last: { '--network': ['private'], ...last } })
+  const nextOf = (message: string): readonly string[] =>
+    (withForgetting(new NodeError('CONFIG_INVALID', message, { next: ['ss'] }), settings) as NodeError).next
+  t.alike(nextOf('10.9.2.3 is no address of this machine'), ['ss', 'a2a-node start --no-serve-bootstrap'])
+  t.alike(nextOf('cannot serve on 10.9.0.3:70: no address'), ['ss'], 'a free port and another address are not named')
+})
+
+test('a damaged file of flags stays until a start types or forgets a flag', async (t: Assert) => {
+  const home = await tempDir(t)
+  const damaged: Readonly<Record<string, string>> = {
+    text: '{"version":1,"flags":{"--htt',
+    value: startFlagsText({ '--http': ['70000'], '--agents': ['/a'] })
+  }
+  for (const [name, text] of Object.entries(damaged)) {
+    await writeFile(path.join(home, 'start.flags'), text)
+    const kept = async (options: Options) => {
+      const [flags, settings] = [await startFlags(options), await startSettings(contextOf(home), options)]
+      return { texts: toRemember(settings, flags), notes: memoryNotes(settings, flags) }
+    }
+    t.is((await kept({})).texts, null, name)
+    t.is((await kept({ http: '9001' })).texts?.['--http']?.[0], '9001', name)
+    const { texts, notes } = await kept({ http: false })
+    t.absent('--http' in (texts ?? { '--http': [] }), name)
+    t.absent(
+      notes.some((line) => line.includes('forgets nothing')),
+      name
+    )
+    await rememberFlags(path.join(home, 'start.flags'), { texts: null, faults: ['x'] }, { log: () => {} })
+    t.is(await readFile(path.join(home, 'start.flags'), 'utf8'), text)
+  }
 })

@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream'
 import type { CallerTerms } from '../../../adapters/control/caller-terms.js'
 import { openControl } from '../../../adapters/control/client.js'
 import { NodeError } from '../../../kit/errors.js'
+import { shown } from '../../../kit/text.js'
 import type { Action, CommandContext } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
 import { tuneHeap } from '../../heap.js'
@@ -9,6 +10,7 @@ import { callerTerms } from '../../clients/caller.js'
 import { durationOption, isSet, type Options, textOption } from '../../options.js'
 import { runningNode } from '../../running.js'
 import { type StopSignals, stopSignals } from '../../signals.js'
+import { withForgetting } from '../../start/memory.js'
 import { startSettings } from '../../start-settings.js'
 
 /**
@@ -42,17 +44,19 @@ async function embedded(context: CommandContext, options: Options, signals: Stop
   const { startNode } = await import('../../../compose/compose.js')
   const { takeUncaughtErrors } = await import('../../package-errors.js')
   const { takePackageOutput } = await import('../../terminal/package-output.js')
-  const { config, agentDirs } = await startSettings(context, options)
+  // Its own `--agents` are the ids that the client may use; those of `start` are directories.
+  const settings = await startSettings(context, { ...options, agents: undefined })
+  for (const fault of settings.faults) context.output.note(shown(fault, 1000))
   const node = await startNode({
-    config,
+    config: settings.config,
     home: context.paths(),
     name: null,
     join: null,
-    extraAgentDirs: agentDirs,
+    extraAgentDirs: settings.agentDirs,
     ...takeUncaughtErrors(),
     packageOutput: takePackageOutput(),
     onProgress: (line) => context.output.note(line)
-  })
+  }).catch((error: unknown) => Promise.reject(withForgetting(error, settings)))
   try {
     return await bridge(await openControl(context.paths().socket, 'mcp', { terms: callerIn(options) }), signals)
   } finally {
