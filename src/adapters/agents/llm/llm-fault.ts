@@ -62,7 +62,7 @@ const PLAIN_WORD = /^(?:[A-Z]{1,5}|[A-Za-z][a-z'’]{0,19})[.,;:]?$/
 const ABOUT_KEY = /api[ _-]?key\b|authenticat|unauthori[sz]ed|permission[ _-]?(?:denied|error)/i
 /** Texts of errors that the same question gets again: its length, or a used account. */
 const LASTING =
-  /insufficient[ _-](?:quota|funds|balance|credit)|quota (?:is |has been )?(?:exhausted|used up)|spend(?:ing)?[ _-](?:limit|cap)|billing[ _-](?:hard[ _-])?limit|monthly[ _-](?:\w+[ _-])?(?:limit|quota|budget)|budget (?:has been |is )?exceeded|credit balance|balance (?:is )?too low|out of credits?|exceeded your current quota|quota[ _-]exceeded|payment required|context[ _-]?(?:length|size|window)|exceed_context|maximum context|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens/i
+  /insufficient[ _-](?:quota|funds|balance|credit)|quota (?:is |has been )?(?:exhausted|used up)|spend(?:ing)?[ _-](?:limit|cap)|billing[ _-](?:hard[ _-])?limit|monthly[ _-](?:\w{1,24}[ _-])?(?:limit|quota|budget)|budget (?:has been |is )?exceeded|credit balance|balance (?:is )?too low|out of credits?|exceeded your current quota|quota[ _-]exceeded|payment required|context[ _-]?(?:length|size|window)|exceed_context|maximum context|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens/i
 /** Texts of errors that pass with the load of the server. */
 const BUSY = /overload|rate[ _-]?limit|too many requests|(?:try|retry) again later|at capacity|server is busy/i
 /** Statuses that refuse the request in any form. */
