@@ -20,6 +20,8 @@ export interface ServerRefusal {
 
 /** Characters of a server's own words that are passed on. */
 const MAX_WORDS = 300
+/** Characters of the beginning of a secret that are hidden where words end. */
+const MIN_PART = 4
 /** Characters of an error within an answer that decide about its meaning. */
 const MAX_ERROR_TEXT = 65_536
 
@@ -41,12 +43,14 @@ export class LlmFault extends Error {
   readonly isAboutKey: boolean
   /** The server's words, without anything that may be a key; empty: it gave none. */
   readonly publicWords: string
+  readonly #refusal: ServerRefusal | null
 
   /** `message`: the fault, after "the LLM provider x ..."; it is written to the log of the node. */
   constructor(kind: LlmFaultKind, message: string, refusal: ServerRefusal | null = null) {
     super(message)
     this.name = 'LlmFault'
     this.kind = kind
+    this.#refusal = refusal
     this.status = refusal?.status ?? null
     this.retryAfter = refusal?.retryAfter ?? null
     this.meaning = meaningOf(kind, refusal)
@@ -54,6 +58,24 @@ export class LlmFault extends Error {
     const words = refusal === null ? '' : wordsOf(refusal.errorText)
     this.publicWords = this.isAboutKey ? withoutKeys(words) : words
   }
+
+  /** The same fault with `***` in the place of secrets that the server repeats. */
+  withoutSecrets(secrets: readonly string[]): LlmFault {
+    const hide = (text: string): string => secrets.reduce(withoutSecret, text)
+    const refusal = this.#refusal
+    const hidden = refusal === null ? null : { ...refusal, errorText: hide(refusal.errorText) }
+    return new LlmFault(this.kind, hide(this.message), hidden)
+  }
+}
+
+function withoutSecret(text: string, secret: string): string {
+  const whole = text.replaceAll(secret, '***')
+  // Words that were cut may end within it.
+  for (let length = secret.length - 1; length >= MIN_PART; length--) {
+    const part = `${secret.slice(0, length)}…`
+    if (whole.endsWith(part)) return `${whole.slice(0, -part.length)}***`
+  }
+  return whole
 }
 
 /** A word of a sentence, which no key looks like. */
