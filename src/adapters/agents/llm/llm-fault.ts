@@ -20,6 +20,8 @@ export interface ServerRefusal {
 
 /** Characters of a server's own words that are passed on. */
 const MAX_WORDS = 300
+/** Characters of the beginning of a secret that are hidden where words end. */
+const MIN_PART = 4
 /** Characters of an error within an answer that decide about its meaning. */
 const MAX_ERROR_TEXT = 65_536
 
@@ -41,12 +43,14 @@ export class LlmFault extends Error {
   readonly isAboutKey: boolean
   /** The server's words, without anything that may be a key; empty: it gave none. */
   readonly publicWords: string
+  readonly #refusal: ServerRefusal | null
 
   /** `message`: the fault, after "the LLM provider x ..."; it is written to the log of the node. */
   constructor(kind: LlmFaultKind, message: string, refusal: ServerRefusal | null = null) {
     super(message)
     this.name = 'LlmFault'
     this.kind = kind
+    this.#refusal = refusal
     this.status = refusal?.status ?? null
     this.retryAfter = refusal?.retryAfter ?? null
     this.meaning = meaningOf(kind, refusal)
@@ -54,6 +58,24 @@ export class LlmFault extends Error {
     const words = refusal === null ? '' : wordsOf(refusal.errorText)
     this.publicWords = this.isAboutKey ? withoutKeys(words) : words
   }
+
+  /** The same fault with `***` in the place of secrets that the server repeats. */
+  withoutSecrets(secrets: readonly string[]): LlmFault {
+    const hide = (text: string): string => secrets.reduce(withoutSecret, text)
+    const refusal = this.#refusal
+    const hidden = refusal === null ? null : { ...refusal, errorText: hide(refusal.errorText) }
+    return new LlmFault(this.kind, hide(this.message), hidden)
+  }
+}
+
+function withoutSecret(text: string, secret: string): string {
+  const whole = text.replaceAll(secret, '***')
+  // Words that were cut may end within it.
+  for (let length = secret.length - 1; length >= MIN_PART; length--) {
+    const part = `${secret.slice(0, length)}…`
+    if (whole.endsWith(part)) return `${whole.slice(0, -part.length)}***`
+  }
+  return whole
 }
 
 /** A word of a sentence, which no key looks like. */
@@ -62,7 +84,7 @@ const PLAIN_WORD = /^(?:[A-Z]{1,5}|[A-Za-z][a-z'’]{0,19})[.,;:]?$/
 const ABOUT_KEY = /api[ _-]?key\b|authenticat|unauthori[sz]ed|permission[ _-]?(?:denied|error)/i
 /** Texts of errors that the same question gets again: its length, or a used account. */
 const LASTING =
-  /insufficient[ _-](?:quota|funds|balance|credit)|quota (?:is |has been )?(?:exhausted|used up)|spend(?:ing)?[ _-](?:limit|cap)|billing[ _-](?:hard[ _-])?limit|monthly[ _-](?:\w+[ _-])?(?:limit|quota|budget)|budget (?:has been |is )?exceeded|credit balance|balance (?:is )?too low|out of credits?|exceeded your current quota|quota[ _-]exceeded|payment required|context[ _-]?(?:length|size|window)|exceed_context|maximum context|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens/i
+  /insufficient[ _-](?:quota|funds|balance|credit)|quota (?:is |has been )?(?:exhausted|used up)|spend(?:ing)?[ _-](?:limit|cap)|billing[ _-](?:hard[ _-])?limit|monthly[ _-](?:\w{1,24}[ _-])?(?:limit|quota|budget)|budget (?:has been |is )?exceeded|credit balance|balance (?:is )?too low|out of credits?|exceeded your current quota|quota[ _-]exceeded|payment required|context[ _-]?(?:length|size|window)|exceed_context|maximum context|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens/i
 /** Texts of errors that pass with the load of the server. */
 const BUSY = /overload|rate[ _-]?limit|too many requests|(?:try|retry) again later|at capacity|server is busy/i
 /** Statuses that refuse the request in any form. */

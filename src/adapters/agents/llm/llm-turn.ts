@@ -15,6 +15,8 @@ import { LlmRequest } from './llm-request.js'
 const NO_TOKENS: TokenCounts = { input: 0, output: 0, isEstimated: false }
 /** Characters of a server's words for a failure within its answer. */
 const MAX_WORDS = 300
+/** Characters of a value that is hidden in faults. Shorter ones, such as placeholders for local servers, are words. */
+const MIN_SECRET = 8
 
 /** Dependencies of all questions of one run. */
 export interface TurnDeps {
@@ -91,7 +93,14 @@ export async function askModel(
   const tokens = isReceived
     ? tokensOf(reading.reported, { sent: request.sentBytes, received: reading.received })
     : NO_TOKENS
-  return failure === null ? { ok: true, turn: reading.turn(), tokens } : { ok: false, fault: failure, tokens }
+  if (failure === null) return { ok: true, turn: reading.turn(), tokens }
+  return { ok: false, fault: failure.withoutSecrets(secretsOf(deps.provider)), tokens }
+}
+
+/** The key, and the words of headers that are long enough for one. */
+function secretsOf({ apiKey, headers }: LlmProvider): readonly string[] {
+  const values = [apiKey ?? '', ...Object.values(headers).flatMap((value) => value.split(/\s+/))]
+  return values.filter((value) => value.length >= MIN_SECRET)
 }
 
 type TurnPart = ReturnType<typeof streamText>['fullStream'] extends AsyncIterable<infer P> ? P : never

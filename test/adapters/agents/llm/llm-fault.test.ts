@@ -71,3 +71,16 @@ test('an error that names a key because there are too many requests with it pass
   const outcome = faultOutcome(bad, { provider: 'local', isBegun: false, hasActed: false })
   t.alike(!outcome.ok && [outcome.code, outcome.retryable], ['LLM_INIT_FAILED', false], 'no key at all is no load')
 })
+
+test('a long error of repeated words is judged within some milliseconds', (t) => {
+  const words = [
+    ...['monthly_', 'monthly ', 'quota is ', 'spending ', 'billing hard ', 'budget has been ', 'insufficient_'],
+    ...['context ', 'prompt is too ', 'too many input ', 'api ', 'permission ', 'try again ', ' ', '_', 'a']
+  ]
+  const before = process.cpuUsage()
+  for (const word of words) {
+    const errorText = word.repeat(65_536 / word.length)
+    t.is(new LlmFault('failed', 'failed', { status: 500, retryAfter: null, errorText }).meaning, 'passing')
+  }
+  t.ok(process.cpuUsage(before).user < 200_000, 'some milliseconds of CPU each')
+})

@@ -84,3 +84,28 @@ test('an error is tried again by its meaning: a used quota and a question that i
     'Rate limit reached. Add a payment method at https://llm.example/account/billing, or see https://llm.example/api-keys'
   t.is(await retryable(429, { message: paid }), true, 'an address in a text decides nothing')
 })
+
+test('a secret of this node in any error of a server is hidden in the outcome and the log', async (t: Assert) => {
+  const apiKey = 'hunter.two.hunter.two'
+  const tenant = 'Zq81-tenant-secret'
+  const provider = { apiKey, headers: { 'x-tenant': `Bearer ${tenant}` } }
+  const lines: string[] = []
+  for (const secret of [apiKey, tenant]) {
+    const messages = [`Invalid token ${secret} here`, `${'long '.repeat(57)}${secret}`]
+    for (const message of messages) {
+      const body = JSON.stringify({ error: { message } })
+      for (const answer of [
+        ...[400, 403, 429, 500].map((status) => refusing({ status, body })),
+        ...[body, message].map((text) => refusing({ status: 403, body: text })),
+        refusing({ status: 200, body }),
+        streaming([VLLM.text(['a'])[1] ?? '', body])
+      ]) {
+        const outcome = await ask(t, [answer], { provider, lines })
+        const text = outcome.ok ? '' : outcome.message
+        t.ok(/Invalid token \*\*\* here|long \*\*\*$/.test(text), text)
+      }
+    }
+    t.absent(lines.some((line) => line.includes(secret.slice(0, 4))))
+  }
+  t.ok(lines.length > 0)
+})

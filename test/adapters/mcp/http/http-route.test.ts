@@ -1,6 +1,7 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { PassThrough } from 'node:stream'
 import test, { type Assert } from 'brittle'
 import { CLAIM } from '../../../support/mcp.js'
 import { readBody } from '../../../../src/adapters/http/body.js'
@@ -245,4 +246,28 @@ test('a call whose announced body is too large gets a tool result with its id, a
     const [status, { id, error }] = await post(body)
     t.alike([status, id, (error as { code: number }).code], [413, null, -32_600])
   }
+})
+
+test('a body that announces more than is read past is refused before any of it is read', async (t: Assert) => {
+  const world = new World(t)
+  const service = mcpServiceOf(world, await world.owner())
+  t.teardown(() => service.close())
+  const principal = { kind: 'token', name: 'one', tier: 0, sandboxId: null, scopes: ['read', 'send'] } as const
+  const readsOf = async (bytes: string): Promise<number> => {
+    const body = new PassThrough()
+    let reads = 0
+    body.on('newListener', (event) => {
+      if (event !== 'data') return
+      reads += 1
+      body.destroy()
+    })
+    const headers = { 'content-type': 'application/json', 'content-length': bytes }
+    const request = Object.assign(body, { method: 'POST', headers }) as unknown as IncomingMessage
+    const error = new HttpError(413, { code: 'PAYLOAD_TOO_LARGE', message: 'too large' })
+    const call = { principal, onAbort: () => {}, onTokenEnd: () => () => {}, readBody: () => Promise.reject(error) }
+    await t.exception(service.handle(request, {} as ServerResponse, call), /too large/)
+    return reads
+  }
+  t.is(await readsOf('33554432'), 1)
+  for (const bytes of ['33554433', '9'.repeat(30)]) t.is(await readsOf(bytes), 0)
 })
