@@ -192,18 +192,22 @@ function clausesOf(source) {
 }
 
 /** Arguments of assertions before their message. */
-const ASSERTIONS = { ok: 1, absent: 1, is: 2, not: 2, alike: 2, unlike: 2, pass: 0, fail: 0 }
+const ASSERTIONS = { ok: 1, absent: 1, is: 2, not: 2, alike: 2, unlike: 2, pass: 0, fail: 0, comment: 0 }
+/** Arguments of functions of the tests before a title or a message. */
+const TITLED = { test: 0, 'group.test': 0, check: 0, demand: 1, untilTrue: 1, untilText: 2 }
 
 /** The title of a test, or the message of an assertion; undefined for any other call. */
 function titleIn(call, source) {
-  const [object, method] = call.expression.getText(source).split('.')
-  if (object === 'test') return call.arguments[0]
-  return object === 't' ? call.arguments[ASSERTIONS[method]] : undefined
+  const name = call.expression.getText(source)
+  const [object, method] = name.split('.')
+  if (object === 't') return call.arguments[ASSERTIONS[method]]
+  return call.arguments[object === 'test' ? 0 : TITLED[name]]
 }
 
-/** The text of a literal, without the expressions of a template. */
+/** The text of a literal or of literals put together, without the expressions of a template. */
 function literalText(node) {
   if (node === undefined) return ''
+  if (ts.isBinaryExpression(node)) return literalText(node.left) + literalText(node.right)
   if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) return node.text
   return ts.isTemplateExpression(node)
     ? [node.head, ...node.templateSpans.map(({ literal }) => literal)].map(({ text }) => text).join('')

@@ -52,7 +52,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'while (((text[end] ?? 0) & 0xc0) === 0x80) end--',
     put: '',
     test: 'domain/document/update/cut',
-    title: 'the updates of a program in one turn are cut before others get them, and repeating them changes nothing'
+    title: 'large updates of a program are cut before others get them, and repeating them changes nothing'
   },
   {
     name: 'an edit in pieces fills a document in the middle of it',

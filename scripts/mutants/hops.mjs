@@ -32,7 +32,8 @@ export const HOPS_MUTANTS = [
     find: 'party: weakened(party, powers), certified: known',
     put: 'party, certified: known',
     test: 'node/relay/forwarder',
-    title: 'a message is as weak as its weakest hop: every tier of sender, hop and target, at the hop and at the end'
+    title:
+      'a message is as weak as the weaker of its sender and its hop: every tier of both and of the target, at the hop and at the end'
   },
   {
     name: 'who carries a message lends it its own power',
@@ -40,7 +41,8 @@ export const HOPS_MUTANTS = [
     find: 'own === null ? party : weakened(party, [own])',
     put: 'own === null ? party : weakened(party, [])',
     test: 'node/relay/forwarder',
-    title: 'a message is as weak as its weakest hop: every tier of sender, hop and target, at the hop and at the end'
+    title:
+      'a message is as weak as the weaker of its sender and its hop: every tier of both and of the target, at the hop and at the end'
   },
   {
     name: 'the last hop is not compared with the stream',

@@ -138,7 +138,7 @@ export const POLICY_MUTANTS = [
     find: 'const isCallers = callerMs < limits.approvalTimeoutMs',
     put: 'const isCallers = callerMs < 0',
     test: 'node/api/approvals',
-    title: 'the remaining approvals end when their caller gives up, where that is earlier'
+    title: 'a request waits for approval until its caller gives up, where that is earlier'
   },
   {
     name: 'the sandbox of a node takes the place of the one that its agent asks for',

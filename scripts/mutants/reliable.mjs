@@ -178,7 +178,7 @@ export const RELIABLE_MUTANTS = [
     find: 'payload.isQuery || ',
     put: '',
     test: 'node/policy/approvals.queries',
-    title: 'a query after finished work needs no approval: it gets the outcome, and never a failure'
+    title: 'a query about finished work needs no approval: it gets the outcome, and never a failure'
   },
   {
     name: 'what runs may be repeated because another capability under its id may be',

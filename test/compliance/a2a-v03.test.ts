@@ -28,7 +28,7 @@ test('A2A 0.3: JSON-RPC', async (t) => {
 })
 
 async function operations(group: Assert, s: Subject): Promise<void> {
-  await group.test('7.1 message/send gives a task or a message, told by its kind', async (t) => {
+  await group.test('7.1 message/send gives a task or a message, marked by its kind', async (t) => {
     const task = resultOf(await send(s, 'hello'))
     t.alike([task['kind'], at(task, 'status', 'state')], ['task', 'completed'])
     t.alike(at(task, 'artifacts', 0, 'parts'), [{ kind: 'text', text: 'you said hello' }])
@@ -101,7 +101,7 @@ async function operations(group: Assert, s: Subject): Promise<void> {
     const after = resultOf(await send(s, 'that', { taskId: asked['id'], contextId: asked['contextId'] }))
     t.alike([after['id'], at(after, 'status', 'state')], [asked['id'], 'completed'])
   })
-  await group.test('7.10 agent/getAuthenticatedExtendedCard gives the card to whoever has a token', async (t) => {
+  await group.test('7.10 agent/getAuthenticatedExtendedCard gives the card to any client with a token', async (t) => {
     t.is(resultOf(await s.rpc('agent/getAuthenticatedExtendedCard'))['name'], 'talk')
   })
 }

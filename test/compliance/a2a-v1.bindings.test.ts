@@ -59,7 +59,7 @@ async function versions(group: Assert, s: Subject): Promise<void> {
       t.alike([old.status, at(old.body, 'code')], [404, -32_001], 'in the JSON of 0.3')
     }
   )
-  await group.test('3.6.2 an empty version is 0.3 where nothing else tells; method and path tell', async (t) => {
+  await group.test('3.6.2 an empty version is 0.3 where neither method nor path implies another', async (t) => {
     for (const headers of [{}, { 'a2a-version': '' }] as Record<string, string>[]) {
       t.ok((await s.rpc('SendMessage', says('x'), { headers })).body['result'])
       const card = await read(await fetch(`${s.node.url}/agents/talk/.well-known/agent-card.json`, { headers }))
@@ -162,7 +162,7 @@ async function bindings(group: Assert, s: Subject): Promise<void> {
     }
   )
   await group.test(
-    '9.3 what is no request of JSON-RPC 2.0 is told by its number, with the id where there is one',
+    '9.3 an invalid request of JSON-RPC 2.0 gets the error code of its fault, with the id where there is one',
     async (t) => {
       const raw = async (body: unknown) =>
         read(
@@ -231,7 +231,7 @@ async function errors(group: Assert, s: Subject): Promise<void> {
 
 async function discovery(group: Assert, s: Subject): Promise<void> {
   await group.test(
-    '8.2 the card is at the well-known path without a token, with what it must have; 8.6.1 it may be kept',
+    '8.2 the card is at the well-known path without a token, with its required members; 8.6.1 it may be cached',
     async (t) => {
       const answer = await read(await fetch(`${s.node.url}/.well-known/agent-card.json`, { headers: V1 }))
       for (const name of [

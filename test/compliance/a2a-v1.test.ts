@@ -99,7 +99,7 @@ async function streaming(group: Assert, s: Subject): Promise<void> {
     }
   )
   await group.test(
-    '3.1.6 a subscription stays open while its task waits for its client, and tells what comes of the answer',
+    '3.1.6 a subscription stays open while its task waits for its client, and sends the events after the answer',
     async (t) => {
       const { id } = taskOf(await send(s, { ask: 'Which?' })) as { readonly id: string }
       const place = `/agents/talk/tasks/${id}:subscribe`
@@ -244,7 +244,7 @@ async function listing(group: Assert, s: Subject): Promise<void> {
       [...times].sort((a, b) => (a < b ? 1 : a > b ? -1 : 0))
     )
   })
-  await group.test('3.1.4 the order is that of the status, whatever comes of artifacts after it', async (t) => {
+  await group.test('3.1.4 the order is that of the status, for any later artifacts', async (t) => {
     const [first, second] = [await started(s, { chunks: ['a'] }), await started(s)]
     const listed = (await list({ pageSize: 2 })).tasks.map(({ id }) => id)
     t.ok(listed.includes(first.id) && listed.includes(second.id))
@@ -275,7 +275,7 @@ async function listing(group: Assert, s: Subject): Promise<void> {
     )
   })
   await group.test(
-    '3.1.4 a page has 50 tasks unless another number from 1 to 100 is asked for; what cannot be is refused',
+    '3.1.4 a page has 50 tasks unless another number from 1 to 100 is asked for; any other number is refused',
     async (t) => {
       t.is((await list()).pageSize, 50)
       for (const bad of [
@@ -321,7 +321,7 @@ async function conversations(group: Assert, s: Subject): Promise<void> {
       t.alike([after['id'], after['contextId'], at(after, 'status', 'state')], [id, contextId, 'TASK_STATE_COMPLETED'])
     }
   )
-  await group.test('3.7 results are artifacts; what an agent asks is the message of the status', async (t) => {
+  await group.test('3.7 results are artifacts; a question of an agent is the message of the status', async (t) => {
     const asked = taskOf(await send(s, { ask: 'Which?' }))
     t.alike(at(asked, 'status', 'message', 'parts'), [{ text: 'Which?' }])
     t.is(at(asked, 'status', 'message', 'role'), 'ROLE_AGENT')

@@ -71,7 +71,7 @@ test('a file of remembered flags that is damaged, too large, a pipe or a directo
     '{"flags":[]}',
     '{"flags":{"--http":"9001"}}',
     '{"flags":{"--http":[9001]}}',
-    ' '.repeat(1_310_721)
+    '{"flags":{"--http":["9001"]}}'.padEnd(1_310_721)
   ]) {
     await writeFile(file, text)
     t.alike(await readStartFlags(file), { texts: {}, faults: [`${file} is damaged`] }, text.slice(0, 30))

@@ -132,7 +132,7 @@ function lookSuite(check: CheckApi): void {
 }
 
 function unknownSuite(check: CheckApi): void {
-  check('an unknown peer is PEER_NOT_FOUND, whatever is asked of it', async (t: Assert, api) => {
+  check('an unknown peer is PEER_NOT_FOUND in every call', async (t: Assert, api) => {
     const peer = 'nobody-of-this-name'
     t.is(await codeOf(api.call('peers.show', { peer })), 'PEER_NOT_FOUND')
     t.is(await codeOf(api.call('peers.ping', { peer, count: 1 })), 'PEER_NOT_FOUND')
@@ -214,7 +214,7 @@ function inviteSuite(check: CheckApi): void {
     t.is((await api.call('invite.list', {})).invites[0]?.state, 'revoked')
   })
 
-  check('an invite grants L1 once for ten minutes unless told otherwise', async (t: Assert, api) => {
+  check('an invite grants L1 once for ten minutes by default', async (t: Assert, api) => {
     const made = await api.call('invite.create', {})
     t.is(made.tier, 'L1')
     t.is(made.uses, 1)
@@ -225,7 +225,7 @@ function inviteSuite(check: CheckApi): void {
 }
 
 function tokenSuite(check: CheckApi): void {
-  check('a token is told once, listed without itself, and gone when it is revoked', async (t: Assert, api) => {
+  check('a token is shown once, listed without its secret, and gone when it is revoked', async (t: Assert, api) => {
     const { token, ...made } = await api.call('token.create', {
       name: 'editor',
       tier: 2,

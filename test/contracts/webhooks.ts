@@ -44,7 +44,7 @@ export function webhooksContract(name: string, make: (t: Assert) => Promise<Webh
   )
 
   check(
-    'what is sent arrives as it is, each try under the same id, and its answer is told',
+    'a notification arrives unchanged, each try under the same id, and its answer is returned',
     async (t: Assert, { webhooks, url, mood, until }) => {
       t.alike(await webhooks.send(hookTo(url), CALL, new Abort()), { type: 'taken' })
       mood('refuses')
@@ -77,7 +77,7 @@ export function webhooksContract(name: string, make: (t: Assert) => Promise<Webh
   )
 
   check(
-    'whatever is told, its body is JSON in both versions, and the same at every try',
+    'the body of any notification is JSON in both versions, and the same at every try',
     async (t: Assert, { webhooks }) => {
       const message = fc.record({
         messageId: fc.string(),

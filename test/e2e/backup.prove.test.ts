@@ -37,7 +37,7 @@ test('a node backed up while it runs and restored elsewhere is the same node: pe
   t.is(await calls(again, 'text@b'), 'COMPLETED')
   t.is((await again.json<{ rules: unknown[] }>(['policy', 'show'])).rules.length, 1)
   t.is((await again.cli(['audit', '--verify'])).code, 0)
-  await untilTrue(() => hasLate(again), 'what it wrote after the backup came back from the other node')
+  await untilTrue(() => hasLate(again), 'its edits after the backup came back from the other node')
   const c = await mesh.start('c', { join: (await again.api.call('invite.create', {})).code })
   await Promise.all([untilPeer(b, 'c', 'online'), untilPeer(again, 'c', 'online')])
   t.pass('it writes the log again, with nobody else who may')

@@ -71,8 +71,8 @@ async function shownThere(node: TestNode): Promise<string> {
 }
 
 /**
- * Starts the node of the agent again until it stays up and its caller is told; that node. Fails when a fourth run ends
- * it.
+ * Starts the node of the agent again until it stays up and its caller gets the outcome; that node. Fails when a fourth
+ * run ends it.
  */
 async function startedUntilTold(scene: Scene, mostRuns: number): Promise<TestNode> {
   for (;;) {
@@ -88,7 +88,7 @@ async function startedUntilTold(scene: Scene, mostRuns: number): Promise<TestNod
 }
 
 function untilUnknown(scene: Scene): Promise<void> {
-  return untilTrue(async () => (await scene.task()).state === 'unknown', 'its caller is told')
+  return untilTrue(async () => (await scene.task()).state === 'unknown', 'its caller gets the outcome')
 }
 
 test('a request that ends its node with SIGKILL runs twice, or three times when the record of its first run was lost: then a start stays up, and its caller gets unknown', {

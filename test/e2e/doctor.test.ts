@@ -55,7 +55,7 @@ test('a damaged store is found at start, reported with the next step, and repair
   await untilAgent(again, 'text@a')
   const hasInvite = async (): Promise<boolean> =>
     (await again.api.call('invite.list', {})).invites.some((one) => one.id === invite.id)
-  await untilTrue(hasInvite, 'what it had written itself came back')
+  await untilTrue(hasInvite, 'its own edits came back')
   const c = await mesh.start('c', { join: (await again.api.call('invite.create', {})).code })
   await untilOnline(c, 2)
   t.is((await again.json<{ outcome: string }>(['call', 'text@c', 'text.stats', '{"text":"x"}'])).outcome, 'COMPLETED')
@@ -148,7 +148,7 @@ test('a small file that is damaged is made again from its copy, by a start and b
   }
 })
 
-test('a node with both files of its record damaged keeps its name and its mesh, and is asked for its network', async (t) => {
+test('a node with both files of its record damaged keeps its name and its mesh, and the repair lists --network as lost', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('laptop')
   await a.stop()

@@ -105,7 +105,7 @@ test('a member that writes two versions of its stream is stopped in the document
     (await a.api.call('documents.show', { document: 'notes' })).streams.some(({ stopped: why }) =>
       /two different blocks/.test(why ?? '')
     )
-  await untilTrue(stopped, 'it is told')
+  await untilTrue(stopped, 'it is reported')
   t.ok(a.errors().includes('CRDT_DESERIALIZATION_FAILED'), 'and logged with its source')
   t.ok(a.errors().includes(b.info.node.id))
   const { problems } = await a.api.call('node.status', {})

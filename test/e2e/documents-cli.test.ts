@@ -324,7 +324,7 @@ test('doc access shows and sets readers and writers; omitted ones stay', async (
   )
   const mayWrite = async (node: LocalNode): Promise<boolean> =>
     (await node.api.call('documents.show', { document: 'notes' })).may.write
-  await untilTrue(async () => !(await mayWrite(c)), 'the others have heard of it')
+  await untilTrue(async () => !(await mayWrite(c)), 'the others know it')
   t.is((await c.cli(['doc', 'set', 'notes', 'theirs'])).code, 5)
   t.is((await b.cli(['doc', 'set', 'notes', 'ours'])).code, 0)
   const seen = await a.json<{ access: typeof set.access }>(['doc', 'access', 'notes', '--see', 'b'])

@@ -81,7 +81,7 @@ test('an editor binding of others works over A2AProvider on two nodes: text, cur
   // Both type at once.
   type(one, 'My ', 'start')
   type(two, ' Yours.', 'end')
-  await untilText([one, two], (text) => text === 'My Dear reader. Yours.', 'what both typed is on both')
+  await untilText([one, two], (text) => text === 'My Dear reader. Yours.', 'the edits of both are on both')
   Transforms.select(two.editor, Editor.end(two.editor, []))
   CursorEditor.sendCursorPosition(two.editor, two.editor.selection)
   const cursor = (): Record<string, unknown> | undefined => one.provider.awareness.getStates().get(two.doc.clientID)
@@ -94,11 +94,11 @@ test('an editor binding of others works over A2AProvider on two nodes: text, cur
   await untilText([one, two], (text) => text === 'My Dear reader.', 'only what the one typed is undone')
   await Promise.all([one.provider.saved(), two.provider.saved()])
   await two.provider.destroy()
-  await untilTrue(() => cursor() === undefined, 'who is gone is seen no longer')
+  await untilTrue(() => cursor() === undefined, 'a member that left is no longer seen')
   t.alike(Y.encodeStateVector(two.doc), Y.encodeStateVector(one.doc))
 })
 
-test('a paste into a provider is seen whole at once by another one on another node', {
+test('a large paste into a provider arrives whole at a provider of another node, beside an edit made there meanwhile', {
   timeout: 120_000
 }, async (t) => {
   const mesh = await localMesh(t)
@@ -112,13 +112,13 @@ test('a paste into a provider is seen whole at once by another one on another no
   const [one, two] = providers.map(({ doc }) => doc.getText('text')) as [Y.Text, Y.Text]
   one.insert(0, 'begin end')
   await providers[0]?.saved()
-  await untilTrue(() => two.toJSON() === 'begin end', 'what was typed is there')
+  await untilTrue(() => two.toJSON() === 'begin end', 'the first edit is there')
   const pasted = 'a paste 🌍. '.repeat(25_000)
   one.insert(6, pasted)
   two.insert(0, 'meanwhile ')
   await Promise.all(providers.map(async (provider) => await provider.saved()))
   const whole = `meanwhile begin ${pasted}end`
-  await untilTrue(() => one.toJSON() === whole && two.toJSON() === whole, 'what was pasted is on both')
+  await untilTrue(() => one.toJSON() === whole && two.toJSON() === whole, 'the paste is on both')
   t.pass()
 })
 
@@ -182,7 +182,7 @@ test('a provider reports a document that is not there, may not be written, or wa
   const denied = errorOf(reading, 'error')
   await synced(reading)
   await a.api.call('documents.edit', { document: 'notes', edit: { type: 'text', text: 'read me' } })
-  await untilTrue(() => reader.getText('text').toJSON() === 'read me', 'who may only read sees what is written')
+  await untilTrue(() => reader.getText('text').toJSON() === 'read me', 'a reader sees the edits')
   reader.getText('text').insert(0, 'x')
   t.is(await denied, 'FORBIDDEN')
   const early = new Y.Doc()

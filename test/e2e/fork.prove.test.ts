@@ -39,7 +39,7 @@ test('a forked member is shown by `peers` and `status` with the next step, and n
   // Only the log tells of invites: a card would come over the channel as well, and say nothing of the core.
   await untilTrue(
     async () => (await a.api.call('invite.list', {})).invites.some(({ id }) => id === told),
-    'one tale is here'
+    'one version is here'
   )
   await right.stop()
   const left = await mesh.start('b', { home: b.home })

@@ -157,10 +157,7 @@ test('a tool list that changes is not offered to anybody until a person accepts 
   )
   const problem = (await problems(a)).find(({ code }) => code === 'TOOLS_CHANGED')
   t.ok(problem?.next.endsWith('tools refresh demo'))
-  await untilTrue(
-    async () => (await capabilities(b)).join() === 'mcp_demo_echo',
-    'what is gone is taken back everywhere'
-  )
+  await untilTrue(async () => (await capabilities(b)).join() === 'mcp_demo_echo', 'removed tools are gone everywhere')
   t.is(
     (await a.api.call('agents.show', { agent: 'demo@a' })).capabilities[0]?.description,
     ECHO.description,

@@ -99,7 +99,7 @@ test('a call from a client passes the rules of the node it reaches: refused by t
     )
     .catch((error: unknown) => error)
   const { approvals } = await until(a.api, 'approvals.list', {}, (item) => item.approvals.length > 0)
-  await untilTrue(() => told.some((line) => line.startsWith('waiting for approval')), 'the client is told')
+  await untilTrue(() => told.some((line) => line.startsWith('waiting for approval')), 'the client is notified')
   await a.api.call('approvals.allow', { id: approvals[0]?.id ?? '' })
   await untilTrue(async () => (await fs.readFile(file, 'utf8').catch(() => '')) !== '', 'the agent began')
   const pid = Number(await fs.readFile(file, 'utf8'))

@@ -24,7 +24,7 @@ test('a package that fails where nobody can catch it does not end the node: stat
     (await node.json<{ problems: readonly Problem[] }>(['status'])).problems
   t.alike(await problems(), [])
   node.kill('SIGUSR2')
-  await untilTrue(async () => (await problems()).length > 0, 'the node tells of it')
+  await untilTrue(async () => (await problems()).length > 0, 'the node reports it')
   const [problem] = await problems()
   t.is(problem?.code, 'INTERNAL')
   t.ok(problem?.message.startsWith('hypercore-crypto failed once, probably at what a peer sent'), problem?.message)

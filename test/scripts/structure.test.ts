@@ -104,7 +104,13 @@ test('a private word or a clause as a noun in a title or a message of a test fai
     'it goes to whoever asks',
     'a room'
   ]
-  const messages = ['t.ok(told, `${held}: so many wait`)', "t.is(told, 'held', 'one is held')"]
+  const messages = [
+    't.ok(told, `${held}: so many wait`)',
+    "t.is(told, 'held', 'one is held')",
+    "test('a message ' + 'is held', () => {})",
+    "group.test('a card is told', () => {})",
+    "await untilTrue(() => told, 'it is told')"
+  ]
   const good = ["test('a message waits', (t) => t.is(told, 'what waits'))", 't.ok(told, `${held} messages`)']
   const lines = [...titles.map((title) => `test('${title}', () => {})`), ...messages, ...good]
   await fs.writeFile(path.join(root, 'test/node/a.test.ts'), `${lines.join('\n')}\n`)
@@ -113,7 +119,14 @@ test('a private word or a clause as a noun in a title or a message of a test fai
     encoding: 'utf8'
   })
   t.is(status, 1)
-  const expected = [...titles, ': so many wait', 'one is held'].map((text, at) => `a.test.ts:${at + 1} ${text}`)
+  const expected = [
+    ...titles,
+    ': so many wait',
+    'one is held',
+    'a message is held',
+    'a card is told',
+    'it is told'
+  ].map((text, at) => `a.test.ts:${at + 1} ${text}`)
   t.alike(stdout.match(/a\.test\.ts:\d+ .*$/gm), expected)
 })
 

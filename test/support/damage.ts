@@ -86,7 +86,10 @@ export async function damageScene(t: Ends): Promise<DamageScene> {
   )
   await edit(member, EARLIER)
   await untilTrue(async () => (await factsOf(node)).text === EARLIER, 'the node has what the member wrote')
-  await untilTrue(async () => (await streamsMarked(homeOf('node').home)) === 2, 'what the member wrote has its mark')
+  await untilTrue(
+    async () => (await streamsMarked(homeOf('node').home)) === 2,
+    'the edits of the member have their mark'
+  )
   // Of what the node writes itself the mark is there at once.
   await edit(node, TEXT)
   const killed = path.join(await tempDir(t), 'killed')
@@ -234,11 +237,7 @@ async function worksAgain(
       throw new Error(`after the repair ${key} is ${JSON.stringify(facts[key])}`)
   }
   await edit(node, 'five')
-  await untilTrue(
-    async () => (await factsOf(member)).text === 'five',
-    'the member hears of what is written',
-    PATIENCE_MS
-  )
+  await untilTrue(async () => (await factsOf(member)).text === 'five', 'the member gets the edits', PATIENCE_MS)
 }
 
 async function factsOf(node: RunningNode): Promise<Facts> {

@@ -112,7 +112,7 @@ function calls(): FuzzTarget {
     const part = decodeCall(bytes)
     if (part === null) return false
     const again = decodeCall(encodeCall(part))
-    demand(again !== null && again.type === part.type && again.id === part.id, 'what is read can be written and read')
+    demand(again !== null && again.type === part.type && again.id === part.id, 'a decoded value survives a round trip')
     return true
   }
   return { name: 'parts of a call', samples, take }

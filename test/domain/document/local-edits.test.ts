@@ -65,7 +65,7 @@ test('an insertion in one piece before the latest one of the program is accepted
   t.is(replica.doc.getText('text').toJSON(), 'XZYabc')
 })
 
-test('an insertion whose origins are in the wrong order only across known content is not sent', (t) => {
+test('an insertion with the origins of its new part in the wrong order is not sent, also when its beginning is known', (t) => {
   const ann = writer('ann')
   const client = ann.replica.doc.clientID
   ann.replica.doc.getText('text').insert(0, 'abcdef')

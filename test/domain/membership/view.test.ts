@@ -36,7 +36,7 @@ test('the view shows members, cards, invites and writers of the records', (t: As
   t.alike(view.writers.active, [owner.coreKey, ann.coreKey])
 })
 
-test('active members, admins and writers of the view', (t: Assert) => {
+test('the view says for each node whether it is an active member, an admin and a writer', (t: Assert) => {
   const log = founded()
   log.join(owner, ann, { admin: true })
   log.join(ann, bob)

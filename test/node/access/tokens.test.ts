@@ -150,7 +150,7 @@ test('a token that cannot be written is none; one that cannot be unwritten is re
   t.is(tokens.admit(token), null)
 })
 
-test('a failed removal does not come back: a repeated request writes it, and so does the end of the node', async (t) => {
+test('a token whose removal was not written stays removed: a repeated request writes it, and so does the end of the node', async (t) => {
   for (const way of ['again', 'close'] as const) {
     const store = new FakeStore()
     const { world, node, tokens } = await owner(t, store)

@@ -236,7 +236,7 @@ test('a card that could not be kept leaves no program behind', async (t) => {
   t.ok(await here.core.attach({ id: 'bot' }))
 })
 
-test('a program in a sandbox of its own receives nothing from outside', async (t) => {
+test('a program in a sandbox of its own sends nothing to an agent outside', async (t) => {
   const { world, here, peer } = await pair(t)
   const boxed = await here.core.attach({ id: 'boxed', sandboxId: 'ci' })
   peer.source.set([echo('text')])

@@ -24,7 +24,7 @@ test('the list marks what it cuts; approvals show gives all of it as the sender 
   t.alike(several.data, { candidates: [long?.id, short?.id] })
 })
 
-test('the remaining approvals end when their caller gives up, where that is earlier', async (t) => {
+test('a request waits for approval until its caller gives up, where that is earlier', async (t) => {
   const { world, owner, peer } = await approvalScene(t)
   const left = async (): Promise<unknown[]> => {
     const list = await waitingOf(peer)

@@ -60,7 +60,7 @@ test('the end of a broadcast in words', (t) => {
   t.is(said(row('SENT'), row('TASK_FAILED'), denied), 'partly done: it failed at 1 of 2 agents; left out: 1 by rules')
 })
 
-test('only a refusal by the rules of a node has a rule: full and absent ones failed', (t) => {
+test('only a refusal by the rules of a node has a rule: for a full or absent node the message failed', (t) => {
   t.is(refusingRule({ code: 'POLICY_DENIED', data: { rule: 'policy.yaml:2: deny' } }), 'policy.yaml:2: deny')
   t.is(refusingRule({ code: 'TIER_VIOLATION', data: null }), 'TIER_VIOLATION')
   t.is(refusingRule({ code: 'OVERLOADED', data: { rule: 'exchanges: bounded' } }), null)

@@ -338,7 +338,7 @@ test('a node that dies in work that may not be repeated fails its task: nothing 
   t.is(again.tasks.length, 0)
 })
 
-test('a full disk delays notifications, and loses none', async (t: Assert) => {
+test('a task that ends on a full disk is not completed before that is durable, and its end is not lost', async (t: Assert) => {
   const world = new World(t)
   const ledger = new MortalLedger()
   const slow = new FakeAgent(agentDefinition('slow'))

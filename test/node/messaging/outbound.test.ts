@@ -33,7 +33,7 @@ function sent(node: FakeNode): A2AEnvelope[] {
   )
 }
 
-test('a message is stamped: id, version, time, and the power of its sender', async (t) => {
+test('a message is stamped: id, version, time, and the tier of its sender', async (t) => {
   const { world, here, draft } = await pair(t)
   const envelope = await here.core.outbound.send({ ...draft, correlationId: 'thr_1', justification: 'why' })
   t.is(envelope.schemaVersion, 1)

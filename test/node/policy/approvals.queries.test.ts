@@ -6,7 +6,7 @@ import { forge, request } from '../../support/forge.js'
 const ASK_WEAK = 'rules:\n  - decision: ask\n    from: {tier: L3}\n'
 const weak = { tier: 3, justification: 'why' } as const
 
-test('a query after a request that waits for a person gets the decision, and runs nothing', async (t) => {
+test('a query about a request that waits for a person gets the decision, and runs nothing', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   forge(owner, peer, { payload: request('same', { input: { n: 1 } }), correlationId: 'one', metadata: { tier: 0 } })
   await world.settle()
@@ -27,7 +27,7 @@ test('a query after a request that waits for a person gets the decision, and run
   t.is(peer.counted('messages_sent', 'response'), 2, 'both threads are answered')
 })
 
-test('a query after finished work needs no approval: it gets the outcome, and never a failure', async (t) => {
+test('a query about finished work needs no approval: it gets the outcome, and never a failure', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   forge(owner, peer, { payload: request('same'), correlationId: 'one', metadata: { tier: 0 } })
   await world.settle()

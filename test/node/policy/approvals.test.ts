@@ -372,6 +372,13 @@ test('a notification waits too; a denial is not reported to its sender', async (
   await peer.api().call('approvals.allow', { id: await firstWaiting(peer) })
   await world.settle()
   t.is(agent.tasks.length, 1)
+  await owner.api().call('message.send', { agent: 'text@peer', text: 'again', type: 'notification' })
+  await world.settle()
+  await peer.api().call('approvals.deny', { id: await firstWaiting(peer) })
+  await world.settle()
+  t.is(agent.tasks.length, 1)
+  t.is(peer.counted('messages_refused', 'POLICY_DENIED'), 1)
+  t.is(peer.counted('messages_sent', 'error'), 0)
 })
 
 test('a peer may only say of its own requests that they wait', async (t) => {

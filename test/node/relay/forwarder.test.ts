@@ -23,7 +23,7 @@ async function codeAtTheEnd({ world, a, b, c }: Chain, changes: object = {}): Pr
   return c.audit.of('refusal')[before]?.code ?? null
 }
 
-test('a message is as weak as its weakest hop: every tier of sender, hop and target, at the hop and at the end', async (t) => {
+test('a message is as weak as the weaker of its sender and its hop: every tier of both and of the target, at the hop and at the end', async (t) => {
   const rules = {
     tierRules: DEFAULT_TIER_RULES,
     sandbox: { enforced: true, crossSandboxAllowList: [] },

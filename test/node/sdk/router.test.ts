@@ -185,7 +185,7 @@ test('an agent without a known card is looked up at the members; one without a n
   t.ok((await lost).error?.includes('nobody'))
 })
 
-test('refusals are results: sender, recipient, and malformed parts', async (t) => {
+test('refusals are results: of a sender, of a recipient and of a malformed envelope', async (t) => {
   const { places, listen } = await scene(t)
   const [here, there] = places
   const sender = await listen(here, 'sender', { tier: 3 })

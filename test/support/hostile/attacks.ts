@@ -148,7 +148,7 @@ function streams({ eve, victim, bob }: AttackScene, size: Size): Promise<Blows> 
   // What is still on its way costs honest calls that are to be made without an attack.
   const rest = async (): Promise<void> => {
     for (const node of [victim, bob])
-      await untilTrue(() => areHere(node), 'all blocks of what is kept are here', FETCHED_MS)
+      await untilTrue(() => areHere(node), 'all blocks of the stored documents are here', FETCHED_MS)
   }
   const took = async (): Promise<void> => {
     while (count < total) await next().catch(() => {})
@@ -167,7 +167,7 @@ async function streamsReturned({ victim, bob }: AttackScene, size: Size): Promis
     await untilTrue(rows, 'her documents are followed no longer')
     if (size === 'small') continue
     const isEmpty = async (): Promise<boolean> => (await api.call('peers.show', { peer: 'eve' })).documents.bytes === 0
-    await untilTrue(isEmpty, 'what she wrote is gone', RETURN_MS)
+    await untilTrue(isEmpty, 'her edits are gone', RETURN_MS)
   }
 }
 

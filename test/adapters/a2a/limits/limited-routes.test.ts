@@ -115,7 +115,7 @@ test('a call counts for one protocol, for any path', async (t: Assert) => {
   )
 })
 
-test('the number of calls that the card states as left pass', async (t: Assert) => {
+test('a call passes exactly when the card states that one is left', async (t: Assert) => {
   const steps = fc.array(fc.integer({ min: 0, max: 3000 }), { maxLength: 30 })
   const property = fc.property(
     fc.integer({ min: 1, max: 100 }),

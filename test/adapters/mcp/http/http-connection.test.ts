@@ -55,7 +55,7 @@ test('a client that reads no stream cannot be asked, and its server knows at onc
   await t.exception(() => connection.send(question(0), { relatedRequestId: lastId() }), /reads no stream/)
 })
 
-test('a client that hangs up gets no answer: the server gets each question once', async (t: Assert) => {
+test('a client that hangs up answers nothing more: the server gets one error for each open question', async (t: Assert) => {
   const { connection, got, lastId } = connected()
   const giveUp = connection.request(CALL, exchange())
   const id = lastId()

@@ -76,7 +76,7 @@ test('removing it twice is no fault', async (t) => {
 })
 
 test('a process that has ended and was not collected by its parent does not run', async (t) => {
-  if (process.platform !== 'linux') return t.comment('skipped: only Linux tells')
+  if (process.platform !== 'linux') return t.comment('skipped: only Linux shows it')
   // The shell becomes a program that collects nothing, and only then its child ends: the shell itself would collect it.
   const script = 'exec 3<&0; (read -r _ <&3) & echo $!; exec sleep 300'
   const parent = spawn('sh', ['-c', script], { stdio: ['pipe', 'pipe', 'ignore'] })

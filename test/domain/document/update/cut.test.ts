@@ -6,7 +6,7 @@ import { forger, mixed, publish, settled, stateOf, writer } from '../../../suppo
 import { failsWith } from '../../../support/fails.js'
 import { CLIENT, docOf, long, mustFollow } from '../../../support/document-pieces.js'
 
-test('the updates of a program in one turn are cut before others get them, and repeating them changes nothing', (t: Assert) => {
+test('large updates of a program are cut before others get them, and repeating them changes nothing', (t: Assert) => {
   const ann = writer('ann')
   const session = ann.replica.sessions.open()
   publish(ann)

@@ -266,10 +266,7 @@ function checkView(log: LogModel): void {
     demand(invite.admitted.length <= invite.terms.uses, 'no more than its uses are admitted')
     demand(new Set(invite.admitted).size === invite.admitted.length, 'nobody is counted twice')
     for (const node of invite.admitted)
-      demand(
-        view.members.get(node)?.certificate.body.inviteId === invite.terms.id,
-        'whoever is admitted is a member by it'
-      )
+      demand(view.members.get(node)?.certificate.body.inviteId === invite.terms.id, 'an admission makes a member')
   }
   for (const [node, member] of members) {
     const { inviteId } = member.certificate.body
@@ -406,7 +403,7 @@ test('the same log, read back from bytes, gives the same view', async (t: Assert
       const copy = new LogModel()
       for (const { entry, isBootstrapRelay } of log.entries) {
         const decoded = decodeEntry(encodeEntry(entry))
-        demand(decoded.ok, 'what nodes write can be read')
+        demand(decoded.ok, 'entries of nodes can be read')
         copy.apply(decoded.entry, isBootstrapRelay)
       }
       demand(copy.state() === log.state(), 'the views agree')
