@@ -5,6 +5,14 @@ const replica = 'domain/document/replica'
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const DOCUMENT_MUTANTS = [
   {
+    name: 'a reader of a document lacks stored blocks that no event announced yet',
+    file: 'src/node/documents/document-replica.ts',
+    find: 'if (this.#fed.offerStored(this.#counted.keys()) || !this.#isWhole) await this.feed()',
+    put: 'if (!this.#isWhole) await this.feed()',
+    test: 'node/documents/open-document',
+    title: 'a reader gets all blocks that are stored, also those that no event announced yet'
+  },
+  {
     name: 'what a store of documents that was begun anew lacks is forgotten',
     file: 'src/node/documents/local-streams.ts',
     find: 'if (known.stream !== null && known.blocks > 0) this.#deps.onLost(name, known.stream, known.blocks)',

@@ -137,9 +137,9 @@ export class DocumentReplica {
     await this.feed()
   }
 
-  /** Reading and editing wait until the replica has no invalid and no unread blocks. */
+  /** Reading and editing wait until the replica has no invalid and no unread blocks, announced or not. */
   async beWhole(): Promise<void> {
-    if (!this.#isWhole) await this.feed()
+    if (this.#fed.offerStored(this.#counted.keys()) || !this.#isWhole) await this.feed()
   }
 
   /** Later blocks of this node go into another own stream. */

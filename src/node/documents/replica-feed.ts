@@ -59,6 +59,19 @@ export class ReplicaFeed {
     this.#due.add(stream)
   }
 
+  /**
+   * Marks those streams of which more counted blocks are stored than were taken; false: none. A stream may hold blocks
+   * that are not announced yet.
+   */
+  offerStored(streams: Iterable<StreamKey>): boolean {
+    const { streams: stored, limitOf } = this.#deps
+    const unread = [...streams].filter(
+      (stream) => Math.min(stored.size(stream).blocks, limitOf(stream)) > this.lengthOf(stream)
+    )
+    for (const stream of unread) this.#due.add(stream)
+    return unread.length > 0
+  }
+
   /** Counts the replica's own edits, now in their stream as `blocks` blocks. */
   appended(own: StreamKey, blocks: number): void {
     this.#next.set(own, this.lengthOf(own) + blocks)

@@ -321,6 +321,16 @@ test('blocks that come while a stream is read to its end are not forgotten', asy
   t.is(await textOf(one), 'more00')
 })
 
+test('a reader gets all blocks that are stored, also those that no event announced yet', async (t: Assert) => {
+  const scene = await Scene.of(t, 1)
+  const [one, other] = [await scene.open(t), await scene.open(t, { own: scene.other })]
+  await other.edit((doc) => doc.getText('text').insert(0, 'more'))
+  t.is(await textOf(one), 'more00')
+  await other.edit((doc) => doc.getText('text').insert(0, 'and '))
+  await one.edit((doc) => doc.getText('text').insert(0, 'first '))
+  t.is(await textOf(one), 'first and more00', 'an edit comes after them')
+})
+
 test('a refused edit changes nothing, is sent to nobody, and leaves the clientIDs of programs alone', async (t: Assert) => {
   const scene = await Scene.of(t, 2)
   const document = await scene.open(t)
