@@ -75,7 +75,7 @@ async function echo({ port, home }) {
   const agent = await node.attach({ id: 'echo', onMessage: ({ payload }, reply) => void reply(payload) })
   const sink = await node.attach({ id: 'sink', onMessage: () => void taken++ })
   const worker = await node.attach(WORKER)
-  const { code } = await node.apiFor(OPERATOR).call('invite.create', { uses: 2 })
+  const { code } = await node.apiFor(OPERATOR).call('invite.create', { trust: 'mine', uses: 2 })
   return {
     key: server.publicKey.toString('hex'),
     agent: agent.address,

@@ -36,7 +36,7 @@ async function callee({ home }) {
   }
   const run = ({ input }) => [...input].toReversed().join('')
   const { address } = await node.attach({ id: 'reverser', concurrency: 1, capabilities: [capability], run })
-  const { code } = await node.apiFor(OPERATOR).call('invite.create', {})
+  const { code } = await node.apiFor(OPERATOR).call('invite.create', { trust: 'mine' })
   return { address, code }
 }
 

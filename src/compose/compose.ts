@@ -2,6 +2,7 @@ import type Corestore from 'corestore'
 import { messageOf, NodeError } from '../kit/errors.js'
 import { keyToText } from '../kit/ids.js'
 import { NODE_NAME } from '../kit/names/rule.js'
+import { TRUST_WORDS } from '../kit/names/trust.js'
 import { safeName } from '../kit/names/safe-name.js'
 import type { Audit } from '../ports/audit.js'
 import type { Ledger } from '../ports/ledger.js'
@@ -136,9 +137,9 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const lastFault = await openLastFault(deps)
   const limited = new LimitedRequests(deps)
   const http = await bindHttp(deps, limited)
-  const policy = await openPolicy(deps)
   const { documents, mended } = await openHomeDocuments(deps)
   const state = await documents.read<MeshState>(MESH)
+  const policy = await openPolicy(deps, state === null)
   const code = state === null ? codeOf(options) : early
   if (state !== null) checkMember(state, code)
   const store = await openStore(options.home.store, { unwind, documents })
@@ -331,7 +332,9 @@ async function foundOrJoin({ options, record, stored, state, documents }: OpenHo
     epoch,
     timeoutMs: options.config.network.joinTimeoutMs
   })
-  options.onProgress?.(`joined the mesh ${safeName(mesh.meshName, NODE_NAME)}`)
+  const trust = mesh.acceptsInviter ? 'mine' : 'guest'
+  const kind = trust === 'mine' ? "as a machine of the inviter's" : 'as a guest'
+  options.onProgress?.(`joined the mesh ${safeName(mesh.meshName, NODE_NAME)} ${kind}: ${TRUST_WORDS[trust]}`)
   return mesh
 }
 

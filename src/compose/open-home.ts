@@ -171,10 +171,10 @@ export async function openAudit({
   return { audit, problems: () => watch.problems() }
 }
 
-/** Opens the policy file, before any join: a broken policy fails the start without changes. */
-export function openPolicy({ options: { home }, telemetry }: StartDeps): Promise<PolicySource> {
+/** Opens the policy file, before any join: a broken policy fails it. `isNew`: the home is in no mesh yet. */
+export function openPolicy({ options: { home }, telemetry }: StartDeps, isNew: boolean): Promise<PolicySource> {
   const log: MemoryTelemetry['log'] = (level, message, fields) => telemetry.log(level, message, fields)
-  return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), log })
+  return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), isNew, log })
 }
 
 /**

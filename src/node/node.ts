@@ -69,6 +69,7 @@ async function startParts(parts: NodeParts): Promise<void> {
   await peers.start(messages)
   await recovery.start().then(() => parts.documents.start())
   presence.start()
+  parts.trust.start()
 }
 
 async function closeParts(parts: NodeParts): Promise<void> {
@@ -77,6 +78,7 @@ async function closeParts(parts: NodeParts): Promise<void> {
   await Promise.all([parts.channels.closeAll(), parts.documents.close(), parts.tokens.close()])
   for (const part of [...guards, recovery, messages, members, presence, approvals, swarms, requests]) await part.stop()
   for (const part of [executor, negotiations, lanes, peers]) await part.stop()
-  for (const part of [parts.policy, parts.localCards, parts.cardGossip, parts.outbound, parts.exchanges]) part.close()
+  for (const part of [parts.trust, parts.policy, parts.localCards, parts.cardGossip, parts.outbound, parts.exchanges])
+    part.close()
   await Promise.all([parts.agents.close(), parts.changes.stop()])
 }

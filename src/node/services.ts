@@ -23,6 +23,7 @@ import { Forwarder } from './relay/forwarder.js'
 import { RelayReceiver } from './relay/relay-receiver.js'
 import { RemoteCards } from './cards/remote-cards.js'
 import { PeerTable } from './peers/peer-table.js'
+import { PeerTrust } from './policy/peer-trust.js'
 import { PolicyStore } from './policy/policy-store.js'
 import { Presence } from './peers/presence.js'
 import { RequestStore } from './requests/store.js'
@@ -59,6 +60,7 @@ export interface Services {
   readonly toolCalls: ToolCalls
   readonly traffic: Traffic
   readonly policy: PolicyStore
+  readonly trust: PeerTrust
   readonly subscriptions: Subscriptions
   readonly routes: RouteDiscovery
   readonly nextHop: NextHop
@@ -86,6 +88,7 @@ export function createServices(deps: NodeDeps): Services {
   const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
   const rules = rulesInForce(log, settings.rules)
   const accessControl = new AccessControl({ ...deps, directory, events, traffic, rules })
+  const trust = new PeerTrust(deps)
   const visibility = new Visibility({ self, directory, agents, rules: () => accessControl.rules() })
   return {
     self,
@@ -107,7 +110,8 @@ export function createServices(deps: NodeDeps): Services {
     cardGossip: new CardGossip({ clock, telemetry, agents, localCards, peers, visibility }),
     memberCalls: new LinkCalls({ clock, telemetry, peers }),
     accessControl,
-    policy: new PolicyStore({ ...deps, accessControl, directory, events, self }),
+    trust,
+    policy: new PolicyStore({ ...deps, accessControl, directory, events, self, trust }),
     observability,
     traffic,
     ...createTables(deps),

@@ -1,5 +1,5 @@
 import type { NodeId } from '../kit/ids.js'
-import type { InviteTerms, MembershipView, SignedCertificate, EntryBody } from '../domain/membership/types.js'
+import type { EntryBody, InviteTerms, MembershipView, SignedCertificate, Trust } from '../domain/membership/types.js'
 import type { Tier } from '../domain/routing/tier.js'
 
 /** How bytes travel to a peer. */
@@ -112,7 +112,14 @@ export interface IssuedInvite {
 /** Admission of newcomers, for admins. */
 export interface Pairing {
   /** Makes an invite and its code; the record must then be submitted by the caller before it can be used. */
-  create(options: { tier: Tier; admin: boolean; sandboxId: string | null; ttlMs: number; uses: number }): IssuedInvite
+  create(options: {
+    readonly tier: Tier
+    readonly admin: boolean
+    readonly sandboxId: string | null
+    readonly trust: Trust
+    readonly ttlMs: number
+    readonly uses: number
+  }): IssuedInvite
   close(): Promise<void>
 }
 
@@ -121,4 +128,6 @@ export interface Membership {
   readonly nodeId: NodeId
   /** Its own certificate in force; changes with the view. */
   certificate(): SignedCertificate
+  /** Did it join by a code that named its machine and the inviter's as one person's? */
+  readonly acceptsInviter: boolean
 }

@@ -6,8 +6,8 @@ import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { NodeEventType, TrafficEventType } from '../kit/names/event-types.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { AgentPrompt, HealthFinding } from './agent-runtime.js'
-import type { DocumentCalls, DocumentShareInfo, DocumentWatches } from './document-api.js'
-import type { LinkPath } from './mesh.js'
+import type { DocumentCalls, DocumentWatches } from './document-api.js'
+import type { PeerCalls, PeerList } from './peer-api.js'
 import type {
   ApprovalDetail,
   ApprovalInfo,
@@ -15,8 +15,7 @@ import type {
   MessageEvent,
   PolicyInfo,
   PolicyTestQuery,
-  PolicyTestResult,
-  RenamedInPolicy
+  PolicyTestResult
 } from './policy-api.js'
 import type { ImportedServerInfo, RemoteCalls } from './imported-tools.js'
 import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from './swarm-api.js'
@@ -80,7 +79,14 @@ export interface StatusInfo {
   readonly network: string
   /** As in {@link NodeInfo}. */
   readonly http: string | null
-  readonly mesh: { readonly id: MeshId; readonly name: string; readonly members: number; readonly online: number }
+  readonly mesh: {
+    readonly id: MeshId
+    readonly name: string
+    readonly members: number
+    readonly online: number
+    /** The other members, by how this node regards them. Absent in answers of earlier builds. */
+    readonly trust?: { readonly mine: number; readonly guests: number }
+  }
   readonly agents: {
     readonly ready: readonly string[]
     readonly faults: readonly { readonly file: string; readonly line: number | null; readonly reason: string }[]
@@ -138,42 +144,6 @@ export interface LogReading {
   readonly problems: readonly LogProblem[]
 }
 
-/** One row of `peers`. */
-export interface PeerInfo {
-  readonly id: NodeId
-  readonly name: string
-  readonly tier: TierText
-  readonly status: 'online' | 'offline' | 'revoked'
-  readonly path: LinkPath | null
-  readonly rttMs: number | null
-  /** Agent ids of its cards, `operator` left out. */
-  readonly agents: readonly string[]
-  /** ISO time; null when this node never had a link to it. */
-  readonly lastSeenAt: string | null
-  /** Its fault: it is in quarantine. Null when there is none. */
-  readonly problem: Problem | null
-}
-
-/** `peers`. */
-export interface PeerList extends LogReading {
-  readonly peers: readonly PeerInfo[]
-}
-
-/** `peers show`. */
-export interface PeerDetail extends PeerInfo {
-  /** It is the answering node. */
-  readonly self: boolean
-  readonly admin: boolean
-  readonly writer: boolean
-  readonly owner: boolean
-  readonly sandboxId: string | null
-  readonly issuer: NodeRef
-  readonly version: string | null
-  /** The storage that it takes here for documents. */
-  readonly documents: DocumentShareInfo
-  readonly revoked: null | { readonly by: NodeRef; readonly at: string; readonly reason: string }
-}
-
 /** One row of `agents`. */
 export interface AgentInfo {
   readonly id: string
@@ -202,19 +172,6 @@ export interface AgentDetail extends Omit<AgentInfo, 'capabilities'> {
   /** Prompts of its file; only for agents of this node. */
   readonly prompts: readonly AgentPrompt[]
   readonly source: string | null
-}
-
-/** One row of `invite ls`. */
-export interface InviteInfo {
-  readonly id: string
-  readonly tier: TierText
-  readonly admin: boolean
-  readonly sandboxId: string | null
-  readonly uses: number
-  readonly used: number
-  readonly expiresAt: string
-  readonly state: 'open' | 'used' | 'expired' | 'revoked'
-  readonly by: NodeRef
 }
 
 /** The result of `send` and `call`. */
@@ -314,7 +271,7 @@ export interface BackupInfo {
 /**
  * Every call with its parameters and result. Parameters that name a node or agent take ids, names and unique prefixes.
  */
-export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallCalls {
+export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls, ToolCallCalls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
   'node.status': { params: Record<string, never>; result: StatusInfo }
   'node.id': { params: Record<string, never>; result: IdInfo }
@@ -325,40 +282,6 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
   /** Backs up identity, settings and stores into one file that only its user may read. */
   'node.backup': { params: BackupRequest; result: BackupInfo }
   'node.config': { params: Record<string, never>; result: { readonly path: string; readonly config: unknown } }
-  'peers.list': { params: { readonly all?: boolean }; result: PeerList }
-  'peers.show': { params: { readonly peer: string }; result: PeerDetail }
-  'peers.rename': {
-    params: { readonly peer: string; readonly name: string }
-    /** `policy`: the rules of this node that named it, or another, by a name that changed its meaning. */
-    result: PeerDetail & { readonly policy: readonly RenamedInPolicy[] }
-  }
-  'peers.tier': { params: { readonly peer: string; readonly tier: Tier }; result: PeerDetail }
-  'peers.revoke': {
-    params: { readonly peer: string; readonly reason?: string }
-    /** `wasRevoked`: it was out before; `revoked` says since when, and the reason given now goes nowhere. */
-    result: PeerDetail & { readonly wasRevoked: boolean }
-  }
-  'peers.ping': {
-    params: { readonly peer: string; readonly count?: number }
-    result: { readonly peer: NodeRef; readonly path: LinkPath; readonly rttMs: readonly number[] }
-  }
-  'invite.create': {
-    params: {
-      readonly tier?: Tier
-      readonly admin?: boolean
-      readonly ttlMs?: number
-      readonly uses?: number
-      readonly sandboxId?: string
-    }
-    result: {
-      readonly id: string
-      readonly code: string
-      readonly expiresAt: string
-      readonly uses: number
-      readonly tier: TierText
-      readonly sandboxId: string | null
-    }
-  }
   'mesh.settings': { params: Record<string, never>; result: MeshSettingsInfo }
   'mesh.set': {
     /** Omitted settings stay. `reset` begins with the defaults; `serial` is the expected current serial. */
@@ -371,8 +294,6 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
     /** `changed` false: that was in force before, and nothing was signed. */
     result: MeshSettingsInfo & { readonly changed: boolean }
   }
-  'invite.list': { params: Record<string, never>; result: LogReading & { readonly invites: readonly InviteInfo[] } }
-  'invite.revoke': { params: { readonly id: string }; result: InviteInfo }
   'agents.list': {
     params: { readonly origin?: 'local' | 'remote' }
     /** `problems`: why agents that one may expect are not among them. */

@@ -115,6 +115,7 @@ function argumentsOf(command: string, args: string): string[] {
     send: ['text@gpu-box', 'hello'],
     'swarm run': ['count', '--capability', 'text.stats', '--items', 'a'],
     'peers tier': ['phone', 'L2'],
+    'peers trust': ['phone', 'guest'],
     'policy test': ['--from', 'text@gpu-box', '--to', 'text@gpu-box', '--type', 'request']
   }
   return (

@@ -143,7 +143,7 @@ test('the command line and the control API have the same bounds of counts', asyn
       async (count: number) => await api.call('peers.ping', { peer: 'gpu-box', count })
     ],
     [['tasks', '--limit'], 5000, async (limit: number) => await api.call('tasks.list', { limit })],
-    [['invite', '--uses'], 1000, async (uses: number) => await api.call('invite.create', { uses })]
+    [['invite', '--uses'], 1000, async (uses: number) => await api.call('invite.create', { trust: 'mine', uses })]
   ] as const) {
     for (const wrong of [0, max + 1]) {
       await failsWith(t, 'USAGE', () => ask(wrong))
@@ -187,9 +187,9 @@ test('peers is a table for people and typed JSON for scripts', async (t: Assert)
   t.is(
     text.stdout,
     [
-      'NAME     ID           TIER  STATUS   PATH    RTT    AGENTS',
-      'gpu-box  x4m1...77be  L1    online   direct  12 ms  host, text',
-      'phone    h3y1...0aa2  L3    offline  -       -      -',
+      'NAME     ID           TIER  TRUST  STATUS   PATH    RTT    AGENTS',
+      'gpu-box  x4m1...77be  L1    mine   online   direct  12 ms  host, text',
+      'phone    h3y1...0aa2  L3    mine   offline  -       -      -',
       ''
     ].join('\n')
   )

@@ -1,5 +1,6 @@
 import type { DocumentDetail, DocumentReading, DocumentType } from '../../src/ports/document-api.js'
-import type { AgentDetail, PeerDetail, TaskInfo } from '../../src/ports/node-api.js'
+import type { AgentDetail, TaskInfo } from '../../src/ports/node-api.js'
+import type { PeerDetail } from '../../src/ports/peer-api.js'
 import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
 
 const AT = '2026-01-02T03:04:05.000Z'
@@ -13,7 +14,8 @@ export function peer(name: string, more: Partial<PeerDetail> = {}): PeerDetail {
     rttMs: 12.4,
     agents: ['host', 'text'],
     lastSeenAt: AT,
-    problem: null
+    problem: null,
+    trust: 'mine'
   } as const
   const role = {
     self: false,

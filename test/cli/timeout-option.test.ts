@@ -23,6 +23,7 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
 const WORDS: Readonly<Record<string, string>> = {
   json: '{}',
   tier: 'L1',
+  trust: 'guest',
   text: 'hi',
   server: 'time',
   tool: 'now',

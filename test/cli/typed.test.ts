@@ -79,7 +79,7 @@ test('the table of invites shows the sandbox', async (t: Assert) => {
   const { run: cli } = await fakeHome(t)
   await cli(['invite', '--sandbox', 'ci-1'])
   const { stdout } = await cli(['invite', 'ls'])
-  t.ok(/ADMIN +SANDBOX +USED/.test(stdout) && /no +ci-1 +0\/1/.test(stdout), stdout)
+  t.ok(/ADMIN +TRUST +SANDBOX +USED/.test(stdout) && /no +guest +ci-1 +0\/1/.test(stdout), stdout)
 })
 
 test('a fault of an agent file is printed once', async (t: Assert) => {

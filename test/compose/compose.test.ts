@@ -10,7 +10,7 @@ import { freePort, until } from '../support/nodes.js'
 import { tempDir } from '../support/tmp.js'
 
 async function invite(node: RunningNode, uses = 1): Promise<string> {
-  return (await apiOf(node).call('invite.create', { uses })).code
+  return (await apiOf(node).call('invite.create', { trust: 'mine', uses })).code
 }
 
 async function exists(file: string): Promise<boolean> {

@@ -5,17 +5,15 @@ import type {
   CallName,
   Calls,
   EventInfo,
-  InviteInfo,
   NodeApi,
   NodeInfo,
-  PeerDetail,
-  PeerInfo,
   Reply,
   StatusInfo,
   TaskInfo,
   WatchName,
   Watches
 } from '../../src/ports/node-api.js'
+import type { InviteInfo, PeerDetail, PeerInfo } from '../../src/ports/peer-api.js'
 import type { DocumentLiveEvent } from '../../src/ports/document-api.js'
 import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
 import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
@@ -232,13 +230,14 @@ export class FakeNodeApi implements NodeApi {
 
   #inviteCalls(): Handlers {
     return {
-      'invite.create': ({ tier, admin, uses, ttlMs, sandboxId }) => {
+      'invite.create': ({ tier, admin, uses, ttlMs, sandboxId, trust = 'guest' }) => {
         const expiresAt = new Date(Date.now() + (ttlMs ?? 600_000)).toISOString()
         const terms = {
           id: `inv${this.#invites.length}${'x'.repeat(10)}`,
           tier: `L${tier ?? 1}` as const,
           uses: uses ?? 1,
-          expiresAt
+          expiresAt,
+          trust
         }
         this.#invites.push({
           ...terms,

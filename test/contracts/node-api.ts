@@ -181,7 +181,7 @@ function paramsSuite(check: CheckApi): void {
     await wrong('peers.show', { peer: 'a', more: 1 })
     await wrong('peers.tier', { peer: 'a', tier: 4 })
     await wrong('peers.ping', { peer: 'a', count: 0 })
-    await wrong('invite.create', { uses: -1 })
+    await wrong('invite.create', { trust: 'mine', uses: -1 })
     await wrong('message.call', { agent: null, capability: 'c' })
     await wrong('message.send', { agent: 'a', text: 'x', justification: 'j'.repeat(2000) })
     await wrong('swarm.start', { goal: 'g', capability: 'c', strategy: 'map', items: [] })
@@ -202,7 +202,7 @@ function paramsSuite(check: CheckApi): void {
 
 function inviteSuite(check: CheckApi): void {
   check('an invite is listed until it is revoked, and says so afterwards', async (t: Assert, api) => {
-    const made = await api.call('invite.create', { tier: 2, uses: 3, ttlMs: 60_000 })
+    const made = await api.call('invite.create', { trust: 'mine', tier: 2, uses: 3, ttlMs: 60_000 })
     t.ok(made.code.length > 20 && !/\s/.test(made.code))
     t.is(made.tier, 'L2')
     t.is(made.uses, 3)
@@ -215,7 +215,7 @@ function inviteSuite(check: CheckApi): void {
   })
 
   check('an invite grants L1 once for ten minutes by default', async (t: Assert, api) => {
-    const made = await api.call('invite.create', {})
+    const made = await api.call('invite.create', { trust: 'mine' })
     t.is(made.tier, 'L1')
     t.is(made.uses, 1)
     const leftMs = Date.parse(made.expiresAt) - Date.now()

@@ -178,7 +178,15 @@ async function invite(
   { pairing, log, mesh }: AdminSubject,
   options: InviteOptions
 ): Promise<ReturnType<Pairing['create']>> {
-  const made = pairing.create({ tier: 1, admin: false, sandboxId: null, ttlMs: 600_000, uses: 1, ...options })
+  const made = pairing.create({
+    tier: 1,
+    admin: false,
+    sandboxId: null,
+    trust: 'guest',
+    ttlMs: 600_000,
+    uses: 1,
+    ...options
+  })
   await log.submit({ kind: 'invite', mesh, invite: made.terms })
   return made
 }

@@ -155,7 +155,7 @@ test('the official clients of both versions use an agent, by JSON-RPC and by RES
 test('the official clients of both versions use an agent that is a hop away', async (t) => {
   const mesh = await localMesh(t)
   const far = await gatewayNode(mesh, 'far')
-  const { code } = await far.node.api.call('invite.create', {})
+  const { code } = await far.node.api.call('invite.create', { trust: 'mine' })
   const near = await mesh.start('near', { join: code, args: ['--http', '0'] })
   await untilAgent(near, 'talk@far')
   const { token } = await near.json<{ token: string }>(['a2a', 'token', 'create'])

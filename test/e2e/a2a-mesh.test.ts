@@ -53,7 +53,7 @@ test(
       'it is canceled there'
     )
 
-    const { code } = await a.node.api.call('invite.create', { tier: 2 })
+    const { code } = await a.node.api.call('invite.create', { trust: 'mine', tier: 2 })
     const off = await mesh.start('c', { join: code, env: { A2A_NODE_A2A_MESH: 'false' } })
     await untilOnline(off, 1)
     await untilAgent(b, 'text@c')

@@ -57,7 +57,7 @@ test(
     t.is(byUrl.agent, 'words@near')
     const shownConfig = await near.cli(['config', 'show'])
     t.absent(shownConfig.stdout.includes(token))
-    const { code } = await near.api.call('invite.create', {})
+    const { code } = await near.api.call('invite.create', { trust: 'mine' })
     const member = await mesh.start('member', { join: code })
     await untilOnline(member, 1)
     await untilAgent(member, 'words@near')
@@ -128,7 +128,7 @@ test(
     }
     const few = await node.cli(['call', server.cardUrl])
     t.is(few.code, 2, 'without a message it is no call')
-    const { code } = await node.api.call('invite.create', {})
+    const { code } = await node.api.call('invite.create', { trust: 'mine' })
     const member = await mesh.start('b', { join: code })
     await untilOnline(member, 1)
     await untilAgent(member, 'a2a@a')

@@ -205,7 +205,7 @@ test('a node is killed in the middle of a stream: a client that reconnects with 
 test('an agent of another node is reached by a URL of this one', async (t) => {
   const mesh = await localMesh(t)
   const far = await gatewayNode(mesh, 'far')
-  const { code } = await far.node.api.call('invite.create', {})
+  const { code } = await far.node.api.call('invite.create', { trust: 'mine' })
   const near = await mesh.start('near', { join: code, args: ['--http', '0'] })
   await untilAgent(near, 'talk@far')
   const { token } = await near.json<{ token: string }>(['a2a', 'token', 'create'])
@@ -235,7 +235,7 @@ test('an agent of another node is reached by a URL of this one', async (t) => {
 test('each agent answers at the URL of its card, also when agents of other nodes have its id', async (t) => {
   const mesh = await localMesh(t)
   const here = await gatewayNode(mesh, 'here')
-  const { code } = await here.node.api.call('invite.create', {})
+  const { code } = await here.node.api.call('invite.create', { trust: 'mine' })
   await untilAgent(await mesh.start('there', { join: code }), 'text@here')
   await untilAgent(here.node, 'text@there')
   for (const id of ['text', 'text@there']) {

@@ -108,7 +108,7 @@ test('a second start on one home prints the node that runs; --join on a home in 
   t.is(again.code, 0)
   t.is((JSON.parse(again.stdout) as { pid: number }).pid, a.info.pid)
   const other = await mesh.start('other')
-  const { code } = await other.api.call('invite.create', {})
+  const { code } = await other.api.call('invite.create', { trust: 'mine' })
   const join = await mesh.run(['--home', a.home, 'start', '--json', '--join', code])
   t.is(join.code, 9)
   t.is(codeOf(join), 'ALREADY_IN_MESH')

@@ -216,7 +216,7 @@ test('with http.publicUrl all cards, keys and OAuth name it, and its host is ser
   const config = 'http: { publicUrl: "https://Node.example.org/" }\na2a: { oauth: { enabled: true } }\n'
   await fs.writeFile(path.join(home, 'config.yaml'), config)
   const a = await mesh.start('a', { home, args: ['--http', '0.0.0.0:0'] })
-  const { code } = await a.api.call('invite.create', { uses: 1 })
+  const { code } = await a.api.call('invite.create', { trust: 'mine', uses: 1 })
   await mesh.start('b', { join: code })
   t.absent(a.errors().includes('agent cards name 127.0.0.1'), a.errors())
   await untilAgent(a, 'text@b')

@@ -31,7 +31,7 @@ for (const [ms, words, reverse, result] of [
   test(`a node whose clock is ${words} joins by a short invite, calls and is called, and both nodes name the skew`, async (t) => {
     const mesh = await testMesh(t, { commandsHere: true })
     const a = await mesh.start('a')
-    const { code } = await a.api.call('invite.create', { ttlMs: 5 * MIN })
+    const { code } = await a.api.call('invite.create', { trust: 'mine', ttlMs: 5 * MIN })
     const env = await clockOff(mesh, ms)
     const b = await mesh.start('b', { join: code, env })
     await Promise.all([untilOnline(a, 1), untilOnline(b, 1), untilAgent(a, 'text@b'), untilAgent(b, 'text@a')])
@@ -64,7 +64,7 @@ for (const [ms, words, reverse, result] of [
 test('an expired invite names the skew when clocks differ, and says nothing of clocks when they agree', async (t) => {
   const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
-  const { code } = await a.api.call('invite.create', { ttlMs: 1000 })
+  const { code } = await a.api.call('invite.create', { trust: 'mine', ttlMs: 1000 })
   await untilTrue(
     async () => (await a.api.call('invite.list', {})).invites.some(({ state }) => state === 'expired'),
     'it expired'
@@ -89,7 +89,7 @@ test('an expired invite names the skew when clocks differ, and says nothing of c
 test('a request to a node whose clock is 20 minutes ahead waits for its approval, and then runs', async (t) => {
   const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
-  const { code } = await a.api.call('invite.create', {})
+  const { code } = await a.api.call('invite.create', { trust: 'mine' })
   const home = path.join(await mesh.dir(), 'b')
   await fs.mkdir(home, { mode: 0o700 })
   await fs.writeFile(path.join(home, 'policy.yaml'), 'rules:\n  - capability: text.*\n    decision: ask\n')

@@ -85,7 +85,7 @@ test('a node goes on when nobody reads what it says any more, and still stops cl
       () => a.exitCode !== null
     )
   await untilTrue(answers, 'the node answers')
-  const { code } = await api.call('invite.create', {})
+  const { code } = await api.call('invite.create', { trust: 'mine' })
   await untilOnline(await mesh.start('b', { env, join: code }), 1)
   a.kill('SIGTERM')
   t.alike(await exited, [143, null])

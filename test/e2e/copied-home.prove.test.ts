@@ -13,7 +13,7 @@ test('a change of identity that is killed leaves no half node: a start refuses i
   const { copy, words } = await cutChange(t, mesh, b.home)
   t.ok((await mesh.run(['--home', copy, 'start', '--json'])).stderr.includes('"CONFLICT"'))
   t.is((await mesh.run(words)).code, 0)
-  const { code } = await a.api.call('invite.create', {})
+  const { code } = await a.api.call('invite.create', { trust: 'mine' })
   const c = await mesh.start('c', { home: copy, join: code })
   t.not(c.info.node.id, b.info.node.id)
   await Promise.all([untilOnline(a, 1), untilOnline(c, 1)])

@@ -84,7 +84,7 @@ test('a copied home becomes a node of its own beside the original, joins by an i
   t.alike([identity.name, identity.former.id, identity.former.name], ['c', b.info.node.id, 'b'])
   t.is((await fs.stat(identity.movedTo)).mode & 0o777, 0o700)
 
-  const { code } = await a.api.call('invite.create', {})
+  const { code } = await a.api.call('invite.create', { trust: 'mine' })
   const joined = await mesh.run(['--home', copy, 'start', '--detach', '--join', code, '--json'])
   t.is(joined.code, 0, joined.stderr)
   t.teardown(() => mesh.run(['--home', copy, 'stop']))

@@ -44,7 +44,7 @@ async function askedScene(
   const module = `import fs from 'node:fs'\nexport default { async run () { ${note}; ${deed(home)} } }\n`
   await fs.writeFile(path.join(agents, 'bomb.mjs'), module)
   const asker = await mesh.start('a')
-  const { code } = await asker.api.call('invite.create', {})
+  const { code } = await asker.api.call('invite.create', { trust: 'mine' })
   const args = ['--agents', agents]
   const bomber = await mesh.start('b', { join: code, home, args, env })
   await untilTrue(

@@ -47,7 +47,7 @@ test('others learn at once that a node with a full disk accepts nothing, swarms 
   const home = path.join(disk.dir, 'home')
   const full = await mesh.start('full', { home })
   await fs.writeFile(path.join(home, 'agents', 'only.md'), ONLY)
-  const b = await mesh.start('b', { join: (await full.api.call('invite.create', {})).code })
+  const b = await mesh.start('b', { join: (await full.api.call('invite.create', { trust: 'mine' })).code })
   await untilAgent(b, 'text@full')
   await untilAgent(b, 'only@full')
   t.ok((await sizeOf(path.join(home, 'ballast'))) > 0, 'a small disk has a small ballast')

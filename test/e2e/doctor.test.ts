@@ -56,7 +56,7 @@ test('a damaged store is found at start, reported with the next step, and repair
   const hasInvite = async (): Promise<boolean> =>
     (await again.api.call('invite.list', {})).invites.some((one) => one.id === invite.id)
   await untilTrue(hasInvite, 'its own edits came back')
-  const c = await mesh.start('c', { join: (await again.api.call('invite.create', {})).code })
+  const c = await mesh.start('c', { join: (await again.api.call('invite.create', { trust: 'mine' })).code })
   await untilOnline(c, 2)
   t.is((await again.json<{ outcome: string }>(['call', 'text@c', 'text.stats', '{"text":"x"}'])).outcome, 'COMPLETED')
   for (const node of [a, again, c]) t.absent(/conflict|diverged/i.test(node.errors()), node.errors())
@@ -69,7 +69,7 @@ test('a store that was put back to an older copy is found, as is a ledger that i
   const old = path.join(await mesh.dir(), 'db')
   await fs.cp(path.join(a.home, 'store', 'db'), old, { recursive: true })
   const back = await mesh.start('a', { home: a.home })
-  await back.api.call('invite.create', {})
+  await back.api.call('invite.create', { trust: 'mine' })
   await back.stop()
   const now = `${old}.now`
   await fs.cp(path.join(a.home, 'store', 'db'), now, { recursive: true })

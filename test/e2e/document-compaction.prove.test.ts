@@ -35,7 +35,7 @@ test('a snapshot replaces the first blocks of a long document, for a present nod
   await write(b, 'of b, on and on')
   await untilText(a, 'of b, on and on')
   await b.stop()
-  const { code } = await a.api.call('invite.create', {})
+  const { code } = await a.api.call('invite.create', { trust: 'mine' })
   const d = await mesh.start('d', { join: code })
   await untilText(d, 'of b, on and on')
   const again = await mesh.start('c', { home: c.home })

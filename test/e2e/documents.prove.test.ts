@@ -34,7 +34,7 @@ test('a new member reads a document of several writers whole at once, and so doe
       })
   const isWhole = (text: unknown): boolean => String(text).split('\n').length === 201
   await until(a.api, 'documents.read', { document: 'notes', type: 'text' }, ({ value }) => isWhole(value))
-  const { code } = await a.api.call('invite.create', { uses: 4 })
+  const { code } = await a.api.call('invite.create', { trust: 'mine', uses: 4 })
   for (const name of ['c', 'd', 'e', 'f']) {
     const { api } = await mesh.start(name, { join: code })
     const [first] = await Promise.all([

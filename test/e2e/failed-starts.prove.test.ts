@@ -45,7 +45,7 @@ async function poisoned(t: Assert) {
   await first.stop()
   const a = await mesh.start('a', { env })
   await untilOnline(a, 1)
-  await b.api.call('invite.create', { sandboxId: 'poison' })
+  await b.api.call('invite.create', { trust: 'mine', sandboxId: 'poison' })
   return { mesh, env, a, b }
 }
 
@@ -72,7 +72,7 @@ test('a node that died at a block of a member, and at two starts after that, sta
   )
   const again = await mesh.run(['--home', a.home, 'start'])
   t.ok(/at which starts of this node ended/.test(again.stdout + again.stderr), again.stdout)
-  const { code } = await third.api.call('invite.create', {})
+  const { code } = await third.api.call('invite.create', { trust: 'mine' })
   await mesh.start('c', { join: code })
   await untilOnline(third, 2)
   t.absent(await hasPoison(third))

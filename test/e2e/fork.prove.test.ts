@@ -15,7 +15,7 @@ async function twinOf(node: TestNode, dir: string): Promise<string> {
 /** Writes an invite to the core of a home while nobody is there who could write it for it; its id. */
 async function writeAlone(mesh: TestMesh, home: string): Promise<string> {
   const alone = await mesh.start('b', { home })
-  const { id } = await alone.api.call('invite.create', {})
+  const { id } = await alone.api.call('invite.create', { trust: 'mine' })
   await alone.stop()
   return id
 }

@@ -100,7 +100,7 @@ async function importing<N extends LocalNode>(
 }
 
 async function join(mesh: LocalMesh, founder: LocalNode): Promise<LocalNode> {
-  const { code } = await founder.api.call('invite.create', {})
+  const { code } = await founder.api.call('invite.create', { trust: 'mine' })
   const b = await mesh.start('b', { join: code })
   await Promise.all([untilOnline(founder, 1), untilOnline(b, 1)])
   await untilAgent(b, 'demo@a')

@@ -4,7 +4,7 @@ import { localMesh, twoAdmins, untilOnline, untilTrue, type LocalNode } from '..
 test('one one-use invite, two joiners through two admins at once: one is in, the other has INVITE_USED and exits 5', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await twoAdmins(mesh)
-  const { code } = await a.api.call('invite.create', { uses: 1 })
+  const { code } = await a.api.call('invite.create', { trust: 'mine', uses: 1 })
   await untilTrue(
     async () => (await b.api.call('invite.list', {})).invites.some((one) => one.uses === 1 && !one.admin),
     'b knows the invite'
@@ -52,19 +52,19 @@ test('each bad invite has its own code: garbled, expired, revoked, used', async 
         .find((one) => one.startsWith('{"error"')) ?? '{}'
     return { code: result.code, error: (JSON.parse(line) as { error?: { code: string } }).error?.code ?? result.stderr }
   }
-  const good = await a.api.call('invite.create', {})
+  const good = await a.api.call('invite.create', { trust: 'mine' })
   const garbled = `${good.code.slice(0, 20)}${good.code[20] === 'y' ? 'b' : 'y'}${good.code.slice(21)}`
   t.alike(await join('g', garbled), { code: 5, error: 'INVITE_INVALID' })
   t.alike(await join('n', 'nonsense!'), { code: 5, error: 'INVITE_INVALID' })
 
-  const expired = await a.api.call('invite.create', { ttlMs: 1000 })
+  const expired = await a.api.call('invite.create', { trust: 'mine', ttlMs: 1000 })
   await untilTrue(
     async () => (await a.api.call('invite.list', {})).invites.some((one) => one.state === 'expired'),
     'it has expired'
   )
   t.alike(await join('e', expired.code), { code: 5, error: 'INVITE_EXPIRED' })
 
-  const revoked = await a.api.call('invite.create', {})
+  const revoked = await a.api.call('invite.create', { trust: 'mine' })
   t.is((await a.cli(['invite', 'revoke', revoked.id.slice(0, 8)])).code, 0)
   t.alike(await join('r', revoked.code), { code: 5, error: 'INVITE_REVOKED' })
 
@@ -76,7 +76,7 @@ test('each bad invite has its own code: garbled, expired, revoked, used', async 
 test('with no admin online a join gives up, says so, and leaves a home that behaves as a fresh one', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a')
-  const { code } = await a.api.call('invite.create', {})
+  const { code } = await a.api.call('invite.create', { trust: 'mine' })
   await a.stop()
   const home = `${await mesh.dir()}/late`
   const result = await mesh.run(['--home', home, 'start', '--json', '--name', 'late', '--join', code], {

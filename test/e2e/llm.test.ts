@@ -116,7 +116,7 @@ test('an agent of another node is a tool too: its node decides on the agent that
     streaming(VLLM.text(['Three.']))
   )
   const a = await thinking(mesh, server, AGENT.replace('[text.*, "far.*"]', '["text@b.*"]'))
-  const { code } = await a.api.call('invite.create', {})
+  const { code } = await a.api.call('invite.create', { trust: 'mine' })
   const home = await mesh.dir()
   fs.writeFileSync(path.join(home, 'policy.yaml'), 'rules:\n  - { from: { agent: thinker }, decision: ask }\n')
   const b = await mesh.start('b', { join: code, home })

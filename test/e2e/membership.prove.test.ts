@@ -4,7 +4,7 @@ import { testMesh, twoAdmins, until, untilOnline, untilAgent, untilPeer, type Te
 test('the owner is away: an admin admits a third node, members continue to work, entries of a non-writer are appended; the owner catches up', async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = await twoAdmins(mesh)
-  const c = await mesh.start('c', { join: (await a.api.call('invite.create', {})).code })
+  const c = await mesh.start('c', { join: (await a.api.call('invite.create', { trust: 'mine' })).code })
   await Promise.all([untilOnline(b, 2), untilOnline(c, 2)])
   a.kill('SIGKILL')
   await a.exited

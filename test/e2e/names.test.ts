@@ -6,7 +6,7 @@ import { localMesh, untilOnline, untilTrue, type LocalNode } from '../support/no
 test('the first node keeps its name; newcomers of the same name get a longer one, and messages reach the node that was meant', async (t) => {
   const mesh = await localMesh(t)
   const owner = await mesh.start('laptop')
-  const { code } = await owner.api.call('invite.create', { uses: 3 })
+  const { code } = await owner.api.call('invite.create', { trust: 'mine', uses: 3 })
   const others: LocalNode[] = []
   for (let i = 0; i < 3; i++) {
     others.push(await mesh.start('laptop', { join: code, home: `${await mesh.dir()}/other-${i}` }))
@@ -35,7 +35,7 @@ test('a node that is named to be taken for another is refused at its start, or b
   const hidden = await owner.cli(['start', '--home', `${await mesh.dir()}/hidden`, '--name', 'a\u3164pe'])
   t.is(hidden.code, 2)
   t.ok(hidden.stderr.includes('U+3164 at character 2 is invisible'), hidden.stderr)
-  const { code } = await owner.api.call('invite.create', {})
+  const { code } = await owner.api.call('invite.create', { trust: 'mine' })
   const home = `${await mesh.dir()}/alike`
   const alike = await owner.cli(['start', '--home', home, '--join', code, '--name', 'аре'])
   t.is(alike.code, 4)

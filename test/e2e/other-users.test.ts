@@ -14,7 +14,7 @@ const IS_LINUX = process.platform === 'linux'
 test('an invite code is not among the arguments of the node that joins by it', { skip: !IS_LINUX }, async (t) => {
   const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
-  const { code } = await a.api.call('invite.create', { uses: 1 })
+  const { code } = await a.api.call('invite.create', { trust: 'mine', uses: 1 })
   const b = await mesh.start('b', { join: code })
   const shown = await fs.readFile(`/proc/${b.process.pid}/cmdline`, 'latin1')
   t.absent(shown.includes(code), 'every user of the machine can read them')
@@ -24,7 +24,7 @@ test('an invite code is not among the arguments of the node that joins by it', {
 test('A2A_NODE_JOIN joins a home that is in no mesh, and says nothing to one that is', async (t) => {
   const mesh = await testMesh(t, { commandsHere: true })
   const a = await mesh.start('a')
-  const { code } = await a.api.call('invite.create', { uses: 1 })
+  const { code } = await a.api.call('invite.create', { trust: 'mine', uses: 1 })
   const env = { A2A_NODE_JOIN: code }
   const b = await mesh.start('b', { env })
   await untilOnline(b, 1)
@@ -33,7 +33,7 @@ test('A2A_NODE_JOIN joins a home that is in no mesh, and says nothing to one tha
   t.is(again.info.node.id, b.info.node.id)
   await untilOnline(again, 1)
   const c = await mesh.dir()
-  const { code: another } = await a.api.call('invite.create', { uses: 1 })
+  const { code: another } = await a.api.call('invite.create', { trust: 'mine', uses: 1 })
   const started = await mesh.run(['--home', c, 'start', '--detach', '--json'], { env: { A2A_NODE_JOIN: another } })
   t.is(started.code, 0, started.stderr)
   const same = await mesh.run(['--home', c, 'start', '--detach', '--json'], { env: { A2A_NODE_JOIN: another } })

@@ -31,7 +31,7 @@ async function pair(
   await fs.mkdir(home, { recursive: true, mode: 0o700 })
   await fs.writeFile(path.join(home, 'policy.yaml'), policy)
   const a = await mesh.start('a')
-  const { code } = await a.api.call('invite.create', {})
+  const { code } = await a.api.call('invite.create', { trust: 'mine' })
   const b = await mesh.start('b', { join: code, home, env })
   await Promise.all([untilOnline(a, 1), untilOnline(b, 1)])
   await untilAgent(a, 'text@b')

@@ -11,7 +11,7 @@ test('nodes in different sandboxes do not find the agents of each other; one in 
   const a = await mesh.start('a')
   const boxes = []
   for (const sandboxId of ['ci', 'prod']) {
-    const { code } = await a.api.call('invite.create', { sandboxId })
+    const { code } = await a.api.call('invite.create', { trust: 'mine', sandboxId })
     boxes.push(await mesh.start(sandboxId, { join: code }))
   }
   const [ci, prod] = boxes as [typeof a, typeof a]

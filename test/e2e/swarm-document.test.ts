@@ -35,7 +35,7 @@ test('the agents of a swarm write what they find into its document, and the laun
   await fs.writeFile(path.join(agents, 'finder.md'), AGENT)
   await fs.writeFile(path.join(agents, 'finder.mjs'), MODULE)
   const launcher = await mesh.start('a')
-  const { code } = await launcher.api.call('invite.create', { uses: 2 })
+  const { code } = await launcher.api.call('invite.create', { trust: 'mine', uses: 2 })
   for (const name of ['b', 'c']) {
     await mesh.start(name, { join: code, args: ['--agents', agents] })
     await untilAgent(launcher, `finder@${name}`)

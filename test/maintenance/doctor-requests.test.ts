@@ -56,7 +56,7 @@ test('doctor counts requests without an outcome in the ledger of a stopped node'
       .filter(({ name }) => name === 'requests')
       .map(({ text }) => text)
   const a = await start('a')
-  const { code: join } = await apiOf(a).call('invite.create', {})
+  const { code: join } = await apiOf(a).call('invite.create', { trust: 'mine' })
   const b = await start('b', { name: 'b', join })
   const agent = 'text@b'
   const known = async (): Promise<boolean> =>

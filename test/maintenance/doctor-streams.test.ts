@@ -43,7 +43,7 @@ async function oldStore(home: string, dir: string): Promise<() => Promise<void>>
 test('a store of documents that lost blocks is never shown as less: members give them again', async (t) => {
   const { start, homeOf, optionsOf } = await localNodes(t)
   const [a, home] = [await start('a'), homeOf('b')]
-  const { code: join } = await apiOf(a).call('invite.create', {})
+  const { code: join } = await apiOf(a).call('invite.create', { trust: 'mine' })
   const b = await start('b', { join })
   await setText(b, 'one')
   await b.close()

@@ -73,7 +73,7 @@ export interface DamageResult extends DamageCase {
 export async function damageScene(t: Ends): Promise<DamageScene> {
   const { start, homeOf } = await localNodes(t)
   const member = await start('member', { name: 'member' })
-  const { code: join } = await apiOf(member).call('invite.create', {})
+  const { code: join } = await apiOf(member).call('invite.create', { trust: 'mine' })
   const node = await start('node', { name: 'node', join })
   const api = apiOf(node)
   await api.call('documents.create', { name: 'notes' })

@@ -69,6 +69,7 @@ export function membershipOf(log: FakeLog, node: Actor): NodeDeps['membership'] 
     meshId: MESH,
     meshName: 'home',
     owner: actor('owner').id,
+    acceptsInviter: false,
     problemOf: () => null,
     certificate: (): SignedCertificate => {
       const member = log.view().members.get(node.id)

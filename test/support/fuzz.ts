@@ -282,7 +282,7 @@ function logEntries(): FuzzTarget {
 function pairing(): FuzzTarget[] {
   const request = joinRequest(bob, inviteTerms('a').id)
   const info = encodeMeshInfo({ v: 1, owner: ann.id, name: 'home', mesh: MESH })
-  const place = { network: 'private', bootstrap: ['127.0.0.1:49737'], localPort: null } as const
+  const place = { network: 'private', bootstrap: ['127.0.0.1:49737'], localPort: null, trust: 'guest' } as const
   const code = encodeInviteCode({ ...place, root: new Uint8Array(16), invite: new Uint8Array(32) }, hash)
   return [
     { name: 'join requests', samples: [encodeJoinData({ v: 1, request })], take: (bytes) => decodeJoinData(bytes).ok },

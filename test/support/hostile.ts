@@ -170,7 +170,7 @@ async function realNode(
     node,
     api,
     audit,
-    invite: async (uses = 1) => (await api.call('invite.create', { uses })).code,
+    invite: async (uses = 1) => (await api.call('invite.create', { trust: 'mine', uses })).code,
     onRecord: async (fits) => {
       let found: AuditEvent | undefined
       await eventually(async () => {

@@ -9,7 +9,7 @@ export async function pair<N extends LocalNode>(
   mesh: TestMesh<N>
 ): Promise<{ readonly a: GatewayNode<N>; readonly b: N }> {
   const a = await gatewayNode(mesh, 'a')
-  const { code } = await a.node.api.call('invite.create', {})
+  const { code } = await a.node.api.call('invite.create', { trust: 'mine' })
   const b = await mesh.start('b', { join: code })
   await untilOnline(b, 1)
   await untilAgent(b, 'talk@a')

@@ -3,7 +3,8 @@ import dgram from 'node:dgram'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { connect } from '../../src/client.js'
-import type { NodeApi, NodeInfo, PeerInfo, WatchName, Watches } from '../../src/ports/node-api.js'
+import type { NodeApi, NodeInfo, WatchName, Watches } from '../../src/ports/node-api.js'
+import type { PeerInfo } from '../../src/ports/peer-api.js'
 import { tempDir, type Teardown } from './tmp.js'
 
 /** The repository, seen from build/test/support. */
@@ -160,7 +161,7 @@ async function meshBy<N extends LocalNode>(
 
   async function meshWith(options: NodeOptions, first = 'a', ...others: readonly string[]): Promise<N[]> {
     const founder = await start(first, options)
-    const { code } = await founder.api.call('invite.create', { uses: Math.max(1, others.length) })
+    const { code } = await founder.api.call('invite.create', { trust: 'mine', uses: Math.max(1, others.length) })
     const members = await Promise.all(others.map((name) => start(name, { ...options, join: code })))
     const all = [founder, ...members]
     await Promise.all(all.map((node) => untilOnline(node, others.length)))
@@ -234,7 +235,7 @@ export type LocalMesh = TestMesh<LocalNode>
 /** A founder `a` and an admin `b`, who may invite and write. */
 export async function twoAdmins<N extends LocalNode>(mesh: TestMesh<N>): Promise<[N, N]> {
   const a = await mesh.start('a')
-  const { code } = await a.api.call('invite.create', { admin: true })
+  const { code } = await a.api.call('invite.create', { trust: 'mine', admin: true })
   const b = await mesh.start('b', { join: code })
   await Promise.all([untilOnline(a, 1), untilOnline(b, 1)])
   return [a, b]

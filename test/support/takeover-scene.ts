@@ -38,7 +38,7 @@ export async function takeoverScene(t: Assert, runMs = 300, mayRepeat = true): P
   await fs.mkdir(agents)
   await fs.writeFile(path.join(agents, 'worker.md'), workerOf(runMs, mayRepeat))
   const launcher = await mesh.start('a')
-  const { code } = await launcher.api.call('invite.create', { uses: 2 })
+  const { code } = await launcher.api.call('invite.create', { trust: 'mine', uses: 2 })
   const [b, c] = await Promise.all(
     ['b', 'c'].map((name) => mesh.start(name, { join: code, args: ['--agents', agents] }))
   )

@@ -105,6 +105,8 @@ const swarmRequest: z.ZodType<SwarmRequest> = z.strictObject({
   idempotencyKey: z.string().min(1).max(256).exactOptional()
 })
 
+const trust = z.enum(['mine', 'guest'])
+
 const approval = z.strictObject({ id: ref, remember: z.boolean().exactOptional() })
 
 /** The parameters of every call: bounded, checked, unknown members refused. */
@@ -121,6 +123,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'peers.show': z.strictObject({ peer: ref }),
   'peers.rename': z.strictObject({ peer: ref, name: z.string().min(1).max(64) }),
   'peers.tier': z.strictObject({ peer: ref, tier }),
+  'peers.trust': z.strictObject({ peer: ref, trust }),
   'peers.revoke': z.strictObject({ peer: ref, reason: z.string().max(256).exactOptional() }),
   'peers.ping': z.strictObject({ peer: ref, count: z.int().min(1).max(MAX_PINGS).exactOptional() }),
   'invite.create': z.strictObject({
@@ -132,7 +135,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
       .max(30 * DAY_MS)
       .exactOptional(),
     uses: z.int().min(1).max(1000).exactOptional(),
-    sandboxId: z.string().min(1).max(64).exactOptional()
+    sandboxId: z.string().min(1).max(64).exactOptional(),
+    trust: trust.exactOptional()
   }),
   'invite.list': none,
   'invite.revoke': z.strictObject({ id: ref }),

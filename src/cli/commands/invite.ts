@@ -1,14 +1,20 @@
+import { NodeError } from '../../kit/errors.js'
+import { TRUST_WORDS } from '../../kit/names/trust.js'
 import { formatDuration } from '../../kit/units.js'
+import type { Trust } from '../../domain/membership/types.js'
+import { canAsk, confirm } from '../terminal/confirm.js'
+import type { Output } from '../terminal/output.js'
 import { emptyText, hintedAll, noteProblems } from '../terminal/banner.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { countOption, durationOption, given, isSet, sandboxOption, tierOption } from '../options.js'
+import { countOption, durationOption, given, isSet, type Options, sandboxOption, tierOption } from '../options.js'
 import { installation, joinLines } from '../start/install.js'
 import { type Cell, plural, printTable } from '../terminal/render.js'
 
 /** `invite`: the code alone on stdout, what it is good for on stderr. */
 export const invite: Action = async ({ output, api }, _args, options) => {
   const params = given({
+    trust: await trustOption(output, options),
     tier: tierOption(options, 'tier'),
     admin: isSet(options, 'admin') ? true : undefined,
     ttlMs: durationOption(options, 'ttl', { minMs: 1000 }),
@@ -22,23 +28,38 @@ export const invite: Action = async ({ output, api }, _args, options) => {
     output.note(renderUnicodeCompact(made.code, { border: 2 }))
   }
   if (output.json) {
-    const { code, expiresAt, uses, tier, sandboxId, id } = made
-    output.object('invite@1', { code, expiresAt, uses, tier, sandboxId, id, network })
+    const { code, expiresAt, uses, tier, sandboxId, id, trust } = made
+    output.object('invite@1', { code, expiresAt, uses, tier, sandboxId, id, network, trust })
     return EXIT.ok
   }
   const left = formatDuration(Math.max(0, Math.round((Date.parse(made.expiresAt) - Date.now()) / 1000) * 1000))
   const rights = params.admin === true ? ', may invite and write the log' : ''
   const joins = `Joins ${plural(made.uses, 'node')} as ${made.tier}${made.sandboxId === null ? '' : ` in sandbox ${made.sandboxId}`}${rights}, for ${left}.`
+  const kind = made.trust === 'mine' ? 'a machine of yours' : 'a guest (--mine: a machine of yours)'
+  const joinsAs = `It joins as ${kind}: ${TRUST_WORDS[made.trust]}.`
+  output.note(`${joins} ${joinsAs}`)
   if (network === 'local') {
-    output.note(`${joins} The network of this mesh is local, so the code works on this machine only:`)
+    output.note('The network of this mesh is local, so the code works on this machine only:')
     output.note('  a2a-node --home <other directory> start --join -')
   } else {
-    output.note(joins)
     for (const line of joinLines(await installation())) output.note(line)
   }
   output.note('and give it this code:')
   output.print(made.code)
   return EXIT.ok
+}
+
+/** The kind of invite: as given, as a person at the terminal answers, or undefined: as the node has it. */
+async function trustOption(output: Output, options: Options): Promise<Trust | undefined> {
+  const [isMine, isGuest] = [isSet(options, 'mine'), isSet(options, 'guest')]
+  if (isMine && isGuest)
+    throw new NodeError('USAGE', '--mine and --guest contradict each other', { next: ['a2a-node invite --mine'] })
+  if (isMine) return 'mine'
+  if (isGuest || output.json || tierOption(options, 'tier') === 0 || !canAsk(output))
+    return isGuest ? 'guest' : undefined
+  return (await confirm('Is it a machine of yours? Then both may use each other fully; otherwise it is a guest.'))
+    ? 'mine'
+    : 'guest'
 }
 
 /** `invite ls`. */
@@ -51,13 +72,14 @@ export const listInvites: Action = async ({ output, api }) => {
       one.id.slice(0, 8),
       one.tier,
       one.admin ? 'yes' : 'no',
+      one.trust,
       one.sandboxId ?? '-',
       `${one.used}/${one.uses}`,
       { text: one.state, style: one.state === 'open' ? 'green' : 'dim' },
       one.state === 'open' ? `in ${formatDuration(Math.max(0, Date.parse(one.expiresAt) - Date.now()))}` : '-',
       one.by.name
     ])
-    await printTable(output, ['ID', 'TIER', 'ADMIN', 'SANDBOX', 'USED', 'STATE', 'EXPIRES', 'BY'], rows)
+    await printTable(output, ['ID', 'TIER', 'ADMIN', 'TRUST', 'SANDBOX', 'USED', 'STATE', 'EXPIRES', 'BY'], rows)
   }
   noteProblems(output, problems)
   return EXIT.ok

@@ -1,6 +1,9 @@
 import { shortId } from '../../kit/ids.js'
-import { shown } from '../../kit/text.js'
-import type { Calls, PeerDetail, PeerInfo, PeerList, Problem } from '../../ports/node-api.js'
+import { NodeError } from '../../kit/errors.js'
+import { TRUST_WORDS } from '../../kit/names/trust.js'
+import { shellWord, shown } from '../../kit/text.js'
+import type { Calls, Problem } from '../../ports/node-api.js'
+import type { PeerDetail, PeerInfo, PeerList } from '../../ports/peer-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { emptyText, hinted, hintedAll, noteProblems, problemLines } from '../terminal/banner.js'
@@ -45,12 +48,13 @@ async function peerLines(output: Output, { peers: list, problems }: PeerList): P
     { text: shown(peer.name), style: 'bold' },
     shortId(peer.id),
     peer.tier,
+    peer.trust,
     statusCell(peer),
     peer.path ?? '-',
     rttText(peer.rttMs),
     peer.agents.join(', ')
   ])
-  return await tableLines(output, ['NAME', 'ID', 'TIER', 'STATUS', 'PATH', 'RTT', 'AGENTS'], rows)
+  return await tableLines(output, ['NAME', 'ID', 'TIER', 'TRUST', 'STATUS', 'PATH', 'RTT', 'AGENTS'], rows)
 }
 
 function statusCell({ status, problem }: PeerInfo): Cell {
@@ -87,6 +91,7 @@ function printPeer(output: Output, peer: PeerDetail): void {
   printFacts(output, [
     ['id', peer.id],
     ['role', roles.length === 0 ? 'member' : roles.join(', ')],
+    peer.self ? null : ['trust', `${peer.trust}: ${TRUST_WORDS[peer.trust]}`],
     peer.self ? null : ['path', peer.path === null ? '-' : `${peer.path}, ${rttText(peer.rttMs)}`],
     ['agents', peer.agents.join(', ')],
     ['admitted', `by ${peer.issuer.name} (${shortId(peer.issuer.id)})`],
@@ -138,6 +143,23 @@ export const tierPeer: Action = async (context, [peer = '', level = '']) => {
   const detail = await context.api().call('peers.tier', { peer, tier: tierArgument(level) })
   return printChanged(context.output, detail, `${shown(detail.name)} is ${detail.tier} now`)
 }
+
+/** `peers trust <peer> mine|guest`. */
+export const trustPeer: Action = async ({ api, output }, [peer = '', trust = '']) => {
+  if (trust !== 'mine' && trust !== 'guest')
+    throw new NodeError('USAGE', `a peer is mine or a guest; ${JSON.stringify(shown(trust, 64))} is neither`, {
+      next: [`a2a-node peers trust ${shellWord(peer)} guest`]
+    })
+  const detail = await api().call('peers.trust', { peer, trust })
+  const name = shown(detail.name)
+  // A rating of another own machine counts as well.
+  const isOverruled = detail.trust !== trust
+  const state = detail.changed ? `${name} is ${WORDS[trust]} now` : `${name} was ${WORDS[trust]} before`
+  const other = `${name} stays ${WORDS[detail.trust]}: another machine of yours calls it a guest; run the command there too`
+  return printChanged(output, detail, isOverruled ? other : state)
+}
+
+const WORDS: Readonly<Record<PeerInfo['trust'], string>> = { mine: 'yours', guest: 'a guest' }
 
 /** `peers revoke <peer>`. */
 export const revokePeer: Action = async (context, [peer = ''], options) => {

@@ -68,12 +68,13 @@ function nodeText(text: string, name: string | null): string {
   return name === null ? shortId(text) : `${name} (${shortId(text)})`
 }
 
-function partyText({ node, nodeNames, agent, tier, sandbox }: PartyCriteriaInfo): string {
+function partyText({ node, nodeNames, agent, tier, sandbox, trust }: PartyCriteriaInfo): string {
   const parts = [
     agent === null ? '' : agent.join('|'),
     node === null ? '' : `@${node.map((one, at) => nodeText(one, nodeNames?.[at] ?? null)).join('|')}`,
     tier === null ? '' : tier.join('|'),
-    sandbox === null ? '' : `sandbox ${sandbox.map((one) => one ?? 'none').join('|')}`
+    sandbox === null ? '' : `sandbox ${sandbox.map((one) => one ?? 'none').join('|')}`,
+    trust?.join('|') ?? ''
   ]
   return parts.filter((part) => part !== '').join(' ') || 'any'
 }

@@ -45,7 +45,7 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ['network', info.network],
       ...(info.http === null ? [] : [['http', info.http] as const]),
       ...(info.provider === undefined ? [] : [['provider', providerText(info.provider)] as const]),
-      ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online`],
+      ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online${trustText(mesh)}`],
       ['agents', `${agents.ready.length} ready${agents.ready.length === 0 ? '' : `: ${agents.ready.join(', ')}`}`],
       ['tasks', `${tasks.running} running, ${tasks.queued} queued`],
       [
@@ -58,4 +58,10 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
     ]),
     ...problemLines(output, info.problems)
   ]
+}
+
+/** How this node regards the other members. */
+function trustText({ trust }: StatusInfo['mesh']): string {
+  if (trust === undefined || trust.mine + trust.guests === 0) return ''
+  return `; of the others ${trust.mine} yours, ${plural(trust.guests, 'guest')}`
 }

@@ -1,6 +1,7 @@
 import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
-import type { PeerInfo, Problem, StatusInfo } from '../../ports/node-api.js'
+import type { Problem, StatusInfo } from '../../ports/node-api.js'
+import type { PeerInfo } from '../../ports/peer-api.js'
 import { type Installation, joinLines } from '../start/install.js'
 import type { Output } from './output.js'
 import { type Cell, factLines, plural } from './render.js'

@@ -8,6 +8,7 @@ import { MCP_COMMANDS } from '../groups/mcp.js'
 import { NETWORK_OPTIONS } from '../network-options.js'
 import { REMEMBERED } from '../../config/start-options.js'
 import { GATEWAY_COMMANDS } from '../groups/gateway.js'
+import { listing, MESH_COMMANDS, WATCH } from '../groups/mesh.js'
 import { SWARM_COMMANDS } from '../groups/swarm.js'
 import { TOOL_COMMANDS } from '../groups/tool.js'
 
@@ -41,7 +42,6 @@ export interface CommandRow {
   readonly sub?: readonly CommandRow[]
 }
 
-const WATCH: OptionSpec = { flags: '-w, --watch', about: 'keep watching; with --json one object a line' }
 const TIMEOUT: OptionSpec = {
   flags: '--timeout <duration>',
   about: 'how long to wait; the work may run on (default: 30s; with --no-wait 24h)'
@@ -147,114 +147,6 @@ const NODE: readonly CommandRow[] = [
       'fish:  a2a-node completion fish > ~/.config/fish/completions/a2a-node.fish'
     ],
     load: async () => (await import('../commands/completion.js')).completion
-  }
-]
-
-/** A command that lists by itself: with the verb `ls` it does the same. */
-function listing(spec: CommandRow): CommandRow {
-  const { name, options = [], load, sub = [] } = spec
-  const ls: CommandRow = {
-    name: 'ls',
-    about: `the same as ${name} alone`,
-    options,
-    ...(load === undefined ? {} : { load })
-  }
-  return { ...spec, sub: [ls, ...sub] }
-}
-
-const MESH: readonly CommandRow[] = [
-  listing({
-    name: 'peers',
-    about: 'the other nodes of the mesh',
-    group: 'Mesh',
-    options: [WATCH, { flags: '--all', about: 'also revoked nodes' }],
-    more: ['A peer is named by its name, its id, or at least the first 4 characters of its id.'],
-    load: async () => (await import('../commands/peers.js')).peers,
-    sub: [
-      {
-        name: 'show',
-        args: '<peer>',
-        about: 'everything about one node',
-        load: async () => (await import('../commands/peers.js')).showPeer
-      },
-      {
-        name: 'rename',
-        args: '<peer> <name>',
-        about: 'give a node another name',
-        load: async () => (await import('../commands/peers.js')).renamePeer
-      },
-      {
-        name: 'tier',
-        args: '<peer> <tier>',
-        about: 'change the tier of a node (L0..L3)',
-        load: async () => (await import('../commands/peers.js')).tierPeer
-      },
-      {
-        name: 'revoke',
-        args: '<peer>',
-        about: 'remove a node from the mesh permanently',
-        options: [{ flags: '--reason <text>', about: 'goes on record' }],
-        load: async () => (await import('../commands/peers.js')).revokePeer
-      }
-    ]
-  }),
-  {
-    name: 'mesh',
-    about: 'rules for every node; the owner sets them',
-    group: 'Mesh',
-    sub: [
-      {
-        name: 'show',
-        about: 'the tier table and the allow list of sandboxes',
-        load: async () => (await import('../commands/mesh.js')).showMesh
-      },
-      {
-        name: 'set',
-        args: '<file>',
-        about: 'set them: the JSON of mesh show --json, changed (- reads stdin)',
-        more: ['Example: a2a-node mesh show --json > mesh.json    (change it, then)    a2a-node mesh set mesh.json'],
-        load: async () => (await import('../commands/mesh.js')).setMesh
-      },
-      {
-        name: 'reset',
-        about: 'restore the defaults',
-        load: async () => (await import('../commands/mesh.js')).resetMesh
-      }
-    ]
-  },
-  {
-    name: 'invite',
-    about: 'make an invite code for another machine',
-    group: 'Mesh',
-    options: [
-      { flags: '--tier <tier>', about: 'tier of the newcomer, L0..L3 (default: L1)' },
-      { flags: '--admin', about: 'the newcomer may invite others and write the log' },
-      { flags: '--ttl <duration>', about: 'how long the code works (default: 10m)' },
-      { flags: '--uses <n>', about: 'number of nodes that may join with it (default: 1)' },
-      { flags: '--sandbox <id>', about: 'confine the newcomer to a sandbox' },
-      { flags: '--qr', about: 'show the code as a QR code too' }
-    ],
-    load: async () => (await import('../commands/invite.js')).invite,
-    sub: [
-      { name: 'ls', about: 'every invite', load: async () => (await import('../commands/invite.js')).listInvites },
-      {
-        name: 'revoke',
-        args: '<id>',
-        about: 'revoke an invite',
-        load: async () => (await import('../commands/invite.js')).revokeInvite
-      }
-    ]
-  },
-  {
-    name: 'ping',
-    args: '<peer>',
-    about: 'round trips to a node',
-    group: 'Mesh',
-    options: [
-      { flags: '-c, --count <n>', about: 'how many, up to 1,000 (default: 4)' },
-      { flags: '--timeout <duration>', about: 'how long to wait for all answers (default: 5s for each)' }
-    ],
-    load: async () => (await import('../commands/ping.js')).ping
   }
 ]
 
@@ -484,7 +376,7 @@ function timed(row: CommandRow): CommandRow {
 const ROWS: readonly CommandRow[] = [
   ...NODE,
   ...CARE_COMMANDS,
-  ...MESH,
+  ...MESH_COMMANDS,
   ...AGENTS,
   ...MCP_COMMANDS,
   ...CONNECT_COMMANDS,

@@ -2,7 +2,7 @@ import type { MeshId, NodeId } from '../../kit/ids.js'
 import { DEFAULT_TIER_RULES } from '../routing/tier-rules.js'
 import type { TierRule } from '../routing/tier-rules.js'
 import { TIERS, tierText } from '../routing/tier.js'
-import type { InviteRecord, MemberRecord, MembershipView, MeshSettings, SettingsRecord } from './types.js'
+import type { InviteRecord, MemberRecord, MembershipView, MeshSettings, SettingsRecord, TrustRecord } from './types.js'
 
 /** One change of members or their rights, reported once. */
 export interface MembershipChange {
@@ -10,7 +10,7 @@ export interface MembershipChange {
   readonly kind: 'membership' | 'refusal'
   /**
    * `founded`, `admitted`, `withdrawn`, `renamed`, `tier-changed`, `certified`, `revoked`, `reinstated`, `invited`,
-   * `invite-revoked`, `settings`, or an INVITE_ code.
+   * `invite-revoked`, `trust`, `settings`, or an INVITE_ code.
    */
   readonly code: string
   /** The node it is about; null for an invite. */
@@ -54,6 +54,8 @@ export interface KnownMembership {
   readonly settings?: number
   /** The settings themselves, for the comparison with the next ones. */
   readonly rules?: MeshSettings
+  /** How members regard others by entries of their own, by author; absent: none does. */
+  readonly trust?: { readonly [author: string]: TrustRecord['of'] }
 }
 
 /** The state before any report. */
@@ -88,6 +90,7 @@ export function membershipChanges(
       nodes,
       invites: invites.known,
       ...refusals.known,
+      ...(view.trust.size === 0 ? {} : { trust: Object.fromEntries([...view.trust].map(([id, { of }]) => [id, of])) }),
       ...(view.settings === null ? {} : { settings: view.settings.serial, rules: view.settings.settings })
     },
     changes: [
@@ -95,6 +98,7 @@ export function membershipChanges(
       ...changes,
       ...withdrawn.changes,
       ...refusals.changes,
+      ...trustChanges(before, view),
       ...settingsChanges(before, view)
     ]
   }
@@ -248,6 +252,18 @@ function settingsChanges(before: KnownMembership, { settings, mesh }: Membership
   return [
     { ...change('settings', null, settingsText(before, settings), `settings/${serial}/${at}`), by: mesh?.owner ?? null }
   ]
+}
+
+/** A member regards another otherwise. */
+function trustChanges({ trust: known = {} }: KnownMembership, { trust, members }: MembershipView): MembershipChange[] {
+  return [...trust].flatMap(([author, { serial, of }]) =>
+    Object.entries(of).flatMap(([node, how]) => {
+      if (own(own(known, author) ?? {}, node) === how) return []
+      const name = members.get(node)?.certificate.body.name ?? ''
+      const what = `${quoted(name)} is ${how === 'mine' ? 'a machine of the same person' : 'a guest'}`
+      return [change('trust', node, what, `trust/${author}/${node}/${serial}`, author)]
+    })
+  )
 }
 
 /** Serial and differences: rows of the tier table, the allow list, enforcement of sandboxes. */

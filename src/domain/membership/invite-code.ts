@@ -4,6 +4,7 @@ import { NodeError } from '../../kit/errors.js'
 import { bytesFromText, bytesToText, fromUtf8, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
 import { ROOT_FINGERPRINT_BYTES } from './mesh-root.js'
+import type { Trust } from './types.js'
 
 /** Networks a mesh can live in, in the order of their numbers in a code. */
 export const INVITE_NETWORKS = ['public', 'private', 'local'] as const
@@ -19,12 +20,15 @@ export interface InviteCode {
   readonly root: Uint8Array
   /** The invite of blind-pairing, 1..512 bytes. */
   readonly invite: Uint8Array
+  /** How inviter and newcomer regard each other. */
+  readonly trust: Trust
 }
 
 /** Bootstrap nodes in one code. */
 export const MAX_BOOTSTRAP = 8
 
-const VERSION = 2
+/** Versions of codes: each is of one {@link Trust}, since earlier builds know guests alone. */
+const VERSIONS: Readonly<Record<Trust, number>> = { guest: 2, mine: 3 }
 /** Codes of this version do not name the owner of the mesh. */
 const WITHOUT_ROOT = 1
 const MAX_INVITE_BYTES = 512
@@ -39,7 +43,7 @@ const MAX_TEXT = Math.ceil((MAX_BYTES * 8) / 5)
 const ADDRESS = /^(?:\[[0-9A-Fa-f:.]{2,64}\]|[A-Za-z0-9._-]{1,249}):([0-9]{1,5})$/
 
 /**
- * An invite code for people to copy, in z32. It has version (1 byte), network (1), and number of bootstrap nodes (1),
+ * An invite code for people to copy, in z32. It has version (1 byte: 2 for a guest, 3 for `mine`), network (1), and number of bootstrap nodes (1),
  * each as length (1) and UTF-8. Then come local port (2, little-endian, 0 for none), fingerprint of the root (16),
  * length of the invite (2) and the invite. It ends with the first 4 bytes of the hash of it all.
  * @throws NodeError CONFIG_INVALID when a part is out of bounds
@@ -71,9 +75,10 @@ export function decodeInviteCode(
   const checksum = hash(body).subarray(0, CHECKSUM_BYTES)
   if (!checksum.every((byte, place) => byte === bytes[body.byteLength + place]))
     return { ok: false, reason: 'a character is wrong or missing' }
-  if (body[0] !== VERSION) return { ok: false, reason: versionFault(body[0]) }
+  const trust = (['guest', 'mine'] as const).find((one) => VERSIONS[one] === body[0])
+  if (trust === undefined) return { ok: false, reason: versionFault(body[0]) }
   try {
-    const code = decodeBody(body)
+    const code = decodeBody(body, trust)
     const fault = code === null ? 'it is malformed' : codeFault(code)
     return code === null || fault !== null ? { ok: false, reason: fault ?? 'it is malformed' } : { ok: true, ...code }
   } catch {
@@ -106,14 +111,14 @@ function isPort(port: number): boolean {
   return Number.isInteger(port) && port >= 1 && port <= 65_535
 }
 
-function encodeBody({ network, bootstrap, localPort, root, invite }: InviteCode): Uint8Array {
+function encodeBody({ network, bootstrap, localPort, root, invite, trust }: InviteCode): Uint8Array {
   const port = c.encode(c.uint16, localPort ?? 0)
   const addresses = bootstrap.map(utf8).map((bytes) => concatBytes([Uint8Array.of(bytes.byteLength), bytes]))
-  const head = Uint8Array.of(VERSION, INVITE_NETWORKS.indexOf(network), bootstrap.length)
+  const head = Uint8Array.of(VERSIONS[trust], INVITE_NETWORKS.indexOf(network), bootstrap.length)
   return concatBytes([head, ...addresses, port, root, c.encode(c.uint16, invite.byteLength), invite])
 }
 
-function decodeBody(body: Uint8Array): InviteCode | null {
+function decodeBody(body: Uint8Array, trust: Trust): InviteCode | null {
   const state = c.state(1, body.byteLength, body)
   const network = INVITE_NETWORKS[c.uint8.decode(state)]
   const count = c.uint8.decode(state)
@@ -123,7 +128,8 @@ function decodeBody(body: Uint8Array): InviteCode | null {
   const port = c.uint16.decode(state)
   const root = take(state, ROOT_FINGERPRINT_BYTES)
   const invite = take(state, c.uint16.decode(state))
-  return state.start === state.end ? { network, bootstrap, localPort: port === 0 ? null : port, root, invite } : null
+  const localPort = port === 0 ? null : port
+  return state.start === state.end ? { network, bootstrap, localPort, root, invite, trust } : null
 }
 
 function take(state: { start: number; end: number; buffer: Uint8Array | null }, length: number): Uint8Array {

@@ -29,6 +29,11 @@ export function inviteIndexKey(nodeId: NodeId): string {
   return `invites/${nodeId}`
 }
 
+/** Key of how a node regards others ({@link TrustRecord}). */
+export function trustKey(nodeId: NodeId): string {
+  return `trust/${nodeId}`
+}
+
 /** Key of a node's {@link RefusalRecord}. */
 export function refusalKey(nodeId: NodeId): string {
   return `refusal/${nodeId}`
@@ -61,7 +66,7 @@ export function documentCoreKey(coreKey: string): string {
 export type RecordKey =
   | { readonly kind: 'mesh' | 'writers' | 'order' | 'revoked' | 'settings' | 'documents' }
   | { readonly kind: 'document'; readonly name: string }
-  | { readonly kind: 'member' | 'refusal' | 'cards' | 'invites'; readonly nodeId: NodeId }
+  | { readonly kind: 'member' | 'refusal' | 'cards' | 'invites' | 'trust'; readonly nodeId: NodeId }
   | { readonly kind: 'invite'; readonly inviteId: string }
   | { readonly kind: 'document-core'; readonly coreKey: string }
   | { readonly kind: 'card'; readonly nodeId: NodeId; readonly agentId: string }
@@ -77,7 +82,11 @@ export function parseRecordKey(key: string): RecordKey | null {
   if (agentId !== undefined) return null
   if (kind === 'invite') return { kind, inviteId: id }
   if (kind === 'document-core') return { kind, coreKey: id }
-  return kind === 'member' || kind === 'refusal' || kind === 'cards' || kind === 'invites' ? { kind, nodeId: id } : null
+  return isOfNode(kind) ? { kind, nodeId: id } : null
+}
+
+function isOfNode(kind: string | undefined): kind is 'member' | 'refusal' | 'cards' | 'invites' | 'trust' {
+  return ['member', 'refusal', 'cards', 'invites', 'trust'].includes(kind ?? '')
 }
 
 function parseDocumentKey(key: string, part: string): RecordKey | null {

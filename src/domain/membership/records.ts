@@ -14,6 +14,7 @@ import {
   REVOKED_KEY,
   refusalKey,
   SETTINGS_KEY,
+  trustKey,
   WRITERS_KEY
 } from './keys.js'
 import type { InviteIndexRecord } from './invite-share.js'
@@ -26,6 +27,7 @@ import type {
   RemovedDocument,
   SettingsRecord,
   SignedCard,
+  TrustRecord,
   WritersRecord
 } from './types.js'
 
@@ -108,6 +110,11 @@ export class Records {
   /** The settings of the owner, null for none. */
   settings(): SettingsRecord | null {
     return this.#read<SettingsRecord>(SETTINGS_KEY)
+  }
+
+  /** How a node regards others. */
+  trust(nodeId: NodeId): TrustRecord {
+    return this.#read<TrustRecord>(trustKey(nodeId)) ?? { serial: 0, of: {} }
   }
 
   /** The next admission order. */

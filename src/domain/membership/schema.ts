@@ -78,6 +78,7 @@ export const inviteTermsSchema: z.ZodType<InviteTerms> = z.strictObject({
   tier: tierSchema,
   admin: z.boolean(),
   sandboxId: sandboxIdSchema.exactOptional(),
+  trust: z.literal('mine').exactOptional(),
   uses: z.int().min(1).max(INVITE_MAX_USES),
   createdAt: timeSchema,
   expiresAt: timeSchema,
@@ -161,6 +162,14 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
     kind: z.literal('settings'),
     mesh: keySchema,
     settings: meshSettingsSchema,
+    serial: z.int().min(1),
+    at: timeSchema
+  }),
+  z.strictObject({
+    kind: z.literal('trust'),
+    mesh: keySchema,
+    nodeKey: keySchema,
+    trust: z.enum(['mine', 'guest']),
     serial: z.int().min(1),
     at: timeSchema
   }),

@@ -47,12 +47,20 @@ export interface InviteTerms {
   readonly tier: Tier
   readonly admin: boolean
   readonly sandboxId?: string
+  /** The inviter takes the newcomers for machines of the same person; absent: for guests. */
+  readonly trust?: 'mine'
   readonly uses: number
   readonly createdAt: number
   readonly expiresAt: number
   /** Pre-signed with the invite's key, for the confirming admin: `{data, signature}` in z32. */
   readonly additional: { readonly data: string; readonly signature: string }
 }
+
+/**
+ * How one member regards another. `mine`: a machine of the same person, of full use. `guest`: somebody else's, which
+ * may read and ask.
+ */
+export type Trust = 'mine' | 'guest'
 
 /** Settings of the owner for every node of the mesh (spec a2a-mcp-mesh, TierRoutingConfig and SandboxRoutingConfig). */
 export interface MeshSettings {
@@ -94,6 +102,15 @@ export type EntryBody =
       readonly kind: 'settings'
       readonly mesh: MeshId
       readonly settings: MeshSettings
+      readonly serial: number
+      readonly at: number
+    }
+  /** The author regards a member so, whatever its invite said. `serial` rises with each such entry of the author. */
+  | {
+      readonly kind: 'trust'
+      readonly mesh: MeshId
+      readonly nodeKey: NodeId
+      readonly trust: Trust
       readonly serial: number
       readonly at: number
     }
@@ -211,6 +228,14 @@ export interface SettingsRecord {
   readonly at: number
 }
 
+/** The view's record of how one member regards others, where it changed what invites said. */
+export interface TrustRecord {
+  /** Of the author's latest entry. */
+  readonly serial: number
+  /** By member. */
+  readonly of: Readonly<Record<NodeId, Trust>>
+}
+
 /** The view's record of one document. */
 export interface DocumentRecord {
   readonly name: string
@@ -262,6 +287,8 @@ export interface MembershipView {
   readonly writers: WritersRecord
   /** null: as shipped. */
   readonly settings: SettingsRecord | null
+  /** By author. */
+  readonly trust: ReadonlyMap<NodeId, TrustRecord>
   /** By name, without the removed ones. */
   readonly documents: ReadonlyMap<string, DocumentRecord>
   /** By name. */

@@ -13,6 +13,7 @@ import type {
   RemovedDocument,
   SettingsRecord,
   SignedCard,
+  TrustRecord,
   WritersRecord
 } from './types.js'
 
@@ -25,6 +26,7 @@ export const EMPTY_VIEW: MembershipView = {
   cards: new Map(),
   writers: { eligible: [], active: [] },
   settings: null,
+  trust: new Map(),
   documents: new Map(),
   removedDocuments: new Map()
 }
@@ -51,6 +53,7 @@ export function buildView(records: Iterable<readonly [string, unknown]>): Member
     cards: new Map<NodeId, Map<string, SignedCard>>(),
     writers: EMPTY_VIEW.writers,
     settings: null as SettingsRecord | null,
+    trust: new Map<NodeId, TrustRecord>(),
     documents: new Map<string, DocumentRecord>(),
     removedDocuments: new Map<string, RemovedDocument>()
   }
@@ -67,6 +70,7 @@ type Draft = { -readonly [K in keyof MembershipView]: MembershipView[K] } & {
   readonly invites: Map<string, InviteRecord>
   readonly refusals: Map<NodeId, RefusalRecord>
   readonly cards: Map<NodeId, Map<string, SignedCard>>
+  readonly trust: Map<NodeId, TrustRecord>
   readonly documents: Map<string, DocumentRecord>
   readonly removedDocuments: Map<string, RemovedDocument>
 }
@@ -79,6 +83,7 @@ function place(draft: Draft, key: RecordKey, value: unknown): void {
   else if (key.kind === 'member') draft.members.set(key.nodeId, value as MemberRecord)
   else if (key.kind === 'refusal') draft.refusals.set(key.nodeId, value as RefusalRecord)
   else if (key.kind === 'invite') draft.invites.set(key.inviteId, value as InviteRecord)
+  else if (key.kind === 'trust') draft.trust.set(key.nodeId, value as TrustRecord)
   else if (key.kind === 'document') placeDocument(draft, value as DocumentRecord)
   else if (key.kind === 'card' && !isTombstone(value)) placeCard(draft.cards, key, value as SignedCard)
 }

@@ -1,6 +1,7 @@
 import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { SIDE_EFFECTS, type SideEffect } from '../card/card.js'
 import { MESSAGE_TYPES, type MessageType } from '../envelope/envelope.js'
+import type { Trust } from '../membership/types.js'
 import type { Tier } from '../routing/tier.js'
 import type { PartyCriteria, PolicyDecision, PolicyRule } from './rule.js'
 
@@ -27,6 +28,15 @@ export interface PolicyQuestion {
  */
 export type NodesOfName = (name: string) => readonly NodeId[]
 
+/** How the deciding node regards a node; itself as `mine`. */
+export type TrustOf = (node: NodeId) => Trust
+
+/** The facts about nodes that rules ask for. */
+export interface PolicyNodes {
+  readonly nodesOfName: NodesOfName
+  readonly trustOf: TrustOf
+}
+
 /** The rules of a policy, ready to be asked many times a second. Finding allocates nothing. */
 export interface CompiledPolicy {
   /**
@@ -50,6 +60,7 @@ interface CompiledParty {
   /** A name that may stand for more nodes than this stands for none. */
   readonly maxMeant: number
   readonly sandboxes: readonly (string | null)[] | null
+  readonly trust: Trust | null
 }
 
 interface CompiledRule {
@@ -70,7 +81,7 @@ const NOTHING_DONE = 1 << SIDE_EFFECTS.length
 /**
  * Makes rules fast to ask. A node named by its key is only that key, also when another node has that text as its name.
  */
-export function compilePolicy(rules: readonly PolicyRule[], nodesOfName: NodesOfName): CompiledPolicy {
+export function compilePolicy(rules: readonly PolicyRule[], nodes: PolicyNodes): CompiledPolicy {
   const compiled = rules.map(compileRule)
   return {
     find(question, mayAsk) {
@@ -81,7 +92,7 @@ export function compilePolicy(rules: readonly PolicyRule[], nodesOfName: NodesOf
         const rule = compiled[i]
         if (rule === undefined || (rule.types & typeBit) === 0 || (rule.sideEffects & sideEffectBit) === 0) continue
         if (!isCapable(rule.capabilities, question.capability) || (rule.isAsk && !mayAsk)) continue
-        if (fits(rule.from, question.sender, nodesOfName) && fits(rule.to, question.target, nodesOfName)) return i
+        if (fits(rule.from, question.sender, nodes) && fits(rule.to, question.target, nodes)) return i
       }
       return -1
     }
@@ -99,7 +110,7 @@ function compileRule(rule: PolicyRule): CompiledRule {
   }
 }
 
-function compileParty({ node, agent, tier, sandbox }: PartyCriteria, decision: PolicyDecision): CompiledParty {
+function compileParty({ node, agent, tier, sandbox, trust }: PartyCriteria, decision: PolicyDecision): CompiledParty {
   const keys = node?.filter((one) => isKeyText(one)) ?? []
   return {
     tiers: tier === null ? ALL : tier.reduce<number>((mask, one) => mask | (1 << one), 0),
@@ -108,7 +119,8 @@ function compileParty({ node, agent, tier, sandbox }: PartyCriteria, decision: P
     names: node?.filter((one) => !isKeyText(one)) ?? [],
     isOfAnyNode: node === null,
     maxMeant: decision === 'allow' ? 1 : Number.POSITIVE_INFINITY,
-    sandboxes: sandbox
+    sandboxes: sandbox,
+    trust: trust === undefined || new Set(trust).size > 1 ? null : (trust[0] ?? null)
   }
 }
 
@@ -116,13 +128,14 @@ function patternOf(text: string): TextPattern {
   return text.endsWith('*') ? { text: text.slice(0, -1), isPrefix: true } : { text, isPrefix: false }
 }
 
-function fits(criteria: CompiledParty, { address, tier, sandboxId }: PolicyParty, nodesOfName: NodesOfName): boolean {
+function fits(criteria: CompiledParty, { address, tier, sandboxId }: PolicyParty, nodes: PolicyNodes): boolean {
   if ((criteria.tiers & (1 << tier)) === 0) return false
   if (criteria.sandboxes !== null && !criteria.sandboxes.includes(sandboxId)) return false
   // The last `@` parts agent and node, whatever else the text of a peer holds.
   const at = address.lastIndexOf('@')
   if (criteria.agents !== null && !isAgent(criteria.agents, address, at)) return false
-  return criteria.isOfAnyNode || isOfNode(criteria, address, nodesOfName)
+  if (criteria.trust !== null && nodes.trustOf(address.slice(at + 1)) !== criteria.trust) return false
+  return criteria.isOfAnyNode || isOfNode(criteria, address, nodes.nodesOfName)
 }
 
 function isAgent(agents: readonly string[], address: string, at: number): boolean {

@@ -49,6 +49,7 @@ const KINDS = {
     takes: 'the id of a sandbox, or null for none',
     read: (value) => (value === null || sandboxIdSchema.safeParse(value).success ? (value as string | null) : undefined)
   } satisfies Kind<string | null>,
+  trust: words(['mine', 'guest'] as const),
   capability: fitting('the id of a capability, or its beginning with a * at the end', (value) =>
     CAPABILITY.test(value)
   ),
@@ -59,7 +60,13 @@ const KINDS = {
 }
 
 const RULE_KEYS = ['name', 'from', 'to', 'capability', 'type', 'sideEffect', 'decision']
-const PARTY_KEYS: readonly string[] = ['node', 'agent', 'tier', 'sandbox'] satisfies readonly (keyof PartyCriteria)[]
+const PARTY_KEYS: readonly string[] = [
+  'node',
+  'agent',
+  'tier',
+  'sandbox',
+  'trust'
+] satisfies readonly (keyof PartyCriteria)[]
 
 /**
  * Reads one rule of a policy file: criteria take one value or a list; a missing one fits anything. Reports every fault.
@@ -107,7 +114,9 @@ function readParty(rule: Readonly<Record<string, unknown>>, side: 'from' | 'to',
   faults.push(...unknownKeys(value, { known: PARTY_KEYS, of: side, path: [side] }))
   const one = <T>(key: string, kind: Kind<T>): readonly T[] | null =>
     some({ record: value, key, path: [side, key] }, kind, faults)
+  const trust = one('trust', KINDS.trust)
   return {
+    ...(trust === null ? {} : { trust }),
     node: one('node', KINDS.node),
     agent: one('agent', KINDS.agent),
     tier: one('tier', KINDS.tier),

@@ -1,5 +1,6 @@
 import type { SideEffect } from '../card/card.js'
 import type { MessageType } from '../envelope/envelope.js'
+import type { Trust } from '../membership/types.js'
 import type { Tier } from '../routing/tier.js'
 
 /** The decision of a rule for matching messages. `ask`: a person of the receiving node decides. */
@@ -13,6 +14,8 @@ export interface PartyCriteria {
   readonly tier: readonly Tier[] | null
   /** Effective sandboxes; null in the list: in none. */
   readonly sandbox: readonly (string | null)[] | null
+  /** How the deciding node regards its node; absent: either way. */
+  readonly trust?: readonly Trust[]
 }
 
 /** One rule of the policy file, as it was written. */

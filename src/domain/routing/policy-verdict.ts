@@ -1,4 +1,4 @@
-import { compilePolicy, type NodesOfName, type PolicyQuestion } from '../policy/match.js'
+import { compilePolicy, type NodesOfName, type PolicyQuestion, type TrustOf } from '../policy/match.js'
 import type { PolicyRule } from '../policy/rule.js'
 import type { Verdict } from './decide.js'
 
@@ -21,13 +21,17 @@ export interface PolicyPlaces {
   /** Name of the file, as verdicts tell it. */
   readonly file: string
   readonly nodesOfName: NodesOfName
+  readonly trustOf: TrustOf
 }
 
 /**
  * Makes rules ready to decide. Verdicts name file and line, and the rule's own name: `policy.yaml:12: deny (no-shell)`.
  */
-export function routingPolicy(rules: readonly PolicyRule[], { file, nodesOfName }: PolicyPlaces): RoutingPolicy {
-  const compiled = compilePolicy(rules, nodesOfName)
+export function routingPolicy(
+  rules: readonly PolicyRule[],
+  { file, nodesOfName, trustOf }: PolicyPlaces
+): RoutingPolicy {
+  const compiled = compilePolicy(rules, { nodesOfName, trustOf })
   const verdicts = rules.map((rule) => verdictOf(rule, file))
   return {
     find(question, mayAsk) {

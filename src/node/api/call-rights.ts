@@ -20,6 +20,7 @@ const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchN
   'node.events',
   'peers.rename',
   'peers.tier',
+  'peers.trust',
   'peers.revoke',
   'invite.list',
   'invite.revoke',

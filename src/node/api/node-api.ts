@@ -1,3 +1,4 @@
+import type { NodeId } from '../../kit/ids.js'
 import type { AbortSignalLike } from '../../kit/clock.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
@@ -36,7 +37,8 @@ import {
   revokePeer,
   selfInfo,
   showId,
-  showPeer
+  showPeer,
+  trustPeer
 } from './peers.js'
 import { findSwarm, listSwarms, watchSwarm, cancelTask, listTasks, showTask, watchTasks } from './tasks.js'
 import { setSettings, showSettings } from '../policy/mesh-rules.js'
@@ -113,7 +115,12 @@ export function statusInfo(host: ApiHost): StatusInfo {
     version: facts.version,
     home: facts.home,
     network: facts.network,
-    mesh: { ...nodeInfo(host).mesh, members: Math.max(1, members.length), online: 1 + node.presence.online().length },
+    mesh: {
+      ...nodeInfo(host).mesh,
+      members: Math.max(1, members.length),
+      online: 1 + node.presence.online().length,
+      trust: trustCounts(node, members)
+    },
     agents: { ready, faults: node.agents.faults() },
     tasks: node.executor.counts(),
     approvals: { waiting: node.approvals.list().length },
@@ -124,6 +131,13 @@ export function statusInfo(host: ApiHost): StatusInfo {
     ...(node.deps.settings.provider === null ? {} : { provider: node.deps.settings.provider }),
     reload: host.reload()
   }
+}
+
+/** The other members, by how this node regards them. */
+function trustCounts({ trust, self }: NodeCore, members: readonly NodeId[]): NonNullable<StatusInfo['mesh']['trust']> {
+  const others = members.filter((id) => id !== self)
+  const mine = others.filter((id) => trust.of(id) === 'mine').length
+  return { mine, guests: others.length - mine }
 }
 
 /** A caller, and its node. */
@@ -242,6 +256,10 @@ const CALLS: CallTable = {
   'peers.tier': [
     'admin',
     ({ node, by, timeoutMs }, { peer, tier }) => amendPeer(node, node.directory.node(peer), { tier, by, timeoutMs })
+  ],
+  'peers.trust': [
+    'admin',
+    ({ node, by, timeoutMs }, { peer, trust }) => trustPeer(node, node.directory.node(peer), { trust, by, timeoutMs })
   ],
   'peers.revoke': [
     'admin',

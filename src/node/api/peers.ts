@@ -11,11 +11,13 @@ import { amendCertificate } from '../../domain/membership/admit.js'
 import { changeFault, endInviteFault } from '../../domain/membership/grant.js'
 import { MAX_INVITES_OF_MEMBER, mayInviteMore } from '../../domain/membership/invite-share.js'
 import { seal } from '../../domain/membership/signing.js'
+import type { Trust } from '../../domain/membership/types.js'
 import { inviteState, isAdmin, isWriter } from '../../domain/membership/view.js'
 import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText, weakest } from '../../domain/routing/tier.js'
 import type { Tier } from '../../domain/routing/tier.js'
-import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo, PeerList } from '../../ports/node-api.js'
+import type { Calls, IdInfo } from '../../ports/node-api.js'
+import type { InviteInfo, PeerDetail, PeerInfo, PeerList } from '../../ports/peer-api.js'
 import { OPERATOR } from '../../domain/card/card.js'
 import { shareOf } from '../documents/left-documents.js'
 import type { NodeDeps } from '../dependencies.js'
@@ -25,7 +27,7 @@ import type { Services } from '../services.js'
 export interface PeersApiDeps
   extends Pick<
     Services,
-    'directory' | 'documents' | 'peers' | 'policy' | 'presence' | 'registry' | 'routes' | 'visibility'
+    'directory' | 'documents' | 'peers' | 'policy' | 'presence' | 'registry' | 'routes' | 'trust' | 'visibility'
   > {
   readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState' | 'membership' | 'pairing' | 'sign'>
 }
@@ -207,6 +209,24 @@ export async function revokePeer(
 }
 
 /**
+ * Sets how this node regards a member, above what its invite said.
+ * @throws NodeError PEER_NOT_FOUND, REVOKED, USAGE for itself, OVERLOADED, TIMEOUT.
+ */
+export async function trustPeer(
+  node: PeersApiDeps,
+  nodeId: NodeId,
+  { trust, by, timeoutMs }: { readonly trust: Trust } & ChangeBy
+): Promise<Calls['peers.trust']['result']> {
+  if (nodeId === node.deps.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
+  refuseRevoked(node, nodeId)
+  if (!node.deps.log.view().members.has(nodeId))
+    throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
+  const before = node.trust.of(nodeId)
+  await node.trust.set(nodeId, trust, timeoutMs)
+  return { ...showPeer(node, nodeId, by), changed: before !== trust }
+}
+
+/**
  * Pings a peer `count` times in sequence, over a direct link only. `timeoutMs`: of all pings together; without it each
  * has 5,000.
  * @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT.
@@ -285,16 +305,26 @@ export async function createInvite(
   const sandboxId = params.sandboxId ?? by.sandboxId ?? own.sandboxId ?? null
   if ((by.sandboxId ?? sandboxId) !== sandboxId)
     throw new NodeError('FORBIDDEN', 'a sandboxed caller invites into its own sandbox only')
+  const trust = params.trust ?? (tier === 0 ? 'mine' : 'guest')
   const { terms, code } = pairing.create({
     tier,
     admin: params.admin ?? false,
     sandboxId,
+    trust,
     ttlMs: params.ttlMs ?? INVITE_TTL_MS,
     uses: params.uses ?? 1
   })
   if (!mayInviteMore(log.view(), own.nodeKey, terms)) throw noMoreInvites()
   await log.submit({ kind: 'invite', mesh: own.mesh, invite: terms }, timeoutMs)
-  return { id: terms.id, code, expiresAt: iso(terms.expiresAt), uses: terms.uses, tier: tierText(tier), sandboxId }
+  return {
+    id: terms.id,
+    code,
+    expiresAt: iso(terms.expiresAt),
+    uses: terms.uses,
+    tier: tierText(tier),
+    sandboxId,
+    trust
+  }
 }
 
 function noMoreInvites(): NodeError {
@@ -359,7 +389,8 @@ function inviteInfo(node: PeersApiDeps, id: string): InviteInfo {
     used: one.admitted.length,
     expiresAt: iso(one.terms.expiresAt),
     state: inviteState(one, node.deps.clock.now()),
-    by: node.directory.ref(one.by)
+    by: node.directory.ref(one.by),
+    trust: one.terms.trust ?? 'guest'
   }
 }
 
@@ -384,7 +415,8 @@ function peerInfo(node: PeersApiDeps, nodeId: NodeId, by: CallerAuthority): Peer
       .map((card) => card.id)
       .sort(),
     lastSeenAt: lastSeenAt === null ? null : iso(lastSeenAt),
-    problem: membership.problemOf(nodeId)
+    problem: membership.problemOf(nodeId),
+    trust: node.trust.of(nodeId)
   }
 }
 

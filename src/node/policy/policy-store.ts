@@ -7,6 +7,7 @@ import { canonicalJson } from '../../kit/json.js'
 import type { Hash } from '../../kit/sign.js'
 import { nearest, shown } from '../../kit/text.js'
 import { ANYBODY } from '../../domain/policy/rule.js'
+import type { Trust } from '../../domain/membership/types.js'
 import type { PolicyRule } from '../../domain/policy/rule.js'
 import { routingPolicy } from '../../domain/routing/policy-verdict.js'
 import type { MemberLog } from '../../ports/mesh.js'
@@ -18,6 +19,7 @@ import type { Directory } from '../cards/directory.js'
 import type { NodeEvents } from '../observe/events.js'
 import type { AwaitingApproval } from '../messaging/inbound-message.js'
 import type { AccessControl } from './access-control.js'
+import type { PeerTrust } from './peer-trust.js'
 
 /** The most names in one event about names without a node. */
 const LISTED = 10
@@ -35,6 +37,7 @@ export interface PolicyStoreDeps {
   readonly directory: Directory
   readonly events: NodeEvents
   readonly self: NodeId
+  readonly trust: Pick<PeerTrust, 'of'>
 }
 
 /** The policy in force: read from its file, used by the rules, and extended when a decision is to be remembered. */
@@ -205,9 +208,11 @@ export class PolicyStore {
   }
 
   #use({ rules, file }: PolicyState): void {
-    const { accessControl, directory } = this.#deps
+    const { accessControl, directory, trust } = this.#deps
     const nodesOfName = (name: string): readonly NodeId[] => directory.nodesOfName(name)
-    accessControl.usePolicy(rules.length === 0 ? null : routingPolicy(rules, { file: nameOf(file), nodesOfName }))
+    const trustOf = (node: NodeId): Trust => trust.of(node)
+    const places = { file: nameOf(file), nodesOfName, trustOf }
+    accessControl.usePolicy(rules.length === 0 ? null : routingPolicy(rules, places))
     this.#tellUnknown()
   }
 }

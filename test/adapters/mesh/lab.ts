@@ -274,7 +274,7 @@ export async function inviteCode(
     ttlMs = 600_000
   }: { readonly tier?: Tier; readonly admin?: boolean; readonly uses?: number; readonly ttlMs?: number } = {}
 ): Promise<string> {
-  const { terms, code } = by.mesh.pairing.create({ tier, admin, sandboxId: null, ttlMs, uses })
+  const { terms, code } = by.mesh.pairing.create({ tier, admin, sandboxId: null, trust: 'mine', ttlMs, uses })
   await by.mesh.log.submit({ kind: 'invite', mesh: by.mesh.meshId, invite: terms })
   return code
 }

@@ -21,7 +21,8 @@ const arbCode: fc.Arbitrary<InviteCode> = fc.record({
   bootstrap: fc.array(arbAddress, { maxLength: 8 }),
   localPort: fc.option(fc.integer({ min: 1, max: 65_535 })),
   root: fc.uint8Array({ minLength: 16, maxLength: 16 }),
-  invite: fc.uint8Array({ minLength: 1, maxLength: 200 })
+  invite: fc.uint8Array({ minLength: 1, maxLength: 200 }),
+  trust: fc.constantFrom('mine', 'guest')
 })
 const ALPHABET = [...'ybndrfg8ejkmcpqxot1uwisza345h769']
 const SAMPLE: InviteCode = {
@@ -29,7 +30,8 @@ const SAMPLE: InviteCode = {
   bootstrap: [],
   localPort: 29_737,
   root: Uint8Array.from({ length: 16 }, (_, i) => 200 + i),
-  invite: Uint8Array.from({ length: 70 }, (_, i) => i)
+  invite: Uint8Array.from({ length: 70 }, (_, i) => i),
+  trust: 'guest'
 }
 
 const reason = (text: string) => {
@@ -127,7 +129,7 @@ test('a code of an earlier version, which does not say whose mesh it is, is refu
   const old =
     'yrbyykmweayyyyenycnykbo8byrownacbw8y6rytnejtefesnhcb1go5doqth83yrrtngjbfrau1okjkfcsn4mtxgyaurc3wgw5dqqb38e7uaxj687yrno1detn4dpyizc'
   t.ok(reason(old).startsWith('an earlier version made it'), reason(old))
-  const later = Uint8Array.of(3, 9, 9, 9)
+  const later = Uint8Array.of(4, 9, 9, 9)
   t.is(
     reason(bytesToText(Uint8Array.of(...later, ...hash(later).subarray(0, 4)))),
     'it is of a later version than this node reads'

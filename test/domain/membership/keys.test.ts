@@ -11,6 +11,7 @@ import {
   ORDER_KEY,
   parseRecordKey,
   refusalKey,
+  trustKey,
   REVOKED_KEY,
   WRITERS_KEY
 } from '../../../src/domain/membership/keys.js'
@@ -24,6 +25,7 @@ test('every key is taken apart as it was built', (t: Assert) => {
   t.alike(parseRecordKey(refusalKey(nodeId)), { kind: 'refusal', nodeId })
   t.alike(parseRecordKey(cardIndexKey(nodeId)), { kind: 'cards', nodeId })
   t.alike(parseRecordKey(inviteIndexKey(nodeId)), { kind: 'invites', nodeId })
+  t.alike(parseRecordKey(trustKey(nodeId)), { kind: 'trust', nodeId })
   t.alike(parseRecordKey(inviteKey(keyText('i'))), { kind: 'invite', inviteId: keyText('i') })
   for (const name of ['notes', 'a/b', 'plan \u00e9 \u{1f600}'])
     t.alike(parseRecordKey(documentKey(name)), { kind: 'document', name })

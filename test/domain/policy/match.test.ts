@@ -3,7 +3,7 @@ import test from 'brittle'
 import fc from 'fast-check'
 import type { SideEffect } from '../../../src/domain/card/card.js'
 import { MESSAGE_TYPES } from '../../../src/domain/envelope/envelope.js'
-import { compilePolicy, type PolicyQuestion } from '../../../src/domain/policy/match.js'
+import { compilePolicy, type PolicyNodes, type PolicyQuestion } from '../../../src/domain/policy/match.js'
 import { ANYBODY, type PartyCriteria, type PolicyRule } from '../../../src/domain/policy/rule.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
 import { holds } from '../../support/holds.js'
@@ -14,7 +14,10 @@ const NAMES = new Map<string, readonly string[]>([
   ['phone', [SECOND]],
   ['yyyy', [FIRST, THIRD]]
 ])
-const nodesOfName = (name: string): readonly string[] => NAMES.get(name) ?? []
+const NODES: PolicyNodes = {
+  nodesOfName: (name) => NAMES.get(name) ?? [],
+  trustOf: (node) => (node === FIRST ? 'mine' : 'guest')
+}
 
 /** Texts that peers choose, some of them made to look like what a rule says. */
 const peerText = fc.oneof(
@@ -47,12 +50,15 @@ function some<T>(one: fc.Arbitrary<T>): fc.Arbitrary<T[] | null> {
   return fc.option(fc.array(one, { minLength: 1, maxLength: 3 }))
 }
 
-const criteria: fc.Arbitrary<PartyCriteria> = fc.record({
-  node: some(fc.constantFrom(FIRST, SECOND, THIRD, 'laptop', 'phone', 'nobody', 'yyyy')),
-  agent: some(fc.constantFrom('text', 'te', 'shell')),
-  tier: some(tier),
-  sandbox: some(sandbox)
-})
+const criteria: fc.Arbitrary<PartyCriteria> = fc
+  .record({
+    node: some(fc.constantFrom(FIRST, SECOND, THIRD, 'laptop', 'phone', 'nobody', 'yyyy')),
+    agent: some(fc.constantFrom('text', 'te', 'shell')),
+    tier: some(tier),
+    sandbox: some(sandbox),
+    trust: some(fc.constantFrom('mine' as const, 'guest' as const))
+  })
+  .map(({ trust, ...rest }) => (trust === null ? rest : { ...rest, trust }))
 const rule: fc.Arbitrary<PolicyRule> = fc.record({
   line: fc.nat(100),
   from: criteria,
@@ -81,6 +87,7 @@ function meansParty(
     isOf(want.tier, (one) => one === its) &&
     isOf(want.sandbox, (one) => one === sandboxId) &&
     isOf(want.agent, (one) => one === agent) &&
+    isOf(want.trust ?? null, (one) => (one === 'mine') === (at === FIRST)) &&
     isOf(want.node, (one) => {
       const meant = one.length === 52 ? [one] : (NAMES.get(one) ?? [])
       return meant.includes(at) && (meant.length === 1 || decision !== 'allow')
@@ -109,7 +116,7 @@ test('the first rule that matches is found, for any names of peers and any reque
   await holds(
     t,
     fc.property(fc.array(rule, { maxLength: 8 }), question, fc.boolean(), (rules, asked, mayAsk) => {
-      const compiled = compilePolicy(rules, nodesOfName)
+      const compiled = compilePolicy(rules, NODES)
       const first = rules.findIndex((one) => means(one, asked) && (mayAsk || one.decision !== 'ask'))
       assert.deepEqual([compiled.find(asked, mayAsk), compiled.find(asked, mayAsk)], [first, first])
     }),
@@ -135,7 +142,7 @@ const ANY: PolicyRule = {
 }
 
 function matches(changes: Partial<PolicyRule>, asked: Partial<PolicyQuestion> = {}): boolean {
-  return compilePolicy([{ ...ANY, ...changes }], nodesOfName).find({ ...ASKED, ...asked }, true) === 0
+  return compilePolicy([{ ...ANY, ...changes }], NODES).find({ ...ASKED, ...asked }, true) === 0
 }
 
 test('an agent id in a rule matches that id alone, and none that begins with it', (t) => {
@@ -162,7 +169,10 @@ test('a rule without criteria matches everything, also a message that names no c
 })
 
 test('a node that takes the key of another as its name is not that node', (t) => {
-  const impostor = compilePolicy([{ ...ANY, from: { ...ANYBODY, node: [THIRD] } }], () => [FIRST])
+  const impostor = compilePolicy([{ ...ANY, from: { ...ANYBODY, node: [THIRD] } }], {
+    ...NODES,
+    nodesOfName: () => [FIRST]
+  })
   t.is(impostor.find(ASKED, true), -1)
 })
 

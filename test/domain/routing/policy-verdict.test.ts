@@ -31,7 +31,10 @@ function withRules(...decisions: readonly PolicyDecision[]): RoutingRules {
     sideEffect: null
   }
   const rules = decisions.map((decision, index): PolicyRule => ({ ...any, decision, line: index + 2 }))
-  return { ...SHIPPED, policy: routingPolicy(rules, { file: 'policy.yaml', nodesOfName: () => [] }) }
+  return {
+    ...SHIPPED,
+    policy: routingPolicy(rules, { file: 'policy.yaml', nodesOfName: () => [], trustOf: () => 'mine' })
+  }
 }
 
 const tier = fc.constantFrom<Tier[]>(0, 1, 2, 3)
@@ -134,7 +137,10 @@ test('nobody picks the rules that bind it by claiming to be weaker or elsewhere 
       decision,
       line: 2
     }
-    return { ...SHIPPED, policy: routingPolicy([rule], { file: 'policy.yaml', nodesOfName: () => [] }) }
+    return {
+      ...SHIPPED,
+      policy: routingPolicy([rule], { file: 'policy.yaml', nodesOfName: () => [], trustOf: () => 'mine' })
+    }
   }
   const target = { address: 'text@here', tier: 1, sandboxId: 'ci' } as const
   const rest = {
@@ -222,7 +228,10 @@ test('a rule that can ask nobody is passed over: the next one that matches decid
     fc.property(someRules, question, fc.option(party, { nil: undefined }), (rules, plain, certified) => {
       const asked = certified === undefined ? plain : { ...plain, certified }
       const verdict = decide(
-        { ...SHIPPED, policy: routingPolicy(rules, { file: 'policy.yaml', nodesOfName: () => [] }) },
+        {
+          ...SHIPPED,
+          policy: routingPolicy(rules, { file: 'policy.yaml', nodesOfName: () => [], trustOf: () => 'mine' })
+        },
         asked
       )
       const table = decide(SHIPPED, asked)

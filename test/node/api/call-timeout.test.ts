@@ -10,7 +10,7 @@ const GIVEN = { timeoutMs: 42_000 }
 test('each change of the mesh log waits as long as its caller says', async (t: Assert) => {
   const { world, owner } = await documentScene(t)
   const api = owner.api()
-  const { id } = await api.call('invite.create', {})
+  const { id } = await api.call('invite.create', { trust: 'mine' })
   await api.call('documents.create', { name: 'mine' })
   const everybody = { see: {}, write: {} }
   const changes: { [N in CallName]?: Calls[N]['params'] } = {

@@ -46,7 +46,7 @@ test('each call needs its scope, and each watch too', async (t) => {
   await failsWith(t, 'FORBIDDEN', () => reader.call('message.send', { agent: 'text@peer', text: 'x' }))
   await failsWith(t, 'FORBIDDEN', () => reader.call('swarm.start', { goal: 'g', capability: 'c', strategy: 'each' }))
   await failsWith(t, 'FORBIDDEN', () => reader.call('tasks.cancel', { id: 'task_1' }))
-  await failsWith(t, 'FORBIDDEN', () => reader.call('invite.create', {}))
+  await failsWith(t, 'FORBIDDEN', () => reader.call('invite.create', { trust: 'mine' }))
   const sender = owner.api({ scopes: ['send'] })
   await failsWith(t, 'FORBIDDEN', () => sender.call('node.status', {}))
   await failsWith(t, 'FORBIDDEN', () => sender.call('peers.revoke', { peer: 'peer' }))
@@ -88,7 +88,7 @@ test('a caller weaker than the node acts as weak as it is', async (t) => {
 
 test('a caller cannot be more than the certificate of its node', async (t) => {
   const { world, peer } = await scene(t)
-  await failsWith(t, 'NOT_ADMIN', () => peer.api({ tier: 0 }).call('invite.create', {}))
+  await failsWith(t, 'NOT_ADMIN', () => peer.api({ tier: 0 }).call('invite.create', { trust: 'mine' }))
   const weakAgent = new FakeAgent(agentDefinition('weak', { tier: 3 }))
   peer.source.set([weakAgent])
   await world.settle()
@@ -100,14 +100,14 @@ test('a caller cannot be more than the certificate of its node', async (t) => {
 test('nobody invites or promotes above itself', async (t) => {
   const { world, owner } = await scene(t)
   const weak = owner.api({ tier: 2 })
-  await failsWith(t, 'FORBIDDEN', () => weak.call('invite.create', { tier: 1 }))
-  t.is((await weak.call('invite.create', {})).tier, 'L2')
+  await failsWith(t, 'FORBIDDEN', () => weak.call('invite.create', { trust: 'mine', tier: 1 }))
+  t.is((await weak.call('invite.create', { trust: 'mine' })).tier, 'L2')
   await failsWith(t, 'FORBIDDEN', () => weak.call('peers.tier', { peer: 'peer', tier: 1 }))
   t.is((await weak.call('peers.tier', { peer: 'peer', tier: 3 })).tier, 'L3')
   await world.settle()
   const boxed = owner.api({ sandboxId: 'ci' })
-  await failsWith(t, 'FORBIDDEN', () => boxed.call('invite.create', { sandboxId: 'other' }))
-  await boxed.call('invite.create', {})
+  await failsWith(t, 'FORBIDDEN', () => boxed.call('invite.create', { trust: 'mine', sandboxId: 'other' }))
+  await boxed.call('invite.create', { trust: 'mine' })
   const { invites } = await owner.api().call('invite.list', {})
   t.alike(new Set(invites.map((one) => one.sandboxId)), new Set([null, 'ci']))
 })
@@ -426,5 +426,5 @@ test('a principal keeps its identity, for any claims of it', async (t) => {
   const { owner } = await scene(t)
   const principal: Partial<Principal> = { scopes: ['read'] }
   const api = owner.api(principal)
-  await failsWith(t, 'FORBIDDEN', () => api.call('invite.create', { scopes: ['admin'] } as object))
+  await failsWith(t, 'FORBIDDEN', () => api.call('invite.create', { trust: 'mine', scopes: ['admin'] } as object))
 })

@@ -19,7 +19,7 @@ test('every node puts on record what any of them changes, each once', async (t: 
   const api = owner.api()
   await api.call('peers.rename', { peer: 'ann', name: 'annie' })
   await api.call('peers.tier', { peer: 'annie', tier: 2 })
-  const { id } = await api.call('invite.create', { uses: 2 })
+  const { id } = await api.call('invite.create', { trust: 'mine', uses: 2 })
   await api.call('invite.revoke', { id })
   await api.call('peers.revoke', { peer: 'annie', reason: 'lost' })
   await world.settle()

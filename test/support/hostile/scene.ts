@@ -52,7 +52,8 @@ export async function attackScene(
   )
   const env = { A2A_NODE_NETWORK_KIND: undefined, A2A_NODE_LOCAL_PORT: undefined }
   const victim = await mesh.start('victim', { home, env })
-  const invite = async (admin: boolean): Promise<string> => (await victim.api.call('invite.create', { admin })).code
+  const invite = async (admin: boolean): Promise<string> =>
+    (await victim.api.call('invite.create', { trust: 'mine', admin })).code
   const bob = await mesh.start('bob', { join: await invite(false), env })
   const eve = await HostileMember.join(t, lab, { code: await invite(isAdmin), victim: victim.info.node.id })
   await eve.cards(eve.card('operator'), eve.card('eve'))

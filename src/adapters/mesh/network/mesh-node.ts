@@ -72,6 +72,8 @@ export interface MeshState {
   readonly chain: CertificateChain
   /** Namespace of the log's cores in the store; a failed join leaves its own behind and takes the next. */
   readonly epoch: number
+  /** Set when the code of the join named both machines as one person's. */
+  readonly acceptsInviter?: true
   /** Set when the mesh has put this node out: it does not start again with it. */
   readonly isRevoked?: true
   /** Set in a home that was restored or repaired, until its own core has taken the place of the former one. */
@@ -210,6 +212,10 @@ export class MeshNode implements Mesh {
     const own = this.log.view().members.get(this.nodeId)?.certificate ?? this.#state.chain[0]
     if (own === undefined) throw new NodeError('INTERNAL', 'this node has no certificate yet')
     return own
+  }
+
+  get acceptsInviter(): boolean {
+    return this.#state.acceptsInviter === true
   }
 
   state(): MeshState {

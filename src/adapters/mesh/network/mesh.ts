@@ -77,7 +77,10 @@ export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promis
     const { epoch } = options
     const paired = await pair(deps, { ...options, swarm, code, clocks: () => links.clocks() })
     const log = await openLog(deps, { epoch, mesh: paired })
-    const state = firstState({ ...paired, epoch }, paired.info)
+    const state: MeshState = {
+      ...firstState({ ...paired, epoch }, paired.info),
+      ...(code.trust === 'mine' ? { acceptsInviter: true } : {})
+    }
     const mesh = new MeshNode({ deps, log, links, swarm, state, inviteId: paired.inviteId })
     close = () => mesh.close()
     await Promise.race([

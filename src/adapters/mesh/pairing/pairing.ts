@@ -73,7 +73,7 @@ export class AdminPairing implements Pairing {
     }
   }
 
-  create({ tier, admin, sandboxId, ttlMs, uses }: Parameters<Pairing['create']>[0]): IssuedInvite {
+  create({ tier, admin, sandboxId, trust, ttlMs, uses }: Parameters<Pairing['create']>[0]): IssuedInvite {
     const { log, clock, hash, network } = this.#deps
     const mesh = log.view().mesh
     if (mesh === null) throw new NodeError(LOG_NOT_HERE.code, LOG_NOT_HERE.message, { next: [LOG_NOT_HERE.next] })
@@ -93,12 +93,13 @@ export class AdminPairing implements Pairing {
         tier,
         admin,
         ...(sandboxId === null ? {} : { sandboxId }),
+        ...(trust === 'mine' ? { trust } : {}),
         uses,
         createdAt,
         expiresAt,
         additional: { data: bytesToText(additional.data), signature: bytesToText(additional.signature) }
       },
-      code: encodeInviteCode({ ...network, root, invite }, hash)
+      code: encodeInviteCode({ ...network, root, invite, trust }, hash)
     }
   }
 

@@ -25,6 +25,8 @@ export interface PolicyFileOptions {
   readonly file: string
   /** Absolute path of an empty file of the node's own: it stands there once this node had a policy file. */
   readonly seen: string
+  /** Of a home that is in no mesh yet: it gets {@link FIRST_RULES}. */
+  readonly isNew: boolean
   log(level: 'info' | 'warn' | 'error', message: string, fields: Readonly<Record<string, unknown>>): void
 }
 
@@ -35,7 +37,7 @@ export interface PolicyFileOptions {
  */
 export async function openPolicyFile(options: PolicyFileOptions): Promise<PolicySource> {
   const { file, log } = options
-  const text = await readText(file)
+  const text = (await readText(file)) ?? (await firstRules(options))
   if (text !== null) await remember(options)
   else if ((await readIfThere(options.seen)) !== null) {
     log('error', 'the policy file is gone: its rules are unknown', { file })
@@ -53,6 +55,29 @@ export async function openPolicyFile(options: PolicyFileOptions): Promise<Policy
   const reading = readPolicy(text ?? '')
   if (reading.ok) return new PolicyFile(options, { text, state: { file, rules: reading.rules, faults: null } })
   throw broken(file, reading.faults)
+}
+
+/** The rules of a new home. */
+export const FIRST_RULES = `# The rules of this node; the first match decides. Written when its home was made: change it as you like.
+# A peer is mine or a guest by its invite (--mine, --guest), and by: a2a-node peers trust <peer> mine|guest
+rules:
+  # Guests may read and ask. What writes or executes waits for you: a2a-node approvals
+  - name: guests-ask
+    from: { trust: guest }
+    sideEffect: [write, exec]
+    decision: ask
+`
+
+/** Writes the rules of a new home, and gives them; null: the home is none, or had rules. */
+async function firstRules({ file, seen, isNew }: PolicyFileOptions): Promise<string | null> {
+  if (!isNew || (await readIfThere(seen)) !== null) return null
+  try {
+    await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+    await replaceFile(file, FIRST_RULES)
+    return FIRST_RULES
+  } catch (error) {
+    throw storeError(error, path.dirname(file))
+  }
 }
 
 /** One fault is the message; a list of several is in the data. */

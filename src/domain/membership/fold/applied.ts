@@ -22,6 +22,8 @@ export function isApplied(view: MembershipView, entry: Entry): boolean {
       return isRevoked(view, body.nodeKey)
     case 'settings':
       return (view.settings?.serial ?? 0) >= body.serial
+    case 'trust':
+      return (view.trust.get(entry.by)?.serial ?? 0) >= body.serial
     case 'core':
       return (view.members.get(entry.by)?.coreSerial ?? 0) >= body.serial
     case 'document':

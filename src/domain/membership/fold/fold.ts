@@ -9,7 +9,7 @@ import {
   foldDocumentSnapshot,
   foldDocumentStream
 } from './document.js'
-import { foldCertificate, foldCore, foldRevocation } from './member.js'
+import { foldCertificate, foldCore, foldRevocation, foldTrust } from './member.js'
 import { withInvite } from '../invite-share.js'
 import { endInviteFault, isOwnerCertificate, termsFault } from '../grant.js'
 import {
@@ -26,6 +26,7 @@ import {
   REVOKED_KEY,
   refusalKey,
   SETTINGS_KEY,
+  trustKey,
   WRITERS_KEY
 } from '../keys.js'
 import { Records } from '../records.js'
@@ -76,6 +77,8 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
       return [cardKey(by, body.agentId), cardIndexKey(by)]
     case 'settings':
       return [SETTINGS_KEY]
+    case 'trust':
+      return [trustKey(by), memberKey(body.nodeKey)]
     case 'core':
       return [WRITERS_KEY]
     case 'document':
@@ -133,6 +136,8 @@ function foldBody(scene: Scene, body: Exclude<EntryBody, Body<'founding'>>): Fol
       return foldCardRemoved(scene, body)
     case 'settings':
       return foldSettings(scene, body)
+    case 'trust':
+      return foldTrust(scene, body)
     case 'core':
       return foldCore(scene, body)
     case 'document':

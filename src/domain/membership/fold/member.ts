@@ -1,11 +1,14 @@
 import { type FoldResult, full, put, type Scene, skip } from './effects.js'
 import { changeFault, grantFault, isOwnerCertificate } from '../grant.js'
-import { cardIndexKey, cardKey, memberKey, REVOKED_KEY, WRITERS_KEY } from '../keys.js'
+import { cardIndexKey, cardKey, memberKey, REVOKED_KEY, trustKey, WRITERS_KEY } from '../keys.js'
 import { LOG_SHARE_LIMITS, mayHaveCore } from '../log-share.js'
 import { serialFault } from '../serial.js'
 import { isSealed } from '../signing.js'
-import type { Certificate, EntryBody, MemberRecord } from '../types.js'
+import type { Certificate, EntryBody, MemberRecord, TrustRecord } from '../types.js'
 import { withCore, withoutWriter } from '../writers.js'
+
+/** Members that one member rates by entries of its own, in its life. */
+export const MAX_TRUSTED = 1024
 
 type MemberEntryBody<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
@@ -54,6 +57,20 @@ export function foldRevocation(scene: Scene, body: MemberEntryBody<'revocation'>
   ])
   for (const agentId of scene.records.cardIndex(nodeKey).live) puts.set(cardKey(nodeKey, agentId), null)
   return put(puts, change)
+}
+
+/** Sets how the author regards another member: the newest serial counts, for its own machines alone. */
+export function foldTrust(scene: Scene, { nodeKey, trust, serial }: MemberEntryBody<'trust'>): FoldResult {
+  const { by, records } = scene
+  if (nodeKey === by) return skip('a node does not rate itself')
+  if (records.member(nodeKey) === null) return skip('the node is no member')
+  const known = records.trust(by)
+  const fault = serialFault(known.serial, serial)
+  if (fault !== null) return skip(fault)
+  const record: TrustRecord = { serial, of: { ...known.of, [nodeKey]: trust } }
+  const isNew = known.of[nodeKey] === undefined
+  if (isNew && Object.keys(known.of).length >= MAX_TRUSTED) return full(`the node has rated ${MAX_TRUSTED} members`)
+  return put(new Map([[trustKey(by), record]]))
 }
 
 /** Replaces the author's own core: the newest serial counts. The core of another writer is refused. */

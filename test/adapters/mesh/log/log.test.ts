@@ -143,7 +143,14 @@ function cardEntry(node: LabNode, id: string): EntryBody & { readonly kind: 'car
 }
 
 function inviteEntry(by: LabNode): EntryBody {
-  const { terms } = by.mesh.pairing.create({ tier: 1, admin: false, sandboxId: null, ttlMs: 60_000, uses: 1 })
+  const { terms } = by.mesh.pairing.create({
+    tier: 1,
+    admin: false,
+    sandboxId: null,
+    trust: 'guest',
+    ttlMs: 60_000,
+    uses: 1
+  })
   return { kind: 'invite', mesh: by.mesh.meshId, invite: terms }
 }
 

@@ -73,7 +73,7 @@ test('a newcomer that gave up is not admitted later by its request in the DHT', 
   const back = await lab.reopen(admin)
   await back.mesh.pairing.close()
   const { log, nodeId, sign } = back.mesh
-  const network = { network: 'private', bootstrap: [], localPort: null } as const
+  const network = { network: 'private', bootstrap: [], localPort: null, trust: 'guest' } as const
   const clock = systemClock()
   const left = new Promise<void>((resolve) => {
     const telemetry = new MemoryTelemetry({
@@ -92,7 +92,7 @@ test('a newcomer that gave up is not admitted later by its request in the DHT', 
 test('a code with the right checksum but a strange invite is INVITE_INVALID', async (t) => {
   const lab = await meshLab(t)
   for (const invite of [Uint8Array.of(9, 9, 9), Uint8Array.of(1, 0, ...new Uint8Array(32))]) {
-    const place = { network: 'private', bootstrap: ['127.0.0.1:1'], localPort: null } as const
+    const place = { network: 'private', bootstrap: ['127.0.0.1:1'], localPort: null, trust: 'guest' } as const
     const code = encodeInviteCode({ ...place, root: new Uint8Array(16), invite }, hash)
     await failsWith(t, 'INVITE_INVALID', () => lab.join('newcomer', code, { timeoutMs: 500 }))
   }

@@ -20,7 +20,7 @@ interface Opened {
 async function opened(t: Assert, text: string | null): Promise<Opened> {
   const file = path.join(await tempDir(t), 'policy.yaml')
   if (text !== null) await fs.writeFile(file, text)
-  const source = await openPolicyFile({ file, seen: `${file}.seen`, log: () => {} })
+  const source = await openPolicyFile({ file, seen: `${file}.seen`, isNew: false, log: () => {} })
   // Watching alone keeps no process alive.
   const alive = setInterval(() => {}, 1000)
   t.teardown(() => {
@@ -85,22 +85,26 @@ test('a broken file is not opened: CONFIG_INVALID with file and line', async (t)
   const file = path.join(await tempDir(t), 'policy.yaml')
   await fs.writeFile(file, 'rules:\n  - decision: no\n')
   const error = await failsWith(t, 'CONFIG_INVALID', () =>
-    openPolicyFile({ file, seen: `${file}.seen`, log: () => {} })
+    openPolicyFile({ file, seen: `${file}.seen`, isNew: false, log: () => {} })
   )
   t.ok(error.message.startsWith(`${file}:2: decision:`), error.message)
   t.ok(error.next[0]?.startsWith(`less +2 ${file} `), 'and a command that shows the place')
   await fs.writeFile(file, `#${' '.repeat(300_000)}`)
-  await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+  await failsWith(t, 'CONFIG_INVALID', () =>
+    openPolicyFile({ file, seen: `${file}.seen`, isNew: false, log: () => {} })
+  )
   await fs.rm(file)
   await fs.mkdir(file)
-  await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+  await failsWith(t, 'CONFIG_INVALID', () =>
+    openPolicyFile({ file, seen: `${file}.seen`, isNew: false, log: () => {} })
+  )
 })
 
 test('a pipe of that name is refused at once, as its rules are unknown', async (t) => {
   const file = path.join(await tempDir(t), 'policy.yaml')
   spawnSync('mkfifo', [file])
   const error = await failsWith(t, 'CONFIG_INVALID', () =>
-    openPolicyFile({ file, seen: `${file}.seen`, log: () => {} })
+    openPolicyFile({ file, seen: `${file}.seen`, isNew: false, log: () => {} })
   )
   t.ok(error.message.endsWith(`cannot be read: ${file} is no regular file`), error.message)
 })
@@ -108,7 +112,9 @@ test('a pipe of that name is refused at once, as its rules are unknown', async (
 test('every fault of a broken file is reported at once, with file and line, up to twenty and the number of others', async (t) => {
   const file = path.join(await tempDir(t), 'policy.yaml')
   await fs.writeFile(file, 'rules:\n  - decision: Allow\n  - { decision: deny, from: { teir: L2 } }\n')
-  const both = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+  const both = await failsWith(t, 'CONFIG_INVALID', () =>
+    openPolicyFile({ file, seen: `${file}.seen`, isNew: false, log: () => {} })
+  )
   t.is(both.message, `${file}: 2 faults`)
   const { faults, moreFaults } = both.data as { faults: PolicyFault[]; moreFaults: number }
   t.alike([faults.map(({ line }) => line), moreFaults], [[2, 3], 0])
@@ -117,7 +123,9 @@ test('every fault of a broken file is reported at once, with file and line, up t
     faults[1]?.reason
   )
   await fs.writeFile(file, `rules:\n${'  - decision: maybe\n'.repeat(23)}`)
-  const many = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+  const many = await failsWith(t, 'CONFIG_INVALID', () =>
+    openPolicyFile({ file, seen: `${file}.seen`, isNew: false, log: () => {} })
+  )
   t.is(many.message, `${file}: 23 faults`)
   const told = many.data as { faults: PolicyFault[]; moreFaults: number }
   t.alike([told.faults.length, told.moreFaults], [20, 3])
@@ -127,7 +135,12 @@ test('a file that was there once and is gone at the next start is not taken for 
   const { file, source, next } = await opened(t, null)
   const logged: string[] = []
   const again = (): Promise<PolicySource> =>
-    openPolicyFile({ file, seen: `${file}.seen`, log: (level, message) => logged.push(`${level}: ${message}`) })
+    openPolicyFile({
+      file,
+      seen: `${file}.seen`,
+      isNew: false,
+      log: (level, message) => logged.push(`${level}: ${message}`)
+    })
   const fresh = await again()
   t.is(fresh.state().rules.length, 0, 'a node that never had one starts without')
   fresh.close()
@@ -162,7 +175,7 @@ test('an inserted rule is on disk and reported; a link stays a link', async (t) 
   await fs.writeFile(path.join(dir, 'real.yaml'), '# mine\nrules:\n  - decision: ask\n')
   const file = path.join(dir, 'policy.yaml')
   await fs.symlink('real.yaml', file)
-  const source = await openPolicyFile({ file, seen: `${file}.seen`, log: () => {} })
+  const source = await openPolicyFile({ file, seen: `${file}.seen`, isNew: false, log: () => {} })
   t.teardown(() => source.close())
   t.alike(await source.insert(RULE, { beforeLine: 3, note: 'why' }), {
     line: 3,

@@ -50,7 +50,7 @@ test('every fault names its line', (t) => {
     '2: a rule has no key "decison"; did you mean decision? (name, from, to, capability, type, sideEffect, decision)'
   ])
   t.alike(faultsOf('rules:\n  - decision: ask\n    from: { nod: a }\n'), [
-    '3: from has no key "nod"; did you mean node? (node, agent, tier, sandbox)'
+    '3: from has no key "nod"; did you mean node? (node, agent, tier, sandbox, trust)'
   ])
   t.alike(faultsOf('rule: []\n'), ['1: the file has no key "rule"; did you mean rules? (rules)'])
   t.alike(faultsOf('rules:\n  - {}\n'), ['2: decision: takes allow, ask or deny; it is missing'])
@@ -104,11 +104,11 @@ rules:
       '7: type: the list is empty; leave the key out for any',
       '8: sideEffect: takes none, read, write or exec; "Exec" does not fit; did you mean exec?',
       '9: decision: takes allow, ask or deny; "ALLOW" does not fit; did you mean allow?',
-      '10: from: takes criteria (node, agent, tier, sandbox); "phone" does not fit; did you mean { node: phone }?',
+      '10: from: takes criteria (node, agent, tier, sandbox, trust); "phone" does not fit; did you mean { node: phone }?',
       '11: to.node: takes the name or the id of a node; 7 is no text',
       '12: capability: takes the id of a capability, or its beginning with a * at the end; it has no value',
       '13: decision: takes allow, ask or deny; a list does not fit',
-      '14: from: takes criteria (node, agent, tier, sandbox); "L2" does not fit; did you mean { tier: L2 }?',
+      '14: from: takes criteria (node, agent, tier, sandbox, trust); "L2" does not fit; did you mean { tier: L2 }?',
       '16: a rule has no key "decision2"; did you mean decision?'
     ]
   )

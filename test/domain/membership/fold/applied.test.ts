@@ -33,6 +33,7 @@ test('each entry counts as applied once the view shows it, and not before', (t: 
     () => log.uncard(ann, 'host', 1),
     () => log.write(owner, { kind: 'invite-revoked', mesh: MESH, inviteId: terms.id, at: 1 }),
     () => log.write(owner, { kind: 'settings', mesh: MESH, settings: SETTINGS, serial: 1, at: 1 }),
+    () => log.write(ann, { kind: 'trust', mesh: MESH, nodeKey: owner.id, trust: 'mine', serial: 1, at: 1 }),
     () => log.write(ann, { kind: 'core', mesh: MESH, coreKey: keyText('core/again'), serial: 1 }),
     () => log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: null, at: 1 }),
     () => log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: keyText('s') }),

@@ -5,7 +5,7 @@ import { decodeEntry, encodeEntry } from '../../../../src/domain/membership/code
 import { fold, reads } from '../../../../src/domain/membership/fold/fold.js'
 import { endInviteFault, grantFault } from '../../../../src/domain/membership/grant.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
-import type { Entry, MembershipView } from '../../../../src/domain/membership/types.js'
+import type { Entry, MembershipView, Trust } from '../../../../src/domain/membership/types.js'
 import { MAX_WRITERS } from '../../../../src/domain/membership/writers.js'
 import type { Tier } from '../../../../src/domain/routing/tier.js'
 import {
@@ -121,6 +121,16 @@ const arbOp = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
+      op: fc.constant('trust' as const),
+      by: arbAuthor,
+      node: arbWho,
+      trust: fc.constantFrom<Trust[]>('mine', 'guest'),
+      serial: fc.integer({ min: 1, max: 4 })
+    })
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
       op: fc.constant('core' as const),
       by: arbAuthor,
       serial: fc.integer({ min: 1, max: 4 }),
@@ -128,7 +138,7 @@ const arbOp = fc.oneof(
     })
   },
   {
-    weight: 6,
+    weight: 8,
     arbitrary: arbDocumentOp(arbAuthor)
   },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('again' as const), which: fc.nat(99) }) },
@@ -199,6 +209,10 @@ function entryOf(log: LogModel, op: Op): Entry | null {
       // The empty one is that of another writer.
       const coreKey = op.core === '' ? who(1).coreKey : keyText(`core/${by.name}/${op.core}`)
       return seal('entry', { kind: 'core', mesh: MESH, coreKey, serial: op.serial }, by)
+    }
+    case 'trust': {
+      const { trust, serial } = op
+      return seal('entry', { kind: 'trust', mesh: MESH, nodeKey: who(op.node).id, trust, serial, at: 1000 }, by)
     }
     case 'document':
       return seal('entry', documentBody(op), by)
@@ -284,6 +298,12 @@ function checkStep(before: MembershipView, after: MembershipView, entry: Entry):
   demand(serialOf(after) >= serialOf(before), 'settings never go back')
   demand(serialOf(after) === serialOf(before) || entry.by === owner.id, 'the owner alone sets what holds for the mesh')
   checkDocuments(before, after, entry)
+  for (const [author, { serial, of }] of after.trust) {
+    const was = before.trust.get(author)
+    demand(serial >= (was?.serial ?? 0), 'ratings never go back')
+    demand(canonicalJson(of) === canonicalJson(was?.of ?? {}) || entry.by === author, 'a member rates for itself alone')
+    demand(of[author] === undefined, 'no member rates itself')
+  }
   for (const [node, member] of before.members) {
     const now = after.members.get(node)
     demand(now !== undefined, 'no member vanishes')
@@ -362,6 +382,8 @@ test('the rules of membership hold, for any actions of honest and hostile author
     'settings',
     'core',
     'core skipped',
+    'trust',
+    'trust skipped',
     ...DOCUMENT_KINDS.flatMap((what) => [what, `${what} skipped`])
   ]) {
     t.ok((tried.get(kind) ?? 0) > 0, `${kind}: ${tried.get(kind)}`)

@@ -1,0 +1,84 @@
+import { messageOf } from '../../kit/errors.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import type { NodeId } from '../../kit/ids.js'
+import { inviterOf, ownMachines } from '../../domain/membership/trust.js'
+import type { MembershipView, Trust } from '../../domain/membership/types.js'
+import type { MemberLog, Membership } from '../../ports/mesh.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { Clock } from '../../kit/clock.js'
+
+/** Dependencies of {@link PeerTrust}. */
+export interface PeerTrustDeps {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly log: Pick<MemberLog, 'view' | 'onChange' | 'submit'>
+  readonly membership: Pick<Membership, 'nodeId' | 'certificate' | 'acceptsInviter'>
+}
+
+/** How this node regards the other members: as machines of its own person, or as guests. */
+export class PeerTrust {
+  readonly #deps: PeerTrustDeps
+  #known: { readonly view: MembershipView; readonly own: ReadonlySet<NodeId> } | null = null
+  #isAccepting = false
+  #stop: Unsubscribe = () => {}
+
+  constructor(deps: PeerTrustDeps) {
+    this.#deps = deps
+  }
+
+  /** Tells the mesh that this node accepts its inviter, once the log shows by whom it was invited. */
+  start(): void {
+    this.#stop = this.#deps.log.onChange(() => this.#accept())
+    this.#accept()
+  }
+
+  /** How this node regards a node; itself as `mine`, an unknown one as a guest. */
+  of(node: NodeId): Trust {
+    const { log, membership } = this.#deps
+    const { nodeId: self, acceptsInviter } = membership
+    const view = log.view()
+    if (this.#known?.view !== view) this.#known = { view, own: ownMachines({ view, self, acceptsInviter }) }
+    return node === self || this.#known.own.has(node) ? 'mine' : 'guest'
+  }
+
+  /**
+   * Signs into the log how this node regards a member. False: an entry of this node says so already.
+   * @throws NodeError OVERLOADED, TIMEOUT as the log
+   */
+  async set(node: NodeId, trust: Trust, timeoutMs?: number): Promise<boolean> {
+    const { clock, log, membership } = this.#deps
+    const known = log.view().trust.get(membership.nodeId)
+    if (known?.of[node] === trust) return false
+    const serial = (known?.serial ?? 0) + 1
+    const body = {
+      kind: 'trust',
+      mesh: membership.certificate().body.mesh,
+      nodeKey: node,
+      trust,
+      serial,
+      at: clock.now()
+    } as const
+    await log.submit(body, timeoutMs)
+    return true
+  }
+
+  /** Stops to follow the log. */
+  close(): void {
+    this.#stop()
+  }
+
+  #accept(): void {
+    const { log, membership, telemetry } = this.#deps
+    const view = log.view()
+    const inviter = membership.acceptsInviter ? inviterOf(view, membership.nodeId) : null
+    if (inviter === null || this.#isAccepting || view.trust.get(membership.nodeId)?.of[inviter] !== undefined) return
+    this.#isAccepting = true
+    this.set(inviter, 'mine')
+      .catch((error: unknown) =>
+        telemetry.log('warn', 'the mesh does not know yet that this node accepts its inviter', {
+          reason: messageOf(error)
+        })
+      )
+      .finally(() => (this.#isAccepting = false))
+  }
+}
