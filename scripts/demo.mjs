@@ -245,7 +245,7 @@ function check({ status, results }, files) {
 async function play(stage) {
   tell(`Three nodes on this machine, each with a home of its own under ${stage.dir}.`)
   await startNode(stage, FOUNDER, ['--network', 'local'])
-  const code = (await run({ stage, name: FOUNDER }, 'invite', '--uses', String(NEWCOMERS.length))).trim()
+  const code = (await run({ stage, name: FOUNDER }, 'invite', '--mine', '--uses', String(NEWCOMERS.length))).trim()
   for (const name of NEWCOMERS) await startNode(stage, name, ['--join', code])
   for (const name of [FOUNDER, ...NEWCOMERS]) await awaitPeers(stage, name, NEWCOMERS.length)
   await run({ stage, name: FOUNDER }, 'peers')

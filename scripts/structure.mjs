@@ -49,9 +49,9 @@ const CAPS = {
   'sentences of comments with a clause as a noun': 0,
   'titles and messages of tests with a private word or a clause as a noun': 0,
   'symbols of src that only tests use': 7,
-  'words of README': 1250,
+  'words of README': 1300,
   'words of docs/ARCHITECTURE.md': 1100,
-  'words of docs': 35_000
+  'words of docs': 36_500
 }
 
 function filesBelow(dir, end) {

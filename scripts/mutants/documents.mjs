@@ -152,9 +152,17 @@ export const DOCUMENT_MUTANTS = [
     title: 'nothing is written before what the own stream holds was read back'
   },
   {
+    name: 'a document is served with an edit that was refused',
+    file: 'src/node/documents/document-replica.ts',
+    find: ' || !this.#isWhole) await this.feed()',
+    put: ') await this.feed()',
+    test: 'node/documents/open-document',
+    title: 'a refused edit changes nothing, is sent to nobody, and leaves the clientIDs of programs alone'
+  },
+  {
     name: 'half of a document is served',
     file: 'src/node/documents/document-replica.ts',
-    find: 'if (!this.#isWhole) await this.feed()',
+    find: 'if (this.#fed.offerStored(this.#counted.keys()) || !this.#isWhole) await this.feed()',
     put: '',
     test: 'node/documents/open-document',
     title: 'a replica with unread blocks is neither read nor edited, and the next use reads on'

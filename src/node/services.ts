@@ -86,9 +86,8 @@ export function createServices(deps: NodeDeps): Services {
   const directory = new Directory({ self, log, peers, registry, membership })
   const [agents, asked] = [new AgentHost({ ...deps, source: deps.agents }), new AskedElsewhere(deps)]
   const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
-  const rules = rulesInForce(log, settings.rules)
-  const accessControl = new AccessControl({ ...deps, directory, events, traffic, rules })
-  const trust = new PeerTrust(deps)
+  const [trust, recording] = [new PeerTrust(deps), { directory, events, traffic }]
+  const accessControl = new AccessControl({ ...deps, ...recording, rules: rulesInForce(log, settings.rules) })
   const visibility = new Visibility({ self, directory, agents, rules: () => accessControl.rules() })
   return {
     self,

@@ -20,7 +20,7 @@ test('a node backed up while it runs and restored elsewhere is the same node: pe
   t.is((await fs.stat(file)).mode & 0o777, 0o600)
   t.alike(await fs.readdir(dir), ['node.backup'], 'nothing else is left')
   // What comes after the backup is known to the other node only.
-  const late = await a.json<{ id: string }>(['invite', '--uses', '2'])
+  const late = await a.json<{ id: string }>(['invite', '--mine', '--uses', '2'])
   const hasLate = async ({ api }: LocalNode): Promise<boolean> =>
     (await api.call('invite.list', {})).invites.some((one) => one.id === late.id)
   await untilTrue(() => hasLate(b), 'the other node has it')

@@ -26,7 +26,7 @@ async function garble(dir: string, names: RegExp): Promise<void> {
 test('a damaged store is found at start, reported with the next step, and repaired: the same node, the log from the others', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await twoAdmins(mesh)
-  const invite = await b.json<{ id: string }>(['invite', '--uses', '3'])
+  const invite = await b.json<{ id: string }>(['invite', '--mine', '--uses', '3'])
   await b.stop()
   t.ok((await doctor(mesh, b.home)).ok, 'all is well before')
   await garble(path.join(b.home, 'store', 'db'), /\.(log|sst)$|^MANIFEST/)

@@ -42,7 +42,7 @@ async function scene(t: Assert, isRepeatable: boolean): Promise<Scene> {
   const launcher = await mesh.start('a')
   const nodes = [launcher]
   for (const name of ['b', 'c']) {
-    const { stdout } = await launcher.cli(['invite', '--json'])
+    const { stdout } = await launcher.cli(['invite', '--mine', '--json'])
     nodes.push(
       await mesh.start(name, { join: (JSON.parse(stdout) as { code: string }).code, args: ['--agents', agents] })
     )

@@ -55,7 +55,7 @@ test('with curl and a token an agent is listed, run and streamed, here and on an
     200
   )
 
-  const code = (await node.node.json<{ code: string }>(['invite'])).code
+  const code = (await node.node.json<{ code: string }>(['invite', '--mine'])).code
   const other = await mesh.start('b', { join: code, args: ['--http', '0'] })
   await untilAgent(other, 'talk@a')
   const { token } = await other.json<{ token: string }>(['a2a', 'token', 'create'])

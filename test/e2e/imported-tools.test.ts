@@ -208,7 +208,10 @@ test('tools are listed and called by their own names, through policy, with hints
     path.join(home, 'policy.yaml'),
     'rules:\n  - name: no-tools\n    to: { agent: demo }\n    decision: deny\n'
   )
-  await untilTrue(async () => (await node.api.call('policy.show', {})).rules.length === 1, 'the policy is in force')
+  await untilTrue(
+    async () => (await node.api.call('policy.show', {})).rules[0]?.id !== 'guests-ask',
+    'the policy is in force'
+  )
   const denied = await node.cli(['tools', 'call', 'demo', 'echo', '{"text":"hi"}'])
   t.is(denied.code, 5)
   t.ok(/POLICY_DENIED/.test(denied.stderr), denied.stderr)

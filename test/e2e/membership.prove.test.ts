@@ -10,7 +10,7 @@ test('the owner is away: an admin admits a third node, members continue to work,
   await a.exited
   await Promise.all([untilPeer(b, 'a', 'offline'), untilPeer(c, 'a', 'offline')])
 
-  const invite = await b.json<{ code: string }>(['invite'])
+  const invite = await b.json<{ code: string }>(['invite', '--mine'])
   const d = await mesh.start('d', { join: invite.code })
   await Promise.all([untilPeer(b, 'd', 'online'), untilPeer(c, 'd', 'online'), untilPeer(d, 'c', 'online')])
   await untilAgent(c, 'text@d')

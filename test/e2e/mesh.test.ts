@@ -5,7 +5,7 @@ import { localMesh, untilAgent, untilOnline, untilPeer, untilTrue } from '../sup
 test('two nodes join by an invite, list each other, ping, send and call', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('laptop')
-  const invite = await a.json<{ code: string; tier: string; uses: number }>(['invite'])
+  const invite = await a.json<{ code: string; tier: string; uses: number }>(['invite', '--mine'])
   t.is(invite.tier, 'L1')
   t.is(invite.uses, 1)
   const b = await mesh.start('gpu-box', { join: invite.code })
@@ -19,7 +19,7 @@ test('two nodes join by an invite, list each other, ping, send and call', async 
     [{ name: 'gpu-box', status: 'online', tier: 'L1', agents: ['files', 'host', 'text'], path: 'local' }]
   )
   const text = await a.cli(['peers'])
-  t.ok(/gpu-box\s+\S+\s+L1\s+online\s+local/.test(text.stdout), 'the table shows the peer')
+  t.ok(/gpu-box\s+\S+\s+L1\s+mine\s+online\s+local/.test(text.stdout), 'the table shows the peer')
 
   const ping = await a.json<{ peer: { name: string }; rttMs: number[] }>(['ping', 'gpu-box', '-c', '2'])
   t.is(ping.peer.name, 'gpu-box')

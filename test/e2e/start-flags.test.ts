@@ -49,7 +49,7 @@ test('the founder of a private mesh comes back by a start without flags, and its
     agents
   ])
   t.is(first.code, 0, first.stderr)
-  const code = (await founder.cli(['invite'])).stdout.trim()
+  const code = (await founder.cli(['invite', '--mine'])).stdout.trim()
   t.is((await member.start(['--name', 'member', '--join', '-'], code)).code, 0)
   const isLinked = (): Promise<unknown> =>
     until(connect({ home: founder.home }), 'peers.list', {}, ({ peers }) =>

@@ -14,7 +14,7 @@ async function labelledMesh(mesh: LocalMesh): Promise<LocalNode[]> {
     ['b', 'gpu,zone=eu'],
     ['c', '']
   ] as const) {
-    const { code } = await a.json<{ code: string }>(['invite'])
+    const { code } = await a.json<{ code: string }>(['invite', '--mine'])
     nodes.push(await mesh.start(name, { join: code, env: labels === '' ? {} : { A2A_NODE_NODE_LABELS: labels } }))
   }
   await untilOnline(a, 2)

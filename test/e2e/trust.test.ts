@@ -29,7 +29,7 @@ async function callCode(by: LocalNode, effect: string, node: string): Promise<nu
   return (await by.cli([...call, '--timeout', '500ms', '--allow-repeat'])).code
 }
 
-test('a guest may read, and what writes or executes waits for the owner, until it is regarded as mine', async (t) => {
+test('a guest reads at once, its calls that write or execute wait for the owner, and after peers trust it executes', async (t) => {
   const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   await agentsIn(home)
@@ -60,13 +60,13 @@ test('a guest may read, and what writes or executes waits for the owner, until i
   await untilTrue(async () => (await auditOf(b)).includes('is a machine of the same person'), 'the change is on record')
 })
 
-test('how a newcomer and its inviter regard each other is told, and outlives a restart', async (t) => {
+test('invite, peers show and status name the trust of newcomer and inviter, and a restart keeps it', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a')
-  const told = await a.cli(['invite', '--mine', '--uses', '2'])
-  t.ok(told.stderr.includes('It joins as a machine of yours: both sides may use each other fully.'), told.stderr)
+  const shown = await a.cli(['invite', '--mine', '--uses', '2'])
+  t.ok(shown.stderr.includes('It joins as a machine of yours: both sides may use each other fully.'), shown.stderr)
   t.ok((await a.cli(['invite'])).stderr.includes('It joins as a guest'), 'without a word it is a guest')
-  const b = await mesh.start('b', { join: told.stdout.trim() })
+  const b = await mesh.start('b', { join: shown.stdout.trim() })
   await regards(b, { a: 'mine' })
   await regards(a, { b: 'mine' })
   t.ok((await b.cli(['peers', 'show', 'a'])).stdout.includes('mine: both sides may use each other fully'))

@@ -58,7 +58,7 @@ function reachable(
   without: ReadonlySet<NodeId>
 ): Set<NodeId> {
   const found = new Set<NodeId>([self])
-  // A set is walked in the order of insertion, with what is added on the way.
+  // A loop over a set also visits the members that it adds.
   for (const one of found)
     for (const [node, trust] of rated.get(one) ?? []) if (trust === 'mine' && !without.has(node)) found.add(node)
   return found

@@ -69,7 +69,7 @@ test('machines of machines are own ones, and one that any of them calls a guest 
   rate(log, bea, cyd, 'guest')
   t.alike(own(log, owner), ['ann', 'bea'])
   rate(log, owner, ann, 'guest')
-  t.alike(own(log, owner), [], 'what the word of a guest alone supports does not count')
+  t.alike(own(log, owner), [], 'the word of a guest counts for nothing')
 })
 
 test('a revoked member is nobody to trust, and neither is one by its word', (t: Assert) => {

@@ -161,6 +161,7 @@ export class MeshNode implements Mesh {
   readonly pairing: AdminPairing
   readonly sign: Sign
   readonly expelled: Promise<NodeError>
+  readonly acceptsInviter: boolean
   readonly #deps: MeshDeps
   readonly #stateListeners: ((state: MeshState) => void)[] = []
   readonly #certificateWait = new CertificateWait()
@@ -176,6 +177,7 @@ export class MeshNode implements Mesh {
     this.#deps = deps
     this.#state = state
     this.#joinedBy = inviteId
+    this.acceptsInviter = state.acceptsInviter === true
     this.nodeId = keyToText(deps.keyPair.publicKey)
     this.meshId = log.meshId
     this.meshName = state.name
@@ -212,10 +214,6 @@ export class MeshNode implements Mesh {
     const own = this.log.view().members.get(this.nodeId)?.certificate ?? this.#state.chain[0]
     if (own === undefined) throw new NodeError('INTERNAL', 'this node has no certificate yet')
     return own
-  }
-
-  get acceptsInviter(): boolean {
-    return this.#state.acceptsInviter === true
   }
 
   state(): MeshState {
