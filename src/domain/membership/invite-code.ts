@@ -45,7 +45,8 @@ const ADDRESS = /^(?:\[[0-9A-Fa-f:.]{2,64}\]|[A-Za-z0-9._-]{1,249}):([0-9]{1,5})
 /**
  * An invite code for people to copy, in z32. It has version (1 byte: 2 for a guest, 3 for `mine`), network (1), and
  * number of bootstrap nodes (1), each as length (1) and UTF-8. Then come local port (2, little-endian, 0 for none),
- * fingerprint of the root (16), length of the invite (2) and the invite. It ends with the first 4 bytes of the hash of it all.
+ * fingerprint of the root (16), length of the invite (2) and the invite. It ends with the first 4 bytes of the hash of
+ * it all.
  * @throws NodeError CONFIG_INVALID when a part is out of bounds
  */
 export function encodeInviteCode(code: InviteCode, hash: Hash): string {
