@@ -97,7 +97,7 @@ test('a revoked node joins again under a new key by the one command that its err
 test('leave and reset refuse a home whose node runs, and a directory without a node, and change nothing', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a')
-  const before = await fs.readdir(a.home)
+  const key = await fs.readFile(path.join(a.home, 'seed.json'), 'utf8')
   for (const command of ['leave', 'reset']) {
     const ran = await mesh.run(['--home', a.home, command, '--yes'])
     t.is(ran.code, 9, ran.stderr)
@@ -106,7 +106,9 @@ test('leave and reset refuse a home whose node runs, and a directory without a n
     t.is((await mesh.run(['--home', elsewhere, command, '--yes'])).code, 9)
     await t.exception(fs.stat(elsewhere), /ENOENT/)
   }
-  t.alike(await fs.readdir(a.home), before)
+  t.is(await fs.readFile(path.join(a.home, 'seed.json'), 'utf8'), key)
+  t.alike(await formerNodes(a.home), [])
+  t.is((await a.json<{ state: string }>(['status'])).state, 'running')
 })
 
 test('reset lists each path, removes the data of the node and no file of the user, and the next start makes a new node', async (t) => {
