@@ -5,7 +5,12 @@ import type { AgentOutcome } from '../ports/agent-runtime.js'
 import type { AgentLog } from '../adapters/agents/files/runtime-type.js'
 import { type NewAgentFile, type NewAgents, writeNewAgents } from '../adapters/agents/process/new-files.js'
 import { importAgentFiles, type ImportedFile, type ImportOptions } from '../adapters/agents/files/import-files.js'
-import { type AgentFileReport, checkAgentDirectory, checkAgentFile } from '../adapters/agents/files/check-file.js'
+import {
+  type AgentFileReport,
+  asSubAgent,
+  checkAgentDirectory,
+  checkAgentFile
+} from '../adapters/agents/files/check-file.js'
 import { loadCheckedFiles } from '../adapters/agents/files/load-file.js'
 import { ProcessGroups } from '../adapters/agents/process/process-groups.js'
 import { runAgentFile as runFile } from '../adapters/agents/files/run-file.js'
@@ -43,14 +48,16 @@ export interface AgentFilesReport {
 
 /**
  * Checks an agent file, or all of a directory, and loads their programs in processes of their own: code of the files
- * runs. `sandbox`: the one that the node is certified for; null: none. Never rejects for a faulty file.
+ * runs. Sub-agent files of other clients are no faults. `sandbox`: the one that the node is certified for; null: none.
+ * Never rejects for a faulty file.
  */
 export async function checkAgentFiles(place: string, sandbox: string | null): Promise<AgentFilesReport> {
   const isDirectory = await stat(place).then(
     (stats) => stats.isDirectory(),
     () => false
   )
-  const files = isDirectory ? await checkAgentDirectory(place, sandbox) : [await checkAgentFile(place, sandbox)]
+  const checked = isDirectory ? await checkAgentDirectory(place, sandbox) : [await checkAgentFile(place, sandbox)]
+  const files = await Promise.all(checked.map(asSubAgent))
   return {
     isDirectory,
     files: await inRunDir(async (runDir) => {

@@ -146,6 +146,7 @@ function cardLine({ path: place, wrong, right }: RemoteCardReport['warnings'][nu
 function printReport(output: Output, report: AgentFileReport): void {
   for (const fault of report.faults)
     output.print(`${output.paint('red', 'fault')}  ${shown(placeOf(fault), 4096)}: ${shown(fault.reason, 1000)}`)
+  if (report.importBy !== undefined) return printSubAgent(output, report)
   if (report.ok)
     output.print(
       `${output.paint('green', 'ok')}  agent ${shown(report.id)}: ${report.capabilities.map((one) => shown(one)).join(', ')}`
@@ -153,6 +154,13 @@ function printReport(output: Output, report: AgentFileReport): void {
   for (const one of report.warnings)
     output.print(`${output.paint('yellow', 'warning')}  ${shown(placeOf(one), 4096)}: ${shown(one.reason, 1000)}`)
   if (report.ignored.length > 0) output.print(`ignored keys: ${report.ignored.map((one) => shown(one)).join(', ')}`)
+}
+
+function printSubAgent(output: Output, { file, id, importBy = [] }: AgentFileReport): void {
+  const [first = ''] = importBy
+  output.print(
+    `${output.paint('green', 'ok')}  sub-agent file ${shown(file, 4096)} (${shown(id)}), to be imported: ${output.hint(first)} (or --runtime llm)`
+  )
 }
 
 function placeOf(fault: { readonly file: string; readonly line: number | null }): string {

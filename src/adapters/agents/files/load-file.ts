@@ -27,7 +27,7 @@ export async function loadCheckedFiles(
   const next = async (): Promise<void> => {
     for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) {
       const report = reports[at]
-      if (report?.ok === true) loaded[at] = await loadReport(report, deps)
+      if (report?.ok === true && report.importBy === undefined) loaded[at] = await loadReport(report, deps)
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, next))
