@@ -62,6 +62,8 @@ const EXCEPT = Object.fromEntries(
     'mcp/mcp': 'compose',
     restore: 'maintenance',
     doctor: 'maintenance',
+    'home/leave': 'maintenance',
+    'home/reset': 'maintenance',
     audit: 'maintenance'
   }).map(([command, layer]) => [`cli/commands/${command}.ts`, [layer]])
 )

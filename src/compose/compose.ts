@@ -61,9 +61,9 @@ import { REDACT_KEYS } from '../adapters/telemetry/redact.js'
 
 export type { StartOptions } from './open-home.js'
 export type { RunningNode } from './running-node.js'
-export { importAgents, newAgentFiles, runAgentFile } from './agent-files.js'
+export { checkAgentFiles, importAgents, newAgentFiles, runAgentFile } from './agent-files.js'
 export { sandboxOfHome } from './home-sandbox.js'
-export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from '../adapters/agents/files/check-file.js'
+export { type AgentFileReport, checkAgentFile } from '../adapters/agents/files/check-file.js'
 
 const DEFAULT_MESH_NAME = 'home'
 /**

@@ -16,6 +16,7 @@ export const START_OPTIONS: readonly StartOption[] = [
   { flag: '--http', setting: 'http.listen' },
   { flag: '--name', perRun: 'the mesh keeps the name of a member, and its admins may change it' },
   { flag: '--join', perRun: 'an invite code is a secret, and a home joins once' },
+  { flag: '--leave', perRun: 'it belongs to --join' },
   { flag: '--detach', perRun: 'it is the way to run one process' },
   { flag: '--report-ready', perRun: 'it belongs to the process that started this one' },
   { flag: '--join-once', perRun: 'it belongs to --join' },

@@ -188,7 +188,7 @@ async function repairLedger(home: HomePaths, documents: NodeStore, aside: Aside)
  * How many entries the ledger has, all read, and how many requests of this node without an outcome.
  * @throws NodeError STORE_DAMAGED
  */
-async function readLedger(
+export async function readLedger(
   home: HomePaths,
   documents: NodeStore
 ): Promise<{ readonly entries: number; readonly open: number }> {

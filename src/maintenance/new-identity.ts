@@ -2,8 +2,10 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import type { HomePaths } from '../config/paths.js'
+import { readStartFlags, startFlagsText } from '../config/start-flags.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { MeshState } from '../adapters/mesh/network/mesh-node.js'
+import { replaceFile } from '../adapters/storage/home/atomic-file.js'
 import { importsIn, isIdentityMoving, moveFormerNode, movingDir } from '../adapters/storage/home/former-node.js'
 import { openNodeStore } from '../adapters/storage/home/node-store.js'
 import { isCopied } from '../adapters/storage/home/store-errors.js'
@@ -42,6 +44,8 @@ export interface IdentityOptions {
   readonly configured: string | null
   /** Also for a home that nothing shows to be a copy. */
   readonly isForced: boolean
+  /** The node leaves its mesh: it keeps its name and the flags of `start` about no network. Default: false. */
+  readonly isLeaving?: boolean
   /** Unix milliseconds. */
   readonly now: number
   /** Shows the plan to a person; false: nothing is changed. */
@@ -58,6 +62,8 @@ const DROPPED: readonly (readonly [string, string])[] = [
   ['audit', 'the audit log'],
   ['start.flags', 'the flags that start remembers']
 ]
+/** Flags of `start` that hold in any mesh. */
+const ANYWHERE: ReadonlySet<string> = new Set(['--agents', '--http'])
 
 /**
  * Makes a home the home of a new node: with a new key, in no mesh. Settings, rules and agent files stay, and so do
@@ -77,9 +83,12 @@ export async function giveNewIdentity(home: HomePaths, options: IdentityOptions)
     const plan = await planFor(home, options)
     if (plan.reason === null && !options.isForced) throw onlyHome(plan)
     if (!(await options.agrees(plan))) return null
+    const flags = options.isLeaving === true ? await flagsOfAnyMesh(home) : ''
     // Its name is that of a new node in no mesh: it has no network yet, and the settings or the invite decide it.
-    const rename = (): Promise<void> =>
-      openNodeStore(home.home).write('node', { name: plan.name } satisfies StoredRecord)
+    const rename = async (): Promise<void> => {
+      await openNodeStore(home.home).write('node', { name: plan.name } satisfies StoredRecord)
+      if (flags !== '') await replaceFile(home.startFlags, flags)
+    }
     return { ...plan, movedTo: await moveFormerNode(home.home, stampOf(options.now), rename) }
   } finally {
     await unwind.run()
@@ -99,7 +108,20 @@ function markerOf(store: string): string {
   return path.join(store, 'CORESTORE')
 }
 
-async function planFor(home: HomePaths, { name, configured }: IdentityOptions): Promise<IdentityPlan> {
+/** The remembered flags that a node keeps when it leaves its mesh, as their file has them; '' for none. */
+async function flagsOfAnyMesh({ home, startFlags }: HomePaths): Promise<string> {
+  const places = [startFlags, path.join(movingDir(home), path.basename(startFlags))]
+  for (const file of places) {
+    const kept = Object.entries((await readStartFlags(file)).texts).filter(([flag]) => ANYWHERE.has(flag))
+    if (kept.length > 0) return startFlagsText(Object.fromEntries(kept))
+  }
+  return ''
+}
+
+async function planFor(
+  home: HomePaths,
+  { name, configured, isLeaving = false }: IdentityOptions
+): Promise<IdentityPlan> {
   const documents = openNodeStore(home.home)
   const isMoving = await isIdentityMoving(home.home)
   const moved = isMoving ? openNodeStore(movingDir(home.home)) : documents
@@ -112,10 +134,13 @@ async function planFor(home: HomePaths, { name, configured }: IdentityOptions): 
   return {
     home: home.home,
     former,
-    name: nameBeside(former.name, name, configured),
+    name: isLeaving && former.name !== null ? former.name : nameBeside(former.name, name, configured),
     reason: isMoving ? 'an earlier change of identity was interrupted' : await reasonFor(home, documents, state),
-    kept: await keptParts(home),
-    dropped: await droppedParts(home)
+    kept: [
+      ...(await keptParts(home)),
+      ...(isLeaving && (await flagsOfAnyMesh(home)) !== '' ? [`flags of start: ${[...ANYWHERE].join(', ')}`] : [])
+    ],
+    dropped: await droppedParts(home, isLeaving)
   }
 }
 
@@ -151,9 +176,10 @@ async function keptParts({ configFile, policyFile, agents, home }: HomePaths): P
   ]
 }
 
-async function droppedParts({ home }: HomePaths): Promise<readonly string[]> {
+async function droppedParts({ home }: HomePaths, isLeaving: boolean): Promise<readonly string[]> {
   const names = new Set(await fs.readdir(home))
-  return DROPPED.flatMap(([name, text]) => (names.has(name) ? [text] : []))
+  const found = DROPPED.filter(([name]) => names.has(name))
+  return found.map(([name, text]) => (isLeaving && name === 'start.flags' ? 'flags of start about the network' : text))
 }
 
 function noNode({ home }: HomePaths): NodeError {

@@ -56,7 +56,12 @@ async function startParts(parts: NodeParts): Promise<void> {
   const { messages, peers, policy, presence, recovery, requests, swarms } = parts
   policy.start(() => approvals.onPolicy())
   await parts.tokens.open().then(() => changes.start())
-  await localCards.start().then(() => agents.start(() => cardGossip.refreshSoon()))
+  await localCards.start().then(() =>
+    agents.start(
+      () => cardGossip.refreshSoon(),
+      () => cardGossip.healthChanged()
+    )
+  )
   await cardGossip.refresh()
   members.start({
     onCertificate: () => void cardGossip.refreshSoon(),

@@ -71,8 +71,9 @@ export function controlHandlers(parts: Services & Pipelines): ControlHandlers {
   const { agentLookup, approvals, documentSessions, executor, lanes, presence } = parts
   const { relay, remoteCards, requests, routes, swarmDocuments, swarms } = parts
   return {
-    cards: (peer, { body: { cards, all, providers = [] } }) => {
+    cards: (peer, { body: { cards, all, unable, providers = [] } }) => {
       remoteCards.fromPeer(peer, cards, all)
+      if (unable !== undefined) remoteCards.unableFromPeer(peer, unable)
       remoteCards.providersFromPeer(peer, providers)
     },
     'cards-removed': (peer, { body }) => remoteCards.removedByPeer(peer, body.agents),

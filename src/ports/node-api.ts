@@ -156,10 +156,10 @@ export interface AgentInfo {
   readonly labels: readonly string[]
   readonly capabilities: readonly string[]
   readonly revision: number
-  readonly status: 'ready' | 'busy' | 'offline'
+  readonly status: 'ready' | 'busy' | 'unhealthy' | 'offline'
   /** The organization that offers it. Absent: none, or for an agent of another node, none received. */
   readonly provider?: AgentProvider
-  /** Could it take work at the last check, and since when? Only for agents of this node with a health check. */
+  /** Could it take work at the last check, and since when? Absent: unknown; of other nodes only `unhealthy`. */
   readonly health?: HealthFinding & { readonly since: string }
 }
 

@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { shortId } from '../../kit/ids.js'
 import { NodeError } from '../../kit/errors.js'
@@ -92,21 +91,16 @@ function printAgent(output: Output, agent: AgentDetail): void {
 }
 
 /**
- * `agents check <file>`: reads an agent file, every one of a directory, or the A2A card in a file or at a URL, as the
- * node of this home would; it need not run.
+ * `agents check <file>`: reads and loads an agent file, every one of a directory, or the A2A card in a file or at a
+ * URL, as the node of this home would; it need not run.
  */
 export const checkAgent: Action = async (context, [file = '']) => {
   const card = await checkedCard(context, file)
   if (card !== null) return reportCard(context.output, file, card)
   const { output, paths } = context
-  const { checkAgentDirectory, checkAgentFile, sandboxOfHome } = await import('../../compose/compose.js')
-  const sandbox = await sandboxOfHome(paths().home)
+  const { checkAgentFiles, sandboxOfHome } = await import('../../compose/compose.js')
   const place = path.resolve(file)
-  const isDirectory = await stat(place).then(
-    (stats) => stats.isDirectory(),
-    () => false
-  )
-  const reports = isDirectory ? await checkAgentDirectory(place, sandbox) : [await checkAgentFile(place, sandbox)]
+  const { isDirectory, files: reports } = await checkAgentFiles(place, await sandboxOfHome(paths().home))
   const isOk = reports.every((one) => one.ok)
   if (output.json && isDirectory) output.object('agents-check@1', { ok: isOk, dir: place, files: reports })
   else if (output.json) output.object('agent-check@1', reports[0] ?? {})
@@ -152,6 +146,7 @@ function cardLine({ path: place, wrong, right }: RemoteCardReport['warnings'][nu
 function printReport(output: Output, report: AgentFileReport): void {
   for (const fault of report.faults)
     output.print(`${output.paint('red', 'fault')}  ${shown(placeOf(fault), 4096)}: ${shown(fault.reason, 1000)}`)
+  if (report.importBy !== undefined) return printSubAgent(output, report)
   if (report.ok)
     output.print(
       `${output.paint('green', 'ok')}  agent ${shown(report.id)}: ${report.capabilities.map((one) => shown(one)).join(', ')}`
@@ -159,6 +154,13 @@ function printReport(output: Output, report: AgentFileReport): void {
   for (const one of report.warnings)
     output.print(`${output.paint('yellow', 'warning')}  ${shown(placeOf(one), 4096)}: ${shown(one.reason, 1000)}`)
   if (report.ignored.length > 0) output.print(`ignored keys: ${report.ignored.map((one) => shown(one)).join(', ')}`)
+}
+
+function printSubAgent(output: Output, { file, id, importBy = [] }: AgentFileReport): void {
+  const [first = ''] = importBy
+  output.print(
+    `${output.paint('green', 'ok')}  sub-agent file ${shown(file, 4096)} (${shown(id)}), to be imported: ${output.hint(first)} (or --runtime llm)`
+  )
 }
 
 function placeOf(fault: { readonly file: string; readonly line: number | null }): string {

@@ -16,13 +16,14 @@ import type { Action, CommandContext } from '../context.js'
 import { reportReady, startDetached } from '../detach.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { boundLog, reopenLog } from '../log-file.js'
-import { durationOption, isSet, type Options } from '../options.js'
+import { durationOption, isSet, type Options, textOption } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { takeUncaughtErrors } from '../package-errors.js'
 import { takePackageOutput } from '../terminal/package-output.js'
 import { awaitRunning, runningNode } from '../running.js'
 import { stopSignals, type StopSignals } from '../signals.js'
 import { installation } from '../start/install.js'
+import { leaveFirst } from './home/leave.js'
 import { memoryNotes, noFlag, toRemember, withForgetting } from '../start/memory.js'
 import { startConfig, startFlags, type StartFlags, type StartSettings, startSettings } from '../start-settings.js'
 
@@ -59,8 +60,10 @@ function leave(exitCode: number): void {
 export async function startAny(context: CommandContext, options: Options, startNode: StartNode): Promise<number> {
   const { socket } = context.paths()
   const flags = await startFlags(options)
+  checkLeave(options)
   const running = await runningNode(socket).catch((error: unknown) => Promise.reject(hungNode(error, context)))
   if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
+  if (flags.join !== null && !flags.joinsOnce) await leaveFirst(context, flags.join, isSet(options, 'leave'))
   const settings = await startSettings(context, options, durationOption(options, 'timeout'))
   for (const line of memoryNotes(settings, flags)) context.output.note(line)
   // An error of a detached node names the remembered flag already.
@@ -70,6 +73,14 @@ export async function startAny(context: CommandContext, options: Options, startN
   } catch (error) {
     throw withForgetting(error, settings)
   }
+}
+
+/** @throws NodeError USAGE for `--leave` without a typed code */
+function checkLeave(options: Options): void {
+  if (!isSet(options, 'leave') || textOption(options, 'join') !== undefined) return
+  throw new NodeError('USAGE', '--leave belongs to --join', {
+    next: ['a2a-node start --join - --leave', 'a2a-node leave']
+  })
 }
 
 /** A start of this process. */
@@ -259,7 +270,8 @@ async function printRunning(
   if (how.flags.join !== null && !how.flags.joinsOnce)
     throw new NodeError(
       'ALREADY_IN_MESH',
-      `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}`
+      `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}: stop it first`,
+      { next: ['a2a-node stop', 'a2a-node start --join - --leave'] }
     )
   if (how.reports) await reportReady({ ready: info })
   await noteUnapplied(context, how.flags, info)

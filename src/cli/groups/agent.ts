@@ -14,6 +14,7 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
     offline: true,
     about: 'check an agent file, all of a directory, or an A2A card: its URL, or a .json file',
     more: [
+      'The module of a file is loaded in a process of its own, so its code runs.',
       'A card is fetched as an import fetches it, without a node: hosts that are not public need a2a.allowPrivate.'
     ],
     load: async () => (await import('../commands/agents.js')).checkAgent

@@ -24,6 +24,36 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../commands/doctor.js')).doctor
   },
   {
+    name: 'leave',
+    offline: true,
+    about: 'take the node of this home out of its mesh',
+    group: 'Care',
+    options: [
+      { flags: '--dry-run', about: 'list the changes only' },
+      { flags: '--yes', about: 'do not ask' }
+    ],
+    more: [
+      'Stop the node first. It gets a new key and keeps its name, settings, rules and agent files. The data of the former node is moved',
+      'into the directory former-node-<time> of the home; nothing is deleted. The next start joins or founds a mesh.'
+    ],
+    load: async () => (await import('../commands/home/leave.js')).leave
+  },
+  {
+    name: 'reset',
+    offline: true,
+    about: 'remove the data of the node from this home',
+    group: 'Care',
+    options: [
+      { flags: '--dry-run', about: 'list the files and directories only' },
+      { flags: '--yes', about: 'do not ask' }
+    ],
+    more: [
+      'Stop the node first. Removes stores, keys, logs and the data of former nodes, and names each path. Settings, rules, agent files and',
+      'unknown files stay. The next start makes a new node.'
+    ],
+    load: async () => (await import('../commands/home/reset.js')).reset
+  },
+  {
     name: 'backup',
     args: '<file>',
     about: 'back up identity, settings and stores into one file',

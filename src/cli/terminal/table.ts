@@ -67,6 +67,7 @@ const NODE: readonly CommandRow[] = [
     options: [
       { flags: '--name <name>', about: 'name of this node in its mesh' },
       { flags: '--join <code>', about: 'join a mesh by an invite; - asks for the code, or reads it from stdin' },
+      { flags: '--leave', about: 'with --join: leave the mesh of this home first, if that harms nobody' },
       ...NETWORK_OPTIONS,
       { flags: '--agents <dir>', about: 'a further directory with agent files', repeat: true },
       { flags: '--http <[host:]port>', about: 'serve HTTP there (0: a free port); without a host this machine only' },

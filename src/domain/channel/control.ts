@@ -49,11 +49,13 @@ export const CONTROL_SCHEMAS = {
   /**
    * Signed cards of the sender's agents. `all`: the ids of every agent it has now, others are gone; null when it does
    * not say.
+   * `unable`: the ids of every agent of the sender that cannot work now; absent when it does not say.
    * `providers`: those of the agents of these cards, each `{id, revision, provider}`; invalid ones are left out.
    */
   cards: z.object({
     cards: z.array(z.unknown()).max(1000),
     all: z.array(AgentId).max(MAX_NAMED_AGENTS).nullable(),
+    unable: z.array(AgentId).max(MAX_NAMED_AGENTS).optional(),
     providers: z.array(z.unknown()).max(1000).optional()
   }),
   /** Agents of the sender that are gone, each with the revision at which it went. */

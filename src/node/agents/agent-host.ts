@@ -24,6 +24,7 @@ import type { QueueTurn } from './agent-queue.js'
 /** The most agents in the metrics. */
 export const MAX_MEASURED = 256
 
+const NO_QUEUE: Partial<AgentQueue> = {}
 /** Runtime of the agents of imported MCP servers. */
 const IMPORTED_RUNTIME = 'mcp'
 
@@ -85,21 +86,23 @@ export class AgentHost {
   #ofSource: readonly HostedAgent[] = []
   #faults: readonly AgentFault[] = []
   #onChange: () => void | Promise<void> = () => {}
+  #onHealth: () => void = () => {}
 
   constructor(deps: AgentHostDeps) {
     this.#deps = deps
-    this.#checks = new HealthChecks({ ...deps, agents: () => [...this.#agents.values()].map(({ agent }) => agent) })
+    const agents = (): HostedAgent[] => [...this.#agents.values()].map(({ agent }) => agent)
+    this.#checks = new HealthChecks({ ...deps, agents, onChange: () => this.#onHealth() })
   }
 
   /**
-   * Loads the agents and follows their files; `onChange` is called after each change of the set, and resolves when
-   * their cards are made.
+   * Loads the agents and follows their files. `onChange`: the set changed; resolves when cards are made. `onHealth`:
+   * {@link unable} may have changed.
    */
-  async start(onChange: () => void | Promise<void>): Promise<void> {
+  async start(onChange: () => void | Promise<void>, onHealth: () => void = () => {}): Promise<void> {
     const { source } = this.#deps
-    const { agents, faults } = await source.load()
-    void this.#take(agents, faults)
+    await source.load().then(({ agents, faults }) => void this.#take(agents, faults))
     this.#onChange = onChange
+    this.#onHealth = onHealth
     source.watch((next, nextFaults) => this.#take(next, nextFaults))
     this.#checks.start()
   }
@@ -149,10 +152,8 @@ export class AgentHost {
 
   /** Runs and waiting tasks of one agent. */
   load(agentId: string): { running: number; waiting: number; slots: number } {
-    const queue = this.#agents.get(agentId)?.queue
-    return queue === undefined
-      ? { running: 0, waiting: 0, slots: 0 }
-      : { running: queue.running, waiting: queue.waiting, slots: queue.places }
+    const { running = 0, waiting = 0, places: slots = 0 } = this.#agents.get(agentId)?.queue ?? NO_QUEUE
+    return { running, waiting, slots }
   }
 
   /** Tasks per place of an agent: running, waiting, and announced by {@link expect}. */
@@ -172,6 +173,11 @@ export class AgentHost {
   isAble(agentId: string): boolean {
     const hosting = this.#agents.get(agentId)
     return hosting !== undefined && !hosting.queue.isFull && this.#checks.of(hosting.agent)?.state !== 'unhealthy'
+  }
+
+  /** Ids of the agents whose last health check failed. */
+  unable(): string[] {
+    return [...this.#agents.keys()].filter((id) => this.health(id)?.state === 'unhealthy')
   }
 
   /** The last health of an agent; null when unchecked or unknown. */
@@ -197,8 +203,7 @@ export class AgentHost {
     const hosting = this.#agents.get(agentId)
     if (hosting === undefined) return 1
     const { agent, queue, meter } = hosting
-    const { runs, spentMs } = meter
-    const each = runs === 0 ? agent.definition.limits.timeoutMs : spentMs / runs
+    const each = meter.runs === 0 ? agent.definition.limits.timeoutMs : meter.spentMs / meter.runs
     return Math.max(1, Math.round(each * (1 + queue.waiting / queue.places)))
   }
 
@@ -298,6 +303,7 @@ export class AgentHost {
       if (hosting.queue.running > 0) this.#leftovers.set(id, hosting.queue)
     }
     for (const [id, agent] of wanted) this.#serve(id, agent)
+    void this.#checks.lookAtNew()
     return this.#onChange()
   }
 

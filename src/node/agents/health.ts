@@ -23,6 +23,8 @@ export interface HealthChecksDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   agents(): Iterable<HostedAgent>
+  /** An agent became unhealthy, or is it no more. */
+  onChange(): void
 }
 
 /**
@@ -53,6 +55,11 @@ export class HealthChecks {
     this.#stopped.abort()
   }
 
+  /** Checks the agents that were never checked, once the checks have started. Never rejects. */
+  async lookAtNew(): Promise<void> {
+    if (this.#timer !== null) await this.#lookAtAll((agent) => !this.#found.has(agent))
+  }
+
   /** The last finding; null when unchecked, or the agent has no check. */
   of(agent: HostedAgent): AgentHealth | null {
     return this.#found.get(agent) ?? null
@@ -66,8 +73,8 @@ export class HealthChecks {
     return this.#round
   }
 
-  async #lookAtAll(): Promise<void> {
-    const agents = [...this.#deps.agents()].filter((agent) => agent.check !== undefined)
+  async #lookAtAll(isMeant: (agent: HostedAgent) => boolean = () => true): Promise<void> {
+    const agents = [...this.#deps.agents()].filter((agent) => agent.check !== undefined && isMeant(agent))
     const next = async (): Promise<void> => {
       for (let agent = agents.pop(); agent !== undefined && !this.#stopped.aborted; agent = agents.pop())
         await this.#lookAt(agent)
@@ -84,6 +91,7 @@ export class HealthChecks {
     const reason = found.reason === null ? null : shown(found.reason, MAX_REASON)
     this.#found.set(agent, { state: found.state, reason, since })
     telemetry.count('agent_checks', found.state)
+    if ((before?.state === 'unhealthy') !== (found.state === 'unhealthy')) this.#deps.onChange()
     if ((before?.state ?? 'healthy') === found.state) return
     telemetry.log(found.state === 'healthy' ? 'info' : 'warn', `an agent is ${found.state}`, {
       agent: agent.definition.id,

@@ -9,6 +9,7 @@ import { barText, broadcastBar } from '../../domain/policy/requested-work.js'
 import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
 import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText } from '../../domain/routing/tier.js'
+import type { AgentHealth } from '../../ports/agent-runtime.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../../ports/node-api.js'
 import type { Task } from '../../domain/task/task.js'
 import { broadcastError, type MessageOutcome, refusingRule } from './broadcast-outcome.js'
@@ -28,7 +29,15 @@ import { findAgent } from '../cards/select-target.js'
 export interface MessagesApiDeps
   extends Pick<
       Services,
-      'agentLookup' | 'agents' | 'directory' | 'localCards' | 'presence' | 'registry' | 'self' | 'visibility'
+      | 'agentLookup'
+      | 'agents'
+      | 'directory'
+      | 'localCards'
+      | 'presence'
+      | 'registry'
+      | 'remoteCards'
+      | 'self'
+      | 'visibility'
     >,
     Pick<Pipelines, 'outbound' | 'requests' | 'selector'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'logState' | 'membership' | 'settings'>
@@ -80,6 +89,8 @@ function agentInfo(node: MessagesApiDeps, card: RegisteredCard): Omit<AgentInfo,
   const isHere = card.origin === 'local'
   const isOnline = isHere || node.presence.isOnline(card.nodeId)
   const load = isHere ? node.agents.load(card.id) : null
+  const isBusy = load !== null && load.running >= load.slots
+  const health = healthOf(node, card)
   const party = node.directory.party({ agentId: card.id, nodeId: card.nodeId })
   return {
     id: card.id,
@@ -91,14 +102,16 @@ function agentInfo(node: MessagesApiDeps, card: RegisteredCard): Omit<AgentInfo,
     labels: card.labels ?? [],
     revision: card.revision,
     ...(card.provider === undefined ? {} : { provider: card.provider }),
-    ...(isHere ? healthOf(node, card.id) : {}),
-    status: !isOnline ? 'offline' : load !== null && load.running >= load.slots ? 'busy' : 'ready'
+    ...(health === null ? {} : { health: { ...health, since: new Date(health.since).toISOString() } }),
+    status: !isOnline ? 'offline' : health?.state === 'unhealthy' ? 'unhealthy' : isBusy ? 'busy' : 'ready'
   }
 }
 
-function healthOf(node: MessagesApiDeps, agentId: string): Pick<AgentInfo, 'health'> {
-  const health = node.agents.health(agentId)
-  return health === null ? {} : { health: { ...health, since: new Date(health.since).toISOString() } }
+/** Its health; of an agent of another node only when that node reports that it cannot work. */
+function healthOf({ agents, remoteCards }: MessagesApiDeps, card: RegisteredCard): AgentHealth | null {
+  if (card.origin === 'local') return agents.health(card.id)
+  const since = remoteCards.unableSince(card.nodeId, card.id)
+  return since === null ? null : { state: 'unhealthy', reason: 'its node reports that it cannot work', since }
 }
 
 /** `send`: text to an agent's default capability, or to all agents. */

@@ -113,7 +113,9 @@ export function watchAgents(
     const facts = now.agents
       .map(({ id, origin, address, revision, status, provider = null }) => {
         const prompts = origin === 'local' ? (agents.definition(id)?.prompts ?? []) : []
-        return `${address} ${revision} ${status === 'offline'} ${JSON.stringify([prompts, provider])}`
+        // Agents become busy often.
+        const state = status === 'busy' ? 'ready' : status
+        return `${address} ${revision} ${state} ${JSON.stringify([prompts, provider])}`
       })
       .join('\n')
     const text = `${facts}\n${JSON.stringify(now.problems)}`

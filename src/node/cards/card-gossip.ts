@@ -16,6 +16,9 @@ const CARDS_BYTES = 96 * 1024
 /** Delay before all cards are sent again to a connected peer after a failed send, in milliseconds. */
 const RETELL_MS = 2000
 
+/** Delay before peers get the agents that cannot work, so that findings of one round of checks go together, in ms. */
+const HEALTH_PACE_MS = 200
+
 /** Dependencies of {@link CardGossip}. */
 export interface CardGossipDeps {
   readonly clock: Clock
@@ -33,6 +36,11 @@ export class CardGossip {
   #waiting: Promise<void> | null = null
   /** Peers after a failed send, each with the timer of the next try. */
   readonly #untold = new Map<NodeId, Timer>()
+  #healthTimer: Timer | null = null
+  /** The agents that cannot work, as the peers last got them. */
+  #unable: readonly string[] = []
+  /** Peers may have a list. */
+  #wasUnable = false
 
   constructor(deps: CardGossipDeps) {
     this.#deps = deps
@@ -57,6 +65,26 @@ export class CardGossip {
   close(): void {
     for (const timer of this.#untold.values()) this.#deps.clock.clear(timer)
     this.#untold.clear()
+    this.#deps.clock.clear(this.#healthTimer)
+  }
+
+  /** Sends the agents that cannot work to all peers, unless they have the same list. */
+  healthChanged(): void {
+    this.#healthTimer ??= this.#deps.clock.after(HEALTH_PACE_MS, () => {
+      this.#healthTimer = null
+      const unable = this.#deps.agents.unable()
+      if (unable.join() === this.#unable.join()) return
+      this.#unable = unable
+      this.#wasUnable = true
+      for (const peer of this.#deps.peers.online()) this.#tellUnable(peer)
+    })
+  }
+
+  #tellUnable(peer: NodeId): void {
+    const named = new Set(this.#unable)
+    const own = this.#shareWith(peer, this.#deps.localCards.own()).map(({ body }) => body.id)
+    const unable = own.filter((id) => named.has(id)).slice(0, MAX_NAMED_AGENTS)
+    this.#send(peer, 'cards', { cards: [], all: null, unable })
   }
 
   async #refresh(): Promise<void> {
@@ -67,6 +95,8 @@ export class CardGossip {
       if (removed.length > 0) this.#send(peer, 'cards-removed', { agents: removed.slice(0, MAX_NAMED_AGENTS) })
       this.#tell(peer, this.#shareWith(peer, changed), null)
     }
+    // A new version of an agent, unchecked yet, may take the place of one that cannot work.
+    this.healthChanged()
   }
 
   /** {@link refresh} in the background. Resolves when it has ended; never rejects. */
@@ -79,6 +109,8 @@ export class CardGossip {
     const own = this.#shareWith(peer, this.#deps.localCards.own())
     const all = own.slice(0, MAX_NAMED_AGENTS).map((one) => one.body.id)
     this.#tell(peer, own, all)
+    // On a former link it may have got others.
+    if (this.#wasUnable) this.#tellUnable(peer)
   }
 
   #shareWith(peer: NodeId, cards: readonly SignedCard[]): readonly SignedCard[] {

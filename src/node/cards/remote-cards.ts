@@ -33,6 +33,8 @@ export class RemoteCards {
   /** Removed addresses whose card is still in the log, with the last removed revision. */
   readonly #gone = new Map<string, number>()
   readonly #refused = new BoundedSet<string>(MAX_REFUSED)
+  /** Agents of connected nodes that cannot work, each with the time of the report, in unix milliseconds. */
+  readonly #unable = new Map<NodeId, ReadonlyMap<string, number>>()
   #isOn = true
 
   constructor(deps: RemoteCardsDeps) {
@@ -74,6 +76,7 @@ export class RemoteCards {
 
   /** The last link to a peer closed: removes the cards of a node that the log does not know. */
   onOffline(peer: NodeId): void {
+    this.#unable.delete(peer)
     if (this.#deps.certificateOf(peer) === null) this.#deps.registry.removeNode(peer)
   }
 
@@ -91,6 +94,18 @@ export class RemoteCards {
   /** Takes the providers of agents of a peer: any JSON. */
   providersFromPeer(peer: NodeId, providers: readonly unknown[]): void {
     for (const one of readProviders(providers)) this.#deps.registry.setProvider(peer, one)
+  }
+
+  /** Takes the ids of all agents of a peer that cannot work; at most `MAX_NAMED_AGENTS`. */
+  unableFromPeer(peer: NodeId, agents: readonly string[]): void {
+    const [before, now] = [this.#unable.get(peer), this.#deps.clock.now()]
+    if (agents.length === 0) this.#unable.delete(peer)
+    else this.#unable.set(peer, new Map(agents.map((id) => [id, before?.get(id) ?? now])))
+  }
+
+  /** When its node reported that an agent cannot work, in unix milliseconds; null: it did not. */
+  unableSince(node: NodeId, agentId: string): number | null {
+    return this.#unable.get(node)?.get(agentId) ?? null
   }
 
   /** A peer reports removed agents, each with a revision. */

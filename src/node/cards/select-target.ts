@@ -7,6 +7,7 @@ import type { Directory } from './directory.js'
 import type { AskedElsewhere } from '../agents/load-estimate.js'
 import type { AgentLookup } from './agent-lookup.js'
 import type { DraftHead, Outbound } from '../messaging/outbound.js'
+import type { RemoteCards } from './remote-cards.js'
 import type { Presence } from '../peers/presence.js'
 
 /** Dependencies of {@link findAgent}. */
@@ -39,6 +40,7 @@ interface AgentSelectorDeps {
   readonly registry: AgentRegistry
   readonly presence: Presence
   readonly agents: AgentHost
+  readonly remoteCards: Pick<RemoteCards, 'unableSince'>
   readonly asked: Pick<AskedElsewhere, 'expect' | 'tasks'>
   readonly outbound: Outbound
 }
@@ -68,7 +70,7 @@ export class AgentSelector {
    * PEER_OFFLINE when all are offline.
    */
   pick({ capabilities, mayBeAway = false, sees = () => true, ...draft }: CapableDraft): AgentAddress {
-    const { self, registry, presence, agents, asked, outbound } = this.#deps
+    const { self, registry, presence, agents, asked, outbound, remoteCards } = this.#deps
     const [first, ...rest] = capabilities
     const cards = registry.findByCapability(first).filter((card) => hasAll(card, rest) && !isSame(card, draft.sender))
     const isHere = (card: RegisteredCard): boolean => card.nodeId === self
@@ -87,7 +89,7 @@ export class AgentSelector {
     })
     const placeOf = (card: RegisteredCard): readonly number[] => [
       Number(isAway(card)),
-      Number(isHere(card) && !agents.isAble(card.id)),
+      Number(isHere(card) ? !agents.isAble(card.id) : remoteCards.unableSince(card.nodeId, card.id) !== null),
       Number(card.external === true),
       isHere(card) ? agents.tasksAPlace(card.id) : asked.tasks(card.address),
       Number(!isHere(card))

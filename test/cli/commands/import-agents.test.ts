@@ -191,3 +191,17 @@ test('a file that could not be written whole is not left, so that a later import
   t.alike(await fs.readdir(dir), [])
   t.is((await run(words, { home })).code, 0)
 })
+
+test('agents check names the import command of each sub-agent file, which makes an agent that it takes, and exits 0', async (t) => {
+  const { home, source } = await homeWith(t)
+  const file = path.join(source, '.claude', 'agents', 'reviewer.md')
+  await fs.mkdir(path.dirname(file), { recursive: true })
+  await fs.writeFile(file, '---\nname: reviewer\ndescription: Reviews: all.\ntools: Read\n---\n\nReview.\n')
+  const checked = await run(['agents', 'check', file], { home })
+  t.is(checked.code, 0, checked.stderr)
+  const command = `agents import ${file} --runtime command`
+  t.is(checked.stdout.split('\n').length, 2, 'one line')
+  t.ok(checked.stdout.includes(command), checked.stdout)
+  t.is((await run(command.split(' '), { home })).code, 0)
+  t.is((await run(['agents', 'check', path.join(home, 'agents', 'reviewer.md')], { home })).code, 0)
+})

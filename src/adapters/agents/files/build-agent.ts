@@ -3,7 +3,7 @@ import { hostAgent, type LocalAgent } from './hosted-agent.js'
 import type { AgentDeps, RuntimeFile } from './runtime-type.js'
 
 /**
- * Makes an agent of a checked file. Nothing is started before its first task.
+ * Makes an agent of a checked file. Nothing is started before its first task or health check.
  * @throws TypeError for a runtime that the format does not have
  */
 export function buildAgent(file: RuntimeFile, deps: AgentDeps, format = AGENT_FORMAT): LocalAgent {

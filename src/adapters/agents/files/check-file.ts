@@ -1,12 +1,14 @@
 import path from 'node:path'
 import { sandboxFault } from '../../../domain/card/sandbox.js'
+import { shellWord } from '../../../kit/text.js'
 import type { AgentFault } from '../../../ports/agent-runtime.js'
 import type { AgentFile } from './agent-file.js'
 import { createSchemaCompiler } from '../schemas/compile-schema.js'
 import { AGENT_FORMAT, type AgentFormat } from './agent-file-schema.js'
 import { listFiles, takenTwice } from './agent-source.js'
 import { STARTER_IDS } from '../starters/starters.js'
-import { readAgentFile, type ReadAgentFile } from './read-agent-file.js'
+import { readAgentFile, type ReadAgentFile, readBounded } from './read-agent-file.js'
+import { agentTextOf, type SubAgentRuntime } from './sub-agent.js'
 
 /** Report of `agents check` on one agent file. */
 export interface AgentFileReport {
@@ -23,6 +25,24 @@ export interface AgentFileReport {
   readonly faults: readonly AgentFault[]
   /** Reasons why its tasks would fail on this machine now, though the file is valid. */
   readonly warnings: readonly AgentFault[]
+  /** For a sub-agent file of another client: the commands that make an agent of it. Absent: it is an agent file. */
+  readonly importBy?: readonly string[]
+}
+
+/** Any runtime shows whether a file is a sub-agent. */
+const ANY_RUNTIME: SubAgentRuntime = { runtime: 'command', model: null, tier: null, command: null }
+
+/**
+ * The report of a faulty file that is a sub-agent file of another client, which needs no `a2a` block: without faults,
+ * with the commands that import it. Any other report is returned as it is. Never rejects.
+ */
+export async function asSubAgent(report: AgentFileReport): Promise<AgentFileReport> {
+  const { ok, file } = report
+  const text = ok ? null : await readBounded(file).catch(() => null)
+  const made = text === null ? null : agentTextOf(text, file, ANY_RUNTIME)
+  if (made?.kind !== 'agent') return report
+  const importBy = ['command', 'llm'].map((name) => `a2a-node agents import ${shellWord(file)} --runtime ${name}`)
+  return { ok: true, file, id: made.id, capabilities: [], ignored: [], faults: [], warnings: [], importBy }
 }
 
 /**

@@ -66,6 +66,8 @@ export interface RuntimeType<Spec extends RuntimeSpec = RuntimeSpec, Fields exte
   files?(written: WrittenRuntime, base: string): readonly NeededFile[]
   /** Why tasks would fail on this machine as it is now, though the file is good. Absent: nothing is known. */
   check?(spec: Spec, env: Environment): readonly string[]
-  /** Makes it for one agent. Nothing is started before the first task. */
+  /** The health check loads the program of the agent, so `agents check` does it too. Absent: it does not. */
+  readonly isLoadedByCheck?: true
+  /** Makes it for one agent. Nothing is started before the first task or health check. */
   create(file: RuntimeFile<Spec>, deps: AgentDeps): Runtime
 }

@@ -33,6 +33,18 @@ export interface ModuleEnd {
   readonly reason: string
 }
 
+/** Files that Node runs only where it strips types. */
+const TYPESCRIPT = /\.[cm]?ts$/i
+/** Node before 22.18 needs it to strip types, and Node before 22.6 has none. */
+const STRIP = '--experimental-strip-types'
+
+/** Options of Node for a module; null: this Node cannot run it, since it strips no types. */
+export function nodeOptionsFor(file: string): readonly string[] | null {
+  const { typescript = false } = process.features as { readonly typescript?: string | false }
+  if (!TYPESCRIPT.test(file) || typescript !== false) return []
+  return process.allowedNodeEnvironmentFlags.has(STRIP) ? [STRIP] : null
+}
+
 interface PendingRun {
   readonly context: RuntimeContext
   readonly settle: (outcome: AgentOutcome) => void
@@ -51,6 +63,9 @@ export class ModuleChild {
   #loadFault: string | null = null
   /** Resolves when the process and all it started are gone. */
   readonly gone: Promise<void>
+  /** Resolves when the module is loaded; false: the process ended before. Never rejects. */
+  readonly loaded: Promise<boolean>
+  #setLoaded: (isLoaded: boolean) => void = () => {}
 
   /**
    * Starts the process. `onGone` is called once, before the runs under way learn of the end.
@@ -60,7 +75,10 @@ export class ModuleChild {
     this.#deps = deps
     const { spec, groups } = deps
     const main = fileURLToPath(new URL('./module-main.js', import.meta.url))
-    this.#child = spawn(process.execPath, [main], {
+    this.loaded = new Promise((resolve) => {
+      this.#setLoaded = resolve
+    })
+    this.#child = spawn(process.execPath, [...(nodeOptionsFor(spec.path) ?? []), main], {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       env: agentEnvironment(deps.env, spec.env),
@@ -87,6 +105,11 @@ export class ModuleChild {
     return this.#isEnding
   }
 
+  /** It got no task yet. */
+  get isUnused(): boolean {
+    return this.#lastRun === 0
+  }
+
   /** Runs one task. When it has not ended two seconds after an abort, the whole process is killed. */
   run(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
     const id = ++this.#lastRun
@@ -109,6 +132,15 @@ export class ModuleChild {
     this.#isEnding = true
     this.#hold(true)
     await this.#deps.groups.end(this.#processGroup)
+    await this.gone
+  }
+
+  /** Kills a process whose module has not been loaded, for a reason for people. */
+  async giveUpLoading(reason: string): Promise<void> {
+    this.#loadFault = reason
+    this.#isEnding = true
+    this.#hold(true)
+    await this.#deps.groups.kill(this.#processGroup)
     await this.gone
   }
 
@@ -165,6 +197,7 @@ export class ModuleChild {
     child.stdout?.destroy()
     child.stderr?.destroy()
     const reason = this.#reason(how)
+    this.#setLoaded(false)
     onGone({ wasReady: this.#isReady, reason })
     for (const { settle } of this.#runs.values()) settle(failure('TASK_FAILED', reason))
   }
@@ -178,11 +211,16 @@ export class ModuleChild {
 
   #onMessage(message: FromChild | null): void {
     if (message === null) return
-    if (message.type === 'ready') this.#isReady = true
+    if (message.type === 'ready') this.#onReady()
     else if (message.type === 'load-failed') this.#loadFault = message.message
     else if (message.type === 'log') this.#deps.log(message.message)
     else if (message.type === 'progress') this.#runs.get(message.run)?.context.progress(message.data)
     else this.#runs.get(message.run)?.settle(this.#outcome(message.outcome))
+  }
+
+  #onReady(): void {
+    this.#isReady = true
+    this.#setLoaded(true)
   }
 
   #outcome(outcome: ChildOutcome): AgentOutcome {

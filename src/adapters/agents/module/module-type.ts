@@ -19,6 +19,7 @@ const schema = z.strictObject({ type: z.literal('module'), path: Text(4096), env
 export const moduleType: RuntimeType<ModuleSpec, z.output<typeof schema>> = {
   type: 'module',
   schema,
+  isLoadedByCheck: true,
   spec: (fields, base) => ({ ...fields, path: path.resolve(base, fields.path) }),
   files: ({ path: given }, base) =>
     typeof given === 'string' && given !== '' ? [{ key: 'path', path: path.resolve(base, given) }] : [],

@@ -7,7 +7,7 @@ import type { MeshId, NodeId } from '../../../kit/ids.js'
 import type { InviteCode } from '../../../domain/membership/invite-code.js'
 import { ownSkew } from '../../../domain/membership/clock-skew.js'
 import { seal } from '../../../domain/membership/signing.js'
-import type { Certificate, SignedCertificate } from '../../../domain/membership/types.js'
+import type { Certificate, MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
 import type { AuditEvent } from '../../../ports/audit.js'
 import { type JoinDeps, type Paired, readInviteCode, requestJoin } from '../pairing/join.js'
 import { MAX_LINKS, PeerLinks } from '../links/links.js'
@@ -52,16 +52,25 @@ export async function foundMesh(
 
 /** Opens the mesh that the home remembers. */
 export async function reopenMesh(deps: MeshDeps, state: MeshState): Promise<MeshNode> {
-  const encryptionKey = bytesFromText(state.encryptionKey)
-  if (encryptionKey === null || encryptionKey.byteLength !== 32)
-    throw new NodeError('STORE_DAMAGED', 'the mesh key in the home is damaged')
   const isRolledBack = state.isRolledBack === true
-  const log = await openLog(deps, {
-    epoch: state.epoch,
-    mesh: { key: keyFromText(state.key), encryptionKey },
-    isRolledBack
-  })
+  const log = await openLog(deps, { epoch: state.epoch, mesh: keysOf(state), isRolledBack })
   return new MeshNode({ deps, log, state, ...openLinks(deps), inviteId: null })
+}
+
+/**
+ * Reads the log of a mesh as the last run left it, without a network.
+ * @throws NodeError STORE_DAMAGED; errors of the store
+ */
+export async function readMembership(
+  deps: Pick<MeshDeps, 'store' | 'keyPair' | 'clock' | 'telemetry'>,
+  state: Pick<MeshState, 'key' | 'encryptionKey' | 'epoch'>
+): Promise<MembershipView> {
+  const log = await openLog(deps, { epoch: state.epoch, mesh: keysOf(state) })
+  try {
+    return log.view()
+  } finally {
+    await log.close()
+  }
 }
 
 /**
@@ -110,6 +119,17 @@ async function pair(
   return await requestJoin(asking, { invite, root, coreKey, name, timeoutMs })
 }
 
+/** The keys of the log of a mesh. @throws NodeError STORE_DAMAGED */
+function keysOf({ key, encryptionKey }: Pick<MeshState, 'key' | 'encryptionKey'>): {
+  readonly key: Uint8Array
+  readonly encryptionKey: Uint8Array
+} {
+  const secret = bytesFromText(encryptionKey)
+  if (secret === null || secret.byteLength !== 32)
+    throw new NodeError('STORE_DAMAGED', 'the mesh key in the home is damaged')
+  return { key: keyFromText(key), encryptionKey: secret }
+}
+
 /** The state of a mesh in which this node has no certificate yet. */
 function firstState(
   { key, encryptionKey, epoch }: { key: Uint8Array; encryptionKey: Uint8Array; epoch: number },
@@ -139,8 +159,11 @@ export function namespaced(store: Corestore, epoch: number): Corestore {
   return store.namespace(`a2a-node/mesh/${epoch}`)
 }
 
+/** The dependencies of a mesh that its log needs. */
+type LogParts = Pick<MeshDeps, 'store' | 'keyPair' | 'clock' | 'telemetry' | 'writeFault' | 'care'>
+
 function openLog(
-  { store, keyPair, clock, telemetry, ...parts }: MeshDeps,
+  { store, keyPair, clock, telemetry, ...parts }: LogParts,
   {
     epoch,
     mesh,

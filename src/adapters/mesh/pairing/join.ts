@@ -115,13 +115,14 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
     'the name of this node looks like the name of another member; the invite is still good, join by it with another name',
   INVALID_INPUT:
     'the admin does not take the name of this node; the invite is still good, join by it with another name',
-  REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
+  REVOKED: 'this node has been revoked from the mesh; with --leave it joins by a fresh invite under a new key',
   CONFLICT: `another home of this node, restored from a backup or repaired later, replaced this one in the mesh. ${CHOICE_OF_COPY}, which then stops`
 }
 
 /** Next steps beside those in the table of errors. */
 const NEXT: Partial<Record<ErrorCode, readonly string[]>> = {
   CONFLICT: COPY_STEPS,
+  REVOKED: ['a2a-node start --join - --leave'],
   AMBIGUOUS_NAME: ['a2a-node start --join - --name <name>'],
   INVALID_INPUT: ['a2a-node start --join - --name <name>']
 }

@@ -36,6 +36,11 @@ export function movingDir(home: string): string {
   return path.join(home, MOVING)
 }
 
+/** The directory in which {@link moveFormerNode} leaves the files. */
+export function formerDir(home: string, stamp: string): string {
+  return path.join(home, FORMER + stamp)
+}
+
 /** Was a change of identity of this home begun and not finished? */
 export async function isIdentityMoving(home: string): Promise<boolean> {
   return await exists(movingDir(home))
@@ -68,7 +73,7 @@ export async function assertIdentityWhole(home: string): Promise<void> {
  */
 export async function moveFormerNode(home: string, stamp: string, last: () => Promise<void>): Promise<string> {
   const moving = movingDir(home)
-  const former = path.join(home, FORMER + stamp)
+  const former = formerDir(home, stamp)
   try {
     // Before anything is changed: a file that cannot be read ends the run.
     const entries = await entriesOfNode(home)
@@ -84,6 +89,50 @@ export async function moveFormerNode(home: string, stamp: string, last: () => Pr
   } catch (error) {
     throw storeError(error, home)
   }
+}
+
+/** Files of a home that a reset removes with those of its node. */
+const OF_A_HOME = /^(?:ballast|policy\.seen|node\.log(?:\.\d+)?|former-node\..*|former-node-\d.*)$/
+/** Files of `store` and other directories of a node; a directory without them may be anybody's. */
+const MARKS: Readonly<Record<string, RegExp>> = {
+  store: /^CORESTORE$/,
+  documents: /^CORESTORE$/,
+  ledger: /^journal-/,
+  audit: /\.(?:head|ndjson)$/
+}
+/** Documents without which no node was in a home; a reset removes them last, so that another run finishes its work. */
+const FIRST = /^(?:seed|mesh|node)\.json/
+
+/**
+ * Entries of a home that a node made, relative to it, in the order of their removal: also accepted imports, logs and
+ * data of former nodes. Settings, rules, agent files and unknown files are none. Empty where no node was.
+ */
+export async function entriesOfHome(home: string): Promise<readonly string[]> {
+  const names = await fs.readdir(home).catch(noneIfAbsent)
+  const found = new Set(names.length === 0 ? [] : await entriesOfNode(home))
+  for (const name of names) if (OF_A_HOME.test(name) || (await isDocument(home, name))) found.add(name)
+  for (const name of [...found])
+    if (!(await isMarked(home, name)) || (DOCUMENT.test(name) && !(await isWritten(home, name)))) found.delete(name)
+  const entries = [...found].sort((a, b) => Number(FIRST.test(a)) - Number(FIRST.test(b)))
+  return entries.some((name) => FIRST.test(name) || name === 'store') ? entries : []
+}
+
+/** Is it no directory of a known name with foreign content? */
+async function isMarked(home: string, name: string): Promise<boolean> {
+  const mark = Object.hasOwn(MARKS, name) ? MARKS[name] : undefined
+  if (mark === undefined) return true
+  const names = await fs.readdir(path.join(home, name)).catch(() => [])
+  return names.some((one) => mark.test(one))
+}
+
+/** Did a node write the file of a document, or its twin? A foreign file may have such a name. */
+async function isWritten(home: string, file: string): Promise<boolean> {
+  const twin = file.endsWith('.copy') ? file.slice(0, -'.copy'.length) : `${file}.copy`
+  for (const one of [file, twin]) {
+    const text = await fs.readFile(path.join(home, one), 'utf8').catch(() => '')
+    if (text.startsWith(BEGINNING)) return true
+  }
+  return false
 }
 
 /** A moved entry stays as it is: the entry of that name in the home is newer than the interruption. */
@@ -115,8 +164,13 @@ async function entriesOfNode(home: string): Promise<string[]> {
  * A `.json` file that is no document of the node may be anybody's. A link to a document is one: a node would read it.
  */
 async function isDocumentOfNode(home: string, file: string): Promise<boolean> {
+  const [, name = USAGE] = DOCUMENT.exec(file) ?? []
+  return !IMPORT.test(name) && name !== USAGE && (await isDocument(home, file))
+}
+
+async function isDocument(home: string, file: string): Promise<boolean> {
   const [, name, copy, aside] = DOCUMENT.exec(file) ?? []
-  if (name === undefined || IMPORT.test(name) || name === USAGE) return false
+  if (name === undefined) return false
   if (aside === undefined && (copy !== undefined || (await exists(path.join(home, `${file}.copy`))))) return true
   const place = path.join(home, file)
   const stats = await fs.stat(place).catch(() => null)
