@@ -64,6 +64,7 @@ const EXCEPT = Object.fromEntries(
     doctor: 'maintenance',
     'home/leave': 'maintenance',
     'home/reset': 'maintenance',
+    'home/prune': 'maintenance',
     audit: 'maintenance'
   }).map(([command, layer]) => [`cli/commands/${command}.ts`, [layer]])
 )

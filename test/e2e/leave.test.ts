@@ -126,7 +126,7 @@ test('reset lists each path, removes the data of the node and no file of the use
   t.is((await mesh.run(['--home', a.home, 'reset'])).code, 2)
   t.ok((await fs.readdir(a.home)).includes('seed.json'), 'nothing is removed without a yes')
   t.is((await mesh.run(['--home', a.home, 'reset', '--yes'])).code, 0)
-  t.alike((await fs.readdir(a.home)).sort(), ['agents', 'config.yaml', 'notes.txt'])
+  t.alike((await fs.readdir(a.home)).sort(), ['agents', 'config.yaml', 'notes.txt', 'policy.yaml'])
   t.is((await mesh.run(['--home', a.home, 'reset', '--yes'])).code, 9, 'there is nothing more to remove')
   const next = await mesh.start('a')
   t.not(next.info.node.id, a.info.node.id)

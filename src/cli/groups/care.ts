@@ -78,5 +78,19 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
       'Example: a2a-node restore laptop.backup --home ~/node2   (then)   a2a-node start --home ~/node2'
     ],
     load: async () => (await import('../commands/restore.js')).restore
+  },
+  {
+    name: 'prune',
+    offline: true,
+    about: 'make the installed program smaller: remove binaries for other platforms, and source maps',
+    group: 'Care',
+    options: [
+      { flags: '--dry-run', about: 'show what would go, and remove nothing' },
+      { flags: '--yes', about: 'do not ask' }
+    ],
+    more: [
+      'It touches this program and the packages that it depends on, and nothing of a home. npm install brings all back.'
+    ],
+    load: async () => (await import('../commands/home/prune.js')).prune
   }
 ]

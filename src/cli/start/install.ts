@@ -44,8 +44,8 @@ export async function installation(root: string = ownRoot()): Promise<Installati
   return { needs: `${packed} (${source})`, command, here: command }
 }
 
-/** The nearest directory above this file with a package.json. */
-function ownRoot(dir: string = path.dirname(fileURLToPath(import.meta.url))): string {
+/** The directory of this package: the nearest one above this file with a package.json. */
+export function ownRoot(dir: string = path.dirname(fileURLToPath(import.meta.url))): string {
   return existsSync(path.join(dir, 'package.json')) || dir === path.dirname(dir) ? dir : ownRoot(path.dirname(dir))
 }
 
