@@ -15,6 +15,7 @@ import { foundMesh, joinMesh, reopenMesh } from '../adapters/mesh/network/mesh.j
 import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/network/mesh-node.js'
 import { readInviteCode, refusedJoin } from '../adapters/mesh/pairing/join.js'
 import { openNetwork } from '../adapters/mesh/network/network.js'
+import type { NetworkProblem } from '../adapters/mesh/network/reachability.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
 import { hash, verify } from '../adapters/mesh/network/sodium.js'
 import { damageError, storeError } from '../adapters/storage/home/store-errors.js'
@@ -89,7 +90,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) })
   )
   try {
-    const reload = new ConfigReload(options.config, { clock, telemetry })
+    const reload = new ConfigReload(options.config, { clock, telemetry, load: options.loadConfig })
     reload.live(['log.level', 'log.redactKeys'], ({ log }) =>
       telemetry.adjust({
         level: options.log === null ? null : log.level,
@@ -151,7 +152,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const shared = openDocuments(deps)
   const guarded = guardLedger(deps, ledger)
   const home = { ...deps, store, documents, shared, audit, record, stored, state, ledger: guarded }
-  const { mesh, logState, onUp } = await openMesh(home)
+  const { mesh, logState, onUp, look } = await openMesh(home)
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
@@ -159,7 +160,8 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const forgotten = options.memory === undefined ? [] : memoryProblems(options.memory)
   const found = (): readonly Problem[] => [...mended, ...forgotten, ...parts.flatMap((part) => part.problems())]
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
-  const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found }
+  const lookForProblems = async (): Promise<void> => void (await Promise.all([look(), deps.reload.look()]))
+  const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found, lookForProblems }
   const node = buildNode(deps, { ...kept, ...made, startedAt, lastFault })
   unwind.add('node', () => node.close())
   await node.start()
@@ -197,6 +199,7 @@ type GivenNodeDeps =
   | 'documents'
   | 'ledger'
   | 'logState'
+  | 'lookForProblems'
   | 'policy'
   | 'problems'
   | 'store'
@@ -258,6 +261,8 @@ interface OpenedMesh {
   readonly logState: LogState
   /** Call once the node is up: later errors do not count as a failed start. */
   onUp(): Promise<void>
+  /** Brings the problems of the network up to date. */
+  look(): Promise<void>
 }
 
 function skewListener({ documents, clock, telemetry }: OpenHome): NonNullable<MeshDeps['onClock']> {
@@ -275,6 +280,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { network: kind, bootstrap, localPort } = record
   const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat }, clock)
   unwind.add('network', () => network.close())
+  network.state.onChange((problem) => reportNetwork(home, problem))
   const reached =
     serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
   const care = await openCare(home, home)
@@ -304,7 +310,17 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   keepMark(mesh, home)
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
-  return { mesh, logState, onUp: () => care.up(mesh.log.view()) }
+  return { mesh, logState, onUp: () => care.up(mesh.log.view()), look: () => network.state.look() }
+}
+
+/** Logs that other nodes cannot be found, or can again (`null`); a join prints the former. */
+function reportNetwork(
+  { options, telemetry, state }: Pick<OpenHome, 'options' | 'telemetry' | 'state'>,
+  problem: NetworkProblem | null
+): void {
+  if (problem === null) return telemetry.log('info', 'other nodes can be found again')
+  if (state === null && options.join !== null) options.onProgress?.(`${problem.message}  [${problem.code}]`)
+  else telemetry.log('warn', problem.message, { code: problem.code })
 }
 
 /** Writes each new state of the mesh. */

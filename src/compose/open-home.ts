@@ -80,6 +80,8 @@ export interface StartOptions {
   /** Flags that the home gets for its next start, once this one succeeded. Absent: its memory stays as it is. */
   readonly memory?: StartMemory
   readonly onProgress?: (line: string) => void
+  /** Loads the config as the next start would; `status` then names changed settings. Absent: it does not. */
+  readonly loadConfig?: () => Promise<Config>
   /** Redirects the output of packages to the log. */
   readonly packageOutput?: (log: (line: string) => void) => void
   /**

@@ -1,5 +1,5 @@
 import { formatDuration } from '../../kit/units.js'
-import { emptyText, hintedAll, noteProblems } from '../terminal/banner.js'
+import { emptyText, hintedAll, networkProblems, noteProblems } from '../terminal/banner.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { countOption, durationOption, given, isSet, sandboxOption, tierOption } from '../options.js'
@@ -16,16 +16,27 @@ export const invite: Action = async ({ output, api }, _args, options) => {
     sandboxId: sandboxOption(options, 'sandbox')
   })
   const made = await api().call('invite.create', params)
-  const { network } = await api().call('node.status', {})
+  const { network, problems } = await api().call('node.status', {})
+  const unfound = networkProblems(problems)
   if (isSet(options, 'qr')) {
     const { renderUnicodeCompact } = await import('uqr')
     output.note(renderUnicodeCompact(made.code, { border: 2 }))
   }
   if (output.json) {
     const { code, expiresAt, uses, tier, sandboxId, id } = made
-    output.object('invite@1', { code, expiresAt, uses, tier, sandboxId, id, network })
+    output.object('invite@1', {
+      code,
+      expiresAt,
+      uses,
+      tier,
+      sandboxId,
+      id,
+      network,
+      problems: hintedAll(output, unfound)
+    })
     return EXIT.ok
   }
+  noteProblems(output, unfound)
   const left = formatDuration(Math.max(0, Math.round((Date.parse(made.expiresAt) - Date.now()) / 1000) * 1000))
   const rights = params.admin === true ? ', may invite and write the log' : ''
   const joins = `Joins ${plural(made.uses, 'node')} as ${made.tier}${made.sandboxId === null ? '' : ` in sandbox ${made.sandboxId}`}${rights}, for ${left}.`

@@ -13,7 +13,7 @@ import { formatDuration } from '../../kit/units.js'
 import type { NodeApi, NodeInfo } from '../../ports/node-api.js'
 import { bannerLines } from '../terminal/banner.js'
 import type { Action, CommandContext } from '../context.js'
-import { reportReady, startDetached } from '../detach.js'
+import { reportProgress, reportReady, startDetached } from '../detach.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { boundLog, reopenLog } from '../log-file.js'
 import { durationOption, isSet, type Options } from '../options.js'
@@ -89,7 +89,12 @@ async function startHere(
   const reloads = new Reloads(context, options)
   const signals = stopSignals(reports ? () => reloads.hangup() : undefined)
   try {
-    const node = await untilStarted(startNode(startOptions(context, settings, flags)), signals)
+    const onProgress = (line: string): void => {
+      context.output.note(line)
+      if (reports) reportProgress(line)
+    }
+    const given = { ...startOptions(context, settings, flags), onProgress, loadConfig: () => reloads.next() }
+    const node = await untilStarted(startNode(given), signals)
     reloads.serve(node)
     return await runNode(context, node, {
       name: flags.name,
@@ -118,8 +123,7 @@ function startOptions(context: CommandContext, settings: StartSettings, flags: S
     join,
     joinsOnce,
     extraAgentDirs: agentDirs,
-    memory: { texts: toRemember(settings, flags), faults },
-    onProgress: (line) => context.output.note(line)
+    memory: { texts: toRemember(settings, flags), faults }
   }
 }
 
@@ -133,7 +137,10 @@ function hungNode(error: unknown, context: CommandContext): unknown {
     : new NodeError(error.code, `${error.message} (pid ${pid})`, { next: [`kill -9 ${pid}`], cause: error })
 }
 
-/** Reloads log and config of a detached node at each SIGHUP; one that comes before the node is up waits for it. */
+/**
+ * Loads the config for a running node. Reloads log and config of a detached one at each SIGHUP; one that comes before
+ * the node is up waits for it.
+ */
 class Reloads {
   readonly #context: CommandContext
   readonly #options: Options
@@ -158,13 +165,18 @@ class Reloads {
     if (this.#isWanted) void node.reload(async () => await this.#load())
   }
 
+  /** The config of the next start with the same flags. @throws NodeError CONFIG_INVALID, USAGE */
+  next(): Promise<Config> {
+    return startConfig(this.#context, this.#options, durationOption(this.#options, 'timeout'))
+  }
+
   async #load(): Promise<Config> {
     const { configFile } = this.#context.paths()
     const isThere = existsSync(configFile)
     // The defaults would be in force while a program replaces it.
     if (this.#hadFile && !isThere)
       throw new NodeError('CONFIG_INVALID', `${configFile} is gone: bring it back, or make it an empty file`)
-    const config = await startConfig(this.#context, this.#options, durationOption(this.#options, 'timeout'))
+    const config = await this.next()
     this.#hadFile = isThere
     return config
   }
@@ -205,7 +217,7 @@ async function runNode(
   })
   if (output.json) output.object('start@1', info)
   else {
-    await printBanner(context, api, { isLogged: true })
+    await printBanner(context, api)
     output.print('Ctrl-C stops the node. Log follows.')
   }
   noteName(output, info, how.name)
@@ -238,14 +250,13 @@ async function closedWithin(node: RunningNode, limitMs: number): Promise<boolean
   return isClosed
 }
 
-async function printBanner(context: CommandContext, api: NodeApi, { isLogged }: { isLogged: boolean }): Promise<void> {
+async function printBanner(context: CommandContext, api: NodeApi): Promise<void> {
   const [info, { peers }] = await Promise.all([api.call('node.status', {}), api.call('peers.list', {})])
   const parts = {
     info,
     peers,
     store: context.paths().home,
     userHome: context.env['HOME'],
-    isLogged,
     installed: await installation()
   }
   for (const line of bannerLines(context.output, parts)) context.output.print(line)
@@ -266,7 +277,7 @@ async function printRunning(
   noteName(context.output, info, how.flags.name)
   if (context.output.json) context.output.object('start@1', info)
   else {
-    await printBanner(context, context.api(), { isLogged: false })
+    await printBanner(context, context.api())
     context.output.print(`It runs already (pid ${info.pid}). Stop it with: ${context.output.hint('a2a-node stop')}`)
   }
   return EXIT.ok
@@ -303,7 +314,7 @@ async function printDetached(context: CommandContext, info: NodeInfo, { name }: 
   noteName(context.output, info, name)
   if (context.output.json) context.output.object('start@1', info)
   else {
-    await printBanner(context, context.api(), { isLogged: false }).catch((error: unknown) => {
+    await printBanner(context, context.api()).catch((error: unknown) => {
       throw endedAtOnce(error, context.paths().logFile)
     })
     context.output.print(

@@ -226,7 +226,13 @@ const POLICY_CALLS: Pick<CallTable, PolicyCall> = {
 
 const CALLS: CallTable = {
   'node.info': ['read', ({ host }) => nodeInfo(host)],
-  'node.status': ['read', ({ host }) => statusInfo(host)],
+  'node.status': [
+    'read',
+    async ({ host }) => {
+      await host.node.deps.lookForProblems?.()
+      return statusInfo(host)
+    }
+  ],
   'node.id': ['read', ({ node }) => showId(node)],
   'node.stop': ['admin', ({ host }) => stop(host)],
   'node.metrics': ['read', ({ node, principal }) => metricsOf(node, principal)],
@@ -339,7 +345,7 @@ function pushAdmin({ push }: ApiHost): PushAdmin {
 const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
   'node.status': [
     'read',
-    ({ host }, _params, { push }) => watchStatus(host.node.deps.clock, () => push(statusInfo(host))),
+    ({ host }, _params, { push }) => watchStatus(host.node.deps, () => push(statusInfo(host))),
     'newest'
   ],
   'peers.list': [

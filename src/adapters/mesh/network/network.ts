@@ -6,6 +6,7 @@ import type { Clock, Timer } from '../../../kit/clock.js'
 import type { Rendezvous } from '../pairing/pairing-swarm.js'
 import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
 import type { StreamTransport } from '../transport/stream-transport.js'
+import { type NetworkState, Reachability } from './reachability.js'
 import { timely } from './timely.js'
 
 /** How nodes find each other. */
@@ -30,6 +31,8 @@ export interface NodeTransport extends StreamTransport {
 /** A DHT node of one kind of network, and maybe a bootstrap node beside it. */
 export interface Network {
   readonly dht: HyperDHT
+  /** Can other nodes be found? */
+  readonly state: NetworkState
   /** Opens the transport of a node with this key pair. Its owner closes it. */
   openTransport(keyPair: KeyPair): NodeTransport
   /** Does this process serve the bootstrap node now? */
@@ -64,7 +67,9 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
     ...addressing(options),
     connectionKeepAlive: KEEP_ALIVE_MS
   })
+  const state = new Reachability({ kind: options.kind, dht, clock })
   const close = async (): Promise<void> => {
+    state.close()
     await bootstrap?.close()
     await dht.destroy({ force: true })
   }
@@ -76,6 +81,7 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
   }
   return {
     dht,
+    state,
     openTransport: (keyPair) => new HyperswarmTransport({ dht, keyPair }),
     serving: () => bootstrap?.serving() ?? false,
     onTakeover: (listener) => bootstrap?.onTakeover(listener),
