@@ -51,7 +51,7 @@ import type { StartOptions, StartDeps } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { openAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
-import { bindHttp } from './serve-http.js'
+import { bindHttp, exposureProblems } from './serve-http.js'
 import { ConfigReload } from './config-reload.js'
 import { LimitedRequests } from '../adapters/http/limited-requests.js'
 import { PackageFaults } from './package-faults.js'
@@ -158,7 +158,8 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const agents = openAgents(deps, { compileSchema, store: documents })
   const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, limited]
   const forgotten = options.memory === undefined ? [] : memoryProblems(options.memory)
-  const found = (): readonly Problem[] => [...mended, ...forgotten, ...parts.flatMap((part) => part.problems())]
+  const steady = [...mended, ...forgotten, ...exposureProblems(deps, http)]
+  const found = (): readonly Problem[] => [...steady, ...parts.flatMap((part) => part.problems())]
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
   const lookForProblems = async (): Promise<void> => void (await Promise.all([look(), deps.reload.look()]))
   const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found, lookForProblems }

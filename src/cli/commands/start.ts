@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import net from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import { setTimeout as delay } from 'node:timers/promises'
 import { tuneHeap } from '../heap.js'
@@ -217,7 +218,7 @@ async function runNode(
   })
   if (output.json) output.object('start@1', info)
   else {
-    await printBanner(context, api)
+    await printBanner(context, api, { isLogged: true })
     output.print('Ctrl-C stops the node. Log follows.')
   }
   noteName(output, info, how.name)
@@ -250,13 +251,14 @@ async function closedWithin(node: RunningNode, limitMs: number): Promise<boolean
   return isClosed
 }
 
-async function printBanner(context: CommandContext, api: NodeApi): Promise<void> {
+async function printBanner(context: CommandContext, api: NodeApi, { isLogged }: { isLogged: boolean }): Promise<void> {
   const [info, { peers }] = await Promise.all([api.call('node.status', {}), api.call('peers.list', {})])
   const parts = {
     info,
     peers,
     store: context.paths().home,
     userHome: context.env['HOME'],
+    isLogged,
     installed: await installation()
   }
   for (const line of bannerLines(context.output, parts)) context.output.print(line)
@@ -277,7 +279,7 @@ async function printRunning(
   noteName(context.output, info, how.flags.name)
   if (context.output.json) context.output.object('start@1', info)
   else {
-    await printBanner(context, context.api())
+    await printBanner(context, context.api(), { isLogged: false })
     context.output.print(`It runs already (pid ${info.pid}). Stop it with: ${context.output.hint('a2a-node stop')}`)
   }
   return EXIT.ok
@@ -304,17 +306,23 @@ async function noteUnapplied(context: CommandContext, { typed, forgotten }: Star
   output.note(`  try: ${output.hint('a2a-node stop')}`)
 }
 
-/** Does the node serve HTTP as it was asked for? Any port is as good as 0. */
+/** Does the node serve HTTP as it was asked for? Any port is as good as 0. Host names are not compared. */
 function isServed(asked: string | null, { http }: NodeInfo): boolean {
-  const port = asked === null ? null : (listenAddress(asked)?.port ?? null)
-  return asked === null || (http !== null && (port === 0 || http.endsWith(`:${port}`)))
+  if (asked === null) return true
+  const address = listenAddress(asked)
+  if (http === null || address === null) return false
+  const { host, port } = address
+  const bound = new URL(http)
+  const isThere =
+    net.isIP(host) === 0 || new URL(`http://${net.isIPv6(host) ? `[${host}]` : host}`).hostname === bound.hostname
+  return isThere && (port === 0 || String(port) === (bound.port === '' ? '80' : bound.port))
 }
 
 async function printDetached(context: CommandContext, info: NodeInfo, { name }: StartFlags): Promise<number> {
   noteName(context.output, info, name)
   if (context.output.json) context.output.object('start@1', info)
   else {
-    await printBanner(context, context.api()).catch((error: unknown) => {
+    await printBanner(context, context.api(), { isLogged: false }).catch((error: unknown) => {
       throw endedAtOnce(error, context.paths().logFile)
     })
     context.output.print(

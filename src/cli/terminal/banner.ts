@@ -62,7 +62,10 @@ export function emptyText(what: string, problems: readonly Problem[]): string {
   return problems.length === 0 ? `no ${what}` : `no ${what} that this node knows of`
 }
 
-/** The banner of `start` for the running node. */
+/**
+ * The banner of `start` for the running node. `isLogged`: its problems are in the log beside it, so only those of the
+ * network are shown, with their next step.
+ */
 export function bannerLines(
   output: Output,
   parts: {
@@ -70,10 +73,11 @@ export function bannerLines(
     peers: readonly PeerInfo[]
     store: string
     userHome: string | undefined
+    isLogged: boolean
     installed: Installation
   }
 ): string[] {
-  const { info, peers, store, userHome, installed } = parts
+  const { info, peers, store, userHome, isLogged, installed } = parts
   const online = peers.filter((peer) => peer.status === 'online').length
   const count = peers.length === 0 ? '0 peers yet' : `${online} of ${plural(peers.length, 'peer')} online`
   const { ready } = info.agents
@@ -87,7 +91,7 @@ export function bannerLines(
         : [['http', `${info.http}  (token: ${output.hint('a2a-node a2a token create')})`] as const]),
       ['agents', ready.length === 0 ? 'none ready' : `${ready.length} ready: ${ready.join(', ')}`]
     ]),
-    ...problemLines(output, info.problems).map((line) => `  ${line}`)
+    ...problemLines(output, isLogged ? networkProblems(info.problems) : info.problems).map((line) => `  ${line}`)
   ]
   if (info.mesh.members > 1) return lines
   const code = `(code: ${output.hint('a2a-node invite')})`

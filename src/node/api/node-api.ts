@@ -79,7 +79,7 @@ export interface ApiHost {
   /** Begins a clean stop; it must not wait for the calling request. */
   stop(): void
   isStopping(): boolean
-  /** URL of the HTTP listener; null without one. */
+  /** URL of the HTTP listener with the bound address, which may be a wildcard; null without one. */
   http(): string | null
   /** Push notifications of the A2A gateway; null without one. */
   push(): PushAdmin | null
