@@ -161,7 +161,10 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const steady = [...mended, ...forgotten, ...exposureProblems(deps, http)]
   const found = (): readonly Problem[] => [...steady, ...parts.flatMap((part) => part.problems())]
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
-  const lookForProblems = async (): Promise<void> => void (await Promise.all([look(), deps.reload.look()]))
+  const lookForProblems = async (): Promise<void> => {
+    guarded.look()
+    await Promise.all([look(), deps.reload.look()])
+  }
   const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found, lookForProblems }
   const node = buildNode(deps, { ...kept, ...made, startedAt, lastFault })
   unwind.add('node', () => node.close())

@@ -84,3 +84,17 @@ test('a private network without a bootstrap node is a problem whose next step wo
   await served.stop()
   await untilTrue(async () => (await codes(b)).includes('BOOTSTRAP_OFFLINE'), 'the member misses its bootstrap node')
 })
+
+test('a bootstrap node outside a private network is refused, in the background as well, and the next step works', async (t) => {
+  const mesh = await testMesh(t, { commandsHere: true })
+  const address = `127.0.0.1:${await freePort()}`
+  const home = await mesh.dir()
+  for (const how of [[], ['--detach']]) {
+    const { code, stderr } = await mesh.run(['--home', home, 'start', '--serve-bootstrap', address, ...how])
+    t.is(code, 2, stderr)
+    t.ok(stderr.includes(`a bootstrap node on ${address} is for a private network, and this one is local`), stderr)
+    t.ok(stderr.includes(`start --network private --serve-bootstrap ${address}`), stderr)
+  }
+  const a = await mesh.start('a', { home, env: PRIVATE, args: ['--network', 'private', '--serve-bootstrap', address] })
+  t.alike(await codes(a), [])
+})
