@@ -14,6 +14,7 @@ import type { LogMarks } from '../adapters/mesh/log/log-marks.js'
 import { foundMesh, joinMesh, reopenMesh } from '../adapters/mesh/network/mesh.js'
 import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/network/mesh-node.js'
 import { readInviteCode, refusedJoin } from '../adapters/mesh/pairing/join.js'
+import { KnownAddresses } from '../adapters/mesh/network/known-addresses.js'
 import { openNetwork } from '../adapters/mesh/network/network.js'
 import type { NetworkProblem } from '../adapters/mesh/network/reachability.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
@@ -66,6 +67,9 @@ export { sandboxOfHome } from './home-sandbox.js'
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from '../adapters/agents/files/check-file.js'
 
 const DEFAULT_MESH_NAME = 'home'
+/** Name of the document with the addresses of the last links. */
+const ADDRESSES = 'addresses'
+
 /**
  * Starts a node: data directory, store, network, mesh, agents, control API, in this order. A failure undoes the earlier
  * steps.
@@ -282,7 +286,8 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = home
   const { serveBootstrap, behindNat } = options.config.network
   const { network: kind, bootstrap, localPort } = record
-  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat }, clock)
+  const known = await openAddresses(home)
+  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat, known }, clock)
   unwind.add('network', () => network.close())
   network.state.onChange((problem) => reportNetwork(home, problem))
   const reached =
@@ -302,7 +307,13 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     maxLinks: options.config.network.maxPeers,
     clock,
     telemetry,
-    onPassed: (peer, stream) => home.shared.link(peer, stream),
+    onPassed: (peer, stream) => {
+      home.shared.link(peer, stream)
+      const { remoteHost, remotePort = 0 } = stream.rawStream ?? {}
+      const at = { host: remoteHost ?? '', port: remotePort }
+      // All nodes of a local network find each other on one port.
+      if (kind !== 'local') known.learn(peer, at, network.dht.localAddress()?.port ?? null)
+    },
     onClock: skewListener(home),
     onRefused: (refusal) => audit.append(refusal),
     writeFault: () => fullDisk(options.home.store, home.ledger)
@@ -315,6 +326,17 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
   return { mesh, logState, onUp: () => care.up(mesh.log.view()), look: () => network.state.look() }
+}
+
+/** Where members were linked last, as the home has it. */
+async function openAddresses({ documents, telemetry }: OpenHome): Promise<KnownAddresses> {
+  // Nothing is lost without it.
+  const stored = await documents.read(ADDRESSES).catch(() => null)
+  return new KnownAddresses(stored, (record) => {
+    documents
+      .write(ADDRESSES, record)
+      .catch((error: unknown) => telemetry.log('warn', 'an address could not be kept', { reason: messageOf(error) }))
+  })
 }
 
 /** Logs that other nodes cannot be found, or can again (`null`); a join prints the former. */

@@ -1,4 +1,5 @@
 import test from 'brittle'
+import HyperDHT from 'hyperdht'
 import type { Problem } from '../../src/ports/node-api.js'
 import { freePort, type TestNode, testMesh, until, untilOnline, untilTrue } from '../support/nodes.js'
 
@@ -97,4 +98,18 @@ test('a bootstrap node outside a private network is refused, in the background a
   }
   const a = await mesh.start('a', { home, env: PRIVATE, args: ['--network', 'private', '--serve-bootstrap', address] })
   t.alike(await codes(a), [])
+})
+
+test('members of a private network meet again without its bootstrap node, by the addresses of their last links', async (t) => {
+  const mesh = await testMesh(t, { commandsHere: true })
+  const bootstrap = HyperDHT.bootstrapper(mesh.port, '127.0.0.1', { host: '127.0.0.1' })
+  t.teardown(() => bootstrap.destroy())
+  await bootstrap.fullyBootstrapped()
+  const args = ['--network', 'private', '--bootstrap', `127.0.0.1:${mesh.port}`]
+  const members = await mesh.meshWith({ env: PRIVATE, args }, 'a', 'b', 'c')
+  await bootstrap.destroy()
+  await Promise.all(members.map((one) => one.stop()))
+  const again = await Promise.all(members.map(({ name, home }) => mesh.start(name, { home, env: PRIVATE })))
+  await Promise.all(again.map((one) => untilOnline(one, 2)))
+  for (const one of again) t.alike(await codes(one), ['BOOTSTRAP_OFFLINE'], one.name)
 })

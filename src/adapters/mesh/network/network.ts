@@ -3,6 +3,7 @@ import HyperDHT from 'hyperdht'
 import type { KeyPair } from 'hyperswarm'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
+import { AddressedDht, type KnownAddresses } from './known-addresses.js'
 import type { Rendezvous } from '../pairing/pairing-swarm.js'
 import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
 import type { StreamTransport } from '../transport/stream-transport.js'
@@ -19,6 +20,8 @@ export interface NetworkOptions {
   readonly serveBootstrap: string | null
   /** `private` only: members sit behind NAT, so that holes must be punched (which needs several bootstrap nodes). */
   readonly behindNat: boolean
+  /** Where members were linked last: they are dialled there while no other node of the DHT answers. Absent: none. */
+  readonly known?: Pick<KnownAddresses, 'of' | 'port'>
   /** Port of the embedded bootstrap of `local`. Keep it below 32768: above, a random client socket may own it. */
   readonly localPort: number
 }
@@ -63,11 +66,13 @@ export const STREAM_TIMEOUT_MS = 6000
  */
 export async function openNetwork(options: NetworkOptions, clock: Clock): Promise<Network> {
   const bootstrap = await openBootstrap(options, clock)
-  const dht = new HyperDHT({
-    ...addressing(options),
-    connectionKeepAlive: KEEP_ALIVE_MS
-  })
-  const state = new Reachability({ kind: options.kind, dht, clock })
+  const { known } = options
+  const port = known?.port ?? null
+  const dht = new AddressedDht(
+    { ...addressing(options), ...(port === null ? {} : { port }), connectionKeepAlive: KEEP_ALIVE_MS },
+    (peer) => (state.isAnswering() ? [] : (known?.of(peer) ?? []))
+  )
+  const state: Reachability = new Reachability({ kind: options.kind, dht, clock })
   const close = async (): Promise<void> => {
     state.close()
     await bootstrap?.close()

@@ -36,6 +36,8 @@ export interface NetworkProblem extends Problem {
 export interface NetworkState {
   /** Why other nodes are not found; empty when they may be. */
   problems(): readonly NetworkProblem[]
+  /** Did something answer the last question? False before the first answer. */
+  isAnswering(): boolean
   /** Resolves with {@link NetworkState.problems} at most 5 s old, after 2 s at the latest. Never rejects. */
   look(): Promise<void>
   /** Calls the listener with each new problem, and with null when it is over. */
@@ -53,6 +55,7 @@ export class Reachability implements NetworkState {
   /** Host names that were not resolved. */
   readonly #unresolved = new Set<string>()
   #answeredAt: number
+  #isAnswering = false
   #responses = 0
   #problem: NetworkProblem | null = null
   #asking: Promise<void> | null = null
@@ -70,6 +73,10 @@ export class Reachability implements NetworkState {
     const { kind, dht } = this.#deps
     if (kind === 'private' && dht.bootstrapNodes.length === 0) return [this.#missing()]
     return this.#problem === null ? [] : [this.#problem]
+  }
+
+  isAnswering(): boolean {
+    return this.#deps.kind === 'local' || this.#isAnswering
   }
 
   async look(): Promise<void> {
@@ -178,6 +185,7 @@ export class Reachability implements NetworkState {
 
   #answered(): void {
     this.#answeredAt = this.#deps.clock.now()
+    this.#isAnswering = true
     if (this.#problem === null) return
     this.#problem = null
     this.#tell()
@@ -185,6 +193,7 @@ export class Reachability implements NetworkState {
 
   #silent(): void {
     const isNew = this.#problem === null
+    this.#isAnswering = false
     this.#problem = this.#deps.kind === 'public' ? this.#offline() : this.#silentBootstrap()
     if (isNew) this.#tell()
   }
