@@ -1,7 +1,6 @@
 import test from 'brittle'
-import HyperDHT from 'hyperdht'
 import type { Problem } from '../../src/ports/node-api.js'
-import { freePort, type TestNode, testMesh, until, untilOnline, untilTrue } from '../support/nodes.js'
+import { type TestNode, testMesh, until, untilOnline, untilTrue } from '../support/nodes.js'
 
 const PRIVATE = { A2A_NODE_NETWORK_KIND: undefined }
 
@@ -46,27 +45,6 @@ test('a private network whose bootstrap node is off is named by start, status, d
   t.ok(a.errors().includes('other nodes can be found again'), a.errors())
 })
 
-test('a join without a reachable bootstrap node says so while it waits, and names it in its error', async (t) => {
-  const mesh = await testMesh(t, { commandsHere: true })
-  const address = `127.0.0.1:${await freePort()}`
-  const a = await mesh.start('a', { env: PRIVATE, args: ['--network', 'private', '--serve-bootstrap', address] })
-  const { code } = await a.json<{ code: string }>(['invite'])
-  await a.stop()
-  const home = await mesh.dir()
-  for (const how of [[], ['--detach']]) {
-    const words = ['--home', home, 'start', '--join', code, '--timeout', '4s', '--network', 'private', ...how]
-    const { code: exit, stderr } = await mesh.run(words, { env: { A2A_NODE_NETWORK_KIND: 'private' } })
-    t.is(exit, 6, stderr)
-    const [noted, error] = [
-      stderr.indexOf(`(${address})`),
-      stderr.indexOf('error: no bootstrap node of this private network')
-    ]
-    t.ok(noted >= 0 && noted < error, `it is said before the error: ${stderr}`)
-    t.ok(stderr.includes('[BOOTSTRAP_OFFLINE]') && stderr.includes(`start --serve-bootstrap ${address}`), stderr)
-    t.absent(stderr.includes('no admin of the mesh answered'), stderr)
-  }
-})
-
 test('a private network without a bootstrap node is a problem whose next step works', async (t) => {
   const mesh = await testMesh(t, { commandsHere: true })
   const home = await mesh.dir()
@@ -84,32 +62,4 @@ test('a private network without a bootstrap node is a problem whose next step wo
   t.alike(await codes(b), [])
   await served.stop()
   await untilTrue(async () => (await codes(b)).includes('BOOTSTRAP_OFFLINE'), 'the member misses its bootstrap node')
-})
-
-test('a bootstrap node outside a private network is refused, in the background as well, and the next step works', async (t) => {
-  const mesh = await testMesh(t, { commandsHere: true })
-  const address = `127.0.0.1:${await freePort()}`
-  const home = await mesh.dir()
-  for (const how of [[], ['--detach']]) {
-    const { code, stderr } = await mesh.run(['--home', home, 'start', '--serve-bootstrap', address, ...how])
-    t.is(code, 2, stderr)
-    t.ok(stderr.includes(`a bootstrap node on ${address} is for a private network, and this one is local`), stderr)
-    t.ok(stderr.includes(`start --network private --serve-bootstrap ${address}`), stderr)
-  }
-  const a = await mesh.start('a', { home, env: PRIVATE, args: ['--network', 'private', '--serve-bootstrap', address] })
-  t.alike(await codes(a), [])
-})
-
-test('members of a private network meet again without its bootstrap node, by the addresses of their last links', async (t) => {
-  const mesh = await testMesh(t, { commandsHere: true })
-  const bootstrap = HyperDHT.bootstrapper(mesh.port, '127.0.0.1', { host: '127.0.0.1' })
-  t.teardown(() => bootstrap.destroy())
-  await bootstrap.fullyBootstrapped()
-  const args = ['--network', 'private', '--bootstrap', `127.0.0.1:${mesh.port}`]
-  const members = await mesh.meshWith({ env: PRIVATE, args }, 'a', 'b', 'c')
-  await bootstrap.destroy()
-  await Promise.all(members.map((one) => one.stop()))
-  const again = await Promise.all(members.map(({ name, home }) => mesh.start(name, { home, env: PRIVATE })))
-  await Promise.all(again.map((one) => untilOnline(one, 2)))
-  for (const one of again) t.alike(await codes(one), ['BOOTSTRAP_OFFLINE'], one.name)
 })
