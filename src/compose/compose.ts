@@ -94,7 +94,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) })
   )
   try {
-    const reload = new ConfigReload(options.config, { clock, telemetry, load: options.loadConfig })
+    const reload = new ConfigReload(options.config, { clock, telemetry, source: options.configSource })
     reload.live(['log.level', 'log.redactKeys'], ({ log }) =>
       telemetry.adjust({
         level: options.log === null ? null : log.level,

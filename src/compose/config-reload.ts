@@ -8,8 +8,16 @@ import type { Telemetry } from '../ports/telemetry.js'
 export interface ConfigReloadDeps {
   readonly clock: Pick<Clock, 'now'>
   readonly telemetry: Telemetry
-  /** Loads the config as the next start would. Absent: changes of the config are not noticed. */
-  readonly load?: (() => Promise<Config>) | undefined
+  /** Absent: changes of the config are not noticed. */
+  readonly source?: ConfigSource | undefined
+}
+
+/** Where the config of a running node comes from. */
+export interface ConfigSource {
+  /** Loads the config as the next start would. */
+  load(): Promise<Config>
+  /** The command that makes the node reload it; null when only a restart does. */
+  readonly reloadCommand: string | null
 }
 
 /**
@@ -58,13 +66,11 @@ export class ConfigReload {
     return turn
   }
 
-  /**
-   * Compares the config with that in force, for {@link ConfigReload.problems}. Never rejects. `load`: as of
-   * {@link ConfigReload.reload}; absent: nothing is compared.
-   */
-  async look(load = this.#deps.load): Promise<void> {
-    if (load === undefined) return
-    this.#found = await load().then(
+  /** Compares the config with that in force, for {@link ConfigReload.problems}. Never rejects. */
+  async look(): Promise<void> {
+    const { source } = this.#deps
+    if (source === undefined) return
+    this.#found = await source.load().then(
       (next) => ({ fault: null, changed: this.#differences(next).map(({ path }) => path) }),
       (error: unknown) => ({ fault: asNodeError(error).message, changed: [] })
     )
@@ -81,12 +87,14 @@ export class ConfigReload {
     if (fault !== null)
       return [{ code, message: `the next start would fail, since the config has a fault: ${fault}`, next }]
     if (changed.length === 0) return []
+    const reloadCommand = this.#deps.source?.reloadCommand ?? null
+    const isLive = reloadCommand !== null && changed.every((path) => this.#live.has(path))
     const words = changed.length === 1 ? 'this setting of the config is' : 'these settings of the config are'
     return [
       {
         code: 'CONFIG_CHANGED',
-        message: `${words} not in force yet: ${changed.join(', ')}; the node takes the config at its next start`,
-        next: 'a2a-node stop && a2a-node start'
+        message: `${words} not in force yet: ${changed.join(', ')}; ${isLive ? 'reload the config' : 'restart the node'}`,
+        next: isLive ? reloadCommand : 'a2a-node stop && a2a-node start'
       }
     ]
   }

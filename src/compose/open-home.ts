@@ -42,7 +42,7 @@ import { MemoryTelemetry } from '../adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from '../adapters/telemetry/redact.js'
 import type { LastFault, NodeDeps } from '../node/dependencies.js'
 import type { PackageFault } from '../kit/package-fault.js'
-import type { ConfigReload } from './config-reload.js'
+import type { ConfigReload, ConfigSource } from './config-reload.js'
 import type { PackageFaults } from './package-faults.js'
 import type { Unwind } from './unwind.js'
 
@@ -80,8 +80,8 @@ export interface StartOptions {
   /** Flags that the home gets for its next start, once this one succeeded. Absent: its memory stays as it is. */
   readonly memory?: StartMemory
   readonly onProgress?: (line: string) => void
-  /** Loads the config as the next start would; `status` then names changed settings. Absent: it does not. */
-  readonly loadConfig?: () => Promise<Config>
+  /** The config of the next start; `status` then names changed settings. Absent: it does not. */
+  readonly configSource?: ConfigSource
   /** Redirects the output of packages to the log. */
   readonly packageOutput?: (log: (line: string) => void) => void
   /**

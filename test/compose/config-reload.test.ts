@@ -19,7 +19,7 @@ async function world(t: Assert): Promise<World> {
   const lines: string[] = []
   const clock = { now: () => Date.parse('2030-01-02T03:04:05Z') }
   const telemetry = new MemoryTelemetry({ clock, level: 'info', format: 'text', write: (line) => lines.push(line) })
-  const reload = new ConfigReload(await load(), { clock, telemetry, load })
+  const reload = new ConfigReload(await load(), { clock, telemetry, source: { load, reloadCommand: 'kill -HUP 7' } })
   return {
     reload,
     lines,
@@ -88,6 +88,10 @@ test('a look names every setting that differs from those in force, live ones as 
   await load('log: { level: debug }\nnode: { name: other }\n')
   const [[, after] = []] = await problems()
   t.ok(after?.startsWith('this setting of the config is not in force yet: node.name;'), 'a reload took the live one')
+  await write('log: { level: warn }\n')
+  const [[, live] = []] = await problems()
+  t.ok(live?.endsWith('log.level; reload the config'), live)
+  t.is(reload.problems()[0]?.next, 'kill -HUP 7', 'no restart is needed')
   await write('log: { level: debug }\n')
   t.alike(await problems(), [])
 })

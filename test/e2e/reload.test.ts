@@ -22,6 +22,11 @@ test('a hangup makes a detached node reload its config and log, and another one 
     process.kill(pid, 'SIGHUP')
     return await until(api, 'node.status', {}, ({ reload }) => reload?.at !== before)
   }
+  await fs.writeFile(config, 'llm: { providers: { local: { url: "http://127.0.0.1:9/v1" } } }\n')
+  const changed = (await api.call('node.status', {})).problems.map(({ code, next }) => [code, next])
+  t.alike(changed, [['CONFIG_CHANGED', `kill -HUP ${pid}`]], 'a reload is enough for a model server')
+  await reloaded('')
+  t.alike((await api.call('node.status', {})).problems, [])
   const more = path.join(home, 'more')
   await fs.mkdir(more)
   await fs.writeFile(

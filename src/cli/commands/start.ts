@@ -94,7 +94,8 @@ async function startHere(
       context.output.note(line)
       if (reports) reportProgress(line)
     }
-    const given = { ...startOptions(context, settings, flags), onProgress, loadConfig: () => reloads.next() }
+    const configSource = { load: () => reloads.next(), reloadCommand: reports ? `kill -HUP ${process.pid}` : null }
+    const given = { ...startOptions(context, settings, flags), onProgress, configSource }
     const node = await untilStarted(startNode(given), signals)
     reloads.serve(node)
     return await runNode(context, node, {
