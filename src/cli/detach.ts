@@ -14,7 +14,7 @@ import type { StartFlags } from './start-settings.js'
 /** Last message of a background node to the process that started it. */
 export type ReadyReport = { readonly ready: NodeInfo } | { readonly error: ErrorBody }
 /** A line about its start, for people; earlier than the last message. */
-interface ProgressReport {
+interface ProgressLine {
   readonly progress: string
 }
 
@@ -93,7 +93,7 @@ function untilReady(child: ChildProcess, logFile: string, onProgress: (line: str
       child.unref()
     }
     process.on('SIGINT', forward).on('SIGTERM', forward)
-    child.on('message', (report: ReadyReport | ProgressReport) => {
+    child.on('message', (report: ReadyReport | ProgressLine) => {
       if ('progress' in report) return onProgress(report.progress)
       done()
       if ('ready' in report) resolve(report.ready)
@@ -120,7 +120,7 @@ function untilReady(child: ChildProcess, logFile: string, onProgress: (line: str
 
 /** Sends a line about the start to the parent, if one listens. */
 export function reportProgress(progress: string): void {
-  if (process.connected) process.send?.({ progress } satisfies ProgressReport)
+  if (process.connected) process.send?.({ progress } satisfies ProgressLine)
 }
 
 /** Tells the parent, if one listens, and lets go of its channel. */

@@ -15,7 +15,7 @@ import { foundMesh, joinMesh, reopenMesh } from '../adapters/mesh/network/mesh.j
 import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/network/mesh-node.js'
 import { readInviteCode, refusedJoin } from '../adapters/mesh/pairing/join.js'
 import { KnownAddresses } from '../adapters/mesh/network/known-addresses.js'
-import { openNetwork } from '../adapters/mesh/network/network.js'
+import { type Network, openNetwork } from '../adapters/mesh/network/network.js'
 import type { NetworkProblem } from '../adapters/mesh/network/reachability.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
 import { hash, verify } from '../adapters/mesh/network/sodium.js'
@@ -160,22 +160,25 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
+  const steady = [...mended, ...memoryProblems(options.memory), ...exposureProblems(deps, http)]
   const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, limited]
-  const forgotten = options.memory === undefined ? [] : memoryProblems(options.memory)
-  const steady = [...mended, ...forgotten, ...exposureProblems(deps, http)]
   const found = (): readonly Problem[] => [...steady, ...parts.flatMap((part) => part.problems())]
+  const lookForProblems = lookers(guarded, { look }, deps.reload)
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
-  const lookForProblems = async (): Promise<void> => {
-    guarded.look()
-    await Promise.all([look(), deps.reload.look()])
-  }
-  const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found, lookForProblems }
-  const node = buildNode(deps, { ...kept, ...made, startedAt, lastFault })
+  const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found }
+  const node = buildNode(deps, { ...kept, ...made, lookForProblems, startedAt, lastFault })
   unwind.add('node', () => node.close())
   await node.start()
   await onUp()
   if (code !== null) await mesh.settled()
   return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), http, agents })
+}
+
+/** Lets each part bring its problems up to date. */
+function lookers(...parts: readonly { look(): void | Promise<void> }[]): () => Promise<void> {
+  return async () => {
+    await Promise.all(parts.map(async (part) => await part.look()))
+  }
 }
 
 function backupWith({ options: { home }, clock, audit, store, shared }: OpenHome, ledger: LedgerOnDisk, mesh: Mesh) {
@@ -284,12 +287,9 @@ function skewListener({ documents, clock, telemetry }: OpenHome): NonNullable<Me
 
 async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = home
-  const { serveBootstrap, behindNat } = options.config.network
+  const { serveBootstrap } = options.config.network
   const { network: kind, bootstrap, localPort } = record
-  const known = await openAddresses(home)
-  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat, known }, clock)
-  unwind.add('network', () => network.close())
-  network.state.onChange((problem) => reportNetwork(home, problem))
+  const { network, learn } = await openHomeNetwork(home)
   const reached =
     serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
   const care = await openCare(home, home)
@@ -309,10 +309,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     telemetry,
     onPassed: (peer, stream) => {
       home.shared.link(peer, stream)
-      const { remoteHost, remotePort = 0 } = stream.rawStream ?? {}
-      const at = { host: remoteHost ?? '', port: remotePort }
-      // All nodes of a local network find each other on one port.
-      if (kind !== 'local') known.learn(peer, at, network.dht.localAddress()?.port ?? null)
+      learn(peer, stream)
     },
     onClock: skewListener(home),
     onRefused: (refusal) => audit.append(refusal),
@@ -326,6 +323,27 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
   return { mesh, logState, onUp: () => care.up(mesh.log.view()), look: () => network.state.look() }
+}
+
+/** Opens the network of a home. `learn` remembers the address of a linked member. */
+async function openHomeNetwork(home: OpenHome): Promise<{
+  readonly network: Network
+  readonly learn: NonNullable<MeshDeps['onPassed']>
+}> {
+  const { options, clock, unwind, record } = home
+  const { serveBootstrap, behindNat } = options.config.network
+  const { network: kind, bootstrap, localPort } = record
+  const known = await openAddresses(home)
+  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat, known }, clock)
+  unwind.add('network', () => network.close())
+  network.state.onChange((problem) => reportNetwork(home, problem))
+  const learn: NonNullable<MeshDeps['onPassed']> = (peer, { rawStream }) => {
+    // All nodes of a local network find each other on one port.
+    if (kind === 'local' || rawStream === null) return
+    const { remoteHost, remotePort: port } = rawStream
+    known.learn(peer, { host: remoteHost ?? '', port }, network.dht.localAddress()?.port ?? null)
+  }
+  return { network, learn }
 }
 
 /** Where members were linked last, as the home has it. */

@@ -9,11 +9,11 @@ export interface ConfigReloadDeps {
   readonly clock: Pick<Clock, 'now'>
   readonly telemetry: Telemetry
   /** Absent: changes of the config are not noticed. */
-  readonly source?: ConfigSource | undefined
+  readonly source?: ReloadSource | undefined
 }
 
 /** Where the config of a running node comes from. */
-export interface ConfigSource {
+export interface ReloadSource {
   /** Loads the config as the next start would. */
   load(): Promise<Config>
   /** The command that makes the node reload it; null when only a restart does. */

@@ -4,6 +4,7 @@ import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { countOption, durationOption, given, isSet, sandboxOption, tierOption } from '../options.js'
 import { installation, joinLines } from '../start/install.js'
+import type { Output } from '../terminal/output.js'
 import { type Cell, plural, printTable } from '../terminal/render.js'
 
 /** `invite`: the code alone on stdout, what it is good for on stderr. */
@@ -18,10 +19,7 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   const made = await api().call('invite.create', params)
   const { network, problems } = await api().call('node.status', {})
   const unfound = networkProblems(problems)
-  if (isSet(options, 'qr')) {
-    const { renderUnicodeCompact } = await import('uqr')
-    output.note(renderUnicodeCompact(made.code, { border: 2 }))
-  }
+  if (isSet(options, 'qr')) await noteQrCode(output, made.code)
   if (output.json) {
     const { code, expiresAt, uses, tier, sandboxId, id } = made
     output.object('invite@1', {
@@ -44,12 +42,16 @@ export const invite: Action = async ({ output, api }, _args, options) => {
     output.note(`${joins} The network of this mesh is local, so the code works on this machine only:`)
     output.note('  a2a-node --home <other directory> start --join -')
   } else {
-    output.note(joins)
-    for (const line of joinLines(await installation())) output.note(line)
+    for (const line of [joins, ...joinLines(await installation())]) output.note(line)
   }
   output.note('and give it this code:')
   output.print(made.code)
   return EXIT.ok
+}
+
+async function noteQrCode(output: Output, code: string): Promise<void> {
+  const { renderUnicodeCompact } = await import('uqr')
+  output.note(renderUnicodeCompact(code, { border: 2 }))
 }
 
 /** `invite ls`. */

@@ -1,6 +1,6 @@
 import net from 'node:net'
 import HyperDHT, { type DhtAddress, type DhtConnectOptions, type HyperDhtOptions } from 'hyperdht'
-import type NoiseSecretStream from '@hyperswarm/secret-stream'
+import type { NoiseStream } from 'hyperswarm'
 import type { NodeId } from '../../../kit/ids.js'
 import { keyToText } from '../../../kit/ids.js'
 import { isRecord } from '../../../kit/json.js'
@@ -65,7 +65,7 @@ export class AddressedDht extends HyperDHT {
     this.#addressesOf = addressesOf
   }
 
-  override connect(remotePublicKey: Uint8Array, options: DhtConnectOptions = {}): NoiseSecretStream {
+  override connect(remotePublicKey: Uint8Array, options: DhtConnectOptions = {}): NoiseStream {
     const found = options.relayAddresses ?? []
     const known = found.length > 0 ? [] : this.#addressesOf(keyToText(remotePublicKey))
     return super.connect(remotePublicKey, known.length > 0 ? { ...options, relayAddresses: known } : options)
@@ -79,5 +79,5 @@ function isPort(value: unknown): value is number {
 function entryOf(entry: unknown): (readonly [NodeId, DhtAddress])[] {
   const [peer, host, port] = Array.isArray(entry) ? (entry as readonly unknown[]) : []
   if (typeof peer !== 'string' || typeof host !== 'string' || !net.isIPv4(host) || !isPort(port)) return []
-  return [[peer as NodeId, { host, port }]]
+  return [[peer, { host, port }]]
 }

@@ -107,12 +107,12 @@ export class Reachability implements NetworkState {
   async #ask(): Promise<void> {
     const { clock, dht } = this.#deps
     clock.clear(this.#timer)
-    this.#hasHeard()
+    this.#hasTraffic()
     const isAnswered = await this.#isAnswered(dht.bootstrapNodes)
     if (this.#isClosed) return
     this.#askedAt = clock.monotonic()
-    const hasHeard = this.#hasHeard()
-    if (isAnswered || hasHeard) this.#answered()
+    const hasTraffic = this.#hasTraffic()
+    if (isAnswered || hasTraffic) this.#answered()
     else this.#silent()
     this.#next()
   }
@@ -121,14 +121,14 @@ export class Reachability implements NetworkState {
     const { clock } = this.#deps
     this.#timer = clock.after(this.#problem === null ? CHECK_MS : FRESH_MS, () => {
       // The traffic of the DHT itself may show that it answers.
-      if (!this.#hasHeard()) return void this.look()
+      if (!this.#hasTraffic()) return void this.look()
       this.#answered()
       this.#next()
     })
   }
 
   /** Did any node of the public DHT answer since the last call? */
-  #hasHeard(): boolean {
+  #hasTraffic(): boolean {
     const { kind, dht } = this.#deps
     const before = this.#responses
     this.#responses = dht.stats.requests.responses

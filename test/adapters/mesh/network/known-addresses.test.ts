@@ -35,7 +35,7 @@ test('a new address takes the place of the former, and beyond the bound the olde
     [B, '10.0.0.6', 8],
     [A, '10.0.0.7', 9]
   ])
-  for (let i = 0; i < MAX_ADDRESSES; i++) known.learn(String(i) as NodeId, { host: '10.0.0.9', port: 1 + i }, null)
+  for (let i = 0; i < MAX_ADDRESSES; i++) known.learn(String(i), { host: '10.0.0.9', port: 1 + i }, null)
   t.is(last.peers.length, MAX_ADDRESSES)
   t.alike(known.of(A), [])
 })

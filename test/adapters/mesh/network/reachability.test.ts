@@ -119,7 +119,7 @@ test('a private network does not count answers of others than its bootstrap node
   t.alike(codes(), ['BOOTSTRAP_OFFLINE'])
 })
 
-test('a machine without an address is told apart from one whose packets are lost', async (t) => {
+test('the problem of a machine without an address differs from that of lost packets', async (t) => {
   const { network, pass } = scene(new FakeDht('88.99.3.86@node1:1'), { kind: 'public', addresses: () => [] })
   await pass(2100)
   const [problem] = network.problems()
@@ -145,7 +145,7 @@ test('a look within 5 s of an answer sends nothing, a later one asks again and e
   await Promise.all(looks)
 })
 
-test('a host name that is not resolved is said so, and looked up once at a time', async (t) => {
+test('the problem names a host name that is not resolved, which is looked up once at a time', async (t) => {
   let lookups = 0
   let fail: (reason: Error) => void = () => {}
   const resolve = (): Promise<string> => {
