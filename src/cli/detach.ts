@@ -11,8 +11,12 @@ import type { CommandContext } from './context.js'
 import { noFlag } from './start/memory.js'
 import type { StartFlags } from './start-settings.js'
 
-/** Message of a background node to the process that started it. */
+/** Last message of a background node to the process that started it. */
 export type ReadyReport = { readonly ready: NodeInfo } | { readonly error: ErrorBody }
+/** A line about its start, for people; earlier than the last message. */
+interface ProgressLine {
+  readonly progress: string
+}
 
 /**
  * Starts the node in a process of its own that outlives this one, its output in the log file of the home. Resolves when
@@ -40,7 +44,7 @@ export async function startDetached(context: CommandContext, flags: StartFlags):
     // The code goes by the pipe: arguments of a long-lived process are for everybody to see.
     child.stdin?.on('error', () => {})
     child.stdin?.end(flags.join ?? '')
-    return await untilReady(child, paths.logFile)
+    return await untilReady(child, paths.logFile, (line) => context.output.note(line))
   } finally {
     await log.close()
   }
@@ -80,7 +84,7 @@ function childArguments(flags: StartFlags, context: CommandContext): string[] {
 }
 
 /** Waits for the report of the child, then lets go of it. A signal to this process goes on to the child. */
-function untilReady(child: ChildProcess, logFile: string): Promise<NodeInfo> {
+function untilReady(child: ChildProcess, logFile: string, onProgress: (line: string) => void): Promise<NodeInfo> {
   return new Promise((resolve, reject) => {
     const forward = (signal: NodeJS.Signals): void => void child.kill(signal)
     const done = (): void => {
@@ -89,7 +93,8 @@ function untilReady(child: ChildProcess, logFile: string): Promise<NodeInfo> {
       child.unref()
     }
     process.on('SIGINT', forward).on('SIGTERM', forward)
-    child.once('message', (report: ReadyReport) => {
+    child.on('message', (report: ReadyReport | ProgressLine) => {
+      if ('progress' in report) return onProgress(report.progress)
       done()
       if ('ready' in report) resolve(report.ready)
       else reject(NodeError.fromBody(report.error))
@@ -111,6 +116,11 @@ function untilReady(child: ChildProcess, logFile: string): Promise<NodeInfo> {
       )
     })
   })
+}
+
+/** Sends a line about the start to the parent, if one listens. */
+export function reportProgress(progress: string): void {
+  if (process.connected) process.send?.({ progress } satisfies ProgressLine)
 }
 
 /** Tells the parent, if one listens, and lets go of its channel. */

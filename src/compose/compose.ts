@@ -15,7 +15,9 @@ import type { LogMarks } from '../adapters/mesh/log/log-marks.js'
 import { foundMesh, joinMesh, reopenMesh } from '../adapters/mesh/network/mesh.js'
 import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/network/mesh-node.js'
 import { readInviteCode, refusedJoin } from '../adapters/mesh/pairing/join.js'
-import { openNetwork } from '../adapters/mesh/network/network.js'
+import { KnownAddresses } from '../adapters/mesh/network/known-addresses.js'
+import { type Network, openNetwork } from '../adapters/mesh/network/network.js'
+import type { NetworkProblem } from '../adapters/mesh/network/reachability.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
 import { hash, verify } from '../adapters/mesh/network/sodium.js'
 import { damageError, storeError } from '../adapters/storage/home/store-errors.js'
@@ -51,7 +53,7 @@ import type { StartOptions, StartDeps } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { openAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
-import { bindHttp } from './serve-http.js'
+import { bindHttp, exposureProblems } from './serve-http.js'
 import { ConfigReload } from './config-reload.js'
 import { LimitedRequests } from '../adapters/http/limited-requests.js'
 import { PackageFaults } from './package-faults.js'
@@ -66,6 +68,9 @@ export { sandboxOfHome } from './home-sandbox.js'
 export { type AgentFileReport, checkAgentFile } from '../adapters/agents/files/check-file.js'
 
 const DEFAULT_MESH_NAME = 'home'
+/** Name of the document with the addresses of the last links. */
+const ADDRESSES = 'addresses'
+
 /**
  * Starts a node: data directory, store, network, mesh, agents, control API, in this order. A failure undoes the earlier
  * steps.
@@ -90,7 +95,7 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) })
   )
   try {
-    const reload = new ConfigReload(options.config, { clock, telemetry })
+    const reload = new ConfigReload(options.config, { clock, telemetry, source: options.configSource })
     reload.live(['log.level', 'log.redactKeys'], ({ log }) =>
       telemetry.adjust({
         level: options.log === null ? null : log.level,
@@ -152,21 +157,29 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const shared = openDocuments(deps)
   const guarded = guardLedger(deps, ledger)
   const home = { ...deps, store, documents, shared, audit, record, stored, state, ledger: guarded }
-  const { mesh, logState, onUp } = await openMesh(home)
+  const { mesh, logState, onUp, look } = await openMesh(home)
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
+  const steady = [...mended, ...memoryProblems(options.memory), ...exposureProblems(deps, http)]
   const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, limited]
-  const forgotten = options.memory === undefined ? [] : memoryProblems(options.memory)
-  const found = (): readonly Problem[] => [...mended, ...forgotten, ...parts.flatMap((part) => part.problems())]
+  const found = (): readonly Problem[] => [...steady, ...parts.flatMap((part) => part.problems())]
+  const lookForProblems = lookers(guarded, { look }, deps.reload)
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
   const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found }
-  const node = buildNode(deps, { ...kept, ...made, startedAt, lastFault })
+  const node = buildNode(deps, { ...kept, ...made, lookForProblems, startedAt, lastFault })
   unwind.add('node', () => node.close())
   await node.start()
   await onUp()
   if (code !== null) await mesh.settled()
   return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), http, agents })
+}
+
+/** Lets each part bring its problems up to date. */
+function lookers(...parts: readonly { look(): void | Promise<void> }[]): () => Promise<void> {
+  return async () => {
+    await Promise.all(parts.map(async (part) => await part.look()))
+  }
 }
 
 function backupWith({ options: { home }, clock, audit, store, shared }: OpenHome, ledger: LedgerOnDisk, mesh: Mesh) {
@@ -198,6 +211,7 @@ type GivenNodeDeps =
   | 'documents'
   | 'ledger'
   | 'logState'
+  | 'lookForProblems'
   | 'policy'
   | 'problems'
   | 'store'
@@ -259,6 +273,8 @@ interface OpenedMesh {
   readonly logState: LogState
   /** Call once the node is up: later errors do not count as a failed start. */
   onUp(): Promise<void>
+  /** Brings the problems of the network up to date. */
+  look(): Promise<void>
 }
 
 function skewListener({ documents, clock, telemetry }: OpenHome): NonNullable<MeshDeps['onClock']> {
@@ -272,10 +288,9 @@ function skewListener({ documents, clock, telemetry }: OpenHome): NonNullable<Me
 
 async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = home
-  const { serveBootstrap, behindNat } = options.config.network
+  const { serveBootstrap } = options.config.network
   const { network: kind, bootstrap, localPort } = record
-  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat }, clock)
-  unwind.add('network', () => network.close())
+  const { network, learn } = await openHomeNetwork(home)
   const reached =
     serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
   const care = await openCare(home, home)
@@ -293,7 +308,10 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     maxLinks: options.config.network.maxPeers,
     clock,
     telemetry,
-    onPassed: (peer, stream) => home.shared.link(peer, stream),
+    onPassed: (peer, stream) => {
+      home.shared.link(peer, stream)
+      learn(peer, stream)
+    },
     onClock: skewListener(home),
     onRefused: (refusal) => audit.append(refusal),
     writeFault: () => fullDisk(options.home.store, home.ledger)
@@ -305,7 +323,49 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   keepMark(mesh, home)
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
-  return { mesh, logState, onUp: () => care.up(mesh.log.view()) }
+  return { mesh, logState, onUp: () => care.up(mesh.log.view()), look: () => network.state.look() }
+}
+
+/** Opens the network of a home. `learn` remembers the address of a linked member. */
+async function openHomeNetwork(home: OpenHome): Promise<{
+  readonly network: Network
+  readonly learn: NonNullable<MeshDeps['onPassed']>
+}> {
+  const { options, clock, unwind, record } = home
+  const { serveBootstrap, behindNat } = options.config.network
+  const { network: kind, bootstrap, localPort } = record
+  const known = await openAddresses(home)
+  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat, known }, clock)
+  unwind.add('network', () => network.close())
+  network.state.onChange((problem) => reportNetwork(home, problem))
+  const learn: NonNullable<MeshDeps['onPassed']> = (peer, { rawStream }) => {
+    // All nodes of a local network find each other on one port.
+    if (kind === 'local' || rawStream === null) return
+    const { remoteHost, remotePort: port } = rawStream
+    known.learn(peer, { host: remoteHost ?? '', port }, network.dht.localAddress()?.port ?? null)
+  }
+  return { network, learn }
+}
+
+/** Where members were linked last, as the home has it. */
+async function openAddresses({ documents, telemetry }: OpenHome): Promise<KnownAddresses> {
+  // Nothing is lost without it.
+  const stored = await documents.read(ADDRESSES).catch(() => null)
+  return new KnownAddresses(stored, (record) => {
+    documents
+      .write(ADDRESSES, record)
+      .catch((error: unknown) => telemetry.log('warn', 'an address could not be kept', { reason: messageOf(error) }))
+  })
+}
+
+/** Logs that other nodes cannot be found, or can again (`null`); a join prints the former. */
+function reportNetwork(
+  { options, telemetry, state }: Pick<OpenHome, 'options' | 'telemetry' | 'state'>,
+  problem: NetworkProblem | null
+): void {
+  if (problem === null) return telemetry.log('info', 'other nodes can be found again')
+  if (state === null && options.join !== null) options.onProgress?.(`${problem.message}  [${problem.code}]`)
+  else telemetry.log('warn', problem.message, { code: problem.code })
 }
 
 /** Writes each new state of the mesh. */

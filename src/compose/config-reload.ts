@@ -1,4 +1,4 @@
-import { allSettings, type Config } from '../config/settings.js'
+import { allSettings, type Config, type NamedSetting } from '../config/settings.js'
 import type { Clock } from '../kit/clock.js'
 import { asNodeError } from '../kit/errors.js'
 import type { Problem, ReloadInfo } from '../ports/node-api.js'
@@ -8,6 +8,16 @@ import type { Telemetry } from '../ports/telemetry.js'
 export interface ConfigReloadDeps {
   readonly clock: Pick<Clock, 'now'>
   readonly telemetry: Telemetry
+  /** Absent: changes of the config are not noticed. */
+  readonly source?: ReloadSource | undefined
+}
+
+/** Where the config of a running node comes from. */
+export interface ReloadSource {
+  /** Loads the config as the next start would. */
+  load(): Promise<Config>
+  /** The command that makes the node reload it; null when only a restart does. */
+  readonly reloadCommand: string | null
 }
 
 /**
@@ -19,6 +29,8 @@ export class ConfigReload {
   readonly #live = new Map<string, (config: Config) => void>()
   #config: Config
   #last: ReloadInfo | null = null
+  /** Result of the last look: settings that differ from those in force, or the fault for which there are none. */
+  #found: { readonly fault: string | null; readonly changed: readonly string[] } = { fault: null, changed: [] }
   /** Reloads run one after the other. */
   #turn: Promise<unknown> = Promise.resolve()
 
@@ -54,15 +66,35 @@ export class ConfigReload {
     return turn
   }
 
-  /** The present problem for `status`: a config that was not loaded. */
+  /** Compares the config with that in force, for {@link ConfigReload.problems}. Never rejects. */
+  async look(): Promise<void> {
+    const { source } = this.#deps
+    if (source === undefined) return
+    this.#found = await source.load().then(
+      (next) => ({ fault: null, changed: this.#differences(next).map(({ path }) => path) }),
+      (error: unknown) => ({ fault: asNodeError(error).message, changed: [] })
+    )
+  }
+
+  /** The present problems for `status`: a config that was not loaded, or that differs from the one in force. */
   problems(): readonly Problem[] {
     const reason = this.#last?.error ?? null
-    if (reason === null) return []
+    const { fault, changed } = this.#found
+    const code = 'CONFIG_INVALID'
+    const next = 'a2a-node config check'
+    if (reason !== null)
+      return [{ code, message: `the config was not reloaded, and the old one is in force: ${reason}`, next }]
+    if (fault !== null)
+      return [{ code, message: `the next start would fail, since the config has a fault: ${fault}`, next }]
+    if (changed.length === 0) return []
+    const reloadCommand = this.#deps.source?.reloadCommand ?? null
+    const isLive = reloadCommand !== null && changed.every((path) => this.#live.has(path))
+    const words = changed.length === 1 ? 'this setting of the config is' : 'these settings of the config are'
     return [
       {
-        code: 'CONFIG_INVALID',
-        message: `the config was not reloaded, and the old one is in force: ${reason}`,
-        next: 'a2a-node config check'
+        code: 'CONFIG_CHANGED',
+        message: `${words} not in force yet: ${changed.join(', ')}; ${isLive ? 'reload the config' : 'restart the node'}`,
+        next: isLive ? reloadCommand : 'a2a-node stop && a2a-node start'
       }
     ]
   }
@@ -84,10 +116,12 @@ export class ConfigReload {
     return this.#last
   }
 
+  #differences(next: Config): readonly NamedSetting[] {
+    return allSettings().filter(({ section, key }) => textOf(this.#config, section, key) !== textOf(next, section, key))
+  }
+
   #take(next: Config): Pick<ReloadInfo, 'applied' | 'needRestart'> {
-    const changed = allSettings().filter(
-      ({ section, key }) => textOf(this.#config, section, key) !== textOf(next, section, key)
-    )
+    const changed = this.#differences(next)
     const applied = changed.filter(({ path }) => this.#live.has(path))
     const values = { ...this.#config } as unknown as Record<string, Record<string, unknown>>
     for (const { section, key } of applied) values[section] = { ...values[section], [key]: valueOf(next, section, key) }

@@ -48,6 +48,7 @@ export function nodeRecord({ config, name, code, stored }: RecordSources): NodeR
         next: [`a2a-node start --join - --network ${code.network}`]
       }
     )
+  refuseServing(config, { network, joins: code !== null })
   if (given('bootstrap') && !given('kind') && bootstrap.length > 0 && network !== 'private')
     throw new NodeError('USAGE', `bootstrap nodes are for a private network, and this one is ${network}`, {
       next: code === null ? ['a2a-node start --network private --bootstrap <host:port>'] : ['a2a-node start --join -']
@@ -59,6 +60,23 @@ export function nodeRecord({ config, name, code, stored }: RecordSources): NodeR
     localPort: given('localPort') ? localPort : (known?.localPort ?? localPort),
     epoch: stored?.epoch ?? 1
   }
+}
+
+/**
+ * A bootstrap node is of a private network: on another one nobody would ask it.
+ * @throws NodeError USAGE
+ */
+function refuseServing(
+  { network: { serveBootstrap }, given }: Config,
+  { network, joins }: { readonly network: NodeRecord['network']; readonly joins: boolean }
+): void {
+  if (serveBootstrap === null || network === 'private' || !given.has('network.serveBootstrap')) return
+  const state = `a bootstrap node on ${serveBootstrap} is for a private network, and this one is ${network}`
+  throw new NodeError('USAGE', state, {
+    next: joins
+      ? ['a2a-node start --join - --no-serve-bootstrap']
+      : [`a2a-node start --network private --serve-bootstrap ${serveBootstrap}`, 'a2a-node start --no-serve-bootstrap']
+  })
 }
 
 /** The name for the certificate, which must be valid for all other nodes. */

@@ -42,7 +42,7 @@ import { MemoryTelemetry } from '../adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from '../adapters/telemetry/redact.js'
 import type { LastFault, NodeDeps } from '../node/dependencies.js'
 import type { PackageFault } from '../kit/package-fault.js'
-import type { ConfigReload } from './config-reload.js'
+import type { ConfigReload, ReloadSource } from './config-reload.js'
 import type { PackageFaults } from './package-faults.js'
 import type { Unwind } from './unwind.js'
 
@@ -80,6 +80,8 @@ export interface StartOptions {
   /** Flags that the home gets for its next start, once this one succeeded. Absent: its memory stays as it is. */
   readonly memory?: StartMemory
   readonly onProgress?: (line: string) => void
+  /** The config of the next start; `status` then names changed settings. Absent: it does not. */
+  readonly configSource?: ReloadSource
   /** Redirects the output of packages to the log. */
   readonly packageOutput?: (log: (line: string) => void) => void
   /**
@@ -371,8 +373,8 @@ export async function rememberFlags(
 }
 
 /** Flags of the last start that are not in force, for `status`. */
-export function memoryProblems({ faults }: StartMemory): readonly Problem[] {
-  return faults.map((fault) => ({
+export function memoryProblems(memory: StartMemory | undefined): readonly Problem[] {
+  return (memory?.faults ?? []).map((fault) => ({
     code: 'STORE_DAMAGED',
     message: `${fault}, so flags of the last start are not in force: stop the node, and start it with them`,
     next: 'a2a-node config show'

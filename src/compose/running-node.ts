@@ -166,7 +166,7 @@ class ComposedNode implements RunningNode {
       oauth: () => this.oauth,
       stop: () => void deps.clock.after(0, () => void this.close()),
       isStopping: () => this.#closing !== null,
-      http: () => http?.url ?? null,
+      http: () => http?.boundUrl ?? null,
       push: () => this.push
     }
     this.info = nodeInfo(this.#host)

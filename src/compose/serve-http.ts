@@ -7,6 +7,7 @@ import { listenAddress } from '../config/settings.js'
 import type { RateLimit } from '../kit/rate.js'
 import type { Tokens } from '../node/access/tokens.js'
 import type { NodeDeps } from '../node/dependencies.js'
+import type { Problem } from '../ports/node-api.js'
 import type { OpenedOAuth } from './open-oauth.js'
 import type { StartDeps } from './open-home.js'
 import type { LimitedRequests } from '../adapters/http/limited-requests.js'
@@ -57,6 +58,20 @@ export async function loadOAuth(deps: StartDeps, own: NodeDeps, listener: HttpLi
 
 const SET_URL = 'set http.publicUrl to the URL by which they reach it'
 
+/** The problem of a listener that other machines reach, for `status`; none with `http.publicUrl`, which means it. */
+export function exposureProblems({ options }: Pick<StartDeps, 'options'>, listener: HttpListener | null): Problem[] {
+  if (listener === null || !listener.isExposed || options.config.http.publicUrl !== null) return []
+  const place = listener.boundUrl.slice('http://'.length)
+  const cards = listener.isWildcard ? '; agent cards name 127.0.0.1, which is another machine there' : ''
+  return [
+    {
+      code: 'HTTP_EXPOSED',
+      message: `other machines reach HTTP at ${place}, unencrypted (each request needs a token)${cards}: serve this machine alone, or ${SET_URL}`,
+      next: `a2a-node stop && a2a-node start --http ${place.slice(place.lastIndexOf(':') + 1)}`
+    }
+  ]
+}
+
 /** The services over HTTP. */
 interface ServedHttp {
   readonly listener: HttpListener
@@ -76,7 +91,7 @@ export function openHttp(
   unwind.add('HTTP listener', () => listener.close())
   if (listener.isExposed)
     telemetry.log('warn', 'HTTP is served beyond this machine, unencrypted; every request needs a token', {
-      url: listener.url
+      url: listener.boundUrl
     })
   if (listener.isWildcard && options.config.http.publicUrl === null)
     telemetry.log(

@@ -37,6 +37,7 @@ const REPLACEABLE: Readonly<Record<string, Replaceable>> = {
   ledger: MADE_AGAIN,
   'clock-skew': MADE_AGAIN,
   core: MADE_AGAIN,
+  addresses: MADE_AGAIN,
   'log-marks': MADE_AGAIN,
   'log-cores': MADE_AGAIN,
   seed: MADE_AGAIN,

@@ -9,6 +9,7 @@ import type { HomePaths } from '../config/paths.js'
 import type { Config } from '../config/settings.js'
 import { connectControl } from '../adapters/control/client.js'
 import { checkAgentDirectory } from '../adapters/agents/files/check-file.js'
+import { LOW_BYTES } from '../adapters/storage/home/disk-space.js'
 import { recordedSkew } from '../adapters/storage/home/skew-record.js'
 import { sandboxOfHome } from '../compose/home-sandbox.js'
 import type { MeshState } from '../adapters/mesh/network/mesh-node.js'
@@ -22,9 +23,8 @@ import { diagnoseStores, type HomeUse, useHome } from './doctor-stores.js'
 import { isReplaceable, isThere } from './doctor-documents.js'
 import { Unwind } from '../compose/unwind.js'
 
-/** Free bytes of the disk below which a node may soon not go on. */
-const LOW_BYTES = 256 * 1024 * 1024
-const FULL_BYTES = 16 * 1024 * 1024
+/** Free bytes of the disk below which a node may not go on one day. */
+const DOUBTFUL_BYTES = 256 * 1024 * 1024
 /** The clock may be this far behind what this node has seen, in milliseconds. */
 const BEHIND_MS = 300_000
 
@@ -191,8 +191,8 @@ async function diskCheck({ home }: HomePaths): Promise<DoctorCheck> {
   const { bavail, bsize } = await fs.statfs(home)
   const free = bavail * bsize
   const text = `${Math.floor(free / 1024 ** 2)} MiB free`
-  if (free < FULL_BYTES) return bad('disk', text, [`df -h ${home}`])
-  return free < LOW_BYTES ? doubtful('disk', text, [`df -h ${home}`]) : good('disk', text)
+  if (free < LOW_BYTES) return bad('disk', text, [`df -h ${home}`])
+  return free < DOUBTFUL_BYTES ? doubtful('disk', text, [`df -h ${home}`]) : good('disk', text)
 }
 
 /** Signed times and files of this node itself say when it was at least. */

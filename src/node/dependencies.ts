@@ -91,6 +91,8 @@ export interface NodeDeps {
   readonly audit: Audit
   /** The present problems below the node, for `status`. */
   readonly problems: () => readonly Problem[]
+  /** Brings {@link NodeDeps.problems} up to date, in 3 s at most; never rejects. Absent: they are. */
+  readonly lookForProblems?: () => Promise<void>
   /** The state of the local copy of the mesh log. */
   readonly logState: LogState
   readonly store: NodeStore

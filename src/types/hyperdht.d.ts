@@ -108,6 +108,9 @@ declare module 'hyperdht' {
     readonly online: boolean
     readonly destroyed: boolean
     readonly bootstrapped: boolean
+    /** The list to start from; a host may be `<address>@<name>`. */
+    readonly bootstrapNodes: readonly DhtAddress[]
+    readonly stats: { readonly requests: { readonly responses: number; readonly timeouts: number } }
     readonly defaultKeyPair: KeyPair
     /** Milliseconds between keep-alives of new connections. */
     connectionKeepAlive: number

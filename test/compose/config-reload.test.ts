@@ -9,6 +9,7 @@ import { tempDir } from '../support/tmp.js'
 interface World {
   readonly reload: ConfigReload
   readonly lines: string[]
+  write(text: string): Promise<void>
   load(text: string): ReturnType<ConfigReload['reload']>
 }
 
@@ -18,10 +19,11 @@ async function world(t: Assert): Promise<World> {
   const lines: string[] = []
   const clock = { now: () => Date.parse('2030-01-02T03:04:05Z') }
   const telemetry = new MemoryTelemetry({ clock, level: 'info', format: 'text', write: (line) => lines.push(line) })
-  const reload = new ConfigReload(await load(), { clock, telemetry })
+  const reload = new ConfigReload(await load(), { clock, telemetry, source: { load, reloadCommand: 'kill -HUP 7' } })
   return {
     reload,
     lines,
+    write: async (text) => await fs.writeFile(file, text),
     load: async (text) => {
       await fs.writeFile(file, text)
       return await reload.reload(load)
@@ -68,4 +70,38 @@ test('a config that cannot be loaded keeps the old one in force, in the log and 
   }
   await load('')
   t.alike([reload.problems(), reload.last?.needRestart], [[], []])
+})
+
+test('a look names every setting that differs from those in force, live ones as well, until it is undone or reloaded', async (t) => {
+  const { reload, write, load } = await world(t)
+  reload.live(['log.level'], () => {})
+  const problems = async (): Promise<readonly [string, string][]> => {
+    await reload.look()
+    return reload.problems().map(({ code, message }) => [code, message] as const)
+  }
+  t.alike(await problems(), [])
+  await write('llm: { providers: { a: { url: "http://127.0.0.1:1/v1" } } }\nlog: { level: debug }\n')
+  const [[code, message] = []] = await problems()
+  t.is(code, 'CONFIG_CHANGED')
+  t.ok(message?.startsWith('these settings of the config are not in force yet: llm.providers, log.level;'), message)
+  t.is(reload.problems()[0]?.next, 'a2a-node stop && a2a-node start')
+  await load('log: { level: debug }\nnode: { name: other }\n')
+  const [[, after] = []] = await problems()
+  t.ok(after?.startsWith('this setting of the config is not in force yet: node.name;'), 'a reload took the live one')
+  await write('log: { level: warn }\n')
+  const [[, live] = []] = await problems()
+  t.ok(live?.endsWith('log.level; reload the config'), live)
+  t.is(reload.problems()[0]?.next, 'kill -HUP 7', 'no restart is needed')
+  await write('log: { level: debug }\n')
+  t.alike(await problems(), [])
+})
+
+test('a config with a fault is reported by a look, before a start fails by it', async (t) => {
+  const { reload, write } = await world(t)
+  await write('log: { level: loud }\n')
+  await reload.look()
+  const [problem] = reload.problems()
+  t.is(problem?.code, 'CONFIG_INVALID')
+  t.ok(problem?.message.startsWith('the next start would fail, since the config has a fault: '), problem?.message)
+  t.is(problem?.next, 'a2a-node config check')
 })

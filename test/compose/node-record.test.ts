@@ -30,3 +30,18 @@ test('bootstrap nodes given now replace those of the invite to a private network
   t.alike((await recordOf({}, PRIVATE)).bootstrap, ['10.0.0.1:4000'])
   t.alike((await recordOf({ 'network.bootstrap': ['h:1'] }, PRIVATE)).bootstrap, ['h:1'])
 })
+
+test('a bootstrap node that nobody would ask is refused on every network but a private one, with the command that serves it', async (t) => {
+  const serving = { 'network.serveBootstrap': '10.0.0.5:29737' }
+  for (const kind of [{}, { 'network.kind': 'public' }, { 'network.kind': 'local' }]) {
+    const error = await failsWith(t, 'USAGE', () => recordOf({ ...serving, ...kind }, null))
+    t.alike(error.next, [
+      'a2a-node start --network private --serve-bootstrap 10.0.0.5:29737',
+      'a2a-node start --no-serve-bootstrap'
+    ])
+  }
+  const joining = await failsWith(t, 'USAGE', () => recordOf(serving, LOCAL))
+  t.alike(joining.next, ['a2a-node start --join - --no-serve-bootstrap'])
+  t.is((await recordOf(serving, PRIVATE)).network, 'private')
+  t.is((await recordOf({ ...serving, 'network.kind': 'private' }, null)).network, 'private')
+})

@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import net from 'node:net'
+import os from 'node:os'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import type { StatusInfo } from '../../src/ports/node-api.js'
 import { localMesh, testMesh, untilTrue } from '../support/nodes.js'
 
 interface Made {
@@ -133,7 +135,22 @@ test('the config and the environment set the address of HTTP; an invalid one is 
 test('beyond this machine it listens only at configured addresses, and reports them', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0.0.0.0:0'] })
-  t.ok(/^http:\/\/127\.0\.0\.1:\d+$/.test(a.info.http ?? ''))
+  t.ok(/^http:\/\/0\.0\.0\.0:\d+$/.test(a.info.http ?? ''), a.info.http ?? '')
+  const { http, problems } = await a.json<StatusInfo>(['status'])
+  t.is(http, a.info.http)
+  const [problem] = problems
+  const port = new URL(http ?? '').port
+  t.is(problem?.code, 'HTTP_EXPOSED')
+  t.ok(problem?.message.includes(`at 0.0.0.0:${port}`) && problem.message.includes('127.0.0.1'), problem?.message)
+  t.ok(problem?.next.endsWith(`start --http ${port}`), problem?.next)
+  for (const words of [['start'], ['status'], ['doctor']]) {
+    const { stdout } = await a.cli(words)
+    t.ok(stdout.includes(`0.0.0.0:${port}`) && stdout.includes('HTTP_EXPOSED'), stdout)
+    t.absent(stdout.includes(`//127.0.0.1:${port}`), stdout)
+  }
+  const other = await a.cli(['start', '--http', `127.0.0.1:${port}`])
+  t.ok(other.stderr.includes('--http is not applied'), other.stderr)
+  t.absent((await a.cli(['start', '--http', `0.0.0.0:${port}`])).stderr.includes('not applied'))
   t.ok(a.errors().includes('HTTP is served beyond this machine'), a.errors())
   t.ok(a.errors().includes('agent cards name 127.0.0.1') && a.errors().includes('set http.publicUrl'), a.errors())
   t.is((await get(`${a.info.http}/nothing`)).status, 401)
@@ -145,4 +162,18 @@ test('beyond this machine it listens only at configured addresses, and reports t
   })
   t.ok(named.errors().includes('HTTP is served beyond this machine'), named.errors())
   t.absent(named.errors().includes('agent cards name 127.0.0.1'), named.errors())
+  t.alike((await named.json<StatusInfo>(['status'])).problems, [], 'a public URL means it')
+  await named.stop()
+  const hasIPv6 = Object.values(os.networkInterfaces())
+    .flat()
+    .some((one) => one?.address === '::1')
+  const six = hasIPv6 ? ['[::]', '[::ffff:0.0.0.0]', '[::ffff:127.0.0.1]', '[::1]'] : []
+  for (const host of [...six, '127.0.0.2']) {
+    const bound = await mesh.start('a', { home: a.home, args: ['--http', `${host}:0`] })
+    const shown = new URL(bound.info.http ?? '').hostname
+    t.is(shown, host === '[::ffff:0.0.0.0]' ? '0.0.0.0' : host.replace('[::ffff:127.0.0.1]', '127.0.0.1'))
+    const codes = (await bound.json<StatusInfo>(['status'])).problems.map(({ code }) => code)
+    t.alike(codes, ['[::]', '0.0.0.0'].includes(shown) ? ['HTTP_EXPOSED'] : [], host)
+    await bound.stop()
+  }
 })

@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import { connect } from '../../src/client.js'
-import type { NodeInfo, StatusInfo } from '../../src/ports/node-api.js'
+import type { NodeInfo, Problem, StatusInfo } from '../../src/ports/node-api.js'
 import { testMesh, until } from '../support/nodes.js'
 import { tempDir } from '../support/tmp.js'
 
@@ -22,6 +22,11 @@ test('a hangup makes a detached node reload its config and log, and another one 
     process.kill(pid, 'SIGHUP')
     return await until(api, 'node.status', {}, ({ reload }) => reload?.at !== before)
   }
+  await fs.writeFile(config, 'llm: { providers: { local: { url: "http://127.0.0.1:9/v1" } } }\n')
+  const changed = (await api.call('node.status', {})).problems.map(({ code, next }) => [code, next])
+  t.alike(changed, [['CONFIG_CHANGED', `kill -HUP ${pid}`]], 'a reload is enough for a model server')
+  await reloaded('')
+  t.alike((await api.call('node.status', {})).problems, [])
   const more = path.join(home, 'more')
   await fs.mkdir(more)
   await fs.writeFile(
@@ -49,4 +54,31 @@ test('a hangup makes a detached node reload its config and log, and another one 
   const attached = await mesh.start('b')
   attached.kill('SIGHUP')
   t.is((await attached.exited).code, 129)
+})
+
+test('status, doctor and config check name settings that the running node does not use, until its next start', async (t) => {
+  const mesh = await testMesh(t, { commandsHere: true })
+  const home = await mesh.dir()
+  const args = ['--http', '127.0.0.1:0']
+  const a = await mesh.start('a', { home, args })
+  const config = path.join(home, 'config.yaml')
+  t.alike((await a.json<StatusInfo>(['status'])).problems, [], 'a flag is no change of the config')
+  await fs.writeFile(
+    config,
+    'llm: { providers: { local: { url: "http://127.0.0.1:9/v1" } } }\nswarm: { deadlineMs: 1m }\n'
+  )
+  for (const words of [['status'], ['doctor'], ['config', 'check'], ['start']]) {
+    const { stdout } = await a.cli(words)
+    t.ok(stdout.includes('not in force yet: llm.providers, swarm.deadlineMs;'), `${words.join(' ')}: ${stdout}`)
+    t.ok(/try: a2a-node --home \S+ stop && a2a-node --home \S+ start\n/.test(stdout), stdout)
+  }
+  const { problems } = await a.json<{ problems: Problem[] }>(['config', 'check'])
+  t.is(problems[0]?.code, 'CONFIG_CHANGED')
+  await fs.writeFile(config, 'llm: 7\n')
+  t.ok((await a.cli(['status'])).stdout.includes('the next start would fail, since the config has a fault'))
+  await fs.writeFile(config, 'swarm: { deadlineMs: 1m }\n')
+  await a.stop()
+  const again = await mesh.start('a', { home })
+  t.alike((await again.json<StatusInfo>(['status'])).problems, [])
+  t.alike((await again.json<{ problems: Problem[] }>(['config', 'check'])).problems, [])
 })

@@ -84,8 +84,10 @@ export interface HttpService {
 
 /** A bound HTTP listener. Until `open` every request is answered with 503. */
 export interface HttpListener {
-  /** `http://127.0.0.1:7420`; of a wildcard the loopback address. */
+  /** `http://127.0.0.1:7420`, for clients; of a wildcard the loopback address. */
   readonly url: string
+  /** The same with the bound address, for people: `http://0.0.0.0:7420` of a wildcard. */
+  readonly boundUrl: string
   /** Does it listen beyond this machine? */
   readonly isExposed: boolean
   /** Is it bound to every address, so that none is its own? */
@@ -154,6 +156,7 @@ interface ListenedRequest {
 
 class Listener implements HttpListener {
   readonly url: string
+  readonly boundUrl: string
   readonly isExposed: boolean
   readonly isWildcard: boolean
   readonly #server: http.Server
@@ -183,8 +186,10 @@ class Listener implements HttpListener {
     this.#unread = new UnreadAnswers(limits)
     this.#timer = setInterval(() => this.#unread.check(), limits.checkMs).unref()
     this.#authority = new Authority({ ...options, port: address.port, bound: [options.host, address.address] })
-    this.isWildcard = address.address === '0.0.0.0' || address.address === '::'
-    this.url = `http://${this.isWildcard ? '127.0.0.1' : bracketed(address.address)}:${address.port}`
+    const bound = bracketed(address.address)
+    this.isWildcard = bound === '0.0.0.0' || bound === '[::]'
+    this.boundUrl = `http://${bound}:${address.port}`
+    this.url = this.isWildcard ? `http://127.0.0.1:${address.port}` : this.boundUrl
     this.isExposed = !isLoopback(address.address)
   }
 

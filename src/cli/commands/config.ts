@@ -4,10 +4,12 @@ import { loadConfig } from '../../config/load.js'
 import { allSettings, envName, isFileOnly, type NamedSetting, shownValue } from '../../config/settings.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import type { Action } from '../context.js'
+import type { Problem } from '../../ports/node-api.js'
+import type { Action, CommandContext } from '../context.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { flagWords } from '../start/memory.js'
 import { type StartSettings, startSettings } from '../start-settings.js'
+import { hintedAll, problemLines } from '../terminal/banner.js'
 import { jsonLine } from '../terminal/output.js'
 import { wrap } from '../terminal/render.js'
 
@@ -69,17 +71,34 @@ function described(
   return { key: one.path, value, source, where: below === undefined ? where : `${where}, before ${below}` }
 }
 
-/** `config check`: every fault of file and environment. */
+/** Milliseconds for the answer of a running node; the check is good without it. */
+const STATUS_MS = 5000
+
+/** Problems of the running node that are about its config, such as changed settings; none without an answer. */
+async function runningProblems({ api, output }: CommandContext): Promise<Problem[]> {
+  const { problems } = await api()
+    .call('node.status', {}, { signal: AbortSignal.timeout(STATUS_MS) })
+    .catch(() => ({ problems: [] }))
+  return hintedAll(
+    output,
+    problems.filter(({ code }) => code === 'CONFIG_CHANGED')
+  )
+}
+
+/** `config check`: every fault of file and environment, and settings that a running node does not use yet. */
 export const configCheck: Action = async (context) => {
   const { output } = context
   const path = context.paths().configFile
   try {
     const { config } = await loadConfig({ file: path, env: context.env })
-    if (output.json) output.object('config-check@1', { ok: true, path, faults: [] })
-    else
+    const problems = await runningProblems(context)
+    if (output.json) output.object('config-check@1', { ok: true, path, faults: [], problems })
+    else {
       output.print(
         `${output.paint('green', 'ok')}  ${existsSync(path) ? path : `no file at ${path}`}, ${config.given.size} of ${allSettings().length} settings given`
       )
+      for (const line of problemLines(output, problems)) output.print(line)
+    }
     return EXIT.ok
   } catch (error) {
     if (!(error instanceof NodeError) || error.code !== 'CONFIG_INVALID') throw error

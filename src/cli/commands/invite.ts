@@ -3,12 +3,12 @@ import { TRUST_WORDS } from '../../kit/names/trust.js'
 import { formatDuration } from '../../kit/units.js'
 import type { Trust } from '../../domain/membership/types.js'
 import { canAsk, confirm } from '../terminal/confirm.js'
-import type { Output } from '../terminal/output.js'
-import { emptyText, hintedAll, noteProblems } from '../terminal/banner.js'
+import { emptyText, hintedAll, networkProblems, noteProblems } from '../terminal/banner.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { countOption, durationOption, given, isSet, type Options, sandboxOption, tierOption } from '../options.js'
 import { installation, joinLines } from '../start/install.js'
+import type { Output } from '../terminal/output.js'
 import { type Cell, plural, printTable } from '../terminal/render.js'
 
 /** `invite`: the code alone on stdout, what it is good for on stderr. */
@@ -22,16 +22,16 @@ export const invite: Action = async ({ output, api }, _args, options) => {
     sandboxId: sandboxOption(options, 'sandbox')
   })
   const made = await api().call('invite.create', params)
-  const { network } = await api().call('node.status', {})
-  if (isSet(options, 'qr')) {
-    const { renderUnicodeCompact } = await import('uqr')
-    output.note(renderUnicodeCompact(made.code, { border: 2 }))
-  }
+  const { network, problems } = await api().call('node.status', {})
+  const unfound = networkProblems(problems)
+  if (isSet(options, 'qr')) await noteQrCode(output, made.code)
   if (output.json) {
     const { code, expiresAt, uses, tier, sandboxId, id, trust } = made
-    output.object('invite@1', { code, expiresAt, uses, tier, sandboxId, id, network, trust })
+    const reachable = { problems: hintedAll(output, unfound) }
+    output.object('invite@1', { code, expiresAt, uses, tier, sandboxId, id, network, trust, ...reachable })
     return EXIT.ok
   }
+  noteProblems(output, unfound)
   const left = formatDuration(Math.max(0, Math.round((Date.parse(made.expiresAt) - Date.now()) / 1000) * 1000))
   const rights = params.admin === true ? ', may invite and write the log' : ''
   const joins = `Joins ${plural(made.uses, 'node')} as ${made.tier}${made.sandboxId === null ? '' : ` in sandbox ${made.sandboxId}`}${rights}, for ${left}.`
@@ -60,6 +60,11 @@ async function trustOption(output: Output, options: Options): Promise<Trust | un
   return (await confirm('Is it a machine of yours? Then both may use each other fully; otherwise it is a guest.'))
     ? 'mine'
     : 'guest'
+}
+
+async function noteQrCode(output: Output, code: string): Promise<void> {
+  const { renderUnicodeCompact } = await import('uqr')
+  output.note(renderUnicodeCompact(code, { border: 2 }))
 }
 
 /** `invite ls`. */

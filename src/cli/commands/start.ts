@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import net from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import { setTimeout as delay } from 'node:timers/promises'
 import { tuneHeap } from '../heap.js'
@@ -13,7 +14,7 @@ import { formatDuration } from '../../kit/units.js'
 import type { NodeApi, NodeInfo } from '../../ports/node-api.js'
 import { bannerLines } from '../terminal/banner.js'
 import type { Action, CommandContext } from '../context.js'
-import { reportReady, startDetached } from '../detach.js'
+import { reportProgress, reportReady, startDetached } from '../detach.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { boundLog, reopenLog } from '../log-file.js'
 import { durationOption, isSet, type Options, textOption } from '../options.js'
@@ -100,7 +101,13 @@ async function startHere(
   const reloads = new Reloads(context, options)
   const signals = stopSignals(reports ? () => reloads.hangup() : undefined)
   try {
-    const node = await untilStarted(startNode(startOptions(context, settings, flags)), signals)
+    const onProgress = (line: string): void => {
+      context.output.note(line)
+      if (reports) reportProgress(line)
+    }
+    const configSource = { load: () => reloads.next(), reloadCommand: reports ? `kill -HUP ${process.pid}` : null }
+    const given = { ...startOptions(context, settings, flags), onProgress, configSource }
+    const node = await untilStarted(startNode(given), signals)
     reloads.serve(node)
     return await runNode(context, node, {
       name: flags.name,
@@ -129,8 +136,7 @@ function startOptions(context: CommandContext, settings: StartSettings, flags: S
     join,
     joinsOnce,
     extraAgentDirs: agentDirs,
-    memory: { texts: toRemember(settings, flags), faults },
-    onProgress: (line) => context.output.note(line)
+    memory: { texts: toRemember(settings, flags), faults }
   }
 }
 
@@ -144,7 +150,10 @@ function hungNode(error: unknown, context: CommandContext): unknown {
     : new NodeError(error.code, `${error.message} (pid ${pid})`, { next: [`kill -9 ${pid}`], cause: error })
 }
 
-/** Reloads log and config of a detached node at each SIGHUP; one that comes before the node is up waits for it. */
+/**
+ * Loads the config for a running node. Reloads log and config of a detached one at each SIGHUP; one that comes before
+ * the node is up waits for it.
+ */
 class Reloads {
   readonly #context: CommandContext
   readonly #options: Options
@@ -169,13 +178,18 @@ class Reloads {
     if (this.#isWanted) void node.reload(async () => await this.#load())
   }
 
+  /** The config of the next start with the same flags. @throws NodeError CONFIG_INVALID, USAGE */
+  next(): Promise<Config> {
+    return startConfig(this.#context, this.#options, durationOption(this.#options, 'timeout'))
+  }
+
   async #load(): Promise<Config> {
     const { configFile } = this.#context.paths()
     const isThere = existsSync(configFile)
     // The defaults would be in force while a program replaces it.
     if (this.#hadFile && !isThere)
       throw new NodeError('CONFIG_INVALID', `${configFile} is gone: bring it back, or make it an empty file`)
-    const config = await startConfig(this.#context, this.#options, durationOption(this.#options, 'timeout'))
+    const config = await this.next()
     this.#hadFile = isThere
     return config
   }
@@ -305,10 +319,16 @@ async function noteUnapplied(context: CommandContext, { typed, forgotten }: Star
   output.note(`  try: ${output.hint('a2a-node stop')}`)
 }
 
-/** Does the node serve HTTP as it was asked for? Any port is as good as 0. */
+/** Does the node serve HTTP as it was asked for? Any port is as good as 0. Host names are not compared. */
 function isServed(asked: string | null, { http }: NodeInfo): boolean {
-  const port = asked === null ? null : (listenAddress(asked)?.port ?? null)
-  return asked === null || (http !== null && (port === 0 || http.endsWith(`:${port}`)))
+  if (asked === null) return true
+  const address = listenAddress(asked)
+  if (http === null || address === null) return false
+  const { host, port } = address
+  const bound = new URL(http)
+  const isThere =
+    net.isIP(host) === 0 || new URL(`http://${net.isIPv6(host) ? `[${host}]` : host}`).hostname === bound.hostname
+  return isThere && (port === 0 || String(port) === (bound.port === '' ? '80' : bound.port))
 }
 
 async function printDetached(context: CommandContext, info: NodeInfo, { name }: StartFlags): Promise<number> {

@@ -50,12 +50,23 @@ export function noteProblems(output: Output, problems: readonly Problem[]): void
   if (!output.json) for (const line of problemLines(output, problems, true)) output.note(line)
 }
 
+/** Codes of the problems for which other machines do not find this node. */
+const OF_NETWORK: readonly string[] = ['NETWORK_OFFLINE', 'BOOTSTRAP_OFFLINE', 'BOOTSTRAP_MISSING']
+
+/** The problems of the network: with one, an invited machine does not find this node. */
+export function networkProblems(problems: readonly Problem[]): Problem[] {
+  return problems.filter(({ code }) => OF_NETWORK.includes(code))
+}
+
 /** The text of a list without rows. `problems`: why the list may be incomplete. */
 export function emptyText(what: string, problems: readonly Problem[]): string {
   return problems.length === 0 ? `no ${what}` : `no ${what} that this node knows of`
 }
 
-/** The banner of `start` for the running node. `isLogged`: its problems are in the log beside it. */
+/**
+ * The banner of `start` for the running node. `isLogged`: its problems are in the log beside it, so only those of the
+ * network are shown, with their next step.
+ */
 export function bannerLines(
   output: Output,
   parts: {
@@ -81,7 +92,7 @@ export function bannerLines(
         : [['http', `${info.http}  (token: ${output.hint('a2a-node a2a token create')})`] as const]),
       ['agents', ready.length === 0 ? 'none ready' : `${ready.length} ready: ${ready.join(', ')}`]
     ]),
-    ...problemLines(output, isLogged ? [] : info.problems).map((line) => `  ${line}`)
+    ...problemLines(output, isLogged ? networkProblems(info.problems) : info.problems).map((line) => `  ${line}`)
   ]
   if (info.mesh.members > 1) return lines
   const code = `(code: ${output.hint('a2a-node invite')})`

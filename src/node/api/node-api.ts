@@ -81,7 +81,7 @@ export interface ApiHost {
   /** Begins a clean stop; it must not wait for the calling request. */
   stop(): void
   isStopping(): boolean
-  /** URL of the HTTP listener; null without one. */
+  /** URL of the HTTP listener with the bound address, which may be a wildcard; null without one. */
   http(): string | null
   /** Push notifications of the A2A gateway; null without one. */
   push(): PushAdmin | null
@@ -240,7 +240,13 @@ const POLICY_CALLS: Pick<CallTable, PolicyCall> = {
 
 const CALLS: CallTable = {
   'node.info': ['read', ({ host }) => nodeInfo(host)],
-  'node.status': ['read', ({ host }) => statusInfo(host)],
+  'node.status': [
+    'read',
+    async ({ host }) => {
+      await host.node.deps.lookForProblems?.()
+      return statusInfo(host)
+    }
+  ],
   'node.id': ['read', ({ node }) => showId(node)],
   'node.stop': ['admin', ({ host }) => stop(host)],
   'node.metrics': ['read', ({ node, principal }) => metricsOf(node, principal)],
@@ -357,7 +363,7 @@ function pushAdmin({ push }: ApiHost): PushAdmin {
 const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
   'node.status': [
     'read',
-    ({ host }, _params, { push }) => watchStatus(host.node.deps.clock, () => push(statusInfo(host))),
+    ({ host }, _params, { push }) => watchStatus(host.node.deps, () => push(statusInfo(host))),
     'newest'
   ],
   'peers.list': [

@@ -4,7 +4,7 @@ import { type ApprovalsApiDeps, listApprovals } from './approvals.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { Services } from '../services.js'
 import { AsyncQueue } from '../../kit/queue.js'
-import type { AbortSignalLike, Clock, Timer } from '../../kit/clock.js'
+import type { AbortSignalLike, Timer } from '../../kit/clock.js'
 import { asNodeError, type NodeError } from '../../kit/errors.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.js'
 import type { MessageEvent, ProgressReport } from '../../ports/policy-api.js'
@@ -78,9 +78,17 @@ export function queueFor<T>(
 }
 
 /** `node.status`: once a second. */
-export function watchStatus(clock: Clock, tell: () => void): Unsubscribe {
-  tell()
-  const timer = clock.every(STATUS_MS, tell)
+export function watchStatus(
+  { clock, lookForProblems }: Pick<NodeDeps, 'clock' | 'lookForProblems'>,
+  tell: () => void
+): Unsubscribe {
+  const look = (): void => {
+    tell()
+    // The next item has the result.
+    void lookForProblems?.()
+  }
+  look()
+  const timer = clock.every(STATUS_MS, look)
   return () => clock.clear(timer)
 }
 

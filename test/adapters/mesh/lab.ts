@@ -319,6 +319,7 @@ export function labNetwork(bootstrap: readonly DhtAddress[]): {
         return transport
       },
       serving: () => false,
+      state: { problems: () => [], isAnswering: () => true, look: async () => {}, onChange: () => {} },
       onTakeover: (listener) => void listeners.push(listener),
       close: () => dht.destroy({ force: true })
     },
@@ -334,6 +335,7 @@ function memoryNetwork(net: MemoryNet): ReturnType<typeof labNetwork> {
   const network = {
     openTransport: (keyPair: KeyPair) => net.open(keyPair),
     serving: () => false,
+    state: { problems: () => [], isAnswering: () => true, look: async () => {}, onChange: () => {} },
     onTakeover: () => {},
     close: async () => {}
   }

@@ -206,8 +206,9 @@ test('a fresh node says how another machine joins, then waits for its end', asyn
   t.ok(options?.config.given.has('network.kind'))
 })
 
-test('a problem is printed once: by the log of a node in the foreground, else by start', async (t: Assert) => {
+test('a problem is printed once: by the log of a node in the foreground, else by start; that of the network with its next step', async (t: Assert) => {
   const problems = [
+    { code: 'NETWORK_OFFLINE', message: 'nothing answers', next: 'ping -c 3 1.2.3.4' },
     { code: 'AGENT_FILE_INVALID', message: '/a/x.md:4: unknown key', next: 'a2a-node agents check /a/x.md' }
   ]
   const { text, ended } = await started(t, async () => {
@@ -217,6 +218,7 @@ test('a problem is printed once: by the log of a node in the foreground, else by
   })
   t.is(await ended, 0)
   t.absent(text.out.includes('/a/x.md'))
+  t.ok(text.out.includes('  problem: nothing answers  [NETWORK_OFFLINE]\n    try: ping -c 3 1.2.3.4\n'), text.out)
   const { run: cli } = await fakeHome(t, { status: { problems } })
   const { stdout } = await cli(['start'])
   t.ok(

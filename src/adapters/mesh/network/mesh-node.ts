@@ -129,7 +129,7 @@ export interface Mesh extends Membership {
   settled(): Promise<void>
   /** Blocks in this node's own writer core. */
   ownLength(): number
-  /** Members whose writer core is forked, for `status`. */
+  /** Faults of the network, of clocks and of cores, for `status`. */
   problems(): readonly Problem[]
   /** The same of one member, for `peers`; null when there is none. */
   problemOf(nodeId: NodeId): Problem | null
@@ -245,7 +245,9 @@ export class MeshNode implements Mesh {
     const { code, message } = fault ?? {}
     const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
     const bounds = [...(this.log.own.isFull ? [FULL_CORE] : []), ...(this.#ownCore.isRefused ? [NO_CORE_LEFT] : [])]
-    return [...own, ...bounds, ...gateProblems(this.links, this.log.view()), ...this.#quarantine.problems()]
+    const network = this.#deps.network.state.problems()
+    const gates = gateProblems(this.links, this.log.view())
+    return [...own, ...bounds, ...network, ...gates, ...this.#quarantine.problems()]
   }
 
   logProblems(): readonly LogProblem[] {

@@ -15,6 +15,7 @@ import { AutobaseLog } from '../log/log.js'
 import { pairingSwarm } from '../pairing/pairing-swarm.js'
 import { MeshNode } from './mesh-node.js'
 import type { MeshDeps, MeshState } from './mesh-node.js'
+import { explainedJoin } from './reachability.js'
 import { hash, signer, verify } from './sodium.js'
 import { timely } from './timely.js'
 
@@ -102,7 +103,7 @@ export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promis
     await close()
     if (error instanceof NodeError && error.code === 'INVITE_INVALID')
       deps.onRefused({ kind: 'refusal', code: error.code, rule: 'pairing', reason: error.message })
-    throw error
+    throw explainedJoin(error, deps.network.state)
   }
 }
 
@@ -201,5 +202,9 @@ function openLinks(deps: MeshDeps): { links: PeerLinks; swarm: SwarmOfPairing } 
   const links = new PeerLinks({ transport, networkKind, software, clock, hash, verify, telemetry, maxLinks, onRefused })
   // A new bootstrap node has no records.
   network.onTakeover(() => links.refresh())
+  // Without a network nothing was announced.
+  network.state.onChange((problem) => {
+    if (problem === null) links.refresh()
+  })
   return { links, swarm: pairingSwarm(transport.rendezvous, links) }
 }

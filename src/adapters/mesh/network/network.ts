@@ -3,9 +3,11 @@ import HyperDHT from 'hyperdht'
 import type { KeyPair } from 'hyperswarm'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
+import { AddressedDht, type KnownAddresses } from './known-addresses.js'
 import type { Rendezvous } from '../pairing/pairing-swarm.js'
 import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
 import type { StreamTransport } from '../transport/stream-transport.js'
+import { type NetworkState, Reachability } from './reachability.js'
 import { timely } from './timely.js'
 
 /** How nodes find each other. */
@@ -18,6 +20,8 @@ export interface NetworkOptions {
   readonly serveBootstrap: string | null
   /** `private` only: members sit behind NAT, so that holes must be punched (which needs several bootstrap nodes). */
   readonly behindNat: boolean
+  /** Where members were linked last: they are dialled there while no other node of the DHT answers. Absent: none. */
+  readonly known?: Pick<KnownAddresses, 'of' | 'port'>
   /** Port of the embedded bootstrap of `local`. Keep it below 32768: above, a random client socket may own it. */
   readonly localPort: number
 }
@@ -30,6 +34,8 @@ export interface NodeTransport extends StreamTransport {
 /** A DHT node of one kind of network, and maybe a bootstrap node beside it. */
 export interface Network {
   readonly dht: HyperDHT
+  /** Can other nodes be found? */
+  readonly state: NetworkState
   /** Opens the transport of a node with this key pair. Its owner closes it. */
   openTransport(keyPair: KeyPair): NodeTransport
   /** Does this process serve the bootstrap node now? */
@@ -60,11 +66,15 @@ export const STREAM_TIMEOUT_MS = 6000
  */
 export async function openNetwork(options: NetworkOptions, clock: Clock): Promise<Network> {
   const bootstrap = await openBootstrap(options, clock)
-  const dht = new HyperDHT({
-    ...addressing(options),
-    connectionKeepAlive: KEEP_ALIVE_MS
-  })
+  const { known } = options
+  const port = known?.port ?? null
+  const dht = new AddressedDht(
+    { ...addressing(options), ...(port === null ? {} : { port }), connectionKeepAlive: KEEP_ALIVE_MS },
+    (peer) => (state.isAnswering() ? [] : (known?.of(peer) ?? []))
+  )
+  const state: Reachability = new Reachability({ kind: options.kind, dht, clock })
   const close = async (): Promise<void> => {
+    state.close()
     await bootstrap?.close()
     await dht.destroy({ force: true })
   }
@@ -76,6 +86,7 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
   }
   return {
     dht,
+    state,
     openTransport: (keyPair) => new HyperswarmTransport({ dht, keyPair }),
     serving: () => bootstrap?.serving() ?? false,
     onTakeover: (listener) => bootstrap?.onTakeover(listener),

@@ -7,7 +7,7 @@ import type { Ledger, LedgerChange, LedgerChanges, LedgerDurability } from '../.
 import type { Problem } from '../../../ports/node-api.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import type { Ballast } from '../home/ballast.js'
-import { isDiskFull } from '../home/disk-space.js'
+import { freeBytes, isDiskFull, LOW_BYTES } from '../home/disk-space.js'
 import { diskFull } from '../home/store-errors.js'
 
 /**
@@ -83,7 +83,7 @@ export class GuardedLedger implements Ledger {
   problems(): Problem[] {
     const unread =
       this.#unread === null ? [] : [{ code: this.#unread.code, message: this.#unread.message, next: STOP_AND_REPAIR }]
-    if (this.#fault === null) return unread
+    if (this.#fault === null) return [...unread, ...this.#lowDisk()]
     const { code, message, next } = this.#fault
     const dir = this.#deps.dir
     return [
@@ -96,9 +96,23 @@ export class GuardedLedger implements Ledger {
     ]
   }
 
+  /** Notices a disk that is full now. */
+  look(): void {
+    const { dir } = this.#deps
+    if (this.#fault === null && isDiskFull(dir)) this.#failed(diskFull(dir))
+  }
+
   async close(): Promise<void> {
     this.#deps.clock.clear(this.#timer)
     await this.#deps.ledger.close()
+  }
+
+  #lowDisk(): Problem[] {
+    const { dir } = this.#deps
+    const free = freeBytes(dir)
+    if (free === null || free >= LOW_BYTES) return []
+    const message = `${Math.floor(free / 1024 ** 2)} MiB are free on the disk of ${dir}: when it is full, this node refuses new requests`
+    return [{ code: 'DISK_LOW', message, next: `df -h ${shellWord(dir)}` }]
   }
 
   #failed(error: NodeError): void {
@@ -118,9 +132,10 @@ export class GuardedLedger implements Ledger {
    * takes a commit.
    */
   async #probe(): Promise<void> {
-    const { ballast, ledger, telemetry, dir } = this.#deps
-    if (this.#fault === null && isDiskFull(dir)) return this.#failed(diskFull(dir))
-    if (this.#fault === null || this.#isProbing) return
+    const { ballast, ledger, telemetry } = this.#deps
+    const wasTaking = this.#fault === null
+    this.look()
+    if (wasTaking || this.#fault === null || this.#isProbing) return
     this.#isProbing = true
     try {
       if (this.#fault.code === 'DISK_FULL' && !(await ballast.fill())) return

@@ -8,6 +8,7 @@ import { utf8 } from '../../../../src/kit/ids.js'
 import type { Ledger, LedgerChange } from '../../../../src/ports/ledger.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { failsWith } from '../../../support/fails.js'
+import { smallDisk } from '../../../support/small-disk.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
 const NEW: LedgerChange = { key: 'request-in/one', value: utf8('{}') }
@@ -41,6 +42,27 @@ test('a ledger with a full disk refuses new work, records ends in the space of i
   t.absent(disk.isFreed)
   t.is(ledger.fault, null)
   await ledger.commit([NEW])
+})
+
+test('a look notices a disk that is low, and one that is full, before anything fails by it', async (t) => {
+  const small = await smallDisk(t, 32)
+  if (typeof small === 'string') return t.comment(`skipped: ${small}`)
+  const { ledger } = scene(small.dir)
+  const codes = (): string[] => {
+    ledger.look()
+    return ledger.problems().map(({ code }) => code)
+  }
+  t.alike(codes(), [])
+  await small.fill()
+  await small.leave(15 * 1024 * 1024)
+  t.alike(codes(), ['DISK_LOW'])
+  t.alike(
+    ledger.problems().map(({ message, next }) => [/^1[45] MiB are free on the disk of /.test(message), next]),
+    [[true, `df -h ${small.dir}`]]
+  )
+  await small.fill()
+  t.alike(codes(), ['DISK_FULL'])
+  await failsWith(t, 'DISK_FULL', () => ledger.commit([NEW]))
 })
 
 test('a ledger of which something could not be read says so from then on, and goes on with the rest', async (t) => {
@@ -120,7 +142,11 @@ class FakeDisk implements Ballast {
   }
 }
 
-function scene(): { readonly ledger: GuardedLedger; readonly disk: FakeDisk; readonly clock: ManualClock } {
+function scene(dir = '/home'): {
+  readonly ledger: GuardedLedger
+  readonly disk: FakeDisk
+  readonly clock: ManualClock
+} {
   const clock = new ManualClock()
   const disk = new FakeDisk()
   const telemetry = new MemoryTelemetry({ clock, level: null, format: 'text', redactKeys: [], write: () => {} })
@@ -129,7 +155,7 @@ function scene(): { readonly ledger: GuardedLedger; readonly disk: FakeDisk; rea
     telemetry,
     ledger: disk.under(createMemoryLedger()),
     ballast: disk,
-    dir: '/home'
+    dir
   })
   return { ledger, disk, clock }
 }

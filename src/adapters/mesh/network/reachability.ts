@@ -1,0 +1,273 @@
+import dns from 'node:dns/promises'
+import net from 'node:net'
+import os from 'node:os'
+import type HyperDHT from 'hyperdht'
+import type { DhtAddress } from 'hyperdht'
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { type ErrorCode, NodeError } from '../../../kit/errors.js'
+import type { Problem } from '../../../ports/node-api.js'
+
+/** How long all nodes together may take to answer, in milliseconds: each is asked twice in it. */
+const ANSWER_MS = 2000
+/** Milliseconds between two questions while nothing answers, and the age at which a look asks again. */
+const FRESH_MS = 5000
+/** The same while something answers. */
+const CHECK_MS = 15_000
+/** Port in suggested commands. */
+const BOOTSTRAP_PORT = 29_737
+
+/** Dependencies of {@link Reachability}. */
+export interface ReachabilityDeps {
+  readonly kind: 'public' | 'private' | 'local'
+  readonly dht: Pick<HyperDHT, 'ping' | 'bootstrapNodes' | 'stats'>
+  readonly clock: Clock
+  /** IPv4 addresses of this machine except loopback. Default: those of its interfaces. */
+  readonly addresses?: () => readonly string[]
+  /** The IPv4 address of a host name. Default: as the system resolves it. */
+  readonly resolve?: (host: string) => Promise<string>
+}
+
+/** A problem of the network. Its codes are also those of a join that fails by it. */
+export interface NetworkProblem extends Problem {
+  readonly code: Extract<ErrorCode, 'NETWORK_OFFLINE' | 'BOOTSTRAP_OFFLINE' | 'BOOTSTRAP_MISSING'>
+}
+
+/** The state of the network below a node, for `status` and for the error of a join. */
+export interface NetworkState {
+  /** Why other nodes are not found; empty when they may be. */
+  problems(): readonly NetworkProblem[]
+  /** Did something answer the last question? False before the first answer. */
+  isAnswering(): boolean
+  /** Resolves with {@link NetworkState.problems} at most 5 s old, after 2 s at the latest. Never rejects. */
+  look(): Promise<void>
+  /** Calls the listener with each new problem, and with null when it is over. */
+  onChange(listener: (problem: NetworkProblem | null) => void): void
+}
+
+/**
+ * Asks the bootstrap nodes whether they answer, since the DHT itself reports success without any answer. On the public
+ * network an answer of any other DHT node counts as well; members of a private one know no other way to each other.
+ */
+export class Reachability implements NetworkState {
+  readonly #deps: ReachabilityDeps
+  readonly #listeners: ((problem: NetworkProblem | null) => void)[] = []
+  readonly #lookups = new Map<string, Promise<string | null>>()
+  /** Host names that were not resolved. */
+  readonly #unresolved = new Set<string>()
+  #answeredAt: number
+  #isAnswering = false
+  #responses = 0
+  #problem: NetworkProblem | null = null
+  #asking: Promise<void> | null = null
+  #askedAt = Number.NEGATIVE_INFINITY
+  #timer: Timer | null = null
+  #isClosed = false
+
+  constructor(deps: ReachabilityDeps) {
+    this.#deps = deps
+    this.#answeredAt = deps.clock.now()
+    if (this.#isWatched) void this.look()
+  }
+
+  problems(): readonly NetworkProblem[] {
+    const { kind, dht } = this.#deps
+    if (kind === 'private' && dht.bootstrapNodes.length === 0) return [this.#missing()]
+    return this.#problem === null ? [] : [this.#problem]
+  }
+
+  isAnswering(): boolean {
+    return this.#deps.kind === 'local' || this.#isAnswering
+  }
+
+  async look(): Promise<void> {
+    const { clock } = this.#deps
+    if (!this.#isWatched || this.#isClosed) return
+    if (this.#asking === null && clock.monotonic() - this.#askedAt >= FRESH_MS)
+      this.#asking = this.#ask().finally(() => {
+        this.#asking = null
+      })
+    await this.#asking
+  }
+
+  onChange(listener: (problem: NetworkProblem | null) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Stops asking. */
+  close(): void {
+    this.#isClosed = true
+    this.#deps.clock.clear(this.#timer)
+  }
+
+  /** A process of this machine serves the bootstrap node of `local`. */
+  get #isWatched(): boolean {
+    return this.#deps.kind !== 'local' && this.#deps.dht.bootstrapNodes.length > 0
+  }
+
+  async #ask(): Promise<void> {
+    const { clock, dht } = this.#deps
+    clock.clear(this.#timer)
+    this.#hasTraffic()
+    const isAnswered = await this.#isAnswered(dht.bootstrapNodes)
+    if (this.#isClosed) return
+    this.#askedAt = clock.monotonic()
+    const hasTraffic = this.#hasTraffic()
+    if (isAnswered || hasTraffic) this.#answered()
+    else this.#silent()
+    this.#next()
+  }
+
+  #next(): void {
+    const { clock } = this.#deps
+    this.#timer = clock.after(this.#problem === null ? CHECK_MS : FRESH_MS, () => {
+      // The traffic of the DHT itself may show that it answers.
+      if (!this.#hasTraffic()) return void this.look()
+      this.#answered()
+      this.#next()
+    })
+  }
+
+  /** Did any node of the public DHT answer since the last call? */
+  #hasTraffic(): boolean {
+    const { kind, dht } = this.#deps
+    const before = this.#responses
+    this.#responses = dht.stats.requests.responses
+    return kind === 'public' && this.#responses > before
+  }
+
+  #isAnswered(nodes: readonly DhtAddress[]): Promise<boolean> {
+    const { clock } = this.#deps
+    return new Promise((resolve) => {
+      const timer = clock.after(ANSWER_MS, () => resolve(false))
+      const end = (isAnswered: boolean): void => {
+        clock.clear(timer)
+        resolve(isAnswered)
+      }
+      let silent = 0
+      for (const node of nodes)
+        void this.#answers(node).then((isAnswered) => {
+          if (isAnswered) end(true)
+          else if (++silent === nodes.length) end(false)
+        })
+    })
+  }
+
+  async #answers({ host, port }: DhtAddress): Promise<boolean> {
+    const address = await this.#addressOf(host)
+    if (address === null) return false
+    return await this.#deps.dht.ping({ host: address, port }).then(
+      () => true,
+      () => false
+    )
+  }
+
+  /** The list of the DHT has a known address before a name: `88.99.3.86@node1.hyperdht.org`. */
+  #addressOf(host: string): Promise<string | null> {
+    const [address = host] = host.split('@')
+    if (net.isIPv4(address)) return Promise.resolve(address)
+    const { resolve = lookup } = this.#deps
+    // A name may take longer than a question; a second lookup of it would only occupy another thread.
+    const known = this.#lookups.get(host)
+    if (known !== undefined) return known
+    this.#unresolved.add(host)
+    const found = resolve(host)
+      .then(
+        (resolved) => {
+          this.#unresolved.delete(host)
+          return resolved
+        },
+        () => null
+      )
+      .finally(() => this.#lookups.delete(host))
+    this.#lookups.set(host, found)
+    return found
+  }
+
+  #answered(): void {
+    this.#answeredAt = this.#deps.clock.now()
+    this.#isAnswering = true
+    if (this.#problem === null) return
+    this.#problem = null
+    this.#tell()
+  }
+
+  #silent(): void {
+    const isNew = this.#problem === null
+    this.#isAnswering = false
+    this.#problem = this.#deps.kind === 'public' ? this.#offline() : this.#silentBootstrap()
+    if (isNew) this.#tell()
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener(this.#problem)
+  }
+
+  #since(): string {
+    return `since ${new Date(this.#answeredAt).toISOString().replace(/\.\d+Z$/, 'Z')}`
+  }
+
+  #offline(): NetworkProblem {
+    const names = this.#deps.dht.bootstrapNodes.map(({ host, port }) => `${host.split('@').at(-1)}:${port}`)
+    const isAlone = this.#ownAddresses().length === 0
+    const cause = isAlone
+      ? 'this machine has no network address'
+      : 'connect this machine to the internet, and let its UDP packets out'
+    return {
+      code: 'NETWORK_OFFLINE',
+      message: `no node of the public DHT answers ${this.#since()} (${names.join(', ')}), so other machines do not find this one: ${cause}`,
+      next: isAlone ? 'ip address' : `ping -c 3 ${this.#deps.dht.bootstrapNodes[0]?.host.split('@')[0]}`
+    }
+  }
+
+  #silentBootstrap(): NetworkProblem {
+    const nodes = this.#deps.dht.bootstrapNodes
+    const names = nodes.map(
+      ({ host, port }) => `${host}:${port}${this.#unresolved.has(host) ? ' (its name is not resolved)' : ''}`
+    )
+    const [{ host, port } = { host: '', port: 0 }] = nodes
+    return {
+      code: 'BOOTSTRAP_OFFLINE',
+      message: `no bootstrap node of this private network answers ${this.#since()} (${names.join(', ')}), so members that are not linked yet do not find each other: start a node that serves one`,
+      next: `a2a-node start --serve-bootstrap ${host}:${port}   # on the machine ${host}`
+    }
+  }
+
+  #missing(): NetworkProblem {
+    const [address = '<address of this machine>'] = this.#ownAddresses()
+    return {
+      code: 'BOOTSTRAP_MISSING',
+      message:
+        'this private network has no bootstrap node, so no other node can find this one: serve one here, then make invites anew',
+      next: `a2a-node stop && a2a-node start --serve-bootstrap ${address}:${BOOTSTRAP_PORT}`
+    }
+  }
+
+  #ownAddresses(): readonly string[] {
+    return (this.#deps.addresses ?? machineAddresses)()
+  }
+}
+
+/** The error of a failed join: where no admin answered because of the network, that names the network. */
+export function explainedJoin(error: unknown, network: Pick<NetworkState, 'problems'>): unknown {
+  const [problem] = network.problems()
+  if (!(error instanceof NodeError) || error.code !== 'NO_ADMIN_ONLINE' || problem === undefined) return error
+  const isMissing = problem.code === 'BOOTSTRAP_MISSING'
+  const message = isMissing
+    ? 'the invite is for a private network without a bootstrap node, so no node of it can be found, and this node did not join'
+    : `${problem.message}. So this node did not join`
+  const next = isMissing
+    ? ['a2a-node status   # on the machine of the invite', 'a2a-node invite   # there, when it serves one']
+    : [problem.next, ...error.next]
+  return new NodeError(problem.code, message, { next, data: error.data, cause: error })
+}
+
+/** Addresses of this machine that other machines may reach. */
+function machineAddresses(): readonly string[] {
+  return Object.values(os.networkInterfaces())
+    .flat()
+    .flatMap((one) => (one !== undefined && !one.internal && one.family === 'IPv4' ? [one.address] : []))
+}
+
+async function lookup(host: string): Promise<string> {
+  return (await dns.lookup(host, { family: 4 })).address
+}

@@ -1,0 +1,201 @@
+import test from 'brittle'
+import type { DhtAddress } from 'hyperdht'
+import {
+  explainedJoin,
+  type NetworkProblem,
+  Reachability,
+  type ReachabilityDeps
+} from '../../../../src/adapters/mesh/network/reachability.js'
+import { NodeError } from '../../../../src/kit/errors.js'
+import { ManualClock } from '../../../support/manual-clock.js'
+
+/** Fake DHT: each ping stays open until it is answered, or its time is over. */
+class FakeDht {
+  readonly bootstrapNodes: readonly DhtAddress[]
+  readonly stats = { requests: { responses: 0, timeouts: 0 } }
+  readonly pinged: string[] = []
+  /** Addresses that answer. */
+  readonly up = new Set<string>()
+
+  constructor(...bootstrap: readonly string[]) {
+    this.bootstrapNodes = bootstrap.map((text) => {
+      const [host = '', port] = text.split(':')
+      return { host, port: Number(port) }
+    })
+  }
+
+  ping({ host, port }: DhtAddress): Promise<unknown> {
+    this.pinged.push(`${host}:${port}`)
+    if (!this.up.has(host)) return new Promise(() => {})
+    this.stats.requests.responses++
+    return Promise.resolve()
+  }
+}
+
+interface Scene {
+  readonly dht: FakeDht
+  readonly clock: ManualClock
+  readonly network: Reachability
+  readonly changes: (string | null)[]
+  codes(): string[]
+  /** Advances the clock in steps of a tenth of a second, so that each promise of a step settles. */
+  pass(ms: number): Promise<void>
+}
+
+function scene(dht: FakeDht, deps: Partial<ReachabilityDeps> = {}): Scene {
+  const clock = new ManualClock(Date.parse('2030-01-02T03:04:05.678Z'))
+  const network = new Reachability({ kind: 'private', dht, clock, addresses: () => ['10.0.0.9'], ...deps })
+  const changes: (string | null)[] = []
+  network.onChange((problem) => changes.push(problem?.code ?? null))
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; left -= 100) {
+      clock.advance(100)
+      for (let turn = 0; turn < 8; turn++) await Promise.resolve()
+    }
+  }
+  return { dht, clock, network, changes, codes: () => network.problems().map(({ code }) => code), pass }
+}
+
+test('a bootstrap list that nobody answers is named after 2 s, with the time of the last answer and a next step', async (t) => {
+  const { network, pass, changes } = scene(new FakeDht('10.0.0.5:29737', '10.0.0.6:1'))
+  await pass(1900)
+  t.alike(network.problems(), [], 'an answer may still come')
+  await pass(200)
+  t.alike(network.problems(), [
+    {
+      code: 'BOOTSTRAP_OFFLINE',
+      message:
+        'no bootstrap node of this private network answers since 2030-01-02T03:04:05Z (10.0.0.5:29737, 10.0.0.6:1), so members that are not linked yet do not find each other: start a node that serves one',
+      next: 'a2a-node start --serve-bootstrap 10.0.0.5:29737   # on the machine 10.0.0.5'
+    }
+  ])
+  t.alike(changes, ['BOOTSTRAP_OFFLINE'])
+})
+
+test('one answer of a list is enough', async (t) => {
+  const dht = new FakeDht('10.0.0.5:1', '10.0.0.6:1')
+  dht.up.add('10.0.0.6')
+  const { pass, codes, changes } = scene(dht)
+  await pass(20_000)
+  t.alike([codes(), changes], [[], []])
+})
+
+test('a bootstrap node that ends is noticed, with the time of its last answer; its return ends the problem', async (t) => {
+  const dht = new FakeDht('10.0.0.5:1')
+  dht.up.add('10.0.0.5')
+  const { network, pass, changes } = scene(dht)
+  await pass(16_000)
+  t.alike([network.problems(), changes], [[], []])
+  dht.up.clear()
+  await pass(17_100)
+  t.is(network.problems()[0]?.message.includes('since 2030-01-02T03:04:20Z'), true, network.problems()[0]?.message)
+  dht.up.add('10.0.0.5')
+  await pass(5100)
+  t.alike([network.problems(), changes], [[], ['BOOTSTRAP_OFFLINE', null]])
+})
+
+test('on the public network an answer of any node counts, and without one its names are reported', async (t) => {
+  const dht = new FakeDht('88.99.3.86@node1.hyperdht.org:49737')
+  const { network, pass, codes } = scene(dht, { kind: 'public' })
+  dht.stats.requests.responses += 3
+  await pass(2100)
+  t.alike(codes(), [], 'another node answered while the bootstrap nodes were asked')
+  const asked = dht.pinged.length
+  dht.stats.requests.responses++
+  await pass(15_100)
+  t.is(dht.pinged.length, asked, 'its own traffic is enough, and nothing more is sent')
+  await pass(17_100)
+  const [problem] = network.problems()
+  t.is(problem?.code, 'NETWORK_OFFLINE')
+  t.ok(problem?.message.includes('(node1.hyperdht.org:49737)'), problem?.message)
+  t.is(problem?.next, 'ping -c 3 88.99.3.86')
+})
+
+test('a private network does not count answers of others than its bootstrap nodes', async (t) => {
+  const dht = new FakeDht('10.0.0.5:1')
+  const { pass, codes } = scene(dht)
+  dht.stats.requests.responses += 3
+  await pass(2100)
+  t.alike(codes(), ['BOOTSTRAP_OFFLINE'])
+})
+
+test('the problem of a machine without an address differs from that of lost packets', async (t) => {
+  const { network, pass } = scene(new FakeDht('88.99.3.86@node1:1'), { kind: 'public', addresses: () => [] })
+  await pass(2100)
+  const [problem] = network.problems()
+  t.ok(problem?.message.endsWith('this machine has no network address'), problem?.message)
+  t.is(problem?.next, 'ip address')
+})
+
+test('a look within 5 s of an answer sends nothing, a later one asks again and ends in 2 s', async (t) => {
+  const dht = new FakeDht('10.0.0.5:1')
+  dht.up.add('10.0.0.5')
+  const { network, pass, codes } = scene(dht)
+  await pass(4000)
+  await network.look()
+  t.is(dht.pinged.length, 1)
+  dht.up.clear()
+  await pass(2000)
+  let ended = 0
+  const looks = [network.look(), network.look()].map(async (look) => await look.then(() => ended++))
+  await pass(1900)
+  t.alike([ended, codes()], [0, []])
+  await pass(200)
+  t.alike([ended, codes(), dht.pinged.length], [2, ['BOOTSTRAP_OFFLINE'], 2], 'two looks share one question')
+  await Promise.all(looks)
+})
+
+test('the problem names a host name that is not resolved, which is looked up once at a time', async (t) => {
+  let lookups = 0
+  let fail: (reason: Error) => void = () => {}
+  const resolve = (): Promise<string> => {
+    lookups++
+    return new Promise((_, reject) => (fail = reject))
+  }
+  const { network, pass } = scene(new FakeDht('boot.example:7'), { resolve })
+  await pass(30_000)
+  t.is(lookups, 1, 'a slow one is not repeated meanwhile')
+  t.ok(network.problems()[0]?.message.includes('(boot.example:7 (its name is not resolved))'))
+  fail(new Error('ENOTFOUND'))
+  await pass(8000)
+  t.is(lookups, 2)
+})
+
+test('a resolved host name is asked at its address', async (t) => {
+  const dht = new FakeDht('boot.example:7')
+  dht.up.add('10.0.0.7')
+  const { pass, codes } = scene(dht, { resolve: async () => '10.0.0.7' })
+  await pass(100)
+  t.alike([dht.pinged, codes()], [['10.0.0.7:7'], []])
+})
+
+test('a private network without a bootstrap node is a problem at once, with the address of this machine to serve one', (t) => {
+  const { network } = scene(new FakeDht())
+  const [problem] = network.problems()
+  t.is(problem?.code, 'BOOTSTRAP_MISSING')
+  t.is(problem?.next, 'a2a-node stop && a2a-node start --serve-bootstrap 10.0.0.9:29737')
+})
+
+test('the network of one machine is never asked, nor is one that is closed', async (t) => {
+  const local = scene(new FakeDht('127.0.0.1:1'), { kind: 'local' })
+  const closed = scene(new FakeDht('10.0.0.5:1'))
+  closed.network.close()
+  await Promise.all([local.pass(30_000), closed.pass(30_000)])
+  await Promise.all([local.network.look(), closed.network.look()])
+  t.alike([local.dht.pinged, local.codes(), closed.dht.pinged.length, closed.changes], [[], [], 1, []])
+})
+
+test('a join that no admin answers names the network when that is the cause, and keeps other errors', (t) => {
+  const problem: NetworkProblem = { code: 'NETWORK_OFFLINE', message: 'nothing answers', next: 'ping -c 3 1.2.3.4' }
+  const silent = new NodeError('NO_ADMIN_ONLINE', 'no admin answered', { data: { timeoutMs: 7 } })
+  const refused = new NodeError('INVITE_USED', 'used')
+  const offline = { problems: () => [problem] }
+  const explained = explainedJoin(silent, offline) as NodeError
+  t.alike([explained.code, explained.data], ['NETWORK_OFFLINE', { timeoutMs: 7 }])
+  t.is(explained.message, 'nothing answers. So this node did not join')
+  t.alike(explained.next, ['ping -c 3 1.2.3.4', 'a2a-node start --join -'])
+  t.is(explainedJoin(silent, { problems: () => [] }), silent)
+  t.is(explainedJoin(refused, offline), refused)
+  const missing = explainedJoin(silent, { problems: () => [{ ...problem, code: 'BOOTSTRAP_MISSING' }] }) as NodeError
+  t.ok(missing.message.startsWith('the invite is for a private network without a bootstrap node'), missing.message)
+})
