@@ -10,6 +10,8 @@ import { withSuggestion } from '../suggest.js'
 import { goalOf, runLoop } from '../swarm/loop.js'
 import { hasPlanner, requestPlan } from '../swarm/planner.js'
 import { printPlan, printPreview } from '../swarm/preview.js'
+import { ResultFiles } from '../swarm/result-files.js'
+import { type ResultsForm, resultsOption } from '../swarm/results.js'
 import { type AskedSwarm, firstCapability, goalRequest, isForPlanner, placed, swarmRequest } from '../swarm/request.js'
 
 const ROUNDS = 10
@@ -18,6 +20,7 @@ const ROUNDS_MAX = 1000
 /** `swarm run <goal>`. */
 export const runSwarm: Action = async (context, [goal = ''], options) => {
   const command = textOption(options, 'until')
+  const results = resultsOption(options)
   checkLoop(options)
   const isPlanned = isForPlanner(options) && (await hasPlanner(context).catch(() => false))
   const asked = isPlanned ? goalRequest(goal, options) : await swarmRequest(goal, options)
@@ -30,7 +33,7 @@ export const runSwarm: Action = async (context, [goal = ''], options) => {
   const launch = async (one: Pick<AskedSwarm, 'request' | 'planFile'>): Promise<string> =>
     (await withPlanFile(one, () => context.api().call('swarm.start', one.request))).id
   if (command === undefined)
-    return await runOnce(context, { asked: await launched(), launch, isDetached: isSet(options, 'detach') })
+    return await runOnce(context, { asked: await launched(), launch, results, isDetached: isSet(options, 'detach') })
   const maxRounds = countOption(options, 'maxRounds', [1, ROUNDS_MAX]) ?? ROUNDS
   return await runLoop(context, {
     command,
@@ -58,16 +61,20 @@ function checkLoop(options: Options): void {
     throw usage('--until reads the items for every round: give --items a file or a glob')
 }
 
-async function runOnce(
-  context: CommandContext,
-  {
-    asked,
-    launch,
-    isDetached
-  }: { asked: AskedSwarm; launch: (asked: AskedSwarm) => Promise<string>; isDetached: boolean }
-): Promise<number> {
-  const id = await launch(asked)
-  if (!isDetached) return await followOwnSwarm(context, id, asked)
+interface OneRun {
+  readonly asked: AskedSwarm
+  launch(asked: AskedSwarm): Promise<string>
+  readonly results: ResultsForm
+  readonly isDetached: boolean
+}
+
+async function runOnce(context: CommandContext, { asked, launch, results, isDetached }: OneRun): Promise<number> {
+  const files = results.form === 'files' ? await ResultFiles.open(results.directory) : null
+  const id = await launch(asked).catch(async (error: unknown) => {
+    await files?.discard()
+    throw error
+  })
+  if (!isDetached) return await followOwnSwarm(context, id, { launched: asked, results, files })
   if (context.output.json) context.output.object('swarm-started@1', { id })
   else {
     context.output.note(`follow it: ${context.output.hint(`a2a-node swarm watch ${id}`)}`)

@@ -39,6 +39,11 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
       { flags: '--max-rounds <n>', about: 'with --until: rounds at most (default: 10)' },
       { flags: '--yes', about: 'begin the plan of a planner without confirmation' },
       { flags: '--dry-run', about: 'show the agents of each part and the excluded ones; begins nothing' },
+      {
+        flags: '--results <form>',
+        about: 'results at the end: table (default: at most 50), json (stdout has nothing else), or files DIR',
+        pairs: ['files']
+      },
       { flags: '--detach', about: 'do not wait; prints the id' }
     ],
     more: [

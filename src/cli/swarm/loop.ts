@@ -37,7 +37,7 @@ export async function runLoop(context: CommandContext, loop: Loop): Promise<numb
     const launched = await loop.requestOf({ number, check, ...(first === undefined ? {} : { first: first.swarm }) })
     const swarm = await loop.launch(launched)
     if (!context.output.json) context.output.note(`round ${number} of at most ${loop.maxRounds}: ${swarm}`)
-    if ((await followOwnSwarm(context, swarm, launched)) === EXIT.interrupted) return EXIT.interrupted
+    if ((await followOwnSwarm(context, swarm, { launched })) === EXIT.interrupted) return EXIT.interrupted
     const { status, checked } = await checkOf(context, loop, {
       number,
       swarm,

@@ -19,6 +19,8 @@ export interface OptionSpec {
   readonly choices?: readonly string[]
   /** May be given several times. */
   readonly repeat?: true
+  /** Values that a second word completes: `--results files DIR` is `--results files=DIR`. */
+  readonly pairs?: readonly string[]
   /** Not shown in help and completion. */
   readonly hidden?: true
 }
