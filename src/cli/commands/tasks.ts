@@ -8,7 +8,7 @@ import { showWatch } from '../terminal/live.js'
 import { countOption, isSet } from '../options.js'
 import { jsonLine, jsonText, type Output, type Style } from '../terminal/output.js'
 import { type Cell, printFacts, tableLines } from '../terminal/render.js'
-import { agoText, timeText } from '../words.js'
+import { agoText, timeText, WAITING_TEXT } from '../words.js'
 
 const STYLES: Readonly<Record<string, Style>> = {
   completed: 'green',
@@ -19,12 +19,6 @@ const STYLES: Readonly<Record<string, Style>> = {
   unknown: 'yellow'
 }
 
-const WAITING = {
-  peer: 'waiting for the other node',
-  slot: 'waiting for a free slot',
-  approval: 'waiting for approval',
-  ack: 'waiting for the other node to confirm it'
-} as const
 const EVENT_MAX = 200
 const HINT_MAX = 1000
 /** The default next step of task errors; the command has just printed this task. */
@@ -66,7 +60,7 @@ async function taskLines(output: Output, { tasks: list, more }: TaskList): Promi
 
 function stateCell(task: TaskInfo): Cell {
   const { state, waitingFor } = task
-  const text = waitingFor === null ? state : WAITING[waitingFor]
+  const text = waitingFor === null ? state : WAITING_TEXT[waitingFor]
   const style = STYLES[task.state]
   return style === undefined ? text : { text, style }
 }
@@ -111,7 +105,7 @@ export const showTask: Action = async ({ output, api }, [id = '']) => {
 function eventText(event: TaskEventInfo): string {
   switch (event.type) {
     case 'state':
-      return event.waitingFor === undefined ? event.state : `${event.state}, ${WAITING[event.waitingFor]}`
+      return event.waitingFor === undefined ? event.state : `${event.state}, ${WAITING_TEXT[event.waitingFor]}`
     case 'attempt':
       return `attempt ${event.attempt}`
     case 'progress':
