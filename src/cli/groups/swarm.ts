@@ -24,6 +24,8 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
       { flags: '--attach', about: 'send the contents of the files too (1 MiB each)' },
       { flags: '--max-parallel <n>', about: 'items under way at once' },
       { flags: '--retries <n>', about: 'further tries of a failed item (default: 2)' },
+      { flags: '--fail-fast', about: 'cancel the swarm when an item fails' },
+      { flags: '--max-failures <n>', about: 'cancel it when more items fail (default: without a limit)' },
       { flags: '--deadline <duration>', about: 'give up after this time (default: 10m)' },
       { flags: '--justification <text>', about: 'reason for asking a more powerful tier' },
       { flags: '--idempotency-key <key>', about: 'the same key again follows the same swarm' },

@@ -17,6 +17,10 @@ interface FollowOptions extends KnownLaunch {
   /** Default: a table for a swarm of this command line, else none. */
   readonly results?: ResultsForm
   readonly files?: ResultFiles | null
+  /** More failed items than these end the swarm. Default: no limit. */
+  readonly maxFailures?: number | undefined
+  /** Called once when there are more. */
+  onTooManyFailures?(): void
 }
 
 /**
@@ -25,13 +29,17 @@ interface FollowOptions extends KnownLaunch {
  */
 export async function followSwarm(context: CommandContext, id: string, known: FollowOptions): Promise<number> {
   const view = new SwarmScreen(context.output, known)
+  const limit = known.maxFailures === undefined ? Number.POSITIVE_INFINITY : known.maxFailures + 1
   const overdue = new AbortController()
   let timer: NodeJS.Timeout | undefined
+  let failures = 0
   let others: Promise<readonly string[]> = Promise.resolve([])
   try {
     for await (const event of context.api().watch('swarm.watch', { id }, { signal: overdue.signal })) {
       const results = event.type === 'done' ? await resultsOf(context, id) : null
       view.take(event, results)
+      if (event.type === 'item' && (event.status === 'failed' || event.status === 'unknown') && ++failures === limit)
+        known.onTooManyFailures?.()
       // Asked while the node is there to say.
       if (event.type === 'coordinator') others = othersOf(context, id)
       if (event.type === 'status') {
@@ -152,17 +160,28 @@ export function cancelingText({ coordination }: Pick<SwarmInfo, 'coordination'>)
     : `it will be canceled by ${shown(coordinator, 64)}`
 }
 
-/** Follows a swarm that this command launched: Ctrl-C cancels it and waits for its end, a second one quits at once. */
+/**
+ * Follows a swarm that this command launched. Ctrl-C and too many failures cancel it and wait for its end, a second
+ * Ctrl-C quits at once.
+ */
 export async function followOwnSwarm(
   context: CommandContext,
   id: string,
   { launched, ...forms }: Omit<FollowOptions, 'total' | 'launched'> & { readonly launched: LaunchedStep }
 ): Promise<number> {
   let isCanceled = false
-  const cancel = (): void => {
+  const onInterrupt = (): void => {
     if (isCanceled) process.exit(EXIT.interrupted)
     isCanceled = true
     context.output.note('canceling the swarm; Ctrl-C again quits without waiting')
+    cancel()
+  }
+  const onTooManyFailures = (): void => {
+    if (isCanceled) return
+    context.output.note(`more than ${forms.maxFailures ?? 0} items failed: canceling the swarm`)
+    cancel()
+  }
+  const cancel = (): void => {
     context
       .api()
       .call('swarm.cancel', { id })
@@ -173,15 +192,16 @@ export async function followOwnSwarm(
         context.output.note(`it could not be canceled: ${error instanceof Error ? error.message : String(error)}`)
       })
   }
-  process.on('SIGINT', cancel)
+  process.on('SIGINT', onInterrupt)
   try {
     const code = await followSwarm(context, id, {
       total: launched.request.items?.length ?? null,
       launched,
-      ...forms
+      ...forms,
+      onTooManyFailures
     })
     return isCanceled ? EXIT.interrupted : code
   } finally {
-    process.off('SIGINT', cancel)
+    process.off('SIGINT', onInterrupt)
   }
 }
