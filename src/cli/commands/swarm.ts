@@ -58,7 +58,7 @@ function itemsText({ counts, running, waitingForApproval }: SwarmInfo): string {
 }
 
 function coordinationText({ coordinator, epoch, participants }: NonNullable<SwarmInfo['coordination']>): string {
-  return `${coordinator ?? 'nobody'}${epoch === 0 ? '' : `, epoch ${epoch}`}; could be ${participants.join(', ')}`
+  return `${coordinator ?? 'none'}${epoch === 0 ? '' : `, term ${epoch}`}; candidates ${participants.join(', ')}`
 }
 
 function printSwarm(output: Output, info: SwarmInfo): void {

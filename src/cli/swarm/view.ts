@@ -167,7 +167,7 @@ export class SwarmScreen {
       })
     return await tableLines(
       output,
-      ['NODE', 'AGENT', 'DONE', 'FAILED', ...(hasUnknown ? ['UNKNOWN'] : []), 'GIVEN BACK'],
+      ['NODE', 'AGENT', 'DONE', 'FAILED', ...(hasUnknown ? ['UNKNOWN'] : []), 'REQUEUED'],
       rows
     )
   }
@@ -204,11 +204,11 @@ function progressLine(event: SwarmEvent): string | null {
     case 'left-out':
       return `out     ${shown(event.agent, 60)}  ${ruleText(event)}`
     case 'lease':
-      return `lease   ${shown(event.item, 60)}  ${shown(event.agent, 60)}${event.attempt > 1 ? `  attempt ${event.attempt}` : ''}`
+      return `begin   ${shown(event.item, 60)}  ${shown(event.agent, 60)}${event.attempt > 1 ? `  attempt ${event.attempt}` : ''}`
     case 'waiting':
       return `${event.waitingFor === null ? 'goes on' : 'waits  '} ${shown(event.item, 60)}  ${shown(event.agent, 60)}${event.waitingFor === null ? '' : '  waiting for approval'}`
     case 'released':
-      return `back    ${shown(event.item, 60)}  ${shown(event.agent, 60)}  ${shown(event.reason, 100)}`
+      return `requeue ${shown(event.item, 60)}  ${shown(event.agent, 60)}  ${shown(event.reason, 100)}`
     case 'item':
       return event.status === 'completed'
         ? `done    ${shown(event.item, 60)}  ${shown(event.agent, 60)}`
@@ -221,7 +221,7 @@ function progressLine(event: SwarmEvent): string | null {
       if (event.status === 'running') return 'goes on an agent is back'
       return `stalled ${shown(event.reason ?? 'no agent for the remaining items', 200)}`
     case 'coordinator':
-      return `epoch ${event.epoch}  ${event.coordinator === null ? 'nobody coordinates now' : `coordinated by ${shown(event.coordinator, 64)}`}`
+      return `leader  ${event.coordinator === null ? 'none' : shown(event.coordinator, 64)}`
     case 'gap':
       return `...     ${plural(event.lost, 'event')} not shown`
     case 'done':

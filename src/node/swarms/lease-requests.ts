@@ -260,7 +260,7 @@ export class LeaseRequests {
    */
   #recorded(open: OpenLease): readonly LedgerChange[] {
     if (this.#leases.get(open.lease.index) !== open)
-      throw new NodeError('CANCELED', 'the lease expired before the request was sent')
+      throw new NodeError('CANCELED', 'the item was assigned anew before its request was sent')
     return this.#swarm.changes(open.lease)
   }
 
