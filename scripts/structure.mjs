@@ -14,6 +14,8 @@ const BANNED = new Set(
 )
 /** Nouns of our own that comments and texts of src do not use either. Quoted, they stand on the wire or in a ledger. */
 const PRIVATE = /(?<!['"_.-])\b(?:tales?|seats?|shelf|shelves|courier|road|roads)\b(?!['"]|: \()/gi
+/** Words of our own that no text with spaces in src has, as commands print them. */
+const UNPRINTED = /\b(?:leases?|leased|epochs?|(?:given|gives?|gave) (?:\w+ )?back)\b/i
 /** Relative clauses in the place of a noun ("what waits", "for whoever asks"), and "so many". */
 const CLAUSES = [
   /^(?:What|Whatever|Whoever|Who|Those)\b.*[^?]$/,
@@ -46,6 +48,7 @@ const CAPS = {
   'constructors with more than 12 dependencies': 0,
   'names with a banned word': 0,
   'private words in texts': 0,
+  'private words in printed texts': 0,
   'sentences of comments with a clause as a noun': 0,
   'titles and messages of tests with a private word or a clause as a noun': 0,
   'symbols of src that only tests use': 7,
@@ -82,6 +85,17 @@ const isDeclaration = (node) =>
 const isType = (node) =>
   ts.isClassDeclaration(node) || ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)
 const isPrivate = (member) => member.name !== undefined && ts.isPrivateIdentifier(member.name)
+
+/** A string with spaces, in quotes or in backquotes, without the expressions in it; null for any other node. */
+function printedText(node) {
+  const parts = ts.isTemplateExpression(node)
+    ? [node.head.text, ...node.templateSpans.map(({ literal }) => literal.text)]
+    : ts.isStringLiteralLike(node)
+      ? [node.text]
+      : []
+  const text = parts.join('\0')
+  return text.includes(' ') ? text : null
+}
 
 function privateWords(file, text) {
   return [...text.matchAll(PRIVATE)].map(
@@ -278,6 +292,7 @@ function read(file) {
     types: [],
     declared: [],
     banned: [],
+    printed: [],
     classes: [],
     exports: source.statements.flatMap(exportsOf),
     names: new Map(),
@@ -302,6 +317,9 @@ function collect(found, source, node) {
     const target = path.posix.join(path.posix.dirname(file), node.moduleSpecifier.text).replace(/\.js$/, '.ts')
     found.imports.set(target, node.getText(source))
   }
+  const printed = printedText(node)
+  if (printed !== null && UNPRINTED.test(printed))
+    found.printed.push(`${file}:${lineOf(node.getStart(source)) + 1} ${printed.slice(0, 80)}`)
   if (ts.isIdentifier(node)) found.names.set(node.text, (found.names.get(node.text) ?? 0) + 1)
   if (isType(node)) {
     found.types.push(node.name.text)
@@ -367,6 +385,11 @@ function figuresOfFiles(files) {
     ['symbols of src that only tests use', onlyTested(files).length, onlyTested(files)],
     ['names with a banned word', files.flatMap(({ banned }) => banned).length, files.flatMap(({ banned }) => banned)],
     ['private words in texts', files.flatMap(({ texts }) => texts).length, files.flatMap(({ texts }) => texts)],
+    [
+      'private words in printed texts',
+      files.flatMap(({ printed }) => printed).length,
+      files.flatMap(({ printed }) => printed)
+    ],
     [
       'sentences of comments with a clause as a noun',
       files.flatMap(({ clauses }) => clauses).length,

@@ -261,10 +261,10 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'templates reach prototypes',
-    file: 'src/domain/swarm/template.ts',
+    file: 'src/kit/template/fill.ts',
     find: 'isRecord(at) && Object.hasOwn(at, key)',
     put: 'isRecord(at) && key in at',
-    test: 'domain/swarm/template',
+    test: 'kit/template/fill',
     title: 'only own members are reached'
   },
   {

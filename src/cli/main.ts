@@ -5,7 +5,7 @@ import { type Action, commandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { durationOption, type Options, textOption } from './options.js'
 import { type ColorMode, Output, type OutputOptions } from './terminal/output.js'
-import { buildProgram, type CommandRun } from './program.js'
+import { buildProgram, type CommandRun, joinPairs } from './program.js'
 import { checkTyped } from './typed.js'
 
 /** Output and environment of a command line. */
@@ -33,11 +33,12 @@ export async function main(argv: readonly string[]): Promise<void> {
 }
 
 /** Runs one command line (without node and script). Never rejects; gives the exit code. */
-export async function runCommandLine(argv: readonly string[], at: Surroundings): Promise<number> {
+export async function runCommandLine(given: readonly string[], at: Surroundings): Promise<number> {
+  const argv = joinPairs(given)
   let exitCode: number = EXIT.ok
-  const run: CommandRun = async (...given) => {
-    at.onCommand?.(given[0].name)
-    exitCode = await runCommand({ at, typed: argv }, ...given)
+  const run: CommandRun = async (...parsed) => {
+    at.onCommand?.(parsed[0].name)
+    exitCode = await runCommand({ at, typed: argv }, ...parsed)
   }
   try {
     if (isVersionAsked(argv)) await printVersion(argv, at)

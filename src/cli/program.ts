@@ -39,6 +39,34 @@ const OTHER_WORDS: Readonly<Record<string, { readonly about: string; readonly ne
   }
 }
 
+/**
+ * A command line with each pair of words after an option as one value: `--results files DIR` becomes
+ * `--results files=DIR`.
+ */
+export function joinPairs(argv: readonly string[]): string[] {
+  const pairs = new Set(COMMANDS.flatMap(pairsOf))
+  const joined: string[] = []
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at] ?? ''
+    if (word === '--') return [...joined, ...argv.slice(at)]
+    const next = argv[at + 1]
+    const isPair = pairs.has(word.startsWith('--') ? word : `${argv[at - 1] ?? ''}=${word}`)
+    if (isPair && next !== undefined && !next.startsWith('-')) {
+      joined.push(`${word}=${next}`)
+      at++
+    } else joined.push(word)
+  }
+  return joined
+}
+
+/** The values of a command's options that a second word completes, as `--option=value`. */
+function pairsOf({ options = [], sub = [] }: CommandRow): string[] {
+  const own = options.flatMap(({ flags, pairs = [] }) =>
+    pairs.map((value) => `${/--[\w-]+/.exec(flags)?.[0]}=${value}`)
+  )
+  return [...own, ...sub.flatMap(pairsOf)]
+}
+
 /** Called when a command line was understood. */
 export type CommandRun = (...given: [CommandRow, readonly string[], Options, AddUsage]) => Promise<void>
 

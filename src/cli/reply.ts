@@ -6,10 +6,11 @@ import { formatDuration } from '../kit/units.js'
 import type { BroadcastTarget, Calls, Reply } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
-import { followCall, type MessageCall } from './follow-message.js'
-import { durationOption, given, type GivenOptions, type Options, textOption } from './options.js'
+import { followCall, type FollowedCall, type MessageCall } from './follow-message.js'
+import { durationOption, given, type GivenOptions, isSet, type Options, textOption } from './options.js'
 import { jsonText, type Output, plainText } from './terminal/output.js'
 import { type Cell, plural, printTable } from './terminal/render.js'
+import type { ProgressLevel } from './terminal/message-progress.js'
 import { timeoutSteps } from './timeouts.js'
 
 /** The step of errors that know of no task. */
@@ -37,24 +38,39 @@ export function replyOptions(options: Options): GivenOptions<{
 }
 
 /**
+ * How much of a message under way is shown: `--follow`, `--quiet`, else all of it on a terminal.
+ * @throws NodeError USAGE for options that exclude each other
+ */
+export function progressLevel({ output }: Pick<CommandContext, 'output'>, options: Options): ProgressLevel {
+  const [isFollowed, isQuiet] = [isSet(options, 'follow'), isSet(options, 'quiet')]
+  if (isFollowed && isQuiet) throw new NodeError('USAGE', '--follow and --quiet exclude each other')
+  if (isFollowed && options['wait'] === false)
+    throw new NodeError('USAGE', '--no-wait follows nothing: a2a-node tasks watch <id> follows the task')
+  if (isQuiet) return 'quiet'
+  return isFollowed || (output.isNoteTerminal && !output.json) ? 'all' : 'needed'
+}
+
+/**
  * Asks and prints what came back; gives the exit code. Ctrl-C gives the answer up: the node then cancels the work, as
  * it does whenever this process hangs up.
  */
 export async function awaitReply<N extends MessageCall>(
   context: Pick<CommandContext, 'output' | 'api'>,
-  name: N,
-  params: Calls[N]['params']
+  { name, params, level }: Pick<FollowedCall<N>, 'name' | 'params' | 'level'>
 ): Promise<number> {
   const { output } = context
+  let task: string | null = null
   const stop = new AbortController()
   const abort = (): void => stop.abort()
   process.once('SIGINT', abort)
   try {
-    const reply = withSteps(await followCall(context, { name, params, signal: stop.signal }), params)
+    const onTask = (id: string): void => void (task = id)
+    const reply = withSteps(await followCall(context, { name, params, level, signal: stop.signal, onTask }), params)
     return await printReply(output, reply, 'type' in params && params.type === 'notification')
   } catch (error) {
     if (!stop.signal.aborted) throw error
-    output.note(`given up; the node cancels the work: ${output.hint('a2a-node tasks')} shows it`)
+    const shows = output.hint(task === null ? ALL_TASKS : `a2a-node tasks show ${task}`)
+    output.note(`given up; the node cancels the work: ${shows} shows it`)
     return EXIT.interrupted
   } finally {
     process.off('SIGINT', abort)

@@ -1,10 +1,19 @@
 import type { AgentProvider } from '../kit/names/provider.js'
 import { formatDuration } from '../kit/units.js'
+import type { TaskInfo } from '../ports/task-api.js'
 
 /** A round trip: `12 ms`, `0.4 ms`; `-` when unknown. */
 export function rttText(ms: number | null): string {
   if (ms === null) return '-'
   return ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`
+}
+
+/** The reasons for which a task waits. */
+export const WAITING_TEXT: Readonly<Record<NonNullable<TaskInfo['waitingFor']>, string>> = {
+  peer: 'waiting for the other node',
+  slot: 'waiting for a free slot',
+  approval: 'waiting for approval',
+  ack: 'waiting for the other node to confirm it'
 }
 
 /** An ISO time as `5 min ago`; `never` for null. */

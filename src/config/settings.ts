@@ -425,11 +425,15 @@ export const SETTINGS = {
     allowArbitraryCodeTools: flag(false, 'Reserved: code of clients is never run.')
   },
   swarm: {
-    leaseMs: duration(5000, [500, 60_000], 'A lease without a heartbeat for this long goes to another agent.'),
+    leaseMs: duration(
+      5000,
+      [500, 60_000],
+      'An item without a heartbeat of its agent for this long goes to another agent.'
+    ),
     heartbeatMs: duration(
       1000,
       [100, 30_000],
-      'Time between two heartbeats of a lease; at most half of swarm.leaseMs.'
+      'Time between two heartbeats of an item; at most half of swarm.leaseMs.'
     ),
     deadlineMs: duration(600_000, [1000, 7 * DAY_MS], 'How long a swarm may take when its launcher names no time.')
   },

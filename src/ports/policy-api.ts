@@ -236,6 +236,11 @@ export interface ProgressReport {
   readonly total: number | null
   /** At most 1,024 characters, safe to show; null when it said nothing else. */
   readonly message: string | null
+  /**
+   * Text of a language model since the last report, with its line breaks, not made safe to show; absent: none. At most
+   * 64 Ki characters, the newest.
+   */
+  readonly text?: string
 }
 
 /** An event of a `send` or `call` under way. */
@@ -247,7 +252,7 @@ export type MessageEvent<R> =
       readonly agent: string
       readonly taskId: string
     }
-  /** Its agent reports progress; of several reports in a quarter of a second the newest. */
+  /** Its agent reports progress; of several reports in a quarter of a second the newest, and the text of all. */
   | ({ readonly type: 'progress'; readonly agent: string; readonly taskId: string } & ProgressReport)
   /** The last one: the result of the call of the same name. */
   | { readonly type: 'reply'; readonly reply: R }

@@ -28,6 +28,8 @@ export interface RunOptions {
   readonly cwd?: string
   /** Called with each piece of stderr and the way to send a signal. */
   onStderr?(text: string, kill: (signal: NodeJS.Signals) => void): void
+  /** The same of stdout. */
+  onStdout?(text: string, kill: (signal: NodeJS.Signals) => void): void
 }
 
 /**
@@ -35,7 +37,8 @@ export interface RunOptions {
  * signals.
  */
 export async function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  const isOfProcess = options.stdin !== undefined || options.cwd !== undefined || options.onStderr !== undefined
+  const { stdin, cwd, onStderr, onStdout } = options
+  const isOfProcess = [stdin, cwd, onStderr, onStdout].some((one) => one !== undefined)
   if (isOfProcess || needsProcess(args, options.env)) return await spawned(args, options)
   return await ranHere(args, environmentOf(options))
 }
@@ -50,7 +53,10 @@ export function spawned(args: readonly string[], options: RunOptions = {}): Prom
   })
   let stdout = ''
   let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+    options.onStdout?.(stdout, (signal) => child.kill(signal))
+  })
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
     options.onStderr?.(stderr, (signal) => child.kill(signal))

@@ -138,3 +138,72 @@ test('a broadcast names how many agents were left out for their side effects, an
   t.is(ran.code, 0)
   t.ok(ran.stderr.includes('left out: 2 agents with side effects (write, exec); --all includes them'), ran.stderr)
 })
+
+const PROGRESS = [
+  { type: 'waiting', waitingFor: 'slot', agent: 'text@b', taskId: 'task_1' },
+  { type: 'progress', agent: 'text@b', taskId: 'task_1', progress: 1, total: 2, message: 'half' }
+] as const
+
+test('progress goes to stderr with --follow alone, and stdout stays the same byte for byte', async (t: Assert) => {
+  const done = { ...REPLY, outcome: 'COMPLETED', payload: { done: true } } as const
+  const { run: cli } = await fakeHome(t, {
+    waiting: PROGRESS,
+    calls: { 'message.call': () => done, 'message.send': () => done }
+  })
+  for (const words of [
+    ['call', 'text', 'text.stats', '{}'],
+    ['send', 'text', 'hi']
+  ]) {
+    const plain = await cli(words)
+    t.absent(plain.stderr.includes('half'), 'no progress in a script')
+    const followed = await cli([...words, '--follow'])
+    t.is(followed.stdout, plain.stdout)
+    t.ok(followed.stderr.startsWith('text@b  waiting for a free slot\ntext@b  1 of 2  half\n'), followed.stderr)
+    const json = await cli([...words, '--json', '--follow'])
+    t.is(json.stdout, (await cli([...words, '--json', '--quiet'])).stdout)
+    t.alike(
+      json.stderr
+        .trim()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { type: string }).type),
+      ['waiting', 'progress']
+    )
+    t.is((await cli([...words, '--quiet'])).stdout, plain.stdout)
+  }
+})
+
+test('--follow excludes --quiet and --no-wait, before anything is sent', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t, {})
+  for (const words of [
+    ['call', 'text', 'text.stats', '{}'],
+    ['send', 'text', 'hi']
+  ])
+    for (const flag of ['--quiet', '--no-wait'])
+      t.is((await cli([...words, '--follow', flag])).code, 2, `${words[0]} ${flag}`)
+  t.is((await cli(['tools', 'call', 'time', 'now', '{}', '--follow', '--quiet'])).code, 2)
+  t.is(fake.seen.length, 0)
+})
+
+test('Ctrl-C while a call is followed gives it up, names its task, and exits 130', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t, {
+    waiting: PROGRESS,
+    calls: {
+      'message.call': (_params: unknown, signal?: AbortSignal) =>
+        new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new NodeError('CANCELED', 'gone'))))
+    }
+  })
+  let sent = false
+  const ran = await cli(['call', 'text', 'text.stats', '{}', '--follow'], {
+    onStderr: (text, kill) => {
+      if (sent || !text.includes('half')) return
+      sent = true
+      kill('SIGINT')
+    }
+  })
+  t.alike([ran.code, ran.stdout], [130, ''])
+  t.ok(/given up; the node cancels the work: a2a-node .*tasks show task_1 shows it\n$/.test(ran.stderr), ran.stderr)
+  t.ok(
+    fake.signals.every((signal) => signal.aborted),
+    'the node learns that its caller hung up'
+  )
+})

@@ -31,7 +31,7 @@ test('people see the agent and node of each item, the agents left out and the ru
   t.ok(/\ngpu-box {2}text {3}- {5}- {7}1\n/.test(ran.stdout), ran.stdout)
   t.ok(ran.stdout.includes('left out\n  text@phone  tier: L1 may open to L0, L1'))
   t.ok(ran.stdout.includes('text@cage  POLICY_DENIED  policy.yaml:3: deny'), 'also what its own node refused')
-  t.ok(ran.stderr.includes('back    b.txt  text@gpu-box  the node is offline'))
+  t.ok(ran.stderr.includes('requeue b.txt  text@gpu-box  the node is offline'))
 })
 
 test('an item that waits for approval is shown as such while it is followed, by swarm show and by tasks', async (t: Assert) => {
@@ -398,7 +398,7 @@ test('items of which nobody knows whether they were done are shown as unknown, n
   t.ok((await run(['swarm', 'show', 'swarm_fake'])).stdout.includes('1 of 4 done, 1 failed, 2 unknown, 0 running'))
   const watched = (await run(['swarm', 'watch', 'swarm_fake'])).stdout
   t.ok(watched.includes('1 of 4 items done, 1 failed, 2 unknown'), watched)
-  t.ok(/NODE +AGENT +DONE +FAILED +UNKNOWN +GIVEN BACK/.test(watched), watched)
+  t.ok(/NODE +AGENT +DONE +FAILED +UNKNOWN +REQUEUED/.test(watched), watched)
   t.ok(/laptop +text +1 +- +1 +-/.test(watched), watched)
 })
 

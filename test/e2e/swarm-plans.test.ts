@@ -154,3 +154,33 @@ test('a dry run shows the agent of each item and the agents left out, and begins
   const summed = await run(a, [...each, '--reduce', 'job.sum'])
   t.alike([summed.code, summed.done.result], [0, { sum: 3, goal: 'report' }])
 })
+
+test('a stage of a pipeline that refuses its input shows that input: the result before it, not the input of the swarm', async (t) => {
+  const mesh = await localMesh(t)
+  const [a] = await mesh.meshOf('a')
+  const strict = job('strict', 'input').replace('input: { type: object }', 'input: { type: object, required: [m] }')
+  await fs.writeFile(path.join(a.home, 'agents', 'add.md'), job('add', '({n:input.n+1})'))
+  await fs.writeFile(path.join(a.home, 'agents', 'strict.md'), strict)
+  await Promise.all(['add@a', 'strict@a'].map((address) => untilAgent(a, address)))
+  const asked = ['go', '--strategy', 'pipeline', '--capability', 'job.add,job.strict', '--input', '{"n":1}']
+  const text = await a.cli(['swarm', 'run', ...asked])
+  t.ok(text.stdout.includes('\n  given: {"n":2}\n'), text.stdout)
+  t.absent(text.stdout.includes('try: a2a-node swarm run go --strategy pipeline'), text.stdout)
+  const { results } = await run(a, asked)
+  t.alike((results.results[1]?.error?.data as { given?: unknown }).given, '{"n":2}')
+})
+
+test('an unknown placeholder of --input is refused before anything begins', async (t) => {
+  const mesh = await localMesh(t)
+  const [a] = await mesh.meshOf('a')
+  const items = path.join(await mesh.dir(), 'items.txt')
+  await fs.writeFile(items, 'one\ntwo\n')
+  const map = ['swarm', 'run', 'count', '--capability', 'text.stats', '--items', items, '--input']
+  const wrong = await a.cli([...map, '{"text":"{itme}"}'])
+  t.is(wrong.code, 2)
+  const [, next = ''] = /^ {2}try: (.*)$/m.exec(wrong.stderr) ?? []
+  t.ok(next.endsWith(`--input '{"text":"{item}"}'`), wrong.stderr)
+  t.is((await a.cli(['swarm', 'run', 'x', '--capability', 'host.report', '--input', '"{gaol}"'])).code, 2)
+  t.alike((await a.json<{ swarms: unknown[] }>(['swarm', 'ls'])).swarms, [])
+  t.is((await a.cli([...map, '{"text":"{item}"}'])).code, 0, 'the suggested template is taken')
+})

@@ -32,7 +32,7 @@ async function serve(home: HomePaths, problems: readonly Problem[], t: Assert): 
 }
 
 test('doctor reports every problem that the running node reports, as requests without an owner', async (t) => {
-  const message = '3 requests without an outcome were held by no lane, queue or peer; they are sent again'
+  const message = '3 requests without an outcome were in no queue and at no peer; they are sent again'
   const problems = [{ code: 'REQUEST_ORPHANED', message, next: 'a2a-node tasks' }]
   t.alike(await whileRunning(t, problems), [
     { name: 'node', result: 'warn', text: `REQUEST_ORPHANED: ${message}`, next: ['a2a-node tasks'] }

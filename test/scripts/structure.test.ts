@@ -48,6 +48,25 @@ test('a name with a banned word, a private word in a text, and a folder with mor
   })
   t.is(worded.code, 1)
   t.alike(worded.out.match(/src\/node\/b\.ts:\d+ \w+/g), ['src/node/b.ts:1 seat'], 'not the quoted ones')
+  const printed = await measured({
+    'src/node/b.ts': [
+      "export const b = ['lease', 'swarm-lease', 'the lease ended', 'GIVEN BACK ', `epoch ${'x'} of it`, 'please wait']",
+      'export const c = `${b.length} leases`',
+      '// The lease of an epoch is given back.',
+      ''
+    ].join('\n')
+  })
+  t.is(printed.code, 1)
+  t.alike(
+    printed.out.match(/src\/node\/b\.ts:\d+ .*/g),
+    [
+      'src/node/b.ts:1 the lease ended',
+      'src/node/b.ts:1 GIVEN BACK ',
+      'src/node/b.ts:1 epoch \0 of it',
+      'src/node/b.ts:2 \0 leases'
+    ],
+    'printed texts alone'
+  )
   const tested = await measured({
     'src/node/b.ts': '',
     'src/node/c.ts': `${Array.from({ length: 8 }, (_, at) => `export const c${at} = ${at}\n`).join('')}export const own = 1\nexport const twice = own\n`,

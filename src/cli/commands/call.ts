@@ -2,7 +2,7 @@ import { NodeError } from '../../kit/errors.js'
 import { parseJson, SIZED_LIMITS } from '../../kit/json.js'
 import type { Action } from '../context.js'
 import { given, jsonArgument, textOption } from '../options.js'
-import { awaitReply, replyOptions } from '../reply.js'
+import { awaitReply, progressLevel, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
 
 /** Bytes of an input on stdin: the largest value of `tools.maxPayloadBytes`. */
@@ -10,6 +10,7 @@ const INPUT_MAX = 16_777_216
 
 /** `call <agent|-> <capability> <json|->`, and `call <card URL> [skill] <json|text|->`. */
 export const call: Action = async (context, [agent = '', ...rest], options) => {
+  const level = progressLevel(context, options)
   const isRemote = /^(?:https?|a2a-mesh):\/\//i.test(agent)
   if (rest.length < (isRemote ? 1 : 2)) throw missing(isRemote)
   const [capability = '', text = ''] = rest.length === 1 ? [undefined, rest[0]] : rest
@@ -21,7 +22,7 @@ export const call: Action = async (context, [agent = '', ...rest], options) => {
       input: jsonArgument(json, 'the input'),
       ...replyOptions(options)
     }
-    return await awaitReply(context, 'message.call', params)
+    return await awaitReply(context, { name: 'message.call', params, level })
   }
   const skill = capability === '' ? undefined : capability
   const found = await context.api().call('a2a.find', given({ card: agent, skill }))
@@ -29,7 +30,7 @@ export const call: Action = async (context, [agent = '', ...rest], options) => {
   const params = { agent: found.agent, capability: found.capability, ...replyOptions(options) }
   const justification = textOption(options, 'justification')
   const wrapped = found.isWrapped ? given({ card: agent, skill, input, justification }) : input
-  return await awaitReply(context, 'message.call', { ...params, input: wrapped })
+  return await awaitReply(context, { name: 'message.call', params: { ...params, input: wrapped }, level })
 }
 
 /** Input that is not JSON is a text: people talk to agents. */

@@ -1,6 +1,6 @@
 import type { Action } from '../context.js'
 import { given, isSet, textOption } from '../options.js'
-import { awaitReply, replyOptions } from '../reply.js'
+import { awaitReply, progressLevel, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
 
 /** Bytes of a text on stdin: the largest value of `tools.maxPayloadBytes`. */
@@ -8,6 +8,7 @@ const TEXT_MAX = 16_777_216
 
 /** `send <agent|*> <text|->`. */
 export const send: Action = async (context, [agent = '', text = ''], options) => {
+  const level = progressLevel(context, options)
   const type = textOption(options, 'type') as 'request' | 'notification' | undefined
   const body = text === '-' ? await readStdin(TEXT_MAX, { again: context.output.typed }) : text
   const params = {
@@ -16,5 +17,5 @@ export const send: Action = async (context, [agent = '', text = ''], options) =>
     ...given({ type, all: isSet(options, 'all') ? true : undefined }),
     ...replyOptions(options)
   }
-  return await awaitReply(context, 'message.send', params)
+  return await awaitReply(context, { name: 'message.send', params, level })
 }

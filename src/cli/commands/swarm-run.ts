@@ -4,12 +4,15 @@ import { canAsk, confirm } from '../terminal/confirm.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { countOption, isSet, type Options, textOption } from '../options.js'
+import { ITEMS_MAX } from '../items/source.js'
 import { jsonLine } from '../terminal/output.js'
 import { followOwnSwarm } from '../swarm/follow.js'
 import { withSuggestion } from '../suggest.js'
 import { goalOf, runLoop } from '../swarm/loop.js'
 import { hasPlanner, requestPlan } from '../swarm/planner.js'
 import { printPlan, printPreview } from '../swarm/preview.js'
+import { ResultFiles } from '../swarm/result-files.js'
+import { type ResultsForm, resultsOption } from '../swarm/results.js'
 import { type AskedSwarm, firstCapability, goalRequest, isForPlanner, placed, swarmRequest } from '../swarm/request.js'
 
 const ROUNDS = 10
@@ -18,6 +21,8 @@ const ROUNDS_MAX = 1000
 /** `swarm run <goal>`. */
 export const runSwarm: Action = async (context, [goal = ''], options) => {
   const command = textOption(options, 'until')
+  const results = resultsOption(options)
+  const maxFailures = maxFailuresOption(options)
   checkLoop(options)
   const isPlanned = isForPlanner(options) && (await hasPlanner(context).catch(() => false))
   const asked = isPlanned ? goalRequest(goal, options) : await swarmRequest(goal, options)
@@ -30,11 +35,18 @@ export const runSwarm: Action = async (context, [goal = ''], options) => {
   const launch = async (one: Pick<AskedSwarm, 'request' | 'planFile'>): Promise<string> =>
     (await withPlanFile(one, () => context.api().call('swarm.start', one.request))).id
   if (command === undefined)
-    return await runOnce(context, { asked: await launched(), launch, isDetached: isSet(options, 'detach') })
+    return await runOnce(context, {
+      asked: await launched(),
+      launch,
+      results,
+      maxFailures,
+      isDetached: isSet(options, 'detach')
+    })
   const maxRounds = countOption(options, 'maxRounds', [1, ROUNDS_MAX]) ?? ROUNDS
   return await runLoop(context, {
     command,
     maxRounds,
+    maxFailures,
     requestOf: launched,
     launch: (one) => launch({ ...one, planFile: asked.planFile })
   })
@@ -48,6 +60,20 @@ function roundOf(
   return { ...request, ...inputsOf({ goal, round: round.number, check: round.check }), goal, round }
 }
 
+/**
+ * The number of failed items that a swarm may have: `--max-failures N`; `--fail-fast` is 0.
+ * @throws NodeError USAGE
+ */
+function maxFailuresOption(options: Options): number | undefined {
+  const count = countOption(options, 'maxFailures', [0, ITEMS_MAX])
+  const isFast = isSet(options, 'failFast')
+  if (isFast && count !== undefined) throw usage('--fail-fast is --max-failures 0: leave one of them out')
+  const given = isFast ? 0 : count
+  if (given !== undefined && isSet(options, 'detach'))
+    throw usage(`--${isFast ? 'fail-fast' : 'max-failures'} is kept by this command: leave --detach out`)
+  return given
+}
+
 function checkLoop(options: Options): void {
   const isLoop = textOption(options, 'until') !== undefined
   if (!isLoop && textOption(options, 'maxRounds') !== undefined) throw usage('--max-rounds needs --until')
@@ -58,16 +84,24 @@ function checkLoop(options: Options): void {
     throw usage('--until reads the items for every round: give --items a file or a glob')
 }
 
+interface OneRun {
+  readonly asked: AskedSwarm
+  launch(asked: AskedSwarm): Promise<string>
+  readonly results: ResultsForm
+  readonly maxFailures: number | undefined
+  readonly isDetached: boolean
+}
+
 async function runOnce(
   context: CommandContext,
-  {
-    asked,
-    launch,
-    isDetached
-  }: { asked: AskedSwarm; launch: (asked: AskedSwarm) => Promise<string>; isDetached: boolean }
+  { asked, launch, results, maxFailures, isDetached }: OneRun
 ): Promise<number> {
-  const id = await launch(asked)
-  if (!isDetached) return await followOwnSwarm(context, id, asked)
+  const files = results.form === 'files' ? await ResultFiles.open(results.directory) : null
+  const id = await launch(asked).catch(async (error: unknown) => {
+    await files?.discard()
+    throw error
+  })
+  if (!isDetached) return await followOwnSwarm(context, id, { launched: asked, results, files, maxFailures })
   if (context.output.json) context.output.object('swarm-started@1', { id })
   else {
     context.output.note(`follow it: ${context.output.hint(`a2a-node swarm watch ${id}`)}`)

@@ -1,24 +1,23 @@
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
-import type { SwarmInfo, SwarmItemStatus, SwarmResults } from '../../ports/swarm-api.js'
+import type { SwarmInfo } from '../../ports/swarm-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { jsonLine, type Output, plainText, type Style } from '../terminal/output.js'
+import type { Output, Style } from '../terminal/output.js'
 import { type Cell, plural, printFacts, printTable } from '../terminal/render.js'
 import { cancelingText, followSwarm } from '../swarm/follow.js'
+import { printCombined, printResults } from '../swarm/results.js'
 import { errorSteps } from '../swarm/steps.js'
 import { failuresText, ruleText } from '../swarm/view.js'
 import { agoText, timeText } from '../words.js'
 
-const STYLES: Readonly<Record<SwarmInfo['status'] | SwarmItemStatus, Style>> = {
+const STYLES: Readonly<Record<SwarmInfo['status'], Style>> = {
   running: 'cyan',
   completed: 'green',
   failed: 'red',
   partial: 'yellow',
   canceled: 'dim',
-  stalled: 'yellow',
-  unknown: 'yellow',
-  skipped: 'dim'
+  stalled: 'yellow'
 }
 
 /** `swarm ls`. */
@@ -59,7 +58,7 @@ function itemsText({ counts, running, waitingForApproval }: SwarmInfo): string {
 }
 
 function coordinationText({ coordinator, epoch, participants }: NonNullable<SwarmInfo['coordination']>): string {
-  return `${coordinator ?? 'nobody'}${epoch === 0 ? '' : `, epoch ${epoch}`}; could be ${participants.join(', ')}`
+  return `${coordinator ?? 'none'}${epoch === 0 ? '' : `, term ${epoch}`}; candidates ${participants.join(', ')}`
 }
 
 function printSwarm(output: Output, info: SwarmInfo): void {
@@ -97,23 +96,12 @@ export const watchSwarm: Action = async (context, [id = '']) =>
 export const swarmResults: Action = async ({ output, api }, [id = '']) => {
   const found = await api().call('swarm.results', { id })
   if (output.json) output.object('swarm-results@1', found)
-  else await printResults(output, found)
-  return EXIT.ok
-}
-
-async function printResults(output: Output, { status, result, results }: SwarmResults): Promise<void> {
-  if (results.length > 0) {
-    const rows = results.map((one): Cell[] => [
-      one.item,
-      one.agent,
-      { text: one.status, style: STYLES[one.status] },
-      one.durationMs === null ? '-' : formatDuration(one.durationMs),
-      one.error === null ? (typeof one.result === 'string' ? one.result : jsonLine(one.result)) : one.error.message
-    ])
-    await printTable(output, ['ITEM', 'AGENT', 'STATUS', 'TIME', 'RESULT'], rows)
+  else {
+    await printResults(output, found.results)
+    printCombined(output, found)
+    output.note(`${plural(found.results.length, 'result')}, swarm ${found.status}`)
   }
-  if (result !== undefined) output.print(`result: ${plainText(typeof result === 'string' ? result : jsonLine(result))}`)
-  output.note(`${plural(results.length, 'result')}, swarm ${status}`)
+  return EXIT.ok
 }
 
 /** `swarm cancel <id>`. */

@@ -1,14 +1,16 @@
 import { MAX_LISTED_TASKS } from '../../adapters/control/terms.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import type { TaskEventInfo, TaskInfo, TaskList } from '../../ports/task-api.js'
-import type { Action } from '../context.js'
+import type { TaskInfo, TaskList } from '../../ports/task-api.js'
+import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { showWatch } from '../terminal/live.js'
-import { countOption, isSet } from '../options.js'
-import { jsonLine, jsonText, type Output, type Style } from '../terminal/output.js'
+import { countOption, durationOption, isSet } from '../options.js'
+import { jsonLine, jsonText, type Output, plainText, type Style } from '../terminal/output.js'
 import { type Cell, printFacts, tableLines } from '../terminal/render.js'
-import { agoText, timeText } from '../words.js'
+import { eventJson, eventLine } from '../task/events.js'
+import { followTask, type TaskDetail, taskExit, type TaskFollow } from '../task/follow.js'
+import { agoText, timeText, WAITING_TEXT } from '../words.js'
 
 const STYLES: Readonly<Record<string, Style>> = {
   completed: 'green',
@@ -19,13 +21,6 @@ const STYLES: Readonly<Record<string, Style>> = {
   unknown: 'yellow'
 }
 
-const WAITING = {
-  peer: 'waiting for the other node',
-  slot: 'waiting for a free slot',
-  approval: 'waiting for approval',
-  ack: 'waiting for the other node to confirm it'
-} as const
-const EVENT_MAX = 200
 const HINT_MAX = 1000
 /** The default next step of task errors; the command has just printed this task. */
 const ALL = 'a2a-node tasks'
@@ -66,7 +61,7 @@ async function taskLines(output: Output, { tasks: list, more }: TaskList): Promi
 
 function stateCell(task: TaskInfo): Cell {
   const { state, waitingFor } = task
-  const text = waitingFor === null ? state : WAITING[waitingFor]
+  const text = waitingFor === null ? state : WAITING_TEXT[waitingFor]
   const style = STYLES[task.state]
   return style === undefined ? text : { text, style }
 }
@@ -75,8 +70,7 @@ function stateCell(task: TaskInfo): Cell {
 export const showTask: Action = async ({ output, api }, [id = '']) => {
   const task = await api().call('tasks.show', { id })
   if (output.json) {
-    const events = task.events.map((event) => (event.type === 'error' ? output.hinted(event) : event))
-    output.object('task@1', { ...output.hinted(task), events })
+    printTaskJson(output, task)
     return EXIT.ok
   }
   output.print(output.paint('bold', shown(task.id)))
@@ -100,27 +94,48 @@ export const showTask: Action = async ({ output, api }, [id = '']) => {
   for (const step of task.error === null ? [] : output.nextOf(task.error))
     if (step !== output.hint(ALL)) output.print(`  try: ${shown(step, HINT_MAX)}`)
   output.print('what happened')
-  for (const event of task.events)
-    output.print(
-      `  ${output.paint('dim', `${String(event.generation).padStart(3)}  ${timeText(event.at)}`)}  ${eventText(event)}`
-    )
+  for (const event of task.events) output.print(eventLine(output, event))
   if (task.result !== null && task.result !== undefined) output.print(jsonText(task.result))
   return EXIT.ok
 }
 
-function eventText(event: TaskEventInfo): string {
-  switch (event.type) {
-    case 'state':
-      return event.waitingFor === undefined ? event.state : `${event.state}, ${WAITING[event.waitingFor]}`
-    case 'attempt':
-      return `attempt ${event.attempt}`
-    case 'progress':
-      return `progress: ${shown(jsonLine(event.data), EVENT_MAX)}`
-    case 'result':
-      return 'completed'
-    case 'error':
-      return `${event.state ?? 'failed'}: ${shown(event.error.message, EVENT_MAX)}  [${event.error.code}]`
+function printTaskJson(output: Output, task: TaskDetail): void {
+  output.object('task@1', { ...output.hinted(task), events: task.events.map((event) => eventJson(output, event)) })
+}
+
+/** `tasks watch <id>`: its events as they come, then its result or error; exits as `tasks wait`. */
+export const watchTask: Action = async (context, [id = ''], options) => {
+  const { output } = context
+  let seen = 0
+  const onChange = (task: TaskDetail): void => {
+    for (const event of task.events) {
+      if (event.generation <= seen) continue
+      seen = event.generation
+      output.print(output.json ? jsonLine(eventJson(output, event)) : eventLine(output, event))
+    }
   }
+  return await conclude(context, id, { timeoutMs: durationOption(options, 'timeout'), onChange })
+}
+
+/** `tasks wait <id>`: prints its result; exits by its outcome, as `call` does. */
+export const waitTask: Action = async (context, [id = ''], options) =>
+  await conclude(context, id, { timeoutMs: durationOption(options, 'timeout') })
+
+/** Follows a task and prints its end as `call` prints a reply. */
+async function conclude(context: CommandContext, id: string, follow: TaskFollow): Promise<number> {
+  const { output } = context
+  const task = await followTask(context, id, follow)
+  if (task === null) return EXIT.interrupted
+  const { state, result, error } = task
+  if (output.json) printTaskJson(output, task)
+  else if (state !== 'completed') output.error((error === null ? noReason(task) : NodeError.fromBody(error)).toBody())
+  else if (typeof result === 'string') output.print(plainText(result))
+  else if (result !== null && result !== undefined) output.print(jsonText(result))
+  return taskExit(task)
+}
+
+function noReason({ id, state }: TaskDetail): NodeError {
+  return new NodeError('TASK_FAILED', `the task is ${state}`, { next: [`a2a-node tasks show ${id}`] })
 }
 
 /** `tasks cancel <id>`. */

@@ -24,6 +24,8 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
       { flags: '--attach', about: 'send the contents of the files too (1 MiB each)' },
       { flags: '--max-parallel <n>', about: 'items under way at once' },
       { flags: '--retries <n>', about: 'further tries of a failed item (default: 2)' },
+      { flags: '--fail-fast', about: 'cancel the swarm when an item fails' },
+      { flags: '--max-failures <n>', about: 'cancel it when more items fail (default: without a limit)' },
       { flags: '--deadline <duration>', about: 'give up after this time (default: 10m)' },
       { flags: '--justification <text>', about: 'reason for asking a more powerful tier' },
       { flags: '--idempotency-key <key>', about: 'the same key again follows the same swarm' },
@@ -39,6 +41,11 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
       { flags: '--max-rounds <n>', about: 'with --until: rounds at most (default: 10)' },
       { flags: '--yes', about: 'begin the plan of a planner without confirmation' },
       { flags: '--dry-run', about: 'show the agents of each part and the excluded ones; begins nothing' },
+      {
+        flags: '--results <form>',
+        about: 'results at the end: table (default: at most 50), json (stdout has nothing else), or files DIR',
+        pairs: ['files']
+      },
       { flags: '--detach', about: 'do not wait; prints the id' }
     ],
     more: [

@@ -1,4 +1,5 @@
 import type { CommandRow } from '../terminal/table.js'
+import { PROGRESS } from './message.js'
 
 /** The commands below `tools`. */
 export const TOOL_COMMANDS: readonly CommandRow[] = [
@@ -11,7 +12,7 @@ export const TOOL_COMMANDS: readonly CommandRow[] = [
     name: 'call',
     args: '<server> <tool> <json>',
     about: 'run one tool of a server of this node (- reads the input from stdin)',
-    options: [{ flags: '--timeout <duration>', about: 'how long to wait (default: 30s)' }],
+    options: [{ flags: '--timeout <duration>', about: 'how long to wait (default: 30s)' }, ...PROGRESS],
     more: [
       'It goes to the agent of the server like any call, so policy applies.',
       '',

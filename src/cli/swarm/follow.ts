@@ -1,28 +1,45 @@
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import type { SwarmInfo } from '../../ports/swarm-api.js'
+import type { SwarmInfo, SwarmResults } from '../../ports/swarm-api.js'
 import type { CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
+import { plural } from '../terminal/render.js'
+import type { ResultFiles } from './result-files.js'
+import { printCompleted, type ResultsForm } from './results.js'
 import type { LaunchedStep } from './steps.js'
-import { STATUS_EXITS, SwarmScreen } from './view.js'
+import { STATUS_EXITS, type KnownLaunch, type SwarmDone, SwarmScreen } from './view.js'
 
 /** No timer is longer. */
 const LONGEST_MS = 2 ** 31 - 1
 
-type KnownLease = ConstructorParameters<typeof SwarmScreen>[1]
+/** A swarm to follow: its launch and its number of items, where they are known, and the form of its results. */
+interface FollowOptions extends KnownLaunch {
+  /** Default: a table for a swarm of this command line, else none. */
+  readonly results?: ResultsForm
+  readonly files?: ResultFiles | null
+  /** More failed items than these end the swarm. Default: no limit. */
+  readonly maxFailures?: number | undefined
+  /** Called once when there are more. */
+  onTooManyFailures?(): void
+}
 
 /**
  * Follows a swarm to its end; returns the exit code of its status. A swarm without a coordinator is followed until its
  * deadline.
  */
-export async function followSwarm(context: CommandContext, id: string, known: KnownLease): Promise<number> {
+export async function followSwarm(context: CommandContext, id: string, known: FollowOptions): Promise<number> {
   const view = new SwarmScreen(context.output, known)
+  const limit = known.maxFailures === undefined ? Number.POSITIVE_INFINITY : known.maxFailures + 1
   const overdue = new AbortController()
   let timer: NodeJS.Timeout | undefined
+  let failures = 0
   let others: Promise<readonly string[]> = Promise.resolve([])
   try {
     for await (const event of context.api().watch('swarm.watch', { id }, { signal: overdue.signal })) {
-      view.take(event)
+      const results = event.type === 'done' ? await resultsOf(context, id) : null
+      view.take(event, results)
+      if (event.type === 'item' && (event.status === 'failed' || event.status === 'unknown') && ++failures === limit)
+        known.onTooManyFailures?.()
       // Asked while the node is there to say.
       if (event.type === 'coordinator') others = othersOf(context, id)
       if (event.type === 'status') {
@@ -36,8 +53,7 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
         }
       }
       if (event.type !== 'done') continue
-      if (!context.output.json)
-        await view.summary(event, known.launched === null ? undefined : await deadlineOf(context, id))
+      await conclude(context, { view, done: event, results, known })
       return STATUS_EXITS[event.status]
     }
   } catch (error) {
@@ -49,6 +65,37 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
     view.close()
   }
   throw overdue.signal.aborted ? left(id) : stopped(id, await others)
+}
+
+/** Prints or writes the summary of an ended swarm and its results. */
+async function conclude(
+  context: CommandContext,
+  {
+    view,
+    done,
+    results,
+    known
+  }: { view: SwarmScreen; done: SwarmDone; results: SwarmResults | null; known: FollowOptions }
+): Promise<void> {
+  const { output } = context
+  const { launched, results: { form } = { form: launched === null ? 'none' : 'table' }, files = null } = known
+  const written = files === null || results === null ? null : await files.write(results)
+  if (output.json) return
+  const people = form === 'json' ? output.toNotes() : output
+  await view.summary(done, launched === null ? undefined : await deadlineOf(context, done.id), people)
+  if (form === 'json' && results !== null) output.object('swarm-results@1', results)
+  if (form === 'table' && results !== null) await printCompleted(output, results)
+  const place = files === null || written === null ? '' : `${plural(written, 'file')} in ${shown(files.directory)}; `
+  people.print(`results: ${place}${output.hint(`a2a-node swarm results ${shown(done.id)}`)}`)
+}
+
+/** The results of an ended swarm; null when the node stopped meanwhile. */
+async function resultsOf({ api }: CommandContext, id: string): Promise<SwarmResults | null> {
+  try {
+    return await api().call('swarm.results', { id })
+  } catch {
+    return null
+  }
 }
 
 function left(id: string): NodeError {
@@ -113,13 +160,28 @@ export function cancelingText({ coordination }: Pick<SwarmInfo, 'coordination'>)
     : `it will be canceled by ${shown(coordinator, 64)}`
 }
 
-/** Follows a swarm that this command launched: Ctrl-C cancels it and waits for its end, a second one quits at once. */
-export async function followOwnSwarm(context: CommandContext, id: string, launched: LaunchedStep): Promise<number> {
+/**
+ * Follows a swarm that this command launched. Ctrl-C and too many failures cancel it and wait for its end, a second
+ * Ctrl-C quits at once.
+ */
+export async function followOwnSwarm(
+  context: CommandContext,
+  id: string,
+  { launched, ...forms }: Omit<FollowOptions, 'total' | 'launched'> & { readonly launched: LaunchedStep }
+): Promise<number> {
   let isCanceled = false
-  const cancel = (): void => {
+  const onInterrupt = (): void => {
     if (isCanceled) process.exit(EXIT.interrupted)
     isCanceled = true
     context.output.note('canceling the swarm; Ctrl-C again quits without waiting')
+    cancel()
+  }
+  const onTooManyFailures = (): void => {
+    if (isCanceled) return
+    context.output.note(`more than ${forms.maxFailures ?? 0} items failed: canceling the swarm`)
+    cancel()
+  }
+  const cancel = (): void => {
     context
       .api()
       .call('swarm.cancel', { id })
@@ -130,11 +192,16 @@ export async function followOwnSwarm(context: CommandContext, id: string, launch
         context.output.note(`it could not be canceled: ${error instanceof Error ? error.message : String(error)}`)
       })
   }
-  process.on('SIGINT', cancel)
+  process.on('SIGINT', onInterrupt)
   try {
-    const code = await followSwarm(context, id, { total: launched.request.items?.length ?? null, launched })
+    const code = await followSwarm(context, id, {
+      total: launched.request.items?.length ?? null,
+      launched,
+      ...forms,
+      onTooManyFailures
+    })
     return isCanceled ? EXIT.interrupted : code
   } finally {
-    process.off('SIGINT', cancel)
+    process.off('SIGINT', onInterrupt)
   }
 }

@@ -17,6 +17,8 @@ export interface Loop {
   readonly maxRounds: number
   /** The request of a round; later rounds get the output of the check. */
   requestOf(round: NonNullable<SwarmRequest['round']>): Promise<LaunchedStep>
+  /** See {@link followOwnSwarm}; of each round. */
+  readonly maxFailures: number | undefined
   /** Launches it; its id. */
   launch(launched: LaunchedStep): Promise<string>
 }
@@ -37,7 +39,8 @@ export async function runLoop(context: CommandContext, loop: Loop): Promise<numb
     const launched = await loop.requestOf({ number, check, ...(first === undefined ? {} : { first: first.swarm }) })
     const swarm = await loop.launch(launched)
     if (!context.output.json) context.output.note(`round ${number} of at most ${loop.maxRounds}: ${swarm}`)
-    if ((await followOwnSwarm(context, swarm, launched)) === EXIT.interrupted) return EXIT.interrupted
+    if ((await followOwnSwarm(context, swarm, { launched, maxFailures: loop.maxFailures })) === EXIT.interrupted)
+      return EXIT.interrupted
     const { status, checked } = await checkOf(context, loop, {
       number,
       swarm,

@@ -2,6 +2,7 @@ import type { ErrorBody } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
 import { givenText } from '../../kit/schema/text.js'
 import { shellWord, shown } from '../../kit/text.js'
+import type { PlanTask } from '../../domain/swarm/plan.js'
 import type { SwarmEvent, SwarmRequest } from '../../ports/swarm-api.js'
 import type { Output } from '../terminal/output.js'
 import { isLimitOfAgent, longerStep } from '../timeouts.js'
@@ -71,20 +72,41 @@ function mendingSteps(output: Output, error: ErrorBody): string[] {
   return output.nextOf(error).filter((one) => one !== output.hint(GENERAL))
 }
 
-function unfitLines(output: Output, { item, error }: Failure, launched: LaunchedStep | null): string[] {
+function unfitLines(output: Output, failure: Failure, launched: LaunchedStep | null): string[] {
+  const { error } = failure
   const expected = isRecord(error?.data) ? error.data['expected'] : null
-  const given =
-    launched?.request.items?.find((one) => one.item === item)?.input ??
-    launched?.request.input ??
-    (launched === null ? null : {})
+  const given = givenOf(failure, launched)
   const input = launched?.request.items === undefined ? "'<json as expected>'" : `'{"<member>":"{item}"}'`
-  const again = launched === null ? null : output.retyped('--input', input)
+  const again = launched === null || !takesInput(failure, launched) ? null : output.retyped('--input', input)
   const steps = again === null ? (error === null ? [] : output.nextOf(error)) : [again]
   return [
     ...(typeof expected === 'string' ? [`  expected: ${shown(expected, TEXT_MAX)}`] : []),
-    ...(given === null ? [] : [`  given: ${givenText(given)}`]),
+    ...(given === null ? [] : [`  given: ${given}`]),
     ...steps.map((one) => `  try: ${shown(one, 1000)}`)
   ]
+}
+
+/** The input of a failed item, by its error or by the request; null where neither has it. */
+function givenOf(failure: Failure, launched: LaunchedStep | null): string | null {
+  const { item, error } = failure
+  const given = isRecord(error?.data) ? error.data['given'] : null
+  if (typeof given === 'string') return shown(given, TEXT_MAX)
+  if (launched === null || !takesInput(failure, launched)) return null
+  return givenText(launched.request.items?.find((one) => one.item === item)?.input ?? launched.request.input ?? {})
+}
+
+/** Has the item the input of the request, not one made of the results of others or of a template of a plan? */
+function takesInput({ stage }: Failure, { request }: LaunchedStep): boolean {
+  if (stage === undefined) return request.strategy !== 'plan' || isPlain(request.plan?.tasks[0])
+  if (request.strategy === 'plan') return isPlain(request.plan?.tasks.find(({ id }) => id === stage))
+  // The names of the sub-tasks that a node makes of a request.
+  const first = { pipeline: 'stage-1', vote: request.judge === undefined ? 'vote' : 'vote_votes' }
+  return stage === (first[request.strategy as keyof typeof first] ?? request.strategy)
+}
+
+function isPlain(task: PlanTask | undefined): boolean {
+  const { needs = [], input, items, when } = task ?? { input: null }
+  return needs.length === 0 && input === undefined && items === undefined && when === undefined
 }
 
 /** The failed items once more, as lines. null when none failed, or too many to be typed. */

@@ -1,10 +1,11 @@
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
-import type { LeftOut, SwarmCounts, SwarmEvent } from '../../ports/swarm-api.js'
+import type { LeftOut, SwarmCounts, SwarmEvent, SwarmResults } from '../../ports/swarm-api.js'
 import { EXIT } from '../exit-codes.js'
 import type { Screen } from '../terminal/screen.js'
-import { jsonLine, type Output, plainText } from '../terminal/output.js'
+import { jsonLine, type Output } from '../terminal/output.js'
 import { type Cell, plural, tableLines } from '../terminal/render.js'
+import { boundedResults, printCombined } from './results.js'
 import { errorSteps, type LaunchedStep, stepLines } from './steps.js'
 import { SwarmTree } from './tree.js'
 
@@ -16,12 +17,21 @@ export const STATUS_EXITS = {
   canceled: EXIT.failed
 } as const
 
-type Done = Extract<SwarmEvent, { type: 'done' }>
+/** The last event of a swarm. */
+export type SwarmDone = Extract<SwarmEvent, { type: 'done' }>
 type ItemEvent = Extract<SwarmEvent, { type: 'item' }>
 
 const FAILURES_SHOWN = 10
 const REDRAW_MS = 50
 const IDLE_MS = 1000
+
+/** The launch of a followed swarm, as far as it is known. */
+export interface KnownLaunch {
+  /** Its number of items. */
+  readonly total: number | null
+  /** Its launch by this command line; null for another one. */
+  readonly launched: LaunchedStep | null
+}
 
 /** Follows the events of one swarm: shows progress, keeps what the summary needs. */
 export class SwarmScreen {
@@ -36,24 +46,21 @@ export class SwarmScreen {
   #timer: ReturnType<typeof setTimeout> | null = null
   #isIdle = false
 
-  /**
-   * `total` is the number of items when it is known already; `launched` how this command line launched it, if it did.
-   */
-  constructor(
-    output: Output,
-    { total, launched }: { readonly total: number | null; readonly launched: LaunchedStep | null }
-  ) {
+  constructor(output: Output, { total, launched }: KnownLaunch) {
     this.#output = output
     this.#tree = new SwarmTree(total)
     this.#launched = launched
     this.#live = output.json ? null : output.noteScreen()
   }
 
-  /** Takes one event: NDJSON on stdout with `--json`, else progress on stderr. */
-  take(event: SwarmEvent): void {
+  /**
+   * Takes one event: NDJSON on stdout with `--json`, else progress on stderr. `results`: those of an ended swarm, for
+   * the last line of `--json`.
+   */
+  take(event: SwarmEvent, results: SwarmResults | null = null): void {
     this.#count(event)
     this.#tree.take(event, Date.now())
-    if (this.#output.json) this.#output.print(jsonLine(lineOf(event)))
+    if (this.#output.json) this.#output.print(jsonLine(lineOf(event, results)))
     if (this.#live === null) {
       const line = progressLine(event)
       if (line !== null) this.#output.note(line)
@@ -113,11 +120,10 @@ export class SwarmScreen {
   }
 
   /**
-   * Prints who did what, who was left out, and how it ended. `deadlineMs`: the time that it had; absent where it is not
-   * known.
+   * Prints the work of each agent, the agents left out, and the end. `deadlineMs`: the time that it had; absent where
+   * it is not known.
    */
-  async summary(done: Done, deadlineMs?: number): Promise<void> {
-    const output = this.#output
+  async summary(done: SwarmDone, deadlineMs?: number, output = this.#output): Promise<void> {
     const { counts, status } = done
     const style = status === 'completed' ? 'green' : status === 'partial' ? 'yellow' : 'red'
     output.print(
@@ -128,7 +134,7 @@ export class SwarmScreen {
       output.print(`  ${output.paint('red', shown(done.error.message, 500))}  [${shown(done.error.code)}]`)
       for (const line of errorSteps(output, done.error)) output.print(line)
     }
-    if (this.#byAgent.size > 0) for (const line of await this.#agentTable()) output.print(line)
+    if (this.#byAgent.size > 0) for (const line of await this.#agentTable(output)) output.print(line)
     for (const one of this.#failures.slice(0, FAILURES_SHOWN))
       output.print(`  ${output.paint('red', one.status)}  ${shown(one.item, 80)}  ${shown(reasonOf(one), 300)}`)
     if (this.#failures.length > FAILURES_SHOWN)
@@ -140,12 +146,10 @@ export class SwarmScreen {
     if (this.#lost > 0) output.note(`${plural(this.#lost, 'event')} not shown; the results are complete`)
     if (status !== 'canceled')
       for (const line of stepLines(output, this.#failures, withDeadline(this.#launched, deadlineMs))) output.print(line)
-    if (done.result !== undefined)
-      output.print(`result: ${plainText(typeof done.result === 'string' ? done.result : jsonLine(done.result))}`)
-    output.print(`results: ${output.hint(`a2a-node swarm results ${shown(done.id)}`)}`)
+    printCombined(output, done)
   }
 
-  async #agentTable(): Promise<string[]> {
+  async #agentTable(output: Output): Promise<string[]> {
     const hasUnknown = [...this.#byAgent.values()].some(({ unknown }) => unknown > 0)
     const rows = [...this.#byAgent]
       .sort(([a, one], [b, two]) => two.completed - one.completed || a.localeCompare(b))
@@ -162,16 +166,17 @@ export class SwarmScreen {
         ]
       })
     return await tableLines(
-      this.#output,
-      ['NODE', 'AGENT', 'DONE', 'FAILED', ...(hasUnknown ? ['UNKNOWN'] : []), 'GIVEN BACK'],
+      output,
+      ['NODE', 'AGENT', 'DONE', 'FAILED', ...(hasUnknown ? ['UNKNOWN'] : []), 'REQUEUED'],
       rows
     )
   }
 }
 
 /** The line of `--json`: errors as they are kept, the same at every node. */
-function lineOf(event: SwarmEvent): object {
-  return event.type === 'done' ? { schema: 'a2a-node/swarm@1', ...event } : event
+function lineOf(event: SwarmEvent, results: SwarmResults | null): object {
+  if (event.type !== 'done') return event
+  return { schema: 'a2a-node/swarm@1', ...event, ...(results === null ? {} : boundedResults(results)) }
 }
 
 /** Number of failed items, and of those with an unknown outcome; empty for none. */
@@ -199,11 +204,11 @@ function progressLine(event: SwarmEvent): string | null {
     case 'left-out':
       return `out     ${shown(event.agent, 60)}  ${ruleText(event)}`
     case 'lease':
-      return `lease   ${shown(event.item, 60)}  ${shown(event.agent, 60)}${event.attempt > 1 ? `  attempt ${event.attempt}` : ''}`
+      return `begin   ${shown(event.item, 60)}  ${shown(event.agent, 60)}${event.attempt > 1 ? `  attempt ${event.attempt}` : ''}`
     case 'waiting':
       return `${event.waitingFor === null ? 'goes on' : 'waits  '} ${shown(event.item, 60)}  ${shown(event.agent, 60)}${event.waitingFor === null ? '' : '  waiting for approval'}`
     case 'released':
-      return `back    ${shown(event.item, 60)}  ${shown(event.agent, 60)}  ${shown(event.reason, 100)}`
+      return `requeue ${shown(event.item, 60)}  ${shown(event.agent, 60)}  ${shown(event.reason, 100)}`
     case 'item':
       return event.status === 'completed'
         ? `done    ${shown(event.item, 60)}  ${shown(event.agent, 60)}`
@@ -216,7 +221,7 @@ function progressLine(event: SwarmEvent): string | null {
       if (event.status === 'running') return 'goes on an agent is back'
       return `stalled ${shown(event.reason ?? 'no agent for the remaining items', 200)}`
     case 'coordinator':
-      return `epoch ${event.epoch}  ${event.coordinator === null ? 'nobody coordinates now' : `coordinated by ${shown(event.coordinator, 64)}`}`
+      return `leader  ${event.coordinator === null ? 'none' : shown(event.coordinator, 64)}`
     case 'gap':
       return `...     ${plural(event.lost, 'event')} not shown`
     case 'done':

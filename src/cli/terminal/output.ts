@@ -35,6 +35,7 @@ export interface OutputOptions {
 /** Where a command speaks: data to `out`, everything else to `err`. */
 export class Output {
   readonly json: boolean
+  readonly #options: OutputOptions
   readonly #out: Sink
   readonly #err: Sink
   readonly #home: string | null
@@ -43,11 +44,17 @@ export class Output {
 
   constructor(options: OutputOptions) {
     this.json = options.json
+    this.#options = options
     this.#home = options.home ?? null
     this.#typed = options.typed ?? []
     this.#out = options.out
     this.#err = options.err
     this.#color = { out: wantsColor(options.out, options), err: wantsColor(options.err, options) }
+  }
+
+  /** The same output with its data on `err`, where `out` is for something else. */
+  toNotes(): Output {
+    return new Output({ ...this.#options, out: this.#err })
   }
 
   /** One line of data. */

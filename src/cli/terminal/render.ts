@@ -7,7 +7,10 @@ export type Cell = string | { readonly text: string; readonly style: Style }
 const GAP = '  '
 const NARROWEST = 8
 
-/** Lines of a table: titles, then rows. Cells are made safe to show; on a terminal the last column is cut to fit. */
+/**
+ * Lines of a table: titles, then rows. Cells are made safe to show. No line is wider than the terminal: its last column
+ * is cut to fit, and columns without space are left out, the last ones first; a line names them.
+ */
 export async function tableLines(
   output: Output,
   titles: readonly string[],
@@ -16,18 +19,33 @@ export async function tableLines(
   const cells = rows.map((row) => row.map((cell) => shown(textOf(cell)) || '-'))
   const widthOf = await textWidth([titles, ...cells])
   const widths = titles.map((title, i) => Math.max(widthOf(title), ...cells.map((row) => widthOf(row[i] ?? ''))))
-  const before = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP.length, 0)
-  const lastMax = output.width === null ? Number.POSITIVE_INFINITY : Math.max(NARROWEST, output.width - before)
+  const max = output.width ?? Number.POSITIVE_INFINITY
+  const count = fittingColumns(widths, max)
   const line = (texts: readonly string[], paint: (i: number, text: string) => string): string =>
     texts
+      .slice(0, count)
       .map((text, i) => {
-        if (i === titles.length - 1) return paint(i, cut(text, lastMax, widthOf))
+        if (i === count - 1) return paint(i, cut(text, max - widthBefore(widths, i), widthOf))
         return paint(i, text) + ' '.repeat((widths[i] ?? 0) - widthOf(text))
       })
       .join(GAP)
       .trimEnd()
   const head = line(titles, (_, text) => output.paint('dim', text))
-  return [head, ...cells.map((texts, row) => line(texts, (i, text) => output.paint(styleOf(rows[row]?.[i]), text)))]
+  const lines = cells.map((texts, row) => line(texts, (i, text) => output.paint(styleOf(rows[row]?.[i]), text)))
+  const omitted = titles.slice(count).join(', ')
+  const foot = omitted === '' ? [] : [output.paint('dim', cut(`without ${omitted}`, max, widthOf))]
+  return [head, ...lines, ...foot]
+}
+
+/** How many columns, from the first one, there is space for; at least one. */
+function fittingColumns(widths: readonly number[], max: number): number {
+  const last = widths.findLastIndex((width, i) => widthBefore(widths, i) + Math.min(width, NARROWEST) <= max)
+  return Math.max(1, last + 1)
+}
+
+/** The width of all columns before one, with their gaps. */
+function widthBefore(widths: readonly number[], column: number): number {
+  return widths.slice(0, column).reduce((sum, width) => sum + width + GAP.length, 0)
 }
 
 /** Prints a table to `out`. */

@@ -9,7 +9,9 @@ import { NETWORK_OPTIONS } from '../network-options.js'
 import { REMEMBERED } from '../../config/start-options.js'
 import { GATEWAY_COMMANDS } from '../groups/gateway.js'
 import { listing, MESH_COMMANDS, WATCH } from '../groups/mesh.js'
+import { JUSTIFICATION, MESSAGE_COMMANDS } from '../groups/message.js'
 import { SWARM_COMMANDS } from '../groups/swarm.js'
+import { TASK_COMMANDS } from '../groups/task.js'
 import { TOOL_COMMANDS } from '../groups/tool.js'
 
 /** One option of a command. */
@@ -20,6 +22,8 @@ export interface OptionSpec {
   readonly choices?: readonly string[]
   /** May be given several times. */
   readonly repeat?: true
+  /** Values that a second word completes: `--results files DIR` is `--results files=DIR`. */
+  readonly pairs?: readonly string[]
   /** Not shown in help and completion. */
   readonly hidden?: true
 }
@@ -42,16 +46,6 @@ export interface CommandRow {
   readonly sub?: readonly CommandRow[]
 }
 
-const TIMEOUT: OptionSpec = {
-  flags: '--timeout <duration>',
-  about: 'how long to wait; the work may run on (default: 30s; with --no-wait 24h)'
-}
-const ALLOW_REPEAT: OptionSpec = {
-  flags: '--allow-repeat',
-  about: 'run it again after an unknown outcome, though its capability may not be repeated'
-}
-const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for the answer; prints the task id' }
-const JUSTIFICATION: OptionSpec = { flags: '--justification <text>', about: 'reason for asking a more powerful tier' }
 const REMEMBER: OptionSpec = {
   flags: '--remember',
   about: 'write it into the policy file for this sender, agent and capability'
@@ -163,38 +157,7 @@ const AGENTS: readonly CommandRow[] = [
     load: async () => (await import('../commands/agents.js')).agents,
     sub: AGENT_COMMANDS
   }),
-  {
-    name: 'send',
-    args: '<agent> <text>',
-    about: 'send a text (or a JSON object) to an agent, or to all with *',
-    group: 'Agents',
-    options: [
-      { flags: '--type <type>', about: 'request waits for an answer', choices: ['request', 'notification'] },
-      JUSTIFICATION,
-      TIMEOUT,
-      NO_WAIT,
-      ALLOW_REPEAT,
-      { flags: '--all', about: 'with *: also agents whose capability has side effects (write, exec)' }
-    ],
-    more: [
-      '- as text reads it from stdin. * reaches agents whose default capability has no side effects (none, read).'
-    ],
-    load: async () => (await import('../commands/send.js')).send
-  },
-  {
-    name: 'call',
-    args: '<agent> <capability> [json]',
-    about: 'run one capability of an agent; - as agent: any that can',
-    group: 'Agents',
-    options: [JUSTIFICATION, TIMEOUT, NO_WAIT, ALLOW_REPEAT],
-    more: [
-      '- as json reads it from stdin.',
-      'call <card URL> [skill] <json or text> asks an A2A agent that is not in the mesh.',
-      '',
-      'Example: a2a-node call - text.stats \'{"text":"hello"}\''
-    ],
-    load: async () => (await import('../commands/call.js')).call
-  },
+  ...MESSAGE_COMMANDS,
   {
     name: 'tools',
     about: 'tools of the MCP servers and A2A agents that this node imports',
@@ -221,20 +184,7 @@ const WORK: readonly CommandRow[] = [
       { flags: '--all', about: 'every stored task' }
     ],
     load: async () => (await import('../commands/tasks.js')).tasks,
-    sub: [
-      {
-        name: 'show',
-        args: '<id>',
-        about: 'one task and its events',
-        load: async () => (await import('../commands/tasks.js')).showTask
-      },
-      {
-        name: 'cancel',
-        args: '<id>',
-        about: 'cancel a task',
-        load: async () => (await import('../commands/tasks.js')).cancelTask
-      }
-    ]
+    sub: TASK_COMMANDS
   }),
   {
     name: 'events',

@@ -1,5 +1,5 @@
 import { canonicalJson } from '../../kit/json.js'
-import { type Lookup, type Reference, referenceOf } from './template.js'
+import { type Lookup, type Reference, referenceOf } from '../../kit/template/fill.js'
 
 /** Characters of a condition, at most. */
 export const CONDITION_MAX = 1024

@@ -1,5 +1,5 @@
 import { sameText, type Condition, isMet } from './condition.js'
-import { type Facet, type Lookup, valueAt } from './template.js'
+import { type Facet, type Lookup, valueAt } from '../../kit/template/fill.js'
 import type { FinalSwarmStatus, ItemOutcome } from './types.js'
 
 /**

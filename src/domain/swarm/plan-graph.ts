@@ -1,6 +1,6 @@
 import { shown } from '../../kit/text.js'
 import { parseCondition, referencesOf } from './condition.js'
-import { type Reference, referencesIn, referenceText } from './template.js'
+import { malformedIn, type Reference, referencesIn, referenceText } from '../../kit/template/fill.js'
 
 /** A fault of a plan and its path. */
 export interface PlanFault {
@@ -112,6 +112,8 @@ function taskFaults(task: TaskDraft, names: Names): PlanFault[] {
       tell(['when'], referenceFault(one, { names, self: id, hasItems: false }))
   for (const { reference, path } of referencesIn(input))
     tell(['input', ...path], referenceFault(reference, { names, self: id, hasItems: has.has('items') }))
+  for (const { text, path } of malformedIn(input, (name) => GIVEN.has(name) || names.ids.has(name)))
+    tell(['input', ...path], malformedFault(text))
   if (has.has('answers') && (strategy === 'one' || strategy === 'each'))
     tell(['answers'], 'only a race or a vote has answers')
   if (has.has('judge') && strategy !== null && strategy !== 'vote') tell(['judge'], 'only a vote has a judge')
@@ -120,9 +122,19 @@ function taskFaults(task: TaskDraft, names: Names): PlanFault[] {
 }
 
 function outputFaults(output: unknown, names: Names): PlanFault[] {
-  return referencesIn(output).flatMap(({ reference, path }) =>
+  const unknown = referencesIn(output).flatMap(({ reference, path }) =>
     names.ids.has(reference.name) ? [] : [{ path: ['output', ...path], reason: noSuch(reference.name, names) }]
   )
+  const malformed = malformedIn(output, (name) => names.ids.has(name)).map(({ text, path }) => ({
+    path: ['output', ...path],
+    reason: malformedFault(text)
+  }))
+  return [...unknown, ...malformed]
+}
+
+function malformedFault(text: string): string {
+  const found = shown(text, 100)
+  return `${found} is no placeholder: members are written with a slash, as in {task/member}; for the text itself write {${found}}`
 }
 
 function referenceFault(

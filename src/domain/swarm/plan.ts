@@ -6,7 +6,7 @@ import { capabilityIdSchema, labelSchema } from '../card/schema.js'
 import { JSON_KINDS, type KindWords, plainReason } from '../schema-words.js'
 import { CONDITION_MAX } from './condition.js'
 import { graphFaults, needsOf, type PlanDraft, type PlanFault, type TaskDraft } from './plan-graph.js'
-import { NAME } from './template.js'
+import { NAME } from '../../kit/template/fill.js'
 
 /** Sub-tasks of one plan. */
 export const PLAN_MAX_TASKS = 256

@@ -13,6 +13,7 @@ import type { Asked } from '../requests/caller/requests.js'
 import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
 import { previewOf } from '../../kit/preview.js'
+import { tokenOf } from '../../domain/gateway/content.js'
 
 /** Dependencies of the watches. */
 export interface WatchDeps extends Pick<Services, 'agents' | 'directory' | 'events' | 'observability' | 'tasks'> {
@@ -201,9 +202,11 @@ function followTask(node: WatchDeps, taskId: string, push: (event: MessageEvent<
   let waiting: Task['waitingFor'] = null
   let newest: TaskEvent | undefined
   let timer: Timer | null = null
+  let seen = 0
+  const spoken = new SpokenText()
   const report = (agent: string): void => {
     if (timer !== null || newest?.type !== 'progress') return
-    push({ type: 'progress', agent, taskId, ...reportOf(newest.data) })
+    push({ type: 'progress', agent, taskId, ...reportOf(newest.data), ...spoken.take() })
     newest = undefined
     timer = clock.after(REPORT_MS, () => {
       timer = null
@@ -218,9 +221,11 @@ function followTask(node: WatchDeps, taskId: string, push: (event: MessageEvent<
       waiting = task.waitingFor
       push({ type: 'waiting', waitingFor: waiting, agent, taskId })
     }
-    const event = node.tasks.events(taskId).at(-1)
-    if (event?.type !== 'progress') return
-    newest = event
+    const events = node.tasks.events(taskId).filter(({ generation }) => generation > seen)
+    seen = events.at(-1)?.generation ?? seen
+    for (const event of events) if (event.type === 'progress') spoken.add(event.data)
+    if (events.at(-1)?.type !== 'progress') return
+    newest = events.at(-1)
     report(agent)
   }
   const stopListening = node.tasks.follow(taskId, tell)
@@ -229,6 +234,31 @@ function followTask(node: WatchDeps, taskId: string, push: (event: MessageEvent<
   return () => {
     stopListening()
     clock.clear(timer)
+  }
+}
+
+/** The longest text of a language model in one report, in characters. */
+const SPOKEN_MAX = 64 * 1024
+
+/** Text of a language model that no report had yet. A new turn begins a line. */
+class SpokenText {
+  #text = ''
+  #turn: number | null = null
+
+  /** Adds the text of a report; other reports have none. */
+  add(data: unknown): void {
+    const piece = tokenOf(data)
+    if (piece === null) return
+    const isNext = this.#turn !== null && this.#turn !== piece.turn
+    this.#turn = piece.turn
+    this.#text = `${this.#text}${isNext ? '\n' : ''}${piece.token}`.slice(-SPOKEN_MAX)
+  }
+
+  /** The text since the last call. */
+  take(): Pick<ProgressReport, 'text'> {
+    const text = this.#text
+    this.#text = ''
+    return text === '' ? {} : { text }
   }
 }
 

@@ -20,7 +20,7 @@ const REFUSALS = {
   foreignLane: {
     code: 'FORBIDDEN',
     rule: 'lane: its two agents',
-    reason: 'the message is not of the agents of its lane'
+    reason: 'the message is not of the two agents of its delivery queue'
   },
   claimedHops: { code: 'FORBIDDEN', rule: 'hops: noted by the receiver', reason: 'the sender names relays by itself' },
   noRoomForHops: {

@@ -316,7 +316,7 @@ export class Orphans {
   /** The problem for `status`, by the last check. */
   problems(): readonly Problem[] {
     if (this.#count === 0) return []
-    const message = `${this.#count} requests without an outcome were held by no lane, queue or peer; they are sent again`
+    const message = `${this.#count} requests without an outcome were in no queue and at no peer; they are sent again`
     return [{ code: 'REQUEST_ORPHANED', message, next: 'a2a-node tasks' }]
   }
 
@@ -333,7 +333,7 @@ export class Orphans {
     }
     if (this.#count === 0) return
     telemetry.count('errors', 'orphan', this.#count)
-    events.add('delivery-failed', 'requests without an outcome were held by no lane, queue or peer', {
+    events.add('delivery-failed', 'requests without an outcome were in no queue and at no peer', {
       code: 'REQUEST_ORPHANED',
       requests: this.#count
     })

@@ -1,6 +1,8 @@
 import { wait, type Clock } from '../../kit/clock.js'
 import { asNodeError, NodeError, type ErrorBody, type ErrorCode } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
+import { isRecord } from '../../kit/json.js'
+import { givenText } from '../../kit/schema/text.js'
 import type { Hash } from '../../kit/sign.js'
 import { isNotTaken, isRefusal } from '../../domain/reliable/repeat.js'
 import { votersDigest } from '../../domain/swarm/coordination.js'
@@ -258,7 +260,7 @@ export class LeaseRequests {
    */
   #recorded(open: OpenLease): readonly LedgerChange[] {
     if (this.#leases.get(open.lease.index) !== open)
-      throw new NodeError('CANCELED', 'the lease expired before the request was sent')
+      throw new NodeError('CANCELED', 'the item was assigned anew before its request was sent')
     return this.#swarm.changes(open.lease)
   }
 
@@ -305,13 +307,27 @@ export class LeaseRequests {
 
   #end({ lease }: OpenLease, outcome: RunOutcome): void {
     const { index, attempt, agent } = lease
-    const kept = outcome.ok ? outcome : { ...outcome, error: this.#kept(lease, outcome.error) }
+    const kept = outcome.ok
+      ? outcome
+      : { ...outcome, error: this.#kept(lease, withGiven(this.#swarm, lease, outcome.error)) }
     this.#swarm.onInput({ type: 'result', index, attempt, agent, outcome: kept })
   }
 
   /** Drops the error data of a failure when there is no room for it. */
   #kept(lease: SwarmLease, { data, ...bare }: ErrorBody): ErrorBody {
     return data === undefined || this.#swarm.fault(lease, data) !== null ? bare : { ...bare, data }
+  }
+}
+
+/** Adds the refused input of a sub-task, which the request of the swarm does not show. */
+function withGiven({ head, work }: LeasesOf, { index }: SwarmLease, error: ErrorBody): ErrorBody {
+  const { data = {} } = error
+  if (error.code !== 'INVALID_INPUT' || head.stages.length < 2 || !isRecord(data)) return error
+  try {
+    return { ...error, data: { ...data, given: givenText(work(index).input) } }
+  } catch {
+    // The input cannot be made, or was not kept: the error says so.
+    return error
   }
 }
 

@@ -12,7 +12,7 @@ import {
 import type { GraphMove, GraphState } from '../../domain/swarm/graph.js'
 import { graphStages, type Stage } from '../../domain/swarm/expand.js'
 import { isReducer, reduceResults } from '../../domain/swarm/reduce.js'
-import { fillTemplate, valueAt, type Lookup } from '../../domain/swarm/template.js'
+import { fillTemplate, valueAt, type Lookup } from '../../kit/template/fill.js'
 import type { SwarmEvent, SwarmStage, SwarmStageInfo, SwarmStatus } from '../../ports/swarm-api.js'
 import type { SwarmHead, SwarmItem, SwarmRow } from './store.js'
 

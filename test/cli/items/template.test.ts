@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
 import type { RawItem } from '../../../src/cli/items/source.js'
+import type { NodeError } from '../../../src/kit/errors.js'
 import { parseTemplate, plainInput } from '../../../src/cli/items/template.js'
 import { codeOf } from '../../contracts/node-api.js'
 import { arbJson } from '../../support/mcp.js'
@@ -55,9 +56,62 @@ test('the topic of the swarm is known in every template, with items and without'
   t.alike([template.needsItems, parseTemplate('"{goal} {item}"').needsItems], [false, true])
 })
 
-test('other braces are literal, and inserted texts are not parsed again', (t: Assert) => {
-  t.is(parseTemplate('"{other} {}"').inputOf(LINE, SWARM), '{other} {}')
+test('doubled and other braces are literal, and inserted texts are not parsed again', (t: Assert) => {
+  t.is(parseTemplate('"{{other}} {{item}} {} {1} {a = b}"').inputOf(LINE, SWARM), '{other} {item} {} {1} {a = b}')
   t.is(parseTemplate('"a {item} b"').inputOf({ ...LINE, value: '{file}' }, SWARM), 'a {file} b')
+})
+
+test('a member of an item is a placeholder with a slash', (t: Assert) => {
+  const nested = { ...OBJECT, value: { a: { b: [7, 8] } } }
+  t.alike(parseTemplate('{"n":"{item/a/b/1}","s":"b: {item/a/b}"}').inputOf(nested, SWARM), { n: 8, s: 'b: [7,8]' })
+})
+
+/** The refusal of a template, for an item. */
+async function refusal(text: string, item: RawItem | null = LINE): Promise<NodeError | null> {
+  try {
+    await Promise.resolve(parseTemplate(text).inputOf(item, SWARM))
+    return null
+  } catch (error) {
+    return error as NodeError
+  }
+}
+
+test('an unknown or malformed placeholder is refused before any item, and the next step is a template that is taken', async (t: Assert) => {
+  const cases = [
+    ['{"x":"{itme}"}', '{itme}', '{"x":"{item}"}'],
+    ['{"x":"a {other} b"}', '{other}', '{"x":"a {{other}} b"}'],
+    ['{"x":["{item.a}"]}', '{item.a}', '{"x":["{item/a}"]}'],
+    ['{"x":"{ item }"}', '{ item }', '{"x":"{item}"}'],
+    ['{"x":"{item[a]}"}', '{item[a]}', '{"x":"{item/a}"}'],
+    ['{"x":"{item:status}"}', '{item:status}', '{"x":"{{item:status}}"}'],
+    ['{"x":"{input}"}', '{input}', '{"x":"{{input}}"}'],
+    ['{"x":"{Item}"}', '{Item}', '{"x":"{item}"}']
+  ] as const
+  const object = { ...OBJECT, value: { a: 'one' } }
+  for (const [text, unknown, mended] of cases) {
+    t.exception(() => parseTemplate(text), text)
+    const error = await refusal(text)
+    t.is(error?.code, 'USAGE')
+    t.ok(error?.message.includes(`there is no placeholder ${unknown}`), error?.message)
+    t.alike(error?.next, [`--input '${mended}'`])
+    t.is(await refusal(mended, object), null, mended)
+  }
+  const two = await refusal('{"a":"{itme}","b":"{nothing/x}"}')
+  t.ok(two?.message.includes('(and 1 more)'), two?.message)
+  t.alike(two?.next, [`--input '{"a":"{item}","b":"{{nothing/x}}"}'`])
+})
+
+test('a member that an item lacks is refused with the name of the item', async (t: Assert) => {
+  for (const [text, item] of [
+    ['{"x":"{item/b}"}', OBJECT],
+    ['{"x":"{item/constructor}"}', OBJECT],
+    ['{"x":"{item/0}"}', LINE],
+    ['{"x":"{goal/a}"}', LINE]
+  ] as const) {
+    const error = await refusal(text, item)
+    t.is(error?.code, 'USAGE')
+    t.ok(error?.message.endsWith(`has no value in ${item.name}`), error?.message)
+  }
 })
 
 test('a template without placeholders stays as it is for every item', async (t: Assert) => {
@@ -65,8 +119,9 @@ test('a template without placeholders stays as it is for every item', async (t: 
     t,
     fc.property(arbJson({ maxDepth: 4 }), fc.string(), (value, line) => {
       const text = JSON.stringify(value)
+      if (/[{][{\s]*[A-Za-z]/.test(text)) return true
       const template = parseTemplate(text)
-      return template.needsItems || JSON.stringify(template.inputOf({ ...LINE, value: line }, SWARM)) === text
+      return JSON.stringify(template.inputOf({ ...LINE, value: line }, SWARM)) === text
     }),
     200
   )

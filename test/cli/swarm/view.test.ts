@@ -42,6 +42,6 @@ test('on a terminal a swarm is drawn in place as a tree, elsewhere its events ar
   const plain = new Terminal(false)
   const lines = viewOn(plain)
   for (const event of swarmEvents().slice(0, 2)) lines.take(event)
-  t.ok(plain.text.includes('lease   a.txt  text@laptop\n'), plain.text)
+  t.ok(plain.text.includes('begin   a.txt  text@laptop\n'), plain.text)
   t.absent(plain.text.includes('\u001b'))
 })

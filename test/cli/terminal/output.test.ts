@@ -191,3 +191,13 @@ test('a terminal that says it has no columns has an unknown width', (t: Assert) 
   }
   t.alike([0, undefined, 100].map(widthOf), [null, null, 100])
 })
+
+test('contents end with one line break on a terminal, and are unchanged elsewhere', (t: Assert) => {
+  for (const isTTY of [true, false])
+    for (const contents of ['milk', 'milk\n', 'milk\n\n', 'a\nb', '']) {
+      let written = ''
+      const sink = { isTTY, write: (text: string | Uint8Array): void => void (written += String(text)) }
+      new Output({ json: false, color: 'never', out: sink, err: sink, env: {} }).contents(contents)
+      t.is(written, isTTY ? `${contents.replace(/\n$/, '')}\n` : contents, JSON.stringify(contents))
+    }
+})

@@ -48,6 +48,30 @@ test('on a terminal no line is wider than it, for any last column', async (t: As
   )
 })
 
+test('a table leaves columns out on a narrow terminal, the last ones first, and names them; no line is wider', async (t: Assert) => {
+  const titles = ['NAME', 'ID', 'TIER', 'STATUS', 'AGENTS']
+  const row = ['gpu-box', 'x4m1...77be', 'L1', 'online', 'files, host, text']
+  t.alike(await tableLines(plain(40), titles, [row]), [
+    'NAME     ID           TIER  STATUS',
+    'gpu-box  x4m1...77be  L1    online',
+    'without AGENTS'
+  ])
+  t.alike(await tableLines(plain(20), titles, [row]), ['NAME     ID', 'gpu-box  x4m1...77be', 'without TIER, STATU…'])
+  t.alike(await tableLines(plain(5), titles, [row]), ['NAME', 'gpu-…', 'with…'])
+  t.is((await tableLines(plain(), titles, [row])).length, 2, 'without a terminal every column is there')
+  await holds(
+    t,
+    fc.asyncProperty(fc.array(fc.array(fc.string({ maxLength: 30 }), { minLength: 4, maxLength: 4 })), async (rows) => {
+      for (const width of [1, 10, 40, 80]) {
+        const lines = await tableLines(plain(width), ['A', 'B', 'C', 'D'], rows)
+        if (lines.some((line) => [...line].length > width)) return false
+      }
+      return true
+    }),
+    100
+  )
+})
+
 test('cells cannot break a table or colour it', async (t: Assert) => {
   const lines = await tableLines(plain(), ['A', 'B'], [['x\ny\u001b[31m', 'z']])
   t.alike(lines, ['A        B', 'x y[31m  z'])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { CONDITION_MAX, isMet, parseCondition, referencesOf } from '../../../src/domain/swarm/condition.js'
-import { type Lookup, valueAt } from '../../../src/domain/swarm/template.js'
+import { type Lookup, valueAt } from '../../../src/kit/template/fill.js'
 import { holds } from '../../support/holds.js'
 
 const values: Record<string, unknown> = {

@@ -179,3 +179,25 @@ test('checking never throws for any plan, and a valid one has no circle and no u
     2000
   )
 })
+
+test('text in braces that begins with a known name but is no placeholder is a fault, in inputs and in the output', (t) => {
+  const task = (input: unknown): object => ({
+    tasks: [
+      { id: 'a', capability: 'x' },
+      { id: 'b', capability: 'x', input }
+    ]
+  })
+  const faultsOf = (plan: unknown): string[] => {
+    const found = checkPlan(plan)
+    return found.ok ? [] : found.faults.map(({ path, reason }) => `${path.join('.')}: ${reason}`)
+  }
+  for (const text of ['{a.text}', '{ a }', '{a[0]}', '{a:size}', '{goal.x}', '{input.n}', '{item.n}']) {
+    const [fault = '', ...others] = faultsOf(task({ deep: [`see ${text}`] }))
+    t.ok(fault.startsWith(`tasks.1.input.deep.0: ${text} is no placeholder`), fault)
+    t.is(others.length, 0)
+    t.alike(faultsOf(task({ deep: [`see {${text}}`] })), [], 'doubled braces are text')
+  }
+  const [output = ''] = faultsOf({ tasks: [{ id: 'a', capability: 'x' }], output: { n: '{a.n}' } })
+  t.ok(output.startsWith('output.n: {a.n} is no placeholder'), output)
+  t.alike(faultsOf(task('{ "a": 1 } {} {c.d} {a = 1}')), [], 'other braces are text')
+})

@@ -218,7 +218,53 @@ test('reports of an agent go to the follower of the call: the newest, four times
       ],
       at
     )
-    t.ok(reports.every((one) => one.agent === name && one.taskId.length > 0))
+    t.ok(reports.every((one) => one.agent === name && one.taskId.length > 0 && one.text === undefined))
     t.is(end?.type === 'reply' ? end.reply.payload : null, 'done')
   }
+})
+
+test('a followed call reports the whole text of a language model in order, also of pieces that came at once', async (t: Assert) => {
+  for (const [name, at] of [
+    ['near@owner', 'here'],
+    ['slow@peer', 'on another node']
+  ] as const) {
+    const world = new World(t)
+    const [near, slow] = [new FakeAgent(agentDefinition('near')), new FakeAgent(agentDefinition('slow'))]
+    const owner = await world.owner({ agents: [near] })
+    const peer = await world.member('peer', { agents: [slow] })
+    await world.link(owner, peer)
+    const told = followed(owner, name)
+    await world.settle()
+    const [run] = at === 'here' ? near.open : slow.open
+    if (run === undefined) throw new Error('it does not run')
+    for (let n = 1; n <= 40; n++) run.run.progress({ token: `w${n} `, turn: 1 })
+    await world.settle()
+    await world.pass(1000)
+    run.run.progress({ token: 'again', turn: 2 })
+    run.run.progress({ token: ' and more', turn: 2 })
+    await world.settle()
+    await world.pass(1000)
+    run.end({ ok: true, result: 'done' })
+    await world.settle()
+    const reports = told.filter((one) => one.type === 'progress')
+    const words = Array.from({ length: 40 }, (_, i) => `w${i + 1} `).join('')
+    t.is(reports.map(({ text = '' }) => text).join(''), `${words}\nagain and more`, at)
+    t.ok(reports.length < 10, 'the reports stay few')
+  }
+})
+
+test('the text of one report keeps its newest 64 Ki characters', async (t: Assert) => {
+  const world = new World(t)
+  const near = new FakeAgent(agentDefinition('near'))
+  const owner = await world.owner({ agents: [near] })
+  const told = followed(owner, 'near@owner')
+  await world.settle()
+  const run = near.open[0]?.run
+  run?.progress({ token: 'first', turn: 1 })
+  for (let n = 0; n < 10; n++) run?.progress({ token: String(n).repeat(10_000), turn: 1 })
+  await world.settle()
+  await world.pass(1000)
+  const texts = told.flatMap((one) => (one.type === 'progress' && one.text !== undefined ? [one.text] : []))
+  t.ok(texts.every((text) => text.length <= 64 * 1024))
+  t.ok(texts.at(-1)?.endsWith('9'.repeat(10_000)))
 })

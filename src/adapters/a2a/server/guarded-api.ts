@@ -135,8 +135,9 @@ function guardedMessage(event: MessageEvent<Reply>, rules: Guardrails): MessageE
   if (event.type === 'failed') return { ...event, error: guardedError(event.error, rules) }
   if (event.type !== 'progress') return event
   // A pattern may be split over several reports, so with patterns no text of them is passed on.
-  const isAllowed = !rules.holdsOutputBack && outputRefusal([event.message], rules) === null
-  return isAllowed ? event : { ...event, message: null }
+  const { text, ...rest } = event
+  const isAllowed = !rules.holdsOutputBack && outputRefusal([event.message, text], rules) === null
+  return isAllowed ? event : { ...rest, message: null }
 }
 
 function guardedTasks(

@@ -6,7 +6,7 @@ import { EXIT } from '../../exit-codes.js'
 import { durationOption, given, jsonArgument, textOption } from '../../options.js'
 import type { Output } from '../../terminal/output.js'
 import { type Cell, plural, printTable } from '../../terminal/render.js'
-import { awaitReply } from '../../reply.js'
+import { awaitReply, progressLevel } from '../../reply.js'
 import { readStdin } from '../../stdin.js'
 
 /** Bytes of an input on stdin: the largest value of `tools.maxPayloadBytes`. */
@@ -32,6 +32,7 @@ export const refreshTools: Action = async ({ output, api }, [server], options) =
 
 /** `tools call <server> <tool> <json>`. */
 export const callTool: Action = async (context, [server = '', name = '', json = ''], options) => {
+  const level = progressLevel(context, options)
   const input = jsonArgument(
     json === '-' ? await readStdin(INPUT_MAX, { again: context.output.typed }) : json,
     'the input'
@@ -45,7 +46,7 @@ export const callTool: Action = async (context, [server = '', name = '', json = 
     input,
     ...given({ timeoutMs: durationOption(options, 'timeout') })
   }
-  return await awaitReply(context, 'message.call', params)
+  return await awaitReply(context, { name: 'message.call', params, level })
 }
 
 /** @throws NodeError TOOL_SERVER_NOT_FOUND, CAPABILITY_NOT_FOUND with the tools there are */

@@ -123,6 +123,7 @@ test('a text forbidden to agents is in no answer to a client with a token, by an
     ['message.call', { type: 'reply', reply }],
     ['message.send', { type: 'failed', error: failure }],
     ['message.send', { type: 'progress', progress: 1, total: 2, message: 'a sec' }],
+    ['message.call', { type: 'progress', progress: null, total: null, message: null, text: 'a sec' }],
     ['tasks.list', { tasks: [task], more: 0 }],
     ['swarm.watch', item],
     ['swarm.watch', { type: 'released', item: '1', reason: 'secret' }],

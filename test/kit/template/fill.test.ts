@@ -6,10 +6,11 @@ import {
   VALUES_MAX,
   fillTemplate,
   type Lookup,
+  malformedIn,
   referencesIn,
   referenceText,
   valueAt
-} from '../../../src/domain/swarm/template.js'
+} from '../../../src/kit/template/fill.js'
 import { holds } from '../../support/holds.js'
 
 const values: Record<string, unknown> = {
@@ -113,4 +114,26 @@ test('filling any template twice gives the same, and every reference of it is fo
       else assert.ok(all.length > 0)
     })
   )
+})
+
+test('texts in braces that begin with a known name but are no reference are found, with their paths', (t) => {
+  const isKnown = (name: string): boolean => name === 'a'
+  const found = (template: unknown): string[] => malformedIn(template, isKnown).map(({ text }) => text)
+  const malformed = ['{a.n}', '{ a }', '{a }', '{a[0]}', '{a:size}', '{a/n m}', '{a.n.m[2]}']
+  for (const text of malformed) t.alike(found(`x ${text} y`), [text], text)
+  t.alike(malformedIn({ list: [1, { deep: '{a.n}' }] }, isKnown), [{ text: '{a.n}', path: ['list', 1, 'deep'] }])
+  for (const text of ['{a}', '{a/n}', '{a:status}', '{b.n}', '{{a.n}}', '{}', '{"a":1}', '{a = 1}', 'a.n', '{a{a}.n}'])
+    t.alike(found(text), [], text)
+  t.alike(malformedIn({ '{a.n}': 1 }, isKnown), [], 'keys stay as they are')
+})
+
+test('malformed references are found in linear time', (t) => {
+  const isKnown = (): boolean => true
+  for (const piece of ['{', '{a', '{a.', '{ ', ' ', '{a:', 'a']) {
+    const text = piece.repeat(200_000)
+    const started = performance.now()
+    malformedIn(text, isKnown)
+    malformedIn(`{a${text}`, isKnown)
+    t.ok(performance.now() - started < 5000, `${piece} repeated`)
+  }
 })

@@ -1,5 +1,5 @@
-import { canonicalJson, isRecord } from '../../kit/json.js'
-import { sizeOf } from '../../kit/size.js'
+import { canonicalJson, isRecord } from '../json.js'
+import { sizeOf } from '../size.js'
 
 /** UTF-16 units of all text that filling one template writes, at most: 16 Mi. */
 export const FILLED_MAX = 16 * 1024 * 1024
@@ -29,6 +29,7 @@ export type Filled = { readonly ok: true; readonly value: unknown } | { readonly
 export const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 const REFERENCE = /\{([A-Za-z][A-Za-z0-9_-]{0,63})((?:\/[^{}/\s]{0,256}){0,32})(?::(status|error))?\}/
 const ANY = new RegExp(`\\{(\\{[^{}]*\\})\\}|${REFERENCE.source}`, 'g')
+const MALFORMED = /\{\s*([A-Za-z][A-Za-z0-9_-]{0,63})\s*(?:[.[/][^{}]*|:[^{}\s]*)?\}/g
 const WHOLE = new RegExp(`^${REFERENCE.source}$`)
 
 /** The reference that a text is from end to end; null for any other text. */
@@ -57,18 +58,36 @@ export function referenceText({ name, pointer, facet }: Reference): string {
 export function referencesIn(
   template: unknown
 ): { readonly reference: Reference; readonly path: readonly (string | number)[] }[] {
-  if (typeof template === 'string') {
-    return [...template.matchAll(ANY)].flatMap(([, escaped, name = '', pointer = '', facet]) =>
-      escaped === undefined ? [{ reference: made(name, pointer, facet), path: [] }] : []
+  return stringsIn(template).flatMap(({ text, path }) =>
+    [...text.matchAll(ANY)].flatMap(([, escaped, name = '', pointer = '', facet]) =>
+      escaped === undefined ? [{ reference: made(name, pointer, facet), path }] : []
     )
-  }
+  )
+}
+
+/** Every string in a JSON value but the keys of its objects, with its path. */
+function stringsIn(template: unknown): { readonly text: string; readonly path: readonly (string | number)[] }[] {
+  if (typeof template === 'string') return [{ text: template, path: [] }]
   const children: [string | number, unknown][] = Array.isArray(template)
     ? template.map((one: unknown, index) => [index, one])
     : isRecord(template)
       ? Object.entries(template)
       : []
-  return children.flatMap(([key, child]) =>
-    referencesIn(child).map(({ reference, path }) => ({ reference, path: [key, ...path] }))
+  return children.flatMap(([key, child]) => stringsIn(child).map(({ text, path }) => ({ text, path: [key, ...path] })))
+}
+
+/**
+ * Texts in braces that are no reference, though they begin with a known name: `{item.name}`, `{ item }`, `{item[0]}`,
+ * `{item:size}`. A template leaves them as they are, and their author means a value. With their paths.
+ */
+export function malformedIn(
+  template: unknown,
+  isKnown: (name: string) => boolean
+): { readonly text: string; readonly path: readonly (string | number)[] }[] {
+  return stringsIn(template).flatMap(({ text, path }) =>
+    [...text.replace(ANY, '{}').matchAll(MALFORMED)].flatMap(([found, name = '']) =>
+      isKnown(name) ? [{ text: found, path }] : []
+    )
   )
 }
 
