@@ -15,7 +15,7 @@ import { bannerLines } from '../terminal/banner.js'
 import type { Action, CommandContext } from '../context.js'
 import { reportReady, startDetached } from '../detach.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
-import { boundLog, reopenLog } from '../log-file.js'
+import { LogFile } from '../log-file.js'
 import { durationOption, isSet, type Options } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { takeUncaughtErrors } from '../package-errors.js'
@@ -85,11 +85,14 @@ async function startHere(
   flags: StartFlags
 ): Promise<number> {
   const reports = isSet(options, 'reportReady')
-  if (reports) boundLog(context.paths().logFile)
-  const reloads = new Reloads(context, options)
+  const log = reports ? LogFile.ofOutput(context.paths().logFile) : LogFile.ofStderr()
+  const reloads = new Reloads(context, options, log)
   const signals = stopSignals(reports ? () => reloads.hangup() : undefined)
   try {
-    const node = await untilStarted(startNode(startOptions(context, settings, flags)), signals)
+    const node = await untilStarted(
+      startNode({ ...startOptions(context, settings, flags), logFault: () => log?.fault() ?? null }),
+      signals
+    )
     reloads.serve(node)
     return await runNode(context, node, {
       name: flags.name,
@@ -137,18 +140,20 @@ function hungNode(error: unknown, context: CommandContext): unknown {
 class Reloads {
   readonly #context: CommandContext
   readonly #options: Options
+  readonly #log: LogFile | null
   #node: Pick<RunningNode, 'reload'> | null = null
   #isWanted = false
   #hadFile: boolean
 
-  constructor(context: CommandContext, options: Options) {
+  constructor(context: CommandContext, options: Options, log: LogFile | null) {
+    this.#log = log
     this.#context = context
     this.#options = options
     this.#hadFile = existsSync(context.paths().configFile)
   }
 
   hangup(): void {
-    reopenLog(this.#context.paths().logFile)
+    this.#log?.reopen()
     if (this.#node === null) this.#isWanted = true
     else void this.#node.reload(async () => await this.#load())
   }

@@ -169,6 +169,7 @@ test('a damaged file of flags stays until a start types or forgets a flag', asyn
     text: '{"version":1,"flags":{"--htt',
     value: startFlagsText({ '--http': ['70000'], '--agents': ['/a'] })
   }
+  const deps = { telemetry: { log: () => {} }, writes: { report: () => t.fail('no write') } }
   for (const [name, text] of Object.entries(damaged)) {
     await writeFile(path.join(home, 'start.flags'), text)
     const kept = async (options: Options) => {
@@ -183,7 +184,7 @@ test('a damaged file of flags stays until a start types or forgets a flag', asyn
       notes.some((line) => line.includes('forgets nothing')),
       name
     )
-    await rememberFlags(path.join(home, 'start.flags'), { texts: null, faults: ['x'] }, { log: () => {} })
+    await rememberFlags(path.join(home, 'start.flags'), { texts: null, faults: ['x'] }, deps)
     t.is(await readFile(path.join(home, 'start.flags'), 'utf8'), text)
   }
 })

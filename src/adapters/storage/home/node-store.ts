@@ -6,6 +6,7 @@ import { canonicalJson, isRecord } from '../../../kit/json.js'
 import type { NodeStore } from '../../../ports/storage.js'
 import { readIfThere, replaceFile, syncDir } from './atomic-file.js'
 import { storeError } from './store-errors.js'
+import type { FailedWrite } from './write-faults.js'
 
 const NAME = /^[a-z0-9]+([-_][a-z0-9]+)*$/
 /** Endings of the two files of a document. */
@@ -13,6 +14,9 @@ const FIRST = '.json'
 const COPY = '.json.copy'
 /** How the file of a document begins. */
 const BEGINNING = '{"sha256":'
+
+/** Gets the result of a write of an absolute path; null: it worked. */
+type OnWrite = (file: string, failed: FailedWrite | null) => void
 
 /** A file of a stored document that is damaged, or gone while the other one is there. */
 export interface DamagedFile {
@@ -28,8 +32,9 @@ export interface DamagedFile {
  * directory must exist. Names are words of `a-z 0-9` with a `-` or `_` between them, as those of imports in the config.
  * Writes of one name run in the order of the calls. A damaged file is never overwritten: a caller that could not read
  * it would replace data that may still be recovered.
+ * @param onWrite gets the result of each write and removal; `again` writes the stored content anew
  */
-export function openNodeStore(dir: string): NodeStore {
+export function openNodeStore(dir: string, onWrite: OnWrite = () => {}): NodeStore {
   const tails = new Map<string, Promise<void>>()
   /** Names of documents that could not be read. */
   const damaged = new Set<string>()
@@ -46,9 +51,22 @@ export function openNodeStore(dir: string): NodeStore {
     const before = tails.get(name) ?? Promise.resolve()
     const result = before.then(run).catch((error: unknown) => Promise.reject(storeError(error, file)))
     // A failed write must not fail the next.
-    const tail = result.catch(() => {})
+    const tail = result.then(
+      () => onWrite(file, null),
+      (error: unknown) => onWrite(file, { error, again: () => inOrder(name, () => rewrite(name)) })
+    )
     tails.set(name, tail)
     return result
+  }
+
+  /** Writes the stored content anew; without one, a file beside it for a moment. */
+  async function rewrite(name: string): Promise<void> {
+    const [first] = filesOf(dir, name)
+    const whole = await readWhole(name)
+    if (whole !== null) return await replaceFile(first, encode(whole.value))
+    const trial = `${first}.trial`
+    await replaceFile(trial, encode(null))
+    await fs.rm(trial, { force: true })
   }
 
   return {
