@@ -21,6 +21,7 @@ import { LocalCards } from './cards/local-cards.js'
 import type { NodeDeps } from './dependencies.js'
 import { Forwarder } from './relay/forwarder.js'
 import { RelayReceiver } from './relay/relay-receiver.js'
+import { ProviderStore } from './cards/provider-store.js'
 import { RemoteCards } from './cards/remote-cards.js'
 import { PeerTable } from './peers/peer-table.js'
 import { PolicyStore } from './policy/policy-store.js'
@@ -43,6 +44,7 @@ export interface Services {
   readonly exchanges: ExchangeTable
   readonly registry: AgentRegistry
   readonly localCards: LocalCards
+  readonly providers: ProviderStore
   readonly remoteCards: RemoteCards
   readonly peers: PeerTable
   readonly presence: Presence
@@ -80,7 +82,8 @@ export function createServices(deps: NodeDeps): Services {
   const [self, registry, events] = [membership.nodeId, new AgentRegistry(), new NodeEvents(clock, telemetry)]
   const peers = new PeerTable({ ...deps, nodeId: self, giveUpMs: settings.channelGiveUpMs })
   const [localCards, observability] = [new LocalCards({ ...deps, registry }), new A2AObservability()]
-  const remoteCards = new RemoteCards({ ...deps, registry, self, certificateOf: (node) => peers.certificate(node) })
+  const [providers, certificateOf] = [new ProviderStore(deps), (node: NodeId) => peers.certificate(node)]
+  const remoteCards = new RemoteCards({ ...deps, registry, self, providers, certificateOf })
   const directory = new Directory({ self, log, peers, registry, membership })
   const [agents, asked] = [new AgentHost({ ...deps, source: deps.agents }), new AskedElsewhere(deps)]
   const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
@@ -94,6 +97,7 @@ export function createServices(deps: NodeDeps): Services {
     ...createKept(deps),
     visibility,
     localCards,
+    providers,
     remoteCards,
     peers,
     checkShare: new CheckShare({ clock, self, isAlone: (peer) => peers.isAlone(peer) }),
