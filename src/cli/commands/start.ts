@@ -20,7 +20,8 @@ import { durationOption, isSet, type Options } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { takeUncaughtErrors } from '../package-errors.js'
 import { takePackageOutput } from '../terminal/package-output.js'
-import { awaitRunning, runningNode } from '../running.js'
+import { ANSWER_MS, awaitRunning, runningNode } from '../running.js'
+import { longerStep } from '../timeouts.js'
 import { stopSignals, type StopSignals } from '../signals.js'
 import { installation } from '../start/install.js'
 import { memoryNotes, noFlag, toRemember, withForgetting } from '../start/memory.js'
@@ -59,7 +60,10 @@ function leave(exitCode: number): void {
 export async function startAny(context: CommandContext, options: Options, startNode: StartNode): Promise<number> {
   const { socket } = context.paths()
   const flags = await startFlags(options)
-  const running = await runningNode(socket).catch((error: unknown) => Promise.reject(hungNode(error, context)))
+  const waitMs = durationOption(options, 'timeout') ?? ANSWER_MS
+  const running = await runningNode(socket, waitMs).catch((error: unknown) =>
+    Promise.reject(hungNode(error, context, waitMs))
+  )
   if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
   const settings = await startSettings(context, options, durationOption(options, 'timeout'))
   for (const line of memoryNotes(settings, flags)) context.output.note(line)
@@ -105,7 +109,8 @@ async function startHere(
     if (!(error instanceof NodeError) || (error.code !== 'ALREADY_RUNNING' && error.code !== 'STORE_LOCKED'))
       throw error
     // Another start of the same home may be a moment ahead of this one.
-    return await printRunning(context, await awaitRunning(context.paths().socket, error), { flags, reports })
+    const waitMs = durationOption(options, 'timeout')
+    return await printRunning(context, await awaitRunning(context.paths().socket, error, waitMs), { flags, reports })
   } finally {
     signals.release()
   }
@@ -126,14 +131,20 @@ function startOptions(context: CommandContext, settings: StartSettings, flags: S
   }
 }
 
-/** A node that holds its socket and does not answer ends by force only: says which process it is. */
-function hungNode(error: unknown, context: CommandContext): unknown {
+/**
+ * A node that holds its socket and does not answer ends by force only: says which process it is. Less than 2 s prove
+ * nothing.
+ */
+function hungNode(error: unknown, context: CommandContext, waitMs: number): unknown {
   if (!(error instanceof NodeError) || error.code !== 'ALREADY_RUNNING') return error
   const { socket, run } = context.paths()
   const pid = pidOfSocket(socket, run)
-  return pid === null
-    ? error
-    : new NodeError(error.code, `${error.message} (pid ${pid})`, { next: [`kill -9 ${pid}`], cause: error })
+  if (pid === null) return error
+  const next =
+    waitMs < ANSWER_MS
+      ? ['a2a-node status', longerStep({ name: '--timeout', givenMs: waitMs }, ANSWER_MS)]
+      : [`kill -9 ${pid}`]
+  return new NodeError(error.code, `${error.message} (pid ${pid})`, { next, cause: error })
 }
 
 /** Reloads log and config of a detached node at each SIGHUP; one that comes before the node is up waits for it. */
