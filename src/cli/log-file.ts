@@ -23,17 +23,21 @@ export class LogFile {
   }
 
   /**
-   * Writes the output of this process to a file from now on, and to the one that later has its name, as after a
-   * rotation. Every ten seconds, one over 16 MiB is copied to `<file>.1` and emptied, and a removed one is made again.
-   * The timer does not keep the process alive.
-   * @param fd descriptor of the file, as the parent of this process opened it
+   * Takes over the output of this process, which its parent led to `file`, and writes it to the file that later has
+   * that name, as after a rotation. Every ten seconds, one over 16 MiB is copied to `<file>.1` and emptied, and a
+   * removed one is made again. The timer does not keep the process alive. Output that goes elsewhere stays there: null.
    */
-  static ofOutput(file: string, fd: number = process.stderr.fd): LogFile {
-    const log = new LogFile(file, fd)
-    for (const stream of [process.stdout, process.stderr]) stream.write = log.#writer
-    log.#look()
-    setInterval(() => log.#look(), LOOK_MS).unref()
-    return log
+  static ofOutput(file: string): LogFile | null {
+    const isIn = isSameFile(file, process.stderr.fd)
+    const log = new LogFile(isIn ? file : null, process.stderr.fd)
+    if (isIn) for (const stream of [process.stdout, process.stderr]) stream.write = log.#writer
+    const look = (): void => {
+      log.reopen()
+      bound(file)
+    }
+    look()
+    setInterval(look, LOOK_MS).unref()
+    return isIn ? log : null
   }
 
   /** As {@link LogFile.ofOutput}, for stderr of a process in the foreground; null for a terminal or a pipe. */
@@ -99,14 +103,6 @@ export class LogFile {
     this.#fd = fd
     this.#isOwn = true
   }
-
-  #look(): void {
-    this.reopen()
-    // A log that cannot be turned over must not stop the node that writes it.
-    try {
-      if (this.#file !== null && statSync(this.#file).size > LOG_MAX_BYTES) turnOver(this.#file)
-    } catch {}
-  }
 }
 
 function isSameFile(file: string, fd: number): boolean {
@@ -116,6 +112,13 @@ function isSameFile(file: string, fd: number): boolean {
   } catch {
     return false
   }
+}
+
+/** A log that cannot be turned over must not stop the node that writes it. */
+function bound(file: string): void {
+  try {
+    if (statSync(file).size > LOG_MAX_BYTES) turnOver(file)
+  } catch {}
 }
 
 /** The open file stays the one that is written to, so its content is copied; without room for that it is dropped. */
