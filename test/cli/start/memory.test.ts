@@ -167,6 +167,8 @@ test('a damaged file of flags stays until a start types or forgets a flag', asyn
   const home = await tempDir(t)
   const damaged: Readonly<Record<string, string>> = {
     text: '{"version":1,"flags":{"--htt',
+    newer: '{"version":2,"flags":{"--http":["9001"]}}',
+    shapeless: '{"version":"2","flags":{"--http":["9001"]}}',
     value: startFlagsText({ '--http': ['70000'], '--agents': ['/a'] })
   }
   const deps = { telemetry: { log: () => {} }, writes: { report: () => t.fail('no write') } }
