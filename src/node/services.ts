@@ -81,11 +81,11 @@ export function createServices(deps: NodeDeps): Services {
   const { clock, ids, telemetry, log, membership, settings } = deps
   const [self, registry, events] = [membership.nodeId, new AgentRegistry(), new NodeEvents(clock, telemetry)]
   const peers = new PeerTable({ ...deps, nodeId: self, giveUpMs: settings.channelGiveUpMs })
-  const [localCards, observability] = [new LocalCards({ ...deps, registry }), new A2AObservability()]
-  const [providers, certificateOf] = [new ProviderStore(deps), (node: NodeId) => peers.certificate(node)]
-  const remoteCards = new RemoteCards({ ...deps, registry, self, providers, certificateOf })
+  const observability = new A2AObservability()
+  const cards = createCards(deps, { self, registry, peers })
+  const { localCards, remoteCards } = cards
   const directory = new Directory({ self, log, peers, registry, membership })
-  const [agents, asked] = [new AgentHost({ ...deps, source: deps.agents }), new AskedElsewhere(deps)]
+  const agents = new AgentHost({ ...deps, source: deps.agents })
   const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
   const rules = rulesInForce(log, settings.rules)
   const accessControl = new AccessControl({ ...deps, directory, events, traffic, rules })
@@ -96,15 +96,13 @@ export function createServices(deps: NodeDeps): Services {
     registry,
     ...createKept(deps),
     visibility,
-    localCards,
-    providers,
-    remoteCards,
+    ...cards,
     peers,
     checkShare: new CheckShare({ clock, self, isAlone: (peer) => peers.isAlone(peer) }),
     presence: new Presence({ ...deps, peers, events }),
     directory,
     agents,
-    asked,
+    asked: new AskedElsewhere(deps),
     exchanges,
     ...createRelay(deps, { self, peers, directory, exchanges, events, accessControl, traffic }),
     agentLookup: new AgentLookup({ clock, ids, peers, localCards, remoteCards, visibility }),
@@ -116,6 +114,20 @@ export function createServices(deps: NodeDeps): Services {
     traffic,
     ...createTables(deps),
     ...createDocuments(deps, { self, peers, events })
+  }
+}
+
+/** The cards of all nodes. */
+function createCards(
+  deps: NodeDeps,
+  { peers, ...of }: Pick<Services, 'self' | 'registry' | 'peers'>
+): Pick<Services, 'localCards' | 'providers' | 'remoteCards'> {
+  const providers = new ProviderStore(deps)
+  const certificateOf = (node: NodeId): ReturnType<PeerTable['certificate']> => peers.certificate(node)
+  return {
+    localCards: new LocalCards({ ...deps, ...of }),
+    providers,
+    remoteCards: new RemoteCards({ ...deps, ...of, providers, certificateOf })
   }
 }
 

@@ -51,22 +51,13 @@ export function openNodeStore(dir: string, onWrite: OnWrite = () => {}): NodeSto
     const before = tails.get(name) ?? Promise.resolve()
     const result = before.then(run).catch((error: unknown) => Promise.reject(storeError(error, file)))
     // A failed write must not fail the next.
+    const again = (): Promise<void> => inOrder(name, async () => await rewrite(file, await readWhole(name)))
     const tail = result.then(
       () => onWrite(file, null),
-      (error: unknown) => onWrite(file, { error, again: () => inOrder(name, () => rewrite(name)) })
+      (error: unknown) => onWrite(file, { error, again })
     )
     tails.set(name, tail)
     return result
-  }
-
-  /** Writes the stored content anew; without one, a file beside it for a moment. */
-  async function rewrite(name: string): Promise<void> {
-    const [first] = filesOf(dir, name)
-    const whole = await readWhole(name)
-    if (whole !== null) return await replaceFile(first, encode(whole.value))
-    const trial = `${first}.trial`
-    await replaceFile(trial, encode(null))
-    await fs.rm(trial, { force: true })
   }
 
   return {
@@ -88,13 +79,22 @@ export function openNodeStore(dir: string, onWrite: OnWrite = () => {}): NodeSto
         await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))
       })
     },
-    remove: (name) =>
-      inOrder(name, async () => {
-        // The copy first: alone it would be taken for a document whose first file is lost.
-        for (const file of filesOf(dir, name).toReversed()) await fs.rm(file, { force: true })
-        await syncDir(dir)
-      })
+    remove: (name) => inOrder(name, async () => await removeFiles(dir, name))
   }
+}
+
+/** The copy first: alone it would be taken for a document whose first file is lost. */
+async function removeFiles(dir: string, name: string): Promise<void> {
+  for (const file of filesOf(dir, name).toReversed()) await fs.rm(file, { force: true })
+  await syncDir(dir)
+}
+
+/** Writes stored content anew; without any, a file beside `file` for a moment. */
+async function rewrite(file: string, whole: { readonly value: unknown } | null): Promise<void> {
+  if (whole !== null) return await replaceFile(file, encode(whole.value))
+  const trial = `${file}.trial`
+  await replaceFile(trial, encode(null))
+  await fs.rm(trial, { force: true })
 }
 
 /**
