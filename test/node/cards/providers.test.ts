@@ -88,6 +88,12 @@ test('kept providers are bounded, of a node and of all, and a damaged or foreign
   const [store, lines]: [FakeStore, string[]] = [new FakeStore(), []]
   const telemetry = { log: (_level: string, message: string) => void lines.push(message) }
   const opened = (): ProviderStore => new ProviderStore({ store, clock, telemetry })
+  const alone = opened()
+  for (let id = 0; id < 300; id++) alone.put('one', { id: `a${id}`, revision: 1, provider: OWN })
+  const isKept = (id: number): boolean => alone.of('one', { id: `a${id}`, revision: 1 }) !== null
+  t.alike([isKept(43), isKept(44), isKept(299)], [false, true, true], 'of one node the newest 256 stay')
+  await alone.close()
+  await store.remove('providers')
   const kept = opened()
   for (let node = 0; node < 12; node++)
     for (let id = 0; id < 300; id++) kept.put(`node${node}`, { id: `a${id}`, revision: 1, provider: OWN })
