@@ -28,6 +28,7 @@ import { createNode } from '../node/node.js'
 import type { NodeCore } from '../node/node.js'
 import type { LastFault, LogState, NodeDeps } from '../node/dependencies.js'
 import { writeBackup } from '../maintenance/backup.js'
+import { WriteFaults } from '../adapters/storage/home/write-faults.js'
 import { skewRecorder } from '../adapters/storage/home/skew-record.js'
 import { settingsOf } from './node-settings.js'
 import {
@@ -36,6 +37,7 @@ import {
   fullDisk,
   guardLedger,
   keepMark,
+  logProblems,
   memoryProblems,
   rememberFlags,
   openHomeDocuments,
@@ -102,8 +104,10 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
         redactKeys: [...REDACT_KEYS, ...log.redactKeys]
       })
     )
-    const node = await start({ options, clock, telemetry, unwind, faults, reload })
-    if (options.memory !== undefined) await rememberFlags(options.home.startFlags, options.memory, telemetry)
+    const writes = new WriteFaults({ clock })
+    const deps = { options, clock, telemetry, unwind, faults, reload, writes }
+    const node = await start(deps)
+    if (options.memory !== undefined) await rememberFlags(options.home.startFlags, options.memory, deps)
     return node
   } catch (error) {
     await unwind.run()
@@ -139,6 +143,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   // With `joinsOnce` a home in a mesh ignores the code, which may be used up.
   const early = options.joinsOnce === true ? null : codeOf(options)
   await claimHome(deps, startedAt)
+  unwind.add('tries of failed writes', () => deps.writes.close())
   const lastFault = await openLastFault(deps)
   const limited = new LimitedRequests(deps)
   const http = await bindHttp(deps, limited)
@@ -161,8 +166,9 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
+  const log = { problems: () => logProblems(options) }
   const steady = [...mended, ...memoryProblems(options.memory), ...exposureProblems(deps, http)]
-  const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, limited]
+  const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, deps.writes, log, limited]
   const found = (): readonly Problem[] => [...steady, ...parts.flatMap((part) => part.problems())]
   const lookForProblems = lookers(guarded, { look }, deps.reload)
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type Corestore from 'corestore'
@@ -37,6 +38,7 @@ import { mendDocuments, openNodeStore } from '../adapters/storage/home/node-stor
 import { openPolicyFile } from '../adapters/storage/policy/policy-file.js'
 import { type ProcessLock, takeProcessLock } from '../adapters/storage/home/process-lock.js'
 import { damageError, diskFull, storeError } from '../adapters/storage/home/store-errors.js'
+import { type WriteFaults, writeProblem } from '../adapters/storage/home/write-faults.js'
 import { healStore } from '../adapters/storage/home/store-heal.js'
 import { MemoryTelemetry } from '../adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from '../adapters/telemetry/redact.js'
@@ -95,6 +97,8 @@ export interface StartOptions {
   readonly ownErrors?: (listener: (error: unknown) => void) => void
   /** Writes log lines. Default: to stderr; null: no log. */
   readonly log?: ((line: string) => void) | null
+  /** The file of the log, when its last write failed, and the error. Absent: the log has no file of its own. */
+  readonly logFault?: () => { readonly file: string; readonly error: unknown } | null
 }
 
 /** Makes the telemetry. Loads pino only for the format `json`. */
@@ -120,6 +124,8 @@ export interface StartDeps {
   readonly reload: ConfigReload
   /** Errors of packages that the node survived. */
   readonly faults: PackageFaults
+  /** Files of the home whose last write failed. */
+  readonly writes: WriteFaults
 }
 
 /**
@@ -163,14 +169,29 @@ export async function openAudit({
   options: { home },
   clock,
   telemetry,
-  unwind
+  unwind,
+  writes
 }: StartDeps): Promise<Pick<NodeDeps, 'audit' | 'problems'>> {
-  const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
-  const audit = await openAuditLog({ dir: home.audit, seen: home.auditSeen, clock, onError })
-  unwind.add('audit log', () => audit.close())
   const watch = new AuditWatch({ dir: home.audit, seen: home.auditSeen, clock, telemetry })
+  const audit = await openAuditLog({
+    dir: home.audit,
+    seen: home.auditSeen,
+    clock,
+    onError: (error, _dropped, file) => {
+      writes.report(file, { error })
+      telemetry.log('error', 'the audit log', { reason: error.message })
+    },
+    onRecovered: (file) => {
+      writes.report(file, null)
+      // A removed file took lines with it.
+      watch.check()
+    }
+  })
+  unwind.add('audit log', () => audit.close())
+  watch.check()
   unwind.add('check of the audit log', () => watch.close())
-  return { audit, problems: () => watch.problems() }
+  const gone = (): readonly Problem[] => (existsSync(home.audit) ? [] : [writeProblem(home.audit, { code: 'ENOENT' })])
+  return { audit, problems: () => [...watch.problems(), ...gone()] }
 }
 
 /** Opens the policy file, before any join: a broken policy fails it. `isNew`: the home is in no mesh yet. */
@@ -185,7 +206,8 @@ export function openPolicy({ options: { home }, telemetry }: StartDeps, isNew: b
  */
 export async function openHomeDocuments({
   options: { home },
-  telemetry
+  telemetry,
+  writes
 }: StartDeps): Promise<{ readonly documents: NodeStore; readonly mended: readonly Problem[] }> {
   const files = await mendDocuments(home.home)
   const mended = files.map(({ file }) => {
@@ -196,7 +218,8 @@ export async function openHomeDocuments({
       next: 'a2a-node doctor'
     }
   })
-  return { documents: openNodeStore(home.home), mended }
+  const documents = openNodeStore(home.home, (file, failed) => writes.report(file, failed))
+  return { documents, mended }
 }
 
 /** Opens the ledger. Its number of commits is stored separately: fewer commits mean damage or an old copy. */
@@ -355,21 +378,32 @@ export function keepMark(
   keep()
 }
 
-/** Writes the flags of a start that succeeded into its home (0600). A failure is logged: the node runs all the same. */
+/**
+ * Writes the flags of a start that succeeded into its home (0600). A failure is reported and tried again: the node runs
+ * all the same.
+ */
 export async function rememberFlags(
   file: string,
   { texts }: StartMemory,
-  telemetry: Pick<Telemetry, 'log'>
+  { telemetry, writes }: { readonly telemetry: Pick<Telemetry, 'log'>; readonly writes: Pick<WriteFaults, 'report'> }
 ): Promise<void> {
   if (texts === null) return
   const text = startFlagsText(texts)
-  try {
+  const write = async (): Promise<void> => {
     if ((await readIfThere(file).catch(() => undefined)) === text) return
     if (text === '') await fs.rm(file, { force: true })
     else await replaceFile(file, text)
-  } catch (error) {
-    telemetry.log('warn', 'the flags of this start could not be remembered', { file, reason: messageOf(error) })
   }
+  await write().catch((error: unknown) => {
+    writes.report(file, { error, again: write })
+    telemetry.log('warn', 'the flags of this start could not be remembered', { file, reason: messageOf(error) })
+  })
+}
+
+/** The problem of a log file that takes nothing, for `status`. */
+export function logProblems({ logFault }: StartOptions): readonly Problem[] {
+  const fault = logFault?.() ?? null
+  return fault === null ? [] : [writeProblem(fault.file, fault.error)]
 }
 
 /** Flags of the last start that are not in force, for `status`. */

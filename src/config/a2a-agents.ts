@@ -37,6 +37,8 @@ export interface A2AAgentSetting {
   readonly timeoutMs: number
   readonly concurrency: number
   readonly maxOutputBytes: number
+  /** Does the agent get the justification of a call? */
+  readonly passJustification: boolean
 }
 
 const REFERENCE = 'must name a variable of the node that holds the secret: env:NAME'
@@ -79,6 +81,7 @@ const entry = z
     idempotent: z.array(text(256)).max(512).default([]),
     ...power,
     ...bounds,
+    passJustification: z.boolean().default(false),
     pin
   })
   .transform(

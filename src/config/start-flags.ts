@@ -15,6 +15,10 @@ export interface StoredStartFlags {
   readonly faults: readonly string[]
 }
 
+/** Version of the file. */
+const VERSION = 1
+
+const written = z.object({ version: z.int().min(1).optional() })
 const stored = z.object({ flags: z.record(z.string().max(64), z.array(z.string().min(1).max(16_384)).min(1).max(64)) })
 
 /** The value that a flag gives its setting, in the form of the config file. */
@@ -25,21 +29,28 @@ export function flagValue({ isList, isMany }: RememberedOption, texts: readonly 
 
 /** The flags as the file of the home has them; '' for none. */
 export function startFlagsText(texts: StartFlagTexts): string {
-  return Object.keys(texts).length === 0 ? '' : `${JSON.stringify({ version: 1, flags: texts })}\n`
+  return Object.keys(texts).length === 0 ? '' : `${JSON.stringify({ version: VERSION, flags: texts })}\n`
 }
 
 /**
- * Reads the flags of the last start. A damaged file, or a value that is not allowed, is a fault; unknown flags are left
- * out. Never throws.
+ * Reads the flags of the last start. A damaged file, one of a newer version of this program, or a value that is not
+ * allowed, is a fault; unknown flags are left out. Never throws.
  */
 export async function readStartFlags(file: string): Promise<StoredStartFlags> {
   try {
     const text = await textOf(file)
-    return text === null ? { texts: {}, faults: [] } : checked(file, stored.parse(JSON.parse(text)).flags)
+    if (text === null) return { texts: {}, faults: [] }
+    const value: unknown = JSON.parse(text)
+    const { version = VERSION } = written.parse(value)
+    return version > VERSION ? { texts: {}, faults: [newer(file, version)] } : checked(file, stored.parse(value).flags)
   } catch (error) {
     const isSystem = (error as NodeJS.ErrnoException).syscall !== undefined
     return { texts: {}, faults: [isSystem ? `${file} cannot be read: ${fileReason(error)}` : `${file} is damaged`] }
   }
+}
+
+function newer(file: string, version: number): string {
+  return `${file} is of a newer version of a2a-node (form ${version}; this version reads ${VERSION})`
 }
 
 /** @throws Error of the file system, or for a file that `start` did not write */

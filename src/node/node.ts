@@ -56,7 +56,7 @@ async function startParts(parts: NodeParts): Promise<void> {
   const { messages, peers, policy, presence, recovery, requests, swarms } = parts
   policy.start(() => approvals.onPolicy())
   await parts.tokens.open().then(() => changes.start())
-  await localCards.start().then(() =>
+  await Promise.all([localCards.start(), parts.providers.load()]).then(() =>
     agents.start(
       () => cardGossip.refreshSoon(),
       () => cardGossip.healthChanged()
@@ -85,5 +85,5 @@ async function closeParts(parts: NodeParts): Promise<void> {
   for (const part of [executor, negotiations, lanes, peers]) await part.stop()
   for (const part of [parts.trust, parts.policy, parts.localCards, parts.cardGossip, parts.outbound, parts.exchanges])
     part.close()
-  await Promise.all([parts.agents.close(), parts.changes.stop()])
+  await Promise.all([parts.agents.close(), parts.changes.stop(), parts.providers.close()])
 }

@@ -21,6 +21,7 @@ import { LocalCards } from './cards/local-cards.js'
 import type { NodeDeps } from './dependencies.js'
 import { Forwarder } from './relay/forwarder.js'
 import { RelayReceiver } from './relay/relay-receiver.js'
+import { ProviderStore } from './cards/provider-store.js'
 import { RemoteCards } from './cards/remote-cards.js'
 import { PeerTable } from './peers/peer-table.js'
 import { PeerTrust } from './policy/peer-trust.js'
@@ -44,6 +45,7 @@ export interface Services {
   readonly exchanges: ExchangeTable
   readonly registry: AgentRegistry
   readonly localCards: LocalCards
+  readonly providers: ProviderStore
   readonly remoteCards: RemoteCards
   readonly peers: PeerTable
   readonly presence: Presence
@@ -81,10 +83,11 @@ export function createServices(deps: NodeDeps): Services {
   const { clock, ids, telemetry, log, membership, settings } = deps
   const [self, registry, events] = [membership.nodeId, new AgentRegistry(), new NodeEvents(clock, telemetry)]
   const peers = new PeerTable({ ...deps, nodeId: self, giveUpMs: settings.channelGiveUpMs })
-  const [localCards, observability] = [new LocalCards({ ...deps, registry }), new A2AObservability()]
-  const remoteCards = new RemoteCards({ ...deps, registry, self, certificateOf: (node) => peers.certificate(node) })
+  const observability = new A2AObservability()
+  const cards = createCards(deps, { self, registry, peers })
+  const { localCards, remoteCards } = cards
   const directory = new Directory({ self, log, peers, registry, membership })
-  const [agents, asked] = [new AgentHost({ ...deps, source: deps.agents }), new AskedElsewhere(deps)]
+  const agents = new AgentHost({ ...deps, source: deps.agents })
   const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
   const [trust, recording] = [new PeerTrust(deps), { directory, events, traffic }]
   const accessControl = new AccessControl({ ...deps, ...recording, rules: rulesInForce(log, settings.rules) })
@@ -95,14 +98,13 @@ export function createServices(deps: NodeDeps): Services {
     registry,
     ...createKept(deps),
     visibility,
-    localCards,
-    remoteCards,
+    ...cards,
     peers,
     checkShare: new CheckShare({ clock, self, isAlone: (peer) => peers.isAlone(peer) }),
     presence: new Presence({ ...deps, peers, events }),
     directory,
     agents,
-    asked,
+    asked: new AskedElsewhere(deps),
     exchanges,
     ...createRelay(deps, { self, peers, directory, exchanges, events, accessControl, traffic }),
     agentLookup: new AgentLookup({ clock, ids, peers, localCards, remoteCards, visibility }),
@@ -115,6 +117,20 @@ export function createServices(deps: NodeDeps): Services {
     traffic,
     ...createTables(deps),
     ...createDocuments(deps, { self, peers, events })
+  }
+}
+
+/** The cards of all nodes. */
+function createCards(
+  deps: NodeDeps,
+  { peers, ...of }: Pick<Services, 'self' | 'registry' | 'peers'>
+): Pick<Services, 'localCards' | 'providers' | 'remoteCards'> {
+  const providers = new ProviderStore(deps)
+  const certificateOf = (node: NodeId): ReturnType<PeerTable['certificate']> => peers.certificate(node)
+  return {
+    localCards: new LocalCards({ ...deps, ...of }),
+    providers,
+    remoteCards: new RemoteCards({ ...deps, ...of, providers, certificateOf })
   }
 }
 

@@ -19,6 +19,8 @@ export interface AgentTask {
   readonly input: unknown
   /** The calling node: this node itself for local work; absent when unknown. */
   readonly peer?: NodeId
+  /** Why a caller of a weaker tier asks, at most 1 KiB; absent when it gave no reason. */
+  readonly justification?: string
 }
 
 /**

@@ -54,7 +54,7 @@ test('a flag that is not allowed is left out and named, and the others are used'
     const other = flag === '--http' ? { '--network': ['local'] } : { '--http': ['9001'] }
     await writeFile(
       file,
-      JSON.stringify({ version: 7, flags: { [flag]: bad, ...other, '--future': ['x'], '--join': ['code'] } })
+      JSON.stringify({ version: 1, flags: { [flag]: bad, ...other, '--future': ['x'], '--join': ['code'] } })
     )
     const { texts, faults } = await readStartFlags(file)
     t.alike(texts, other, flag)

@@ -82,3 +82,24 @@ test('status, doctor and config check name settings that the running node does n
   t.alike((await again.json<StatusInfo>(['status'])).problems, [])
   t.alike((await again.json<{ problems: Problem[] }>(['config', 'check'])).problems, [])
 })
+
+test('status of a detached node names the log that takes nothing until it works again', {
+  skip: process.platform !== 'linux'
+}, async (t) => {
+  const mesh = await testMesh(t)
+  const home = await tempDir(t)
+  const log = path.join(home, 'node.log')
+  await fs.symlink('/dev/full', log)
+  const started = await mesh.run(['--home', home, 'start', '--detach'])
+  t.is(started.code, 0, started.stderr)
+  t.teardown(() => mesh.run(['--home', home, 'stop']))
+  t.ok(started.stdout.includes(`no space left to write ${log}; it is tried again  [DISK_FULL]`), started.stdout)
+  await fs.rm(log)
+  const { stdout } = await mesh.run(['--home', home, 'status'])
+  t.absent(stdout.includes('problem'), stdout)
+  t.ok((await fs.readFile(log, 'utf8')).includes('Log follows'), 'the output waited')
+  await fs.rm(log)
+  await fs.mkdir(log)
+  const removed = await mesh.run(['--home', home, 'status'])
+  t.ok(removed.stdout.includes(`${log} cannot be written: it is a directory`), removed.stdout)
+})

@@ -32,18 +32,16 @@ export function answerMs(name: string, params: unknown, givenMs?: number): numbe
 /**
  * The error of a call that a node took and did not answer within `limitMs`: TIMEOUT, with the process id that the file
  * beside the socket names. The process still runs and may make the change, so `data.outcome` is `unknown`. A node that
- * answers not even from memory is to be killed.
+ * does not answer in the time of a call without `--timeout` is to be killed; less (`givenMs`) proves nothing.
  */
 export function silentNode(
   socketPath: string,
-  { name, limitMs }: { readonly name: string; readonly limitMs: number }
+  { name, limitMs, givenMs }: { readonly name: string; readonly limitMs: number; readonly givenMs?: number | undefined }
 ): NodeError {
   const pid = pidOfSocket(socketPath, path.dirname(socketPath))
   const late = `does not answer${pid === null ? '' : ` (pid ${pid})`}: no reply to ${name} within ${formatDuration(limitMs)}`
-  const next = [
-    ...(pid === null || !QUICK.has(name) ? ['a2a-node status'] : []),
-    ...(pid === null ? [] : [`kill -9 ${pid}`])
-  ]
+  const isHung = pid !== null && (givenMs === undefined || givenMs >= (answerMs(name, null) ?? ANSWER_MS))
+  const next = [...(!isHung || !QUICK.has(name) ? ['a2a-node status'] : []), ...(isHung ? [`kill -9 ${pid}`] : [])]
   return new NodeError('TIMEOUT', `the node at ${socketPath} ${late}; the node still runs, and may still do it`, {
     data: { outcome: 'unknown', timeoutMs: limitMs },
     next

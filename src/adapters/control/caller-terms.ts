@@ -3,12 +3,13 @@ import { parseJson } from '../../kit/json.js'
 import { sandboxIdSchema } from '../../domain/card/schema.js'
 import { weakest } from '../../domain/routing/tier.js'
 import type { Principal } from '../../ports/node-api.js'
+import { CALLER_GLOB, CALLER_GLOBS_MAX, CALLER_NAME } from './terms.js'
 
 const TERMS = z.strictObject({
-  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+  name: z.string().regex(CALLER_NAME),
   tier: z.literal([0, 1, 2, 3]),
   sandboxId: sandboxIdSchema.nullable(),
-  agents: z.array(z.string().min(1).max(128)).min(1).max(64).readonly().nullable()
+  agents: z.array(z.string().regex(CALLER_GLOB)).min(1).max(CALLER_GLOBS_MAX).readonly().nullable()
 })
 
 /**

@@ -137,11 +137,11 @@ async function send(socketPath: string, request: ControlRequest): Promise<http.I
     const outgoing = http.request({ socketPath, path: path + name, method: 'POST', headers, agent: false }, resolve)
     outgoing.on('error', (error) => reject(signal?.aborted ? canceled() : failure(error, socketPath)))
     const abort = (): void => void outgoing.destroy()
-    const { limitMs } = request
+    const { limitMs, timeoutMs: givenMs } = request
     const limit =
       limitMs === null
         ? undefined
-        : setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name, limitMs })), limitMs)
+        : setTimeout(() => void outgoing.destroy(silentNode(socketPath, { name, limitMs, givenMs })), limitMs)
     signal?.addEventListener('abort', abort)
     outgoing.once('response', () => clearTimeout(limit))
     outgoing.once('close', () => {

@@ -6,7 +6,7 @@ import { jsonFault, SIZED_LIMITS } from '../../kit/json.js'
 import type { Plan } from '../../domain/swarm/plan.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import type { SwarmRequest } from '../../ports/swarm-api.js'
-import { MAX_LISTED_EVENTS, MAX_LISTED_TASKS, MAX_LISTED_TOOL_CALLS, MAX_PINGS } from './terms.js'
+import { MAX_LISTED_EVENTS, MAX_LISTED_TASKS, MAX_LISTED_TOOL_CALLS, MAX_PINGS, TOKEN_TTL_MAX_MS } from './terms.js'
 
 const DAY_MS = 86_400_000
 const KIB = 1024
@@ -149,12 +149,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
       .min(1)
       .max(3)
       .exactOptional(),
-    ttlMs: z
-      .int()
-      .min(1000)
-      .max(366 * DAY_MS)
-      .nullable()
-      .exactOptional()
+    ttlMs: z.int().min(1000).max(TOKEN_TTL_MAX_MS).nullable().exactOptional()
   }),
   'token.list': none,
   'token.revoke': z.strictObject({ id: ref }),

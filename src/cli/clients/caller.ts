@@ -1,17 +1,14 @@
 import type { CallerTerms } from '../../adapters/control/caller-terms.js'
-import { tierText } from '../../adapters/control/terms.js'
+import { CALLER_GLOB, CALLER_GLOBS_MAX, CALLER_NAME, tierText } from '../../adapters/control/terms.js'
 import { NodeError } from '../../kit/errors.js'
 import { type Options, sandboxOption, textOption, tierOption } from '../options.js'
 
 const DEFAULT_TIER = 1
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-const GLOB = /^[A-Za-z0-9._*-]{1,128}$/
-const AGENTS_MAX = 64
 
 /** The rights in the options of a command line; `name` is the default name. @throws NodeError USAGE */
 export function callerTerms(options: Options, name: string): CallerTerms {
   const as = textOption(options, 'as') ?? name
-  if (!NAME.test(as)) throw wrong('--as', '1 to 64 letters, digits, dots, underscores and hyphens', as)
+  if (!CALLER_NAME.test(as)) throw wrong('--as', '1 to 64 letters, digits, dots, underscores and hyphens', as)
   return {
     name: as,
     tier: tierOption(options, 'tier') ?? DEFAULT_TIER,
@@ -43,8 +40,8 @@ function agentsOption(options: Options): string[] | null {
   const text = textOption(options, 'agents')
   if (text === undefined) return null
   const globs = text.split(',')
-  if (globs.length <= AGENTS_MAX && globs.every((one) => GLOB.test(one))) return globs
-  throw wrong('--agents', `1 to ${AGENTS_MAX} ids of agents such as text,file*`, text)
+  if (globs.length <= CALLER_GLOBS_MAX && globs.every((one) => CALLER_GLOB.test(one))) return globs
+  throw wrong('--agents', `1 to ${CALLER_GLOBS_MAX} ids of agents such as text,file*`, text)
 }
 
 function wrong(option: string, allowed: string, text: string): NodeError {

@@ -168,22 +168,21 @@ function placeOf(fault: { readonly file: string; readonly line: number | null })
 }
 
 /** `agents new <name>`: writes the file of an agent, or the files of a preset; needs no running node. */
-export const newAgent: Action = async ({ output, paths, env }, [name], options) => {
-  const [{ loadConfig }, { readStartFlags }, { newAgentFiles }] = await Promise.all([
-    import('../../config/load.js'),
-    import('../../config/start-flags.js'),
+export const newAgent: Action = async (context, [name], options) => {
+  const { output, paths } = context
+  const [{ startSettings }, { newAgentFiles }] = await Promise.all([
+    import('../start-settings.js'),
     import('../../compose/compose.js')
   ])
-  const { agents: dir, configFile, startFlags } = paths()
-  const { config } = await loadConfig({ file: configFile, env })
+  const { agents: dir } = paths()
+  const { config, agentDirs } = await startSettings(context, {})
   const { dirs, starters } = config.agents
-  const { '--agents': remembered = [] } = (await readStartFlags(startFlags)).texts
   const preset = textOption(options, 'preset') ?? null
   const files = await newAgentFiles({
     dir,
     name: name ?? null,
     preset,
-    others: { dirs: [...dirs, ...remembered], starters }
+    others: { dirs: [...dirs, ...agentDirs], starters }
   })
   const next = nextOfNew(files.map(({ file }) => file)).map((one) => output.hint(one))
   if (output.json) output.object('agents-new@1', { files, next })

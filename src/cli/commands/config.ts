@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { type ConfigFault, faultText } from '../../config/candidate.js'
-import { loadConfig } from '../../config/load.js'
 import { allSettings, envName, isFileOnly, type NamedSetting, shownValue } from '../../config/settings.js'
+import { type VariableNote, variableNotes } from '../../config/unset-variables.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { Problem } from '../../ports/node-api.js'
@@ -85,20 +85,26 @@ async function runningProblems({ api, output }: CommandContext): Promise<Problem
   )
 }
 
-/** `config check`: every fault of file and environment, and settings that a running node does not use yet. */
+/**
+ * `config check`: every fault of file, environment and remembered flags, each variable that is not set, and settings
+ * that a running node does not use yet.
+ */
 export const configCheck: Action = async (context) => {
   const { output } = context
   const path = context.paths().configFile
   try {
-    const { config } = await loadConfig({ file: path, env: context.env })
+    const { config, faults, texts } = await startSettings(context, {})
+    const variables = variableNotes(config, context.env)
     const problems = await runningProblems(context)
-    if (output.json) output.object('config-check@1', { ok: true, path, faults: [], problems })
-    else {
-      output.print(
-        `${output.paint('green', 'ok')}  ${existsSync(path) ? path : `no file at ${path}`}, ${config.given.size} of ${allSettings().length} settings given`
-      )
-      for (const line of problemLines(output, problems)) output.print(line)
+    for (const fault of faults) output.note(shown(fault, 1000))
+    if (output.json) {
+      output.object('config-check@1', { ok: true, path, faults: [], variables, remembered: texts, problems })
+      return EXIT.ok
     }
+    const given = `${config.given.size} of ${allSettings().length} settings given`
+    output.print(`${output.paint('green', 'ok')}  ${existsSync(path) ? path : `no file at ${path}`}, ${given}`)
+    for (const one of variables) output.print(`${output.paint('yellow', 'note')}  ${noteText(one)}`)
+    for (const line of problemLines(output, problems)) output.print(line)
     return EXIT.ok
   } catch (error) {
     if (!(error instanceof NodeError) || error.code !== 'CONFIG_INVALID') throw error
@@ -107,4 +113,11 @@ export const configCheck: Action = async (context) => {
     else for (const fault of faults) output.print(`${output.paint('red', 'fault')}  ${shown(faultText(fault), 2000)}`)
     return EXIT_CODES.CONFIG_INVALID
   }
+}
+
+function noteText({ key, variable, kind }: VariableNote): string {
+  const place = shown(key, 200)
+  return kind === 'unset'
+    ? `${place}: the variable ${variable} is not set here; a node started so cannot use this entry`
+    : `${place}: $${variable} is passed as it is; write \${${variable}} for the variable`
 }

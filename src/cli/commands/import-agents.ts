@@ -11,13 +11,14 @@ type Imported = Awaited<ReturnType<typeof import('../../compose/compose.js').imp
 type ImportRuntime = Parameters<typeof import('../../compose/compose.js').importAgents>[0]['runtime']
 
 /** `agents import <file or directory>`: makes agent files of sub-agent files; needs no running node. */
-export const importAgents: Action = async ({ output, paths, env }, [source = '', ...command], options) => {
-  const [{ loadConfig }, compose] = await Promise.all([
-    import('../../config/load.js'),
+export const importAgents: Action = async (context, [source = '', ...command], options) => {
+  const { output, paths } = context
+  const [{ startSettings }, compose] = await Promise.all([
+    import('../start-settings.js'),
     import('../../compose/compose.js')
   ])
-  const { agents: dir, configFile } = paths()
-  const { config } = await loadConfig({ file: configFile, env })
+  const { agents: dir } = paths()
+  const { config, agentDirs } = await startSettings(context, {})
   const { dirs, starters } = config.agents
   const isDryRun = isSet(options, 'dryRun')
   const runtime = runtimeOf(options, command, Object.keys(config.llm.providers))
@@ -25,7 +26,7 @@ export const importAgents: Action = async ({ output, paths, env }, [source = '',
     source: path.resolve(source),
     dir,
     runtime,
-    others: { dirs, starters },
+    others: { dirs: [...dirs, ...agentDirs], starters },
     isDryRun
   })
   const written = files.filter(({ status }) => status === 'imported').flatMap(({ target }) => target ?? [])

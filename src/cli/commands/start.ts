@@ -16,12 +16,13 @@ import { bannerLines } from '../terminal/banner.js'
 import type { Action, CommandContext } from '../context.js'
 import { reportProgress, reportReady, startDetached } from '../detach.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
-import { boundLog, reopenLog } from '../log-file.js'
+import { LogFile } from '../log-file.js'
 import { durationOption, isSet, type Options, textOption } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { takeUncaughtErrors } from '../package-errors.js'
 import { takePackageOutput } from '../terminal/package-output.js'
-import { awaitRunning, runningNode } from '../running.js'
+import { ANSWER_MS, awaitRunning, runningNode } from '../running.js'
+import { longerStep } from '../timeouts.js'
 import { stopSignals, type StopSignals } from '../signals.js'
 import { installation } from '../start/install.js'
 import { leaveFirst } from './home/leave.js'
@@ -62,7 +63,10 @@ export async function startAny(context: CommandContext, options: Options, startN
   const { socket } = context.paths()
   const flags = await startFlags(options)
   checkLeave(options)
-  const running = await runningNode(socket).catch((error: unknown) => Promise.reject(hungNode(error, context)))
+  const waitMs = durationOption(options, 'timeout') ?? ANSWER_MS
+  const running = await runningNode(socket, waitMs).catch((error: unknown) =>
+    Promise.reject(hungNode(error, context, waitMs))
+  )
   if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
   if (flags.join !== null && !flags.joinsOnce) await leaveFirst(context, flags.join, isSet(options, 'leave'))
   const settings = await startSettings(context, options, durationOption(options, 'timeout'))
@@ -97,8 +101,8 @@ async function startHere(
   flags: StartFlags
 ): Promise<number> {
   const reports = isSet(options, 'reportReady')
-  if (reports) boundLog(context.paths().logFile)
-  const reloads = new Reloads(context, options)
+  const log = reports ? LogFile.ofOutput(context.paths().logFile) : LogFile.ofStderr()
+  const reloads = new Reloads(context, options, log)
   const signals = stopSignals(reports ? () => reloads.hangup() : undefined)
   try {
     const onProgress = (line: string): void => {
@@ -106,7 +110,8 @@ async function startHere(
       if (reports) reportProgress(line)
     }
     const configSource = { load: () => reloads.next(), reloadCommand: reports ? `kill -HUP ${process.pid}` : null }
-    const given = { ...startOptions(context, settings, flags), onProgress, configSource }
+    const logFault = (): ReturnType<LogFile['fault']> => log?.fault() ?? null
+    const given = { ...startOptions(context, settings, flags), onProgress, configSource, logFault }
     const node = await untilStarted(startNode(given), signals)
     reloads.serve(node)
     return await runNode(context, node, {
@@ -120,7 +125,8 @@ async function startHere(
     if (!(error instanceof NodeError) || (error.code !== 'ALREADY_RUNNING' && error.code !== 'STORE_LOCKED'))
       throw error
     // Another start of the same home may be a moment ahead of this one.
-    return await printRunning(context, await awaitRunning(context.paths().socket, error), { flags, reports })
+    const waitMs = durationOption(options, 'timeout')
+    return await printRunning(context, await awaitRunning(context.paths().socket, error, waitMs), { flags, reports })
   } finally {
     signals.release()
   }
@@ -140,14 +146,20 @@ function startOptions(context: CommandContext, settings: StartSettings, flags: S
   }
 }
 
-/** A node that holds its socket and does not answer ends by force only: says which process it is. */
-function hungNode(error: unknown, context: CommandContext): unknown {
+/**
+ * A node that holds its socket and does not answer ends by force only: says which process it is. Less than 2 s prove
+ * nothing.
+ */
+function hungNode(error: unknown, context: CommandContext, waitMs: number): unknown {
   if (!(error instanceof NodeError) || error.code !== 'ALREADY_RUNNING') return error
   const { socket, run } = context.paths()
   const pid = pidOfSocket(socket, run)
-  return pid === null
-    ? error
-    : new NodeError(error.code, `${error.message} (pid ${pid})`, { next: [`kill -9 ${pid}`], cause: error })
+  if (pid === null) return error
+  const next =
+    waitMs < ANSWER_MS
+      ? ['a2a-node status', longerStep({ name: '--timeout', givenMs: waitMs }, ANSWER_MS)]
+      : [`kill -9 ${pid}`]
+  return new NodeError(error.code, `${error.message} (pid ${pid})`, { next, cause: error })
 }
 
 /**
@@ -157,18 +169,20 @@ function hungNode(error: unknown, context: CommandContext): unknown {
 class Reloads {
   readonly #context: CommandContext
   readonly #options: Options
+  readonly #log: LogFile | null
   #node: Pick<RunningNode, 'reload'> | null = null
   #isWanted = false
   #hadFile: boolean
 
-  constructor(context: CommandContext, options: Options) {
+  constructor(context: CommandContext, options: Options, log: LogFile | null) {
+    this.#log = log
     this.#context = context
     this.#options = options
     this.#hadFile = existsSync(context.paths().configFile)
   }
 
   hangup(): void {
-    reopenLog(this.#context.paths().logFile)
+    this.#log?.reopen()
     if (this.#node === null) this.#isWanted = true
     else void this.#node.reload(async () => await this.#load())
   }

@@ -23,7 +23,8 @@ export const stop: Action = async ({ output, api }, _args, options) => {
         `the node (pid ${pid}) has not ended within ${formatDuration(timeoutMs)}; it still runs, and is closing`,
         {
           data: { timeoutMs },
-          next: ['a2a-node status', `kill -9 ${pid}`]
+          // In less time no node has to end.
+          next: ['a2a-node status', ...(timeoutMs < GONE_MS ? [] : [`kill -9 ${pid}`])]
         }
       )
     }

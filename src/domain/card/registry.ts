@@ -90,13 +90,14 @@ export class AgentRegistry {
   }
 
   /**
-   * Sets the provider of an agent of another node. Ignored unless its card is here with this revision, and has no
-   * provider yet: another provider comes with another revision.
+   * Sets the provider of an agent of another node. Ignored, with false, unless its card is here with this revision, and
+   * has no provider yet: another provider comes with another revision.
    */
-  setProvider(nodeId: NodeId, { id, revision, provider }: ProviderNotice): void {
+  setProvider(nodeId: NodeId, { id, revision, provider }: ProviderNotice): boolean {
     const known = this.get({ agentId: id, nodeId })
-    if (known?.origin !== 'remote' || known.revision !== revision || known.provider !== undefined) return
+    if (known?.origin !== 'remote' || known.revision !== revision || known.provider !== undefined) return false
     this.#store({ ...agentCardOf(known), provider }, nodeId)
+    return true
   }
 
   /** Removes a card by its address; false when there is none. */

@@ -10,6 +10,7 @@ import { cardBytes, checkSignedCard } from '../../domain/card/schema.js'
 import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold/card.js'
 import type { Certificate, MembershipView, SignedCard } from '../../domain/membership/types.js'
 import type { Telemetry } from '../../ports/telemetry.js'
+import type { ProviderStore } from './provider-store.js'
 
 /** The most remembered refused cards, so that each is checked and logged once. */
 const MAX_REFUSED = 1024
@@ -21,6 +22,7 @@ export interface RemoteCardsDeps {
   readonly telemetry: Telemetry
   readonly registry: AgentRegistry
   readonly self: NodeId
+  readonly providers: ProviderStore
   /** The certificate in force of any connected or known node. */
   certificateOf(node: NodeId): Certificate | null
 }
@@ -62,12 +64,12 @@ export class RemoteCards {
 
   /** Updates to the log's cards: adds new ones, and removes those that the log removed and those of revoked nodes. */
   fromView(view: MembershipView): void {
-    const { registry, self } = this.#deps
+    const { self } = this.#deps
     for (const [nodeId, member] of view.members) {
       if (nodeId === self) continue
       const cards = member.revoked === null ? view.cards.get(nodeId) : undefined
       this.#dropUnlogged(nodeId, cards)
-      if (member.revoked !== null) registry.removeNode(nodeId)
+      if (member.revoked !== null) this.#removeNode(nodeId)
       else this.#mergeAll(nodeId, this.#notGone(nodeId, [...(cards?.values() ?? [])]), member.certificate.body)
     }
     // The log is not final at once: it may take back entries of a node.
@@ -93,7 +95,8 @@ export class RemoteCards {
 
   /** Takes the providers of agents of a peer: any JSON. */
   providersFromPeer(peer: NodeId, providers: readonly unknown[]): void {
-    for (const one of readProviders(providers)) this.#deps.registry.setProvider(peer, one)
+    const { registry, providers: kept } = this.#deps
+    for (const one of readProviders(providers)) if (registry.setProvider(peer, one)) kept.put(peer, one)
   }
 
   /** Takes the ids of all agents of a peer that cannot work; at most `MAX_NAMED_AGENTS`. */
@@ -111,6 +114,11 @@ export class RemoteCards {
   /** A peer reports removed agents, each with a revision. */
   removedByPeer(peer: NodeId, agents: readonly { readonly id: string; readonly revision: number }[]): void {
     for (const { id, revision } of agents) this.#remove(addressText({ agentId: id, nodeId: peer }), revision)
+  }
+
+  #removeNode(nodeId: NodeId): void {
+    this.#deps.registry.removeNode(nodeId)
+    this.#deps.providers.forget(nodeId)
   }
 
   #remove(address: string, revision: number): void {
@@ -153,7 +161,7 @@ export class RemoteCards {
 
   /** Takes a card newer than the known one. Returns the reason of a refusal, once; else null. */
   #merge(nodeId: NodeId, signed: unknown, certificate: Certificate): string | null {
-    const { registry, verify, clock } = this.#deps
+    const { registry, verify, clock, providers } = this.#deps
     if (!this.#isOn) return null
     const name = isRecord(signed) && isRecord(signed.body) ? signed.body : {}
     const { id, revision } = name
@@ -170,6 +178,8 @@ export class RemoteCards {
     if (bytes > MAX_CARDS_BYTES) return this.#refuse(key, 'too many bytes of cards')
     this.#gone.delete(address)
     registry.merge(checked.card, nodeId, clock.now())
+    const provider = providers.of(nodeId, checked.card)
+    if (provider !== null) registry.setProvider(nodeId, { ...checked.card, provider })
     return null
   }
 

@@ -91,7 +91,13 @@ export class DirectAnswers {
   /** Begins the work. null: it must go as a request after all, for example because of its input. */
   begin({ target, capability, question, rule, since, at }: DirectPath, { input, names }: DirectWork): HereRun | null {
     const { accessControl, traffic, executor } = this.#deps
-    const run = executor.here({ recipient: target, capability, input, names })
+    const run = executor.here({
+      recipient: target,
+      capability,
+      input,
+      justification: question.justification ?? undefined,
+      names
+    })
     if (run instanceof NodeError) return null
     const { sender, target: party, type } = question
     const header = { id: names.requestId, sender: sender.address, recipient: party.address, type }

@@ -98,6 +98,17 @@ test('a call that a stuck node does not answer is TIMEOUT and names the process 
     [['a2a-node status', 'kill -9 4242'], { outcome: 'unknown', timeoutMs: 20 }],
     'a slow call is no reason to kill the node at once'
   )
+  const impatient = connectControl(socket)
+  for (const [name, params] of [
+    ['node.info', {}],
+    ['node.stop', {}],
+    ['documents.create', { name: 'a' }]
+  ] as const)
+    t.alike(
+      (await failureOf(impatient.call(name, params, { timeoutMs: 1 }))).next,
+      ['a2a-node status'],
+      `a millisecond for ${name} proves nothing`
+    )
   writeFileSync(path.join(path.dirname(socket), 'node.pid'), JSON.stringify({ pid: 4242, socket: '/elsewhere' }))
   t.alike((await failureOf(api.call('node.stop', {}))).next, ['a2a-node status'])
 })

@@ -51,6 +51,61 @@ test('config check names every fault and exits 78, or says ok', async (t: Assert
   t.alike([json.ok, json.faults.map((one) => one.line).sort((a, b) => a - b)], [false, [2, 3]])
 })
 
+test('config check names each variable that the config needs and the environment lacks, and exits 0', async (t: Assert) => {
+  const home = await tempDir(t)
+  const lines = [
+    'mcp:',
+    '  servers:',
+    '    notes: { command: [notes, "${ROOT}/x", "${file}", "${SET}", "${OPTIONAL:-none}", "$${literal}"], cwd: "${DIR}", env: { TOKEN: env:TOKEN, PLAIN: $PLAIN, ARG: "a$b" } }',
+    '    web: { url: "https://x.example/${PATH_PART}", headers: { authorization: "Bearer ${KEY}" } }',
+    'llm: { providers: { local: { url: "http://127.0.0.1:9/v1", apiKey: env:LLM_KEY, headers: { x-a: env:SET } } } }',
+    'a2a: { agents: { far: { card: "https://far.example", auth: { bearer: env:FAR } } } }'
+  ]
+  await writeFile(path.join(home, 'config.yaml'), `${lines.join('\n')}\n`)
+  const env = { SET: 'x' }
+  const { code, stdout } = await run(['config', 'check', '--json'], { home, env })
+  t.is(code, 0, stdout)
+  const { ok, variables } = JSON.parse(stdout) as {
+    ok: boolean
+    variables: Record<'key' | 'variable' | 'kind', string>[]
+  }
+  t.alike(
+    [ok, variables.map(({ key, variable, kind }) => `${key} ${variable} ${kind}`)],
+    [
+      true,
+      [
+        'mcp.servers.notes.command ROOT unset',
+        'mcp.servers.notes.command file unset',
+        'mcp.servers.notes.cwd DIR unset',
+        'mcp.servers.notes.env.TOKEN TOKEN unset',
+        'mcp.servers.notes.env.PLAIN PLAIN literal',
+        'mcp.servers.web.url PATH_PART unset',
+        'mcp.servers.web.headers.authorization KEY unset',
+        'llm.providers.local.apiKey LLM_KEY unset',
+        'a2a.agents.far.auth FAR unset'
+      ]
+    ]
+  )
+  const text = await run(['config', 'check'], { home, env })
+  t.ok(text.stdout.includes('note  mcp.servers.notes.cwd: the variable DIR is not set here'), text.stdout)
+  t.ok(text.stdout.includes('$PLAIN is passed as it is; write ${PLAIN} for the variable'), text.stdout)
+})
+
+test('config check judges what the next start would use: the remembered flags too', async (t: Assert) => {
+  const home = await tempDir(t)
+  const flags = async (value: unknown): Promise<string> => {
+    await writeFile(path.join(home, 'start.flags'), JSON.stringify(value))
+    const { code, stdout, stderr } = await run(['config', 'check'], { home })
+    t.is(code, 0, stderr)
+    return `${stdout}${stderr}`
+  }
+  t.ok((await flags({ version: 1, flags: { '--http': ['9001'] } })).includes('1 of '))
+  t.ok((await flags({ version: 1, flags: { '--http': ['70000'] } })).includes('the value of --http in '))
+  const newer = await flags({ version: 2, flags: { '--http': ['9001'] }, later: true })
+  t.ok(newer.includes('start.flags is of a newer version of a2a-node (form 2; this version reads 1)'), newer)
+  t.ok(newer.includes('0 of '), 'no flag of it is used')
+})
+
 test('config check says what is wrong with the file itself', async (t: Assert) => {
   const home = await tempDir(t)
   const file = path.join(home, 'config.yaml')

@@ -93,6 +93,39 @@ test('agents import refuses what it cannot use with line and reason, and imports
   t.ok(text.code === 78 && text.stdout.includes(`refused  ${path.join(source, 'a.md')}:3: `), text.stdout)
 })
 
+test('a dry run of agents import gives each file the status that the import gives it, also equal and different copies', async (t) => {
+  const home = await tempDir(t)
+  const source = path.join(home, 'source')
+  const text = (does: string): string => `---\nname: same\ndescription: ${does}\n---\nDo.\n`
+  const files = { a: text('one'), b: text('one'), c: text('another'), d: '---\nname: d\nx: [\n---\n', e: 'no agent' }
+  await fs.mkdir(source)
+  for (const [name, content] of Object.entries(files)) await fs.writeFile(path.join(source, `${name}.md`), content)
+  const statuses = async (...more: string[]): Promise<string[]> => {
+    const command = ['agents', 'import', source, '--runtime', 'command', '--json', ...more, '--', 'cat']
+    return reportOf((await run(command, { home })).stdout).files.map(({ status }) => status)
+  }
+  for (const expected of [
+    ['imported', 'unchanged', 'refused', 'refused', 'skipped'],
+    ['unchanged', 'unchanged', 'refused', 'refused', 'skipped']
+  ]) {
+    t.alike(await statuses('--dry-run'), expected)
+    t.alike(await statuses(), expected)
+  }
+})
+
+test('ids of agents in a directory that the node remembers are taken, for new and imported agents', async (t) => {
+  const { home, source } = await homeWith(t)
+  const other = path.join(home, 'other')
+  await fs.mkdir(other)
+  await fs.writeFile(path.join(other, 'any.md'), agentText('data_miner'))
+  await fs.writeFile(path.join(home, 'start.flags'), JSON.stringify({ version: 1, flags: { '--agents': [other] } }))
+  const { stdout } = await run(['agents', 'import', source, '--runtime', 'llm', '--json'], { home })
+  t.alike(
+    reportOf(stdout).files.flatMap(({ status, reason }) => (status === 'refused' ? [reason] : [])),
+    [`the agent id data_miner is taken already: ${path.join(other, 'any.md')}`]
+  )
+})
+
 test('agents import says what is missing: a runtime, a model, a file', async (t) => {
   const { home, source } = await homeWith(t)
   for (const [args, words] of [

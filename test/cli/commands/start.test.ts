@@ -72,7 +72,7 @@ test('--join to a home whose node runs is ALREADY_IN_MESH, exit 9', async (t: As
   t.ok(ran.stderr.includes('[ALREADY_IN_MESH]'))
 })
 
-test('a node that holds its socket without answering is exit 9 after two seconds', async (t: Assert) => {
+test('a node that holds its socket without answering is exit 9 after two seconds, or the time of --timeout', async (t: Assert) => {
   const home = await tempDir(t)
   await mkdir(path.join(home, 'run'), { mode: 0o700 })
   const sockets = new Set<net.Socket>()
@@ -87,10 +87,21 @@ test('a node that holds its socket without answering is exit 9 after two seconds
     path.join(home, 'run', 'node.pid'),
     JSON.stringify({ pid: 4711, socket: path.join(home, 'run', 'control.sock') })
   )
-  const ran = await run(['start', '--json'], { home })
-  t.is(ran.code, 9)
-  const { code, next } = (JSON.parse(ran.stderr) as { error: { code: string; next: string[] } }).error
-  t.alike([code, next], ['ALREADY_RUNNING', ['kill -9 4711']])
+  const start = async (...words: string[]) => {
+    const ran = await run(['start', '--json', ...words], { home })
+    const { code, message, next } = (
+      JSON.parse(ran.stderr) as { error: Record<'code' | 'message', string> & { next: string[] } }
+    ).error
+    return { exit: ran.code, code, message, next }
+  }
+  const { exit, code, next } = await start()
+  t.alike([exit, code, next], [9, 'ALREADY_RUNNING', ['kill -9 4711']])
+  const impatient = await start('--timeout', '30ms')
+  t.ok(impatient.exit === 9 && impatient.message.includes('has not answered in 30 ms'), impatient.message)
+  t.ok(impatient.next.every((step) => !step.includes('kill')) && impatient.next.some((step) => step.includes('60ms')))
+  const patient = await start('--timeout', '2100ms')
+  t.ok(patient.message.includes('has not answered in 2.1 s'), patient.message)
+  t.alike(patient.next, ['kill -9 4711'])
 })
 
 test('wrong flags are exit 2, a wrong config or variable 78, a home too long 78', async (t: Assert) => {

@@ -167,8 +167,11 @@ test('a damaged file of flags stays until a start types or forgets a flag', asyn
   const home = await tempDir(t)
   const damaged: Readonly<Record<string, string>> = {
     text: '{"version":1,"flags":{"--htt',
+    newer: '{"version":2,"flags":{"--http":["9001"]}}',
+    shapeless: '{"version":"2","flags":{"--http":["9001"]}}',
     value: startFlagsText({ '--http': ['70000'], '--agents': ['/a'] })
   }
+  const deps = { telemetry: { log: () => {} }, writes: { report: () => t.fail('no write') } }
   for (const [name, text] of Object.entries(damaged)) {
     await writeFile(path.join(home, 'start.flags'), text)
     const kept = async (options: Options) => {
@@ -183,7 +186,7 @@ test('a damaged file of flags stays until a start types or forgets a flag', asyn
       notes.some((line) => line.includes('forgets nothing')),
       name
     )
-    await rememberFlags(path.join(home, 'start.flags'), { texts: null, faults: ['x'] }, { log: () => {} })
+    await rememberFlags(path.join(home, 'start.flags'), { texts: null, faults: ['x'] }, deps)
     t.is(await readFile(path.join(home, 'start.flags'), 'utf8'), text)
   }
 })

@@ -3,9 +3,12 @@ import fc from 'fast-check'
 import { CONTROL_SCHEMAS } from '../../../src/domain/channel/control.js'
 import { checkSignedCard } from '../../../src/domain/card/schema.js'
 import { seal } from '../../../src/domain/membership/signing.js'
-import { cardBody, signedCard, verify } from '../../support/membership.js'
+import { actor, cardBody, signedCard, verify } from '../../support/membership.js'
 import { echo } from '../../support/fake-agents.js'
+import { ProviderStore } from '../../../src/node/cards/provider-store.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
+import { FakeStore } from '../../support/fake-store.js'
+import { ManualClock } from '../../support/manual-clock.js'
 import { forgeControl } from '../../support/forge.js'
 import { holds } from '../../support/holds.js'
 
@@ -53,6 +56,75 @@ test('a linked node knows the providers of the other, also when the log brought 
   world.net.disconnect(here.id, peer.id)
   await world.settle()
   t.alike(await providers(peer, here), ['a: Node Works', 'b: File Works'], 'and remembers them')
+})
+
+test('a node knows the providers of nodes that are away after its restart, also of a stop right after they came', async (t: Assert) => {
+  for (const waitMs of [0, 2000]) {
+    const world = new World(t)
+    const agents = [echo('a'), echo('b', { provider: FILE })]
+    const here = await world.member('here', { agents, settings: { provider: OWN } })
+    const peer = await world.member('peer')
+    await world.link(here, peer)
+    world.clock.advance(waitMs)
+    await world.settle()
+    world.net.disconnect(here.id, peer.id)
+    await peer.core.close()
+    const again = await world.start(peer.actor, { store: peer.store })
+    await world.settle()
+    t.alike(await providers(again, here), ['a: Node Works', 'b: File Works'])
+    // Another revision has a provider of its own, or none.
+    here.source.set([echo('a', { description: 'new' }), echo('b', { provider: FILE })])
+    await world.settle()
+    t.alike(await providers(again, here), ['a: -', 'b: File Works'])
+    world.log.model.revoke(actor('owner'), here.actor)
+    world.log.changed()
+    await again.core.close()
+    t.absent(JSON.stringify(await peer.store.read('providers')).includes(here.id), 'a revoked node is forgotten')
+  }
+})
+
+test('kept providers are bounded, of a node and of all, and a damaged or foreign document costs none of a start', async (t: Assert) => {
+  const clock = new ManualClock()
+  const [store, lines]: [FakeStore, string[]] = [new FakeStore(), []]
+  const telemetry = { log: (_level: string, message: string) => void lines.push(message) }
+  const opened = (): ProviderStore => new ProviderStore({ store, clock, telemetry })
+  const alone = opened()
+  for (let id = 0; id < 300; id++) alone.put('one', { id: `a${id}`, revision: 1, provider: OWN })
+  const isKept = (id: number): boolean => alone.of('one', { id: `a${id}`, revision: 1 }) !== null
+  t.alike([isKept(43), isKept(44), isKept(299)], [false, true, true], 'of one node the newest 256 stay')
+  await alone.close()
+  await store.remove('providers')
+  const kept = opened()
+  for (let node = 0; node < 12; node++)
+    for (let id = 0; id < 300; id++) kept.put(`node${node}`, { id: `a${id}`, revision: 1, provider: OWN })
+  kept.put('late', { id: 'a', revision: 1, provider: FILE })
+  await kept.close()
+  const again = opened()
+  await again.load()
+  const count = (node: string): number =>
+    Array.from({ length: 300 }, (_, id) => again.of(node, { id: `a${id}`, revision: 1 })).filter((one) => one !== null)
+      .length
+  const counts = Array.from({ length: 12 }, (_, node) => count(`node${node}`))
+  t.is(
+    counts.reduce((sum, one) => sum + one, 0),
+    2047
+  )
+  t.ok(Math.min(...counts) >= 128, `nodes share the bound: ${counts.join(' ')}`)
+  t.alike(again.of('late', { id: 'a', revision: 1 }), FILE)
+  t.is(again.of('late', { id: 'a', revision: 2 }), null)
+
+  for (const value of [null, 7, [], { nodes: 7 }, { nodes: { n: 7 } }, { nodes: { n: [{ id: 7 }, null] } }]) {
+    await store.write('providers', value)
+    await opened().load()
+  }
+  store.fault = new Error('no space')
+  const full = opened()
+  full.put('n', { id: 'a', revision: 1, provider: OWN })
+  await full.close()
+  t.alike(lines, ['providers of agents could not be kept'])
+  store.read = () => Promise.reject(new Error('damaged'))
+  await opened().load()
+  t.is(lines.length, 2)
 })
 
 test('another provider is a new revision of a card, and reaches linked nodes; none is sent any more', async (t: Assert) => {

@@ -43,6 +43,7 @@ export function remoteSpec(card: string, more: Partial<RemoteSpec> = {}): Remote
     skills: null,
     sideEffect: 'exec',
     idempotent: [],
+    passJustification: false,
     timeoutMs: 20_000,
     concurrency: 4,
     maxOutputBytes: 1_048_576,

@@ -149,13 +149,14 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
     { offer, link }: { readonly offer: RemoteOffer | null; readonly link: ImportCalls }
   ): Promise<AgentOutcome> {
     const { clock } = this.#deps.net
-    const { name, maxOutputBytes } = this.spec
+    const { name, maxOutputBytes, passJustification } = this.spec
     const skill = offer?.skills.get(task.capability)
     if (offer === null || skill === undefined)
       return { ok: false, code: 'TASK_FAILED', message: `the A2A agent ${name} offers no such skill now` }
     const onFault = (fault: RemoteFault): void => this.#note(fault, link)
     try {
-      const message = { ...remoteInput(task.input), skill, messageId: `msg-${task.requestId}` }
+      const why = passJustification && task.justification !== undefined ? { justification: task.justification } : {}
+      const message = { ...remoteInput(task.input), ...why, skill, messageId: `msg-${task.requestId}` }
       return await callRemote(
         { agent: name, link: await this.#linkOf(offer.card), clock, maxOutputBytes, onFault },
         message,

@@ -35,6 +35,8 @@ export interface RemoteSpec {
   readonly timeoutMs: number
   readonly concurrency: number
   readonly maxOutputBytes: number
+  /** Does it get the justification of a call, as metadata of the message? */
+  readonly passJustification: boolean
   /** sha256 of the only accepted card; null: the first card seen. */
   readonly pin: string | null
   /** Public key (JWK) that must verify its card; null: a signature is optional. */

@@ -7,7 +7,7 @@ import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { parseDuration, parseSize } from '../../../kit/units.js'
 import { RUNTIMES } from '../runtimes.js'
-import { hasIdForm, idFault } from './agent-identity.js'
+import { hasIdForm, ID_RULE, idFault } from './agent-identity.js'
 import { Text } from './file-values.js'
 import type { RuntimeSpec, RuntimeType } from './runtime-type.js'
 
@@ -125,7 +125,14 @@ const LimitsBlock = z.strictObject({
   maxOutput: Size(MAX_OUTPUT_BYTES).default(10 * 1024 * 1024)
 })
 
+const Id = z.string(ID_RULE).superRefine((id, context) => {
+  const reason = hasIdForm(id) ? idFault(id) : ID_RULE
+  if (reason !== null) context.addIssue(reason)
+})
+
 const nodeKeys = {
+  /** Absent: see `agentIdOf`. */
+  id: Id.optional(),
   version: z
     .string({ error: 'must be text such as 0.1.0 (quote it when it looks like a number)' })
     .max(64)

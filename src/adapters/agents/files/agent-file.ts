@@ -15,7 +15,7 @@ import {
   fileReason,
   TOP_LEVEL_KEYS
 } from './agent-file-schema.js'
-import { agentIdOf } from './agent-identity.js'
+import { agentIdOf, hasIdForm, idFault } from './agent-identity.js'
 import { type FrontMatter, type PathStep, type PlacedFault, readFrontMatter } from './front-matter.js'
 import type { NeededFile, RuntimeSpec, WrittenRuntime } from './runtime-type.js'
 
@@ -84,7 +84,7 @@ export function parseAgentFile(text: string, context: AgentFileContext): AgentFi
     line: matter.lineOf([...RUNTIME, ...at]),
     reason
   }))
-  const id = agentIdOf(valueAt(matter.data, ['name']), file)
+  const id = writtenId(matter.data) ?? agentIdOf(valueAt(matter.data, ['name']), file)
   const rest = [
     ...capabilityFaults(matter, compileSchema),
     ...ofRuntime,
@@ -117,6 +117,12 @@ function faulty(
 ): FaultyAgentFile {
   const placed = faults.map(({ line, reason }) => ({ file: context.file, line, reason: shown(reason, 512) }))
   return { ok: false, ignored, faults: inOrder(placed), files: [] }
+}
+
+/** The key `a2a.id`; null without a valid one. */
+function writtenId(data: unknown): string | null {
+  const id = valueAt(data, ['a2a', 'id'])
+  return typeof id === 'string' && hasIdForm(id) && idFault(id) === null ? id : null
 }
 
 /** The fault of a file that gives its agent no id. */

@@ -60,8 +60,9 @@ export async function importAgentFiles(options: ImportOptions): Promise<readonly
     for (const one of await checkAgentDirectory(place)) if (one.ok) taken.set(one.id, one.file)
   if (!isDryRun) await fs.mkdir(dir, { recursive: true, mode: 0o700 })
   const imported: ImportedFile[] = []
+  const planned = new Map<string, string>()
   for (const file of files) {
-    const one = await importOne(file, taken, options)
+    const one = await importOne(file, { taken, planned }, options)
     if (one.target !== null) taken.set(one.id, one.target)
     imported.push(one)
   }
@@ -71,9 +72,16 @@ export async function importAgentFiles(options: ImportOptions): Promise<readonly
 const NOTHING = { id: '', target: null, reason: null, line: null, ignored: [] } as const
 const compileSchema = createSchemaCompiler()
 
+interface ImportProgress {
+  /** Files of the ids that are in use. */
+  readonly taken: ReadonlyMap<string, string>
+  /** Texts that a run that is not dry would have written by now. */
+  readonly planned: Map<string, string>
+}
+
 async function importOne(
   file: string,
-  taken: ReadonlyMap<string, string>,
+  { taken, planned }: ImportProgress,
   { dir, runtime, isDryRun }: ImportOptions
 ): Promise<ImportedFile> {
   const refused = (reason: string, line: number | null = null): ImportedFile => ({
@@ -99,10 +107,11 @@ async function importOne(
   const parsed = parseAgentFile(made.text, { file: target, compileSchema })
   if (!parsed.ok) return refused(parsed.faults[0]?.reason ?? 'it cannot be read', parsed.faults[0]?.line)
   const rest = { ...NOTHING, file, id: made.id, target, ignored: made.unused }
-  const before = await fs.readFile(target, 'utf8').catch(() => null)
+  const before = planned.get(target) ?? (await fs.readFile(target, 'utf8').catch(() => null))
   if (before === made.text) return { ...rest, status: 'unchanged' }
   const isFree = !taken.has(made.id) && (isDryRun ? await isFreeName(target) : await wroteNew(target, made.text))
   if (!isFree) return refused(`the agent id ${made.id} is taken already: ${taken.get(made.id) ?? target}`)
+  if (isDryRun) planned.set(target, made.text)
   return { ...rest, status: 'imported' }
 }
 

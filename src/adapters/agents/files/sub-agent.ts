@@ -2,7 +2,7 @@ import path from 'node:path'
 import type { TierText } from '../../../domain/routing/tier.js'
 import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
-import { agentIdOf } from './agent-identity.js'
+import { agentIdOf, hasIdForm, idFault } from './agent-identity.js'
 import { type PlacedFault, readFrontMatter, splitFrontMatter } from './front-matter.js'
 
 /** Runtimes that a sub-agent file can get. */
@@ -53,26 +53,32 @@ interface ClientProgram {
   readonly dir: string
   /** Keys that no other client has. */
   readonly keys: readonly string[]
+  /** The name of a file is the id of its agent, and `name` is for people. */
+  readonly hasFileIds: boolean
   command(agent: string): readonly string[]
 }
 
 const CLAUDE: ClientProgram = {
   dir: '.claude',
+  hasFileIds: false,
   keys: [],
   command: (agent) => ['claude', '-p', `--agent=${agent}`, PROMPT]
 }
 const COPILOT: ClientProgram = {
   dir: '.github',
+  hasFileIds: true,
   keys: ['target', 'mcp-servers', 'handoffs', 'infer', 'argument-hint', 'user-invocable', 'disable-model-invocation'],
   command: (agent) => ['copilot', '-s', `--agent=${agent}`, '-p', PROMPT]
 }
 const GEMINI: ClientProgram = {
   dir: '.gemini',
+  hasFileIds: false,
   keys: ['kind', 'max_turns', 'timeout_mins'],
   command: (agent) => ['gemini', '-p', `@${agent} ${PROMPT}`]
 }
 const OPENCODE: ClientProgram = {
   dir: '.opencode',
+  hasFileIds: true,
   keys: ['mode', 'permission', 'steps', 'maxSteps', 'top_p'],
   command: (agent) => ['opencode', 'run', `--agent=${agent}`, PROMPT]
 }
@@ -94,7 +100,8 @@ export function agentTextOf(text: string, file: string, given: SubAgentRuntime):
   const reason = skipReason(data)
   if (reason !== null) return { kind: 'skipped', reason }
   const { name } = data
-  const id = agentIdOf(name, file)
+  const client = clientOf(data, file)
+  const id = subAgentId(data, file, client)
   if (id === null) return { kind: 'faulty', faults: [{ line: matter.lineOf(['name']), reason: NO_ID }] }
   if (given.runtime === 'llm' && matter.body.trim() === '')
     return { kind: 'faulty', faults: [{ line: null, reason: NO_INSTRUCTIONS }] }
@@ -104,14 +111,22 @@ export function agentTextOf(text: string, file: string, given: SubAgentRuntime):
     ...(data['description'] === undefined ? [`description: ${JSON.stringify(description)}`] : []),
     ...blockLines({
       id,
+      isNamed: agentIdOf(name, `${id}.md`) === id,
       description,
       given,
-      ...(given.runtime === 'llm' ? {} : { command: commandOf(data, file, given) })
+      ...(given.runtime === 'llm' ? {} : { command: commandOf(data, file, { given, client }) })
     })
   ]
   const yaml = parts.yaml.endsWith('\n') || parts.yaml === '' ? parts.yaml : `${parts.yaml}\n`
   const unused = Object.keys(data).flatMap((key) => (key === 'name' || key === 'description' ? [] : [shown(key, 64)]))
   return { kind: 'agent', id, unused, text: `---\n${yaml}${added.join('\n')}\n---\n${parts.body}` }
+}
+
+/** The id of a sub-agent: its own `id`, else the one that its client knows it by. null: none that an agent may have. */
+function subAgentId(data: Readonly<Record<string, unknown>>, file: string, client: ClientProgram): string | null {
+  const { id, name } = data
+  if (typeof id === 'string' && hasIdForm(id)) return idFault(id) === null ? id : null
+  return agentIdOf(client.hasFileIds ? null : name, file)
 }
 
 /** Why a file is nothing for a node by the will of its author; null when it is a sub-agent. */
@@ -122,13 +137,15 @@ function skipReason(data: Readonly<Record<string, unknown>>): string | null {
 
 interface Block {
   readonly id: string
+  /** Do the name and the file of the agent give the id already? */
+  readonly isNamed: boolean
   readonly description: string
   readonly given: SubAgentRuntime
   readonly command?: { readonly words: readonly string[]; readonly cwd: string }
 }
 
 /** JSON is YAML: every text of the file is quoted. */
-function blockLines({ id, description, given: { tier, model }, command }: Block): readonly string[] {
+function blockLines({ id, isNamed, description, given: { tier, model }, command }: Block): readonly string[] {
   const capability = {
     id: `${id.replace(/^[^a-z0-9]+/, '') || 'agent'}.run`,
     description: shown(description, CAPABILITY_DESCRIPTION_MAX),
@@ -139,6 +156,7 @@ function blockLines({ id, description, given: { tier, model }, command }: Block)
     command === undefined ? { type: 'llm', model } : { type: 'command', command: command.words, cwd: command.cwd }
   return [
     'a2a:',
+    ...(isNamed ? [] : [`  id: ${JSON.stringify(id)}`]),
     ...(tier === null ? [] : [`  tier: ${tier}`]),
     `  capabilities: [${JSON.stringify(capability)}]`,
     `  runtime: ${JSON.stringify(runtime)}`
@@ -148,13 +166,12 @@ function blockLines({ id, description, given: { tier, model }, command }: Block)
 function commandOf(
   data: Readonly<Record<string, unknown>>,
   file: string,
-  { command }: SubAgentRuntime
+  { given: { command }, client }: { readonly given: SubAgentRuntime; readonly client: ClientProgram }
 ): NonNullable<Block['command']> {
-  const client = clientOf(data, file)
   const { name } = data
   const ofFile = path.basename(file).replace(/(?:\.agent)?\.md$/i, '')
-  // The two clients that have file names as ids ignore the display name. Braces would be a place for the input.
-  const isNamed = typeof name === 'string' && client !== COPILOT && client !== OPENCODE
+  const isNamed = typeof name === 'string' && !client.hasFileIds
+  // Braces would be a place for the input.
   const agent = (isNamed ? name : ofFile).replaceAll(/[{}]/g, '')
   return { words: command ?? client.command(agent), cwd: projectOf(file, client) }
 }

@@ -122,8 +122,8 @@ export class CommandRuntime implements Runtime {
   }
 }
 
-function taskLine({ taskId, requestId, attempt, capability, description, swarm, input }: AgentTask): string {
-  return `${JSON.stringify({ taskId, requestId, attempt, capability, description, swarm, input })}\n`
+function taskLine({ peer: _peer, ...task }: AgentTask): string {
+  return `${JSON.stringify(task)}\n`
 }
 
 /** Lines that are too long, or no progress, are skipped. */

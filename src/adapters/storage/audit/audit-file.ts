@@ -5,7 +5,7 @@ import type { Audit, AuditEvent } from '../../../ports/audit.js'
 import type { AuditChain } from './audit-chains.js'
 import type { AuditEntry } from './audit-line.js'
 import { RepeatWindows } from './audit-repeats.js'
-import { auditError, recentRefs } from './audit-segments.js'
+import { auditError, currentFile, recentRefs } from './audit-segments.js'
 import { AuditWriter } from './audit-writer.js'
 import type { ChainOpening } from './audit-writer.js'
 import { storeError } from '../home/store-errors.js'
@@ -30,8 +30,13 @@ export interface AuditFileOptions {
   readonly dir: string
   readonly chain: AuditChain
   readonly clock: Clock
-  /** Told of each failed write (it is tried again) and how many lines had to be dropped that are not on record yet. */
-  readonly onError: (error: NodeError, droppedLines: number) => void
+  /**
+   * Called for each failed write (it is tried again), with the number of lines that had to be dropped and are not on
+   * record yet, and the file of the chain.
+   */
+  readonly onError: (error: NodeError, droppedLines: number, file: string) => void
+  /** Called for the first write of a file that works again. */
+  readonly onRecovered?: (file: string) => void
   readonly opening: Pick<ChainOpening, 'chains' | 'isLost'>
 }
 
@@ -41,15 +46,17 @@ export interface AuditFileOptions {
  * share one fsync.
  * @throws NodeError NO_PERMISSION, DISK_FULL, STORE_DAMAGED (a directory in the place of a file)
  */
-export async function openAuditFile({ dir, chain, clock, onError, opening }: AuditFileOptions): Promise<Audit> {
+export async function openAuditFile({ opening, ...options }: AuditFileOptions): Promise<Audit> {
+  const { dir, chain } = options
   const place = { dir, name: chain.name }
   const opened = AuditWriter.open(place, { ...chain, ...opening })
   const { writer, notes } = await opened.catch((error: unknown) => Promise.reject(auditError(error, dir)))
   const refs = await recentRefs(place, MAX_REFS)
-  return new AuditFile({ writer, refs, notes, chain, dir, clock, onError })
+  return new AuditFile({ ...options, file: currentFile(place), writer, refs, notes })
 }
 
-interface FileDeps extends Pick<AuditFileOptions, 'dir' | 'chain' | 'clock' | 'onError'> {
+interface FileDeps extends Omit<AuditFileOptions, 'opening'> {
+  readonly file: string
   readonly writer: AuditWriter
   readonly refs: ReadonlySet<string>
   readonly notes: readonly string[]
@@ -61,6 +68,8 @@ class AuditFile implements Audit {
   readonly #refs = new BoundedSet<string>(MAX_REFS)
   #waiting: AuditEntry[] = []
   #dropped = 0
+  /** Did the last write fail? */
+  #isFailing = false
   #writeTimer: Timer | null = null
   #windowTimer: Timer | null = null
   #countTimer: Timer | null = null
@@ -169,9 +178,12 @@ class AuditFile implements Audit {
         )
       } catch (error) {
         const fault = storeError(error, this.#deps.dir)
-        this.#deps.onError(fault, dropped)
+        this.#isFailing = true
+        this.#deps.onError(fault, dropped, this.#deps.file)
         throw fault
       }
+      if (this.#isFailing) this.#deps.onRecovered?.(this.#deps.file)
+      this.#isFailing = false
       this.#waiting = this.#waiting.slice(batch.length)
       this.#dropped -= dropped
     }

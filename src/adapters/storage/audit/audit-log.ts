@@ -19,8 +19,13 @@ export interface AuditLogOptions {
    */
   readonly seen?: string
   readonly clock: Clock
-  /** Told of each failed write (it is tried again) and how many lines had to be dropped that are not on record yet. */
-  readonly onError: (error: NodeError, droppedLines: number) => void
+  /**
+   * Called for each failed write (it is tried again), with the number of lines that had to be dropped and are not on
+   * record yet, and the file of the chain.
+   */
+  readonly onError: (error: NodeError, droppedLines: number, file: string) => void
+  /** Called for the first write of a file that works again. */
+  readonly onRecovered?: (file: string) => void
   /** Default: those that ship. */
   readonly chains?: readonly AuditChain[]
 }
@@ -30,7 +35,8 @@ export interface AuditLogOptions {
  * its own files, bounds and head. A chain that was removed entirely stays broken.
  * @throws NodeError NO_PERMISSION, DISK_FULL, STORE_DAMAGED (a directory in the place of a file, or the reverse)
  */
-export async function openAudit({ dir, seen, clock, onError, chains = AUDIT_CHAINS }: AuditLogOptions): Promise<Audit> {
+export async function openAudit(options: AuditLogOptions): Promise<Audit> {
+  const { dir, seen, chains = AUDIT_CHAINS } = options
   const names = chains.map((one) => one.name)
   const place = { dir, ...(seen === undefined ? {} : { seen }) }
   const lost = new Set(await lostChains(place, names).catch((error: unknown) => Promise.reject(auditError(error, dir))))
@@ -40,7 +46,7 @@ export async function openAudit({ dir, seen, clock, onError, chains = AUDIT_CHAI
   try {
     for (const chain of chains) {
       const opening = { chains: names, isLost: lost.has(chain.name) }
-      files.set(chain.name, await openAuditFile({ dir, chain, clock, onError, opening }))
+      files.set(chain.name, await openAuditFile({ ...options, chain, opening }))
     }
   } catch (error) {
     for (const file of files.values()) await file.close()

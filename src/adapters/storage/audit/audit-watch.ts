@@ -17,20 +17,22 @@ export interface AuditWatchDeps {
   readonly telemetry: Telemetry
 }
 
-/** Checks the audit log of a running node at its start and once a day, and keeps what is wrong with it for `status`. */
+/** Checks the audit log of a running node when asked to and once a day, and keeps its faults for `status`. */
 export class AuditWatch {
   readonly #deps: AuditWatchDeps
   readonly #end = new AbortController()
   #broken: readonly BrokenChain[] = []
-  #running: Promise<void>
+  #running: Promise<void> = Promise.resolve()
 
   constructor(deps: AuditWatchDeps) {
     this.#deps = deps
-    this.#running = this.#check()
-    const timer = deps.clock.every(CHECK_MS, () => {
-      this.#running = this.#running.then(() => this.#check())
-    })
+    const timer = deps.clock.every(CHECK_MS, () => this.check())
     this.#end.signal.addEventListener('abort', () => deps.clock.clear(timer))
+  }
+
+  /** Begins a check, after the one that is under way. */
+  check(): void {
+    this.#running = this.#running.then(() => this.#check())
   }
 
   /** The chains that the last check found broken, each with a next step. */
@@ -51,6 +53,7 @@ export class AuditWatch {
   async #check(): Promise<void> {
     const { dir, seen, telemetry } = this.#deps
     const { signal } = this.#end
+    if (signal.aborted) return
     try {
       const { broken } = await verifyAudit(dir, { signal, ...(seen === undefined ? {} : { seen }) })
       this.#broken = broken

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
 import fs from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
+import { NodeError } from '../../../kit/errors.js'
 import { syncDir } from '../home/atomic-file.js'
 import { GENESIS, lineText, nextLine, UNPROVEN } from './audit-line.js'
 import type { AuditEntry, AuditLine, ChainHead } from './audit-line.js'
@@ -70,6 +71,7 @@ export class AuditWriter {
 
   /** Writes the entries as the next lines, on disk when it resolves. When it rejects, none of them is in the chain. */
   async append(entries: readonly AuditEntry[]): Promise<void> {
+    await this.#assertInPlace()
     if (this.#size >= this.#limits.maxBytes) await this.#rotate()
     let head: ChainHead = this.#head
     const texts = entries.map((entry) => {
@@ -93,6 +95,18 @@ export class AuditWriter {
     await this.#handle.close()
   }
 
+  /** Lines in a removed file could not be read: the next ones go to the file of its name. */
+  async #assertInPlace(): Promise<void> {
+    const file = currentFile(this.#place)
+    const [named, open] = await Promise.all([fs.stat(file).catch(() => null), this.#handle.stat()])
+    if (this.#isMoved || (named !== null && named.ino === open.ino && named.dev === open.dev)) return
+    await fs.mkdir(this.#place.dir, { recursive: true, mode: 0o700 })
+    await this.#reopen()
+    throw new NodeError('STORE_DAMAGED', `${file} was removed or replaced while the node ran`, {
+      next: ['a2a-node audit --verify']
+    })
+  }
+
   async #rotate(): Promise<void> {
     if (!this.#isMoved) {
       await rotate(this.#place, this.#limits.keepFiles, async (first, removed) => {
@@ -103,6 +117,10 @@ export class AuditWriter {
       })
       this.#isMoved = true
     }
+    await this.#reopen()
+  }
+
+  async #reopen(): Promise<void> {
     const before = this.#handle
     const opened = await openCurrent(this.#place)
     this.#isMoved = false

@@ -6,6 +6,7 @@ import { canonicalJson, isRecord } from '../../../kit/json.js'
 import type { NodeStore } from '../../../ports/storage.js'
 import { readIfThere, replaceFile, syncDir } from './atomic-file.js'
 import { storeError } from './store-errors.js'
+import type { FailedWrite } from './write-faults.js'
 
 const NAME = /^[a-z0-9]+([-_][a-z0-9]+)*$/
 /** Endings of the two files of a document. */
@@ -13,6 +14,9 @@ const FIRST = '.json'
 const COPY = '.json.copy'
 /** How the file of a document begins. */
 const BEGINNING = '{"sha256":'
+
+/** Gets the result of a write of an absolute path; null: it worked. */
+type OnWrite = (file: string, failed: FailedWrite | null) => void
 
 /** A file of a stored document that is damaged, or gone while the other one is there. */
 export interface DamagedFile {
@@ -28,8 +32,9 @@ export interface DamagedFile {
  * directory must exist. Names are words of `a-z 0-9` with a `-` or `_` between them, as those of imports in the config.
  * Writes of one name run in the order of the calls. A damaged file is never overwritten: a caller that could not read
  * it would replace data that may still be recovered.
+ * @param onWrite gets the result of each write and removal; `again` writes the stored content anew
  */
-export function openNodeStore(dir: string): NodeStore {
+export function openNodeStore(dir: string, onWrite: OnWrite = () => {}): NodeStore {
   const tails = new Map<string, Promise<void>>()
   /** Names of documents that could not be read. */
   const damaged = new Set<string>()
@@ -46,7 +51,11 @@ export function openNodeStore(dir: string): NodeStore {
     const before = tails.get(name) ?? Promise.resolve()
     const result = before.then(run).catch((error: unknown) => Promise.reject(storeError(error, file)))
     // A failed write must not fail the next.
-    const tail = result.catch(() => {})
+    const again = (): Promise<void> => inOrder(name, async () => await rewrite(file, await readWhole(name)))
+    const tail = result.then(
+      () => onWrite(file, null),
+      (error: unknown) => onWrite(file, { error, again })
+    )
     tails.set(name, tail)
     return result
   }
@@ -70,13 +79,22 @@ export function openNodeStore(dir: string): NodeStore {
         await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))
       })
     },
-    remove: (name) =>
-      inOrder(name, async () => {
-        // The copy first: alone it would be taken for a document whose first file is lost.
-        for (const file of filesOf(dir, name).toReversed()) await fs.rm(file, { force: true })
-        await syncDir(dir)
-      })
+    remove: (name) => inOrder(name, async () => await removeFiles(dir, name))
   }
+}
+
+/** The copy first: alone it would be taken for a document whose first file is lost. */
+async function removeFiles(dir: string, name: string): Promise<void> {
+  for (const file of filesOf(dir, name).toReversed()) await fs.rm(file, { force: true })
+  await syncDir(dir)
+}
+
+/** Writes stored content anew; without any, a file beside `file` for a moment. */
+async function rewrite(file: string, whole: { readonly value: unknown } | null): Promise<void> {
+  if (whole !== null) return await replaceFile(file, encode(whole.value))
+  const trial = `${file}.trial`
+  await replaceFile(trial, encode(null))
+  await fs.rm(trial, { force: true })
 }
 
 /**

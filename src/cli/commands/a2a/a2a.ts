@@ -1,3 +1,4 @@
+import { TOKEN_TTL_MAX_MS } from '../../../adapters/control/terms.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { TokenInfo } from '../../../ports/token-api.js'
 import type { Action } from '../../context.js'
@@ -13,9 +14,6 @@ import {
 } from '../../options.js'
 import { type Cell, printTable } from '../../terminal/render.js'
 import { agoText } from '../../words.js'
-
-/** The longest life of a token that ends: 366 days in milliseconds. */
-const TTL_MAX_MS = 31_622_400_000
 
 /** `a2a token create`: the token alone on stdout, what it is good for on stderr. */
 export const createToken: Action = async ({ output, api }, _args, options) => {
@@ -45,7 +43,7 @@ export const createToken: Action = async ({ output, api }, _args, options) => {
 function ttlOption(options: Options): number | null | undefined {
   return textOption(options, 'ttl') === 'never'
     ? null
-    : durationOption(options, 'ttl', { minMs: 1000, maxMs: TTL_MAX_MS })
+    : durationOption(options, 'ttl', { minMs: 1000, maxMs: TOKEN_TTL_MAX_MS })
 }
 
 /** `a2a token ls`. */

@@ -157,7 +157,9 @@ export class Executor {
     const isCanceled = this.#canceled.take(incoming.peer, workKey(asked.requestId, asked.attempt))
     const payload = isCanceled ? null : this.#deps.admissions.check(incoming, asked)
     if (payload !== null && !(payload instanceof NodeError))
-      return void this.#runner.run(this.#runner.open(incoming, { payload, isNotification: false, record, ...claim }))
+      return void this.#runner.run(
+        this.#runner.open(justified(incoming), { payload, isNotification: false, record, ...claim })
+      )
     const replies = this.#replies
     if (payload?.code === 'OVERLOADED' && incoming.recorded?.later !== undefined) {
       this.#ends.leave(request, record)
@@ -180,7 +182,13 @@ export class Executor {
     const payload = this.#deps.admissions.check(incoming, asked)
     if (payload instanceof NodeError) return false
     void this.#runner.run(
-      this.#runner.open(incoming, { key, payload, isNotification: true, threads: [threadOf(incoming)], record: null })
+      this.#runner.open(justified(incoming), {
+        key,
+        payload,
+        isNotification: true,
+        threads: [threadOf(incoming)],
+        record: null
+      })
     )
     return true
   }
@@ -190,7 +198,7 @@ export class Executor {
    * outcome.
    * Returns the refusal instead.
    */
-  here({ recipient, capability, input, names }: HereWork): HereRun | NodeError {
+  here({ recipient, capability, input, justification, names }: HereWork): HereRun | NodeError {
     const { self } = this.#deps
     if (this.#isStopping) return new NodeError('PEER_OFFLINE', 'this node stops')
     const payload = this.#deps.admissions.check(
@@ -200,7 +208,7 @@ export class Executor {
     if (payload instanceof NodeError) return payload
     const key = `here ${names.requestId}`
     const piece = this.#runner.open(
-      { peer: self, recipient },
+      { peer: self, recipient, justification },
       { key, payload, isNotification: true, threads: [], record: null },
       names.taskId
     )
@@ -259,6 +267,11 @@ export class Executor {
   refuse(thread: Thread, error: ErrorBody): void {
     void this.#replies.refuse(thread, error)
   }
+}
+
+/** A message with the reason in its header. The ledger has the whole message, so a restart keeps the reason. */
+function justified({ peer, recipient, header }: InboundMessage) {
+  return { peer, recipient, justification: header.metadata?.justification }
 }
 
 interface Claimed {

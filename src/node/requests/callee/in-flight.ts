@@ -29,6 +29,8 @@ export interface Execution {
   readonly recipient: InboundMessage['recipient']
   /** Validated, with its capability named. */
   readonly payload: RequestPayload
+  /** Why its caller asks, as its message has it; absent for none. */
+  readonly justification?: string
   readonly taskId: string
   /** Approximate bytes of its input in memory. */
   readonly bytes: number
@@ -60,6 +62,8 @@ export interface HereWork {
   readonly recipient: InboundMessage['recipient']
   readonly capability: string
   readonly input: unknown
+  /** Why its caller asks. */
+  readonly justification?: string | undefined
   readonly names: { readonly requestId: string; readonly taskId: string }
 }
 
@@ -203,11 +207,21 @@ export function keyOf(
 }
 
 /** The task for its agent. */
-export function taskOf({ taskId, payload, record, peer }: Execution): AgentTask {
+export function taskOf({ taskId, payload, record, peer, justification }: Execution): AgentTask {
   const { requestId, attempt, capability, description, swarm, input } = payload
   // Each run after one that ended with its node is a further attempt.
   const tries = record?.tries ?? 0
-  return { taskId, requestId, attempt: attempt + tries, capability: capability ?? '', description, swarm, input, peer }
+  return {
+    taskId,
+    requestId,
+    attempt: attempt + tries,
+    capability: capability ?? '',
+    description,
+    swarm,
+    input,
+    peer,
+    ...(justification === undefined ? {} : { justification })
+  }
 }
 
 /** Ends work without a waiting caller: it is stopped and not answered. */

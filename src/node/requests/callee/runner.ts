@@ -18,6 +18,11 @@ export interface RunnerDeps extends Pick<RepliesDeps, 'telemetry' | 'directory' 
   readonly inFlight: InFlight
 }
 
+/** The message of a run. */
+interface RunMessage extends Pick<InboundMessage, 'peer' | 'recipient'> {
+  readonly justification?: string | undefined
+}
+
 /** Runs admitted work: opens its task, runs its agent, records its end and answers. */
 export class Runner {
   readonly #deps: RunnerDeps
@@ -28,7 +33,7 @@ export class Runner {
 
   /** Adds work in flight and opens its task. */
   open(
-    { peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>,
+    { peer, recipient, justification }: RunMessage,
     {
       key,
       payload,
@@ -44,6 +49,7 @@ export class Runner {
       peer,
       recipient,
       payload,
+      ...(justification === undefined ? {} : { justification }),
       taskId,
       bytes: sizeOf(payload.input),
       isNotification,

@@ -97,6 +97,36 @@ test('a command agent is started as its own client, above the directory of the c
   t.alike(own.command, ['./run', '--fast'])
 })
 
+test('an imported agent has the id of its source: its own, the one of its file where the client goes by files, else its name', (t: Assert) => {
+  for (const [file, keys, id] of [
+    ['/p/.github/agents/unit-tests.agent.md', 'name: tester', 'unit-tests'],
+    ['/p/.opencode/agent/reviewer.md', 'name: critic', 'reviewer'],
+    ['/x/plain.md', 'name: speaker\nmode: subagent', 'plain'],
+    ['/x/helper.agent.md', 'name: Helper of All', 'helper'],
+    ['/p/.claude/agents/any.md', 'name: tester', 'tester'],
+    ['/p/.gemini/agents/any.md', 'name: finder', 'finder'],
+    ['/x/any.md', 'name: shown\nid: own-id', 'own-id'],
+    ['/p/.github/agents/any.agent.md', 'name: shown\nid: own-id', 'own-id'],
+    ['/x/any.md', 'name: shown\nid: Not an Id', 'shown']
+  ] as const) {
+    const { definition } = agentOf(t, file, `---\n${keys}\ndescription: d\n---\nDo.\n`, LLM)
+    t.is(definition.id, id, `${file}: ${keys}`)
+    t.is(definition.name, /name: (.*)/.exec(keys)?.[1], 'the name stays for people')
+  }
+  t.is(agentTextOf('---\nid: operator\nname: a\n---\nDo.\n', '/x/a.md', LLM).kind, 'faulty')
+})
+
+test('the id of an agent file may stand in its block, and is refused with its line where no agent may have it', (t: Assert) => {
+  const text = (id: string): string =>
+    `---\nname: shown\ndescription: d\na2a:\n  id: ${id}\n  capabilities: [{ id: x }]\n  runtime: { type: command, command: [cat] }\n---\n`
+  const parsed = parseAgentFile(text('own'), { file: '/x/other.md', compileSchema })
+  t.alike(parsed.ok && [parsed.definition.id, parsed.definition.name], ['own', 'shown'])
+  for (const id of ['operator', 'Big One', '..', '-x', '7', '""']) {
+    const wrong = parseAgentFile(text(id), { file: '/x/other.md', compileSchema })
+    t.ok(!wrong.ok && wrong.faults.some(({ line }) => line === 5), id)
+  }
+})
+
 test('a file that its author withdrew is skipped, and one that cannot be an agent says why', (t: Assert) => {
   const kind = (text: string): string => agentTextOf(text, '/x/a.md', LLM).kind
   t.is(kind('# Read me\n'), 'skipped')

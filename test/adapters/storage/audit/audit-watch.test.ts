@@ -27,6 +27,7 @@ function watched(t: Assert, dir: string, clock: ManualClock): Watched {
   let tell: (line: string) => void = () => {}
   const telemetry = new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: (line) => tell(line) })
   const watch = new AuditWatch({ dir, clock, telemetry })
+  watch.check()
   t.teardown(() => watch.close())
   return { clock, watch, nextLine: () => new Promise((resolve) => (tell = resolve)) }
 }
