@@ -425,16 +425,8 @@ export const SETTINGS = {
     allowArbitraryCodeTools: flag(false, 'Reserved: code of clients is never run.')
   },
   swarm: {
-    leaseMs: duration(
-      5000,
-      [500, 60_000],
-      'An item without a heartbeat of its agent for this long goes to another agent.'
-    ),
-    heartbeatMs: duration(
-      1000,
-      [100, 30_000],
-      'Time between two heartbeats of an item; at most half of swarm.leaseMs.'
-    ),
+    leaseMs: duration(5000, [500, 60_000], 'An item whose agent is silent for this long goes to another one.'),
+    heartbeatMs: duration(1000, [100, 30_000], 'Time between heartbeats of an item, at most half of swarm.leaseMs.'),
     deadlineMs: duration(600_000, [1000, 7 * DAY_MS], 'How long a swarm may take when its launcher names no time.')
   },
   log: {

@@ -241,9 +241,7 @@ export class MeshNode implements Mesh {
   }
 
   problems(): readonly Problem[] {
-    const fault = this.log.own.fault()
-    const { code, message } = fault ?? {}
-    const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
+    const own = ownFault(this.log)
     const bounds = [...(this.log.own.isFull ? [FULL_CORE] : []), ...(this.#ownCore.isRefused ? [NO_CORE_LEFT] : [])]
     const network = this.#deps.network.state.problems()
     const gates = gateProblems(this.links, this.log.view())
@@ -428,6 +426,12 @@ function admitted(log: AutobaseLog, nodeId: NodeId, clock: Clock): Promise<void>
     const stop = log.onChange(look)
     look()
   })
+}
+
+/** The fault of the own core as a problem; none while it is whole. */
+function ownFault(log: AutobaseLog): readonly Problem[] {
+  const { code, message } = log.own.fault() ?? {}
+  return code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
 }
 
 function withoutTakeover(state: MeshState): MeshState {
