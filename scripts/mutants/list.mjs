@@ -4,6 +4,7 @@ import { CARE_MUTANTS } from './care.mjs'
 import { CUT_RUN_MUTANTS } from './cut-runs.mjs'
 import { DOCUMENT_MUTANTS } from './documents.mjs'
 import { HOPS_MUTANTS } from './hops.mjs'
+import { NETWORK_MUTANTS } from './network.mjs'
 import { OAUTH_MUTANTS } from './oauth.mjs'
 import { HOSTILE_MUTANTS } from './hostile.mjs'
 import { OUTCOME_MUTANTS } from './outcomes.mjs'
@@ -387,6 +388,7 @@ export const MUTANTS = [
   ...DOCUMENT_MUTANTS,
   ...POLICY_MUTANTS,
   ...HOPS_MUTANTS,
+  ...NETWORK_MUTANTS,
   ...OAUTH_MUTANTS,
   ...PLACES_MUTANTS,
   ...PUSH_MUTANTS,
