@@ -425,11 +425,7 @@ export const SETTINGS = {
     allowArbitraryCodeTools: flag(false, 'Reserved: code of clients is never run.')
   },
   swarm: {
-    leaseMs: duration(
-      5000,
-      [500, 60_000],
-      'An item without a heartbeat of its agent for this long goes to another agent.'
-    ),
+    leaseMs: duration(5000, [500, 60_000], 'An item without a heartbeat for this long goes to another agent.'),
     heartbeatMs: duration(
       1000,
       [100, 30_000],

@@ -19,7 +19,7 @@ import type {
   RenamedInPolicy
 } from './policy-api.js'
 import type { ImportedServerInfo, RemoteCalls } from './imported-tools.js'
-import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from './swarm-api.js'
+import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults, SwarmRetry } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
 import type { TokenCalls } from './token-api.js'
@@ -425,6 +425,8 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, ToolCallC
   'swarm.list': { params: Record<string, never>; result: { readonly swarms: readonly SwarmInfo[] } }
   'swarm.show': { params: { readonly id: string }; result: SwarmInfo }
   'swarm.results': { params: { readonly id: string }; result: SwarmResults }
+  /** Starts a swarm of items of an ended one that failed. */
+  'swarm.retry': { params: SwarmRetry; result: { readonly id: string } }
   'swarm.cancel': { params: { readonly id: string }; result: SwarmInfo }
   'tasks.list': { params: TaskQuery; result: TaskList }
   'tasks.show': { params: { readonly id: string }; result: TaskInfo & { readonly events: readonly TaskEventInfo[] } }
