@@ -59,17 +59,17 @@ export async function awaitReply<N extends MessageCall>(
   { name, params, level }: Pick<FollowedCall<N>, 'name' | 'params' | 'level'>
 ): Promise<number> {
   const { output } = context
-  let task: string | null = null
+  const known: { task: string | null } = { task: null }
   const stop = new AbortController()
   const abort = (): void => stop.abort()
   process.once('SIGINT', abort)
   try {
-    const onTask = (id: string): void => void (task = id)
+    const onTask = (id: string): void => void (known.task = id)
     const reply = withSteps(await followCall(context, { name, params, level, signal: stop.signal, onTask }), params)
     return await printReply(output, reply, 'type' in params && params.type === 'notification')
   } catch (error) {
     if (!stop.signal.aborted) throw error
-    const shows = output.hint(task === null ? ALL_TASKS : `a2a-node tasks show ${task}`)
+    const shows = output.hint(known.task === null ? ALL_TASKS : `a2a-node tasks show ${known.task}`)
     output.note(`given up; the node cancels the work: ${shows} shows it`)
     return EXIT.interrupted
   } finally {

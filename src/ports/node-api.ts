@@ -18,7 +18,7 @@ import type {
   PolicyTestResult
 } from './policy-api.js'
 import type { ImportedServerInfo, RemoteCalls } from './imported-tools.js'
-import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from './swarm-api.js'
+import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults, SwarmRetry } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
 import type { TokenCalls } from './token-api.js'
@@ -346,6 +346,8 @@ export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls
   'swarm.list': { params: Record<string, never>; result: { readonly swarms: readonly SwarmInfo[] } }
   'swarm.show': { params: { readonly id: string }; result: SwarmInfo }
   'swarm.results': { params: { readonly id: string }; result: SwarmResults }
+  /** Starts a swarm of items of an ended one that failed. */
+  'swarm.retry': { params: SwarmRetry; result: { readonly id: string } }
   'swarm.cancel': { params: { readonly id: string }; result: SwarmInfo }
   'tasks.list': { params: TaskQuery; result: TaskList }
   'tasks.show': { params: { readonly id: string }; result: TaskInfo & { readonly events: readonly TaskEventInfo[] } }

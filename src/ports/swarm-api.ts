@@ -56,6 +56,15 @@ export interface SwarmRequest {
   readonly idempotencyKey?: string
 }
 
+/** Parameters of `swarm retry`. Without a flag the failed items are tried again. */
+export interface SwarmRetry {
+  /** Of an ended swarm over items, at its launcher. */
+  readonly id: string
+  readonly failed?: boolean
+  /** Items with an unknown outcome: a part of their work may be done. */
+  readonly unknown?: boolean
+}
+
 /** Which time of a loop this is. */
 export interface SwarmRound {
   /** From 1. */

@@ -103,7 +103,11 @@ test('after failed items, the suggestion is this command line with the missing i
   const checked = '  before you run the failed items again, check what they did: a part of their work may be done'
   t.alike(stepsOf(await run(failed, lines, "it's")), [checked, again])
   t.alike(stepsOf(await run({ ...failed, retryable: true }, lines, "it's")), [again], 'nothing was done')
-  t.alike(stepsOf(await run(failed, [...RUN, '--items', 'src/*.ts'])), [], 'files are not lines')
+  t.alike(
+    stepsOf(await run(failed, [...RUN, '--items', 'src/cli/*.ts'])),
+    [checked, '  try: a2a-node swarm retry swarm_fake'],
+    'files are not lines'
+  )
   const late = new NodeError('TIMEOUT', 'not finished by the deadline').toBody()
   t.alike(stepsOf(await run(late, [...RUN, '--deadline=90m'])), [`  try: ${typed} --deadline 3h`])
   t.alike(stepsOf(await run(late, RUN)), [`  try: ${typed} --deadline 90m`], 'twice the default of the node')

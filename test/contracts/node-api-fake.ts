@@ -201,6 +201,7 @@ export class FakeNodeApi implements NodeApi {
       'swarm.list': () => ({ swarms: state.swarms ?? [] }),
       'swarm.show': ({ id }) => this.#swarm(id),
       'swarm.results': ({ id }) => ({ id: this.#swarm(id).id, status: this.#swarm(id).status, results: [] }),
+      'swarm.retry': ({ id }) => ({ id: this.#swarm(id).id }),
       'swarm.cancel': ({ id }) => ({ ...this.#swarm(id), status: 'canceled' }),
       'tasks.list': (query) => this.#tasks(query),
       'tasks.show': ({ id }) => ({ ...found(state.tasks, id, 'TASK_NOT_FOUND'), events: [] }),

@@ -162,6 +162,7 @@ function unknownSuite(check: CheckApi): void {
     t.is(await codeOf(api.call('swarm.show', { id })), 'SWARM_NOT_FOUND')
     t.is(await codeOf(api.call('swarm.results', { id })), 'SWARM_NOT_FOUND')
     t.is(await codeOf(api.call('swarm.cancel', { id })), 'SWARM_NOT_FOUND')
+    t.is(await codeOf(api.call('swarm.retry', { id })), 'SWARM_NOT_FOUND')
     t.is(await codeOf(firstOf(api, 'swarm.watch', { id })), 'SWARM_NOT_FOUND')
     t.is(await codeOf(api.call('invite.revoke', { id })), 'INVITE_NOT_FOUND')
     t.is(await codeOf(api.call('token.revoke', { id })), 'TOKEN_NOT_FOUND')

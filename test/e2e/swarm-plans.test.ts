@@ -167,7 +167,7 @@ test('a stage of a pipeline that refuses its input shows that input: the result 
   t.ok(text.stdout.includes('\n  given: {"n":2}\n'), text.stdout)
   t.absent(text.stdout.includes('try: a2a-node swarm run go --strategy pipeline'), text.stdout)
   const { results } = await run(a, asked)
-  t.alike((results.results[1]?.error?.data as { given?: unknown }).given, '{"n":2}')
+  t.alike((results.results[1]?.error?.data as { given?: unknown } | undefined)?.given, '{"n":2}')
 })
 
 test('an unknown placeholder of --input is refused before anything begins', async (t) => {

@@ -213,6 +213,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'swarm.list': none,
   'swarm.show': z.strictObject({ id: ref }),
   'swarm.results': z.strictObject({ id: ref }),
+  'swarm.retry': z.strictObject({ id: ref, failed: z.boolean().exactOptional(), unknown: z.boolean().exactOptional() }),
   'swarm.cancel': z.strictObject({ id: ref }),
   'tasks.list': z.strictObject({ limit: z.int().min(1).max(MAX_LISTED_TASKS).exactOptional() }),
   'tasks.show': z.strictObject({ id: ref }),

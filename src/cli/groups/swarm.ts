@@ -1,6 +1,12 @@
-import type { CommandRow } from '../terminal/table.js'
+import type { CommandRow, OptionSpec } from '../terminal/table.js'
 
 const STRATEGIES = ['each', 'map', 'race', 'vote', 'pipeline', 'plan'] as const
+
+const RESULTS: OptionSpec = {
+  flags: '--results <form>',
+  about: 'results at the end: table (default: at most 50), json (stdout has nothing else), or files DIR',
+  pairs: ['files']
+}
 
 /** The commands under `swarm`. */
 export const SWARM_COMMANDS: readonly CommandRow[] = [
@@ -41,11 +47,7 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
       { flags: '--max-rounds <n>', about: 'with --until: rounds at most (default: 10)' },
       { flags: '--yes', about: 'begin the plan of a planner without confirmation' },
       { flags: '--dry-run', about: 'show the agents of each part and the excluded ones; begins nothing' },
-      {
-        flags: '--results <form>',
-        about: 'results at the end: table (default: at most 50), json (stdout has nothing else), or files DIR',
-        pairs: ['files']
-      },
+      RESULTS,
       { flags: '--detach', about: 'do not wait; prints the id' }
     ],
     more: [
@@ -89,6 +91,22 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
     args: '<id>',
     about: 'one accepted result an item',
     load: async () => (await import('../commands/swarm.js')).swarmResults
+  },
+  {
+    name: 'retry',
+    args: '<id>',
+    about: 'try failed items of an ended swarm again, as a new swarm',
+    options: [
+      { flags: '--failed', about: 'the failed items (default)' },
+      { flags: '--unknown', about: 'items with an unknown outcome; check first what they did' },
+      RESULTS,
+      { flags: '--detach', about: 'do not wait; prints the id' }
+    ],
+    more: [
+      'Only for --strategy map, on the node that launched it, until its results expire.',
+      'Ctrl-C cancels the new swarm and waits for its end; a second Ctrl-C quits at once.'
+    ],
+    load: async () => (await import('../swarm/retry.js')).retrySwarm
   },
   {
     name: 'cancel',

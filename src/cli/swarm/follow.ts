@@ -1,4 +1,4 @@
-import { NodeError } from '../../kit/errors.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { SwarmInfo, SwarmResults } from '../../ports/swarm-api.js'
 import type { CommandContext } from '../context.js'
@@ -6,7 +6,6 @@ import { EXIT } from '../exit-codes.js'
 import { plural } from '../terminal/render.js'
 import type { ResultFiles } from './result-files.js'
 import { printCompleted, type ResultsForm } from './results.js'
-import type { LaunchedStep } from './steps.js'
 import { STATUS_EXITS, type KnownLaunch, type SwarmDone, SwarmScreen } from './view.js'
 
 /** No timer is longer. */
@@ -160,14 +159,24 @@ export function cancelingText({ coordination }: Pick<SwarmInfo, 'coordination'>)
     : `it will be canceled by ${shown(coordinator, 64)}`
 }
 
+/** Asks the node to cancel a swarm, and notes what follows. Never rejects. */
+async function requestCancel({ api, output }: CommandContext, id: string): Promise<void> {
+  try {
+    const info = await api().call('swarm.cancel', { id })
+    if (info.willBeCanceled === true) output.note(cancelingText(info))
+  } catch (error) {
+    output.note(`it could not be canceled: ${messageOf(error)}`)
+  }
+}
+
 /**
- * Follows a swarm that this command launched. Ctrl-C and too many failures cancel it and wait for its end, a second
- * Ctrl-C quits at once.
+ * Follows a swarm that this command launched; `launched` is null for a retry. Ctrl-C and too many failures cancel it
+ * and wait for its end, a second Ctrl-C quits at once.
  */
 export async function followOwnSwarm(
   context: CommandContext,
   id: string,
-  { launched, ...forms }: Omit<FollowOptions, 'total' | 'launched'> & { readonly launched: LaunchedStep }
+  { launched, ...forms }: Omit<FollowOptions, 'total'>
 ): Promise<number> {
   let isCanceled = false
   const onInterrupt = (): void => {
@@ -181,21 +190,11 @@ export async function followOwnSwarm(
     context.output.note(`more than ${forms.maxFailures ?? 0} items failed: canceling the swarm`)
     cancel()
   }
-  const cancel = (): void => {
-    context
-      .api()
-      .call('swarm.cancel', { id })
-      .then((info) => {
-        if (info.willBeCanceled === true) context.output.note(cancelingText(info))
-      })
-      .catch((error: unknown) => {
-        context.output.note(`it could not be canceled: ${error instanceof Error ? error.message : String(error)}`)
-      })
-  }
+  const cancel = (): void => void requestCancel(context, id)
   process.on('SIGINT', onInterrupt)
   try {
     const code = await followSwarm(context, id, {
-      total: launched.request.items?.length ?? null,
+      total: launched?.request.items?.length ?? null,
       launched,
       ...forms,
       onTooManyFailures

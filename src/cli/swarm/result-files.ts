@@ -77,7 +77,7 @@ export class ResultFiles {
     try {
       const listed: object[] = []
       for (const [index, one] of results.entries()) {
-        const { result, ...row } = one
+        const { result: _result, ...row } = one
         const { end, contents } = contentsOf(one)
         const file = `${String(index + 1).padStart(digits, '0')}-${fileName(one.item)}${end}`
         await this.#put(file, contents)

@@ -12,6 +12,8 @@ export interface LaunchedStep {
   readonly request: SwarmRequest
   /** Its items are lines, which may be given again on standard input. */
   readonly isList: boolean
+  /** Its id, once it has ended. */
+  readonly id?: string
   /** Milliseconds that it had, also without `--deadline`; absent: not known yet. */
   readonly deadlineMs?: number
 }
@@ -44,7 +46,9 @@ export function stepLines(output: Output, failures: readonly Failure[], launched
   const limit = slow === undefined ? [] : [output.hint(`a2a-node agents show ${shellWord(slow.agent)}`)]
   const mending = [...limit, ...(error === null ? [] : mendingSteps(output, error))]
   const known = failures.filter(({ status }) => status === 'failed')
-  const again = mayRetype && launched.isList && longer === null && known.length > 0 ? againLine(output, known) : null
+  const mayRepeat = longer === null && known.length > 0
+  const listed = mayRepeat && mayRetype && launched.isList ? againLine(output, known) : null
+  const again = listed ?? (mayRepeat ? retryLine(output, launched) : null)
   const steps = [longer, ...(longer === null ? mending : []), again].filter((one) => one !== null)
   const lines = steps.map((one) => `  try: ${shown(one, 1000)}`)
   if (longer !== null && isInDoubt) return [IN_DOUBT, ...lines]
@@ -107,6 +111,12 @@ function takesInput({ stage }: Failure, { request }: LaunchedStep): boolean {
 function isPlain(task: PlanTask | undefined): boolean {
   const { needs = [], input, items, when } = task ?? { input: null }
   return needs.length === 0 && input === undefined && items === undefined && when === undefined
+}
+
+/** The failed items once more, with their inputs; null where they cannot be tried again. */
+function retryLine(output: Output, launched: LaunchedStep | null): string | null {
+  if (launched?.id === undefined || launched.request.strategy !== 'map') return null
+  return output.hint(`a2a-node swarm retry ${shown(launched.id)}`)
 }
 
 /** The failed items once more, as lines. null when none failed, or too many to be typed. */

@@ -145,7 +145,8 @@ export class SwarmScreen {
     for (const one of leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
     if (this.#lost > 0) output.note(`${plural(this.#lost, 'event')} not shown; the results are complete`)
     if (status !== 'canceled')
-      for (const line of stepLines(output, this.#failures, withDeadline(this.#launched, deadlineMs))) output.print(line)
+      for (const line of stepLines(output, this.#failures, ended(this.#launched, done.id, deadlineMs)))
+        output.print(line)
     printCombined(output, done)
   }
 
@@ -229,6 +230,6 @@ function progressLine(event: SwarmEvent): string | null {
   }
 }
 
-function withDeadline(launched: LaunchedStep | null, deadlineMs: number | undefined): LaunchedStep | null {
-  return launched === null || deadlineMs === undefined ? launched : { ...launched, deadlineMs }
+function ended(launched: LaunchedStep | null, id: string, deadlineMs: number | undefined): LaunchedStep | null {
+  return launched === null ? null : { ...launched, id, ...(deadlineMs === undefined ? {} : { deadlineMs }) }
 }

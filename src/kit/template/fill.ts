@@ -85,8 +85,8 @@ export function malformedIn(
   isKnown: (name: string) => boolean
 ): { readonly text: string; readonly path: readonly (string | number)[] }[] {
   return stringsIn(template).flatMap(({ text, path }) =>
-    [...text.replace(ANY, '{}').matchAll(MALFORMED)].flatMap(([found, name = '']) =>
-      isKnown(name) ? [{ text: found, path }] : []
+    [...text.replace(ANY, '{}').matchAll(MALFORMED)].flatMap(([malformed, name = '']) =>
+      isKnown(name) ? [{ text: malformed, path }] : []
     )
   )
 }

@@ -55,7 +55,7 @@ const OF_CLIENTS: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchNa
 ])
 
 /** Calls that give work to agents in general. */
-const OF_ALL_AGENTS: ReadonlySet<string> = new Set<CallName>(['swarm.start', 'swarm.preview'])
+const OF_ALL_AGENTS: ReadonlySet<string> = new Set<CallName>(['swarm.start', 'swarm.preview', 'swarm.retry'])
 
 /**
  * Refuses a call beyond the caller's rights, whatever its scopes. `nodeTier`: of the node's certificate.

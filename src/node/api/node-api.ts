@@ -177,6 +177,12 @@ const SWARM_CALLS: Pick<CallTable, SwarmCall> = {
   'swarm.list': ['read', async ({ node, by }) => ({ swarms: await listSwarms(node, by) })],
   'swarm.show': ['read', async ({ node, by }, { id }) => (await findSwarm(node, id, by)).info()],
   'swarm.results': ['read', async ({ node, by }, { id }) => (await findSwarm(node, id, by)).results()],
+  'swarm.retry': [
+    'send',
+    async ({ node, by, certified: power }, { id, ...which }) => ({
+      id: await node.swarms.launch({ id: (await findSwarm(node, id, by)).head.id, ...which }, power)
+    })
+  ],
   'swarm.cancel': ['send', async ({ node, by }, { id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)]
 }
 

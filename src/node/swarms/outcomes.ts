@@ -8,6 +8,7 @@ import type { NotificationQueue } from '../ledger/commit-queue.js'
 import { stepsFor } from '../messaging/error-hints.js'
 import { sizeOf } from '../../kit/size.js'
 import type { SwarmReport } from './report.js'
+import { retryable } from './retry.js'
 import type { StageChange } from './stages.js'
 import type { SwarmEnd, SwarmHead, SwarmLease, SwarmRow, SwarmStore } from './store.js'
 
@@ -122,7 +123,11 @@ export class SwarmOutcomes {
       const status = ended === 'canceled' ? ended : stages.verdict()
       const error = endError(head, status, repeatedError(stages.fault() ?? eventLog.firstError()))
       const end = { ...standing(), status, durationMs, error }
-      const changes = swarmStore.ended(head, { end, expiresAt: clock.now() + limits.defaultTtlMs })
+      const changes = swarmStore.ended(head, {
+        end,
+        expiresAt: clock.now() + limits.defaultTtlMs,
+        kept: retryable(head, eventLog.rows.values())
+      })
       const notify = (): void => {
         this.#end = end
         onEnd()

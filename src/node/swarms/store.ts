@@ -175,12 +175,15 @@ export class SwarmStore {
     return { key: SWARM_KEYS.result(id, row.index), value: encodePayload(row) }
   }
 
-  /** The changes that end a swarm: its inputs and leases are removed. */
-  ended(head: SwarmHead, after: { readonly end: SwarmEnd; readonly expiresAt: number }): LedgerChange[] {
+  /** The changes that end a swarm: its inputs, but those of the items in `kept`, and its leases are removed. */
+  ended(
+    head: SwarmHead,
+    { kept, ...after }: { readonly end: SwarmEnd; readonly expiresAt: number; readonly kept: ReadonlySet<number> }
+  ): LedgerChange[] {
     const { id, itemCount, expiresAt } = head
     const always = [SWARM_KEYS.open(id), SWARM_KEYS.cancel(id), SWARM_KEYS.expiry(expiresAt, id)]
     const gone = Array.from({ length: itemCount }, (_, index) => [
-      SWARM_KEYS.item(id, index),
+      ...(kept.has(index) ? [] : [SWARM_KEYS.item(id, index)]),
       SWARM_KEYS.lease(id, index)
     ]).flat()
     return [...[...always, ...gone].map((key) => ({ key, value: null })), ...this.#head({ ...head, ...after })]
@@ -246,6 +249,12 @@ export class SwarmStore {
     for await (const { value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-lease', id)))
       leases.push(decode(value) as SwarmLease)
     return { items, leases }
+  }
+
+  /** The input of an item; undefined when it is not kept. @throws NodeError STORE_DAMAGED */
+  async input(id: string, index: number): Promise<unknown> {
+    const bytes = await this.#ledger.get(SWARM_KEYS.item(id, index))
+    return bytes === null ? undefined : (decode(bytes) as SwarmItem).input
   }
 
   /** Ids of swarms that have not ended. */

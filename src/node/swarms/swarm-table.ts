@@ -5,7 +5,7 @@ import { type IdKind, resolveId } from '../../kit/resolve-id.js'
 import { shown } from '../../kit/text.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
 import type { RunOutcome } from '../../domain/swarm/machine.js'
-import type { SwarmInfo, SwarmPreview, SwarmRequest } from '../../ports/swarm-api.js'
+import type { SwarmInfo, SwarmPreview, SwarmRequest, SwarmRetry } from '../../ports/swarm-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { Directory } from '../cards/directory.js'
 import type { Requests } from '../requests/caller/requests.js'
@@ -20,6 +20,7 @@ import type { ItemRun } from './lease-requests.js'
 import type { SwarmLifecycle } from './lifecycle.js'
 import { coordinatorOf, type SwarmHere, type SwarmMemory } from './memory.js'
 import { previewOf } from './prepare.js'
+import { retryRequest } from './retry.js'
 import type { SwarmSession } from './session.js'
 import type { SwarmEnd, SwarmHead, SwarmStore } from './store.js'
 
@@ -90,9 +91,18 @@ export class SwarmTable {
     await Promise.all([...this.#deps.memory.all.values()].map((run) => run.stop()))
   }
 
-  /** Launches a swarm, see {@link Launcher.launch}. */
-  launch(plan: SwarmPlan, onBehalfOf?: CertifiedPower, onRun?: (run: SwarmHere) => void): Promise<string> {
-    return this.#deps.launcher.launch(plan, onBehalfOf, onRun)
+  /**
+   * Launches a swarm, see {@link Launcher.launch}, or tries items of an ended one again, see {@link retryRequest}; its
+   * `id` is then the whole id.
+   */
+  async launch(
+    plan: SwarmPlan | SwarmRetry,
+    onBehalfOf?: CertifiedPower,
+    onRun?: (run: SwarmHere) => void
+  ): Promise<string> {
+    const { launcher, swarmStore } = this.#deps
+    const request = 'id' in plan ? await retryRequest(swarmStore, plan.id, plan) : plan
+    return await launcher.launch(request, onBehalfOf, onRun)
   }
 
   /** The effects of a launch, and the agents that would be left out. Nothing is recorded. @throws NodeError USAGE */

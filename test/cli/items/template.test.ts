@@ -89,7 +89,6 @@ test('an unknown or malformed placeholder is refused before any item, and the ne
   ] as const
   const object = { ...OBJECT, value: { a: 'one' } }
   for (const [text, unknown, mended] of cases) {
-    t.exception(() => parseTemplate(text), text)
     const error = await refusal(text)
     t.is(error?.code, 'USAGE')
     t.ok(error?.message.includes(`there is no placeholder ${unknown}`), error?.message)

@@ -117,17 +117,11 @@ test('a task that does not end in time is exit 6: the task runs on, and the next
 })
 
 test('Ctrl-C ends the command with 130, and the task runs on', async (t: Assert) => {
-  const { run, fake } = await endless(t)
-  fake.watch = async function* (_name: string, _params: unknown, options?: { signal?: AbortSignal }) {
-    yield { tasks: [], more: 0 }
-    await new Promise((resolve) => options?.signal?.addEventListener('abort', resolve))
-  } as typeof fake.watch
+  const working = task('task_abcd', { state: 'working', result: null, error: null })
+  const { run, fake } = await fakeHome(t, {
+    calls: { 'tasks.show': () => ({ ...working, events: [{ generation: 1, at, type: 'state', state: 'working' }] }) }
+  })
   let sent = false
-  fake.call = (async (name: string) => {
-    fake.seen.push({ name, params: null })
-    const events = [{ generation: 1, at, type: 'state', state: 'working' }]
-    return { ...task('task_abcd', { state: 'working', result: null, error: null }), events }
-  }) as typeof fake.call
   const ran = await run(['tasks', 'watch', 'task_abcd'], {
     onStdout: (text, kill) => {
       if (sent || !text.includes('working')) return

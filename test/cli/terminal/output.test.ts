@@ -196,8 +196,8 @@ test('contents end with one line break on a terminal, and are unchanged elsewher
   for (const isTTY of [true, false])
     for (const contents of ['milk', 'milk\n', 'milk\n\n', 'a\nb', '']) {
       let written = ''
-      const sink = { isTTY, write: (text: string | Uint8Array): void => void (written += String(text)) }
-      new Output({ json: false, color: 'never', out: sink, err: sink, env: {} }).contents(contents)
+      const place = { isTTY, write: (text: string | Uint8Array): void => void (written += String(text)) }
+      new Output({ json: false, color: 'never', out: place, err: place, env: {} }).contents(contents)
       t.is(written, isTTY ? `${contents.replace(/\n$/, '')}\n` : contents, JSON.stringify(contents))
     }
 })

@@ -181,7 +181,7 @@ test('checking never throws for any plan, and a valid one has no circle and no u
 })
 
 test('text in braces that begins with a known name but is no placeholder is a fault, in inputs and in the output', (t) => {
-  const task = (input: unknown): object => ({
+  const planOf = (input: unknown): object => ({
     tasks: [
       { id: 'a', capability: 'x' },
       { id: 'b', capability: 'x', input }
@@ -192,12 +192,12 @@ test('text in braces that begins with a known name but is no placeholder is a fa
     return found.ok ? [] : found.faults.map(({ path, reason }) => `${path.join('.')}: ${reason}`)
   }
   for (const text of ['{a.text}', '{ a }', '{a[0]}', '{a:size}', '{goal.x}', '{input.n}', '{item.n}']) {
-    const [fault = '', ...others] = faultsOf(task({ deep: [`see ${text}`] }))
+    const [fault = '', ...others] = faultsOf(planOf({ deep: [`see ${text}`] }))
     t.ok(fault.startsWith(`tasks.1.input.deep.0: ${text} is no placeholder`), fault)
     t.is(others.length, 0)
-    t.alike(faultsOf(task({ deep: [`see {${text}}`] })), [], 'doubled braces are text')
+    t.alike(faultsOf(planOf({ deep: [`see {${text}}`] })), [], 'doubled braces are text')
   }
   const [output = ''] = faultsOf({ tasks: [{ id: 'a', capability: 'x' }], output: { n: '{a.n}' } })
   t.ok(output.startsWith('output.n: {a.n} is no placeholder'), output)
-  t.alike(faultsOf(task('{ "a": 1 } {} {c.d} {a = 1}')), [], 'other braces are text')
+  t.alike(faultsOf(planOf('{ "a": 1 } {} {c.d} {a = 1}')), [], 'other braces are text')
 })

@@ -4,6 +4,7 @@ import { decodeEnd, decodeMark, decodeOutcome, type LeaseMark } from '../../../d
 import { isMark, RECORDS, recordKind } from '../../../domain/swarm/record-index.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { CommitQueueDeps } from '../../ledger/commit-queue.js'
+import { retryable } from '../retry.js'
 import type { SwarmStore, SwarmEnd, SwarmHead, SwarmRow } from '../store.js'
 import type { ContentName } from './content-transfer.js'
 import type { SwarmEventLog } from '../event-log.js'
@@ -167,7 +168,9 @@ export class CommittedResults {
     const { swarmStore, commit, clock, limits } = this.#deps
     const settling = await this.#settling()
     if (settling === null) return
-    await commit([...settling, ...swarmStore.ended(head, { end, expiresAt: clock.now() + limits.defaultTtlMs })])
+    const kept = retryable(head, this.#swarm.eventLog.rows.values())
+    const expiresAt = clock.now() + limits.defaultTtlMs
+    await commit([...settling, ...swarmStore.ended(head, { end, expiresAt, kept })])
     if (this.#isOver) return
     this.#isOver = true
     onOver(end)

@@ -1,0 +1,29 @@
+import type { Action } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { given, isSet } from '../options.js'
+import { followOwnSwarm } from './follow.js'
+import { ResultFiles } from './result-files.js'
+import { resultsOption } from './results.js'
+
+/** `swarm retry <id>`: tries its failed items again, as a new swarm, and follows that. */
+export const retrySwarm: Action = async (context, [id = ''], options) => {
+  const { output } = context
+  const results = resultsOption(options)
+  const flag = (name: string): true | undefined => (isSet(options, name) ? true : undefined)
+  const files = results.form === 'files' ? await ResultFiles.open(results.directory) : null
+  const params = { id, ...given({ failed: flag('failed'), unknown: flag('unknown') }) }
+  const { id: retried } = await context
+    .api()
+    .call('swarm.retry', params)
+    .catch(async (error: unknown) => {
+      await files?.discard()
+      throw error
+    })
+  if (!isSet(options, 'detach')) return await followOwnSwarm(context, retried, { launched: null, results, files })
+  if (output.json) output.object('swarm-started@1', { id: retried })
+  else {
+    output.note(`follow it: ${output.hint(`a2a-node swarm watch ${retried}`)}`)
+    output.print(retried)
+  }
+  return EXIT.ok
+}
