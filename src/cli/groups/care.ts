@@ -62,6 +62,19 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../commands/home/reset.js')).reset
   },
   {
+    name: 'logs',
+    offline: true,
+    about: 'the log of a node in the background or of a service',
+    group: 'Observe',
+    options: [
+      { flags: '-f, --follow', about: 'follow new lines' },
+      { flags: '--since <time>', about: 'only those since 10m ago, or since 2026-11-29T10:00:00Z' },
+      { flags: '--lines <n>', about: 'at most this number, the last ones (default: 100, with --since all)' }
+    ],
+    more: ['The node keeps two files of 16 MiB: node.log and node.log.1 in its home.'],
+    load: async () => (await import('../commands/home/logs.js')).logs
+  },
+  {
     name: 'service',
     about: 'start the node after boot, and again after a crash',
     group: 'Care',
