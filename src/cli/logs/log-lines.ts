@@ -3,6 +3,8 @@ export interface LogLine {
   readonly text: string
   /** Unix milliseconds; null for a line without a time, such as one of the banner. */
   readonly at: number | null
+  /** It was written at this time or before: its own, that of the next line with one, or of the end of the file. */
+  readonly by: number
 }
 
 const TIME_OF_DAY = /^(\d{2}):(\d{2}):(\d{2}) (?:debug|info|warn|error) /
@@ -21,14 +23,14 @@ export function logLines(text: string, endMs: number): readonly LogLine[] {
     if (line === '') continue
     const at = timeOf(line, after)
     if (at !== null) after = at
-    lines.push({ text: line, at })
+    lines.push({ text: line, at, by: after })
   }
   return lines.reverse()
 }
 
 /** The lines from the first one of a time on. */
 export function linesSince(lines: readonly LogLine[], sinceMs: number): readonly LogLine[] {
-  const first = lines.findIndex(({ at }) => at !== null && at >= sinceMs)
+  const first = lines.findIndex(({ by }) => by >= sinceMs)
   return first === -1 ? [] : lines.slice(first)
 }
 

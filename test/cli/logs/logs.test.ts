@@ -27,7 +27,9 @@ test('lines with a time of day alone get their days by the time of the last one,
     linesSince(lines, NOON - 1000).map(({ text }) => text.slice(-2)),
     ['m4', 'm5']
   )
-  t.alike(linesSince(lines, NOON + 1), [])
+  t.alike(linesSince(lines, NOON + 401), [])
+  const banner = logLines('banner\n', NOON)
+  t.alike(linesSince(banner, NOON - 1), banner, 'a log without any time is as old as its last line')
 })
 
 test('lines of the form json have their own time, and the next lines without one go with them', (t) => {
