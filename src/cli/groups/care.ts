@@ -62,6 +62,18 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../commands/home/reset.js')).reset
   },
   {
+    name: 'uninstall',
+    offline: true,
+    about: 'remove the entries in clients and the service of this user',
+    group: 'Care',
+    options: [
+      { flags: '--server-name <name>', about: 'name of the server in the clients (default: a2a-node)' },
+      ...ASKED_OPTIONS
+    ],
+    more: ['Lists each file and command before. The home, and entries that start another program, stay.'],
+    load: async () => (await import('../commands/home/uninstall.js')).uninstall
+  },
+  {
     name: 'logs',
     offline: true,
     about: 'the log of a node in the background or of a service',

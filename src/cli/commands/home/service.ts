@@ -98,8 +98,18 @@ function planOf(context: CommandContext, options: Options): ServicePlan {
   return servicePlan(specOf(context, options), thisHost(context.env))
 }
 
+/** The service of the user for this home; null on a machine without a known manager. */
+export function ownService(context: CommandContext): ServicePlan | null {
+  try {
+    return planOf(context, {})
+  } catch (error) {
+    if (error instanceof NodeError && error.code === 'CONFLICT') return null
+    throw error
+  }
+}
+
 /** This machine, for plans of services. */
-export function thisHost(env: CommandContext['env']): ServiceHost {
+function thisHost(env: CommandContext['env']): ServiceHost {
   const home = userHome(env)
   const configHome = env['XDG_CONFIG_HOME'] ?? ''
   return {
