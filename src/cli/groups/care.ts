@@ -1,4 +1,12 @@
-import type { CommandRow } from '../terminal/table.js'
+import type { CommandRow, OptionSpec } from '../terminal/table.js'
+
+const SERVICE_OPTIONS: readonly OptionSpec[] = [
+  { flags: '--system', about: 'a service of the machine, not of this user; needs root and --home' }
+]
+const ASKED_OPTIONS: readonly OptionSpec[] = [
+  { flags: '--dry-run', about: 'list the changes only' },
+  { flags: '--yes', about: 'do not ask' }
+]
 
 /** Commands that keep a node's home well. */
 export const CARE_COMMANDS: readonly CommandRow[] = [
@@ -52,6 +60,67 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
       'unknown files stay. The next start makes a new node.'
     ],
     load: async () => (await import('../commands/home/reset.js')).reset
+  },
+  {
+    name: 'uninstall',
+    offline: true,
+    about: 'remove the entries in clients and the service of this user',
+    group: 'Care',
+    options: [
+      { flags: '--server-name <name>', about: 'name of the server in the clients (default: a2a-node)' },
+      ...ASKED_OPTIONS
+    ],
+    more: ['Lists each file and command before. The home, and entries that start another program, stay.'],
+    load: async () => (await import('../commands/home/uninstall.js')).uninstall
+  },
+  {
+    name: 'logs',
+    offline: true,
+    about: 'the log of a node in the background or of a service',
+    group: 'Observe',
+    options: [
+      { flags: '-f, --follow', about: 'follow new lines' },
+      { flags: '--since <time>', about: 'only those since 10m ago, or since 2026-11-29T10:00:00Z' },
+      { flags: '--lines <n>', about: 'at most this number, the last ones (default: 100, with --since all)' }
+    ],
+    more: ['The node keeps two files of 16 MiB: node.log and node.log.1 in its home.'],
+    load: async () => (await import('../commands/home/logs.js')).logs
+  },
+  {
+    name: 'service',
+    about: 'start the node after boot, and again after a crash',
+    group: 'Care',
+    sub: [
+      {
+        name: 'install',
+        offline: true,
+        about: 'write the service file for systemd or launchd and start the node',
+        options: [
+          ...SERVICE_OPTIONS,
+          { flags: '--run-as <account>', about: 'with --system: account of the node (default: the one before sudo)' },
+          ...ASKED_OPTIONS
+        ],
+        more: [
+          'Names the file that it writes and each command that it runs. A stopped node stays stopped until the next boot. The flags that',
+          'start remembers hold. The log is that of the home: a2a-node logs.'
+        ],
+        load: async () => (await import('../commands/home/service.js')).installNode
+      },
+      {
+        name: 'uninstall',
+        offline: true,
+        about: 'stop the service and remove its file; the home stays',
+        options: [...SERVICE_OPTIONS, ...ASKED_OPTIONS],
+        load: async () => (await import('../commands/home/service.js')).uninstallNode
+      },
+      {
+        name: 'status',
+        offline: true,
+        about: 'is the service installed, and does it run?',
+        options: SERVICE_OPTIONS,
+        load: async () => (await import('../commands/home/service.js')).serviceStatus
+      }
+    ]
   },
   {
     name: 'backup',

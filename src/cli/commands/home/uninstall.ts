@@ -1,0 +1,84 @@
+import { asNodeError, NodeError } from '../../../kit/errors.js'
+import { shown } from '../../../kit/text.js'
+import { writeClientFile } from '../../clients/client-file.js'
+import { CLIENTS } from '../../clients/places.js'
+import { type ClientPlan, clientPlan, editedText, findEntry, type FoundEntry, isThere } from '../../clients/plan.js'
+import type { Action, CommandContext } from '../../context.js'
+import { EXIT } from '../../exit-codes.js'
+import { isSet, type Options } from '../../options.js'
+import { commandText, runCommand, serviceFile, uninstallService } from '../../service/service.js'
+import type { ServicePlan } from '../../service/manager.js'
+import type { Output } from '../../terminal/output.js'
+import { agreed } from './agreed.js'
+import { ownService } from './service.js'
+
+/** An entry of this program in the file of a client. */
+interface OwnEntry {
+  readonly plan: ClientPlan
+  readonly found: FoundEntry
+}
+
+/** The data of this program outside the home. */
+interface Outside {
+  readonly entries: readonly OwnEntry[]
+  readonly service: ServicePlan | null
+  /** Files that cannot be read, with the reason. */
+  readonly unread: readonly string[]
+}
+
+/** `uninstall`: lists the entries in clients and the service of this home, asks, and removes them. */
+export const uninstall: Action = async (context, _args, options) => {
+  const { output } = context
+  const outside = await outsideOf(context, options)
+  const { entries, service, unread } = outside
+  const { home } = context.paths()
+  const files = [...entries.map(({ plan }) => plan.place.file), ...(service === null ? [] : [service.file])]
+  if (!output.json) printOutside(output, outside)
+  const isDone = files.length > 0 && !isSet(options, 'dryRun')
+  if (isDone && !(await agreed(output, options, { question: 'remove them?', command: 'a2a-node uninstall' })))
+    throw new NodeError('CANCELED', 'nothing was removed', { next: ['a2a-node uninstall --dry-run'] })
+  if (isDone) await removeAll(outside)
+  if (output.json) output.object('uninstall@1', { files, unread, home, removed: isDone })
+  else {
+    output.print(isDone ? 'removed' : files.length === 0 ? 'nothing outside the home' : 'nothing was removed')
+    output.print(`The home stays: ${shown(home, 4096)}`)
+    output.print(`  try: ${output.hint('a2a-node reset --dry-run')}`)
+    output.print('  try: npm uninstall --global a2a-node')
+  }
+  return unread.length === 0 ? EXIT.ok : EXIT.failed
+}
+
+async function outsideOf(context: CommandContext, options: Options): Promise<Outside> {
+  const entries: OwnEntry[] = []
+  const unread: string[] = []
+  for (const client of CLIENTS) {
+    const plan = clientPlan(context, options, client)
+    if (!isThere(plan)) continue
+    try {
+      const found = await findEntry(plan)
+      if (found.state === 'same' || found.state === 'outdated') entries.push({ plan, found })
+    } catch (error) {
+      unread.push(asNodeError(error).message)
+    }
+  }
+  const service = ownService(context)
+  const state = service === null ? 'absent' : await serviceFile(service)
+  return { entries, unread, service: state === 'same' || state === 'outdated' ? service : null }
+}
+
+/** Edits each file of a client as `connect --remove` does, with a copy beside it. */
+async function removeAll({ entries, service }: Outside): Promise<void> {
+  for (const { plan, found } of entries)
+    await writeClientFile(found.file, editedText(plan, found, true), { now: Date.now(), again: 'a2a-node uninstall' })
+  if (service !== null) await uninstallService(service, runCommand)
+}
+
+function printOutside(output: Output, { entries, service, unread }: Outside): void {
+  for (const { plan } of entries)
+    output.print(`removes ${plan.name} from ${shown(plan.place.file, 4096)} (${plan.client.title})`)
+  if (service !== null) {
+    output.print(`removes ${shown(service.file, 4096)}`)
+    for (const command of [...service.uninstall, ...service.forget]) output.print(`runs    ${commandText(command)}`)
+  }
+  for (const reason of unread) output.note(`warning: ${shown(reason, 1000)}`)
+}
