@@ -30,7 +30,6 @@ const OTHER_WORDS: Readonly<Record<string, { readonly about: string; readonly ne
   restart: { about: 'stop the node, then start it', next: ['a2a-node stop', 'a2a-node start --detach'] },
   update: UPDATE,
   upgrade: UPDATE,
-  leave: { about: 'a member leaves a mesh when an admin revokes it', next: ['a2a-node peers revoke <peer>'] },
   ls: LISTS,
   list: LISTS,
   run: {

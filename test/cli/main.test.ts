@@ -68,7 +68,6 @@ test('words of other programs are answered with the command that does it here', 
     ['join', 'a2a-node start --join <code>'],
     ['init', 'a2a-node start'],
     ['restart', 'a2a-node start --detach'],
-    ['leave', 'a2a-node peers revoke <peer>'],
     ['ls', 'a2a-node peers'],
     ['run', 'a2a-node swarm run --help'],
     ['update', 'a2a-node --version']

@@ -23,7 +23,7 @@ test(
       `a2a:\n  allowPrivate: [127.0.0.1]\n  agents:\n${entry('open', ', passJustification: true')}\n${entry('quiet', '')}\n`
     )
     const near = await mesh.start('near', { home, env: { FAR_TOKEN: token } })
-    const { code } = await near.api.call('invite.create', { tier: 3 })
+    const { code } = await near.api.call('invite.create', { trust: 'mine', tier: 3 })
     const member = await mesh.start('member', { join: code })
     await untilOnline(member, 1)
     for (const node of [near, member]) for (const name of ['open', 'quiet']) await untilAgent(node, `${name}@near`)
@@ -59,7 +59,7 @@ test(
       `a2a:\n  allowPrivate: ["${server.host}"]\n  agents:\n    words: { ${entry} }\n`
     )
     const near = await mesh.start('near', { home })
-    const { code } = await near.api.call('invite.create', { tier: 3 })
+    const { code } = await near.api.call('invite.create', { trust: 'mine', tier: 3 })
     const member = await mesh.start('member', { join: code })
     await untilOnline(member, 1)
     await untilAgent(member, 'words@near')

@@ -76,7 +76,7 @@ function everywhere(code: string, message: string, next: string): Record<string,
 test('a member that writes no log, and whose store lost a part of it, says so until others have given it; a repair fetches it anew', async (t) => {
   const { start, homeOf, optionsOf } = await localNodes(t)
   const [a, home] = [await start('a'), homeOf('b')]
-  const { code: join } = await apiOf(a).call('invite.create', { trust: 'mine' })
+  const { code: join } = await apiOf(a).call('invite.create', {})
   await (await start('b', { join })).close()
   const [db, old] = [path.join(home.store, 'db'), path.join(await tempDir(t), 'db')]
   const putBack = async (): Promise<void> => {

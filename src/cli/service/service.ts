@@ -4,7 +4,7 @@ import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { fileReason } from '../../kit/file-reason.js'
 import { shellWord, shown } from '../../kit/text.js'
-import type { ServiceCommand, ServicePlan } from './manager.js'
+import type { ServiceCommand, ServicePlan } from './service-plan.js'
 import { isOurUnit } from './units.js'
 
 /** The end of a command; `code` null: there is no such program. */

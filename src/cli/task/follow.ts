@@ -27,6 +27,7 @@ export async function followTask(
   text: string,
   { timeoutMs, onChange }: TaskFollow
 ): Promise<TaskDetail | null> {
+  const { id } = await api().call('tasks.show', { id: text })
   const stop = new AbortController()
   let isInterrupted = false
   const interrupt = (): void => {
@@ -35,12 +36,10 @@ export async function followTask(
   }
   const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(), timeoutMs)
   process.once('SIGINT', interrupt)
-  let id = text
   try {
     // Each change of any task gives a list: it is the sign to look at this one.
     for await (const _ of api().watch('tasks.list', { limit: 1 }, { signal: stop.signal })) {
       const task = await api().call('tasks.show', { id })
-      id = task.id
       onChange?.(task)
       if (ENDED.has(task.state)) return task
     }

@@ -24,7 +24,7 @@ test('the script of bash completes commands, subcommands, flags and choices', as
   }
   t.alike(complete('pe'), ['peers'])
   t.alike(complete('peers', 're'), ['rename', 'revoke'])
-  t.alike(complete('swarm', 'run', '--ma'), ['--max-parallel', '--max-rounds'])
+  t.alike(complete('swarm', 'run', '--ma'), ['--max-parallel', '--max-failures', '--max-rounds'])
   t.alike(complete('start', '--network', 'p'), ['public', 'private'])
   t.alike(complete('swarm', 'run', '--strategy', ''), ['each', 'map', 'race', 'vote', 'pipeline', 'plan'])
 })

@@ -1,7 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
-import { type ServiceHost, type ServicePlan, servicePlan } from '../../../src/cli/service/manager.js'
+import { type ServiceHost, type ServicePlan, servicePlan } from '../../../src/cli/service/service-plan.js'
 import { type CommandEnd, installService, serviceFile, uninstallService } from '../../../src/cli/service/service.js'
 import type { ServiceSpec } from '../../../src/cli/service/units.js'
 import { failsWith } from '../../support/fails.js'

@@ -11,7 +11,7 @@ import type { Action, CommandContext } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
 import { isSet, type Options, textOption } from '../../options.js'
 import { runningNode } from '../../running.js'
-import { type ServiceHost, type ServicePlan, servicePlan } from '../../service/manager.js'
+import { type ServiceHost, type ServicePlan, servicePlan } from '../../service/service-plan.js'
 import {
   commandText,
   foreignFile,
