@@ -11,6 +11,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { removed } from './testing/leaks.mjs'
 import { BUDGET_S, loadFactor, machineFactor, overBudget } from './testing/budget.mjs'
 import { compile, OUT } from './testing/compile.mjs'
 import { groupsOf } from './testing/plan.mjs'
@@ -96,7 +97,10 @@ async function main() {
   }
   // Short, since unix sockets made below it may have paths of at most 103 bytes.
   const root = fs.mkdtempSync(path.join(fs.existsSync('/tmp') ? '/tmp' : os.tmpdir(), 'a2at-'))
-  process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }))
+  process.on('exit', () => {
+    const fault = removed(root)
+    if (fault !== null) console.error(fault)
+  })
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.on(signal, () => {
       killAll()
