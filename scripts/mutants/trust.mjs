@@ -1,0 +1,45 @@
+// One-line faults in machines of one person and guests, and the test that must notice each.
+
+/** @type {readonly import('./list.mjs').Mutant[]} */
+export const TRUST_MUTANTS = [
+  {
+    name: 'an admin that is a guest makes machines of the maker of an invite',
+    file: 'src/domain/membership/trust.ts',
+    find: 'via: admitters[node] ?? by',
+    put: 'via: admitters[by] ?? by',
+    test: 'domain/membership/trust',
+    title: 'an admin that is a guest makes no machine of the maker by an invite of the maker'
+  },
+  {
+    name: 'a guest counts where another machine calls it mine',
+    file: 'src/domain/membership/trust.ts',
+    find: 'if (found.has(node) || guests.has(node)) return',
+    put: 'if (found.has(node) || guests.has(self)) return',
+    test: 'domain/membership/trust',
+    title: 'machines of machines are own ones, and one that any of them calls a guest is none'
+  },
+  {
+    name: 'a guest calls a machine a guest',
+    file: 'src/domain/membership/trust.ts',
+    find: "if (trust === 'guest') guests.add(node)",
+    put: 'void trust\n    for (const of of rated.values()) for (const [node, { trust }] of of) if (trust === "guest") guests.add(node)',
+    test: 'domain/membership/trust',
+    title: 'a member that a nearer machine calls a guest takes nothing from the other machines'
+  },
+  {
+    name: 'a newcomer regards its inviter as its own by any code',
+    file: 'src/domain/membership/trust.ts',
+    find: 'acceptsInviter ? inviterOf(view, self) : null',
+    put: 'inviterOf(view, self)',
+    test: 'domain/membership/trust',
+    title: 'a newcomer is a guest unless its invite says mine'
+  },
+  {
+    name: 'an entry about one member puts aside those about others',
+    file: 'src/domain/membership/fold/member.ts',
+    find: 'serialFault(known[nodeKey]?.serial ?? 0, serial)',
+    put: 'serialFault(Math.max(0, ...Object.values(known).map((one) => one.serial)), serial)',
+    test: 'domain/membership/trust',
+    title: 'entries of one author about several members have their effect in any order'
+  }
+]
