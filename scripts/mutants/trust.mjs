@@ -24,7 +24,7 @@ export const TRUST_MUTANTS = [
     find: "if (trust === 'guest') guests.add(node)",
     put: 'void trust\n    for (const of of rated.values()) for (const [node, { trust }] of of) if (trust === "guest") guests.add(node)',
     test: 'domain/membership/trust',
-    title: 'a member that a nearer machine calls a guest takes nothing from the other machines'
+    title: 'a member that a nearer machine calls a guest takes no machine from the others'
   },
   {
     name: 'a newcomer regards its inviter as its own by any code',
@@ -41,5 +41,21 @@ export const TRUST_MUTANTS = [
     put: 'serialFault(Math.max(0, ...Object.values(known).map((one) => one.serial)), serial)',
     test: 'domain/membership/trust',
     title: 'entries of one author about several members have their effect in any order'
+  },
+  {
+    name: 'an acceptance that failed is not signed again',
+    file: 'src/node/policy/peer-trust.ts',
+    find: '.finally(() => (this.#isAccepting = false))',
+    put: '',
+    test: 'node/policy/peer-trust',
+    title: 'an acceptance that the log did not take is submitted again with the next change'
+  },
+  {
+    name: 'two entries at once about one member have one serial',
+    file: 'src/node/policy/peer-trust.ts',
+    find: 'await before?.catch(() => {})',
+    put: 'void before',
+    test: 'node/policy/peer-trust',
+    title: 'of ratings set at the same time none is lost'
   }
 ]

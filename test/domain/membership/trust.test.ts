@@ -85,7 +85,7 @@ test('machines of machines are own ones, and one that any of them calls a guest 
   t.alike(own(log, owner), [], 'the word of a guest counts for nothing')
 })
 
-test('a member that a nearer machine calls a guest takes nothing from the other machines, whoever else calls it mine', (t: Assert) => {
+test('a member that a nearer machine calls a guest takes no machine from the others, though another calls it mine', (t: Assert) => {
   const log = founded()
   for (const node of [ann, bea]) log.join(owner, node, { trust: 'mine', admin: true })
   log.join(bea, cyd, { trust: 'mine' })
