@@ -57,5 +57,21 @@ export const TRUST_MUTANTS = [
     put: 'void before',
     test: 'node/policy/peer-trust',
     title: 'of ratings set at the same time none is lost'
+  },
+  {
+    name: 'a rule for guests is one for machines of the same person',
+    file: 'src/domain/policy/match.ts',
+    find: 'nodes.trustOf(address.slice(at + 1)) !== criteria.trust',
+    put: 'nodes.trustOf(address.slice(at + 1)) === criteria.trust',
+    test: 'node/policy/guests',
+    title: 'work of a guest waits for the owner by any path'
+  },
+  {
+    name: 'a guest works over A2A with the rights of the asked node',
+    file: 'src/node/gateway/resolve-agent.ts',
+    find: "const own = { agentId: by.agentId ?? OPERATOR, nodeId: by.id ?? '' }",
+    put: 'const own = { agentId: OPERATOR, nodeId: this.#deps.self }',
+    test: 'node/policy/guests',
+    title: 'a guest that calls over A2A is refused, as nobody is asked there'
   }
 ]
