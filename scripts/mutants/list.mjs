@@ -15,6 +15,7 @@ import { RECORD_MUTANTS } from './records.mjs'
 import { RELIABLE_MUTANTS } from './reliable.mjs'
 import { SWARM_MUTANTS } from './swarms.mjs'
 import { TAKEOVER_MUTANTS } from './takeover.mjs'
+import { TRUST_MUTANTS } from './trust.mjs'
 
 /** A property of the specification by its number. */
 const property = (number) => `Feature: a2a-mcp-protocols, Property ${number}:`
@@ -397,5 +398,6 @@ export const MUTANTS = [
   ...HOSTILE_MUTANTS,
   ...RELIABLE_MUTANTS,
   ...SWARM_MUTANTS,
-  ...TAKEOVER_MUTANTS
+  ...TAKEOVER_MUTANTS,
+  ...TRUST_MUTANTS
 ]

@@ -65,7 +65,9 @@ test('invite, peers show and status name the trust of newcomer and inviter, and 
   const a = await mesh.start('a')
   const shown = await a.cli(['invite', '--mine', '--uses', '2'])
   t.ok(shown.stderr.includes('It joins as a machine of yours: both sides may use each other fully.'), shown.stderr)
-  t.ok((await a.cli(['invite'])).stderr.includes('It joins as a guest'), 'without a word it is a guest')
+  const { stderr } = await a.cli(['invite'])
+  t.ok(stderr.includes('It joins as a guest'), 'without a word it is a guest')
+  t.absent(stderr.includes('no rule of this node asks for guests'))
   const b = await mesh.start('b', { join: shown.stdout.trim() })
   await regards(b, { a: 'mine' })
   await regards(a, { b: 'mine' })
@@ -81,7 +83,7 @@ test('invite, peers show and status name the trust of newcomer and inviter, and 
   t.is((await a.cli(['peers', 'trust', 'a', 'mine'])).code, 2, 'not itself')
 })
 
-test('a new home gets rules that ask for guests, and a home that is in a mesh without rules gets none', async (t) => {
+test('a new home gets rules that ask for guests; a home that is in a mesh without rules gets none, and invite prints the rule to add', async (t) => {
   const mesh = await localMesh(t)
   const a = await mesh.start('a')
   const file = path.join(a.home, 'policy.yaml')
@@ -91,6 +93,14 @@ test('a new home gets rules that ask for guests, and a home that is in a mesh wi
   await Promise.all([file, path.join(a.home, 'policy.seen')].map((one) => fs.rm(one)))
   const again = await mesh.start('a', { home: a.home })
   t.alike((await again.json<{ rules: readonly unknown[] }>(['policy', 'show'])).rules, [])
+  const { stderr } = await again.cli(['invite', '--guest'])
+  const line = /Add to the rules in (.*):  (- .*)/.exec(stderr)
+  t.ok(stderr.includes('no rule of this node asks for guests: they write and execute.'), stderr)
+  t.is(line?.[1], file)
+  await fs.writeFile(file, `rules:\n  ${line?.[2] ?? ''}\n`)
+  await untilTrue(async () => (await again.api.call('policy.show', {})).rules.length === 1, 'the rule is read')
+  t.absent((await again.cli(['invite', '--guest'])).stderr.includes('warning'), 'the printed rule helps')
+  t.absent((await again.cli(['invite', '--mine'])).stderr.includes('warning'))
 })
 
 /** Resolves when a node regards others so. */

@@ -1,5 +1,6 @@
 import { NodeError } from '../../kit/errors.js'
 import { TRUST_WORDS } from '../../kit/names/trust.js'
+import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type { Trust } from '../../domain/membership/types.js'
 import { canAsk, confirm } from '../terminal/confirm.js'
@@ -38,6 +39,7 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   const kind = made.trust === 'mine' ? 'a machine of yours' : 'a guest (--mine: a machine of yours)'
   const joinsAs = `It joins as ${kind}: ${TRUST_WORDS[made.trust]}.`
   output.note(`${joins} ${joinsAs}`)
+  if (made.trust === 'guest') await warnOfMissingRule(output, api())
   if (network === 'local') {
     output.note('The network of this mesh is local, so the code works on this machine only:')
     output.note('  a2a-node --home <other directory> start --join -')
@@ -47,6 +49,15 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   output.note('and give it this code:')
   output.print(made.code)
   return EXIT.ok
+}
+
+/** Homes of earlier builds have no rule for guests, and a person may remove it. */
+async function warnOfMissingRule(output: Output, api: ReturnType<Parameters<Action>[0]['api']>): Promise<void> {
+  const { file, rules } = await api.call('policy.show', {})
+  if (rules.some(({ from, decision }) => decision !== 'allow' && from.trust?.includes('guest') === true)) return
+  const rule = '{ from: { trust: guest }, sideEffect: [write, exec], decision: ask }'
+  output.note(`${output.paintNote('yellow', 'warning')}  no rule of this node asks for guests: they write and execute.`)
+  output.note(`  Add to the rules in ${shown(file, 1000)}:  - ${rule}`)
 }
 
 /** The kind of invite: as given, as a person at the terminal answers, or undefined: as the node has it. */

@@ -6,6 +6,7 @@ import type { Tier } from '../routing/tier.js'
 import { grantFault, inviteFault } from './grant.js'
 import type { DenyCode } from './pairing-status.js'
 import { isJoinSealed } from './signing.js'
+import { ownMachines } from './trust.js'
 import type { Certificate, InviteRecord, JoinRequest, MembershipView } from './types.js'
 import { isAdmin } from './view.js'
 
@@ -42,12 +43,19 @@ export function considerJoin(view: MembershipView, one: JoinCase): JoinAnswer {
   if (!isJoinSealed(inviteId, request, verify)) return { answer: 'deny', code: 'INVITE_INVALID' }
   const member = view.members.get(request.nodeKey)
   if (member !== undefined) return member.revoked === null ? { answer: 'confirm' } : { answer: 'deny', code: 'REVOKED' }
+  // Admitted by a stranger, it would be no machine of the maker: see `ownMachines`.
+  if (invite.terms.trust === 'mine' && self !== invite.by && !isOfMaker(view, self, invite))
+    return { answer: 'silent', reason: 'only machines of the person that made the invite admit by it' }
   const code = inviteFault(invite, now)
   if (code !== null) return { answer: 'deny', code }
   if (invite.terms.admin && view.writers.eligible.some((writer) => writer.coreKey === request.coreKey))
     return { answer: 'deny', code: 'INVITE_INVALID' }
   const nameCode = nameRefusal(view, request.name)
   return nameCode === null ? admit(view, one, invite) : { answer: 'deny', code: nameCode }
+}
+
+function isOfMaker(view: MembershipView, self: NodeId, { by }: InviteRecord): boolean {
+  return ownMachines({ view, self: by, acceptsInviter: false }).has(self)
 }
 
 /**

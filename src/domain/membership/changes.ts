@@ -256,9 +256,9 @@ function settingsChanges(before: KnownMembership, { settings, mesh }: Membership
 
 /** A member regards another otherwise. */
 function trustChanges({ trust: known = {} }: KnownMembership, { trust, members }: MembershipView): MembershipChange[] {
-  return [...trust].flatMap(([author, { serial, of }]) =>
-    Object.entries(of).flatMap(([node, how]) => {
-      if (own(own(known, author) ?? {}, node) === how) return []
+  return [...trust].flatMap(([author, { of }]) =>
+    Object.entries(of).flatMap(([node, { trust: how, serial }]) => {
+      if (own(own(known, author) ?? {}, node)?.trust === how) return []
       const name = members.get(node)?.certificate.body.name ?? ''
       const what = `${quoted(name)} is ${how === 'mine' ? 'a machine of the same person' : 'a guest'}`
       return [change('trust', node, what, `trust/${author}/${node}/${serial}`, author)]

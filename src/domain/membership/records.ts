@@ -114,7 +114,7 @@ export class Records {
 
   /** How a node regards others. */
   trust(nodeId: NodeId): TrustRecord {
-    return this.#read<TrustRecord>(trustKey(nodeId)) ?? { serial: 0, of: {} }
+    return this.#read<TrustRecord>(trustKey(nodeId)) ?? { of: {} }
   }
 
   /** The next admission order. */

@@ -11,15 +11,15 @@ export interface TrustQuestion {
 
 /**
  * The other machines of the person of `self`: those that it regards as `mine`, those that these regard so, and so on.
- * One that any of them calls a guest is none of them, and no machine counts by its word. Revoked members never count.
+ * One that any of them calls a guest is none of them; of two at odds, the nearer one counts. No machine counts by its
+ * own word, and none by an invite through which a stranger admitted it. Revoked members never count.
  */
 export function ownMachines({ view, self, acceptsInviter }: TrustQuestion): ReadonlySet<NodeId> {
   const accepted = acceptsInviter ? inviterOf(view, self) : null
   const rated = ratings(view, accepted === null ? null : { by: self, node: accepted })
-  const all = reachable(rated, self, new Set())
   const guests = new Set<NodeId>()
-  for (const one of all) for (const [node, trust] of rated.get(one) ?? []) if (trust === 'guest') guests.add(node)
-  guests.delete(self)
+  reachable(rated, self, guests)
+  // A machine further away may call one a guest that the first pass has passed already.
   const own = reachable(rated, self, guests)
   own.delete(self)
   return own
@@ -34,33 +34,56 @@ export function inviterOf(
   return inviteId === undefined ? null : (invites.get(inviteId)?.by ?? null)
 }
 
+/** How one member regards another. `via`: the member that must be an own machine as well for it to count. */
+interface Rating {
+  readonly trust: Trust
+  readonly via: NodeId
+}
+
+type Ratings = ReadonlyMap<NodeId, ReadonlyMap<NodeId, Rating>>
+
 /** How each active member regards others: by its invites, and above these by its entries. */
 function ratings(
   view: TrustQuestion['view'],
   accepted: { readonly by: NodeId; readonly node: NodeId } | null
-): Map<NodeId, Map<NodeId, Trust>> {
-  const rated = new Map<NodeId, Map<NodeId, Trust>>()
-  const rate = (by: NodeId, node: NodeId, trust: Trust): void => {
+): Ratings {
+  const rated = new Map<NodeId, Map<NodeId, Rating>>()
+  const rate = (by: NodeId, node: NodeId, { trust, via = by }: { trust: Trust; via?: NodeId }): void => {
     if (!isActive(view, by) || !isActive(view, node)) return
-    const of = rated.get(by) ?? new Map<NodeId, Trust>()
-    rated.set(by, of.set(node, trust))
+    const of = rated.get(by) ?? new Map<NodeId, Rating>()
+    rated.set(by, of.set(node, { trust, via }))
   }
-  for (const { terms, by, admitted } of view.invites.values())
-    if (terms.trust === 'mine') for (const node of admitted) rate(by, node, 'mine')
-  if (accepted !== null) rate(accepted.by, accepted.node, 'mine')
-  for (const [by, { of }] of view.trust) for (const [node, trust] of Object.entries(of)) rate(by, node, trust)
+  for (const { terms, by, admitted, admitters = {} } of view.invites.values())
+    if (terms.trust === 'mine')
+      for (const node of admitted) rate(by, node, { trust: 'mine', via: admitters[node] ?? by })
+  if (accepted !== null) rate(accepted.by, accepted.node, { trust: 'mine' })
+  for (const [by, { of }] of view.trust) for (const [node, { trust }] of Object.entries(of)) rate(by, node, { trust })
   return rated
 }
 
-function reachable(
-  rated: ReadonlyMap<NodeId, ReadonlyMap<NodeId, Trust>>,
-  self: NodeId,
-  without: ReadonlySet<NodeId>
-): Set<NodeId> {
+/** The machines reached from `self`, nearest first. Adds the members that these call guests, which are not reached. */
+function reachable(rated: Ratings, self: NodeId, guests: Set<NodeId>): Set<NodeId> {
   const found = new Set<NodeId>([self])
-  // A loop over a set also visits the members that it adds.
-  for (const one of found)
-    for (const [node, trust] of rated.get(one) ?? []) if (trust === 'mine' && !without.has(node)) found.add(node)
+  const waiting = new Map<NodeId, NodeId[]>()
+  for (let layer = [self]; layer.length > 0; ) {
+    for (const one of layer)
+      for (const [node, { trust }] of rated.get(one) ?? []) if (trust === 'guest') guests.add(node)
+    const next: NodeId[] = []
+    const reach = (node: NodeId): void => {
+      if (found.has(node) || guests.has(node)) return
+      found.add(node)
+      next.push(node)
+    }
+    for (const one of layer) {
+      waiting.get(one)?.forEach(reach)
+      for (const [node, { trust, via }] of rated.get(one) ?? []) {
+        if (trust !== 'mine') continue
+        if (found.has(via)) reach(node)
+        else if (waiting.get(via)?.push(node) === undefined) waiting.set(via, [node])
+      }
+    }
+    layer = next
+  }
   return found
 }
 

@@ -205,6 +205,8 @@ export interface InviteRecord {
   readonly by: NodeId
   /** Node keys admitted by it, in log order; at most `terms.uses`. */
   readonly admitted: readonly NodeId[]
+  /** By admitted node, the admitters other than the maker; only of invites of the kind `mine`. Absent: none. */
+  readonly admitters?: Readonly<Record<NodeId, NodeId>>
   readonly revokedAt: number | null
 }
 
@@ -230,10 +232,8 @@ export interface SettingsRecord {
 
 /** The view's record of how one member regards others, where it changed what invites said. */
 export interface TrustRecord {
-  /** Of the author's latest entry. */
-  readonly serial: number
-  /** By member. */
-  readonly of: Readonly<Record<NodeId, Trust>>
+  /** The latest entry about each member. */
+  readonly of: Readonly<Record<NodeId, { readonly trust: Trust; readonly serial: number }>>
 }
 
 /** The view's record of one document. */

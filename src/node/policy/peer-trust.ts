@@ -20,6 +20,8 @@ export class PeerTrust {
   readonly #deps: PeerTrustDeps
   #known: { readonly view: MembershipView; readonly own: ReadonlySet<NodeId> } | null = null
   #isAccepting = false
+  /** The last submission about each member, while it is under way. */
+  readonly #turns = new Map<NodeId, Promise<unknown>>()
   #stop: Unsubscribe = () => {}
 
   constructor(deps: PeerTrustDeps) {
@@ -46,9 +48,29 @@ export class PeerTrust {
    * @throws NodeError OVERLOADED, TIMEOUT as the log
    */
   async set(node: NodeId, trust: Trust, timeoutMs?: number): Promise<boolean> {
+    // Two entries at once about one member would have one serial, and one of them would be lost.
+    const before = this.#turns.get(node)
+    const turn = (async () => {
+      await before?.catch(() => {})
+      return await this.#submit(node, trust, timeoutMs)
+    })()
+    this.#turns.set(node, turn)
+    try {
+      return await turn
+    } finally {
+      if (this.#turns.get(node) === turn) this.#turns.delete(node)
+    }
+  }
+
+  /** Stops to follow the log. */
+  close(): void {
+    this.#stop()
+  }
+
+  async #submit(node: NodeId, trust: Trust, timeoutMs?: number): Promise<boolean> {
     const { clock, log, membership } = this.#deps
-    const known = log.view().trust.get(membership.nodeId)
-    if (known?.of[node] === trust) return false
+    const known = log.view().trust.get(membership.nodeId)?.of[node]
+    if (known?.trust === trust) return false
     const serial = (known?.serial ?? 0) + 1
     const body = {
       kind: 'trust',
@@ -60,11 +82,6 @@ export class PeerTrust {
     } as const
     await log.submit(body, timeoutMs)
     return true
-  }
-
-  /** Stops to follow the log. */
-  close(): void {
-    this.#stop()
   }
 
   #accept(): void {

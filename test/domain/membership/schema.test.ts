@@ -78,6 +78,16 @@ test('requests and mesh records have their form', (t: Assert) => {
   t.absent(meshRecordSchema.safeParse({ id: MESH, name: 'home', owner: 'me', foundedAt: 1 }).success)
 })
 
+test('a rating is about a key, in one of two words and a whole serial, and never about a name that objects have', (t: Assert) => {
+  const rating = { kind: 'trust', mesh: MESH, nodeKey: ann.id, trust: 'mine', serial: 1, at: 1 }
+  t.ok(entryBodySchema.safeParse(rating).success)
+  const strange = ['__proto__', 'constructor', 'toString', '_'.repeat(52), ann.id.toUpperCase(), `${ann.id} `, '', 1]
+  for (const nodeKey of strange)
+    t.absent(entryBodySchema.safeParse({ ...rating, nodeKey }).success, JSON.stringify(nodeKey))
+  for (const wrong of [{ trust: 'friend' }, { trust: null }, { serial: 0 }, { serial: 1.5 }, { serial: 2 ** 53 }])
+    t.absent(entryBodySchema.safeParse({ ...rating, ...wrong }).success, JSON.stringify(wrong))
+})
+
 test('every kind of entry passes as the fold writes it, and none with a foreign key', (t: Assert) => {
   const log = founded()
   const terms = log.join(owner, ann)

@@ -185,9 +185,7 @@ export class MeshNode implements Mesh {
     this.log = log
     this.links = links
     this.sign = signer(deps.keyPair.secretKey)
-    this.expelled = new Promise((resolve) => {
-      this.#tellExpelled = resolve
-    })
+    this.expelled = new Promise((resolve) => void (this.#tellExpelled = resolve))
     links.bind(this.#binding())
     const { clock, telemetry, codeNetwork: network } = deps
     const { nodeId, sign } = this

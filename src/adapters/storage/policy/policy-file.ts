@@ -76,7 +76,11 @@ async function firstRules({ file, seen, isNew }: PolicyFileOptions): Promise<str
     await replaceFile(file, FIRST_RULES)
     return FIRST_RULES
   } catch (error) {
-    throw storeError(error, path.dirname(file))
+    const { code, message, next } = storeError(error, path.dirname(file))
+    throw new NodeError(code, `the rules of a new home cannot be written to ${file}: ${message}`, {
+      cause: error,
+      next: [...next, `touch ${shellWord(file)}   # or start without rules: an empty file`]
+    })
   }
 }
 
@@ -109,6 +113,7 @@ function placeOf(file: string, line: number | null): string {
 async function readText(file: string): Promise<string | null> {
   try {
     const text = await readIfThere(file)
+    if (text === null) await refuseBrokenLink(file)
     if (text !== null && Buffer.byteLength(text) > MAX_POLICY_BYTES)
       throw new NodeError('CONFIG_INVALID', `${file}: larger than ${MAX_POLICY_BYTES} bytes`, {
         next: [`ls -l ${shellWord(file)}`]
@@ -124,6 +129,15 @@ async function readText(file: string): Promise<string | null> {
       next: [`ls -l ${shellWord(file)}`]
     })
   }
+}
+
+/** Its rules are unknown, and a first policy would take its place. @throws NodeError CONFIG_INVALID */
+async function refuseBrokenLink(file: string): Promise<void> {
+  const target = await fs.readlink(file).catch(() => null)
+  if (target === null) return
+  throw new NodeError('CONFIG_INVALID', `${file}: it is a link to ${target}, which is not there`, {
+    next: [`ls -l ${shellWord(file)}   # bring its target back, or remove the link`]
+  })
 }
 
 class PolicyFile implements PolicySource {

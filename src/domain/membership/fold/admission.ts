@@ -61,13 +61,20 @@ function admit(scene: Scene, body: MemberAdmission, invite: InviteRecord): FoldR
   const member: MemberRecord = { certificate: body.certificate, coreKey: body.coreKey, order, revoked: null }
   const puts = new Map<string, unknown>([
     [memberKey(nodeKey), member],
-    [inviteKey(invite.terms.id), { ...invite, admitted: [...invite.admitted, nodeKey] }],
+    [inviteKey(invite.terms.id), withAdmitted(invite, nodeKey, scene.by)],
     [ORDER_KEY, order + 1]
   ])
   if (scene.records.refusal(nodeKey) !== null) puts.set(refusalKey(nodeKey), null)
   if (!mayWrite) return put(puts)
   const change = withWriter(writers, { nodeKey, coreKey: body.coreKey })
   return put(puts.set(WRITERS_KEY, change.record), change)
+}
+
+/** The machines of its maker count as one person's only by admitters that are so too: see `ownMachines`. */
+function withAdmitted(invite: InviteRecord, node: NodeId, by: NodeId): InviteRecord {
+  const next = { ...invite, admitted: [...invite.admitted, node] }
+  if (invite.terms.trust !== 'mine' || by === invite.by) return next
+  return { ...next, admitters: { ...invite.admitters, [node]: by } }
 }
 
 function isTaken(

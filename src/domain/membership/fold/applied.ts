@@ -23,7 +23,7 @@ export function isApplied(view: MembershipView, entry: Entry): boolean {
     case 'settings':
       return (view.settings?.serial ?? 0) >= body.serial
     case 'trust':
-      return (view.trust.get(entry.by)?.serial ?? 0) >= body.serial
+      return (view.trust.get(entry.by)?.of[body.nodeKey]?.serial ?? 0) >= body.serial
     case 'core':
       return (view.members.get(entry.by)?.coreSerial ?? 0) >= body.serial
     case 'document':

@@ -59,17 +59,20 @@ export function foldRevocation(scene: Scene, body: MemberEntryBody<'revocation'>
   return put(puts, change)
 }
 
-/** Sets how the author regards another member: the newest serial counts, for its own machines alone. */
+/**
+ * Sets how the author regards another member. The newest serial about that member counts, so entries about others may
+ * come in any order.
+ */
 export function foldTrust(scene: Scene, { nodeKey, trust, serial }: MemberEntryBody<'trust'>): FoldResult {
   const { by, records } = scene
   if (nodeKey === by) return skip('a node does not rate itself')
   if (records.member(nodeKey) === null) return skip('the node is no member')
-  const known = records.trust(by)
-  const fault = serialFault(known.serial, serial)
+  const known = records.trust(by).of
+  const fault = serialFault(known[nodeKey]?.serial ?? 0, serial)
   if (fault !== null) return skip(fault)
-  const record: TrustRecord = { serial, of: { ...known.of, [nodeKey]: trust } }
-  const isNew = known.of[nodeKey] === undefined
-  if (isNew && Object.keys(known.of).length >= MAX_TRUSTED) return full(`the node has rated ${MAX_TRUSTED} members`)
+  const isNew = known[nodeKey] === undefined
+  if (isNew && Object.keys(known).length >= MAX_TRUSTED) return full(`the node has rated ${MAX_TRUSTED} members`)
+  const record: TrustRecord = { of: { ...known, [nodeKey]: { trust, serial } } }
   return put(new Map([[trustKey(by), record]]))
 }
 

@@ -5,6 +5,7 @@ import test, { type Assert } from 'brittle'
 import { openPolicyFile } from '../../../../src/adapters/storage/policy/policy-file.js'
 import { ANYBODY } from '../../../../src/domain/policy/rule.js'
 import type { PolicyFault, PolicySource, PolicyState } from '../../../../src/ports/policy.js'
+import { asNobody } from '../../../support/as-nobody.js'
 import { failsWith } from '../../../support/fails.js'
 import { tempDir } from '../../../support/tmp.js'
 
@@ -159,6 +160,50 @@ test('a file that was there once and is gone at the next start is not taken for 
   const empty = await again()
   t.teardown(() => empty.close())
   t.alike(empty.state(), { file, rules: [], faults: null }, 'an empty one means no rules')
+})
+
+test('a link whose target is gone is refused and stays, in a new home and in one that never had a policy', async (t) => {
+  const dir = await tempDir(t)
+  const file = path.join(dir, 'policy.yaml')
+  await fs.symlink('gone.yaml', file)
+  for (const isNew of [true, false]) {
+    const error = await failsWith(t, 'CONFIG_INVALID', () =>
+      openPolicyFile({ file, seen: `${file}.seen`, isNew, log: () => {} })
+    )
+    t.is(error.message, `${file}: it is a link to gone.yaml, which is not there`)
+  }
+  t.ok((await fs.lstat(file)).isSymbolicLink())
+  t.alike(await fs.readdir(dir), ['policy.yaml'], 'nothing is written')
+  await fs.writeFile(path.join(dir, 'gone.yaml'), DENY)
+  const source = await openPolicyFile({ file, seen: `${file}.seen`, isNew: true, log: () => {} })
+  t.teardown(() => source.close())
+  t.is(source.state().rules.length, 1)
+})
+
+test('a new home whose rules cannot be written does not start, and the error names the file and a step to go on', async (t) => {
+  // Other users reach no directory of the test run.
+  const dir = await fs.mkdtemp('/tmp/a2a-')
+  t.teardown(() => fs.rm(dir, { recursive: true, force: true }))
+  await fs.chmod(dir, 0o777)
+  const config = path.join(dir, 'config')
+  await fs.mkdir(config)
+  await fs.chmod(config, 0o555)
+  const file = path.join(config, 'policy.yaml')
+  const printed = asNobody(`
+    const { openPolicyFile } = await load('adapters/storage/policy/policy-file.js');
+    /* become */
+    const options = { file: ${JSON.stringify(file)}, seen: ${JSON.stringify(path.join(dir, 'seen'))}, isNew: true, log: () => {} };
+    const error = await openPolicyFile(options).catch((error) => error);
+    console.log(JSON.stringify({ code: error.code, message: error.message, next: error.next }));
+  `)
+  const { code, message, next } = JSON.parse(printed) as { code: string; message: string; next: string[] }
+  t.is(code, 'NO_PERMISSION')
+  t.ok(message.startsWith(`the rules of a new home cannot be written to ${file}: no permission`), message)
+  t.ok(next.at(-1)?.startsWith(`touch ${file} `), next.join())
+  await fs.writeFile(file, '')
+  const source = await openPolicyFile({ file, seen: path.join(dir, 'seen'), isNew: true, log: () => {} })
+  t.teardown(() => source.close())
+  t.alike(source.state().rules, [], 'the step helps')
 })
 
 const RULE = {

@@ -298,9 +298,10 @@ function checkStep(before: MembershipView, after: MembershipView, entry: Entry):
   demand(serialOf(after) >= serialOf(before), 'settings never go back')
   demand(serialOf(after) === serialOf(before) || entry.by === owner.id, 'the owner alone sets what holds for the mesh')
   checkDocuments(before, after, entry)
-  for (const [author, { serial, of }] of after.trust) {
+  for (const [author, { of }] of after.trust) {
     const was = before.trust.get(author)
-    demand(serial >= (was?.serial ?? 0), 'ratings never go back')
+    for (const [node, { serial }] of Object.entries(was?.of ?? {}))
+      demand((of[node]?.serial ?? 0) >= serial, 'ratings never go back')
     demand(canonicalJson(of) === canonicalJson(was?.of ?? {}) || entry.by === author, 'a member rates for itself alone')
     demand(of[author] === undefined, 'no member rates itself')
   }
