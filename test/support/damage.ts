@@ -102,7 +102,8 @@ export async function damageScene(t: Ends): Promise<DamageScene> {
   const stopped = homeOf('node').home
   const logs = (await filesOf(killed)).filter((file) => LOG.test(file))
   const files = [
-    ...(await filesOf(stopped)).map((file) => ({ of: 'stopped' as const, file })),
+    // Rules are the user's own text: a start names their fault, and no repair may invent others.
+    ...(await filesOf(stopped)).flatMap((file) => (file === 'policy.yaml' ? [] : [{ of: 'stopped' as const, file }])),
     ...logs.map((file) => ({ of: 'killed' as const, file }))
   ]
   return { stopped, killed, member: homeOf('member').home, facts, files }
