@@ -7,7 +7,7 @@ import { tempDir } from './tmp.js'
 /** A file system of its own that can be full. */
 export interface SmallDisk {
   readonly dir: string
-  /** Takes all the room that is left. */
+  /** Takes all the room that is left; again where some came free since. */
   fill(): Promise<void>
   /** Gives so many bytes of it back, once it was filled. */
   leave(bytes: number): Promise<void>
@@ -27,7 +27,7 @@ export async function smallDisk(t: Assert, mebibytes: number): Promise<SmallDisk
   return {
     dir,
     fill: async () => {
-      const handle = await fs.open(pad, 'w')
+      const handle = await fs.open(pad, 'a')
       try {
         for (;;) await handle.write(new Uint8Array(64 * 1024))
       } catch (error) {
