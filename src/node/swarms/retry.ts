@@ -1,5 +1,6 @@
 import { NodeError } from '../../kit/errors.js'
-import type { SwarmRequest, SwarmRetry } from '../../ports/swarm-api.js'
+import type { SwarmRetry } from '../../ports/swarm-api.js'
+import type { SwarmPlan } from './launcher.js'
 import type { SwarmHead, SwarmRow, SwarmStore } from './store.js'
 
 /** Indexes of items with inputs that stay after the end: failed and unknown ones of a map, at its launcher. */
@@ -22,7 +23,7 @@ export async function retryRequest(
   store: Pick<SwarmStore, 'get' | 'results' | 'input'>,
   id: string,
   { failed, unknown = false }: Omit<SwarmRetry, 'id'>
-): Promise<SwarmRequest> {
+): Promise<SwarmPlan> {
   const head = await store.get(id)
   if (head === null || head.end === null)
     throw new NodeError('CONFLICT', `swarm ${id} has not ended`, { next: [`a2a-node swarm watch ${id}`] })
@@ -43,7 +44,8 @@ export async function retryRequest(
       next: [`a2a-node swarm results ${id}`]
     })
   const { round: _round, ...request } = head.request
-  return { ...request, items }
+  const [, ...furtherCapabilities] = head.capabilities
+  return { ...request, furtherCapabilities, items }
 }
 
 function noItem(
