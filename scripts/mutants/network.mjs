@@ -65,5 +65,13 @@ export const NETWORK_MUTANTS = [
     put: "this.boundUrl = `http://${bound.replace('0.0.0.0', '127.0.0.1')}:${address.port}`",
     test: 'e2e/http',
     title: 'beyond this machine it listens only at configured addresses, and reports them'
+  },
+  {
+    name: 'a member that is linked again at the same address is dropped as one linked long ago',
+    file: 'src/adapters/mesh/network/known-addresses.ts',
+    find: 'this.#peers.delete(peer) this.#peers.set(peer',
+    put: 'this.#peers.set(peer',
+    test: 'adapters/mesh/network/known-addresses',
+    title: 'beyond the bound a member that is linked again at the same address stays'
   }
 ]

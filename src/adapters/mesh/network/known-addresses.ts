@@ -43,8 +43,10 @@ export class KnownAddresses {
 
   /** A member was linked at an address, by a node with this port. Saves a changed record. */
   learn(peer: NodeId, { host, port }: DhtAddress, ownPort: number | null): void {
+    if (!net.isIPv4(host) || !isPort(port)) return
     const known = this.#peers.get(peer)
-    if (!net.isIPv4(host) || !isPort(port) || (known?.host === host && known.port === port)) return
+    const isNew = known?.host !== host || known.port !== port || (ownPort !== null && ownPort !== this.#port)
+    // Also at the same address it is the latest now.
     this.#peers.delete(peer)
     this.#peers.set(peer, { host, port })
     for (const oldest of this.#peers.keys()) {
@@ -52,7 +54,7 @@ export class KnownAddresses {
       this.#peers.delete(oldest)
     }
     this.#port = ownPort ?? this.#port
-    this.#save({ port: this.#port, peers: [...this.#peers].map(([id, at]) => [id, at.host, at.port]) })
+    if (isNew) this.#save({ port: this.#port, peers: [...this.#peers].map(([id, at]) => [id, at.host, at.port]) })
   }
 }
 

@@ -15,7 +15,8 @@ test('an address of a link is saved once, with the port of this node, and is the
   const known = new KnownAddresses(null, (record) => saved.push(record))
   t.alike([known.of(A), known.port], [[], null])
   known.learn(A, { host: '10.0.0.5', port: 7 }, 49_737)
-  known.learn(A, { host: '10.0.0.5', port: 7 }, 49_738)
+  known.learn(A, { host: '10.0.0.5', port: 7 }, 49_737)
+  known.learn(A, { host: '10.0.0.5', port: 7 }, null)
   known.learn(B, { host: '10.0.0.6', port: 8 }, null)
   t.is(saved.length, 2, 'the same address is not saved again')
   const again = new KnownAddresses(JSON.parse(JSON.stringify(saved[1])), () => {})
@@ -23,6 +24,18 @@ test('an address of a link is saved once, with the port of this node, and is the
     [again.of(A), again.of(B), again.port],
     [[{ host: '10.0.0.5', port: 7 }], [{ host: '10.0.0.6', port: 8 }], 49_737]
   )
+  known.learn(A, { host: '10.0.0.5', port: 7 }, 49_738)
+  t.is(saved.at(-1)?.port, 49_738, 'another port of this node is saved, though no address of others changed')
+})
+
+test('beyond the bound a member that is linked again at the same address stays', (t) => {
+  let last: AddressRecord = { port: null, peers: [] }
+  const known = new KnownAddresses(null, (record) => (last = record))
+  known.learn(A, { host: '10.0.0.5', port: 7 }, null)
+  for (let i = 1; i < MAX_ADDRESSES; i++) known.learn(String(i), { host: '10.0.0.9', port: i }, null)
+  known.learn(A, { host: '10.0.0.5', port: 7 }, null)
+  known.learn(B, { host: '10.0.0.6', port: 8 }, null)
+  t.alike([known.of(A).length, known.of('1').length, last.peers.length], [1, 0, MAX_ADDRESSES])
 })
 
 test('a new address takes the place of the former, and beyond the bound the oldest member is dropped', (t) => {
