@@ -137,5 +137,13 @@ export const RECORD_MUTANTS = [
     put: 'this.#isMoved = false',
     test: 'adapters/storage/audit/audit-writer',
     title: 'a new file that cannot be made durable at first pushes out none that is not old'
+  },
+  {
+    name: 'an emptied file of the audit log is filled up with zeros',
+    file: 'src/adapters/storage/audit/audit-writer.ts',
+    find: '(isSame && open.size >= this.#size)',
+    put: 'isSame',
+    test: 'adapters/storage/audit/audit-file',
+    title: 'lines go to a file that was emptied or removed under a running node'
   }
 ]

@@ -101,8 +101,10 @@ class AuditFile implements Audit {
     this.#add(this.#windows.ended(Number.POSITIVE_INFINITY))
     this.#closed = true
     this.#stopTimers()
-    // onError got the failure; closing continues.
-    await this.#write().catch(() => {})
+    // The first try may only find that the file was removed. onError got the failure; closing continues.
+    await this.#write()
+      .catch(() => this.#write())
+      .catch(() => {})
     this.#stopTimers()
     await this.#deps.writer.close()
   }

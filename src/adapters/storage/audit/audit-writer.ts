@@ -95,14 +95,15 @@ export class AuditWriter {
     await this.#handle.close()
   }
 
-  /** Lines in a removed file could not be read: the next ones go to the file of its name. */
+  /** Lines in a removed file could not be read, and a file cut short would be filled up with zeros. */
   async #assertInPlace(): Promise<void> {
     const file = currentFile(this.#place)
     const [named, open] = await Promise.all([fs.stat(file).catch(() => null), this.#handle.stat()])
-    if (this.#isMoved || (named !== null && named.ino === open.ino && named.dev === open.dev)) return
+    const isSame = named !== null && named.ino === open.ino && named.dev === open.dev
+    if (this.#isMoved || (isSame && open.size >= this.#size)) return
     await fs.mkdir(this.#place.dir, { recursive: true, mode: 0o700 })
     await this.#reopen()
-    throw new NodeError('STORE_DAMAGED', `${file} was removed or replaced while the node ran`, {
+    throw new NodeError('STORE_DAMAGED', `${file} was removed, replaced or cut short while the node ran`, {
       next: ['a2a-node audit --verify']
     })
   }

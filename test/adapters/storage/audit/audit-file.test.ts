@@ -277,6 +277,37 @@ test('at its size a new file is begun, a bounded number is kept, and the chain i
   t.is((await verifyAudit(dir)).ok, true)
 })
 
+test('lines go to a file that was emptied or removed under a running node, without zeros, and its chain is broken', async (t) => {
+  for (const change of [(file: string) => fs.truncate(file), (file: string) => fs.rm(file)]) {
+    const { dir, clock, audit, errors } = await open(t)
+    audit.append(refusal)
+    await audit.flush()
+    const file = path.join(dir, 'audit.ndjson')
+    await change(file)
+    audit.append({ ...refusal, peer: 'p2' })
+    clock.advance(100)
+    await audit.flush().catch(() => {})
+    t.alike(
+      errors.map(({ code, message }) => [code, message.startsWith(`${file} was removed, replaced or cut short`)]),
+      [['STORE_DAMAGED', true]]
+    )
+    await audit.flush()
+    t.ok((await fs.readFile(file, 'utf8')).startsWith('{"seq":2,'))
+    t.is((await verifyAudit(dir)).broken.length, 1)
+  }
+})
+
+test('the last lines of a node are on disk though their file was removed before', async (t) => {
+  const { dir, audit } = await open(t)
+  await fs.rm(path.join(dir, 'audit.ndjson'))
+  audit.append(refusal)
+  await audit.close()
+  t.alike(
+    (await linesOf(dir)).map(({ code }) => code),
+    ['TIER_VIOLATION']
+  )
+})
+
 test('a line that a crash cut is removed and the cut put on record', async (t) => {
   const { dir, audit } = await open(t)
   audit.append(refusal)
