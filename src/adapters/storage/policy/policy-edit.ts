@@ -54,12 +54,13 @@ export function ruleText(rule: Omit<PolicyRule, 'line'>): string {
   return stringify({ ...data, decision }, { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: true }).trim()
 }
 
-function partyData({ node, agent, tier, sandbox }: PartyCriteria): object | undefined {
+function partyData({ node, agent, tier, sandbox, trust }: PartyCriteria): object | undefined {
   const data = {
     node: short(node),
     agent: short(agent),
     tier: short(tier?.map(tierText) ?? null),
-    sandbox: short(sandbox)
+    sandbox: short(sandbox),
+    trust: short(trust ?? null)
   }
   return Object.values(data).every((one) => one === undefined) ? undefined : data
 }

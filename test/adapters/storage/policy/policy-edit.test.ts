@@ -41,6 +41,22 @@ test('a rule is written before another; comments, order and form of all else sta
   )
 })
 
+test('a rule is written with each of its criteria', (t) => {
+  const party = { node: ['a', 'b'], agent: ['text'], tier: [1], sandbox: [null], trust: ['guest'] } as const
+  const rule: Omit<PolicyRule, 'line'> = {
+    name: 'all',
+    from: party,
+    to: { ...party, trust: ['mine', 'guest'] },
+    capability: ['text.stats'],
+    type: ['request'],
+    sideEffect: ['exec'],
+    decision: 'ask'
+  }
+  const { whole, line } = insertRule(WHOLE_POLICY, { rule, beforeLine: 3, note: 'x' })
+  const reading = readPolicy(whole)
+  t.alike(reading.ok && reading.rules[0], { ...rule, line })
+})
+
 test('a note cannot bring in anything but a comment', (t) => {
   const { whole: text } = insertRule(WHOLE_POLICY, {
     rule: RULE,
