@@ -73,5 +73,13 @@ export const TRUST_MUTANTS = [
     put: 'const own = { agentId: OPERATOR, nodeId: this.#deps.self }',
     test: 'node/policy/guests',
     title: 'a guest that calls over A2A is refused, as nobody is asked there'
+  },
+  {
+    name: 'a weaker caller makes an invite for a machine of the person of the node',
+    file: 'src/node/api/node-api.ts',
+    find: "if (refusal !== null && params.trust === 'mine') throw refusal",
+    put: '',
+    test: 'node/api/node-api.authorization',
+    title: 'a caller that is weaker than the node, sandboxed or limited to some agents calls no machine its own'
   }
 ]

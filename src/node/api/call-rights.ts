@@ -8,6 +8,8 @@ const AS_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName>([
   'node.backup',
   'approvals.allow',
   'approvals.deny',
+  // A machine of the person needs no approval.
+  'peers.trust',
   'oauth.client.create',
   'oauth.approve'
 ])
@@ -20,7 +22,6 @@ const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchN
   'node.events',
   'peers.rename',
   'peers.tier',
-  'peers.trust',
   'peers.revoke',
   'invite.list',
   'invite.revoke',
@@ -58,32 +59,42 @@ const OF_CLIENTS: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchNa
 const OF_ALL_AGENTS: ReadonlySet<string> = new Set<CallName>(['swarm.start', 'swarm.preview', 'swarm.retry'])
 
 /**
- * Refuses a call beyond the caller's rights, whatever its scopes. `nodeTier`: of the node's certificate.
- * @throws NodeError SANDBOX_VIOLATION for a sandboxed caller; FORBIDDEN for one that is weaker than the node, a client,
- * or limited to some agents
+ * Refuses a call beyond the caller's rights, see {@link beyondAuthority}.
+ * @throws NodeError SANDBOX_VIOLATION, FORBIDDEN
  */
-export function refuseBeyondAuthority(
+export function refuseBeyondAuthority(name: CallName | WatchName, caller: Principal, nodeTier: Tier): void {
+  const refusal = beyondAuthority(name, caller, nodeTier)
+  if (refusal !== null) throw refusal
+}
+
+/**
+ * Why a call is beyond the caller's rights, whatever its scopes; null: it is not. `nodeTier`: of the node's certificate.
+ * SANDBOX_VIOLATION for a sandboxed caller; FORBIDDEN for one that is weaker than the node, a client, or limited to some
+ * agents.
+ */
+export function beyondAuthority(
   name: CallName | WatchName,
   { kind, tier, sandboxId, agents }: Principal,
   nodeTier: Tier
-): void {
+): NodeError | null {
   // Other nodes that continue a swarm do not know the limit.
   if (agents !== undefined && OF_ALL_AGENTS.has(name))
-    throw new NodeError('FORBIDDEN', 'a caller limited to some agents starts no swarm')
+    return new NodeError('FORBIDDEN', 'a caller limited to some agents starts no swarm')
   if (agents !== undefined && OF_THE_NODE.has(name))
-    throw new NodeError('FORBIDDEN', `${name} is about the whole node, and this caller is limited to some agents`)
+    return new NodeError('FORBIDDEN', `${name} is about the whole node, and this caller is limited to some agents`)
   if (kind === 'client' && !OF_CLIENTS.has(name))
-    throw new NodeError('FORBIDDEN', `${name} is not for clients of the OAuth server`)
+    return new NodeError('FORBIDDEN', `${name} is not for clients of the OAuth server`)
   if (sandboxId !== null && OF_THE_NODE.has(name)) {
-    throw new NodeError(
+    return new NodeError(
       'SANDBOX_VIOLATION',
       `${name} is about the whole node, and this caller is in the sandbox ${sandboxId}`
     )
   }
   if (tier > nodeTier && AS_THE_NODE.has(name)) {
-    throw new NodeError(
+    return new NodeError(
       'FORBIDDEN',
       `${name} needs the tier of the node, ${tierText(nodeTier)}; this caller has ${tierText(tier)}`
     )
   }
+  return null
 }

@@ -1,4 +1,5 @@
 import type { NodeId } from '../../kit/ids.js'
+import type { Tier } from '../../domain/routing/tier.js'
 import type { AbortSignalLike } from '../../kit/clock.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
@@ -22,7 +23,7 @@ import type {
   StatusInfo,
   WatchName
 } from '../../ports/node-api.js'
-import { refuseBeyondAuthority } from './call-rights.js'
+import { beyondAuthority, refuseBeyondAuthority } from './call-rights.js'
 import { callCapability, judgeCalls, listAgents, sendText, showAgent } from './messages.js'
 import { decideApproval, listApprovals, showApproval } from './approvals.js'
 import { policyInfo, testPolicy } from './policy.js'
@@ -138,6 +139,20 @@ function trustCounts({ trust, self }: NodeCore, members: readonly NodeId[]): Non
   const others = members.filter((id) => id !== self)
   const mine = others.filter((id) => trust.of(id) === 'mine').length
   return { mine, guests: others.length - mine }
+}
+
+function tierOf({ deps }: NodeCore): Tier {
+  return deps.membership.certificate().body.maxTier
+}
+
+/** An invite of `mine` says of its newcomers what `peers.trust` says of a peer, so it needs the same rights. */
+function makeInvite(
+  { node, principal, by, timeoutMs }: ApiCall,
+  params: Calls['invite.create']['params']
+): Promise<Calls['invite.create']['result']> {
+  const refusal = beyondAuthority('peers.trust', principal, tierOf(node))
+  if (refusal !== null && params.trust === 'mine') throw refusal
+  return createInvite(node, refusal === null ? params : { ...params, trust: 'guest' }, { by, timeoutMs })
 }
 
 /** A caller, and its node. */
@@ -282,7 +297,7 @@ const CALLS: CallTable = {
     'read',
     ({ node, timeoutMs }, { peer, count = 1 }) => pingPeer(node, node.directory.node(peer), { count, timeoutMs })
   ],
-  'invite.create': ['admin', ({ node, by, timeoutMs }, params) => createInvite(node, params, { by, timeoutMs })],
+  'invite.create': ['admin', makeInvite],
   'invite.list': ['admin', ({ node }) => listInvites(node)],
   'invite.revoke': ['admin', ({ node, timeoutMs }, { id }) => revokeInvite(node, id, timeoutMs)],
   'mesh.settings': ['read', ({ node }) => showSettings(node)],
@@ -415,7 +430,7 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
   function allow(scope: Scope, name: CallName | WatchName): void {
     if (!principal.scopes.includes(scope))
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
-    refuseBeyondAuthority(name, principal, host.node.deps.membership.certificate().body.maxTier)
+    refuseBeyondAuthority(name, principal, tierOf(host.node))
   }
   const { peers, deps } = host.node
   const toError: ToError = (error) => withLogProblem(asNodeError(error), deps.logState.problems)

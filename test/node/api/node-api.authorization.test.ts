@@ -126,6 +126,26 @@ test('an admin weaker than the node neither changes the rules of the mesh, nor d
   await failsWith(t, 'APPROVAL_NOT_FOUND', () => full.call('approvals.allow', { id: 'app_1' }))
 })
 
+test('a caller that is weaker than the node, sandboxed or limited to some agents calls no machine its own, also by no invite', async (t) => {
+  const world = new World(t)
+  const owner = await world.owner()
+  await world.member('peer')
+  const callers = {
+    FORBIDDEN: [owner.api({ tier: 1 }), owner.api({ kind: 'mcp', agents: ['*'] })],
+    SANDBOX_VIOLATION: [owner.api({ sandboxId: 'ci' })]
+  } as const
+  for (const code of ['FORBIDDEN', 'SANDBOX_VIOLATION'] as const)
+    for (const api of callers[code]) {
+      await failsWith(t, code, () => api.call('peers.trust', { peer: 'peer', trust: 'mine' }))
+      await failsWith(t, code, () => api.call('invite.create', { trust: 'mine' }))
+      t.is((await api.call('invite.create', {})).trust, 'guest')
+    }
+  const { trust } = await owner.api({ sandboxId: 'ci' }).call('invite.create', { tier: 0 })
+  t.is(trust, 'guest', 'of L0 too')
+  t.is((await owner.api().call('invite.create', { tier: 0 })).trust, 'mine')
+  t.is((await owner.api().call('peers.trust', { peer: 'peer', trust: 'mine' })).trust, 'mine')
+})
+
 test('a caller of some agents sees and asks these alone, on every node, and starts no swarm', async (t) => {
   const world = new World(t)
   const owner = await world.owner({ agents: [echo('text'), echo('files'), echo('filer')] })
