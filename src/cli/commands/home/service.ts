@@ -136,11 +136,12 @@ function specOf(context: CommandContext, options: Options): ServiceSpec {
 
 /** The account of a service of the machine; null for one of the user. @throws NodeError USAGE */
 function accountOf(options: Options, home: string | null): string | null {
-  const account = textOption(options, 'runAs') ?? process.env['SUDO_USER'] ?? os.userInfo().username
+  const runAs = textOption(options, 'runAs')
   if (!isSet(options, 'system')) {
-    if (textOption(options, 'runAs') === undefined) return null
+    if (runAs === undefined) return null
     throw new NodeError('USAGE', '--run-as belongs to --system', { next: ['a2a-node service install --help'] })
   }
+  const account = runAs ?? process.env['SUDO_USER'] ?? os.userInfo().username
   if (!ACCOUNT.test(account)) throw new NodeError('USAGE', `${JSON.stringify(account)} is no name of an account`)
   if (home !== null && existsSync(home)) return account
   const next = [`sudo a2a-node service install --system --run-as ${account} --home <home of that account>`]

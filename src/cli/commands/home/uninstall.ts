@@ -22,7 +22,7 @@ interface OwnEntry {
 interface Outside {
   readonly entries: readonly OwnEntry[]
   readonly service: ServicePlan | null
-  /** Files that cannot be read, with the reason. */
+  /** Reasons for which files of clients, or that of the service, cannot be read. */
   readonly unread: readonly string[]
 }
 
@@ -61,9 +61,17 @@ async function outsideOf(context: CommandContext, options: Options): Promise<Out
       unread.push(asNodeError(error).message)
     }
   }
+  const service = await foundService(context).catch((error: unknown) => {
+    unread.push(asNodeError(error).message)
+    return null
+  })
+  return { entries, unread, service }
+}
+
+async function foundService(context: CommandContext): Promise<ServicePlan | null> {
   const service = ownService(context)
   const state = service === null ? 'absent' : await serviceFile(service)
-  return { entries, unread, service: state === 'same' || state === 'outdated' ? service : null }
+  return state === 'same' || state === 'outdated' ? service : null
 }
 
 /** Edits each file of a client as `connect --remove` does, with a copy beside it. */
