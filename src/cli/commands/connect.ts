@@ -7,7 +7,7 @@ import { unifiedDiff } from '../clients/diff.js'
 import { type EntryState, warningsOf } from '../clients/entry.js'
 import { type ClientPlan, editedText, findEntry, type FoundEntry, isThere, clientPlan } from '../clients/plan.js'
 import { CLIENTS, type CodingClient } from '../clients/places.js'
-import { canAsk, confirm } from '../terminal/confirm.js'
+import { agreed } from '../terminal/agreed.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { isSet, type Options } from '../options.js'
@@ -107,20 +107,12 @@ async function agree(
   options: Options,
   { plan, found }: { plan: ClientPlan; found: FoundEntry }
 ): Promise<void> {
-  if (isSet(options, 'yes')) return
-  const typed = output.typed ?? `a2a-node connect ${plan.client.id}`
-  if (output.json || !canAsk(output)) {
-    throw new NodeError(
-      'USAGE',
-      'this needs a confirmation, and there is no terminal: --yes writes it, --dry-run shows it',
-      {
-        next: [`${typed} --yes`, `${typed} --dry-run`]
-      }
-    )
-  }
-  if (found.state === 'foreign') output.note(`${plan.name} exists already and starts another program.`)
-  if (!(await confirm(`write ${shown(plan.place.file, SHOWN_PATH)}?`)))
-    throw new NodeError('CANCELED', 'nothing was written', { next: [`${typed} --dry-run`] })
+  if (found.state === 'foreign' && !isSet(options, 'yes'))
+    output.note(`${plan.name} exists already and starts another program.`)
+  if (await agreed(output, options, { question: `write ${shown(plan.place.file, SHOWN_PATH)}?` })) return
+  throw new NodeError('CANCELED', 'nothing was written', {
+    next: [`${output.typed ?? `a2a-node connect ${plan.client.id}`} --dry-run`]
+  })
 }
 
 function printDiff(output: Output, diff: string): void {

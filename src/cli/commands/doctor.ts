@@ -7,7 +7,7 @@ import type { Config } from '../../config/settings.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { isSet, type Options, textOption } from '../options.js'
-import { canAsk, confirm } from '../terminal/confirm.js'
+import { agreed } from '../terminal/agreed.js'
 import type { Output, Style } from '../terminal/output.js'
 import { startConfig } from '../start-settings.js'
 
@@ -82,12 +82,10 @@ async function changeIdentity(
   options: Options
 ): Promise<NewIdentity> {
   const { output } = context
-  const isAgreed = isSet(options, 'yes')
+  const question = 'make this home a node of its own?'
   const agrees = async (plan: IdentityPlan): Promise<boolean> => {
     if (!output.json) printPlan(output, plan)
-    if (isAgreed) return true
-    if (output.json || !canAsk(output)) throw unasked()
-    return await confirm('make this home a node of its own?')
+    return await agreed(output, options, { question, flags: ['--yes'] })
   }
   const { giveNewIdentity } = await import('../../maintenance/new-identity.js')
   const changed = await giveNewIdentity(context.paths(), {
@@ -119,10 +117,4 @@ function printPlan(output: Output, { home, former, name, reason, kept, dropped }
   output.print(`new node  ${shown(name)}; another home of ${node} is not touched`)
   for (const text of kept) output.print(`keeps     ${shown(text, 1000)}`)
   for (const text of dropped) output.print(`drops     ${shown(text, 1000)}`)
-}
-
-function unasked(): NodeError {
-  return new NodeError('USAGE', 'a new identity needs a confirmation, and there is no terminal: nothing was changed', {
-    next: ['a2a-node doctor --new-identity --yes']
-  })
 }

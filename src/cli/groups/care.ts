@@ -36,10 +36,7 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
     offline: true,
     about: 'take the node of this home out of its mesh',
     group: 'Care',
-    options: [
-      { flags: '--dry-run', about: 'list the changes only' },
-      { flags: '--yes', about: 'do not ask' }
-    ],
+    options: ASKED_OPTIONS,
     more: [
       'Stop the node first. It gets a new key and keeps its name, settings, rules and agent files. The data of the former node is moved',
       'into the directory former-node-<time> of the home; nothing is deleted. The next start joins or founds a mesh.'

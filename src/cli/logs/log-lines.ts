@@ -37,7 +37,8 @@ export function linesSince(lines: readonly LogLine[], sinceMs: number): readonly
 /** The time of a line that was not written after another one. */
 function timeOf(line: string, after: number): number | null {
   const iso = line.startsWith('{') ? JSON_TIME.exec(line)?.[1] : undefined
-  if (iso !== undefined) return Date.parse(iso)
+  const time = iso === undefined ? Number.NaN : Date.parse(iso)
+  if (!Number.isNaN(time)) return time
   const [, hours, minutes, seconds] = TIME_OF_DAY.exec(line) ?? []
   if (seconds === undefined) return null
   const day = new Date(after)

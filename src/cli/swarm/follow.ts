@@ -1,4 +1,4 @@
-import { messageOf, NodeError } from '../../kit/errors.js'
+import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { SwarmInfo, SwarmResults } from '../../ports/swarm-api.js'
 import type { CommandContext } from '../context.js'
@@ -32,11 +32,13 @@ export async function followSwarm(context: CommandContext, id: string, known: Fo
   const overdue = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let failures = 0
+  let end: FollowedEnd | null = null
   let others: Promise<readonly string[]> = Promise.resolve([])
   try {
     for await (const event of context.api().watch('swarm.watch', { id }, { signal: overdue.signal })) {
-      const results = event.type === 'done' ? await resultsOf(context, id) : null
-      view.take(event, results)
+      if (event.type === 'done') end = { done: event, ...(await resultsOf(context, id)) }
+      view.take(event, end?.results ?? null)
+      if (end !== null) break
       if (event.type === 'item' && (event.status === 'failed' || event.status === 'unknown') && ++failures === limit)
         known.onTooManyFailures?.()
       // Asked while the node is there to say.
@@ -51,9 +53,6 @@ export async function followSwarm(context: CommandContext, id: string, known: Fo
           )
         }
       }
-      if (event.type !== 'done') continue
-      await conclude(context, { view, done: event, results, known })
-      return STATUS_EXITS[event.status]
     }
   } catch (error) {
     if (overdue.signal.aborted) throw left(id)
@@ -63,38 +62,61 @@ export async function followSwarm(context: CommandContext, id: string, known: Fo
     clearTimeout(timer)
     view.close()
   }
+  if (end !== null) {
+    await conclude(context, view, end, known)
+    return STATUS_EXITS[end.done.status]
+  }
   throw overdue.signal.aborted ? left(id) : stopped(id, await others)
 }
 
-/** Prints or writes the summary of an ended swarm and its results. */
+/** The last event of a swarm with its results; null, and the reason, where the node does not give them. */
+interface FollowedEnd {
+  readonly done: SwarmDone
+  readonly results: SwarmResults | null
+  readonly fault: unknown
+}
+
+/**
+ * Prints or writes the summary of an ended swarm and its results.
+ * @throws NodeError of the missing results, where `--results json` or `files` asks for them
+ */
 async function conclude(
   context: CommandContext,
-  {
-    view,
-    done,
-    results,
-    known
-  }: { view: SwarmScreen; done: SwarmDone; results: SwarmResults | null; known: FollowOptions }
+  view: SwarmScreen,
+  end: FollowedEnd,
+  known: FollowOptions
 ): Promise<void> {
   const { output } = context
   const { launched, results: { form } = { form: launched === null ? 'none' : 'table' }, files = null } = known
+  const { done, results, fault } = end
+  if (results === null) await files?.discard()
   const written = files === null || results === null ? null : await files.write(results)
-  if (output.json) return
-  const people = form === 'json' ? output.toNotes() : output
-  await view.summary(done, launched === null ? undefined : await deadlineOf(context, done.id), people)
-  if (form === 'json' && results !== null) output.object('swarm-results@1', results)
-  if (form === 'table' && results !== null) await printCompleted(output, results)
-  const place = files === null || written === null ? '' : `${plural(written, 'file')} in ${shown(files.directory)}; `
-  people.print(`results: ${place}${output.hint(`a2a-node swarm results ${shown(done.id)}`)}`)
+  if (!output.json) {
+    const people = form === 'json' ? output.toNotes() : output
+    await view.summary(done, launched === null ? undefined : await deadlineOf(context, done.id), people)
+    if (form === 'json' && results !== null) output.object('swarm-results@1', results)
+    if (form === 'table' && results !== null) await printCompleted(output, results)
+    const place = files === null || written === null ? '' : `${plural(written, 'file')} in ${shown(files.directory)}; `
+    people.print(`results: ${place}${output.hint(`a2a-node swarm results ${shown(done.id)}`)}`)
+  }
+  if (results === null && (files !== null || form === 'json')) throw noResults(done.id, fault)
 }
 
 /** The results of an ended swarm; null when the node stopped meanwhile. */
-async function resultsOf({ api }: CommandContext, id: string): Promise<SwarmResults | null> {
+async function resultsOf({ api }: CommandContext, id: string): Promise<Pick<FollowedEnd, 'results' | 'fault'>> {
   try {
-    return await api().call('swarm.results', { id })
-  } catch {
-    return null
+    return { results: await api().call('swarm.results', { id }), fault: null }
+  } catch (fault) {
+    return { results: null, fault }
   }
+}
+
+function noResults(id: string, fault: unknown): NodeError {
+  const { code, message } = asNodeError(fault)
+  return new NodeError(code, `swarm ${shown(id)} has ended, and its results cannot be read: ${message}`, {
+    cause: fault,
+    next: [`a2a-node swarm results ${shown(id)}`]
+  })
 }
 
 function left(id: string): NodeError {

@@ -8,7 +8,7 @@ import type { Screen } from './screen.js'
 
 /** Lines of text that the drawn part of a terminal shows, the newest. */
 const TEXT_LINES = 8
-/** Characters of text that are kept for it. */
+/** Characters of text that are kept, for it and for a line without an end. */
 const TEXT_MAX = 16 * 1024
 const REDRAW_MS = 1000
 const NAME_MAX = 80
@@ -24,7 +24,7 @@ export type ProgressLevel = 'quiet' | 'needed' | 'all'
 
 /**
  * Shows a message under way on stderr: drawn in place on a terminal, else line by line, as NDJSON with `--json`. Text
- * of a language model is shown once its line is complete, or in place.
+ * of a language model is shown once its line is complete or has 16 Ki characters, or in place.
  */
 export class MessageProgress {
   readonly #output: Output
@@ -78,6 +78,9 @@ export class MessageProgress {
     const end = this.#text.lastIndexOf('\n')
     if (end >= 0) this.#output.note(plainText(this.#text.slice(0, end)))
     this.#text = this.#text.slice(end + 1)
+    if (this.#text.length < TEXT_MAX) return
+    this.#output.note(plainText(this.#text))
+    this.#text = ''
   }
 
   #redraw(): void {

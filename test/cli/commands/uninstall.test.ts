@@ -1,4 +1,5 @@
 import fs from 'node:fs/promises'
+import os from 'node:os'
 import path from 'node:path'
 import test from 'brittle'
 import { tempDir } from '../../support/tmp.js'
@@ -34,4 +35,32 @@ test('uninstall lists and removes the entries of this program in clients, and le
   t.alike(await fs.readdir(home), ['notes.txt'])
   const again = await run(['uninstall', '--yes'], { home, env })
   t.ok(again.stdout.startsWith('nothing outside the home\n'), again.stdout)
+})
+
+test('uninstall removes the entries in clients also where no service can be planned, and then fails with the reason', async (t) => {
+  const HOME = await tempDir(t)
+  const cursor = path.join(HOME, '.cursor', 'mcp.json')
+  await fs.mkdir(path.dirname(cursor))
+  const PATH = process.env['PATH'] ?? ''
+  const cases = [
+    [{ PATH: `${PATH}:/a\nb` }, 'node', 1],
+    [{}, 'no\nde', 1],
+    [{}, 'node', 0]
+  ] as const
+  // As in a container whose user has no account.
+  const { userInfo } = os
+  t.teardown(() => (os.userInfo = userInfo))
+  os.userInfo = () => {
+    throw new Error('uv_os_get_passwd returned ENOENT')
+  }
+  for (const [values, name, faults] of cases) {
+    const env = { HOME, XDG_CONFIG_HOME: path.join(HOME, '.config'), ...values }
+    const at = { home: path.join(HOME, name), env }
+    t.is((await run(['connect', 'cursor', '--yes'], at)).code, 0)
+    const { code, stdout, stderr } = await run(['uninstall', '--yes', '--json'], at)
+    t.is(code, faults, stderr)
+    const { files, unread } = JSON.parse(stdout) as { files: string[]; unread: string[] }
+    t.alike([files, unread.length], [[cursor], faults])
+    t.absent((await fs.readFile(cursor, 'utf8')).includes('a2a-node'))
+  }
 })

@@ -43,6 +43,15 @@ test('lines of the form json have their own time, and the next lines without one
   t.is(linesSince(lines, 0).length, 3)
 })
 
+test('a line of a time that does not exist has none, and the lines before it keep theirs', (t) => {
+  const lines = logLines(`${lineAt(NOON, 'one')}\n{"at":"2026-99-99T99:99:99Z"}\n{"at":"2026-01-01T..Z"}\n`, NOON)
+  t.alike(
+    lines.map(({ at }) => at),
+    [NOON, null, null]
+  )
+  t.is(linesSince(lines, NOON).length, 3)
+})
+
 async function collected(t: Assert, file: string, act: () => Promise<void>, count: number): Promise<string[]> {
   const stop = new AbortController()
   t.teardown(() => stop.abort())

@@ -53,6 +53,24 @@ async function specIn(t: Assert, name: string): Promise<ServiceSpec> {
   return { ...SPEC, program, home: dir, logFile: path.join(dir, 'node.log'), path: `${dir}:/usr/bin` }
 }
 
+/** The words of a command line of systemd, of which each has quotes. */
+function wordsOf(line: string): string[] {
+  return [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, word = '']) =>
+    word.replaceAll(/\\(.)/g, '$1').replaceAll('$$', '$').replaceAll('%%', '%')
+  )
+}
+
+test('the account of a service of the machine opens its log, not root: output and errors are in it, for any path', async (t) => {
+  const spec = { ...(await specIn(t, 'a "b" \\ \'c\' $HOME `d` %h')), account: 'ann' }
+  await fs.writeFile(spec.program, '#!/bin/sh\necho "$*"\necho fault >&2\n', { mode: 0o755 })
+  await fs.writeFile(spec.logFile, 'former\n')
+  const unit = systemdUnit(spec)
+  t.alike([...values(unit, 'StandardOutput'), ...values(unit, 'StandardError')], [])
+  const { code, output } = await runCommand(wordsOf(values(unit, 'ExecStart')[0] ?? ''))
+  t.alike([code, output], [0, ''])
+  t.is(await fs.readFile(spec.logFile, 'utf8'), `former\nstart --report-ready --home ${spec.home}\nfault\n`)
+})
+
 test('systemd accepts units of users and of the machine, also with signs of its syntax in the paths', async (t) => {
   const version = await runCommand(['systemd-analyze', '--version'])
   if (version.code !== 0) return t.comment('systemd-analyze is missing')

@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { joinPairs } from '../../../src/cli/program.js'
+import { NodeError } from '../../../src/kit/errors.js'
 import type { SwarmResults } from '../../../src/ports/swarm-api.js'
 import { fakeHome, type FakeHome } from '../command-line.js'
 import { swarm, swarmEvents } from '../samples.js'
@@ -62,6 +64,32 @@ test('the last line of --json has the results up to 1 Mi characters, and the num
   const { stdout } = await large.run([...RUN, '--json'])
   const bounded = last(stdout)
   t.alike([bounded.results.length, bounded.moreResults], [3, 5])
+})
+
+test('--results json and files fail where the node cannot give the results, with the command for them, and no directory stays', async (t: Assert) => {
+  const directory = path.join(await tempDir(t), 'out')
+  for (const [code, exit] of [
+    ['NODE_NOT_RUNNING', 3],
+    ['TIMEOUT', 6]
+  ] as const) {
+    const { run } = await fakeHome(t, {
+      swarmEvents: swarmEvents(),
+      calls: {
+        'swarm.results': () => {
+          throw new NodeError(code, 'no answer')
+        }
+      }
+    })
+    for (const form of [['json'], ['files', directory], ['files', directory, '--json']]) {
+      const { code: ended, stdout, stderr } = await run([...RUN, '--results', ...form])
+      t.is(ended, exit, form.join(' '))
+      if (!form.includes('--json')) t.ok(`${stdout}${stderr}`.includes('2 of 2 items done'), 'the summary stays')
+      t.ok(stderr.includes('swarm swarm_fake has ended, and its results cannot be read: no answer'), stderr)
+      t.ok(stderr.includes('a2a-node swarm results swarm_fake'), stderr)
+    }
+    t.is((await run(RUN)).code, 0, 'the table is a convenience')
+  }
+  t.absent(existsSync(directory))
 })
 
 test('the last line of --json lacks results where the node cannot give them any more', async (t: Assert) => {

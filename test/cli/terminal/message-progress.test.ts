@@ -46,6 +46,17 @@ test('without a terminal progress is plain lines on stderr: waits, reports, and 
   ])
 })
 
+test('without a terminal a line of text without an end is shown in parts, so that it does not grow without a bound', (t: Assert) => {
+  const err = new Sink(false)
+  const progress = new MessageProgress(new Output({ json: false, color: 'never', out: err, err, env: {} }), 'all')
+  for (let i = 0; i < 100; i++) {
+    progress.take({ type: 'progress', ...at, ...nothing, text: 'x'.repeat(1024) })
+    t.ok(err.text.length > i * 1024 - 16 * 1024, 'at most 16 Ki characters wait')
+  }
+  progress.close()
+  t.is(err.text.replaceAll('\n', '').length, 100 * 1024)
+})
+
 test('only the need of an approval is shown where nothing is followed, and nothing at all when quiet', (t: Assert) => {
   t.is(shownOf('needed').err.text, 'waiting for approval of writer on desk\n')
   t.is(shownOf('needed', { json: true }).err.text, 'waiting for approval of writer on desk\n')

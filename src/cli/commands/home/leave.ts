@@ -7,7 +7,7 @@ import { isSet } from '../../options.js'
 import { canAsk, confirm } from '../../terminal/confirm.js'
 import type { Output } from '../../terminal/output.js'
 import { plural } from '../../terminal/render.js'
-import { agreed } from './agreed.js'
+import { agreed } from '../../terminal/agreed.js'
 
 const NEW_HOME = 'a2a-node start --home <new directory> --join -'
 /** Names of members that a plan lists. */
@@ -24,7 +24,7 @@ export const leave: Action = async (context, _args, options) => {
     if (!output.json) for (const line of planLines(plan)) output.print(line)
     if (isDryRun) return false
     const question = `leave the mesh ${shown(plan.former.mesh ?? 'of this home')}?`
-    return await agreed(output, options, { question, command: 'a2a-node leave' })
+    return await agreed(output, options, { question })
   }
   const left = await leaveMesh(context.paths(), { now: Date.now(), agrees })
   if (left === null && !isDryRun) throw new NodeError('CANCELED', 'nothing was changed', { next: ['a2a-node status'] })

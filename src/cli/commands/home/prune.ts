@@ -6,7 +6,7 @@ import type { Action } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
 import { isSet } from '../../options.js'
 import { ownRoot } from '../../start/install.js'
-import { agreed } from './agreed.js'
+import { agreed } from '../../terminal/agreed.js'
 import type { Output } from '../../terminal/output.js'
 import { plural, printTable } from '../../terminal/render.js'
 import { bytesText } from '../../words.js'
@@ -14,7 +14,7 @@ import { bytesText } from '../../words.js'
 /** Rows of packages; smaller ones are counted together. */
 const MAX_ROWS = 8
 
-const AGREEMENT = { question: 'remove them?', command: 'a2a-node prune' }
+const AGREEMENT = { question: 'remove them?' }
 
 /** `prune`: removes the parts of the installed packages that this machine never uses. */
 export const prune: Action = async ({ output }, _args, options) => {

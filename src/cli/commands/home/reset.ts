@@ -4,7 +4,7 @@ import type { ResetPlan } from '../../../maintenance/reset.js'
 import type { Action } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
 import { isSet } from '../../options.js'
-import { agreed } from './agreed.js'
+import { agreed } from '../../terminal/agreed.js'
 import type { Output } from '../../terminal/output.js'
 import { plural } from '../../terminal/render.js'
 
@@ -17,7 +17,7 @@ export const reset: Action = async (context, _args, options) => {
   const done = await resetHome(context.paths(), async (plan) => {
     plans.push(plan)
     if (!output.json) printPlan(output, plan)
-    return !isDryRun && (await agreed(output, options, { question: 'remove all of it?', command: 'a2a-node reset' }))
+    return !isDryRun && (await agreed(output, options, { question: 'remove all of it?' }))
   })
   if (done === null && !isDryRun) throw new NodeError('CANCELED', 'nothing was removed', { next: ['a2a-node status'] })
   if (output.json) output.object('reset@1', { ...plans[0], isReset: done !== null })

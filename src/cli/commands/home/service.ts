@@ -23,7 +23,7 @@ import {
 } from '../../service/service.js'
 import type { ServiceSpec } from '../../service/units.js'
 import type { Output } from '../../terminal/output.js'
-import { agreed } from './agreed.js'
+import { agreed } from '../../terminal/agreed.js'
 
 const SCHEMA = 'service@1'
 const ACCOUNT = /^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/
@@ -37,7 +37,7 @@ export const installNode: Action = async (context, _args, options) => {
   if (!output.json) printPlan(output, `writes  ${plan.file}`, [plan.verify, ...plan.install, ...plan.optional])
   if (isSet(options, 'dryRun')) return report(output, plan, { done: 'none', isDryRun: true })
   await refuseRunning(context, state)
-  if (!(await agreed(output, options, { question: 'install it?', command: 'a2a-node service install' })))
+  if (!(await agreed(output, options, { question: 'install it?' })))
     throw new NodeError('CANCELED', 'nothing was changed', { next: ['a2a-node service install --dry-run'] })
   if (!isSet(options, 'system')) await makePrivateDirectory(context.paths().home)
   const warnings = await installService(plan, runCommand)
@@ -55,7 +55,7 @@ export const uninstallNode: Action = async (context, _args, options) => {
   if (state === 'absent') return report(output, plan, { done: 'none', isDryRun: false })
   if (!output.json) printPlan(output, `removes ${plan.file}`, [...plan.uninstall, ...plan.forget])
   if (isSet(options, 'dryRun')) return report(output, plan, { done: 'none', isDryRun: true })
-  if (!(await agreed(output, options, { question: 'remove it?', command: 'a2a-node service uninstall' })))
+  if (!(await agreed(output, options, { question: 'remove it?' })))
     throw new NodeError('CANCELED', 'nothing was changed', { next: ['a2a-node service uninstall --dry-run'] })
   await uninstallService(plan, runCommand)
   return report(output, plan, { done: 'removed', isDryRun: false })
@@ -136,11 +136,12 @@ function specOf(context: CommandContext, options: Options): ServiceSpec {
 
 /** The account of a service of the machine; null for one of the user. @throws NodeError USAGE */
 function accountOf(options: Options, home: string | null): string | null {
-  const account = textOption(options, 'runAs') ?? process.env['SUDO_USER'] ?? os.userInfo().username
+  const runAs = textOption(options, 'runAs')
   if (!isSet(options, 'system')) {
-    if (textOption(options, 'runAs') === undefined) return null
+    if (runAs === undefined) return null
     throw new NodeError('USAGE', '--run-as belongs to --system', { next: ['a2a-node service install --help'] })
   }
+  const account = runAs ?? process.env['SUDO_USER'] ?? os.userInfo().username
   if (!ACCOUNT.test(account)) throw new NodeError('USAGE', `${JSON.stringify(account)} is no name of an account`)
   if (home !== null && existsSync(home)) return account
   const next = [`sudo a2a-node service install --system --run-as ${account} --home <home of that account>`]

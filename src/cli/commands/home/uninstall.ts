@@ -9,7 +9,7 @@ import { isSet, type Options } from '../../options.js'
 import { commandText, runCommand, serviceFile, uninstallService } from '../../service/service.js'
 import type { ServicePlan } from '../../service/service-plan.js'
 import type { Output } from '../../terminal/output.js'
-import { agreed } from './agreed.js'
+import { agreed } from '../../terminal/agreed.js'
 import { ownService } from './service.js'
 
 /** An entry of this program in the file of a client. */
@@ -22,7 +22,7 @@ interface OwnEntry {
 interface Outside {
   readonly entries: readonly OwnEntry[]
   readonly service: ServicePlan | null
-  /** Files that cannot be read, with the reason. */
+  /** Reasons for which files of clients, or that of the service, cannot be read. */
   readonly unread: readonly string[]
 }
 
@@ -35,7 +35,7 @@ export const uninstall: Action = async (context, _args, options) => {
   const files = [...entries.map(({ plan }) => plan.place.file), ...(service === null ? [] : [service.file])]
   if (!output.json) printOutside(output, outside)
   const isDone = files.length > 0 && !isSet(options, 'dryRun')
-  if (isDone && !(await agreed(output, options, { question: 'remove them?', command: 'a2a-node uninstall' })))
+  if (isDone && !(await agreed(output, options, { question: 'remove them?' })))
     throw new NodeError('CANCELED', 'nothing was removed', { next: ['a2a-node uninstall --dry-run'] })
   if (isDone) await removeAll(outside)
   if (output.json) output.object('uninstall@1', { files, unread, home, removed: isDone })
@@ -61,9 +61,17 @@ async function outsideOf(context: CommandContext, options: Options): Promise<Out
       unread.push(asNodeError(error).message)
     }
   }
+  const service = await foundService(context).catch((error: unknown) => {
+    unread.push(asNodeError(error).message)
+    return null
+  })
+  return { entries, unread, service }
+}
+
+async function foundService(context: CommandContext): Promise<ServicePlan | null> {
   const service = ownService(context)
   const state = service === null ? 'absent' : await serviceFile(service)
-  return { entries, unread, service: state === 'same' || state === 'outdated' ? service : null }
+  return state === 'same' || state === 'outdated' ? service : null
 }
 
 /** Edits each file of a client as `connect --remove` does, with a copy beside it. */
