@@ -58,10 +58,9 @@ export function systemdUnit(spec: ServiceSpec): string {
     '[Service]',
     ...(isSystem ? [`User=${account}`] : []),
     `Environment=${unitWord(`PATH=${path}`)}`,
-    `ExecStart=${serviceWords(spec).map(unitWord).join(' ')}`,
+    `ExecStart=${(isSystem ? loggedWords(spec) : serviceWords(spec)).map(unitWord).join(' ')}`,
     'ExecReload=/bin/kill -HUP $MAINPID',
-    `StandardOutput=append:${unitPath(logFile)}`,
-    'StandardError=inherit',
+    ...(isSystem ? [] : [`StandardOutput=append:${unitPath(logFile)}`, 'StandardError=inherit']),
     'Restart=on-failure',
     'RestartSec=5',
     `RestartPreventExitStatus=${LASTING_EXITS}`,
@@ -114,6 +113,14 @@ export function isOurUnit(text: string): boolean {
 /** The node bounds its log file and reads its config again at SIGHUP, as a detached one. */
 function serviceWords({ program, home }: ServiceSpec): readonly string[] {
   return [program, 'start', '--report-ready', ...(home === null ? [] : ['--home', home])]
+}
+
+/**
+ * The same with the log opened by the account of the service. The manager of the machine would open it as root, through
+ * any link that the account put in its place, and make a file that the node could neither bound nor show.
+ */
+function loggedWords(spec: ServiceSpec): readonly string[] {
+  return ['/bin/sh', '-c', 'exec "$@" >>"$0" 2>&1', spec.logFile, ...serviceWords(spec)]
 }
 
 /** A word in systemd's quotes: no variables and specifiers (systemd.service(5), systemd.syntax(7)). */
