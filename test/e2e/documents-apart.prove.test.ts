@@ -62,7 +62,11 @@ test('five writers of one text, online and offline for random times, have the sa
   // To hold the document is to announce a session, so bytes are compared once all of them are there.
   const isOne = async (): Promise<boolean> => new Set(await Promise.all(nodes.map(stateOf))).size === 1
   await untilTrue(isOne, 'all have the same bytes')
-  t.pass()
+  const sorted = (text: string): string => [...text].toSorted().join('')
+  for (const { api } of nodes) {
+    const { value } = await api.call('documents.read', { document: 'notes', type: 'text' })
+    t.is(sorted(String(value)), sorted(marks.join('')), 'each character of each writer is there once')
+  }
 })
 
 /** A copy of a stopped node's home, as no backup is: its streams then have two tales. */

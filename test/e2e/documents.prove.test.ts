@@ -18,7 +18,11 @@ test('the last edits of a node killed for good reach a member that was away, fro
   await untilText(back, 'first, and the last words')
   await write(back, 'first, and the last words, and more')
   await untilText(a, 'first, and the last words, and more')
-  t.pass()
+  const texts = [a, back].map(async ({ api }) => await api.call('documents.read', { document: 'notes', type: 'text' }))
+  t.alike(
+    (await Promise.all(texts)).map(({ value }) => value),
+    ['first, and the last words, and more', 'first, and the last words, and more']
+  )
 })
 
 test('a new member reads a document of several writers whole at once, and so does its program', async (t) => {

@@ -44,11 +44,13 @@ test('a guest reads at once, its calls that write or execute wait for the owner,
     await Promise.all([b, g].map((node) => untilAgent(node, `${effect}@a`)))
   t.is(await callCode(b, 'exec', 'a'), 0, 'a machine of the same person executes')
   t.is(await callCode(g, 'read', 'a'), 0, 'a guest reads')
-  const waiting = g.cli(['call', 'exec@a', 'exec.run', '{}', '--timeout', '10m'])
-  const { approvals } = await until(a.api, 'approvals.list', {}, (now) => now.approvals.length > 0)
-  t.ok(/policy\.yaml:\d+: ask \(guests-ask\)/.test(approvals[0]?.rule ?? ''), approvals[0]?.rule)
-  await a.api.call('approvals.allow', { id: approvals[0]?.id ?? '' })
-  t.is((await waiting).code, 0)
+  for (const effect of ['write', 'exec']) {
+    const waiting = g.cli(['call', `${effect}@a`, `${effect}.run`, '{}', '--timeout', '10m'])
+    const { approvals } = await until(a.api, 'approvals.list', {}, (now) => now.approvals.length > 0)
+    t.ok(/policy\.yaml:\d+: ask \(guests-ask\)/.test(approvals[0]?.rule ?? ''), approvals[0]?.rule)
+    await a.api.call('approvals.allow', { id: approvals[0]?.id ?? '' })
+    t.is((await waiting).code, 0, effect)
+  }
   const changed = await a.cli(['peers', 'trust', 'g', 'mine'])
   t.alike([changed.code, changed.stdout], [0, 'g is yours now\n'])
   t.is(await callCode(g, 'exec', 'a'), 0)

@@ -105,7 +105,7 @@ export type EntryBody =
       readonly serial: number
       readonly at: number
     }
-  /** The author regards a member so, whatever its invite said. `serial` rises with each such entry of the author. */
+  /** The author regards a member so, whatever its invite said. `serial` rises with each such entry about it. */
   | {
       readonly kind: 'trust'
       readonly mesh: MeshId

@@ -1,6 +1,7 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { AS_SHIPPED, chooseStreams, payerKey, type StreamClaim } from '../../../src/domain/document/share.js'
+import { holds } from '../../support/holds.js'
 
 const LIMITS = { maxStreams: 6, maxFollowed: 40, minUnused: 20 }
 /** Members with streams or snapshots, the honest one among them. */
@@ -27,8 +28,9 @@ const honest = arbClaims(fc.constant('ann'), 'ann/', EQUAL_PART).map((all) =>
   all.map((one) => ({ ...one, payer: { node: 'ann', kind: 'stream' as const } }))
 )
 
-test('a member within its share keeps its place, for any announcements of others and of its own streams', (t: Assert) => {
-  fc.assert(
+test('a member within its share keeps its place, for any announcements of others and of its own streams', async (t: Assert) => {
+  await holds(
+    t,
     fc.property(
       honest,
       arbClaims(fc.constantFrom(...OTHERS), 'a/', 100),
@@ -43,12 +45,12 @@ test('a member within its share keeps its place, for any announcements of others
       }
     )
   )
-  t.pass()
 })
 
-test('the stored streams do not depend on the order of announcements, and each stream is stored once or left out for a reason', (t: Assert) => {
+test('the stored streams do not depend on the order of announcements, and each stream is stored once or left out for a reason', async (t: Assert) => {
   const claims = arbClaims(fc.constantFrom('ann', ...OTHERS), 's/', 90)
-  fc.assert(
+  await holds(
+    t,
     fc.property(
       claims.chain((all) => fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length }))),
       ([all, mixed]) => {
@@ -64,11 +66,11 @@ test('the stored streams do not depend on the order of announcements, and each s
       }
     )
   )
-  t.pass()
 })
 
-test('streams of used documents are always kept, and of others no member has more than its share', (t: Assert) => {
-  fc.assert(
+test('streams of used documents are always kept, and of others no member has more than its share', async (t: Assert) => {
+  await holds(
+    t,
     fc.property(arbClaims(fc.constantFrom('ann', ...OTHERS), 's/', 90), (claims) => {
       const kept = new Set(chooseStreams(claims, LIMITS).kept)
       const unused = claims.filter(({ stream, use }) => use === 'none' && kept.has(stream))
@@ -79,7 +81,6 @@ test('streams of used documents are always kept, and of others no member has mor
       return isWithin && claims.every(({ stream, use }) => use === 'none' || kept.has(stream))
     })
   )
-  t.pass()
 })
 
 test('as shipped, one member that announces a thousand streams leaves two others their whole share', (t: Assert) => {

@@ -10,6 +10,7 @@ import {
   nextDialAt,
   SLOW_MS
 } from '../../../src/domain/membership/keeper.js'
+import { holds } from '../../support/holds.js'
 
 const arbState: fc.Arbitrary<KeeperState> = fc.record({
   now: fc.nat(1_000_000),
@@ -25,8 +26,9 @@ const arbMissing = fc.array(
   { maxLength: 12 }
 )
 
-test('discovery is asked fast while somebody is missing and slowly when nobody is, never twice at once', (t: Assert) => {
-  fc.assert(
+test('discovery is asked fast while somebody is missing and slowly when nobody is, never twice at once', async (t: Assert) => {
+  await holds(
+    t,
     fc.property(arbState, (state) => {
       const plan = keeperPlan(state)
       const isFast = state.missing > 0 || state.connected === 0
@@ -39,9 +41,8 @@ test('discovery is asked fast while somebody is missing and slowly when nobody i
       const last = state.lastRefreshAt ?? Number.NaN
       return plan.nextAt > state.now && plan.nextAt - last >= least && plan.nextAt - last <= most + 1e-6
     }),
-    { numRuns: 500 }
+    500
   )
-  t.pass()
 })
 
 test('the waits begin at 100 ms and grow by 1.6 up to 5 s', (t: Assert) => {
@@ -64,8 +65,9 @@ test('a node without any peer asks at once', (t: Assert) => {
   )
 })
 
-test('at most four dials are under way, each due, those with fewest attempts first', (t: Assert) => {
-  fc.assert(
+test('at most four dials are under way, each due, those with fewest attempts first', async (t: Assert) => {
+  await holds(
+    t,
     fc.property(arbMissing, fc.nat(200_000), fc.nat(6), (missing, now, dialing) => {
       const dialled = dialPlan(missing, now, { dialing })
       const due = missing.filter((one) => dialPlan([one], now).length > 0)
@@ -76,9 +78,8 @@ test('at most four dials are under way, each due, those with fewest attempts fir
         .sort((a, b) => a - b)
       return chosen.every((value, i) => value <= (attempts[i] ?? 0))
     }),
-    { numRuns: 300 }
+    300
   )
-  t.pass()
 })
 
 test('a lost member is dialled within 250 ms, often in the first minute, every 30 s in the end', (t: Assert) => {

@@ -99,6 +99,18 @@ test('a member that a nearer machine calls a guest takes no machine from the oth
   t.alike(own(log, owner), ['ann', 'bea'], 'a guest of its own')
 })
 
+test('of two machines that call each other guests the nearer one counts, and neither at the same distance', (t: Assert) => {
+  const log = founded()
+  for (const node of [ann, bea]) log.join(owner, node, { trust: 'mine', admin: true })
+  log.join(bea, cyd, { trust: 'mine' })
+  rate(log, ann, cyd, 'guest')
+  rate(log, cyd, ann, 'guest')
+  t.alike(own(log, owner), ['ann', 'bea'])
+  rate(log, ann, bea, 'guest')
+  rate(log, bea, ann, 'guest')
+  t.alike(own(log, owner), [])
+})
+
 test('an admin that is a guest makes no machine of the maker by an invite of the maker, and does not answer it', (t: Assert) => {
   const log = founded()
   log.join(owner, ann, { admin: true })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { decideRepeat, type FailedTry, retryAfterMs } from '../../../src/domain/reliable/repeat.js'
 import { ERROR_CODES, NodeError } from '../../../src/kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../../../src/kit/errors.js'
+import { holds } from '../../support/holds.js'
 
 const FAILED = { type: 'end', status: 'failed' } as const
 const UNKNOWN = { type: 'end', status: 'unknown' } as const
@@ -123,8 +124,9 @@ const anyTry: fc.Arbitrary<FailedTry> = fc.record({
   leftMs: fc.nat({ max: 100_000 })
 })
 
-test('only safe work is repeated, never a final failure or one over its retries, never too early or too late', (t) => {
-  fc.assert(
+test('only safe work is repeated, never a final failure or one over its retries, never too early or too late', async (t) => {
+  await holds(
+    t,
     fc.property(anyTry, (one) => {
       const { error, isUnknown, isRepeatable, failures, retries, leftMs } = one
       const next = decideRepeat(one)
@@ -141,19 +143,18 @@ test('only safe work is repeated, never a final failure or one over its retries,
         (asked === 0 || next.afterMs < leftMs)
       )
     }),
-    { numRuns: 2000 }
+    2000
   )
-  t.pass()
 })
 
-test('that work may be repeated, or is known to be unsent, never makes it end where it else went on', (t) => {
-  fc.assert(
+test('that work may be repeated, or is known to be unsent, never makes it end where it else went on', async (t) => {
+  await holds(
+    t,
     fc.property(anyTry, (one) => {
       if (decideRepeat(one).type === 'end') return true
       const more = decideRepeat({ ...one, isRepeatable: true })
       return more.type === 'repeat'
     }),
-    { numRuns: 2000 }
+    2000
   )
-  t.pass()
 })

@@ -5,6 +5,7 @@ import { type AgentFile, parseAgentFile } from '../../../../src/adapters/agents/
 import { agentTextOf, type SubAgentRuntime } from '../../../../src/adapters/agents/files/sub-agent.js'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
 import { SUB_AGENT_FILES } from '../../../support/agents/sub-agent-files.js'
+import { holds } from '../../../support/holds.js'
 
 const LLM: SubAgentRuntime = { runtime: 'llm', model: 'local', tier: 'L2', command: null }
 const COMMAND: SubAgentRuntime = { runtime: 'command', model: null, tier: null, command: null }
@@ -137,7 +138,7 @@ test('a file that its author withdrew is skipped, and one that cannot be an agen
   t.is(kind('---\nname: a\ndescription: "Fast" agent\n---\nDo.\n'), 'faulty')
 })
 
-test('any description arrives whole in the agent', (t: Assert) => {
+test('any description arrives whole in the agent', async (t: Assert) => {
   const words = fc.constantFrom(
     'a: b',
     '@x',
@@ -156,14 +157,14 @@ test('any description arrives whole in the agent', (t: Assert) => {
     '\\n',
     '—'
   )
-  fc.assert(
+  await holds(
+    t,
     fc.property(fc.array(words, { minLength: 1, maxLength: 8 }), (parts) => {
       const description = `Use ${parts.join(' ')} end`.replace(/ +/g, ' ').replaceAll(' #', ' ')
       const made = agentTextOf(`---\nname: a\ndescription: ${description}\n---\nDo.\n`, '/x/a.md', LLM)
       const parsed = made.kind === 'agent' ? parseAgentFile(made.text, { file: '/x/a.md', compileSchema }) : null
       return parsed?.ok === true && parsed.definition.description === description
     }),
-    { numRuns: 300 }
+    300
   )
-  t.pass()
 })

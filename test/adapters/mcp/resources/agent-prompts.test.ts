@@ -4,12 +4,14 @@ import { AgentPrompts, renderPrompt } from '../../../../src/adapters/mcp/resourc
 import { failsWith } from '../../../support/fails.js'
 import { echo } from '../../../support/fake-agents.js'
 import { World } from '../../../support/fake-node.js'
+import { holds } from '../../../support/holds.js'
 
 const word = fc.stringMatching(/^[A-Za-z0-9_-]{1,12}$/)
 
-test('Feature: a2a-mcp-protocols, Property 22: MCP prompt template substitution', (t: Assert) => {
+test('Feature: a2a-mcp-protocols, Property 22: MCP prompt template substitution', async (t: Assert) => {
   const value = fc.string({ unit: fc.constantFrom('{', '}', 'a', '$', '&', ' ') })
-  fc.assert(
+  await holds(
+    t,
     fc.property(
       fc.uniqueArray(word, { minLength: 1, maxLength: 8 }),
       fc.array(fc.nat(7), { maxLength: 30 }),
@@ -23,9 +25,8 @@ test('Feature: a2a-mcp-protocols, Property 22: MCP prompt template substitution'
         return text === used.map((at) => `<${values[at] ?? ''}>`).join('')
       }
     ),
-    { numRuns: 200 }
+    200
   )
-  t.pass()
 })
 
 test('braces that are no argument stay, and an absent argument is reported or becomes empty', async (t: Assert) => {

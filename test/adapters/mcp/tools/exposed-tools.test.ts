@@ -5,6 +5,7 @@ import { type Expose, ExposedTools, LISTED_MAX } from '../../../../src/adapters/
 import type { RegisteredTool, ToolSource } from '../../../../src/adapters/mcp/server/tool.js'
 import { failsWith } from '../../../support/fails.js'
 import { toolContext } from '../../../support/tool-context.js'
+import { holds } from '../../../support/holds.js'
 
 const META = ['a2a_call_tool', 'a2a_describe_tool', 'a2a_find_tools']
 const compileSchema = createSchemaCompiler()
@@ -87,7 +88,8 @@ test('an absent tool is reported with one of a similar name; wrong arguments are
 
 test('every tool is found by any word of its name, and at most twenty are listed', async (t: Assert) => {
   const word = fc.stringMatching(/^[a-z]{3,8}$/)
-  await fc.assert(
+  await holds(
+    t,
     fc.asyncProperty(fc.uniqueArray(word, { minLength: 1, maxLength: 40 }), fc.nat(), async (words, pick) => {
       const wanted = words[pick % words.length] ?? ''
       const tools = exposed(words.map((one) => echoTool(`0.${one}`)))
@@ -97,7 +99,6 @@ test('every tool is found by any word of its name, and at most twenty are listed
         hits.length <= 20 && hits.length === Math.min(20, containing) && hits.every(({ name }) => name.includes(wanted))
       )
     }),
-    { numRuns: 100 }
+    100
   )
-  t.pass()
 })

@@ -112,7 +112,7 @@ test('a node that finds its mesh later says hello then', async (t) => {
   t.is(b.calls.passed, 0)
   b.gate.review(of(ann))
   await Promise.all([a.passed, b.passed])
-  t.pass()
+  t.alike([a.calls.passed, b.calls.passed], [1, 1])
 })
 
 test('a newcomer without a certificate gets it from a member that knows of its admission, and passes with it', async (t) => {

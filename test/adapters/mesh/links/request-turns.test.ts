@@ -9,6 +9,7 @@ import { guardMux } from '../../../../src/adapters/mesh/links/guarded-mux.js'
 import { MAX_WAITING, RequestTurns } from '../../../../src/adapters/mesh/links/request-turns.js'
 import { tempDir } from '../../../support/tmp.js'
 import { streamPair } from '../stream-pair.js'
+import { holds } from '../../../support/holds.js'
 
 const WINDOW = 262_144
 
@@ -94,7 +95,8 @@ const settle = async (): Promise<void> => {
 }
 
 test('each request is answered once unless its peer gives it up, few at once where blocks are large, and none while the peer does not read', async (t) => {
-  await fc.assert(
+  await holds(
+    t,
     fc.asyncProperty(fc.array(step, { maxLength: 120 }), async (steps) => {
       const engine = new Engine()
       const asked: string[] = []
@@ -134,9 +136,8 @@ test('each request is answered once unless its peer gives it up, few at once whe
         JSON.stringify([...engine.handed].sort()) === JSON.stringify([...due].sort())
       )
     }),
-    { numRuns: 300 }
+    300
   )
-  t.pass()
 })
 
 test('cores take turns, and a link on which more wait than any peer needs is given up', async (t) => {

@@ -29,6 +29,7 @@ import {
   signedCard,
   verify
 } from '../../../support/membership.js'
+import { holds } from '../../../support/holds.js'
 
 const owner = actor('owner')
 const ACTORS: readonly Actor[] = [owner, ...Array.from({ length: 9 }, (_, i) => actor(`node${i}`))]
@@ -392,7 +393,8 @@ test('the rules of membership hold, for any actions of honest and hostile author
 })
 
 test('an entry that counted changes nothing when it is applied again, at once or at any later place', async (t: Assert) => {
-  fc.assert(
+  await holds(
+    t,
     fc.property(arbOps, (ops) => {
       const log = started()
       const counted = [...log.entries]
@@ -410,13 +412,13 @@ test('an entry that counted changes nothing when it is applied again, at once or
         demand(log.state() === end, `applied again at the end: ${entry.body.kind}`)
       }
     }),
-    { numRuns: 100 }
+    100
   )
-  t.pass()
 })
 
 test('the same log, read back from bytes, gives the same view', async (t: Assert) => {
-  fc.assert(
+  await holds(
+    t,
     fc.property(arbOps, (ops) => {
       const log = started()
       for (const op of ops) {
@@ -431,9 +433,8 @@ test('the same log, read back from bytes, gives the same view', async (t: Assert
       }
       demand(copy.state() === log.state(), 'the views agree')
     }),
-    { numRuns: 100 }
+    100
   )
-  t.pass()
 })
 
 test('bytes changed on the way never throw and never count', async (t: Assert) => {
@@ -471,7 +472,8 @@ test('reads and fold never throw, for any value of any part of an entry', async 
   log.card(who(1), cardBody('host'))
   log.revoke(owner, who(1))
   const honest = log.entries.map((one) => one.entry)
-  fc.assert(
+  await holds(
+    t,
     fc.property(fc.nat(honest.length - 1), fc.nat(60), fc.anything(), (which, part, junk) => {
       const entry = structuredClone(honest[which])
       const places: [Record<string, unknown>, string][] = []
@@ -482,9 +484,8 @@ test('reads and fold never throw, for any value of any part of an entry', async 
       const result = fold(shown, entry, { verify, isBootstrapRelay: true, meshId: MESH })
       demand(result.skipped !== null || result.puts.size >= 0, 'a result comes back')
     }),
-    { numRuns: 1000 }
+    1000
   )
-  t.pass()
 })
 
 function walk(holder: Record<string, unknown>, places: [Record<string, unknown>, string][]): void {
