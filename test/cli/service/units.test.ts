@@ -44,29 +44,6 @@ test('a unit of the machine runs under an account without capabilities, and only
   t.alike(values(systemdUnit(SPEC), 'ProtectSystem'), [])
 })
 
-/** The words of the command of a unit, as systemd reads them. */
-function commandOf(unit: string): string[] {
-  const quoted = values(unit, 'ExecStart')
-    .join(' ')
-    .matchAll(/"((?:\\.|[^"\\])*)"/g)
-  return [...quoted].map(([, word = '']) =>
-    word
-      .replaceAll(/\\(.)/g, '$1')
-      .replaceAll('$$', () => '$')
-      .replaceAll('%%', '%')
-  )
-}
-
-test('a service of the machine opens its log under its account, never as root, with the output of its node', async (t) => {
-  const spec = { ...(await specIn(t, 'a "b" $c %h')), account: 'ann' }
-  await fs.writeFile(spec.program, '#!/bin/sh\necho "$@"\necho fault >&2\n', { mode: 0o755 })
-  await fs.writeFile(spec.logFile, 'before\n')
-  const unit = systemdUnit(spec)
-  t.alike([values(unit, 'StandardOutput'), values(unit, 'StandardError')], [[], []], 'root opens no file for it')
-  t.alike(await runCommand(commandOf(unit)), { code: 0, output: '' })
-  t.is(await fs.readFile(spec.logFile, 'utf8'), `before\nstart --report-ready --home ${spec.home}\nfault\n`)
-})
-
 /** Paths of a program and a home in a directory with a name. */
 async function specIn(t: Assert, name: string): Promise<ServiceSpec> {
   const dir = path.join(await tempDir(t), name)
