@@ -62,11 +62,9 @@ export async function followSwarm(context: CommandContext, id: string, known: Fo
     clearTimeout(timer)
     view.close()
   }
-  if (end !== null) {
-    await conclude(context, view, end, known)
-    return STATUS_EXITS[end.done.status]
-  }
-  throw overdue.signal.aborted ? left(id) : stopped(id, await others)
+  if (end === null) throw overdue.signal.aborted ? left(id) : stopped(id, await others)
+  await conclude(context, { ...end, view }, known)
+  return STATUS_EXITS[end.done.status]
 }
 
 /** The last event of a swarm with its results; null, and the reason, where the node does not give them. */
@@ -82,13 +80,11 @@ interface FollowedEnd {
  */
 async function conclude(
   context: CommandContext,
-  view: SwarmScreen,
-  end: FollowedEnd,
+  { view, done, results, fault }: FollowedEnd & { readonly view: SwarmScreen },
   known: FollowOptions
 ): Promise<void> {
   const { output } = context
   const { launched, results: { form } = { form: launched === null ? 'none' : 'table' }, files = null } = known
-  const { done, results, fault } = end
   if (results === null) await files?.discard()
   const written = files === null || results === null ? null : await files.write(results)
   if (!output.json) {

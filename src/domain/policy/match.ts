@@ -37,7 +37,10 @@ export interface PolicyNodes {
   readonly trustOf: TrustOf
 }
 
-/** The rules of a policy, ready to be asked many times a second. Finding allocates nothing, but the node id of a party for each rule with `trust`. */
+/**
+ * The rules of a policy, ready to be asked many times a second. Finding allocates nothing, but the node id of a party
+ * for each rule with `trust`.
+ */
 export interface CompiledPolicy {
   /**
    * Index of the first matching rule; -1 when none does. Where no person can be asked, rules with `ask` match nothing.

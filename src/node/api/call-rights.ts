@@ -68,9 +68,9 @@ export function refuseBeyondAuthority(name: CallName | WatchName, caller: Princi
 }
 
 /**
- * Why a call is beyond the caller's rights, whatever its scopes; null: it is not. `nodeTier`: of the node's certificate.
- * SANDBOX_VIOLATION for a sandboxed caller; FORBIDDEN for one that is weaker than the node, a client, or limited to some
- * agents.
+ * Why a call is beyond the caller's rights, whatever its scopes; null: it is not. `nodeTier`: of the node's
+ * certificate. SANDBOX_VIOLATION for a sandboxed caller; FORBIDDEN for one that is weaker than the node, a client, or
+ * limited to some agents.
  */
 export function beyondAuthority(
   name: CallName | WatchName,

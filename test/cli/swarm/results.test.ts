@@ -81,8 +81,8 @@ test('--results json and files fail where the node cannot give the results, with
       }
     })
     for (const form of [['json'], ['files', directory], ['files', directory, '--json']]) {
-      const { code: ended, stdout, stderr } = await run([...RUN, '--results', ...form])
-      t.is(ended, exit, form.join(' '))
+      const { code: exited, stdout, stderr } = await run([...RUN, '--results', ...form])
+      t.is(exited, exit, form.join(' '))
       if (!form.includes('--json')) t.ok(`${stdout}${stderr}`.includes('2 of 2 items done'), 'the summary stays')
       t.ok(stderr.includes('swarm swarm_fake has ended, and its results cannot be read: no answer'), stderr)
       t.ok(stderr.includes('a2a-node swarm results swarm_fake'), stderr)
