@@ -201,7 +201,8 @@ export async function revokePeer(
   { reason, by, timeoutMs }: { readonly reason: string } & ChangeBy
 ): Promise<Calls['peers.revoke']['result']> {
   const { membership, clock, log } = node.deps
-  if (nodeId === membership.nodeId) throw new NodeError('FORBIDDEN', 'a node cannot revoke itself')
+  if (nodeId === membership.nodeId)
+    throw new NodeError('FORBIDDEN', 'a node cannot revoke itself', { next: ['a2a-node stop', 'a2a-node leave'] })
   mayChange(node, nodeId)
   if ((log.view().members.get(nodeId)?.revoked ?? null) !== null)
     return { ...showPeer(node, nodeId, by), wasRevoked: true }
