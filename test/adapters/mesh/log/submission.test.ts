@@ -132,6 +132,40 @@ test('a limit that is reached while an entry waits ends it, too', async (t) => {
   t.is(state.offers, 1)
 })
 
+test('a taken entry behind others that reached a limit fails with it at the next change, however they reached it', async (t) => {
+  for (const skipped of ['the node has 1024 documents', 'the limit of streams is reached', 'the node has 1024 cards']) {
+    let tried: Tried = { skipped: null, isFull: false }
+    const { submission, clock, listeners, state } = submit(
+      () => true,
+      () => tried
+    )
+    await settle()
+    const change = (): void => {
+      for (const listener of [...listeners]) listener()
+    }
+    change()
+    await settle()
+    t.alike([state.offers, listeners.size], [1, 1], 'below the limit it is waited for')
+    tried = { skipped, isFull: true }
+    change()
+    const error = await failsWith(t, 'OVERLOADED', () => submission.done)
+    t.alike([error.message.includes(skipped), state.offers, clock.pending], [true, 1, 0], 'without any time')
+  }
+})
+
+test('the entry that reaches a limit itself is applied, though the log then takes no more like it', async (t) => {
+  let tried: Tried = { skipped: null, isFull: false }
+  const { submission, apply } = submit(
+    () => true,
+    () => tried
+  )
+  await settle()
+  tried = { skipped: 'the node has 1024 documents', isFull: true }
+  submission.attempt()
+  apply()
+  await t.execution(submission.done)
+})
+
 test('an entry that the log refuses for now is offered, and its timeout names the reason', async (t) => {
   const { submission, clock, state } = submit(
     () => false,
