@@ -1,9 +1,10 @@
 /** Names of the tags that some models write around reasoning in their text. */
 const TAGS = ['think', 'thinking', 'thought', 'reasoning'] as const
-/** The tags in lower case, and the closing tag of each. Magistral writes square brackets. */
+/** The tags in lower case, and the closing tag of each. Magistral writes square brackets, gpt-oss channels. */
 const PAIRS: readonly (readonly [open: string, close: string])[] = [
   ...TAGS.map((tag) => [`<${tag}>`, `</${tag}>`] as const),
-  ['[think]', '[/think]']
+  ['[think]', '[/think]'],
+  ['<|channel|>analysis<|message|>', '<|channel|>final<|message|>']
 ]
 /** Characters of the longest tag. */
 const MAX_TAG = Math.max(...PAIRS.flat().map((tag) => tag.length))

@@ -15,6 +15,7 @@ test('reasoning before an answer is no answer, in every tag that models write', 
     ['<thought>', '</thought>'],
     ['<reasoning>', '</reasoning>'],
     ['[THINK]', '[/THINK]'],
+    ['<|channel|>analysis<|message|>', '<|end|><|start|>assistant<|channel|>final<|message|>'],
     ['<THINK>', '</THINK>'],
     ['<Thinking>', '</thinking>'],
     ['[think]', '[/think]']
