@@ -50,12 +50,12 @@ export interface McpDeps {
 }
 
 /** Awaits a value; a failure becomes an error of the protocol. */
-type Guard = <T>(given: T | Promise<T>) => Promise<T>
+type ProtocolGuard = <T>(given: T | Promise<T>) => Promise<T>
 
 /** A source, and the guard of its answers. */
-interface Served<S> {
+interface GuardedSource<S> {
   readonly source: S
-  readonly guard: Guard
+  readonly guard: ProtocolGuard
 }
 
 type Listens = ConstructorParameters<typeof ListenedResources>[1]
@@ -121,7 +121,7 @@ function serveTools(
 
 function serveResources(
   server: Server,
-  { source, guard }: Served<ResourceSource>,
+  { source, guard }: GuardedSource<ResourceSource>,
   subscribed: Map<string, string>
 ): void {
   server.setRequestHandler('resources/list', async ({ params }) => {
@@ -151,7 +151,7 @@ function serveResources(
   })
 }
 
-function servePrompts(server: Server, { source, guard }: Served<PromptSource>, asking: Elicitation): void {
+function servePrompts(server: Server, { source, guard }: GuardedSource<PromptSource>, asking: Elicitation): void {
   server.setRequestHandler('prompts/list', async ({ params }) => {
     const { items, nextCursor } = pageOf(await guard(source.list()), params?.cursor)
     return nextCursor === undefined ? { prompts: items } : { prompts: items, nextCursor }
@@ -171,7 +171,7 @@ function servePrompts(server: Server, { source, guard }: Served<PromptSource>, a
 }
 
 /** Awaits a source; its error becomes an error of the protocol that carries the structured one. */
-function protocolErrors(client: Pick<McpDeps, 'isRemote'>): Guard {
+function protocolErrors(client: Pick<McpDeps, 'isRemote'>): ProtocolGuard {
   return async (given) => {
     try {
       return await given
