@@ -17,7 +17,7 @@ function submit(taken: () => boolean, tried = (): Tried => ({ skipped: null, isF
   const log = founded()
   const clock = new ManualClock()
   const listeners = new Set<() => void>()
-  const state = { offers: 0, again: 0, isClosed: false, fault: null as NodeError | null }
+  const state = { offers: 0, again: 0, isClosed: false, fault: null as NodeError | null, refreshed: () => {} }
   const submission = new Submission({
     entry: seal('entry', body, owner),
     clock,
@@ -35,13 +35,14 @@ function submit(taken: () => boolean, tried = (): Tried => ({ skipped: null, isF
       return Promise.resolve(taken())
     },
     tryOut: () => Promise.resolve(tried()),
-    refresh: () => Promise.resolve()
+    refresh: () => Promise.resolve(state.refreshed())
   })
+  const show = (): void => void log.card(owner, cardBody('tester'))
   const apply = (): void => {
-    log.card(owner, cardBody('tester'))
+    show()
     for (const listener of [...listeners]) listener()
   }
-  return { submission, clock, listeners, state, apply }
+  return { submission, clock, listeners, state, show, apply }
 }
 
 /** Lets promises that are settled go on. */
@@ -155,14 +156,17 @@ test('a taken entry behind others that reached a limit fails with it at the next
 
 test('the entry that reaches a limit itself is applied, though the log then takes no more like it', async (t) => {
   let tried: Tried = { skipped: null, isFull: false }
-  const { submission, apply } = submit(
+  const { submission, state, show } = submit(
     () => true,
     () => tried
   )
   await settle()
   tried = { skipped: 'the node has 1024 documents', isFull: true }
+  // The log has it before the view shows it.
+  state.refreshed = show
   submission.attempt()
-  apply()
+  await settle()
+  submission.attempt()
   await t.execution(submission.done)
 })
 
