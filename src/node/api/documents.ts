@@ -1,18 +1,15 @@
 import { Debounce } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
-import type { NodeId } from '../../kit/ids.js'
 import { LookAlikes } from '../../kit/names/look-alikes.js'
 import { refuseName } from '../../kit/names/refuse-name.js'
 import { DOCUMENT_NAME, nameFault } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { shellWord } from '../../kit/text.js'
-import { type DeniedDocument, removalDenied, restrictDenied, writeDenied } from '../../domain/document/denied.js'
-import type { DocumentRecord } from '../../domain/membership/types.js'
+import { removalDenied, restrictDenied } from '../../domain/document/denied.js'
 import type {
   DocumentCalls,
   DocumentDetail,
-  DocumentGaps,
   DocumentInfo,
   DocumentLiveEvent,
   DocumentReading,
@@ -25,9 +22,16 @@ import { awaitHere, mustBeHere, recordOf } from '../documents/initial-sync.js'
 import type { IndexedDocument } from '../documents/document-index.js'
 import { leftInfo } from '../documents/left-documents.js'
 import type { Principal } from '../../ports/node-api.js'
-import type { NodeDeps } from '../dependencies.js'
-import type { Pipelines } from '../pipelines.js'
-import type { Services } from '../services.js'
+import { historyOf, pastOf, restoreDocument } from './history.js'
+import {
+  type CallTerms,
+  deniedDocument,
+  type DocumentApiCaller,
+  type DocumentsApiDeps,
+  found,
+  skippedOf,
+  writable
+} from './named-document.js'
 import type { WatchRow } from './watches.js'
 
 /** Time limit for bringing a change into the log, in milliseconds. */
@@ -41,23 +45,6 @@ const READ_MS = 20
 type DocumentParams<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
 type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
 
-/** Dependencies of the calls about documents. */
-export interface DocumentsApiDeps
-  extends Pick<Services, 'directory' | 'documentSessions' | 'documents' | 'peers' | 'self'>,
-    Pick<Pipelines, 'swarmDocuments'> {
-  readonly deps: Pick<NodeDeps, 'clock' | 'documents' | 'log' | 'logState' | 'membership'>
-}
-
-/** The caller of a document call, and its node. */
-interface DocumentApiCaller {
-  readonly node: DocumentsApiDeps
-  readonly certified: DocumentCaller
-  /** Milliseconds that the call may wait for others; undefined: its default. */
-  readonly timeoutMs?: number
-}
-
-type CallTerms = Omit<DocumentApiCaller, 'node'>
-
 /** The calls about documents: the required scope and the function of each. */
 export const DOCUMENT_CALLS: {
   readonly [N in keyof DocumentCalls]: readonly [
@@ -70,6 +57,9 @@ export const DOCUMENT_CALLS: {
   'documents.create': ['send', ({ node, ...caller }, params) => createDocument(node, params, caller)],
   'documents.read': ['read', ({ node, ...caller }, params) => readDocument(node, params, caller)],
   'documents.edit': ['send', ({ node, ...caller }, params) => editDocument(node, params, caller)],
+  'documents.history': ['read', ({ node, ...caller }, params) => historyOf(node, params, caller)],
+  'documents.past': ['read', ({ node, ...caller }, params) => pastOf(node, params, caller)],
+  'documents.restore': ['send', ({ node, ...caller }, params) => restoreDocument(node, params, caller)],
   'documents.forget': ['admin', ({ node, certified }, params) => forgetDocument(node, params, certified)],
   'documents.remove': ['admin', ({ node, ...caller }, params) => removeDocument(node, params, caller)],
   'documents.restrict': ['admin', ({ node, ...caller }, params) => restrictDocument(node, params, caller)],
@@ -307,28 +297,6 @@ async function tellPresence(
   return { told: true }
 }
 
-/**
- * The document of a name or an id. The document of a swarm is made on first use.
- * @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED
- */
-async function found(node: DocumentsApiDeps, document: string, by: DocumentCaller): Promise<IndexedDocument> {
-  await node.swarmDocuments.ensure(document)
-  return node.documents.known.find(document, by)
-}
-
-/** The same document, if the caller may write it. @throws NodeError FORBIDDEN */
-function writable(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
-  if (node.documents.known.access(known.record, by).mayWrite) return known
-  throw writeDenied(deniedDocument(node, known.record))
-}
-
-function deniedDocument(node: DocumentsApiDeps, { name, creator }: IndexedDocument['record']): DeniedDocument {
-  const { mesh, members } = node.deps.log.view()
-  const nameOf = (one: NodeId | undefined): string | null =>
-    one === undefined || members.get(one)?.revoked !== null ? null : node.directory.ref(one).name
-  return { name, creator: nameOf(creator), owner: nameOf(mesh?.owner) }
-}
-
 /** Pushes the list, and again at each change. */
 function watchDocuments(
   node: DocumentsApiDeps,
@@ -429,20 +397,6 @@ function reading(
   ...[type, root, value]: ReadDocument
 ): DocumentReading {
   return { id, name: record.name, type, root, value, ...skippedOf(node, recordOf(node, record)) }
-}
-
-/** Members with an ended stream and no other one: as `status` reports forks. */
-function skippedOf(node: DocumentsApiDeps, { name, streams }: DocumentRecord): DocumentGaps {
-  const stopped = streams.flatMap(({ nodeKey, coreKey }) => {
-    const reason = node.documents.stopOf(name, coreKey)
-    return reason === null ? [] : [{ nodeKey, reason }]
-  })
-  const goesOn = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean =>
-    streams.some((one) => one.nodeKey === nodeKey && node.documents.stopOf(name, one.coreKey) === null)
-  const skipped = stopped
-    .filter((one) => !goesOn(one))
-    .map(({ nodeKey, reason }) => ({ node: node.directory.ref(nodeKey), reason }))
-  return skipped.length === 0 ? {} : { skipped }
 }
 
 function documentInfo(node: DocumentsApiDeps, { id, record }: IndexedDocument, by: DocumentCaller): DocumentInfo {

@@ -19,6 +19,7 @@ import { type Forks, FORKED } from './forks.js'
 import { openBlock, LocalStreams } from './local-streams.js'
 import { DocumentShares } from './shares.js'
 import { DocumentSnapshots } from './snapshots/snapshots.js'
+import { DocumentHistory } from './history.js'
 import { FetchShare } from './fetch-share.js'
 import { ReplicationSet } from './replication-set.js'
 import { type IndexedDocument, DocumentIndex } from './document-index.js'
@@ -66,6 +67,8 @@ export class Documents {
   readonly #abandoned: AbandonedDocuments
   /** Their snapshots. */
   readonly snapshots: DocumentSnapshots
+  /** Their former states. */
+  readonly history: DocumentHistory
   #timer: Timer | null = null
   #stopLog: Unsubscribe = () => {}
   #isClosed = false
@@ -79,6 +82,7 @@ export class Documents {
     this.known = new DocumentIndex(deps)
     this.#own = new LocalStreams({ ...common, known: this.known, onLost: (...lost) => this.marks.expect(...lost) })
     this.snapshots = this.#newSnapshots()
+    this.history = new DocumentHistory({ ...deps, idOf: (name) => this.known.idOf(name) })
     this.arrived = new ArrivedDocuments({
       ...common,
       used: this.snapshots.used,
@@ -181,6 +185,11 @@ export class Documents {
   snapshotBytes(name: string): number {
     const used = this.snapshots.used.of(name)
     return used === null ? 0 : this.#deps.documents.size(used.coreKey).bytes
+  }
+
+  /** The streams of this node in a document that may have blocks, also those that the log does not name yet. */
+  ownStreams(name: string): readonly StreamKey[] {
+    return this.#own.streamsOf(name)
   }
 
   /** How a stream ended; null while it goes on, and when the document is not open. */
