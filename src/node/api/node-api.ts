@@ -198,7 +198,16 @@ const SWARM_CALLS: Pick<CallTable, SwarmCall> = {
       id: await node.swarms.launch({ id: (await findSwarm(node, id, by)).head.id, ...which }, power)
     })
   ],
-  'swarm.cancel': ['send', async ({ node, by }, { id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)]
+  'swarm.cancel': [
+    'send',
+    async ({ node, by, principal }, { id }) =>
+      node.swarms.cancel((await findSwarm(node, id, by)).head.id, callerName(principal))
+  ]
+}
+
+/** Kind and name of a caller, as records name it: `operator`, `token ci`. */
+function callerName({ kind, name }: Principal): string {
+  return kind === name ? kind : `${kind} ${name}`
 }
 
 /** For the operator alone: a client that could create or approve clients would have the operator's rights. */
@@ -318,7 +327,10 @@ const CALLS: CallTable = {
   ],
   'tasks.list': ['read', ({ node, by }, params) => listTasks(node, params, by)],
   'tasks.show': ['read', ({ node, by }, { id }) => showTask(node, id, by)],
-  'tasks.cancel': ['send', ({ node, by }, { id }) => cancelTask(node, id, by)],
+  'tasks.cancel': [
+    'send',
+    ({ node, by, principal }, { id }) => cancelTask(node, id, { by, caller: callerName(principal) })
+  ],
   'a2a.find': ['send', (caller, params) => findRemote(caller, params)],
   ...SWARM_CALLS,
   ...POLICY_CALLS,
