@@ -170,13 +170,13 @@ export type DocumentLiveEvent =
   | { readonly type: 'gap'; readonly lost: number }
 
 /** A part of a document by its content. `type` null: the content does not show it. */
-export interface DocumentPart {
+export interface DocumentPartInfo {
   readonly root: string
   readonly type: DocumentType | 'xml' | 'mixed' | null
 }
 
 /** One change of a document: a block of a member's stream. */
-export interface DocumentChange {
+export interface DocumentChangeInfo {
   /** Name of the change in this document: the first 8 characters of the stream's key, a slash and a number. */
   readonly entry: string
   /** Key (z32) of the stream. */
@@ -185,19 +185,20 @@ export interface DocumentChange {
   readonly by: NodeRef
   /** Time of the author's clock. */
   readonly at: string
-  /** Characters, list values, keys and formatting marks that it wrote, and those that it deleted. */
+  /** Number of characters, list values, keys and formatting marks written. */
   readonly added: number
+  /** The same, deleted. */
   readonly removed: number
   readonly bytes: number
   /** Changed parts, at most 4; names are cut to 64 characters. */
-  readonly parts: readonly DocumentPart[]
+  readonly parts: readonly DocumentPartInfo[]
 }
 
 /** `doc history`: changes that this node has, newest first. */
-export interface DocumentHistory extends DocumentGaps {
+export interface DocumentHistoryInfo extends DocumentGaps {
   readonly id: string
   readonly name: string
-  readonly changes: readonly DocumentChange[]
+  readonly changes: readonly DocumentChangeInfo[]
   /** Number of all changes that are here, listed or not. */
   readonly total: number
   /**
@@ -221,9 +222,9 @@ export interface FormerDocument {
   readonly id: string
   readonly name: string
   /** The change behind which it was so. */
-  readonly change: DocumentChange
+  readonly change: DocumentChangeInfo
   /** Its parts with content. A part that cannot be read has a `fault` and the value null. */
-  readonly parts: readonly (DocumentPart & { readonly value: DocumentValue; readonly fault?: string })[]
+  readonly parts: readonly (DocumentPartInfo & { readonly value: DocumentValue; readonly fault?: string })[]
 }
 
 /** `doc ls`. */
@@ -259,21 +260,21 @@ export interface DocumentCalls {
    */
   'documents.history': {
     params: { readonly document: string; readonly limit?: number }
-    result: DocumentHistory
+    result: DocumentHistoryInfo
   }
   /** INVALID_INPUT when `at` names no change that is here. */
   'documents.past': { params: { readonly document: string } & DocumentPast; result: FormerDocument }
   /**
-   * Writes a change that makes the content equal to a former state, of all parts or of the part named `root`. `restored`
-   * names the changed parts. CONFLICT for a part that cannot be restored: XML, formatted text, nested types.
+   * Writes a change that makes the content equal to a former state, of all parts or of the part named `root`.
+   * `restored` names the changed parts. CONFLICT for a part that cannot be restored: XML, formatted text, nested types.
    */
   'documents.restore': {
     params: { readonly document: string; readonly root?: string } & DocumentPast
     result: {
       readonly id: string
       readonly name: string
-      readonly change: DocumentChange
-      readonly restored: readonly DocumentPart[]
+      readonly change: DocumentChangeInfo
+      readonly restored: readonly DocumentPartInfo[]
     }
   }
   /**

@@ -224,9 +224,9 @@ export interface SwarmInfo {
    */
   readonly willBeCanceled?: true
   /**
-   * Who canceled it. The coordinator records the node that it received the cancellation from. `caller`: kind and name of
-   * the API's caller there, as that node knows it; null elsewhere when another node coordinated the swarm. Absent: not
-   * canceled, or canceled by an earlier build or a restore.
+   * The author of its cancellation. The coordinator records the node that the request came from. `caller`: kind and
+   * name of the API's caller there, as that node knows it; null elsewhere when another node coordinated the swarm.
+   * Absent: not canceled, or canceled by an earlier build or a restore.
    */
   readonly canceledBy?: { readonly node: NodeRef; readonly caller: string | null; readonly at: string }
   readonly createdAt: string

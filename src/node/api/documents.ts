@@ -9,27 +9,27 @@ import { shellWord } from '../../kit/text.js'
 import { removalDenied, restrictDenied } from '../../domain/document/denied.js'
 import type {
   DocumentCalls,
-  DocumentDetail,
-  DocumentInfo,
   DocumentLiveEvent,
   DocumentReading,
   DocumentRoot,
-  DocumentWatches,
-  DocumentWriter
+  DocumentWatches
 } from '../../ports/document-api.js'
-import { accessInfo, accessList, knownLengths, memberAccess, type DocumentCaller } from '../documents/access.js'
+import type { HistoryChange } from '../../domain/document/history/replay.js'
+import { changeInfo, inPast, mergedOf, partInfo } from '../documents/history.js'
+import { accessList, knownLengths, type DocumentCaller } from '../documents/access.js'
 import { awaitHere, mustBeHere, recordOf } from '../documents/initial-sync.js'
 import type { IndexedDocument } from '../documents/document-index.js'
-import { leftInfo } from '../documents/left-documents.js'
 import type { Principal } from '../../ports/node-api.js'
-import { historyOf, pastOf, restoreDocument } from './history.js'
 import {
   type CallTerms,
   deniedDocument,
+  documentDetail,
+  documentInfo,
   type DocumentApiCaller,
   type DocumentsApiDeps,
   found,
   skippedOf,
+  warned,
   writable
 } from './named-document.js'
 import type { WatchRow } from './watches.js'
@@ -38,6 +38,8 @@ import type { WatchRow } from './watches.js'
 const LOG_TIMEOUT_MS = 10_000
 /** Names that are tried for a suggestion. */
 const MAX_TRIED = 100
+/** Changes of a history without a limit. */
+const SHOWN_CHANGES = 20
 /** The shortest time between two updates of a watched list and of a watched value, in milliseconds. */
 const LIST_MS = 100
 const READ_MS = 20
@@ -246,6 +248,80 @@ async function editDocument(
   })
 }
 
+/**
+ * `doc history`.
+ * @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED, CONFLICT, PEER_OFFLINE, TIMEOUT
+ */
+async function historyOf(
+  node: DocumentsApiDeps,
+  { document, limit = SHOWN_CHANGES }: DocumentParams<'documents.history'>,
+  { certified: by, timeoutMs }: CallTerms
+): Result<'documents.history'> {
+  const { id, record } = await found(node, document, by)
+  const { name } = record
+  const last: HistoryChange[] = []
+  let total = 0
+  await node.documents.with(name, async (open) => {
+    await mustBeHere(node, record, timeoutMs)
+    const note = (change: HistoryChange): boolean => {
+      total++
+      if (last.push(change) > limit) last.shift()
+      return false
+    }
+    await node.documents.history.replay({ name, open }, note, () => null)
+  })
+  const changes = last.reverse().map((change) => changeInfo(node, name, change))
+  return { id, name, changes, total, merged: mergedOf(node, name), ...skippedOf(node, recordOf(node, record)) }
+}
+
+/**
+ * `doc show --at`.
+ * @throws NodeError as {@link historyOf}; INVALID_INPUT when no change is named
+ */
+async function pastOf(
+  node: DocumentsApiDeps,
+  { document, at }: DocumentParams<'documents.past'>,
+  { certified: by, timeoutMs }: CallTerms
+): Result<'documents.past'> {
+  const { id, record } = await found(node, document, by)
+  const { sharedParts } = await import('../../domain/document/shared-types.js')
+  return await node.documents.with(record.name, async (open) => {
+    await mustBeHere(node, record, timeoutMs)
+    return await inPast(node, { record, open, at }, (doc, change) => ({
+      id,
+      name: record.name,
+      change,
+      parts: sharedParts(doc)
+    }))
+  })
+}
+
+/**
+ * `doc restore`.
+ * @throws NodeError as {@link pastOf}; FORBIDDEN, and CONFLICT for a part that cannot be restored
+ */
+async function restoreDocument(
+  node: DocumentsApiDeps,
+  { document, at, root }: DocumentParams<'documents.restore'>,
+  { certified: by, timeoutMs }: CallTerms
+): Result<'documents.restore'> {
+  const { id, record } = writable(node, await found(node, document, by), by)
+  const [{ copyOf, restoringEdits }, { editShared }] = await Promise.all([
+    import('../../domain/document/history/restore.js'),
+    import('../../domain/document/shared-types.js')
+  ])
+  return await node.documents.with(record.name, async (open) => {
+    await mustBeHere(node, record, timeoutMs)
+    const [former, change] = await inPast(node, { record, open, at }, (doc, one) => [copyOf(doc), one] as const)
+    const restored = await open.edit((doc) => {
+      const edits = restoringEdits(doc, former, root)
+      for (const one of edits) editShared(doc, one.root, one.edit)
+      return edits.map(({ root: name, edit }) => partInfo({ root: name, type: edit.type }))
+    })
+    return { id, name: record.name, change, restored }
+  })
+}
+
 /** `doc rm`. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
 async function forgetDocument(
   node: DocumentsApiDeps,
@@ -397,53 +473,6 @@ function reading(
   ...[type, root, value]: ReadDocument
 ): DocumentReading {
   return { id, name: record.name, type, root, value, ...skippedOf(node, recordOf(node, record)) }
-}
-
-function documentInfo(node: DocumentsApiDeps, { id, record }: IndexedDocument, by: DocumentCaller): DocumentInfo {
-  const sizes = record.streams.map(({ coreKey }) => node.deps.documents.size(coreKey))
-  const { mayWrite, mayRestrict } = node.documents.known.access(record, by)
-  const left = node.documents.followed.leftOf(record)
-  return {
-    id,
-    name: record.name,
-    creator: node.directory.ref(record.creator),
-    createdAt: new Date(record.createdAt).toISOString(),
-    bytes: sizes.reduce((sum, { bytes }) => sum + bytes, node.documents.snapshotBytes(record.name)),
-    blocks: sizes.reduce((sum, { blocks }) => sum + blocks, 0),
-    writers: new Set(record.streams.map(({ nodeKey }) => nodeKey)).size,
-    may: { write: mayWrite, restrict: mayRestrict },
-    following: left.length === 0 && node.documents.isFollowed(record.name),
-    ...(left.length === 0 ? {} : { left: leftInfo(node.directory, left) })
-  }
-}
-
-function warned(nameWarning: string | null): Pick<DocumentInfo, 'nameWarning'> {
-  return nameWarning === null ? {} : { nameWarning }
-}
-
-function documentDetail(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): DocumentDetail {
-  const { record } = known
-  const view = node.deps.log.view()
-  const streams = record.streams.map(({ nodeKey, coreKey }): DocumentWriter => {
-    const { blocks, from, bytes } = node.deps.documents.size(coreKey)
-    const { mayWrite } = memberAccess(view, record, nodeKey)
-    return {
-      node: node.directory.ref(nodeKey),
-      stream: coreKey,
-      blocks,
-      from,
-      bytes,
-      mayWrite,
-      stopped: node.documents.stopOf(record.name, coreKey)
-    }
-  })
-  return {
-    ...documentInfo(node, known, by),
-    ...warned(node.documents.known.nameWarnings(by)(record.name)),
-    access: accessInfo(node.directory, record.access),
-    streams,
-    ...skippedOf(node, record)
-  }
 }
 
 /** The log knows nodes only: a caller weaker than its node cannot create a document for itself. */

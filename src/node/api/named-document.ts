@@ -1,9 +1,10 @@
 import type { NodeId } from '../../kit/ids.js'
 import { type DeniedDocument, writeDenied } from '../../domain/document/denied.js'
 import type { DocumentRecord } from '../../domain/membership/types.js'
-import type { DocumentGaps } from '../../ports/document-api.js'
+import type { DocumentDetail, DocumentGaps, DocumentInfo, DocumentWriter } from '../../ports/document-api.js'
 import type { NodeDeps } from '../dependencies.js'
-import type { DocumentCaller } from '../documents/access.js'
+import { accessInfo, type DocumentCaller, memberAccess } from '../documents/access.js'
+import { leftInfo } from '../documents/left-documents.js'
 import type { IndexedDocument } from '../documents/document-index.js'
 import type { Pipelines } from '../pipelines.js'
 import type { Services } from '../services.js'
@@ -61,4 +62,58 @@ export function skippedOf(node: DocumentsApiDeps, { name, streams }: DocumentRec
     .filter((one) => !goesOn(one))
     .map(({ nodeKey, reason }) => ({ node: node.directory.ref(nodeKey), reason }))
   return skipped.length === 0 ? {} : { skipped }
+}
+
+/** One row of the list of documents. */
+export function documentInfo(
+  node: DocumentsApiDeps,
+  { id, record }: IndexedDocument,
+  by: DocumentCaller
+): DocumentInfo {
+  const sizes = record.streams.map(({ coreKey }) => node.deps.documents.size(coreKey))
+  const { mayWrite, mayRestrict } = node.documents.known.access(record, by)
+  const left = node.documents.followed.leftOf(record)
+  return {
+    id,
+    name: record.name,
+    creator: node.directory.ref(record.creator),
+    createdAt: new Date(record.createdAt).toISOString(),
+    bytes: sizes.reduce((sum, { bytes }) => sum + bytes, node.documents.snapshotBytes(record.name)),
+    blocks: sizes.reduce((sum, { blocks }) => sum + blocks, 0),
+    writers: new Set(record.streams.map(({ nodeKey }) => nodeKey)).size,
+    may: { write: mayWrite, restrict: mayRestrict },
+    following: left.length === 0 && node.documents.isFollowed(record.name),
+    ...(left.length === 0 ? {} : { left: leftInfo(node.directory, left) })
+  }
+}
+
+/** The warning of a deceptive name; nothing for none. */
+export function warned(nameWarning: string | null): Pick<DocumentInfo, 'nameWarning'> {
+  return nameWarning === null ? {} : { nameWarning }
+}
+
+/** A document with its streams and access. */
+export function documentDetail(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): DocumentDetail {
+  const { record } = known
+  const view = node.deps.log.view()
+  const streams = record.streams.map(({ nodeKey, coreKey }): DocumentWriter => {
+    const { blocks, from, bytes } = node.deps.documents.size(coreKey)
+    const { mayWrite } = memberAccess(view, record, nodeKey)
+    return {
+      node: node.directory.ref(nodeKey),
+      stream: coreKey,
+      blocks,
+      from,
+      bytes,
+      mayWrite,
+      stopped: node.documents.stopOf(record.name, coreKey)
+    }
+  })
+  return {
+    ...documentInfo(node, known, by),
+    ...warned(node.documents.known.nameWarnings(by)(record.name)),
+    access: accessInfo(node.directory, record.access),
+    streams,
+    ...skippedOf(node, record)
+  }
 }

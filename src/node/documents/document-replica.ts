@@ -203,7 +203,7 @@ export class DocumentReplica {
 
   /** A replica to take all blocks of the current one again, for the history. */
   async former(): Promise<FormerReplica> {
-    const replica = await this.#madeWithStops()
+    const replica = stopped(await this.#made(), this.#stops, this.#counted)
     return { replica, ends: new Map([...this.#counted.keys()].map((stream) => [stream, this.lengthOf(stream)])) }
   }
 
@@ -272,18 +272,11 @@ export class DocumentReplica {
 
   /** Makes a new replica with the known stops, to be fed with all streams. */
   async #beginAnew(): Promise<void> {
-    const replica = await this.#madeWithStops()
+    const replica = stopped(await this.#made(), this.#stops, this.#counted)
     this.#rebuild.isDue = false
     this.current.doc.destroy()
     this.#fed = this.#fedOne(replica)
     for (const stream of this.#counted.keys()) this.#fed.offer(stream)
-  }
-
-  async #madeWithStops(): Promise<Replica> {
-    const replica = await this.#made()
-    for (const [stream, { at, reason }] of this.#stops) replica.stop(stream, at, reason)
-    for (const [stream, at] of this.#counted) if (Number.isFinite(at)) replica.stop(stream, at, NOT_ALLOWED)
-    return replica
   }
 
   /** A replica with nothing but the snapshot behind which the streams begin. */
@@ -294,4 +287,15 @@ export class DocumentReplica {
     if (fault !== null) throw new NodeError('STORE_DAMAGED', `a snapshot of the document cannot be read: ${fault}`)
     return replica
   }
+}
+
+/** A new replica with the known ends of streams. */
+function stopped(
+  replica: Replica,
+  stops: ReadonlyMap<StreamKey, Stop>,
+  counted: ReadonlyMap<StreamKey, number>
+): Replica {
+  for (const [stream, { at, reason }] of stops) replica.stop(stream, at, reason)
+  for (const [stream, at] of counted) if (Number.isFinite(at)) replica.stop(stream, at, NOT_ALLOWED)
+  return replica
 }

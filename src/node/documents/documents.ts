@@ -82,7 +82,7 @@ export class Documents {
     this.known = new DocumentIndex(deps)
     this.#own = new LocalStreams({ ...common, known: this.known, onLost: (...lost) => this.marks.expect(...lost) })
     this.snapshots = this.#newSnapshots()
-    this.history = new DocumentHistory({ ...deps, idOf: (name) => this.known.idOf(name) })
+    this.history = new DocumentHistory({ ...deps, known: this.known, own: this.#own })
     this.arrived = new ArrivedDocuments({
       ...common,
       used: this.snapshots.used,
@@ -183,13 +183,7 @@ export class Documents {
 
   /** Stored bytes of the snapshot behind which the document's streams begin here. */
   snapshotBytes(name: string): number {
-    const used = this.snapshots.used.of(name)
-    return used === null ? 0 : this.#deps.documents.size(used.coreKey).bytes
-  }
-
-  /** The streams of this node in a document that may have blocks, also those that the log does not name yet. */
-  ownStreams(name: string): readonly StreamKey[] {
-    return this.#own.streamsOf(name)
+    return this.snapshots.used.bytesOf(name)
   }
 
   /** How a stream ended; null while it goes on, and when the document is not open. */
@@ -200,8 +194,7 @@ export class Documents {
   /** The problems of documents, for `status`. */
   problems(): Problem[] {
     const { forks, log } = this.#deps
-    const damage = this.damage()
-    const stored = damage.length > 0 ? damage : this.marks.problems()
+    const stored = this.damage().length > 0 ? this.damage() : this.marks.problems()
     // A damaged store takes in no blocks of members.
     return [
       ...stored,

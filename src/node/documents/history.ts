@@ -1,9 +1,17 @@
 import { NodeError, passingConflict } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { shellWord, shown } from '../../kit/text.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { HistoryChange, HistoryReplay } from '../../domain/document/history/replay.js'
+import type { DocumentRecord } from '../../domain/membership/types.js'
+import type { DocumentChangeInfo, DocumentHistoryInfo, DocumentPartInfo } from '../../ports/document-api.js'
 import type { DocumentStreams } from '../../ports/documents.js'
 import type { FormerReplica } from './document-replica.js'
-import { openTimedBlock } from './local-streams.js'
+import type { Directory } from '../cards/directory.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { DocumentIndex } from './document-index.js'
+import type { Documents } from './documents.js'
+import { type LocalStreams, openTimedBlock } from './local-streams.js'
 import type { OpenDocument } from './open-document.js'
 
 /** Bounds of one replay of a document. */
@@ -19,11 +27,28 @@ export const HISTORY_LIMITS = {
 } as const
 
 const NOTHING = new Uint8Array()
+/** Characters of a stream's key in the name of a change. */
+const KEY_CHARACTERS = 8
+/** Characters of a part's name. */
+const NAME_CHARACTERS = 64
+/** Largest time of a Date, in milliseconds. */
+const MAX_TIME = 8.64e15
+const ISO = /^\d{4}-\d\d-\d\dT[\d:.]{5,12}(?:Z|[+-]\d\d:\d\d)$/
+const ENTRY = /^([a-z0-9]{8,64})\/([1-9]\d{0,9})$/
 
 /** Dependencies of {@link DocumentHistory}. */
 export interface DocumentHistoryDeps {
   readonly documents: Pick<DocumentStreams, 'read' | 'size'>
-  idOf(name: string): string
+  readonly known: Pick<DocumentIndex, 'idOf'>
+  readonly own: Pick<LocalStreams, 'streamsOf'>
+}
+
+/** The node of {@link inPast}. */
+interface HistoryNode {
+  readonly self: NodeId
+  readonly deps: Pick<NodeDeps, 'log'>
+  readonly directory: Pick<Directory, 'ref'>
+  readonly documents: Pick<Documents, 'history' | 'snapshots'>
 }
 
 /** A document to replay. */
@@ -74,6 +99,11 @@ export class DocumentHistory {
     return done
   }
 
+  /** The streams of a document, those of this node that the log does not name yet included. */
+  streamsOf({ name, streams }: Pick<DocumentRecord, 'name' | 'streams'>): StreamKey[] {
+    return [...new Set([...streams.map(({ coreKey }) => coreKey), ...this.#deps.own.streamsOf(name)])]
+  }
+
   async #replay<T>(
     { name, open }: ReplayedDocument,
     see: (change: HistoryChange) => boolean,
@@ -84,7 +114,11 @@ export class DocumentHistory {
     try {
       this.#mustFit(ends, replica.vectorClock())
       const replay = new HistoryReplay(replica)
-      await this.#run(replay, { id: this.#deps.idOf(name), readings: readingsOf(ends, replica.vectorClock()), see })
+      await this.#run(replay, {
+        id: this.#deps.known.idOf(name),
+        readings: readingsOf(ends, replica.vectorClock()),
+        see
+      })
       return use(replay.doc)
     } finally {
       replica.doc.destroy()
@@ -99,7 +133,7 @@ export class DocumentHistory {
     const most = `${HISTORY_LIMITS.maxBlocks} blocks and ${HISTORY_LIMITS.maxBytes / 1_048_576} MiB`
     throw new NodeError(
       'OVERLOADED',
-      `the history has ${blocks} blocks and ${Math.ceil(bytes / 1_048_576)} MiB: at most ${most} are read, and the next snapshot shortens it`,
+      `the history has ${blocks} blocks (${Math.ceil(bytes / 1_048_576)} MiB): at most ${most} are read`,
       { retryable: false, next: ['a2a-node doc export --help'] }
     )
   }
@@ -139,4 +173,118 @@ function readingsOf(ends: FormerReplica['ends'], begun: Readonly<Record<StreamKe
 
 function changed(): NodeError {
   return passingConflict('the blocks of the document changed while its history was read')
+}
+
+/** A former state of an open document. */
+export interface PastDocument {
+  readonly record: DocumentRecord
+  readonly open: OpenDocument
+  readonly at: string
+}
+
+/** Names one block: a stream, and the place in it from 0 on. */
+type ChangePlace = Pick<HistoryChange, 'stream' | 'index'>
+
+/**
+ * Gives `use` the document as it was at a change, and the change.
+ * @throws NodeError INVALID_INPUT, AMBIGUOUS_NAME for the name of the change; as {@link DocumentHistory.replay}
+ */
+export async function inPast<T>(
+  node: HistoryNode,
+  past: PastDocument,
+  use: (doc: HistoryReplay['doc'], change: DocumentChangeInfo) => T
+): Promise<T> {
+  const { name } = past.record
+  const place = await placeOf(node, past)
+  let change: HistoryChange | null = null
+  const see = (one: HistoryChange): boolean => {
+    if (one.stream !== place.stream || one.index !== place.index) return false
+    change = one
+    return true
+  }
+  return await node.documents.history.replay({ name, open: past.open }, see, (doc) => {
+    if (change === null) throw missing(node, past, 'is no change that is here')
+    return use(doc, changeInfo(node, name, change))
+  })
+}
+
+/** The change that `at` names. @throws NodeError INVALID_INPUT, AMBIGUOUS_NAME */
+async function placeOf(node: HistoryNode, past: PastDocument): Promise<ChangePlace> {
+  const { at, open, record } = past
+  const [, key, number] = ENTRY.exec(at) ?? []
+  if (key !== undefined) return { stream: streamOf(node, past, key), index: Number(number) - 1 }
+  const time = ISO.test(at) ? Date.parse(at) : Number.NaN
+  if (Number.isNaN(time)) throw missing(node, past, 'is neither an entry of the history nor a time')
+  let last: ChangePlace | null = null
+  const see = (change: HistoryChange): boolean => {
+    if (change.latest > time) return true
+    last = change
+    return false
+  }
+  await node.documents.history.replay({ name: record.name, open }, see, () => null)
+  if (last === null) throw missing(node, past, 'is before the first change that is here')
+  return last
+}
+
+/** The stream whose key begins so. The log may not name a stream of this node yet. */
+function streamOf(node: HistoryNode, past: PastDocument, key: string): string {
+  const { name } = past.record
+  const matching = node.documents.history.streamsOf(past.record).filter((one) => one.startsWith(key))
+  const [stream, second] = matching
+  if (second !== undefined) {
+    const candidates = matching.map((one) => one + past.at.slice(key.length))
+    throw new NodeError('AMBIGUOUS_NAME', 'several streams of the document have a key that begins so', {
+      data: { candidates },
+      next: candidates.map((one) => `a2a-node doc show ${shellWord(name)} --at ${one}`)
+    })
+  }
+  if (stream === undefined) throw missing(node, past, 'is no change that is here')
+  return stream
+}
+
+function missing(node: HistoryNode, { at, record: { name } }: PastDocument, reason: string): NodeError {
+  const merged = mergedOf(node, name) === null ? '' : '; older changes are merged in a snapshot'
+  return new NodeError('INVALID_INPUT', `${shown(at)} ${reason}${merged}`, {
+    next: [`a2a-node doc history ${shellWord(name)}`]
+  })
+}
+
+/** The blocks of a document that are merged in a snapshot; null: none. */
+export function mergedOf({ documents }: HistoryNode, name: string): DocumentHistoryInfo['merged'] {
+  const { used: snapshots } = documents.snapshots
+  const used = snapshots.of(name)
+  if (used === null) return null
+  const since = snapshots.sinceOf(name)
+  return {
+    blocks: Object.values(used.lengths).reduce((sum, length) => sum + length, 0),
+    since: since === null ? null : new Date(since).toISOString()
+  }
+}
+
+/** A change as the API gives it. */
+export function changeInfo(node: HistoryNode, name: string, change: HistoryChange): DocumentChangeInfo {
+  const { stream, index, at, added, removed, bytes, parts } = change
+  const writer = node.deps.log
+    .view()
+    .documents.get(name)
+    ?.streams.find(({ coreKey }) => coreKey === stream)
+  return {
+    entry: `${stream.slice(0, KEY_CHARACTERS)}/${index + 1}`,
+    stream,
+    // The log names every stream of another member before its blocks count.
+    by: node.directory.ref(writer?.nodeKey ?? node.self),
+    at: timeText(at),
+    ...{ added, removed, bytes },
+    parts: parts.map(partInfo)
+  }
+}
+
+/** Peers choose the times: one beyond those of a date is the last one. */
+function timeText(at: number): string {
+  return new Date(Math.min(at, MAX_TIME)).toISOString()
+}
+
+/** A part with a name of bounded length. */
+export function partInfo({ root, type }: DocumentPartInfo): DocumentPartInfo {
+  return { root: root.slice(0, NAME_CHARACTERS), type }
 }

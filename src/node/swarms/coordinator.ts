@@ -145,10 +145,7 @@ export class Coordinator implements SwarmView {
     this.#deps.observer.onStatus(this, status)
   }
 
-  /**
-   * Cancels it: leases are released, open items end. Resolves when that is durable. `by`: null for a swarm of a
-   * restored home.
-   */
+  /** Cancels it: leases are released, open items end. Resolves when that is durable. */
   async cancel(by: Cancellation | null = null): Promise<void> {
     this.#canceledBy ??= by
     this.#step({ type: 'cancel' })

@@ -69,7 +69,7 @@ export interface SwarmHead {
   readonly end: SwarmEnd | null
 }
 
-/** Who canceled a swarm. */
+/** The author of the cancellation of a swarm. */
 export interface Cancellation {
   /** The node at which it was requested: this one, or the authenticated sender of the request. */
   readonly node: NodeId

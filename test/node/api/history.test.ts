@@ -1,14 +1,14 @@
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
 import type { NodeError } from '../../../src/kit/errors.js'
-import type { DocumentHistory } from '../../../src/ports/document-api.js'
+import type { DocumentHistoryInfo } from '../../../src/ports/document-api.js'
 import { HISTORY_LIMITS } from '../../../src/node/documents/history.js'
 import { Program, documentScene as scene, textOn, write } from '../../support/document-scene.js'
 import { idle, MANY, writeMuch } from '../../support/document-compaction.js'
 import { failsWith } from '../../support/fails.js'
 import type { FakeNode } from '../../support/fake-node.js'
 
-async function historyOn(node: FakeNode, limit?: number): Promise<DocumentHistory> {
+async function historyOn(node: FakeNode, limit?: number): Promise<DocumentHistoryInfo> {
   return await node.api().call('documents.history', { document: 'notes', ...(limit === undefined ? {} : { limit }) })
 }
 
@@ -38,7 +38,7 @@ test('two members see the same history, with the author, the part and the size o
   )
   t.is(history.total, 3)
   t.is(history.merged, null)
-  const entries = ({ changes }: DocumentHistory): string[] => changes.map(({ entry }) => entry)
+  const entries = ({ changes }: DocumentHistoryInfo): string[] => changes.map(({ entry }) => entry)
   t.alike(entries(await historyOn(bob)), entries(history))
   t.alike(entries(await historyOn(bob, 1)), entries(history).slice(0, 1))
   t.is((await historyOn(bob, 1)).total, 3)

@@ -22,13 +22,14 @@ function stored(writers: readonly Writer[], bytes = 0) {
       },
       size: () => ({ blocks: 0, from: 0, bytes })
     },
-    idOf: () => 'id'
+    known: { idOf: () => 'id' },
+    own: { streamsOf: () => [] }
   })
   const ends = new Map([...blocks].map(([stream, all]) => [stream, all.length]))
   return { history, ends, reads }
 }
 
-test('a replay reads few blocks at a time, with many streams too, and stops where it is told', async (t) => {
+test('a replay reads few blocks at a time, with many streams too, and stops at a given change', async (t) => {
   const writers = Array.from({ length: 40 }, (_, at) => writer(`writer ${at}`))
   for (const one of writers)
     for (let edit = 0; edit < 10; edit++) {

@@ -1,6 +1,6 @@
 import { NodeError } from '../../../kit/errors.js'
 import { shown } from '../../../kit/text.js'
-import type { DocumentChange, DocumentHistory, FormerDocument } from '../../../ports/document-api.js'
+import type { DocumentChangeInfo, DocumentHistoryInfo, FormerDocument } from '../../../ports/document-api.js'
 import type { Action } from '../../context.js'
 import { noteSkipped, partOption } from '../../documents/part.js'
 import { EXIT } from '../../exit-codes.js'
@@ -22,7 +22,7 @@ export const documentHistory: Action = async ({ output, api }, [document = ''], 
   return EXIT.ok
 }
 
-async function printHistory(output: Output, { name, changes, total, merged }: DocumentHistory): Promise<void> {
+async function printHistory(output: Output, { name, changes, total, merged }: DocumentHistoryInfo): Promise<void> {
   if (changes.length === 0) output.print(`no changes of ${shown(name)} are here`)
   else await printTable(output, ['TIME', 'BY', 'KIND', 'CHANGED', 'SIZE', 'ENTRY'], changes.map(row))
   if (total > changes.length)
@@ -34,7 +34,7 @@ async function printHistory(output: Output, { name, changes, total, merged }: Do
   if (changes.length > 0) output.note("times are those of the authors' clocks; the order is that of the changes")
 }
 
-function row({ at, by, parts, added, removed, bytes, entry }: DocumentChange): string[] {
+function row({ at, by, parts, added, removed, bytes, entry }: DocumentChangeInfo): string[] {
   const kinds = parts.map(({ root, type }) => (type === null || type === root ? root : `${type} ${root}`))
   return [timeText(at), by.name, kinds.join(', '), `+${added} -${removed}`, bytesText(bytes), entry]
 }
@@ -62,7 +62,7 @@ function printFormer(output: Output, { name, parts, change }: FormerDocument): v
   output.note(`${shown(name)} ${changeText(change)}`)
 }
 
-function changeText({ entry, at, by }: DocumentChange): string {
+function changeText({ entry, at, by }: DocumentChangeInfo): string {
   return `after change ${entry} of ${timeText(at)} by ${shown(by.name, 64)}`
 }
 

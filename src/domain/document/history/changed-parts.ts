@@ -69,9 +69,9 @@ type PlacedType = TypeFields & Pick<Y.AbstractType<unknown>, '_item'>
 function rootOf(type: PlacedType): TypeFields | null {
   let root = type
   for (let level = 0; level < CHANGED_LIMITS.maxLevels; level++) {
-    const parent = root._item === null ? null : root._item.parent
-    if (!(parent instanceof Y.AbstractType)) return root
-    root = parent
+    const { _item: within } = root
+    if (!(within?.parent instanceof Y.AbstractType)) return root
+    root = within.parent
   }
   return null
 }
@@ -85,5 +85,6 @@ function typeOf(root: TypeFields): ChangedPart['type'] {
       content instanceof Y.ContentString || content instanceof Y.ContentEmbed || content instanceof Y.ContentFormat
     return isOfText && !isNested(content) ? 'text' : 'list'
   }
-  return root._map.size > 0 && root._start === null ? 'map' : null
+  const { _map: keys, _start: first } = root
+  return keys.size > 0 && first === null ? 'map' : null
 }

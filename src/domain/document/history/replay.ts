@@ -30,7 +30,7 @@ export interface HistoryChange {
 }
 
 /** The next block of a stream, with its decoded effect. */
-interface Head {
+interface NextBlock {
   readonly block: TimedBlock
   readonly updates: readonly CheckedUpdate[]
   /** A dependency that was missing at the last look. */
@@ -45,7 +45,7 @@ interface Head {
 export class HistoryReplay {
   readonly #replica: Replica
   readonly #parts: ChangedParts
-  readonly #heads = new Map<StreamKey, Head>()
+  readonly #heads = new Map<StreamKey, NextBlock>()
   /** Streams whose next block was refused since the last change. */
   readonly #refused = new Set<StreamKey>()
   #latest = 0
@@ -103,8 +103,8 @@ export class HistoryReplay {
   }
 
   /** The earliest block that can be applied; else the earliest one, which waits or fills a gap. */
-  #next(): Head | null {
-    let [ready, first]: [Head | null, Head | null] = [null, null]
+  #next(): NextBlock | null {
+    let [ready, first]: [NextBlock | null, NextBlock | null] = [null, null]
     for (const head of this.#heads.values()) {
       if (this.#refused.has(head.block.stream)) continue
       if (first === null || isEarlier(head, first)) first = head
@@ -113,7 +113,7 @@ export class HistoryReplay {
     return ready ?? first
   }
 
-  #isReady(head: Head): boolean {
+  #isReady(head: NextBlock): boolean {
     const clockOf = (client: number): number => Y.getState(this.#replica.doc.store, client)
     if (head.missing !== null && clockOf(head.missing.client) < head.missing.end) return false
     head.missing = blocker(head, clockOf)
@@ -121,7 +121,7 @@ export class HistoryReplay {
   }
 }
 
-function isEarlier({ block: one }: Head, { block: other }: Head): boolean {
+function isEarlier({ block: one }: NextBlock, { block: other }: NextBlock): boolean {
   return one.at === other.at ? one.stream < other.stream : one.at < other.at
 }
 

@@ -11,6 +11,13 @@ export interface RestoredPart {
   readonly edit: SharedEdit
 }
 
+/** A copy of a document that outlives it. */
+export function copyOf(doc: Y.Doc): Y.Doc {
+  const copy = new Y.Doc()
+  Y.applyUpdate(copy, Y.encodeStateAsUpdate(doc))
+  return copy
+}
+
 const NOTHING: TypeFields = { _start: null, _map: new Map() }
 
 /**

@@ -64,6 +64,12 @@ export class ActiveSnapshots {
     return this.#at(name).used
   }
 
+  /** Stored bytes of the used snapshot of a document. */
+  bytesOf(name: string): number {
+    const used = this.of(name)
+    return used === null ? 0 : this.#deps.documents.size(used.coreKey).bytes
+  }
+
   /** When this node began to use the snapshot of {@link of}, in Unix milliseconds; null: not known. */
   sinceOf(name: string): number | null {
     return this.#at(name).since ?? null
