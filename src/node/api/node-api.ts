@@ -56,6 +56,7 @@ import {
   watchStatus
 } from './watches.js'
 import { DOCUMENT_CALLS, DOCUMENT_WATCHES } from './documents.js'
+import type { DocumentApiCaller } from './named-document.js'
 import type { NodeCore } from '../node.js'
 import { agentProblems, withLogProblem } from '../agents/health.js'
 
@@ -156,7 +157,7 @@ function makeInvite(
 }
 
 /** A caller, and its node. */
-interface ApiCall {
+interface ApiCall extends DocumentApiCaller {
   readonly host: ApiHost
   readonly node: NodeCore
   readonly principal: Principal
@@ -164,8 +165,6 @@ interface ApiCall {
   readonly by: CallerAuthority
   /** The same in the form for other nodes. */
   readonly certified: Required<CertifiedPower>
-  /** Milliseconds that a call may wait for others; undefined: its default. */
-  readonly timeoutMs?: number
 }
 
 function apiCall(host: ApiHost, principal: Principal): ApiCall {
