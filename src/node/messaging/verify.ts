@@ -11,7 +11,8 @@ import type { ExchangeTable } from './exchange-table.js'
 import { threadOf, type InboundMessage, type Thread } from './inbound-message.js'
 import type { Refusal, AccessControl, RefusedFrom } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
-import { OPENING_TYPES, type EnvelopeMetadata } from '../../domain/envelope/envelope.js'
+import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
+import { claimedParty, rightsChangedAt } from '../../domain/routing/claims.js'
 import type { RoutingParty } from '../../domain/routing/decide.js'
 import { weakened } from '../../domain/routing/hops.js'
 
@@ -56,6 +57,9 @@ export interface ArrivedEnvelope {
   /** The nodes that relayed it, in order. */
   readonly hops: readonly NodeId[]
 }
+
+/** Which reading of a message: the only one, the first, a further one, the last. The first two count it as received. */
+export type ReadTurn = 'only' | 'first' | 'again' | 'last'
 
 /** A verified message for this node, before the rules decide. */
 export interface Arrival extends InboundMessage, Verified {
@@ -126,8 +130,11 @@ export class Verification {
     this.#deps = deps
   }
 
-  /** Reads a message of a peer, from its own link or relayed. null: it was refused, with a record. */
-  read(peer: NodeId, { bytes, lane, hops }: ArrivedEnvelope): Arrival | null {
+  /**
+   * Reads a message of a peer, from its own link or relayed. null: it was refused, with a record. `early`: it claims
+   * more rights than this node knows, and may be read again.
+   */
+  read(peer: NodeId, { bytes, lane, hops }: ArrivedEnvelope, turn: ReadTurn = 'only'): Arrival | null | 'early' {
     const since = this.#deps.clock.monotonic()
     const decoded = decodeEnvelope(bytes)
     if (!decoded.ok) {
@@ -140,7 +147,7 @@ export class Verification {
         strike
       )
     }
-    this.#deps.traffic.received(decoded.header, since)
+    if (turn === 'only' || turn === 'first') this.#deps.traffic.received(decoded.header, since)
     if (isRelayed(decoded.header)) return this.#strike(REFUSALS.claimedHops, { peer, header: decoded.header })
     if (lane !== null && !isOfLane(lane, decoded.header))
       return this.#strike(REFUSALS.foreignLane, { peer, header: decoded.header })
@@ -148,7 +155,10 @@ export class Verification {
     const header = noted?.header ?? decoded.header
     const isReliable = lane !== null
     const verified = this.verify(peer, header)
-    if ('refusal' in verified) return this.#rejected(verified, { peer, header, isReliable })
+    if ('refusal' in verified) {
+      if (verified.refusal === REFUSALS.claims && (turn === 'first' || turn === 'again')) return 'early'
+      return this.#rejected(verified, { peer, header, isReliable })
+    }
     if (noted === null)
       return this.#rejected(
         { refusal: REFUSALS.noRoomForHops, parties: verified, strike: null },
@@ -261,7 +271,10 @@ export function verifyParties(
   // An honest sender can cause the next two while cards and certificates are in transit, so it gets the reason. Cards
   // and messages travel apart, and not all cards are kept: a message before its card is no offence.
   if (known === null) return { refusal: REFUSALS.noCard, parties: { sender, recipient }, strike: null }
-  const party = claimed(known, header.metadata)
+  const party = claimedParty(known, header.metadata, {
+    madeAt: header.timestamp,
+    changedAt: () => rightsChangedAt({ certificate: directory.certificate(origin), card: source.card })
+  })
   if (party === null) return { refusal: REFUSALS.claims, parties: { sender, recipient }, strike: 'doubtful' }
   const hops = header.metadata?.hops
   if (hops === undefined) return { sender, recipient, party, certified: known, target }
@@ -270,16 +283,6 @@ export function verifyParties(
   if (powers.length < hops.length) return { refusal: REFUSALS.lostHop, parties: { sender, recipient }, strike: null }
   // Relays lower the sender's rights, but rules for its certified identity still apply.
   return { sender, recipient, party: weakened(party, powers), certified: known, target }
-}
-
-/** The sender with the rights that the message claims; null for a higher tier or another sandbox than its own. */
-function claimed(party: RoutingParty, metadata: EnvelopeMetadata | undefined): RoutingParty | null {
-  if (metadata === undefined) return party
-  const sandboxId = metadata.sandboxId ?? null
-  if (metadata.tier < party.tier || (party.sandboxId !== null && sandboxId !== party.sandboxId)) return null
-  if (metadata.tier === party.tier && sandboxId === party.sandboxId) return party
-  // Accept a weaker claim: the sender may act for a weaker caller, or know of a change before this node.
-  return { ...party, tier: metadata.tier, sandboxId: party.sandboxId ?? sandboxId }
 }
 
 /** The audit fields of a refused, verified message. */
