@@ -1,7 +1,7 @@
 import { NodeError } from '../../kit/errors.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { completionValues, valueKind } from './completion-values.js'
+import { completionValues, valueKind } from '../completion/values.js'
 import { COMMANDS, type CommandRow, GLOBAL_OPTIONS, type OptionSpec } from '../terminal/table.js'
 
 /** One position on a command line: the words before, and the possible next ones. */

@@ -133,12 +133,12 @@ function parse(text: string): unknown {
 }
 
 /** The contents of a file, and its size in bytes. */
-interface AttachedFile {
+interface ReadFile {
   readonly contents: string | Uint8Array
   readonly bytes: number
 }
 
-async function attachment(file: string, name: string): Promise<AttachedFile> {
+async function attachment(file: string, name: string): Promise<ReadFile> {
   const read = await readBounded(file, { name, max: ATTACHMENT_MAX })
   const bytes = read.byteLength
   try {

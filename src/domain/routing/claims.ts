@@ -5,7 +5,7 @@ import { weakest, type Tier } from './tier.js'
  * Time after a change of a sender's rights in which its messages may still claim the former ones, in milliseconds: log
  * entries take time to arrive, and clocks differ.
  */
-export const FORMER_CLAIM_MS = 300_000
+const FORMER_CLAIM_MS = 300_000
 
 /** The rights that a message claims; the sandbox is absent for none. */
 export interface ClaimedRights {

@@ -3,7 +3,7 @@ import type { Hash } from '../../kit/sign.js'
 import { taskIdOf, type TaskOrigin } from '../../domain/task/task-id.js'
 import type { TaskTable } from './task-table.js'
 
-/** What the id of a task at its callee depends on. */
+/** Dependencies of {@link calleeTaskId}. */
 export interface CalleeTaskIdDeps {
   readonly self: NodeId
   readonly hash: Hash

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import test, { type Assert } from 'brittle'
-import { completionValues, valueKind } from '../../../src/cli/commands/completion-values.js'
+import { completionValues, valueKind } from '../../../src/cli/completion/values.js'
 import { type CommandRow, COMMANDS } from '../../../src/cli/terminal/table.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import type { NodeApi } from '../../../src/ports/node-api.js'

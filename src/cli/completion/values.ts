@@ -8,10 +8,10 @@ const MAX_VALUES = 200
 const SAFE = /^\w[\w.@:-]{0,127}$/
 const WAIT = { timeoutMs: WAIT_MS }
 
-type Values = (api: NodeApi) => Promise<readonly string[]>
+type ReadValues = (api: NodeApi) => Promise<readonly string[]>
 
 /** The values of the running node, by kind. */
-const VALUES: Readonly<Record<string, Values>> = {
+const VALUES: Readonly<Record<string, ReadValues>> = {
   peers: async (api) => (await api.call('peers.list', {}, WAIT)).peers.map(({ name }) => name),
   agents: async (api) => (await api.call('agents.list', {}, WAIT)).agents.map(({ address }) => address),
   documents: async (api) => (await api.call('documents.list', {}, WAIT)).documents.map(({ name }) => name),
