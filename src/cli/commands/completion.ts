@@ -57,6 +57,19 @@ function takesValue(option: OptionSpec): boolean {
   return option.flags.includes('<')
 }
 
+/** The function of bash that asks the running node for values of a kind. */
+const BASH_VALUES: readonly string[] = [
+  '# bash completion for a2a-node',
+  '_a2a_node_values() {',
+  '  local i home=()',
+  '  [[ "$cur" == -* ]] && return',
+  '  for ((i = 1; i < COMP_CWORD; i++)); do',
+  '    [[ "${COMP_WORDS[i]}" == --home ]] && home=(--home "${COMP_WORDS[i+1]}")',
+  '  done',
+  '  "${COMP_WORDS[0]}" completion values "$1" ${home[@]+"${home[@]}"} 2>/dev/null',
+  '}'
+]
+
 function bash(places: readonly CompletionTarget[]): string[] {
   const words = (place: CompletionTarget): string =>
     [...place.subs.map((one) => one.name), ...place.options.flatMap(names)].join(' ')
@@ -67,15 +80,7 @@ function bash(places: readonly CompletionTarget[]): string[] {
   const valued = [...new Set(all.filter((one) => takesValue(one) && one.choices === undefined).flatMap(names))]
   const valuesOf = ({ values }: CompletionTarget): string => (values === null ? '' : ` $(_a2a_node_values ${values})`)
   return [
-    '# bash completion for a2a-node',
-    '_a2a_node_values() {',
-    '  local i home=()',
-    '  [[ "$cur" == -* ]] && return',
-    '  for ((i = 1; i < COMP_CWORD; i++)); do',
-    '    [[ "${COMP_WORDS[i]}" == --home ]] && home=(--home "${COMP_WORDS[i+1]}")',
-    '  done',
-    '  "${COMP_WORDS[0]}" completion values "$1" ${home[@]+"${home[@]}"} 2>/dev/null',
-    '}',
+    ...BASH_VALUES,
     '_a2a_node() {',
     '  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path="" word i',
     '  COMPREPLY=()',

@@ -219,12 +219,12 @@ export class Verification {
 }
 
 /**
- * Delays before a message is verified again that claims more rights than this node knows, in milliseconds: the log
- * entry or card that grants them may be on its way.
+ * The longest wait of a message that claims more rights than this node knows, in milliseconds: the log entry or card
+ * that grants them may be on its way.
  */
-const DELAYS_MS = [100, 200, 400, 800, 1500]
-/** The longest wait of such a message, in milliseconds. */
-export const CLAIM_WAIT_MS = DELAYS_MS.reduce((sum, delayMs) => sum + delayMs, 0)
+export const CLAIM_WAIT_MS = 3000
+/** Delay before such a message is verified again, in milliseconds; each further one is twice as long. */
+const FIRST_DELAY_MS = 100
 /** Such messages of one peer that wait at once; others are refused without a wait. */
 export const MAX_EARLY_CLAIMS = 8
 /** Bytes of all such messages that wait at once. */
@@ -261,12 +261,14 @@ export class EarlyClaims {
     this.#waiting.set(peer, (this.#waiting.get(peer) ?? 0) + 1)
     this.#bytes += bytes
     try {
-      for (const [index, delayMs] of DELAYS_MS.entries()) {
-        await wait(clock, delayMs)
-        const read = verification.read(peer, arrived, index === DELAYS_MS.length - 1 ? 'last' : 'again')
+      const end = clock.monotonic() + CLAIM_WAIT_MS
+      for (let delayMs = FIRST_DELAY_MS; ; delayMs *= 2) {
+        await wait(clock, Math.min(delayMs, end - clock.monotonic()))
+        const isLast = clock.monotonic() >= end
+        const read = verification.read(peer, arrived, isLast ? 'last' : 'again')
         if (read !== 'early') return read
+        if (isLast) return null
       }
-      return null
     } finally {
       this.#bytes -= bytes
       const left = (this.#waiting.get(peer) ?? 1) - 1

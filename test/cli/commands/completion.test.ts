@@ -73,5 +73,5 @@ test('every command that takes a peer, an agent, a document, a swarm or a task f
     t.not(kind, null, path)
     kinds.add(kind)
   }
-  t.alike([...kinds].sort(), ['agents', 'approvals', 'documents', 'peers', 'swarms', 'tasks'])
+  t.alike([...kinds].map(String).sort(), ['agents', 'approvals', 'documents', 'peers', 'swarms', 'tasks'])
 })
