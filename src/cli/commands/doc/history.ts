@@ -1,5 +1,5 @@
-import { NodeError } from '../../../kit/errors.js'
-import { shown } from '../../../kit/text.js'
+import { messageOf, NodeError } from '../../../kit/errors.js'
+import { shellWord, shown } from '../../../kit/text.js'
 import type { DocumentChangeInfo, DocumentHistoryInfo, FormerDocument } from '../../../ports/document-api.js'
 import type { Action } from '../../context.js'
 import { noteSkipped, partOption } from '../../documents/part.js'
@@ -42,7 +42,7 @@ function row({ at, by, parts, added, removed, bytes, entry }: DocumentChangeInfo
 /** `doc show <doc> --at <time|entry>`: its content as it was. */
 export const showFormer: Action = async ({ output, api }, [document = ''], options) => {
   const root = rootOption(options)
-  const former = await api().call('documents.past', { document, at: atOption(options) })
+  const former = await api().call('documents.past', { document, at: atOption(options, document) })
   const parts = former.parts.filter((part) => root === undefined || part.root === root)
   if (output.json) output.object('doc-former@1', { ...former, parts })
   else printFormer(output, { ...former, parts })
@@ -69,7 +69,7 @@ function changeText({ entry, at, by }: DocumentChangeInfo): string {
 /** `doc restore <doc> --at <time|entry>`: writes a change that makes its content equal to a former state. */
 export const restoreDocument: Action = async ({ output, api }, [document = ''], options) => {
   const root = rootOption(options)
-  const done = await api().call('documents.restore', { document, at: atOption(options), ...given({ root }) })
+  const done = await api().call('documents.restore', { document, at: atOption(options, document), ...given({ root }) })
   if (output.json) output.object('doc-restored@1', done)
   else if (done.restored.length === 0) output.note(`${shown(done.name)} was so already`)
   else {
@@ -86,13 +86,14 @@ function rootOption(options: Options): string | undefined {
 }
 
 /** An entry as it was typed, a time or a time ago in ISO 8601. @throws NodeError USAGE */
-function atOption(options: Options): string {
+function atOption(options: Options, document: string): string {
   const text = textOption(options, 'at')
-  if (text === undefined)
-    throw new NodeError('USAGE', '--at is missing: a time or an entry of a2a-node doc history', {
-      next: ['a2a-node doc history --help']
-    })
-  if (ENTRY.test(text)) return text
-  const time = sinceOption(options, 'at')
-  return new Date(time ?? 0).toISOString()
+  if (text !== undefined && ENTRY.test(text)) return text
+  const next = [`a2a-node doc history ${shellWord(document)}`]
+  if (text === undefined) throw new NodeError('USAGE', `--at is missing: a time, or an entry of ${next[0]}`, { next })
+  try {
+    return new Date(sinceOption(options, 'at') ?? 0).toISOString()
+  } catch (error) {
+    throw new NodeError('USAGE', `${messageOf(error)}; or an entry of ${next[0]}`, { next })
+  }
 }
