@@ -306,7 +306,8 @@ test('colours come with --color always and go with NO_COLOR', async (t: Assert) 
 test('invite prints the code alone on stdout', async (t: Assert) => {
   const { run: cli, fake } = await fakeHome(t)
   const ran = await cli(['invite', '--tier', 'L2', '--ttl', '5m', '--uses', '3', '--admin', '--sandbox', 'ci', '--qr'])
-  t.is(ran.stdout, `${'code'.repeat(26)}\n`)
+  t.is(ran.stdout, `${'code'.repeat(15)}\n`)
+  t.is((await cli(['invite', '--long'])).stdout, `${'code'.repeat(26)}\n`)
   t.ok(ran.stderr.includes('█') && ran.stderr.includes('start --join'))
   t.alike(fake.seen[0]?.params, { tier: 2, admin: true, ttlMs: 300_000, uses: 3, sandboxId: 'ci' })
   const json = JSON.parse((await cli(['invite', '--json'])).stdout) as Record<string, unknown>

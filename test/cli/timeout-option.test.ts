@@ -16,6 +16,7 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   'swarm run': ['--capability', 'text.stats'],
   'doc access': ['--see', 'everybody'],
   'doc rm': ['--everywhere'],
+  'doc restore': ['--at', '1h'],
   'a2a push retry': ['--all'],
   call: ['{}'],
   audit: ['--since', '1h']

@@ -64,7 +64,11 @@ test('each file of a home that takes nothing is a problem with its cause and a n
     now.problems.some(({ message }) => message.includes('the audit log is broken'))
   )
   const missed = problems.filter(({ message }) => message.includes('the audit log is broken'))
-  t.alike([missed.length, missed[0]?.next.includes('--verify')], [1, true], 'lines that were removed stay missed')
+  t.comment(missed.map(({ message }) => message).join('; '))
+  t.ok(
+    missed.length > 0 && missed.every(({ next }) => next.includes('--verify')),
+    'lines that were removed stay missed'
+  )
 })
 
 test('an audit file that is removed or replaced while the node runs takes the next lines under its name', async (t: Assert) => {

@@ -40,7 +40,7 @@ test('large attachments travel as bytes, whole and unchanged, also binary ones',
     )
   }
   t.is(new Set(items.map((one) => one.agent)).size, 2, 'one of them crossed the network')
-  await fs.writeFile(path.join(dir, 'too-large.bin'), Buffer.alloc(1024 * 1024 + 1))
+  await fs.writeFile(path.join(dir, 'too-large.bin'), Buffer.alloc(15 * 1024 * 1024 + 1))
   const tooLarge = await b.cli([
     'swarm',
     'run',
