@@ -48,6 +48,11 @@ async function stepFault(step: string, run: Run): Promise<string | null> {
   return code === 0 || (bare[1] === 'check' && code === 78) ? null : `exit ${code}: ${stderr}`
 }
 
+/** Only commands that read standard input get one: these run in processes of their own. */
+function inputOf(words: readonly string[]): '' | undefined {
+  return words.includes('-') && words[0] !== 'call' ? '' : undefined
+}
+
 async function check(t: Assert, [exit, code, line]: WrongInput, run: Run): Promise<void> {
   const [words = []] = commandsOf(line)
   const result = await run([...words, '--json'])
@@ -81,7 +86,10 @@ test('each of 170 wrong inputs has its exit code, its error code, and next steps
     'good.md',
     `---\nname: good\ndescription: Good.\na2a:\n  capabilities:\n    - ${capability}\n  runtime: { type: command, command: [node, -p, "1"] }\n---\n`
   )
-  for (const one of OF_A_NODE) await check(t, one, (words) => a.cli(words, ''))
+  for (const one of OF_A_NODE) await check(t, one, (words) => a.cli(words, inputOf(words)))
   const home = path.join(process.cwd(), 'none')
-  for (const one of WITHOUT_NODE) await check(t, one, (words) => mesh.run(['--home', home, ...words], { input: '' }))
+  for (const one of WITHOUT_NODE)
+    await check(t, one, (words) =>
+      mesh.run(['--home', home, ...words], { ...(inputOf(words) === undefined ? {} : { input: '' }) })
+    )
 })
