@@ -1,0 +1,193 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Clock } from '../../../kit/clock.js'
+import { NodeError } from '../../../kit/errors.js'
+import { hashOf } from './file-hash.js'
+import { Partials, type Upload } from './partials.js'
+import { UploadFault } from './upload-fault.js'
+
+const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = fs.constants
+
+/** State of an upload. */
+export interface UploadState {
+  /** The real path of the target. */
+  readonly path: string
+  /** Bytes that this node has. */
+  readonly offset: number
+  /** Of these bytes, in hex. */
+  readonly sha256: string
+  /** The file is in its place. */
+  readonly done: boolean
+}
+
+/** A range of an uploaded file. */
+export interface UploadRange {
+  readonly offset: number
+  readonly bytes: Uint8Array
+  readonly signal: AbortSignal
+}
+
+/**
+ * Writes files in ranges: into a file of {@link Partials}, which gets the target's name once size and SHA-256 fit. Each
+ * step may be repeated, and one upload continues after a restart of either node.
+ */
+export class Uploads {
+  readonly #partials: Partials
+  /** The last step of each unfinished upload. */
+  readonly #steps = new Map<string, Promise<unknown>>()
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#partials = new Partials(clock)
+  }
+
+  /** Removes uploads that nobody continued. Never rejects. */
+  async tidy(roots: readonly string[]): Promise<void> {
+    for (const root of roots) await this.#partials.tidy(root)
+  }
+
+  /** Opens an upload, or finds it again. @throws UploadFault, NodeError FORBIDDEN */
+  async open(upload: Upload, signal: AbortSignal): Promise<UploadState> {
+    return await this.#step(upload, async () => {
+      if (await isInPlace(upload, signal)) return doneState(upload)
+      await this.#partials.make(upload)
+      const file = await fs.open(this.#partials.pathOf(upload), O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+      try {
+        const { size } = await file.stat()
+        const sha256 = await hashOf(file, { length: size, signal })
+        if (size < upload.size) return { path: targetOf(upload), offset: size, sha256, done: false }
+        return await this.#end(upload, file, sha256)
+      } finally {
+        await file.close()
+      }
+    })
+  }
+
+  /** Adds a range; the last one puts the file in its place. @throws UploadFault, NodeError FORBIDDEN */
+  async append(upload: Upload, { offset, bytes, signal }: UploadRange): Promise<Omit<UploadState, 'sha256'>> {
+    return await this.#step(upload, async () => {
+      const file = await this.#reopen(upload, signal)
+      if (file === null) return { path: targetOf(upload), offset: upload.size, done: true }
+      try {
+        const { size } = await file.stat()
+        const end = offset + bytes.length
+        if (offset > size) throw new UploadFault('gap', `the upload has ${size} bytes, the range begins at ${offset}`)
+        if (end > upload.size) throw new UploadFault('gap', `the range ends behind the announced ${upload.size} bytes`)
+        await writeAll(file, bytes, offset)
+        if (end < upload.size) return { path: targetOf(upload), offset: end, done: false }
+        const { path: target, done } = await this.#end(upload, file, await hashOf(file, { length: end, signal }))
+        return { path: target, offset: end, done }
+      } finally {
+        await file.close()
+      }
+    })
+  }
+
+  /** The open file of an upload; null when the whole file is in its place. @throws UploadFault no-upload */
+  async #reopen(upload: Upload, signal: AbortSignal): Promise<fs.FileHandle | null> {
+    try {
+      return await fs.open(this.#partials.pathOf(upload), O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      if (await isInPlace({ ...upload, isForced: true }, signal)) return null
+      throw new UploadFault('no-upload', 'no upload of this file is open: files.write opens it')
+    }
+  }
+
+  /** Puts a complete upload in its place, or removes it when its content is another one. */
+  async #end(upload: Upload, file: fs.FileHandle, sha256: string): Promise<UploadState> {
+    const partial = this.#partials.pathOf(upload)
+    if (sha256 !== upload.sha256) {
+      await fs.unlink(partial)
+      throw new UploadFault('checksum', 'the bytes have another SHA-256 than announced; nothing was written')
+    }
+    await file.sync()
+    await moveToPlace(partial, upload, file)
+    await this.#partials.tidy(upload.place.root)
+    return doneState(upload)
+  }
+
+  async #step<T>(upload: Upload, step: () => Promise<T>): Promise<T> {
+    const key = this.#partials.pathOf(upload)
+    const next = (this.#steps.get(key) ?? Promise.resolve()).then(step, step)
+    this.#steps.set(key, next)
+    try {
+      return await next
+    } finally {
+      if (this.#steps.get(key) === next) this.#steps.delete(key)
+    }
+  }
+}
+
+function targetOf({ place: { dir, name } }: Upload): string {
+  return path.join(dir, name)
+}
+
+function doneState(upload: Upload): UploadState {
+  return { path: targetOf(upload), offset: upload.size, sha256: upload.sha256, done: true }
+}
+
+/**
+ * Has the target the announced content already? Then an earlier answer was lost.
+ * @throws UploadFault exists, special
+ */
+async function isInPlace(upload: Upload, signal: AbortSignal): Promise<boolean> {
+  const target = targetOf(upload)
+  const stat = await fs.lstat(target).catch(() => null)
+  if (stat === null) return false
+  if (!stat.isFile()) throw new UploadFault('special', 'the target is no regular file')
+  if (stat.size === upload.size) {
+    const file = await fs.open(target, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+    try {
+      if ((await hashOf(file, { length: upload.size, signal })) === upload.sha256) return true
+    } finally {
+      await file.close()
+    }
+  }
+  if (upload.isForced) return false
+  throw new UploadFault('exists', 'the target exists, and the caller did not ask to replace it')
+}
+
+/** Renames a complete upload. The directory stays open meanwhile, so a link put in its place is not followed. */
+async function moveToPlace(
+  partial: string,
+  { place: { dir, name }, isForced }: Upload,
+  file: fs.FileHandle
+): Promise<void> {
+  const open = await fs.open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+  try {
+    const isLinux = process.platform === 'linux'
+    const base = isLinux ? `/proc/self/fd/${open.fd}` : dir
+    if ((isLinux ? await fs.readlink(base) : await fs.realpath(dir)) !== dir)
+      throw new NodeError('FORBIDDEN', 'the directory was moved while the file was written')
+    const target = path.join(base, name)
+    const before = await fs.lstat(target).catch(() => null)
+    if (before !== null && !before.isFile()) throw new UploadFault('special', 'the target is no regular file')
+    if (before !== null && isForced) await file.chmod(before.mode & 0o777)
+    if (isForced) await fs.rename(partial, target)
+    else await linkOrRename(partial, target)
+    await open.sync()
+  } finally {
+    await open.close()
+  }
+}
+
+/** A link never replaces a file; file systems without links rename. @throws UploadFault exists */
+async function linkOrRename(partial: string, target: string): Promise<void> {
+  try {
+    await fs.link(partial, target)
+    await fs.unlink(partial)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') throw new UploadFault('exists', 'the target was made meanwhile')
+    const hasNoLinks = code === 'EPERM' || code === 'ENOTSUP' || code === 'ENOSYS'
+    if (!hasNoLinks || (await fs.lstat(target).catch(() => null)) !== null) throw error
+    await fs.rename(partial, target)
+  }
+}
+
+async function writeAll(file: fs.FileHandle, bytes: Uint8Array, offset: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, offset + done)
+    done += bytesWritten
+  }
+}

@@ -1,0 +1,66 @@
+import { createHash, type Hash } from 'node:crypto'
+import fs from 'node:fs/promises'
+import { NodeError, type ErrorCode } from '../../kit/errors.js'
+import { fileReason } from '../../kit/file-reason.js'
+import { shown } from '../../kit/text.js'
+
+/** Bytes of one range: the most that `files.read` and `files.append` take. */
+export const RANGE_BYTES = 3 * 1024 * 1024
+/** Bytes of a file at most: 1 GiB. */
+export const FILE_MAX_BYTES = 1024 * 1024 * 1024
+
+const CODES: Readonly<Record<string, ErrorCode>> = {
+  EEXIST: 'FILE_EXISTS',
+  EACCES: 'NO_PERMISSION',
+  EPERM: 'NO_PERMISSION',
+  EROFS: 'NO_PERMISSION',
+  ENOSPC: 'DISK_FULL',
+  EDQUOT: 'DISK_FULL'
+}
+
+/** The error of the command for one of the file system. */
+export function localError(file: string, error: unknown): unknown {
+  const { code } = error as NodeJS.ErrnoException
+  if (error instanceof NodeError || code === undefined || code === 'ABORT_ERR') return error
+  return new NodeError(CODES[code] ?? 'USAGE', `${shown(file)}: ${fileReason(error)}`, { cause: error })
+}
+
+/** Adds the bytes of an open file before `length` to a hash; gives their number, less when it is shorter. */
+export async function hashInto(
+  hash: Hash,
+  file: fs.FileHandle,
+  { length, signal }: { readonly length: number; readonly signal: AbortSignal }
+): Promise<number> {
+  const buffer = Buffer.alloc(Math.min(RANGE_BYTES, length))
+  for (let at = 0; at < length; ) {
+    signal.throwIfAborted()
+    const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, length - at), at)
+    if (bytesRead === 0) return at
+    hash.update(buffer.subarray(0, bytesRead))
+    at += bytesRead
+  }
+  return length
+}
+
+/** The SHA-256 of the first bytes of an open file, in hex. */
+export async function hashOfFile(file: fs.FileHandle, length: number, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256')
+  await hashInto(hash, file, { length, signal })
+  return hash.digest('hex')
+}
+
+/** Opens a regular file. @throws NodeError USAGE for a missing file, a directory, a device, or more than 1 GiB */
+export async function openRegular(path: string): Promise<{ readonly file: fs.FileHandle; readonly size: number }> {
+  const file = await fs.open(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK).catch((error: unknown) => {
+    throw localError(path, error)
+  })
+  const stat = await file.stat()
+  const fault = !stat.isFile()
+    ? 'it is no regular file'
+    : stat.size > FILE_MAX_BYTES
+      ? `it has more than ${FILE_MAX_BYTES} bytes`
+      : null
+  if (fault === null) return { file, size: stat.size }
+  await file.close()
+  throw new NodeError('USAGE', `${shown(path)}: ${fault}`)
+}
