@@ -5,7 +5,7 @@ import { isRecord } from '../../kit/json.js'
 import type { Output } from '../terminal/output.js'
 import type { ProgressLevel } from '../terminal/message-progress.js'
 import { hashOfFile, openRegular, RANGE_BYTES } from './local-file.js'
-import type { RemoteFiles } from './remote-files.js'
+import type { Answer, RemoteFiles } from './remote-files.js'
 import { TransferProgress } from './transfer-progress.js'
 
 /** A finished transfer. */
@@ -27,11 +27,18 @@ export interface TransferOptions {
   readonly isForced: boolean
 }
 
+/** The members that name an upload in each step. */
+interface UploadName {
+  readonly path: string
+  readonly size: number
+  readonly sha256: string
+  readonly force?: true
+}
+
 interface Sending extends TransferOptions {
   readonly file: fs.FileHandle
   readonly source: string
-  /** The members that name the upload in each step. */
-  readonly upload: { readonly path: string; readonly size: number; readonly sha256: string; readonly force?: true }
+  readonly upload: UploadName
 }
 
 /** Copies a local file to a node, or continues an earlier copy of the same content. @throws NodeError */
@@ -45,7 +52,7 @@ export async function putFile(
     const sha256 = await hashOfFile(file, size, options.signal)
     const wanted = target === '' || target.endsWith('/') ? `${target}${path.basename(source)}` : target
     const upload = { path: wanted, size, sha256, ...(options.isForced ? { force: true as const } : {}) }
-    const begun = await remote.ask(['files.write', upload])
+    const begun = (await openUpload(remote, upload)) ?? (await remote.ask(['files.write', upload]))
     const there = begun.bytes('offset')
     const isSame = begun.text('sha256') === (await hashOfFile(file, Math.min(there, size), options.signal))
     const resumedAt = isSame ? there : 0
@@ -54,6 +61,22 @@ export async function putFile(
   } finally {
     await file.close()
   }
+}
+
+/** The state of an upload that an earlier run left, which needs no further approval; null when there is none. */
+async function openUpload(remote: RemoteFiles, upload: UploadName): Promise<Answer | null> {
+  try {
+    return await remote.repeat(['files.append', { ...upload, offset: 0, bytes: '' }])
+  } catch (error) {
+    if (['no-upload', 'checksum'].includes(reasonOf(error) ?? '')) return null
+    throw error
+  }
+}
+
+/** Why the node refused an upload; null for any other error. */
+function reasonOf(error: unknown): string | null {
+  const data = error instanceof NodeError ? error.data : null
+  return isRecord(data) && typeof data['reason'] === 'string' ? data['reason'] : null
 }
 
 async function sendRanges(
@@ -76,8 +99,7 @@ async function sendRanges(
       if (offset >= upload.size) throw changed(source)
     }
   } catch (error) {
-    const isOther = error instanceof NodeError && isRecord(error.data) && error.data['reason'] === 'checksum'
-    throw isOther ? changed(source) : error
+    throw reasonOf(error) === 'checksum' ? changed(source) : error
   } finally {
     progress.close()
   }

@@ -208,10 +208,10 @@ export const FILES_CAPABILITIES: readonly CapabilityDescriptor[] = [
         bytes: {
           type: 'string',
           maxLength: (MAX_RANGE_BYTES / 3) * 4,
-          description: `At most ${MAX_RANGE_BYTES} bytes as base64.`
+          description: `At most ${MAX_RANGE_BYTES} bytes as base64; empty to ask for the state.`
         }
       }
     },
-    outputSchema: { type: 'object', required: ['path', 'offset', 'done'], properties: UPLOADED }
+    outputSchema: { type: 'object', required: ['path', 'offset', 'done'], properties: { ...UPLOADED, sha256: SHA256 } }
   }
 ]

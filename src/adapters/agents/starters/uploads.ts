@@ -1,5 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { BoundedSet } from '../../../kit/bounded.js'
 import type { Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import { hashOf } from './file-hash.js'
@@ -7,6 +8,9 @@ import { Partials, type Upload } from './partials.js'
 import { UploadFault } from './upload-fault.js'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = fs.constants
+
+/** Ended uploads that are remembered. */
+const MAX_ENDED = 64
 
 /** State of an upload. */
 export interface UploadState {
@@ -36,6 +40,9 @@ export class Uploads {
   /** The last step of each unfinished upload. */
   readonly #steps = new Map<string, Promise<unknown>>()
 
+  /** Uploads that ended a short time ago: their last range may come again, since its answer was lost. */
+  readonly #ended = new BoundedSet<string>(MAX_ENDED)
+
   constructor(clock: Pick<Clock, 'now'>) {
     this.#partials = new Partials(clock)
   }
@@ -52,22 +59,27 @@ export class Uploads {
       await this.#partials.make(upload)
       const file = await fs.open(this.#partials.pathOf(upload), O_RDWR | O_NOFOLLOW | O_NONBLOCK)
       try {
-        const { size } = await file.stat()
-        const sha256 = await hashOf(file, { length: size, signal })
-        if (size < upload.size) return { path: targetOf(upload), offset: size, sha256, done: false }
-        return await this.#end(upload, file, sha256)
+        return await this.#stateOf(upload, file, signal)
       } finally {
         await file.close()
       }
     })
   }
 
-  /** Adds a range; the last one puts the file in its place. @throws UploadFault, NodeError FORBIDDEN */
-  async append(upload: Upload, { offset, bytes, signal }: UploadRange): Promise<Omit<UploadState, 'sha256'>> {
+  /**
+   * Adds a range; the last one puts the file in its place. An empty range only asks for the state. It never looks at the
+   * target, which a caller without the right to `files.write` may not probe.
+   * @throws UploadFault, NodeError FORBIDDEN
+   */
+  async append(
+    upload: Upload,
+    { offset, bytes, signal }: UploadRange
+  ): Promise<Omit<UploadState, 'sha256'> & { readonly sha256?: string }> {
     return await this.#step(upload, async () => {
-      const file = await this.#reopen(upload, signal)
-      if (file === null) return { path: targetOf(upload), offset: upload.size, done: true }
+      const file = await this.#reopen(upload)
+      if (file === null) return doneState(upload)
       try {
+        if (bytes.length === 0) return await this.#stateOf(upload, file, signal)
         const { size } = await file.stat()
         const end = offset + bytes.length
         if (offset > size) throw new UploadFault('gap', `the upload has ${size} bytes, the range begins at ${offset}`)
@@ -82,15 +94,24 @@ export class Uploads {
     })
   }
 
-  /** The open file of an upload; null when the whole file is in its place. @throws UploadFault no-upload */
-  async #reopen(upload: Upload, signal: AbortSignal): Promise<fs.FileHandle | null> {
+  /** The open file of an upload; null when it ended a short time ago. @throws UploadFault no-upload */
+  async #reopen(upload: Upload): Promise<fs.FileHandle | null> {
+    const partial = this.#partials.pathOf(upload)
     try {
-      return await fs.open(this.#partials.pathOf(upload), O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+      return await fs.open(partial, O_RDWR | O_NOFOLLOW | O_NONBLOCK)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      if (await isInPlace({ ...upload, isForced: true }, signal)) return null
+      if (this.#ended.has(partial)) return null
       throw new UploadFault('no-upload', 'no upload of this file is open: files.write opens it')
     }
+  }
+
+  /** The state of an open upload. A complete one is put in its place: its node stopped before that. */
+  async #stateOf(upload: Upload, file: fs.FileHandle, signal: AbortSignal): Promise<UploadState> {
+    const { size } = await file.stat()
+    const sha256 = await hashOf(file, { length: size, signal })
+    if (size < upload.size) return { path: targetOf(upload), offset: size, sha256, done: false }
+    return await this.#end(upload, file, sha256)
   }
 
   /** Puts a complete upload in its place, or removes it when its content is another one. */
@@ -102,6 +123,7 @@ export class Uploads {
     }
     await file.sync()
     await moveToPlace(partial, upload, file)
+    this.#ended.add(partial)
     await this.#partials.tidy(upload.place.root)
     return doneState(upload)
   }

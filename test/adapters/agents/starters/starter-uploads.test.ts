@@ -20,8 +20,9 @@ const PEER = 'peer'
 
 interface Scene {
   readonly dir: string
-  /** Asks a new agent, as after a restart of its node. */
   ask(capability: string, input: object, peer?: string): Promise<AgentOutcome>
+  /** Restarts the agent. */
+  restart(): void
   /** Names in the granted directory. */
   names(): Promise<readonly string[]>
   /** Names of unfinished uploads. */
@@ -34,13 +35,13 @@ async function scene(t: Assert): Promise<Scene> {
   const dir = await fs.realpath(await tempDir(t))
   let ahead = 0
   const clock = { now: () => Date.now() + ahead }
+  const start = (): FilesStarter => new FilesStarter({ grants: [dir], writeGrants: [dir], clock })
+  let agent = start()
   return {
     dir,
+    restart: () => void (agent = start()),
     ask: async (capability, input, peer = PEER) =>
-      await new FilesStarter({ grants: [dir], writeGrants: [dir], clock }).run(
-        { capability, input, peer: peer as never },
-        new AbortController().signal
-      ),
+      await agent.run({ capability, input, peer: peer as never }, new AbortController().signal),
     names: async () => (await fs.readdir(dir)).sort(),
     partials: async () => await fs.readdir(path.join(dir, PARTIAL_DIR)).catch(() => []),
     pass: (ms) => void (ahead += ms)
@@ -67,7 +68,7 @@ function read(outcome: AgentOutcome): Record<string, unknown> {
 }
 
 test('a file written in any ranges, repeated and cut anywhere, comes whole, and no partial stays', async (t: Assert) => {
-  const { dir, ask, names } = await scene(t)
+  const { dir, ask, names, restart } = await scene(t)
   let count = 0
   await holds(
     t,
@@ -85,7 +86,8 @@ test('a file written in any ranges, repeated and cut anywhere, comes whole, and 
           // The answer is lost: the caller sends it again, or begins anew and finds the place.
           if (isCut) state = read(await ask('files.append', range))
           else if (state['done'] !== true) {
-            const found = read(await ask('files.write', upload))
+            restart()
+            const found = read(await ask('files.append', { ...upload, offset: 0, bytes: '' }))
             if (found['offset'] !== at + Math.min(length, bytes.length - at)) return false
             if (found['sha256'] !== sha256(bytes.subarray(0, found['offset']))) return false
           }
@@ -172,6 +174,27 @@ test('bytes without files.write, of another caller, or for another size or conte
   t.alike(await names(), [PARTIAL_DIR])
 })
 
+test('a complete upload whose node stopped before the rename is put in its place when its caller asks', async (t: Assert) => {
+  const { dir, ask, partials, restart } = await scene(t)
+  const bytes = Buffer.from('0123456789')
+  const upload = uploadOf('a', bytes)
+  await ask('files.write', upload)
+  const [partial = ''] = await partials()
+  await fs.writeFile(path.join(dir, PARTIAL_DIR, partial), bytes)
+  restart()
+  t.is(read(await ask('files.append', { ...upload, offset: 0, bytes: '' }))['done'], true)
+  t.alike(await fs.readdir(dir), ['a'])
+})
+
+test('files.append says nothing of a file whose upload it does not know, so it cannot be probed', async (t: Assert) => {
+  const { dir, ask } = await scene(t)
+  await fs.writeFile(path.join(dir, 'a'), 'known')
+  for (const bytes of ['known', 'other'])
+    t.alike(read(await ask('files.append', { ...uploadOf('a', Buffer.from(bytes)), offset: 0, bytes: '' })), {
+      refused: 'no-upload'
+    })
+})
+
 test('no hostile path writes, reads or lists outside the granted directory, or its partials', async (t: Assert) => {
   const { dir, ask, partials } = await scene(t)
   const outside = await fs.realpath(await tempDir(t))
@@ -203,15 +226,17 @@ test('no hostile path writes, reads or lists outside the granted directory, or i
 })
 
 test('unfinished uploads are bounded in number and time, and their directory goes with the last one', async (t: Assert) => {
-  const { ask, names, pass, partials } = await scene(t)
+  const { ask, names, pass, partials, restart } = await scene(t)
   const upload = (i: number): object => uploadOf(`f${i}`, Buffer.from(`${i}`))
   for (let i = 0; i < MAX_PARTIALS; i++) t.is((await ask('files.write', upload(i))).ok, true)
   t.alike(read(await ask('files.write', upload(MAX_PARTIALS))), { refused: 'too-many' })
   t.is(read(await ask('files.write', upload(0)))['offset'], 0, 'a known one is found again')
   pass(PARTIAL_LIFETIME_MS - 60_000)
+  restart()
   await ask('files.list', {})
   t.is((await partials()).length, MAX_PARTIALS)
   pass(120_000)
+  restart()
   await ask('files.list', {})
   t.alike(await names(), [])
 })
