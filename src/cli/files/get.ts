@@ -3,9 +3,12 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import { FILE_MAX_BYTES, hashInto, localError, RANGE_BYTES } from './local-file.js'
+import { eachChunk } from '../../kit/transfer/chunks.js'
+import { MAX_FILE_BYTES, MAX_RANGE_BYTES } from '../../kit/transfer/limits.js'
+import { giveNewName } from '../../kit/transfer/new-name.js'
+import { localError } from './local-file.js'
 import type { TransferOptions, Transferred } from './put.js'
-import type { Answer, RemoteFiles } from './remote-files.js'
+import type { FileAnswer, RemoteFiles } from './remote-files.js'
 import { TransferProgress } from './transfer-progress.js'
 
 const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = fs.constants
@@ -58,22 +61,22 @@ async function refuseExisting(file: string, { output, isForced }: TransferOption
   throw new NodeError('FILE_EXISTS', `${shown(file)} exists; --force replaces it`, { next })
 }
 
-function sourceOf(stat: Answer, source: string): Source {
+function sourceOf(stat: FileAnswer, source: string): Source {
   if (stat.text('type') !== 'file')
     throw new NodeError('USAGE', `${shown(source)} is a ${shown(stat.text('type'))}, not a file`)
   const found = { size: stat.bytes('size'), modifiedAt: stat.text('modifiedAt'), sha256: stat.text('sha256') }
-  if (!/^[0-9a-f]{64}$/.test(found.sha256) || found.size > FILE_MAX_BYTES)
-    throw new NodeError('INVALID_OUTPUT', `${stat.agent} answers with no SHA-256, or more than ${FILE_MAX_BYTES} bytes`)
+  if (!/^[0-9a-f]{64}$/.test(found.sha256) || found.size > MAX_FILE_BYTES)
+    throw new NodeError('INVALID_OUTPUT', `${stat.agent} answers with no SHA-256, or more than ${MAX_FILE_BYTES} bytes`)
   return found
 }
 
-interface Fetching extends TransferOptions {
+interface GetOptions extends TransferOptions {
   readonly remote: RemoteFiles
   readonly source: string
 }
 
 /** Fetches the missing bytes of a part. Gives the number of bytes that an earlier run left. */
-async function fetchInto(part: string, found: Source, fetching: Fetching): Promise<number> {
+async function fetchInto(part: string, found: Source, fetching: GetOptions): Promise<number> {
   const file = await fs.open(part, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0o666)
   try {
     const stat = await file.stat()
@@ -99,12 +102,12 @@ async function fetchInto(part: string, found: Source, fetching: Fetching): Promi
 async function fetchFrom(
   file: fs.FileHandle,
   from: number,
-  { found, fetching }: { readonly found: Source; readonly fetching: Fetching }
+  { found, fetching }: { readonly found: Source; readonly fetching: GetOptions }
 ): Promise<boolean> {
   const { output, level, signal, source } = fetching
   await file.truncate(from)
   const hash = createHash('sha256')
-  await hashInto(hash, file, { length: from, signal })
+  await eachChunk(file, { length: from, signal }, (bytes) => hash.update(bytes))
   const progress = new TransferProgress(output, level, { name: source, size: found.size, bytes: from })
   try {
     for (let offset = from; offset < found.size; ) {
@@ -123,8 +126,8 @@ async function fetchFrom(
   return hash.digest('hex') === found.sha256
 }
 
-async function rangeAt(offset: number, found: Source, { remote, source }: Fetching): Promise<Buffer> {
-  const range = await remote.repeat(['files.read', { path: source, offset, length: RANGE_BYTES }])
+async function rangeAt(offset: number, found: Source, { remote, source }: GetOptions): Promise<Buffer> {
+  const range = await remote.repeat(['files.read', { path: source, offset, length: MAX_RANGE_BYTES }])
   if (
     range.bytes('offset') !== offset ||
     range.bytes('size') !== found.size ||
@@ -138,14 +141,6 @@ async function rangeAt(offset: number, found: Source, { remote, source }: Fetchi
 
 /** Gives a complete part its name. Without --force it replaces no file. */
 async function moveToPlace(part: string, file: string, { isForced }: TransferOptions): Promise<void> {
-  if (isForced) return await fs.rename(part, file)
-  try {
-    await fs.link(part, file)
-    await fs.unlink(part)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    const hasNoLinks = code === 'EPERM' || code === 'ENOTSUP' || code === 'ENOSYS'
-    if (!hasNoLinks || (await fs.lstat(file).catch(() => null)) !== null) throw error
-    await fs.rename(part, file)
-  }
+  if (isForced) await fs.rename(part, file)
+  else await giveNewName(part, file, fs)
 }

@@ -1,13 +1,10 @@
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import { NodeError, type ErrorCode } from '../../kit/errors.js'
 import { fileReason } from '../../kit/file-reason.js'
 import { shown } from '../../kit/text.js'
-
-/** Bytes of one range: the most that `files.read` and `files.append` take. */
-export const RANGE_BYTES = 3 * 1024 * 1024
-/** Bytes of a file at most: 1 GiB. */
-export const FILE_MAX_BYTES = 1024 * 1024 * 1024
+import { eachChunk } from '../../kit/transfer/chunks.js'
+import { MAX_FILE_BYTES } from '../../kit/transfer/limits.js'
 
 const CODES: Readonly<Record<string, ErrorCode>> = {
   EEXIST: 'FILE_EXISTS',
@@ -25,27 +22,10 @@ export function localError(file: string, error: unknown): unknown {
   return new NodeError(CODES[code] ?? 'USAGE', `${shown(file)}: ${fileReason(error)}`, { cause: error })
 }
 
-/** Adds the bytes of an open file before `length` to a hash; gives their number, less when it is shorter. */
-export async function hashInto(
-  hash: Hash,
-  file: fs.FileHandle,
-  { length, signal }: { readonly length: number; readonly signal: AbortSignal }
-): Promise<number> {
-  const buffer = Buffer.alloc(Math.min(RANGE_BYTES, length))
-  for (let at = 0; at < length; ) {
-    signal.throwIfAborted()
-    const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, length - at), at)
-    if (bytesRead === 0) return at
-    hash.update(buffer.subarray(0, bytesRead))
-    at += bytesRead
-  }
-  return length
-}
-
 /** The SHA-256 of the first bytes of an open file, in hex. */
 export async function hashOfFile(file: fs.FileHandle, length: number, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256')
-  await hashInto(hash, file, { length, signal })
+  await eachChunk(file, { length, signal }, (bytes) => hash.update(bytes))
   return hash.digest('hex')
 }
 
@@ -57,8 +37,8 @@ export async function openRegular(path: string): Promise<{ readonly file: fs.Fil
   const stat = await file.stat()
   const fault = !stat.isFile()
     ? 'it is no regular file'
-    : stat.size > FILE_MAX_BYTES
-      ? `it has more than ${FILE_MAX_BYTES} bytes`
+    : stat.size > MAX_FILE_BYTES
+      ? `it has more than ${MAX_FILE_BYTES} bytes`
       : null
   if (fault === null) return { file, size: stat.size }
   await file.close()

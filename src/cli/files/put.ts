@@ -2,10 +2,11 @@ import type fs from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
+import { MAX_RANGE_BYTES } from '../../kit/transfer/limits.js'
 import type { Output } from '../terminal/output.js'
 import type { ProgressLevel } from '../terminal/message-progress.js'
-import { hashOfFile, openRegular, RANGE_BYTES } from './local-file.js'
-import type { Answer, RemoteFiles } from './remote-files.js'
+import { hashOfFile, openRegular } from './local-file.js'
+import type { FileAnswer, RemoteFiles } from './remote-files.js'
 import { TransferProgress } from './transfer-progress.js'
 
 /** A finished transfer. */
@@ -35,7 +36,7 @@ interface UploadName {
   readonly force?: true
 }
 
-interface Sending extends TransferOptions {
+interface RangesOptions extends TransferOptions {
   readonly file: fs.FileHandle
   readonly source: string
   readonly upload: UploadName
@@ -64,7 +65,7 @@ export async function putFile(
 }
 
 /** The state of an upload that an earlier run left, which needs no further approval; null when there is none. */
-async function openUpload(remote: RemoteFiles, upload: UploadName): Promise<Answer | null> {
+async function openUpload(remote: RemoteFiles, upload: UploadName): Promise<FileAnswer | null> {
   try {
     return await remote.repeat(['files.append', { ...upload, offset: 0, bytes: '' }])
   } catch (error) {
@@ -81,14 +82,14 @@ function reasonOf(error: unknown): string | null {
 
 async function sendRanges(
   remote: RemoteFiles,
-  { file, source, upload, output, level, signal }: Sending,
+  { file, source, upload, output, level, signal }: RangesOptions,
   from: number
 ): Promise<void> {
   const progress = new TransferProgress(output, level, { name: source, size: upload.size, bytes: from })
   try {
     for (let offset = from; ; ) {
       signal.throwIfAborted()
-      const buffer = Buffer.alloc(Math.min(RANGE_BYTES, upload.size - offset))
+      const buffer = Buffer.alloc(Math.min(MAX_RANGE_BYTES, upload.size - offset))
       const { bytesRead } = await file.read(buffer, 0, buffer.length, offset)
       if (bytesRead === 0) throw changed(source)
       const bytes = buffer.subarray(0, bytesRead).toString('base64')

@@ -53,7 +53,7 @@ interface RemoteDeps {
 }
 
 /** A capability with its input. */
-type Step = readonly [capability: string, input: object]
+type FileStep = readonly [capability: string, input: object]
 
 /** The agent with files on another node. Its answers are checked for type by the reader of each member. */
 export class RemoteFiles {
@@ -64,12 +64,12 @@ export class RemoteFiles {
   }
 
   /** Runs one step; it may wait for an approval. @throws NodeError */
-  async ask(step: Step): Promise<Answer> {
+  async ask(step: FileStep): Promise<FileAnswer> {
     return this.#answer(await this.#call(step), step)
   }
 
   /** Runs a step that changes nothing when it comes twice; tries it again while the link is cut. @throws NodeError */
-  async repeat(step: Step): Promise<Answer> {
+  async repeat(step: FileStep): Promise<FileAnswer> {
     for (const pauseMs of [...PAUSES_MS, null]) {
       try {
         return this.#answer(await this.#call(step), step)
@@ -81,7 +81,7 @@ export class RemoteFiles {
     throw new NodeError('INTERNAL', 'a step has no last try')
   }
 
-  async #call([capability, input]: Step): Promise<Reply> {
+  async #call([capability, input]: FileStep): Promise<Reply> {
     const { context, address, level, signal, timeoutMs, justification } = this.#deps
     const params = {
       agent: address.agent,
@@ -96,9 +96,9 @@ export class RemoteFiles {
     return await followCall(context, { name: 'message.call', params, signal, level: shownLevel })
   }
 
-  #answer(reply: Reply, [capability]: Step): Answer {
+  #answer(reply: Reply, [capability]: FileStep): FileAnswer {
     const { agent, outcome, payload } = reply
-    if (outcome === 'COMPLETED' && isRecord(payload)) return new Answer(payload, agent)
+    if (outcome === 'COMPLETED' && isRecord(payload)) return new FileAnswer(payload, agent)
     if (outcome === 'COMPLETED') throw unexpected(agent, capability)
     const error = reply.error ?? new NodeError('TIMEOUT', `no answer of ${agent} yet`).toBody()
     const next = timeoutSteps({ ...reply, error }, { name: '--timeout', givenMs: this.#deps.timeoutMs })
@@ -129,7 +129,7 @@ export class RemoteFiles {
 }
 
 /** An answer of another node, whose members are checked as they are read. */
-export class Answer {
+export class FileAnswer {
   /** `files@desktop`, by its shown name. */
   readonly agent: string
   readonly #members: Readonly<Record<string, unknown>>
@@ -159,10 +159,10 @@ export class Answer {
   }
 
   /** The objects of a list. @throws NodeError INVALID_OUTPUT */
-  list(name: string): readonly Answer[] {
+  list(name: string): readonly FileAnswer[] {
     const value = this.#members[name]
     if (!Array.isArray(value)) throw unexpected(this.agent, name)
-    return value.filter(isRecord).map((one) => new Answer(one, this.agent))
+    return value.filter(isRecord).map((one) => new FileAnswer(one, this.agent))
   }
 }
 

@@ -19,7 +19,7 @@ export const FILES_COMMANDS: readonly CommandRow[] = [
     about: 'list a directory of a node; <node>: lists the granted ones',
     options: [JUSTIFICATION, TIMEOUT],
     more: [ADDRESS, 'The owner of the node grants directories in agents.grants of its config.'],
-    load: async () => (await import('../commands/files.js')).listFiles
+    load: async () => (await import('../commands/files/files.js')).listFiles
   },
   {
     name: 'get',
@@ -27,7 +27,7 @@ export const FILES_COMMANDS: readonly CommandRow[] = [
     about: 'copy a file of a node here, to a file or into a directory (default: the current one)',
     options: TRANSFER,
     more: [ADDRESS, RESUMES, 'The owner of the node grants directories in agents.grants of its config.'],
-    load: async () => (await import('../commands/files.js')).getFile
+    load: async () => (await import('../commands/files/files.js')).getFile
   },
   {
     name: 'put',
@@ -39,6 +39,6 @@ export const FILES_COMMANDS: readonly CommandRow[] = [
       RESUMES,
       'The owner of the node grants directories in agents.writeGrants of its config. A put of a guest needs its approval.'
     ],
-    load: async () => (await import('../commands/files.js')).putFile
+    load: async () => (await import('../commands/files/files.js')).putFile
   }
 ]

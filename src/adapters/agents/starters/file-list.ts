@@ -5,7 +5,7 @@ import { shown } from '../../../kit/text.js'
 import { type GrantedPaths, PARTIAL_DIR } from '../files/granted-paths.js'
 import { MAX_ENTRIES } from './files-limits.js'
 
-/** Names of one directory that are looked at. */
+/** ListedNames of one directory that are looked at. */
 const MAX_NAMES = 20_000
 
 /** Type, bytes and time of the last change of a file. */
@@ -31,7 +31,7 @@ export function factsOf(stat: Stats): FileFacts {
 }
 
 /**
- * Lists a directory, or without a path the granted directories. Names with control characters are left out.
+ * Lists a directory, or without a path the granted directories. ListedNames with control characters are left out.
  * @throws NodeError FORBIDDEN
  */
 export async function listDirectory(paths: GrantedPaths, wanted: string | null): Promise<Listing> {
@@ -40,7 +40,7 @@ export async function listDirectory(paths: GrantedPaths, wanted: string | null):
   return await listing(dir, await namesIn(dir))
 }
 
-async function listing(dir: string, { names, isWhole }: Names): Promise<Listing> {
+async function listing(dir: string, { names, isWhole }: ListedNames): Promise<Listing> {
   const entries: (FileFacts & { name: string })[] = []
   for (const name of names.slice(0, MAX_ENTRIES)) {
     const stat = await fs.lstat(path.resolve(dir, name)).catch(() => null)
@@ -49,14 +49,14 @@ async function listing(dir: string, { names, isWhole }: Names): Promise<Listing>
   return { path: dir, entries, truncated: !isWhole || names.length > MAX_ENTRIES }
 }
 
-interface Names {
+interface ListedNames {
   readonly names: readonly string[]
   /** Were all names of the directory looked at? */
   readonly isWhole: boolean
 }
 
-/** Names of a directory in order. A file has its own name. */
-async function namesIn(dir: string): Promise<Names> {
+/** ListedNames of a directory in order. A file has its own name. */
+async function namesIn(dir: string): Promise<ListedNames> {
   const names: string[] = []
   let seen = 0
   for await (const { name } of await fs.opendir(dir)) {

@@ -1,5 +1,6 @@
 import type { CapabilityDescriptor } from '../../../domain/card/card.js'
-import { MAX_ENTRIES, MAX_FILE_BYTES, MAX_RANGE_BYTES } from './files-limits.js'
+import { MAX_FILE_BYTES, MAX_RANGE_BYTES } from '../../../kit/transfer/limits.js'
+import { MAX_ENTRIES } from './files-limits.js'
 
 /** Characters of a pattern or text that `files.search` looks for, at most. */
 export const MAX_PATTERN = 256

@@ -3,6 +3,7 @@ import path from 'node:path'
 import { BoundedSet } from '../../../kit/bounded.js'
 import type { Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
+import { giveNewName } from '../../../kit/transfer/new-name.js'
 import { hashOf } from './file-hash.js'
 import { Partials, type Upload } from './partials.js'
 import { UploadFault } from './upload-fault.js'
@@ -67,8 +68,8 @@ export class Uploads {
   }
 
   /**
-   * Adds a range; the last one puts the file in its place. An empty range only asks for the state. It never looks at the
-   * target, which a caller without the right to `files.write` may not probe.
+   * Adds a range; the last one puts the file in its place. An empty range only asks for the state. It never looks at
+   * the target, which a caller without the right to `files.write` may not probe.
    * @throws UploadFault, NodeError FORBIDDEN
    */
   async append(
@@ -186,24 +187,13 @@ async function moveToPlace(
     if (before !== null && !before.isFile()) throw new UploadFault('special', 'the target is no regular file')
     if (before !== null && isForced) await file.chmod(before.mode & 0o777)
     if (isForced) await fs.rename(partial, target)
-    else await linkOrRename(partial, target)
+    else await giveNewName(partial, target, fs)
     await open.sync()
+  } catch (error) {
+    const isTaken = (error as NodeJS.ErrnoException).code === 'EEXIST'
+    throw isTaken ? new UploadFault('exists', 'the target was made meanwhile') : error
   } finally {
     await open.close()
-  }
-}
-
-/** A link never replaces a file; file systems without links rename. @throws UploadFault exists */
-async function linkOrRename(partial: string, target: string): Promise<void> {
-  try {
-    await fs.link(partial, target)
-    await fs.unlink(partial)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EEXIST') throw new UploadFault('exists', 'the target was made meanwhile')
-    const hasNoLinks = code === 'EPERM' || code === 'ENOTSUP' || code === 'ENOSYS'
-    if (!hasNoLinks || (await fs.lstat(target).catch(() => null)) !== null) throw error
-    await fs.rename(partial, target)
   }
 }
 

@@ -5,11 +5,8 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
 import { PARTIAL_DIR } from '../../../../src/adapters/agents/files/granted-paths.js'
-import {
-  MAX_PARTIALS,
-  MAX_RANGE_BYTES,
-  PARTIAL_LIFETIME_MS
-} from '../../../../src/adapters/agents/starters/files-limits.js'
+import { MAX_PARTIALS, PARTIAL_LIFETIME_MS } from '../../../../src/adapters/agents/starters/files-limits.js'
+import { MAX_RANGE_BYTES } from '../../../../src/kit/transfer/limits.js'
 import { FILES_CAPABILITIES } from '../../../../src/adapters/agents/starters/starter-files-card.js'
 import { FilesStarter } from '../../../../src/adapters/agents/starters/starter-files.js'
 import type { AgentOutcome } from '../../../../src/ports/agent-runtime.js'
@@ -41,7 +38,7 @@ async function scene(t: Assert): Promise<Scene> {
     dir,
     restart: () => void (agent = start()),
     ask: async (capability, input, peer = PEER) =>
-      await agent.run({ capability, input, peer: peer as never }, new AbortController().signal),
+      await agent.run({ capability, input, peer }, new AbortController().signal),
     names: async () => (await fs.readdir(dir)).sort(),
     partials: async () => await fs.readdir(path.join(dir, PARTIAL_DIR)).catch(() => []),
     pass: (ms) => void (ahead += ms)
