@@ -81,18 +81,26 @@ test('a get continues any part, also a damaged or too long one, and ends with th
 
 test('an answer that does not fit the file fails the get, and leaves no file of its name', async (t: Assert) => {
   const bytes = Buffer.from('0123456789')
-  const changes: readonly (readonly [string, (range: Range) => Range])[] = [
-    ['other bytes', (range) => ({ ...range, bytes: Buffer.from('x').toString('base64') })],
-    ['no bytes', (range) => ({ ...range, bytes: '' })],
-    ['more bytes', (range) => ({ ...range, bytes: Buffer.alloc(11).toString('base64') })],
-    ['another size', (range) => ({ ...range, size: 11 })],
-    ['another time', (range) => ({ ...range, modifiedAt: 'later' })],
-    ['another place', (range) => ({ ...range, offset: 1 })],
-    ['an earlier build', ({ path: name, size }) => ({ path: name, size, truncated: false, text: '0123456789' })]
+  const changes: readonly (readonly [string, string, (range: Range) => Range])[] = [
+    ['other bytes', 'CONFLICT', (range) => ({ ...range, bytes: Buffer.from('x').toString('base64') })],
+    ['no bytes', 'INVALID_OUTPUT', (range) => ({ ...range, bytes: '' })],
+    ['more bytes', 'INVALID_OUTPUT', (range) => ({ ...range, bytes: Buffer.alloc(11).toString('base64') })],
+    ['another size', 'CONFLICT', (range) => ({ ...range, size: 11 })],
+    ['another time', 'CONFLICT', (range) => ({ ...range, modifiedAt: 'later' })],
+    ['another place', 'CONFLICT', (range) => ({ ...range, offset: 1 })],
+    [
+      'an earlier build',
+      'INVALID_OUTPUT',
+      ({ path: name, size }) => ({ path: name, size, truncated: false, text: '0123456789' })
+    ]
   ]
-  for (const [name, change] of changes) {
+  for (const [name, code, change] of changes) {
     const dir = await tempDir(t)
-    await t.exception(get(dir, { bytes, piece: 4, change }), name)
+    const failed = await get(dir, { bytes, piece: 4, change }).then(
+      () => 'done',
+      (error: unknown) => (error as { code?: string }).code
+    )
+    t.is(failed, code, name)
     t.absent((await fs.readdir(dir)).includes('a'), name)
   }
 })
@@ -111,9 +119,9 @@ test('a local file stays without force, and a link or directory of its name stay
   t.alike(await fs.readdir(dir), ['a'])
 })
 
-test('an address is a node or an agent before the first colon, and a path', (t: Assert) => {
+test('an address is a node or an agent before the first colon, and a path', async (t: Assert) => {
   t.alike(fileAddress('desktop:a:b'), { agent: 'files@desktop', node: 'desktop', path: 'a:b' })
   t.alike(fileAddress('mine@desktop:'), { agent: 'mine@desktop', node: 'desktop', path: '' })
   for (const text of ['', 'a', ':a', '@a:b', 'a@:b', '/a/b'])
-    t.exception(() => fileAddress(text), /no <node>:<path>/, text)
+    await t.exception(() => fileAddress(text), /no <node>:<path>/, text)
 })
