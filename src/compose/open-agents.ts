@@ -71,6 +71,7 @@ export function openAgents(
     ...directoriesOf(options, config),
     runDir: home.run,
     grants: config.agents.grants,
+    writeGrants: config.agents.writeGrants,
     starters: config.agents.starters,
     groups,
     env,

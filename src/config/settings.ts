@@ -202,6 +202,7 @@ export const SETTINGS = {
   agents: {
     dirs: directories('Further directories with agent files.'),
     grants: directories('Directories that the starter agent `files` may read. None by default.'),
+    writeGrants: directories('Directories that the starter agent `files` may write. None by default.'),
     imports: define<Readonly<Record<string, AgentImportSetting>>>({
       schema: agentImportsSchema,
       fallback: {},

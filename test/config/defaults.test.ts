@@ -28,6 +28,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'http.wrongTokenLimit': { perMinute: 60, burst: 30 },
   'agents.dirs': [],
   'agents.grants': [],
+  'agents.writeGrants': [],
   'agents.imports': {},
   'agents.starters': true,
   'routing.replies': 'exchange',

@@ -9,7 +9,8 @@ import { tempDir, type Teardown } from './tmp.js'
 
 /** The repository, seen from build/test/support. */
 export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..')
-const BIN = path.join(ROOT, 'bin', 'a2a-node.js')
+/** The program as users run it. */
+export const BIN = path.join(ROOT, 'bin', 'a2a-node.js')
 /** Where programs are looked for: the Node of the tests comes first. */
 const PATH = [path.dirname(process.execPath), process.env['PATH']].join(path.delimiter)
 /** Words of commands that end their process themselves, make another one, or wait for the end of one. */

@@ -7,6 +7,7 @@ import { DOC_COMMANDS } from '../groups/doc.js'
 import { MCP_COMMANDS } from '../groups/mcp.js'
 import { NETWORK_OPTIONS } from '../network-options.js'
 import { REMEMBERED } from '../../config/start-options.js'
+import { FILES_COMMANDS } from '../groups/files.js'
 import { GATEWAY_COMMANDS } from '../groups/gateway.js'
 import { listing, MESH_COMMANDS, WATCH } from '../groups/mesh.js'
 import { JUSTIFICATION, MESSAGE_COMMANDS } from '../groups/message.js'
@@ -175,6 +176,7 @@ const WORK: readonly CommandRow[] = [
     group: 'Work',
     sub: SWARM_COMMANDS
   },
+  { name: 'files', about: 'copy files between nodes', group: 'Work', sub: FILES_COMMANDS },
   { name: 'doc', about: 'documents that members of the mesh share', group: 'Work', sub: DOC_COMMANDS },
   listing({
     name: 'tasks',

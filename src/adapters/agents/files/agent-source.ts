@@ -35,6 +35,8 @@ export interface AgentFilesOptions extends SharedDeps {
   readonly runDir: string
   /** Directories that the starter agent `files` may read (config key `agents.grants`). */
   readonly grants: readonly string[]
+  /** Directories that it may write (config key `agents.writeGrants`). Default: none. */
+  readonly writeGrants?: readonly string[]
   /** Offer `host`, `text` and `files`; they come before all files. */
   readonly starters: boolean
   /** The process groups of the node; closed with the agents. Default: own ones of `runDir`. */
@@ -96,10 +98,19 @@ export class AgentFiles implements AgentSource {
     this.#options = options
     this.#dirs = options.dirs
     this.#imports = options.imports ?? []
-    const { runDir, grants, starters, compileSchema, env = process.env, log = () => {}, ...shared } = options
+    const {
+      runDir,
+      grants,
+      writeGrants = [],
+      starters,
+      compileSchema,
+      env = process.env,
+      log = () => {},
+      ...shared
+    } = options
     this.#deps = { ...shared, groups: options.groups ?? new ProcessGroups(runDir), env, log }
     this.#compileSchema = compileSchema ?? createSchemaCompiler()
-    this.#starters = starters ? createStarters({ grants, clock: options.clock }) : []
+    this.#starters = starters ? createStarters({ grants, writeGrants, clock: options.clock }) : []
   }
 
   async load(): Promise<AgentSet> {

@@ -2,14 +2,14 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { shown } from '../../../kit/text.js'
 import { matchesGlob } from '../../../kit/glob.js'
-import type { GrantedPaths } from './granted-paths.js'
+import { type GrantedPaths, PARTIAL_DIR } from './granted-paths.js'
 
 /** Bounds of one search: files looked at, bytes read in all and of one file, depth of directories. */
 const MAX_FILES = 20_000
 const MAX_TOTAL_BYTES = 64 * 1024 * 1024
 const MAX_FILE_BYTES = 1024 * 1024
 const MAX_DEPTH = 32
-const SKIPPED: ReadonlySet<string> = new Set(['.git', 'node_modules'])
+const SKIPPED: ReadonlySet<string> = new Set(['.git', 'node_modules', PARTIAL_DIR])
 
 /** A search by pattern, text or both. */
 export interface FileSearch {

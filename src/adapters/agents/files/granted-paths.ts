@@ -1,6 +1,26 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../../kit/errors.js'
+import { shown } from '../../../kit/text.js'
+
+/** Directory in a granted directory for unfinished uploads. No path leads into it. */
+export const PARTIAL_DIR = '.a2a-node-partial'
+
+/** Bytes of a file name, at most. */
+const MAX_NAME_BYTES = 255
+
+/** Config keys with directories of the starter agent `files`. */
+type GrantKey = 'agents.grants' | 'agents.writeGrants'
+
+/** The place of a file that need not exist. */
+export interface FilePlace {
+  /** The granted directory that contains it. */
+  readonly root: string
+  /** Its real directory. */
+  readonly dir: string
+  /** Its name: no control characters, neither `.` nor `..`. */
+  readonly name: string
+}
 
 /**
  * The directories that the config grants to the starter agent `files`. Every path is resolved to its real place
@@ -8,10 +28,12 @@ import { NodeError } from '../../../kit/errors.js'
  */
 export class GrantedPaths {
   readonly #grants: readonly string[]
+  readonly #key: GrantKey
 
-  /** `grants`: directories of the config key `agents.grants`. */
-  constructor(grants: readonly string[]) {
+  /** `grants`: directories of the config key `key`. */
+  constructor(grants: readonly string[], key: GrantKey = 'agents.grants') {
     this.#grants = grants
+    this.#key = key
   }
 
   /**
@@ -24,7 +46,8 @@ export class GrantedPaths {
     if (real.length > 0) return real
     throw new NodeError(
       'FORBIDDEN',
-      'no directory is granted to the agent files on this node; its owner names them in the config key agents.grants'
+      `no directory is granted to the agent files on this node; its owner names them in the config key ${this.#key}`,
+      { data: { key: this.#key } }
     )
   }
 
@@ -33,16 +56,34 @@ export class GrantedPaths {
    * tried in each, in order.
    * @throws NodeError FORBIDDEN, also for missing files, so that nothing outside can be probed
    */
-  async resolve(wanted: string): Promise<string> {
+  async resolve(wanted: string, kind: 'file' | 'directory' = 'file'): Promise<string> {
     const directories = await this.directories()
     const candidates = path.isAbsolute(wanted) ? [wanted] : directories.map((dir) => path.join(dir, wanted))
     for (const candidate of wanted.includes('\0') ? [] : candidates) {
       const real = await fs.realpath(candidate).catch(() => null)
       if (real !== null && directories.some((dir) => isInside(real, dir))) return real
     }
-    throw new NodeError(
+    throw this.#notThere(kind)
+  }
+
+  /**
+   * The place of a file to write. Its directory must exist, in a granted one; the file itself may be missing.
+   * @throws NodeError FORBIDDEN for any other place, INVALID_INPUT for a name that no file gets
+   */
+  async place(wanted: string): Promise<FilePlace> {
+    const name = path.basename(wanted)
+    if (!isFileName(name) || wanted.endsWith('/'))
+      throw new NodeError('INVALID_INPUT', 'the path ends in no file name, or in one with control characters')
+    const dir = await this.resolve(path.dirname(wanted), 'directory')
+    const root = (await this.directories()).find((one) => isInside(dir, one))
+    if (root === undefined) throw this.#notThere('directory')
+    return { root, dir, name }
+  }
+
+  #notThere(kind: 'file' | 'directory'): NodeError {
+    return new NodeError(
       'FORBIDDEN',
-      'no such file in the directories that the config key agents.grants of this node names'
+      `no such ${kind} in the directories that the config key ${this.#key} of this node names`
     )
   }
 
@@ -69,7 +110,16 @@ export class GrantedPaths {
   }
 }
 
+/** May a file get this name? */
+function isFileName(name: string): boolean {
+  const isPlain = shown(name, Number.POSITIVE_INFINITY) === name && name.isWellFormed()
+  return (
+    isPlain && !['', '.', '..', PARTIAL_DIR].includes(name.toLowerCase()) && Buffer.byteLength(name) <= MAX_NAME_BYTES
+  )
+}
+
 function isInside(real: string, dir: string): boolean {
   const relative = path.relative(dir, real)
+  if (relative.split(path.sep).includes(PARTIAL_DIR)) return false
   return relative === '' || (relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative))
 }

@@ -18,12 +18,14 @@ export const STARTER_IDS = ['host', 'text', 'files'] as const
 export interface StarterDeps {
   /** Directories that `files` may read (config key `agents.grants`). */
   readonly grants: readonly string[]
+  /** Directories that `files` may write (config key `agents.writeGrants`). Default: none. */
+  readonly writeGrants?: readonly string[]
   readonly clock: Clock
 }
 
 /** The agents that ship with the node and run in its process: `host`, `text` and `files`. */
-export function createStarters({ grants, clock }: StarterDeps): readonly LocalAgent[] {
-  const files = new FilesStarter(grants)
+export function createStarters({ grants, writeGrants = [], clock }: StarterDeps): readonly LocalAgent[] {
+  const files = new FilesStarter({ grants, writeGrants, clock })
   return [
     starter({
       id: 'host',
@@ -41,7 +43,7 @@ export function createStarters({ grants, clock }: StarterDeps): readonly LocalAg
     }),
     starter({
       id: 'files',
-      description: 'Searches and reads files in the directories that the config of this node grants.',
+      description: 'Searches, reads and writes files in the directories that the config of this node grants.',
       capabilities: FILES_CAPABILITIES,
       clock,
       work: (task, signal) => files.run(task, signal)

@@ -32,14 +32,14 @@ async function call(
   return result as Record<string, unknown>
 }
 
-test('the starters are host, text and files; they may be repeated and change nothing', (t) => {
+test('the starters are host, text and files; they may be repeated, and files.write alone has a side effect', (t) => {
   const starters = createStarters({ grants: [], clock: realClock })
   t.alike(
     starters.map(({ definition }) => [definition.id, definition.capabilities.map((one) => one.id)]),
     [
       ['host', ['host.report']],
       ['text', ['text.stats']],
-      ['files', ['files.search', 'files.read', 'files.stat']]
+      ['files', ['files.search', 'files.read', 'files.stat', 'files.list', 'files.write', 'files.append']]
     ]
   )
   t.alike(
@@ -49,7 +49,8 @@ test('the starters are host, text and files; they may be repeated and change not
   for (const { definition } of starters) {
     t.is(definition.source, 'built-in')
     for (const one of definition.capabilities) {
-      t.ok(one.idempotent && (one.sideEffect === 'none' || one.sideEffect === 'read'), one.id)
+      const effects = one.id === 'files.write' ? ['write'] : ['none', 'read']
+      t.ok(one.idempotent && effects.includes(one.sideEffect ?? ''), one.id)
       t.is(compile(one.inputSchema)('not an object').length > 0, true, `${one.id} has a real schema`)
     }
   }
