@@ -24,6 +24,7 @@ import { RelayReceiver } from './relay/relay-receiver.js'
 import { ProviderStore } from './cards/provider-store.js'
 import { RemoteCards } from './cards/remote-cards.js'
 import { PeerTable } from './peers/peer-table.js'
+import { Guests } from './policy/guests.js'
 import { PeerTrust } from './policy/peer-trust.js'
 import { PolicyStore } from './policy/policy-store.js'
 import { Presence } from './peers/presence.js'
@@ -63,6 +64,7 @@ export interface Services {
   readonly traffic: Traffic
   readonly policy: PolicyStore
   readonly trust: PeerTrust
+  readonly guests: Guests
   readonly subscriptions: Subscriptions
   readonly routes: RouteDiscovery
   readonly nextHop: NextHop
@@ -91,6 +93,7 @@ export function createServices(deps: NodeDeps): Services {
   const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
   const [trust, recording] = [new PeerTrust(deps), { directory, events, traffic }]
   const accessControl = new AccessControl({ ...deps, ...recording, rules: rulesInForce(log, settings.rules) })
+  const policy = new PolicyStore({ ...deps, accessControl, directory, events, self, trust })
   const visibility = new Visibility({ self, directory, agents, rules: () => accessControl.rules() })
   return {
     self,
@@ -112,7 +115,8 @@ export function createServices(deps: NodeDeps): Services {
     memberCalls: new LinkCalls({ clock, telemetry, peers }),
     accessControl,
     trust,
-    policy: new PolicyStore({ ...deps, accessControl, directory, events, self, trust }),
+    policy,
+    guests: new Guests({ log, trust, policy, directory, self }),
     observability,
     traffic,
     ...createTables(deps),

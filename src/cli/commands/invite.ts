@@ -1,5 +1,5 @@
 import { NodeError } from '../../kit/errors.js'
-import { TRUST_WORDS } from '../../kit/names/trust.js'
+import { areGuestsAsked, TRUST_WORDS } from '../../kit/names/trust.js'
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type { Trust } from '../../domain/membership/types.js'
@@ -56,7 +56,7 @@ export const invite: Action = async ({ output, api }, _args, options) => {
 /** Homes of earlier builds have no rule for guests, and a person may remove it. */
 async function warnOfMissingRule(output: Output, api: ReturnType<Parameters<Action>[0]['api']>): Promise<void> {
   const { file, rules } = await api.call('policy.show', {})
-  if (rules.some(({ from, decision }) => decision !== 'allow' && from.trust?.includes('guest') === true)) return
+  if (areGuestsAsked(rules)) return
   const rule = '{ from: { trust: guest }, sideEffect: [write, exec], decision: ask }'
   output.note(`${output.paintNote('yellow', 'warning')}  no rule of this node asks for guests: they write and execute.`)
   output.note(`  Add to the rules in ${shown(file, 1000)}:  - ${rule}`)

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { FIRST_RULES } from '../../../src/adapters/storage/policy/policy-file.js'
 import { memberPrincipal } from '../../../src/node/gateway/resolve-agent.js'
-import { echo, type FakeAgent } from '../../support/fake-agents.js'
+import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake-agents.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
 import { failsWith } from '../../support/fails.js'
 import { gatewayOf } from '../../support/gateway.js'
@@ -80,4 +80,54 @@ test('a machine of the person that passes the work of a guest on lends it nothin
   await guest.api().call('message.call', { ...CALL, input: { n: 2 } })
   await world.settle()
   t.is(agent.tasks.length, 2, 'after a word of the owner')
+})
+
+/** Agents of a guest and of a machine of the owner's person; each has a capability that reads and one that executes. */
+async function swarmScene(
+  t: Assert,
+  policy = FIRST_RULES
+): Promise<{ world: World; owner: FakeNode; guest: FakeNode }> {
+  const world = new World(t)
+  const capabilities = [capability('scan', { sideEffect: 'read' }), capability('fix', { sideEffect: 'exec' })]
+  const agents = (): FakeAgent[] => [new FakeAgent(agentDefinition('w', { capabilities }), DONE)]
+  const owner = await world.owner({ policy })
+  const guest = await world.member('guest', { agents: agents(), policy })
+  const second = await world.member('second', { agents: agents(), terms: { trust: 'mine' } })
+  await world.link(owner, guest, second)
+  await world.settle()
+  return { world, owner, guest }
+}
+
+const DONE = (): { ok: true; result: string } => ({ ok: true, result: 'done' })
+const SWARM = { goal: 'do it', strategy: 'map', items: ['one', 'two'].map((item) => ({ item, input: 1 })) } as const
+
+test('a swarm leaves guests out of work with side effects and names the command that trusts them; they read in swarms', async (t) => {
+  const { world, owner } = await swarmScene(t)
+  const reason = 'guest, may only ask; `a2a-node peers trust guest mine`'
+  const preview = async (id: string): Promise<unknown> =>
+    (await owner.api().call('swarm.preview', { ...SWARM, capability: id })).stages.map(({ agents, leftOut }) => ({
+      agents: [...agents].sort(),
+      leftOut
+    }))
+  t.alike(await preview('scan'), [{ agents: ['w@guest', 'w@second'], leftOut: [] }])
+  t.alike(await preview('fix'), [{ agents: ['w@second'], leftOut: [{ agent: 'w@guest', rule: reason }] }])
+  const id = await owner.core.swarms.launch({ ...SWARM, capability: 'fix' })
+  await world.pass(2000)
+  const { status, leftOut } = (await owner.core.swarms.find(id)).info()
+  t.alike([status, leftOut], ['completed', [{ agent: 'w@guest', rule: reason }]])
+  await owner.api().call('peers.trust', { peer: 'guest', trust: 'mine' })
+  t.alike(await preview('fix'), [{ agents: ['w@guest', 'w@second'], leftOut: [] }], 'the printed command helps')
+})
+
+test('a swarm of a guest leaves out the machines of the owner, which are guests for it', async (t) => {
+  const { guest } = await swarmScene(t)
+  const [stage] = (await guest.api().call('swarm.preview', { ...SWARM, capability: 'fix' })).stages
+  t.alike(stage?.agents, ['w@guest'])
+  t.is(stage?.leftOut[0]?.rule, 'guest, may only ask; `a2a-node peers trust second mine`')
+})
+
+test('a home without a rule about guests has none: they take part in every swarm', async (t) => {
+  const { owner } = await swarmScene(t, 'rules: []')
+  const [stage] = (await owner.api().call('swarm.preview', { ...SWARM, capability: 'fix' })).stages
+  t.is(stage?.agents.length, 2)
 })
