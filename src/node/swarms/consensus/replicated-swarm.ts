@@ -4,6 +4,7 @@ import type { VoterStart } from '../../../domain/swarm/coordination-vote.js'
 import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../../../ports/swarm-api.js'
 import type { Directory } from '../../cards/directory.js'
+import type { Guests } from '../../policy/guests.js'
 import type { Coordinator } from '../coordinator.js'
 import type { Survey } from '../eligibility.js'
 import type { Following, SwarmEventLog } from '../event-log.js'
@@ -23,6 +24,8 @@ import type { ParticipantRecord } from './vote-store.js'
 /** Dependencies of a swarm with several participants. */
 export interface ReplicatedSwarmDeps extends CommittedResultsDeps, MembershipDeps {
   readonly directory: Directory
+  readonly guests: Pick<Guests, 'has'>
+  readonly self: NodeId
   readonly swarmStore: SwarmStore
   readonly limits: { readonly leaseMs: number; readonly defaultTtlMs: number }
   readonly observer: SwarmObserver<ReplicatedSwarm>
@@ -72,7 +75,10 @@ export class ReplicatedSwarm implements SwarmView {
     const contentStore = new ContentStore(deps, head)
     this.#contentStore = contentStore
     this.#accepted = new CommittedResults(deps, { head, eventLog, contentStore, onOver: (end) => this.#over(end) })
-    this.#cancelRequest = new CancelRequest(deps, { head, eventLog, isWanted: isCancelRequested })
+    this.#cancelRequest = new CancelRequest(deps, {
+      ...{ head, eventLog, isWanted: isCancelRequested },
+      isAllowed: () => this.#mayCancel(deps.self)
+    })
     const shared = { accepted: this.#accepted, cancelRequest: this.#cancelRequest }
     this.#following = new FollowerSync(deps, { swarm: head.id, voters: head.voters ?? [], ...shared })
     this.#role = deps.createRole({
@@ -163,7 +169,8 @@ export class ReplicatedSwarm implements SwarmView {
 
   /**
    * Cancels it, here or at its coordinator. That may take a while or wait for a majority, so the swarm may still run
-   * when this resolves. @throws NodeError CONFLICT after its deadline, or the ledger's error.
+   * when this resolves.
+   * @throws NodeError CONFLICT after its deadline, FORBIDDEN for a guest of the launcher, or the ledger's error.
    */
   async cancel(): Promise<void> {
     if (this.#end !== null) return
@@ -173,6 +180,12 @@ export class ReplicatedSwarm implements SwarmView {
     if (this.#role.isOn) await this.#role.cancel()
     else this.#following.ask(node)
     if (this.isRunning && node !== null) await this.#cancelRequest.heeded()
+  }
+
+  /** A guest of the launcher works in its swarm, and does not end it. By the log: the launcher may be gone. */
+  #mayCancel(node: NodeId): boolean {
+    const [launcher = node] = this.head.voters ?? []
+    return !this.#deps.guests.has(node, launcher)
   }
 
   /** Its records are about to expire without a coordinator: nodes with newer records go on without this node. */
@@ -244,7 +257,7 @@ export class ReplicatedSwarm implements SwarmView {
       case 'follow':
         return await this.#onFollow(from, message)
       case 'cancel':
-        return await this.#role.cancel()
+        return this.#mayCancel(from) ? await this.#role.cancel() : undefined
       case 'accepted':
         return this.#onAccepted(from, message)
     }
