@@ -20,7 +20,14 @@ import type {
   DocumentWatches,
   DocumentWriter
 } from '../../ports/document-api.js'
-import { accessInfo, accessList, knownLengths, memberAccess, type DocumentCaller } from '../documents/access.js'
+import {
+  accessInfo,
+  accessList,
+  GUESTS_READ,
+  knownLengths,
+  memberAccess,
+  type DocumentCaller
+} from '../documents/access.js'
 import { awaitHere, mustBeHere, recordOf } from '../documents/initial-sync.js'
 import type { IndexedDocument } from '../documents/document-index.js'
 import { leftInfo } from '../documents/left-documents.js'
@@ -43,7 +50,7 @@ type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
 
 /** Dependencies of the calls about documents. */
 export interface DocumentsApiDeps
-  extends Pick<Services, 'directory' | 'documentSessions' | 'documents' | 'peers' | 'self'>,
+  extends Pick<Services, 'directory' | 'documentSessions' | 'documents' | 'guests' | 'peers' | 'self'>,
     Pick<Pipelines, 'swarmDocuments'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'documents' | 'log' | 'logState' | 'membership'>
 }
@@ -122,7 +129,8 @@ async function showDocument(
 }
 
 /**
- * Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT for an invalid name,
+ * Creates a document, or finds the one of that name. Without rules guests of this node read it only.
+ * @throws NodeError INVALID_INPUT for an invalid name,
  * AMBIGUOUS_NAME for one that looks like the name of another document, CONFLICT for the name of a removed one,
  * OVERLOADED at a limit, FORBIDDEN, TIMEOUT
  */
@@ -138,8 +146,8 @@ async function createDocument(
   const isThere = log.view().documents.has(name)
   if (!isThere) {
     mustBeWhole(node, by)
-    const access =
-      see === undefined && write === undefined ? null : accessList(node.directory, see ?? {}, write ?? {}, 1)
+    const isGiven = see !== undefined || write !== undefined
+    const access = isGiven || node.guests.areThere ? accessList(node, isGiven ? { see, write } : GUESTS_READ, 1) : null
     await log.submit(
       { kind: 'document', mesh: node.deps.membership.meshId, name, access, at: clock.now() },
       timeoutMs ?? LOG_TIMEOUT_MS
@@ -192,7 +200,7 @@ async function restrictDocument(
   const { log, documents } = node.deps
   const { record } = await found(node, document, by)
   if (!node.documents.known.access(record, by).mayRestrict) throw restrictDenied(deniedDocument(node, record))
-  const access = accessList(node.directory, see, write, (record.access?.access.serial ?? 0) + 1)
+  const access = accessList(node, { see, write }, (record.access?.access.serial ?? 0) + 1)
   await node.swarmDocuments.handOver(record.name)
   const lengths = await knownLengths(documents, record)
   const fault = node.documents.marks.fault(record.name)
@@ -319,7 +327,13 @@ async function found(node: DocumentsApiDeps, document: string, by: DocumentCalle
 /** The same document, if the caller may write it. @throws NodeError FORBIDDEN */
 function writable(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
   if (node.documents.known.access(known.record, by).mayWrite) return known
-  throw writeDenied(deniedDocument(node, known.record))
+  throw writeDenied({ ...deniedDocument(node, known.record), ...missingWriter(node, known.record) })
+}
+
+/** The rule that lacks this node; a caller weaker than its node is not helped by it. */
+function missingWriter(node: DocumentsApiDeps, record: DocumentRecord): Pick<DeniedDocument, 'rule' | 'writer'> {
+  if (memberAccess(node.deps.log.view(), record, node.self).mayWrite) return {}
+  return { rule: accessInfo(node.directory, record.access)?.write, writer: node.directory.ref(node.self).name }
 }
 
 function deniedDocument(node: DocumentsApiDeps, { name, creator }: IndexedDocument['record']): DeniedDocument {
@@ -458,6 +472,7 @@ function documentInfo(node: DocumentsApiDeps, { id, record }: IndexedDocument, b
     blocks: sizes.reduce((sum, { blocks }) => sum + blocks, 0),
     writers: new Set(record.streams.map(({ nodeKey }) => nodeKey)).size,
     may: { write: mayWrite, restrict: mayRestrict },
+    ...(record.access === null ? { unrestricted: true as const } : {}),
     following: left.length === 0 && node.documents.isFollowed(record.name),
     ...(left.length === 0 ? {} : { left: leftInfo(node.directory, left) })
   }

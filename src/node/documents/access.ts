@@ -1,9 +1,11 @@
+import { NodeError } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import {
   type AccessRule,
   type AccessVerdict,
   accessOf,
   type DocumentAccess,
+  MAX_LISTED,
   mayRestrict
 } from '../../domain/document/access.js'
 import { countedBlocks } from '../../domain/document/counted.js'
@@ -14,6 +16,7 @@ import { type Tier, tierText } from '../../domain/routing/tier.js'
 import type { DocumentAccessInfo, DocumentRuleInfo, DocumentRuleRequest } from '../../ports/document-api.js'
 import type { DocumentStreams } from '../../ports/documents.js'
 import type { Directory } from '../cards/directory.js'
+import type { Guests } from '../policy/guests.js'
 
 /** The caller of a document operation at this node. A caller that acts for others has the lower of both rights. */
 export interface DocumentCaller {
@@ -107,19 +110,44 @@ export function accessInfo(
   return { see: rule(access.see), write: rule(access.write), serial: access.serial, by: directory.ref(by) }
 }
 
-/** An access list of requested rules. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME for a member */
-export function accessList(
-  directory: Pick<Directory, 'node'>,
-  ...[see, write, serial]: [DocumentRuleRequest, DocumentRuleRequest, number]
-): DocumentAccess {
-  return { see: ruleOf(directory, see), write: ruleOf(directory, write), serial }
+/** Finds the members that access lists name. */
+export interface AccessNames {
+  readonly directory: Pick<Directory, 'node'>
+  readonly guests: Pick<Guests, 'machines'>
 }
 
+/** The rules of an access list as they are asked for. */
+export interface AccessRequest {
+  readonly see?: DocumentRuleRequest | undefined
+  readonly write?: DocumentRuleRequest | undefined
+}
+
+/** Everybody outside of sandboxes reads, guests do not write: the list of a document that is made without one. */
+export const GUESTS_READ: AccessRequest = { write: { mine: true, tier: null, unsandboxed: false } }
+
+/**
+ * An access list of requested rules. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME for a member, INVALID_INPUT for
+ * too many
+ */
+export function accessList(
+  names: AccessNames,
+  { see = {}, write = {} }: AccessRequest,
+  serial: number
+): DocumentAccess {
+  return { see: ruleOf(names, see), write: ruleOf(names, write), serial }
+}
+
+/** The list names members: a later change of trust leaves it, and the blocks that count by it, as they are. */
 function ruleOf(
-  directory: Pick<Directory, 'node'>,
-  { members = [], tier = 'L3', sandboxes = [], unsandboxed = true }: DocumentRuleRequest
+  { directory, guests }: AccessNames,
+  { members = [], mine = false, tier = 'L3', sandboxes = [], unsandboxed = true }: DocumentRuleRequest
 ): AccessRule {
-  const keys = members.map((member): NodeId => directory.node(member))
+  const named = members.map((member): NodeId => directory.node(member))
+  const keys = [...new Set([...named, ...(mine ? guests.machines() : [])])]
+  if (keys.length > MAX_LISTED)
+    throw new NodeError('INVALID_INPUT', `an access list names at most ${MAX_LISTED} nodes, not ${keys.length}`, {
+      next: ['a2a-node doc access --help']
+    })
   return { members: keys, maxTier: tier === null ? null : tierOf(tier), sandboxes: [...sandboxes], unsandboxed }
 }
 

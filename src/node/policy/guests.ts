@@ -10,7 +10,7 @@ import type { PolicyStore } from './policy-store.js'
 /** Dependencies of {@link Guests}. */
 export interface GuestsDeps {
   readonly log: Pick<MemberLog, 'view'>
-  readonly trust: Pick<PeerTrust, 'of'>
+  readonly trust: Pick<PeerTrust, 'of' | 'machines'>
   readonly policy: Pick<PolicyStore, 'state'>
   readonly directory: Pick<Directory, 'ref'>
   readonly self: NodeId
@@ -33,6 +33,17 @@ export class Guests {
     const { log, trust } = this.#deps
     if (!this.#areAsked || log.view().members.get(by)?.revoked !== null) return false
     return trust.of(node, by) === 'guest'
+  }
+
+  /** Has this node a guest in the mesh? */
+  get areThere(): boolean {
+    const { log, self } = this.#deps
+    return [...log.view().members].some(([node, { revoked }]) => revoked === null && node !== self && this.has(node))
+  }
+
+  /** The other machines of this node's person, in the order of their keys. */
+  machines(): NodeId[] {
+    return [...this.#deps.trust.machines()].sort()
   }
 
   /** The command by which this node makes a guest a machine of its person. */

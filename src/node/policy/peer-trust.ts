@@ -37,7 +37,20 @@ export class PeerTrust {
 
   /** How a member, by default this node, regards a node; itself as `mine`, an unknown one as a guest. */
   of(node: NodeId, by: NodeId = this.#deps.membership.nodeId): Trust {
-    return node === by || this.#machinesOf(by).has(node) ? 'mine' : 'guest'
+    return node === by || this.machines(by).has(node) ? 'mine' : 'guest'
+  }
+
+  /** The other machines of a member's person, by default of this node's. */
+  machines(self: NodeId = this.#deps.membership.nodeId): ReadonlySet<NodeId> {
+    const { log, membership } = this.#deps
+    const view = log.view()
+    if (this.#known?.view !== view) this.#known = { view, machines: new Map() }
+    const known = this.#known.machines.get(self)
+    if (known !== undefined) return known
+    const acceptsInviter = self === membership.nodeId && membership.acceptsInviter
+    const machines = ownMachines({ view, self, acceptsInviter })
+    this.#known.machines.set(self, machines)
+    return machines
   }
 
   /**
@@ -79,18 +92,6 @@ export class PeerTrust {
     } as const
     await log.submit(body, timeoutMs)
     return true
-  }
-
-  #machinesOf(self: NodeId): ReadonlySet<NodeId> {
-    const { log, membership } = this.#deps
-    const view = log.view()
-    if (this.#known?.view !== view) this.#known = { view, machines: new Map() }
-    const known = this.#known.machines.get(self)
-    if (known !== undefined) return known
-    const acceptsInviter = self === membership.nodeId && membership.acceptsInviter
-    const machines = ownMachines({ view, self, acceptsInviter })
-    this.#known.machines.set(self, machines)
-    return machines
   }
 
   #accept(): void {

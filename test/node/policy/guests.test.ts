@@ -131,3 +131,94 @@ test('a home without a rule about guests has none: they take part in every swarm
   const [stage] = (await owner.api().call('swarm.preview', { ...SWARM, capability: 'fix' })).stages
   t.is(stage?.agents.length, 2)
 })
+
+/** The owner with first rules, a guest and a machine of its person, all linked. */
+async function documentScene(t: Assert): Promise<Pick<Scene, 'world' | 'owner' | 'guest' | 'second'>> {
+  const { world, owner, guest, second } = await sceneOf(t)
+  await world.link(owner, guest, second)
+  await world.settle()
+  return { world, owner, guest, second }
+}
+
+const writes = (node: FakeNode, text: string): Promise<unknown> =>
+  node.api().call('documents.edit', { document: 'notes', edit: { type: 'text', text } })
+const textOf = async (node: FakeNode): Promise<unknown> =>
+  (await node.api().call('documents.read', { document: 'notes', type: 'text' })).value
+
+test('a document of a mesh with guests is written by the machines of its person, and guests read it', async (t) => {
+  const { world, owner, guest, second } = await documentScene(t)
+  const { access } = await owner.api().call('documents.create', { name: 'notes' })
+  t.alike([access?.write.members.map(({ name }) => name), access?.see.tier], [['second'], 'L3'])
+  await writes(owner, 'ours')
+  await world.settle()
+  const error = await failsWith(t, 'FORBIDDEN', () => writes(guest, 'theirs'))
+  t.ok(error.next.includes('a2a-node doc access notes --write second,guest   # on owner'), error.next.join('\n'))
+  t.is(await textOf(guest), 'ours')
+  await writes(second, 'ours, too')
+  await world.settle()
+  t.is(await textOf(guest), 'ours, too')
+  const rule = { members: ['second', 'guest'], tier: null, unsandboxed: false }
+  await owner.api().call('documents.restrict', { document: 'notes', see: {}, write: rule })
+  await writes(guest, 'with permission')
+  await world.settle()
+  t.is(await textOf(owner), 'with permission')
+})
+
+test('a list given at the creation counts also beside guests, and a mesh without guests makes no list', async (t) => {
+  const { owner } = await documentScene(t)
+  const given = { name: 'open', write: { tier: 'L3' } } as const
+  t.is((await owner.api().call('documents.create', given)).access?.write.tier, 'L3')
+  await owner.api().call('peers.trust', { peer: 'guest', trust: 'mine' })
+  const made = await owner.api().call('documents.create', { name: 'notes' })
+  t.alike([made.access, made.unrestricted], [null, true])
+  await owner.api().call('peers.trust', { peer: 'guest', trust: 'guest' })
+  await owner.api().call('peers.revoke', { peer: 'guest' })
+  t.is((await owner.api().call('documents.create', { name: 'plan' })).access, null, 'a revoked guest counts no more')
+})
+
+test('a member that becomes a guest keeps what it wrote, and writes on until a list of the machines of its person leaves it out', async (t) => {
+  const { world, owner, second } = await documentScene(t)
+  await owner.api().call('documents.create', { name: 'notes' })
+  await writes(second, 'before')
+  await world.settle()
+  await owner.api().call('peers.trust', { peer: 'second', trust: 'guest' })
+  await world.settle()
+  t.is(await textOf(owner), 'before')
+  await writes(second, 'before, still')
+  await world.settle()
+  const mine = { mine: true, tier: null, unsandboxed: false }
+  const { access } = await owner.api().call('documents.restrict', { document: 'notes', see: {}, write: mine })
+  t.alike(access?.write.members, [])
+  await failsWith(t, 'FORBIDDEN', () => writes(second, 'after'))
+  await world.settle()
+  for (const node of [owner, second]) t.is(await textOf(node), 'before, still')
+})
+
+test('a machine that joins its person later writes after the list is set anew, and a guest never by that', async (t) => {
+  const { world, owner, guest } = await documentScene(t)
+  await owner.api().call('documents.create', { name: 'notes' })
+  const third = await world.member('third', { terms: { trust: 'mine' } })
+  await world.link(owner, third)
+  await world.settle()
+  const error = await failsWith(t, 'FORBIDDEN', () => writes(third, 'too early'))
+  t.ok(
+    error.next.some((step) => step.includes('--write second,third   # on owner')),
+    error.next.join('\n')
+  )
+  const write = { mine: true, tier: null, unsandboxed: false }
+  await owner.api().call('documents.restrict', { document: 'notes', see: {}, write })
+  await writes(third, 'now')
+  await failsWith(t, 'FORBIDDEN', () => writes(guest, 'theirs'))
+})
+
+test('a document of a guest is read by the machines of others and written by its own and the owner of the mesh', async (t) => {
+  const { world, owner, second } = await documentScene(t)
+  const guest = await world.member('other', { policy: FIRST_RULES })
+  await world.link(owner, guest, second)
+  await world.settle()
+  await guest.api().call('documents.create', { name: 'notes' })
+  await writes(guest, 'of a guest')
+  await world.settle()
+  await failsWith(t, 'FORBIDDEN', () => writes(second, 'ours'))
+  t.is(await textOf(second), 'of a guest')
+})
