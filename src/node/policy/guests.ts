@@ -37,8 +37,7 @@ export class Guests {
 
   /** Has this node a guest in the mesh? */
   get areThere(): boolean {
-    const { log, self } = this.#deps
-    return [...log.view().members].some(([node, { revoked }]) => revoked === null && node !== self && this.has(node))
+    return [...this.#deps.log.view().members].some(([node, { revoked }]) => revoked === null && this.has(node))
   }
 
   /** The other machines of this node's person, in the order of their keys. */

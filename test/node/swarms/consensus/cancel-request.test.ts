@@ -116,7 +116,12 @@ test('when the launcher is gone, a guest cannot cancel its swarm, whoever coordi
   await scene.kill(a)
   const rest = [g, m]
   await scene.pass(15_000, rest)
-  t.ok([g, m].some(({ node }) => node.core.swarms.inMemory(id)?.info().coordination?.coordinator === node.core.directory.ref(node.id).name))
+  t.ok(
+    [g, m].some(
+      ({ node }) =>
+        node.core.swarms.inMemory(id)?.info().coordination?.coordinator === node.core.directory.ref(node.id).name
+    )
+  )
   await failsWith(t, 'FORBIDDEN', () => g.node.core.swarms.cancel(id))
   await m.node.api().call('peers.trust', { peer: 'g', trust: 'mine' })
   const asked = g.node.core.swarms.cancel(id)
