@@ -117,16 +117,16 @@ export const TRUST_MUTANTS = [
   {
     name: 'a coordinator cancels a swarm for a guest that asks',
     file: 'src/node/swarms/consensus/replicated-swarm.ts',
-    find: 'return this.#mayCancel(from) ?',
-    put: 'return this.#mayCancel(this.#deps.self) ?',
+    find: 'return this.#role.mayCancel(from) ?',
+    put: 'return this.#role.mayCancel() ?',
     test: 'node/swarms/consensus/cancel-request',
     title: 'the coordinator ignores a guest that asks to cancel all the same'
   },
   {
     name: 'the trust of the coordinator decides who cancels a swarm',
-    file: 'src/node/swarms/consensus/replicated-swarm.ts',
+    file: 'src/node/swarms/consensus/leadership.ts',
     find: 'return !this.#deps.guests.has(node, launcher)',
-    put: 'return !this.#deps.guests.has(node, launcher && this.#deps.self)',
+    put: 'return !this.#deps.guests.has(node, launcher && undefined)',
     test: 'node/swarms/consensus/cancel-request',
     title: 'a guest of the launcher cannot cancel its swarm'
   },

@@ -10,8 +10,8 @@ export const EVERYBODY: DocumentRuleRequest = { members: [], tier: 'L3', sandbox
 
 /**
  * The rule of an access option. `everybody` means all in no sandbox, a tier includes stronger ones in no sandbox,
- * `mine` the machines of this node's person as they are now, `nobody` excludes other words. `sandbox:<id>` admits that tier, else any. Commas separate several words. Any other
- * word is a member by name or id. Null without the option.
+ * `mine` the machines of this node's person as they are now, `nobody` excludes other words. `sandbox:<id>` admits that
+ * tier, else any. Commas separate several words. Any other word is a member by name or id. Null without the option.
  * @throws NodeError USAGE for contradictory words
  */
 export function accessRule(given: readonly string[], label: string): DocumentRuleRequest | null {

@@ -7,7 +7,7 @@ import { refuseName } from '../../kit/names/refuse-name.js'
 import { DOCUMENT_NAME, nameFault } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { shellWord } from '../../kit/text.js'
-import { type DeniedDocument, removalDenied, restrictDenied, writeDenied } from '../../domain/document/denied.js'
+import { removalDenied, restrictDenied } from '../../domain/document/denied.js'
 import type { DocumentRecord } from '../../domain/membership/types.js'
 import type {
   DocumentCalls,
@@ -23,9 +23,11 @@ import type {
 import {
   accessInfo,
   accessList,
+  deniedDocument,
   GUESTS_READ,
   knownLengths,
   memberAccess,
+  writable,
   type DocumentCaller
 } from '../documents/access.js'
 import { awaitHere, mustBeHere, recordOf } from '../documents/initial-sync.js'
@@ -322,25 +324,6 @@ async function tellPresence(
 async function found(node: DocumentsApiDeps, document: string, by: DocumentCaller): Promise<IndexedDocument> {
   await node.swarmDocuments.ensure(document)
   return node.documents.known.find(document, by)
-}
-
-/** The same document, if the caller may write it. @throws NodeError FORBIDDEN */
-function writable(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
-  if (node.documents.known.access(known.record, by).mayWrite) return known
-  throw writeDenied({ ...deniedDocument(node, known.record), ...missingWriter(node, known.record) })
-}
-
-/** The rule that lacks this node; a caller weaker than its node is not helped by it. */
-function missingWriter(node: DocumentsApiDeps, record: DocumentRecord): Pick<DeniedDocument, 'rule' | 'writer'> {
-  if (memberAccess(node.deps.log.view(), record, node.self).mayWrite) return {}
-  return { rule: accessInfo(node.directory, record.access)?.write, writer: node.directory.ref(node.self).name }
-}
-
-function deniedDocument(node: DocumentsApiDeps, { name, creator }: IndexedDocument['record']): DeniedDocument {
-  const { mesh, members } = node.deps.log.view()
-  const nameOf = (one: NodeId | undefined): string | null =>
-    one === undefined || members.get(one)?.revoked !== null ? null : node.directory.ref(one).name
-  return { name, creator: nameOf(creator), owner: nameOf(mesh?.owner) }
 }
 
 /** Pushes the list, and again at each change. */

@@ -8,6 +8,7 @@ import {
   MAX_LISTED,
   mayRestrict
 } from '../../domain/document/access.js'
+import { type DeniedDocument, writeDenied } from '../../domain/document/denied.js'
 import { countedBlocks } from '../../domain/document/counted.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import { memberOf } from '../../domain/membership/fold/document.js'
@@ -15,8 +16,10 @@ import type { DocumentRecord, MembershipView } from '../../domain/membership/typ
 import { type Tier, tierText } from '../../domain/routing/tier.js'
 import type { DocumentAccessInfo, DocumentRuleInfo, DocumentRuleRequest } from '../../ports/document-api.js'
 import type { DocumentStreams } from '../../ports/documents.js'
+import type { MemberLog } from '../../ports/mesh.js'
 import type { Directory } from '../cards/directory.js'
 import type { Guests } from '../policy/guests.js'
+import type { DocumentIndex, IndexedDocument } from './document-index.js'
 
 /** The caller of a document operation at this node. A caller that acts for others has the lower of both rights. */
 export interface DocumentCaller {
@@ -117,13 +120,13 @@ export interface AccessNames {
 }
 
 /** The rules of an access list as they are asked for. */
-export interface AccessRequest {
+export interface RequestedAccess {
   readonly see?: DocumentRuleRequest | undefined
   readonly write?: DocumentRuleRequest | undefined
 }
 
 /** Everybody outside of sandboxes reads, guests do not write: the list of a document that is made without one. */
-export const GUESTS_READ: AccessRequest = { write: { mine: true, tier: null, unsandboxed: false } }
+export const GUESTS_READ: RequestedAccess = { write: { mine: true, tier: null, unsandboxed: false } }
 
 /**
  * An access list of requested rules. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME for a member, INVALID_INPUT for
@@ -131,7 +134,7 @@ export const GUESTS_READ: AccessRequest = { write: { mine: true, tier: null, uns
  */
 export function accessList(
   names: AccessNames,
-  { see = {}, write = {} }: AccessRequest,
+  { see = {}, write = {} }: RequestedAccess,
   serial: number
 ): DocumentAccess {
   return { see: ruleOf(names, see), write: ruleOf(names, write), serial }
@@ -153,4 +156,32 @@ function ruleOf(
 
 function tierOf(text: string): 0 | 1 | 2 | 3 {
   return text === 'L0' ? 0 : text === 'L1' ? 1 : text === 'L2' ? 2 : 3
+}
+
+/** Dependencies of refusals of documents. */
+export interface DeniedDocumentDeps {
+  readonly self: NodeId
+  readonly directory: Pick<Directory, 'ref'>
+  readonly documents: { readonly known: Pick<DocumentIndex, 'access'> }
+  readonly deps: { readonly log: Pick<MemberLog, 'view'> }
+}
+
+/** The same document, if the caller may write it. @throws NodeError FORBIDDEN */
+export function writable(node: DeniedDocumentDeps, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
+  if (node.documents.known.access(known.record, by).mayWrite) return known
+  throw writeDenied({ ...deniedDocument(node, known.record), ...missingWriter(node, known.record) })
+}
+
+/** The rule that lacks this node; a caller weaker than its node is not helped by it. */
+function missingWriter(node: DeniedDocumentDeps, record: DocumentRecord): Pick<DeniedDocument, 'rule' | 'writer'> {
+  if (memberAccess(node.deps.log.view(), record, node.self).mayWrite) return {}
+  return { rule: accessInfo(node.directory, record.access)?.write, writer: node.directory.ref(node.self).name }
+}
+
+/** A document, with the names of the nodes that can grant rights on it. */
+export function deniedDocument(node: DeniedDocumentDeps, { name, creator }: IndexedDocument['record']): DeniedDocument {
+  const { mesh, members } = node.deps.log.view()
+  const nameOf = (one: NodeId | undefined): string | null =>
+    one === undefined || members.get(one)?.revoked !== null ? null : node.directory.ref(one).name
+  return { name, creator: nameOf(creator), owner: nameOf(mesh?.owner) }
 }

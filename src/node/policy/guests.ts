@@ -28,8 +28,8 @@ export class Guests {
     this.#deps = deps
   }
 
-  /** Is `node` a guest of `by` (default: of this node)? Nobody is one of an unknown or revoked member. */
-  has(node: NodeId, by: NodeId = this.#deps.self): boolean {
+  /** Is a node a guest of another? Both are this node by default. An unknown or revoked member has no guests. */
+  has(node: NodeId = this.#deps.self, by: NodeId = this.#deps.self): boolean {
     const { log, trust } = this.#deps
     if (!this.#areAsked || log.view().members.get(by)?.revoked !== null) return false
     return trust.of(node, by) === 'guest'

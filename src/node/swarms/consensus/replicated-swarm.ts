@@ -4,7 +4,6 @@ import type { VoterStart } from '../../../domain/swarm/coordination-vote.js'
 import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../../../ports/swarm-api.js'
 import type { Directory } from '../../cards/directory.js'
-import type { Guests } from '../../policy/guests.js'
 import type { Coordinator } from '../coordinator.js'
 import type { Survey } from '../eligibility.js'
 import type { Following, SwarmEventLog } from '../event-log.js'
@@ -24,8 +23,6 @@ import type { ParticipantRecord } from './vote-store.js'
 /** Dependencies of a swarm with several participants. */
 export interface ReplicatedSwarmDeps extends CommittedResultsDeps, MembershipDeps {
   readonly directory: Directory
-  readonly guests: Pick<Guests, 'has'>
-  readonly self: NodeId
   readonly swarmStore: SwarmStore
   readonly limits: { readonly leaseMs: number; readonly defaultTtlMs: number }
   readonly observer: SwarmObserver<ReplicatedSwarm>
@@ -77,7 +74,7 @@ export class ReplicatedSwarm implements SwarmView {
     this.#accepted = new CommittedResults(deps, { head, eventLog, contentStore, onOver: (end) => this.#over(end) })
     this.#cancelRequest = new CancelRequest(deps, {
       ...{ head, eventLog, isWanted: isCancelRequested },
-      isAllowed: () => this.#mayCancel(deps.self)
+      isAllowed: () => this.#role.mayCancel()
     })
     const shared = { accepted: this.#accepted, cancelRequest: this.#cancelRequest }
     this.#following = new FollowerSync(deps, { swarm: head.id, voters: head.voters ?? [], ...shared })
@@ -182,12 +179,6 @@ export class ReplicatedSwarm implements SwarmView {
     if (this.isRunning && node !== null) await this.#cancelRequest.heeded()
   }
 
-  /** A guest of the launcher works in its swarm, and does not end it. By the log: the launcher may be gone. */
-  #mayCancel(node: NodeId): boolean {
-    const [launcher = node] = this.head.voters ?? []
-    return !this.#deps.guests.has(node, launcher)
-  }
-
   /** Its records are about to expire without a coordinator: nodes with newer records go on without this node. */
   async expire(): Promise<void> {
     const { lack = NO_MAJORITY } = this.#membership.participant?.coordinator ?? {}
@@ -257,7 +248,7 @@ export class ReplicatedSwarm implements SwarmView {
       case 'follow':
         return await this.#onFollow(from, message)
       case 'cancel':
-        return this.#mayCancel(from) ? await this.#role.cancel() : undefined
+        return this.#role.mayCancel(from) ? await this.#role.cancel() : undefined
       case 'accepted':
         return this.#onAccepted(from, message)
     }

@@ -110,7 +110,7 @@ test('the coordinator ignores a guest that asks to cancel all the same, and heed
   t.is((await scene.info(a, id)).status, 'canceled')
 })
 
-test('when the launcher is gone, a guest cannot cancel its swarm, whoever coordinates it, and the trust of the log decides', async (t) => {
+test('when the launcher is gone, a guest cannot cancel its swarm at any coordinator, and the trust of the log decides', async (t) => {
   const { scene, members, id } = await guestScene(t)
   const [a, g, m] = members
   await scene.kill(a)
