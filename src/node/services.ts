@@ -91,9 +91,8 @@ export function createServices(deps: NodeDeps): Services {
   const directory = new Directory({ self, log, peers, registry, membership })
   const agents = new AgentHost({ ...deps, source: deps.agents })
   const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
-  const [trust, recording] = [new PeerTrust(deps), { directory, events, traffic }]
+  const recording = { directory, events, traffic }
   const accessControl = new AccessControl({ ...deps, ...recording, rules: rulesInForce(log, settings.rules) })
-  const policy = new PolicyStore({ ...deps, accessControl, directory, events, self, trust })
   const visibility = new Visibility({ self, directory, agents, rules: () => accessControl.rules() })
   return {
     self,
@@ -114,14 +113,22 @@ export function createServices(deps: NodeDeps): Services {
     cardGossip: new CardGossip({ clock, telemetry, agents, localCards, peers, visibility }),
     memberCalls: new LinkCalls({ clock, telemetry, peers }),
     accessControl,
-    trust,
-    policy,
-    guests: new Guests({ log, trust, policy, directory, self }),
+    ...createPolicy(deps, { accessControl, directory, events, self }),
     observability,
     traffic,
     ...createTables(deps),
     ...createDocuments(deps, { self, peers, events })
   }
+}
+
+/** The rules of this node, and its view of others. */
+function createPolicy(
+  deps: NodeDeps,
+  tables: Pick<Services, 'accessControl' | 'directory' | 'events' | 'self'>
+): Pick<Services, 'trust' | 'policy' | 'guests'> {
+  const trust = new PeerTrust(deps)
+  const policy = new PolicyStore({ ...deps, ...tables, trust })
+  return { trust, policy, guests: new Guests({ ...tables, log: deps.log, trust, policy }) }
 }
 
 /** The cards of all nodes. */

@@ -159,8 +159,8 @@ function barrierOf(
   const verdict = outbound.verdict(draft)
   if (!verdict.allowed) return { rule: verdict.rule, code: verdict.code, record: () => void outbound.judge(draft) }
   if (!changes(card, wants) || !guests.has(card.nodeId, launcher)) return null
-  const next = guests.step(card.nodeId)
-  return { rule: `guest, may only ask; \`${next}\``, code: 'POLICY_DENIED', next }
+  const step = guests.step(card.nodeId)
+  return { rule: `guest, may only ask; \`${step}\``, code: 'POLICY_DENIED', next: step }
 }
 
 /** The error when no agent takes part: tells apart a missing capability, missing labels, refusals and offline nodes. */
@@ -180,8 +180,8 @@ export function nobody(
   if (refusals.length === 0 && first !== undefined && leftOut.every(({ rule }) => rule !== OFFLINE)) {
     const message = `no agent that has ${capability} is on a node with the ${labels.length === 1 ? 'label' : 'labels'} ${labels.join(', ')}: ${why}`
     // This command shows its labels.
-    const next = [`a2a-node agents show ${shellWord(first.agent)}`, 'a2a-node agents']
-    return new NodeError('NO_CAPABLE_AGENT', message, { data: { leftOut: named }, next })
+    const steps = [`a2a-node agents show ${shellWord(first.agent)}`, 'a2a-node agents']
+    return new NodeError('NO_CAPABLE_AGENT', message, { data: { leftOut: named }, next: steps })
   }
   return new NodeError(refusals[0] ?? 'PEER_OFFLINE', `no agent that has ${capability} may take part: ${why}`, {
     data: { leftOut: named },

@@ -101,7 +101,7 @@ test('the coordinator ignores a guest that asks to cancel all the same, and heed
   const { scene, members, id } = await guestScene(t)
   const [a, g, m] = members
   const says = async (from: Member): Promise<void> => {
-    await a.node.core.swarms.participants.onWord(from.node.id, { name: 'swarm', body: { kind: 'cancel', swarm: id } })
+    a.node.core.swarms.participants.onWord(from.node.id, { name: 'swarm', body: { kind: 'cancel', swarm: id } })
     await scene.pass(500)
   }
   await says(g)
