@@ -81,5 +81,77 @@ export const TRUST_MUTANTS = [
     put: '',
     test: 'node/api/node-api.authorization',
     title: 'a caller that is weaker than the node, sandboxed or limited to some agents calls no machine its own'
+  },
+  {
+    name: 'a swarm leaves guests out of work without side effects only',
+    file: 'src/node/swarms/eligibility.ts',
+    find: 'some((id) => !changesNothing(',
+    put: 'some((id) => changesNothing(',
+    test: 'node/swarms/eligibility',
+    title: 'a guest is left out of work with side effects'
+  },
+  {
+    name: 'only the first capability of a stage decides about a guest',
+    file: 'src/node/swarms/eligibility.ts',
+    find: 'return [capability, ...further].some(',
+    put: 'return [capability, ...further].slice(0, 1).some(',
+    test: 'node/swarms/eligibility',
+    title: 'a further capability with side effects leaves a guest out'
+  },
+  {
+    name: 'after a takeover the guests of the coordinator are left out',
+    file: 'src/node/swarms/eligibility.ts',
+    find: 'const launcher = voters?.[0]',
+    put: 'const launcher = voters?.[9]',
+    test: 'node/swarms/eligibility',
+    title: 'a node that took a swarm over leaves out the guests of its launcher'
+  },
+  {
+    name: 'a home without a rule about guests leaves them out',
+    file: 'src/node/policy/guests.ts',
+    find: 'if (!this.#areAsked || ',
+    put: 'if (',
+    test: 'node/policy/guests',
+    title: 'a home without a rule about guests has none'
+  },
+  {
+    name: 'a coordinator cancels a swarm for a guest that asks',
+    file: 'src/node/swarms/consensus/replicated-swarm.ts',
+    find: 'return this.#role.mayCancel(from) ?',
+    put: 'return this.#role.mayCancel() ?',
+    test: 'node/swarms/consensus/cancel-request',
+    title: 'the coordinator ignores a guest that asks to cancel all the same'
+  },
+  {
+    name: 'the trust of the coordinator decides who cancels a swarm',
+    file: 'src/node/swarms/consensus/leadership.ts',
+    find: 'return !this.#deps.guests.has(node, launcher)',
+    put: 'return !this.#deps.guests.has(node, launcher && undefined)',
+    test: 'node/swarms/consensus/cancel-request',
+    title: 'a guest of the launcher cannot cancel its swarm'
+  },
+  {
+    name: 'a recorded request to cancel counts for a guest',
+    file: 'src/node/swarms/consensus/cancel-request.ts',
+    find: 'this.#isTimely && this.#swarm.isAllowed()',
+    put: 'this.#isTimely',
+    test: 'node/swarms/consensus/cancel-request',
+    title: 'a request to cancel is void while its node is a guest of the launcher'
+  },
+  {
+    name: 'guests write new documents',
+    file: 'src/node/api/documents.ts',
+    find: 'isGiven || node.guests.areThere ?',
+    put: 'isGiven ?',
+    test: 'node/policy/guests',
+    title: 'a document of a mesh with guests is written by the machines of its person'
+  },
+  {
+    name: 'a revoked guest still counts at the creation of documents',
+    file: 'src/node/policy/guests.ts',
+    find: 'revoked === null && this.has(node)',
+    put: 'void revoked === undefined && this.has(node)',
+    test: 'node/policy/guests',
+    title: 'a list given at the creation counts also beside guests'
   }
 ]

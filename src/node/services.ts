@@ -24,6 +24,7 @@ import { RelayReceiver } from './relay/relay-receiver.js'
 import { ProviderStore } from './cards/provider-store.js'
 import { RemoteCards } from './cards/remote-cards.js'
 import { PeerTable } from './peers/peer-table.js'
+import { Guests } from './policy/guests.js'
 import { PeerTrust } from './policy/peer-trust.js'
 import { PolicyStore } from './policy/policy-store.js'
 import { Presence } from './peers/presence.js'
@@ -63,6 +64,7 @@ export interface Services {
   readonly traffic: Traffic
   readonly policy: PolicyStore
   readonly trust: PeerTrust
+  readonly guests: Guests
   readonly subscriptions: Subscriptions
   readonly routes: RouteDiscovery
   readonly nextHop: NextHop
@@ -89,7 +91,7 @@ export function createServices(deps: NodeDeps): Services {
   const directory = new Directory({ self, log, peers, registry, membership })
   const agents = new AgentHost({ ...deps, source: deps.agents })
   const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
-  const [trust, recording] = [new PeerTrust(deps), { directory, events, traffic }]
+  const recording = { directory, events, traffic }
   const accessControl = new AccessControl({ ...deps, ...recording, rules: rulesInForce(log, settings.rules) })
   const visibility = new Visibility({ self, directory, agents, rules: () => accessControl.rules() })
   return {
@@ -111,13 +113,22 @@ export function createServices(deps: NodeDeps): Services {
     cardGossip: new CardGossip({ clock, telemetry, agents, localCards, peers, visibility }),
     memberCalls: new LinkCalls({ clock, telemetry, peers }),
     accessControl,
-    trust,
-    policy: new PolicyStore({ ...deps, accessControl, directory, events, self, trust }),
+    ...createPolicy(deps, { accessControl, directory, events, self }),
     observability,
     traffic,
     ...createTables(deps),
     ...createDocuments(deps, { self, peers, events })
   }
+}
+
+/** The rules of this node, and its view of others. */
+function createPolicy(
+  deps: NodeDeps,
+  tables: Pick<Services, 'accessControl' | 'directory' | 'events' | 'self'>
+): Pick<Services, 'trust' | 'policy' | 'guests'> {
+  const trust = new PeerTrust(deps)
+  const policy = new PolicyStore({ ...deps, ...tables, trust })
+  return { trust, policy, guests: new Guests({ ...tables, log: deps.log, trust, policy }) }
 }
 
 /** The cards of all nodes. */

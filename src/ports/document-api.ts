@@ -58,6 +58,8 @@ export interface DocumentRuleInfo {
 /** The same as it is asked for. `members`: ids, names or unique prefixes. */
 export interface DocumentRuleRequest {
   readonly members?: readonly string[]
+  /** Also the machines of this node's person, as they are now. Default false. */
+  readonly mine?: boolean
   readonly tier?: TierText | null
   readonly sandboxes?: readonly string[]
   /** Default true. */
@@ -102,6 +104,8 @@ export interface DocumentInfo {
   readonly writers: number
   /** The rights of the caller. Documents that it may not see are not listed. */
   readonly may: { readonly write: boolean; readonly restrict: boolean }
+  /** It has no access list: every member in no sandbox may see and write it. Absent: it has one. */
+  readonly unrestricted?: true
   /** Are all streams kept here? False after `documents.forget`, and where {@link DocumentInfo.left} names some. */
   readonly following: boolean
   /** Why the name may deceive: for example invisible characters, or a likeness to another name. Absent: it does not. */

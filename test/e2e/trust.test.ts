@@ -1,6 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import test from 'brittle'
+import test, { type Assert } from 'brittle'
 import { FIRST_RULES } from '../../src/adapters/storage/policy/policy-file.js'
 import { type LocalNode, localMesh, until, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
@@ -17,10 +17,17 @@ a2a:
 ---
 `
 
+/** Its work ends when it is canceled. */
+const SLOW = AGENT('read')
+  .replaceAll('read', 'slow')
+  .replace('sideEffect: slow', 'sideEffect: read')
+  .replace('[printf, done]', "[sleep, '600']")
+
 async function agentsIn(dir: string): Promise<void> {
   await fs.mkdir(path.join(dir, 'agents'), { recursive: true, mode: 0o700 })
   for (const effect of ['read', 'write', 'exec'])
     await fs.writeFile(path.join(dir, 'agents', `${effect}.md`), AGENT(effect))
+  await fs.writeFile(path.join(dir, 'agents', 'slow.md'), SLOW)
 }
 
 /** Exit code of a call of a capability with a side effect, with half a second for an approval. */
@@ -104,6 +111,107 @@ test('a new home gets rules that ask for guests; a home that is in a mesh withou
   t.absent((await again.cli(['invite', '--guest'])).stderr.includes('warning'), 'the printed rule helps')
   t.absent((await again.cli(['invite', '--mine'])).stderr.includes('warning'))
 })
+
+test('a swarm leaves a guest out of exec work and names the command that trusts it, which helps; the guest reads in swarms and cannot cancel them', async (t) => {
+  const { a, b, g } = await threeHomes(t)
+  await Promise.all(['read', 'exec'].flatMap((effect) => [b, g].map(({ name }) => untilAgent(a, `${effect}@${name}`))))
+  const run = ['swarm', 'run', 'go', '--capability', 'exec.run']
+  const left = 'exec@g  guest, may only ask; `a2a-node peers trust g mine`'
+  const dry = await a.cli([...run, '--dry-run'])
+  t.ok(dry.stdout.includes(left), dry.stdout + dry.stderr)
+  const done = await a.cli(run)
+  t.is(done.code, 0, done.stderr)
+  t.ok(done.stdout.includes(left), done.stdout)
+  const [last] = (await a.cli([...run, '--json'])).stdout.trim().split('\n').slice(-1)
+  t.absent(JSON.parse(last ?? '{}').participants?.includes('exec@g'))
+  const read = await a.cli(['swarm', 'run', 'go', '--capability', 'read.run', '--json'])
+  t.ok(read.stdout.includes('read@g'))
+  t.absent(read.stdout.includes('may only ask'))
+  const alone = await a.cli([...run, '--label', 'none'])
+  t.is(alone.code, 4, alone.stderr)
+  await slowSwarm(t, { a, g })
+  t.is((await a.cli(['peers', 'trust', 'g', 'mine'])).code, 0)
+  const after = await a.cli([...run, '--dry-run'])
+  t.ok(after.stdout.includes('exec@g'), after.stdout)
+  t.absent(after.stdout.includes('left out'), after.stdout)
+})
+
+test('with guests in the mesh a new document is written by the machines of its person, doc access and the refusal say so, and the printed commands help', async (t) => {
+  const { a, b, g } = await threeHomes(t)
+  const made = await a.cli(['doc', 'set', 'notes', 'ours'])
+  t.ok(made.stderr.includes('guests of yours read it only'), made.stderr)
+  const shown = await a.cli(['doc', 'access', 'notes'])
+  t.ok(/may write\s+b; its creator and the owner of the mesh/.test(shown.stdout), shown.stdout)
+  await until(g.api, 'documents.list', {}, ({ documents }) => documents.some(({ name }) => name === 'notes'))
+  const refused = await g.cli(['doc', 'set', 'notes', 'theirs'])
+  t.is(refused.code, 5, refused.stderr)
+  t.ok(refused.stderr.includes('try: a2a-node doc access notes --write b,g   # on a'), refused.stderr)
+  await until(g.api, 'documents.read', { document: 'notes', type: 'text' }, ({ value }) => value === 'ours')
+  t.is((await b.cli(['doc', 'set', 'notes', 'ours too'])).code, 0, 'a machine of the same person writes')
+  await until(a.api, 'documents.read', { document: 'notes', type: 'text' }, ({ value }) => value === 'ours too')
+  t.is((await a.cli(['doc', 'access', 'notes', '--write', 'b,g'])).code, 0)
+  await untilTrue(
+    async () => (await g.cli(['doc', 'set', 'notes', 'with permission'])).code === 0,
+    'the guest may write'
+  )
+  await until(a.api, 'documents.read', { document: 'notes', type: 'text' }, ({ value }) => value === 'with permission')
+  const again = await a.cli(['doc', 'access', 'notes', '--write', 'mine'])
+  t.ok(/may write\s+b; its/.test(again.stdout), again.stdout)
+  t.is((await a.cli(['doc', 'set', 'open', 'for all'])).code, 0)
+  t.is((await a.cli(['doc', 'access', 'open', '--write', 'everybody'])).code, 0)
+})
+
+test('an invite of a guest and a change of trust name the documents that guests may write, with the command that ends it', async (t) => {
+  const mesh = await localMesh(t)
+  const a = await mesh.start('a')
+  t.absent((await a.cli(['doc', 'set', 'notes', 'ours'])).stderr.includes('guests'), 'nobody is a guest yet')
+  const access = await a.cli(['doc', 'access', 'notes'])
+  t.ok(access.stdout.includes('guests included'), access.stdout)
+  const step = 'try: a2a-node --home'
+  const invited = await a.cli(['invite', '--guest'])
+  t.ok(invited.stderr.includes('1 document: without an access list, so guests write too'), invited.stderr)
+  t.ok(invited.stderr.includes(step) && invited.stderr.includes('doc access notes --write mine'), invited.stderr)
+  t.absent((await a.cli(['invite', '--mine'])).stderr.includes('access list'))
+  t.is((await a.cli(['doc', 'access', 'notes', '--write', 'mine'])).code, 0)
+  t.absent((await a.cli(['invite', '--guest'])).stderr.includes('access list'), 'the printed command helps')
+  const b = await mesh.start('b', { join: (await a.json<{ code: string }>(['invite', '--mine'])).code })
+  await untilOnline(a, 1)
+  const trusted = await a.cli(['peers', 'trust', 'b', 'guest'])
+  t.ok(trusted.stderr.includes('1 document: access stays as it was for b'), trusted.stderr)
+  await b.stop()
+})
+
+/** The owner a, the second machine b of its person and the guest g; b and g have agents. */
+async function threeHomes(t: Assert): Promise<Record<'a' | 'b' | 'g', LocalNode>> {
+  const mesh = await localMesh(t)
+  const dir = await mesh.dir()
+  for (const name of ['b', 'g']) await agentsIn(path.join(dir, name))
+  const a = await mesh.start('a')
+  const code = async (kind: string): Promise<string> => (await a.json<{ code: string }>(['invite', kind])).code
+  const b = await mesh.start('b', { home: path.join(dir, 'b'), join: await code('--mine') })
+  const g = await mesh.start('g', { home: path.join(dir, 'g'), join: await code('--guest') })
+  await Promise.all([untilOnline(a, 2), untilOnline(g, 2)])
+  await regards(b, { a: 'mine', g: 'guest' })
+  return { a, b, g }
+}
+
+/** A swarm of slow reads in which the guest takes part: it cannot cancel it, and its launcher can. */
+async function slowSwarm(t: Assert, { a, g }: Record<'a' | 'g', LocalNode>): Promise<void> {
+  const launched = await a.cli(['swarm', 'run', 'go', '--capability', 'slow.run', '--detach'])
+  t.is(launched.code, 0, launched.stderr)
+  const id = launched.stdout.trim()
+  await untilTrue(
+    async () => (await g.api.call('swarm.list', {})).swarms.some((one) => one.id === id),
+    'the guest takes part'
+  )
+  const refused = await g.cli(['swarm', 'cancel', id])
+  t.is(refused.code, 5, refused.stderr)
+  t.ok(refused.stderr.includes('the swarm belongs to a, for which this node is a guest'), refused.stderr)
+  t.ok(refused.stderr.includes(`try: a2a-node swarm cancel ${id}   # on a`), refused.stderr)
+  t.is((await a.json<{ status: string }>(['swarm', 'show', id])).status, 'running')
+  t.is((await a.cli(['swarm', 'cancel', id])).code, 0)
+  t.is((await a.json<{ status: string }>(['swarm', 'show', id])).status, 'canceled')
+}
 
 /** Resolves when a node regards others so. */
 async function regards(node: LocalNode, expected: Readonly<Record<string, 'mine' | 'guest'>>): Promise<void> {

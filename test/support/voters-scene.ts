@@ -23,15 +23,28 @@ export class VotersScene {
     this.world = new World(t)
   }
 
-  static async start(t: Assert, names: readonly string[] = ['b', 'c']): Promise<VotersScene> {
+  /** `policy`: of each node; `mine`: names of machines of the launcher's person. */
+  static async start(
+    t: Assert,
+    names: readonly string[] = ['b', 'c'],
+    { policy = '', mine = [] as readonly string[] } = {}
+  ): Promise<VotersScene> {
     const scene = new VotersScene(t)
     const first = { agent: define(scene.begun), ledger: new MortalLedger() }
-    scene.members.push({ ...first, node: await scene.world.owner({ agents: [first.agent], ledger: first.ledger }) })
+    scene.members.push({
+      ...first,
+      node: await scene.world.owner({ agents: [first.agent], ledger: first.ledger, policy })
+    })
     for (const name of names) {
       const made = { agent: define(scene.begun), ledger: new MortalLedger() }
       scene.members.push({
         ...made,
-        node: await scene.world.member(name, { agents: [made.agent], ledger: made.ledger })
+        node: await scene.world.member(name, {
+          agents: [made.agent],
+          ledger: made.ledger,
+          policy,
+          ...termsOf(mine, name)
+        })
       })
     }
     await scene.world.link(...scene.members.map(({ node }) => node))
@@ -72,8 +85,13 @@ export class VotersScene {
   async restart(member: Member, isLost = false): Promise<void> {
     member.ledger = isLost ? new MortalLedger() : member.ledger
     member.agent = define(this.begun)
-    const { store, actor } = member.node
-    member.node = await this.world.start(actor, { store, ledger: member.ledger, agents: [member.agent] })
+    const { store, actor, policy } = member.node
+    member.node = await this.world.start(actor, {
+      store,
+      ledger: member.ledger,
+      agents: [member.agent],
+      policy: policy.text
+    })
     await this.link(member)
   }
 
@@ -112,8 +130,15 @@ export class VotersScene {
   }
 }
 
+/** Guests take part in it. */
+const READS = { sideEffect: 'read' } as const
+
+function termsOf(mine: readonly string[], name: string): { readonly terms?: { readonly trust: 'mine' } } {
+  return mine.includes(name) ? { terms: { trust: 'mine' } } : {}
+}
+
 function define(begun: string[]): FakeAgent {
-  const capabilities = [capability('work.again'), capability('work.once', { idempotent: false })]
+  const capabilities = [capability('work.again', READS), capability('work.once', { ...READS, idempotent: false })]
   return new FakeAgent(agentDefinition('w', { capabilities, concurrency: 1 }), ({ requestId }) => {
     begun.push(requestId)
     return null

@@ -43,6 +43,7 @@ const index = z.int().min(0)
 const at = z.string().min(1).max(80)
 const rule = z.strictObject({
   members: z.array(ref).max(256).exactOptional(),
+  mine: z.boolean().exactOptional(),
   tier: z.enum(['L0', 'L1', 'L2', 'L3']).nullable().exactOptional(),
   sandboxes: z.array(z.string().min(1).max(64)).max(256).exactOptional(),
   unsandboxed: z.boolean().exactOptional()

@@ -156,6 +156,9 @@ function halfWritten(cause: unknown, what: string): NodeError {
 }
 
 async function denied(api: NodeApi, document: string): Promise<NodeError> {
-  const { name, creator } = await api.call('documents.show', { document })
-  return writeDenied({ name, creator: creator.name, owner: null })
+  const [{ name, creator, access }, { node }] = await Promise.all([
+    api.call('documents.show', { document }),
+    api.call('node.status', {})
+  ])
+  return writeDenied({ name, creator: creator.name, owner: null, rule: access?.write, writer: node.name })
 }

@@ -1,8 +1,10 @@
 import { NodeError } from '../../kit/errors.js'
-import { TRUST_WORDS } from '../../kit/names/trust.js'
+import { areGuestsAsked, TRUST_WORDS } from '../../kit/names/trust.js'
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type { Trust } from '../../domain/membership/types.js'
+import type { DocumentInfo } from '../../ports/document-api.js'
+import { noteOwnWriters } from '../documents/facts.js'
 import { canAsk, confirm } from '../terminal/confirm.js'
 import { emptyText, hintedAll, networkProblems, noteProblems } from '../terminal/banner.js'
 import type { Action } from '../context.js'
@@ -41,7 +43,7 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   const kind = made.trust === 'mine' ? 'a machine of yours' : 'a guest (--mine: a machine of yours)'
   const joinsAs = `It joins as ${kind}: ${TRUST_WORDS[made.trust]}.`
   output.note(`${joins} ${joinsAs}`)
-  if (made.trust === 'guest') await warnOfMissingRule(output, api())
+  if (made.trust === 'guest') await warnOfRights(output, api())
   if (network === 'local') {
     output.note('The network of this mesh is local, so the code works on this machine only:')
     output.note('  a2a-node --home <other directory> start --join -')
@@ -53,13 +55,21 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   return EXIT.ok
 }
 
-/** Homes of earlier builds have no rule for guests, and a person may remove it. */
-async function warnOfMissingRule(output: Output, api: ReturnType<Parameters<Action>[0]['api']>): Promise<void> {
+/** Homes of earlier builds have no rule for guests, and a person may remove it. Documents may be open to all. */
+async function warnOfRights(output: Output, api: ReturnType<Parameters<Action>[0]['api']>): Promise<void> {
   const { file, rules } = await api.call('policy.show', {})
-  if (rules.some(({ from, decision }) => decision !== 'allow' && from.trust?.includes('guest') === true)) return
+  if (areGuestsAsked(rules)) {
+    const { documents } = await api.call('documents.list', {})
+    noteOwnWriters(output, documents.filter(isOpen), 'without an access list, so guests write too')
+    return
+  }
   const rule = '{ from: { trust: guest }, sideEffect: [write, exec], decision: ask }'
   output.note(`${output.paintNote('yellow', 'warning')}  no rule of this node asks for guests: they write and execute.`)
   output.note(`  Add to the rules in ${shown(file, 1000)}:  - ${rule}`)
+}
+
+function isOpen({ unrestricted }: DocumentInfo): boolean {
+  return unrestricted === true
 }
 
 /** The kind of invite: as given, as a person at the terminal answers, or undefined: as the node has it. */

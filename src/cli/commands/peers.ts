@@ -7,6 +7,7 @@ import type { PeerDetail, PeerInfo, PeerList } from '../../ports/peer-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { emptyText, hinted, hintedAll, noteProblems, problemLines } from '../terminal/banner.js'
+import { noteOwnWriters } from '../documents/facts.js'
 import { showWatch } from '../terminal/live.js'
 import { isSet, nameArgument, textOption, tierArgument } from '../options.js'
 import type { Output } from '../terminal/output.js'
@@ -156,7 +157,12 @@ export const trustPeer: Action = async ({ api, output }, [peer = '', trust = '']
   const isOverruled = detail.trust !== trust
   const state = detail.changed ? `${name} is ${WORDS[trust]} now` : `${name} was ${WORDS[trust]} before`
   const other = `${name} stays ${WORDS[detail.trust]}: another machine of yours calls it a guest; run the command there too`
-  return printChanged(output, detail, isOverruled ? other : state)
+  const code = printChanged(output, detail, isOverruled ? other : state)
+  if (!output.json && detail.changed && !isOverruled) {
+    const { documents } = await api().call('documents.list', {})
+    noteOwnWriters(output, documents, `access stays as it was for ${name}; to give it to your machines alone`)
+  }
+  return code
 }
 
 const WORDS: Readonly<Record<PeerInfo['trust'], string>> = { mine: 'yours', guest: 'a guest' }

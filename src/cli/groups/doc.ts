@@ -114,8 +114,8 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
       { flags: '--create', about: 'create a missing document with this access from the start' }
     ],
     more: [
-      'WHO: everybody (in no sandbox), nobody, a tier (that or more powerful, in no sandbox), sandbox:<id>, or members by name or',
-      'id; several with commas. With a tier, sandbox:<id> lets those of that tier pass, else all that are in it. The creator and the',
+      'WHO: everybody (in no sandbox), nobody, mine (your machines as they are now), a tier (that or more powerful, in no sandbox),',
+      'sandbox:<id>, or members by name or id; several with commas. With a tier, sandbox:<id> lets those of that tier pass, else all that are in it. The creator and the',
       'owner of the mesh always may, and only they may set it. What is left out stays as it is.',
       '',
       "Example: a2a-node doc access notes --see everybody --write 'L1,phone'"

@@ -7,6 +7,15 @@ export interface DeniedDocument {
   readonly creator: string | null
   /** Of the mesh. */
   readonly owner: string | null
+  /** The present rule for writers, as far as known, and the name of the node that wants to be one. */
+  readonly rule?: WriteRule | undefined
+  readonly writer?: string
+}
+
+/** A rule for writers. `members`: by name. */
+export interface WriteRule {
+  readonly members: readonly { readonly name: string }[]
+  readonly tier: string | null
 }
 
 /** FORBIDDEN for a reader that may not write the document. */
@@ -35,10 +44,14 @@ function sayersText({ creator, owner }: DeniedDocument): string {
   return `its creator${named(creator)} and the owner of the mesh${named(owner)}`
 }
 
-/** A new list replaces the old one, so the first step prints that. */
-function stepsOf({ name, creator, owner }: DeniedDocument): string[] {
+/**
+ * A new list replaces the old one: a list of members alone is printed with the new one, any other is to be shown first.
+ */
+function stepsOf({ name, creator, owner, rule, writer }: DeniedDocument): string[] {
   const show = `a2a-node doc access ${shellWord(name)}`
   const places = [...new Set([creator, owner].filter((one) => one !== null))].map((one) => shown(one, 64))
   const where = places.length === 0 ? 'a node of its creator, or of the owner of the mesh' : places.join(' or ')
-  return [show, `${show} --write '<who may>'   # on ${where}`]
+  const isListed = writer !== undefined && rule?.tier === null
+  const words = isListed ? shellWord([...rule.members.map((one) => one.name), writer].join(',')) : "'<who may>'"
+  return [show, `${show} --write ${words}   # on ${where}`]
 }

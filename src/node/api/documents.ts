@@ -16,21 +16,26 @@ import type {
 } from '../../ports/document-api.js'
 import type { HistoryChange } from '../../domain/document/history/replay.js'
 import { changeInfo, inPast, mergedOf, partInfo } from '../documents/history.js'
-import { accessList, knownLengths, type DocumentCaller } from '../documents/access.js'
+import {
+  accessList,
+  deniedDocument,
+  GUESTS_READ,
+  knownLengths,
+  writable,
+  type DocumentCaller
+} from '../documents/access.js'
 import { awaitHere, mustBeHere, recordOf } from '../documents/initial-sync.js'
 import type { IndexedDocument } from '../documents/document-index.js'
 import type { Principal } from '../../ports/node-api.js'
 import {
   type CallTerms,
-  deniedDocument,
   documentDetail,
   documentInfo,
   type DocumentApiCaller,
   type DocumentsApiDeps,
   found,
   skippedOf,
-  warned,
-  writable
+  warned
 } from './named-document.js'
 import type { WatchRow } from './watches.js'
 
@@ -114,7 +119,8 @@ async function showDocument(
 }
 
 /**
- * Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT for an invalid name,
+ * Creates a document, or finds the one of that name. Without rules guests of this node read it only.
+ * @throws NodeError INVALID_INPUT for an invalid name,
  * AMBIGUOUS_NAME for one that looks like the name of another document, CONFLICT for the name of a removed one,
  * OVERLOADED at a limit, FORBIDDEN, TIMEOUT
  */
@@ -130,8 +136,8 @@ async function createDocument(
   const isThere = log.view().documents.has(name)
   if (!isThere) {
     mustBeWhole(node, by)
-    const access =
-      see === undefined && write === undefined ? null : accessList(node.directory, see ?? {}, write ?? {}, 1)
+    const isGiven = see !== undefined || write !== undefined
+    const access = isGiven || node.guests.areThere ? accessList(node, isGiven ? { see, write } : GUESTS_READ, 1) : null
     await log.submit(
       { kind: 'document', mesh: node.deps.membership.meshId, name, access, at: clock.now() },
       timeoutMs ?? LOG_TIMEOUT_MS
@@ -184,7 +190,7 @@ async function restrictDocument(
   const { log, documents } = node.deps
   const { record } = await found(node, document, by)
   if (!node.documents.known.access(record, by).mayRestrict) throw restrictDenied(deniedDocument(node, record))
-  const access = accessList(node.directory, see, write, (record.access?.access.serial ?? 0) + 1)
+  const access = accessList(node, { see, write }, (record.access?.access.serial ?? 0) + 1)
   await node.swarmDocuments.handOver(record.name)
   const lengths = await knownLengths(documents, record)
   const fault = node.documents.marks.fault(record.name)

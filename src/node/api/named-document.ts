@@ -1,5 +1,4 @@
 import type { NodeId } from '../../kit/ids.js'
-import { type DeniedDocument, writeDenied } from '../../domain/document/denied.js'
 import type { DocumentRecord } from '../../domain/membership/types.js'
 import type { DocumentDetail, DocumentGaps, DocumentInfo, DocumentWriter } from '../../ports/document-api.js'
 import type { NodeDeps } from '../dependencies.js'
@@ -11,7 +10,7 @@ import type { Services } from '../services.js'
 
 /** Dependencies of the calls about documents. */
 export interface DocumentsApiDeps
-  extends Pick<Services, 'directory' | 'documentSessions' | 'documents' | 'peers' | 'self'>,
+  extends Pick<Services, 'directory' | 'documentSessions' | 'documents' | 'guests' | 'peers' | 'self'>,
     Pick<Pipelines, 'swarmDocuments'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'documents' | 'log' | 'logState' | 'membership'>
 }
@@ -34,20 +33,6 @@ export type CallTerms = Omit<DocumentApiCaller, 'node'>
 export async function found(node: DocumentsApiDeps, document: string, by: DocumentCaller): Promise<IndexedDocument> {
   await node.swarmDocuments.ensure(document)
   return node.documents.known.find(document, by)
-}
-
-/** The same document, if the caller may write it. @throws NodeError FORBIDDEN */
-export function writable(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
-  if (node.documents.known.access(known.record, by).mayWrite) return known
-  throw writeDenied(deniedDocument(node, known.record))
-}
-
-/** Names of a document, its creator and the owner of the mesh, for a refusal. */
-export function deniedDocument(node: DocumentsApiDeps, { name, creator }: IndexedDocument['record']): DeniedDocument {
-  const { mesh, members } = node.deps.log.view()
-  const nameOf = (one: NodeId | undefined): string | null =>
-    one === undefined || members.get(one)?.revoked !== null ? null : node.directory.ref(one).name
-  return { name, creator: nameOf(creator), owner: nameOf(mesh?.owner) }
 }
 
 /** Members with an ended stream and no other one: as `status` reports forks. */
@@ -82,6 +67,7 @@ export function documentInfo(
     blocks: sizes.reduce((sum, { blocks }) => sum + blocks, 0),
     writers: new Set(record.streams.map(({ nodeKey }) => nodeKey)).size,
     may: { write: mayWrite, restrict: mayRestrict },
+    ...(record.access === null ? { unrestricted: true as const } : {}),
     following: left.length === 0 && node.documents.isFollowed(record.name),
     ...(left.length === 0 ? {} : { left: leftInfo(node.directory, left) })
   }

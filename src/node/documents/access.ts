@@ -1,11 +1,14 @@
+import { NodeError } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import {
   type AccessRule,
   type AccessVerdict,
   accessOf,
   type DocumentAccess,
+  MAX_LISTED,
   mayRestrict
 } from '../../domain/document/access.js'
+import { type DeniedDocument, writeDenied } from '../../domain/document/denied.js'
 import { countedBlocks } from '../../domain/document/counted.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import { memberOf } from '../../domain/membership/fold/document.js'
@@ -13,7 +16,10 @@ import type { DocumentRecord, MembershipView } from '../../domain/membership/typ
 import { type Tier, tierText } from '../../domain/routing/tier.js'
 import type { DocumentAccessInfo, DocumentRuleInfo, DocumentRuleRequest } from '../../ports/document-api.js'
 import type { DocumentStreams } from '../../ports/documents.js'
+import type { MemberLog } from '../../ports/mesh.js'
 import type { Directory } from '../cards/directory.js'
+import type { Guests } from '../policy/guests.js'
+import type { DocumentIndex, IndexedDocument } from './document-index.js'
 
 /** The caller of a document operation at this node. A caller that acts for others has the lower of both rights. */
 export interface DocumentCaller {
@@ -107,22 +113,75 @@ export function accessInfo(
   return { see: rule(access.see), write: rule(access.write), serial: access.serial, by: directory.ref(by) }
 }
 
-/** An access list of requested rules. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME for a member */
-export function accessList(
-  directory: Pick<Directory, 'node'>,
-  ...[see, write, serial]: [DocumentRuleRequest, DocumentRuleRequest, number]
-): DocumentAccess {
-  return { see: ruleOf(directory, see), write: ruleOf(directory, write), serial }
+/** Finds the members that access lists name. */
+export interface AccessNames {
+  readonly directory: Pick<Directory, 'node'>
+  readonly guests: Pick<Guests, 'machines'>
 }
 
+/** The rules of an access list as they are asked for. */
+export interface RequestedAccess {
+  readonly see?: DocumentRuleRequest | undefined
+  readonly write?: DocumentRuleRequest | undefined
+}
+
+/** Everybody outside of sandboxes reads, guests do not write: the list of a document that is made without one. */
+export const GUESTS_READ: RequestedAccess = { write: { mine: true, tier: null, unsandboxed: false } }
+
+/**
+ * An access list of requested rules. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME for a member, INVALID_INPUT for
+ * too many
+ */
+export function accessList(
+  names: AccessNames,
+  { see = {}, write = {} }: RequestedAccess,
+  serial: number
+): DocumentAccess {
+  return { see: ruleOf(names, see), write: ruleOf(names, write), serial }
+}
+
+/** The list names members: a later change of trust leaves it, and the blocks that count by it, as they are. */
 function ruleOf(
-  directory: Pick<Directory, 'node'>,
-  { members = [], tier = 'L3', sandboxes = [], unsandboxed = true }: DocumentRuleRequest
+  { directory, guests }: AccessNames,
+  { members = [], mine = false, tier = 'L3', sandboxes = [], unsandboxed = true }: DocumentRuleRequest
 ): AccessRule {
-  const keys = members.map((member): NodeId => directory.node(member))
+  const named = members.map((member): NodeId => directory.node(member))
+  const keys = [...new Set([...named, ...(mine ? guests.machines() : [])])]
+  if (keys.length > MAX_LISTED)
+    throw new NodeError('INVALID_INPUT', `an access list names at most ${MAX_LISTED} nodes, not ${keys.length}`, {
+      next: ['a2a-node doc access --help']
+    })
   return { members: keys, maxTier: tier === null ? null : tierOf(tier), sandboxes: [...sandboxes], unsandboxed }
 }
 
 function tierOf(text: string): 0 | 1 | 2 | 3 {
   return text === 'L0' ? 0 : text === 'L1' ? 1 : text === 'L2' ? 2 : 3
+}
+
+/** Dependencies of refusals of documents. */
+export interface DeniedDocumentDeps {
+  readonly self: NodeId
+  readonly directory: Pick<Directory, 'ref'>
+  readonly documents: { readonly known: Pick<DocumentIndex, 'access'> }
+  readonly deps: { readonly log: Pick<MemberLog, 'view'> }
+}
+
+/** The same document, if the caller may write it. @throws NodeError FORBIDDEN */
+export function writable(node: DeniedDocumentDeps, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
+  if (node.documents.known.access(known.record, by).mayWrite) return known
+  throw writeDenied({ ...deniedDocument(node, known.record), ...missingWriter(node, known.record) })
+}
+
+/** The rule that lacks this node; a caller weaker than its node is not helped by it. */
+function missingWriter(node: DeniedDocumentDeps, record: DocumentRecord): Pick<DeniedDocument, 'rule' | 'writer'> {
+  if (memberAccess(node.deps.log.view(), record, node.self).mayWrite) return {}
+  return { rule: accessInfo(node.directory, record.access)?.write, writer: node.directory.ref(node.self).name }
+}
+
+/** A document, with the names of the nodes that can grant rights on it. */
+export function deniedDocument(node: DeniedDocumentDeps, { name, creator }: IndexedDocument['record']): DeniedDocument {
+  const { mesh, members } = node.deps.log.view()
+  const nameOf = (one: NodeId | undefined): string | null =>
+    one === undefined || members.get(one)?.revoked !== null ? null : node.directory.ref(one).name
+  return { name, creator: nameOf(creator), owner: nameOf(mesh?.owner) }
 }

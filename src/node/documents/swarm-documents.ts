@@ -4,7 +4,6 @@ import type { NodeId } from '../../kit/ids.js'
 import type { ControlBody } from '../../domain/channel/control.js'
 import { MAX_LISTED } from '../../domain/document/access.js'
 import type { EntryBody, MembershipView } from '../../domain/membership/types.js'
-import { needsOf } from '../../domain/swarm/expand.js'
 import type { DocumentStreams } from '../../ports/documents.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { NodeStore } from '../../ports/storage.js'
@@ -13,8 +12,8 @@ import { Abort } from '../../kit/abort.js'
 import { parseAddress } from '../../domain/card/card.js'
 import { knownLengths, memberAccess } from './access.js'
 import type { PeerTable } from '../peers/peer-table.js'
-import { survey, type SurveyDeps } from '../swarms/eligibility.js'
-import type { SwarmHead, SwarmStore } from '../swarms/store.js'
+import { surveyByNeed, type SurveyDeps } from '../swarms/eligibility.js'
+import type { SwarmStore } from '../swarms/store.js'
 import type { SwarmTable } from '../swarms/swarm-table.js'
 import type { Executor } from '../requests/callee/executor.js'
 
@@ -237,10 +236,8 @@ export class EligibleAgents {
   }
 
   /** The nodes of the agents that are eligible now for some stage of a swarm. */
-  nodesOf({ request, onBehalfOf, stages }: Pick<SwarmHead, 'request' | 'onBehalfOf' | 'stages'>): NodeId[] {
-    const allowed = needsOf(stages).wants.flatMap(
-      (wants) => survey(this.#deps, { request, wants, onBehalfOf }, null).allowed
-    )
+  nodesOf(head: Parameters<typeof surveyByNeed>[1]): NodeId[] {
+    const allowed = surveyByNeed(this.#deps, head, null).flatMap((one) => one.allowed)
     return allowed.flatMap((agent) => parseAddress(agent)?.nodeId ?? [])
   }
 }

@@ -18,7 +18,8 @@ export interface PeerTrustDeps {
 /** How this node regards the other members: as machines of its own person, or as guests. */
 export class PeerTrust {
   readonly #deps: PeerTrustDeps
-  #known: { readonly view: MembershipView; readonly own: ReadonlySet<NodeId> } | null = null
+  /** The machines of the persons of some members, by one view. */
+  #known: { readonly view: MembershipView; readonly machines: Map<NodeId, ReadonlySet<NodeId>> } | null = null
   #isAccepting = false
   /** The last submission about each member, while it is under way. */
   readonly #turns = new Map<NodeId, Promise<unknown>>()
@@ -34,13 +35,22 @@ export class PeerTrust {
     this.#accept()
   }
 
-  /** How this node regards a node; itself as `mine`, an unknown one as a guest. */
-  of(node: NodeId): Trust {
+  /** How a member, by default this node, regards a node; itself as `mine`, an unknown one as a guest. */
+  of(node: NodeId, by: NodeId = this.#deps.membership.nodeId): Trust {
+    return node === by || this.machines(by).has(node) ? 'mine' : 'guest'
+  }
+
+  /** The other machines of a member's person, by default of this node's. */
+  machines(self: NodeId = this.#deps.membership.nodeId): ReadonlySet<NodeId> {
     const { log, membership } = this.#deps
-    const { nodeId: self, acceptsInviter } = membership
     const view = log.view()
-    if (this.#known?.view !== view) this.#known = { view, own: ownMachines({ view, self, acceptsInviter }) }
-    return node === self || this.#known.own.has(node) ? 'mine' : 'guest'
+    if (this.#known?.view !== view) this.#known = { view, machines: new Map() }
+    const known = this.#known.machines.get(self)
+    if (known !== undefined) return known
+    const acceptsInviter = self === membership.nodeId && membership.acceptsInviter
+    const machines = ownMachines({ view, self, acceptsInviter })
+    this.#known.machines.set(self, machines)
+    return machines
   }
 
   /**

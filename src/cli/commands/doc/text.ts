@@ -2,9 +2,9 @@ import { BODY_MAX } from '../../../adapters/control/wire.js'
 import { NodeError } from '../../../kit/errors.js'
 import { isKeyText } from '../../../kit/ids.js'
 import { JSON_LIMITS } from '../../../kit/json.js'
-import { shown } from '../../../kit/text.js'
+import { shellWord, shown } from '../../../kit/text.js'
 import type { DocumentReading } from '../../../ports/document-api.js'
-import type { NodeApi } from '../../../ports/node-api.js'
+import type { Calls, NodeApi } from '../../../ports/node-api.js'
 import type { Action } from '../../context.js'
 import { noteSkipped, partOption, partText, readPart, wholeEdit } from '../../documents/part.js'
 import { EXIT } from '../../exit-codes.js'
@@ -36,11 +36,16 @@ export const setDocument: Action = async ({ output, api }, [document = '', text 
     text === '-'
       ? await readStdin(TEXT_MAX, { again: output.typed, empty: isSet(options, 'allowEmpty') || 'flag' })
       : text
-  const { part, created } = await partToSet(api(), document, { options, typed })
+  const { part, made } = await partToSet(api(), document, { options, typed })
   const changed = await written(api(), part, typed)
   const { id, name, type, root } = part
+  const created = made?.created === true
   if (output.json) output.object('doc-set@1', { id, name, type, root, changed, created })
   else output.note(`${shown(name)} ${created ? 'is new and set' : changed ? 'is set' : 'was so already'}`)
+  if (!output.json && created && made.access !== null)
+    output.note(
+      `guests of yours read it only; for all to write: a2a-node doc access ${shellWord(name)} --write everybody`
+    )
   return EXIT.ok
 }
 
@@ -65,9 +70,9 @@ async function partToSet(
   api: NodeApi,
   document: string,
   { options, typed }: { readonly options: Options; readonly typed: string }
-): Promise<{ readonly part: EditedPart; readonly created: boolean }> {
+): Promise<{ readonly part: EditedPart; readonly made: Calls['documents.create']['result'] | null }> {
   try {
-    return { part: await readPart(api, document, options), created: false }
+    return { part: await readPart(api, document, options), made: null }
   } catch (error) {
     // An id is none that a document could be called by.
     if (!(error instanceof NodeError) || error.code !== 'DOCUMENT_NOT_FOUND' || isKeyText(document)) throw error
@@ -75,8 +80,8 @@ async function partToSet(
     const part = { type, root: root ?? type }
     const { mustFitNew } = await import('../../../adapters/control/document-fork.js')
     mustFitNew(part.root, wholeEdit(part, typed))
-    const { id, name, created } = await api.call('documents.create', { name: document })
-    return { part: { id, name, ...part }, created }
+    const made = await api.call('documents.create', { name: document })
+    return { part: { id: made.id, name: made.name, ...part }, made }
   }
 }
 

@@ -2,6 +2,8 @@ import { wait } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import { Abort } from '../../../kit/abort.js'
 import type { CommitQueueDeps } from '../../ledger/commit-queue.js'
+import { shown } from '../../../kit/text.js'
+import type { Directory } from '../../cards/directory.js'
 import type { Cancellation, SwarmEnd, SwarmStore, SwarmHead } from '../store.js'
 import type { SwarmEventLog } from '../event-log.js'
 
@@ -10,6 +12,7 @@ const PATIENCE_MS = 5000
 
 /** Dependencies of a cancel request. */
 export interface CancelRequestDeps extends Pick<CommitQueueDeps, 'clock' | 'commit'> {
+  readonly directory: Pick<Directory, 'ref'>
   readonly swarmStore: SwarmStore
 }
 
@@ -19,6 +22,8 @@ export interface CanceledSwarm {
   readonly eventLog: SwarmEventLog
   /** The request that was made before this node started; null: none. */
   readonly request: Cancellation | null
+  /** May this node cancel it? A guest of its launcher may not. */
+  isAllowed(): boolean
 }
 
 /**
@@ -44,7 +49,7 @@ export class CancelRequest {
 
   /** The request, while the swarm is still to be canceled; null: none. */
   get open(): Cancellation | null {
-    return this.#isTimely ? this.#request : null
+    return this.#isTimely && this.#swarm.isAllowed() ? this.#request : null
   }
 
   /** An end of the swarm, with the caller of this node that canceled it: another coordinator does not know it. */
@@ -58,9 +63,10 @@ export class CancelRequest {
     return this.#deps.clock.now() < this.#swarm.head.deadline
   }
 
-  /** Records the request. @throws NodeError CONFLICT after the swarm's deadline, or the ledger's error. */
+  /** Records the request. @throws NodeError FORBIDDEN; CONFLICT after the swarm's deadline, or the ledger's error. */
   async make(by: Cancellation): Promise<void> {
     const { head } = this.#swarm
+    if (!this.#swarm.isAllowed()) throw cancelDenied(this.#deps.directory, head)
     if (!this.#isTimely)
       throw new NodeError(
         'CONFLICT',
@@ -89,4 +95,14 @@ export class CancelRequest {
   stop(): void {
     this.#stopping.abort()
   }
+}
+
+/** FORBIDDEN for a guest of the launcher of a swarm. */
+function cancelDenied(directory: Pick<Directory, 'ref'>, { id, voters = [] }: SwarmHead): NodeError {
+  const [launcher] = voters
+  const name = launcher === undefined ? 'its launcher' : shown(directory.ref(launcher).name, 64)
+  const message = `the swarm belongs to ${name}, for which this node is a guest: a guest works in it and cannot cancel it`
+  return new NodeError('FORBIDDEN', message, {
+    next: [`a2a-node swarm cancel ${id}   # on ${name}`, `a2a-node swarm show ${id}`]
+  })
 }

@@ -12,6 +12,7 @@ import {
 } from '../../ledger/commit-queue.js'
 import type { Coordinator } from '../coordinator.js'
 import type { SwarmLaunch } from '../create.js'
+import type { Guests } from '../../policy/guests.js'
 import type { Eligibility } from '../eligibility.js'
 import type { SwarmObserver } from '../finished-swarm.js'
 import { leasesBefore, type SwarmPast } from '../restore.js'
@@ -137,6 +138,7 @@ export interface CoordinatorRoleDeps extends CommitQueueDeps {
   readonly self: NodeId
   readonly swarmStore: Pick<SwarmStore, 'unfinished'>
   readonly eligibility: Pick<Eligibility, 'of'>
+  readonly guests: Pick<Guests, 'has'>
   /** Starts to coordinate a swarm. */
   createCoordinator(launch: SwarmLaunch, observer: SwarmObserver<Coordinator>): Coordinator
 }
@@ -229,6 +231,15 @@ export class CoordinatorRole {
   /** Records are accepted. */
   onAccepted(names: readonly ContentName[]): void {
     this.#term?.onAccepted(names)
+  }
+
+  /**
+   * May a node, by default this one, cancel the swarm? A guest of its launcher may not. The log says so, as the
+   * launcher may be gone.
+   */
+  mayCancel(node?: NodeId): boolean {
+    const [launcher] = this.#swarm.head.voters ?? []
+    return !this.#deps.guests.has(node, launcher)
   }
 
   /** Cancels the swarm, if this node coordinates it. Resolves when that is durable. */

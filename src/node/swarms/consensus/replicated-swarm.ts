@@ -72,7 +72,10 @@ export class ReplicatedSwarm implements SwarmView {
     this.#leaderStatus = new LeaderStatus(deps, { eventLog, onStatus })
     const contentStore = new ContentStore(deps, head)
     this.#contentStore = contentStore
-    this.#cancelRequest = new CancelRequest(deps, { head, eventLog, request: cancelRequest })
+    this.#cancelRequest = new CancelRequest(deps, {
+      ...{ head, eventLog, request: cancelRequest },
+      isAllowed: () => this.#role.mayCancel()
+    })
     this.#accepted = new CommittedResults(deps, {
       ...{ head, eventLog, contentStore },
       completed: (end) => this.#cancelRequest.completed(end),
@@ -168,7 +171,8 @@ export class ReplicatedSwarm implements SwarmView {
 
   /**
    * Cancels it, here or at its coordinator. That may take a while or wait for a majority, so the swarm may still run
-   * when this resolves. @throws NodeError CONFLICT after its deadline, or the ledger's error.
+   * when this resolves.
+   * @throws NodeError CONFLICT after its deadline, FORBIDDEN for a guest of the launcher, or the ledger's error.
    */
   async cancel(by: Cancellation): Promise<void> {
     if (this.#end !== null) return
@@ -250,6 +254,7 @@ export class ReplicatedSwarm implements SwarmView {
         return await this.#onFollow(from, message)
       case 'cancel':
         // The link proves the sender; its caller is known to the sender alone.
+        if (!this.#role.mayCancel(from)) return
         return await this.#role.cancel({ node: from, caller: null, at: this.#deps.clock.now() })
       case 'accepted':
         return this.#onAccepted(from, message)

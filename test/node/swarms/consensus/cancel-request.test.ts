@@ -1,4 +1,5 @@
-import test from 'brittle'
+import test, { type Assert } from 'brittle'
+import { FIRST_RULES } from '../../../../src/adapters/storage/policy/policy-file.js'
 import { SWARM_KEYS } from '../../../../src/domain/reliable/swarm-keys.js'
 import { failsWith } from '../../../support/fails.js'
 import { mapOf } from '../../../support/swarm-scene.js'
@@ -108,4 +109,75 @@ test('the request to cancel a swarm is given up at its deadline: no coordinator 
   await scene.restart(c)
   await scene.pass(30_000)
   t.is((await scene.same(id)).status, 'partial', 'it has ended as every swarm whose time is over')
+})
+
+/** The launcher a, the guest g and the second machine m of the launcher's person, each with the rules of a new home. */
+async function guestScene(t: Assert): Promise<{ scene: VotersScene; members: Three; id: string }> {
+  const scene = await VotersScene.start(t, ['g', 'm'], { policy: FIRST_RULES, mine: ['m'] })
+  const members = scene.members as unknown as Three
+  const id = await members[0].node.core.swarms.launch(mapOf(60))
+  await scene.pass(2000)
+  return { scene, members, id }
+}
+
+test('a guest of the launcher cannot cancel its swarm, by its id or its task; a machine of its person can', async (t) => {
+  const { scene, members, id } = await guestScene(t)
+  const [a, g, m] = members
+  const { taskId } = g.node.core.swarms.get(id).head
+  await failsWith(t, 'FORBIDDEN', () => g.node.core.swarms.cancel(id))
+  await failsWith(t, 'FORBIDDEN', () => g.node.core.swarms.cancelTask(taskId))
+  t.is(await g.ledger.get(SWARM_KEYS.cancel(id)), null)
+  await scene.pass(1000)
+  t.is((await scene.info(a, id)).status, 'running')
+  const asked = m.node.core.swarms.cancel(id)
+  await scene.pass(2000)
+  t.is((await asked).status, 'canceled')
+  t.is((await scene.same(id)).status, 'canceled')
+})
+
+test('the coordinator ignores a guest that asks to cancel all the same, and heeds a machine of its person', async (t) => {
+  const { scene, members, id } = await guestScene(t)
+  const [a, g, m] = members
+  const says = async (from: Member): Promise<void> => {
+    a.node.core.swarms.participants.onWord(from.node.id, { name: 'swarm', body: { kind: 'cancel', swarm: id } })
+    await scene.pass(500)
+  }
+  await says(g)
+  t.is((await scene.info(a, id)).status, 'running')
+  await says(m)
+  t.is((await scene.info(a, id)).status, 'canceled')
+})
+
+test('when the launcher is gone, a guest cannot cancel its swarm at any coordinator, and the trust of the log decides', async (t) => {
+  const { scene, members, id } = await guestScene(t)
+  const [a, g, m] = members
+  await scene.kill(a)
+  const rest = [g, m]
+  await scene.pass(15_000, rest)
+  t.ok(
+    [g, m].some(
+      ({ node }) =>
+        node.core.swarms.inMemory(id)?.info().coordination?.coordinator === node.core.directory.ref(node.id).name
+    )
+  )
+  await failsWith(t, 'FORBIDDEN', () => g.node.core.swarms.cancel(id))
+  await m.node.api().call('peers.trust', { peer: 'g', trust: 'mine' })
+  const asked = g.node.core.swarms.cancel(id)
+  await scene.pass(3000, rest)
+  t.is((await asked).status, 'canceled')
+  t.is((await scene.same(id, rest)).status, 'canceled')
+})
+
+test('a request to cancel is void while its node is a guest of the launcher', async (t) => {
+  const { scene, members, id } = await guestScene(t)
+  const [a, , m] = members
+  await scene.cut(m)
+  const asked = m.node.core.swarms.cancel(id)
+  await scene.pass(6000)
+  t.is((await asked).willBeCanceled, true)
+  await a.node.api().call('peers.trust', { peer: 'm', trust: 'guest' })
+  t.is((await scene.info(m, id)).willBeCanceled, undefined)
+  await scene.link(m)
+  await scene.pass(2000)
+  t.is((await scene.info(a, id)).status, 'running')
 })
