@@ -51,11 +51,15 @@ const CALL = ['call', 'text@b', 'text.stats', '{"text":"one two"}']
 test('a call waits for approval, says so, and completes once it is allowed', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, ASK)
-  const calling = a.cli([...CALL, '--timeout', '10m'])
+  const calling = a.cli([...CALL, '--timeout', '5s'])
   const id = await nextApproval(b)
   await until(a.api, 'tasks.list', {}, ({ tasks }) =>
     tasks.some((one) => one.state === 'submitted' && one.waitingFor === 'approval')
   )
+  const {
+    approvals: [waiting]
+  } = await b.api.call('approvals.list', {})
+  await untilTrue(() => Date.parse(waiting?.askedAt ?? '') + 6000 < Date.now(), 'the timeout of the caller passes')
   const { approvals } = await b.json<{ schema: string; approvals: ApprovalInfo[] }>(['approvals', 'ls'])
   t.alike(
     [approvals[0]?.id, approvals[0]?.from, approvals[0]?.to, approvals[0]?.rule],
@@ -120,7 +124,7 @@ test('--remember leaves the file as it was but for one rule, and nobody is asked
   const id = await nextApproval(b)
   const other = a.cli([...CALL, '--timeout', '4m'])
   const { approvals } = await until(b.api, 'approvals.list', {}, (now) => now.approvals.length === 2)
-  t.is(approvals[0]?.endsBy, 'caller', 'the input of the caller is less than the work of this node')
+  t.is(approvals[0]?.endsBy, 'node', 'the timeout of the caller is less than the approval')
   const { code, stdout } = await b.cli(['approvals', 'allow', id, '--remember'])
   t.is(code, 0)
   t.ok(stdout.includes(`: ${policyFile(b)}:4: { from: { node: ${a.info.node.id}, agent: operator`), stdout)

@@ -151,7 +151,7 @@ export class Approvals {
     const { clock, ids, limits } = this.#deps
     const id = ids.next('app')
     const askedAt = clock.now()
-    const { isCallers, leftMs } = waitOf(request?.timeoutMs, { recorded, askedAt }, limits)
+    const { isCallers, leftMs } = waitOf(request, { recorded, askedAt }, limits)
     // A caller with a link cancels it by itself at that moment.
     const timer = clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs, () => this.#timedOut(id))
     const callerEndsAt = isCallers ? clock.monotonic() + leftMs : Number.POSITIVE_INFINITY
@@ -356,9 +356,9 @@ export class Approvals {
 
 /** The outcomes of messages that left the list: passes or answers them, and records it. */
 class ApprovalOutcomes {
-  readonly #deps: Pick<ApprovalsDeps, 'record' | 'executor' | 'exchanges' | 'inbound'>
+  readonly #deps: Pick<ApprovalsDeps, 'clock' | 'record' | 'executor' | 'exchanges' | 'inbound'>
 
-  constructor(deps: Pick<ApprovalsDeps, 'record' | 'executor' | 'exchanges' | 'inbound'>) {
+  constructor(deps: Pick<ApprovalsDeps, 'clock' | 'record' | 'executor' | 'exchanges' | 'inbound'>) {
     this.#deps = deps
   }
 
@@ -367,15 +367,16 @@ class ApprovalOutcomes {
     this.#deps.record.ended(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
     const [, ...others] = one.threads
     const { incoming, question } = one
+    const approved = { ...incoming, approvedAt: this.#deps.clock.now() }
     const repeats = one.request === null ? [] : others
     // Only requests are answered on several threads; any other message passes once.
     if (one.request === null && incoming.header.type !== 'notification')
       for (const thread of others) this.#deps.exchanges.end(thread)
-    this.#deps.inbound.pass({ incoming, question, rule })
+    this.#deps.inbound.pass({ incoming: approved, question, rule })
     // The same request, sent again during the wait: it joins the run, or gets its answer.
     for (const { correlationId } of repeats) {
       this.#deps.inbound.pass({
-        incoming: { ...incoming, header: { ...incoming.header, correlationId } },
+        incoming: { ...approved, header: { ...incoming.header, correlationId } },
         question,
         rule
       })
@@ -419,16 +420,18 @@ function tooLate(
 }
 
 /**
- * How long a message waits, and whether the caller set the limit. The caller gives a duration, so the clocks need not
+ * How long a message waits, and whether the caller set the limit. The caller gives durations, so the clocks need not
  * agree.
  */
 function waitOf(
-  timeoutMs = Number.POSITIVE_INFINITY,
+  request: RequestPayload | null,
   { recorded, askedAt }: { readonly recorded: InboundMessage['recorded']; readonly askedAt: number },
   limits: Pick<ApprovalsDeps['limits'], 'approvalTimeoutMs'>
 ): { readonly isCallers: boolean; readonly leftMs: number } {
-  const callerMs =
+  const { timeoutMs, approvalMs = 0 } = request ?? { timeoutMs: Number.POSITIVE_INFINITY }
+  const leftOfTimeout =
     recorded?.deadline === undefined ? timeoutMs : Math.max(0, Math.min(timeoutMs, recorded.deadline - askedAt))
+  const callerMs = leftOfTimeout + Math.max(0, approvalMs - timeoutMs)
   const isCallers = callerMs < limits.approvalTimeoutMs
   return { isCallers, leftMs: isCallers ? callerMs : limits.approvalTimeoutMs }
 }

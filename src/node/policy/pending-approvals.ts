@@ -153,7 +153,7 @@ function keyOf({ peer, sender, recipient, header }: InboundMessage, request: Req
 
 /** A payload without its time limits, which differ when it is sent again. */
 function untimed(payload: unknown): unknown {
-  return isRecord(payload) ? { ...payload, timeoutMs: null, ttlMs: null, isAgain: null } : payload
+  return isRecord(payload) ? { ...payload, timeoutMs: null, approvalMs: null, ttlMs: null, isAgain: null } : payload
 }
 
 /** True for equal payloads of JSON values and bytes. */

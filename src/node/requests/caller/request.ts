@@ -4,6 +4,7 @@ import { formatDuration } from '../../../kit/units.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { mayRunAgain } from '../../../domain/reliable/repeat.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
+import { ApprovalWait } from './approval-wait.js'
 import { LivenessTimer } from './delivery.js'
 import { RequestOutcome } from './outcome.js'
 import type { CallerRecord } from './record.js'
@@ -24,12 +25,14 @@ export class OutgoingRequest implements QueuedRequest {
   /** null for leases, which the swarm records, and for unrecorded requests. */
   readonly #record: CallerRecord | null
   readonly #liveness: LivenessTimer
+  readonly #approvalWait: ApprovalWait
+  /** Of its timeout, or of the time for a late answer. */
   #timer: Timer
+  /** The end of its timeout without waits for approval, on the monotonic clock. */
+  readonly #endsAt: number
   /** Runs while its peer is offline. */
   #goneTimer: Timer | null = null
   #isPeerOut = false
-  /** A person at the other side must approve it, so nothing has begun. */
-  #awaitsApproval = false
 
   /** `making.record`: the ledger record of the request, stored or not yet. */
   constructor(deps: RequestDeps, making: RequestMaking) {
@@ -38,6 +41,7 @@ export class OutgoingRequest implements QueuedRequest {
     this.#record = making.record
     this.names = making.names
     this.#liveness = new LivenessTimer(deps.clock, deps.limits.leaseMs)
+    this.#approvalWait = new ApprovalWait(deps.clock, deps.limits.leaseMs)
     this.outcome = new RequestOutcome(deps, making, {
       onGivenUp: () => this.#givenUp(),
       onEnd: () => this.#ended(),
@@ -48,6 +52,7 @@ export class OutgoingRequest implements QueuedRequest {
     })
     this.sending = new RequestSending(deps, making, {
       outcome: this.outcome,
+      approvalWait: this.#approvalWait,
       onReply: (header, payload) => this.replies.receive(header, payload)
     })
     this.replies = new ReplyReader(deps, making, {
@@ -56,9 +61,10 @@ export class OutgoingRequest implements QueuedRequest {
       onRefused: (error) => this.refuse(error),
       onNotRecorded: () => this.#notRecorded()
     })
-    const { hasGivenUp } = this.outcome
-    const waitMs = hasGivenUp ? lateMs(making, deps.clock.now()) : this.#leftMs
-    this.#timer = deps.clock.after(waitMs, () => (hasGivenUp ? this.outcome.close() : this.#giveUp()))
+    this.#endsAt = deps.clock.monotonic() + this.#leftMs
+    this.#timer = this.outcome.hasGivenUp
+      ? deps.clock.after(lateMs(making, deps.clock.now()), () => this.outcome.close())
+      : deps.clock.after(this.#leftMs, () => this.#onTime())
   }
 
   /**
@@ -130,7 +136,7 @@ export class OutgoingRequest implements QueuedRequest {
     // It may have been canceled during the send.
     if (this.outcome.isOver) this.sending.cancel()
     // A request within this node reaches its agent before this line runs.
-    else if (!this.#awaitsApproval) this.outcome.note((tasks, id) => tasks.waitFor(id, null))
+    else if (!this.#approvalWait.isWaiting) this.outcome.note((tasks, id) => tasks.waitFor(id, null))
   }
 
   /**
@@ -193,9 +199,32 @@ export class OutgoingRequest implements QueuedRequest {
   /** The peer reports it: in progress (null), or waiting for a free slot of its agent, or for a person there. */
   named(waitingFor: 'slot' | 'approval' | null): void {
     this.#liveness.onHeartbeat()
-    this.#awaitsApproval = waitingFor === 'approval'
+    this.#noteApproval(waitingFor === 'approval')
     this.outcome.note((tasks, id) => tasks.waitFor(id, waitingFor))
     if (waitingFor === null) this.outcome.note((tasks, id) => tasks.working(id))
+  }
+
+  #noteApproval(isWaiting: boolean): void {
+    const { clock } = this.#deps
+    const wasWaiting = this.#approvalWait.isWaiting
+    if (isWaiting) this.#approvalWait.reported()
+    else this.#approvalWait.over()
+    if (!wasWaiting || isWaiting || !this.isAwaited) return
+    clock.clear(this.#timer)
+    this.#timer = clock.after(this.#timeLeftMs, () => this.#onTime())
+  }
+
+  /** Milliseconds of its timeout that have not passed: it does not pass while a person must approve the request. */
+  get #timeLeftMs(): number {
+    const waitedMs = this.#making.asking.lease === undefined ? this.#approvalWait.ms : 0
+    return Math.max(0, this.#endsAt + waitedMs - this.#deps.clock.monotonic())
+  }
+
+  /** Its timeout has passed, unless it waited for approval meanwhile. */
+  #onTime(): void {
+    const leftMs = this.#timeLeftMs
+    if (leftMs === 0) return this.#giveUp()
+    this.#timer = this.#deps.clock.after(leftMs + this.#approvalWait.graceMs, () => this.#onTime())
   }
 
   /** Its peer was removed from the mesh and never answers: the outcome is unknown if it may have begun there. */
@@ -234,12 +263,11 @@ export class OutgoingRequest implements QueuedRequest {
     else this.outcome.notRecorded()
   }
 
-  /** Its timeout has passed. */
   #giveUp(): void {
     const { timeoutMs } = this.#making.asking
     // Nothing left this node, so the outcome is known.
     if (!this.sending.hasLeft) return this.outcome.fail(this.sending.refusal ?? notSentIn(timeoutMs))
-    this.outcome.unknown(unansweredIn(timeoutMs, this.#awaitsApproval), retryAfter(this.#deps, 0))
+    this.outcome.unknown(unansweredIn(timeoutMs, this.#approvalWait.isWaiting), retryAfter(this.#deps, 0))
   }
 
   #givenUp(): void {
@@ -249,7 +277,7 @@ export class OutgoingRequest implements QueuedRequest {
     this.#timer = clock.after(lateMs(this.#making, clock.now()), () => this.outcome.close())
     // It must not be approved without a waiting caller. It may have been approved this moment, so the outcome is
     // unknown.
-    if (this.#awaitsApproval) this.sending.cancel()
+    if (this.#approvalWait.isWaiting) this.sending.cancel()
   }
 
   #ended(): void {
