@@ -82,7 +82,7 @@ export function controlHandlers(parts: Services & Pipelines): ControlHandlers {
       swarms.onHeartbeat(peer, body.requests)
     },
     approval: (peer, { body }) => {
-      requests.onApproval(peer, body.requests)
+      requests.onApproval(peer, body.requests, body.approvals)
       swarms.onHeartbeat(peer, body.requests, true)
     },
     cancel: (peer, { body }) => {

@@ -196,6 +196,32 @@ export interface ApprovalInfo {
   readonly endsBy: 'node' | 'caller'
 }
 
+/** A request of this node that waits for the approval of a person at its agent's node. */
+export interface ApprovalElsewhere {
+  /** `id@node name` of the agent that is asked. */
+  readonly agent: string
+  /** Its node, where the approval waits. */
+  readonly node: NodeRef
+  readonly capability: string | null
+  /** null for items of swarms. */
+  readonly taskId: string | null
+  /** Id of the swarm of an item; else null. */
+  readonly swarm: string | null
+  readonly since: string
+  /** Id of the approval at that node; null when the node, an older build, does not tell it. */
+  readonly id: string | null
+  /** Its end there without a decision; null with `id`. */
+  readonly until: string | null
+}
+
+/** Rows of `approvals ls`. */
+export interface ApprovalList {
+  /** They wait for the owner of this node; oldest first. */
+  readonly approvals: readonly ApprovalInfo[]
+  /** They wait at other nodes; absent from older builds. */
+  readonly elsewhere?: readonly ApprovalElsewhere[]
+}
+
 /** A text of the sender in a message that waits for approval. */
 export type ApprovalText = 'input' | 'description' | 'justification'
 

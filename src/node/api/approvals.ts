@@ -1,7 +1,16 @@
 import { shown, SHOWN_MAX } from '../../kit/text.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type { Calls } from '../../ports/node-api.js'
-import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from '../../ports/policy-api.js'
+import type { NodeId } from '../../kit/ids.js'
+import type {
+  ApprovalDetail,
+  ApprovalElsewhere,
+  ApprovalInfo,
+  ApprovalList,
+  ApprovalResult,
+  ApprovalText
+} from '../../ports/policy-api.js'
+import type { AwaitedApproval } from '../requests/caller/request.js'
 import type { Directory } from '../cards/directory.js'
 import type { ApprovalDecision } from '../policy/approvals.js'
 import type { Pipelines } from '../pipelines.js'
@@ -13,7 +22,8 @@ import type { PendingApproval } from '../policy/pending-approvals.js'
 const INPUT_SHOWN = 1024
 
 /** Dependencies of the calls about approvals. */
-export type ApprovalsApiDeps = Pick<Services, 'directory' | 'policy'> & Pick<Pipelines, 'approvals'>
+export type ApprovalsApiDeps = Pick<Services, 'directory' | 'policy'> &
+  Pick<Pipelines, 'approvals' | 'requests'> & { readonly self: NodeId }
 
 /** Formats agents and nodes for people. */
 interface Namer {
@@ -26,9 +36,28 @@ function namerOf({ directory }: ApprovalsApiDeps): Namer {
 }
 
 /** Rows of `approvals ls`, oldest first. */
-export function listApprovals(node: ApprovalsApiDeps): { approvals: ApprovalInfo[] } {
+export function listApprovals(node: ApprovalsApiDeps): Required<ApprovalList> {
   const namer = namerOf(node)
-  return { approvals: node.approvals.list().map((one) => approvalInfo(one, namer)) }
+  // Those of this node are among its own approvals.
+  const elsewhere = node.requests.awaitingApproval().filter(({ target }) => target.nodeId !== node.self)
+  return {
+    approvals: node.approvals.list().map((one) => approvalInfo(one, namer)),
+    elsewhere: elsewhere.map((one) => elsewhereInfo(one, namer))
+  }
+}
+
+function elsewhereInfo(one: AwaitedApproval, { address, ref }: Namer): ApprovalElsewhere {
+  const { target, capability, taskId, swarm, since, approval } = one
+  return {
+    agent: shown(address(target)),
+    node: ref(target.nodeId),
+    capability: capability === null ? null : shown(capability, 128),
+    taskId,
+    swarm,
+    since: new Date(since).toISOString(),
+    id: approval === null ? null : shown(approval.id, 64),
+    until: approval === null ? null : new Date(approval.until).toISOString()
+  }
 }
 
 /** One approval, with its whole texts and input. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME. */

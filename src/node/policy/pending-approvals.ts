@@ -1,5 +1,5 @@
 import { sameBytes } from '../../kit/bytes.js'
-import type { Timer } from '../../kit/clock.js'
+import type { Clock, Timer } from '../../kit/clock.js'
 import { type NodeId, shortId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { addressText } from '../../domain/card/card.js'
@@ -248,6 +248,7 @@ export class ApprovalAudit {
 
 /** Dependencies of {@link ApprovalNotices}. */
 interface ApprovalNoticesDeps {
+  readonly clock: Clock
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
   readonly self: NodeId
@@ -266,16 +267,19 @@ export class ApprovalNotices {
 
   /** Sends a peer its held requests, if it is reachable. Never throws. */
   tell(peer: NodeId, waiting: readonly PendingApproval[]): void {
-    const { nextHop, self, telemetry, requests, swarms } = this.#deps
-    const keys = waiting.flatMap((one) => runKeyOf(one) ?? []).slice(0, MAX_HEARTBEAT_KEYS)
+    const { clock, nextHop, self, telemetry, requests, swarms } = this.#deps
+    const named = waiting.filter((one) => runKeyOf(one) !== null).slice(0, MAX_HEARTBEAT_KEYS)
+    const keys = named.flatMap((one) => runKeyOf(one) ?? [])
     if (keys.length === 0) return
+    const now = clock.now()
+    const approvals = named.map(({ id, expiresAt }) => ({ id, leftMs: Math.max(0, Math.round(expiresAt - now)) }))
     if (peer === self) {
-      requests.onApproval(self, keys)
+      requests.onApproval(self, keys, approvals)
       return swarms.onHeartbeat(self, keys, true)
     }
     if (!nextHop.isReachable(peer)) return nextHop.seek(peer)
     try {
-      nextHop.sendControl(peer, 'approval', { requests: keys })
+      nextHop.sendControl(peer, 'approval', { requests: keys, approvals })
     } catch (error) {
       telemetry.log('debug', 'a sender could not be told that it waits', { peer, reason: messageOf(error) })
     }

@@ -2,6 +2,8 @@ import type { Timer } from '../../../kit/clock.js'
 import { asNodeError, NodeError, type ErrorBody } from '../../../kit/errors.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { NodeId } from '../../../kit/ids.js'
+import type { AgentAddress } from '../../../domain/card/card.js'
+import type { ReportedApproval } from '../../../domain/channel/control.js'
 import { mayRunAgain } from '../../../domain/reliable/repeat.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
 import { ApprovalWait } from './approval-wait.js'
@@ -13,6 +15,26 @@ import { ReplyReader } from './reply-reader.js'
 import { hasNoRecord, lateMs, leftMs, PATIENCE, retryAfter } from './request-codec.js'
 import type { RequestDeps, RequestMaking, RequestNames } from './request-codec.js'
 import { RequestSending } from './sending.js'
+
+/**
+ * What its peer reports of a request: it is in progress (null), or waits for a free slot of its agent, or for a person,
+ * with the approval if the peer names it.
+ */
+export type ReportedWait = 'slot' | { readonly approval: ReportedApproval | null } | null
+
+/** A request that waits for a person at its peer. */
+export interface AwaitedApproval {
+  readonly target: AgentAddress
+  readonly capability: string | null
+  /** null for leases. */
+  readonly taskId: string | null
+  /** Id of the swarm whose lease it is. */
+  readonly swarm: string | null
+  /** Unix milliseconds of the first report. */
+  readonly since: number
+  /** By the last report: the id at its peer, and its end in Unix milliseconds; null from older builds. */
+  readonly approval: { readonly id: string; readonly until: number } | null
+}
 
 /** One request from its sending to its answer: watches its peer and its time, and sends it again when needed. */
 export class OutgoingRequest implements QueuedRequest {
@@ -26,6 +48,7 @@ export class OutgoingRequest implements QueuedRequest {
   readonly #record: CallerRecord | null
   readonly #liveness: LivenessTimer
   readonly #approvalWait: ApprovalWait
+  #approval: Pick<AwaitedApproval, 'since' | 'approval'> | null = null
   /** Of its timeout, or of the time for a late answer. */
   #timer: Timer
   /** The end of its timeout without waits for approval, on the monotonic clock. */
@@ -196,17 +219,33 @@ export class OutgoingRequest implements QueuedRequest {
     await this.send(this.#record?.current.isRepeatable === false)
   }
 
-  /** The peer reports it: in progress (null), or waiting for a free slot of its agent, or for a person there. */
-  named(waitingFor: 'slot' | 'approval' | null): void {
+  /** The peer reports it. */
+  named(reported: ReportedWait): void {
+    const waitingFor = typeof reported === 'object' && reported !== null ? 'approval' : reported
     this.#liveness.onHeartbeat()
-    this.#noteApproval(waitingFor === 'approval')
+    this.#noteApproval(typeof reported === 'string' ? null : reported)
     this.outcome.note((tasks, id) => tasks.waitFor(id, waitingFor))
     if (waitingFor === null) this.outcome.note((tasks, id) => tasks.working(id))
   }
 
-  #noteApproval(isWaiting: boolean): void {
+  /** Its wait for a person at its peer, by the last report; null: it waits for none. */
+  get awaitedApproval(): AwaitedApproval | null {
+    const { target, capability, lease } = this.#making.asking
+    if (!this.isAwaited || this.#approval === null) return null
+    return { target, capability, taskId: this.names.taskId, swarm: lease?.swarm ?? null, ...this.#approval }
+  }
+
+  #noteApproval(reported: Exclude<ReportedWait, 'slot'>): void {
     const { clock } = this.#deps
     const wasWaiting = this.#approvalWait.isWaiting
+    const isWaiting = reported !== null
+    const approval = reported?.approval ?? null
+    this.#approval = isWaiting
+      ? {
+          since: this.#approval?.since ?? clock.now(),
+          approval: approval === null ? null : { id: approval.id, until: clock.now() + approval.leftMs }
+        }
+      : null
     if (isWaiting) this.#approvalWait.reported()
     else this.#approvalWait.over()
     if (!wasWaiting || isWaiting || !this.isAwaited) return

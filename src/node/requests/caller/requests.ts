@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../../kit/clock.js'
 import { asNodeError, messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
+import type { ReportedApproval } from '../../../domain/channel/control.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { workKey } from '../../../domain/task/payloads.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
@@ -12,7 +13,7 @@ import type { Admission } from '../../reliable/lane-receiver.js'
 import type { InboundMessage } from '../../messaging/inbound-message.js'
 import type { Lanes } from '../../reliable/lanes.js'
 import type { Answer, Asking, RequestMaking, RequestNames, RequestDeps } from './request-codec.js'
-import { OutgoingRequest } from './request.js'
+import { type AwaitedApproval, OutgoingRequest, type ReportedWait } from './request.js'
 import type { Dispatcher } from './peer-queue.js'
 import type { RequestStore } from '../store.js'
 import type { NextHop } from '../../relay/next-hop.js'
@@ -169,12 +170,18 @@ export class Requests {
     this.#named(peer, keys, (key) => (idle.has(key) ? 'slot' : null))
   }
 
-  /** A peer reports the requests that wait for a person there. */
-  onApproval(peer: NodeId, keys: readonly string[]): void {
-    this.#named(peer, keys, () => 'approval')
+  /** A peer reports the requests that wait for a person there; `approvals` in the order of the keys. */
+  onApproval(peer: NodeId, keys: readonly string[], approvals: readonly ReportedApproval[] = []): void {
+    const byKey = new Map(keys.map((key, at) => [key, approvals[at]]))
+    this.#named(peer, keys, (key) => ({ approval: byKey.get(key) ?? null }))
   }
 
-  #named(peer: NodeId, keys: readonly string[], waitsFor: (key: string) => 'slot' | 'approval' | null): void {
+  /** The requests that wait for a person, by the reports of their nodes. */
+  awaitingApproval(): AwaitedApproval[] {
+    return this.#index.all().flatMap((request) => request.awaitedApproval ?? [])
+  }
+
+  #named(peer: NodeId, keys: readonly string[], waitsFor: (key: string) => ReportedWait): void {
     const named = new Set(keys)
     for (const request of this.#index.of(peer))
       if (named.delete(request.sending.key)) request.named(waitsFor(request.sending.key))
