@@ -17,6 +17,8 @@ import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/netwo
 import { readInviteCode, refusedJoin } from '../adapters/mesh/pairing/join.js'
 import { KnownAddresses } from '../adapters/mesh/network/known-addresses.js'
 import { type Network, openNetwork } from '../adapters/mesh/network/network.js'
+import { ApprovalNotifier } from '../adapters/system/approval-notifier.js'
+import { onNewApproval } from '../node/api/approvals.js'
 import type { NetworkProblem } from '../adapters/mesh/network/reachability.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
 import { hash, verify } from '../adapters/mesh/network/sodium.js'
@@ -168,13 +170,23 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const agents = openAgents(deps, { compileSchema, store: documents })
   const log = { problems: () => logProblems(options) }
   const steady = [...mended, ...memoryProblems(options.memory), ...exposureProblems(deps, http)]
-  const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, deps.writes, log, limited]
+  const notifier = new ApprovalNotifier({
+    how: options.config.policy.notify,
+    platform: process.platform,
+    telemetry: deps.telemetry
+  })
+  const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, deps.writes, log, limited, notifier]
   const found = (): readonly Problem[] => [...steady, ...parts.flatMap((part) => part.problems())]
   const lookForProblems = lookers(guarded, { look }, deps.reload)
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
   const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found }
   const node = buildNode(deps, { ...kept, ...made, lookForProblems, startedAt, lastFault })
   unwind.add('node', () => node.close())
+  const stopNotices = onNewApproval(node, (approval) => notifier.notify(approval))
+  unwind.add('notices', async () => {
+    stopNotices()
+    notifier.close()
+  })
   await node.start()
   await onUp()
   if (code !== null) await mesh.settled()

@@ -103,6 +103,27 @@ test('a call that nobody decides on in time exits 5 with APPROVAL_TIMEOUT', asyn
   t.ok(stderr.includes('[APPROVAL_TIMEOUT]'), stderr)
 })
 
+test('a pending approval starts the program of policy.notify, and the asking machine lists its place', async (t) => {
+  const mesh = await localMesh(t)
+  const home = path.join(await mesh.dir(), 'b')
+  const file = path.join(home, 'notice')
+  await fs.mkdir(home, { recursive: true, mode: 0o700 })
+  const script = `require('node:fs').writeFileSync(${JSON.stringify(file)}, require('node:fs').readFileSync(0))`
+  const notify = [process.execPath, '-e', script]
+  await fs.writeFile(path.join(home, 'config.yaml'), `policy:\n  notify: ${JSON.stringify(notify)}\n`, { mode: 0o600 })
+  const [a, b] = await pair(mesh, ASK)
+  const calling = a.cli([...CALL, '--json'])
+  const id = await nextApproval(b)
+  await untilTrue(async () => (await fs.readFile(file, 'utf8').catch(() => '')).endsWith('\n'), 'the program ran')
+  t.is((JSON.parse(await fs.readFile(file, 'utf8')) as ApprovalInfo).id, id)
+  await until(a.api, 'approvals.list', {}, ({ elsewhere = [] }) => elsewhere.length === 1)
+  const { stdout } = await a.cli(['approvals', 'ls'])
+  t.ok(stdout.includes('waiting for approval of text@b (') && stdout.includes(`approvals allow ${id}`), stdout)
+  t.is((await b.cli(['approvals', 'deny', id])).code, 0)
+  t.is((await calling).code, 5)
+  t.alike((await b.api.call('node.status', {})).problems, [])
+})
+
 test('a denied call exits 5 with POLICY_DENIED', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, ASK)

@@ -1,3 +1,4 @@
+import type { Unsubscribe } from '../../kit/events.js'
 import { shown, SHOWN_MAX } from '../../kit/text.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type { Calls } from '../../ports/node-api.js'
@@ -44,6 +45,19 @@ export function listApprovals(node: ApprovalsApiDeps): Required<ApprovalList> {
     approvals: node.approvals.list().map((one) => approvalInfo(one, namer)),
     elsewhere: elsewhere.map((one) => elsewhereInfo(one, namer))
   }
+}
+
+/** Calls back with each message that begins to wait for approval, also those of now. */
+export function onNewApproval(node: ApprovalsApiDeps, listener: (approval: ApprovalInfo) => void): Unsubscribe {
+  let known: ReadonlySet<string> = new Set()
+  const look = (): void => {
+    const { approvals } = listApprovals(node)
+    const before = known
+    known = new Set(approvals.map(({ id }) => id))
+    for (const one of approvals) if (!before.has(one.id)) listener(one)
+  }
+  look()
+  return node.approvals.onChange(look)
 }
 
 function elsewhereInfo(one: AwaitedApproval, { address, ref }: Namer): ApprovalElsewhere {
