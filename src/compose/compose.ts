@@ -170,11 +170,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const agents = openAgents(deps, { compileSchema, store: documents })
   const log = { problems: () => logProblems(options) }
   const steady = [...mended, ...memoryProblems(options.memory), ...exposureProblems(deps, http)]
-  const notifier = new ApprovalNotifier({
-    how: options.config.policy.notify,
-    platform: process.platform,
-    telemetry: deps.telemetry
-  })
+  const notifier = approvalNotifier(deps)
   const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, deps.writes, log, limited, notifier]
   const found = (): readonly Problem[] => [...steady, ...parts.flatMap((part) => part.problems())]
   const lookForProblems = lookers(guarded, { look }, deps.reload)
@@ -182,15 +178,24 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found }
   const node = buildNode(deps, { ...kept, ...made, lookForProblems, startedAt, lastFault })
   unwind.add('node', () => node.close())
-  const stopNotices = onNewApproval(node, (approval) => notifier.notify(approval))
-  unwind.add('notices', async () => {
-    stopNotices()
-    notifier.close()
-  })
+  startNotices(deps, node, notifier)
   await node.start()
   await onUp()
   if (code !== null) await mesh.settled()
   return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), http, agents })
+}
+
+function approvalNotifier({ options, telemetry }: StartDeps): ApprovalNotifier {
+  return new ApprovalNotifier({ how: options.config.policy.notify, platform: process.platform, telemetry })
+}
+
+/** Gives the owner notice of each pending approval from now on. */
+function startNotices({ unwind }: StartDeps, node: NodeCore, notifier: ApprovalNotifier): void {
+  const stop = onNewApproval(node, (approval) => notifier.notify(approval))
+  unwind.add('notices', async () => {
+    stop()
+    notifier.close()
+  })
 }
 
 /** Lets each part bring its problems up to date. */

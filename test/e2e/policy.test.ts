@@ -25,11 +25,13 @@ rules:
 async function pair(
   mesh: LocalMesh,
   policy: string,
-  env: Record<string, string> = {}
+  env: Record<string, string> = {},
+  config = ''
 ): Promise<[LocalNode, LocalNode]> {
   const home = path.join(await mesh.dir(), 'b')
   await fs.mkdir(home, { recursive: true, mode: 0o700 })
   await fs.writeFile(path.join(home, 'policy.yaml'), policy)
+  if (config !== '') await fs.writeFile(path.join(home, 'config.yaml'), config, { mode: 0o600 })
   const a = await mesh.start('a')
   const { code } = await a.api.call('invite.create', { trust: 'mine' })
   const b = await mesh.start('b', { join: code, home, env })
@@ -79,7 +81,11 @@ test('a call waits for approval, says so, and completes once it is allowed', asy
   t.is(code, 0, stderr)
   t.is((JSON.parse(stdout) as { words: number }).words, 2)
   t.ok(stderr.includes('waiting for approval of text on b\n'), stderr)
-  t.alike(await b.json(['approvals', 'ls']), { schema: 'a2a-node/approvals@1', approvals: [] })
+  t.alike(await b.json(['approvals', 'ls']), {
+    schema: 'a2a-node/approvals@1',
+    approvals: [],
+    elsewhere: []
+  })
   await untilTrue(
     async () => (await auditText(b)).includes('"kind":"approval","code":"ALLOWED"'),
     'the approval is on record'
@@ -105,13 +111,10 @@ test('a call that nobody decides on in time exits 5 with APPROVAL_TIMEOUT', asyn
 
 test('a pending approval starts the program of policy.notify, and the asking machine lists its place', async (t) => {
   const mesh = await localMesh(t)
-  const home = path.join(await mesh.dir(), 'b')
-  const file = path.join(home, 'notice')
-  await fs.mkdir(home, { recursive: true, mode: 0o700 })
+  const file = path.join(await mesh.dir(), 'notice')
   const script = `require('node:fs').writeFileSync(${JSON.stringify(file)}, require('node:fs').readFileSync(0))`
-  const notify = [process.execPath, '-e', script]
-  await fs.writeFile(path.join(home, 'config.yaml'), `policy:\n  notify: ${JSON.stringify(notify)}\n`, { mode: 0o600 })
-  const [a, b] = await pair(mesh, ASK)
+  const notify = JSON.stringify([process.execPath, '-e', script])
+  const [a, b] = await pair(mesh, ASK, {}, `policy:\n  notify: ${notify}\n`)
   const calling = a.cli([...CALL, '--json'])
   const id = await nextApproval(b)
   await untilTrue(async () => (await fs.readFile(file, 'utf8').catch(() => '')).endsWith('\n'), 'the program ran')

@@ -11,7 +11,7 @@ import type {
   ApprovalResult,
   ApprovalText
 } from '../../ports/policy-api.js'
-import type { AwaitedApproval } from '../requests/caller/request.js'
+import type { AwaitedApproval } from '../requests/caller/approval-wait.js'
 import type { Directory } from '../cards/directory.js'
 import type { ApprovalDecision } from '../policy/approvals.js'
 import type { Pipelines } from '../pipelines.js'
@@ -39,7 +39,7 @@ function namerOf({ directory }: ApprovalsApiDeps): Namer {
 /** Rows of `approvals ls`, oldest first. */
 export function listApprovals(node: ApprovalsApiDeps): Required<ApprovalList> {
   const namer = namerOf(node)
-  // Those of this node are among its own approvals.
+  // Requests to this node are among its own approvals.
   const elsewhere = node.requests.awaitingApproval().filter(({ target }) => target.nodeId !== node.self)
   return {
     approvals: node.approvals.list().map((one) => approvalInfo(one, namer)),

@@ -9,7 +9,6 @@ import {
   MAX_WAITING_NOTICES
 } from '../../../src/adapters/system/approval-notifier.js'
 import { SETTINGS } from '../../../src/config/settings.js'
-import type { NodeId } from '../../../src/kit/ids.js'
 import type { ApprovalInfo } from '../../../src/ports/policy-api.js'
 import { untilTrue } from '../../support/nodes.js'
 import { tempDir } from '../../support/tmp.js'
@@ -17,9 +16,9 @@ import { tempDir } from '../../support/tmp.js'
 const APPROVAL: ApprovalInfo = {
   id: 'app_1234567890',
   from: 'operator@phone',
-  fromNode: { id: 'y'.repeat(52) as NodeId, name: 'phone' },
+  fromNode: { id: 'y'.repeat(52), name: 'phone' },
   to: 'shell@laptop',
-  toNode: { id: 'o'.repeat(52) as NodeId, name: 'laptop' },
+  toNode: { id: 'o'.repeat(52), name: 'laptop' },
   fromTier: 'L2',
   type: 'request',
   capability: 'shell.run',
@@ -61,7 +60,7 @@ test('a program gets each approval as JSON and a short safe text, and no text of
   const [args, text, input] = JSON.parse((await linesOf(file))[0] ?? '') as [string[], string, string]
   t.alike(args, ['a b', '$HOME'], 'arguments are passed as they are')
   t.alike(JSON.parse(input), JSON.parse(JSON.stringify(hostile)))
-  t.absent(/[\u0000-\u001f\u202e]/u.test(text), text)
+  t.absent(/[\p{Cc}\u202e]/u.test(text), text)
   t.ok(text.includes(`a2a-node approvals show ${APPROVAL.id}`), text)
   t.alike(await fs.readdir(dir), ['out'], 'nothing else was run')
   t.alike(one.problems(), [])
@@ -107,7 +106,7 @@ test('a desktop notice has the text as one plain argument, also on macOS, and is
   for (const platform of ['linux', 'darwin']) {
     const argv = desktopArgv(platform, `-e do shell script "x" ${HOSTILE}${'y'.repeat(1000)}`) ?? []
     const text = argv.at(-1) ?? ''
-    t.ok(text.length <= 241 && !/[<>&\u0000-\u001f\u202e]/u.test(text), text)
+    t.ok(text.length <= 241 && !/[<>&\p{Cc}\u202e]/u.test(text), text)
     t.is(argv.slice(0, -1).filter((word) => word.includes('touch')).length, 0, 'no script contains it')
   }
   t.is(desktopArgv('win32', 'x'), null)
@@ -120,5 +119,5 @@ test('policy.notify takes desktop or a list of words, and nothing else', (t) => 
   const { schema } = SETTINGS.policy.notify
   for (const value of [null, 'desktop', ['a'], ['a', 'b c']]) t.ok(schema.safeParse(value).success, String(value))
   for (const value of ['notify-send x', [], [''], ['a\0b'], [1], {}, true, Array.from({ length: 33 }, () => 'a')])
-    t.absent(schema.safeParse(value).success, String(value))
+    t.absent(schema.safeParse(value).success, JSON.stringify(value))
 })

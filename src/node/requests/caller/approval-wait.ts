@@ -1,5 +1,31 @@
-import type { Clock } from '../../../kit/clock.js'
+import type { Clock, Timer } from '../../../kit/clock.js'
+import type { AgentAddress } from '../../../domain/card/card.js'
+import type { ReportedApproval } from '../../../domain/channel/control.js'
 import { MAX_APPROVAL_WAIT_MS } from '../../../domain/task/payloads.js'
+
+/**
+ * The report of a peer on a request: it is in progress (null), or waits for a free slot of its agent, or for a person,
+ * with the approval if the peer names it.
+ */
+export type ReportedWait = 'slot' | { readonly approval: ReportedApproval | null } | null
+
+/** The present wait of a request for a person. */
+export interface PresentWait {
+  /** Unix milliseconds of the first report. */
+  readonly since: number
+  /** By the last report: the id at its peer, and its end in Unix milliseconds; null from older builds. */
+  readonly approval: { readonly id: string; readonly until: number } | null
+}
+
+/** A request that waits for a person at its peer. */
+export interface AwaitedApproval extends PresentWait {
+  readonly target: AgentAddress
+  readonly capability: string | null
+  /** null for leases. */
+  readonly taskId: string | null
+  /** Id of the swarm whose lease it is. */
+  readonly swarm: string | null
+}
 
 /**
  * The time that a request waited for a person at its peer, by the reports of the peer: at most
@@ -12,10 +38,16 @@ export class ApprovalWait {
   #beforeMs = 0
   /** Monotonic milliseconds of the first and the last report of the present wait; null: it does not wait. */
   #now: { readonly since: number; readonly reportedAt: number } | null = null
+  #present: PresentWait | null = null
 
   constructor(clock: Clock, leaseMs: number) {
     this.#clock = clock
     this.#leaseMs = leaseMs
+  }
+
+  /** The present wait, by the last report; null: none. */
+  get present(): PresentWait | null {
+    return this.#present
   }
 
   /** Does it wait, by the last report? */
@@ -39,23 +71,75 @@ export class ApprovalWait {
     return Math.max(0, Math.min(this.leftMs, this.#now.reportedAt + this.#leaseMs - this.#clock.monotonic()))
   }
 
-  /** Its peer reports that it waits. */
-  reported(): void {
+  /** Its peer reports that it waits, with the approval if it names it. */
+  reported(report: Exclude<ReportedWait, 'slot'> = null): void {
     const now = this.#clock.monotonic()
+    const [wall, approval] = [this.#clock.now(), report?.approval ?? null]
+    const since = this.#present?.since ?? wall
     // Time after a report has run out is none of waiting.
     if (this.#now !== null && this.graceMs === 0) this.over()
     this.#now = { since: this.#now?.since ?? now, reportedAt: now }
+    this.#present = { since, approval: approval && { id: approval.id, until: wall + approval.leftMs } }
   }
 
   /** Its peer reports that it waits no longer. */
   over(): void {
     this.#beforeMs += this.#presentMs
     this.#now = null
+    this.#present = null
   }
 
   get #presentMs(): number {
     if (this.#now === null) return 0
     const { since, reportedAt } = this.#now
     return Math.min(this.#clock.monotonic(), reportedAt + this.#leaseMs) - since
+  }
+}
+
+/** The timeout of the caller of a request: it does not pass during a wait for approval, if it is extended. */
+export class CallerTimeout {
+  readonly #clock: Clock
+  readonly #wait: ApprovalWait
+  readonly #options: { readonly isExtended: boolean; onEnd(): void }
+  #timer: Timer | null = null
+  /** The end without waits for approval, on the monotonic clock. */
+  #endsAt = 0
+
+  constructor(clock: Clock, wait: ApprovalWait, options: { readonly isExtended: boolean; onEnd(): void }) {
+    this.#clock = clock
+    this.#wait = wait
+    this.#options = options
+  }
+
+  /** Starts it. */
+  start(ms: number): void {
+    this.#endsAt = this.#clock.monotonic() + ms
+    this.#after(ms)
+  }
+
+  /** A wait for approval is over: the rest passes from now on. */
+  goesOn(): void {
+    this.#after(this.#leftMs)
+  }
+
+  /** Stops it. */
+  stop(): void {
+    this.#clock.clear(this.#timer)
+  }
+
+  get #leftMs(): number {
+    const waitedMs = this.#options.isExtended ? this.#wait.ms : 0
+    return Math.max(0, this.#endsAt + waitedMs - this.#clock.monotonic())
+  }
+
+  #after(ms: number): void {
+    this.stop()
+    this.#timer = this.#clock.after(ms, () => this.#onTime())
+  }
+
+  #onTime(): void {
+    const left = this.#leftMs
+    if (left === 0) this.#options.onEnd()
+    else this.#after(left + this.#wait.graceMs)
   }
 }

@@ -58,8 +58,8 @@ export interface Asking {
   /** Is it part of a broadcast? */
   readonly isBroadcast?: boolean
   /**
-   * Timeout of the answer, in milliseconds; after it the outcome is unknown, and a late answer still counts. It does not
-   * pass while a person must approve the request, at most `MAX_APPROVAL_WAIT_MS`; that of a lease does.
+   * Timeout of the answer, in milliseconds; after it the outcome is unknown, and a late answer still counts. It stands
+   * still while a person must approve the request, at most `MAX_APPROVAL_WAIT_MS`; that of a lease does not.
    */
   readonly timeoutMs: number
   /** Waits for an agent that is offline or has no room, until `timeoutMs`. */

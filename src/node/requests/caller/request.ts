@@ -2,11 +2,9 @@ import type { Timer } from '../../../kit/clock.js'
 import { asNodeError, NodeError, type ErrorBody } from '../../../kit/errors.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { NodeId } from '../../../kit/ids.js'
-import type { AgentAddress } from '../../../domain/card/card.js'
-import type { ReportedApproval } from '../../../domain/channel/control.js'
 import { mayRunAgain } from '../../../domain/reliable/repeat.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
-import { ApprovalWait } from './approval-wait.js'
+import { ApprovalWait, CallerTimeout, type ReportedWait } from './approval-wait.js'
 import { LivenessTimer } from './delivery.js'
 import { RequestOutcome } from './outcome.js'
 import type { CallerRecord } from './record.js'
@@ -15,26 +13,6 @@ import { ReplyReader } from './reply-reader.js'
 import { hasNoRecord, lateMs, leftMs, PATIENCE, retryAfter } from './request-codec.js'
 import type { RequestDeps, RequestMaking, RequestNames } from './request-codec.js'
 import { RequestSending } from './sending.js'
-
-/**
- * What its peer reports of a request: it is in progress (null), or waits for a free slot of its agent, or for a person,
- * with the approval if the peer names it.
- */
-export type ReportedWait = 'slot' | { readonly approval: ReportedApproval | null } | null
-
-/** A request that waits for a person at its peer. */
-export interface AwaitedApproval {
-  readonly target: AgentAddress
-  readonly capability: string | null
-  /** null for leases. */
-  readonly taskId: string | null
-  /** Id of the swarm whose lease it is. */
-  readonly swarm: string | null
-  /** Unix milliseconds of the first report. */
-  readonly since: number
-  /** By the last report: the id at its peer, and its end in Unix milliseconds; null from older builds. */
-  readonly approval: { readonly id: string; readonly until: number } | null
-}
 
 /** One request from its sending to its answer: watches its peer and its time, and sends it again when needed. */
 export class OutgoingRequest implements QueuedRequest {
@@ -48,11 +26,9 @@ export class OutgoingRequest implements QueuedRequest {
   readonly #record: CallerRecord | null
   readonly #liveness: LivenessTimer
   readonly #approvalWait: ApprovalWait
-  #approval: Pick<AwaitedApproval, 'since' | 'approval'> | null = null
-  /** Of its timeout, or of the time for a late answer. */
-  #timer: Timer
-  /** The end of its timeout without waits for approval, on the monotonic clock. */
-  readonly #endsAt: number
+  readonly #timeout: CallerTimeout
+  /** Of the time for a late answer. */
+  #timer: Timer | null = null
   /** Runs while its peer is offline. */
   #goneTimer: Timer | null = null
   #isPeerOut = false
@@ -84,10 +60,12 @@ export class OutgoingRequest implements QueuedRequest {
       onRefused: (error) => this.refuse(error),
       onNotRecorded: () => this.#notRecorded()
     })
-    this.#endsAt = deps.clock.monotonic() + this.#leftMs
-    this.#timer = this.outcome.hasGivenUp
-      ? deps.clock.after(lateMs(making, deps.clock.now()), () => this.outcome.close())
-      : deps.clock.after(this.#leftMs, () => this.#onTime())
+    this.#timeout = new CallerTimeout(deps.clock, this.#approvalWait, {
+      isExtended: making.asking.lease === undefined,
+      onEnd: () => this.#giveUp()
+    })
+    if (this.outcome.hasGivenUp) this.#closeLater()
+    else this.#timeout.start(this.#leftMs)
   }
 
   /**
@@ -223,47 +201,12 @@ export class OutgoingRequest implements QueuedRequest {
   named(reported: ReportedWait): void {
     const waitingFor = typeof reported === 'object' && reported !== null ? 'approval' : reported
     this.#liveness.onHeartbeat()
-    this.#noteApproval(typeof reported === 'string' ? null : reported)
+    const wasWaiting = this.#approvalWait.isWaiting
+    if (waitingFor === 'approval') this.#approvalWait.reported(typeof reported === 'object' ? reported : null)
+    else this.#approvalWait.over()
+    if (wasWaiting && waitingFor !== 'approval' && this.isAwaited) this.#timeout.goesOn()
     this.outcome.note((tasks, id) => tasks.waitFor(id, waitingFor))
     if (waitingFor === null) this.outcome.note((tasks, id) => tasks.working(id))
-  }
-
-  /** Its wait for a person at its peer, by the last report; null: it waits for none. */
-  get awaitedApproval(): AwaitedApproval | null {
-    const { target, capability, lease } = this.#making.asking
-    if (!this.isAwaited || this.#approval === null) return null
-    return { target, capability, taskId: this.names.taskId, swarm: lease?.swarm ?? null, ...this.#approval }
-  }
-
-  #noteApproval(reported: Exclude<ReportedWait, 'slot'>): void {
-    const { clock } = this.#deps
-    const wasWaiting = this.#approvalWait.isWaiting
-    const isWaiting = reported !== null
-    const approval = reported?.approval ?? null
-    this.#approval = isWaiting
-      ? {
-          since: this.#approval?.since ?? clock.now(),
-          approval: approval === null ? null : { id: approval.id, until: clock.now() + approval.leftMs }
-        }
-      : null
-    if (isWaiting) this.#approvalWait.reported()
-    else this.#approvalWait.over()
-    if (!wasWaiting || isWaiting || !this.isAwaited) return
-    clock.clear(this.#timer)
-    this.#timer = clock.after(this.#timeLeftMs, () => this.#onTime())
-  }
-
-  /** Milliseconds of its timeout that have not passed: it does not pass while a person must approve the request. */
-  get #timeLeftMs(): number {
-    const waitedMs = this.#making.asking.lease === undefined ? this.#approvalWait.ms : 0
-    return Math.max(0, this.#endsAt + waitedMs - this.#deps.clock.monotonic())
-  }
-
-  /** Its timeout has passed, unless it waited for approval meanwhile. */
-  #onTime(): void {
-    const leftMs = this.#timeLeftMs
-    if (leftMs === 0) return this.#giveUp()
-    this.#timer = this.#deps.clock.after(leftMs + this.#approvalWait.graceMs, () => this.#onTime())
   }
 
   /** Its peer was removed from the mesh and never answers: the outcome is unknown if it may have begun there. */
@@ -309,17 +252,23 @@ export class OutgoingRequest implements QueuedRequest {
     this.outcome.unknown(unansweredIn(timeoutMs, this.#approvalWait.isWaiting), retryAfter(this.#deps, 0))
   }
 
-  #givenUp(): void {
+  /** A late answer counts for a while. */
+  #closeLater(): void {
     const { clock } = this.#deps
-    this.#stopGoneTimer()
-    clock.clear(this.#timer)
     this.#timer = clock.after(lateMs(this.#making, clock.now()), () => this.outcome.close())
+  }
+
+  #givenUp(): void {
+    this.#stopGoneTimer()
+    this.#timeout.stop()
+    this.#closeLater()
     // It must not be approved without a waiting caller. It may have been approved this moment, so the outcome is
     // unknown.
     if (this.#approvalWait.isWaiting) this.sending.cancel()
   }
 
   #ended(): void {
+    this.#timeout.stop()
     this.#deps.clock.clear(this.#timer)
     this.#stopGoneTimer()
     this.sending.end()

@@ -13,7 +13,8 @@ import type { Admission } from '../../reliable/lane-receiver.js'
 import type { InboundMessage } from '../../messaging/inbound-message.js'
 import type { Lanes } from '../../reliable/lanes.js'
 import type { Answer, Asking, RequestMaking, RequestNames, RequestDeps } from './request-codec.js'
-import { type AwaitedApproval, OutgoingRequest, type ReportedWait } from './request.js'
+import type { AwaitedApproval, ReportedWait } from './approval-wait.js'
+import { OutgoingRequest } from './request.js'
 import type { Dispatcher } from './peer-queue.js'
 import type { RequestStore } from '../store.js'
 import type { NextHop } from '../../relay/next-hop.js'
@@ -178,7 +179,7 @@ export class Requests {
 
   /** The requests that wait for a person, by the reports of their nodes. */
   awaitingApproval(): AwaitedApproval[] {
-    return this.#index.all().flatMap((request) => request.awaitedApproval ?? [])
+    return this.#index.all().flatMap((request) => request.sending.awaitedApproval ?? [])
   }
 
   #named(peer: NodeId, keys: readonly string[], waitsFor: (key: string) => ReportedWait): void {
