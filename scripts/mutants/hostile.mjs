@@ -316,7 +316,7 @@ export const HOSTILE_MUTANTS = [
     file: 'src/domain/membership/fold/fold.ts',
     find: "if (index === null) return full('invites of the node fill its share of the log')",
     put: 'if (index === null) return put(new Map([invite]))',
-    test: 'domain/membership/invite-share',
+    test: 'domain/membership/invites/invite-share',
     title: 'invites of a member have a share of the log, by number'
   },
   {

@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { isRecord, jsonFault, RESULT_LIMITS } from '../kit/json.js'
+import { withoutNulls } from '../kit/schema/nulls.js'
 import { entryFaults } from './entry-values.js'
 import { mcpServersSchema, type McpServerSetting, serverNameOf } from './mcp-servers.js'
 import { literalText, neededVariables, rewriteReferences } from './references.js'
@@ -61,6 +62,8 @@ const PREDEFINED = new RegExp(
     ...['lineNumber', 'columnNumber', 'selectedText', 'execPath', 'defaultBuildTask', 'extensionInstallFolder']
   ].join('|')})(?::(?!-)[^}]*)?\}`
 )
+/** Null is absent in files of clients. */
+const NULLS = { data: new Set<string>() }
 /** `$NAME` as a text, and in one where names of variables stand: not in the middle of a word, as in a password. */
 const PLAIN = /^\$[A-Za-z_]\w*$|(?<![\w$])\$[A-Z_][A-Z0-9_]*(?!\w)/
 
@@ -68,7 +71,9 @@ const PLAIN = /^\$[A-Za-z_]\w*$|(?<![\w$])\$[A-Z_][A-Z0-9_]*(?!\w)/
  * Translates a server of Claude, Cursor, VS Code, Gemini CLI or Codex. `${input:id}` becomes a variable,
  * `${workspaceFolder}` the project.
  */
-export function importedServer(given: string, written: unknown, origin: ImportOrigin): ServerImport {
+export function importedServer(given: string, file: unknown, origin: ImportOrigin): ServerImport {
+  if (file === null) return { ok: false, status: 'skipped', reason: 'is null there' }
+  const written = withoutNulls(file, NULLS)
   if (!isRecord(written)) return refused('is no object')
   const fault = jsonFault(written, RESULT_LIMITS)
   if (fault !== null) return refused(`has a value that cannot be taken: ${fault}`)

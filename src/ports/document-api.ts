@@ -169,6 +169,64 @@ export type DocumentLiveEvent =
   /** The program was too slow and lost lines: open it again. */
   | { readonly type: 'gap'; readonly lost: number }
 
+/** A part of a document by its content. `type` null: the content does not show it. */
+export interface DocumentPartInfo {
+  readonly root: string
+  readonly type: DocumentType | 'xml' | 'mixed' | null
+}
+
+/** One change of a document: a block of a member's stream. */
+export interface DocumentChangeInfo {
+  /** Name of the change in this document: the first 8 characters of the stream's key, a slash and a number. */
+  readonly entry: string
+  /** Key (z32) of the stream. */
+  readonly stream: string
+  /** Its member: the node whose key signed the stream. */
+  readonly by: NodeRef
+  /** Time of the author's clock. */
+  readonly at: string
+  /** Number of characters, list values, keys and formatting marks written. */
+  readonly added: number
+  /** The same, deleted. */
+  readonly removed: number
+  readonly bytes: number
+  /** Changed parts, at most 4; names are cut to 64 characters. */
+  readonly parts: readonly DocumentPartInfo[]
+}
+
+/** `doc history`: changes that this node has, newest first. */
+export interface DocumentHistoryInfo extends DocumentGaps {
+  readonly id: string
+  readonly name: string
+  readonly changes: readonly DocumentChangeInfo[]
+  /** Number of all changes that are here, listed or not. */
+  readonly total: number
+  /**
+   * Blocks merged in a snapshot, whose changes cannot be listed or restored one by one; null: none. `since`: when this
+   * node began to use the snapshot; null: not known.
+   */
+  readonly merged: { readonly blocks: number; readonly since: string | null } | null
+}
+
+/** A former state: after a change, and all changes before it in the history. */
+export interface DocumentPast {
+  /**
+   * An entry of the history; or a time in ISO 8601. A time names the last change before the first one of a later time
+   * by its author's clock.
+   */
+  readonly at: string
+}
+
+/** `doc show --at`. */
+export interface FormerDocument {
+  readonly id: string
+  readonly name: string
+  /** The change behind which it was so. */
+  readonly change: DocumentChangeInfo
+  /** Its parts with content. A part that cannot be read has a `fault` and the value null. */
+  readonly parts: readonly (DocumentPartInfo & { readonly value: DocumentValue; readonly fault?: string })[]
+}
+
 /** `doc ls`. */
 export interface DocumentList {
   readonly documents: readonly DocumentInfo[]
@@ -195,6 +253,29 @@ export interface DocumentCalls {
   'documents.edit': {
     params: { readonly document: string; readonly edit: DocumentEdit }
     result: DocumentReading & { readonly changed: boolean }
+  }
+  /**
+   * The last changes (`limit` 1..1,000, default 20). OVERLOADED when the stored streams have more than 16,384 blocks or
+   * 64 MiB behind the snapshot.
+   */
+  'documents.history': {
+    params: { readonly document: string; readonly limit?: number }
+    result: DocumentHistoryInfo
+  }
+  /** INVALID_INPUT when `at` names no change that is here. */
+  'documents.past': { params: { readonly document: string } & DocumentPast; result: FormerDocument }
+  /**
+   * Writes a change that makes the content equal to a former state, of all parts or of the part named `root`.
+   * `restored` names the changed parts. CONFLICT for a part that cannot be restored: XML, formatted text, nested types.
+   */
+  'documents.restore': {
+    params: { readonly document: string; readonly root?: string } & DocumentPast
+    result: {
+      readonly id: string
+      readonly name: string
+      readonly change: DocumentChangeInfo
+      readonly restored: readonly DocumentPartInfo[]
+    }
   }
   /**
    * This node stops following the document and removes its blocks, its own contributions too. Blocks that no other node

@@ -106,7 +106,10 @@ export interface MemberLog {
 /** A fresh invite. */
 export interface IssuedInvite {
   readonly terms: InviteTerms
+  /** Newcomers of it meet the admins at the topic of the mesh. */
   readonly code: string
+  /** At most 60 characters; null: the bootstrap nodes do not fit, or 64 invites of this node are open. */
+  readonly shortCode: string | null
 }
 
 /** Admission of newcomers, for admins. */
@@ -120,6 +123,8 @@ export interface Pairing {
     readonly ttlMs: number
     readonly uses: number
   }): IssuedInvite
+  /** Resolves when newcomers can find this node by the short code of a recorded invite, or after the limit. */
+  announced(inviteId: string, limitMs: number): Promise<void>
   close(): Promise<void>
 }
 

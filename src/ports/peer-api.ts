@@ -94,7 +94,10 @@ export interface PeerCalls {
     }
     result: {
       readonly id: string
+      /** The short code (at most 60 characters); the long one where the bootstrap nodes do not fit. */
       readonly code: string
+      /** Newcomers with it meet any admin at the topic of the mesh. Earlier builds read only this one. */
+      readonly longCode: string
       readonly expiresAt: string
       readonly uses: number
       readonly tier: TierText

@@ -1,6 +1,7 @@
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { StageStatus } from '../domain/swarm/graph.js'
 import type { Plan } from '../domain/swarm/plan.js'
+import type { NodeRef } from './node-api.js'
 
 /** One element of a mapped input: its name as given and the input made of it. */
 export interface SwarmItemInput {
@@ -222,6 +223,12 @@ export interface SwarmInfo {
    * participants does once they connect. At its deadline the swarm ends anyway. Absent else.
    */
   readonly willBeCanceled?: true
+  /**
+   * The author of its cancellation. The coordinator records the node that the request came from. `caller`: kind and
+   * name of the API's caller there, as that node knows it; null elsewhere when another node coordinated the swarm.
+   * Absent: not canceled, or canceled by an earlier build or a restore.
+   */
+  readonly canceledBy?: { readonly node: NodeRef; readonly caller: string | null; readonly at: string }
   readonly createdAt: string
   /** Unfinished items are given up then. */
   readonly deadlineAt: string

@@ -24,6 +24,7 @@ declare module 'compact-encoding' {
     fixed32: Codec<Uint8Array>
     fixed64: Codec<Uint8Array>
     none: Codec<null>
+    ipv4Address: Codec<{ readonly host: string; readonly port: number }>
     array<T>(codec: Codec<T>): Codec<T[]>
     encode<T>(codec: Codec<T>, value: T): Uint8Array
     decode<T>(codec: Codec<T>, buffer: Uint8Array): T

@@ -249,7 +249,7 @@ export class FakeNodeApi implements NodeApi {
           state: 'open',
           by: this.#info().node
         })
-        return { ...terms, sandboxId: sandboxId ?? null, code: 'code'.repeat(26) }
+        return { ...terms, sandboxId: sandboxId ?? null, code: 'code'.repeat(15), longCode: 'code'.repeat(26) }
       },
       'invite.list': () => ({ invites: this.#invites, problems: [] }),
       'invite.revoke': ({ id }) => {

@@ -35,8 +35,13 @@ export interface PairingWorld {
   readonly clock: Clock
 }
 
-/** What every Pairing keeps. */
-export function pairingContract(name: string, open: (t: Assert) => Promise<PairingWorld>): void {
+/** What every Pairing keeps, for its long and its short codes. */
+export function pairingContract(pairing: string, open: (t: Assert) => Promise<PairingWorld>): void {
+  for (const kind of ['long', 'short'] as const) codeContract(`${pairing}, ${kind} code`, kind, open)
+}
+
+function codeContract(name: string, kind: 'long' | 'short', open: (t: Assert) => Promise<PairingWorld>): void {
+  const invite = (admin: AdminSubject, options: InviteOptions): Promise<MadeInvite> => makeInvite(admin, kind, options)
   test(`${name}: a code lets as many in as it has uses, with the rights it grants; the next has INVITE_USED`, async (t) => {
     const world = await open(t)
     const { admin } = world
@@ -174,10 +179,13 @@ export function pairingContract(name: string, open: (t: Assert) => Promise<Pairi
 
 type InviteOptions = Partial<Parameters<Pairing['create']>[0]>
 
-async function invite(
+type MadeInvite = Pick<ReturnType<Pairing['create']>, 'terms' | 'code'>
+
+async function makeInvite(
   { pairing, log, mesh }: AdminSubject,
+  kind: 'long' | 'short',
   options: InviteOptions
-): Promise<ReturnType<Pairing['create']>> {
+): Promise<MadeInvite> {
   const made = pairing.create({
     tier: 1,
     admin: false,
@@ -188,7 +196,8 @@ async function invite(
     ...options
   })
   await log.submit({ kind: 'invite', mesh, invite: made.terms })
-  return made
+  await pairing.announced(made.terms.id, 5000)
+  return { terms: made.terms, code: kind === 'long' ? made.code : (made.shortCode ?? '') }
 }
 
 async function refused(t: Assert, world: PairingWorld, attempt: JoinAttempt, code: ErrorCode): Promise<NodeError> {

@@ -85,6 +85,52 @@ test('doc get prints on one node the values that doc set writes on the other: te
   t.alike(detail.streams.map(({ node }) => node.name).sort(), ['a', 'b'])
 })
 
+test('doc history names the writers of two nodes, doc show --at prints a former text, and doc restore gives it back to both', async (t) => {
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
+  await a.cli(['doc', 'set', 'notes', 'milk, bread\n'])
+  await untilValue(b, 'notes', { type: 'text', value: 'milk, bread\n' })
+  t.is((await b.cli(['doc', 'set', 'notes', 'spoiled'])).code, 0)
+  await untilValue(a, 'notes', { type: 'text', value: 'spoiled' })
+  type Listed = {
+    total: number
+    merged: null
+    changes: { entry: string; at: string; by: { id: string; name: string } }[]
+  }
+  const [one, other] = await Promise.all([a, b].map((node) => node.json<Listed>(['doc', 'history', 'notes'])))
+  t.alike(one, other, 'both list the same')
+  t.alike(
+    one?.changes.map(({ by }) => by.name),
+    ['b', 'a']
+  )
+  t.is(one?.merged, null)
+  const former = one?.changes[1]
+  const entry = former?.entry ?? ''
+  const listed = await a.cli(['doc', 'history', 'notes', '--limit', '1'])
+  t.ok(listed.stdout.includes(' b ') && !listed.stdout.includes(entry), listed.stdout)
+  t.ok(listed.stderr.includes('1 older change not listed: --limit 2'), listed.stderr)
+  t.ok(listed.stderr.includes("times are those of the authors' clocks"), listed.stderr)
+  t.is((await b.cli(['doc', 'show', 'notes', '--at', entry])).stdout, 'milk, bread\n')
+  t.is((await a.cli(['doc', 'show', 'notes', '--at', former?.at ?? ''])).stdout, 'milk, bread\n')
+  t.is((await a.cli(['doc', 'get', 'notes'])).stdout, 'spoiled', 'nothing is restored yet')
+  const restored = await b.json<{ restored: unknown }>(['doc', 'restore', 'notes', '--at', entry])
+  t.alike(restored.restored, [{ root: 'text', type: 'text' }])
+  await untilValue(a, 'notes', { type: 'text', value: 'milk, bread\n' })
+  t.is((await a.json<Listed>(['doc', 'history', 'notes'])).total, 3, 'a restore is one more change')
+  for (const at of ['noon', '30d', `${entry}9`]) {
+    const refused = await a.cli(['doc', 'restore', 'notes', '--at', at])
+    t.is(codeOf(refused), at === 'noon' ? 'USAGE' : 'INVALID_INPUT', refused.stderr)
+    t.ok(/ try: a2a-node .*doc (?:history notes|restore --help)\n/.test(refused.stderr), refused.stderr)
+  }
+  await a.cli(['doc', 'access', 'notes', '--write', 'nobody'])
+  await until(b.api, 'documents.list', {}, ({ documents }) => documents.some(({ may }) => !may.write))
+  t.is(codeOf(await b.cli(['doc', 'restore', 'notes', '--at', entry])), 'FORBIDDEN')
+  t.is((await b.cli(['doc', 'show', 'notes', '--at', entry])).stdout, 'milk, bread\n', 'a reader still reads it')
+  await a.cli(['doc', 'access', 'notes', '--see', 'nobody'])
+  await until(b.api, 'documents.list', {}, ({ documents }) => documents.length === 0)
+  t.is(codeOf(await b.cli(['doc', 'history', 'notes'])), 'DOCUMENT_NOT_FOUND')
+})
+
 test('doc edit keeps what another wrote while the editor was open, and writes nothing for nothing', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]

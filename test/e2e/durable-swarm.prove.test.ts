@@ -134,7 +134,7 @@ test('a worker is killed at what may not be repeated: those items end as unknown
   t.is(outcomes.length, 30)
   const unknown = outcomes.filter(({ status }) => status === 'unknown')
   t.ok(unknown.length >= 1 && unknown.length <= 2, `${unknown.length} were under way at it`)
-  t.ok(unknown.every((one) => one.agent === 'worker@c' && one.error?.message.includes('--allow-repeat') === true))
+  t.ok(unknown.every((one) => one.agent === 'worker@c' && one.error?.message.includes('allows repeats') === true))
   t.ok(outcomes.every(({ status }) => status === 'completed' || status === 'unknown'))
   const traces = await begun()
   t.is(new Set(traces).size, traces.length, 'none was begun twice')

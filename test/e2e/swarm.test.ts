@@ -1,9 +1,9 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
-import type { SwarmEvent, SwarmResults } from '../../src/ports/swarm-api.js'
+import type { SwarmEvent, SwarmInfo, SwarmResults } from '../../src/ports/swarm-api.js'
 import { processesWith } from '../support/processes.js'
-import { ROOT, localMesh, untilPeer, untilTrue } from '../support/nodes.js'
+import { ROOT, type LocalNode, localMesh, untilPeer, untilTrue } from '../support/nodes.js'
 import { slowAgent } from '../support/swarm-agents.js'
 
 test('swarm each: every capable agent does it once, on every node', async (t) => {
@@ -84,6 +84,31 @@ test('cancel ends a swarm and the processes that work for it', async (t) => {
   await untilTrue(async () => (await processesWith(mark, null)).length === 0, 'every run is killed')
   await untilPeer(a, 'b', 'online')
   t.is((await b.api.call('node.status', {})).tasks.running, 0)
+})
+
+test('swarm show names the node that canceled a swarm on all its nodes, also when another one launched it', async (t) => {
+  const mesh = await localMesh(t)
+  const agents = path.join(await mesh.dir(), 'agents')
+  await fs.mkdir(agents)
+  await fs.writeFile(path.join(agents, 'worker.md'), slowAgent(`mark-${mesh.port}`, 600_000))
+  const [a, b, c] = await mesh.meshWith({ args: ['--agents', agents] }, 'a', 'b', 'c')
+  const run = a.cli(
+    ['swarm', 'run', 'work', '--capability', 'work.slowly', '--items', '-', '--json'],
+    'one\ntwo\nthree'
+  )
+  const idsOf = async (node: LocalNode): Promise<string[]> =>
+    (await node.api.call('swarm.list', {})).swarms.map(({ id }) => id)
+  for (const node of [a, b, c]) await untilTrue(async () => (await idsOf(node)).length === 1, 'it knows the swarm')
+  const [id = ''] = await idsOf(b)
+  t.is((await b.cli(['swarm', 'cancel', id])).code, 0)
+  t.is((await run).code, 1)
+  for (const node of [a, b, c]) {
+    await untilTrue(async () => (await node.api.call('swarm.show', { id })).status === 'canceled', 'it is canceled')
+    const { canceledBy } = await node.json<SwarmInfo>(['swarm', 'show', id])
+    t.alike([canceledBy?.node.name, canceledBy?.caller], ['b', node === b ? 'operator' : null])
+    const { stdout } = await node.cli(['swarm', 'show', id])
+    t.ok(/canceled +by b(?: \(operator\))?, \d{4}-/.test(stdout), stdout)
+  }
 })
 
 test('an item that an agent refuses fails with the reason, at once: no other agent could do it', async (t) => {

@@ -215,8 +215,13 @@ export class World {
           const createdAt = clock.now()
           const sandbox = sandboxId === null ? {} : { sandboxId }
           const terms = { tier, admin, uses, createdAt, expiresAt: createdAt + ttlMs, ...sandbox }
-          return { terms: inviteTerms(`${node.name}/${log.submitted.length}`, terms), code: 'code'.repeat(10) }
+          return {
+            terms: inviteTerms(`${node.name}/${log.submitted.length}`, terms),
+            code: 'code'.repeat(10),
+            shortCode: null
+          }
         },
+        announced: () => Promise.resolve(),
         close: () => Promise.resolve()
       },
       documents: this.streams.of(node.id),

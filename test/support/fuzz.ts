@@ -18,7 +18,7 @@ import {
   encodeJoinData,
   encodeMeshInfo
 } from '../../src/domain/membership/codec.js'
-import { decodeInviteCode, encodeInviteCode } from '../../src/domain/membership/invite-code.js'
+import { decodeInviteCode, encodeInviteCode } from '../../src/domain/membership/invites/invite-code.js'
 import { fold, reads } from '../../src/domain/membership/fold/fold.js'
 import { decodeCoordination } from '../../src/domain/swarm/coordination-message.js'
 import { TaskProposalPayloadSchema } from '../../src/domain/task/negotiation.js'
@@ -283,13 +283,14 @@ function pairing(): FuzzTarget[] {
   const request = joinRequest(bob, inviteTerms('a').id)
   const info = encodeMeshInfo({ v: 1, owner: ann.id, name: 'home', mesh: MESH })
   const place = { network: 'private', bootstrap: ['127.0.0.1:49737'], localPort: null, trust: 'guest' } as const
-  const code = encodeInviteCode({ ...place, root: new Uint8Array(16), invite: new Uint8Array(32) }, hash)
+  const long = { kind: 'long', ...place, root: new Uint8Array(16), invite: new Uint8Array(32) } as const
+  const short = { kind: 'short', ...place, root: new Uint8Array(12), secret: new Uint8Array(14) } as const
   return [
     { name: 'join requests', samples: [encodeJoinData({ v: 1, request })], take: (bytes) => decodeJoinData(bytes).ok },
     { name: 'what an invite tells of its mesh', samples: [info], take: (bytes) => decodeMeshInfo(bytes).ok },
     {
       name: 'invite codes',
-      samples: [utf8(code)],
+      samples: [long, short].map((code) => utf8(encodeInviteCode(code, hash))),
       take: (bytes) => decodeInviteCode(fromUtf8(bytes), hash).ok
     }
   ]

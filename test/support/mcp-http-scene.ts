@@ -35,11 +35,11 @@ export const CLAIM = {
   'io.modelcontextprotocol/clientCapabilities': {}
 }
 
-/** Serves it until the test ends. */
-export async function scene(t: Assert): Promise<Scene> {
+/** Serves it until the test ends. `more`: agents beside those two. */
+export async function scene(t: Assert, more: readonly FakeAgent[] = []): Promise<Scene> {
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow'), () => null)
-  const owner = await world.owner({ agents: [echo('text'), slow] })
+  const owner = await world.owner({ agents: [echo('text'), slow, ...more] })
   const tokens = new EventEmitter()
   const url = await serveMcpOverHttp(t, world, owner, tokens)
   const working = async (count: number): Promise<void> => {

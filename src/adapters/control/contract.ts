@@ -40,6 +40,7 @@ const item = z.strictObject({
 const document = z.string().min(1).max(128)
 const root = z.string().min(1).max(256).exactOptional()
 const index = z.int().min(0)
+const at = z.string().min(1).max(80)
 const rule = z.strictObject({
   members: z.array(ref).max(256).exactOptional(),
   tier: z.enum(['L0', 'L1', 'L2', 'L3']).nullable().exactOptional(),
@@ -247,6 +248,9 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'documents.create': z.strictObject({ name: document, see: rule.exactOptional(), write: rule.exactOptional() }),
   'documents.read': reading,
   'documents.edit': z.strictObject({ document, edit }),
+  'documents.history': z.strictObject({ document, limit: z.int().min(1).max(1000).exactOptional() }),
+  'documents.past': z.strictObject({ document, at }),
+  'documents.restore': z.strictObject({ document, at, root }),
   'documents.forget': z.strictObject({ document }),
   'documents.remove': z.strictObject({ document }),
   'documents.restrict': z.strictObject({ document, see: rule, write: rule }),

@@ -25,11 +25,13 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   const made = await api().call('invite.create', params)
   const { network, problems } = await api().call('node.status', {})
   const unfound = networkProblems(problems)
-  if (isSet(options, 'qr')) await noteQrCode(output, made.code)
+  const { longCode } = made
+  const code = isSet(options, 'long') ? longCode : made.code
+  if (isSet(options, 'qr')) await noteQrCode(output, code)
   if (output.json) {
-    const { code, expiresAt, uses, tier, sandboxId, id, trust } = made
+    const { expiresAt, uses, tier, sandboxId, id, trust } = made
     const reachable = { problems: hintedAll(output, unfound) }
-    output.object('invite@1', { code, expiresAt, uses, tier, sandboxId, id, network, trust, ...reachable })
+    output.object('invite@1', { code, expiresAt, uses, tier, sandboxId, id, network, trust, ...reachable, longCode })
     return EXIT.ok
   }
   noteProblems(output, unfound)
@@ -47,7 +49,7 @@ export const invite: Action = async ({ output, api }, _args, options) => {
     for (const line of joinLines(await installation())) output.note(line)
   }
   output.note('and give it this code:')
-  output.print(made.code)
+  output.print(code)
   return EXIT.ok
 }
 

@@ -61,6 +61,10 @@ function coordinationText({ coordinator, epoch, participants }: NonNullable<Swar
   return `${coordinator ?? 'none'}${epoch === 0 ? '' : `, term ${epoch}`}; candidates ${participants.join(', ')}`
 }
 
+function canceledText({ node, caller, at }: NonNullable<SwarmInfo['canceledBy']>): string {
+  return `by ${node.name}${caller === null ? '' : ` (${caller})`}, ${timeText(at)}`
+}
+
 function printSwarm(output: Output, info: SwarmInfo): void {
   output.print(`swarm ${output.paint('bold', shown(info.id))}   ${output.paint(STYLES[info.status], info.status)}`)
   printFacts(output, [
@@ -77,6 +81,7 @@ function printSwarm(output: Output, info: SwarmInfo): void {
     ['items', itemsText(info)],
     info.coordination === undefined ? null : ['coordinator', coordinationText(info.coordination)],
     info.willBeCanceled === true ? ['cancel', cancelingText(info)] : null,
+    info.canceledBy === undefined ? null : ['canceled', canceledText(info.canceledBy)],
     ['agents', info.participants.join(', ')],
     ['started', `${timeText(info.createdAt)}, ${formatDuration(info.durationMs)} long`],
     info.error === null ? null : ['error', { text: `${info.error.message}  [${info.error.code}]`, style: 'red' }],

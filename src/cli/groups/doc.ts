@@ -10,6 +10,11 @@ const ROOT: OptionSpec = {
   about: 'name of the part in the document (default: the value of --type)'
 }
 const PART: readonly OptionSpec[] = [TYPE, ROOT]
+const AT = 'an entry of doc history, a time (2026-11-29T10:00:00Z) or a time ago (2h)'
+const ONE_PART: readonly OptionSpec[] = [
+  { ...TYPE, about: 'only the part of this type (default: all parts)' },
+  { ...ROOT, about: 'only the part with this name; needs --type' }
+]
 
 /** The commands below `doc`. */
 export const DOC_COMMANDS: readonly CommandRow[] = [
@@ -21,8 +26,33 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
   {
     name: 'show',
     args: '<doc>',
-    about: 'show writers, size and access of a document',
+    about: 'show writers, size and access of a document; with --at its former content',
+    options: [{ flags: '--at <when>', about: AT }, ...ONE_PART],
     load: async () => (await import('../commands/doc/doc.js')).showDocument
+  },
+  {
+    name: 'history',
+    args: '<doc>',
+    about: 'the changes of a document, newest first',
+    options: [{ flags: '--limit <n>', about: 'changes, 1 to 1000 (default: 20)' }],
+    more: [
+      "Times are those of the authors' clocks. Blocks merged in a snapshot have no history.",
+      '',
+      'Example: a2a-node doc restore notes --at 2h'
+    ],
+    load: async () => (await import('../commands/doc/history.js')).documentHistory
+  },
+  {
+    name: 'restore',
+    args: '<doc>',
+    about: 'write a change that makes a document equal to a former state',
+    options: [{ flags: '--at <when>', about: AT }, ...ONE_PART],
+    more: [
+      'All parts are restored, or none. XML, formatted text and nested types are refused when they changed.',
+      '',
+      'Example: a2a-node doc restore notes --at k7f29d3a/12'
+    ],
+    load: async () => (await import('../commands/doc/history.js')).restoreDocument
   },
   {
     name: 'get',

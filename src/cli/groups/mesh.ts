@@ -95,6 +95,7 @@ export const MESH_COMMANDS: readonly CommandRow[] = [
       { flags: '--ttl <duration>', about: 'how long the code works (default: 10m)' },
       { flags: '--uses <n>', about: 'number of nodes that may join with it (default: 1)' },
       { flags: '--sandbox <id>', about: 'confine the newcomer to a sandbox' },
+      { flags: '--long', about: 'print the long code, which earlier builds read' },
       { flags: '--qr', about: 'show the code as a QR code too' }
     ],
     load: async () => (await import('../commands/invite.js')).invite,

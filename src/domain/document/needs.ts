@@ -11,7 +11,10 @@ export interface Missing {
  * The first missing dependency of a block; null when it can be applied. `clockOf` gives the clock of a clientID in the
  * document; earlier writes of the block itself count too.
  */
-export function blocker({ updates }: CheckedBlock, clockOf: (client: number) => number): Missing | null {
+export function blocker(
+  { updates }: Pick<CheckedBlock, 'updates'>,
+  clockOf: (client: number) => number
+): Missing | null {
   const written = new Map<number, number>()
   for (const { contents } of updates) {
     for (const [client, end] of contents.needs) {

@@ -25,6 +25,13 @@ export function contentsOf({ _start }: TypeFields): SharedContent[] {
   return contents
 }
 
+/** The content of the first `max` items of a sequence, deleted ones included. */
+export function contentsFrom({ _start }: TypeFields, max: number): SharedContent[] {
+  const contents: SharedContent[] = []
+  for (let item = _start; item !== null && contents.length < max; item = item.right) contents.push(item.content)
+  return contents
+}
+
 /** Is it a shared type inside of another? */
 export function isNested(content: SharedContent): content is Y.ContentType {
   return content instanceof Y.ContentType

@@ -7,6 +7,8 @@ import { encodeMeshInfo, type MeshInfo } from './codec.js'
  * Bytes of the fingerprint in an invite code: 128 bits, so that no other owner or mesh with the same one can be found.
  */
 export const ROOT_FINGERPRINT_BYTES = 16
+/** Bytes of it in a short code: 96 bits, the shortest part that proves a root. */
+export const SHORT_ROOT_BYTES = 12
 
 const DOMAIN = 'a2a-node/root/1'
 
@@ -28,13 +30,15 @@ export function rootFingerprint({ info, encryptionKey }: MeshRoot, hash: Hash): 
 }
 
 /**
- * Why `root` in an answer does not have the fingerprint of the invite code; null when it does. Every node with the code
- * can answer for the mesh and sign with the key of the invite. So only the fingerprint proves the owner. Total.
+ * Why `root` in an answer does not have the fingerprint of the invite code, or its first 12 bytes; null when it
+ * does. Every node with the code can answer for the mesh and sign with the key of the invite. So only the fingerprint
+ * proves the owner. Total.
  */
 export function rootFault(root: MeshRoot, fingerprint: Uint8Array, hash: Hash): string | null {
   try {
     if (root.encryptionKey.byteLength !== 32) return 'its key of the mesh log is not of 32 bytes'
-    return sameBytes(rootFingerprint(root, hash), fingerprint)
+    const bytes = fingerprint.byteLength === SHORT_ROOT_BYTES ? SHORT_ROOT_BYTES : ROOT_FINGERPRINT_BYTES
+    return sameBytes(rootFingerprint(root, hash).subarray(0, bytes), fingerprint)
       ? null
       : 'it names another owner or another mesh than the code'
   } catch {

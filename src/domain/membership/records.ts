@@ -17,7 +17,7 @@ import {
   trustKey,
   WRITERS_KEY
 } from './keys.js'
-import type { InviteIndexRecord } from './invite-share.js'
+import type { InviteIndexRecord } from './invites/invite-share.js'
 import type {
   DocumentRecord,
   InviteRecord,

@@ -94,6 +94,6 @@ export function failure(code: ErrorCode, message: string): { ok: false; error: E
 export function doubt(reason: string, code: ErrorCode): RunOutcome {
   const message =
     `it is unknown whether it was done: ${reason}, while an agent had it. Its capability may not be repeated, so no other was asked: ` +
-    'look whether it was done, and if not, launch it anew; with --allow-repeat such items are done again'
+    'look whether it was done, and if not, launch it anew; a swarm that allows repeats does such items again'
   return { ...failure(code, message), isUnknown: true }
 }

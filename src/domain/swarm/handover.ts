@@ -20,6 +20,8 @@ const Text = z.string().max(65_536)
 const Name = z.string().min(1).max(128)
 const Shown = z.string().max(512)
 const Count = z.int().min(0).max(MAX_ITEMS)
+/** Largest time of a Date. */
+const MAX_DATE = 8.64e15
 const Time = z.number().min(0).max(Number.MAX_SAFE_INTEGER)
 const Code = z.string().transform((code): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL'))
 
@@ -149,7 +151,10 @@ const EndRow = z.object({
   error: ErrorRow.nullable(),
   stages: z.array(StageEnd).max(MAX_STAGES),
   participants: z.array(Shown).max(MAX_AGENTS),
-  leftOut: z.array(LeftOutRow).max(MAX_AGENTS)
+  leftOut: z.array(LeftOutRow).max(MAX_AGENTS),
+  canceledBy: z
+    .object({ node: z.custom<NodeId>(isKeyText), caller: Shown.nullable(), at: Time.max(MAX_DATE) })
+    .exactOptional()
 })
 
 const MarkRow = z.object({

@@ -31,7 +31,7 @@ export const ENDINGS = {
   malformed: failed('INVALID_ENVELOPE', 'the request has no requestId, attempt or input'),
   unreadable: failed('OVERLOADED', 'the ledger of the node cannot be read'),
   interrupted: neverRepeated(
-    'the node ended while it worked on it: it is unknown whether it was done, and the capability may not be repeated; look, then call it anew or with --allow-repeat'
+    'the node ended while it worked on it: it is unknown whether it was done, and the capability may not be repeated; look, then call it anew or allow its repeat'
   ),
   cutTwice: neverRepeated(
     'its node ended twice while it ran; it is not run again, and it is unknown whether it was done; look, then call it anew'

@@ -1,62 +1,51 @@
 import { Debounce } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
-import type { NodeId } from '../../kit/ids.js'
 import { LookAlikes } from '../../kit/names/look-alikes.js'
 import { refuseName } from '../../kit/names/refuse-name.js'
 import { DOCUMENT_NAME, nameFault } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { shellWord } from '../../kit/text.js'
-import { type DeniedDocument, removalDenied, restrictDenied, writeDenied } from '../../domain/document/denied.js'
-import type { DocumentRecord } from '../../domain/membership/types.js'
+import { removalDenied, restrictDenied } from '../../domain/document/denied.js'
 import type {
   DocumentCalls,
-  DocumentDetail,
-  DocumentGaps,
-  DocumentInfo,
   DocumentLiveEvent,
   DocumentReading,
   DocumentRoot,
-  DocumentWatches,
-  DocumentWriter
+  DocumentWatches
 } from '../../ports/document-api.js'
-import { accessInfo, accessList, knownLengths, memberAccess, type DocumentCaller } from '../documents/access.js'
+import type { HistoryChange } from '../../domain/document/history/replay.js'
+import { changeInfo, inPast, mergedOf, partInfo } from '../documents/history.js'
+import { accessList, knownLengths, type DocumentCaller } from '../documents/access.js'
 import { awaitHere, mustBeHere, recordOf } from '../documents/initial-sync.js'
 import type { IndexedDocument } from '../documents/document-index.js'
-import { leftInfo } from '../documents/left-documents.js'
 import type { Principal } from '../../ports/node-api.js'
-import type { NodeDeps } from '../dependencies.js'
-import type { Pipelines } from '../pipelines.js'
-import type { Services } from '../services.js'
+import {
+  type CallTerms,
+  deniedDocument,
+  documentDetail,
+  documentInfo,
+  type DocumentApiCaller,
+  type DocumentsApiDeps,
+  found,
+  skippedOf,
+  warned,
+  writable
+} from './named-document.js'
 import type { WatchRow } from './watches.js'
 
 /** Time limit for bringing a change into the log, in milliseconds. */
 const LOG_TIMEOUT_MS = 10_000
 /** Names that are tried for a suggestion. */
 const MAX_TRIED = 100
+/** Changes of a history without a limit. */
+const SHOWN_CHANGES = 20
 /** The shortest time between two updates of a watched list and of a watched value, in milliseconds. */
 const LIST_MS = 100
 const READ_MS = 20
 
 type DocumentParams<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
 type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
-
-/** Dependencies of the calls about documents. */
-export interface DocumentsApiDeps
-  extends Pick<Services, 'directory' | 'documentSessions' | 'documents' | 'peers' | 'self'>,
-    Pick<Pipelines, 'swarmDocuments'> {
-  readonly deps: Pick<NodeDeps, 'clock' | 'documents' | 'log' | 'logState' | 'membership'>
-}
-
-/** The caller of a document call, and its node. */
-interface DocumentApiCaller {
-  readonly node: DocumentsApiDeps
-  readonly certified: DocumentCaller
-  /** Milliseconds that the call may wait for others; undefined: its default. */
-  readonly timeoutMs?: number
-}
-
-type CallTerms = Omit<DocumentApiCaller, 'node'>
 
 /** The calls about documents: the required scope and the function of each. */
 export const DOCUMENT_CALLS: {
@@ -70,6 +59,9 @@ export const DOCUMENT_CALLS: {
   'documents.create': ['send', ({ node, ...caller }, params) => createDocument(node, params, caller)],
   'documents.read': ['read', ({ node, ...caller }, params) => readDocument(node, params, caller)],
   'documents.edit': ['send', ({ node, ...caller }, params) => editDocument(node, params, caller)],
+  'documents.history': ['read', ({ node, ...caller }, params) => historyOf(node, params, caller)],
+  'documents.past': ['read', ({ node, ...caller }, params) => pastOf(node, params, caller)],
+  'documents.restore': ['send', ({ node, ...caller }, params) => restoreDocument(node, params, caller)],
   'documents.forget': ['admin', ({ node, certified }, params) => forgetDocument(node, params, certified)],
   'documents.remove': ['admin', ({ node, ...caller }, params) => removeDocument(node, params, caller)],
   'documents.restrict': ['admin', ({ node, ...caller }, params) => restrictDocument(node, params, caller)],
@@ -256,6 +248,80 @@ async function editDocument(
   })
 }
 
+/**
+ * `doc history`.
+ * @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED, CONFLICT, PEER_OFFLINE, TIMEOUT
+ */
+async function historyOf(
+  node: DocumentsApiDeps,
+  { document, limit = SHOWN_CHANGES }: DocumentParams<'documents.history'>,
+  { certified: by, timeoutMs }: CallTerms
+): Result<'documents.history'> {
+  const { id, record } = await found(node, document, by)
+  const { name } = record
+  const last: HistoryChange[] = []
+  let total = 0
+  await node.documents.with(name, async (open) => {
+    await mustBeHere(node, record, timeoutMs)
+    const note = (change: HistoryChange): boolean => {
+      total++
+      if (last.push(change) > limit) last.shift()
+      return false
+    }
+    await node.documents.history.replay({ name, open }, note, () => null)
+  })
+  const changes = last.reverse().map((change) => changeInfo(node, name, change))
+  return { id, name, changes, total, merged: mergedOf(node, name), ...skippedOf(node, recordOf(node, record)) }
+}
+
+/**
+ * `doc show --at`.
+ * @throws NodeError as {@link historyOf}; INVALID_INPUT when no change is named
+ */
+async function pastOf(
+  node: DocumentsApiDeps,
+  { document, at }: DocumentParams<'documents.past'>,
+  { certified: by, timeoutMs }: CallTerms
+): Result<'documents.past'> {
+  const { id, record } = await found(node, document, by)
+  const { sharedParts } = await import('../../domain/document/shared-types.js')
+  return await node.documents.with(record.name, async (open) => {
+    await mustBeHere(node, record, timeoutMs)
+    return await inPast(node, { record, open, at }, (doc, change) => ({
+      id,
+      name: record.name,
+      change,
+      parts: sharedParts(doc)
+    }))
+  })
+}
+
+/**
+ * `doc restore`.
+ * @throws NodeError as {@link pastOf}; FORBIDDEN, and CONFLICT for a part that cannot be restored
+ */
+async function restoreDocument(
+  node: DocumentsApiDeps,
+  { document, at, root }: DocumentParams<'documents.restore'>,
+  { certified: by, timeoutMs }: CallTerms
+): Result<'documents.restore'> {
+  const { id, record } = writable(node, await found(node, document, by), by)
+  const [{ copyOf, restoringEdits }, { editShared }] = await Promise.all([
+    import('../../domain/document/history/restore.js'),
+    import('../../domain/document/shared-types.js')
+  ])
+  return await node.documents.with(record.name, async (open) => {
+    await mustBeHere(node, record, timeoutMs)
+    const [former, change] = await inPast(node, { record, open, at }, (doc, one) => [copyOf(doc), one] as const)
+    const restored = await open.edit((doc) => {
+      const edits = restoringEdits(doc, former, root)
+      for (const one of edits) editShared(doc, one.root, one.edit)
+      return edits.map(({ root: name, edit }) => partInfo({ root: name, type: edit.type }))
+    })
+    return { id, name: record.name, change, restored }
+  })
+}
+
 /** `doc rm`. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
 async function forgetDocument(
   node: DocumentsApiDeps,
@@ -305,28 +371,6 @@ async function tellPresence(
 ): Result<'documents.awareness'> {
   await node.documentSessions.tell(session, node.documents.known.find(document, by).record.name, update)
   return { told: true }
-}
-
-/**
- * The document of a name or an id. The document of a swarm is made on first use.
- * @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED
- */
-async function found(node: DocumentsApiDeps, document: string, by: DocumentCaller): Promise<IndexedDocument> {
-  await node.swarmDocuments.ensure(document)
-  return node.documents.known.find(document, by)
-}
-
-/** The same document, if the caller may write it. @throws NodeError FORBIDDEN */
-function writable(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
-  if (node.documents.known.access(known.record, by).mayWrite) return known
-  throw writeDenied(deniedDocument(node, known.record))
-}
-
-function deniedDocument(node: DocumentsApiDeps, { name, creator }: IndexedDocument['record']): DeniedDocument {
-  const { mesh, members } = node.deps.log.view()
-  const nameOf = (one: NodeId | undefined): string | null =>
-    one === undefined || members.get(one)?.revoked !== null ? null : node.directory.ref(one).name
-  return { name, creator: nameOf(creator), owner: nameOf(mesh?.owner) }
 }
 
 /** Pushes the list, and again at each change. */
@@ -429,67 +473,6 @@ function reading(
   ...[type, root, value]: ReadDocument
 ): DocumentReading {
   return { id, name: record.name, type, root, value, ...skippedOf(node, recordOf(node, record)) }
-}
-
-/** Members with an ended stream and no other one: as `status` reports forks. */
-function skippedOf(node: DocumentsApiDeps, { name, streams }: DocumentRecord): DocumentGaps {
-  const stopped = streams.flatMap(({ nodeKey, coreKey }) => {
-    const reason = node.documents.stopOf(name, coreKey)
-    return reason === null ? [] : [{ nodeKey, reason }]
-  })
-  const goesOn = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean =>
-    streams.some((one) => one.nodeKey === nodeKey && node.documents.stopOf(name, one.coreKey) === null)
-  const skipped = stopped
-    .filter((one) => !goesOn(one))
-    .map(({ nodeKey, reason }) => ({ node: node.directory.ref(nodeKey), reason }))
-  return skipped.length === 0 ? {} : { skipped }
-}
-
-function documentInfo(node: DocumentsApiDeps, { id, record }: IndexedDocument, by: DocumentCaller): DocumentInfo {
-  const sizes = record.streams.map(({ coreKey }) => node.deps.documents.size(coreKey))
-  const { mayWrite, mayRestrict } = node.documents.known.access(record, by)
-  const left = node.documents.followed.leftOf(record)
-  return {
-    id,
-    name: record.name,
-    creator: node.directory.ref(record.creator),
-    createdAt: new Date(record.createdAt).toISOString(),
-    bytes: sizes.reduce((sum, { bytes }) => sum + bytes, node.documents.snapshotBytes(record.name)),
-    blocks: sizes.reduce((sum, { blocks }) => sum + blocks, 0),
-    writers: new Set(record.streams.map(({ nodeKey }) => nodeKey)).size,
-    may: { write: mayWrite, restrict: mayRestrict },
-    following: left.length === 0 && node.documents.isFollowed(record.name),
-    ...(left.length === 0 ? {} : { left: leftInfo(node.directory, left) })
-  }
-}
-
-function warned(nameWarning: string | null): Pick<DocumentInfo, 'nameWarning'> {
-  return nameWarning === null ? {} : { nameWarning }
-}
-
-function documentDetail(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): DocumentDetail {
-  const { record } = known
-  const view = node.deps.log.view()
-  const streams = record.streams.map(({ nodeKey, coreKey }): DocumentWriter => {
-    const { blocks, from, bytes } = node.deps.documents.size(coreKey)
-    const { mayWrite } = memberAccess(view, record, nodeKey)
-    return {
-      node: node.directory.ref(nodeKey),
-      stream: coreKey,
-      blocks,
-      from,
-      bytes,
-      mayWrite,
-      stopped: node.documents.stopOf(record.name, coreKey)
-    }
-  })
-  return {
-    ...documentInfo(node, known, by),
-    ...warned(node.documents.known.nameWarnings(by)(record.name)),
-    access: accessInfo(node.directory, record.access),
-    streams,
-    ...skippedOf(node, record)
-  }
 }
 
 /** The log knows nodes only: a caller weaker than its node cannot create a document for itself. */

@@ -56,6 +56,7 @@ import {
   watchStatus
 } from './watches.js'
 import { DOCUMENT_CALLS, DOCUMENT_WATCHES } from './documents.js'
+import type { DocumentApiCaller } from './named-document.js'
 import type { NodeCore } from '../node.js'
 import { agentProblems, withLogProblem } from '../agents/health.js'
 
@@ -156,7 +157,7 @@ function makeInvite(
 }
 
 /** A caller, and its node. */
-interface ApiCall {
+interface ApiCall extends DocumentApiCaller {
   readonly host: ApiHost
   readonly node: NodeCore
   readonly principal: Principal
@@ -164,8 +165,6 @@ interface ApiCall {
   readonly by: CallerAuthority
   /** The same in the form for other nodes. */
   readonly certified: Required<CertifiedPower>
-  /** Milliseconds that a call may wait for others; undefined: its default. */
-  readonly timeoutMs?: number
 }
 
 function apiCall(host: ApiHost, principal: Principal): ApiCall {
@@ -198,7 +197,16 @@ const SWARM_CALLS: Pick<CallTable, SwarmCall> = {
       id: await node.swarms.launch({ id: (await findSwarm(node, id, by)).head.id, ...which }, power)
     })
   ],
-  'swarm.cancel': ['send', async ({ node, by }, { id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)]
+  'swarm.cancel': [
+    'send',
+    async ({ node, by, principal }, { id }) =>
+      node.swarms.cancel((await findSwarm(node, id, by)).head.id, callerName(principal))
+  ]
+}
+
+/** Kind and name of a caller, as records name it: `operator`, `token ci`. */
+function callerName({ kind, name }: Principal): string {
+  return kind === name ? kind : `${kind} ${name}`
 }
 
 /** For the operator alone: a client that could create or approve clients would have the operator's rights. */
@@ -318,7 +326,10 @@ const CALLS: CallTable = {
   ],
   'tasks.list': ['read', ({ node, by }, params) => listTasks(node, params, by)],
   'tasks.show': ['read', ({ node, by }, { id }) => showTask(node, id, by)],
-  'tasks.cancel': ['send', ({ node, by }, { id }) => cancelTask(node, id, by)],
+  'tasks.cancel': [
+    'send',
+    ({ node, by, principal }, { id }) => cancelTask(node, id, { by, caller: callerName(principal) })
+  ],
   'a2a.find': ['send', (caller, params) => findRemote(caller, params)],
   ...SWARM_CALLS,
   ...POLICY_CALLS,

@@ -9,7 +9,7 @@ import { shellWord, shown } from '../../kit/text.js'
 import { sandboxIdSchema } from '../../domain/card/schema.js'
 import { amendCertificate } from '../../domain/membership/admit.js'
 import { changeFault, endInviteFault } from '../../domain/membership/grant.js'
-import { MAX_INVITES_OF_MEMBER, mayInviteMore } from '../../domain/membership/invite-share.js'
+import { MAX_INVITES_OF_MEMBER, mayInviteMore } from '../../domain/membership/invites/invite-share.js'
 import { seal } from '../../domain/membership/signing.js'
 import type { Trust } from '../../domain/membership/types.js'
 import { inviteState, isAdmin, isWriter } from '../../domain/membership/view.js'
@@ -40,6 +40,8 @@ interface ChangeBy {
 
 /** The default life of an invite, in milliseconds. */
 const INVITE_TTL_MS = 600_000
+/** How long an invite waits until newcomers find this node by its short code, in milliseconds. */
+const ANNOUNCE_MS = 5000
 const INVITE_IDS: IdKind = {
   one: 'invite',
   several: 'invites',
@@ -199,7 +201,8 @@ export async function revokePeer(
   { reason, by, timeoutMs }: { readonly reason: string } & ChangeBy
 ): Promise<Calls['peers.revoke']['result']> {
   const { membership, clock, log } = node.deps
-  if (nodeId === membership.nodeId) throw new NodeError('FORBIDDEN', 'a node cannot revoke itself')
+  if (nodeId === membership.nodeId)
+    throw new NodeError('FORBIDDEN', 'a node cannot revoke itself', { next: ['a2a-node stop', 'a2a-node leave'] })
   mayChange(node, nodeId)
   if ((log.view().members.get(nodeId)?.revoked ?? null) !== null)
     return { ...showPeer(node, nodeId, by), wasRevoked: true }
@@ -306,7 +309,7 @@ export async function createInvite(
   if ((by.sandboxId ?? sandboxId) !== sandboxId)
     throw new NodeError('FORBIDDEN', 'a sandboxed caller invites into its own sandbox only')
   const trust = params.trust ?? (tier === 0 ? 'mine' : 'guest')
-  const { terms, code } = pairing.create({
+  const { terms, code, shortCode } = pairing.create({
     tier,
     admin: params.admin ?? false,
     sandboxId,
@@ -316,9 +319,11 @@ export async function createInvite(
   })
   if (!mayInviteMore(log.view(), own.nodeKey, terms)) throw noMoreInvites()
   await log.submit({ kind: 'invite', mesh: own.mesh, invite: terms }, timeoutMs)
+  if (shortCode !== null) await pairing.announced(terms.id, ANNOUNCE_MS)
   return {
     id: terms.id,
-    code,
+    code: shortCode ?? code,
+    longCode: code,
     expiresAt: iso(terms.expiresAt),
     uses: terms.uses,
     tier: tierText(tier),

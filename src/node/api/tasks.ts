@@ -122,12 +122,13 @@ async function recordedTasks(node: TasksApiDeps, text: string): Promise<Recorded
 export async function cancelTask(
   node: TasksApiDeps,
   text: string,
-  by: CallerAuthority
+  { by, caller }: { readonly by: CallerAuthority; readonly caller: string }
 ): Promise<Calls['tasks.cancel']['result']> {
   const { task: known, isLive } = await findTask(node, text, by)
   if (!isLive) throw ended(known)
   const { id } = known
-  const found = node.requests.cancelTask(id) || (await node.swarms.cancelTask(id)) || node.executor.cancelTask(id)
+  const found =
+    node.requests.cancelTask(id) || (await node.swarms.cancelTask(id, caller)) || node.executor.cancelTask(id)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
   if (!found) throw ended(task)

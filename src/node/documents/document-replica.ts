@@ -29,6 +29,12 @@ export interface WrittenSnapshot {
   readonly bytes: Uint8Array
 }
 
+/** A replica before its first block, and the number of blocks of each stream that the current one took. */
+export interface FormerReplica {
+  readonly replica: Replica
+  readonly ends: ReadonlyMap<StreamKey, number>
+}
+
 type Stop = Pick<StreamStop, 'at' | 'reason'>
 
 /**
@@ -195,6 +201,12 @@ export class DocumentReplica {
     return mayWrite && isWorth({ lengths }) ? { lengths, bytes: this.current.snapshot() } : null
   }
 
+  /** A replica to take all blocks of the current one again, for the history. */
+  async former(): Promise<FormerReplica> {
+    const replica = stopped(await this.#made(), this.#stops, this.#counted)
+    return { replica, ends: new Map([...this.#counted.keys()].map((stream) => [stream, this.lengthOf(stream)])) }
+  }
+
   /** Ends a running {@link feed} before its next block, and frees the memory after `pending` work. */
   async close(pending: Promise<unknown>): Promise<void> {
     this.#isClosed = true
@@ -260,15 +272,11 @@ export class DocumentReplica {
 
   /** Makes a new replica with the known stops, to be fed with all streams. */
   async #beginAnew(): Promise<void> {
-    const replica = await this.#made()
+    const replica = stopped(await this.#made(), this.#stops, this.#counted)
     this.#rebuild.isDue = false
     this.current.doc.destroy()
     this.#fed = this.#fedOne(replica)
-    for (const [stream, { at, reason }] of this.#stops) this.current.stop(stream, at, reason)
-    for (const [stream, at] of this.#counted) {
-      if (Number.isFinite(at)) this.current.stop(stream, at, NOT_ALLOWED)
-      this.#fed.offer(stream)
-    }
+    for (const stream of this.#counted.keys()) this.#fed.offer(stream)
   }
 
   /** A replica with nothing but the snapshot behind which the streams begin. */
@@ -279,4 +287,15 @@ export class DocumentReplica {
     if (fault !== null) throw new NodeError('STORE_DAMAGED', `a snapshot of the document cannot be read: ${fault}`)
     return replica
   }
+}
+
+/** A new replica with the known ends of streams. */
+function stopped(
+  replica: Replica,
+  stops: ReadonlyMap<StreamKey, Stop>,
+  counted: ReadonlyMap<StreamKey, number>
+): Replica {
+  for (const [stream, { at, reason }] of stops) replica.stop(stream, at, reason)
+  for (const [stream, at] of counted) if (Number.isFinite(at)) replica.stop(stream, at, NOT_ALLOWED)
+  return replica
 }

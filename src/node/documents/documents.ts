@@ -19,6 +19,7 @@ import { type Forks, FORKED } from './forks.js'
 import { openBlock, LocalStreams } from './local-streams.js'
 import { DocumentShares } from './shares.js'
 import { DocumentSnapshots } from './snapshots/snapshots.js'
+import { DocumentHistory } from './history.js'
 import { FetchShare } from './fetch-share.js'
 import { ReplicationSet } from './replication-set.js'
 import { type IndexedDocument, DocumentIndex } from './document-index.js'
@@ -66,6 +67,8 @@ export class Documents {
   readonly #abandoned: AbandonedDocuments
   /** Their snapshots. */
   readonly snapshots: DocumentSnapshots
+  /** Their former states. */
+  readonly history: DocumentHistory
   #timer: Timer | null = null
   #stopLog: Unsubscribe = () => {}
   #isClosed = false
@@ -79,6 +82,7 @@ export class Documents {
     this.known = new DocumentIndex(deps)
     this.#own = new LocalStreams({ ...common, known: this.known, onLost: (...lost) => this.marks.expect(...lost) })
     this.snapshots = this.#newSnapshots()
+    this.history = new DocumentHistory({ ...deps, known: this.known, own: this.#own })
     this.arrived = new ArrivedDocuments({
       ...common,
       used: this.snapshots.used,
@@ -179,8 +183,7 @@ export class Documents {
 
   /** Stored bytes of the snapshot behind which the document's streams begin here. */
   snapshotBytes(name: string): number {
-    const used = this.snapshots.used.of(name)
-    return used === null ? 0 : this.#deps.documents.size(used.coreKey).bytes
+    return this.snapshots.used.bytesOf(name)
   }
 
   /** How a stream ended; null while it goes on, and when the document is not open. */
@@ -191,8 +194,7 @@ export class Documents {
   /** The problems of documents, for `status`. */
   problems(): Problem[] {
     const { forks, log } = this.#deps
-    const damage = this.damage()
-    const stored = damage.length > 0 ? damage : this.marks.problems()
+    const stored = this.damage().length > 0 ? this.damage() : this.marks.problems()
     // A damaged store takes in no blocks of members.
     return [
       ...stored,

@@ -356,10 +356,19 @@ export function sealBlock(block: Uint8Array, { document, self, tier, ids, at }: 
  * every node. Never throws.
  */
 export function openBlock(bytes: Uint8Array, document: string): Uint8Array | null {
+  return openTimedBlock(bytes, document)?.block ?? null
+}
+
+/** As {@link openBlock}, with the time of the author's clock in Unix milliseconds. */
+export function openTimedBlock(
+  bytes: Uint8Array,
+  document: string
+): { readonly block: Uint8Array; readonly at: number } | null {
   const decoded = decodeEnvelope(bytes)
   if (!decoded.ok || decoded.header.type !== 'stream-data' || decoded.header.correlationId !== document) return null
   const payload = decoded.payload()
-  return payload.ok && payload.value instanceof Uint8Array ? payload.value : null
+  if (!payload.ok || !(payload.value instanceof Uint8Array)) return null
+  return { block: payload.value, at: decoded.header.timestamp }
 }
 
 function refused(name: string, refusal: string): NodeError {

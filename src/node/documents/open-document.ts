@@ -2,7 +2,7 @@ import { asNodeError, NodeError, passingConflict } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { Replica } from '../../domain/document/replica.js'
-import type { DocumentReplica, WrittenSnapshot } from './document-replica.js'
+import type { DocumentReplica, FormerReplica, WrittenSnapshot } from './document-replica.js'
 import type { DocumentChange } from './replica-feed.js'
 
 /** The number of blocks missing in the cached snapshot that makes a new one due. */
@@ -89,6 +89,14 @@ export class OpenDocument {
     return this.#inTurn(async () => {
       await this.#replica.beWhole()
       return look(this.#replica.current)
+    })
+  }
+
+  /** The document before its first block, to take its blocks again; later blocks are not included. */
+  former(): Promise<FormerReplica> {
+    return this.#inTurn(async () => {
+      await this.#replica.beWhole()
+      return await this.#replica.former()
     })
   }
 

@@ -439,16 +439,11 @@ export interface TurnHead {
   readonly justification?: string | undefined
 }
 
-/** Advice that names an option of the command line, which a client of the gateway has not. */
-const CLI_ADVICE = /,?(?: or)? with --[a-z-]+/g
-
 /** An error with advice for a client of the gateway. */
 export function asClientError(error: unknown): NodeError {
   const known = asNodeError(error)
-  const { code, data, retryable } = known
-  if (code === 'ESCALATION_REQUIRED') return new NodeError(code, `${known.message}, ${JUSTIFICATION_PLACE}`, { data })
-  const message = known.message.replace(CLI_ADVICE, '')
-  return message === known.message ? known : new NodeError(code, message, { data, retryable })
+  const { code, data, message } = known
+  return code === 'ESCALATION_REQUIRED' ? new NodeError(code, `${message}, ${JUSTIFICATION_PLACE}`, { data }) : known
 }
 
 /** A turn as a request of the node. */

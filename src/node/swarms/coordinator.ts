@@ -11,7 +11,7 @@ import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../../por
 import type { Directory } from '../cards/directory.js'
 import { CommitQueue, type CommitQueueDeps, type NotificationQueue } from '../ledger/commit-queue.js'
 import { eventLogOf, infoOf, type SwarmObserver, type SwarmView } from './finished-swarm.js'
-import type { SwarmEnd, SwarmHead, SwarmItem, SwarmLease } from './store.js'
+import type { Cancellation, SwarmEnd, SwarmHead, SwarmItem, SwarmLease } from './store.js'
 import type { Following } from './event-log.js'
 import type { ItemRun, LeaseRequests, LeasesOf } from './lease-requests.js'
 import type { SwarmLaunch } from './create.js'
@@ -48,6 +48,7 @@ export class Coordinator implements SwarmView {
   readonly #outcomes: SwarmOutcomes
   readonly #notifications: NotificationQueue
   readonly #term: Leadership | null
+  #canceledBy: Cancellation | null = null
   #isStopped = false
   #shownStatus: SwarmStatus = 'running'
 
@@ -145,7 +146,8 @@ export class Coordinator implements SwarmView {
   }
 
   /** Cancels it: leases are released, open items end. Resolves when that is durable. */
-  async cancel(): Promise<void> {
+  async cancel(by: Cancellation | null = null): Promise<void> {
+    this.#canceledBy ??= by
     this.#step({ type: 'cancel' })
     await this.#notifications.flushed()
   }
@@ -193,7 +195,7 @@ export class Coordinator implements SwarmView {
     const { head, status } = this
     const { waiting, size } = this.#leases
     return {
-      ...infoOf(head, this.end ?? { ...this.#standing(), status, error: null }),
+      ...infoOf(head, this.end ?? { ...this.#standing(), status, error: null }, this.#deps.directory),
       running: size - waiting,
       waitingForApproval: waiting
     }
@@ -277,7 +279,7 @@ export class Coordinator implements SwarmView {
     this.#recruiting.stop()
     this.#leases.cancelAll()
     this.#items = []
-    this.#outcomes.finish(ended, this.#elapsed())
+    this.#outcomes.finish(ended, this.#elapsed(), this.#canceledBy)
   }
 
   #standing(): Omit<SwarmEnd, 'status' | 'error'> {

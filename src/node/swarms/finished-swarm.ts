@@ -1,6 +1,7 @@
 import type { SwarmEvent, SwarmInfo, SwarmResults } from '../../ports/swarm-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import type { SwarmEnd, SwarmHead, SwarmRow } from './store.js'
+import type { Directory } from '../cards/directory.js'
+import type { Cancellation, SwarmEnd, SwarmHead, SwarmRow } from './store.js'
 import { SwarmEventLog, type Following } from './event-log.js'
 import { shownStages, SwarmStages } from './stages.js'
 
@@ -30,8 +31,10 @@ export function infoOf(
     participants,
     leftOut,
     stages,
-    error
-  }: Omit<SwarmEnd, 'status'> & Pick<SwarmInfo, 'status'>
+    error,
+    canceledBy
+  }: Omit<SwarmEnd, 'status'> & Pick<SwarmInfo, 'status'>,
+  directory: Pick<Directory, 'ref'>
 ): SwarmInfo {
   const { goal, capability, strategy } = request
   const at = { createdAt: new Date(createdAt).toISOString(), deadlineAt: new Date(deadline).toISOString(), durationMs }
@@ -51,8 +54,16 @@ export function infoOf(
     counts,
     ...live,
     ...at,
+    ...(canceledBy === undefined ? {} : { canceledBy: cancellationInfo(canceledBy, directory) }),
     error
   }
+}
+
+function cancellationInfo(
+  { node, caller, at }: Cancellation,
+  directory: Pick<Directory, 'ref'>
+): NonNullable<SwarmInfo['canceledBy']> {
+  return { node: directory.ref(node), caller, at: new Date(at).toISOString() }
 }
 
 /** The event log of a swarm, with its first event. */
@@ -67,7 +78,7 @@ export function eventLogOf(head: SwarmHead, telemetry: Telemetry): SwarmEventLog
 export function endedSwarm(
   head: SwarmHead,
   end: SwarmEnd,
-  { rows, telemetry }: { rows: readonly SwarmRow[]; telemetry: Telemetry }
+  { rows, telemetry, directory }: { rows: readonly SwarmRow[]; telemetry: Telemetry; directory: Pick<Directory, 'ref'> }
 ): SwarmView {
   const { id } = head
   const { status, counts, durationMs, error } = end
@@ -82,7 +93,7 @@ export function endedSwarm(
   eventLog.tell({ type: 'done', id, status, counts, durationMs, error, ...together })
   return {
     head,
-    info: () => infoOf(head, end),
+    info: () => infoOf(head, end, directory),
     results: () => ({ id, status, ...together, results: eventLog.results() }),
     follow: (listener) => eventLog.follow(listener)
   }

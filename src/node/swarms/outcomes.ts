@@ -10,7 +10,7 @@ import { sizeOf } from '../../kit/size.js'
 import type { SwarmReport } from './report.js'
 import { retryable } from './retry.js'
 import type { StageChange } from './stages.js'
-import type { SwarmEnd, SwarmHead, SwarmLease, SwarmRow, SwarmStore } from './store.js'
+import type { Cancellation, SwarmEnd, SwarmHead, SwarmLease, SwarmRow, SwarmStore } from './store.js'
 
 /** Bytes of an agent's error data that the outcome of the whole swarm repeats. */
 const MAX_DATA_BYTES = 16 * 1024
@@ -115,14 +115,15 @@ export class SwarmOutcomes {
   }
 
   /** Ends the swarm: its result is determined once all its outcomes were reported. */
-  finish(ended: SwarmEnd['status'], durationMs: number): void {
+  finish(ended: SwarmEnd['status'], durationMs: number, canceledBy: Cancellation | null = null): void {
     const { clock, limits, swarmStore } = this.#deps
     const { head, report, notifications, standing, onEnd } = this.#swarm
     const { stages, eventLog } = report
     notifications.addLast(() => {
       const status = ended === 'canceled' ? ended : stages.verdict()
       const error = endError(head, status, repeatedError(stages.fault() ?? eventLog.firstError()))
-      const end = { ...standing(), status, durationMs, error }
+      const by = ended === 'canceled' && canceledBy !== null ? { canceledBy } : {}
+      const end = { ...standing(), status, durationMs, error, ...by }
       const changes = swarmStore.ended(head, {
         end,
         expiresAt: clock.now() + limits.defaultTtlMs,

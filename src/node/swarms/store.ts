@@ -69,6 +69,16 @@ export interface SwarmHead {
   readonly end: SwarmEnd | null
 }
 
+/** The author of the cancellation of a swarm. */
+export interface Cancellation {
+  /** The node at which it was requested: this one, or the authenticated sender of the request. */
+  readonly node: NodeId
+  /** The API's caller at that node; null: not known here. */
+  readonly caller: string | null
+  /** By the clock of the node that recorded it, in Unix milliseconds. */
+  readonly at: number
+}
+
 /** How a swarm ended. */
 export interface SwarmEnd {
   readonly status: FinalSwarmStatus
@@ -79,6 +89,8 @@ export interface SwarmEnd {
   /** Shown addresses. */
   readonly participants: readonly string[]
   readonly leftOut: readonly LeftOut[]
+  /** Absent: it was not canceled, or by an earlier build or a restore. */
+  readonly canceledBy?: Cancellation
 }
 
 /** One item of a swarm. */
@@ -190,13 +202,18 @@ export class SwarmStore {
   }
 
   /** The change that records a cancel request of this node; it is removed with the swarm's end. */
-  cancelRequested(id: string): LedgerChange {
-    return { key: SWARM_KEYS.cancel(id), value: NO_VALUE }
+  cancelRequested(id: string, by: Cancellation): LedgerChange {
+    return { key: SWARM_KEYS.cancel(id), value: encodePayload(by) }
   }
 
-  /** Has this node a cancel request for it? @throws NodeError STORE_DAMAGED */
-  async isCancelRequested(id: string): Promise<boolean> {
-    return (await this.#ledger.get(SWARM_KEYS.cancel(id))) !== null
+  /**
+   * The cancel request of this node for it; null for none. One of an earlier build names `self` alone.
+   * @throws NodeError STORE_DAMAGED
+   */
+  async cancelRequest(id: string, self: NodeId): Promise<Cancellation | null> {
+    const value = await this.#ledger.get(SWARM_KEYS.cancel(id))
+    if (value === null) return null
+    return value.byteLength === 0 ? { node: self, caller: null, at: 0 } : (decode(value) as Cancellation)
   }
 
   /** A swarm by its id; null when there is none. @throws NodeError STORE_DAMAGED */

@@ -22,15 +22,18 @@ import { coordinatorOf, type SwarmHere, type SwarmMemory } from './memory.js'
 import { previewOf } from './prepare.js'
 import { retryRequest } from './retry.js'
 import type { SwarmSession } from './session.js'
-import type { SwarmEnd, SwarmHead, SwarmStore } from './store.js'
+import type { Cancellation, SwarmEnd, SwarmHead, SwarmStore } from './store.js'
 
 /** How often leases and deadlines are checked, in milliseconds. */
 const TICK_MS = 500
+/** Characters of the name of a caller that cancels a swarm. */
+const MAX_CALLER = 256
 
 /** Dependencies of the swarm table. */
 export interface SwarmTableDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
+  readonly self: NodeId
   readonly directory: Directory
   readonly swarmStore: SwarmStore
   readonly requests: Pick<Requests, 'endRun'>
@@ -112,20 +115,26 @@ export class SwarmTable {
   }
 
   /**
-   * Cancels a swarm; resolves when that is durable. An ended one stays as it is.
+   * Cancels a swarm; resolves when that is durable. An ended one stays as it is. `caller`: of the API of this node, as
+   * its end names it.
    * @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME.
    */
-  async cancel(id: string): Promise<SwarmInfo> {
+  async cancel(id: string, caller: string | null = null): Promise<SwarmInfo> {
     const swarm = await this.find(id)
-    if (swarm instanceof Coordinator || swarm instanceof ReplicatedSwarm) await swarm.cancel()
+    if (swarm instanceof Coordinator || swarm instanceof ReplicatedSwarm) await swarm.cancel(this.#by(caller))
     return swarm.info()
   }
 
   /** Cancels by the swarm's task; false when no running swarm has it. */
-  async cancelTask(taskId: string): Promise<boolean> {
+  async cancelTask(taskId: string, caller: string | null = null): Promise<boolean> {
     const run = this.#deps.memory.running().find((one) => one.head.taskId === taskId)
-    await run?.cancel()
+    await run?.cancel(this.#by(caller))
     return run !== undefined
+  }
+
+  #by(caller: string | null): Cancellation {
+    const { clock, self } = this.#deps
+    return { node: self, caller: caller?.slice(0, MAX_CALLER) ?? null, at: clock.now() }
   }
 
   /**
@@ -145,7 +154,8 @@ export class SwarmTable {
   async listAll(): Promise<SwarmInfo[]> {
     const all = this.list()
     for await (const head of this.#deps.swarmStore.heads())
-      if (head.end !== null && !this.#deps.memory.all.has(head.id)) all.push(infoOf(head, head.end))
+      if (head.end !== null && !this.#deps.memory.all.has(head.id))
+        all.push(infoOf(head, head.end, this.#deps.directory))
     return all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0))
   }
 
@@ -154,7 +164,7 @@ export class SwarmTable {
    * @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED.
    */
   async find(id: string): Promise<SwarmView> {
-    const { swarmStore, telemetry } = this.#deps
+    const { swarmStore, telemetry, directory } = this.#deps
     const known = new Map<string, { readonly run: SwarmHere } | { readonly head: SwarmHead; readonly end: SwarmEnd }>()
     for (const [one, run] of this.#deps.memory.all) known.set(one, { run })
     if (!this.#deps.memory.all.has(id))
@@ -163,7 +173,7 @@ export class SwarmTable {
     const hit = resolveId(id, known, SWARM_IDS)
     return 'run' in hit
       ? hit.run
-      : endedSwarm(hit.head, hit.end, { rows: await swarmStore.results(hit.head), telemetry })
+      : endedSwarm(hit.head, hit.end, { rows: await swarmStore.results(hit.head), telemetry, directory })
   }
 
   /** Sessions of the running swarms, oldest first. */

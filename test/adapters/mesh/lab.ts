@@ -271,12 +271,28 @@ export async function inviteCode(
     tier = 1,
     admin = false,
     uses = 1,
-    ttlMs = 600_000
-  }: { readonly tier?: Tier; readonly admin?: boolean; readonly uses?: number; readonly ttlMs?: number } = {}
+    ttlMs = 600_000,
+    isShort = false
+  }: {
+    readonly tier?: Tier
+    readonly admin?: boolean
+    readonly uses?: number
+    readonly ttlMs?: number
+    readonly isShort?: boolean
+  } = {}
 ): Promise<string> {
-  const { terms, code } = by.mesh.pairing.create({ tier, admin, sandboxId: null, trust: 'mine', ttlMs, uses })
+  const { terms, code, shortCode } = by.mesh.pairing.create({
+    tier,
+    admin,
+    sandboxId: null,
+    trust: 'mine',
+    ttlMs,
+    uses
+  })
   await by.mesh.log.submit({ kind: 'invite', mesh: by.mesh.meshId, invite: terms })
-  return code
+  if (!isShort) return code
+  await by.mesh.pairing.announced(terms.id, 5000)
+  return shortCode ?? ''
 }
 
 /** Resolves when a node's view fits. */

@@ -2,6 +2,7 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { decideRepeat, errorForCaller, retryAfterMs } from '../../../src/domain/reliable/repeat.js'
 import { ENDINGS, endedBy, type ReportedFailure } from '../../../src/domain/task/outcome.js'
+import { doubt } from '../../../src/domain/swarm/finish.js'
 import { ERROR_CODES, type ErrorCode } from '../../../src/kit/errors.js'
 import { demand } from '../../support/demand.js'
 
@@ -73,4 +74,11 @@ test('the error of any report of an agent is consistent, for the node that decid
     )
   )
   for (const { error } of Object.values(ENDINGS)) t.ok(error.retryable || retryAfterMs(error) === 0)
+})
+
+test('endings of tasks and of items of a swarm name no command or option, as clients of every protocol read them', (t) => {
+  const lost = doubt('its node was lost', 'PEER_OFFLINE')
+  const errors = [...Object.values(ENDINGS).map(({ error }) => error), ...(lost.ok ? [] : [lost.error])]
+  t.ok(errors.length > Object.keys(ENDINGS).length)
+  for (const { message } of errors) t.absent(/--[a-z]|a2a-node [a-z]/.test(message), message)
 })

@@ -1,10 +1,8 @@
 import test from 'brittle'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import type { GatewayTask } from '../../../src/domain/gateway/task.js'
-import { ENDINGS } from '../../../src/domain/task/outcome.js'
-import { NodeError } from '../../../src/kit/errors.js'
 import { TaskLog } from '../../../src/node/gateway/task-log.js'
-import { asClientError, TurnRunner, type TurnRunnerDeps } from '../../../src/node/gateway/turn-runner.js'
+import { TurnRunner, type TurnRunnerDeps } from '../../../src/node/gateway/turn-runner.js'
 import { TaskTable } from '../../../src/node/tasks/task-table.js'
 import { countingIds } from '../../support/counting-ids.js'
 import { SETTINGS } from '../../support/fake-node.js'
@@ -60,13 +58,4 @@ test('a task fails when the result of its turn cannot be recorded: its client do
   tasks.complete(RUN.taskId, 'HI')
   const { state, message } = log.current(task)
   t.alike([state, message?.parts], ['failed', [{ text: 'what its agent told could not be recorded' }]])
-})
-
-test('a text to a client of the gateway names no option of the command line', (t) => {
-  for (const { error } of Object.values(ENDINGS)) {
-    const { code, message, retryable } = asClientError(NodeError.fromBody(error))
-    t.absent(/--[a-z]/.test(message), message)
-    t.alike([code, retryable], [error.code, error.retryable])
-  }
-  t.ok(/--allow-repeat/.test(ENDINGS.interrupted.error.message), 'people at a command line read of it')
 })

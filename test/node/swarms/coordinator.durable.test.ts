@@ -154,7 +154,7 @@ test('unrepeatable work is leased to no other when its worker is killed: it ends
   const unknown = rows.filter(({ status }) => status === 'unknown')
   t.is(unknown.length, 2)
   for (const { error } of unknown) {
-    t.ok(error?.message.includes('--allow-repeat'), error?.message)
+    t.ok(error?.message.includes('allows repeats'), error?.message)
     t.absent(error?.retryable)
   }
   const { status, counts } = await scene.info(id)

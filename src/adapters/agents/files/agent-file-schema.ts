@@ -160,7 +160,8 @@ const nodeKeys = {
 /** The front matter of an agent file. Unknown keys above `a2a` pass; inside `a2a` every key must be known. */
 function frontMatter(runtimes: readonly RuntimeType[]) {
   return z.looseObject({
-    name: Name.optional(),
+    // A key without a value is an absent one, as for the clients whose key it is.
+    name: Name.nullish(),
     description: Text(8192),
     tools: z.unknown().optional(),
     model: z.unknown().optional(),

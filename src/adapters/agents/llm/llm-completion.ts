@@ -5,6 +5,10 @@ import { failedWithin, LlmFault, messageIn } from './llm-fault.js'
 
 /** Marks the end of a stream. */
 const DONE = '[DONE]'
+/** Its line, when nothing more of a stream has come. */
+const DONE_LINE = /(?:^|[\r\n])data: ?\[DONE\][ \t]{0,4}[\r\n]{1,4}$/
+/** Characters that show that line. */
+const DONE_LENGTH = 32
 /** `object` of an answer that is no stream. */
 const WHOLE = 'chat.completion'
 /** Nothing in a completion is data of a program: arguments of tools are texts. */
@@ -29,6 +33,8 @@ export class CompletionReader {
     }
   })
   #chunks: string[] = []
+  /** The last characters of the stream. */
+  #tail = ''
   /** Something came that is not white space. */
   #hasBegun = false
   /** The body, when it is JSON and no stream. */
@@ -80,7 +86,12 @@ export class CompletionReader {
       if (/^[{[]/.test(rest)) this.#whole = []
     }
     if (this.#whole !== null) this.#takePiece(this.#whole, rest)
-    else this.#parser.feed(this.#isLines ? asEvents(rest) : rest)
+    else {
+      this.#parser.feed(this.#isLines ? asEvents(rest) : rest)
+      this.#tail = (this.#tail + rest).slice(-DONE_LENGTH)
+      // Some servers write no empty line behind it, and keep the connection open.
+      if (DONE_LINE.test(this.#tail)) this.#parser.feed('\n\n')
+    }
   }
 
   /** Text of a body that is JSON. A second line after one that is JSON makes each line a frame. */
@@ -136,7 +147,7 @@ export class CompletionReader {
     this.#hasContent ||= choices.some((choice) => hasCalls(choice) || hasText(choice))
     const object = isWhole(value) ? { object: 'chat.completion.chunk' } : {}
     // An empty error is none, and its reader takes any for one.
-    this.#chunks.push(JSON.stringify(withoutNulls({ ...value, ...object, choices, error: null }, NULLS)))
+    this.#chunks.push(JSON.stringify(withoutNulls({ ...value, ...object, choices, error: null, errors: null }, NULLS)))
   }
 }
 
@@ -152,13 +163,23 @@ function noCompletion(): LlmFault {
   return new LlmFault('unreadable', 'gave an answer that cannot be used: it is no completion')
 }
 
-/** The error in a frame: `{error}` of most servers, `{object: "error", message}` of vLLM, `{errors}`; null for none. */
+/**
+ * The error in a frame: `{error}` of most servers, `{object: "error", message}` of vLLM, `{errors}`, `{choices:
+ * [{error}]}` of OpenRouter; null for none. One in which nothing is set is none.
+ */
 function errorIn(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(errorIn).find((error) => error !== null) ?? null
   if (!isRecord(value)) return null
   const { object, error, errors } = value
   if (object === 'error') return value
-  return error || (Array.isArray(errors) && errors.length > 0 ? errors : null)
+  if (!isBlank(error)) return error
+  if (Array.isArray(errors) && !isBlank(errors)) return errors
+  return choicesOf(value).find((choice) => !isBlank(choice['error']))?.['error'] ?? null
+}
+
+function isBlank(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return !value
+  return Object.values(value).every(isBlank)
 }
 
 /** The data of an event `error`: JSON, or text. */

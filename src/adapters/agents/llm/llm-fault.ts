@@ -84,7 +84,7 @@ const PLAIN_WORD = /^(?:[A-Z]{1,5}|[A-Za-z][a-z'’]{0,19})[.,;:]?$/
 const ABOUT_KEY = /api[ _-]?key\b|authenticat|unauthori[sz]ed|permission[ _-]?(?:denied|error)/i
 /** Texts of errors that the same question gets again: its length, or a used account. */
 const LASTING =
-  /insufficient[ _-](?:quota|funds|balance|credit)|quota (?:is |has been )?(?:exhausted|used up)|spend(?:ing)?[ _-](?:limit|cap)|billing[ _-](?:hard[ _-])?limit|monthly[ _-](?:\w{1,24}[ _-])?(?:limit|quota|budget)|budget (?:has been |is )?exceeded|credit balance|balance (?:is )?too low|out of credits?|exceeded your current quota|quota[ _-]exceeded|payment required|context[ _-]?(?:length|size|window)|exceed_context|maximum context|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens/i
+  /insufficient[ _-](?:quota|funds|balance|credit)|quota (?:is |has been )?(?:exhausted|used up)|spend(?:ing)?[ _-](?:limit|cap)|billing[ _-](?:hard[ _-])?limit|monthly[ _-](?:\w{1,24}[ _-])?(?:limit|quota|budget)|budget (?:has been |is )?exceeded|credit balance|balance (?:is )?too low|out of credits?|exceeded your current quota|quota[ _-]exceeded|payment required|billing details|context[ _-]?(?:length|size|window)|exceed_context|maximum context|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens/i
 /** Texts of errors that pass with the load of the server. */
 const BUSY = /overload|rate[ _-]?limit|too many requests|(?:try|retry) again later|at capacity|server is busy/i
 /** Statuses that refuse the request in any form. */
@@ -189,8 +189,19 @@ export function wordsOf(body: string): string {
 /** Members with the message of an error, the best first: of llama.cpp, Ollama, vLLM, OAuth, FastAPI and GraphQL. */
 const MESSAGES = ['message', 'error_description', 'error', 'errors', 'detail', 'msg'] as const
 
-/** The message in a server's error, or in the first of a list that has one; null when there is none. */
+/**
+ * The message in a server's error, or in the first of a list that has one; null when there is none. A gateway such as
+ * OpenRouter adds the error of the server behind it as `metadata.raw`.
+ */
 export function messageIn(value: unknown): string | null {
+  const message = ownMessageIn(value)
+  const metadata = isRecord(value) ? value['metadata'] : null
+  const raw = isRecord(metadata) ? metadata['raw'] : null
+  const behind = typeof raw === 'string' ? wordsOf(raw) : (ownMessageIn(raw) ?? '')
+  return behind === '' ? message : message === null ? behind : `${message}: ${behind}`
+}
+
+function ownMessageIn(value: unknown): string | null {
   if (typeof value === 'string') return value.trim() === '' ? null : value
   const members = Array.isArray(value) ? value : isRecord(value) ? MESSAGES.map((name) => value[name]) : []
   for (const member of members) {

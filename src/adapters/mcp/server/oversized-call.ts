@@ -3,12 +3,16 @@ import type { LongLine } from '../../../kit/lines.js'
 import { shown } from '../../../kit/text.js'
 import { publishedAs } from '../tools/published-names.js'
 import type { PipelineDeps } from './tool-pipeline.js'
+import { errorFor } from './remote-client.js'
 import { refusalOf, type StructuredError } from './structured-error.js'
 import { recordOf, tellRecord } from './tool-record.js'
 import { wrapError } from './tool-result.js'
 
 /** Dependencies of {@link refuseOversized}. */
-export type OversizedDeps = Pick<PipelineDeps, 'clock' | 'ids' | 'log' | 'limits' | 'onCompleted' | 'tools'>
+export type OversizedDeps = Pick<
+  PipelineDeps,
+  'clock' | 'ids' | 'log' | 'limits' | 'onCompleted' | 'tools' | 'isRemote'
+>
 
 const SIMPLE = String.raw`(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*(?:-?\d{1,15}|"[^"\\]{0,256}"))`
 const METHOD = String.raw`"method"\s*:\s*"tools/call"`
@@ -37,7 +41,7 @@ export async function refuseOversized(deps: OversizedDeps, name: string, maxByte
     'PAYLOAD_TOO_LARGE',
     `the message of the call has more than ${maxBytes} bytes (tools.maxPayloadBytes of the node and 64 KiB)`
   )
-  const error: StructuredError = { ...refused, runId, correlationId }
+  const error: StructuredError = { ...errorFor(refused, deps), runId, correlationId }
   limits.answered(error.code)
   const known = await foundTool(tools, name)
   const about = { tool: known ?? shown(name), runId, correlationId, outcome: 'tool_error', durationMs: 0 } as const

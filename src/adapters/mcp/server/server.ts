@@ -15,6 +15,7 @@ import type { RequestStates } from '../http/request-states.js'
 import type { ResourceManager } from '../resources/resource-limits.js'
 import { nameOf, type ResourceSource } from '../resources/resource-source.js'
 import type { RunIds } from './run-ids.js'
+import { errorFor } from './remote-client.js'
 import { JSON_RPC, structuredErrorOf } from './structured-error.js'
 import type { ToolLog } from './tool.js'
 import type { ToolCatalog } from './tool-catalog.js'
@@ -42,8 +43,19 @@ export interface McpDeps {
   readonly states: RequestStates
   /** `tools.defaultTimeoutMs`. */
   readonly defaultTimeoutMs: number
+  /** The client has no command line of this node. Default false. */
+  readonly isRemote?: boolean
   /** Called with the record of each ended tool call. */
   readonly onCompleted?: OnCompleted
+}
+
+/** Awaits a value; a failure becomes an error of the protocol. */
+type ProtocolGuard = <T>(given: T | Promise<T>) => Promise<T>
+
+/** A source, and the guard of its answers. */
+interface GuardedSource<S> {
+  readonly source: S
+  readonly guard: ProtocolGuard
 }
 
 type Listens = ConstructorParameters<typeof ListenedResources>[1]
@@ -72,9 +84,10 @@ export function createMcpServer(deps: McpDeps, era: 'legacy' | 'modern', listens
   serveTools(server, deps, { asking, log: new ClientLog(server, era) })
   /** The source's URI of each resource, by the URI that the client gave. */
   const subscribed = new Map<string, string>()
-  if (resources !== undefined) serveResources(server, resources, subscribed)
-  if (prompts !== undefined) servePrompts(server, prompts, asking)
-  if (canComplete(deps)) serveCompletions(server, { prompts, resources, complete: withProtocolError })
+  const guard = protocolErrors(deps)
+  if (resources !== undefined) serveResources(server, { source: resources, guard }, subscribed)
+  if (prompts !== undefined) servePrompts(server, { source: prompts, guard }, asking)
+  if (canComplete(deps)) serveCompletions(server, { prompts, resources, complete: guard })
   tellChanges(server, deps, { era, subscribed, listens })
   return server
 }
@@ -106,21 +119,25 @@ function serveTools(
   })
 }
 
-function serveResources(server: Server, source: ResourceSource, subscribed: Map<string, string>): void {
+function serveResources(
+  server: Server,
+  { source, guard }: GuardedSource<ResourceSource>,
+  subscribed: Map<string, string>
+): void {
   server.setRequestHandler('resources/list', async ({ params }) => {
-    const { items, nextCursor } = pageOf(await withProtocolError(source.list()), params?.cursor)
+    const { items, nextCursor } = pageOf(await guard(source.list()), params?.cursor)
     return nextCursor === undefined ? { resources: items } : { resources: items, nextCursor }
   })
   server.setRequestHandler('resources/templates/list', async () => ({
-    resourceTemplates: [...((await withProtocolError(source.templates?.())) ?? [])]
+    resourceTemplates: [...((await guard(source.templates?.())) ?? [])]
   }))
   server.setRequestHandler('resources/read', async ({ params: { uri } }, { mcpReq }: ServerContext) => {
-    const contents = await withProtocolError(source.read(uri, mcpReq.signal))
+    const contents = await guard(source.read(uri, mcpReq.signal))
     if (contents === undefined) throw new ResourceNotFoundError(uri)
     return { contents }
   })
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, { mcpReq }: ServerContext) => {
-    const name = await withProtocolError(nameOf(source, uri, mcpReq.signal))
+    const name = await guard(nameOf(source, uri, mcpReq.signal))
     if (name === undefined) throw new ResourceNotFoundError(uri)
     if (!subscribed.has(uri) && subscribed.size >= MAX_SUBSCRIPTIONS) {
       throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `at most ${MAX_SUBSCRIPTIONS} resources can be subscribed to`)
@@ -134,16 +151,16 @@ function serveResources(server: Server, source: ResourceSource, subscribed: Map<
   })
 }
 
-function servePrompts(server: Server, source: PromptSource, asking: Elicitation): void {
+function servePrompts(server: Server, { source, guard }: GuardedSource<PromptSource>, asking: Elicitation): void {
   server.setRequestHandler('prompts/list', async ({ params }) => {
-    const { items, nextCursor } = pageOf(await withProtocolError(source.list()), params?.cursor)
+    const { items, nextCursor } = pageOf(await guard(source.list()), params?.cursor)
     return nextCursor === undefined ? { prompts: items } : { prompts: items, nextCursor }
   })
   server.setRequestHandler(
     'prompts/get',
     async ({ params: { name, arguments: args = {} } }, context: ServerContext) => {
       const about: Elicited = ['prompts/get', name, args]
-      const prompt = await withProtocolError(
+      const prompt = await guard(
         source.get(name, args, { signal: context.mcpReq.signal, client: asking.client(context, about) })
       )
       if (prompt === undefined)
@@ -154,18 +171,20 @@ function servePrompts(server: Server, source: PromptSource, asking: Elicitation)
 }
 
 /** Awaits a source; its error becomes an error of the protocol that carries the structured one. */
-async function withProtocolError<T>(given: T | Promise<T>): Promise<T> {
-  try {
-    return await given
-  } catch (error) {
-    if (error instanceof ProtocolError) throw error
-    const structured = structuredErrorOf(error)
-    const isTheirs = structured.code !== 'INTERNAL'
-    throw new ProtocolError(
-      isTheirs ? JSON_RPC.INVALID_PARAMS : JSON_RPC.INTERNAL_ERROR,
-      asNodeError(error).message,
-      structured
-    )
+function protocolErrors(client: Pick<McpDeps, 'isRemote'>): ProtocolGuard {
+  return async (given) => {
+    try {
+      return await given
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error
+      const structured = errorFor(structuredErrorOf(error), client)
+      const isTheirs = structured.code !== 'INTERNAL'
+      throw new ProtocolError(
+        isTheirs ? JSON_RPC.INVALID_PARAMS : JSON_RPC.INTERNAL_ERROR,
+        asNodeError(error).message,
+        structured
+      )
+    }
   }
 }
 

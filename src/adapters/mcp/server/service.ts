@@ -29,6 +29,7 @@ import { ResourceManager } from '../resources/resource-limits.js'
 import { joinResources, ResourceRegistry } from '../resources/resource-registry.js'
 import type { ResourceSource } from '../resources/resource-source.js'
 import { RequestStates } from '../http/request-states.js'
+import { withoutCommands } from './remote-client.js'
 import { uuidRunIds } from './run-ids.js'
 import { type ServedConnection, serveMcp } from './serve.js'
 import type { McpDeps } from './server.js'
@@ -87,7 +88,7 @@ export interface McpServiceDeps {
 interface Offer {
   /** Identifies the caller. */
   readonly key: string
-  readonly deps: Pick<McpDeps, 'tools' | 'resources' | 'prompts'>
+  readonly deps: Pick<McpDeps, 'tools' | 'resources' | 'prompts' | 'isRemote'>
   readonly catalog: ToolCatalog
   users: number
 }
@@ -141,7 +142,7 @@ export class McpService {
   async #refuseOversized(tool: string, principal: Principal): Promise<StructuredError> {
     const { settings, clock, log, onCompleted } = this.#deps
     const offer = this.#offerTo(principal, OVER_HTTP)
-    const deps = { clock, log, onCompleted, ids: this.#ids, limits: this.#limits, tools: offer.catalog }
+    const deps = { clock, log, onCompleted, ids: this.#ids, limits: this.#limits, tools: offer.catalog, isRemote: true }
     offer.users++
     try {
       return await refuseOversized(deps, tool, maxMessageBytes(settings.tools.maxPayloadBytes))
@@ -207,7 +208,8 @@ export class McpService {
   #offer(principal: Principal, caller: AdminCaller): Pick<Offer, 'deps' | 'catalog'> {
     const { apiFor, clock, compileSchema, toJson, settings, version } = this.#deps
     const more = this.#deps.more === undefined ? [] : [this.#deps.more]
-    const api = apiFor(principal)
+    const isRemote = caller.transport === 'http'
+    const api = isRemote ? withoutCommands(apiFor(principal)) : apiFor(principal)
     const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
     const { maxConcurrentExecutions } = settings.resources
     const health = healthTool({
@@ -242,7 +244,7 @@ export class McpService {
       ...more.map((one) => one.resources)
     ])
     const prompts = joinPrompts([new AgentPrompts({ api, clock }), ...more.map((one) => one.prompts)])
-    return { deps: { tools: catalog, resources, prompts }, catalog }
+    return { deps: { tools: catalog, resources, prompts, isRemote }, catalog }
   }
 
   #meshTools(api: NodeApi): ExposedTools {

@@ -7,6 +7,7 @@ import { publishedAs } from '../tools/published-names.js'
 import { NO_CLIENT, type ClientAsk, type ClientSide } from '../tools/client-ask.js'
 import { Deadlines } from './deadlines.js'
 import type { ReleaseSlot, ResourceManager } from '../resources/resource-limits.js'
+import { errorFor } from './remote-client.js'
 import type { RunIds } from './run-ids.js'
 import { RunSignal } from './run-signal.js'
 import { refusalOf, structuredErrorOf, type StructuredError } from './structured-error.js'
@@ -47,6 +48,8 @@ export interface PipelineDeps {
   readonly limits: ResourceManager
   /** Of tools that name none. */
   readonly defaultTimeoutMs: number
+  /** The client has no command line of this node. Default false. */
+  readonly isRemote?: boolean
   /** Called when a call was answered, and again when its handler ended after that. */
   readonly onCompleted?: OnCompleted | undefined
 }
@@ -203,7 +206,8 @@ export class ToolPipeline {
   }
 
   #fail(run: ToolRunner, error: StructuredError, outcome: ToolOutcome): CallToolResult {
-    const full: StructuredError = { ...error, runId: run.runId, correlationId: run.correlationId }
+    const { runId, correlationId } = run
+    const full: StructuredError = { ...errorFor(error, this.#deps), runId, correlationId }
     this.#report(run, { outcome, error: full, json: null })
     return wrapError(full)
   }

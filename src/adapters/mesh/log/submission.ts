@@ -48,6 +48,7 @@ export class Submission {
   readonly #bytes: Uint8Array
   #settle: (error: NodeError | null) => void = () => {}
   #isOffering = false
+  #isLooking = false
   #isTaken = false
   #wasTaken = false
   /** Monotonic milliseconds. */
@@ -67,7 +68,8 @@ export class Submission {
     if (isApplied(view(), entry)) return this.#settle(null)
     if (isClosed()) return this.#settle(new NodeError('INTERNAL', 'the mesh log is closed'))
     if (this.#isTaken && clock.monotonic() - this.#takenAt >= SHOWN_MS) this.#isTaken = false
-    if (this.#isOffering || this.#isTaken) return
+    if (this.#isOffering) return
+    if (this.#isTaken) return this.#lookForLimit()
     const fault = this.#deps.fault()
     // An entry that was taken before may still be applied.
     if (fault !== null && !this.#wasTaken) return this.#settle(fault)
@@ -89,13 +91,25 @@ export class Submission {
     const tried = await tryOut(entry).catch(ignore)
     this.#refusal = tried?.skipped ?? null
     if (tried?.isFull !== true) return await offer(this.#bytes, this.#wasTaken)
-    this.#settle(
-      new NodeError('OVERLOADED', `the mesh log takes no more: ${tried.skipped}`, {
-        retryable: false,
-        next: ['a2a-node status']
-      })
-    )
+    this.#settle(overLimit(tried.skipped))
     return false
+  }
+
+  /** A taken entry behind others that reached a limit of the log is refused there, so nothing is waited for. */
+  #lookForLimit(): void {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    const { entry, tryOut, refresh, view } = this.#deps
+    const look = async (): Promise<void> => {
+      const { isFull, skipped } = await tryOut(entry)
+      if (!isFull) return
+      // The entry itself may be the one that reached the limit.
+      await refresh()
+      if (!isApplied(view(), entry)) this.#settle(overLimit(skipped))
+    }
+    void look()
+      .catch(ignore)
+      .finally(() => (this.#isLooking = false))
   }
 
   async #start(): Promise<void> {
@@ -186,6 +200,11 @@ export class Submissions {
     if (isClosed() || isHalted()) return false
     return (append(entry) ?? relay(entry, { isAgain })).catch(() => false)
   }
+}
+
+function overLimit(reason: string | null): NodeError {
+  const message = `the mesh log takes no more: ${reason}`
+  return new NodeError('OVERLOADED', message, { retryable: false, next: ['a2a-node status'] })
 }
 
 /** A view that cannot be read now is read at its next change. */

@@ -4,7 +4,7 @@ import type { SwarmOfPairing } from 'blind-pairing'
 import { NodeError } from '../../../kit/errors.js'
 import { bytesFromText, bytesToText, keyFromText, keyToText } from '../../../kit/ids.js'
 import type { MeshId, NodeId } from '../../../kit/ids.js'
-import type { InviteCode } from '../../../domain/membership/invite-code.js'
+import type { InviteCode } from '../../../domain/membership/invites/invite-code.js'
 import { ownSkew } from '../../../domain/membership/clock-skew.js'
 import { seal } from '../../../domain/membership/signing.js'
 import type { Certificate, MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
@@ -112,12 +112,11 @@ async function pair(
   options: Omit<JoinMeshOptions, 'code'> & Pick<JoinDeps, 'swarm' | 'clocks'> & { readonly code: InviteCode }
 ): Promise<Paired> {
   const { swarm, clocks, code, name, epoch, timeoutMs = JOIN_TIMEOUT_MS } = options
-  const { invite, root } = code
   const coreKey = keyToText(await Autobase.getLocalKey(namespaced(store, epoch)))
   const nodeId = keyToText(keyPair.publicKey)
   const sign = signer(keyPair.secretKey)
   const asking = { swarm, clocks, nodeId, sign, verify, hash, clock, telemetry }
-  return await requestJoin(asking, { invite, root, coreKey, name, timeoutMs })
+  return await requestJoin(asking, { code, coreKey, name, timeoutMs })
 }
 
 /** The keys of the log of a mesh. @throws NodeError STORE_DAMAGED */

@@ -3,12 +3,13 @@ import type { DecodedInvite, PairedData } from 'blind-pairing'
 import { CHOICE_OF_COPY, COPY_STEPS, ERROR_CODES, NodeError } from '../../../kit/errors.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { ErrorCode } from '../../../kit/errors.js'
-import { bytesToText, keyToText, shortId } from '../../../kit/ids.js'
+import { bytesToText, keyFromText, keyToText, shortId } from '../../../kit/ids.js'
 import type { MeshId } from '../../../kit/ids.js'
 import { ownSkew, type PeerClock, skewText } from '../../../domain/membership/clock-skew.js'
 import { decodeMeshInfo, encodeJoinData } from '../../../domain/membership/codec.js'
 import type { MeshInfo } from '../../../domain/membership/codec.js'
-import { decodeInviteCode, type InviteCode } from '../../../domain/membership/invite-code.js'
+import { decodeInviteCode, type InviteCode } from '../../../domain/membership/invites/invite-code.js'
+import { inviteSeed, rendezvousKey } from '../../../domain/membership/invites/short-code.js'
 import { rootFault } from '../../../domain/membership/mesh-root.js'
 import { denyCode } from '../../../domain/membership/pairing-status.js'
 import { sealJoin } from '../../../domain/membership/signing.js'
@@ -32,10 +33,7 @@ export interface JoinDeps extends PairingDeps {
 
 /** Options of {@link requestJoin}. */
 export interface JoinOptions {
-  /** The invite of blind-pairing, out of the code. */
-  readonly invite: Uint8Array
-  /** The fingerprint of the owner and the mesh, out of the code. */
-  readonly root: Uint8Array
+  readonly code: InviteCode
   readonly coreKey: string
   readonly name: string
   readonly timeoutMs: number
@@ -54,10 +52,8 @@ export function readInviteCode(text: string): InviteCode {
  * as an admin answers; INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when no admin answered in time.
  */
 export async function requestJoin(deps: JoinDeps, options: JoinOptions): Promise<Paired> {
-  const { coreKey, name, invite, root, timeoutMs } = options
-  // Its expiry is not checked here: the clock of the admin decides, and that of this machine may be wrong.
-  const { id } = readInvite(invite)
-  const inviteId = bytesToText(id)
+  const { coreKey, name, code, timeoutMs } = options
+  const { inviteId, invite, topicKey } = askedInvite(code)
   const request = sealJoin({ inviteId, nodeKey: deps.nodeId, coreKey, name }, deps.sign)
   const blind = new BlindPairing(deps.swarm)
   let stopWaiting: () => void = () => {}
@@ -67,20 +63,41 @@ export async function requestJoin(deps: JoinDeps, options: JoinOptions): Promise
       stopWaiting = () => deps.clock.clear(timer)
       const userData = encodeJoinData({ v: 1, request })
       const onadd = (paired: PairedData): void => {
-        const read = readPaired(paired, { inviteId, root })
+        const read = readPaired(paired, { inviteId, topicKey, root: code.root })
         if (typeof read === 'string') reject(distrustedJoin(read))
         else resolve(read)
       }
       const candidate = blind.addCandidate({ invite, userData, onadd })
       candidate.request.on('rejected', () => {
-        const code = denyCode(candidate.request.response?.status ?? 0)
-        if (code !== null) reject(refusedJoin(code, ownSkew(deps.clocks())))
+        const denied = denyCode(candidate.request.response?.status ?? 0)
+        if (denied !== null) reject(refusedJoin(denied, ownSkew(deps.clocks())))
       })
     })
   } finally {
     stopWaiting()
     await blind.close()
   }
+}
+
+/** The invite of a code, as blind-pairing takes it. */
+interface AskedInvite {
+  /** z32 of its id. */
+  readonly inviteId: string
+  readonly invite: Uint8Array
+  /** The key that the answer must have; null: the key of the mesh log that it names. */
+  readonly topicKey: Uint8Array | null
+}
+
+/** Its expiry is not checked: the clock of the admin decides, and that of this machine may be wrong. */
+function askedInvite(code: InviteCode): AskedInvite {
+  if (code.kind === 'long') {
+    return { inviteId: bytesToText(readInvite(code.invite).id), invite: code.invite, topicKey: null }
+  }
+  const seed = inviteSeed(code.secret, hash)
+  // The id follows from the seed alone, so any key serves for the first one.
+  const topicKey = rendezvousKey(BlindPairing.createInvite(seed, { seed }).id, hash)
+  const { id, invite } = BlindPairing.createInvite(topicKey, { seed })
+  return { inviteId: bytesToText(id), invite, topicKey }
 }
 
 /** A code may carry anything, even with the right checksum. */
@@ -97,13 +114,14 @@ function readInvite(invite: Uint8Array): DecodedInvite {
 /** The mesh of an answer, or why it is not the mesh of the code. */
 function readPaired(
   { key, encryptionKey, data }: PairedData,
-  { inviteId, root }: { readonly inviteId: string; readonly root: Uint8Array }
+  { inviteId, topicKey, root }: Pick<AskedInvite, 'inviteId' | 'topicKey'> & { readonly root: Uint8Array }
 ): Paired | string {
   const decoded = data === null ? null : decodeMeshInfo(data)
   if (encryptionKey === null || decoded === null || !decoded.ok) return 'it does not say whose mesh it is'
   const { info } = decoded
-  if (info.mesh !== keyToText<MeshId>(key)) return 'the mesh that it names has another log'
-  return rootFault({ info, encryptionKey }, root, hash) ?? { key, encryptionKey, info, inviteId }
+  if (topicKey === null && info.mesh !== keyToText<MeshId>(key)) return 'the mesh that it names has another log'
+  const fault = rootFault({ info, encryptionKey }, root, hash)
+  return fault ?? { key: keyFromText(info.mesh), encryptionKey, info, inviteId }
 }
 
 const REFUSALS: Partial<Record<ErrorCode, string>> = {

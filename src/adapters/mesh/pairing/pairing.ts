@@ -1,5 +1,7 @@
 import BlindPairing from 'blind-pairing'
+import crypto from 'hypercore-crypto'
 import type { Member, MemberRequest, SwarmOfPairing } from 'blind-pairing'
+import { sameBytes } from '../../../kit/bytes.js'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import { bytesFromText, bytesToText, keyToText } from '../../../kit/ids.js'
@@ -8,8 +10,15 @@ import type { Hash, Sign, Verify } from '../../../kit/sign.js'
 import { considerJoin } from '../../../domain/membership/admit.js'
 import { decodeJoinData, encodeMeshInfo } from '../../../domain/membership/codec.js'
 import type { MeshInfo } from '../../../domain/membership/codec.js'
-import { encodeInviteCode } from '../../../domain/membership/invite-code.js'
-import { rootFingerprint } from '../../../domain/membership/mesh-root.js'
+import { encodeInviteCode } from '../../../domain/membership/invites/invite-code.js'
+import { answeredInvites, hasRendezvousLeft } from '../../../domain/membership/invites/rendezvous.js'
+import {
+  fitsShortCode,
+  inviteSeed,
+  rendezvousKey,
+  SHORT_SECRET_BYTES
+} from '../../../domain/membership/invites/short-code.js'
+import { rootFingerprint, SHORT_ROOT_BYTES } from '../../../domain/membership/mesh-root.js'
 import { denyStatus } from '../../../domain/membership/pairing-status.js'
 import { seal } from '../../../domain/membership/signing.js'
 import type { Certificate, InviteRecord, JoinRequest } from '../../../domain/membership/types.js'
@@ -17,10 +26,14 @@ import { isAdmin } from '../../../domain/membership/view.js'
 import type { IssuedInvite, Pairing } from '../../../ports/mesh.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import type { AutobaseLog } from '../log/log.js'
+import { timely } from '../network/timely.js'
 import { LOG_NOT_HERE } from '../log/missing-log.js'
 
 /** Where blind-pairing takes a request, from a stream or out of the DHT; see {@link total}. */
 const ADD_REQUEST = '_addRequest'
+
+/** Name of the topic of the mesh, at which long codes are answered. */
+const MESH_TOPIC = 'mesh'
 
 /** Dependencies of both sides of a pairing. */
 export interface PairingDeps {
@@ -50,7 +63,8 @@ export interface PairingAdminDeps extends PairingDeps {
 export class AdminPairing implements Pairing {
   readonly #deps: PairingAdminDeps
   readonly #blind: BlindPairing
-  #member: Member | null = null
+  /** By the id of the invite of a short code, or `mesh` for the topic of all long codes. */
+  readonly #members = new Map<string, Member>()
 
   constructor(deps: PairingAdminDeps) {
     this.#deps = deps
@@ -58,33 +72,58 @@ export class AdminPairing implements Pairing {
     this.review()
   }
 
-  /** The view changed: begins or stops to answer. */
+  /** The view changed: begins or stops to answer, at the topic of the mesh and at those of short codes. */
   review(): void {
-    const { log, nodeId } = this.#deps
-    const mayInvite = isAdmin(log.view(), nodeId)
-    if (mayInvite && this.#member === null) {
-      this.#member = total(
-        this.#blind.addMember({ discoveryKey: log.discoveryKey, onadd: (request) => this.#answer(request) })
-      )
+    const { log, nodeId, clock } = this.#deps
+    const view = log.view()
+    const wanted = isAdmin(view, nodeId)
+      ? new Set([MESH_TOPIC, ...answeredInvites(view, { self: nodeId, now: clock.now() })])
+      : new Set<string>()
+    for (const [id, member] of this.#members) {
+      if (wanted.has(id)) continue
+      this.#members.delete(id)
+      member.close().catch(() => {})
     }
-    if (!mayInvite && this.#member !== null) {
-      this.#member.close().catch(() => {})
-      this.#member = null
-    }
+    for (const id of wanted) if (!this.#members.has(id)) this.#listen(id)
+  }
+
+  #listen(id: string): void {
+    const key = this.#keyOf(id)
+    if (key === null) return
+    const discoveryKey = crypto.discoveryKey(key)
+    const member = this.#blind.addMember({ discoveryKey, onadd: (request) => this.#answer(request) })
+    this.#members.set(id, total(member))
+  }
+
+  /** The key whose discovery key is the topic; null for an id of an invite that is no id. */
+  #keyOf(id: string): Uint8Array | null {
+    const { log, hash } = this.#deps
+    if (id === MESH_TOPIC) return log.key
+    const bytes = bytesFromText(id)
+    return bytes === null ? null : rendezvousKey(bytes, hash)
+  }
+
+  async announced(inviteId: string, limitMs: number): Promise<void> {
+    this.review()
+    const member = this.#members.get(inviteId)
+    if (member !== undefined) await timely(member.flushed(), this.#deps.clock, limitMs)
   }
 
   create({ tier, admin, sandboxId, trust, ttlMs, uses }: Parameters<Pairing['create']>[0]): IssuedInvite {
-    const { log, clock, hash, network } = this.#deps
+    const { log, nodeId, clock, hash, network } = this.#deps
     const mesh = log.view().mesh
     if (mesh === null) throw new NodeError(LOG_NOT_HERE.code, LOG_NOT_HERE.message, { next: [LOG_NOT_HERE.next] })
     const createdAt = clock.now()
     const expiresAt = createdAt + ttlMs
     const info: MeshInfo = { v: 1, owner: mesh.owner, name: mesh.name, mesh: mesh.id }
     const root = rootFingerprint({ info, encryptionKey: log.encryptionKey }, hash)
+    const secret = crypto.randomBytes(SHORT_SECRET_BYTES)
     const { id, publicKey, invite, additional } = BlindPairing.createInvite(log.key, {
+      seed: inviteSeed(secret, hash),
       expires: expiresAt,
       data: encodeMeshInfo(info)
     })
+    const isShort = fitsShortCode(network) && hasRendezvousLeft(log.view(), { self: nodeId, now: createdAt })
     if (additional === null) throw new NodeError('INTERNAL', 'the invite carries no data')
     return {
       terms: {
@@ -99,12 +138,15 @@ export class AdminPairing implements Pairing {
         expiresAt,
         additional: { data: bytesToText(additional.data), signature: bytesToText(additional.signature) }
       },
-      code: encodeInviteCode({ ...network, root, invite, trust }, hash)
+      code: encodeInviteCode({ kind: 'long', ...network, root, invite, trust }, hash),
+      shortCode: isShort
+        ? encodeInviteCode({ kind: 'short', ...network, root: root.slice(0, SHORT_ROOT_BYTES), secret, trust }, hash)
+        : null
     }
   }
 
   async close(): Promise<void> {
-    await this.#member?.close()
+    await Promise.all([...this.#members.values()].map((member) => member.close()))
     await this.#blind.close()
   }
 
@@ -163,7 +205,11 @@ export class AdminPairing implements Pairing {
   }
 
   #confirm(request: MemberRequest, { terms }: InviteRecord): void {
-    const { key, encryptionKey } = this.#deps.log
+    const { log, hash } = this.#deps
+    const { encryptionKey } = log
+    // A newcomer checks that the key of its answer has its topic as discovery key.
+    const isOfMesh = sameBytes(request.discoveryKey, log.discoveryKey)
+    const key = isOfMesh ? log.key : rendezvousKey(request.inviteId, hash)
     const data = bytesFromText(terms.additional.data)
     const signature = bytesFromText(terms.additional.signature)
     if (data === null || signature === null) return

@@ -9,7 +9,8 @@ import { canAsk, confirm } from '../../terminal/confirm.js'
 import type { Action, CommandContext } from '../../context.js'
 import { accessFacts } from '../../documents/facts.js'
 import { EXIT } from '../../exit-codes.js'
-import { isSet } from '../../options.js'
+import { partOption } from '../../documents/part.js'
+import { isSet, textOption } from '../../options.js'
 import type { Output } from '../../terminal/output.js'
 import { type Cell, plural, printFacts, printTable } from '../../terminal/render.js'
 import { agoText, bytesText } from '../../words.js'
@@ -57,8 +58,13 @@ function mayText({ may }: DocumentInfo): string {
   return may.write ? 'write' : 'read'
 }
 
-/** `doc show <doc>`: writers and access of a document. */
-export const showDocument: Action = async ({ output, api }, [document = '']) => {
+/** `doc show <doc>`: writers and access of a document; with `--at` its former content. */
+export const showDocument: Action = async (context, args, options) => {
+  const { output, api } = context
+  const [document = ''] = args
+  if (textOption(options, 'at') !== undefined)
+    return await (await import('./history.js')).showFormer(context, args, options)
+  if (partOption(options) !== null) throw new NodeError('USAGE', '--type and --root need --at here')
   const one = await api().call('documents.show', { document })
   if (output.json) output.object('doc-detail@1', one)
   else await printDocument(output, one)

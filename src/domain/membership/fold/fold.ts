@@ -10,7 +10,7 @@ import {
   foldDocumentStream
 } from './document.js'
 import { foldCertificate, foldCore, foldRevocation, foldTrust } from './member.js'
-import { withInvite } from '../invite-share.js'
+import { withInvite } from '../invites/invite-share.js'
 import { endInviteFault, isOwnerCertificate, termsFault } from '../grant.js'
 import {
   cardIndexKey,

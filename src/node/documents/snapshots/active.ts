@@ -1,3 +1,4 @@
+import type { Clock } from '../../../kit/clock.js'
 import { concatBytes } from '../../../kit/bytes.js'
 import { NodeError } from '../../../kit/errors.js'
 import { keyToText } from '../../../kit/ids.js'
@@ -16,6 +17,7 @@ const STORED = 'document-snapshots'
 
 /** Dependencies of {@link ActiveSnapshots}. */
 export interface ActiveSnapshotsDeps {
+  readonly clock: Pick<Clock, 'now'>
   readonly hash: Hash
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
@@ -26,6 +28,8 @@ export interface ActiveSnapshotsDeps {
 /** Snapshots of one document. */
 interface StoredSnapshot {
   readonly used: DocumentSnapshot | null
+  /** When this node began to use it, in Unix milliseconds; absent for one of an earlier build. */
+  readonly since?: number
   /** Cores of snapshots that may be in the store. */
   readonly cores: readonly StreamKey[]
 }
@@ -58,6 +62,17 @@ export class ActiveSnapshots {
   /** The used snapshot of a document; null when its streams are needed from their first block. */
   of(name: string): DocumentSnapshot | null {
     return this.#at(name).used
+  }
+
+  /** Stored bytes of the used snapshot of a document. */
+  bytesOf(name: string): number {
+    const used = this.of(name)
+    return used === null ? 0 : this.#deps.documents.size(used.coreKey).bytes
+  }
+
+  /** When this node began to use the snapshot of {@link of}, in Unix milliseconds; null: not known. */
+  sinceOf(name: string): number | null {
+    return this.#at(name).since ?? null
   }
 
   /** True when a list ended the used snapshot: its content is wrong, and it is used only until there is another one. */
@@ -109,9 +124,9 @@ export class ActiveSnapshots {
 
   /** Records cores before they are stored: else nothing would remove them once others are in force. */
   async note(name: string, more: readonly StreamKey[]): Promise<void> {
-    const { used, cores } = this.#at(name)
-    const fresh = more.filter((core) => !cores.includes(core))
-    if (fresh.length > 0) await this.#set(name, { used, cores: [...cores, ...fresh] })
+    const stored = this.#at(name)
+    const fresh = more.filter((core) => !stored.cores.includes(core))
+    if (fresh.length > 0) await this.#set(name, { ...stored, cores: [...stored.cores, ...fresh] })
   }
 
   /**
@@ -127,7 +142,7 @@ export class ActiveSnapshots {
   async use(name: string, used: DocumentSnapshot, bytes: Uint8Array): Promise<void> {
     const { documents, idOf } = this.#deps
     await documents.keep(keptAs(idOf(name)), bytes)
-    await this.#set(name, { ...this.#at(name), used })
+    await this.#set(name, { ...this.#at(name), used, since: this.#deps.clock.now() })
   }
 
   /** Lets the streams of a document begin behind its snapshot. A repeated call completes an interrupted one. */
@@ -183,8 +198,8 @@ export class ActiveSnapshots {
 
   /** Others may have been added meanwhile. */
   #without(name: string, gone: readonly StreamKey[]): StoredSnapshot {
-    const { used, cores } = this.#at(name)
-    return { used, cores: cores.filter((core) => !gone.includes(core)) }
+    const stored = this.#at(name)
+    return { ...stored, cores: stored.cores.filter((core) => !gone.includes(core)) }
   }
 
   #set(name: string, one: StoredSnapshot): Promise<void> {

@@ -2,7 +2,7 @@ import { wait } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import { Abort } from '../../../kit/abort.js'
 import type { CommitQueueDeps } from '../../ledger/commit-queue.js'
-import type { SwarmStore, SwarmHead } from '../store.js'
+import type { Cancellation, SwarmEnd, SwarmStore, SwarmHead } from '../store.js'
 import type { SwarmEventLog } from '../event-log.js'
 
 /** Milliseconds until a cancel call resolves at the latest, when another node coordinates the swarm. */
@@ -17,8 +17,8 @@ export interface CancelRequestDeps extends Pick<CommitQueueDeps, 'clock' | 'comm
 export interface CanceledSwarm {
   readonly head: SwarmHead
   readonly eventLog: SwarmEventLog
-  /** The request was made before this node started. */
-  readonly isWanted: boolean
+  /** The request that was made before this node started; null: none. */
+  readonly request: Cancellation | null
 }
 
 /**
@@ -29,17 +29,29 @@ export class CancelRequest {
   readonly #deps: CancelRequestDeps
   readonly #swarm: CanceledSwarm
   readonly #stopping = new Abort()
-  #isWanted: boolean
+  #request: Cancellation | null
 
   constructor(deps: CancelRequestDeps, swarm: CanceledSwarm) {
     this.#deps = deps
     this.#swarm = swarm
-    this.#isWanted = swarm.isWanted
+    this.#request = swarm.request
   }
 
   /** Is the swarm still to be canceled? */
   get isOpen(): boolean {
-    return this.#isWanted && this.#isTimely
+    return this.open !== null
+  }
+
+  /** The request, while the swarm is still to be canceled; null: none. */
+  get open(): Cancellation | null {
+    return this.#isTimely ? this.#request : null
+  }
+
+  /** An end of the swarm, with the caller of this node that canceled it: another coordinator does not know it. */
+  completed(end: SwarmEnd): SwarmEnd {
+    const { canceledBy } = end
+    const isOwn = canceledBy !== undefined && canceledBy.node === this.#request?.node
+    return isOwn ? { ...end, canceledBy: { ...canceledBy, caller: this.#request?.caller ?? null } } : end
   }
 
   get #isTimely(): boolean {
@@ -47,16 +59,16 @@ export class CancelRequest {
   }
 
   /** Records the request. @throws NodeError CONFLICT after the swarm's deadline, or the ledger's error. */
-  async make(): Promise<void> {
+  async make(by: Cancellation): Promise<void> {
     const { head } = this.#swarm
     if (!this.#isTimely)
       throw new NodeError(
         'CONFLICT',
         'the time of the swarm is over: it ends as soon as a majority of its participants can reach each other'
       )
-    if (this.#isWanted) return
-    await this.#deps.commit([this.#deps.swarmStore.cancelRequested(head.id)])
-    this.#isWanted = true
+    if (this.#request !== null) return
+    await this.#deps.commit([this.#deps.swarmStore.cancelRequested(head.id, by)])
+    this.#request = by
   }
 
   /** Resolves when the swarm has ended, at the latest after {@link PATIENCE_MS}. */

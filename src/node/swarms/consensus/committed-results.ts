@@ -25,6 +25,8 @@ export interface FollowedSwarm {
   readonly head: SwarmHead
   readonly eventLog: SwarmEventLog
   readonly contentStore: Pick<ContentStore, 'content' | 'contents' | 'obtain'>
+  /** The end with the facts that this node alone knows. */
+  completed(end: SwarmEnd): SwarmEnd
   /** All records and the end are accepted, and durable here. */
   onOver(end: SwarmEnd): void
 }
@@ -158,13 +160,14 @@ export class CommittedResults {
   }
 
   async #finishIfOver(): Promise<void> {
-    const { head, contentStore, onOver } = this.#swarm
+    const { head, contentStore, completed, onOver } = this.#swarm
     const index = RECORDS.end(head.itemCount)
     const digest = this.records.get(index)
     if (digest === undefined || !this.records.isWhole || this.#isOver) return
     const bytes = await contentStore.content({ index, digest })
-    const end = bytes === null ? null : decodeEnd(bytes)
-    if (end === null) return
+    const accepted = bytes === null ? null : decodeEnd(bytes)
+    if (accepted === null) return
+    const end = completed(accepted)
     const { swarmStore, commit, clock, limits } = this.#deps
     const settling = await this.#settling()
     if (settling === null) return

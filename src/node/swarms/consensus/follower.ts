@@ -43,7 +43,7 @@ export class FollowerReport {
 
   /** The full state; `end` is null before the swarm has ended. */
   info(status: SwarmStatus, end: SwarmEnd | null): SwarmInfo {
-    return infoOf(this.#view.head, end ?? { ...this.standing(), status, error: null })
+    return infoOf(this.#view.head, end ?? { ...this.standing(), status, error: null }, this.#deps.directory)
   }
 
   /** The accepted results so far; once it has ended, also the combined ones. */

@@ -117,7 +117,7 @@ export class Joining {
     const record: ParticipantRecord = { ledger: ledgerName, state: ledger === null ? 'invited' : 'lost', seated: {} }
     await commit([...swarmStore.launched(head, plan.items), swarmVotes.participantChange(id, record)])
     if (this.#deps.memory.replicated(id) !== undefined) return
-    const swarm = this.#deps.createReplica({ head, items: plan.items, record, isCancelRequested: false })
+    const swarm = this.#deps.createReplica({ head, items: plan.items, record, cancelRequest: null })
     this.#deps.memory.add(swarm)
     if (record.state === 'lost') swarm.open({ type: 'lost' })
     this.#joined(peer, swarm)

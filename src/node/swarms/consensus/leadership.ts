@@ -15,7 +15,7 @@ import type { SwarmLaunch } from '../create.js'
 import type { Eligibility } from '../eligibility.js'
 import type { SwarmObserver } from '../finished-swarm.js'
 import { leasesBefore, type SwarmPast } from '../restore.js'
-import type { SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmStore } from '../store.js'
+import type { Cancellation, SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmStore } from '../store.js'
 import type { CancelRequest } from './cancel-request.js'
 import type { CommittedResults } from './committed-results.js'
 import type { ContentName } from './content-transfer.js'
@@ -146,7 +146,7 @@ export interface CoordinatorRoleOf {
   readonly head: SwarmHead
   readonly eventLog: SwarmEventLog
   readonly accepted: CommittedResults
-  readonly cancelRequest: Pick<CancelRequest, 'isOpen'>
+  readonly cancelRequest: Pick<CancelRequest, 'open'>
   /** Has the swarm ended? */
   isOver(): boolean
   /** This node starts or stops coordinating. */
@@ -207,7 +207,8 @@ export class CoordinatorRole {
       this.#swarm.onChange()
       const past = { rows, leases: leasesBefore(leases, marks, self) }
       this.#run = this.#coordinator(items, past, this.#term)
-      if (this.#swarm.cancelRequest.isOpen) void this.cancel()
+      const request = this.#swarm.cancelRequest.open
+      if (request !== null) void this.cancel(request)
     } catch (error) {
       telemetry.log('error', 'a swarm could not be read', { swarm: head.id, reason: messageOf(error) })
       if (!isOver()) participant.retreat()
@@ -231,8 +232,8 @@ export class CoordinatorRole {
   }
 
   /** Cancels the swarm, if this node coordinates it. Resolves when that is durable. */
-  async cancel(): Promise<void> {
-    if (this.isOn) await this.#run?.cancel()
+  async cancel(by: Cancellation): Promise<void> {
+    if (this.isOn) await this.#run?.cancel(by)
   }
 
   /** Stops coordinating: the next coordinator continues from the accepted records. */

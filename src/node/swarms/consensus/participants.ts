@@ -60,7 +60,7 @@ export class Participants {
 
   /** Adds this node as the first participant of a swarm that it has just launched. */
   launched(head: SwarmHead, items: readonly SwarmItem[]): ReplicatedSwarm {
-    const swarm = this.#deps.createReplica({ head, items, record: this.#join('open'), isCancelRequested: false })
+    const swarm = this.#deps.createReplica({ head, items, record: this.#join('open'), cancelRequest: null })
     this.#deps.memory.add(swarm)
     swarm.open({ type: 'fresh' })
     swarm.tick(this.#deps.eligibility.of(head))
@@ -70,12 +70,12 @@ export class Participants {
   /** Resumes as a participant after a restart of this node. @throws NodeError STORE_DAMAGED */
   async resume(head: SwarmHead, items: readonly SwarmItem[]): Promise<ReplicatedSwarm> {
     const { swarmStore, swarmVotes } = this.#deps
-    const isCancelRequested = await swarmStore.isCancelRequested(head.id)
+    const cancelRequest = await swarmStore.cancelRequest(head.id, this.#deps.self)
     const kept = (await swarmVotes.participant(head.id)) ?? this.#join('lost')
     // A ledger restored from an older copy has lost its promises.
     const own: ParticipantRecord =
       kept.ledger === this.#deps.ledgerName() ? kept : { ...kept, ...this.#join('lost'), seated: kept.seated }
-    const swarm = this.#deps.createReplica({ head, items, record: own, isCancelRequested })
+    const swarm = this.#deps.createReplica({ head, items, record: own, cancelRequest })
     this.#deps.memory.add(swarm)
     if (own.state === 'lost') swarm.open({ type: 'lost' })
     if (own.state === 'open') swarm.open({ type: 'restarted', stored: await swarmVotes.stored(head.id) })
@@ -135,7 +135,7 @@ export class Participants {
       head,
       items: [],
       record: this.#join('open'),
-      isCancelRequested: false,
+      cancelRequest: null,
       rows
     })
     this.#deps.memory.add(swarm)

@@ -10,7 +10,7 @@ import type { Following, SwarmEventLog } from '../event-log.js'
 import { eventLogOf, type SwarmObserver, type SwarmView } from '../finished-swarm.js'
 import type { ItemRun } from '../lease-requests.js'
 import type { SwarmSession } from '../session.js'
-import type { SwarmEnd, SwarmHead, SwarmItem, SwarmRow, SwarmStore } from '../store.js'
+import type { Cancellation, SwarmEnd, SwarmHead, SwarmItem, SwarmRow, SwarmStore } from '../store.js'
 import { CancelRequest } from './cancel-request.js'
 import { CommittedResults, type CommittedResultsDeps } from './committed-results.js'
 import { ContentStore } from './content-store.js'
@@ -36,7 +36,8 @@ export interface OpenMembership {
   /** Without their inputs. */
   readonly items: readonly SwarmItem[]
   readonly record: ParticipantRecord
-  readonly isCancelRequested: boolean
+  /** The cancel request of this node that was made before it started; null: none. */
+  readonly cancelRequest: Cancellation | null
   /** The outcomes of a swarm that had ended before. */
   readonly rows?: readonly SwarmRow[]
 }
@@ -59,7 +60,7 @@ export class ReplicatedSwarm implements SwarmView {
   #end: SwarmEnd | null
   #isStopped = false
 
-  constructor(deps: ReplicatedSwarmDeps, { head, items, record, isCancelRequested, rows = [] }: OpenMembership) {
+  constructor(deps: ReplicatedSwarmDeps, { head, items, record, cancelRequest, rows = [] }: OpenMembership) {
     this.head = head
     this.#deps = deps
     this.#end = head.end
@@ -71,8 +72,12 @@ export class ReplicatedSwarm implements SwarmView {
     this.#leaderStatus = new LeaderStatus(deps, { eventLog, onStatus })
     const contentStore = new ContentStore(deps, head)
     this.#contentStore = contentStore
-    this.#accepted = new CommittedResults(deps, { head, eventLog, contentStore, onOver: (end) => this.#over(end) })
-    this.#cancelRequest = new CancelRequest(deps, { head, eventLog, isWanted: isCancelRequested })
+    this.#cancelRequest = new CancelRequest(deps, { head, eventLog, request: cancelRequest })
+    this.#accepted = new CommittedResults(deps, {
+      ...{ head, eventLog, contentStore },
+      completed: (end) => this.#cancelRequest.completed(end),
+      onOver: (end) => this.#over(end)
+    })
     const shared = { accepted: this.#accepted, cancelRequest: this.#cancelRequest }
     this.#following = new FollowerSync(deps, { swarm: head.id, voters: head.voters ?? [], ...shared })
     this.#role = deps.createRole({
@@ -165,12 +170,12 @@ export class ReplicatedSwarm implements SwarmView {
    * Cancels it, here or at its coordinator. That may take a while or wait for a majority, so the swarm may still run
    * when this resolves. @throws NodeError CONFLICT after its deadline, or the ledger's error.
    */
-  async cancel(): Promise<void> {
+  async cancel(by: Cancellation): Promise<void> {
     if (this.#end !== null) return
     // Also when it coordinates: it may lose its leadership before the end is accepted.
-    await this.#cancelRequest.make()
+    await this.#cancelRequest.make(by)
     const { node = null } = this.#membership.participant?.coordinator ?? {}
-    if (this.#role.isOn) await this.#role.cancel()
+    if (this.#role.isOn) await this.#role.cancel(by)
     else this.#following.ask(node)
     if (this.isRunning && node !== null) await this.#cancelRequest.heeded()
   }
@@ -244,7 +249,8 @@ export class ReplicatedSwarm implements SwarmView {
       case 'follow':
         return await this.#onFollow(from, message)
       case 'cancel':
-        return await this.#role.cancel()
+        // The link proves the sender; its caller is known to the sender alone.
+        return await this.#role.cancel({ node: from, caller: null, at: this.#deps.clock.now() })
       case 'accepted':
         return this.#onAccepted(from, message)
     }

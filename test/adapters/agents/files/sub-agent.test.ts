@@ -55,6 +55,15 @@ test('sub-agent files of every client become agents: a title is the display name
   })
 })
 
+test('a key of a client without a value is an absent one: the file gives the name', (t: Assert) => {
+  for (const empty of ['', ' null', ' ~'])
+    for (const runtime of [LLM, COMMAND]) {
+      const text = `---\nname:${empty}\ndescription: d\ntools:${empty}\nmodel:${empty}\ncolor:${empty}\n---\nBody\n`
+      const { definition } = agentOf(t, '/my-agent.md', text, runtime)
+      t.alike([definition.id, definition.name, definition.description], ['my-agent', 'my-agent', 'd'])
+    }
+})
+
 test('names that no id can have are display names in agent files too', (t: Assert) => {
   const text = (name: string): string =>
     `---\nname: ${name}\ndescription: d\na2a: { capabilities: [{ id: x }], runtime: { type: command, command: [cat] } }\n---\n`

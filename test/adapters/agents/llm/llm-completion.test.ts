@@ -35,6 +35,8 @@ function clean(text: string): unknown {
   return JSON.parse(text, (_name, value: unknown) => value ?? undefined) as unknown
 }
 
+/** Errors in which nothing is set. */
+const BLANK = [{ error: {} }, { error: { code: null, message: '' } }, { errors: [] }, { error: false }]
 const HELLO = chunk({ content: 'hello' })
 const STOP = chunk({}, 'stop')
 
@@ -96,11 +98,35 @@ test('an answer is over at [DONE], and finished at a finish reason, an empty one
   t.is(read(`data: ${HELLO}\n\ndata: [DONE]\n\n`).fault, null, 'a server without finish reasons')
 })
 
+test('an answer is over at the line [DONE] on an open connection, however its lines end, with and without an empty line', (t) => {
+  for (const end of ['\n', '\r\n', '\r'])
+    for (const after of [end, end + end, ` ${end}`])
+      for (const field of ['data: ', 'data:']) {
+        const text = `${field}${HELLO}${end}${end}${field}[DONE]${after}`
+        const bytes = [...Buffer.from(text)].map((byte) => Uint8Array.of(byte))
+        for (const pieces of [[Buffer.from(text)], bytes]) {
+          const reader = new CompletionReader()
+          const chunks = pieces.flatMap((piece) => reader.feed(piece))
+          t.alike([reader.isOver, chunks.length], [true, 2], JSON.stringify([text, pieces.length]))
+        }
+      }
+  const reader = new CompletionReader()
+  reader.feed(Buffer.from(`data: ${chunk({ content: 'data: [DONE]' })}\n`))
+  reader.feed(Buffer.from('\n: data: [DONE]\n'))
+  t.absent(reader.isOver, 'within a text or a comment it is none')
+})
+
 test('a null member is an absent one, in a whole completion and in each chunk of a stream', (t) => {
   const whole = { choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'hello' } }] }
   const delta = { role: 'assistant', content: 'hello' }
   const expected = { object: 'chat.completion.chunk', choices: [{ index: 0, finish_reason: 'stop', delta }] }
-  for (const extra of [{ error: null }, { error: '' }, { id: null, usage: null }, { errors: null, object: null }]) {
+  for (const extra of [
+    { error: null },
+    { error: '' },
+    { id: null, usage: null },
+    { errors: null, object: null },
+    ...BLANK
+  ]) {
     t.alike(read(JSON.stringify({ ...whole, ...extra })), { chunks: [expected], fault: null, isOver: false })
     const frames = [HELLO, STOP].map((text) => JSON.stringify({ ...(JSON.parse(text) as object), ...extra }))
     const { chunks, fault } = read(eventsOf(frames))
@@ -214,6 +240,15 @@ test('an error of a server within an answer is reported with its text and its me
     ],
     ['{"error":{"code":400,"message":"tools is no array"}}', 'tools is no array', 'lasting'],
     ['{"error":{"code":401,"message":"no entry"}}', 'no entry', 'key'],
+    ['{"choices":[{"index":0,"error":{"code":502,"message":"upstream gone"},"delta":{}}]}', 'upstream gone', 'passing'],
+    ['{"error":{"code":429,"message":"See your plan and billing details"}}', 'billing', 'lasting'],
+    ['{"choices":[{"error":{"message":"over quota","code":"insufficient_quota"}}]}', 'over quota', 'lasting'],
+    [
+      '{"error":{"message":"Provider returned error","metadata":{"raw":"no GPU is free"}}}',
+      'no GPU is free',
+      'passing'
+    ],
+    ['{"error":{"message":"Bad","metadata":{"raw":"{\\"error\\":{\\"message\\":\\"ill\\"}}"}}}', 'Bad: ill', 'passing'],
     ['{"error":{"message":"bad token","type":"authentication_error"}}', 'bad token', 'key'],
     ['{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}', 'quota', 'lasting']
   ]

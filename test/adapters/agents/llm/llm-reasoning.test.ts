@@ -14,7 +14,11 @@ test('reasoning before an answer is no answer, in every tag that models write', 
     ['<thinking>', '</thinking>'],
     ['<thought>', '</thought>'],
     ['<reasoning>', '</reasoning>'],
-    ['[THINK]', '[/THINK]']
+    ['[THINK]', '[/THINK]'],
+    ['<|channel|>analysis<|message|>', '<|end|><|start|>assistant<|channel|>final<|message|>'],
+    ['<THINK>', '</THINK>'],
+    ['<Thinking>', '</thinking>'],
+    ['[think]', '[/think]']
   ]) {
     t.is(answer(`\n${open}Hm.${close}\n\n{"a":1}\n`), '{"a":1}\n')
     t.is(answer(`${open}Hm.${close}\n`, ' '.repeat(2000), '\n', 'a  b'), 'a  b', 'white space between them is neither')
@@ -38,6 +42,9 @@ test('an answer does not depend on how its text is cut', async (t) => {
     'nk>',
     '[THINK]',
     '[/THINK]',
+    '<THINK>',
+    '</Think>',
+    'İ',
     'a',
     ' ',
     '\n',
@@ -58,7 +65,15 @@ test('an answer does not depend on how its text is cut', async (t) => {
 })
 
 test('an end without a beginning ends reasoning where it ends a line or follows a word, in every tag', (t) => {
-  for (const close of ['</think>', '</thinking>', '</thought>', '</reasoning>', '[/THINK]']) {
+  for (const close of [
+    '</think>',
+    '</thinking>',
+    '</thought>',
+    '</reasoning>',
+    '[/THINK]',
+    '</Think>',
+    '</REASONING>'
+  ]) {
     for (const [before, after, rest] of [
       ['Hm, hello?\n', '\n\nhello', 'hello'],
       ['hmm {"no":2}', '\n{"a":1}', '{"a":1}'],

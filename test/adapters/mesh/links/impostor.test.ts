@@ -39,6 +39,11 @@ test('an answer with another encryption key or name of the mesh is refused, for 
   await refuses(t, { isOwner: false, name: 'bank' })
 })
 
+test('the fingerprint of a short code refuses the same answers', async (t) => {
+  await refuses(t, { isOwner: true, isShort: true })
+  await refuses(t, { isOwner: false, isShort: true, encryptionKey: new Uint8Array(32).fill(7) })
+})
+
 test('a node whose home names another owner than the log of its mesh leaves the mesh', async (t) => {
   const lab = await meshLab(t)
   const owner = await lab.found('owner')

@@ -7,7 +7,8 @@ import { keyToText } from '../../../../src/kit/ids.js'
 import type { NodeId } from '../../../../src/kit/ids.js'
 import { chainOf } from '../../../../src/domain/membership/chain.js'
 import { decodeJoinData, encodeMeshInfo } from '../../../../src/domain/membership/codec.js'
-import { decodeInviteCode } from '../../../../src/domain/membership/invite-code.js'
+import { decodeInviteCode } from '../../../../src/domain/membership/invites/invite-code.js'
+import { inviteSeed, rendezvousKey } from '../../../../src/domain/membership/invites/short-code.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
 import type {
   Certificate,
@@ -26,6 +27,8 @@ export interface Lies {
   readonly name?: string
   /** 32 bytes, for a mesh that nobody else can read. */
   readonly encryptionKey?: Uint8Array
+  /** The code is a short one. */
+  readonly isShort?: boolean
 }
 
 /** A mesh in which only an impostor is online. */
@@ -47,7 +50,7 @@ export async function impostorScene(t: Assert, lies: Lies): Promise<ImpostorScen
   const lab = await meshLab(t)
   const owner = await lab.found('owner')
   await owner.start()
-  const code = await inviteCode(owner, { uses: 2 })
+  const code = await inviteCode(owner, { uses: 2, isShort: lies.isShort === true })
   const member = await lab.join('member', code)
   await member.start()
   await member.seen.link(owner.id)
@@ -66,6 +69,8 @@ export class Impostor {
   readonly #node: LabNode
   readonly #lies: Lies
   readonly #seed: Uint8Array
+  /** Whose discovery key is the topic of its newcomers. */
+  readonly #topicKey: Uint8Array
   readonly #encryptionKey: Uint8Array
   readonly #own: CertificateChain
   readonly #blind: BlindPairing
@@ -77,7 +82,12 @@ export class Impostor {
     this.received = new Promise((resolve) => (this.#tellReceived = resolve))
     this.#node = node
     this.#lies = lies
-    this.#seed = BlindPairing.decodeInvite(decoded.invite).seed
+    this.#seed =
+      decoded.kind === 'long'
+        ? BlindPairing.decodeInvite(decoded.invite).seed
+        : Buffer.from(inviteSeed(decoded.secret, hash))
+    const { id } = BlindPairing.createInvite(log.key, { seed: this.#seed })
+    this.#topicKey = decoded.kind === 'long' ? log.key : rendezvousKey(id, hash)
     this.#encryptionKey = lies.encryptionKey ?? log.encryptionKey
     const chain = chainOf(log.view(), node.id) ?? []
     this.#own = lies.isOwner ? [this.#certify(node.id, { maxTier: 0, mayInvite: true, mayWrite: true })] : chain
@@ -94,7 +104,7 @@ export class Impostor {
     const impostor = new Impostor(node, code, lies)
     t.teardown(() => impostor.#blind.close(), { order: -1 })
     impostor.#bind()
-    const { discoveryKey } = node.mesh.log
+    const discoveryKey = crypto.discoveryKey(impostor.#topicKey)
     await impostor.#blind.addMember({ discoveryKey, onadd: (request) => impostor.#confirm(request) }).flushed()
     return impostor
   }
@@ -126,14 +136,14 @@ export class Impostor {
 
   #confirm(request: MemberRequest): void {
     const { publicKey, secretKey } = crypto.keyPair(this.#seed)
-    const { meshId, meshName, log, links, owner } = this.#node.mesh
+    const { meshId, meshName, links, owner } = this.#node.mesh
     const asked = decodeJoinData(request.open(publicKey))
     if (!asked.ok) throw new Error(asked.reason)
     this.answered.push(asked.request.nodeKey)
     const { isOwner, name = meshName } = this.#lies
     const data = encodeMeshInfo({ v: 1, owner: isOwner ? this.#node.id : owner, name, mesh: meshId })
     const additional = { data, signature: crypto.sign(data, secretKey) }
-    request.confirm({ key: log.key, encryptionKey: this.#encryptionKey, additional })
+    request.confirm({ key: this.#topicKey, encryptionKey: this.#encryptionKey, additional })
     links.review()
   }
 

@@ -17,7 +17,7 @@ function submit(taken: () => boolean, tried = (): Tried => ({ skipped: null, isF
   const log = founded()
   const clock = new ManualClock()
   const listeners = new Set<() => void>()
-  const state = { offers: 0, again: 0, isClosed: false, fault: null as NodeError | null }
+  const state = { offers: 0, again: 0, isClosed: false, fault: null as NodeError | null, refreshed: () => {} }
   const submission = new Submission({
     entry: seal('entry', body, owner),
     clock,
@@ -35,13 +35,14 @@ function submit(taken: () => boolean, tried = (): Tried => ({ skipped: null, isF
       return Promise.resolve(taken())
     },
     tryOut: () => Promise.resolve(tried()),
-    refresh: () => Promise.resolve()
+    refresh: () => Promise.resolve(state.refreshed())
   })
+  const show = (): void => void log.card(owner, cardBody('tester'))
   const apply = (): void => {
-    log.card(owner, cardBody('tester'))
+    show()
     for (const listener of [...listeners]) listener()
   }
-  return { submission, clock, listeners, state, apply }
+  return { submission, clock, listeners, state, show, apply }
 }
 
 /** Lets promises that are settled go on. */
@@ -130,6 +131,43 @@ test('a limit that is reached while an entry waits ends it, too', async (t) => {
   const error = await failsWith(t, 'OVERLOADED', () => submission.done)
   t.ok(error.message.includes('4096'))
   t.is(state.offers, 1)
+})
+
+test('a taken entry behind others that reached a limit fails with it at the next change, however they reached it', async (t) => {
+  for (const skipped of ['the node has 1024 documents', 'the limit of streams is reached', 'the node has 1024 cards']) {
+    let tried: Tried = { skipped: null, isFull: false }
+    const { submission, clock, listeners, state } = submit(
+      () => true,
+      () => tried
+    )
+    await settle()
+    const change = (): void => {
+      for (const listener of [...listeners]) listener()
+    }
+    change()
+    await settle()
+    t.alike([state.offers, listeners.size], [1, 1], 'below the limit it is waited for')
+    tried = { skipped, isFull: true }
+    change()
+    const error = await failsWith(t, 'OVERLOADED', () => submission.done)
+    t.alike([error.message.includes(skipped), state.offers, clock.pending], [true, 1, 0], 'without any time')
+  }
+})
+
+test('the entry that reaches a limit itself is applied, though the log then takes no more like it', async (t) => {
+  let tried: Tried = { skipped: null, isFull: false }
+  const { submission, state, show } = submit(
+    () => true,
+    () => tried
+  )
+  await settle()
+  tried = { skipped: 'the node has 1024 documents', isFull: true }
+  // The log has it before the view shows it.
+  state.refreshed = show
+  submission.attempt()
+  await settle()
+  submission.attempt()
+  await t.execution(submission.done)
 })
 
 test('an entry that the log refuses for now is offered, and its timeout names the reason', async (t) => {

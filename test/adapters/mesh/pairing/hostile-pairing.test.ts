@@ -13,7 +13,7 @@ import { bytesToText, keyToText, type NodeId, utf8 } from '../../../../src/kit/i
 import type { Sign } from '../../../../src/kit/sign.js'
 import { encodeJoinData } from '../../../../src/domain/membership/codec.js'
 import { sealJoin } from '../../../../src/domain/membership/signing.js'
-import { decodeInviteCode } from '../../../../src/domain/membership/invite-code.js'
+import { decodeInviteCode } from '../../../../src/domain/membership/invites/invite-code.js'
 import { hostileInputs } from '../../../support/hostile-inputs.js'
 import { arbBytes, arbNumber, flipped, joined, uint, withLength } from '../hostile-bytes.js'
 import { inviteCode } from '../lab.js'
@@ -73,7 +73,7 @@ test('the node lives, admits nobody, and honest nodes continue, for any pairing 
   const scene = await wireScene(t)
   const { log } = scene.node.mesh
   const code = decodeInviteCode(await inviteCode(scene.node), hash)
-  if (!code.ok) throw new Error(code.reason)
+  if (!code.ok || code.kind !== 'long') throw new Error('it is no long code')
   const { id } = BlindPairing.decodeInvite(code.invite)
   const bytesOf = ({ kind, isKnown, first, second, flip }: Draft): Uint8Array => {
     if (kind === 'bytes') return first
@@ -160,8 +160,9 @@ class Newcomer {
       clock: { ...clock, after },
       telemetry: { log: () => {}, count: () => {} } as never
     }
-    const options = { invite: this.#invite, root: new Uint8Array(32), coreKey, name, timeoutMs: 1 }
-    await requestJoin(parts, options).catch(() => {})
+    const place = { network: 'local', bootstrap: [], localPort: 1, trust: 'guest' } as const
+    const code = { kind: 'long', ...place, invite: this.#invite, root: new Uint8Array(16) } as const
+    await requestJoin(parts, { code, coreKey, name, timeoutMs: 1 }).catch(() => {})
     this.ends++
     this.#joining = null
   }

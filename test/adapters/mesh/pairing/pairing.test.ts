@@ -6,7 +6,7 @@ import { AdminPairing } from '../../../../src/adapters/mesh/pairing/pairing.js'
 import { hash, verify } from '../../../../src/adapters/mesh/network/sodium.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
-import { encodeInviteCode } from '../../../../src/domain/membership/invite-code.js'
+import { encodeInviteCode } from '../../../../src/domain/membership/invites/invite-code.js'
 import { pairingContract } from '../../../contracts/pairing.js'
 import { failsWith } from '../../../support/fails.js'
 import { inviteCode, type LabNode, loopbackDht, meshLab, untilView } from '../lab.js'
@@ -93,7 +93,7 @@ test('a code with the right checksum but a strange invite is INVITE_INVALID', as
   const lab = await meshLab(t)
   for (const invite of [Uint8Array.of(9, 9, 9), Uint8Array.of(1, 0, ...new Uint8Array(32))]) {
     const place = { network: 'private', bootstrap: ['127.0.0.1:1'], localPort: null, trust: 'guest' } as const
-    const code = encodeInviteCode({ ...place, root: new Uint8Array(16), invite }, hash)
+    const code = encodeInviteCode({ kind: 'long', ...place, root: new Uint8Array(16), invite }, hash)
     await failsWith(t, 'INVITE_INVALID', () => lab.join('newcomer', code, { timeoutMs: 500 }))
   }
 })

@@ -367,3 +367,37 @@ test('a predefined variable of VS Code that only the editor resolves is refused 
       if (named !== null) t.ok(one?.reason?.includes(`\${${named}}`), one?.reason ?? text)
     }
 })
+
+test('a member of a server that is null is as one that is absent, in the files of every client', async (t) => {
+  const rest = {
+    cwd: null,
+    disabled: null,
+    enabled: null,
+    envFile: null,
+    timeout: null,
+    excludeTools: null,
+    gallery: null
+  }
+  const local = { ...rest, type: null, command: 'x', args: null, env: null, url: null, httpUrl: null, headers: null }
+  const remote = { ...rest, type: 'http', command: null, args: null, env: null, url: 'https://x.example/mcp' }
+  for (const [name, key] of [
+    ['servers.json', 'mcpServers'],
+    ['.vscode/mcp.json', 'servers'],
+    ['.gemini/settings.json', 'mcpServers'],
+    ['.codex/servers.json', 'mcp_servers']
+  ] as const) {
+    const servers = { a: local, b: { ...remote, headers: { 'x-a': null, 'x-b': 'c' } }, c: null }
+    const { done, servers: written } = await imports(t, name, { [key]: servers })
+    t.alike(
+      done.servers.map(({ from, status }) => [from, status]),
+      [
+        ['a', 'imported'],
+        ['b', 'imported'],
+        ['c', 'skipped']
+      ],
+      JSON.stringify(done.servers)
+    )
+    const { a, b } = await written()
+    t.alike([a?.command, a?.url, b?.url, b?.headers], [['x'], null, 'https://x.example/mcp', { 'x-b': 'c' }])
+  }
+})

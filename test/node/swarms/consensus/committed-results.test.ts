@@ -46,7 +46,7 @@ function scene(t: Assert): {
   )
   const accepted = new CommittedResults(
     { clock, telemetry, swarmStore, swarmVotes, limits: { defaultTtlMs: 1000 }, commit },
-    { head, eventLog: course, contentStore: shelf, onOver: () => t.fail('it has no end') }
+    { head, eventLog: course, contentStore: shelf, completed: (end) => end, onOver: () => t.fail('it has no end') }
   )
   return { accepted, course, shelf, swarmVotes }
 }

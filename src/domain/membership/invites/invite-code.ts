@@ -1,21 +1,27 @@
 import c from 'compact-encoding'
-import { concatBytes } from '../../kit/bytes.js'
-import { NodeError } from '../../kit/errors.js'
-import { bytesFromText, bytesToText, fromUtf8, utf8 } from '../../kit/ids.js'
-import type { Hash } from '../../kit/sign.js'
-import { ROOT_FINGERPRINT_BYTES } from './mesh-root.js'
-import type { Trust } from './types.js'
+import { concatBytes } from '../../../kit/bytes.js'
+import { NodeError } from '../../../kit/errors.js'
+import { bytesFromText, bytesToText, fromUtf8, utf8 } from '../../../kit/ids.js'
+import type { Hash } from '../../../kit/sign.js'
+import { ROOT_FINGERPRINT_BYTES, SHORT_ROOT_BYTES } from '../mesh-root.js'
+import type { Trust } from '../types.js'
+import { decodeShortBody, encodeShortBody, fitsShortCode, isShortVersion, SHORT_SECRET_BYTES } from './short-code.js'
 
 /** Networks a mesh can live in, in the order of their numbers in a code. */
 export const INVITE_NETWORKS = ['public', 'private', 'local'] as const
 
-/** Content of an invite code: the network of the mesh, its owner, and the pairing invite. */
-export interface InviteCode {
+/** How a newcomer reaches the network of a mesh. */
+export interface CodePlace {
   readonly network: (typeof INVITE_NETWORKS)[number]
   /** `host:port` of bootstrap nodes, at most 8 of at most 255 bytes. */
   readonly bootstrap: readonly string[]
   /** Port of the loopback bootstrap (network `local`), 1..65535. */
   readonly localPort: number | null
+}
+
+/** A code with the invite of blind-pairing, which names the topic of the mesh. */
+export interface LongCode extends CodePlace {
+  readonly kind: 'long'
   /** Fingerprint of the owner and the mesh, 16 bytes; see `rootFingerprint`. */
   readonly root: Uint8Array
   /** The invite of blind-pairing, 1..512 bytes. */
@@ -24,10 +30,23 @@ export interface InviteCode {
   readonly trust: Trust
 }
 
+/** A code of at most 60 characters, from whose secret both sides derive the keys of the invite and its topic. */
+export interface ShortCode extends CodePlace {
+  readonly kind: 'short'
+  /** The first 12 bytes of the fingerprint. */
+  readonly root: Uint8Array
+  /** 14 bytes. */
+  readonly secret: Uint8Array
+  readonly trust: Trust
+}
+
+/** Content of an invite code: the network of the mesh, its owner, and the invite. */
+export type InviteCode = LongCode | ShortCode
+
 /** Bootstrap nodes in one code. */
 export const MAX_BOOTSTRAP = 8
 
-/** Versions of codes: each is of one {@link Trust}, since earlier builds know guests alone. */
+/** Versions of long codes: each is of one {@link Trust}, since earlier builds know guests alone. */
 const VERSIONS: Readonly<Record<Trust, number>> = { guest: 2, mine: 3 }
 /** Codes of this version do not name the owner of the mesh. */
 const WITHOUT_ROOT = 1
@@ -43,16 +62,21 @@ const MAX_TEXT = Math.ceil((MAX_BYTES * 8) / 5)
 const ADDRESS = /^(?:\[[0-9A-Fa-f:.]{2,64}\]|[A-Za-z0-9._-]{1,249}):([0-9]{1,5})$/
 
 /**
- * An invite code for people to copy, in z32. It has version (1 byte: 2 for a guest, 3 for `mine`), network (1), and
- * number of bootstrap nodes (1), each as length (1) and UTF-8. Then come local port (2, little-endian, 0 for none),
- * fingerprint of the root (16), length of the invite (2) and the invite. It ends with the first 4 bytes of the hash of
- * it all.
+ * An invite code for people to copy, in z32: a body, and the first 4 bytes of its hash.
+ *
+ * The body of a long code has version (1 byte: 2 for a guest, 3 for `mine`), network (1), and number of bootstrap nodes
+ * (1), each as length (1) and UTF-8. Then come local port (2, little-endian, 0 for none), fingerprint of the root (16),
+ * length of the invite (2) and the invite.
+ *
+ * The body of a short code has version (4 to 9, for network and trust) and place: the bootstrap node of a private
+ * network (4 bytes of IPv4 address, port in 2, little-endian) or the local port (2). Then come the secret (14) and the
+ * first 12 bytes of the fingerprint.
  * @throws NodeError CONFIG_INVALID when a part is out of bounds
  */
 export function encodeInviteCode(code: InviteCode, hash: Hash): string {
   const fault = codeFault(code)
   if (fault !== null) throw new NodeError('CONFIG_INVALID', `no invite code can be made: ${fault}`)
-  const body = encodeBody(code)
+  const body = code.kind === 'short' ? encodeShortBody(code) : encodeBody(code)
   return bytesToText(concatBytes([body, hash(body).subarray(0, CHECKSUM_BYTES)]))
 }
 
@@ -77,9 +101,10 @@ export function decodeInviteCode(
   if (!checksum.every((byte, place) => byte === bytes[body.byteLength + place]))
     return { ok: false, reason: 'a character is wrong or missing' }
   const trust = (['guest', 'mine'] as const).find((one) => VERSIONS[one] === body[0])
-  if (trust === undefined) return { ok: false, reason: versionFault(body[0]) }
+  const isShort = isShortVersion(body[0])
+  if (trust === undefined && !isShort) return { ok: false, reason: versionFault(body[0]) }
   try {
-    const code = decodeBody(body, trust)
+    const code = trust === undefined ? decodeShortBody(body) : decodeBody(body, trust)
     const fault = code === null ? 'it is malformed' : codeFault(code)
     return code === null || fault !== null ? { ok: false, reason: fault ?? 'it is malformed' } : { ok: true, ...code }
   } catch {
@@ -92,12 +117,23 @@ function versionFault(version: number | undefined): string {
   return 'an earlier version made it, without the key of the owner; an admin node of this version can make a fresh one'
 }
 
-function codeFault({ network, bootstrap, localPort, root, invite }: InviteCode): string | null {
+function codeFault(code: InviteCode): string | null {
+  const { network, bootstrap, localPort, root } = code
   if (!INVITE_NETWORKS.includes(network)) return 'the network is unknown'
   if (bootstrap.length > MAX_BOOTSTRAP) return `more than ${MAX_BOOTSTRAP} bootstrap nodes`
   if (!bootstrap.every(isAddress)) return 'a bootstrap node is not host:port'
   if (localPort !== null && !isPort(localPort)) return 'the local port is not 1..65535'
-  if (root.byteLength !== ROOT_FINGERPRINT_BYTES) return `the fingerprint is not of ${ROOT_FINGERPRINT_BYTES} bytes`
+  const rootBytes = code.kind === 'short' ? SHORT_ROOT_BYTES : ROOT_FINGERPRINT_BYTES
+  if (root.byteLength !== rootBytes) return `the fingerprint is not of ${rootBytes} bytes`
+  return code.kind === 'short' ? shortFault(code) : longFault(code)
+}
+
+function shortFault({ secret, ...place }: ShortCode): string | null {
+  if (!fitsShortCode(place)) return 'its bootstrap nodes do not fit a short code'
+  return secret.byteLength === SHORT_SECRET_BYTES ? null : `the secret is not of ${SHORT_SECRET_BYTES} bytes`
+}
+
+function longFault({ invite }: LongCode): string | null {
   return invite.byteLength >= 1 && invite.byteLength <= MAX_INVITE_BYTES
     ? null
     : `the invite is not of 1..${MAX_INVITE_BYTES} bytes`
@@ -112,14 +148,14 @@ function isPort(port: number): boolean {
   return Number.isInteger(port) && port >= 1 && port <= 65_535
 }
 
-function encodeBody({ network, bootstrap, localPort, root, invite, trust }: InviteCode): Uint8Array {
+function encodeBody({ network, bootstrap, localPort, root, invite, trust }: LongCode): Uint8Array {
   const port = c.encode(c.uint16, localPort ?? 0)
   const addresses = bootstrap.map(utf8).map((bytes) => concatBytes([Uint8Array.of(bytes.byteLength), bytes]))
   const head = Uint8Array.of(VERSIONS[trust], INVITE_NETWORKS.indexOf(network), bootstrap.length)
   return concatBytes([head, ...addresses, port, root, c.encode(c.uint16, invite.byteLength), invite])
 }
 
-function decodeBody(body: Uint8Array, trust: Trust): InviteCode | null {
+function decodeBody(body: Uint8Array, trust: Trust): LongCode | null {
   const state = c.state(1, body.byteLength, body)
   const network = INVITE_NETWORKS[c.uint8.decode(state)]
   const count = c.uint8.decode(state)
@@ -130,7 +166,7 @@ function decodeBody(body: Uint8Array, trust: Trust): InviteCode | null {
   const root = take(state, ROOT_FINGERPRINT_BYTES)
   const invite = take(state, c.uint16.decode(state))
   const localPort = port === 0 ? null : port
-  return state.start === state.end ? { network, bootstrap, localPort, root, invite, trust } : null
+  return state.start === state.end ? { kind: 'long', network, bootstrap, localPort, root, invite, trust } : null
 }
 
 function take(state: { start: number; end: number; buffer: Uint8Array | null }, length: number): Uint8Array {

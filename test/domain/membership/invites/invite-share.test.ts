@@ -1,6 +1,6 @@
 import test from 'brittle'
-import { MAX_INVITES_OF_MEMBER, mayInviteMore } from '../../../src/domain/membership/invite-share.js'
-import { actor, founded, inviteTerms, MESH } from '../../support/membership.js'
+import { MAX_INVITES_OF_MEMBER, mayInviteMore } from '../../../../src/domain/membership/invites/invite-share.js'
+import { actor, founded, inviteTerms, MESH } from '../../../support/membership.js'
 
 const owner = actor('owner')
 const ann = actor('ann')

@@ -1,6 +1,6 @@
-import type { NodeId } from '../../kit/ids.js'
-import { canonicalJson } from '../../kit/json.js'
-import type { InviteTerms, MembershipView } from './types.js'
+import type { NodeId } from '../../../kit/ids.js'
+import { canonicalJson } from '../../../kit/json.js'
+import type { InviteTerms, MembershipView } from '../types.js'
 
 /**
  * Invites that one member may bring into the log in its life, in any state: the view keeps them for good. The owner has
