@@ -40,7 +40,7 @@ function namerOf({ directory }: ApprovalsApiDeps): Namer {
 export function listApprovals(node: ApprovalsApiDeps): Required<ApprovalList> {
   const namer = namerOf(node)
   // Requests to this node are among its own approvals.
-  const elsewhere = node.requests.awaitingApproval().filter(({ target }) => target.nodeId !== node.self)
+  const elsewhere = node.requests.reports.awaitingApproval().filter(({ target }) => target.nodeId !== node.self)
   return {
     approvals: node.approvals.list().map((one) => approvalInfo(one, namer)),
     elsewhere: elsewhere.map((one) => elsewhereInfo(one, namer))

@@ -253,7 +253,7 @@ interface ApprovalNoticesDeps {
   readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
   readonly self: NodeId
   /** Notified when this node's own requests wait for its approval. */
-  readonly requests: Pick<Requests, 'onApproval'>
+  readonly requests: Pick<Requests, 'reports'>
   readonly swarms: Pick<SwarmTable, 'onHeartbeat'>
 }
 
@@ -274,7 +274,7 @@ export class ApprovalNotices {
     const now = clock.now()
     const approvals = named.map(({ id, expiresAt }) => ({ id, leftMs: Math.max(0, Math.round(expiresAt - now)) }))
     if (peer === self) {
-      requests.onApproval(self, keys, approvals)
+      requests.reports.onApproval(self, keys, approvals)
       return swarms.onHeartbeat(self, keys, true)
     }
     if (!nextHop.isReachable(peer)) return nextHop.seek(peer)

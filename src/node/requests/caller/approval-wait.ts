@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../../../kit/clock.js'
 import type { AgentAddress } from '../../../domain/card/card.js'
 import type { ReportedApproval } from '../../../domain/channel/control.js'
 import { MAX_APPROVAL_WAIT_MS } from '../../../domain/task/payloads.js'
+import { PATIENCE } from './request-codec.js'
 
 /**
  * The report of a peer on a request: it is in progress (null), or waits for a free slot of its agent, or for a person,
@@ -96,35 +97,68 @@ export class ApprovalWait {
   }
 }
 
-/** The timeout of the caller of a request: it does not pass during a wait for approval, if it is extended. */
-export class CallerTimeout {
+/** Callbacks of the timers of a caller. */
+interface TimerListener {
+  /** The timeout of the answer is over. */
+  onTimeout(): void
+  /** The peer stays offline. */
+  onGone(): void
+  /** A late answer counts no longer. */
+  onLate(): void
+}
+
+/**
+ * The times for which the caller of a request waits: for its answer, for a peer that is offline, and for a late answer.
+ * The first does not pass during a wait for approval, if it is extended.
+ */
+export class CallerTimers {
   readonly #clock: Clock
   readonly #wait: ApprovalWait
-  readonly #options: { readonly isExtended: boolean; onEnd(): void }
+  readonly #options: TimerListener & { readonly isExtended: boolean }
+  /** Of the timeout, then of the time for a late answer. */
   #timer: Timer | null = null
-  /** The end without waits for approval, on the monotonic clock. */
+  #goneTimer: Timer | null = null
+  /** The end of the timeout without waits for approval, on the monotonic clock. */
   #endsAt = 0
 
-  constructor(clock: Clock, wait: ApprovalWait, options: { readonly isExtended: boolean; onEnd(): void }) {
+  constructor(clock: Clock, wait: ApprovalWait, options: TimerListener & { readonly isExtended: boolean }) {
     this.#clock = clock
     this.#wait = wait
     this.#options = options
   }
 
-  /** Starts it. */
+  /** Starts the timeout. */
   start(ms: number): void {
     this.#endsAt = this.#clock.monotonic() + ms
-    this.#after(ms)
+    this.#after(ms, () => this.#onTime())
   }
 
-  /** A wait for approval is over: the rest passes from now on. */
+  /** A wait for approval is over: the rest of the timeout passes from now on. */
   goesOn(): void {
-    this.#after(this.#leftMs)
+    this.#after(this.#leftMs, () => this.#onTime())
   }
 
-  /** Stops it. */
+  /** Starts the time for a late answer, in the place of the timeout. */
+  startLate(ms: number): void {
+    this.peerIsBack()
+    this.#after(ms, () => this.#options.onLate())
+  }
+
+  /** The peer is offline. */
+  peerIsGone(): void {
+    this.#goneTimer ??= this.#clock.after(PATIENCE.goneMs, () => this.#options.onGone())
+  }
+
+  /** The peer is back. */
+  peerIsBack(): void {
+    this.#clock.clear(this.#goneTimer)
+    this.#goneTimer = null
+  }
+
+  /** Stops all timers. */
   stop(): void {
     this.#clock.clear(this.#timer)
+    this.peerIsBack()
   }
 
   get #leftMs(): number {
@@ -132,14 +166,14 @@ export class CallerTimeout {
     return Math.max(0, this.#endsAt + waitedMs - this.#clock.monotonic())
   }
 
-  #after(ms: number): void {
-    this.stop()
-    this.#timer = this.#clock.after(ms, () => this.#onTime())
+  #after(ms: number, onTime: () => void): void {
+    this.#clock.clear(this.#timer)
+    this.#timer = this.#clock.after(ms, onTime)
   }
 
   #onTime(): void {
     const left = this.#leftMs
-    if (left === 0) this.#options.onEnd()
-    else this.#after(left + this.#wait.graceMs)
+    if (left === 0) this.#options.onTimeout()
+    else this.#after(left + this.#wait.graceMs, () => this.#onTime())
   }
 }

@@ -7,7 +7,7 @@ import type { LedgerChange } from '../../../ports/ledger.js'
 import type { ReplyHandler } from '../../messaging/exchange-table.js'
 import type { Thread } from '../../messaging/inbound-message.js'
 import { DeliveryAttempts } from './delivery.js'
-import type { ApprovalWait, AwaitedApproval } from './approval-wait.js'
+import type { ApprovalWait } from './approval-wait.js'
 import type { RequestOutcome } from './outcome.js'
 import { changesOfSending, storedInput } from './record.js'
 import { headOf, hasNoRecord, lateMs, leftMs, PATIENCE, requestPayload, STORED } from './request-codec.js'
@@ -65,15 +65,6 @@ export class RequestSending {
   /** Is a message of it being sent? */
   get isLeaving(): boolean {
     return this.#isLeaving
-  }
-
-  /** Its wait for a person at its peer, by the last report; null: it waits for none, or no caller waits. */
-  get awaitedApproval(): AwaitedApproval | null {
-    const { asking, names } = this.#making
-    const { present } = this.#approvalWait
-    if (present === null || !this.#outcome.isAwaited) return null
-    const { target, capability, lease } = asking
-    return { target, capability, taskId: names.taskId, swarm: lease?.swarm ?? null, ...present }
   }
 
   /** Does a lane still deliver a message of it? */
