@@ -73,13 +73,13 @@ interface MeshBindingParts {
 
 /** Serves calls of members over their links from now on. */
 export function openMeshBinding(
-  { unwind }: StartDeps,
+  { unwind, clock }: StartDeps,
   { directory, memberCalls, tasks, cards }: MeshBindingParts
 ): void {
   const stop = memberCalls.serve(
     meshCallHandler({
       gateway: tasks.guarded,
-      principalOf: (peer, claims) => memberPrincipal({ directory }, peer, claims),
+      principalOf: (peer, claims) => memberPrincipal({ directory, clock }, peer, claims),
       extensions: (agent) => cards().extensions(agent),
       extendedCard: (principal, agent, version) =>
         cards().extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })

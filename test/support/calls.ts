@@ -1,3 +1,4 @@
+import { ManualClock } from './manual-clock.js'
 import type { Assert } from 'brittle'
 import { meshCallHandler } from '../../src/adapters/a2a/mesh-binding/mesh-binding.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
@@ -14,7 +15,8 @@ export async function servesCalls(t: Assert, node: FakeNode): Promise<TaskServic
   const stop = node.core.memberCalls.serve(
     meshCallHandler({
       gateway,
-      principalOf: (peer, claims) => memberPrincipal(node.core, peer, claims),
+      principalOf: (peer, claims) =>
+        memberPrincipal({ directory: node.core.directory, clock: new ManualClock() }, peer, claims),
       extensions: () => [],
       extendedCard: (_by, agent) => Promise.resolve({ name: agent ?? 'node' })
     })

@@ -1,6 +1,7 @@
 import { NodeError } from '../../kit/errors.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
+import { completionValues, valueKind } from '../completion/values.js'
 import { COMMANDS, type CommandRow, GLOBAL_OPTIONS, type OptionSpec } from '../terminal/table.js'
 
 /** One position on a command line: the words before, and the possible next ones. */
@@ -9,28 +10,43 @@ interface CompletionTarget {
   readonly path: string
   readonly subs: readonly CommandRow[]
   readonly options: readonly OptionSpec[]
+  /** Kind of its first argument, see `completion values`; null for none. */
+  readonly values: string | null
 }
 
 const SCRIPTS: Readonly<Record<string, (places: readonly CompletionTarget[]) => string[]>> = { bash, zsh, fish }
 
-/** `completion <shell>`: a script made of the command table. */
-export const completion: Action = async ({ output }, [shell = '']) => {
+/** `completion <shell>`: a script made of the command table; `completion values <kind>`: values of the running node. */
+export const completion: Action = async ({ output, api }, [shell = '', kind = '']) => {
+  if (shell === 'values') {
+    const values = await completionValues(kind, api)
+    if (output.json) output.object('completion-values@1', { kind, values })
+    else for (const value of values) output.print(value)
+    return EXIT.ok
+  }
   const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined
   if (script === undefined)
     throw new NodeError('USAGE', `no completion for ${JSON.stringify(shell)}: bash, zsh or fish`, {
       next: ['a2a-node completion bash']
     })
-  const text = script(placesOf('', COMMANDS)).join('\n')
+  const text = script(placesOf({ path: '', subs: COMMANDS })).join('\n')
   if (output.json) output.object('completion@1', { shell, script: text })
   else output.print(text)
   return EXIT.ok
 }
 
-function placesOf(path: string, subs: readonly CommandRow[], options: readonly OptionSpec[] = []): CompletionTarget[] {
+/** A row of the command table, with its path. */
+interface PlacedRow extends Pick<CommandRow, 'args' | 'options'> {
+  readonly path: string
+  readonly subs: readonly CommandRow[]
+}
+
+function placesOf({ path, subs, args, options = [] }: PlacedRow): CompletionTarget[] {
   const below = subs.flatMap((sub) =>
-    placesOf(path === '' ? sub.name : `${path} ${sub.name}`, sub.sub ?? [], sub.options ?? [])
+    placesOf({ ...sub, path: path === '' ? sub.name : `${path} ${sub.name}`, subs: sub.sub ?? [] })
   )
-  return [{ path, subs, options: [...options.filter((one) => one.hidden !== true), ...GLOBAL_OPTIONS] }, ...below]
+  const shown = [...options.filter((one) => one.hidden !== true), ...GLOBAL_OPTIONS]
+  return [{ path, subs, options: shown, values: valueKind(path, args) }, ...below]
 }
 
 function names(option: OptionSpec): string[] {
@@ -41,6 +57,19 @@ function takesValue(option: OptionSpec): boolean {
   return option.flags.includes('<')
 }
 
+/** The function of bash that asks the running node for values of a kind. */
+const BASH_VALUES: readonly string[] = [
+  '# bash completion for a2a-node',
+  '_a2a_node_values() {',
+  '  local i home=()',
+  '  [[ "$cur" == -* ]] && return',
+  '  for ((i = 1; i < COMP_CWORD; i++)); do',
+  '    [[ "${COMP_WORDS[i]}" == --home ]] && home=(--home "${COMP_WORDS[i+1]}")',
+  '  done',
+  '  "${COMP_WORDS[0]}" completion values "$1" ${home[@]+"${home[@]}"} 2>/dev/null',
+  '}'
+]
+
 function bash(places: readonly CompletionTarget[]): string[] {
   const words = (place: CompletionTarget): string =>
     [...place.subs.map((one) => one.name), ...place.options.flatMap(names)].join(' ')
@@ -49,8 +78,9 @@ function bash(places: readonly CompletionTarget[]): string[] {
     all.filter((one) => one.choices !== undefined).map((one) => [names(one).join('|'), one.choices?.join(' ') ?? ''])
   )
   const valued = [...new Set(all.filter((one) => takesValue(one) && one.choices === undefined).flatMap(names))]
+  const valuesOf = ({ values }: CompletionTarget): string => (values === null ? '' : ` $(_a2a_node_values ${values})`)
   return [
-    '# bash completion for a2a-node',
+    ...BASH_VALUES,
     '_a2a_node() {',
     '  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path="" word i',
     '  COMPREPLY=()',
@@ -68,7 +98,9 @@ function bash(places: readonly CompletionTarget[]): string[] {
     '    esac',
     '  done',
     '  case "$path" in',
-    ...places.map((place) => `    "${place.path}") COMPREPLY=($(compgen -W "${words(place)}" -- "$cur")) ;;`),
+    ...places.map(
+      (place) => `    "${place.path}") COMPREPLY=($(compgen -W "${words(place)}${valuesOf(place)}" -- "$cur")) ;;`
+    ),
     '  esac',
     '  [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- "$cur"))',
     '}',
@@ -85,12 +117,18 @@ function zsh(places: readonly CompletionTarget[]): string[] {
   }
   const cases = places.map((place) => {
     const subs = place.subs.map((sub) => `'${sub.name}:${escape(sub.about)}'`).join(' ')
-    const describe = subs === '' ? '_files' : `{ local -a subs; subs=(${subs}); _describe command subs }`
+    const files = place.values === null ? '_files' : `_a2a_node_values ${place.values}`
+    const describe = subs === '' ? files : `{ local -a subs; subs=(${subs}); _describe command subs }`
     return `    '${place.path}') [[ $words[CURRENT] == -* ]] && _arguments ${place.options.flatMap(option).join(' ')} || ${describe} ;;`
   })
   const paths = places.filter((place) => place.path !== '').map((place) => `'${place.path}'`)
   return [
     '#compdef a2a-node',
+    '_a2a_node_values() {',
+    '  local -a home; local at=${words[(i)--home]}',
+    '  (( at < CURRENT )) && home=(--home $words[at+1])',
+    '  compadd -- ${(f)"$($words[1] completion values $1 $home 2>/dev/null)"}',
+    '}',
     '_a2a_node() {',
     "  local place='' word",
     '  for word in ${words[2,CURRENT-1]}; do',
@@ -116,7 +154,9 @@ function fish(places: readonly CompletionTarget[]): string[] {
       const value = one.choices !== undefined ? ` -x -a ${quote(one.choices.join(' '))}` : takesValue(one) ? ' -r' : ''
       return `complete -c a2a-node ${condition} ${flags.join(' ')}${value} -d ${quote(one.about)}`
     })
-    return [...subs, ...options]
+    const values =
+      place.values === null ? [] : [`complete -c a2a-node -f ${condition} -a '(__a2a_node_values ${place.values})'`]
+    return [...subs, ...options, ...values]
   })
   const paths = places.filter((place) => place.path !== '').map((place) => quote(place.path))
   return [
@@ -129,6 +169,13 @@ function fish(places: readonly CompletionTarget[]): string[] {
     '    end',
     '  end',
     '  test "$place" = "$argv"',
+    'end',
+    'function __a2a_node_values',
+    '  set -l words (commandline -opc)',
+    '  set -l at (contains -i -- --home $words)',
+    '  set -l home',
+    '  test -n "$at"; and set home --home $words[(math $at + 1)]',
+    '  $words[1] completion values $argv[1] $home 2>/dev/null',
     'end',
     ...lines
   ]

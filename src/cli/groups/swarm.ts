@@ -27,7 +27,7 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
       { flags: '--label <label>', about: 'only agents of nodes that carry it', repeat: true },
       { flags: '--items <source>', about: 'a glob (quoted), a file of lines or JSON, or - for stdin' },
       { flags: '--input <template>', about: 'JSON over {item}, {file}, {text}, {goal}, {round} and {check}' },
-      { flags: '--attach', about: 'send the contents of the files too (1 MiB each)' },
+      { flags: '--attach', about: 'send the contents of the files too (15 MiB each, 47 MiB in all)' },
       { flags: '--max-parallel <n>', about: 'items under way at once' },
       { flags: '--retries <n>', about: 'further tries of a failed item (default: 2)' },
       { flags: '--fail-fast', about: 'cancel the swarm when an item fails' },

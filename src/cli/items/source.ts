@@ -11,9 +11,12 @@ import { globFiles, isGlob } from './glob.js'
 
 /** Most items of one swarm. */
 export const ITEMS_MAX = 10_000
-/** Largest attachment in bytes: 1 MiB. */
-export const ATTACHMENT_MAX = 1_048_576
-const LIST_MAX_BYTES = 64 * ATTACHMENT_MAX
+const MIB = 1_048_576
+/** Largest attached file in bytes: 15 MiB. A message has 16 MiB, with its header and the rest of the input. */
+export const ATTACHMENT_MAX = 15 * MIB
+/** Most bytes of all attached files: 47 MiB. As base64 they fit in a request to the node. */
+export const ATTACHED_MAX = 47 * MIB
+const LIST_MAX_BYTES = 64 * MIB
 const NAME_MAX = 4096
 /** Items lie one level inside their list. */
 const LIST_LIMITS = { ...JSON_LIMITS, maxDepth: JSON_LIMITS.maxDepth + 1 }
@@ -73,13 +76,16 @@ async function fileItems(
   if (files.length > ITEMS_MAX)
     throw new NodeError('USAGE', `${files.length} files match; a swarm takes at most ${ITEMS_MAX} items`)
   const items: RawItem[] = []
-  for (const file of files)
-    items.push({
-      name: file,
-      value: file,
-      file,
-      contents: attach ? await attachment(path.resolve(cwd, file), file) : null
-    })
+  let left = ATTACHED_MAX
+  for (const file of files) {
+    const attached = attach ? await attachment(path.resolve(cwd, file), file) : null
+    left -= attached?.bytes ?? 0
+    if (left < 0)
+      throw new NodeError('USAGE', `the files have more than ${ATTACHED_MAX} bytes together: send fewer at once`, {
+        next: ['a2a-node swarm run --help']
+      })
+    items.push({ name: file, value: file, file, contents: attached?.contents ?? null })
+  }
   return items
 }
 
@@ -126,12 +132,19 @@ function parse(text: string): unknown {
   return boundedJson(value, '--items', LIST_LIMITS)
 }
 
-async function attachment(file: string, name: string): Promise<string | Uint8Array> {
-  const bytes = await readBounded(file, { name, max: ATTACHMENT_MAX })
+/** The contents of a file, and its size in bytes. */
+interface ReadFile {
+  readonly contents: string | Uint8Array
+  readonly bytes: number
+}
+
+async function attachment(file: string, name: string): Promise<ReadFile> {
+  const read = await readBounded(file, { name, max: ATTACHMENT_MAX })
+  const bytes = read.byteLength
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return { contents: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(read), bytes }
   } catch {
-    return new Uint8Array(bytes)
+    return { contents: new Uint8Array(read), bytes }
   }
 }
 

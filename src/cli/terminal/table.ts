@@ -132,14 +132,16 @@ const NODE: readonly CommandRow[] = [
   },
   {
     name: 'completion',
-    args: '<shell>',
+    args: '<shell> [kind]',
     about: 'print a completion script for bash, zsh or fish',
     offline: true,
     group: 'Node',
     more: [
       'bash:  a2a-node completion bash > ~/.local/share/bash-completion/completions/a2a-node',
       'zsh:   a2a-node completion zsh > "${fpath[1]}/_a2a-node"',
-      'fish:  a2a-node completion fish > ~/.config/fish/completions/a2a-node.fish'
+      'fish:  a2a-node completion fish > ~/.config/fish/completions/a2a-node.fish',
+      'The scripts ask the running node: a2a-node completion values tasks',
+      '(peers, agents, documents, swarms, tasks or approvals)'
     ],
     load: async () => (await import('../commands/completion.js')).completion
   }

@@ -19,6 +19,7 @@ import type { AgentHost } from '../agents/agent-host.js'
 import type { CheckShare } from '../agents/check-share.js'
 import type { NodeId } from '../../kit/ids.js'
 import { askedWork } from '../../domain/policy/requested-work.js'
+import { claimedParty, rightsChangedAt } from '../../domain/routing/claims.js'
 import type { Tier } from '../../domain/routing/tier.js'
 import type { AccessControl, Refusal } from '../policy/access-control.js'
 import { type Message, saysTheSame } from '../../domain/gateway/message.js'
@@ -216,19 +217,30 @@ const ASKED: Refusal = {
  * @throws NodeError REVOKED, FORBIDDEN
  */
 export function memberPrincipal(
-  { directory }: Pick<AgentResolverDeps, 'directory'>,
+  { directory, clock }: Pick<AgentResolverDeps, 'directory' | 'clock'>,
   peer: NodeId,
   claims: MemberClaims
 ): Principal {
   const agentId = claims.agent ?? OPERATOR
-  if (directory.certificate(peer) === null) throw new NodeError('REVOKED', 'the caller is no member of the mesh')
+  const certificate = directory.certificate(peer)
+  if (certificate === null) throw new NodeError('REVOKED', 'the caller is no member of the mesh')
   const party = directory.party({ agentId, nodeId: peer })
   if (party === null)
     throw new NodeError('FORBIDDEN', 'the agent that calls has no card that this node knows', { retryable: true })
-  const { tier = party.tier, sandboxId = party.sandboxId } = claims
-  if (tier < party.tier || (party.sandboxId !== null && sandboxId !== party.sandboxId))
-    throw new NodeError('FORBIDDEN', 'the call claims another tier or sandbox than its caller has')
+  const claim = { tier: claims.tier ?? party.tier, ...sandboxOf(claims.sandboxId ?? party.sandboxId) }
+  const rights = claimedParty(party, claim, {
+    madeAt: clock.now(),
+    changedAt: () => rightsChangedAt({ certificate, card: directory.card({ agentId, nodeId: peer }) })
+  })
+  // The entry that grants the claimed rights may be on its way.
+  if (rights === null)
+    throw new NodeError('FORBIDDEN', 'the call claims another tier or sandbox than its caller has', { retryable: true })
+  const { tier, sandboxId } = rights
   return { kind: 'peer', name: directory.ref(peer).name, id: peer, agentId, tier, sandboxId, scopes: ['read', 'send'] }
+}
+
+function sandboxOf(sandboxId: string | null): { readonly sandboxId?: string } {
+  return sandboxId === null ? {} : { sandboxId }
 }
 
 /** The member behind a caller of the gateway; null for any other caller. */

@@ -9,7 +9,7 @@ import { askedWork, namedCapabilities } from '../../domain/policy/requested-work
 import type { RoutingQuestion } from '../../domain/routing/decide.js'
 import type { LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { SHORT_TTL_MS, type Arrival, type Refusals, type Verification } from './verify.js'
+import { EarlyClaims, SHORT_TTL_MS, type Arrival, type Refusals, type Verification } from './verify.js'
 import type { ExchangeTable } from './exchange-table.js'
 import { threadOf } from './inbound-message.js'
 import type { AwaitingApproval, InboundMessage, RecordedRequest } from './inbound-message.js'
@@ -100,18 +100,23 @@ const NOTHING: Admission = { changes: [], done: () => {}, failed: () => {} }
  */
 export class Inbound {
   readonly #deps: InboundDeps
+  readonly #early: EarlyClaims
 
   constructor(deps: InboundDeps) {
     this.#deps = deps
+    this.#early = new EarlyClaims(deps)
   }
 
   /** Takes an encoded envelope of a peer that came outside of lanes; `hops`: the nodes that relayed it. */
   receive(peer: NodeId, bytes: Uint8Array, hops: readonly NodeId[] = []): void {
-    this.#guarded(peer, () => {
-      const arrival = this.#deps.verification.read(peer, { bytes, lane: null, hops })
-      if (arrival?.header.type === 'request') void this.#recordFirst(arrival)
-      else if (arrival !== null) this.#decideAndDispatch(arrival)
-    })
+    const arrival = this.#guarded(peer, () => this.#early.read(peer, { bytes, lane: null, hops }))
+    if (arrival instanceof Promise) void this.#late(peer, arrival).then((late) => this.#arrived(peer, late))
+    else this.#arrived(peer, arrival)
+  }
+
+  #arrived(peer: NodeId, arrival: Arrival | null): void {
+    if (arrival?.header.type === 'request') void this.#recordFirst(arrival)
+    else if (arrival !== null) this.#guarded(peer, () => this.#decideAndDispatch(arrival))
   }
 
   /**
@@ -119,10 +124,11 @@ export class Inbound {
    * content must be durable with its number. Never rejects for a peer's input.
    * @throws NodeError from the ledger
    */
-  admit({ lane, envelope, hops }: LaneMessage): Promise<Admission> {
+  async admit({ lane, envelope, hops }: LaneMessage): Promise<Admission> {
     const peer = lane.source.nodeId
-    const arrival = this.#guarded(peer, () => this.#deps.verification.read(peer, { bytes: envelope, lane, hops }))
-    return arrival === null ? Promise.resolve(NOTHING) : this.#admitted(arrival)
+    const read = this.#guarded(peer, () => this.#early.read(peer, { bytes: envelope, lane, hops }))
+    const arrival = read instanceof Promise ? await this.#late(peer, read) : read
+    return arrival === null ? NOTHING : this.#admitted(arrival)
   }
 
   /**
@@ -243,6 +249,14 @@ export class Inbound {
       this.#note(peer, error, null)
       return null
     }
+  }
+
+  /** As {@link Inbound.#guarded}, for a message that waited. */
+  #late(peer: NodeId, read: Promise<Arrival | null>): Promise<Arrival | null> {
+    return read.catch((error: unknown) => {
+      this.#note(peer, error, null)
+      return null
+    })
   }
 
   #note(peer: NodeId, error: unknown, correlationId: string | null): void {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../kit/clock.js'
+import { wait, type Clock } from '../../kit/clock.js'
 import { NodeError, type ErrorBody } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import { addressText, type AgentAddress } from '../../domain/card/card.js'
@@ -11,7 +11,8 @@ import type { ExchangeTable } from './exchange-table.js'
 import { threadOf, type InboundMessage, type Thread } from './inbound-message.js'
 import type { Refusal, AccessControl, RefusedFrom } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
-import { OPENING_TYPES, type EnvelopeMetadata } from '../../domain/envelope/envelope.js'
+import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
+import { claimedParty, rightsChangedAt } from '../../domain/routing/claims.js'
 import type { RoutingParty } from '../../domain/routing/decide.js'
 import { weakened } from '../../domain/routing/hops.js'
 
@@ -56,6 +57,9 @@ export interface ArrivedEnvelope {
   /** The nodes that relayed it, in order. */
   readonly hops: readonly NodeId[]
 }
+
+/** Which reading of a message: the only one, the first, a further one, the last. The first two count it as received. */
+export type ReadTurn = 'only' | 'first' | 'again' | 'last'
 
 /** A verified message for this node, before the rules decide. */
 export interface Arrival extends InboundMessage, Verified {
@@ -126,8 +130,11 @@ export class Verification {
     this.#deps = deps
   }
 
-  /** Reads a message of a peer, from its own link or relayed. null: it was refused, with a record. */
-  read(peer: NodeId, { bytes, lane, hops }: ArrivedEnvelope): Arrival | null {
+  /**
+   * Reads a message of a peer, from its own link or relayed. null: it was refused, with a record. `early`: it claims
+   * more rights than this node knows, and may be read again.
+   */
+  read(peer: NodeId, { bytes, lane, hops }: ArrivedEnvelope, turn: ReadTurn = 'only'): Arrival | null | 'early' {
     const since = this.#deps.clock.monotonic()
     const decoded = decodeEnvelope(bytes)
     if (!decoded.ok) {
@@ -140,7 +147,7 @@ export class Verification {
         strike
       )
     }
-    this.#deps.traffic.received(decoded.header, since)
+    if (turn === 'only' || turn === 'first') this.#deps.traffic.received(decoded.header, since)
     if (isRelayed(decoded.header)) return this.#strike(REFUSALS.claimedHops, { peer, header: decoded.header })
     if (lane !== null && !isOfLane(lane, decoded.header))
       return this.#strike(REFUSALS.foreignLane, { peer, header: decoded.header })
@@ -148,7 +155,10 @@ export class Verification {
     const header = noted?.header ?? decoded.header
     const isReliable = lane !== null
     const verified = this.verify(peer, header)
-    if ('refusal' in verified) return this.#rejected(verified, { peer, header, isReliable })
+    if ('refusal' in verified) {
+      if (verified.refusal === REFUSALS.claims && (turn === 'first' || turn === 'again')) return 'early'
+      return this.#rejected(verified, { peer, header, isReliable })
+    }
     if (noted === null)
       return this.#rejected(
         { refusal: REFUSALS.noRoomForHops, parties: verified, strike: null },
@@ -208,6 +218,66 @@ export class Verification {
   }
 }
 
+/**
+ * The longest wait of a message that claims more rights than this node knows, in milliseconds: the log entry or card
+ * that grants them may be on its way.
+ */
+export const CLAIM_WAIT_MS = 3000
+/** Delay before such a message is verified again, in milliseconds; each further one is twice as long. */
+const FIRST_DELAY_MS = 100
+/** Such messages of one peer that wait at once; others are refused without a wait. */
+export const MAX_EARLY_CLAIMS = 8
+/** Bytes of all such messages that wait at once. */
+export const MAX_EARLY_BYTES = 16 * 1024 * 1024
+
+/** Dependencies of {@link EarlyClaims}. */
+interface EarlyClaimsDeps {
+  readonly clock: Clock
+  readonly verification: Pick<Verification, 'read'>
+}
+
+/** Reads messages, and lets those wait a moment whose claims are ahead of the log or the cards of this node. */
+export class EarlyClaims {
+  readonly #deps: EarlyClaimsDeps
+  readonly #waiting = new Map<NodeId, number>()
+  #bytes = 0
+
+  constructor(deps: EarlyClaimsDeps) {
+    this.#deps = deps
+  }
+
+  /** The verified message, a promise of it if it has to wait, or null for a refused one, which is on record. */
+  read(peer: NodeId, arrived: ArrivedEnvelope): Arrival | null | Promise<Arrival | null> {
+    const { verification } = this.#deps
+    const count = this.#waiting.get(peer) ?? 0
+    const mayWait = count < MAX_EARLY_CLAIMS && this.#bytes + arrived.bytes.byteLength <= MAX_EARLY_BYTES
+    const read = verification.read(peer, arrived, mayWait ? 'first' : 'only')
+    return read === 'early' ? this.#later(peer, arrived) : read
+  }
+
+  async #later(peer: NodeId, arrived: ArrivedEnvelope): Promise<Arrival | null> {
+    const { clock, verification } = this.#deps
+    const bytes = arrived.bytes.byteLength
+    this.#waiting.set(peer, (this.#waiting.get(peer) ?? 0) + 1)
+    this.#bytes += bytes
+    try {
+      const end = clock.monotonic() + CLAIM_WAIT_MS
+      for (let delayMs = FIRST_DELAY_MS; ; delayMs *= 2) {
+        await wait(clock, Math.min(delayMs, end - clock.monotonic()))
+        const isLast = clock.monotonic() >= end
+        const read = verification.read(peer, arrived, isLast ? 'last' : 'again')
+        if (read !== 'early') return read
+        if (isLast) return null
+      }
+    } finally {
+      this.#bytes -= bytes
+      const left = (this.#waiting.get(peer) ?? 1) - 1
+      if (left === 0) this.#waiting.delete(peer)
+      else this.#waiting.set(peer, left)
+    }
+  }
+}
+
 function isOfLane({ source, target }: Lane, header: EnvelopeHeader): boolean {
   return header.sender === addressText(source) && header.recipient === addressText(target)
 }
@@ -261,7 +331,10 @@ export function verifyParties(
   // An honest sender can cause the next two while cards and certificates are in transit, so it gets the reason. Cards
   // and messages travel apart, and not all cards are kept: a message before its card is no offence.
   if (known === null) return { refusal: REFUSALS.noCard, parties: { sender, recipient }, strike: null }
-  const party = claimed(known, header.metadata)
+  const party = claimedParty(known, header.metadata, {
+    madeAt: header.timestamp,
+    changedAt: () => rightsChangedAt({ certificate: directory.certificate(origin), card: source.card })
+  })
   if (party === null) return { refusal: REFUSALS.claims, parties: { sender, recipient }, strike: 'doubtful' }
   const hops = header.metadata?.hops
   if (hops === undefined) return { sender, recipient, party, certified: known, target }
@@ -270,16 +343,6 @@ export function verifyParties(
   if (powers.length < hops.length) return { refusal: REFUSALS.lostHop, parties: { sender, recipient }, strike: null }
   // Relays lower the sender's rights, but rules for its certified identity still apply.
   return { sender, recipient, party: weakened(party, powers), certified: known, target }
-}
-
-/** The sender with the rights that the message claims; null for a higher tier or another sandbox than its own. */
-function claimed(party: RoutingParty, metadata: EnvelopeMetadata | undefined): RoutingParty | null {
-  if (metadata === undefined) return party
-  const sandboxId = metadata.sandboxId ?? null
-  if (metadata.tier < party.tier || (party.sandboxId !== null && sandboxId !== party.sandboxId)) return null
-  if (metadata.tier === party.tier && sandboxId === party.sandboxId) return party
-  // Accept a weaker claim: the sender may act for a weaker caller, or know of a change before this node.
-  return { ...party, tier: metadata.tier, sandboxId: party.sandboxId ?? sandboxId }
 }
 
 /** The audit fields of a refused, verified message. */

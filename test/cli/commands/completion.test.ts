@@ -1,7 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import test, { type Assert } from 'brittle'
-import { COMMANDS } from '../../../src/cli/terminal/table.js'
-import { run } from '../command-line.js'
+import { completionValues, valueKind } from '../../../src/cli/completion/values.js'
+import { type CommandRow, COMMANDS } from '../../../src/cli/terminal/table.js'
+import { NodeError } from '../../../src/kit/errors.js'
+import type { NodeApi } from '../../../src/ports/node-api.js'
+import type { SwarmInfo } from '../../../src/ports/swarm-api.js'
+import { fakeHome, run } from '../command-line.js'
 
 test('every shell gets a script that knows every command', async (t: Assert) => {
   for (const shell of ['bash', 'zsh', 'fish']) {
@@ -27,4 +31,47 @@ test('the script of bash completes commands, subcommands, flags and choices', as
   t.alike(complete('swarm', 'run', '--ma'), ['--max-parallel', '--max-failures', '--max-rounds'])
   t.alike(complete('start', '--network', 'p'), ['public', 'private'])
   t.alike(complete('swarm', 'run', '--strategy', ''), ['each', 'map', 'race', 'vote', 'pipeline', 'plan'])
+})
+
+test('completion values are those of the running node, and nothing that a shell would run', async (t: Assert) => {
+  const swarm = { id: 'swarm_abcd' } as SwarmInfo
+  const { run: at, home } = await fakeHome(t, { swarms: [swarm] })
+  t.alike(await at(['completion', 'values', 'swarms']), { code: 0, stdout: 'swarm_abcd\n', stderr: '' })
+  for (const kind of ['agents', 'documents', 'swarms', 'tasks', 'approvals', 'nothing']) {
+    const { code, stdout, stderr } = await at(['completion', 'values', kind])
+    t.alike([code, stderr], [0, ''], kind)
+    t.ok(
+      stdout.split('\n').every((line) => /^[\w.@:-]*$/.test(line)),
+      kind
+    )
+  }
+  const json = JSON.parse((await at(['completion', 'values', 'peers', '--json'])).stdout) as { schema: string }
+  t.is(json.schema, 'a2a-node/completion-values@1')
+  const none = await run(['completion', 'values', 'peers'], { home: `${home}-none` })
+  t.alike([none.code, none.stdout, none.stderr], [0, '', ''], 'silent when no node runs')
+})
+
+test('names that shells expand and values after the time are left out of a completion', async (t: Assert) => {
+  const names = ['$(touch x)', '`x`', 'a b', '-flag', 'fine', 'gpu.box', '*']
+  const api = (call: () => Promise<unknown>) => () => ({ call }) as unknown as NodeApi
+  const list = api(() => Promise.resolve({ peers: names.map((name) => ({ name })) }))
+  t.alike(await completionValues('peers', list), ['fine', 'gpu.box'])
+  const late = api(() => Promise.reject(new NodeError('TIMEOUT', 'late')))
+  t.alike(await completionValues('peers', late), [])
+})
+
+test('every command that takes a peer, an agent, a document, a swarm or a task first completes it', (t: Assert) => {
+  const rows = (all: readonly CommandRow[], path = ''): (CommandRow & { readonly path: string })[] =>
+    all.flatMap((row) => {
+      const own = path === '' ? row.name : `${path} ${row.name}`
+      return [{ ...row, path: own }, ...rows(row.sub ?? [], own)]
+    })
+  const kinds = new Set<string | null>()
+  for (const { path, args } of rows(COMMANDS)) {
+    if (!/^<(peer|agent|doc|id)>/.test(args ?? '') || /^(a2a|invite)\b/.test(path)) continue
+    const kind = valueKind(path, args)
+    t.not(kind, null, path)
+    kinds.add(kind)
+  }
+  t.alike([...kinds].map(String).sort(), ['agents', 'approvals', 'documents', 'peers', 'swarms', 'tasks'])
 })

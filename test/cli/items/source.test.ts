@@ -1,8 +1,12 @@
+import { bodyMax } from '../../../src/adapters/control/wire.js'
+import { encodeEnvelope } from '../../../src/domain/envelope/codec.js'
+import { SCHEMA_VERSION } from '../../../src/domain/envelope/envelope.js'
+import { failsWith } from '../../support/fails.js'
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
-import { ATTACHMENT_MAX, listItems, readItems } from '../../../src/cli/items/source.js'
+import { ATTACHED_MAX, ATTACHMENT_MAX, listItems, readItems } from '../../../src/cli/items/source.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { codeOf } from '../../contracts/node-api.js'
 import { tempDir } from '../../support/tmp.js'
@@ -93,6 +97,19 @@ test('a file too large to attach is named', async (t: Assert) => {
   } catch (error) {
     t.ok(error instanceof NodeError && error.code === 'USAGE' && error.message.includes('large.txt'))
   }
+})
+
+test('an attached file fits in a message, and more files than a request takes are refused', async (t: Assert) => {
+  const payload = { requestId: 'r', attempt: 1, capability: 'c', input: { bytes: new Uint8Array(ATTACHMENT_MAX) } }
+  const header = { id: 'm', schemaVersion: SCHEMA_VERSION, sender: 'a@b', recipient: 'c@d', timestamp: 1 }
+  t.ok(encodeEnvelope({ ...header, type: 'request', payload }).byteLength > ATTACHMENT_MAX)
+  t.ok((ATTACHED_MAX * 4) / 3 < bodyMax('swarm.start'))
+  const cwd = await tempDir(t)
+  const whole = Math.floor(ATTACHED_MAX / ATTACHMENT_MAX)
+  for (let at = 0; at <= whole; at++) await writeFile(path.join(cwd, `${at}.bin`), new Uint8Array(ATTACHMENT_MAX))
+  t.is((await readItems(`[0-${whole - 1}].bin`, { cwd, attach: true })).length, whole)
+  await failsWith(t, 'USAGE', () => readItems('*.bin', { cwd, attach: true }))
+  t.is((await readItems('*.bin', { cwd, attach: false })).length, whole + 1)
 })
 
 test('a path that exists is a list of lines, although it looks like a glob', async (t: Assert) => {

@@ -1,3 +1,4 @@
+import { ManualClock } from '../../support/manual-clock.js'
 import test, { type Assert } from 'brittle'
 import { beginTask } from '../../../src/adapters/a2a/server/operations.js'
 import { memberPrincipal } from '../../../src/node/gateway/resolve-agent.js'
@@ -128,7 +129,7 @@ test('a member asks a more powerful agent with a justification in its message, f
   const peer = await world.member('peer', { terms: { tier: 2 } })
   await world.link(owner, peer)
   const gateway = await gatewayOf(t, owner)
-  const by = memberPrincipal(owner.core, peer.id, {})
+  const by = memberPrincipal({ directory: owner.core.directory, clock: new ManualClock() }, peer.id, {})
   const send = (messageId: string, more: object, taskId?: string) =>
     gateway.send(by, {
       ...ASKED,

@@ -6,6 +6,7 @@ import { encodeEnvelope } from '../../../src/domain/envelope/codec.js'
 import type { A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
 import { DEFAULT_TIER_RULES } from '../../../src/domain/routing/tier-rules.js'
+import { CLAIM_WAIT_MS } from '../../../src/node/messaging/verify.js'
 import type { MetricName } from '../../../src/ports/telemetry.js'
 import { arbA2AEnvelope } from '../../../src/testing.js'
 import { echo, FakeAgent, agentDefinition } from '../../support/fake-agents.js'
@@ -41,6 +42,8 @@ async function refusalOf(
   const before = agent.tasks.length
   forge(peer, here, changes)
   await world.settle()
+  // A claim ahead of the log waits for its entry.
+  if (changes.metadata !== undefined) await world.pass(2 * CLAIM_WAIT_MS)
   assert.equal(agent.tasks.length, before, 'nothing ran')
   const event = here.audit.events.at(-1)
   return { rule: event?.rule ?? '', code: event?.code ?? '' }
@@ -174,6 +177,7 @@ test('any envelope at all is either let in or on record', async (t) => {
     const [records, late] = [here.audit.events.length, here.counted('messages_refused', 'late')]
     forge(peer, here, isAddressed ? { ...any, sender: `operator@${peer.id}`, recipient: `text@${here.id}` } : any)
     await world.settle()
+    if (any.metadata !== undefined) await world.pass(2 * CLAIM_WAIT_MS, 1000)
     assert.equal(total(here, 'messages_received'), received + 1)
     const answered = total(here) - delivered + (here.counted('messages_refused', 'late') - late)
     assert.equal(here.audit.events.length - records + answered, 1)

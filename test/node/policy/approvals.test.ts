@@ -179,7 +179,7 @@ test('a request that the rules refuse by the time it is allowed does not run', a
   await owner.api().call('peers.tier', { peer: 'other', tier: 2 })
   await world.settle()
   const id = await firstWaiting(peer)
-  await failsWith(t, 'FORBIDDEN', () => peer.api().call('approvals.allow', { id }))
+  await failsWith(t, 'ESCALATION_REQUIRED', () => peer.api().call('approvals.allow', { id }))
   await world.settle()
   t.is(agent.tasks.length, 0)
   t.alike(await waitingOf(peer), [])

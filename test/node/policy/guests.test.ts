@@ -1,3 +1,4 @@
+import { ManualClock } from '../../support/manual-clock.js'
 import test, { type Assert } from 'brittle'
 import { FIRST_RULES } from '../../../src/adapters/storage/policy/policy-file.js'
 import { memberPrincipal } from '../../../src/node/gateway/resolve-agent.js'
@@ -48,7 +49,7 @@ test('a guest that calls over A2A is refused, as nobody is asked there, and so i
   const gateway = await gatewayOf(t, owner)
   for (const claims of [{}, { tier: 3 as const }, { agent: 'helper' }])
     await failsWith(t, 'POLICY_DENIED', () =>
-      gateway.send(memberPrincipal(owner.core, guest.id, claims), {
+      gateway.send(memberPrincipal({ directory: owner.core.directory, clock: new ManualClock() }, guest.id, claims), {
         skill: null,
         mayAnswer: false,
         wait: false,

@@ -51,10 +51,17 @@ test('a request that its sender may no longer ask for ends at the start of the n
   learnsWhileDown(scene, (log) => {
     const before = log.view().members.get(scene.here.id)?.certificate.body
     if (before !== undefined)
-      log.model.recertify(owner, { ...before, maxTier: 3, serial: before.serial + 1, issuer: owner.id })
+      log.model.recertify(owner, {
+        ...before,
+        maxTier: 3,
+        serial: before.serial + 1,
+        issuer: owner.id,
+        issuedAt: world.clock.now()
+      })
   })
   await scene.crashPeer()
-  t.alike(await recordsOf(scene.peer), ['slow.again failed FORBIDDEN', 'slow.once unknown TIMEOUT'])
+  t.alike(await recordsOf(scene.peer), ['slow.again failed ESCALATION_REQUIRED', 'slow.once unknown TIMEOUT'])
+  t.alike(scene.peer.links.strikes, [])
   await scene.link()
   await world.pass(60_000, 1000)
   t.is((await scene.task(taskId)).state, 'failed', 'its caller gets the outcome when it asks again')

@@ -1,3 +1,4 @@
+import { ManualClock } from '../manual-clock.js'
 import type { Assert } from 'brittle'
 import { meshCallHandler } from '../../../src/adapters/a2a/mesh-binding/mesh-binding.js'
 import { type CallPart, encodeCall } from '../../../src/domain/channel/call.js'
@@ -47,7 +48,8 @@ export async function badMesh(t: Assert): Promise<BadMesh> {
   t.teardown(() => gateway.stop())
   const handler = meshCallHandler({
     gateway,
-    principalOf: (peer, claims) => memberPrincipal(owner.core, peer, claims),
+    principalOf: (peer, claims) =>
+      memberPrincipal({ directory: owner.core.directory, clock: new ManualClock() }, peer, claims),
     extensions: (agent) => (agent === 'strict' ? [{ uri: REQUIRED, required: true }] : []),
     extendedCard: () => Promise.resolve({})
   })

@@ -270,8 +270,8 @@ export class Executor {
 }
 
 /** A message with the reason in its header. The ledger has the whole message, so a restart keeps the reason. */
-function justified({ peer, recipient, header }: InboundMessage) {
-  return { peer, recipient, justification: header.metadata?.justification }
+function justified({ peer, sender, recipient, header }: InboundMessage) {
+  return { peer, sender, recipient, justification: header.metadata?.justification }
 }
 
 interface Claimed {

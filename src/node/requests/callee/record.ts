@@ -1,3 +1,4 @@
+import { calleeTaskId, type CalleeTaskIdDeps } from '../../tasks/callee-task-id.js'
 import { changesNothing } from '../../../domain/policy/requested-work.js'
 import type { Clock } from '../../../kit/clock.js'
 import { asNodeError, NodeError, type ErrorBody } from '../../../kit/errors.js'
@@ -36,7 +37,7 @@ import { votersDigest } from '../../../domain/swarm/coordination.js'
 const BEYOND_MS = 3_600_000
 
 /** Dependencies of callee requests. */
-export interface CalleeRequestsDeps extends PriorRequestDeps {
+export interface CalleeRequestsDeps extends PriorRequestDeps, CalleeTaskIdDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly ids: IdSource
@@ -290,20 +291,20 @@ export class CalleeRequests {
     return requestStore.changes(record, next, 'response' in outcome ? { result: encodePayload(outcome.response) } : {})
   }
 
-  #fresh({ sender, recipient, header }: InboundMessage, payload: RequestPayload): RequestRecord {
+  #fresh({ peer, sender, recipient, header }: InboundMessage, payload: RequestPayload): RequestRecord {
     const { clock, ids } = this.#deps
-    const now = clock.now()
+    const [now, source] = [clock.now(), addressText(sender)]
     return {
       role: 'callee',
       requestId: payload.requestId,
       attempt: payload.attempt,
-      source: addressText(sender),
+      source,
       target: addressText(recipient),
       capability: payload.capability,
       description: payload.description,
       swarm: payload.swarm,
       correlationId: header.correlationId ?? header.id,
-      taskId: ids.next('task'),
+      taskId: calleeTaskId(this.#deps, { peer, source, requestId: payload.requestId }) ?? ids.next('task'),
       status: 'pending',
       isRepeatable: this.#isRepeatable(recipient, payload),
       tries: 0,

@@ -1,7 +1,8 @@
+import { calleeTaskId, type CalleeTaskIdDeps } from '../../tasks/callee-task-id.js'
 import { Abort } from '../../../kit/abort.js'
 import { messageOf, type ErrorBody } from '../../../kit/errors.js'
 import { sizeOf } from '../../../kit/size.js'
-import { addressText } from '../../../domain/card/card.js'
+import { addressText, type AgentAddress } from '../../../domain/card/card.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { ENDINGS, notBegun, responseOf, type ReportedFailure } from '../../../domain/task/outcome.js'
 import type { AgentHost, HostOutcome } from '../../agents/agent-host.js'
@@ -11,7 +12,9 @@ import { taskOf, type Execution, type InFlight } from './in-flight.js'
 import type { Replies, RepliesDeps, ResponseParts } from './replies.js'
 
 /** Dependencies of the runner. */
-export interface RunnerDeps extends Pick<RepliesDeps, 'telemetry' | 'directory' | 'exchanges' | 'callee' | 'commit'> {
+export interface RunnerDeps
+  extends Pick<RepliesDeps, 'telemetry' | 'directory' | 'exchanges' | 'callee' | 'commit'>,
+    CalleeTaskIdDeps {
   readonly agents: AgentHost
   readonly tasks: TaskTable
   readonly replies: Replies
@@ -21,6 +24,8 @@ export interface RunnerDeps extends Pick<RepliesDeps, 'telemetry' | 'directory' 
 /** The message of a run. */
 interface RunMessage extends Pick<InboundMessage, 'peer' | 'recipient'> {
   readonly justification?: string | undefined
+  /** Its sender; absent for work of this node. */
+  readonly sender?: AgentAddress
 }
 
 /** Runs admitted work: opens its task, runs its agent, records its end and answers. */
@@ -33,7 +38,7 @@ export class Runner {
 
   /** Adds work in flight and opens its task. */
   open(
-    { peer, recipient, justification }: RunMessage,
+    { peer, sender, recipient, justification }: RunMessage,
     {
       key,
       payload,
@@ -43,7 +48,11 @@ export class Runner {
     }: Pick<Execution, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
     name?: string
   ): Execution {
-    const { agent, taskId } = this.#openTask(recipient, payload, { name, recorded: record?.taskId })
+    const shared = (): string | undefined =>
+      sender === undefined || isNotification
+        ? undefined
+        : calleeTaskId(this.#deps, { peer, source: addressText(sender), requestId: payload.requestId })
+    const { agent, taskId } = this.#openTask(recipient, payload, { name, id: record?.taskId ?? name ?? shared() })
     const piece: Execution = {
       key,
       peer,
@@ -72,7 +81,7 @@ export class Runner {
   #openTask(
     recipient: Execution['recipient'],
     { capability, description }: Execution['payload'],
-    { name, recorded }: { readonly name: string | undefined; readonly recorded: string | null | undefined }
+    { name, id }: { readonly name: string | undefined; readonly id: string | undefined }
   ): { readonly agent: string; readonly taskId: string } {
     const { agents, directory, tasks } = this.#deps
     // The string of the card, if there is one: thousands of tasks share it.
@@ -88,7 +97,7 @@ export class Runner {
       description,
       state
     } as const
-    const taskId = tasks.open(opening, recorded ?? name)
+    const taskId = tasks.open(opening, id)
     if (running >= slots) tasks.waitFor(taskId, 'slot')
     return { agent, taskId }
   }

@@ -1,3 +1,5 @@
+import type { Hash } from '../../../kit/sign.js'
+import { taskIdOf } from '../../../domain/task/task-id.js'
 import type { Clock } from '../../../kit/clock.js'
 import { NodeError, type ErrorBody } from '../../../kit/errors.js'
 import type { IdSource } from '../../../kit/ids.js'
@@ -228,6 +230,7 @@ function resultOf(result: unknown): RequestContents {
 /** Dependencies of new requests. */
 interface MakeRequestDeps {
   readonly clock: Clock
+  readonly hash: Hash
   readonly ids: IdSource
   readonly tasks: TaskTable
   readonly directory: Directory
@@ -250,9 +253,10 @@ export function makeRequest(deps: MakeRequestDeps, asking: Asking): RequestMakin
 }
 
 function nameRequest(
-  { ids, tasks }: MakeRequestDeps,
-  { lease, names, target, capability, description }: Asking
+  { hash, ids, tasks }: MakeRequestDeps,
+  { lease, names, sender, target, capability, description }: Asking
 ): RequestNames {
+  const requestId = lease?.requestId ?? names?.requestId ?? ids.next('req')
   const opening = {
     kind: 'request',
     role: 'caller',
@@ -261,10 +265,13 @@ function nameRequest(
     description
   } as const
   return {
-    requestId: lease?.requestId ?? names?.requestId ?? ids.next('req'),
+    requestId,
     attempt: lease?.attempt ?? 1,
     correlationId: ids.next('thr'),
-    taskId: lease === undefined ? tasks.open(opening, names?.taskId) : null
+    taskId:
+      lease === undefined
+        ? tasks.open(opening, names?.taskId ?? taskIdOf(hash, { source: addressText(sender), requestId }))
+        : null
   }
 }
 
