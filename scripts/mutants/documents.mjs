@@ -463,7 +463,7 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'who reads a document is not told of what nobody takes',
-    file: 'src/node/api/documents.ts',
+    file: 'src/node/api/named-document.ts',
     find: 'return skipped.length === 0 ? {} : { skipped }',
     put: 'return skipped.length >= 0 ? {} : { skipped }',
     test: 'node/documents/documents',

@@ -346,8 +346,8 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'pairing chain not led to the owner that the code names',
     file: 'src/adapters/mesh/pairing/join.ts',
-    find: 'rootFault({ info, encryptionKey }, root, hash) ?? {',
-    put: '{',
+    find: 'return fault ?? { key',
+    put: 'return { key',
     test: 'adapters/mesh/links/impostor',
     title: 'a member that answers the second use of its code as the owner is refused'
   },

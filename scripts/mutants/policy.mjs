@@ -138,7 +138,7 @@ export const POLICY_MUTANTS = [
     find: 'const isCallers = callerMs < limits.approvalTimeoutMs',
     put: 'const isCallers = callerMs < 0',
     test: 'node/api/approvals',
-    title: 'a request waits for approval until its caller gives up, where that is earlier'
+    title: 'a request of an older build waits for approval until its caller gives up, where that is earlier'
   },
   {
     name: 'the sandbox of a node takes the place of the one that its agent asks for',
@@ -177,7 +177,7 @@ export const POLICY_MUTANTS = [
   {
     name: 'a sender without a link is not told that its request waits for a person',
     file: 'src/node/policy/pending-approvals.ts',
-    find: "nextHop.sendControl(peer, 'approval', { requests: keys })",
+    find: "nextHop.sendControl(peer, 'approval', { requests: keys, approvals })",
     put: 'void nextHop',
     test: 'node/policy/approvals.caller-time',
     title: 'over a hop the sender sees that its request waits for a person'

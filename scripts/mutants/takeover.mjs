@@ -139,16 +139,16 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'the wish to cancel a swarm that nobody coordinates is forgotten',
     file: 'src/node/swarms/consensus/leadership.ts',
-    find: 'if (this.#swarm.cancelRequest.isOpen) void this.cancel()',
-    put: 'if (!this.#swarm.cancelRequest.isOpen) void this.cancel()',
+    find: 'if (request !== null) void this.cancel(request)',
+    put: 'if (request === null) void request',
     test: 'node/swarms/consensus/cancel-request',
     title: 'a swarm that is canceled while nobody coordinates it says so'
   },
   {
     name: 'a swarm is canceled after its deadline because somebody once wished it',
     file: 'src/node/swarms/consensus/cancel-request.ts',
-    find: 'return this.#isWanted && this.#isTimely',
-    put: 'return this.#isWanted',
+    find: 'return this.#isTimely ? this.#request : null',
+    put: 'return this.#request',
     test: 'node/swarms/consensus/cancel-request',
     title:
       'the request to cancel a swarm is given up at its deadline: no coordinator is asked then, and no further request is accepted'

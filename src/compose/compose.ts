@@ -168,11 +168,9 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
-  const log = { problems: () => logProblems(options) }
   const steady = [...mended, ...memoryProblems(options.memory), ...exposureProblems(deps, http)]
   const notifier = approvalNotifier(deps)
-  const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, deps.writes, log, limited, notifier]
-  const found = (): readonly Problem[] => [...steady, ...parts.flatMap((part) => part.problems())]
+  const found = problemFinder(deps, steady, [{ problems }, guarded, agents.tools, limited, notifier])
   const lookForProblems = lookers(guarded, { look }, deps.reload)
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
   const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found }
@@ -183,6 +181,16 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   await onUp()
   if (code !== null) await mesh.settled()
   return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), http, agents })
+}
+
+/** Finds the problems of the node: the steady ones, and the present ones of its parts. */
+function problemFinder(
+  { options, faults, reload, writes }: StartDeps,
+  steady: readonly Problem[],
+  parts: readonly { problems(): readonly Problem[] }[]
+): () => readonly Problem[] {
+  const all = [...parts, faults, reload, writes, { problems: () => logProblems(options) }]
+  return () => [...steady, ...all.flatMap((part) => part.problems())]
 }
 
 function approvalNotifier({ options, telemetry }: StartDeps): ApprovalNotifier {
