@@ -133,6 +133,31 @@ export const POLICY_MUTANTS = [
     title: 'an item that a person did not allow is not asked of the same agent again'
   },
   {
+    name: 'a guest decides approvals',
+    file: 'src/node/api/machine-approvals.ts',
+    find: "&& trust.of(peer) === 'mine'\n  if",
+    put: '\n  if',
+    test: 'node/api/machine-approvals',
+    title: 'a guest neither lists nor decides with any claim, and the audit log has its calls'
+  },
+  {
+    name: 'a decision of another machine has the rights of its node, not of its caller',
+    file: 'src/node/api/machine-approvals.ts',
+    find: 'card: by, hops',
+    put: 'card: null, hops',
+    test: 'node/api/machine-approvals',
+    title:
+      'a weaker, sandboxed or limited caller, an agent and a caller without the right decide nothing: neither side lets them'
+  },
+  {
+    name: 'a decision of another machine counts for the beginning of an id',
+    file: 'src/node/api/machine-approvals.ts',
+    find: 'if (id !== call.id) throw',
+    put: "if (id === '') throw",
+    test: 'node/api/machine-approvals',
+    title: 'bytes that are no call, and ids that are no whole id, decide nothing'
+  },
+  {
     name: 'the time left is that of this node, whatever the caller gives',
     file: 'src/node/policy/approvals.ts',
     find: 'const isCallers = callerMs < limits.approvalTimeoutMs',

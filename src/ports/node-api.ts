@@ -364,7 +364,8 @@ export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls
   }
   'policy.show': { params: Record<string, never>; result: PolicyInfo }
   'policy.test': { params: PolicyTestQuery; result: PolicyTestResult }
-  'approvals.list': { params: Record<string, never>; result: ApprovalList }
+  /** `machines`: asks also the other machines of the owner. */
+  'approvals.list': { params: { readonly machines?: boolean }; result: ApprovalList }
   'approvals.show': { params: { readonly id: string }; result: ApprovalDetail }
   /** `remember` writes a rule for this sender, agent and capability into the policy file. */
   'approvals.allow': { params: { readonly id: string; readonly remember?: boolean }; result: ApprovalResult }

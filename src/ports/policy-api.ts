@@ -214,12 +214,25 @@ export interface ApprovalElsewhere {
   readonly until: string | null
 }
 
+/** The pending approvals of another machine of this node's owner. */
+export interface MachineApprovals {
+  readonly node: NodeRef
+  /** They wait there, oldest first; empty with `error`. */
+  readonly approvals: readonly ApprovalInfo[]
+  /** Approvals beyond those. */
+  readonly more: number
+  /** Why it gave no list; null: it did. */
+  readonly error: ErrorBody | null
+}
+
 /** Rows of `approvals ls`. */
 export interface ApprovalList {
   /** They wait for the owner of this node; oldest first. */
   readonly approvals: readonly ApprovalInfo[]
   /** They wait at other nodes; absent from older builds. */
   readonly elsewhere?: readonly ApprovalElsewhere[]
+  /** By other machine of the owner, when asked for: they wait for the owner there. */
+  readonly machines?: readonly MachineApprovals[]
 }
 
 /** A text of the sender in a message that waits for approval. */

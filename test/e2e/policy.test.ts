@@ -8,6 +8,7 @@ import {
   type LocalMesh,
   type LocalNode,
   localMesh,
+  testMesh,
   until,
   untilAgent,
   untilOnline,
@@ -84,7 +85,8 @@ test('a call waits for approval, says so, and completes once it is allowed', asy
   t.alike(await b.json(['approvals', 'ls']), {
     schema: 'a2a-node/approvals@1',
     approvals: [],
-    elsewhere: []
+    elsewhere: [],
+    machines: []
   })
   await untilTrue(
     async () => (await auditText(b)).includes('"kind":"approval","code":"ALLOWED"'),
@@ -121,7 +123,7 @@ test('a pending approval starts the program of policy.notify, and the asking mac
   t.is((JSON.parse(await fs.readFile(file, 'utf8')) as ApprovalInfo).id, id)
   await until(a.api, 'approvals.list', {}, ({ elsewhere = [] }) => elsewhere.length === 1)
   const { stdout } = await a.cli(['approvals', 'ls'])
-  t.ok(stdout.includes('waiting for approval of text@b (') && stdout.includes(`approvals allow ${id}`), stdout)
+  t.ok(stdout.startsWith(`on b (${shortId(b.info.node.id)}):\n`) && stdout.includes(id), stdout)
   t.is((await b.cli(['approvals', 'deny', id])).code, 0)
   t.is((await calling).code, 5)
   t.alike((await b.api.call('node.status', {})).problems, [])
@@ -298,4 +300,45 @@ test('outgoing messages never wait for approval: a later deny refuses them, and 
     'an incoming message waits for approval, as before'
   )
   t.is((await calling).code, 0)
+})
+
+test('a request waits at the laptop of the owner, and the desktop of the owner decides it; the asking guest cannot', async (t) => {
+  const mesh = await testMesh(t)
+  const home = path.join(await mesh.dir(), 'laptop')
+  await fs.mkdir(home, { recursive: true, mode: 0o700 })
+  await fs.writeFile(path.join(home, 'policy.yaml'), ASK)
+  const desktop = await mesh.start('desktop')
+  const { code: own } = await desktop.api.call('invite.create', { trust: 'mine' })
+  const laptop = await mesh.start('laptop', { join: own, home })
+  const { code: guest } = await desktop.api.call('invite.create', { trust: 'guest' })
+  const asker = await mesh.start('asker', { join: guest })
+  await Promise.all([desktop, laptop, asker].map((node) => untilOnline(node, 2)))
+  await untilAgent(asker, 'text@laptop')
+  const call = (text: string) =>
+    asker.cli(['call', 'text@laptop', 'text.stats', JSON.stringify({ text }), '--timeout', '1m'])
+  const calling = call('one two')
+  const id = await nextApproval(laptop)
+  const refused = await asker.cli(['approvals', 'allow', id])
+  t.is(refused.code, 4, refused.stderr)
+  t.ok((await desktop.cli(['approvals', 'ls'])).stdout.startsWith(`on laptop (${shortId(laptop.info.node.id)}):\n`))
+  t.ok((await desktop.cli(['approvals', 'show', id])).stdout.includes('"text": "one two"'))
+  const remembered = await desktop.cli(['approvals', 'allow', id, '--remember'])
+  t.is(remembered.code, 2)
+  t.ok(remembered.stderr.includes(`try: a2a-node approvals allow ${id} --remember   # on laptop`), remembered.stderr)
+  const allowed = await desktop.cli(['approvals', 'allow', id])
+  t.alike([allowed.code, allowed.stderr], [0, ''])
+  t.ok(allowed.stdout.startsWith(`${id} is allowed: operator@asker`), allowed.stdout)
+  const { code, stdout } = await calling
+  t.alike([code, (JSON.parse(stdout) as { words: number }).words], [0, 2])
+  t.is((await desktop.cli(['approvals', 'allow', id])).code, 4, 'it is decided')
+  await untilTrue(async () => {
+    const text = await auditText(laptop)
+    return text.includes(`allowed by operator of desktop (${shortId(desktop.info.node.id)})`)
+  }, 'the laptop has both on record')
+  await laptop.api.call('peers.trust', { peer: 'desktop', trust: 'guest' })
+  const again = call('one')
+  const second = await nextApproval(laptop)
+  t.not((await desktop.cli(['approvals', 'allow', second])).code, 0, 'the desktop is a guest of the laptop now')
+  t.is((await laptop.cli(['approvals', 'deny', second])).code, 0)
+  t.is((await again).code, 5)
 })

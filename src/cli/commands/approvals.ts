@@ -31,15 +31,35 @@ export const listApprovals: Action = async ({ output, api }, _args, options) => 
       lines: async (item) => await listLines(output, item)
     })
   }
-  const list = await api().call('approvals.list', {})
+  const list = await api().call('approvals.list', { machines: true })
   if (output.json) output.object('approvals@1', list)
   else for (const line of await listLines(output, list)) output.print(line)
   return EXIT.ok
 }
 
-async function listLines(output: Output, { approvals, elsewhere = [] }: ApprovalList): Promise<string[]> {
-  const own = approvals.length === 0 && elsewhere.length > 0 ? [] : await approvalLines(output, approvals)
-  return [...own, ...elsewhere.map((one) => elsewhereLine(output, one))]
+async function listLines(
+  output: Output,
+  { approvals, elsewhere = [], machines = [] }: ApprovalList
+): Promise<string[]> {
+  const others = await Promise.all(machines.map((one) => machineLines(output, one)))
+  // A request of this node may wait at a listed machine.
+  const listed = new Set(machines.flatMap((one) => one.approvals.map(({ id }) => `${one.node.id} ${id}`)))
+  const rest = elsewhere.filter(({ id, node }) => !listed.has(`${node.id} ${id}`))
+  const isNone = approvals.length === 0 && (rest.length > 0 || listed.size > 0)
+  const own = isNone ? [] : await approvalLines(output, approvals)
+  return [...own, ...others.flat(), ...rest.map((one) => elsewhereLine(output, one))]
+}
+
+/** The approvals of another machine of the owner, with its name and key. */
+async function machineLines(
+  output: Output,
+  { node, approvals, more, error }: NonNullable<ApprovalList['machines']>[number]
+): Promise<string[]> {
+  const name = `${shown(node.name)} (${shortId(node.id)})`
+  if (error !== null) return [`not asked: ${name}: ${shown(error.message)}`]
+  if (approvals.length === 0) return []
+  const rest = more === 0 ? [] : [`${more} more: ${output.hint('a2a-node approvals ls')} on ${shown(node.name)}`]
+  return [`on ${name}:`, ...(await approvalLines(output, approvals)), ...rest]
 }
 
 /** `waiting for approval of text on desktop (id), since 5 s ago, 4 min left, task_1; on desktop: a2a-node ...`. */

@@ -3,6 +3,7 @@ import { agentIdSchema } from '../card/schema.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
+import { approvalIdSchema } from '../policy/approval-call.js'
 import { MAX_TTL_MS } from '../task/payloads.js'
 import { COORDINATION_SCHEMA } from '../swarm/coordination-message.js'
 import { PARTICIPANT_SCHEMA } from '../swarm/participant-message.js'
@@ -10,8 +11,6 @@ import { PARTICIPANT_SCHEMA } from '../swarm/participant-message.js'
 const Id = z.string().min(1).max(64)
 /** A run of a request: its id, `#` and the attempt. */
 const RunKey = z.string().min(1).max(140)
-/** People copy it into commands. */
-const ApprovalId = z.string().regex(/^app_[a-z0-9_-]{1,60}$/)
 const AgentId = z.string().min(1).max(64)
 const NodeKey = z.custom<NodeId>(isKeyText)
 
@@ -78,7 +77,7 @@ export const CONTROL_SCHEMAS = {
   approval: z.object({
     requests: z.array(RunKey).max(MAX_HEARTBEAT_KEYS),
     approvals: z
-      .array(z.object({ id: ApprovalId, leftMs: z.int().min(0).max(MAX_TTL_MS) }))
+      .array(z.object({ id: approvalIdSchema, leftMs: z.int().min(0).max(MAX_TTL_MS) }))
       .max(MAX_HEARTBEAT_KEYS)
       .optional()
   }),

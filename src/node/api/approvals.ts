@@ -13,7 +13,7 @@ import type {
 } from '../../ports/policy-api.js'
 import type { AwaitedApproval } from '../requests/caller/approval-wait.js'
 import type { Directory } from '../cards/directory.js'
-import type { ApprovalDecision } from '../policy/approvals.js'
+import type { ApprovalChoice, ApprovalDecision } from '../policy/approvals.js'
 import type { Pipelines } from '../pipelines.js'
 import type { Services } from '../services.js'
 import { previewOf } from '../../kit/preview.js'
@@ -37,7 +37,7 @@ function namerOf({ directory }: ApprovalsApiDeps): Namer {
 }
 
 /** Rows of `approvals ls`, oldest first. */
-export function listApprovals(node: ApprovalsApiDeps): Required<ApprovalList> {
+export function listApprovals(node: ApprovalsApiDeps): Required<Omit<ApprovalList, 'machines'>> {
   const namer = namerOf(node)
   // Requests to this node are among its own approvals.
   const elsewhere = node.requests.reports.awaitingApproval().filter(({ target }) => target.nodeId !== node.self)
@@ -91,9 +91,9 @@ export function showApproval(node: ApprovalsApiDeps, text: string): ApprovalDeta
 export async function decideApproval(
   node: ApprovalsApiDeps,
   decision: 'allow' | 'deny',
-  { id, remember = false, by }: Calls['approvals.allow']['params'] & { readonly by: string }
+  { id, remember = false, ...who }: Calls['approvals.allow']['params'] & Omit<ApprovalChoice, 'remember'>
 ): Promise<ApprovalResult> {
-  const decided = await node.approvals[decision](id, { remember, by })
+  const decided = await node.approvals[decision](id, { remember, ...who })
   const namer = namerOf(node)
   const info = approvalInfo(decided.one, namer)
   return remember ? { ...info, ...rememberedInfo(node, decided, namer) } : info

@@ -46,6 +46,8 @@ interface ApprovalsDeps {
 export interface ApprovalChoice {
   /** Name of the principal. */
   readonly by: string
+  /** The other machine of the owner at which it decides; absent: this node. */
+  readonly node?: NodeId
   readonly remember: boolean
 }
 
@@ -178,29 +180,30 @@ export class Approvals {
    * POLICY_DENIED and the like when the rules refuse it by now; CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot
    * be remembered (then it keeps waiting).
    */
-  async allow(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
-    const decision = await this.#decided(text, 'allow', { by, remember })
+  async allow(text: string, choice: ApprovalChoice): Promise<ApprovalDecision> {
+    const decision = await this.#decided(text, 'allow', choice)
     const { one, remembered } = decision
     const refusal = refusalNow(this.#deps.inbound, one)
     if (refusal !== null) {
       this.#outcomes.refuse(one, refusal, {
-        kind: 'approval',
-        why: `allowed by ${by}, but refused by the rules in force now`
+        ...notedBy(choice),
+        why: `allowed by ${choice.by}, but refused by the rules in force now`
       })
       throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
     }
-    this.#outcomes.pass(one, one.rule, `allowed by ${by}${remembered === null ? '' : ', remembered'}`)
+    const why = `allowed by ${choice.by}${remembered === null ? '' : ', remembered'}`
+    this.#outcomes.pass(one, one.rule, { ...notedBy(choice), why })
     return decision
   }
 
   /** Denies a message; its sender gets POLICY_DENIED. @throws NodeError as {@link Approvals.allow}. */
-  async deny(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
-    const decision = await this.#decided(text, 'deny', { by, remember })
+  async deny(text: string, choice: ApprovalChoice): Promise<ApprovalDecision> {
+    const decision = await this.#decided(text, 'deny', choice)
     const { one, remembered } = decision
     const refusal: Refusal = { code: 'POLICY_DENIED', rule: one.rule, reason: 'a person denied it' }
     this.#outcomes.refuse(one, refusal, {
-      kind: 'approval',
-      why: `denied by ${by}${remembered === null ? '' : ', remembered'}`
+      ...notedBy(choice),
+      why: `denied by ${choice.by}${remembered === null ? '' : ', remembered'}`
     })
     return decision
   }
@@ -326,7 +329,7 @@ export class Approvals {
 
   /** Passes a message that the rules now allow without approval. */
   #release(one: PendingApproval, rule: string): void {
-    if (this.#take(one)) this.#outcomes.pass(one, rule, 'allowed by the policy that changed')
+    if (this.#take(one)) this.#outcomes.pass(one, rule, { kind: 'approval', why: 'allowed by the policy that changed' })
   }
 
   #end(one: PendingApproval, refusal: Refusal, why: string): void {
@@ -363,8 +366,8 @@ class ApprovalOutcomes {
   }
 
   /** Passes a message that is allowed by now. */
-  pass(one: PendingApproval, rule: string, why: string): void {
-    this.#deps.record.ended(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
+  pass(one: PendingApproval, rule: string, line: Noted): void {
+    this.#deps.record.ended(one, { code: 'ALLOWED', rule }, line)
     const [, ...others] = one.threads
     const { incoming, question } = one
     const approved = { ...incoming, approvedAt: this.#deps.clock.now() }
@@ -404,6 +407,11 @@ class ApprovalOutcomes {
     if (one.incoming.header.type === 'notification') return
     for (const thread of one.threads) this.#deps.executor.withdraw(thread)
   }
+}
+
+/** How the decision of a person is recorded. */
+function notedBy({ node }: ApprovalChoice): Omit<Noted, 'why'> {
+  return { kind: 'approval', ...(node === undefined ? {} : { by: node }) }
 }
 
 function tooLate(

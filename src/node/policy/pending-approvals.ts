@@ -176,6 +176,8 @@ function isEqual(a: unknown, b: unknown, depth = 0): boolean {
 export interface Noted {
   readonly kind: 'approval' | 'refusal'
   readonly why: string
+  /** The deciding node; absent: this one, or none. */
+  readonly by?: NodeId
 }
 
 /** Dependencies of {@link ApprovalAudit}. */
@@ -218,7 +220,11 @@ export class ApprovalAudit {
   }
 
   /** Records the end of a wait. `code`: `ALLOWED` or the reason. */
-  ended(one: PendingApproval, outcome: { readonly code: string; readonly rule: string }, { kind, why }: Noted): void {
+  ended(
+    one: PendingApproval,
+    outcome: { readonly code: string; readonly rule: string },
+    { kind, why, by }: Noted
+  ): void {
     const { audit, events, directory, telemetry, self } = this.#deps
     const { peer, sender, recipient, header } = one.incoming
     const what = one.question.capability === null ? '' : `: ${shown(one.question.capability, 128)}`
@@ -229,6 +235,7 @@ export class ApprovalAudit {
       rule: outcome.rule,
       reason: `${one.id} ${why}${what}`,
       ...(peer === self ? {} : { peer }),
+      ...(by === undefined ? {} : { by }),
       sender: addressText(sender),
       recipient: addressText(recipient),
       messageType: header.type,
