@@ -229,7 +229,7 @@ export const HOPS_MUTANTS = [
   {
     name: 'requests without a message of a lane are taken to be with their node',
     file: 'src/node/requests/caller/request.ts',
-    find: 'if (!this.sending.isQueued) this.#liveness.onHeartbeat()',
+    find: 'if (!this.sending.isQueued) this.reported.liveness.onHeartbeat()',
     put: 'void this.sending.isQueued',
     test: 'node/requests/recovery.orphans',
     title:

@@ -133,12 +133,37 @@ export const POLICY_MUTANTS = [
     title: 'an item that a person did not allow is not asked of the same agent again'
   },
   {
+    name: 'a guest decides approvals',
+    file: 'src/node/api/machine-approvals.ts',
+    find: "&& trust.of(peer) === 'mine'\n  if",
+    put: '\n  if',
+    test: 'node/api/machine-approvals',
+    title: 'a guest neither lists nor decides with any claim, and the audit log has its calls'
+  },
+  {
+    name: 'a decision of another machine has the rights of its node, not of its caller',
+    file: 'src/node/api/machine-approvals.ts',
+    find: 'card: by, hops',
+    put: 'card: null, hops',
+    test: 'node/api/machine-approvals',
+    title:
+      'a weaker, sandboxed or limited caller, an agent and a caller without the right decide nothing: neither side lets them'
+  },
+  {
+    name: 'a decision of another machine counts for the beginning of an id',
+    file: 'src/node/api/machine-approvals.ts',
+    find: 'if (id !== call.id) throw',
+    put: "if (id === '') throw",
+    test: 'node/api/machine-approvals',
+    title: 'bytes that are no call, and ids that are no whole id, decide nothing'
+  },
+  {
     name: 'the time left is that of this node, whatever the caller gives',
     file: 'src/node/policy/approvals.ts',
     find: 'const isCallers = callerMs < limits.approvalTimeoutMs',
     put: 'const isCallers = callerMs < 0',
     test: 'node/api/approvals',
-    title: 'a request waits for approval until its caller gives up, where that is earlier'
+    title: 'a request of an older build waits for approval until its caller gives up, where that is earlier'
   },
   {
     name: 'the sandbox of a node takes the place of the one that its agent asks for',
@@ -177,7 +202,7 @@ export const POLICY_MUTANTS = [
   {
     name: 'a sender without a link is not told that its request waits for a person',
     file: 'src/node/policy/pending-approvals.ts',
-    find: "nextHop.sendControl(peer, 'approval', { requests: keys })",
+    find: "nextHop.sendControl(peer, 'approval', { requests: keys, approvals })",
     put: 'void nextHop',
     test: 'node/policy/approvals.caller-time',
     title: 'over a hop the sender sees that its request waits for a person'

@@ -17,6 +17,8 @@ import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/netwo
 import { readInviteCode, refusedJoin } from '../adapters/mesh/pairing/join.js'
 import { KnownAddresses } from '../adapters/mesh/network/known-addresses.js'
 import { type Network, openNetwork } from '../adapters/mesh/network/network.js'
+import { ApprovalNotifier } from '../adapters/system/approval-notifier.js'
+import { onNewApproval } from '../node/api/approvals.js'
 import type { NetworkProblem } from '../adapters/mesh/network/reachability.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
 import { hash, verify } from '../adapters/mesh/network/sodium.js'
@@ -166,19 +168,42 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
-  const log = { problems: () => logProblems(options) }
   const steady = [...mended, ...memoryProblems(options.memory), ...exposureProblems(deps, http)]
-  const parts = [{ problems }, guarded, agents.tools, deps.faults, deps.reload, deps.writes, log, limited]
-  const found = (): readonly Problem[] => [...steady, ...parts.flatMap((part) => part.problems())]
+  const notifier = approvalNotifier(deps)
+  const found = problemFinder(deps, steady, [{ problems }, guarded, agents.tools, limited, notifier])
   const lookForProblems = lookers(guarded, { look }, deps.reload)
   const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
   const made = { mesh, network: record.network, agents: agents.source, compileSchema, problems: found }
   const node = buildNode(deps, { ...kept, ...made, lookForProblems, startedAt, lastFault })
   unwind.add('node', () => node.close())
+  startNotices(deps, node, notifier)
   await node.start()
   await onUp()
   if (code !== null) await mesh.settled()
   return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), http, agents })
+}
+
+/** Finds the problems of the node: the steady ones, and the present ones of its parts. */
+function problemFinder(
+  { options, faults, reload, writes }: StartDeps,
+  steady: readonly Problem[],
+  parts: readonly { problems(): readonly Problem[] }[]
+): () => readonly Problem[] {
+  const all = [...parts, faults, reload, writes, { problems: () => logProblems(options) }]
+  return () => [...steady, ...all.flatMap((part) => part.problems())]
+}
+
+function approvalNotifier({ options, telemetry }: StartDeps): ApprovalNotifier {
+  return new ApprovalNotifier({ how: options.config.policy.notify, platform: process.platform, telemetry })
+}
+
+/** Gives the owner notice of each pending approval from now on. */
+function startNotices({ unwind }: StartDeps, node: NodeCore, notifier: ApprovalNotifier): void {
+  const stop = onNewApproval(node, (approval) => notifier.notify(approval))
+  unwind.add('notices', async () => {
+    stop()
+    notifier.close()
+  })
 }
 
 /** Lets each part bring its problems up to date. */

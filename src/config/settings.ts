@@ -19,6 +19,7 @@ import {
 import { type LlmProviderSetting, llmProvidersSchema, MAX_LLM_PROVIDERS, shownProviders } from './llm-providers.js'
 import { MAX_OAUTH_SCOPES, OAUTH, type OAuthSetting, oauthSchema } from './oauth.js'
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
+import { NOTIFY } from './notify.js'
 import { providerSettingSchema } from './provider.js'
 import { PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
 
@@ -280,7 +281,8 @@ export const SETTINGS = {
       300_000,
       [1000, DAY_MS],
       'How long a message waits for a person to allow it; then it is denied.'
-    )
+    ),
+    notify: NOTIFY
   },
   tasks: {
     requestTimeoutMs: duration(

@@ -3,6 +3,7 @@ import type { LedgerQuota } from './ledger/quota.js'
 import { MembershipAudit, MemberSync } from './peers/member-sync.js'
 import { Orphans, Purge, Recovery } from './requests/recovery.js'
 import type { NodeDeps } from './dependencies.js'
+import { serveApprovals } from './api/machine-approvals.js'
 import { PeerDispatch } from './peer-dispatch.js'
 import { controlHandlers, peerListeners } from './peer-listeners.js'
 import { createPipelines } from './pipelines.js'
@@ -34,6 +35,7 @@ export function createNode(deps: NodeDeps): NodeCore {
     recovery: new Recovery({ ...deps, ...core }),
     guards: [core.ledgerQuota, core.orphans, new Purge({ ...deps, ...core })]
   }
+  serveApprovals({ deps, ...core })
   return {
     deps,
     ...core,

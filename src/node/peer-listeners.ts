@@ -78,11 +78,11 @@ export function controlHandlers(parts: Services & Pipelines): ControlHandlers {
     },
     'cards-removed': (peer, { body }) => remoteCards.removedByPeer(peer, body.agents),
     heartbeat: (peer, { body }) => {
-      requests.onHeartbeat(peer, body.requests, body.waiting)
+      requests.reports.onHeartbeat(peer, body.requests, body.waiting)
       swarms.onHeartbeat(peer, body.requests)
     },
     approval: (peer, { body }) => {
-      requests.onApproval(peer, body.requests)
+      requests.reports.onApproval(peer, body.requests, body.approvals)
       swarms.onHeartbeat(peer, body.requests, true)
     },
     cancel: (peer, { body }) => {

@@ -142,7 +142,7 @@ function createExecutor(
     ...shared,
     inPerson: () => later().inProcess.inPerson(),
     onHeartbeatHere: ({ requests: keys, waiting }) => {
-      later().requests.onHeartbeat(self, keys, waiting)
+      later().requests.reports.onHeartbeat(self, keys, waiting)
       later().swarms.onHeartbeat(self, keys)
     }
   })

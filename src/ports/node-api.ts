@@ -10,7 +10,7 @@ import type { DocumentCalls, DocumentWatches } from './document-api.js'
 import type { PeerCalls, PeerList } from './peer-api.js'
 import type {
   ApprovalDetail,
-  ApprovalInfo,
+  ApprovalList,
   ApprovalResult,
   MessageEvent,
   PolicyInfo,
@@ -364,7 +364,8 @@ export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls
   }
   'policy.show': { params: Record<string, never>; result: PolicyInfo }
   'policy.test': { params: PolicyTestQuery; result: PolicyTestResult }
-  'approvals.list': { params: Record<string, never>; result: { readonly approvals: readonly ApprovalInfo[] } }
+  /** `machines`: asks also the other machines of the owner. */
+  'approvals.list': { params: { readonly machines?: boolean }; result: ApprovalList }
   'approvals.show': { params: { readonly id: string }; result: ApprovalDetail }
   /** `remember` writes a rule for this sender, agent and capability into the policy file. */
   'approvals.allow': { params: { readonly id: string; readonly remember?: boolean }; result: ApprovalResult }
@@ -386,7 +387,7 @@ export interface Watches extends DocumentWatches {
   /** The calls of these names with their progress: the reasons of waits, and last the result. */
   'message.send': { params: Calls['message.send']['params']; item: MessageEvent<Reply> }
   'message.call': { params: Calls['message.call']['params']; item: MessageEvent<Reply> }
-  'approvals.list': { params: Record<string, never>; item: { readonly approvals: readonly ApprovalInfo[] } }
+  'approvals.list': { params: Record<string, never>; item: ApprovalList }
   /** From the swarm's first event to its `done`. */
   'swarm.watch': { params: { readonly id: string }; item: SwarmEvent }
   /** Recent ones first, by time; with `follow` it continues with new ones. */

@@ -196,6 +196,45 @@ export interface ApprovalInfo {
   readonly endsBy: 'node' | 'caller'
 }
 
+/** A request of this node that waits for the approval of a person at its agent's node. */
+export interface ApprovalElsewhere {
+  /** `id@node name` of the agent that is asked. */
+  readonly agent: string
+  /** Its node, where the approval waits. */
+  readonly node: NodeRef
+  readonly capability: string | null
+  /** null for items of swarms. */
+  readonly taskId: string | null
+  /** Id of the swarm of an item; else null. */
+  readonly swarm: string | null
+  readonly since: string
+  /** Id of the approval at that node; null when the node, an older build, does not tell it. */
+  readonly id: string | null
+  /** Its end there without a decision; null with `id`. */
+  readonly until: string | null
+}
+
+/** The pending approvals of another machine of this node's owner. */
+export interface MachineApprovals {
+  readonly node: NodeRef
+  /** They wait there, oldest first; empty with `error`. */
+  readonly approvals: readonly ApprovalInfo[]
+  /** Approvals beyond those. */
+  readonly more: number
+  /** Why it gave no list; null: it did. */
+  readonly error: ErrorBody | null
+}
+
+/** Rows of `approvals ls`. */
+export interface ApprovalList {
+  /** They wait for the owner of this node; oldest first. */
+  readonly approvals: readonly ApprovalInfo[]
+  /** They wait at other nodes; absent from older builds. */
+  readonly elsewhere?: readonly ApprovalElsewhere[]
+  /** By other machine of the owner, when asked for: they wait for the owner there. */
+  readonly machines?: readonly MachineApprovals[]
+}
+
 /** A text of the sender in a message that waits for approval. */
 export type ApprovalText = 'input' | 'description' | 'justification'
 

@@ -101,6 +101,31 @@ test('the justification of a sender stands quoted behind the input, never in fro
   )
 })
 
+test('requests that wait at other nodes are listed with their place, time, task and the command for the owner', async (t) => {
+  const waiting = {
+    agent: 'shell@phone\u001b[31m',
+    node: { id: PHONE, name: 'phone' },
+    capability: 'shell.run',
+    taskId: 'task_1',
+    swarm: null,
+    since: new Date().toISOString(),
+    id: 'app_4k2m',
+    until: new Date(Date.now() + 240_500).toISOString()
+  }
+  const older = { ...waiting, id: null, until: null, taskId: null, swarm: 'swarm_1' }
+  const { run } = await fakeHome(t, { approvals: [], elsewhere: [waiting, older] })
+  const [first = '', second = ''] = (await run(['approvals', 'ls'])).stdout.split('\n')
+  t.ok(
+    /^waiting for approval of shell@phone\S* \(.+\): shell\.run, asked just now, 4 min left, task_1;/.test(first),
+    first
+  )
+  t.ok(/its owner runs on phone: a2a-node .*approvals allow app_4k2m$/.test(first), first)
+  t.ok(second.includes('swarm swarm_1') && second.endsWith('approvals ls'), second)
+  t.absent(first.includes('\u001b'))
+  const list = JSON.parse((await run(['approvals', 'ls', '--json'])).stdout) as { elsewhere: unknown[] }
+  t.is(list.elsewhere.length, 2)
+})
+
 test('text cut from a row is marked outside of the quotes, and the command that shows all of it is printed', async (t) => {
   const long = {
     ...APPROVAL,

@@ -33,6 +33,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'agents.starters': true,
   'routing.replies': 'exchange',
   'policy.approvalTimeoutMs': 300_000,
+  'policy.notify': null,
   'tasks.requestTimeoutMs': 30_000,
   'tasks.maxInFlight': 2048,
   'tasks.maxInFlightPerPeer': 256,

@@ -17,7 +17,7 @@ import type { InviteInfo, PeerDetail, PeerInfo } from '../../src/ports/peer-api.
 import type { DocumentLiveEvent } from '../../src/ports/document-api.js'
 import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
 import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
-import type { ApprovalInfo, MessageEvent, RenamedInPolicy } from '../../src/ports/policy-api.js'
+import type { ApprovalElsewhere, ApprovalInfo, MessageEvent, RenamedInPolicy } from '../../src/ports/policy-api.js'
 import type { TaskList, TaskQuery } from '../../src/ports/task-api.js'
 import type { OAuthClientInfo } from '../../src/ports/oauth-api.js'
 import type { TokenInfo } from '../../src/ports/token-api.js'
@@ -43,6 +43,7 @@ export interface FakeState {
   readonly events?: readonly EventInfo[]
   readonly status?: Partial<StatusInfo>
   readonly approvals?: readonly ApprovalInfo[]
+  readonly elsewhere?: readonly ApprovalElsewhere[]
   readonly servers?: readonly ImportedServerInfo[]
   /** What a rename tells of the policy. */
   readonly renamed?: readonly RenamedInPolicy[]
@@ -223,7 +224,7 @@ export class FakeNodeApi implements NodeApi {
         if (server !== undefined && servers.length === 0) throw new NodeError('TOOL_SERVER_NOT_FOUND', `no ${server}`)
         return { servers }
       },
-      'approvals.list': () => ({ approvals: state.approvals ?? [] }),
+      'approvals.list': () => ({ approvals: state.approvals ?? [], elsewhere: state.elsewhere ?? [] }),
       'approvals.allow': ({ id }) => found(state.approvals, id, 'APPROVAL_NOT_FOUND'),
       'approvals.deny': ({ id }) => found(state.approvals, id, 'APPROVAL_NOT_FOUND')
     }

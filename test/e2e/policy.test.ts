@@ -8,6 +8,7 @@ import {
   type LocalMesh,
   type LocalNode,
   localMesh,
+  testMesh,
   until,
   untilAgent,
   untilOnline,
@@ -25,11 +26,13 @@ rules:
 async function pair(
   mesh: LocalMesh,
   policy: string,
-  env: Record<string, string> = {}
+  env: Record<string, string> = {},
+  config = ''
 ): Promise<[LocalNode, LocalNode]> {
   const home = path.join(await mesh.dir(), 'b')
   await fs.mkdir(home, { recursive: true, mode: 0o700 })
   await fs.writeFile(path.join(home, 'policy.yaml'), policy)
+  if (config !== '') await fs.writeFile(path.join(home, 'config.yaml'), config, { mode: 0o600 })
   const a = await mesh.start('a')
   const { code } = await a.api.call('invite.create', { trust: 'mine' })
   const b = await mesh.start('b', { join: code, home, env })
@@ -51,11 +54,15 @@ const CALL = ['call', 'text@b', 'text.stats', '{"text":"one two"}']
 test('a call waits for approval, says so, and completes once it is allowed', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, ASK)
-  const calling = a.cli([...CALL, '--timeout', '10m'])
+  const calling = a.cli([...CALL, '--timeout', '5s'])
   const id = await nextApproval(b)
   await until(a.api, 'tasks.list', {}, ({ tasks }) =>
     tasks.some((one) => one.state === 'submitted' && one.waitingFor === 'approval')
   )
+  const {
+    approvals: [waiting]
+  } = await b.api.call('approvals.list', {})
+  await untilTrue(() => Date.parse(waiting?.askedAt ?? '') + 6000 < Date.now(), 'the timeout of the caller passes')
   const { approvals } = await b.json<{ schema: string; approvals: ApprovalInfo[] }>(['approvals', 'ls'])
   t.alike(
     [approvals[0]?.id, approvals[0]?.from, approvals[0]?.to, approvals[0]?.rule],
@@ -75,7 +82,12 @@ test('a call waits for approval, says so, and completes once it is allowed', asy
   t.is(code, 0, stderr)
   t.is((JSON.parse(stdout) as { words: number }).words, 2)
   t.ok(stderr.includes('waiting for approval of text on b\n'), stderr)
-  t.alike(await b.json(['approvals', 'ls']), { schema: 'a2a-node/approvals@1', approvals: [] })
+  t.alike(await b.json(['approvals', 'ls']), {
+    schema: 'a2a-node/approvals@1',
+    approvals: [],
+    elsewhere: [],
+    machines: []
+  })
   await untilTrue(
     async () => (await auditText(b)).includes('"kind":"approval","code":"ALLOWED"'),
     'the approval is on record'
@@ -99,6 +111,24 @@ test('a call that nobody decides on in time exits 5 with APPROVAL_TIMEOUT', asyn
   t.ok(stderr.includes('[APPROVAL_TIMEOUT]'), stderr)
 })
 
+test('a pending approval starts the program of policy.notify, and the asking machine lists its place', async (t) => {
+  const mesh = await localMesh(t)
+  const file = path.join(await mesh.dir(), 'notice')
+  const script = `require('node:fs').writeFileSync(${JSON.stringify(file)}, require('node:fs').readFileSync(0))`
+  const notify = JSON.stringify([process.execPath, '-e', script])
+  const [a, b] = await pair(mesh, ASK, {}, `policy:\n  notify: ${notify}\n`)
+  const calling = a.cli([...CALL, '--json'])
+  const id = await nextApproval(b)
+  await untilTrue(async () => (await fs.readFile(file, 'utf8').catch(() => '')).endsWith('\n'), 'the program ran')
+  t.is((JSON.parse(await fs.readFile(file, 'utf8')) as ApprovalInfo).id, id)
+  await until(a.api, 'approvals.list', {}, ({ elsewhere = [] }) => elsewhere.length === 1)
+  const { stdout } = await a.cli(['approvals', 'ls'])
+  t.ok(stdout.startsWith(`on b (${shortId(b.info.node.id)}):\n`) && stdout.includes(id), stdout)
+  t.is((await b.cli(['approvals', 'deny', id])).code, 0)
+  t.is((await calling).code, 5)
+  t.alike((await b.api.call('node.status', {})).problems, [])
+})
+
 test('a denied call exits 5 with POLICY_DENIED', async (t) => {
   const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, ASK)
@@ -120,7 +150,7 @@ test('--remember leaves the file as it was but for one rule, and nobody is asked
   const id = await nextApproval(b)
   const other = a.cli([...CALL, '--timeout', '4m'])
   const { approvals } = await until(b.api, 'approvals.list', {}, (now) => now.approvals.length === 2)
-  t.is(approvals[0]?.endsBy, 'caller', 'the input of the caller is less than the work of this node')
+  t.is(approvals[0]?.endsBy, 'node', 'the timeout of the caller is less than the approval')
   const { code, stdout } = await b.cli(['approvals', 'allow', id, '--remember'])
   t.is(code, 0)
   t.ok(stdout.includes(`: ${policyFile(b)}:4: { from: { node: ${a.info.node.id}, agent: operator`), stdout)
@@ -270,4 +300,45 @@ test('outgoing messages never wait for approval: a later deny refuses them, and 
     'an incoming message waits for approval, as before'
   )
   t.is((await calling).code, 0)
+})
+
+test('a request waits at the laptop of the owner, and the desktop of the owner decides it; the asking guest cannot', async (t) => {
+  const mesh = await testMesh(t)
+  const home = path.join(await mesh.dir(), 'laptop')
+  await fs.mkdir(home, { recursive: true, mode: 0o700 })
+  await fs.writeFile(path.join(home, 'policy.yaml'), ASK)
+  const desktop = await mesh.start('desktop')
+  const { code: own } = await desktop.api.call('invite.create', { trust: 'mine' })
+  const laptop = await mesh.start('laptop', { join: own, home })
+  const { code: guest } = await desktop.api.call('invite.create', { trust: 'guest' })
+  const asker = await mesh.start('asker', { join: guest })
+  await Promise.all([desktop, laptop, asker].map((node) => untilOnline(node, 2)))
+  await untilAgent(asker, 'text@laptop')
+  const call = (text: string) =>
+    asker.cli(['call', 'text@laptop', 'text.stats', JSON.stringify({ text }), '--timeout', '1m'])
+  const calling = call('one two')
+  const id = await nextApproval(laptop)
+  const refused = await asker.cli(['approvals', 'allow', id])
+  t.is(refused.code, 4, refused.stderr)
+  t.ok((await desktop.cli(['approvals', 'ls'])).stdout.startsWith(`on laptop (${shortId(laptop.info.node.id)}):\n`))
+  t.ok((await desktop.cli(['approvals', 'show', id])).stdout.includes('"text": "one two"'))
+  const remembered = await desktop.cli(['approvals', 'allow', id, '--remember'])
+  t.is(remembered.code, 2)
+  t.ok(remembered.stderr.includes(`try: a2a-node approvals allow ${id} --remember   # on laptop`), remembered.stderr)
+  const allowed = await desktop.cli(['approvals', 'allow', id])
+  t.alike([allowed.code, allowed.stderr], [0, ''])
+  t.ok(allowed.stdout.startsWith(`${id} is allowed: operator@asker`), allowed.stdout)
+  const { code, stdout } = await calling
+  t.alike([code, (JSON.parse(stdout) as { words: number }).words], [0, 2])
+  t.is((await desktop.cli(['approvals', 'allow', id])).code, 4, 'it is decided')
+  await untilTrue(async () => {
+    const text = await auditText(laptop)
+    return text.includes(`allowed by operator of desktop (${shortId(desktop.info.node.id)})`)
+  }, 'the laptop has both on record')
+  await laptop.api.call('peers.trust', { peer: 'desktop', trust: 'guest' })
+  const again = call('one')
+  const second = await nextApproval(laptop)
+  t.not((await desktop.cli(['approvals', 'allow', second])).code, 0, 'the desktop is a guest of the laptop now')
+  t.is((await laptop.cli(['approvals', 'deny', second])).code, 0)
+  t.is((await again).code, 5)
 })

@@ -1,5 +1,6 @@
 import type { Assert } from 'brittle'
 import type { ApprovalInfo } from '../../src/ports/policy-api.js'
+import type { NodeSettings } from '../../src/node/dependencies.js'
 import type { Reply } from '../../src/ports/node-api.js'
 import { echo, type FakeAgent } from './fake-agents.js'
 import { type FakeNode, World } from './fake-node.js'
@@ -22,10 +23,15 @@ export interface ApprovalScene {
 }
 
 /** An owner's node, and a member's with an agent `text` and a policy. */
-export async function approvalScene(t: Assert, policy = ASK, agent = echo('text')): Promise<ApprovalScene> {
+export async function approvalScene(
+  t: Assert,
+  policy = ASK,
+  agent = echo('text'),
+  settings: Partial<NodeSettings> = {}
+): Promise<ApprovalScene> {
   const world = new World(t)
   const owner = await world.owner()
-  const peer = await world.member('peer', { agents: [agent], policy })
+  const peer = await world.member('peer', { agents: [agent], policy, settings })
   await world.link(owner, peer)
   return { world, owner, peer, agent }
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { formatDuration } from '../../kit/units.js'
+import { MAX_APPROVAL_WAIT_MS } from '../../domain/task/payloads.js'
 
 const ANSWER_MS = 15_000
 /** Calls that a healthy node answers from memory. */
@@ -9,7 +10,9 @@ const QUICK_MS = 5000
 /** On top of the time that the caller gives the work. */
 const MARGIN_MS = 15_000
 const QUICK: ReadonlySet<string> = new Set(['node.info', 'node.status', 'node.stop', 'peers.list'])
-const UNBOUNDED: ReadonlySet<string> = new Set(['message.send', 'message.call', 'peers.ping'])
+/** Work whose `timeoutMs` does not pass while a person must approve it. */
+const APPROVED: ReadonlySet<string> = new Set(['message.send', 'message.call'])
+const UNBOUNDED: ReadonlySet<string> = new Set([...APPROVED, 'peers.ping'])
 
 /** On top of the time that the caller gives the node: its own error, which knows more, comes first. */
 const GRACE_MS = 1000
@@ -17,7 +20,8 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
  * Milliseconds until the answer to a call must begin. 5,000 for reads from memory, 15,000 for most calls and for every
- * other name. Work with a `timeoutMs` has 15,000 more than that; other work has null, no limit. `givenMs`, the time of
+ * other name. Work with a `timeoutMs` has 15,000 more than that, and the time for an approval; other work has null, no
+ * limit. `givenMs`, the time of
  * the caller, replaces the first two.
  */
 export function answerMs(name: string, params: unknown, givenMs?: number): number | null {
@@ -26,7 +30,8 @@ export function answerMs(name: string, params: unknown, givenMs?: number): numbe
   if (isQuick) return QUICK_MS
   if (!UNBOUNDED.has(name)) return ANSWER_MS
   const timeoutMs = (params as { readonly timeoutMs?: unknown } | null)?.timeoutMs
-  return typeof timeoutMs === 'number' ? Math.min(timeoutMs + MARGIN_MS, LONGEST_TIMER_MS) : null
+  if (typeof timeoutMs !== 'number') return null
+  return Math.min(timeoutMs + MARGIN_MS + (APPROVED.has(name) ? MAX_APPROVAL_WAIT_MS : 0), LONGEST_TIMER_MS)
 }
 
 /**

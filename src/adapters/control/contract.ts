@@ -229,7 +229,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     sideEffect: z.enum(['none', 'read', 'write', 'exec']).exactOptional(),
     justification: justification.exactOptional()
   }),
-  'approvals.list': none,
+  'approvals.list': z.strictObject({ machines: z.boolean().exactOptional() }),
   'approvals.show': z.strictObject({ id: ref }),
   'approvals.allow': approval,
   'approvals.deny': approval,

@@ -1,7 +1,14 @@
 import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
-import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from '../../ports/policy-api.js'
+import type {
+  ApprovalDetail,
+  ApprovalElsewhere,
+  ApprovalInfo,
+  ApprovalList,
+  ApprovalResult,
+  ApprovalText
+} from '../../ports/policy-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { showWatch } from '../terminal/live.js'
@@ -21,13 +28,52 @@ export const listApprovals: Action = async ({ output, api }, _args, options) => 
     const watch = api().watch('approvals.list', {})
     return await showWatch(output, watch, {
       schema: 'approvals@1',
-      lines: async (item) => await approvalLines(output, item.approvals)
+      lines: async (item) => await listLines(output, item)
     })
   }
-  const { approvals } = await api().call('approvals.list', {})
-  if (output.json) output.object('approvals@1', { approvals })
-  else for (const line of await approvalLines(output, approvals)) output.print(line)
+  const list = await api().call('approvals.list', { machines: true })
+  if (output.json) output.object('approvals@1', list)
+  else for (const line of await listLines(output, list)) output.print(line)
   return EXIT.ok
+}
+
+async function listLines(
+  output: Output,
+  { approvals, elsewhere = [], machines = [] }: ApprovalList
+): Promise<string[]> {
+  const others = await Promise.all(machines.map((one) => machineLines(output, one)))
+  // A request of this node may wait at a listed machine.
+  const listed = new Set(machines.flatMap((one) => one.approvals.map(({ id }) => `${one.node.id} ${id}`)))
+  const rest = elsewhere.filter(({ id, node }) => !listed.has(`${node.id} ${id}`))
+  const isNone = approvals.length === 0 && (rest.length > 0 || listed.size > 0)
+  const own = isNone ? [] : await approvalLines(output, approvals)
+  return [...own, ...others.flat(), ...rest.map((one) => elsewhereLine(output, one))]
+}
+
+/** The approvals of another machine of the owner, with its name and key. */
+async function machineLines(
+  output: Output,
+  { node, approvals, more, error }: NonNullable<ApprovalList['machines']>[number]
+): Promise<string[]> {
+  const name = `${shown(node.name)} (${shortId(node.id)})`
+  if (error !== null) return [`not asked: ${name}: ${shown(error.message)}`]
+  if (approvals.length === 0) return []
+  const rest = more === 0 ? [] : [`${more} more: ${output.hint('a2a-node approvals ls')} on ${shown(node.name)}`]
+  return [`on ${name}:`, ...(await approvalLines(output, approvals)), ...rest]
+}
+
+/** `waiting for approval of text on desktop (id), since 5 s ago, 4 min left, task_1; on desktop: a2a-node ...`. */
+function elsewhereLine(
+  output: Output,
+  { agent, node, capability, taskId, swarm, since, id, until }: ApprovalElsewhere
+) {
+  const now = Date.now()
+  const left = until === null ? [] : [`${formatDuration(Math.max(0, Date.parse(until) - now))} left`]
+  const work = taskId ?? (swarm === null ? [] : `swarm ${swarm}`)
+  const facts = [...(capability === null ? [] : [capability]), `asked ${agoText(since, now)}`, ...left].concat(work)
+  const command = id === null ? 'a2a-node approvals ls' : `a2a-node approvals allow ${shown(id)}`
+  const where = `${shown(agent)} (${shortId(node.id)})`
+  return `waiting for approval of ${where}: ${shown(facts.join(', '), 300)}; its owner runs on ${shown(node.name)}: ${output.hint(command)}`
 }
 
 async function approvalLines(output: Output, list: readonly ApprovalInfo[]): Promise<string[]> {

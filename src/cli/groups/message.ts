@@ -2,7 +2,7 @@ import type { CommandRow, OptionSpec } from '../terminal/table.js'
 
 const TIMEOUT: OptionSpec = {
   flags: '--timeout <duration>',
-  about: 'how long to wait; the work may run on (default: 30s; with --no-wait 24h)'
+  about: 'how long to wait, without waits for approval; the work may run on (default: 30s; with --no-wait 24h)'
 }
 const ALLOW_REPEAT: OptionSpec = {
   flags: '--allow-repeat',

@@ -3,6 +3,8 @@ import { agentIdSchema } from '../card/schema.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
+import { approvalIdSchema } from '../policy/approval-call.js'
+import { MAX_TTL_MS } from '../task/payloads.js'
 import { COORDINATION_SCHEMA } from '../swarm/coordination-message.js'
 import { PARTICIPANT_SCHEMA } from '../swarm/participant-message.js'
 
@@ -68,8 +70,17 @@ export const CONTROL_SCHEMAS = {
     /** The ones that wait for a free slot of their agent. */
     waiting: z.array(RunKey).max(MAX_HEARTBEAT_KEYS).default([])
   }),
-  /** Requests of the receiver that wait for a person of the sender to allow them. */
-  approval: z.object({ requests: z.array(RunKey).max(MAX_HEARTBEAT_KEYS) }),
+  /**
+   * Requests of the receiver that wait for a person of the sender to allow them. `approvals`: those of `requests`, in
+   * the same order, each with the milliseconds that it still waits; absent from older builds.
+   */
+  approval: z.object({
+    requests: z.array(RunKey).max(MAX_HEARTBEAT_KEYS),
+    approvals: z
+      .array(z.object({ id: approvalIdSchema, leftMs: z.int().min(0).max(MAX_TTL_MS) }))
+      .max(MAX_HEARTBEAT_KEYS)
+      .optional()
+  }),
   /** Asks to stop the work on a request of the sender. */
   cancel: z.object({ requestId: RunKey }),
   /** Asks for cards by agent id or by capability. */
@@ -141,6 +152,9 @@ export type ControlName = keyof typeof CONTROL_SCHEMAS
 
 /** The body of a control message by name. */
 export type ControlBody<N extends ControlName> = z.infer<(typeof CONTROL_SCHEMAS)[N]>
+
+/** An approval for which a request waits, as its node reports it. */
+export type ReportedApproval = NonNullable<ControlBody<'approval'>['approvals']>[number]
 
 /** A control message that was checked. */
 export type ControlMessage = { [N in ControlName]: { readonly name: N; readonly body: ControlBody<N> } }[ControlName]

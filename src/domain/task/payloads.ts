@@ -49,6 +49,12 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
     return data === undefined || hasBytes(data) ? body : { ...body, data }
   })
 
+/**
+ * The longest time, of one request in all, that its caller waits for a person beyond its timeout, in milliseconds: no
+ * callee delays a caller for longer.
+ */
+export const MAX_APPROVAL_WAIT_MS = 3_600_000
+
 /** Payload of a `request`. */
 export const requestPayloadSchema = z.object({
   requestId: requestIdText,
@@ -67,6 +73,11 @@ export const requestPayloadSchema = z.object({
   epoch: z.int().min(0).exactOptional(),
   /** Milliseconds from its arrival for which its outcome is waited for; it is not begun after that. */
   timeoutMs: z.number().int().min(1).max(MAX_TTL_MS).default(TTL_MS),
+  /**
+   * Milliseconds from its arrival for which its caller waits at least while a person must approve it; absent: no longer
+   * than `timeoutMs`.
+   */
+  approvalMs: z.number().int().min(1).max(MAX_TTL_MS).exactOptional(),
   /** Milliseconds from its arrival after which its caller asks after it no more. */
   ttlMs: z.number().int().min(1).max(MAX_TTL_MS).default(TTL_MS),
   /** It may be run again after an unknown outcome, though the capability says that it may not. */

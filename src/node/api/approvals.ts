@@ -1,9 +1,19 @@
+import type { Unsubscribe } from '../../kit/events.js'
 import { shown, SHOWN_MAX } from '../../kit/text.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type { Calls } from '../../ports/node-api.js'
-import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from '../../ports/policy-api.js'
+import type { NodeId } from '../../kit/ids.js'
+import type {
+  ApprovalDetail,
+  ApprovalElsewhere,
+  ApprovalInfo,
+  ApprovalList,
+  ApprovalResult,
+  ApprovalText
+} from '../../ports/policy-api.js'
+import type { AwaitedApproval } from '../requests/caller/approval-wait.js'
 import type { Directory } from '../cards/directory.js'
-import type { ApprovalDecision } from '../policy/approvals.js'
+import type { ApprovalChoice, ApprovalDecision } from '../policy/approvals.js'
 import type { Pipelines } from '../pipelines.js'
 import type { Services } from '../services.js'
 import { previewOf } from '../../kit/preview.js'
@@ -13,7 +23,8 @@ import type { PendingApproval } from '../policy/pending-approvals.js'
 const INPUT_SHOWN = 1024
 
 /** Dependencies of the calls about approvals. */
-export type ApprovalsApiDeps = Pick<Services, 'directory' | 'policy'> & Pick<Pipelines, 'approvals'>
+export type ApprovalsApiDeps = Pick<Services, 'directory' | 'policy'> &
+  Pick<Pipelines, 'approvals' | 'requests'> & { readonly self: NodeId }
 
 /** Formats agents and nodes for people. */
 interface Namer {
@@ -26,9 +37,41 @@ function namerOf({ directory }: ApprovalsApiDeps): Namer {
 }
 
 /** Rows of `approvals ls`, oldest first. */
-export function listApprovals(node: ApprovalsApiDeps): { approvals: ApprovalInfo[] } {
+export function listApprovals(node: ApprovalsApiDeps): Required<Omit<ApprovalList, 'machines'>> {
   const namer = namerOf(node)
-  return { approvals: node.approvals.list().map((one) => approvalInfo(one, namer)) }
+  // Requests to this node are among its own approvals.
+  const elsewhere = node.requests.reports.awaitingApproval().filter(({ target }) => target.nodeId !== node.self)
+  return {
+    approvals: node.approvals.list().map((one) => approvalInfo(one, namer)),
+    elsewhere: elsewhere.map((one) => elsewhereInfo(one, namer))
+  }
+}
+
+/** Calls back with each message that begins to wait for approval, also those of now. */
+export function onNewApproval(node: ApprovalsApiDeps, listener: (approval: ApprovalInfo) => void): Unsubscribe {
+  let known: ReadonlySet<string> = new Set()
+  const look = (): void => {
+    const { approvals } = listApprovals(node)
+    const before = known
+    known = new Set(approvals.map(({ id }) => id))
+    for (const one of approvals) if (!before.has(one.id)) listener(one)
+  }
+  look()
+  return node.approvals.onChange(look)
+}
+
+function elsewhereInfo(one: AwaitedApproval, { address, ref }: Namer): ApprovalElsewhere {
+  const { target, capability, taskId, swarm, since, approval } = one
+  return {
+    agent: shown(address(target)),
+    node: ref(target.nodeId),
+    capability: capability === null ? null : shown(capability, 128),
+    taskId,
+    swarm,
+    since: new Date(since).toISOString(),
+    id: approval === null ? null : shown(approval.id, 64),
+    until: approval === null ? null : new Date(approval.until).toISOString()
+  }
 }
 
 /** One approval, with its whole texts and input. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME. */
@@ -48,9 +91,9 @@ export function showApproval(node: ApprovalsApiDeps, text: string): ApprovalDeta
 export async function decideApproval(
   node: ApprovalsApiDeps,
   decision: 'allow' | 'deny',
-  { id, remember = false, by }: Calls['approvals.allow']['params'] & { readonly by: string }
+  { id, remember = false, ...who }: Calls['approvals.allow']['params'] & Omit<ApprovalChoice, 'remember'>
 ): Promise<ApprovalResult> {
-  const decided = await node.approvals[decision](id, { remember, by })
+  const decided = await node.approvals[decision](id, { remember, ...who })
   const namer = namerOf(node)
   const info = approvalInfo(decided.one, namer)
   return remember ? { ...info, ...rememberedInfo(node, decided, namer) } : info

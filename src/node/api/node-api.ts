@@ -25,7 +25,8 @@ import type {
 } from '../../ports/node-api.js'
 import { beyondAuthority, refuseBeyondAuthority } from './call-rights.js'
 import { callCapability, judgeCalls, listAgents, sendText, showAgent } from './messages.js'
-import { decideApproval, listApprovals, showApproval } from './approvals.js'
+import { listApprovals } from './approvals.js'
+import { decideAnywhere, listMachines, showAnywhere } from './machine-approvals.js'
 import { policyInfo, testPolicy } from './policy.js'
 import {
   amendPeer,
@@ -255,15 +256,21 @@ type PolicyCall = Extract<CallName, `policy.${string}` | `approvals.${string}`>
 const POLICY_CALLS: Pick<CallTable, PolicyCall> = {
   'policy.show': ['read', ({ node, by }) => policyInfo(node, by)],
   'policy.test': ['read', ({ node, by }, params) => testPolicy(node, params, by)],
-  'approvals.list': ['read', ({ node }) => listApprovals(node)],
-  'approvals.show': ['read', ({ node }, { id }) => showApproval(node, id)],
+  'approvals.list': [
+    'read',
+    async ({ node, principal }, { machines = false }) => ({
+      ...listApprovals(node),
+      ...(machines ? { machines: await listMachines(node, principal) } : {})
+    })
+  ],
+  'approvals.show': ['read', ({ node, principal }, { id }) => showAnywhere(node, id, principal)],
   'approvals.allow': [
     'admin',
-    ({ node, principal }, params) => decideApproval(node, 'allow', { ...params, by: principal.name })
+    ({ node, principal: caller }, params) => decideAnywhere(node, 'allow', { ...params, caller })
   ],
   'approvals.deny': [
     'admin',
-    ({ node, principal }, params) => decideApproval(node, 'deny', { ...params, by: principal.name })
+    ({ node, principal: caller }, params) => decideAnywhere(node, 'deny', { ...params, caller })
   ]
 }
 

@@ -136,11 +136,21 @@ export function watchAgents(
   return () => clock.clear(timer)
 }
 
-/** `approvals.list`. */
-export function watchApprovals(node: ApprovalsApiDeps, push: Push<Watches['approvals.list']['item']>): Unsubscribe {
+/** `approvals.list`; of requests that wait elsewhere, items of swarms cause no item of their own. */
+export function watchApprovals(
+  node: ApprovalsApiDeps & Pick<WatchDeps, 'tasks'>,
+  push: Push<Watches['approvals.list']['item']>
+): Unsubscribe {
+  const waiting = new Set<string>()
   const tell = (): void => push(listApprovals(node))
   tell()
-  return node.approvals.onChange(tell)
+  const onTask = ({ id, role, waitingFor }: Task): void => {
+    const isNew = role === 'caller' && waitingFor === 'approval' && !waiting.has(id)
+    if (isNew) waiting.add(id)
+    if (isNew || (waitingFor !== 'approval' && waiting.delete(id))) tell()
+  }
+  const stops = [node.approvals.onChange(tell), node.tasks.onChange(onTask)]
+  return () => stops.forEach((stop) => stop())
 }
 
 /** `node.events`: recent events that match, and with `follow` also later ones. */

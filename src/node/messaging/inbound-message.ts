@@ -35,6 +35,8 @@ export interface InboundMessage {
   readonly isReliable: boolean
   /** Set for recorded requests of other nodes. */
   readonly recorded?: RecordedRequest
+  /** Set after a wait for a person's approval: its end, in Unix milliseconds. */
+  readonly approvedAt?: number
   /** Set for a question about a lease of another node: the digest of the lease's voters. */
   readonly voters?: string
 }

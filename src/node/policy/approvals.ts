@@ -46,6 +46,8 @@ interface ApprovalsDeps {
 export interface ApprovalChoice {
   /** Name of the principal. */
   readonly by: string
+  /** The other machine of the owner at which it decides; absent: this node. */
+  readonly node?: NodeId
   readonly remember: boolean
 }
 
@@ -151,7 +153,7 @@ export class Approvals {
     const { clock, ids, limits } = this.#deps
     const id = ids.next('app')
     const askedAt = clock.now()
-    const { isCallers, leftMs } = waitOf(request?.timeoutMs, { recorded, askedAt }, limits)
+    const { isCallers, leftMs } = waitOf(request, { recorded, askedAt }, limits)
     // A caller with a link cancels it by itself at that moment.
     const timer = clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs, () => this.#timedOut(id))
     const callerEndsAt = isCallers ? clock.monotonic() + leftMs : Number.POSITIVE_INFINITY
@@ -178,29 +180,30 @@ export class Approvals {
    * POLICY_DENIED and the like when the rules refuse it by now; CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot
    * be remembered (then it keeps waiting).
    */
-  async allow(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
-    const decision = await this.#decided(text, 'allow', { by, remember })
+  async allow(text: string, choice: ApprovalChoice): Promise<ApprovalDecision> {
+    const decision = await this.#decided(text, 'allow', choice)
     const { one, remembered } = decision
     const refusal = refusalNow(this.#deps.inbound, one)
     if (refusal !== null) {
       this.#outcomes.refuse(one, refusal, {
-        kind: 'approval',
-        why: `allowed by ${by}, but refused by the rules in force now`
+        ...notedBy(choice),
+        why: `allowed by ${choice.by}, but refused by the rules in force now`
       })
       throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
     }
-    this.#outcomes.pass(one, one.rule, `allowed by ${by}${remembered === null ? '' : ', remembered'}`)
+    const why = `allowed by ${choice.by}${remembered === null ? '' : ', remembered'}`
+    this.#outcomes.pass(one, one.rule, { ...notedBy(choice), why })
     return decision
   }
 
   /** Denies a message; its sender gets POLICY_DENIED. @throws NodeError as {@link Approvals.allow}. */
-  async deny(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
-    const decision = await this.#decided(text, 'deny', { by, remember })
+  async deny(text: string, choice: ApprovalChoice): Promise<ApprovalDecision> {
+    const decision = await this.#decided(text, 'deny', choice)
     const { one, remembered } = decision
     const refusal: Refusal = { code: 'POLICY_DENIED', rule: one.rule, reason: 'a person denied it' }
     this.#outcomes.refuse(one, refusal, {
-      kind: 'approval',
-      why: `denied by ${by}${remembered === null ? '' : ', remembered'}`
+      ...notedBy(choice),
+      why: `denied by ${choice.by}${remembered === null ? '' : ', remembered'}`
     })
     return decision
   }
@@ -326,7 +329,7 @@ export class Approvals {
 
   /** Passes a message that the rules now allow without approval. */
   #release(one: PendingApproval, rule: string): void {
-    if (this.#take(one)) this.#outcomes.pass(one, rule, 'allowed by the policy that changed')
+    if (this.#take(one)) this.#outcomes.pass(one, rule, { kind: 'approval', why: 'allowed by the policy that changed' })
   }
 
   #end(one: PendingApproval, refusal: Refusal, why: string): void {
@@ -356,26 +359,27 @@ export class Approvals {
 
 /** The outcomes of messages that left the list: passes or answers them, and records it. */
 class ApprovalOutcomes {
-  readonly #deps: Pick<ApprovalsDeps, 'record' | 'executor' | 'exchanges' | 'inbound'>
+  readonly #deps: Pick<ApprovalsDeps, 'clock' | 'record' | 'executor' | 'exchanges' | 'inbound'>
 
-  constructor(deps: Pick<ApprovalsDeps, 'record' | 'executor' | 'exchanges' | 'inbound'>) {
+  constructor(deps: Pick<ApprovalsDeps, 'clock' | 'record' | 'executor' | 'exchanges' | 'inbound'>) {
     this.#deps = deps
   }
 
   /** Passes a message that is allowed by now. */
-  pass(one: PendingApproval, rule: string, why: string): void {
-    this.#deps.record.ended(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
+  pass(one: PendingApproval, rule: string, line: Noted): void {
+    this.#deps.record.ended(one, { code: 'ALLOWED', rule }, line)
     const [, ...others] = one.threads
     const { incoming, question } = one
+    const approved = { ...incoming, approvedAt: this.#deps.clock.now() }
     const repeats = one.request === null ? [] : others
     // Only requests are answered on several threads; any other message passes once.
     if (one.request === null && incoming.header.type !== 'notification')
       for (const thread of others) this.#deps.exchanges.end(thread)
-    this.#deps.inbound.pass({ incoming, question, rule })
+    this.#deps.inbound.pass({ incoming: approved, question, rule })
     // The same request, sent again during the wait: it joins the run, or gets its answer.
     for (const { correlationId } of repeats) {
       this.#deps.inbound.pass({
-        incoming: { ...incoming, header: { ...incoming.header, correlationId } },
+        incoming: { ...approved, header: { ...incoming.header, correlationId } },
         question,
         rule
       })
@@ -405,6 +409,11 @@ class ApprovalOutcomes {
   }
 }
 
+/** How the decision of a person is recorded. */
+function notedBy({ node }: ApprovalChoice): Omit<Noted, 'why'> {
+  return { kind: 'approval', ...(node === undefined ? {} : { by: node }) }
+}
+
 function tooLate(
   { id, endsBy }: { readonly id: string; readonly endsBy: PendingApproval['endsBy'] },
   also = ''
@@ -419,16 +428,18 @@ function tooLate(
 }
 
 /**
- * How long a message waits, and whether the caller set the limit. The caller gives a duration, so the clocks need not
+ * How long a message waits, and whether the caller set the limit. The caller gives durations, so the clocks need not
  * agree.
  */
 function waitOf(
-  timeoutMs = Number.POSITIVE_INFINITY,
+  request: RequestPayload | null,
   { recorded, askedAt }: { readonly recorded: InboundMessage['recorded']; readonly askedAt: number },
   limits: Pick<ApprovalsDeps['limits'], 'approvalTimeoutMs'>
 ): { readonly isCallers: boolean; readonly leftMs: number } {
-  const callerMs =
+  const { timeoutMs, approvalMs = 0 } = request ?? { timeoutMs: Number.POSITIVE_INFINITY }
+  const leftOfTimeout =
     recorded?.deadline === undefined ? timeoutMs : Math.max(0, Math.min(timeoutMs, recorded.deadline - askedAt))
+  const callerMs = leftOfTimeout + Math.max(0, approvalMs - timeoutMs)
   const isCallers = callerMs < limits.approvalTimeoutMs
   return { isCallers, leftMs: isCallers ? callerMs : limits.approvalTimeoutMs }
 }

@@ -1,5 +1,5 @@
 import { sameBytes } from '../../kit/bytes.js'
-import type { Timer } from '../../kit/clock.js'
+import type { Clock, Timer } from '../../kit/clock.js'
 import { type NodeId, shortId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { addressText } from '../../domain/card/card.js'
@@ -153,7 +153,7 @@ function keyOf({ peer, sender, recipient, header }: InboundMessage, request: Req
 
 /** A payload without its time limits, which differ when it is sent again. */
 function untimed(payload: unknown): unknown {
-  return isRecord(payload) ? { ...payload, timeoutMs: null, ttlMs: null, isAgain: null } : payload
+  return isRecord(payload) ? { ...payload, timeoutMs: null, approvalMs: null, ttlMs: null, isAgain: null } : payload
 }
 
 /** True for equal payloads of JSON values and bytes. */
@@ -176,6 +176,8 @@ function isEqual(a: unknown, b: unknown, depth = 0): boolean {
 export interface Noted {
   readonly kind: 'approval' | 'refusal'
   readonly why: string
+  /** The deciding node; absent: this one, or none. */
+  readonly by?: NodeId
 }
 
 /** Dependencies of {@link ApprovalAudit}. */
@@ -218,7 +220,11 @@ export class ApprovalAudit {
   }
 
   /** Records the end of a wait. `code`: `ALLOWED` or the reason. */
-  ended(one: PendingApproval, outcome: { readonly code: string; readonly rule: string }, { kind, why }: Noted): void {
+  ended(
+    one: PendingApproval,
+    outcome: { readonly code: string; readonly rule: string },
+    { kind, why, by }: Noted
+  ): void {
     const { audit, events, directory, telemetry, self } = this.#deps
     const { peer, sender, recipient, header } = one.incoming
     const what = one.question.capability === null ? '' : `: ${shown(one.question.capability, 128)}`
@@ -229,6 +235,7 @@ export class ApprovalAudit {
       rule: outcome.rule,
       reason: `${one.id} ${why}${what}`,
       ...(peer === self ? {} : { peer }),
+      ...(by === undefined ? {} : { by }),
       sender: addressText(sender),
       recipient: addressText(recipient),
       messageType: header.type,
@@ -248,11 +255,12 @@ export class ApprovalAudit {
 
 /** Dependencies of {@link ApprovalNotices}. */
 interface ApprovalNoticesDeps {
+  readonly clock: Clock
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
   readonly self: NodeId
   /** Notified when this node's own requests wait for its approval. */
-  readonly requests: Pick<Requests, 'onApproval'>
+  readonly requests: Pick<Requests, 'reports'>
   readonly swarms: Pick<SwarmTable, 'onHeartbeat'>
 }
 
@@ -266,16 +274,19 @@ export class ApprovalNotices {
 
   /** Sends a peer its held requests, if it is reachable. Never throws. */
   tell(peer: NodeId, waiting: readonly PendingApproval[]): void {
-    const { nextHop, self, telemetry, requests, swarms } = this.#deps
-    const keys = waiting.flatMap((one) => runKeyOf(one) ?? []).slice(0, MAX_HEARTBEAT_KEYS)
+    const { clock, nextHop, self, telemetry, requests, swarms } = this.#deps
+    const named = waiting.filter((one) => runKeyOf(one) !== null).slice(0, MAX_HEARTBEAT_KEYS)
+    const keys = named.flatMap((one) => runKeyOf(one) ?? [])
     if (keys.length === 0) return
+    const now = clock.now()
+    const approvals = named.map(({ id, expiresAt }) => ({ id, leftMs: Math.max(0, Math.round(expiresAt - now)) }))
     if (peer === self) {
-      requests.onApproval(self, keys)
+      requests.reports.onApproval(self, keys, approvals)
       return swarms.onHeartbeat(self, keys, true)
     }
     if (!nextHop.isReachable(peer)) return nextHop.seek(peer)
     try {
-      nextHop.sendControl(peer, 'approval', { requests: keys })
+      nextHop.sendControl(peer, 'approval', { requests: keys, approvals })
     } catch (error) {
       telemetry.log('debug', 'a sender could not be told that it waits', { peer, reason: messageOf(error) })
     }

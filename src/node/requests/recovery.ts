@@ -326,7 +326,7 @@ export class Orphans {
     try {
       const lost = await this.#unknown()
       const orphans = requests.orphans()
-      for (const request of orphans) request.tend()
+      for (const request of orphans) request.reported.tend()
       this.#count = lost + orphans.length
     } catch (error) {
       return telemetry.log('error', 'requests without an outcome could not be checked', { reason: messageOf(error) })

@@ -15,9 +15,9 @@ export interface LinkCallsDeps {
 }
 
 /**
- * Calls of the A2A protocol over links, in both directions. A call depends on the current links: when one opens or
- * closes, parts in transit may be lost, and both ends drop the call. A follower of a task calls again, from the last
- * event it has.
+ * Calls over links, of the A2A protocol and of single paths, in both directions. A call depends on the current links:
+ * when one opens or closes, parts in transit may be lost, and both ends drop the call. A follower of a task calls
+ * again, from the last event it has.
  */
 export class LinkCalls implements MemberCalls {
   readonly #in: InboundCalls
@@ -31,6 +31,11 @@ export class LinkCalls implements MemberCalls {
 
   serve(handler: CallHandler | null): () => void {
     return this.#in.serve(handler)
+  }
+
+  /** Answers calls of one path from now on, also when this node serves no others. */
+  serveAt(path: string, handler: CallHandler): void {
+    this.#in.serveAt(path, handler)
   }
 
   open(peer: NodeId, request: CallRequest, signal?: AbortSignalLike): AsyncIterable<CallPiece> {

@@ -37,6 +37,7 @@ export class InboundCalls {
   readonly #open = new Map<NodeId, Map<number, InboundCall>>()
   readonly #turns: AnswerTurns
   #waitingBytes = 0
+  readonly #ofPaths = new Map<string, CallHandler>()
   /** Calls during the node's start wait for it. */
   #handler: Promise<CallHandler | null>
   #tell: (handler: CallHandler | null) => void = () => {}
@@ -57,6 +58,11 @@ export class InboundCalls {
       this.#handler = Promise.resolve(null)
       this.stop()
     }
+  }
+
+  /** Answers calls of one path, whatever {@link InboundCalls.serve} answers. */
+  serveAt(path: string, handler: CallHandler): void {
+    this.#ofPaths.set(path, handler)
   }
 
   /** True while a call of the member is open. */
@@ -113,7 +119,7 @@ export class InboundCalls {
   async #run(peer: NodeId, { id, path, parameters, body }: InboundRequest, call: InboundCall): Promise<void> {
     const { signal } = call
     try {
-      const handler = await this.#handler
+      const handler = this.#ofPaths.get(path) ?? (await this.#handler)
       if (handler === null) return void (await this.#send(peer, { type: 'end', id, how: 'unserved' }, signal))
       if (signal.aborted) return
       const answer = await handler({ peer, path, parameters, body, signal, turn: () => call.turn() })

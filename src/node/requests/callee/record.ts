@@ -140,7 +140,8 @@ export class CalleeRequests {
     if (before === null) return { response: responseOf(payload, ENDINGS.removed), changes: [] }
     if (before === 'damaged') return { response: responseOf(payload, ENDINGS.damaged), changes: [] }
     // Its card may have changed since, and a peer may use one id for two capabilities.
-    const record = { ...before, isRepeatable: before.isRepeatable && this.#isRepeatable(incoming.recipient, payload) }
+    const isRepeatable = before.isRepeatable && this.#isRepeatable(incoming.recipient, payload)
+    const record = { ...before, isRepeatable, deadline: beginsBy(before, incoming, payload) }
     const { clock, cutRuns } = this.#deps
     const known = cutRuns.found(name, record)
     if (arrive(known, 'query') === 'tell')
@@ -316,6 +317,18 @@ export class CalleeRequests {
       asking: payload.voters === undefined ? null : { mayQueue: false, voters: payload.voters }
     }
   }
+}
+
+/**
+ * When the run must begin, in Unix milliseconds. The timeout of a caller does not pass while it waits for a person, if
+ * it says so.
+ */
+function beginsBy(
+  { deadline }: RequestRecord,
+  { approvedAt }: InboundMessage,
+  { timeoutMs, approvalMs }: RequestPayload
+): number {
+  return approvedAt === undefined || approvalMs === undefined ? deadline : Math.max(deadline, approvedAt + timeoutMs)
 }
 
 /** Did the node stop during the run, so that a further copy is a further attempt? */

@@ -21,7 +21,7 @@ interface CancelQueueDeps {
 
 /**
  * Sends cancellations to peers, now or when they are reachable. A lost one is sent again when the peer's heartbeat
- * names the run (see Requests.onHeartbeat).
+ * names the run (see PeerReports.onHeartbeat).
  */
 export class CancelQueue {
   readonly #deps: CancelQueueDeps

@@ -57,7 +57,10 @@ export interface Asking {
   readonly onBehalfOf?: CallerAuthority
   /** Is it part of a broadcast? */
   readonly isBroadcast?: boolean
-  /** Timeout of the answer, in milliseconds; after it the outcome is unknown, and a late answer still counts. */
+  /**
+   * Timeout of the answer, in milliseconds; after it the outcome is unknown, and a late answer still counts. It stands
+   * still while a person must approve the request, at most `MAX_APPROVAL_WAIT_MS`; that of a lease does not.
+   */
   readonly timeoutMs: number
   /** Waits for an agent that is offline or has no room, until `timeoutMs`. */
   readonly mayQueue: boolean
@@ -192,12 +195,15 @@ export function requestPayload(
   { requestId, attempt }: RequestNames,
   {
     timeoutMs,
+    approvalMs,
     ttlMs,
     isQuery,
     isAgain,
     isUnrecorded,
     input
-  }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'isAgain' | 'isUnrecorded' | 'input'>
+  }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'isAgain' | 'isUnrecorded' | 'input'> & {
+    readonly approvalMs?: number | undefined
+  }
 ): RequestPayload {
   const whole = (ms: number): number => Math.min(MAX_TTL_MS, Math.max(1, Math.round(ms)))
   return {
@@ -208,6 +214,7 @@ export function requestPayload(
     description,
     swarm: lease?.swarm ?? null,
     timeoutMs: whole(timeoutMs),
+    ...(approvalMs === undefined ? {} : { approvalMs: whole(approvalMs) }),
     ttlMs: whole(ttlMs),
     allowRepeat,
     isQuery,

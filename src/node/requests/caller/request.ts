@@ -1,15 +1,15 @@
-import type { Timer } from '../../../kit/clock.js'
 import { asNodeError, NodeError, type ErrorBody } from '../../../kit/errors.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { mayRunAgain } from '../../../domain/reliable/repeat.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
-import { LivenessTimer } from './delivery.js'
+import { CallerTimers } from './approval-wait.js'
 import { RequestOutcome } from './outcome.js'
 import type { CallerRecord } from './record.js'
 import type { QueuedRequest } from './peer-queue.js'
 import { ReplyReader } from './reply-reader.js'
-import { hasNoRecord, lateMs, leftMs, PATIENCE, retryAfter } from './request-codec.js'
+import { ReportedRequest } from './reports.js'
+import { hasNoRecord, lateMs, leftMs, retryAfter } from './request-codec.js'
 import type { RequestDeps, RequestMaking, RequestNames } from './request-codec.js'
 import { RequestSending } from './sending.js'
 
@@ -19,17 +19,13 @@ export class OutgoingRequest implements QueuedRequest {
   readonly outcome: RequestOutcome
   readonly sending: RequestSending
   readonly replies: ReplyReader
+  readonly reported: ReportedRequest
   readonly #deps: RequestDeps
   readonly #making: RequestMaking
   /** null for leases, which the swarm records, and for unrecorded requests. */
   readonly #record: CallerRecord | null
-  readonly #liveness: LivenessTimer
-  #timer: Timer
-  /** Runs while its peer is offline. */
-  #goneTimer: Timer | null = null
+  readonly #timers: CallerTimers
   #isPeerOut = false
-  /** A person at the other side must approve it, so nothing has begun. */
-  #awaitsApproval = false
 
   /** `making.record`: the ledger record of the request, stored or not yet. */
   constructor(deps: RequestDeps, making: RequestMaking) {
@@ -37,7 +33,6 @@ export class OutgoingRequest implements QueuedRequest {
     this.#making = making
     this.#record = making.record
     this.names = making.names
-    this.#liveness = new LivenessTimer(deps.clock, deps.limits.leaseMs)
     this.outcome = new RequestOutcome(deps, making, {
       onGivenUp: () => this.#givenUp(),
       onEnd: () => this.#ended(),
@@ -46,19 +41,27 @@ export class OutgoingRequest implements QueuedRequest {
         if (this.sending.isSent) this.sending.cancel()
       }
     })
+    const { outcome } = this
+    this.reported = new ReportedRequest(deps, making, { outcome, onApprovalOver: () => this.#timers.goesOn() })
     this.sending = new RequestSending(deps, making, {
-      outcome: this.outcome,
+      outcome,
+      approvalWait: this.reported.approvalWait,
       onReply: (header, payload) => this.replies.receive(header, payload)
     })
     this.replies = new ReplyReader(deps, making, {
-      outcome: this.outcome,
+      outcome,
       sending: this.sending,
       onRefused: (error) => this.refuse(error),
       onNotRecorded: () => this.#notRecorded()
     })
-    const { hasGivenUp } = this.outcome
-    const waitMs = hasGivenUp ? lateMs(making, deps.clock.now()) : this.#leftMs
-    this.#timer = deps.clock.after(waitMs, () => (hasGivenUp ? this.outcome.close() : this.#giveUp()))
+    this.#timers = new CallerTimers(deps.clock, this.reported.approvalWait, {
+      isExtended: making.asking.lease === undefined,
+      onTimeout: () => this.#giveUp(),
+      onGone: () => this.#peerIsGone(),
+      onLate: () => outcome.close()
+    })
+    if (outcome.hasGivenUp) this.#timers.startLate(this.#lateMs)
+    else this.#timers.start(this.#leftMs)
   }
 
   /**
@@ -68,7 +71,7 @@ export class OutgoingRequest implements QueuedRequest {
   resume(): void {
     if (!this.sending.isSent) return
     this.sending.resume()
-    if (!this.sending.isQueued) this.#liveness.onHeartbeat()
+    if (!this.sending.isQueued) this.reported.liveness.onHeartbeat()
   }
 
   /**
@@ -76,12 +79,7 @@ export class OutgoingRequest implements QueuedRequest {
    * end?
    */
   get isTended(): boolean {
-    return !this.isAwaited || this.sending.isLeaving || this.#liveness.isExpected || this.sending.isQueued
-  }
-
-  /** Its peer must report it from now on, as after an acknowledgement; otherwise it is sent again. */
-  tend(): void {
-    this.#liveness.onHeartbeat()
+    return !this.isAwaited || this.sending.isLeaving || this.reported.liveness.isExpected || this.sending.isQueued
   }
 
   /**
@@ -126,11 +124,11 @@ export class OutgoingRequest implements QueuedRequest {
     // Its peer may have refused it already.
     if (!(await this.sending.post(isQuery))) return
     // No lane delivers it again: it is lost unless its peer reports it.
-    if (hasNoRecord(this.#making)) this.#liveness.onHeartbeat()
+    if (hasNoRecord(this.#making)) this.reported.liveness.onHeartbeat()
     // It may have been canceled during the send.
     if (this.outcome.isOver) this.sending.cancel()
     // A request within this node reaches its agent before this line runs.
-    else if (!this.#awaitsApproval) this.outcome.note((tasks, id) => tasks.waitFor(id, null))
+    else if (!this.reported.approvalWait.isWaiting) this.outcome.note((tasks, id) => tasks.waitFor(id, null))
   }
 
   /**
@@ -153,20 +151,14 @@ export class OutgoingRequest implements QueuedRequest {
     this.outcome.note((tasks, id) => tasks.waitFor(id, 'peer'))
     // A swarm reassigns its leases by itself.
     if (!this.sending.isSent || asking.mayQueue || asking.lease !== undefined) return
-    const gone = new NodeError(
-      'PEER_OFFLINE',
-      'the peer is gone while it had the work; the work may still go on'
-    ).toBody()
-    this.#goneTimer ??= this.#deps.clock.after(PATIENCE.goneMs, () =>
-      this.outcome.unknown(gone, retryAfter(this.#deps, this.#leftMs))
-    )
+    this.#timers.peerIsGone()
   }
 
   /** Its peer is back, and has a lease's time to report it. */
   peerIsBack(): void {
-    this.#stopGoneTimer()
+    this.#timers.peerIsBack()
     this.#record?.peerIsBack(this.#deps.clock.now())
-    this.#liveness.isBack()
+    this.reported.liveness.isBack()
     this.outcome.note((tasks, id) => tasks.waitFor(id, null))
   }
 
@@ -175,7 +167,7 @@ export class OutgoingRequest implements QueuedRequest {
    * again.
    */
   isLost(): boolean {
-    if (!this.isAwaited || !this.sending.isSent || !this.#liveness.isLost) return false
+    if (!this.isAwaited || !this.sending.isSent || !this.reported.liveness.isLost) return false
     this.outcome.note((tasks, id) => tasks.lost(id))
     // A swarm records its leases and reassigns them.
     return this.#making.asking.lease === undefined
@@ -186,16 +178,8 @@ export class OutgoingRequest implements QueuedRequest {
    * @throws as {@link OutgoingRequest.send}.
    */
   async sendAgain(): Promise<void> {
-    this.#liveness.askedAgain()
+    this.reported.liveness.askedAgain()
     await this.send(this.#record?.current.isRepeatable === false)
-  }
-
-  /** The peer reports it: in progress (null), or waiting for a free slot of its agent, or for a person there. */
-  named(waitingFor: 'slot' | 'approval' | null): void {
-    this.#liveness.onHeartbeat()
-    this.#awaitsApproval = waitingFor === 'approval'
-    this.outcome.note((tasks, id) => tasks.waitFor(id, waitingFor))
-    if (waitingFor === null) this.outcome.note((tasks, id) => tasks.working(id))
   }
 
   /** Its peer was removed from the mesh and never answers: the outcome is unknown if it may have begun there. */
@@ -221,7 +205,7 @@ export class OutgoingRequest implements QueuedRequest {
     const { clock, record, onFull } = this.#deps
     if (this.sending.isSent) this.outcome.note((tasks, id) => tasks.lost(id))
     this.sending.refused(error)
-    this.#liveness.forget()
+    this.reported.liveness.forget()
     void record(this.#record?.waiting(clock.now(), () => this.#making.asking.input, error) ?? [], this.names.requestId)
     this.outcome.note((tasks, id) => tasks.waitFor(id, error.code === 'PEER_OFFLINE' ? 'peer' : 'slot'))
     onFull(this)
@@ -234,34 +218,33 @@ export class OutgoingRequest implements QueuedRequest {
     else this.outcome.notRecorded()
   }
 
-  /** Its timeout has passed. */
   #giveUp(): void {
     const { timeoutMs } = this.#making.asking
     // Nothing left this node, so the outcome is known.
     if (!this.sending.hasLeft) return this.outcome.fail(this.sending.refusal ?? notSentIn(timeoutMs))
-    this.outcome.unknown(unansweredIn(timeoutMs, this.#awaitsApproval), retryAfter(this.#deps, 0))
+    this.outcome.unknown(unansweredIn(timeoutMs, this.reported.approvalWait.isWaiting), retryAfter(this.#deps, 0))
+  }
+
+  #peerIsGone(): void {
+    const why = 'the peer is gone while it had the work; the work may still go on'
+    this.outcome.unknown(new NodeError('PEER_OFFLINE', why).toBody(), retryAfter(this.#deps, this.#leftMs))
+  }
+
+  get #lateMs(): number {
+    return lateMs(this.#making, this.#deps.clock.now())
   }
 
   #givenUp(): void {
-    const { clock } = this.#deps
-    this.#stopGoneTimer()
-    clock.clear(this.#timer)
-    this.#timer = clock.after(lateMs(this.#making, clock.now()), () => this.outcome.close())
+    this.#timers.startLate(this.#lateMs)
     // It must not be approved without a waiting caller. It may have been approved this moment, so the outcome is
     // unknown.
-    if (this.#awaitsApproval) this.sending.cancel()
+    if (this.reported.approvalWait.isWaiting) this.sending.cancel()
   }
 
   #ended(): void {
-    this.#deps.clock.clear(this.#timer)
-    this.#stopGoneTimer()
+    this.#timers.stop()
     this.sending.end()
     this.#deps.onEnd(this)
-  }
-
-  #stopGoneTimer(): void {
-    this.#deps.clock.clear(this.#goneTimer)
-    this.#goneTimer = null
   }
 }
 

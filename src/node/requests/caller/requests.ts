@@ -12,6 +12,7 @@ import type { Admission } from '../../reliable/lane-receiver.js'
 import type { InboundMessage } from '../../messaging/inbound-message.js'
 import type { Lanes } from '../../reliable/lanes.js'
 import type { Answer, Asking, RequestMaking, RequestNames, RequestDeps } from './request-codec.js'
+import { PeerReports } from './reports.js'
 import { OutgoingRequest } from './request.js'
 import type { Dispatcher } from './peer-queue.js'
 import type { RequestStore } from '../store.js'
@@ -45,6 +46,7 @@ export interface Asked extends Omit<RequestNames, 'attempt'> {
 
 /** The caller's side of requests. */
 export class Requests {
+  readonly reports: PeerReports
   readonly #deps: RequestsDeps
   readonly #dispatcher: Dispatcher
   readonly #index: Dispatcher['index']
@@ -54,6 +56,7 @@ export class Requests {
     this.#deps = deps
     this.#dispatcher = deps.dispatcher
     this.#index = deps.dispatcher.index
+    this.reports = new PeerReports(this.#index, deps.strays)
   }
 
   /** Starts the checks of open requests. */
@@ -163,27 +166,9 @@ export class Requests {
     if (!this.#index.of(peer).some(({ sending }) => sending.key === key)) this.#deps.cancellations.cancel(peer, key)
   }
 
-  /** A peer reports its requests, and the ones that wait for a free slot of their agent. */
-  onHeartbeat(peer: NodeId, keys: readonly string[], waiting: readonly string[] = []): void {
-    const idle = new Set(waiting)
-    this.#named(peer, keys, (key) => (idle.has(key) ? 'slot' : null))
-  }
-
-  /** A peer reports the requests that wait for a person there. */
-  onApproval(peer: NodeId, keys: readonly string[]): void {
-    this.#named(peer, keys, () => 'approval')
-  }
-
-  #named(peer: NodeId, keys: readonly string[], waitsFor: (key: string) => 'slot' | 'approval' | null): void {
-    const named = new Set(keys)
-    for (const request of this.#index.of(peer))
-      if (named.delete(request.sending.key)) request.named(waitsFor(request.sending.key))
-    if (named.size > 0) void this.#deps.strays.look(peer, named)
-  }
-
   /** A message of a request is durable at its peer. */
   onAcknowledged(requestId: string): void {
-    this.#index.find('id', requestId)?.tend()
+    this.#index.find('id', requestId)?.reported.tend()
   }
 
   /** Is a request under way here, or may its end be about to be recorded? */

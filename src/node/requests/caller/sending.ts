@@ -7,6 +7,7 @@ import type { LedgerChange } from '../../../ports/ledger.js'
 import type { ReplyHandler } from '../../messaging/exchange-table.js'
 import type { Thread } from '../../messaging/inbound-message.js'
 import { DeliveryAttempts } from './delivery.js'
+import type { ApprovalWait } from './approval-wait.js'
 import type { RequestOutcome } from './outcome.js'
 import { changesOfSending, storedInput } from './record.js'
 import { headOf, hasNoRecord, lateMs, leftMs, PATIENCE, requestPayload, STORED } from './request-codec.js'
@@ -23,6 +24,7 @@ export class RequestSending {
   readonly #making: RequestMaking
   readonly #outcome: RequestOutcome
   readonly #onReply: ReplyHandler
+  readonly #approvalWait: ApprovalWait
   readonly #thread: Thread
   #isSent: boolean
   /** It may be with its node before this one knows. */
@@ -38,7 +40,7 @@ export class RequestSending {
   constructor(
     deps: RequestDeps,
     making: RequestMaking,
-    parts: { readonly outcome: RequestOutcome; readonly onReply: ReplyHandler }
+    parts: { readonly outcome: RequestOutcome; readonly onReply: ReplyHandler; readonly approvalWait: ApprovalWait }
   ) {
     const { asking, names, record } = making
     this.#thread = { sender: asking.sender, recipient: asking.target, correlationId: names.correlationId }
@@ -49,6 +51,7 @@ export class RequestSending {
     this.#making = making
     this.#outcome = parts.outcome
     this.#onReply = parts.onReply
+    this.#approvalWait = parts.approvalWait
     this.#isSent = record !== null && record.current.tries > 0
     this.#refusal = record?.refusal ?? null
     this.#dueAt = deps.clock.monotonic() + (record?.restMs(deps.clock.now()) ?? 0)
@@ -181,8 +184,11 @@ export class RequestSending {
 
   #payload(isQuery: boolean, input: unknown): ReturnType<typeof requestPayload> {
     const { asking, names } = this.#making
+    const timeoutMs = this.#outcome.hasGivenUp ? asking.timeoutMs : this.#leftMs
     return requestPayload(asking, names, {
-      timeoutMs: this.#outcome.hasGivenUp ? asking.timeoutMs : this.#leftMs,
+      timeoutMs,
+      // The deadline of a swarm passes while its items wait.
+      approvalMs: asking.lease === undefined ? timeoutMs + this.#approvalWait.leftMs : undefined,
       ttlMs: this.#ttlMs,
       isQuery,
       isUnrecorded: hasNoRecord(this.#making),
@@ -196,7 +202,7 @@ export class RequestSending {
   }
 
   get #leftMs(): number {
-    return leftMs(this.#making, this.#deps.clock.now())
+    return leftMs(this.#making, this.#deps.clock.now() - this.#approvalWait.ms)
   }
 
   get #ttlMs(): number {

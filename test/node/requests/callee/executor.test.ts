@@ -249,10 +249,11 @@ test('every caller gets a list of its requests here once a second', async (t) =>
   const { world, here, peer, other } = await scene(t)
   const beats: [string, string, string[]][] = []
   for (const node of [peer, other]) {
-    const { onHeartbeat } = node.core.requests
-    node.core.requests.onHeartbeat = (from, keys) => {
+    const { reports } = node.core.requests
+    const { onHeartbeat } = reports
+    reports.onHeartbeat = (from, keys) => {
       beats.push([node.name, from, [...keys].sort()])
-      onHeartbeat.call(node.core.requests, from, keys)
+      onHeartbeat.call(reports, from, keys)
     }
   }
   forge(peer, here, { payload: request('req_1') })

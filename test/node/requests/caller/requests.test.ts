@@ -55,9 +55,9 @@ test('a heartbeat of its own peer shows that the request is worked on; of anothe
   const asked = await ask()
   await world.settle()
   const key = `${asked.requestId}#1`
-  here.core.requests.onHeartbeat(other.id, [key])
+  here.core.requests.reports.onHeartbeat(other.id, [key])
   t.is(task(asked)?.state, 'submitted')
-  here.core.requests.onHeartbeat(peer.id, [key])
+  here.core.requests.reports.onHeartbeat(peer.id, [key])
   t.is(task(asked)?.state, 'working')
   asked.cancel()
 })
