@@ -54,7 +54,7 @@ const CAPS = {
   'symbols of src that only tests use': 7,
   'words of README': 1300,
   'words of docs/ARCHITECTURE.md': 1100,
-  'words of docs': 36_500
+  'words of docs': 37_000
 }
 
 function filesBelow(dir, end) {

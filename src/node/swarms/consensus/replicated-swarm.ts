@@ -72,10 +72,8 @@ export class ReplicatedSwarm implements SwarmView {
     this.#leaderStatus = new LeaderStatus(deps, { eventLog, onStatus })
     const contentStore = new ContentStore(deps, head)
     this.#contentStore = contentStore
-    this.#cancelRequest = new CancelRequest(deps, {
-      ...{ head, eventLog, request: cancelRequest },
-      isAllowed: () => this.#role.mayCancel()
-    })
+    const isAllowed = (): boolean => this.#role.mayCancel()
+    this.#cancelRequest = new CancelRequest(deps, { head, eventLog, request: cancelRequest, isAllowed })
     this.#accepted = new CommittedResults(deps, {
       ...{ head, eventLog, contentStore },
       completed: (end) => this.#cancelRequest.completed(end),
