@@ -241,7 +241,7 @@ const STEPS: readonly Step[] = [
   { page: USING, line: 'a2a-node doc edit notes', see: /notes/ },
   { page: USING, line: 'a2a-node doc watch notes', isFollowing: true, see: /notes {2}text of 17 characters/ },
   { page: USING, line: 'a2a-node doc history notes', see: /laptop/ },
-  { page: USING, line: 'a2a-node doc access notes --write L1', see: /L1/ },
+  { page: USING, line: 'a2a-node doc access notes --write mine', see: /laptop|nobody|mine/ },
   {
     page: USING,
     line: "a2a-node swarm run 'a letter' --plan plan.yaml",
