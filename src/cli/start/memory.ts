@@ -79,7 +79,7 @@ export function withForgetting(error: unknown, { texts, typed }: Pick<StartSetti
   return new NodeError(error.code, message, { next: [...error.next, `a2a-node start ${noFlag(flag)}`], cause: error })
 }
 
-/** An error of a start: its next steps that start again keep the typed flags, which a failed start does not remember. */
+/** An error of a start: its next steps keep the typed flags, which a failed start does not remember. */
 export function withTypedFlags(error: unknown, { name, typed }: Pick<StartFlags, 'name' | 'typed'>): unknown {
   if (!(error instanceof NodeError)) return error
   const flags = Object.entries({ ...(name === null ? {} : { '--name': [name] }), ...typed })
