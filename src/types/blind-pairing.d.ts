@@ -1,6 +1,7 @@
 declare module 'blind-pairing' {
   import type Hyperswarm from 'hyperswarm'
   import type { NoiseStream } from 'hyperswarm'
+  import type Protomux from 'protomux'
 
   /** The part of a Hyperswarm that is used. */
   export interface SwarmOfPairing extends Pick<Hyperswarm, 'dht' | 'join' | 'flush'> {
@@ -94,6 +95,11 @@ declare module 'blind-pairing' {
     off(event: 'rejected' | 'accepted', listener: (...args: never[]) => void): this
   }
 
+  /** A topic of members and candidates, with its channels. */
+  export interface Topic {
+    readonly discoveryKey: Uint8Array
+  }
+
   export default class BlindPairing {
     constructor(swarm: SwarmOfPairing, options?: { readonly poll?: number })
     /** Invites to the holder of `key`. `expires` in unix milliseconds; `data` is signed as additional data. */
@@ -130,5 +136,9 @@ declare module 'blind-pairing' {
     refresh(): Promise<void>
     ready(): Promise<void>
     close(): Promise<void>
+    /** Opens the channels of all topics on a new stream. */
+    protected _onconnection(stream: NoiseStream): void
+    /** Opens the channel of a topic on a stream; null: the peer opened it. */
+    protected _attachToMuxer(mux: Protomux, discoveryKey: Uint8Array, topic: Topic | null): void
   }
 }

@@ -117,6 +117,38 @@ test('wrong flags change no remembered flag, and missing or damaged values do no
   t.is(network, 'local', 'the home has the network of its mesh by itself')
 })
 
+test('the next step of a failed first start keeps its flags, so that it founds no mesh on another network', async (t) => {
+  const { port } = await testMesh(t)
+  const blocker = net.createServer().listen(0, '127.0.0.1')
+  await once(blocker, 'listening')
+  t.teardown(() => blocker.close())
+  const taken = String((blocker.address() as net.AddressInfo).port)
+  const served = `127.0.0.1:${port}`
+  const agents = await tempDir(t)
+  const errorOf = ({ stderr }: Ran): { code: string; next: string[] } =>
+    (JSON.parse(stderr.trim().split('\n').at(-1) ?? '') as { error: { code: string; next: string[] } }).error
+  for (const [wrong, code] of [
+    [['--network', 'private', '--http', taken], 'PORT_IN_USE'],
+    [['--http', '0'], 'USAGE']
+  ] as const) {
+    const node = await detachedHome(t)
+    const failed = await node.start([...wrong, '--serve-bootstrap', served, '--agents', agents, '--name', 'one'])
+    const error = errorOf(failed)
+    t.is(error.code, code, failed.stderr)
+    const again = await node.cli([...(error.next[0] ?? '').split(' ').slice(1), '--detach'])
+    t.is(again.code, 0, `${error.next[0]}: ${again.stderr}`)
+    const { network, node: own } = await node.status()
+    t.alike([network, own?.name], ['private', 'one'])
+    t.alike(await node.kept(), {
+      '--network': ['private'],
+      '--serve-bootstrap': [served],
+      '--agents': [agents],
+      '--http': ['0']
+    })
+    await node.cli(['stop'])
+  }
+})
+
 test('a remembered port that another program took is an error whose next step starts the node', async (t) => {
   const { port } = await testMesh(t)
   const node = await detachedHome(t, { A2A_NODE_LOCAL_PORT: String(port) })

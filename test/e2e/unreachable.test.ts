@@ -29,7 +29,7 @@ test('a private network whose bootstrap node is off is named by start, status, d
       `${name}: ${text}`
     )
     t.ok(
-      text.includes(`try: a2a-node start --serve-bootstrap ${address}   # on the machine 127.0.0.1`),
+      text.includes(`try: a2a-node start --network private --serve-bootstrap ${address}   # on the machine 127.0.0.1`),
       `${name}: ${text}`
     )
   }

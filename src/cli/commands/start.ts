@@ -26,7 +26,7 @@ import { longerStep } from '../timeouts.js'
 import { stopSignals, type StopSignals } from '../signals.js'
 import { installation } from '../start/install.js'
 import { leaveFirst } from './home/leave.js'
-import { memoryNotes, noFlag, toRemember, withForgetting } from '../start/memory.js'
+import { memoryNotes, noFlag, toRemember, withForgetting, withTypedFlags } from '../start/memory.js'
 import { startConfig, startFlags, type StartFlags, type StartSettings, startSettings } from '../start-settings.js'
 
 /** Milliseconds for remaining handles before the process exits. */
@@ -60,8 +60,16 @@ function leave(exitCode: number): void {
 
 /** `start` with the way to start a node passed in. */
 export async function startAny(context: CommandContext, options: Options, startNode: StartNode): Promise<number> {
-  const { socket } = context.paths()
   const flags = await startFlags(options)
+  try {
+    return await startWith({ context, options, startNode }, flags)
+  } catch (error) {
+    throw withTypedFlags(error, flags)
+  }
+}
+
+async function startWith({ context, options, startNode }: Start, flags: StartFlags): Promise<number> {
+  const { socket } = context.paths()
   checkLeave(options)
   const waitMs = durationOption(options, 'timeout') ?? ANSWER_MS
   const running = await runningNode(socket, waitMs).catch((error: unknown) =>

@@ -228,7 +228,7 @@ export class Reachability implements NetworkState {
     return {
       code: 'BOOTSTRAP_OFFLINE',
       message: `no bootstrap node of this private network answers ${this.#since()} (${names.join(', ')}), so members that are not linked yet do not find each other: start a node that serves one`,
-      next: `a2a-node start --serve-bootstrap ${host}:${port}   # on the machine ${host}`
+      next: `a2a-node start --network private --serve-bootstrap ${host}:${port}   # on the machine ${host}`
     }
   }
 

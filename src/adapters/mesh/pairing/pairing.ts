@@ -28,6 +28,7 @@ import type { Telemetry } from '../../../ports/telemetry.js'
 import type { AutobaseLog } from '../log/log.js'
 import { timely } from '../network/timely.js'
 import { LOG_NOT_HERE } from '../log/missing-log.js'
+import { AskedPairing } from './asked-pairing.js'
 
 /** Where blind-pairing takes a request, from a stream or out of the DHT; see {@link total}. */
 const ADD_REQUEST = '_addRequest'
@@ -65,15 +66,21 @@ export class AdminPairing implements Pairing {
   readonly #blind: BlindPairing
   /** By the id of the invite of a short code, or `mesh` for the topic of all long codes. */
   readonly #members = new Map<string, Member>()
+  #isClosed = false
 
   constructor(deps: PairingAdminDeps) {
     this.#deps = deps
-    this.#blind = new BlindPairing(deps.swarm)
+    const { swarm, log } = deps
+    this.#blind = new AskedPairing(swarm, (key) => log.view().members.has(keyToText(key)))
     this.review()
   }
 
-  /** The view changed: begins or stops to answer, at the topic of the mesh and at those of short codes. */
+  /**
+   * The view changed: begins or stops to answer, at the topic of the mesh and at those of short codes. After `close` it
+   * does nothing: the log may change until it is closed too.
+   */
   review(): void {
+    if (this.#isClosed) return
     const { log, nodeId, clock } = this.#deps
     const view = log.view()
     const wanted = isAdmin(view, nodeId)
@@ -146,6 +153,7 @@ export class AdminPairing implements Pairing {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     await Promise.all([...this.#members.values()].map((member) => member.close()))
     await this.#blind.close()
   }

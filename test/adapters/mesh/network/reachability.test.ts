@@ -66,7 +66,7 @@ test('a bootstrap list that nobody answers is named after 2 s, with the time of 
       code: 'BOOTSTRAP_OFFLINE',
       message:
         'no bootstrap node of this private network answers since 2030-01-02T03:04:05Z (10.0.0.5:29737, 10.0.0.6:1), so members that are not linked yet do not find each other: start a node that serves one',
-      next: 'a2a-node start --serve-bootstrap 10.0.0.5:29737   # on the machine 10.0.0.5'
+      next: 'a2a-node start --network private --serve-bootstrap 10.0.0.5:29737   # on the machine 10.0.0.5'
     }
   ])
   t.alike(changes, ['BOOTSTRAP_OFFLINE'])

@@ -7,6 +7,7 @@ import { hash, verify } from '../../../../src/adapters/mesh/network/sodium.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { encodeInviteCode } from '../../../../src/domain/membership/invites/invite-code.js'
+import { MAX_RENDEZVOUS } from '../../../../src/domain/membership/invites/rendezvous.js'
 import { pairingContract } from '../../../contracts/pairing.js'
 import { failsWith } from '../../../support/fails.js'
 import { inviteCode, type LabNode, loopbackDht, meshLab, untilView } from '../lab.js'
@@ -126,4 +127,27 @@ test('requests that no honest newcomer makes leave an admin up and change nothin
   const node = await lab.join('newcomer', code)
   t.ok(admin.mesh.log.view().members.has(node.id), 'it lets an honest newcomer in')
   t.is(admin.mesh.log.view().members.size, 2, 'and nobody else')
+})
+
+test('with as many open invites as an admin answers, admins, members and newcomers reach each other on new streams', async (t) => {
+  const lab = await meshLab(t)
+  const owner = await lab.found('owner')
+  await owner.start()
+  const admin = await lab.member('admin', owner, { admin: true })
+  const member = await lab.member('member', owner)
+  const codes: string[] = []
+  while (codes.length < MAX_RENDEZVOUS) codes.push(await inviteCode(owner))
+  await untilView(admin, (view) => view.invites.size >= MAX_RENDEZVOUS)
+  await Promise.all([admin.close(), member.close()])
+  const back = await lab.reopen(admin)
+  const other = await lab.reopen(member)
+  await Promise.all([back.start(), other.start()])
+  await Promise.all([back.seen.link(owner.id), other.seen.link(owner.id), other.seen.link(back.id)])
+  const newcomer = await lab.join('newcomer', codes.at(-1) ?? '')
+  t.ok(owner.mesh.log.view().members.has(newcomer.id))
+  await untilView(back, (view) => view.members.has(newcomer.id))
+  await owner.close()
+  const late = await lab.join('late', codes.at(-2) ?? '')
+  t.ok(back.mesh.log.view().members.has(late.id), 'the other admin answers a code of the owner')
+  for (const node of [owner, back, other, newcomer, late]) t.alike(node.refused, [], `${node.name} saw no fault`)
 })
