@@ -147,8 +147,8 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'a swarm is canceled after its deadline because somebody once wished it',
     file: 'src/node/swarms/consensus/cancel-request.ts',
-    find: 'return this.#isTimely ? this.#request : null',
-    put: 'return this.#request',
+    find: 'return this.#isTimely && this.#swarm.isAllowed() ? this.#request : null',
+    put: 'return this.#swarm.isAllowed() ? this.#request : null',
     test: 'node/swarms/consensus/cancel-request',
     title:
       'the request to cancel a swarm is given up at its deadline: no coordinator is asked then, and no further request is accepted'

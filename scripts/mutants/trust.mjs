@@ -117,8 +117,8 @@ export const TRUST_MUTANTS = [
   {
     name: 'a coordinator cancels a swarm for a guest that asks',
     file: 'src/node/swarms/consensus/replicated-swarm.ts',
-    find: 'return this.#role.mayCancel(from) ?',
-    put: 'return this.#role.mayCancel() ?',
+    find: 'if (!this.#role.mayCancel(from)) return',
+    put: 'if (!this.#role.mayCancel()) return',
     test: 'node/swarms/consensus/cancel-request',
     title: 'the coordinator ignores a guest that asks to cancel all the same'
   },

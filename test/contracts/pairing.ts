@@ -35,12 +35,13 @@ export interface PairingWorld {
   readonly clock: Clock
 }
 
-/** What every Pairing keeps, for its long and its short codes. */
-export function pairingContract(pairing: string, open: (t: Assert) => Promise<PairingWorld>): void {
-  for (const kind of ['long', 'short'] as const) codeContract(`${pairing}, ${kind} code`, kind, open)
-}
-
-function codeContract(name: string, kind: 'long' | 'short', open: (t: Assert) => Promise<PairingWorld>): void {
+/** What every Pairing keeps, by its long or its short codes. */
+export function pairingContract(
+  pairing: string,
+  kind: 'long' | 'short',
+  open: (t: Assert) => Promise<PairingWorld>
+): void {
+  const name = `${pairing}, ${kind} code`
   const invite = (admin: AdminSubject, options: InviteOptions): Promise<MadeInvite> => makeInvite(admin, kind, options)
   test(`${name}: a code lets as many in as it has uses, with the rights it grants; the next has INVITE_USED`, async (t) => {
     const world = await open(t)

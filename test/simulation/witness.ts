@@ -114,7 +114,10 @@ export class Witness {
     this.swarms.killed(node)
   }
 
-  /** A task says how it stands: once it told an end it tells no other, also after a restart. */
+  /**
+   * A task says how it stands: once it told an end it tells no other, also after a restart. The exception is a failed
+   * task of a callee: the id follows from the request, which its caller may ask for again once the record has gone.
+   */
   tells(node: string, task: Task): void {
     // Nothing came of what was canceled either: a node may say so in either way.
     const state = task.state === 'canceled' ? 'failed' : task.state
@@ -122,7 +125,9 @@ export class Witness {
     this.#trace.add(node, `task ${task.id} of the ${task.role} is ${text}`)
     const name = `${node} ${task.id}`
     const told = this.#told.get(name)
-    if (told !== undefined && told !== text) this.fault(`task ${task.id} at ${node} was ${told}, and is ${text}`)
+    const isAgain = task.role === 'callee' && told?.startsWith('failed') === true && this.#isOpenAt(node, task.id)
+    if (isAgain) this.#told.delete(name)
+    else if (told !== undefined && told !== text) this.fault(`task ${task.id} at ${node} was ${told}, and is ${text}`)
     // Whoever cancels sees it at once, before it is recorded.
     if (FINAL_STATES.has(task.state) && task.state !== 'canceled') this.#told.set(name, text)
   }
@@ -217,6 +222,13 @@ export class Witness {
       return { record, result: read?.ok === true ? read.value : null }
     }
     return null
+  }
+
+  /** Has the disk of a callee a request of that task that is under way? */
+  #isOpenAt(node: string, taskId: string): boolean {
+    for (const { role, status, ...record } of this.#of(node))
+      if (role === 'callee' && record.taskId === taskId && (status === 'pending' || status === 'started')) return true
+    return false
   }
 
   *#of(node: string): Generator<RequestRecord> {

@@ -205,3 +205,10 @@ export function streamOf({ member, victim }: Eve): NoiseStream {
   const streams = [...member.swarm.connections]
   return streams.find((one) => keyToText(one.remotePublicKey) === victim.id) as NoiseStream
 }
+
+/** Resolves when the victim has read all that Eve sent: a request that she sends then is at work, or was refused. */
+export async function untilRead({ eve, victim }: Scene): Promise<void> {
+  const before = await victim.counted('messages_received')
+  await eve.send({ type: 'notification', recipient: `operator@${victim.id}`, payload: null })
+  await eventually(async () => (await victim.counted('messages_received')) > before)
+}

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { formatDuration } from '../../kit/units.js'
-import { MAX_APPROVAL_WAIT_MS } from '../../domain/task/payloads.js'
+import { MAX_APPROVAL_WAIT_MS } from '../../domain/task/approval-wait.js'
 
 const ANSWER_MS = 15_000
 /** Calls that a healthy node answers from memory. */

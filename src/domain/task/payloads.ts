@@ -49,12 +49,6 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
     return data === undefined || hasBytes(data) ? body : { ...body, data }
   })
 
-/**
- * The longest time, of one request in all, that its caller waits for a person beyond its timeout, in milliseconds: no
- * callee delays a caller for longer.
- */
-export const MAX_APPROVAL_WAIT_MS = 3_600_000
-
 /** Payload of a `request`. */
 export const requestPayloadSchema = z.object({
   requestId: requestIdText,

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { MAX_APPROVAL_WAIT_MS } from '../../../src/domain/task/payloads.js'
+import { MAX_APPROVAL_WAIT_MS } from '../../../src/domain/task/approval-wait.js'
 import { approvalScene, ASK, callText, firstWaiting, waitingOf } from '../../support/approval-scene.js'
 import { agentDefinition, FakeAgent } from '../../support/fake-agents.js'
 import type { FakeNode } from '../../support/fake-node.js'

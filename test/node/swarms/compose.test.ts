@@ -48,6 +48,7 @@ test('swarms of this node alone and of several participants share memory, tasks 
     ledgerQuota: { isFull: false },
     registry: { find: () => [] },
     peers: { isOnline: () => false },
+    guests: { has: () => false },
     directory: {
       ...{ namer: () => (agent: string) => agent, ref: (node: NodeId) => ({ id: node, name: node }) },
       ...{ certificate: () => null, isPutOut: () => false, shownAddress: (agent: string) => agent }

@@ -1,6 +1,7 @@
 import BlindPairing from 'blind-pairing'
 import type { DecodedInvite, PairedData } from 'blind-pairing'
 import { CHOICE_OF_COPY, COPY_STEPS, ERROR_CODES, NodeError } from '../../../kit/errors.js'
+import type { Timer } from '../../../kit/clock.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { ErrorCode } from '../../../kit/errors.js'
 import { bytesToText, keyFromText, keyToText, shortId } from '../../../kit/ids.js'
@@ -57,6 +58,7 @@ export async function requestJoin(deps: JoinDeps, options: JoinOptions): Promise
   const request = sealJoin({ inviteId, nodeKey: deps.nodeId, coreKey, name }, deps.sign)
   const blind = new BlindPairing(deps.swarm)
   let stopWaiting: () => void = () => {}
+  const lookups: Lookups[] = []
   try {
     return await new Promise<Paired>((resolve, reject) => {
       const timer = deps.clock.after(timeoutMs, () => reject(unansweredJoin(timeoutMs)))
@@ -68,6 +70,7 @@ export async function requestJoin(deps: JoinDeps, options: JoinOptions): Promise
         else resolve(read)
       }
       const candidate = blind.addCandidate({ invite, userData, onadd })
+      lookups.push(new Lookups(deps, candidate.request.discoveryKey))
       candidate.request.on('rejected', () => {
         const denied = denyCode(candidate.request.response?.status ?? 0)
         if (denied !== null) reject(refusedJoin(denied, ownSkew(deps.clocks())))
@@ -75,7 +78,37 @@ export async function requestJoin(deps: JoinDeps, options: JoinOptions): Promise
     })
   } finally {
     stopWaiting()
+    for (const one of lookups) one.close()
     await blind.close()
+  }
+}
+
+/** Delay between two lookups of admins at a topic, in milliseconds. */
+const LOOKUP_MS = 4000
+
+/** Looks up a topic again and again: an admin may announce it after the first lookup, and the next is minutes away. */
+class Lookups {
+  readonly #deps: Pick<JoinDeps, 'swarm' | 'clock'>
+  readonly #topic: Uint8Array
+  readonly #sessions: { destroy(): Promise<void> }[] = []
+  #timer: Timer | null = null
+
+  constructor(deps: Pick<JoinDeps, 'swarm' | 'clock'>, topic: Uint8Array) {
+    this.#deps = deps
+    this.#topic = topic
+    this.#later()
+  }
+
+  close(): void {
+    this.#deps.clock.clear(this.#timer)
+    for (const session of this.#sessions) session.destroy().catch(() => {})
+  }
+
+  #later(): void {
+    this.#timer = this.#deps.clock.after(LOOKUP_MS, () => {
+      this.#sessions.push(this.#deps.swarm.join(this.#topic, { server: false, client: true }))
+      this.#later()
+    })
   }
 }
 

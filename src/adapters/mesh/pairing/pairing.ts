@@ -113,7 +113,13 @@ export class AdminPairing implements Pairing {
   async announced(inviteId: string, limitMs: number): Promise<void> {
     this.review()
     const member = this.#members.get(inviteId)
-    if (member !== undefined) await timely(member.flushed(), this.#deps.clock, limitMs)
+    // Before it is ready it has no announcement to wait for.
+    if (member !== undefined)
+      await timely(
+        member.ready().then(() => member.flushed()),
+        this.#deps.clock,
+        limitMs
+      )
   }
 
   create({ tier, admin, sandboxId, trust, ttlMs, uses }: Parameters<Pairing['create']>[0]): IssuedInvite {

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../../kit/clock.js'
 import type { AgentAddress } from '../../../domain/card/card.js'
 import type { ReportedApproval } from '../../../domain/channel/control.js'
-import { MAX_APPROVAL_WAIT_MS } from '../../../domain/task/payloads.js'
+import { MAX_APPROVAL_WAIT_MS } from '../../../domain/task/approval-wait.js'
 import { PATIENCE } from './request-codec.js'
 
 /**

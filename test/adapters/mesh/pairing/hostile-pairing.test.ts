@@ -93,6 +93,9 @@ test('the node lives, admits nobody, and honest nodes continue, for any pairing 
   t.is(log.view().members.size, before)
 })
 
+/** Time limit of a newcomer in milliseconds; a test ends it. */
+const TIMEOUT_MS = 1
+
 /** A newcomer on the network of the node, which asks to join a mesh of which only the test has the invite. */
 class Newcomer {
   readonly discoveryKey: Uint8Array
@@ -146,8 +149,8 @@ class Newcomer {
   async #ask(): Promise<void> {
     const { nodeKey, coreKey, name, sign } = this.#asking()
     const clock = systemClock()
-    const after: typeof clock.after = (_ms, run) => {
-      this.#stop = run
+    const after: typeof clock.after = (ms, run) => {
+      if (ms === TIMEOUT_MS) this.#stop = run
       return clock.after(60 * 60_000, run)
     }
     const parts = {
@@ -162,7 +165,7 @@ class Newcomer {
     }
     const place = { network: 'local', bootstrap: [], localPort: 1, trust: 'guest' } as const
     const code = { kind: 'long', ...place, invite: this.#invite, root: new Uint8Array(16) } as const
-    await requestJoin(parts, { code, coreKey, name, timeoutMs: 1 }).catch(() => {})
+    await requestJoin(parts, { code, coreKey, name, timeoutMs: TIMEOUT_MS }).catch(() => {})
     this.ends++
     this.#joining = null
   }

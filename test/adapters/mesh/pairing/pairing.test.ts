@@ -1,5 +1,4 @@
 import test from 'brittle'
-import type { Assert } from 'brittle'
 import BlindPairing from 'blind-pairing'
 import c from 'compact-encoding'
 import { AdminPairing } from '../../../../src/adapters/mesh/pairing/pairing.js'
@@ -11,22 +10,10 @@ import { MAX_RENDEZVOUS } from '../../../../src/domain/membership/invites/rendez
 import { pairingContract } from '../../../contracts/pairing.js'
 import { failsWith } from '../../../support/fails.js'
 import { inviteCode, type LabNode, loopbackDht, meshLab, untilView } from '../lab.js'
+import { pairingWorld } from './pairing-world.js'
 import { rawStream } from '../raw-stream.js'
 
-pairingContract('Blind pairing', async (t: Assert) => {
-  const lab = await meshLab(t)
-  const admin = await lab.found('admin')
-  await admin.start({ want: false })
-  return {
-    admin: { id: admin.id, mesh: admin.mesh.meshId, pairing: admin.mesh.pairing, log: admin.mesh.log },
-    clock: systemClock(),
-    join: async ({ name, code, ...options }) => {
-      const node = await lab.join(name, code, options)
-      await node.close()
-      return node.id
-    }
-  }
-})
+pairingContract('Blind pairing', 'long', pairingWorld)
 
 test('two admins that cannot see each other let one node each in by a one-use invite: in the end exactly one is a member', async (t) => {
   const lab = await meshLab(t)
