@@ -58,6 +58,7 @@ test('nobody can, nobody may, all away: each its own error, at once', async (t) 
 
   // L1 may not open to L3, and the owner (L0) keeps the others out by taking b's tier away.
   await a.api.call('peers.tier', { peer: 'b', tier: 3 })
+  await untilTrue(async () => (await b.api.call('node.status', {})).node.tier === 'L3', 'b knows its tier')
   const run = await a.cli(['swarm', 'run', 'x', '--capability', 'host.report', '--json'])
   t.is(run.code, 0, 'L0 may open to all')
   const refused = await b.cli(['swarm', 'run', 'x', '--capability', 'host.report', '--json'])
