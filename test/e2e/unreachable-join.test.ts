@@ -24,7 +24,10 @@ test('a join without a reachable bootstrap node says so while it waits, and name
       stderr.indexOf('error: no bootstrap node of this private network')
     ]
     t.ok(noted >= 0 && noted < error, `the note comes before the error: ${stderr}`)
-    t.ok(stderr.includes('[BOOTSTRAP_OFFLINE]') && stderr.includes(`start --network private --serve-bootstrap ${address}`), stderr)
+    t.ok(
+      stderr.includes('[BOOTSTRAP_OFFLINE]') && stderr.includes(`start --network private --serve-bootstrap ${address}`),
+      stderr
+    )
     t.absent(stderr.includes('no admin of the mesh answered'), stderr)
   }
 })
