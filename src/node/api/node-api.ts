@@ -31,6 +31,7 @@ import { policyInfo, testPolicy } from './policy.js'
 import {
   amendPeer,
   createInvite,
+  keptOutProblem,
   listInvites,
   listPeers,
   renamePeer,
@@ -130,7 +131,8 @@ export function statusInfo(host: ApiHost): StatusInfo {
     outbox: { pending: node.requests.waitingCount() + node.lanes.waiting },
     problems: [node.deps, node.policy, node.ledgerQuota, node.documents, node.orphans]
       .flatMap((part) => part.problems())
-      .concat(agentProblems(node)),
+      .concat(agentProblems(node))
+      .concat(members.flatMap((peer) => keptOutProblem(node, peer) ?? [])),
     ...(node.deps.settings.provider === null ? {} : { provider: node.deps.settings.provider }),
     reload: host.reload()
   }

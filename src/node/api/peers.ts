@@ -16,7 +16,7 @@ import { inviteState, isAdmin, isWriter } from '../../domain/membership/view.js'
 import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText, weakest } from '../../domain/routing/tier.js'
 import type { Tier } from '../../domain/routing/tier.js'
-import type { Calls, IdInfo } from '../../ports/node-api.js'
+import type { Calls, IdInfo, Problem } from '../../ports/node-api.js'
 import type { InviteInfo, PeerDetail, PeerInfo, PeerList } from '../../ports/peer-api.js'
 import { OPERATOR } from '../../domain/card/card.js'
 import { shareOf } from '../documents/left-documents.js'
@@ -29,7 +29,7 @@ export interface PeersApiDeps
     Services,
     'directory' | 'documents' | 'peers' | 'policy' | 'presence' | 'registry' | 'routes' | 'trust' | 'visibility'
   > {
-  readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState' | 'membership' | 'pairing' | 'sign'>
+  readonly deps: Pick<NodeDeps, 'clock' | 'links' | 'log' | 'logState' | 'membership' | 'pairing' | 'sign'>
 }
 
 /** The caller of a change, and its time to enter the log: milliseconds, 10,000 when undefined. */
@@ -399,6 +399,17 @@ function inviteInfo(node: PeersApiDeps, id: string): InviteInfo {
   }
 }
 
+/** The problem of a member that this node keeps out for its strikes; null for any other. */
+export function keptOutProblem(
+  { deps, directory }: Pick<PeersApiDeps, 'deps' | 'directory'>,
+  nodeId: NodeId
+): Problem | null {
+  if (!deps.links.isKeptOut(nodeId)) return null
+  const name = shown(directory.ref(nodeId).name)
+  const message = `this node keeps ${name} out for a while: too many of its messages were refused as forged or faulty`
+  return { code: 'PEER_KEPT_OUT', message, next: `a2a-node audit --peer ${shellWord(name)}` }
+}
+
 function peerInfo(node: PeersApiDeps, nodeId: NodeId, by: CallerAuthority): PeerInfo {
   const { log, membership } = node.deps
   const member = log.view().members.get(nodeId)
@@ -420,7 +431,7 @@ function peerInfo(node: PeersApiDeps, nodeId: NodeId, by: CallerAuthority): Peer
       .map((card) => card.id)
       .sort(),
     lastSeenAt: lastSeenAt === null ? null : iso(lastSeenAt),
-    problem: membership.problemOf(nodeId),
+    problem: membership.problemOf(nodeId) ?? keptOutProblem(node, nodeId),
     trust: node.trust.of(nodeId)
   }
 }

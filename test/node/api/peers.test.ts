@@ -93,3 +93,20 @@ test('a ping has as many answers as were asked for, up to the most that the cont
   await world.settle()
   t.is((await pinging).rttMs.length, MAX_PINGS)
 })
+
+test('a member that this node keeps out for its strikes is a problem in status and peers until it may come back', async (t) => {
+  const world = new World(t)
+  const [a, b] = [await world.member('a'), await world.member('b')]
+  await world.link(a, b)
+  const keptOut = async (): Promise<unknown[]> => {
+    const { problems } = await a.api().call('node.status', {})
+    const { peers } = await a.api().call('peers.list', {})
+    return [...problems, ...peers.flatMap(({ problem }) => problem ?? [])].map(({ code, next }) => [code, next])
+  }
+  t.alike(await keptOut(), [])
+  a.links.keptOut.add(b.id)
+  const problem = ['PEER_KEPT_OUT', 'a2a-node audit --peer b']
+  t.alike(await keptOut(), [problem, problem])
+  a.links.keptOut.delete(b.id)
+  t.alike(await keptOut(), [])
+})
