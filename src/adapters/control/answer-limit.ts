@@ -21,8 +21,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 /**
  * Milliseconds until the answer to a call must begin. 5,000 for reads from memory, 15,000 for most calls and for every
  * other name. Work with a `timeoutMs` has 15,000 more than that, and the time for an approval; other work has null, no
- * limit. `givenMs`, the time of
- * the caller, replaces the first two.
+ * limit. `givenMs`, the time of the caller, replaces the first two.
  */
 export function answerMs(name: string, params: unknown, givenMs?: number): number | null {
   const isQuick = QUICK.has(name)
