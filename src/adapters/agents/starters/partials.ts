@@ -56,11 +56,13 @@ export class Partials {
           'too-many',
           `${MAX_PARTIALS} unfinished uploads are open; each ends 24 h after its last byte`
         )
+      const there = (await fs.lstat(this.pathOf(upload)).catch(() => null))?.size ?? 0
+      const missing = others.reduce((sum, { missing: more }) => sum + more, 0)
+      // Before the file is made: that of a refused upload would take bytes of files.append, and count for the others.
+      await requireSpace(root, missing + upload.size - there)
       await makeDirectory(path.join(root, PARTIAL_DIR))
       const file = await fs.open(this.pathOf(upload), O_CREAT | O_RDWR | O_NOFOLLOW, 0o600)
       try {
-        const missing = others.reduce((sum, { missing: more }) => sum + more, 0)
-        await requireSpace(root, missing + upload.size - (await file.stat()).size)
         const now = new Date(this.#clock.now())
         await file.utimes(now, now)
       } finally {
@@ -106,7 +108,8 @@ async function makeDirectory(dir: string): Promise<void> {
   if (!(await fs.lstat(dir)).isDirectory()) throw new UploadFault('special', `${PARTIAL_DIR} is no directory`)
 }
 
-async function requireSpace(root: string, bytes: number): Promise<void> {
+/** Do these bytes fit beside the space that uploads leave free? @throws UploadFault no-space */
+export async function requireSpace(root: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await fs.statfs(root)
   if (bavail * bsize < bytes + UPLOAD_RESERVE_BYTES)
     throw new UploadFault('no-space', 'the disk has too little space for this file and the unfinished uploads')

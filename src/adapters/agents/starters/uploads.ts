@@ -5,7 +5,7 @@ import type { Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import { giveNewName } from '../../../kit/transfer/new-name.js'
 import { hashOf } from './file-hash.js'
-import { Partials, type Upload } from './partials.js'
+import { Partials, requireSpace, type Upload } from './partials.js'
 import { UploadFault } from './upload-fault.js'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = fs.constants
@@ -85,6 +85,8 @@ export class Uploads {
         const end = offset + bytes.length
         if (offset > size) throw new UploadFault('gap', `the upload has ${size} bytes, the range begins at ${offset}`)
         if (end > upload.size) throw new UploadFault('gap', `the range ends behind the announced ${upload.size} bytes`)
+        // Others have filled the disk since files.write, or uploads of another granted directory on it.
+        await requireSpace(upload.place.root, end - size)
         await writeAll(file, bytes, offset)
         if (end < upload.size) return { path: targetOf(upload), offset: end, done: false }
         const { path: target, done } = await this.#end(upload, file, await hashOf(file, { length: end, signal }))

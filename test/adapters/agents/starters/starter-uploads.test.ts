@@ -6,11 +6,12 @@ import fc from 'fast-check'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
 import { PARTIAL_DIR } from '../../../../src/adapters/agents/files/granted-paths.js'
 import { MAX_PARTIALS, PARTIAL_LIFETIME_MS } from '../../../../src/adapters/agents/starters/files-limits.js'
-import { MAX_RANGE_BYTES } from '../../../../src/kit/transfer/limits.js'
+import { MAX_FILE_BYTES, MAX_RANGE_BYTES } from '../../../../src/kit/transfer/limits.js'
 import { FILES_CAPABILITIES } from '../../../../src/adapters/agents/starters/starter-files-card.js'
 import { FilesStarter } from '../../../../src/adapters/agents/starters/starter-files.js'
 import type { AgentOutcome } from '../../../../src/ports/agent-runtime.js'
 import { holds } from '../../../support/holds.js'
+import { smallDisk } from '../../../support/small-disk.js'
 import { tempDir } from '../../../support/tmp.js'
 
 const PEER = 'peer'
@@ -28,8 +29,8 @@ interface Scene {
   pass(ms: number): void
 }
 
-async function scene(t: Assert): Promise<Scene> {
-  const dir = await fs.realpath(await tempDir(t))
+async function scene(t: Assert, place?: string): Promise<Scene> {
+  const dir = await fs.realpath(place ?? (await tempDir(t)))
   let ahead = 0
   const clock = { now: () => Date.now() + ahead }
   const start = (): FilesStarter => new FilesStarter({ grants: [dir], writeGrants: [dir], clock })
@@ -236,6 +237,22 @@ test('unfinished uploads are bounded in number and time, and their directory goe
   restart()
   await ask('files.list', {})
   t.alike(await names(), [])
+})
+
+test('an upload without space on the disk leaves nothing, takes no bytes, and stops no smaller one', async (t: Assert) => {
+  const disk = await smallDisk(t, 300)
+  if (typeof disk === 'string') return t.comment(disk)
+  const { ask, names } = await scene(t, disk.dir)
+  const [large, small] = [{ ...uploadOf('large', Buffer.alloc(0)), size: MAX_FILE_BYTES }, Buffer.from('0123456789')]
+  t.alike(read(await ask('files.write', large)), { refused: 'no-space' })
+  t.alike(await names(), [])
+  t.alike(read(await ask('files.append', { ...large, ...rangeOf(small, 0, 10) })), { refused: 'no-upload' })
+  const upload = uploadOf('small', small)
+  t.is(read(await ask('files.write', upload))['offset'], 0)
+  await fs.writeFile(path.join(disk.dir, 'other'), Buffer.alloc(50 * 1024 * 1024))
+  t.alike(read(await ask('files.append', { ...upload, ...rangeOf(small, 0, 10) })), { refused: 'no-space' })
+  await fs.rm(path.join(disk.dir, 'other'))
+  t.is(read(await ask('files.append', { ...upload, ...rangeOf(small, 0, 10) }))['done'], true, 'it continues')
 })
 
 test('files.list gives the granted directories, and the entries of one without control characters', async (t: Assert) => {
