@@ -77,7 +77,8 @@ export class Uploads {
     { offset, bytes, signal }: UploadRange
   ): Promise<Omit<UploadState, 'sha256'> & { readonly sha256?: string }> {
     return await this.#step(upload, async () => {
-      const file = await this.#reopen(upload)
+      // A question for the state of an ended upload is no repeated range: the target may have changed since.
+      const file = await this.#reopen(upload, bytes.length > 0)
       if (file === null) return doneState(upload)
       try {
         if (bytes.length === 0) return await this.#stateOf(upload, file, signal)
@@ -97,14 +98,14 @@ export class Uploads {
     })
   }
 
-  /** The open file of an upload; null when it ended a short time ago. @throws UploadFault no-upload */
-  async #reopen(upload: Upload): Promise<fs.FileHandle | null> {
+  /** The open file of an upload; null when `mayHaveEnded` and it ended a short time ago. @throws UploadFault no-upload */
+  async #reopen(upload: Upload, mayHaveEnded: boolean): Promise<fs.FileHandle | null> {
     const partial = this.#partials.pathOf(upload)
     try {
       return await fs.open(partial, O_RDWR | O_NOFOLLOW | O_NONBLOCK)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      if (this.#ended.has(partial)) return null
+      if (mayHaveEnded && this.#ended.has(partial)) return null
       throw new UploadFault('no-upload', 'no upload of this file is open: files.write opens it')
     }
   }

@@ -184,6 +184,22 @@ test('a complete upload whose node stopped before the rename is put in its place
   t.alike(await fs.readdir(dir), ['a'])
 })
 
+test('an ended upload whose target was replaced or removed since is no finished one: it is written again', async (t: Assert) => {
+  const { dir, ask } = await scene(t)
+  const [first, second] = [Buffer.from('first'), Buffer.from('second')]
+  const write = async (bytes: Uint8Array): Promise<void> => {
+    const upload = { ...uploadOf('a', bytes), force: true }
+    t.alike(read(await ask('files.append', { ...upload, offset: 0, bytes: '' })), { refused: 'no-upload' })
+    await ask('files.write', upload)
+    for (let i = 0; i < 2; i++)
+      t.is(read(await ask('files.append', { ...upload, ...rangeOf(bytes, 0, bytes.length) }))['done'], true)
+    t.is(await fs.readFile(path.join(dir, 'a'), 'utf8'), String(bytes))
+  }
+  for (const bytes of [first, second, first]) await write(bytes)
+  await fs.rm(path.join(dir, 'a'))
+  await write(first)
+})
+
 test('files.append says nothing of a file whose upload it does not know, so it cannot be probed', async (t: Assert) => {
   const { dir, ask } = await scene(t)
   await fs.writeFile(path.join(dir, 'a'), 'known')
