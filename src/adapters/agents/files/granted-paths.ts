@@ -2,6 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../../kit/errors.js'
 import { shown } from '../../../kit/text.js'
+import { assertInPlace } from './open-place.js'
 
 /** Directory in a granted directory for unfinished uploads. No path leads into it. */
 export const PARTIAL_DIR = '.a2a-node-partial'
@@ -95,18 +96,12 @@ export class GrantedPaths {
     try {
       const stat = await file.stat()
       if (!stat.isFile()) throw new NodeError('FORBIDDEN', 'only regular files can be read')
-      await this.#confirm(file, real)
+      await assertInPlace(file, real)
       return { file, path: real, size: stat.size }
     } catch (error) {
       await file.close()
       throw error
     }
-  }
-
-  /** A directory on the way may have been replaced between looking and opening: ask where the open file really is. */
-  async #confirm(file: fs.FileHandle, real: string): Promise<void> {
-    const now = process.platform === 'linux' ? await fs.readlink(`/proc/self/fd/${file.fd}`) : await fs.realpath(real)
-    if (now !== real) throw new NodeError('FORBIDDEN', 'the file was moved while it was opened')
   }
 }
 

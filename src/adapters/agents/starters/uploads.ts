@@ -2,13 +2,13 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { BoundedSet } from '../../../kit/bounded.js'
 import type { Clock } from '../../../kit/clock.js'
-import { NodeError } from '../../../kit/errors.js'
 import { giveNewName } from '../../../kit/transfer/new-name.js'
+import { inDirectory } from '../files/open-place.js'
 import { hashOf } from './file-hash.js'
 import { Partials, requireSpace, type Upload } from './partials.js'
 import { UploadFault } from './upload-fault.js'
 
-const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = fs.constants
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
 
 /** Ended uploads that are remembered. */
 const MAX_ENDED = 64
@@ -58,7 +58,7 @@ export class Uploads {
     return await this.#step(upload, async () => {
       if (await isInPlace(upload, signal)) return doneState(upload)
       await this.#partials.make(upload)
-      const file = await fs.open(this.#partials.pathOf(upload), O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+      const file = await this.#partials.open(upload)
       try {
         return await this.#stateOf(upload, file, signal)
       } finally {
@@ -102,7 +102,7 @@ export class Uploads {
   async #reopen(upload: Upload, mayHaveEnded: boolean): Promise<fs.FileHandle | null> {
     const partial = this.#partials.pathOf(upload)
     try {
-      return await fs.open(partial, O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+      return await this.#partials.open(upload)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
       if (mayHaveEnded && this.#ended.has(partial)) return null
@@ -157,7 +157,11 @@ function doneState(upload: Upload): UploadState {
  * @throws UploadFault exists, special
  */
 async function isInPlace(upload: Upload, signal: AbortSignal): Promise<boolean> {
-  const target = targetOf(upload)
+  const { dir, name } = upload.place
+  return await inDirectory(dir, async (base) => await hasContent(path.join(base, name), upload, signal))
+}
+
+async function hasContent(target: string, upload: Upload, signal: AbortSignal): Promise<boolean> {
   const stat = await fs.lstat(target).catch(() => null)
   if (stat === null) return false
   if (!stat.isFile()) throw new UploadFault('special', 'the target is no regular file')
@@ -179,24 +183,19 @@ async function moveToPlace(
   { place: { dir, name }, isForced }: Upload,
   file: fs.FileHandle
 ): Promise<void> {
-  const open = await fs.open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
   try {
-    const isLinux = process.platform === 'linux'
-    const base = isLinux ? `/proc/self/fd/${open.fd}` : dir
-    if ((isLinux ? await fs.readlink(base) : await fs.realpath(dir)) !== dir)
-      throw new NodeError('FORBIDDEN', 'the directory was moved while the file was written')
-    const target = path.join(base, name)
-    const before = await fs.lstat(target).catch(() => null)
-    if (before !== null && !before.isFile()) throw new UploadFault('special', 'the target is no regular file')
-    if (before !== null && isForced) await file.chmod(before.mode & 0o777)
-    if (isForced) await fs.rename(partial, target)
-    else await giveNewName(partial, target, fs)
-    await open.sync()
+    await inDirectory(dir, async (base, handle) => {
+      const target = path.join(base, name)
+      const before = await fs.lstat(target).catch(() => null)
+      if (before !== null && !before.isFile()) throw new UploadFault('special', 'the target is no regular file')
+      if (before !== null && isForced) await file.chmod(before.mode & 0o777)
+      if (isForced) await fs.rename(partial, target)
+      else await giveNewName(partial, target, fs)
+      await handle.sync()
+    })
   } catch (error) {
     const isTaken = (error as NodeJS.ErrnoException).code === 'EEXIST'
     throw isTaken ? new UploadFault('exists', 'the target was made meanwhile') : error
-  } finally {
-    await open.close()
   }
 }
 

@@ -239,6 +239,35 @@ test('no hostile path writes, reads or lists outside the granted directory, or i
   t.is(await fs.readFile(path.join(outside, 'secret'), 'utf8'), 'secret')
 })
 
+test('a link in the place of the directory of uploads leads to no file: none is written, found or removed there', async (t: Assert) => {
+  const { dir, ask, pass, restart } = await scene(t)
+  const outside = path.join(await fs.realpath(await tempDir(t)), 'outside')
+  const bytes = Buffer.from('0123456789')
+  const upload = uploadOf('a', bytes)
+  await ask('files.write', upload)
+  await fs.rename(path.join(dir, PARTIAL_DIR), outside)
+  await fs.symlink(outside, path.join(dir, PARTIAL_DIR))
+  for (const range of [rangeOf(bytes, 0, 4), rangeOf(bytes, 0, 10), { offset: 0, bytes: '' }])
+    t.is((await ask('files.append', { ...upload, ...range })).ok, false)
+  t.alike(read(await ask('files.write', upload)), { refused: 'special' })
+  pass(PARTIAL_LIFETIME_MS + 60_000)
+  restart()
+  await ask('files.list', {})
+  const [partial = '', ...more] = await fs.readdir(outside)
+  t.alike(more, [])
+  t.is((await fs.stat(path.join(outside, partial))).size, 0)
+})
+
+test('a path below a file is refused before any byte is sent', async (t: Assert) => {
+  const { dir, ask, names } = await scene(t)
+  await fs.writeFile(path.join(dir, 'file'), 'x')
+  for (const force of [false, true]) {
+    t.is((await ask('files.write', { ...uploadOf('file/a', Buffer.from('1')), force })).ok, false)
+    t.is((await ask('files.write', { ...uploadOf(`${dir}/file/a`, Buffer.from('1')), force })).ok, false)
+  }
+  t.alike(await names(), ['file'])
+})
+
 test('unfinished uploads are bounded in number and time, and their directory goes with the last one', async (t: Assert) => {
   const { ask, names, pass, partials, restart } = await scene(t)
   const upload = (i: number): object => uploadOf(`f${i}`, Buffer.from(`${i}`))
