@@ -11,6 +11,9 @@ import type { TransferOptions, Transferred } from './put.js'
 import type { FileAnswer, RemoteFiles } from './remote-files.js'
 import { TransferProgress } from './transfer-progress.js'
 
+/** Bytes of a file's name in that of its part: a file system takes 255 in all. */
+const MAX_PART_NAME_BYTES = 200
+
 const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = fs.constants
 
 /** The remote file as it was when the transfer began. */
@@ -30,8 +33,7 @@ export async function getFile(
   await refuseExisting(file, options)
   const stat = await remote.ask(['files.stat', { path: source, sha256: true }])
   const found = sourceOf(stat, source)
-  // The content names the part, so a part of another content is never continued.
-  const part = path.join(path.dirname(file), `.${path.basename(file).slice(0, 200)}.${found.sha256.slice(0, 16)}.part`)
+  const part = partOf(file, found)
   try {
     const resumedAt = await fetchInto(part, found, { ...options, remote, source })
     await moveToPlace(part, file, options)
@@ -39,6 +41,12 @@ export async function getFile(
   } catch (error) {
     throw localError(file, error)
   }
+}
+
+/** The content names the part, so a part of another content is never continued. A long name is cut for its ending. */
+function partOf(file: string, { sha256 }: Source): string {
+  const name = Buffer.from(path.basename(file)).subarray(0, MAX_PART_NAME_BYTES).toString()
+  return path.join(path.dirname(file), `.${name}.${sha256.slice(0, 16)}.part`)
 }
 
 /** The local file: a directory gets the name of the source. @throws NodeError USAGE for a source without a name */
