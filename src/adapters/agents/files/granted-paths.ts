@@ -15,7 +15,7 @@ type GrantKey = 'agents.grants' | 'agents.writeGrants'
 
 /** The place of a file that need not exist. */
 export interface FilePlace {
-  /** The granted directory that contains it. */
+  /** The nearest granted directory that contains it. */
   readonly root: string
   /** Its real directory. */
   readonly dir: string
@@ -76,7 +76,9 @@ export class GrantedPaths {
     if (!isFileName(name) || wanted.endsWith('/'))
       throw new NodeError('INVALID_INPUT', 'the path ends in no file name, or in one with control characters')
     const dir = await this.resolve(path.dirname(wanted), 'directory')
-    const root = (await this.directories()).find((one) => isInside(dir, one))
+    // The nearest one: the outer directory may be on another disk, from which no file is moved into this one.
+    const roots = (await this.directories()).filter((one) => isInside(dir, one))
+    const root = roots.sort((a, b) => b.length - a.length)[0]
     if (root === undefined) throw this.#notThere('directory')
     return { root, dir, name }
   }

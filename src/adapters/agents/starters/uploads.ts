@@ -154,11 +154,18 @@ function doneState(upload: Upload): UploadState {
 
 /**
  * Has the target the announced content already? Then an earlier answer was lost.
- * @throws UploadFault exists, special
+ * @throws UploadFault exists, special, other-disk
  */
 async function isInPlace(upload: Upload, signal: AbortSignal): Promise<boolean> {
-  const { dir, name } = upload.place
-  return await inDirectory(dir, async (base) => await hasContent(path.join(base, name), upload, signal))
+  const { root, dir, name } = upload.place
+  return await inDirectory(dir, async (base, handle) => {
+    if ((await handle.stat()).dev !== (await fs.stat(root)).dev)
+      throw new UploadFault(
+        'other-disk',
+        'the directory is on another disk than the granted one: agents.writeGrants must name a directory on that disk'
+      )
+    return await hasContent(path.join(base, name), upload, signal)
+  })
 }
 
 async function hasContent(target: string, upload: Upload, signal: AbortSignal): Promise<boolean> {

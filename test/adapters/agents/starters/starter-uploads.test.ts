@@ -29,11 +29,11 @@ interface Scene {
   pass(ms: number): void
 }
 
-async function scene(t: Assert, place?: string): Promise<Scene> {
+async function scene(t: Assert, place?: string, more: readonly string[] = []): Promise<Scene> {
   const dir = await fs.realpath(place ?? (await tempDir(t)))
   let ahead = 0
   const clock = { now: () => Date.now() + ahead }
-  const start = (): FilesStarter => new FilesStarter({ grants: [dir], writeGrants: [dir], clock })
+  const start = (): FilesStarter => new FilesStarter({ grants: [dir], writeGrants: [dir, ...more], clock })
   let agent = start()
   return {
     dir,
@@ -266,6 +266,21 @@ test('a path below a file is refused before any byte is sent', async (t: Assert)
     t.is((await ask('files.write', { ...uploadOf(`${dir}/file/a`, Buffer.from('1')), force })).ok, false)
   }
   t.alike(await names(), ['file'])
+})
+
+test('a directory on another disk than the granted one is refused before any byte, unless it is granted too', async (t: Assert) => {
+  const disk = await smallDisk(t, 300)
+  if (typeof disk === 'string') return t.comment(disk)
+  const outer = path.dirname(disk.dir)
+  const bytes = Buffer.from('0123456789')
+  const upload = uploadOf(path.join(disk.dir, 'a'), bytes)
+  const only = await scene(t, outer)
+  t.alike(read(await only.ask('files.write', upload)), { refused: 'other-disk' })
+  t.alike(await only.names(), ['disk'])
+  const both = await scene(t, outer, [disk.dir])
+  t.is(read(await both.ask('files.write', upload))['offset'], 0)
+  t.is(read(await both.ask('files.append', { ...upload, ...rangeOf(bytes, 0, 10) }))['done'], true)
+  t.alike(await fs.readdir(disk.dir), ['a'])
 })
 
 test('unfinished uploads are bounded in number and time, and their directory goes with the last one', async (t: Assert) => {
