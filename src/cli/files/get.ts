@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import { eachChunk } from '../../kit/transfer/chunks.js'
+import { eachChunk, writeAll } from '../../kit/transfer/chunks.js'
 import { MAX_FILE_BYTES, MAX_RANGE_BYTES } from '../../kit/transfer/limits.js'
 import { giveNewName } from '../../kit/transfer/new-name.js'
 import { localError } from './local-file.js'
@@ -121,8 +121,7 @@ async function fetchFrom(
     for (let offset = from; offset < found.size; ) {
       signal.throwIfAborted()
       const bytes = await rangeAt(offset, found, fetching)
-      for (let done = 0; done < bytes.length; )
-        done += (await file.write(bytes, done, bytes.length - done, offset + done)).bytesWritten
+      await writeAll(file, bytes, offset)
       hash.update(bytes)
       offset += bytes.length
       progress.show(offset)

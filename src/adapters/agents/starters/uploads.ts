@@ -2,6 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { BoundedSet } from '../../../kit/bounded.js'
 import type { Clock } from '../../../kit/clock.js'
+import { writeAll } from '../../../kit/transfer/chunks.js'
 import { giveNewName } from '../../../kit/transfer/new-name.js'
 import { inDirectory } from '../files/open-place.js'
 import { hashOf } from './file-hash.js'
@@ -203,12 +204,5 @@ async function moveToPlace(
   } catch (error) {
     const isTaken = (error as NodeJS.ErrnoException).code === 'EEXIST'
     throw isTaken ? new UploadFault('exists', 'the target was made meanwhile') : error
-  }
-}
-
-async function writeAll(file: fs.FileHandle, bytes: Uint8Array, offset: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, offset + done)
-    done += bytesWritten
   }
 }
