@@ -2,29 +2,10 @@ import test from 'brittle'
 import type { Reply } from '../../src/ports/node-api.js'
 import { NodeError } from '../../src/kit/errors.js'
 import type { ApprovalDetail, ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
+import { PENDING_APPROVAL } from '../support/pending-approval.js'
 import { fakeHome } from './command-line.js'
 
-const PHONE = 'k7f2'.padEnd(52, 'y')
-const LAPTOP = 'x4m1'.padEnd(52, 'y')
-const APPROVAL: ApprovalInfo = {
-  id: 'app_1234567890',
-  from: 'operator@phone',
-  fromNode: { id: PHONE, name: 'phone' },
-  to: 'shell@laptop',
-  toNode: { id: LAPTOP, name: 'laptop' },
-  fromTier: 'L2',
-  type: 'request',
-  capability: 'shell.run',
-  sideEffect: 'exec',
-  description: 'clean \u001b[31mup',
-  justification: null,
-  input: '{"command":"ls"}',
-  cut: [],
-  rule: 'policy.yaml:12: ask',
-  askedAt: '2026-01-02T03:04:05.000Z',
-  expiresAt: '2026-01-02T03:09:05.000Z',
-  endsBy: 'node'
-}
+const APPROVAL: ApprovalInfo = { ...PENDING_APPROVAL, description: 'clean \u001b[31mup' }
 const ANY = { node: null, nodeNames: null, agent: null, tier: null, sandbox: null }
 const POLICY: PolicyInfo = {
   file: '/home/me/policy.yaml',
@@ -104,7 +85,7 @@ test('the justification of a sender stands quoted behind the input, never in fro
 test('requests that wait at other nodes are listed with their place, time, task and the command for the owner', async (t) => {
   const waiting = {
     agent: 'shell@phone\u001b[31m',
-    node: { id: PHONE, name: 'phone' },
+    node: APPROVAL.fromNode,
     capability: 'shell.run',
     taskId: 'task_1',
     swarm: null,

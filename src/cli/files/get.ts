@@ -3,13 +3,16 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import { eachChunk } from '../../kit/transfer/chunks.js'
+import { eachChunk, writeAll } from '../../kit/transfer/chunks.js'
 import { MAX_FILE_BYTES, MAX_RANGE_BYTES } from '../../kit/transfer/limits.js'
 import { giveNewName } from '../../kit/transfer/new-name.js'
 import { localError } from './local-file.js'
 import type { TransferOptions, Transferred } from './put.js'
 import type { FileAnswer, RemoteFiles } from './remote-files.js'
 import { TransferProgress } from './transfer-progress.js'
+
+/** Bytes of a file's name in that of its part: a file system takes 255 in all. */
+const MAX_PART_NAME_BYTES = 200
 
 const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = fs.constants
 
@@ -30,8 +33,7 @@ export async function getFile(
   await refuseExisting(file, options)
   const stat = await remote.ask(['files.stat', { path: source, sha256: true }])
   const found = sourceOf(stat, source)
-  // The content names the part, so a part of another content is never continued.
-  const part = path.join(path.dirname(file), `.${path.basename(file).slice(0, 200)}.${found.sha256.slice(0, 16)}.part`)
+  const part = partOf(file, found)
   try {
     const resumedAt = await fetchInto(part, found, { ...options, remote, source })
     await moveToPlace(part, file, options)
@@ -39,6 +41,12 @@ export async function getFile(
   } catch (error) {
     throw localError(file, error)
   }
+}
+
+/** The content names the part, so a part of another content is never continued. A long name is cut for its ending. */
+function partOf(file: string, { sha256 }: Source): string {
+  const name = Buffer.from(path.basename(file)).subarray(0, MAX_PART_NAME_BYTES).toString()
+  return path.join(path.dirname(file), `.${name}.${sha256.slice(0, 16)}.part`)
 }
 
 /** The local file: a directory gets the name of the source. @throws NodeError USAGE for a source without a name */
@@ -113,8 +121,7 @@ async function fetchFrom(
     for (let offset = from; offset < found.size; ) {
       signal.throwIfAborted()
       const bytes = await rangeAt(offset, found, fetching)
-      for (let done = 0; done < bytes.length; )
-        done += (await file.write(bytes, done, bytes.length - done, offset + done)).bytesWritten
+      await writeAll(file, bytes, offset)
       hash.update(bytes)
       offset += bytes.length
       progress.show(offset)

@@ -27,3 +27,15 @@ export async function eachChunk(
     position += bytesRead
   }
 }
+
+/** An open file for writing. */
+export interface RangeWriter {
+  /** Writes up to `length` bytes of a buffer, from `at` on, to a position. */
+  write(buffer: Uint8Array, at: number, length: number, position: number): Promise<{ readonly bytesWritten: number }>
+}
+
+/** Writes all bytes to a position, however few the file takes at once. */
+export async function writeAll(file: RangeWriter, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; )
+    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten
+}

@@ -11,29 +11,11 @@ import {
 import { SETTINGS } from '../../../src/config/settings.js'
 import type { ApprovalInfo } from '../../../src/ports/policy-api.js'
 import { untilTrue } from '../../support/nodes.js'
+import { PENDING_APPROVAL } from '../../support/pending-approval.js'
 import { tempDir } from '../../support/tmp.js'
 
-const APPROVAL: ApprovalInfo = {
-  id: 'app_1234567890',
-  from: 'operator@phone',
-  fromNode: { id: 'y'.repeat(52), name: 'phone' },
-  to: 'shell@laptop',
-  toNode: { id: 'o'.repeat(52), name: 'laptop' },
-  fromTier: 'L2',
-  type: 'request',
-  capability: 'shell.run',
-  sideEffect: 'exec',
-  description: '',
-  justification: null,
-  input: '{"command":"ls"}',
-  cut: [],
-  rule: 'policy.yaml:12: ask',
-  askedAt: '2026-01-02T03:04:05.000Z',
-  expiresAt: '2026-01-02T03:09:05.000Z',
-  endsBy: 'node'
-}
 const HOSTILE = '$(touch owned) `touch owned`; touch owned <b>&amp;\u001b[31m\u202e'
-const hostile: ApprovalInfo = { ...APPROVAL, from: `${HOSTILE}@x`, capability: HOSTILE, description: HOSTILE }
+const hostile: ApprovalInfo = { ...PENDING_APPROVAL, from: `${HOSTILE}@x`, capability: HOSTILE, description: HOSTILE }
 
 /** A program of Node that stores its arguments, its text and its standard input as one JSON line of a file. */
 const WRITER = `
@@ -61,42 +43,41 @@ test('a program gets each approval as JSON and a short safe text, and no text of
   t.alike(args, ['a b', '$HOME'], 'arguments are passed as they are')
   t.alike(JSON.parse(input), JSON.parse(JSON.stringify(hostile)))
   t.absent(/[\p{Cc}\u202e]/u.test(text), text)
-  t.ok(text.includes(`a2a-node approvals show ${APPROVAL.id}`), text)
+  t.ok(text.includes(`a2a-node approvals show ${PENDING_APPROVAL.id}`), text)
   t.alike(await fs.readdir(dir), ['out'], 'nothing else was run')
   t.alike(one.problems(), [])
 })
 
 test('a program that is missing, fails, or runs too long is a problem until a notice succeeds', async (t) => {
   const file = path.join(await tempDir(t), 'flag')
-  const cases: readonly (readonly [readonly string[], string])[] = [
-    [['/nowhere/notify'], 'cannot be run'],
-    [[process.execPath, '-e', 'process.exit(3)'], 'failed with 3'],
-    [[process.execPath, '-e', 'setInterval(() => {}, 1000)'], 'ran for more than 0.3 s']
+  const cases: readonly (readonly [readonly string[], string, { timeoutMs?: number }])[] = [
+    [['/nowhere/notify'], 'cannot be run', {}],
+    [[process.execPath, '-e', 'process.exit(3)'], 'failed with 3', {}],
+    [[process.execPath, '-e', 'setInterval(() => {}, 1000)'], 'ran for more than 0.3 s', { timeoutMs: 300 }]
   ]
-  for (const [argv, words] of cases) {
-    const one = notifier(t, argv, { timeoutMs: 300 })
-    one.notify(APPROVAL)
+  for (const [argv, words, more] of cases) {
+    const one = notifier(t, argv, more)
+    one.notify(PENDING_APPROVAL)
     await untilTrue(() => one.problems().length > 0, words)
     const [problem] = one.problems()
     t.is(problem?.code, 'NOTIFY_FAILED')
-    t.ok(words === 'failed with 3' || problem?.message.includes(words), problem?.message)
+    t.ok(problem?.message.includes(words), problem?.message)
   }
   const once = `const fs = require('node:fs'); if (fs.existsSync(${JSON.stringify(file)})) process.exit(0); fs.writeFileSync(${JSON.stringify(file)}, ''); process.exit(1)`
   const mended = notifier(t, [process.execPath, '-e', once])
-  mended.notify(APPROVAL)
+  mended.notify(PENDING_APPROVAL)
   await untilTrue(() => mended.problems().length === 1, 'it failed')
-  mended.notify(APPROVAL)
+  mended.notify(PENDING_APPROVAL)
   await untilTrue(() => mended.problems().length === 0, 'it works again')
-  t.pass()
 })
 
 test('few programs run at once, and notices beyond the queue are dropped as a problem', async (t) => {
   const file = path.join(await tempDir(t), 'out')
   const slow = `require('node:fs').appendFileSync(process.argv[1], 'x\\n'); setInterval(() => {}, 1000)`
   const one = notifier(t, [process.execPath, '-e', slow, file])
-  for (let i = 0; i < MAX_NOTIFIERS + MAX_WAITING_NOTICES; i++) one.notify(APPROVAL)
+  for (let i = 0; i < MAX_NOTIFIERS + MAX_WAITING_NOTICES; i++) one.notify(PENDING_APPROVAL)
   t.alike(one.problems(), [])
-  one.notify(APPROVAL)
+  one.notify(PENDING_APPROVAL)
   t.is(one.problems()[0]?.code, 'NOTIFY_FAILED')
   await untilTrue(async () => (await linesOf(file)).length === MAX_NOTIFIERS, 'the first ones run')
   t.is((await linesOf(file)).length, MAX_NOTIFIERS)
@@ -111,7 +92,7 @@ test('a desktop notice has the text as one plain argument, also on macOS, and is
   }
   t.is(desktopArgv('win32', 'x'), null)
   const one = notifier(t, 'desktop', { platform: 'win32' })
-  one.notify(APPROVAL)
+  one.notify(PENDING_APPROVAL)
   t.is(one.problems().length, 1)
 })
 

@@ -119,6 +119,14 @@ test('a local file stays without force, and a link or directory of its name stay
   t.alike(await fs.readdir(dir), ['a'])
 })
 
+test('a file whose name has the most bytes that a file system takes is fetched, in any script', async (t: Assert) => {
+  for (const name of ['a'.repeat(255), '\u00e9'.repeat(127), '\u65e5'.repeat(85), 'a' + '\ud83d\udcc4'.repeat(63)]) {
+    const dir = await tempDir(t)
+    await get(path.join(dir, name), { bytes: Buffer.from('new'), piece: 2 })
+    t.alike(await fs.readdir(dir), [name])
+  }
+})
+
 test('an address is a node or an agent before the first colon, and a path', async (t: Assert) => {
   t.alike(fileAddress('desktop:a:b'), { agent: 'files@desktop', node: 'desktop', path: 'a:b' })
   t.alike(fileAddress('mine@desktop:'), { agent: 'mine@desktop', node: 'desktop', path: '' })

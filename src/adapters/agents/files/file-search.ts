@@ -3,6 +3,7 @@ import path from 'node:path'
 import { shown } from '../../../kit/text.js'
 import { matchesGlob } from '../../../kit/glob.js'
 import { type GrantedPaths, PARTIAL_DIR } from './granted-paths.js'
+import { inDirectory } from './open-place.js'
 
 /** Bounds of one search: files looked at, bytes read in all and of one file, depth of directories. */
 const MAX_FILES = 20_000
@@ -60,7 +61,7 @@ async function* walk(root: string, signal: AbortSignal): AsyncGenerator<string> 
   const stack = [{ dir: root, depth: 0 }]
   for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
     const { dir, depth } = top
-    const entries = await fs.readdir(dir, { withFileTypes: true }).catch(() => [])
+    const entries = await inDirectory(dir, (base) => fs.readdir(base, { withFileTypes: true })).catch(() => [])
     entries.sort((a, b) => (a.name < b.name ? -1 : 1))
     for (const entry of entries) {
       signal.throwIfAborted()

@@ -2,6 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../../kit/errors.js'
 import { shown } from '../../../kit/text.js'
+import { assertInPlace } from './open-place.js'
 
 /** Directory in a granted directory for unfinished uploads. No path leads into it. */
 export const PARTIAL_DIR = '.a2a-node-partial'
@@ -14,7 +15,7 @@ type GrantKey = 'agents.grants' | 'agents.writeGrants'
 
 /** The place of a file that need not exist. */
 export interface FilePlace {
-  /** The granted directory that contains it. */
+  /** The nearest granted directory that contains it. */
   readonly root: string
   /** Its real directory. */
   readonly dir: string
@@ -75,7 +76,9 @@ export class GrantedPaths {
     if (!isFileName(name) || wanted.endsWith('/'))
       throw new NodeError('INVALID_INPUT', 'the path ends in no file name, or in one with control characters')
     const dir = await this.resolve(path.dirname(wanted), 'directory')
-    const root = (await this.directories()).find((one) => isInside(dir, one))
+    // The nearest one: the outer directory may be on another disk, from which no file is moved into this one.
+    const roots = (await this.directories()).filter((one) => isInside(dir, one))
+    const root = roots.sort((a, b) => b.length - a.length)[0]
     if (root === undefined) throw this.#notThere('directory')
     return { root, dir, name }
   }
@@ -95,18 +98,12 @@ export class GrantedPaths {
     try {
       const stat = await file.stat()
       if (!stat.isFile()) throw new NodeError('FORBIDDEN', 'only regular files can be read')
-      await this.#confirm(file, real)
+      await assertInPlace(file, real)
       return { file, path: real, size: stat.size }
     } catch (error) {
       await file.close()
       throw error
     }
-  }
-
-  /** A directory on the way may have been replaced between looking and opening: ask where the open file really is. */
-  async #confirm(file: fs.FileHandle, real: string): Promise<void> {
-    const now = process.platform === 'linux' ? await fs.readlink(`/proc/self/fd/${file.fd}`) : await fs.realpath(real)
-    if (now !== real) throw new NodeError('FORBIDDEN', 'the file was moved while it was opened')
   }
 }
 

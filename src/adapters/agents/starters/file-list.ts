@@ -3,9 +3,10 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { shown } from '../../../kit/text.js'
 import { type GrantedPaths, PARTIAL_DIR } from '../files/granted-paths.js'
+import { inDirectory } from '../files/open-place.js'
 import { MAX_ENTRIES } from './files-limits.js'
 
-/** ListedNames of one directory that are looked at. */
+/** Names of one directory that are examined. */
 const MAX_NAMES = 20_000
 
 /** Type, bytes and time of the last change of a file. */
@@ -31,31 +32,32 @@ export function factsOf(stat: Stats): FileFacts {
 }
 
 /**
- * Lists a directory, or without a path the granted directories. ListedNames with control characters are left out.
+ * Lists a directory, or without a path the granted directories. Names with control characters are left out.
  * @throws NodeError FORBIDDEN
  */
 export async function listDirectory(paths: GrantedPaths, wanted: string | null): Promise<Listing> {
-  if (wanted === null) return await listing('', { names: await paths.directories(), isWhole: true })
+  if (wanted === null)
+    return { path: '', ...(await entriesOf('', { names: await paths.directories(), isWhole: true })) }
   const dir = await paths.resolve(wanted, 'directory')
-  return await listing(dir, await namesIn(dir))
+  return { path: dir, ...(await inDirectory(dir, async (base) => await entriesOf(base, await namesIn(base)))) }
 }
 
-async function listing(dir: string, { names, isWhole }: ListedNames): Promise<Listing> {
+async function entriesOf(dir: string, { names, isWhole }: ListedNames): Promise<Omit<Listing, 'path'>> {
   const entries: (FileFacts & { name: string })[] = []
   for (const name of names.slice(0, MAX_ENTRIES)) {
     const stat = await fs.lstat(path.resolve(dir, name)).catch(() => null)
     if (stat !== null) entries.push({ name, ...factsOf(stat) })
   }
-  return { path: dir, entries, truncated: !isWhole || names.length > MAX_ENTRIES }
+  return { entries, truncated: !isWhole || names.length > MAX_ENTRIES }
 }
 
 interface ListedNames {
   readonly names: readonly string[]
-  /** Were all names of the directory looked at? */
+  /** Were all names of the directory examined? */
   readonly isWhole: boolean
 }
 
-/** ListedNames of a directory in order. A file has its own name. */
+/** Names of a directory, in order. */
 async function namesIn(dir: string): Promise<ListedNames> {
   const names: string[] = []
   let seen = 0

@@ -3,6 +3,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock } from '../../../kit/clock.js'
 import { type FilePlace, PARTIAL_DIR } from '../files/granted-paths.js'
+import { assertInPlace, inDirectory } from '../files/open-place.js'
 import { MAX_PARTIALS, PARTIAL_LIFETIME_MS, UPLOAD_RESERVE_BYTES } from './files-limits.js'
 import { UploadFault } from './upload-fault.js'
 
@@ -19,7 +20,7 @@ export interface Upload {
   readonly peer: string
 }
 
-const { O_CREAT, O_NOFOLLOW, O_RDWR } = fs.constants
+const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = fs.constants
 const NAME = /^[0-9a-f]{32}-(\d{1,10})$/
 
 /**
@@ -43,6 +44,19 @@ export class Partials {
     return path.join(root, PARTIAL_DIR, `${id.slice(0, 32)}-${size}`)
   }
 
+  /** Opens the file of an upload; the caller closes it. @throws NodeError FORBIDDEN behind a link, ENOENT */
+  async open(upload: Upload, flags = 0): Promise<fs.FileHandle> {
+    const partial = this.pathOf(upload)
+    const file = await fs.open(partial, flags | O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0o600)
+    try {
+      await assertInPlace(file, partial)
+      return file
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  }
+
   /**
    * Makes the file of an upload unless it exists.
    * @throws UploadFault too-many, no-space, special
@@ -56,11 +70,13 @@ export class Partials {
           'too-many',
           `${MAX_PARTIALS} unfinished uploads are open; each ends 24 h after its last byte`
         )
+      const there = (await fs.lstat(this.pathOf(upload)).catch(() => null))?.size ?? 0
+      const missing = others.reduce((sum, { missing: more }) => sum + more, 0)
+      // Before the file is made: that of a refused upload would take bytes of files.append, and count for the others.
+      await requireSpace(root, missing + upload.size - there)
       await makeDirectory(path.join(root, PARTIAL_DIR))
-      const file = await fs.open(this.pathOf(upload), O_CREAT | O_RDWR | O_NOFOLLOW, 0o600)
+      const file = await this.open(upload, O_CREAT)
       try {
-        const missing = others.reduce((sum, { missing: more }) => sum + more, 0)
-        await requireSpace(root, missing + upload.size - (await file.stat()).size)
         const now = new Date(this.#clock.now())
         await file.utimes(now, now)
       } finally {
@@ -80,14 +96,18 @@ export class Partials {
   /** The unfinished uploads that are left, with their missing bytes. */
   async #prune(root: string): Promise<{ file: string; missing: number }[]> {
     const left: { file: string; missing: number }[] = []
-    for (const name of await fs.readdir(path.join(root, PARTIAL_DIR)).catch(() => [])) {
-      const size = NAME.exec(name)?.[1]
-      const file = path.join(root, PARTIAL_DIR, name)
-      const stat = size === undefined ? null : await fs.lstat(file).catch(() => null)
-      if (stat === null) continue
-      if (this.#clock.now() - stat.mtimeMs > PARTIAL_LIFETIME_MS) await fs.unlink(file).catch(() => {})
-      else left.push({ file, missing: Math.max(0, Number(size) - stat.size) })
+    const dir = path.join(root, PARTIAL_DIR)
+    const prune = async (base: string): Promise<void> => {
+      for (const name of await fs.readdir(base)) {
+        const size = NAME.exec(name)?.[1]
+        const file = path.join(base, name)
+        const stat = size === undefined ? null : await fs.lstat(file).catch(() => null)
+        if (stat === null) continue
+        if (this.#clock.now() - stat.mtimeMs > PARTIAL_LIFETIME_MS) await fs.unlink(file).catch(() => {})
+        else left.push({ file: path.join(dir, name), missing: Math.max(0, Number(size) - stat.size) })
+      }
     }
+    await inDirectory(dir, prune).catch(() => {})
     return left
   }
 
@@ -106,7 +126,8 @@ async function makeDirectory(dir: string): Promise<void> {
   if (!(await fs.lstat(dir)).isDirectory()) throw new UploadFault('special', `${PARTIAL_DIR} is no directory`)
 }
 
-async function requireSpace(root: string, bytes: number): Promise<void> {
+/** Do these bytes fit beside the space that uploads leave free? @throws UploadFault no-space */
+export async function requireSpace(root: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await fs.statfs(root)
   if (bavail * bsize < bytes + UPLOAD_RESERVE_BYTES)
     throw new UploadFault('no-space', 'the disk has too little space for this file and the unfinished uploads')

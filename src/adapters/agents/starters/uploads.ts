@@ -2,13 +2,14 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { BoundedSet } from '../../../kit/bounded.js'
 import type { Clock } from '../../../kit/clock.js'
-import { NodeError } from '../../../kit/errors.js'
+import { writeAll } from '../../../kit/transfer/chunks.js'
 import { giveNewName } from '../../../kit/transfer/new-name.js'
+import { inDirectory } from '../files/open-place.js'
 import { hashOf } from './file-hash.js'
-import { Partials, type Upload } from './partials.js'
+import { Partials, requireSpace, type Upload } from './partials.js'
 import { UploadFault } from './upload-fault.js'
 
-const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = fs.constants
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
 
 /** Ended uploads that are remembered. */
 const MAX_ENDED = 64
@@ -58,7 +59,7 @@ export class Uploads {
     return await this.#step(upload, async () => {
       if (await isInPlace(upload, signal)) return doneState(upload)
       await this.#partials.make(upload)
-      const file = await fs.open(this.#partials.pathOf(upload), O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+      const file = await this.#partials.open(upload)
       try {
         return await this.#stateOf(upload, file, signal)
       } finally {
@@ -77,7 +78,8 @@ export class Uploads {
     { offset, bytes, signal }: UploadRange
   ): Promise<Omit<UploadState, 'sha256'> & { readonly sha256?: string }> {
     return await this.#step(upload, async () => {
-      const file = await this.#reopen(upload)
+      // A question for the state of an ended upload is no repeated range: the target may have changed since.
+      const file = await this.#reopen(upload, bytes.length > 0)
       if (file === null) return doneState(upload)
       try {
         if (bytes.length === 0) return await this.#stateOf(upload, file, signal)
@@ -85,6 +87,8 @@ export class Uploads {
         const end = offset + bytes.length
         if (offset > size) throw new UploadFault('gap', `the upload has ${size} bytes, the range begins at ${offset}`)
         if (end > upload.size) throw new UploadFault('gap', `the range ends behind the announced ${upload.size} bytes`)
+        // Others have filled the disk since files.write, or uploads of another granted directory on it.
+        await requireSpace(upload.place.root, end - size)
         await writeAll(file, bytes, offset)
         if (end < upload.size) return { path: targetOf(upload), offset: end, done: false }
         const { path: target, done } = await this.#end(upload, file, await hashOf(file, { length: end, signal }))
@@ -95,14 +99,14 @@ export class Uploads {
     })
   }
 
-  /** The open file of an upload; null when it ended a short time ago. @throws UploadFault no-upload */
-  async #reopen(upload: Upload): Promise<fs.FileHandle | null> {
+  /** The open file of an upload; null when `mayHaveEnded` and it ended a short time ago. @throws UploadFault no-upload */
+  async #reopen(upload: Upload, mayHaveEnded: boolean): Promise<fs.FileHandle | null> {
     const partial = this.#partials.pathOf(upload)
     try {
-      return await fs.open(partial, O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+      return await this.#partials.open(upload)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      if (this.#ended.has(partial)) return null
+      if (mayHaveEnded && this.#ended.has(partial)) return null
       throw new UploadFault('no-upload', 'no upload of this file is open: files.write opens it')
     }
   }
@@ -151,10 +155,21 @@ function doneState(upload: Upload): UploadState {
 
 /**
  * Has the target the announced content already? Then an earlier answer was lost.
- * @throws UploadFault exists, special
+ * @throws UploadFault exists, special, other-disk
  */
 async function isInPlace(upload: Upload, signal: AbortSignal): Promise<boolean> {
-  const target = targetOf(upload)
+  const { root, dir, name } = upload.place
+  return await inDirectory(dir, async (base, handle) => {
+    if ((await handle.stat()).dev !== (await fs.stat(root)).dev)
+      throw new UploadFault(
+        'other-disk',
+        'the directory is on another disk than the granted one: agents.writeGrants must name a directory on that disk'
+      )
+    return await hasContent(path.join(base, name), upload, signal)
+  })
+}
+
+async function hasContent(target: string, upload: Upload, signal: AbortSignal): Promise<boolean> {
   const stat = await fs.lstat(target).catch(() => null)
   if (stat === null) return false
   if (!stat.isFile()) throw new UploadFault('special', 'the target is no regular file')
@@ -176,30 +191,18 @@ async function moveToPlace(
   { place: { dir, name }, isForced }: Upload,
   file: fs.FileHandle
 ): Promise<void> {
-  const open = await fs.open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
   try {
-    const isLinux = process.platform === 'linux'
-    const base = isLinux ? `/proc/self/fd/${open.fd}` : dir
-    if ((isLinux ? await fs.readlink(base) : await fs.realpath(dir)) !== dir)
-      throw new NodeError('FORBIDDEN', 'the directory was moved while the file was written')
-    const target = path.join(base, name)
-    const before = await fs.lstat(target).catch(() => null)
-    if (before !== null && !before.isFile()) throw new UploadFault('special', 'the target is no regular file')
-    if (before !== null && isForced) await file.chmod(before.mode & 0o777)
-    if (isForced) await fs.rename(partial, target)
-    else await giveNewName(partial, target, fs)
-    await open.sync()
+    await inDirectory(dir, async (base, handle) => {
+      const target = path.join(base, name)
+      const before = await fs.lstat(target).catch(() => null)
+      if (before !== null && !before.isFile()) throw new UploadFault('special', 'the target is no regular file')
+      if (before !== null && isForced) await file.chmod(before.mode & 0o777)
+      if (isForced) await fs.rename(partial, target)
+      else await giveNewName(partial, target, fs)
+      await handle.sync()
+    })
   } catch (error) {
     const isTaken = (error as NodeJS.ErrnoException).code === 'EEXIST'
     throw isTaken ? new UploadFault('exists', 'the target was made meanwhile') : error
-  } finally {
-    await open.close()
-  }
-}
-
-async function writeAll(file: fs.FileHandle, bytes: Uint8Array, offset: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, offset + done)
-    done += bytesWritten
   }
 }

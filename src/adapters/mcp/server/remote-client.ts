@@ -2,8 +2,11 @@ import { isRecord } from '../../../kit/json.js'
 import type { NodeApi } from '../../../ports/node-api.js'
 import type { StructuredError } from './structured-error.js'
 
-/** Members with values of agents, which are passed on as they are. */
-const VALUES: ReadonlySet<string> = new Set(['input', 'output', 'payload', 'result', 'examples'])
+/** Members with values of agents, their schemas and contents of documents, which are passed on as they are. */
+const VALUES: ReadonlySet<string> = new Set([
+  ...['input', 'output', 'payload', 'result', 'examples'],
+  ...['inputSchema', 'outputSchema', 'value']
+])
 
 /**
  * The API for a client that has no command line of this node: errors and problems in its answers are without `next`.

@@ -6,11 +6,12 @@ import fc from 'fast-check'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
 import { PARTIAL_DIR } from '../../../../src/adapters/agents/files/granted-paths.js'
 import { MAX_PARTIALS, PARTIAL_LIFETIME_MS } from '../../../../src/adapters/agents/starters/files-limits.js'
-import { MAX_RANGE_BYTES } from '../../../../src/kit/transfer/limits.js'
+import { MAX_FILE_BYTES, MAX_RANGE_BYTES } from '../../../../src/kit/transfer/limits.js'
 import { FILES_CAPABILITIES } from '../../../../src/adapters/agents/starters/starter-files-card.js'
 import { FilesStarter } from '../../../../src/adapters/agents/starters/starter-files.js'
 import type { AgentOutcome } from '../../../../src/ports/agent-runtime.js'
 import { holds } from '../../../support/holds.js'
+import { smallDisk } from '../../../support/small-disk.js'
 import { tempDir } from '../../../support/tmp.js'
 
 const PEER = 'peer'
@@ -28,11 +29,11 @@ interface Scene {
   pass(ms: number): void
 }
 
-async function scene(t: Assert): Promise<Scene> {
-  const dir = await fs.realpath(await tempDir(t))
+async function scene(t: Assert, place?: string, more: readonly string[] = []): Promise<Scene> {
+  const dir = await fs.realpath(place ?? (await tempDir(t)))
   let ahead = 0
   const clock = { now: () => Date.now() + ahead }
-  const start = (): FilesStarter => new FilesStarter({ grants: [dir], writeGrants: [dir], clock })
+  const start = (): FilesStarter => new FilesStarter({ grants: [dir], writeGrants: [dir, ...more], clock })
   let agent = start()
   return {
     dir,
@@ -183,6 +184,22 @@ test('a complete upload whose node stopped before the rename is put in its place
   t.alike(await fs.readdir(dir), ['a'])
 })
 
+test('an ended upload whose target was replaced or removed since is no finished one: it is written again', async (t: Assert) => {
+  const { dir, ask } = await scene(t)
+  const [first, second] = [Buffer.from('first'), Buffer.from('second')]
+  const write = async (bytes: Uint8Array): Promise<void> => {
+    const upload = { ...uploadOf('a', bytes), force: true }
+    t.alike(read(await ask('files.append', { ...upload, offset: 0, bytes: '' })), { refused: 'no-upload' })
+    await ask('files.write', upload)
+    for (let i = 0; i < 2; i++)
+      t.is(read(await ask('files.append', { ...upload, ...rangeOf(bytes, 0, bytes.length) }))['done'], true)
+    t.is(await fs.readFile(path.join(dir, 'a'), 'utf8'), String(bytes))
+  }
+  for (const bytes of [first, second, first]) await write(bytes)
+  await fs.rm(path.join(dir, 'a'))
+  await write(first)
+})
+
 test('files.append says nothing of a file whose upload it does not know, so it cannot be probed', async (t: Assert) => {
   const { dir, ask } = await scene(t)
   await fs.writeFile(path.join(dir, 'a'), 'known')
@@ -222,6 +239,50 @@ test('no hostile path writes, reads or lists outside the granted directory, or i
   t.is(await fs.readFile(path.join(outside, 'secret'), 'utf8'), 'secret')
 })
 
+test('a link in the place of the directory of uploads leads to no file: none is written, found or removed there', async (t: Assert) => {
+  const { dir, ask, pass, restart } = await scene(t)
+  const outside = path.join(await fs.realpath(await tempDir(t)), 'outside')
+  const bytes = Buffer.from('0123456789')
+  const upload = uploadOf('a', bytes)
+  await ask('files.write', upload)
+  await fs.rename(path.join(dir, PARTIAL_DIR), outside)
+  await fs.symlink(outside, path.join(dir, PARTIAL_DIR))
+  for (const range of [rangeOf(bytes, 0, 4), rangeOf(bytes, 0, 10), { offset: 0, bytes: '' }])
+    t.is((await ask('files.append', { ...upload, ...range })).ok, false)
+  t.alike(read(await ask('files.write', upload)), { refused: 'special' })
+  pass(PARTIAL_LIFETIME_MS + 60_000)
+  restart()
+  await ask('files.list', {})
+  const [partial = '', ...more] = await fs.readdir(outside)
+  t.alike(more, [])
+  t.is((await fs.stat(path.join(outside, partial))).size, 0)
+})
+
+test('a path below a file is refused before any byte is sent', async (t: Assert) => {
+  const { dir, ask, names } = await scene(t)
+  await fs.writeFile(path.join(dir, 'file'), 'x')
+  for (const force of [false, true]) {
+    t.is((await ask('files.write', { ...uploadOf('file/a', Buffer.from('1')), force })).ok, false)
+    t.is((await ask('files.write', { ...uploadOf(`${dir}/file/a`, Buffer.from('1')), force })).ok, false)
+  }
+  t.alike(await names(), ['file'])
+})
+
+test('a directory on another disk than the granted one is refused before any byte, unless it is granted too', async (t: Assert) => {
+  const disk = await smallDisk(t, 300)
+  if (typeof disk === 'string') return t.comment(disk)
+  const outer = path.dirname(disk.dir)
+  const bytes = Buffer.from('0123456789')
+  const upload = uploadOf(path.join(disk.dir, 'a'), bytes)
+  const only = await scene(t, outer)
+  t.alike(read(await only.ask('files.write', upload)), { refused: 'other-disk' })
+  t.alike(await only.names(), ['disk'])
+  const both = await scene(t, outer, [disk.dir])
+  t.is(read(await both.ask('files.write', upload))['offset'], 0)
+  t.is(read(await both.ask('files.append', { ...upload, ...rangeOf(bytes, 0, 10) }))['done'], true)
+  t.alike(await fs.readdir(disk.dir), ['a'])
+})
+
 test('unfinished uploads are bounded in number and time, and their directory goes with the last one', async (t: Assert) => {
   const { ask, names, pass, partials, restart } = await scene(t)
   const upload = (i: number): object => uploadOf(`f${i}`, Buffer.from(`${i}`))
@@ -236,6 +297,22 @@ test('unfinished uploads are bounded in number and time, and their directory goe
   restart()
   await ask('files.list', {})
   t.alike(await names(), [])
+})
+
+test('an upload without space on the disk leaves nothing, takes no bytes, and stops no smaller one', async (t: Assert) => {
+  const disk = await smallDisk(t, 300)
+  if (typeof disk === 'string') return t.comment(disk)
+  const { ask, names } = await scene(t, disk.dir)
+  const [large, small] = [{ ...uploadOf('large', Buffer.alloc(0)), size: MAX_FILE_BYTES }, Buffer.from('0123456789')]
+  t.alike(read(await ask('files.write', large)), { refused: 'no-space' })
+  t.alike(await names(), [])
+  t.alike(read(await ask('files.append', { ...large, ...rangeOf(small, 0, 10) })), { refused: 'no-upload' })
+  const upload = uploadOf('small', small)
+  t.is(read(await ask('files.write', upload))['offset'], 0)
+  await fs.writeFile(path.join(disk.dir, 'other'), Buffer.alloc(50 * 1024 * 1024))
+  t.alike(read(await ask('files.append', { ...upload, ...rangeOf(small, 0, 10) })), { refused: 'no-space' })
+  await fs.rm(path.join(disk.dir, 'other'))
+  t.is(read(await ask('files.append', { ...upload, ...rangeOf(small, 0, 10) }))['done'], true, 'it continues')
 })
 
 test('files.list gives the granted directories, and the entries of one without control characters', async (t: Assert) => {
