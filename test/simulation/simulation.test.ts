@@ -3,6 +3,7 @@ import { createMemoryLedger } from '../support/memory-ledger.js'
 import { SWARM_KEYS } from '../../src/domain/reliable/swarm-keys.js'
 import { utf8 } from '../../src/kit/ids.js'
 import { SwarmStore } from '../../src/node/swarms/store.js'
+import { type RequestRecord, requestRecord } from '../../src/domain/reliable/records.js'
 import type { LedgerChange } from '../../src/ports/ledger.js'
 import { Simulation } from './simulation.js'
 import { SwarmWitness } from './swarm-witness.js'
@@ -42,6 +43,24 @@ test('a witness says when a request runs twice at once or against its word, when
     'a acknowledges 1 of x@b>y@a, and its disk has 0',
     'task task_1 at b was completed 1, and is failed null'
   ])
+})
+
+test('a witness reports a failed task of a callee that goes on, unless the record of its request has gone', (t) => {
+  const witness = new Witness(new Trace(() => 0))
+  const at = { source: 'x@a', target: 'y@b', createdAt: 1, updatedAt: 1, deadline: 10, expiresAt: 20, tries: 0 }
+  const named = { requestId: 'req_1', attempt: 1, capability: 'c', description: '', swarm: null, taskId: 'task_1' }
+  const rest = { correlationId: 'thr_1', isRepeatable: true, retryAt: null, error: null, asking: null }
+  const record: RequestRecord = { role: 'callee', status: 'pending', ...at, ...named, ...rest }
+  const tells = (state: 'failed' | 'submitted'): void => {
+    witness.tells('b', { id: 'task_1', role: 'callee', state, result: null } as Parameters<Witness['tells']>[1])
+  }
+  witness.keeps('b', [{ key: 'request/one', value: requestRecord.encode(record) }])
+  tells('failed')
+  tells('submitted')
+  t.alike(witness.faults, ['task task_1 at b was failed null, and is submitted null'])
+  witness.keeps('b', [{ key: 'request/one', value: null }])
+  tells('submitted')
+  t.is(witness.faults.length, 1)
 })
 
 test('a witness of swarms says when an item is begun against its word, and when leases, outcomes, keys or ends are not what they were', (t) => {

@@ -54,6 +54,8 @@ export class Witness {
   readonly #kills = new Map<string, number>()
   /** What tasks said last when that was an end, by `node task`. */
   readonly #told = new Map<string, string>()
+  /** Tasks of callees whose record a disk holds no longer, by `node task`. */
+  readonly #gone = new Set<string>()
   /** What disks hold, by node and key. */
   readonly #records = new Map<string, RequestRecord>()
   readonly #results = new Map<string, Uint8Array>()
@@ -116,7 +118,7 @@ export class Witness {
 
   /**
    * A task says how it stands: once it told an end it tells no other, also after a restart. The exception is a failed
-   * task of a callee: the id follows from the request, which its caller may ask for again once the record has gone.
+   * task of a callee whose record has gone: its id follows from the request, which may arrive again as a new one.
    */
   tells(node: string, task: Task): void {
     // Nothing came of what was canceled either: a node may say so in either way.
@@ -125,7 +127,7 @@ export class Witness {
     this.#trace.add(node, `task ${task.id} of the ${task.role} is ${text}`)
     const name = `${node} ${task.id}`
     const told = this.#told.get(name)
-    const isAgain = task.role === 'callee' && told?.startsWith('failed') === true && this.#isOpenAt(node, task.id)
+    const isAgain = told?.startsWith('failed') === true && this.#gone.delete(name)
     if (isAgain) this.#told.delete(name)
     else if (told !== undefined && told !== text) this.fault(`task ${task.id} at ${node} was ${told}, and is ${text}`)
     // Whoever cancels sees it at once, before it is recorded.
@@ -224,13 +226,6 @@ export class Witness {
     return null
   }
 
-  /** Has the disk of a callee a request of that task that is under way? */
-  #isOpenAt(node: string, taskId: string): boolean {
-    for (const { role, status, ...record } of this.#of(node))
-      if (role === 'callee' && record.taskId === taskId && (status === 'pending' || status === 'started')) return true
-    return false
-  }
-
   *#of(node: string): Generator<RequestRecord> {
     for (const [name, record] of this.#records) if (name.startsWith(`${node} `)) yield record
   }
@@ -250,6 +245,8 @@ export class Witness {
     const before = this.#records.get(name)
     if (before !== undefined && record !== null && SETTLED.has(before.status) && record.status !== before.status)
       this.fault(`on disk ${record.requestId} (${name}) was ${before.status}, and is ${record.status}`)
+    if (record === null && before?.role === 'callee')
+      this.#gone.add(`${name.slice(0, name.indexOf(' '))} ${before.taskId}`)
     if (record === null) this.#records.delete(name)
     else this.#records.set(name, record)
   }

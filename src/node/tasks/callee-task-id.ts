@@ -12,7 +12,7 @@ export interface CalleeTaskIdDeps {
 
 /**
  * The id that a request of a peer has at its caller too; undefined for a request within this node, whose caller has
- * that id here, and for a further request of the same id.
+ * that id here, and for one whose earlier task is still known.
  */
 export function calleeTaskId(
   { self, hash, tasks }: CalleeTaskIdDeps,

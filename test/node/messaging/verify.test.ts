@@ -1,7 +1,15 @@
 import test from 'brittle'
 import { addressText, parseAddress } from '../../../src/domain/card/card.js'
 import type { EnvelopeHeader } from '../../../src/domain/envelope/header.js'
-import { verifyParties } from '../../../src/node/messaging/verify.js'
+import {
+  CLAIM_WAIT_MS,
+  EarlyClaims,
+  MAX_EARLY_BYTES,
+  MAX_EARLY_CLAIMS,
+  verifyParties
+} from '../../../src/node/messaging/verify.js'
+import type { ReadTurn } from '../../../src/node/messaging/verify.js'
+import { ManualClock } from '../../support/manual-clock.js'
 import { actor, certificateBody } from '../../support/membership.js'
 
 const [peer, here, hop, gone] = [actor('peer'), actor('here'), actor('hop'), actor('gone')]
@@ -70,4 +78,34 @@ test('a relay weakens the message to its own tier, and one that is no member sto
   if ('refusal' in result) return t.fail(result.refusal.reason)
   t.alike([result.party.tier, result.certified.tier], [2, 1])
   t.alike(rejection(relayed([hop.id, gone.id])), ['hops: members', null, true])
+})
+
+test('messages with early claims wait within a number for each peer and bytes for all, which a refusal frees', async (t) => {
+  const clock = new ManualClock()
+  const turns: ReadTurn[] = []
+  const read = (_peer: unknown, _message: unknown, turn: ReadTurn = 'only'): 'early' | null => {
+    turns.push(turn)
+    return turn === 'only' || turn === 'last' ? null : 'early'
+  }
+  const claims = new EarlyClaims({ clock, verification: { read } })
+  const arrives = (from: typeof peer, bytes: number): ReturnType<EarlyClaims['read']> =>
+    claims.read(from.id, { bytes: new Uint8Array(bytes), lane: null, hops: [] })
+  for (const round of [1, 2]) {
+    const waiting = Array.from({ length: MAX_EARLY_CLAIMS }, () => arrives(peer, 1))
+    t.ok(
+      waiting.every((one) => one instanceof Promise),
+      `round ${round}`
+    )
+    t.is(arrives(peer, 1), null, 'one more of this peer')
+    t.is(arrives(hop, MAX_EARLY_BYTES), null, 'more bytes than all may have')
+    const last = arrives(hop, MAX_EARLY_BYTES - MAX_EARLY_CLAIMS)
+    t.ok(last instanceof Promise)
+    t.is(arrives(gone, 1), null)
+    for (let ms = 0; ms < CLAIM_WAIT_MS; ms += 100) {
+      clock.advance(100)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    t.alike(await Promise.all([...waiting, last]), Array(MAX_EARLY_CLAIMS + 1).fill(null))
+  }
+  t.is(turns.filter((turn) => turn === 'last').length, 2 * (MAX_EARLY_CLAIMS + 1))
 })

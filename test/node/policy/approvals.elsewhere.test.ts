@@ -39,6 +39,33 @@ test('the asking node lists each request that waits for a person at another node
   t.alike(await elsewhere(owner), [])
 })
 
+test('a watch of approvals reports when a request begins and ends to wait elsewhere', async (t) => {
+  const { world, owner, peer } = await approvalScene(t)
+  const seen: number[] = []
+  const watch = owner.api().watch('approvals.list', {})
+  const reading = (async () => {
+    for await (const item of watch) {
+      seen.push(item.elsewhere?.length ?? 0)
+      if (seen.length === 3) return
+    }
+  })()
+  const reply = callText(owner)
+  await world.settle()
+  t.alike(seen, [0, 1])
+  await peer.api().call('approvals.allow', { id: await firstWaiting(peer) })
+  await reply
+  await reading
+  t.alike(seen, [0, 1, 0])
+})
+
+test('a request of a node to itself is listed once, as an approval of its own', async (t) => {
+  const { world, peer } = await approvalScene(t)
+  void callText(peer, { wait: false })
+  await world.settle()
+  const { approvals, elsewhere: others } = await peer.api().call('approvals.list', {})
+  t.alike([approvals.length, others], [1, []])
+})
+
 test('an item of a swarm that waits for a person is listed with its swarm', async (t) => {
   const { world, owner, peer } = await approvalScene(t)
   const { id } = await owner

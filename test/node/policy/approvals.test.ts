@@ -209,8 +209,11 @@ test('an agent that changed while the message waited is not what was allowed', a
 test('the same request sent again waits once, runs once, and every copy is answered', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   const payload = request('twice')
-  for (const correlationId of ['one', 'two', 'three'])
-    forge(owner, peer, { payload, correlationId, metadata: { tier: 0 } })
+  // The times that are left differ when it is sent again.
+  for (const [at, correlationId] of ['one', 'two', 'three'].entries()) {
+    const times = { timeoutMs: 9000 - at, approvalMs: 90_000 - at, ttlMs: 900_000 - at }
+    forge(owner, peer, { payload: { ...payload, ...times }, correlationId, metadata: { tier: 0 } })
+  }
   await world.settle()
   t.is((await waitingOf(peer)).length, 1)
   await peer.api().call('approvals.allow', { id: await firstWaiting(peer) })

@@ -293,18 +293,17 @@ export class CalleeRequests {
 
   #fresh({ peer, sender, recipient, header }: InboundMessage, payload: RequestPayload): RequestRecord {
     const { clock, ids } = this.#deps
-    const [now, source] = [clock.now(), addressText(sender)]
+    const now = clock.now()
+    const { requestId, attempt } = payload
+    const origin = { source: addressText(sender), target: addressText(recipient), requestId, attempt }
     return {
       role: 'callee',
-      requestId: payload.requestId,
-      attempt: payload.attempt,
-      source,
-      target: addressText(recipient),
+      ...origin,
       capability: payload.capability,
       description: payload.description,
       swarm: payload.swarm,
       correlationId: header.correlationId ?? header.id,
-      taskId: calleeTaskId(this.#deps, { peer, source, requestId: payload.requestId }) ?? ids.next('task'),
+      taskId: calleeTaskId(this.#deps, { peer, ...origin }) ?? ids.next('task'),
       status: 'pending',
       isRepeatable: this.#isRepeatable(recipient, payload),
       tries: 0,

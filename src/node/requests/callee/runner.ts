@@ -48,10 +48,12 @@ export class Runner {
     }: Pick<Execution, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
     name?: string
   ): Execution {
-    const shared = (): string | undefined =>
-      sender === undefined || isNotification
-        ? undefined
-        : calleeTaskId(this.#deps, { peer, source: addressText(sender), requestId: payload.requestId })
+    const shared = (): string | undefined => {
+      if (sender === undefined || isNotification) return undefined
+      const { requestId, attempt } = payload
+      const [source, target] = [addressText(sender), addressText(recipient)]
+      return calleeTaskId(this.#deps, { peer, source, target, requestId, attempt })
+    }
     const { agent, taskId } = this.#openTask(recipient, payload, { name, id: record?.taskId ?? name ?? shared() })
     const piece: Execution = {
       key,

@@ -257,6 +257,8 @@ function nameRequest(
   { lease, names, sender, target, capability, description }: Asking
 ): RequestNames {
   const requestId = lease?.requestId ?? names?.requestId ?? ids.next('req')
+  const attempt = lease?.attempt ?? 1
+  const origin = { source: addressText(sender), target: addressText(target), requestId, attempt }
   const opening = {
     kind: 'request',
     role: 'caller',
@@ -266,12 +268,9 @@ function nameRequest(
   } as const
   return {
     requestId,
-    attempt: lease?.attempt ?? 1,
+    attempt,
     correlationId: ids.next('thr'),
-    taskId:
-      lease === undefined
-        ? tasks.open(opening, names?.taskId ?? taskIdOf(hash, { source: addressText(sender), requestId }))
-        : null
+    taskId: lease === undefined ? tasks.open(opening, names?.taskId ?? taskIdOf(hash, origin)) : null
   }
 }
 
