@@ -40,3 +40,19 @@ test('swarm retry does failed items again with the inputs of their template, and
   const { id: other } = JSON.parse(each.stdout.trim().split('\n').at(-1) ?? '') as { id: string }
   t.is((await a.cli(['swarm', 'retry', other])).code, 2)
 })
+
+test('swarm retry after --fail-fast says how many items it leaves out: all without an outcome', async (t) => {
+  const mesh = await localMesh(t)
+  const [a] = await mesh.meshOf('a')
+  await fs.writeFile(path.join(a.home, 'agents', 'do.md'), job('do', '(() => process.exit(3))()'))
+  await untilAgent(a, 'do@a')
+  const items = path.join(await mesh.dir(), 'items.txt')
+  await fs.writeFile(items, Array.from({ length: 40 }, (_, i) => `item ${i}\n`).join(''))
+  const run = ['swarm', 'run', 'go', '--capability', 'job.do', '--items', items, '--retries', '0', '--fail-fast']
+  const first = await a.cli([...run, '--json'])
+  const { id, results } = JSON.parse(first.stdout.trim().split('\n').at(-1) ?? '') as SwarmResults
+  const again = await a.cli(['swarm', 'retry', id, '--detach'])
+  t.is(again.code, 0, again.stderr)
+  const open = 40 - results.length
+  t.ok(open > 0 && again.stderr.includes(`not tried again: ${open} items of swarm ${id}`), again.stderr)
+})

@@ -49,7 +49,7 @@ export async function retryRequest(
 }
 
 function noItem(
-  { id }: SwarmHead,
+  { id, itemCount }: SwarmHead,
   rows: readonly SwarmRow[],
   wanted: { failed: boolean; unknown: boolean }
 ): NodeError {
@@ -57,7 +57,9 @@ function noItem(
   const isOther = others > 0 && wanted.failed !== wanted.unknown
   const names = wanted.failed ? (wanted.unknown ? 'failed or is unknown' : 'failed') : 'is unknown'
   const more = isOther ? `; ${others} ${wanted.failed ? 'unknown' : 'failed'}` : ''
-  return new NodeError('CONFLICT', `no item of swarm ${id} ${names}${more}`, {
+  const open = itemCount - rows.length
+  const canceled = open === 0 ? '' : `; ${open} had no outcome when it was canceled: launch them anew`
+  return new NodeError('CONFLICT', `no item of swarm ${id} ${names}${more}${canceled}`, {
     next: [
       ...(isOther ? [`a2a-node swarm retry ${id} --${wanted.failed ? 'unknown' : 'failed'}`] : []),
       `a2a-node swarm results ${id}`

@@ -80,3 +80,9 @@ test('a participant that did not launch the swarm keeps no input, and says so', 
   const { message } = await failsWith(t, 'CONFLICT', () => retry())
   t.ok(message.includes('only its launcher keeps them'), message)
 })
+
+test('a refused retry of a canceled swarm says how many items had no outcome', async (t) => {
+  const { retry } = await ended(['completed', 'completed'], { itemCount: 5 })
+  const { message } = await failsWith(t, 'CONFLICT', () => retry())
+  t.ok(message.endsWith('failed; 3 had no outcome when it was canceled: launch them anew'), message)
+})

@@ -1,7 +1,8 @@
 import BlindPairing from 'blind-pairing'
 import type { DecodedInvite, PairedData } from 'blind-pairing'
+import type { PeerDiscovery } from 'hyperswarm'
 import { CHOICE_OF_COPY, COPY_STEPS, ERROR_CODES, NodeError } from '../../../kit/errors.js'
-import type { Timer } from '../../../kit/clock.js'
+import type { Clock, Timer } from '../../../kit/clock.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { ErrorCode } from '../../../kit/errors.js'
 import { bytesToText, keyFromText, keyToText, shortId } from '../../../kit/ids.js'
@@ -88,25 +89,24 @@ const LOOKUP_MS = 4000
 
 /** Looks up a topic again and again: an admin may announce it after the first lookup, and the next is minutes away. */
 class Lookups {
-  readonly #deps: Pick<JoinDeps, 'swarm' | 'clock'>
-  readonly #topic: Uint8Array
-  readonly #sessions: { destroy(): Promise<void> }[] = []
+  readonly #clock: Clock
+  readonly #session: Pick<PeerDiscovery, 'refresh' | 'destroy'>
   #timer: Timer | null = null
 
-  constructor(deps: Pick<JoinDeps, 'swarm' | 'clock'>, topic: Uint8Array) {
-    this.#deps = deps
-    this.#topic = topic
+  constructor({ swarm, clock }: Pick<JoinDeps, 'swarm' | 'clock'>, topic: Uint8Array) {
+    this.#clock = clock
+    this.#session = swarm.join(topic, { server: false, client: true })
     this.#later()
   }
 
   close(): void {
-    this.#deps.clock.clear(this.#timer)
-    for (const session of this.#sessions) session.destroy().catch(() => {})
+    this.#clock.clear(this.#timer)
+    this.#session.destroy().catch(() => {})
   }
 
   #later(): void {
-    this.#timer = this.#deps.clock.after(LOOKUP_MS, () => {
-      this.#sessions.push(this.#deps.swarm.join(this.#topic, { server: false, client: true }))
+    this.#timer = this.#clock.after(LOOKUP_MS, () => {
+      this.#session.refresh().catch(() => {})
       this.#later()
     })
   }

@@ -1,4 +1,5 @@
 import test, { type Assert } from 'brittle'
+import type { SwarmInfo } from '../../../../src/ports/swarm-api.js'
 import { FIRST_RULES } from '../../../../src/adapters/storage/policy/policy-file.js'
 import { SWARM_KEYS } from '../../../../src/domain/reliable/swarm-keys.js'
 import { failsWith } from '../../../support/fails.js'
@@ -7,14 +8,29 @@ import { type Member, VotersScene } from '../../../support/voters-scene.js'
 
 type Three = readonly [Member, Member, Member]
 
+/** Three participants of a running swarm that the first one launched; by default its nodes share everything. */
+async function running(
+  t: Assert,
+  ...nodes: [names?: readonly string[], rules?: { policy: string; mine: readonly string[] }]
+): Promise<{ scene: VotersScene; members: Three; id: string }> {
+  const scene = await VotersScene.start(t, ...nodes)
+  const members = scene.members as unknown as Three
+  const id = await members[0].node.core.swarms.launch(mapOf(60))
+  await scene.pass(2000)
+  return { scene, members, id }
+}
+
+/** A participant cancels a swarm for a caller of its API, and has the answer of the coordinator. */
+async function cancel(scene: VotersScene, { node }: Member, ...of: [id: string, caller?: string]): Promise<SwarmInfo> {
+  const asked = node.core.swarms.cancel(...of)
+  await scene.pass(2000)
+  return await asked
+}
+
 test('any participant may cancel a swarm: it asks the coordinator, and the swarm has ended when that has answered', async (t) => {
-  const scene = await VotersScene.start(t)
-  const [a, , c] = scene.members as unknown as Three
-  const id = await a.node.core.swarms.launch(mapOf(60))
-  await scene.pass(2000)
-  const asked = c.node.core.swarms.cancel(id, 'token ci')
-  await scene.pass(2000)
-  const info = await asked
+  const { scene, members, id } = await running(t)
+  const [, , c] = members
+  const info = await cancel(scene, c, id, 'token ci')
   t.is(info.status, 'canceled')
   t.is(info.willBeCanceled, undefined)
   t.is((await scene.same(id)).status, 'canceled')
@@ -22,13 +38,9 @@ test('any participant may cancel a swarm: it asks the coordinator, and the swarm
 })
 
 test('every participant says which node canceled a swarm, that node also which caller, and all still say so after a restart', async (t) => {
-  const scene = await VotersScene.start(t)
-  const [a, , c] = scene.members as unknown as Three
-  const id = await a.node.core.swarms.launch(mapOf(60))
-  await scene.pass(2000)
-  const asked = c.node.core.swarms.cancel(id, 'token ci')
-  await scene.pass(2000)
-  await asked
+  const { scene, members, id } = await running(t)
+  const [, , c] = members
+  await cancel(scene, c, id, 'token ci')
   const canceledBy = async (member: Member): Promise<unknown[]> => {
     const by = (await member.node.core.swarms.find(id)).info().canceledBy
     return [by?.node.id, by?.caller, Date.parse(by?.at ?? '') > 0]
@@ -41,13 +53,9 @@ test('every participant says which node canceled a swarm, that node also which c
 })
 
 test('a coordinator that cancels a swarm itself names its caller everywhere, and a later request of another changes nothing', async (t) => {
-  const scene = await VotersScene.start(t)
-  const [a, , c] = scene.members as unknown as Three
-  const id = await a.node.core.swarms.launch(mapOf(60))
-  await scene.pass(2000)
-  const asked = a.node.core.swarms.cancel(id, 'operator')
-  await scene.pass(2000)
-  await asked
+  const { scene, members, id } = await running(t)
+  const [a, , c] = members
+  await cancel(scene, a, id, 'operator')
   await c.node.core.swarms.cancel(id, 'token late')
   for (const member of scene.members) {
     const by = (await member.node.core.swarms.find(id)).info().canceledBy
@@ -56,10 +64,8 @@ test('a coordinator that cancels a swarm itself names its caller everywhere, and
 })
 
 test('a swarm that is canceled while nobody coordinates it says so, and is canceled when a majority is back, also after a restart', async (t) => {
-  const scene = await VotersScene.start(t)
-  const [a, b, c] = scene.members as unknown as Three
-  const id = await a.node.core.swarms.launch(mapOf(60))
-  await scene.pass(2000)
+  const { scene, members, id } = await running(t)
+  const [a, b, c] = members
   await scene.kill(a)
   await scene.kill(b)
   await scene.pass(10_000, [c])
@@ -112,12 +118,8 @@ test('the request to cancel a swarm is given up at its deadline: no coordinator 
 })
 
 /** The launcher a, the guest g and the second machine m of the launcher's person, each with the rules of a new home. */
-async function guestScene(t: Assert): Promise<{ scene: VotersScene; members: Three; id: string }> {
-  const scene = await VotersScene.start(t, ['g', 'm'], { policy: FIRST_RULES, mine: ['m'] })
-  const members = scene.members as unknown as Three
-  const id = await members[0].node.core.swarms.launch(mapOf(60))
-  await scene.pass(2000)
-  return { scene, members, id }
+function guestScene(t: Assert): ReturnType<typeof running> {
+  return running(t, ['g', 'm'], { policy: FIRST_RULES, mine: ['m'] })
 }
 
 test('a guest of the launcher cannot cancel its swarm, by its id or its task; a machine of its person can', async (t) => {
@@ -129,9 +131,7 @@ test('a guest of the launcher cannot cancel its swarm, by its id or its task; a 
   t.is(await g.ledger.get(SWARM_KEYS.cancel(id)), null)
   await scene.pass(1000)
   t.is((await scene.info(a, id)).status, 'running')
-  const asked = m.node.core.swarms.cancel(id)
-  await scene.pass(2000)
-  t.is((await asked).status, 'canceled')
+  t.is((await cancel(scene, m, id)).status, 'canceled')
   t.is((await scene.same(id)).status, 'canceled')
 })
 
