@@ -20,12 +20,15 @@ test('the measurement of the first answer leaves no node and no file behind at C
   await fs.writeFile(path.join(bin, 'npm'), NPM, { mode: 0o755 })
   const child = spawn(process.execPath, [path.join(ROOT, 'scripts', 'first-answer.mjs'), BIN], {
     env: { ...process.env, PATH: `${bin}:${path.dirname(process.execPath)}:${process.env['PATH']}`, TMPDIR: tmp },
-    stdio: 'ignore'
+    stdio: ['ignore', 'ignore', 'pipe']
   })
   t.teardown(() => child.kill('SIGKILL'))
-  const ended = once(child, 'exit')
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
+  const ended = once(child, 'close')
   let pid = 0
   await untilTrue(async () => {
+    if (child.exitCode !== null) throw new Error(`it ended before a node ran: ${errors}`)
     pid = await pidBelow(tmp)
     return pid > 0
   }, 'a node runs')
