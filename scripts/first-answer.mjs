@@ -2,7 +2,8 @@
 // Measures the way of a newcomer: from the packed file to the first answer of another node, by the commands of the
 // README. Two homes on the loopback network of this machine stand for two machines.
 // Usage: node scripts/first-answer.mjs [file.tgz]; without a file it packs the built tree.
-// Exit code: 0 within 90 s of the file being there, 1 later or without an answer. Leaves nothing behind.
+// Exit code: 0 within 90 s of the file being there, 1 later or without an answer, 130 after Ctrl-C, 143 after SIGTERM.
+// Leaves nothing behind.
 import { spawn } from 'node:child_process'
 import dgram from 'node:dgram'
 import fs from 'node:fs'
@@ -13,12 +14,21 @@ import { fileURLToPath } from 'node:url'
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..')
 const GOAL_MS = 90_000
 const TEXT = 'The quick brown fox'
+const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
 
-/** Runs a program to its end. @throws Error with its output when it fails */
-function run(command, { env, cwd, input = '' } = {}) {
+/** The signal that ends the run early, and the command at work. */
+const current = { signal: null, child: null }
+
+/**
+ * Runs a program to its end; a signal to this process goes on to it. `isCleaning`: it runs after a signal too, and
+ * another Ctrl-C does not reach it. @throws Error with its output when it fails
+ */
+function run(command, { env, cwd, input = '', isCleaning = false } = {}) {
+  if (current.signal !== null && !isCleaning) throw new Error(`ended by ${current.signal}`)
   const [program, ...words] = command
   return new Promise((resolve, reject) => {
-    const child = spawn(program, words, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+    const child = spawn(program, words, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'], detached: isCleaning })
+    if (!isCleaning) current.child = child
     let [stdout, all] = ['', '']
     child.stdout.on('data', (bytes) => {
       stdout += bytes
@@ -57,6 +67,7 @@ async function measure(dir, file) {
   })
   const program = path.join(dir, 'bin', 'a2a-node')
   const node = (machine, words, input) => run([program, ...words], { env: envOf(machine), input })
+  const stop = (machine) => run([program, 'stop'], { env: envOf(machine), isCleaning: true })
   const times = []
   const step = async (name, work) => {
     const since = performance.now()
@@ -78,10 +89,15 @@ async function measure(dir, file) {
     if (!/"?words"?\D+4\b/.test(answer)) throw new Error(`the answer does not count 4 words: ${answer}`)
     return times
   } finally {
-    await Promise.allSettled(['laptop', 'desktop'].map((machine) => node(machine, ['stop'])))
+    await Promise.allSettled(['laptop', 'desktop'].map(stop))
   }
 }
 
+for (const signal of Object.keys(SIGNALS))
+  process.on(signal, () => {
+    current.signal ??= signal
+    current.child?.kill(signal)
+  })
 const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'a2a-first-'))
 try {
   const file =
@@ -96,7 +112,7 @@ try {
   process.exitCode = total <= GOAL_MS ? 0 : 1
 } catch (error) {
   console.error(String(error.message))
-  process.exitCode = 1
+  process.exitCode = SIGNALS[current.signal] ?? 1
 } finally {
   fs.rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
 }

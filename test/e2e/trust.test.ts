@@ -123,7 +123,11 @@ test('a swarm leaves a guest out of exec work and names the command that trusts 
   t.is(done.code, 0, done.stderr)
   t.ok(done.stdout.includes(left), done.stdout)
   const [last] = (await a.cli([...run, '--json'])).stdout.trim().split('\n').slice(-1)
-  t.absent(JSON.parse(last ?? '{}').participants?.includes('exec@g'))
+  const { results } = JSON.parse(last ?? '{}') as { results: readonly { agent: string }[] }
+  t.alike(
+    results.map(({ agent }) => agent),
+    ['exec@b']
+  )
   const read = await a.cli(['swarm', 'run', 'go', '--capability', 'read.run', '--json'])
   t.ok(read.stdout.includes('read@g'))
   t.absent(read.stdout.includes('may only ask'))
@@ -140,6 +144,7 @@ test('with guests in the mesh a new document is written by the machines of its p
   const { a, b, g } = await threeHomes(t)
   const made = await a.cli(['doc', 'set', 'notes', 'ours'])
   t.ok(made.stderr.includes('guests of yours read it only'), made.stderr)
+  t.ok(made.stderr.includes(`a2a-node --home ${a.home} doc access notes --write everybody`), made.stderr)
   const shown = await a.cli(['doc', 'access', 'notes'])
   t.ok(/may write\s+b; its creator and the owner of the mesh/.test(shown.stdout), shown.stdout)
   await until(g.api, 'documents.list', {}, ({ documents }) => documents.some(({ name }) => name === 'notes'))

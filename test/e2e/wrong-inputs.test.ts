@@ -4,7 +4,7 @@ import test, { type Assert } from 'brittle'
 import { buildProgram } from '../../src/cli/program.js'
 import { messageOf } from '../../src/kit/errors.js'
 import { commandsOf } from '../support/markdown.js'
-import { type CommandResult, localMesh } from '../support/nodes.js'
+import { type CommandResult, type LocalMesh, localMesh } from '../support/nodes.js'
 import { OF_A_NODE, WITHOUT_NODE, type WrongInput } from '../support/wrong-inputs.js'
 
 type Run = (words: readonly string[]) => Promise<CommandResult>
@@ -17,7 +17,7 @@ interface Refusal {
 
 /** Programs of the system that a next step may name. */
 const PROGRAMS = new Set(['ls', '$EDITOR'])
-/** Commands that end or replace the node of the test: they are only parsed. */
+/** Commands that end or replace the node of the test: they are only parsed. A `start` without a node is run. */
 const ENDING = new Set(['start', 'stop', 'restore', 'leave'])
 
 function refusalOf({ stdout, stderr }: CommandResult): Refusal | null {
@@ -53,14 +53,27 @@ function inputOf(words: readonly string[]): '' | undefined {
   return words.includes('-') && words[0] !== 'call' ? '' : undefined
 }
 
-async function check(t: Assert, [exit, code, line]: WrongInput, run: Run): Promise<void> {
+async function check(t: Assert, [exit, code, line]: WrongInput, run: Run): Promise<readonly string[]> {
   const [words = []] = commandsOf(line)
   const result = await run([...words, '--json'])
   const refusal = refusalOf(result)
   t.alike([result.code, refusal?.code ?? ''], [exit, code], `${line}: ${result.stdout}${result.stderr}`.slice(0, 500))
-  if (refusal === null) return
+  if (refusal === null) return []
   t.ok(refusal.message.length > 0 && refusal.next.length > 0, `${line}: a reason and a next step`)
   for (const step of refusal.next) t.is(await stepFault(step, run), null, `${line}: ${step}`)
+  return refusal.next
+}
+
+/** Starts a new home by each step, which has `--home`, and stops it. */
+async function startsBy(t: Assert, steps: ReadonlySet<string>, mesh: LocalMesh): Promise<void> {
+  for (const step of steps) {
+    const [[, , , ...words] = []] = commandsOf(step)
+    const run: Run = async (more) => await mesh.run(['--home', path.join(await home, 'new'), ...more])
+    const home = mesh.dir()
+    const { code, stderr } = await run([...words, '--detach'])
+    t.is(code, 0, `${step}: ${stderr}`)
+    t.is((await run(['stop'])).code, 0, step)
+  }
 }
 
 test('each of 170 wrong inputs has its exit code, its error code, and next steps that run', {
@@ -88,8 +101,13 @@ test('each of 170 wrong inputs has its exit code, its error code, and next steps
   )
   for (const one of OF_A_NODE) await check(t, one, (words) => a.cli(words, inputOf(words)))
   const home = path.join(process.cwd(), 'none')
-  for (const one of WITHOUT_NODE)
-    await check(t, one, (words) =>
+  const starts = new Set<string>()
+  for (const one of WITHOUT_NODE) {
+    const next = await check(t, one, (words) =>
       mesh.run(['--home', home, ...words], { ...(inputOf(words) === undefined ? {} : { input: '' }) })
     )
+    for (const step of next) if (/^a2a-node --home \S+ start\b(?!.*(?:--help|<))/.test(step)) starts.add(step)
+  }
+  t.ok(starts.size >= 3)
+  await startsBy(t, starts, mesh)
 })

@@ -47,7 +47,7 @@ async function listLines(
   const rest = elsewhere.filter(({ id, node }) => !listed.has(`${node.id} ${id}`))
   const isNone = approvals.length === 0 && (rest.length > 0 || listed.size > 0)
   const own = isNone ? [] : await approvalLines(output, approvals)
-  return [...own, ...others.flat(), ...rest.map((one) => elsewhereLine(output, one))]
+  return [...own, ...others.flat(), ...rest.map(elsewhereLine)]
 }
 
 /** The approvals of another machine of the owner, with its name and key. */
@@ -58,22 +58,19 @@ async function machineLines(
   const name = `${shown(node.name)} (${shortId(node.id)})`
   if (error !== null) return [`not asked: ${name}: ${shown(error.message)}`]
   if (approvals.length === 0) return []
-  const rest = more === 0 ? [] : [`${more} more: ${output.hint('a2a-node approvals ls')} on ${shown(node.name)}`]
+  const rest = more === 0 ? [] : [`${more} more: a2a-node approvals ls   # on ${shown(node.name)}`]
   return [`on ${name}:`, ...(await approvalLines(output, approvals)), ...rest]
 }
 
 /** `waiting for approval of text on desktop (id), since 5 s ago, 4 min left, task_1; on desktop: a2a-node ...`. */
-function elsewhereLine(
-  output: Output,
-  { agent, node, capability, taskId, swarm, since, id, until }: ApprovalElsewhere
-) {
+function elsewhereLine({ agent, node, capability, taskId, swarm, since, id, until }: ApprovalElsewhere): string {
   const now = Date.now()
   const left = until === null ? [] : [`${formatDuration(Math.max(0, Date.parse(until) - now))} left`]
   const work = taskId ?? (swarm === null ? [] : `swarm ${swarm}`)
   const facts = [...(capability === null ? [] : [capability]), `asked ${agoText(since, now)}`, ...left].concat(work)
   const command = id === null ? 'a2a-node approvals ls' : `a2a-node approvals allow ${shown(id)}`
   const where = `${shown(agent)} (${shortId(node.id)})`
-  return `waiting for approval of ${where}: ${shown(facts.join(', '), 300)}; its owner runs on ${shown(node.name)}: ${output.hint(command)}`
+  return `waiting for approval of ${where}: ${shown(facts.join(', '), 300)}; its owner runs on ${shown(node.name)}: ${command}`
 }
 
 async function approvalLines(output: Output, list: readonly ApprovalInfo[]): Promise<string[]> {

@@ -30,7 +30,7 @@ export function noteOwnWriters(output: Output, documents: readonly DocumentInfo[
   if (own.length === 0) return
   output.note(`${output.paintNote('yellow', 'warning')}  ${plural(own.length, 'document')}: ${warning}`)
   for (const { name } of own.slice(0, SHOWN)) output.note(`  try: ${output.hint(ownWritersStep(name))}`)
-  if (own.length > SHOWN) output.note('  a2a-node doc ls   # the others')
+  if (own.length > SHOWN) output.note(`  ${output.hint('a2a-node doc ls')}   # the others`)
 }
 
 /** The command by which only machines of one's own write a document. */

@@ -79,15 +79,23 @@ export function withForgetting(error: unknown, { texts, typed }: Pick<StartSetti
   return new NodeError(error.code, message, { next: [...error.next, `a2a-node start ${noFlag(flag)}`], cause: error })
 }
 
-/** An error of a start: its next steps keep the typed flags, which a failed start does not remember. */
-export function withTypedFlags(error: unknown, { name, typed }: Pick<StartFlags, 'name' | 'typed'>): unknown {
+/** An error of a start: its next steps keep the typed flags, which a failed start neither remembers nor forgets. */
+export function withTypedFlags(
+  error: unknown,
+  { name, typed, forgotten }: Pick<StartFlags, 'name' | 'typed' | 'forgotten'>
+): unknown {
   if (!(error instanceof NodeError)) return error
-  const flags = Object.entries({ ...(name === null ? {} : { '--name': [name] }), ...typed })
+  const flags = [
+    ...Object.entries({ ...(name === null ? {} : { '--name': [name] }), ...typed }).map(
+      ([flag, texts]) => [flag, flagWords(flag, texts)] as const
+    ),
+    ...forgotten.map((flag) => [flag, noFlag(flag)] as const)
+  ]
   const next = error.next.map((step) => {
     if (!/(^| )a2a-node start( |$)/.test(step) || step.includes('--help')) return step
     const [command = '', ...comment] = step.split(/(?= {3}#)/)
     const missing = flags.filter(([flag]) => !command.split(/[ =]/).some((word) => [flag, noFlag(flag)].includes(word)))
-    return [[command, ...missing.map(([flag, texts]) => flagWords(flag, texts))].join(' '), ...comment].join('')
+    return [[command, ...missing.map(([, words]) => words)].join(' '), ...comment].join('')
   })
   const { code, message, data, retryable } = error
   return isDeepStrictEqual(next, error.next)

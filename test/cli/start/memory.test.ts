@@ -3,7 +3,7 @@ import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { commandContext } from '../../../src/cli/context.js'
 import type { Options } from '../../../src/cli/options.js'
-import { memoryNotes, toRemember, withForgetting } from '../../../src/cli/start/memory.js'
+import { memoryNotes, toRemember, withForgetting, withTypedFlags } from '../../../src/cli/start/memory.js'
 import { startFlags, type StartSettings, startSettings } from '../../../src/cli/start-settings.js'
 import { Output } from '../../../src/cli/terminal/output.js'
 import { nodeRecord } from '../../../src/compose/node-record.js'
@@ -189,4 +189,19 @@ test('a damaged file of flags stays until a start types or forgets a flag', asyn
     await rememberFlags(path.join(home, 'start.flags'), { texts: null, faults: ['x'] }, deps)
     t.is(await readFile(path.join(home, 'start.flags'), 'utf8'), text)
   }
+})
+
+test('next steps of a failed start keep its typed and its forgotten flags', (t) => {
+  const next = [
+    'a2a-node start --no-serve-bootstrap --network local',
+    'a2a-node start   # on another machine',
+    'a2a-node stop'
+  ]
+  const flags = { name: 'box', typed: { '--network': ['private'] }, forgotten: ['--http'] }
+  const error = withTypedFlags(new NodeError('USAGE', 'no', { next }), flags) as NodeError
+  t.alike(error.next, [
+    'a2a-node start --no-serve-bootstrap --network local --name box --no-http',
+    'a2a-node start --name box --network private --no-http   # on another machine',
+    'a2a-node stop'
+  ])
 })

@@ -44,7 +44,7 @@ export const setDocument: Action = async ({ output, api }, [document = '', text 
   else output.note(`${shown(name)} ${created ? 'is new and set' : changed ? 'is set' : 'was so already'}`)
   if (!output.json && created && made.access !== null)
     output.note(
-      `guests of yours read it only; for all to write: a2a-node doc access ${shellWord(name)} --write everybody`
+      `guests of yours read it only; for all to write: ${output.hint(`a2a-node doc access ${shellWord(name)} --write everybody`)}`
     )
   return EXIT.ok
 }

@@ -31,5 +31,5 @@ function printPlan(output: Output, { home, node, removed, kept }: ResetPlan): vo
   output.print(`${shown(home, 4096)}: node ${shown(node.name ?? 'without a name')}, ${mesh}`)
   for (const place of removed) output.print(`removes   ${shown(place, 4096)}`)
   for (const place of kept) output.print(`keeps     ${shown(place, 4096)}`)
-  output.print('The key of the node is lost with it. To keep a way back: a2a-node backup <file>')
+  output.print(`The key of the node is lost with it. To keep a way back: ${output.hint('a2a-node backup <file>')}`)
 }
