@@ -17,7 +17,7 @@ const TEXT = 'The quick brown fox'
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
 
 /** The signal that ends the run early, and the command at work. */
-const current = { signal: null, child: null }
+const current = { signal: /** @type {string | null} */ (null), child: null }
 
 /**
  * Runs a program to its end; a signal to this process goes on to it. `isCleaning`: it runs after a signal too, and

@@ -99,7 +99,10 @@ export class Uploads {
     })
   }
 
-  /** The open file of an upload; null when `mayHaveEnded` and it ended a short time ago. @throws UploadFault no-upload */
+  /**
+   * The open file of an upload; null when `mayHaveEnded` and it ended a short time ago.
+   * @throws UploadFault no-upload
+   */
   async #reopen(upload: Upload, mayHaveEnded: boolean): Promise<fs.FileHandle | null> {
     const partial = this.#partials.pathOf(upload)
     try {
