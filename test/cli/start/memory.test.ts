@@ -192,13 +192,13 @@ test('a damaged file of flags stays until a start types or forgets a flag', asyn
 })
 
 test('next steps of a failed start keep its typed and its forgotten flags', (t) => {
-  const next = [
+  const steps = [
     'a2a-node start --no-serve-bootstrap --network local',
     'a2a-node start   # on another machine',
     'a2a-node stop'
   ]
   const flags = { name: 'box', typed: { '--network': ['private'] }, forgotten: ['--http'] }
-  const error = withTypedFlags(new NodeError('USAGE', 'no', { next }), flags) as NodeError
+  const error = withTypedFlags(new NodeError('USAGE', 'no', { next: steps }), flags) as NodeError
   t.alike(error.next, [
     'a2a-node start --no-serve-bootstrap --network local --name box --no-http',
     'a2a-node start --name box --network private --no-http   # on another machine',

@@ -38,7 +38,7 @@ export class Runner {
 
   /** Adds work in flight and opens its task. */
   open(
-    { peer, sender, recipient, justification }: RunMessage,
+    message: RunMessage,
     {
       key,
       payload,
@@ -48,13 +48,9 @@ export class Runner {
     }: Pick<Execution, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
     name?: string
   ): Execution {
-    const shared = (): string | undefined => {
-      if (sender === undefined || isNotification) return undefined
-      const { requestId, attempt } = payload
-      const [source, target] = [addressText(sender), addressText(recipient)]
-      return calleeTaskId(this.#deps, { peer, source, target, requestId, attempt })
-    }
-    const { agent, taskId } = this.#openTask(recipient, payload, { name, id: record?.taskId ?? name ?? shared() })
+    const { peer, recipient, justification } = message
+    const id = record?.taskId ?? name ?? (isNotification ? undefined : this.#sharedTaskId(message, payload))
+    const { agent, taskId } = this.#openTask(recipient, payload, { name, id })
     const piece: Execution = {
       key,
       peer,
@@ -78,6 +74,16 @@ export class Runner {
     }
     this.#deps.inFlight.add(piece)
     return piece
+  }
+
+  /** The task id that caller and callee derive alike; undefined for a message without a sender. */
+  #sharedTaskId(
+    { peer, sender, recipient }: RunMessage,
+    { requestId, attempt }: Execution['payload']
+  ): string | undefined {
+    if (sender === undefined) return undefined
+    const [source, target] = [addressText(sender), addressText(recipient)]
+    return calleeTaskId(this.#deps, { peer, source, target, requestId, attempt })
   }
 
   #openTask(
