@@ -1,28 +1,23 @@
 #!/usr/bin/env node
-// Compiles src/ into dist/: what changed since the last build, and everything when an output is missing. Exit code: the
-// compiler's.
+// Builds dist/: the program, and below dist/types/ the declarations for users of the package, which checks the types.
+// Exit code 1 on an error of the compiler.
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
-import { BUILD_INFO } from './testing/compile.mjs'
+import { bundle, PROGRAM, TYPES } from './testing/bundle.mjs'
+import { BUILD_INFO, compile } from './testing/compile.mjs'
 
-const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
-
-function below(root) {
-  if (!fs.existsSync(root)) return []
-  const entries = fs.readdirSync(root, { recursive: true, withFileTypes: true })
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+/** False on an error. The compiler makes the declarations that changed, and all when there are none. */
+function declare() {
+  const dir = path.join(PROGRAM, TYPES)
+  if (!fs.existsSync(path.join(dir, 'index.d.ts'))) fs.rmSync(BUILD_INFO, { force: true })
+  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
+  const args = ['--emitDeclarationOnly', '--outDir', dir, '--incremental', '--tsBuildInfoFile', BUILD_INFO]
+  return spawnSync(process.execPath, [tsc, '-p', 'tsconfig.json', ...args], { stdio: 'inherit' }).status === 0
 }
 
-const sources = below('src').filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
-const outputs = new Set(sources.flatMap((file) => [file.replace(/\.ts$/, '.js'), file.replace(/\.ts$/, '.d.ts')]))
-const found = new Set(below('dist'))
-for (const file of found) if (!outputs.has(file)) fs.rmSync(path.join('dist', file))
-if ([...outputs].some((file) => !found.has(file))) fs.rmSync(BUILD_INFO, { force: true })
-const args = [tsc, '-p', 'tsconfig.json', '--incremental', '--tsBuildInfoFile', BUILD_INFO]
-const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
-if (status !== 0) console.error('build: failed')
-process.exitCode = status ?? 1
+if (!compile(['src']) || !(await bundle()) || !declare()) {
+  console.error('build: failed')
+  process.exitCode = 1
+}

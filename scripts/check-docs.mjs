@@ -16,7 +16,7 @@ import ts from 'typescript'
  */
 export function check(root = 'src') {
   const names = fs
-    .readdirSync(root, { recursive: true })
+    .readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.tsx?$/.test(name) && !name.endsWith('.d.ts'))
   const sources = names.sort().map((name) => {
     const file = path.posix.join(root, name)

@@ -166,7 +166,7 @@ function* faultsOf(place, text) {
  * @returns {string[]} one line for each broken rule
  */
 export function check(root = 'src') {
-  const names = fs.readdirSync(root, { recursive: true }).filter((name) => /\.tsx?$/.test(name))
+  const names = fs.readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.tsx?$/.test(name))
   if (names.length === 0) return [`${root}: no files`]
   const broken = []
   for (const name of names.sort()) {

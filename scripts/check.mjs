@@ -5,7 +5,6 @@ import { spawn } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { BUILD_INFO } from './testing/compile.mjs'
 
 /** The script of a package's command. Read from the directory: not every package exports its manifest. */
 function bin(name, command = name) {
@@ -16,11 +15,15 @@ function bin(name, command = name) {
 
 const tsc = bin('typescript', 'tsc')
 
+/** Makes the program and the declarations of the package, which checks the types of src/. */
+const BUILD = ['build', 'scripts/build.mjs']
+/** The package is checked as it would be published: after the build. */
+const PACKAGE = ['package', bin('publint'), '--strict']
+
 /** Name and arguments of Node, in the order to start. */
 const STEPS = [
+  BUILD,
   ['types of tests', tsc, '-p', 'tsconfig.test.json', '--noEmit'],
-  // Shares the work of `npm run build`.
-  ['types', tsc, '-p', 'tsconfig.json', '--noEmit', '--incremental', '--tsBuildInfoFile', BUILD_INFO],
   ['types of pure layers', tsc, '-p', 'tsconfig.pure.json'],
   ['lint', bin('oxlint'), '--type-aware', '--deny-warnings', '--report-unused-disable-directives', '--format=unix'],
   ['format', bin('@biomejs/biome', 'biome'), 'format', '--reporter=summary', '.'],
@@ -29,7 +32,7 @@ const STEPS = [
   ['dead code', bin('knip'), '--no-progress'],
   ['doc comments', 'scripts/check-docs.mjs'],
   ['install scripts', 'scripts/check-install-scripts.mjs'],
-  ['package', bin('publint'), '--strict']
+  PACKAGE
 ]
 
 /** Runs one step. Resolves with what it printed and whether it failed. */
@@ -55,18 +58,15 @@ function report({ name, isGood, output, ms }) {
   console.log(`${isGood ? 'ok    ' : 'FAILED'} ${name}  ${(ms / 1000).toFixed(1)} s`)
 }
 
-/** The package is checked as it would be published, so it has to be built. */
-async function ensureBuilt() {
-  if (!fs.existsSync('dist')) await run(['build', 'scripts/build.mjs'])
-}
-
 async function main() {
-  await ensureBuilt()
   const queue = [...STEPS]
+  const running = new Map()
   let failed = 0
   async function work() {
     for (let step = queue.shift(); step !== undefined; step = queue.shift()) {
-      const result = await run(step)
+      if (step === PACKAGE) await running.get(BUILD)
+      running.set(step, run(step))
+      const result = await running.get(step)
       if (!result.isGood) failed++
       report(result)
     }

@@ -25,7 +25,7 @@ const END_MS = 8000
 const PROGRESS_SHOWN = 6
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
 
-const isColored = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+const isColored = process.stdout.isTTY && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
 
 /** Why the demo ends early: a signal, the time limit, or that nobody reads what it prints. */
 class Stopped extends Error {
@@ -114,7 +114,7 @@ function quoted(word) {
 /** Runs a command to its end, shows what it prints unless it is `quiet`, and gives its stdout. */
 async function run({ stage, name, quiet = false }, ...args) {
   show(name, args)
-  const isLive = process.stderr.isTTY === true
+  const isLive = process.stderr.isTTY
   const color = isColored && !quiet ? ['--color', 'always'] : []
   const child = stage.spawn(name, [...args, ...color], { stdio: ['ignore', 'pipe', isLive ? 'inherit' : 'pipe'] })
   stage.command = child

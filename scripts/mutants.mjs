@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 // Makes one-line faults in the built rules, one at a time, and shows which test notices each:
 // `npm run mutants -- [part of a name]...`. Exit code 1 when a fault goes unnoticed.
-import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 import { MUTANTS } from './mutants/list.mjs'
 import { placeOf } from './mutants/place.mjs'
-import { BUILD_INFO, compile, OUT, transpile } from './testing/compile.mjs'
+import { bundle } from './testing/bundle.mjs'
+import { compile, OUT, transpile } from './testing/compile.mjs'
 import { runFile } from './testing/run-file.mjs'
 
 /** The source with the fault, as JavaScript. */
@@ -38,24 +38,28 @@ async function failureOf({ test, title }, dir) {
 
 const startsPrograms = ({ test }) => test.startsWith('e2e/')
 
-/** What the test of a fault runs: a test that starts programs runs `npm run build` too. */
-function builtOf(mutant) {
-  const file = mutant.file.replace(/\.ts$/, '.js')
-  return [path.join(OUT, file), ...(startsPrograms(mutant) ? [file.replace(/^src\//, 'dist/')] : [])]
+/** Replaces a compiled file; for a test that starts programs also the program. */
+async function replaceWith(text, mutant) {
+  fs.writeFileSync(compiledOf(mutant), text)
+  if (startsPrograms(mutant) && !(await bundle())) throw new Error(`${mutant.name}: the program is not built`)
+}
+
+function compiledOf({ file }) {
+  return path.join(OUT, file.replace(/\.ts$/, '.js'))
 }
 
 /** True when the test notices the fault. */
 async function isNoticed(mutant, dir) {
-  const good = builtOf(mutant).map((file) => ({ file, text: fs.readFileSync(file) }))
+  const good = fs.readFileSync(compiledOf(mutant))
   try {
-    for (const { file } of good) fs.writeFileSync(file, mutated(mutant))
+    await replaceWith(mutated(mutant), mutant)
     const failure = await failureOf(mutant, dir)
     console.log(
       `${failure === null ? 'LIVES ' : 'caught'} ${mutant.name}\n       ${mutant.title} (test/${mutant.test}.test.ts)`
     )
     return failure !== null
   } finally {
-    for (const { file, text } of good) fs.writeFileSync(file, text)
+    await replaceWith(good, mutant)
   }
 }
 
@@ -63,9 +67,7 @@ async function main(filters) {
   const chosen = MUTANTS.filter(({ name }) => filters.length === 0 || filters.some((part) => name.includes(part)))
   if (chosen.length === 0) throw new Error('no fault of that name')
   if (!compile()) throw new Error('the sources do not compile')
-  if (chosen.some(startsPrograms)) execFileSync(process.execPath, ['scripts/build.mjs'], { stdio: 'inherit' })
-  // A run that is killed leaves a fault in dist/: the next build compiles everything.
-  fs.rmSync(BUILD_INFO, { force: true })
+  if (chosen.some(startsPrograms) && !(await bundle())) throw new Error('the program is not built')
   const root = fs.mkdtempSync('/tmp/a2am-')
   process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }))
   for (const mutant of chosen) {

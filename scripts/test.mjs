@@ -4,15 +4,13 @@
 // `--build` also builds dist/, which tests run as programs. `--budget SECONDS` sets the budget of files without one of
 // their own.
 // Last line: `N passed, N failed`, counted in tests; a file over its time budget counts as one failed test.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { removed } from './testing/leaks.mjs'
 import { BUDGET_S, loadFactor, machineFactor, overBudget } from './testing/budget.mjs'
+import { bundle } from './testing/bundle.mjs'
 import { compile, OUT } from './testing/compile.mjs'
 import { groupsOf } from './testing/plan.mjs'
 import { killAll, runFiles } from './testing/run-file.mjs'
@@ -87,9 +85,7 @@ async function main() {
       budget: { type: 'string', default: String(BUDGET_S) }
     }
   })
-  // Each of them keeps one core busy.
-  const built = values.build ? build() : true
-  if (![compile(), await built].every(Boolean)) return finish({ passed: 0, failed: 1 })
+  if (!compile() || (values.build && !(await bundle()))) return finish({ passed: 0, failed: 1 })
   const groups = groupsOf(path.join(OUT, 'test'), { filters, isProof: values.prove })
   if (groups.length === 0) {
     console.error('no test file has that name')
@@ -108,13 +104,6 @@ async function main() {
     })
   }
   summarize(await runAll(groups, { root, budget: Number(values.budget) }), startedAt)
-}
-
-/** Builds dist/ in another process. False on an error. */
-async function build() {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('build.mjs', import.meta.url))], { stdio: 'inherit' })
-  const [code] = await once(child, 'close')
-  return code === 0
 }
 
 function finish({ passed, failed }) {

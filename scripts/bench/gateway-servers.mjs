@@ -35,9 +35,10 @@ function answer(response, value) {
 }
 
 async function bare() {
-  const server = http.createServer(async (request, response) => {
-    const { id, params } = await bodyOf(request)
-    answer(response, { jsonrpc: '2.0', id, result: bareAnswer(params.message) })
+  const server = http.createServer((request, response) => {
+    void bodyOf(request).then(({ id, params }) =>
+      answer(response, { jsonrpc: '2.0', id, result: bareAnswer(params.message) })
+    )
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { port: server.address().port, token: 'none', isBare: true }
@@ -56,7 +57,7 @@ const capability = (id, sideEffect) => ({
 
 async function ours() {
   const { loadConfig, resolveHome, startNode } = await import('a2a-node')
-  const { tuneHeap } = await import(new URL('../../dist/cli/heap.js', import.meta.url))
+  const { tuneHeap } = await import(new URL('../../build/src/cli/heap.js', import.meta.url))
   tuneHeap()
   const home = fs.mkdtempSync(path.join(os.tmpdir(), 'a2ab-g'))
   process.on('exit', () => fs.rmSync(home, { recursive: true, force: true }))

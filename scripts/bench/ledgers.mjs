@@ -2,7 +2,7 @@ import path from 'node:path'
 import Corestore from 'corestore'
 import Hyperbee from 'hyperbee'
 import RocksDB from 'rocksdb-native'
-import { openDurableLedger } from '../../dist/adapters/storage/ledger/durable-ledger.js'
+import { openDurableLedger } from '../../build/src/adapters/storage/ledger/durable-ledger.js'
 
 /** A ledger of the product, in a directory. */
 export function openJournaled(dir, durability) {

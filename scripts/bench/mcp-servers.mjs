@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 
-const dist = (file) => new URL(`../../dist/adapters/${file}`, import.meta.url).href
+const compiled = (file) => new URL(`../../build/src/adapters/${file}`, import.meta.url).href
 export const SERVERS = fileURLToPath(import.meta.url)
 export const NOOP = {
   name: 'noop',
@@ -36,12 +36,12 @@ export async function ourParts(tools = [[NOOP, () => Promise.resolve(null)]]) {
     { uuidRunIds },
     { systemClock }
   ] = await Promise.all([
-    import(dist('agents/schemas/compile-schema.js')),
-    import(dist('mcp/server/tool-registry.js')),
-    import(dist('mcp/server/tool-catalog.js')),
-    import(dist('mcp/resources/resource-limits.js')),
-    import(dist('mcp/server/run-ids.js')),
-    import(dist('system/system-clock.js'))
+    import(compiled('agents/schemas/compile-schema.js')),
+    import(compiled('mcp/server/tool-registry.js')),
+    import(compiled('mcp/server/tool-catalog.js')),
+    import(compiled('mcp/resources/resource-limits.js')),
+    import(compiled('mcp/server/run-ids.js')),
+    import(compiled('system/system-clock.js'))
   ])
   const registry = new ToolRegistry(createSchemaCompiler())
   for (const [definition, handler] of tools) registry.register(definition, handler)
@@ -62,10 +62,10 @@ export async function ourParts(tools = [[NOOP, () => Promise.resolve(null)]]) {
 
 async function ourHandler() {
   const [{ serveMcp }, { McpHttp }, { HttpConnection }, { readBody: readRequest }] = await Promise.all([
-    import(dist('mcp/server/serve.js')),
-    import(dist('mcp/http/http-route.js')),
-    import(dist('mcp/http/http-connection.js')),
-    import(dist('http/body.js'))
+    import(compiled('mcp/server/serve.js')),
+    import(compiled('mcp/http/http-route.js')),
+    import(compiled('mcp/http/http-connection.js')),
+    import(compiled('http/body.js'))
   ])
   const parts = await ourParts()
   const route = new McpHttp({

@@ -2,7 +2,7 @@
 // agents of two nodes. Started with an IPC channel; the first message tells the role.
 import HyperDHT from 'hyperdht'
 import { loadConfig, resolveHome, startNode } from 'a2a-node'
-import { Lanes } from '../../dist/node/reliable/lanes.js'
+import { Lanes } from '../../build/src/node/reliable/lanes.js'
 import { quantile } from './figures.mjs'
 
 const PAYLOAD_BYTES = 256

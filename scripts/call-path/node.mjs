@@ -96,11 +96,12 @@ function has(frame, text) {
 
 watchStreams()
 const COMMANDS = { callee, caller, call, record, recorded }
-process.on('message', async ({ command, ...params }) => {
-  try {
-    process.send(await COMMANDS[command](params))
-  } catch (error) {
-    process.send({ error: String(error.stack ?? error) })
-  }
+process.on('message', ({ command, ...params }) => {
+  Promise.resolve(params)
+    .then(COMMANDS[command])
+    .then(
+      (answer) => process.send(answer),
+      (error) => process.send({ error: String(error.stack ?? error) })
+    )
 })
 process.on('disconnect', () => process.exit())

@@ -35,7 +35,7 @@ function options() {
       starters: { type: 'string', default: '8' },
       load: { type: 'string', default: '2' },
       seed: { type: 'string', default: String(Date.now() % 2 ** 32) },
-      code: { type: 'string', default: path.join(ROOT, 'dist') },
+      code: { type: 'string', default: path.join(ROOT, 'build', 'src') },
       nodes: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false }
     }
@@ -52,16 +52,14 @@ async function serve([home, code]) {
   const [{ claimHome }, { Unwind }, { resolveHome }] = await Promise.all(
     ['compose/open-home.js', 'compose/unwind.js', 'config/paths.js'].map(load)
   )
-  process.on('message', async ({ waitMs }) => {
+  process.on('message', ({ waitMs }) => {
     // A timer would be too coarse.
     const until = performance.now() + waitMs
     while (performance.now() < until);
-    try {
-      await claimHome({ options: { home: resolveHome({ home }) }, unwind: new Unwind(() => {}) }, Date.now())
-      process.send({ isHolder: true })
-    } catch (error) {
-      process.send({ isHolder: false, code: error.code ?? 'UNKNOWN', text: error.message })
-    }
+    claimHome({ options: { home: resolveHome({ home }) }, unwind: new Unwind(() => {}) }, Date.now()).then(
+      () => process.send({ isHolder: true }),
+      (error) => process.send({ isHolder: false, code: error.code ?? 'UNKNOWN', text: error.message })
+    )
   })
   process.on('disconnect', () => process.exit())
   process.send({ isReady: true })

@@ -8,8 +8,8 @@ import ts from 'typescript'
 /** Where compiled tests stand. */
 export const OUT = 'build'
 const SOURCES = ['src', 'test']
-/** What `npm run build` compiled into dist/. */
-export const BUILD_INFO = path.join(OUT, '.dist.tsbuildinfo')
+/** What the declarations in dist/types/ were made of. */
+export const BUILD_INFO = path.join(OUT, '.types.tsbuildinfo')
 /** Names the options that build/ was compiled with. */
 const KEY = path.join(OUT, '.options')
 /** Milliseconds that a time loses when it is set on a file. */
@@ -22,17 +22,17 @@ function optionsOfFile() {
   return ts.convertCompilerOptionsFromJson({ target, verbatimModuleSyntax, module: 'ESNext' }, '.').options
 }
 
-/** Compiles the files that changed. False on a syntax error. */
-export function compile() {
+/** Compiles the files of `roots` that changed. False on a syntax error. */
+export function compile(roots = SOURCES) {
   const compilerOptions = optionsOfFile()
   dropOthers(
     createHash('sha256')
       .update(JSON.stringify([ts.version, compilerOptions]))
       .digest('hex')
   )
-  const files = SOURCES.flatMap((root) => below(root)).filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+  const files = roots.flatMap((root) => below(root)).filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
   const outputs = new Set(files.map(outputOf))
-  for (const root of SOURCES) for (const file of below(path.join(OUT, root))) if (!outputs.has(file)) fs.rmSync(file)
+  for (const root of roots) for (const file of below(path.join(OUT, root))) if (!outputs.has(file)) fs.rmSync(file)
   const bad = files.filter((file) => !isCurrent(file) && !compileFile(file, compilerOptions))
   return bad.length === 0
 }

@@ -109,8 +109,8 @@ function isVersionAsked(argv: readonly string[]): boolean {
 }
 
 async function printVersion(argv: readonly string[], at: Surroundings): Promise<void> {
-  const { readFile } = await import('node:fs/promises')
-  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  const [{ readFile }, { ownRoot }] = await Promise.all([import('node:fs/promises'), import('./start/own-package.js')])
+  const { version } = JSON.parse(await readFile(`${ownRoot()}/package.json`, 'utf8')) as {
     version: string
   }
   const output = outputOf(at, { json: argv.includes('--json') })

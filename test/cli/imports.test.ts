@@ -15,10 +15,20 @@ function loadedBy(file: string, seen = new Set<string>()): Set<string> {
   return seen
 }
 
+/** Packages that importing compiled files loads at once. */
 function packagesOf(...files: string[]): string[] {
-  const all = files.flatMap((file) => [...loadedBy(path.join(REPOSITORY, 'dist', file))])
+  return packagesIn('build/src', files)
+}
+
+function packagesIn(place: string, files: readonly string[]): string[] {
+  const all = files.flatMap((file) => [...loadedBy(path.join(REPOSITORY, place, file))])
   return [...new Set(all.filter((one) => !path.isAbsolute(one)))].sort()
 }
+
+test('the bundled program loads no more at once than its sources', (t: Assert) => {
+  for (const entry of ['cli/main', 'client', 'agent', 'index', 'adapters/agents/process/guard-main'])
+    t.alike(packagesIn('dist', [`${path.basename(entry)}.js`]), packagesOf(`${entry}.js`), entry)
+})
 
 test('before a command runs nothing is loaded but the parser', (t: Assert) => {
   t.alike(packagesOf('cli/main.js'), ['commander'])

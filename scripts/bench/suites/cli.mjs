@@ -40,6 +40,6 @@ export async function figures({ runs }) {
 function timeOf(args) {
   const start = performance.now()
   const { status, stderr } = spawnSync(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  if (status !== 0) throw new Error(`node ${args.join(' ')} exited with ${status}: ${stderr}`)
+  if (status !== 0) throw new Error(`node ${args.join(' ')} exited with ${String(status)}: ${stderr.toString()}`)
   return performance.now() - start
 }

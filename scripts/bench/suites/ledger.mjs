@@ -1,5 +1,5 @@
-import { RequestStore } from '../../../dist/node/requests/store.js'
-import { hash } from '../../../dist/adapters/mesh/network/sodium.js'
+import { RequestStore } from '../../../build/src/node/requests/store.js'
+import { hash } from '../../../build/src/adapters/mesh/network/sodium.js'
 import { quantile } from '../figures.mjs'
 import { openLab } from '../lab.mjs'
 import { openBee, openJournaled, openStoreAlone } from '../ledgers.mjs'

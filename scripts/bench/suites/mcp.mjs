@@ -39,7 +39,7 @@ async function perSecond(call, { count, inFlight }) {
 }
 
 async function inProcess(runs) {
-  const { serveMcp } = await import(new URL('../../../dist/adapters/mcp/server/serve.js', import.meta.url).href)
+  const { serveMcp } = await import(new URL('../../../build/src/adapters/mcp/server/serve.js', import.meta.url).href)
   const [ourEnd, ourServer] = InMemoryTransport.createLinkedPair()
   serveMcp(ourServer, await ourParts())
   const [sdkEnd, sdkServerEnd] = InMemoryTransport.createLinkedPair()
@@ -222,7 +222,7 @@ async function manyTools() {
     { ...NOOP, name: `agent.tool${at}`, inputSchema: schema(at) },
     () => Promise.resolve(null)
   ])
-  const { serveMcp } = await import(new URL('../../../dist/adapters/mcp/server/serve.js', import.meta.url).href)
+  const { serveMcp } = await import(new URL('../../../build/src/adapters/mcp/server/serve.js', import.meta.url).href)
   const [clientEnd, serverEnd] = InMemoryTransport.createLinkedPair()
   await ourParts(tools.slice(0, SCHEMAS))
   const start = performance.now()

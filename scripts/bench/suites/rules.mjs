@@ -1,19 +1,19 @@
 import path from 'node:path'
 import v8 from 'node:v8'
 import vm from 'node:vm'
-import { openAudit } from '../../../dist/adapters/storage/audit/audit-log.js'
-import { MemoryTelemetry } from '../../../dist/adapters/telemetry/memory-telemetry.js'
-import { addressText } from '../../../dist/domain/card/card.js'
-import { decodeEnvelope, encodeEnvelope } from '../../../dist/domain/envelope/codec.js'
-import { SCHEMA_VERSION } from '../../../dist/domain/envelope/envelope.js'
-import { DEFAULT_TIER_RULES } from '../../../dist/domain/routing/tier-rules.js'
-import { AgentRegistry, loadConfig, resolveHome, startNode, systemClock } from '../../../dist/index.js'
-import { keyToText } from '../../../dist/kit/ids.js'
-import { Directory } from '../../../dist/node/cards/directory.js'
-import { NodeEvents } from '../../../dist/node/observe/events.js'
-import { A2AObservability } from '../../../dist/node/observe/observability.js'
-import { AccessControl } from '../../../dist/node/policy/access-control.js'
-import { Traffic } from '../../../dist/node/observe/traffic.js'
+import { openAudit } from '../../../build/src/adapters/storage/audit/audit-log.js'
+import { MemoryTelemetry } from '../../../build/src/adapters/telemetry/memory-telemetry.js'
+import { addressText } from '../../../build/src/domain/card/card.js'
+import { decodeEnvelope, encodeEnvelope } from '../../../build/src/domain/envelope/codec.js'
+import { SCHEMA_VERSION } from '../../../build/src/domain/envelope/envelope.js'
+import { DEFAULT_TIER_RULES } from '../../../build/src/domain/routing/tier-rules.js'
+import { AgentRegistry, loadConfig, resolveHome, startNode, systemClock } from '../../../build/src/index.js'
+import { keyToText } from '../../../build/src/kit/ids.js'
+import { Directory } from '../../../build/src/node/cards/directory.js'
+import { NodeEvents } from '../../../build/src/node/observe/events.js'
+import { A2AObservability } from '../../../build/src/node/observe/observability.js'
+import { AccessControl } from '../../../build/src/node/policy/access-control.js'
+import { Traffic } from '../../../build/src/node/observe/traffic.js'
 import { median } from '../figures.mjs'
 import { freePort, openLab } from '../lab.mjs'
 import { localEnv, times } from '../nodes.mjs'
@@ -63,7 +63,7 @@ export async function figures({ runs, say }) {
     })
   } finally {
     await scene.audit.close()
-    await broadcast.close()
+    broadcast.close()
     await lab.close()
   }
   return rowsOf(samples, scene)

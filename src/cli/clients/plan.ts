@@ -1,7 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { CallerTerms } from '../../adapters/control/caller-terms.js'
 import { NodeError } from '../../kit/errors.js'
 import { shellWord } from '../../kit/text.js'
@@ -19,6 +18,7 @@ import {
   stableProgram,
   stateOf
 } from './entry.js'
+import { ownProgram } from '../start/own-package.js'
 import { type CodingClient, type ClientPlace, clientPlace } from './places.js'
 
 const USUAL_NAME = 'a2a-node'
@@ -48,7 +48,7 @@ export function clientPlan(context: CommandContext, options: Options, client: Co
   const rights = callerTerms(options, client.id)
   const sources = {
     execPath: stableProgram(process.execPath, realpath),
-    bin: fileURLToPath(new URL('../../../bin/a2a-node.js', import.meta.url)),
+    bin: ownProgram(),
     caller: callerWords(rights),
     // The client runs in a directory of its own.
     home: named === '' ? null : path.resolve(named),

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { isRecord } from '../../kit/json.js'
 import { shellWord } from '../../kit/text.js'
+import { ownRoot } from './own-package.js'
 
 /** How another machine gets this program. */
 export interface Installation {
@@ -42,11 +42,6 @@ export async function installation(root: string = ownRoot()): Promise<Installati
   if (file !== null && existsSync(file)) return { needs: shellWord(file), command, here: install(shellWord(file)) }
   const source = isInstalled ? 'the packed file of this version' : `npm pack ${shellWord(path.resolve(root))}`
   return { needs: `${packed} (${source})`, command, here: command }
-}
-
-/** The directory of this package: the nearest one above this file with a package.json. */
-export function ownRoot(dir: string = path.dirname(fileURLToPath(import.meta.url))): string {
-  return existsSync(path.join(dir, 'package.json')) || dir === path.dirname(dir) ? dir : ownRoot(path.dirname(dir))
 }
 
 /**

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { makePrivateDirectory } from '../../../adapters/control/private-directory.js'
 import { userHome } from '../../../config/paths.js'
 import { NodeError } from '../../../kit/errors.js'
@@ -22,6 +21,7 @@ import {
   uninstallService
 } from '../../service/service.js'
 import type { ServiceSpec } from '../../service/units.js'
+import { ownProgram } from '../../start/own-package.js'
 import type { Output } from '../../terminal/output.js'
 import { agreed } from '../../terminal/agreed.js'
 
@@ -125,7 +125,7 @@ function specOf(context: CommandContext, options: Options): ServiceSpec {
   const { home, isChosen, logFile } = context.paths()
   return {
     name: isChosen ? `a2a-node-${createHash('sha256').update(home).digest('hex').slice(0, 8)}` : 'a2a-node',
-    program: fileURLToPath(new URL('../../../../bin/a2a-node.js', import.meta.url)),
+    program: ownProgram(),
     home: isChosen ? home : null,
     // The program starts the Node that comes first.
     path: [path.dirname(process.execPath), context.env['PATH'] ?? ''].filter((one) => one !== '').join(path.delimiter),

@@ -1,0 +1,61 @@
+// Bundles build/src/ into dist/: the entries of the package and the chunks that they share, all in one directory.
+// Reasons: docs/decisions/0027-bundle-the-program.md.
+import fs from 'node:fs'
+import path from 'node:path'
+import { rolldown } from 'rolldown'
+import { OUT } from './compile.mjs'
+
+/** Declarations for users of the package, within dist/. */
+export const TYPES = 'types'
+/** Where the program stands. */
+export const PROGRAM = 'dist'
+/**
+ * What is loaded by its name: by users of the package, by bin/, and as a process of its own. A file that starts one
+ * finds it beside itself, in build/src/ and in dist/ alike.
+ */
+const ENTRIES = [
+  'index.js',
+  'client.js',
+  'agent.js',
+  'testing.js',
+  'cli/main.js',
+  'adapters/agents/process/guard-main.js',
+  'adapters/agents/module/module-main.js'
+]
+/** Packages stay outside: npm installs them. */
+const isPackage = /^[^./]/
+
+/** Writes dist/ anew from the compiled sources; files of an earlier bundle go. False on an error, which it prints. */
+export async function bundle() {
+  try {
+    const written = await write()
+    for (const name of fs.readdirSync(PROGRAM))
+      if (name !== TYPES && !written.has(name)) fs.rmSync(path.join(PROGRAM, name), { recursive: true })
+    return true
+  } catch (error) {
+    console.error(error.message)
+    return false
+  }
+}
+
+/** The names of the files. */
+async function write() {
+  const root = path.resolve(OUT, 'src')
+  const input = Object.fromEntries(ENTRIES.map((entry) => [path.basename(entry, '.js'), path.join(root, entry)]))
+  const build = await rolldown({
+    input,
+    platform: 'node',
+    external: isPackage,
+    // A file may be imported for its effects.
+    treeshake: false,
+    // Several modules have one lazily and others at once: it is then in the chunk of the others.
+    checks: { ineffectiveDynamicImport: false }
+  })
+  const { output } = await build.write({
+    dir: PROGRAM,
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name]-[hash].js'
+  })
+  await build.close()
+  return new Set(output.map(({ fileName }) => fileName))
+}
