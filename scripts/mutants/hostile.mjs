@@ -216,7 +216,7 @@ export const HOSTILE_MUTANTS = [
     file: 'src/adapters/mesh/log/log.ts',
     find: 'this.#base.writable && !this.#own.isFull ?',
     put: 'this.#base.writable ?',
-    test: 'adapters/mesh/log/log-share',
+    test: 'adapters/mesh/log/log-share.prove',
     title:
       'a node that wrote its share of the log reports it, and other writers append its entries and the entries it carries'
   },
