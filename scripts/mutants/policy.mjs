@@ -150,6 +150,24 @@ export const POLICY_MUTANTS = [
       'a weaker, sandboxed or limited caller, an agent and a caller without the right decide nothing: neither side lets them'
   },
   {
+    name: 'a weaker machine decides about guests that are stronger',
+    file: 'src/domain/policy/approval-deciders.ts',
+    find: 'machineTier <= message.senderTier && ',
+    put: '',
+    test: 'node/api/machine-approvals',
+    title:
+      'under each policy a weaker machine of the owner decides exactly the work of guests that it may do itself, of guests that are not stronger'
+  },
+  {
+    name: 'a weaker machine decides about work that it may not do itself',
+    file: 'src/domain/policy/approval-deciders.ts',
+    find: ' && message.isFree()',
+    put: '',
+    test: 'node/api/machine-approvals',
+    title:
+      'under each policy a weaker machine of the owner decides exactly the work of guests that it may do itself, of guests that are not stronger'
+  },
+  {
     name: 'a decision of another machine counts for the beginning of an id',
     file: 'src/node/api/machine-approvals.ts',
     find: 'if (id !== call.id) throw',

@@ -21,6 +21,8 @@ export interface StartFlags {
    * It is from the environment, which stays when the home is in the mesh: it counts only for a home that is in none.
    */
   readonly joinsOnce: boolean
+  /** The node shall run in the background. */
+  readonly isDetached: boolean
   /** How long a join may take, as it was typed; null: as the config says. */
   readonly timeout: string | null
   /** The flags that the next start uses again, as they were typed; directories are absolute. */
@@ -59,6 +61,7 @@ export async function startFlags(options: Options): Promise<StartFlags> {
     name: textOption(options, 'name') ?? null,
     join: code ?? null,
     joinsOnce: isSet(options, 'joinOnce') || (inArguments === undefined && code !== undefined),
+    isDetached: isSet(options, 'detach'),
     timeout: textOption(options, 'timeout') ?? null,
     typed: typedTexts(options),
     forgotten: REMEMBERED.flatMap(({ flag }) => (isForgotten(options, keyOf(flag)) ? [flag] : []))

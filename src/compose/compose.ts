@@ -34,7 +34,7 @@ import { WriteFaults } from '../adapters/storage/home/write-faults.js'
 import { skewRecorder } from '../adapters/storage/home/skew-record.js'
 import { settingsOf } from './node-settings.js'
 import {
-  claimHome,
+  claimForStart,
   coreMark,
   fullDisk,
   guardLedger,
@@ -53,6 +53,7 @@ import {
   openStore,
   openTelemetry
 } from './open-home.js'
+import type { FreshHome } from '../adapters/storage/home/fresh-home.js'
 import type { StartOptions, StartDeps } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { openAgents } from './open-agents.js'
@@ -144,7 +145,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const startedAt = deps.clock.now()
   // With `joinsOnce` a home in a mesh ignores the code, which may be used up.
   const early = options.joinsOnce === true ? null : codeOf(options)
-  await claimHome(deps, startedAt)
+  const fresh = await claimForStart(deps, startedAt)
   unwind.add('tries of failed writes', () => deps.writes.close())
   const lastFault = await openLastFault(deps)
   const limited = new LimitedRequests(deps)
@@ -163,7 +164,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const record = nodeRecord({ config: options.config, name, code, stored })
   const shared = openDocuments(deps)
   const guarded = guardLedger(deps, ledger)
-  const home = { ...deps, store, documents, shared, audit, record, stored, state, ledger: guarded }
+  const home = { ...deps, fresh, store, documents, shared, audit, record, stored, state, ledger: guarded }
   const { mesh, logState, onUp, look } = await openMesh(home)
   // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
@@ -289,6 +290,7 @@ function readCode(text: string): CodeNetwork {
 
 /** The opened parts of a home before its mesh. */
 interface OpenHome extends StartDeps {
+  readonly fresh: FreshHome
   readonly store: Corestore
   readonly documents: NodeStore
   readonly shared: DocumentCores
@@ -347,6 +349,8 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     onRefused: (refusal) => audit.append(refusal),
     writeFault: () => fullDisk(options.home.store, home.ledger)
   }
+  // The admin of a join may know this key from now on.
+  home.fresh.keep()
   const mesh = await foundOrJoin(home, meshParts)
   unwind.add('mesh', () => mesh.close())
   await documents.write(NODE, state === null ? { ...record, epoch: record.epoch + 1 } : record)

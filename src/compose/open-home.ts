@@ -29,6 +29,7 @@ import {
 import { openAudit as openAuditLog } from '../adapters/storage/audit/audit-log.js'
 import { AuditWatch } from '../adapters/storage/audit/audit-watch.js'
 import { assertIdentityWhole } from '../adapters/storage/home/former-node.js'
+import { FreshHome } from '../adapters/storage/home/fresh-home.js'
 import { openBallast } from '../adapters/storage/home/ballast.js'
 import { readFaultNote, removeFaultNote, writeFaultNote } from '../adapters/storage/home/fault-note.js'
 import { GuardedLedger } from '../adapters/storage/ledger/guarded-ledger.js'
@@ -141,6 +142,21 @@ export async function claimHome(
   const lock = await takeHomeLock(home, startedAt)
   unwind.add('lock of the home', () => lock.release())
   await assertIdentityWhole(home.home)
+}
+
+/**
+ * Claims a home as {@link claimHome}. When the start fails before `keep`, a home that held nothing before is removed
+ * again.
+ */
+export async function claimForStart(deps: StartDeps, startedAt: number): Promise<FreshHome> {
+  const { home, run, logFile, store, audit, agents } = deps.options.home
+  const inside = [store, audit, agents].filter((dir) => !path.relative(home, dir).startsWith('..'))
+  const fresh = await FreshHome.before({ home, run, logFile, dirs: inside })
+  deps.unwind.add('directories of the home', () => fresh.removeDirectories())
+  await claimHome(deps, startedAt)
+  await fresh.look()
+  deps.unwind.add('content of the home', () => fresh.removeContent())
+  return fresh
 }
 
 /**

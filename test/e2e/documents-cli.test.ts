@@ -196,7 +196,14 @@ test('the text of an editor that failed, or that is not UTF-8, stays in its file
   const gone = await edit('rm "$1"')
   t.is(gone.code, 2)
   t.ok(gone.stderr.includes('the editor left no file'), gone.stderr)
+  const emptied = await edit(': > "$1"')
+  t.alike([emptied.code, emptied.file], [2, ''], emptied.stderr)
   t.is((await a.cli(['doc', 'get', 'notes'])).stdout, 'old')
+  const step = `doc edit notes --allow-empty`
+  t.ok(emptied.stderr.includes(`  try: a2a-node --home ${a.home} ${step}\n`), emptied.stderr)
+  const meant = await mesh.run(['--home', a.home, ...step.split(' ')], { env: { EDITOR: 'sh -c \': > "$1"\' -' } })
+  t.is(meant.code, 0, meant.stderr)
+  t.is((await a.cli(['doc', 'get', 'notes'])).stdout, '')
 })
 
 test('the text of an editor stays in its file when it cannot be written', async (t) => {

@@ -59,6 +59,21 @@ function empty(parts: readonly (DocumentReading | null)[], document: string): Do
   })
 }
 
+/**
+ * Refuses a text without content for a part with content: a variable, a pipe or an editor may have failed.
+ * @throws NodeError USAGE, with `again`, the command that means it
+ */
+export function refuseEmptying(
+  { name, type, value }: Pick<DocumentReading, 'name' | 'type' | 'value'>,
+  typed: string,
+  again: string
+): void {
+  if (type !== 'text' || String(value).trim() === '' || typed.trim() !== '') return
+  throw new NodeError('USAGE', `the text is empty, and ${shown(name)} is not: --allow-empty empties it`, {
+    next: [again]
+  })
+}
+
 function isFilled(part: DocumentReading | null): part is DocumentReading {
   if (part === null) return false
   const { value } = part

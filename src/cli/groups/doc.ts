@@ -10,6 +10,7 @@ const ROOT: OptionSpec = {
   about: 'name of the part in the document (default: the value of --type)'
 }
 const PART: readonly OptionSpec[] = [TYPE, ROOT]
+const ALLOW_EMPTY: OptionSpec = { flags: '--allow-empty', about: 'an empty text empties a document with content' }
 const AT = 'an entry of doc history, a time (2026-11-29T10:00:00Z) or a time ago (2h)'
 const ONE_PART: readonly OptionSpec[] = [
   { ...TYPE, about: 'only the part of this type (default: all parts)' },
@@ -65,7 +66,7 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
     name: 'set',
     args: '<doc> <text>',
     about: 'set a document to a text or JSON; creates a missing one',
-    options: [...PART, { flags: '--allow-empty', about: 'with -: empty standard input empties the document' }],
+    options: [...PART, ALLOW_EMPTY],
     more: [
       '- as text reads it from stdin. Only the difference is written: concurrent changes of others stay.',
       '',
@@ -77,7 +78,7 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
     name: 'edit',
     args: '<doc>',
     about: 'edit a document in $VISUAL or $EDITOR and write your changes',
-    options: PART,
+    options: [...PART, ALLOW_EMPTY],
     more: [
       'Concurrent changes of others stay. When the editor fails nothing is written, and your text stays in its file.'
     ],

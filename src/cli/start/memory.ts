@@ -79,13 +79,18 @@ export function withForgetting(error: unknown, { texts, typed }: Pick<StartSetti
   return new NodeError(error.code, message, { next: [...error.next, `a2a-node start ${noFlag(flag)}`], cause: error })
 }
 
-/** An error of a start: its next steps keep the typed flags, which a failed start neither remembers nor forgets. */
+/**
+ * An error of a start: its next steps keep the typed flags, which a failed start neither remembers nor forgets. They
+ * join as well, where the code was typed: without it they would found a mesh.
+ */
 export function withTypedFlags(
   error: unknown,
-  { name, typed, forgotten }: Pick<StartFlags, 'name' | 'typed' | 'forgotten'>
+  { name, join, joinsOnce, isDetached, typed, forgotten }: Omit<StartFlags, 'timeout'>
 ): unknown {
   if (!(error instanceof NodeError)) return error
   const flags = [
+    ...(join === null || joinsOnce ? [] : [['--join', '--join -'] as const]),
+    ...(isDetached ? [['--detach', '--detach'] as const] : []),
     ...Object.entries({ ...(name === null ? {} : { '--name': [name] }), ...typed }).map(
       ([flag, texts]) => [flag, flagWords(flag, texts)] as const
     ),

@@ -1,6 +1,7 @@
 import { Abort } from '../../kit/abort.js'
-import { asNodeError, NodeError } from '../../kit/errors.js'
+import { asNodeError, type ErrorCode, NodeError } from '../../kit/errors.js'
 import { type NodeId, shortId } from '../../kit/ids.js'
+import { OPERATOR } from '../../kit/names/rule.js'
 import { shown } from '../../kit/text.js'
 import { activeMembers, isActive } from '../../domain/membership/view.js'
 import {
@@ -15,11 +16,13 @@ import {
   encodeApprovalCall,
   MAX_LISTED_APPROVALS
 } from '../../domain/policy/approval-call.js'
+import { mayDecide } from '../../domain/policy/approval-deciders.js'
 import { effectiveParty } from '../../domain/routing/effective.js'
 import type { CallHandler } from '../../ports/member-calls.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { ApprovalDetail, ApprovalResult, MachineApprovals } from '../../ports/policy-api.js'
 import type { NodeCore } from '../node.js'
+import type { PendingApproval } from '../policy/pending-approvals.js'
 import { decideApproval, listApprovals, showApproval } from './approvals.js'
 import { beyondAuthority } from './call-rights.js'
 
@@ -33,7 +36,7 @@ const MAX_ID = 64
 /** Dependencies of approvals at machines of one person. */
 export type MachineApprovalsDeps = Pick<
   NodeCore,
-  'approvals' | 'deps' | 'directory' | 'memberCalls' | 'policy' | 'presence' | 'requests' | 'self' | 'trust'
+  'approvals' | 'deps' | 'directory' | 'inbound' | 'memberCalls' | 'policy' | 'presence' | 'requests' | 'self' | 'trust'
 >
 
 /** Answers calls of the other machines of this node's owner about the approvals of this node. */
@@ -51,9 +54,8 @@ type MachineAnswer = Parameters<typeof encodeApprovalAnswer>[0]
 async function answerTo(node: MachineApprovalsDeps, peer: NodeId, call: ApprovalCall | null): Promise<MachineAnswer> {
   try {
     if (call === null) throw new NodeError('FORBIDDEN', 'a call about approvals that this node cannot read')
-    const principal = deciderOf(node, peer, call.by)
-    const by = `${shown(principal.name, 64)} of ${machineText(node, peer)}`
-    return { answer: await answered(node, call, { by, node: peer }) }
+    const caller = deciderOf(node, peer, call.by)
+    return { answer: await answered(node, call, { caller, peer }) }
   } catch (error) {
     const failure = asNodeError(error)
     if (call === null || call.do === 'allow' || call.do === 'deny' || failure.code === 'FORBIDDEN')
@@ -62,23 +64,56 @@ async function answerTo(node: MachineApprovalsDeps, peer: NodeId, call: Approval
   }
 }
 
-async function answered(
-  node: MachineApprovalsDeps,
-  call: ApprovalCall,
-  who: { readonly by: string; readonly node: NodeId }
-): Promise<unknown> {
+/** The caller of another machine of the owner. */
+interface MachineCaller {
+  readonly caller: Principal
+  readonly peer: NodeId
+}
+
+async function answered(node: MachineApprovalsDeps, call: ApprovalCall, by: MachineCaller): Promise<unknown> {
   if (call.do === 'list') {
-    const { approvals } = listApprovals(node)
+    const decided = new Set(node.approvals.list().flatMap((one) => (mayDecideOne(node, one, by) ? [one.id] : [])))
+    const approvals = listApprovals(node).approvals.filter(({ id }) => decided.has(id))
     const rows = approvals.slice(0, MAX_LISTED_APPROVALS)
     return { approvals: rows, more: approvals.length - rows.length }
   }
-  const { id } = node.approvals.get(call.id)
-  if (call.do === 'find') return { id }
+  const one = node.approvals.get(call.id)
+  const { id } = one
   // A decision counts for the very message of the list, never for one of a longer id.
-  if (id !== call.id) throw new NodeError('APPROVAL_NOT_FOUND', `no waiting approval ${call.id}`)
+  if (call.do !== 'find' && id !== call.id) throw new NodeError('APPROVAL_NOT_FOUND', `no waiting approval ${call.id}`)
+  if (!mayDecideOne(node, one, by)) throw decidedHere(node, id)
+  if (call.do === 'find') return { id }
+  const who = { by: `${shown(by.caller.name, 64)} of ${machineText(node, by.peer)}`, node: by.peer }
   if (call.do !== 'show') return await decideApproval(node, call.do, { id, ...who })
   const detail = showApproval(node, id)
   return { ...detail, whole: { ...detail.whole, input: node.deps.toAgentJson(detail.whole.input) } }
+}
+
+/** May a caller of another machine of the owner decide a message now, by the rules of this node? */
+function mayDecideOne(
+  { deps, directory, inbound, trust }: MachineApprovalsDeps,
+  { incoming, question }: PendingApproval,
+  { caller, peer }: MachineCaller
+): boolean {
+  const isFree = (): boolean => {
+    const certified = directory.party({ agentId: OPERATOR, nodeId: peer })
+    if (certified === null) return false
+    const again = inbound.askAgain(incoming, { party: { ...certified, tier: caller.tier }, certified })
+    return 'verdict' in again && again.verdict.allowed
+  }
+  return mayDecide(caller.tier, deps.membership.certificate().body.maxTier, {
+    senderTrust: trust.of(incoming.sender.nodeId),
+    senderTier: question.sender.tier,
+    isFree
+  })
+}
+
+function decidedHere({ directory, self }: MachineApprovalsDeps, id: string): NodeError {
+  const name = shown(directory.ref(self).name, 64)
+  const reason = 'a weaker machine decides there only about guests, and about work that it may do itself'
+  return new NodeError('POLICY_DENIED', `${id} is decided on ${name}: ${reason}`, {
+    next: [`a2a-node approvals show ${id}   # on ${name}`]
+  })
 }
 
 /**
@@ -96,7 +131,8 @@ function deciderOf(node: MachineApprovalsDeps, peer: NodeId, by: ApprovalDecider
   const scopes = by.isAdmin ? (['read', 'admin'] as const) : (['read'] as const)
   const { kind, name, isLimited } = by
   const principal = { kind, name, tier, sandboxId, scopes, ...(isLimited ? { agents: [] } : {}) }
-  const refusal = refusalOf(principal, deps.membership.certificate().body.maxTier)
+  // A weaker tier decides some messages: see `mayDecideOne`.
+  const refusal = refusalOf(principal, principal.tier)
   if (refusal !== null) throw refusal
   return principal
 }
@@ -131,7 +167,7 @@ function noteRefused(
 export async function listMachines(node: MachineApprovalsDeps, caller: Principal): Promise<MachineApprovals[]> {
   const by = claimOf(node, caller)
   if (by instanceof NodeError) return []
-  return await eachOf(ownMachines(node, caller), async (peer) => {
+  return await eachOf(ownMachines(node), async (peer) => {
     const ref = node.directory.ref(peer)
     try {
       const { approvals, more } = await ask(node, peer, { do: 'list', by })
@@ -186,7 +222,7 @@ async function findElsewhere(
   caller: Principal
 ): Promise<FoundElsewhere | null> {
   const missing = missingHere(node, id)
-  const machines = ownMachines(node, caller)
+  const machines = ownMachines(node)
   if (missing === null || machines.length === 0 || id.length > MAX_ID) return null
   const by = claimOf(node, caller)
   if (by instanceof NodeError) throw caller.scopes.includes('admin') ? by : missing
@@ -219,6 +255,9 @@ function missingHere({ approvals }: MachineApprovalsDeps, id: string): NodeError
   }
 }
 
+/** Errors of a machine that has, or had, the approval. */
+const TELLING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['APPROVAL_TIMEOUT', 'AMBIGUOUS_NAME', 'POLICY_DENIED'])
+
 /** The error for an approval that no machine has: it names the machines that could not be asked. */
 function nowhere(
   { directory }: MachineApprovalsDeps,
@@ -226,7 +265,7 @@ function nowhere(
   answers: readonly { readonly peer: NodeId; readonly failure?: NodeError }[]
 ): NodeError {
   const failures = answers.flatMap(({ peer, failure }) => (failure === undefined ? [] : [{ peer, failure }]))
-  const telling = failures.find(({ failure: { code } }) => code === 'APPROVAL_TIMEOUT' || code === 'AMBIGUOUS_NAME')
+  const telling = failures.find(({ failure: { code } }) => TELLING.has(code))
   if (telling !== undefined) return telling.failure
   const unasked = failures.filter(({ failure }) => failure.code !== 'APPROVAL_NOT_FOUND')
   if (unasked.length === 0) return missing
@@ -236,13 +275,9 @@ function nowhere(
   })
 }
 
-/** The other machines of the owner, as this node regards them, without those of a tier above the caller's. */
-function ownMachines({ deps, self, trust }: MachineApprovalsDeps, { tier }: Principal): NodeId[] {
-  const view = deps.log.view()
-  return activeMembers(view).filter((peer) => {
-    const tierThere = view.members.get(peer)?.certificate.body.maxTier ?? 0
-    return peer !== self && tier <= tierThere && trust.of(peer) === 'mine'
-  })
+/** The other machines of the owner, as this node regards them. */
+function ownMachines({ deps, self, trust }: MachineApprovalsDeps): NodeId[] {
+  return activeMembers(deps.log.view()).filter((peer) => peer !== self && trust.of(peer) === 'mine')
 }
 
 /** The claims that a caller takes to another machine, or why it takes none. */

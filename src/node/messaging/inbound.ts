@@ -9,7 +9,7 @@ import { askedWork, namedCapabilities } from '../../domain/policy/requested-work
 import type { RoutingQuestion } from '../../domain/routing/decide.js'
 import type { LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { EarlyClaims, SHORT_TTL_MS, type Arrival, type Refusals, type Verification } from './verify.js'
+import { EarlyClaims, SHORT_TTL_MS, type Arrival, type Refusals, type Verification, type Verified } from './verify.js'
 import type { ExchangeTable } from './exchange-table.js'
 import { threadOf } from './inbound-message.js'
 import type { AwaitingApproval, InboundMessage, RecordedRequest } from './inbound-message.js'
@@ -192,17 +192,21 @@ export class Inbound {
     taker(incoming)
   }
 
-  /** Asks the rules again about a held message: cards, certificates and policy may have changed. */
-  askAgain(incoming: InboundMessage): Decided | Refusal {
+  /**
+   * Asks the rules again about a held message: cards, certificates and policy may have changed. `as`: about the same
+   * message of another sender, without a justification.
+   */
+  askAgain(incoming: InboundMessage, as?: Pick<Verified, 'party' | 'certified'>): Decided | Refusal {
     const verified = this.#deps.verification.verify(incoming.peer, incoming.header)
     if ('refusal' in verified) return verified.refusal
     const { clock, accessControl } = this.#deps
     const target = verified.target.party
     if (target === null) return REFUSALS.noAgent
-    return askRules(
-      { ...incoming, ...verified },
-      { target, isReply: false, ask: (question) => ({ verdict: accessControl.ask(question), at: clock.monotonic() }) }
-    )
+    const ask = (question: RoutingQuestion): Decision => ({
+      verdict: accessControl.ask(as === undefined ? question : { ...question, justification: null }),
+      at: clock.monotonic()
+    })
+    return askRules({ ...incoming, ...verified, ...as }, { target, isReply: false, ask })
   }
 
   /** A request outside of lanes is recorded as well: it must not run again after a restart either. */

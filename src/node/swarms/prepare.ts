@@ -9,7 +9,7 @@ import {
   type StageWants
 } from '../../domain/swarm/expand.js'
 import { checkPlan, type Plan, type PlanTask } from '../../domain/swarm/plan.js'
-import { isReducer } from '../../domain/swarm/reduce.js'
+import { isReducer, REDUCERS } from '../../domain/swarm/reduce.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
 import type { SwarmPreview, SwarmRequest } from '../../ports/swarm-api.js'
 import type { SwarmHead, SwarmItem } from './store.js'
@@ -30,6 +30,8 @@ export interface Prepared {
   readonly wants: readonly StageWants[]
   /** By {@link Prepared.wants}. */
   readonly found: readonly Survey[]
+  /** The capability that makes one result of many; absent: none does. */
+  readonly reducer?: string
 }
 
 /** The request to split into sub-tasks. */
@@ -61,7 +63,8 @@ export function prepare(
   const expanded = plan === null ? plainStage(request, further, look) : expandPlan(plan, (wants) => look(wants).allowed)
   const { reduce } = request
   const bound = bounded(expanded)
-  const { stages, items } = reduce === undefined || isReducer(reduce) ? bound : withReducer(bound, reduce)
+  const reducer = reduce === undefined || isReducer(reduce) ? null : reduce
+  const { stages, items } = reducer === null ? bound : withReducer(bound, reducer)
   const { wants } = needsOf(stages)
   if (wants.length > MAX_NEEDS)
     throw new NodeError('USAGE', `a swarm looks for at most ${MAX_NEEDS} kinds of agents, not ${wants.length}`)
@@ -72,18 +75,28 @@ export function prepare(
     items: given,
     wants,
     found: wants.map(look),
-    ...(plan?.output === undefined ? {} : { output: plan.output })
+    ...(plan?.output === undefined ? {} : { output: plan.output }),
+    ...(reducer === null ? {} : { reducer })
   }
+}
+
+/** The error for a name that is neither that of a reducer nor a known capability. */
+function unknownReducer(reduce: string): NodeError {
+  const message = `${shown(reduce, 128)} is none of the reducers ${REDUCERS.join(', ')}, and no agent in the mesh has a capability of that name`
+  return new NodeError('NO_CAPABLE_AGENT', message, { data: { capability: reduce } })
 }
 
 /**
  * @throws NodeError when a sub-task has no eligible agent: see {@link nobody}; NO_CAPABLE_AGENT for too few different
  * agents.
  */
-export function checkPrepared(directory: Pick<Directory, 'namer'>, { stages, wants, found }: Prepared): void {
+export function checkPrepared(directory: Pick<Directory, 'namer'>, { stages, wants, found, reducer }: Prepared): void {
   for (const [need, one] of wants.entries()) {
     const some = found[need]
-    if (some !== undefined && some.allowed.length === 0) throw nobody(directory, one, some)
+    if (some === undefined || some.allowed.length > 0) continue
+    throw one.capability === reducer && some.leftOut.length === 0
+      ? unknownReducer(reducer)
+      : nobody(directory, one, some)
   }
   const { needOf } = needsOf(stages)
   for (const [index, { id, count, isDistinct, capability }] of stages.entries()) {

@@ -197,11 +197,26 @@ test('next steps of a failed start keep its typed and its forgotten flags', (t) 
     'a2a-node start   # on another machine',
     'a2a-node stop'
   ]
-  const flags = { name: 'box', typed: { '--network': ['private'] }, forgotten: ['--http'] }
+  const plain = { name: 'box', join: null, joinsOnce: false, isDetached: false }
+  const flags = { ...plain, typed: { '--network': ['private'] }, forgotten: ['--http'] }
   const error = withTypedFlags(new NodeError('USAGE', 'no', { next: steps }), flags) as NodeError
   t.alike(error.next, [
     'a2a-node start --no-serve-bootstrap --network local --name box --no-http',
     'a2a-node start --name box --network private --no-http   # on another machine',
     'a2a-node stop'
   ])
+})
+
+test('next steps of a failed join and of a failed start in the background join and detach as well', (t) => {
+  const plain = { name: null, join: 'code', joinsOnce: false, isDetached: true, typed: {}, forgotten: [] }
+  const steps = ['a2a-node start --http 0', 'a2a-node start --join - --leave', 'a2a-node start --help']
+  const nextOf = (flags: typeof plain): readonly string[] =>
+    (withTypedFlags(new NodeError('PORT_IN_USE', 'no', { next: steps }), flags) as NodeError).next
+  t.alike(nextOf(plain), [
+    'a2a-node start --http 0 --join - --detach',
+    'a2a-node start --join - --leave --detach',
+    'a2a-node start --help'
+  ])
+  // The environment of the next command has the code.
+  t.alike(nextOf({ ...plain, joinsOnce: true, isDetached: false }), steps)
 })

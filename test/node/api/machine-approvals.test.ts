@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import { NodeError } from '../../../src/kit/errors.js'
 import { fromUtf8, type NodeId, shortId, utf8 } from '../../../src/kit/ids.js'
 import { APPROVALS_PATH } from '../../../src/domain/policy/approval-call.js'
+import type { Tier } from '../../../src/domain/routing/tier.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { MACHINE_ANSWER_MS } from '../../../src/node/api/machine-approvals.js'
 import { ASK, callText, firstWaiting, waitingOf } from '../../support/approval-scene.js'
@@ -124,7 +125,7 @@ test('a weaker, sandboxed or limited caller, an agent and a caller without the r
   const { world, desktop, peer, agent } = scene
   const id = await asked(scene)
   const claims: [object, string][] = [
-    [{ tier: 2 }, 'FORBIDDEN'],
+    [{ tier: 2 }, 'POLICY_DENIED'],
     [{ sandboxId: 'ci' }, 'SANDBOX_VIOLATION'],
     [{ isLimited: true }, 'FORBIDDEN'],
     [{ isAdmin: false }, 'FORBIDDEN'],
@@ -176,24 +177,115 @@ test('a weaker, sandboxed or limited caller, an agent and a caller without the r
   t.alike([agent.tasks.length, (await waitingOf(peer)).length], [0, 1])
 })
 
-test('a machine with a weaker certificate than the asked node decides nothing there', async (t) => {
+/** Policies of a strong node; each asks about the work of guests. */
+const GUESTS = '  - { from: { trust: guest }, capability: text.*, decision: ask }'
+const POLICIES = {
+  'asks guests': `rules:\n${GUESTS}\n`,
+  'asks everybody': ASK,
+  'denies own machines': `rules:\n  - { from: { trust: mine }, decision: deny }\n${GUESTS}\n`,
+  'allows own machines': `rules:\n  - { from: { trust: mine }, decision: allow }\n${GUESTS}\n`,
+  'allows own machines of L3': `rules:\n  - { from: { trust: mine, tier: L3 }, decision: allow }\n${GUESTS}\n`
+}
+
+/** The node of the sender decides first; here the asked node alone does. */
+const SENDS = 'rules:\n  - { to: { agent: text }, decision: allow }\n'
+
+interface WeakMachine {
+  readonly world: World
+  readonly agent: FakeAgent
+  readonly strong: FakeNode
+  readonly weak: FakeNode
+  readonly guest: FakeNode
+}
+
+/** An L0 node with an agent, a weaker machine of its owner, and a guest. */
+async function weakMachine(
+  t: Assert,
+  { policy, machine, guest }: { readonly policy: string; readonly machine: Tier; readonly guest: Tier }
+): Promise<WeakMachine> {
   const world = new World(t)
   const agent = echo('text')
-  const strong = await world.owner({ agents: [agent], policy: ASK })
-  const weak = await world.member('peer')
-  await world.link(strong, weak)
+  const strong = await world.owner({ agents: [agent], policy })
+  const weak = await world.member('weak', { terms: { tier: machine }, policy: SENDS })
+  const other = await world.member('guest', { terms: { tier: guest } })
+  await world.link(strong, weak, other)
   await regard(world, strong, weak, 'mine')
   await regard(world, weak, strong, 'mine')
-  void weak.api().call('message.call', { agent: 'text@owner', capability: 'text.do', input: {} })
-  await world.settle()
+  return { world, agent, strong, weak, guest: other }
+}
+
+/** Does the weaker machine decide about the guest? Checks it against the work that the machine does itself. */
+async function isDecided(t: Assert, ranks: Parameters<typeof weakMachine>[1]): Promise<boolean> {
+  const { machine, guest } = ranks
+  const scene = await weakMachine(t, ranks)
+  const { world, agent, strong, weak } = scene
+  await callStrong(scene, weak)
+  const isFree = agent.tasks.length === 1
+  for (const { id } of await waitingOf(strong)) await strong.api().call('approvals.deny', { id })
+  await callStrong(scene, scene.guest, 'it is due')
   const id = await firstWaiting(strong)
-  t.is((await forged(weak, strong.id, { do: 'allow', id, by: OPERATOR })).error?.code, 'FORBIDDEN')
-  const noted = strong.audit.of('refusal').length
-  await failsWith(t, 'APPROVAL_NOT_FOUND', () => weak.api().call('approvals.allow', { id }))
-  t.alike((await weak.api().call('approvals.list', { machines: true })).machines, [])
-  t.is(strong.audit.of('refusal').length, noted, 'it asks no stronger machine')
+  const [list] = (await weak.api().call('approvals.list', { machines: true })).machines ?? []
+  const { error } = await forged(weak, strong.id, { do: 'allow', id, by: OPERATOR })
   await world.settle()
-  t.alike([agent.tasks.length, (await waitingOf(strong)).length], [0, 1])
+  const isAllowed = agent.tasks.length > Number(isFree)
+  t.is(isAllowed, isFree && machine <= guest, JSON.stringify(ranks))
+  t.alike([error?.code, list?.approvals.length], isAllowed ? [undefined, 1] : ['POLICY_DENIED', 0])
+  return isAllowed
+}
+
+/** Asks the strong node for the work of its agent. */
+function callStrong({ world }: WeakMachine, node: FakeNode, justification?: string): Promise<void> {
+  const call = { agent: 'text@owner', capability: 'text.do', input: { n: 1 } }
+  node
+    .api()
+    .call('message.call', justification === undefined ? call : { ...call, justification })
+    .catch(() => {})
+  return world.settle()
+}
+
+test('under each policy a weaker machine of the owner decides exactly the work of guests that it may do itself, of guests that are not stronger', async (t) => {
+  const table: Record<string, string> = {}
+  for (const [name, policy] of Object.entries(POLICIES)) {
+    const decided: string[] = []
+    for (const machine of [1, 2, 3] as const)
+      for (const guest of [1, 2, 3] as const)
+        if (await isDecided(t, { policy, machine, guest })) decided.push(`L${machine} for L${guest}`)
+    table[name] = decided.join(', ')
+  }
+  const byL1 = 'L1 for L1, L1 for L2, L1 for L3'
+  t.alike(table, {
+    'asks guests': byL1,
+    'asks everybody': '',
+    'denies own machines': '',
+    'allows own machines': `${byL1}, L2 for L2, L2 for L3, L3 for L3`,
+    'allows own machines of L3': `${byL1}, L3 for L3`
+  })
+})
+
+test('a weaker machine of the owner decides for guests alone, at nodes that it calls its own as well', async (t) => {
+  const policy = 'rules:\n  - { from: { node: third }, decision: ask }\n' + GUESTS + '\n'
+  const scene = await weakMachine(t, { policy, machine: 1, guest: 1 })
+  const { world, agent, strong, weak, guest } = scene
+  const third = await world.member('third')
+  await world.link(third, strong, weak)
+  await regard(world, strong, third, 'mine')
+  await world.settle()
+  await callStrong(scene, third)
+  await callStrong(scene, guest)
+  const [own, ofGuest] = (await waitingOf(strong)).map(({ id }) => id)
+  t.ok(own !== undefined && ofGuest !== undefined)
+  const error = await failsWith(t, 'POLICY_DENIED', () => weak.api().call('approvals.allow', { id: own ?? '' }))
+  t.ok(error.message.includes('is decided on owner'), error.message)
+  t.is(strong.audit.of('refusal').filter(({ by }) => by === weak.id).length, 0)
+  await regard(world, weak, strong, 'guest')
+  await failsWith(t, 'APPROVAL_NOT_FOUND', () => weak.api().call('approvals.allow', { id: ofGuest ?? '' }))
+  await regard(world, weak, strong, 'mine')
+  await weak.api().call('approvals.allow', { id: ofGuest ?? '' })
+  await world.settle()
+  t.is(agent.tasks.length, 1)
+  const [line] = strong.audit.of('approval')
+  t.alike([line?.code, line?.by], ['ALLOWED', weak.id])
+  t.ok(line?.reason?.includes(`allowed by operator of weak (${shortId(weak.id)})`), line?.reason)
 })
 
 test('bytes that are no call, and ids that are no whole id, decide nothing', async (t) => {
@@ -347,8 +439,8 @@ test('a machine whose tier was lowered, or that was revoked, decides nothing any
   t.is((await second.api().call('approvals.show', { id })).id, id, 'as long as it may')
   await desktop.api().call('peers.tier', { peer: second.id, tier: 2 })
   await world.settle()
-  t.is((await forged(second, peer.id, { do: 'allow', id, by: OPERATOR })).error?.code, 'FORBIDDEN')
-  await failsWith(t, 'APPROVAL_NOT_FOUND', () => second.api().call('approvals.allow', { id }))
+  t.is((await forged(second, peer.id, { do: 'allow', id, by: OPERATOR })).error?.code, 'POLICY_DENIED')
+  await failsWith(t, 'POLICY_DENIED', () => second.api().call('approvals.allow', { id }))
   await desktop.api().call('peers.tier', { peer: second.id, tier: 1 })
   await desktop.api().call('peers.revoke', { peer: second.id, reason: 'lost' })
   await world.settle()

@@ -4,9 +4,10 @@ import { shellWord, shown } from '../../../kit/text.js'
 import type { DocumentReading } from '../../../ports/document-api.js'
 import type { Action } from '../../context.js'
 import { canAsk } from '../../terminal/confirm.js'
-import { partText, readPart, wholeEdit } from '../../documents/part.js'
+import { partText, readPart, refuseEmptying, wholeEdit } from '../../documents/part.js'
 import { type EditedFile, editedFile, type Editor, editorOf, runEditor } from '../../editor.js'
 import { EXIT } from '../../exit-codes.js'
+import { isSet } from '../../options.js'
 import type { Output } from '../../terminal/output.js'
 import { utf8Text } from '../../utf8-text.js'
 
@@ -19,8 +20,13 @@ export const editDocument: Action = async ({ output, api, env }, [document = '']
   const fork = await DocumentFork.open(api(), part.id)
   try {
     const reading = { ...part, value: fork.read(part.type, part.root) }
-    const save = async (text: string): Promise<boolean> => await fork.save(part.root, wholeEdit(part, text))
-    return printResult(output, part, await edit({ editor, reading, again: output.hint(setCommand(part)) }, save))
+    const again = output.hint(setCommand(part))
+    const isMeant = isSet(options, 'allowEmpty')
+    const save = async (text: string): Promise<boolean> => {
+      if (!isMeant) refuseEmptying(reading, text, `a2a-node doc edit ${shellWord(part.name)} --allow-empty`)
+      return await fork.save(part.root, wholeEdit(part, text))
+    }
+    return printResult(output, part, await edit({ editor, reading, again }, save))
   } finally {
     fork.close()
   }
@@ -69,7 +75,7 @@ async function failed(error: NodeError, file: EditedFile, { editor, reading, aga
   const bytes = await file.read()
   const isOfEditor = code === 'TASK_FAILED' || bytes === null
   const steps = isOfEditor ? [`${editor.variable}=<command> a2a-node doc edit ${shellWord(reading.name)}`] : error.next
-  if (bytes === null || Buffer.from(partText(reading)).equals(bytes)) {
+  if (bytes === null || bytes.every(isBlank) || Buffer.from(partText(reading)).equals(bytes)) {
     await file.remove()
     return new NodeError(code, message, { data, next: steps, cause })
   }
@@ -78,6 +84,11 @@ async function failed(error: NodeError, file: EditedFile, { editor, reading, aga
   const own = steps.filter((step) => step !== 'a2a-node --help').map((step) => step.replace("'<file>'", () => place))
   const next = own.some((step) => step.includes(place)) ? own : [`${again} < ${place}`, ...own]
   return new NodeError(code, `${message}; your text is saved in ${file.file}`, { data, next, cause })
+}
+
+/** True for spaces, tabs and ends of lines. */
+function isBlank(byte: number): boolean {
+  return byte === 32 || (byte >= 9 && byte <= 13)
 }
 
 function setCommand({ name, type, root }: DocumentReading): string {

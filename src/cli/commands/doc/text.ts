@@ -6,7 +6,7 @@ import { shellWord, shown } from '../../../kit/text.js'
 import type { DocumentReading } from '../../../ports/document-api.js'
 import type { Calls, NodeApi } from '../../../ports/node-api.js'
 import type { Action } from '../../context.js'
-import { noteSkipped, partOption, partText, readPart, wholeEdit } from '../../documents/part.js'
+import { noteSkipped, partOption, partText, readPart, refuseEmptying, wholeEdit } from '../../documents/part.js'
 import { EXIT } from '../../exit-codes.js'
 import { given, isSet, type Options, textOption } from '../../options.js'
 import { jsonText, type Output } from '../../terminal/output.js'
@@ -18,7 +18,7 @@ const TEXT_MAX = 16_777_216
 const CALL_BYTES = BODY_MAX - 4096
 const CALL_KEYS = JSON_LIMITS.maxKeys
 
-type EditedPart = Pick<DocumentReading, 'id' | 'name' | 'type' | 'root'>
+type EditedPart = Pick<DocumentReading, 'id' | 'name' | 'type' | 'root' | 'value'>
 type ExportedPart = Pick<DocumentReading, 'root' | 'value'> & { readonly fault?: string }
 
 /** `doc get <doc>`: the document alone. */
@@ -32,11 +32,11 @@ export const getDocument: Action = async ({ output, api }, [document = ''], opti
 
 /** `doc set <doc> <text|->`: sets its content. */
 export const setDocument: Action = async ({ output, api }, [document = '', text = ''], options) => {
-  const typed =
-    text === '-'
-      ? await readStdin(TEXT_MAX, { again: output.typed, empty: isSet(options, 'allowEmpty') || 'flag' })
-      : text
+  const isMeant = isSet(options, 'allowEmpty')
+  const typed = text === '-' ? await readStdin(TEXT_MAX, { again: output.typed, empty: isMeant || 'flag' }) : text
   const { part, made } = await partToSet(api(), document, { options, typed })
+  if (!isMeant && made === null)
+    refuseEmptying(part, typed, `${output.typed ?? `a2a-node doc set ${shellWord(document)} ''`} --allow-empty`)
   const changed = await written(api(), part, typed)
   const { id, name, type, root } = part
   const created = made?.created === true
@@ -81,7 +81,7 @@ async function partToSet(
     const { mustFitNew } = await import('../../../adapters/control/document-fork.js')
     mustFitNew(part.root, wholeEdit(part, typed))
     const made = await api.call('documents.create', { name: document })
-    return { part: { id: made.id, name: made.name, ...part }, made }
+    return { part: { id: made.id, name: made.name, value: '', ...part }, made }
   }
 }
 
