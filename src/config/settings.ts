@@ -418,7 +418,7 @@ export const SETTINGS = {
     )
   },
   resources: {
-    maxConcurrentExecutions: count(10, [1, 1024], 'Calls of tools that run at once; further ones are refused.')
+    maxConcurrentExecutions: count(10, [1, 1024], 'Calls of tools that run at once; further ones wait.')
   },
   security: {
     dynamicRegistrationEnabled: flag(
