@@ -317,6 +317,7 @@ export const SETTINGS = {
       'auto',
       'Tools of the mesh in tools/list: every tool, or tools to find and call them; auto changes to those above 100 tools.'
     ),
+    startNode: flag(true, 'MCP clients of this machine start the node when none runs; it ends after the last one.'),
     servers: define<Readonly<Record<string, McpServerSetting>>>({
       schema: mcpServersSchema,
       fallback: {},
@@ -423,7 +424,7 @@ export const SETTINGS = {
   security: {
     dynamicRegistrationEnabled: flag(
       false,
-      'Let tools be registered while the node runs; takes tools.adminRegistrationEnabled as well.'
+      'Let tools be registered at run time; also takes adminRegistrationEnabled.'
     ),
     allowArbitraryCodeTools: flag(false, 'Reserved: code of clients is never run.')
   },

@@ -179,16 +179,16 @@ export class ToolPipeline {
   /** The slot of a canceled call is free at once. */
   #slotUntilCanceled(signal: AbortSignal, release: ReleaseSlot): { release(): void } {
     if (release === NO_SLOT) return { release }
-    let held = release
+    let current = release
     const abandon = (): void => {
-      held = this.#deps.limits.abandonSlot(release)
+      current = this.#deps.limits.abandonSlot(release)
     }
     if (signal.aborted) abandon()
     else signal.addEventListener('abort', abandon, { once: true })
     return {
       release: () => {
         signal.removeEventListener('abort', abandon)
-        held()
+        current()
       }
     }
   }
