@@ -59,7 +59,6 @@ const EXCEPT = Object.fromEntries(
     start: 'compose',
     agents: 'compose',
     'import-agents': 'compose',
-    'mcp/mcp': 'compose',
     restore: 'maintenance',
     doctor: 'maintenance',
     'home/leave': 'maintenance',

@@ -20,16 +20,20 @@ interface ProgressLine {
 
 /**
  * Starts the node in a process of its own that outlives this one, its output in the log file of the home. Resolves when
- * its control API answers. @throws NodeError what the node failed with; NO_PERMISSION, DISK_FULL, CONFIG_INVALID for
- * the log file
+ * its control API answers. `more`: further words of its command line.
+ * @throws NodeError what the node failed with; NO_PERMISSION, DISK_FULL, CONFIG_INVALID for the log file
  */
-export async function startDetached(context: CommandContext, flags: StartFlags): Promise<NodeInfo> {
+export async function startDetached(
+  context: CommandContext,
+  flags: StartFlags,
+  more: readonly string[] = []
+): Promise<NodeInfo> {
   const paths = context.paths()
   const log = await openLog(paths)
   try {
     const child = spawn(
       process.execPath,
-      [...process.execArgv, process.argv[1] ?? '', ...childArguments(flags, context)],
+      [...process.execArgv, process.argv[1] ?? '', ...childArguments(flags, context), ...more],
       {
         detached: true,
         cwd: paths.home,

@@ -83,6 +83,8 @@ export interface StartOptions {
   /** Flags that the home gets for its next start, once this one succeeded. Absent: its memory stays as it is. */
   readonly memory?: StartMemory
   readonly onProgress?: (line: string) => void
+  /** Called with the number of MCP clients of this machine whenever it changes. */
+  readonly onMcpClients?: (count: number) => void
   /** The config of the next start; `status` then names changed settings. Absent: it does not. */
   readonly configSource?: ReloadSource
   /** Redirects the output of packages to the log. */

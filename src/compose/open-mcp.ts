@@ -39,8 +39,11 @@ export function openMcp(deps: StartDeps, opening: McpOpening): McpPlaces {
   let service: Promise<McpService> | null = null
   const load = (): Promise<McpService> => (service ??= loadMcp(deps, opening))
   deps.unwind.add('MCP server', async () => await (await service?.catch(() => null))?.close())
+  let clients = 0
   return {
     protocol: (stream, principal) => {
+      deps.options.onMcpClients?.(++clients)
+      stream.once('close', () => deps.options.onMcpClients?.(--clients))
       load()
         .then((loaded) => loaded.open(stream, principal))
         .catch((error: unknown) => {

@@ -317,6 +317,7 @@ export const SETTINGS = {
       'auto',
       'Tools of the mesh in tools/list: every tool, or tools to find and call them; auto changes to those above 100 tools.'
     ),
+    startNode: flag(true, 'MCP clients of this machine start the node when none runs; it ends after the last one.'),
     servers: define<Readonly<Record<string, McpServerSetting>>>({
       schema: mcpServersSchema,
       fallback: {},
@@ -418,12 +419,12 @@ export const SETTINGS = {
     )
   },
   resources: {
-    maxConcurrentExecutions: count(10, [1, 1024], 'Calls of tools that run at once; further ones are refused.')
+    maxConcurrentExecutions: count(10, [1, 1024], 'Calls of tools that run at once; further ones wait.')
   },
   security: {
     dynamicRegistrationEnabled: flag(
       false,
-      'Let tools be registered while the node runs; takes tools.adminRegistrationEnabled as well.'
+      'Let tools be registered at run time; also takes adminRegistrationEnabled.'
     ),
     allowArbitraryCodeTools: flag(false, 'Reserved: code of clients is never run.')
   },

@@ -20,6 +20,7 @@ export const START_OPTIONS: readonly StartOption[] = [
   { flag: '--detach', perRun: 'it is the way to run one process' },
   { flag: '--report-ready', perRun: 'it belongs to the process that started this one' },
   { flag: '--join-once', perRun: 'it belongs to --join' },
+  { flag: '--until-unused', perRun: 'it belongs to the MCP client that started this one' },
   { flag: '--timeout', perRun: 'it bounds the wait of one join' }
 ]
 

@@ -40,6 +40,13 @@ export const ANYTHING = { type: 'object' } as const
 /** Compiling is slow, and a compiler keeps nothing but what it compiled. */
 const compile = createSchemaCompiler()
 
+/** Options of {@link McpScene}. */
+type SceneOptions = Partial<ServeDeps> & {
+  readonly sources?: readonly ToolSource[]
+  readonly maxConcurrentExecutions?: number
+  readonly maxWaitingExecutions?: number
+}
+
 /** One process with an MCP server: a clock that stands still, ids that count, and all that it reported. */
 export class McpScene {
   readonly clock = new ManualClock()
@@ -63,13 +70,9 @@ export class McpScene {
   #counts = new Map<string, number>()
   #heard: (() => void)[] = []
 
-  constructor({
-    sources = [],
-    maxConcurrentExecutions = 10,
-    ...given
-  }: Partial<ServeDeps> & { sources?: readonly ToolSource[]; maxConcurrentExecutions?: number } = {}) {
+  constructor({ sources = [], maxConcurrentExecutions = 10, maxWaitingExecutions = 256, ...given }: SceneOptions = {}) {
     const maxPayloadBytes = given.maxPayloadBytes ?? 1_048_576
-    this.limits = new ResourceManager({ maxConcurrentExecutions, maxPayloadBytes }, this.meter)
+    this.limits = new ResourceManager({ maxConcurrentExecutions, maxWaitingExecutions, maxPayloadBytes }, this.meter)
     this.parts = {
       name: 'scene',
       version: '1.2.3',

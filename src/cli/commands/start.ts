@@ -25,6 +25,7 @@ import { ANSWER_MS, awaitRunning, runningNode } from '../running.js'
 import { longerStep } from '../timeouts.js'
 import { stopSignals, type StopSignals } from '../signals.js'
 import { installation } from '../start/install.js'
+import { keepAfterClients, LastClient } from '../start/last-client.js'
 import { leaveFirst } from './home/leave.js'
 import { memoryNotes, noFlag, toRemember, withForgetting, withTypedFlags } from '../start/memory.js'
 import { startConfig, startFlags, type StartFlags, type StartSettings, startSettings } from '../start-settings.js'
@@ -75,10 +76,14 @@ async function startWith({ context, options, startNode }: Start, flags: StartFla
   const running = await runningNode(socket, waitMs).catch((error: unknown) =>
     Promise.reject(hungNode(error, context, waitMs))
   )
-  if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
+  if (running !== null) {
+    if (textOption(options, 'untilUnused') === undefined) keepAfterClients(context.paths())
+    return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
+  }
   if (flags.join !== null && !flags.joinsOnce) await leaveFirst(context, flags.join, isSet(options, 'leave'))
   const settings = await startSettings(context, options, durationOption(options, 'timeout'))
   for (const line of memoryNotes(settings, flags)) context.output.note(line)
+  if (textOption(options, 'untilUnused') === 'config' && !settings.config.mcp.startNode) throw notForClients()
   // An error of a detached node names the remembered flag already.
   if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, flags), flags)
   try {
@@ -86,6 +91,13 @@ async function startWith({ context, options, startNode }: Start, flags: StartFla
   } catch (error) {
     throw withForgetting(error, settings)
   }
+}
+
+/** An MCP client may not start this node. */
+function notForClients(): NodeError {
+  return new NodeError('FORBIDDEN', 'no node runs, and mcp.startNode of the config is off', {
+    next: ['a2a-node start --detach']
+  })
 }
 
 /** @throws NodeError USAGE for `--leave` without a typed code */
@@ -112,6 +124,7 @@ async function startHere(
   const log = reports ? LogFile.ofOutput(context.paths().logFile) : LogFile.ofStderr()
   const reloads = new Reloads(context, options, log)
   const signals = stopSignals(reports ? () => reloads.hangup() : undefined)
+  const lastClient = textOption(options, 'untilUnused') === undefined ? null : new LastClient(context.paths())
   try {
     const onProgress = (line: string): void => {
       context.output.note(line)
@@ -119,12 +132,14 @@ async function startHere(
     }
     const configSource = { load: () => reloads.next(), reloadCommand: reports ? `kill -HUP ${process.pid}` : null }
     const logFault = (): ReturnType<LogFile['fault']> => log?.fault() ?? null
-    const given = { ...startOptions(context, settings, flags), onProgress, configSource, logFault }
+    const onMcpClients = (count: number): void => lastClient?.counted(count)
+    const given = { ...startOptions(context, settings, flags), onProgress, configSource, logFault, onMcpClients }
     const node = await untilStarted(startNode(given), signals)
     reloads.serve(node)
     return await runNode(context, node, {
       name: flags.name,
       signals,
+      lastClient,
       limitMs: settings.config.node.shutdownTimeoutMs,
       reports
     })
@@ -136,6 +151,7 @@ async function startHere(
     const waitMs = durationOption(options, 'timeout')
     return await printRunning(context, await awaitRunning(context.paths().socket, error, waitMs), { flags, reports })
   } finally {
+    lastClient?.release()
     signals.release()
   }
 }
@@ -238,7 +254,13 @@ async function untilStarted(starting: Promise<RunningNode>, signals: StopSignals
 async function runNode(
   context: CommandContext,
   node: RunningNode,
-  how: { name: string | null; signals: StopSignals; limitMs: number; reports: boolean }
+  how: {
+    name: string | null
+    signals: StopSignals
+    lastClient: LastClient | null
+    limitMs: number
+    reports: boolean
+  }
 ): Promise<number> {
   const { output } = context
   const { info } = node
@@ -257,7 +279,9 @@ async function runNode(
   }
   noteName(output, info, how.name)
   if (how.reports) await reportReady({ ready: info })
-  const end = await Promise.race([node.stopped.then((error) => ({ error })), how.signals.first])
+  how.lastClient?.begin()
+  const unused = how.lastClient?.gone.then(() => EXIT.ok) ?? new Promise<never>(() => {})
+  const end = await Promise.race([node.stopped.then((error) => ({ error })), how.signals.first, unused])
   if (typeof end !== 'number') {
     if (end.error !== null) output.error(end.error.toBody())
     return end.error === null ? EXIT.ok : EXIT_CODES[end.error.code]

@@ -13,7 +13,11 @@ export const MCP_COMMANDS: readonly CommandRow[] = [
         name: 'serve',
         about: 'speak MCP on standard input and output, for the running node of this home',
         options: [
-          { flags: '--embed', about: 'run a node for as long as the client stays, when none runs' },
+          {
+            flags: '--no-start',
+            about: 'start no node when none runs; otherwise one runs for as long as clients stay'
+          },
+          { flags: '--embed', about: 'start a node also where mcp.startNode of the config is off' },
           {
             flags: '--as <name>',
             about: 'a caller of this name that reads and sends (default without the next three: the operator)'
@@ -23,7 +27,8 @@ export const MCP_COMMANDS: readonly CommandRow[] = [
         ],
         more: [
           'A coding agent runs this command itself. Nothing but the protocol goes to standard output; errors go to stderr.',
-          'Network options are for the node that --embed runs.'
+          'It lives as long as its client: while the node is away, lists are those of the last time, and calls wait or fail with a',
+          'retryable error. Network options are for a node that it starts.'
         ],
         load: async () => (await import('../commands/mcp/mcp.js')).serveMcp
       },

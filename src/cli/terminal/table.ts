@@ -72,6 +72,12 @@ const NODE: readonly CommandRow[] = [
       },
       { flags: '--detach', about: 'run in the background; returns when the node answers' },
       { flags: '--report-ready', about: 'tell the parent process over its channel', hidden: true },
+      {
+        flags: '--until-unused <by>',
+        about: 'end some seconds after the last MCP client',
+        choices: ['config', 'always'],
+        hidden: true
+      },
       { flags: '--join-once', about: 'the code counts only where the home is in no mesh', hidden: true },
       ...REMEMBERED.map(
         ({ flag }): OptionSpec => ({ flags: `--no-${flag.slice(2)}`, about: `forget ${flag}`, hidden: true })

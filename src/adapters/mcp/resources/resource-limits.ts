@@ -1,9 +1,7 @@
 import type { ProcessMeter } from '../server/process-meter.js'
 import type { StructuredErrorCode } from '../server/structured-error.js'
 import type { ValidationResult } from '../server/tool-registry.js'
-
-/** Gives a slot back; a second call does nothing. */
-export type ReleaseSlot = () => void
+import { type ReleaseSlot, SlotQueue, type SlotRequest } from './slot-queue.js'
 
 /** Resource usage of the process (spec mcp-runtime, ResourceTelemetry). */
 export interface ResourceTelemetry {
@@ -18,7 +16,14 @@ export interface ResourceLimits {
   readonly maxConcurrentExecutions: number
   /** UTF-8 bytes of the JSON of a call's arguments. */
   readonly maxPayloadBytes: number
+  /** Calls that wait for a slot at once. Default 256. */
+  readonly maxWaitingExecutions?: number
 }
+
+/** Default of `maxWaitingExecutions`. */
+const MAX_WAITING = 256
+/** Canceled calls whose handlers still run without a slot, at most, as a multiple of the slots. */
+const ABANDONED_PER_SLOT = 4
 
 /** Beyond this share of the slots the process is degraded. */
 const BUSY_SHARE = 0.8
@@ -34,13 +39,15 @@ const EXHAUSTED_IN_A_ROW = 3
 export class ResourceManager {
   readonly #limits: ResourceLimits
   readonly #meter: Pick<ProcessMeter, 'memoryBytes' | 'loopDelayMs'>
-  readonly #waiting: ((release: ReleaseSlot) => void)[] = []
+  readonly #waiting: SlotQueue
   #taken = 0
+  #abandoned = 0
   #exhausted = 0
 
   constructor(limits: ResourceLimits, meter: Pick<ProcessMeter, 'memoryBytes' | 'loopDelayMs'>) {
     this.#limits = limits
     this.#meter = meter
+    this.#waiting = new SlotQueue(limits.maxWaitingExecutions ?? MAX_WAITING)
   }
 
   /** A slot, or null when all are taken. */
@@ -50,10 +57,26 @@ export class ResourceManager {
     return this.#release()
   }
 
-  /** A slot as soon as one is free, first come, first served. */
-  acquireSlot(): Promise<ReleaseSlot> {
+  /** A slot as soon as one is free; null when too many calls wait already, or the signal aborts. */
+  acquireSlot(request: SlotRequest = {}): Promise<ReleaseSlot | null> {
     const free = this.tryAcquireSlot()
-    return free === null ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(free)
+    return free === null ? this.#waiting.join(request) : Promise.resolve(free)
+  }
+
+  /** Calls that wait for a slot. */
+  get waitingExecutions(): number {
+    return this.#waiting.size
+  }
+
+  /**
+   * Gives the slot of a canceled call back at once. Call the result when its handler ends. With four times as many such
+   * handlers as slots the slot stays taken until then.
+   */
+  abandonSlot(release: ReleaseSlot): ReleaseSlot {
+    if (this.#abandoned >= this.#limits.maxConcurrentExecutions * ABANDONED_PER_SLOT) return release
+    this.#abandoned++
+    release()
+    return once(() => this.#abandoned--)
   }
 
   /** Are the arguments small enough? A value without a JSON form is not. */
@@ -104,15 +127,19 @@ export class ResourceManager {
   }
 
   #release(): ReleaseSlot {
-    let isCounted = true
-    return () => {
-      if (!isCounted) return
-      isCounted = false
-      const next = this.#waiting.shift()
-      // Handed on: the number of taken slots stays.
-      if (next !== undefined) next(this.#release())
-      else this.#taken--
-    }
+    return once(() => {
+      // Passed on: the number of taken slots stays.
+      if (!this.#waiting.grant(() => this.#release())) this.#taken--
+    })
+  }
+}
+
+function once(run: () => void): ReleaseSlot {
+  let isDone = false
+  return () => {
+    if (isDone) return
+    isDone = true
+    run()
   }
 }
 

@@ -22,7 +22,7 @@ import {
   type JsonRpcFault,
   type ReadMessage
 } from './json-rpc.js'
-import { stepLifecycle, type LifecycleInput, type LifecycleState } from './lifecycle.js'
+import { stepLifecycle, type LifecycleInput, type LifecycleState, type LifecycleVerdict } from './lifecycle.js'
 import { createError, JSON_RPC } from './structured-error.js'
 import type { ToolLog } from './tool.js'
 
@@ -150,7 +150,7 @@ export class GatedTransport implements Transport {
     this.#inner.setSupportedProtocolVersions?.(versions)
   }
 
-  #step(input: LifecycleInput): 'pass' | 'not-initialized' | 'ignore' {
+  #step(input: LifecycleInput): LifecycleVerdict {
     const { state, verdict } = stepLifecycle(this.#state, input)
     this.#state = state
     return verdict
@@ -206,6 +206,10 @@ export class GatedTransport implements Transport {
       if (fault !== null) return { ...fault, id }
     }
     const { state, verdict } = stepLifecycle(this.#state, this.#inputOf(method, params, 'initialize'))
+    if (verdict === 'initialized-already') {
+      const data = { reason: 'this connection is initialized already; open another one for another handshake' }
+      return { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id, data }
+    }
     if (verdict !== 'pass') {
       const data = { ...createError('NOT_INITIALIZED', 'send initialize and notifications/initialized first') }
       return { code: JSON_RPC.NOT_INITIALIZED, message: 'Not initialized', id, data }

@@ -7,8 +7,11 @@ export type LifecycleState = 'STARTING' | 'INITIALIZING' | 'RUNNING' | 'CLOSED'
  */
 export type LifecycleInput = 'initialize' | 'initialized' | 'initialize-refused' | 'other' | 'claimed' | 'close'
 
-/** Verdict on the message: it goes to the server, is refused with NOT_INITIALIZED, or is dropped silently. */
-export type LifecycleVerdict = 'pass' | 'not-initialized' | 'ignore'
+/**
+ * Verdict on the message: it goes to the server, is refused with NOT_INITIALIZED, is refused as a second handshake, or
+ * is dropped silently.
+ */
+export type LifecycleVerdict = 'pass' | 'not-initialized' | 'initialized-already' | 'ignore'
 
 /** One step of {@link stepLifecycle}. */
 export interface LifecycleStep {
@@ -21,7 +24,8 @@ export function stepLifecycle(state: LifecycleState, input: LifecycleInput): Lif
   if (input === 'close' || state === 'CLOSED') return { state: 'CLOSED', verdict: 'ignore' }
   switch (input) {
     case 'initialize':
-      return { state: state === 'STARTING' ? 'INITIALIZING' : state, verdict: 'pass' }
+      if (state === 'RUNNING') return { state, verdict: 'initialized-already' }
+      return { state: 'INITIALIZING', verdict: 'pass' }
     case 'initialized':
       // Before `initialize` it has no effect; as a notification it cannot be refused.
       if (state === 'STARTING') return { state, verdict: 'ignore' }

@@ -6,7 +6,8 @@ import type { ToolOutcome } from '../../../ports/tool-calls.js'
 import { publishedAs } from '../tools/published-names.js'
 import { NO_CLIENT, type ClientAsk, type ClientSide } from '../tools/client-ask.js'
 import { Deadlines } from './deadlines.js'
-import type { ReleaseSlot, ResourceManager } from '../resources/resource-limits.js'
+import type { ResourceManager } from '../resources/resource-limits.js'
+import type { ReleaseSlot } from '../resources/slot-queue.js'
 import { errorFor } from './remote-client.js'
 import type { RunIds } from './run-ids.js'
 import { RunSignal } from './run-signal.js'
@@ -90,8 +91,9 @@ export class ToolPipeline {
       if (!size.valid)
         return this.#refuse(run, refusalOf('PAYLOAD_TOO_LARGE', `the input ${size.errors[0]?.message ?? 'too large'}`))
       if (tool === undefined) return this.#refuse(run, await this.#unknown(call.name))
-      const release = tool.needsSlot === false ? NO_SLOT : limits.tryAcquireSlot()
-      if (release === null) return this.#refuse(run, this.#full())
+      const free = tool.needsSlot === false ? NO_SLOT : limits.tryAcquireSlot()
+      const release = free ?? (await limits.acquireSlot({ client: this, signal: call.signal }))
+      if (release === null || (free === null && call.signal.aborted)) return this.#withoutSlot(run, release)
       return await this.#checked(run, tool, release)
     } catch (error) {
       return this.#refuse(run, structuredErrorOf(error))
@@ -107,15 +109,21 @@ export class ToolPipeline {
     )
   }
 
-  #full(): StructuredError {
+  /** The call was canceled in the queue for a slot, perhaps right after it got one, or found the queue full. */
+  #withoutSlot(run: ToolRunner, unused: ReleaseSlot | null): CallToolResult {
+    unused?.()
+    if (run.call.signal.aborted)
+      return this.#fail(run, refusalOf('CANCELED', 'canceled while it waited for a slot'), 'aborted')
+    const { waitingExecutions } = this.#deps.limits
     const { maxConcurrentExecutions } = this.#deps.limits.getTelemetry()
-    return refusalOf('OVERLOADED', `${maxConcurrentExecutions} calls run already; try again when one has ended`, {
-      reason: 'concurrency',
-      maxConcurrentExecutions
-    })
+    const text = `${maxConcurrentExecutions} calls run and ${waitingExecutions} wait already; try again when some have ended`
+    return this.#refuse(
+      run,
+      refusalOf('OVERLOADED', text, { reason: 'concurrency', maxConcurrentExecutions, waitingExecutions })
+    )
   }
 
-  /** A handler that runs holds its slot until it ends, however late. */
+  /** A handler that runs keeps its slot until it ends, however late, or its caller cancels. */
   #checked(run: ToolRunner, tool: RegisteredTool, release: ReleaseSlot): ToolAnswer | Promise<ToolAnswer> {
     try {
       const [first, ...others] = tool.validator(run.call.args)
@@ -140,6 +148,7 @@ export class ToolPipeline {
     let isLate = false
     let isOver = false
     const context = this.#contextOf(run, own, () => !isOver && !isLate)
+    const slot = this.#slotUntilCanceled(signal, release)
     return new Promise((resolve) => {
       const timeoutMs = tool.timeoutMs === undefined ? defaultTimeoutMs : tool.timeoutMs
       const deadline =
@@ -160,11 +169,28 @@ export class ToolPipeline {
         isOver = true
         deadline?.clear()
         own.release()
-        release()
+        slot.release()
         resolve(this.#ended(run, ended, { isLate, isAlone: signal.aborted }))
       }
       void invoke(tool, run.call.args, context).then(end)
     })
+  }
+
+  /** The slot of a canceled call is free at once. */
+  #slotUntilCanceled(signal: AbortSignal, release: ReleaseSlot): { release(): void } {
+    if (release === NO_SLOT) return { release }
+    let current = release
+    const abandon = (): void => {
+      current = this.#deps.limits.abandonSlot(release)
+    }
+    if (signal.aborted) abandon()
+    else signal.addEventListener('abort', abandon, { once: true })
+    return {
+      release: () => {
+        signal.removeEventListener('abort', abandon)
+        current()
+      }
+    }
   }
 
   #contextOf(run: ToolRunner, own: RunSignal, isOpen: () => boolean): ToolContext {

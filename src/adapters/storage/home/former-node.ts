@@ -21,7 +21,7 @@ const DAMAGED = /\.damaged-\d/
  * Files of a node in `run`, but for the lock of the home, which this process holds. Other files may be anybody's where
  * `run` is a link.
  */
-const OF_A_RUN = /^(?:agent-\d+\.json|backup|control\.sock|fault)$/
+const OF_A_RUN = /^(?:agent-\d+\.json|backup|control\.sock|ends-with-clients|fault)$/
 /** A file of a document, or one that an interrupted write left. */
 const DOCUMENT = /^([a-z0-9]+(?:-[a-z0-9]+)*)\.json(\.copy)?(\.tmp)?$/
 /** Documents with accepted definitions of imported tool servers and agents. */
@@ -92,13 +92,14 @@ export async function moveFormerNode(home: string, stamp: string, last: () => Pr
 }
 
 /** Files of a home that a reset removes with those of its node. */
-const OF_A_HOME = /^(?:ballast|policy\.seen|node\.log(?:\.\d+)?|former-node\..*|former-node-\d.*)$/
+const OF_A_HOME = /^(?:ballast|mcp-clients|policy\.seen|node\.log(?:\.\d+)?|former-node\..*|former-node-\d.*)$/
 /** Files of `store` and other directories of a node; a directory without them may be anybody's. */
 const MARKS: Readonly<Record<string, RegExp>> = {
   store: /^CORESTORE$/,
   documents: /^CORESTORE$/,
   ledger: /^journal-/,
-  audit: /\.(?:head|ndjson)$/
+  audit: /\.(?:head|ndjson)$/,
+  'mcp-clients': /^[0-9a-f]{16}\.json$/
 }
 /** Documents without which no node was in a home; a reset removes them last, so that another run finishes its work. */
 const FIRST = /^(?:seed|mesh|node)\.json/

@@ -5,7 +5,8 @@ import { ToolRegistry } from '../../../../src/adapters/mcp/server/tool-registry.
 import { adminTools } from '../../../../src/adapters/mcp/tools/admin-tools.js'
 import { HEALTH_OPTIONS, healthTool, type HealthResponse } from '../../../../src/adapters/mcp/tools/health-tool.js'
 import { startProcessMeter } from '../../../../src/adapters/mcp/server/process-meter.js'
-import { ResourceManager, type ReleaseSlot } from '../../../../src/adapters/mcp/resources/resource-limits.js'
+import { ResourceManager } from '../../../../src/adapters/mcp/resources/resource-limits.js'
+import type { ReleaseSlot } from '../../../../src/adapters/mcp/resources/slot-queue.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
 import { holds } from '../../../support/holds.js'
 import { call, McpScene, payloadOf } from '../../../support/mcp.js'
@@ -34,7 +35,7 @@ test('there are never more slots than the limit, waiters get them in order, and 
         void limits.acquireSlot().then((release) => {
           waiting--
           granted.push(number)
-          held.push(release)
+          if (release !== null) held.push(release)
         })
       } else if (step === 'release' && held.length > 0) {
         const [release] = held.splice(pick % held.length, 1)
@@ -82,7 +83,7 @@ test('health follows the thresholds of the specification', (t: Assert) => {
 })
 
 test('calls that are refused for want of resources count until one ends otherwise; protocol errors do not', async (t: Assert) => {
-  const scene = new McpScene({ maxConcurrentExecutions: 1 })
+  const scene = new McpScene({ maxConcurrentExecutions: 1, maxWaitingExecutions: 0 })
   const ends: (() => void)[] = []
   scene.tool('hold', () => new Promise((resolve) => ends.push(() => resolve(null))))
   const client = scene.connect(t)

@@ -29,6 +29,7 @@ test('a connection runs only after both steps of the handshake, and once closed 
       if (next === 'RUNNING' && state !== 'RUNNING' && !(input === 'initialized' && seen.includes('initialize')))
         return false
       if (verdict === 'not-initialized' && input !== 'other') return false
+      if ((verdict === 'initialized-already') !== (input === 'initialize' && state === 'RUNNING')) return false
       seen.push(input)
       state = next
     }

@@ -211,7 +211,7 @@ test('Feature: mcp-runtime, Property 7: Concurrency Limit Enforcement', async (t
     again: fc.integer({ min: 1, max: 6 })
   })
   const property = fc.asyncProperty(limits, async ({ max, calls, again }) => {
-    const scene = new McpScene({ maxConcurrentExecutions: max })
+    const scene = new McpScene({ maxConcurrentExecutions: max, maxWaitingExecutions: 0 })
     const ends: (() => void)[] = []
     let running = 0
     let most = 0

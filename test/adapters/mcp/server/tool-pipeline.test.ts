@@ -75,7 +75,7 @@ test('outcome tool_error: an error of a handler is a structured error with the i
 })
 
 test('outcome timeout, then late_completed: answered once at the deadline, the slot is taken until the handler ends', async (t: Assert) => {
-  const scene = new SlowScene({ maxConcurrentExecutions: 1 })
+  const scene = new SlowScene({ maxConcurrentExecutions: 1, maxWaitingExecutions: 0 })
   const client = await opened(t, scene)
   client.write(call(1, 'slow'))
   await scene.begun(1)
@@ -135,7 +135,7 @@ test('outcome disconnected_completed: the connection ended and the handler went 
   client.stream.end()
   await client.served.closed
   t.ok(scene.signals[0].aborted)
-  t.is(scene.running, 1)
+  t.is(scene.running, 0, 'its slot is free at once')
   scene.ends[0].return('done')
   await scene.recorded(1)
   t.alike([scene.records[0].outcome, scene.records[0].result], ['disconnected_completed', 'done'])
@@ -181,7 +181,7 @@ test('a client that cancels gets no answer, its handler gets the order to stop, 
   const aborted = new Promise<void>((resolve) => scene.signals[0].addEventListener('abort', () => resolve()))
   client.write({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1, reason: 'enough' } })
   await aborted
-  t.is(scene.running, 1, 'the slot is taken until it stops')
+  t.is(scene.running, 0, 'its slot is free at once')
   scene.ends[0].throw(scene.signals[0].reason)
   await scene.recorded(1)
   t.alike(outcomesOf(scene.records), ['aborted'])
@@ -190,7 +190,7 @@ test('a client that cancels gets no answer, its handler gets the order to stop, 
 })
 
 test('the steps come in their order: size, existence, slot, schema', async (t: Assert) => {
-  const scene = new SlowScene({ maxConcurrentExecutions: 1, maxPayloadBytes: 1024 })
+  const scene = new SlowScene({ maxConcurrentExecutions: 1, maxWaitingExecutions: 0, maxPayloadBytes: 1024 })
   scene.registry.register(
     {
       name: 'strict',
