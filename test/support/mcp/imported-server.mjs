@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // A small MCP server on stdio for tests: its tools and its manners come from a JSON file that the test writes anew at
 // will.
-// {"tools": [...], "era": "legacy"|"modern", "manners": {...}}. Arguments: the file, then a file to which each call is
-// noted.
+// {"tools": [...], "results": {...}, "era": "legacy"|"modern", "manners": {...}}. Arguments: the file, then a file to
+// which each call is noted.
 import fs from 'node:fs'
 import readline from 'node:readline'
 
@@ -114,6 +114,9 @@ function handle(message) {
   }
   if (method === 'tools/call') {
     note(`call ${params.name}`)
+    // `results`: of tools, by their names, as they are to be.
+    const planned = plan().results?.[params.name]
+    if (planned !== undefined) return send({ id, result: planned })
     const result = (calls[params.name.split('/').at(-1)] ?? (() => null))(
       params.arguments ?? {},
       params['_meta']?.progressToken
