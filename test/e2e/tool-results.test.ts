@@ -75,7 +75,7 @@ interface Scene {
 async function scene(t: Assert): Promise<Scene> {
   const mesh = await localMesh(t)
   const home = await mesh.dir()
-  const tools = Object.keys(RESULTS).map((name) => ({
+  const tools = [...Object.keys(RESULTS), 'steps', 'ticks'].map((name) => ({
     name,
     inputSchema: { type: 'object' },
     ...(name === 'structured' ? { outputSchema: SUM } : {})
@@ -145,4 +145,36 @@ test('a result of an imported server reaches an MCP client here and one hop away
   t.is(plain.payload, 'plain words', 'another caller gets the plain value')
   const failed = await b.cli(['call', 'demo@a', 'mcp_demo_broken', '{}', '--json'])
   t.is(failed.code, 1, 'a result that is an error fails the call')
+})
+
+/** The progress that a client reads from now on. Its own handler misses reports that it reads with their answer. */
+function reportsOf({ transport }: Client): [progress: unknown, total: unknown][] {
+  const reports: [unknown, unknown][] = []
+  const pass = transport?.onmessage
+  if (transport === undefined || pass === undefined) throw new Error('the client is not connected')
+  const onmessage: typeof pass = (message, extra) => {
+    if ('method' in message && message.method === 'notifications/progress')
+      reports.push([message.params?.['progress'], message.params?.['total']])
+    pass(message, extra)
+  }
+  Object.assign(transport, { onmessage })
+  return reports
+}
+
+test('the last report of progress comes before the answer, and at least ten come in a second', async (t: Assert) => {
+  const { clients } = await scene(t)
+  for (const { where, client, nameOf } of clients) {
+    const reported = reportsOf(client)
+    const call = async (name: string, args: Readonly<Record<string, unknown>>): Promise<void> => {
+      reported.length = 0
+      await client.callTool({ name: nameOf(name), arguments: { ...args } }, { onprogress: () => {} })
+    }
+    for (let i = 0; i < 10; i++) {
+      await call('steps', {})
+      t.alike(reported.at(-1), [3, 3], `${where}: the last of quick reports, time ${i + 1}`)
+    }
+    await call('ticks', { count: 200, everyMs: 10 })
+    t.alike(reported.at(-1), [200, 200], where)
+    t.ok(reported.length >= 20, `${where}: ${reported.length} reports in 2 s`)
+  }
 })

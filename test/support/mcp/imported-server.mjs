@@ -87,6 +87,17 @@ const calls = {
       if (token !== undefined)
         send({ method: 'notifications/progress', params: { progressToken: token, progress: i, total: 3 } })
     return { content: [{ type: 'text', text: 'done' }] }
+  },
+  ticks: ({ count, everyMs }, token, answer) => {
+    let progress = 0
+    const timer = setInterval(() => {
+      progress++
+      send({ method: 'notifications/progress', params: { progressToken: token, progress, total: count } })
+      if (progress < count) return
+      clearInterval(timer)
+      answer({ content: [{ type: 'text', text: 'done' }] })
+    }, everyMs)
+    return null
   }
 }
 
@@ -119,7 +130,8 @@ function handle(message) {
     if (planned !== undefined) return send({ id, result: planned })
     const result = (calls[params.name.split('/').at(-1)] ?? (() => null))(
       params.arguments ?? {},
-      params['_meta']?.progressToken
+      params['_meta']?.progressToken,
+      (late) => send({ id, result: late })
     )
     return result === null ? undefined : send({ id, result })
   }
