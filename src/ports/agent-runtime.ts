@@ -2,6 +2,7 @@ import type { AbortSignalLike } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
 import type { AgentProvider } from '../kit/names/provider.js'
 import type { CapabilityDescriptor, CardBody } from '../domain/card/card.js'
+import type { ToolContent } from '../domain/task/tool-content.js'
 import type { Tier } from '../domain/routing/tier.js'
 
 /** One piece of work for an agent. */
@@ -38,7 +39,12 @@ export type FailureCode =
 
 /** How one run ends: a value, never an exception. */
 export type AgentOutcome =
-  | { readonly ok: true; readonly result: unknown }
+  | {
+      readonly ok: true
+      readonly result: unknown
+      /** The same in the form of MCP, for callers that ask for it. Absent: the result has no other form. */
+      readonly content?: ToolContent
+    }
   | {
       readonly ok: false
       readonly code: FailureCode
@@ -52,6 +58,8 @@ export type AgentOutcome =
       readonly data?: unknown
       /** True: it is unknown whether the work was done. Absent: it failed. */
       readonly isUnknown?: boolean
+      /** The failure in the form of MCP, for callers that ask for it. */
+      readonly content?: ToolContent['content']
     }
 
 /** Context of one run of an agent. */

@@ -338,6 +338,11 @@ export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls
        * lost when either node stops; other work is recorded all the same.
        */
       readonly record?: boolean
+      /**
+       * The payload is a tool result of MCP (`{content, structuredContent?, _meta?}`, bytes as byte arrays) where the
+       * agent has one. Default false: its plain value.
+       */
+      readonly wantsContent?: boolean
     }
     result: Reply
   }

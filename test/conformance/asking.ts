@@ -6,7 +6,7 @@ import {
   type ClientSide
 } from '../../src/adapters/mcp/tools/client-ask.js'
 import type { ToolHandler } from '../../src/adapters/mcp/server/tool.js'
-import { mcpContent } from '../../src/adapters/mcp/server/tool-result.js'
+import { mcpContent } from '../../src/adapters/mcp/tools/mcp-content.js'
 
 type FormProperties = Record<string, PrimitiveSchemaDefinition>
 

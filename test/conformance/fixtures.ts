@@ -3,7 +3,7 @@ import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-
 import type { McpServiceDeps } from '../../src/adapters/mcp/server/service.js'
 import type { ToolHandler } from '../../src/adapters/mcp/server/tool.js'
 import { ToolRegistry } from '../../src/adapters/mcp/server/tool-registry.js'
-import { mcpContent } from '../../src/adapters/mcp/server/tool-result.js'
+import { mcpContent } from '../../src/adapters/mcp/tools/mcp-content.js'
 import { askingTools } from './asking.js'
 import { fixturePrompts } from './prompts.js'
 import { fixtureResources } from './resources.js'

@@ -4,9 +4,10 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport as OldStdioTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import path from 'node:path'
+import { valueOf } from './mcp.js'
 import { type LocalNode, ROOT, type TestMesh } from './nodes.js'
 
-/** What a tool answered: its JSON, or the error it gave. */
+/** What a tool answered: its JSON, or its text where that is none, or the error it gave. */
 export interface ToolAnswer {
   readonly isError: boolean
   readonly value: unknown
@@ -76,5 +77,5 @@ function serving(
 function answerOf(result: unknown): ToolAnswer {
   const { content, isError } = result as { content: readonly { type: string; text?: string }[]; isError?: boolean }
   const text = content.find(({ type }) => type === 'text')?.text ?? 'null'
-  return { isError: isError === true, value: JSON.parse(text) as unknown }
+  return { isError: isError === true, value: valueOf(text) }
 }

@@ -238,7 +238,16 @@ export const CLAIM = {
 /** The structured error that a failed call carries; what it gave when it did not fail. */
 export function payloadOf({ result }: { readonly result?: unknown }): Record<string, unknown> {
   const { content } = result as { readonly content: readonly { readonly text: string }[] }
-  return JSON.parse(content[0].text) as Record<string, unknown>
+  return valueOf(content[0].text) as Record<string, unknown>
+}
+
+/** The JSON of a text; the text where it is none. */
+export function valueOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
 }
 
 /** The framing of the official clients over any stream. */

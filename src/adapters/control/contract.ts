@@ -206,7 +206,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     timeoutMs: duration.exactOptional(),
     wait: z.boolean().exactOptional(),
     allowRepeat: z.boolean().exactOptional(),
-    record: z.boolean().exactOptional()
+    record: z.boolean().exactOptional(),
+    wantsContent: z.boolean().exactOptional()
   }),
   'message.judge': z.strictObject({ agent: ref, capabilities: z.array(capability).max(10_000) }),
   'a2a.find': z.strictObject({ card: z.string().min(1).max(2048), skill: z.string().min(1).max(256).exactOptional() }),

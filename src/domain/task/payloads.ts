@@ -87,7 +87,9 @@ export const requestPayloadSchema = z.object({
   /** It was sent before, and may have been begun: a node that knows nothing of it may have lost that with its disk. */
   isAgain: z.boolean().default(false),
   /** Its caller keeps no record of it; nor need its node, if it only reads and may be repeated. */
-  isUnrecorded: z.boolean().default(false)
+  isUnrecorded: z.boolean().default(false),
+  /** Its caller takes the result in the form of MCP, where the agent has one. */
+  wantsContent: z.boolean().exactOptional()
 })
 
 /** The payload of a `request`. */

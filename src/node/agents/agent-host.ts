@@ -1,5 +1,6 @@
 import { OPERATOR } from '../../domain/card/card.js'
 import { statedFailure, statedState } from '../../domain/task/stated.js'
+import { isToolContent, plainValue, toolFailure } from '../../domain/task/tool-content.js'
 import type { AbortSignalLike, Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import { boundedCheck } from '../../kit/schema/cost.js'
@@ -383,10 +384,18 @@ function judgedOutcome(outcome: AgentOutcome, output: Check, capability: string)
   const stated = statedState(outcome.result)
   const ended = stated === null ? null : statedFailure(stated)
   if (ended !== null) return { ok: false, ...ended }
+  const { result } = outcome
+  const isContent = outcome.content === undefined && hasContent(result) && isToolContent(result)
+  if (isContent && result.isError === true) return toolFailure(result)
   // A question or a stated end is no result, so no schema of results applies to it.
-  const faults = stated === null ? output(outcome.result) : []
+  const faults = stated === null ? output(isContent ? plainValue(result) : result) : []
   if (faults.length === 0) return outcome
   return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${capability}: ${faultText(faults)}` }
+}
+
+/** Cheap, for the many results without. */
+function hasContent(result: unknown): boolean {
+  return typeof result === 'object' && result !== null && 'content' in result
 }
 
 function noTurn(agentId: string, turn: Exclude<QueueTurn, 'held'>): HostOutcome {

@@ -251,6 +251,7 @@ interface Matter {
   readonly wait?: boolean
   readonly allowRepeat?: boolean
   readonly record?: boolean
+  readonly wantsContent?: boolean
 }
 
 /** The caller of a message. */
@@ -283,6 +284,7 @@ async function ask(
     mayQueue: !isWaiting,
     allowRepeat: question.allowRepeat ?? false,
     mayGoUnrecorded: question.record === false,
+    wantsContent: question.wantsContent ?? false,
     ...(question.justification === undefined ? {} : { justification: question.justification })
   }
   const asked = await node.requests.ask(asking).catch((error: unknown) => refusedAsking(node, target, error))

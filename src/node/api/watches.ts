@@ -167,7 +167,7 @@ export function watchEvents(
 }
 
 /** The shortest time between two reports of an agent, in milliseconds, so that a slow reader does not fall behind. */
-const REPORT_MS = 250
+const REPORT_MS = 50
 
 /** Hooks by which a sender follows its request, and ends it. */
 export interface MessageHooks {
@@ -187,63 +187,87 @@ export function followMessage(
   { push, end }: { readonly push: (event: MessageEvent<Reply>) => void; readonly end: () => void }
 ): Unsubscribe {
   const gone = new Abort()
-  let stop: Unsubscribe = () => {}
+  let followed: TaskFollower | null = null
   const finish = (event: MessageEvent<Reply>): void => {
-    stop()
+    followed?.flush()
+    followed?.stop()
     push(event)
     end()
   }
   const onAsked = ({ taskId }: Asked): void => {
-    if (taskId !== null) stop = followTask(node, taskId, push)
+    if (taskId !== null) followed = new TaskFollower(node, taskId, push)
   }
   run({ onAsked, signal: gone }).then(
     (reply) => finish({ type: 'reply', reply }),
     (error: unknown) => finish({ type: 'failed', error: asNodeError(error).toBody() })
   )
   return () => {
-    stop()
+    followed?.stop()
     gone.abort()
   }
 }
 
 /** Reports why a task waits, and the progress of its agent, until the task ends. */
-function followTask(node: WatchDeps, taskId: string, push: (event: MessageEvent<Reply>) => void): Unsubscribe {
-  const { clock } = node.deps
-  let waiting: Task['waitingFor'] = null
-  let newest: TaskEvent | undefined
-  let timer: Timer | null = null
-  let seen = 0
-  const spoken = new SpokenText()
-  const report = (agent: string): void => {
-    if (timer !== null || newest?.type !== 'progress') return
-    push({ type: 'progress', agent, taskId, ...reportOf(newest.data), ...spoken.take() })
-    newest = undefined
-    timer = clock.after(REPORT_MS, () => {
-      timer = null
-      report(agent)
-    })
-  }
-  const tell = (task: Task): void => {
-    // No report for an ended task that waits no longer: its reply follows.
-    if (FINAL_STATES.has(task.state) || task.state === 'unknown') return
-    const agent = node.directory.shownAddress(task.agent)
-    if (task.waitingFor !== waiting) {
-      waiting = task.waitingFor
-      push({ type: 'waiting', waitingFor: waiting, agent, taskId })
+class TaskFollower {
+  readonly stop: Unsubscribe
+  readonly #node: WatchDeps
+  readonly #taskId: string
+  readonly #push: (event: MessageEvent<Reply>) => void
+  readonly #spoken = new SpokenText()
+  #agent = ''
+  #waiting: Task['waitingFor'] = null
+  /** The newest progress, not reported yet. */
+  #newest: Extract<TaskEvent, { type: 'progress' }> | null = null
+  #timer: Timer | null = null
+  #seen = 0
+
+  constructor(node: WatchDeps, taskId: string, push: (event: MessageEvent<Reply>) => void) {
+    this.#node = node
+    this.#taskId = taskId
+    this.#push = push
+    const stopListening = node.tasks.follow(taskId, (task) => this.#changed(task))
+    this.stop = () => {
+      stopListening()
+      node.deps.clock.clear(this.#timer)
     }
-    const events = node.tasks.events(taskId).filter(({ generation }) => generation > seen)
-    seen = events.at(-1)?.generation ?? seen
-    for (const event of events) if (event.type === 'progress') spoken.add(event.data)
-    if (events.at(-1)?.type !== 'progress') return
-    newest = events.at(-1)
-    report(agent)
+    const now = node.tasks.get(taskId)
+    if (now !== undefined) this.#changed(now)
   }
-  const stopListening = node.tasks.follow(taskId, tell)
-  const now = node.tasks.get(taskId)
-  if (now !== undefined) tell(now)
-  return () => {
-    stopListening()
-    clock.clear(timer)
+
+  /** Reports the newest progress, if it waits. */
+  flush(): void {
+    if (this.#newest === null) return
+    const report = { ...reportOf(this.#newest.data), ...this.#spoken.take() }
+    this.#push({ type: 'progress', agent: this.#agent, taskId: this.#taskId, ...report })
+    this.#newest = null
+  }
+
+  #changed(task: Task): void {
+    const taskId = this.#taskId
+    this.#agent = this.#node.directory.shownAddress(task.agent)
+    // An ended task waits no longer, and its reply follows.
+    const isOver = FINAL_STATES.has(task.state) || task.state === 'unknown'
+    if (!isOver && task.waitingFor !== this.#waiting) {
+      this.#waiting = task.waitingFor
+      this.#push({ type: 'waiting', waitingFor: task.waitingFor, agent: this.#agent, taskId })
+    }
+    const events = this.#node.tasks.events(taskId).filter(({ generation }) => generation > this.#seen)
+    this.#seen = events.at(-1)?.generation ?? this.#seen
+    for (const event of events) {
+      if (event.type !== 'progress') continue
+      this.#spoken.add(event.data)
+      this.#newest = event
+    }
+    if (!isOver) this.#report()
+  }
+
+  #report(): void {
+    if (this.#timer !== null || this.#newest === null) return
+    this.flush()
+    this.#timer = this.#node.deps.clock.after(REPORT_MS, () => {
+      this.#timer = null
+      this.#report()
+    })
   }
 }
 

@@ -183,7 +183,7 @@ function followed(node: FakeNode, agent: string): MessageEvent<Reply>[] {
   return told
 }
 
-test('reports of an agent go to the follower of the call: the newest, four times a second at most, none after the end', async (t) => {
+test('reports of an agent go to the follower of the call: the newest, 20 times a second at most, and the last one before the end', async (t) => {
   for (const [name, at] of [
     ['slow@peer', 'there'],
     ['near@owner', 'here']
@@ -204,7 +204,7 @@ test('reports of an agent go to the follower of the call: the newest, four times
     await world.pass(1000)
     run.run.progress({ step: 'ninth\n' })
     await world.settle()
-    run.run.progress('never told')
+    run.run.progress('the last')
     run.end({ ok: true, result: 'done' })
     await world.settle()
     await world.pass(1000)
@@ -214,7 +214,8 @@ test('reports of an agent go to the follower of the call: the newest, four times
       [
         [1, 10, 'first'],
         [8, 10, null],
-        [null, null, '{"step":"ninth\\n"}']
+        [null, null, '{"step":"ninth\\n"}'],
+        [null, null, 'the last']
       ],
       at
     )

@@ -48,7 +48,7 @@ export interface ImportedScene {
   readonly logged: readonly string[]
   agents(): readonly HostedAgent[]
   info(name: string): ImportedServerInfo
-  /** Calls a tool; the outcome. */
+  /** Calls a tool; the outcome without its form for MCP. */
   call(server: string, tool: string, input?: unknown, run?: RecordedRun): Promise<AgentOutcome>
   /** Gives a server another plan; it notices by itself. */
   replan(server: string, plan: Plan): void
@@ -124,7 +124,8 @@ export async function importedScene(
     call: async (server, tool, input = {}, run = recordedRun()) => {
       const agent = agents.find(({ definition }) => definition.id === server)
       if (agent === undefined) throw new Error(`no agent ${server}`)
-      return await agent.run(taskOf(`mcp_${server}_${tool}`, input), run)
+      const { content: _content, ...plain } = await agent.run(taskOf(`mcp_${server}_${tool}`, input), run)
+      return plain
     },
     replan: (server, plan) => {
       // Whole at once: the server reads it whenever it likes.

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // A small MCP server on stdio for tests: its tools and its manners come from a JSON file that the test writes anew at
 // will.
-// {"tools": [...], "era": "legacy"|"modern", "manners": {...}}. Arguments: the file, then a file to which each call is
-// noted.
+// {"tools": [...], "results": {...}, "era": "legacy"|"modern", "manners": {...}}. Arguments: the file, then a file to
+// which each call is noted.
 import fs from 'node:fs'
 import readline from 'node:readline'
 
@@ -87,6 +87,17 @@ const calls = {
       if (token !== undefined)
         send({ method: 'notifications/progress', params: { progressToken: token, progress: i, total: 3 } })
     return { content: [{ type: 'text', text: 'done' }] }
+  },
+  ticks: ({ count, everyMs }, token, answer) => {
+    let progress = 0
+    const timer = setInterval(() => {
+      progress++
+      send({ method: 'notifications/progress', params: { progressToken: token, progress, total: count } })
+      if (progress < count) return
+      clearInterval(timer)
+      answer({ content: [{ type: 'text', text: 'done' }] })
+    }, everyMs)
+    return null
   }
 }
 
@@ -114,9 +125,13 @@ function handle(message) {
   }
   if (method === 'tools/call') {
     note(`call ${params.name}`)
+    // `results`: of tools, by their names, as they are to be.
+    const planned = plan().results?.[params.name]
+    if (planned !== undefined) return send({ id, result: planned })
     const result = (calls[params.name.split('/').at(-1)] ?? (() => null))(
       params.arguments ?? {},
-      params['_meta']?.progressToken
+      params['_meta']?.progressToken,
+      (late) => send({ id, result: late })
     )
     return result === null ? undefined : send({ id, result })
   }

@@ -2,7 +2,7 @@ import { messageOf } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import type { AgentOutcome } from '../../../ports/agent-runtime.js'
-import { retryAfterOf } from './imported-result.js'
+import { retryAfterOf } from '../../../domain/task/tool-content.js'
 
 /** Longest text of a server that is passed on. */
 const MAX_TEXT = 1000

@@ -1,37 +1,57 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { ProgressNotificationParams, ServerContext } from '@modelcontextprotocol/server'
 import type { ToolContext } from './tool.js'
+
+/** Milliseconds between the last report and the answer: SDK clients drop a report that they read together with it. */
+const BEFORE_ANSWER_MS = 20
+
+/** The progress of one call on its way to its client. */
+export interface ClientProgress {
+  readonly report: ToolContext['progress']
+  /** Resolves when the answer may follow the newest report. null: now. */
+  beforeAnswer(): Promise<void> | null
+}
+
+const NONE: ClientProgress = { report: () => {}, beforeAnswer: () => null }
 
 /**
  * Sends the progress of one call to its client. At most one report is under way and one waits; a newer one replaces it,
  * so a handler that reports faster than the client reads costs nothing. Does nothing when the client did not ask for
  * progress.
  */
-export function progressTo({ mcpReq }: ServerContext): ToolContext['progress'] {
+export function progressTo({ mcpReq }: ServerContext): ClientProgress {
   const progressToken = mcpReq._meta?.progressToken
-  if (progressToken === undefined) return () => {}
+  if (progressToken === undefined) return NONE
   let last = Number.NEGATIVE_INFINITY
   let waiting: ProgressNotificationParams | null = null
-  let isSending = false
+  let sending: Promise<void> | null = null
+  let sentAt = Number.NEGATIVE_INFINITY
   const send = async (): Promise<void> => {
-    isSending = true
     while (waiting !== null) {
       const params = waiting
       waiting = null
       // A connection that ended takes no more of it.
       await mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {})
+      sentAt = performance.now()
     }
-    isSending = false
+    sending = null
   }
-  return ({ progress, total, message }) => {
-    // The protocol wants it to rise.
-    if (mcpReq.signal.aborted || !Number.isFinite(progress) || progress <= last) return
-    last = progress
-    waiting = {
-      progressToken,
-      progress,
-      ...(total === undefined ? {} : { total }),
-      ...(message === undefined ? {} : { message })
+  return {
+    report: ({ progress, total, message }) => {
+      // The protocol wants it to rise.
+      if (mcpReq.signal.aborted || !Number.isFinite(progress) || progress <= last) return
+      last = progress
+      waiting = {
+        progressToken,
+        progress,
+        ...(total === undefined ? {} : { total }),
+        ...(message === undefined ? {} : { message })
+      }
+      sending ??= send()
+    },
+    beforeAnswer: () => {
+      if (mcpReq.signal.aborted || (sending === null && performance.now() - sentAt >= BEFORE_ANSWER_MS)) return null
+      return Promise.resolve(sending).then(() => pause(BEFORE_ANSWER_MS))
     }
-    if (!isSending) void send()
   }
 }

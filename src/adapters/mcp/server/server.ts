@@ -106,15 +106,18 @@ function serveTools(
   server.setRequestHandler('tools/call', async ({ params: { name, arguments: args = {} } }, context) => {
     const { signal, _meta: meta } = context.mcpReq
     const about: Elicited = ['tools/call', name, args]
+    const progress = progressTo(context)
     const answer = await pipeline.call({
       name,
       args,
       correlationId: correlationIdOf(meta),
       signal,
-      progress: progressTo(context),
+      progress: progress.report,
       tell: log.of(context),
       client: asking.client(context, about)
     })
+    const pending = progress.beforeAnswer()
+    if (pending !== null) await pending
     return answer instanceof ClientAsk ? asking.ask(answer, about) : answer
   })
 }

@@ -1,24 +1,9 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import { isRecord } from '../../../kit/json.js'
 import { ClientAsk } from '../tools/client-ask.js'
-import { createError, type StructuredError } from './structured-error.js'
+import { McpContent } from '../tools/mcp-content.js'
+import { createError, type StructuredError, structuredErrorOf } from './structured-error.js'
 import type { ToolDefinition } from './tool.js'
-
-/** A result of a tool that is content of the protocol already. Made by {@link mcpContent}. */
-export class McpContent {
-  readonly result: CallToolResult
-
-  constructor(result: CallToolResult) {
-    this.result = result
-  }
-}
-
-/**
- * Marks a handler's result as content of the protocol (an imported tool's, an image): it goes to the caller as it is.
- */
-export function mcpContent(result: CallToolResult): McpContent {
-  return new McpContent(result)
-}
 
 /** The end of a call, in the form of the protocol. */
 export interface WrappedResult {
@@ -32,8 +17,9 @@ export interface WrappedResult {
 const NOT_SERIALIZABLE = createError('INTERNAL', 'Result not serializable', { reason: 'result_not_serializable' })
 
 /**
- * A handler's result in the form of the protocol: its JSON as text, `undefined` as null; also structured when the tool
- * has an output schema and the result is an object; content of the protocol, and questions to the client, as they are.
+ * A handler's result in the form of the protocol: a text as it is, all else as its JSON, `undefined` as null; also
+ * structured when the tool has an output schema and the result is an object; content of the protocol, and questions to
+ * the client, as they are.
  */
 export function wrapResult(result: unknown, definition: ToolDefinition): WrappedResult | StructuredError {
   if (result instanceof ClientAsk)
@@ -41,11 +27,9 @@ export function wrapResult(result: unknown, definition: ToolDefinition): Wrapped
   const value = result instanceof McpContent ? result.result : result === undefined ? null : result
   const json = jsonOf(value)
   if (json === null) return NOT_SERIALIZABLE
-  if (result instanceof McpContent) {
-    const error = result.result.isError === true ? createError('INTERNAL', 'the tool answered with an error') : null
-    return { result: result.result, error, json }
-  }
-  const wrapped: CallToolResult = { content: [{ type: 'text', text: json }], isError: false }
+  if (result instanceof McpContent) return { result: result.result, error: errorOf(result), json }
+  const text = typeof value === 'string' ? value : json
+  const wrapped: CallToolResult = { content: [{ type: 'text', text }], isError: false }
   if (definition.outputSchema !== undefined && isRecord(value))
     wrapped.structuredContent = JSON.parse(json) as Record<string, unknown>
   return { result: wrapped, error: null, json }
@@ -55,6 +39,11 @@ export function wrapResult(result: unknown, definition: ToolDefinition): Wrapped
 export function wrapError(error: StructuredError): CallToolResult {
   const text = jsonOf(error) ?? JSON.stringify({ ...error, details: undefined })
   return { content: [{ type: 'text', text }], isError: true }
+}
+
+function errorOf({ result, failure }: McpContent): StructuredError | null {
+  if (failure !== null) return structuredErrorOf(failure)
+  return result.isError === true ? createError('INTERNAL', 'the tool answered with an error') : null
 }
 
 function jsonOf(value: unknown): string | null {

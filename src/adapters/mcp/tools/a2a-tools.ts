@@ -2,7 +2,7 @@ import { NodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { Calls, NodeApi, SwarmResults } from '../../../ports/node-api.js'
-import { callAgent, sendToAgent } from './mesh-call.js'
+import { callAgentAsTool, sendToAgent } from './mesh-call.js'
 import type { ToolSchema, RegisteredTool, ToolContext, ToolHandler } from '../server/tool.js'
 
 /** Dependencies of {@link a2aTools}. */
@@ -86,7 +86,7 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
     timeoutMs: null,
     run: (args, deps) => async (context) => {
       const { agent = null, input = {} } = args as { agent?: string; input?: unknown }
-      return await callAgent(deps, { ...messageOf<'message.call'>(args), agent, input }, context)
+      return await callAgentAsTool(deps, { ...messageOf<'message.call'>(args), agent, input }, context)
     }
   },
   a2a_task: {

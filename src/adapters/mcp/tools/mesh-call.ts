@@ -1,8 +1,11 @@
+import type { CallToolResult } from '@modelcontextprotocol/server'
+import { failedContent, isToolContent } from '../../../domain/task/tool-content.js'
 import type { AbortSignalLike } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import type { Calls, NodeApi, Reply } from '../../../ports/node-api.js'
 import type { MessageEvent } from '../../../ports/policy-api.js'
 import type { ToolContext } from '../server/tool.js'
+import { mcpContent } from './mcp-content.js'
 
 /** Dependencies of {@link callAgent}. */
 export interface MeshCallDeps {
@@ -43,6 +46,25 @@ export async function callAgent(
   // Its client waits for it: a call that changes nothing need not outlive the client.
   const call = { ...params, record: false }
   return resultOf(await follow(deps.api.watch('message.call', call, { signal: context.abortSignal }), context), deps)
+}
+
+/**
+ * The same for a tool of an MCP client: content of MCP stays so, with the error of the tool where its result is one.
+ * @throws NodeError of the refused or failed call whose agent gave no content; TIMEOUT
+ */
+export async function callAgentAsTool(
+  deps: MeshCallDeps,
+  params: Calls['message.call']['params'],
+  context: CallContext
+): Promise<unknown> {
+  try {
+    const result = await callAgent(deps, { ...params, wantsContent: true }, context)
+    return isToolContent(result) ? mcpContent(result as CallToolResult) : result
+  } catch (error) {
+    const content = error instanceof NodeError ? failedContent(error.data) : null
+    if (content === null) throw error
+    return mcpContent(content as CallToolResult, error as NodeError)
+  }
 }
 
 /** The same for a text to an agent's default capability, or to everybody (`*`), whose targets are in the result. */

@@ -8,7 +8,7 @@ import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { capabilityPrefix } from '../imported/imported-card.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
-import { callAgent } from './mesh-call.js'
+import { callAgentAsTool } from './mesh-call.js'
 import { PublishedNames } from './published-names.js'
 import type { ToolSchema, RegisteredTool, ToolDefinition, ToolSource } from '../server/tool.js'
 
@@ -171,6 +171,7 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
     name,
     description: `${shown(capability.description || capability.name, MAX_DESCRIPTION)} (${shown(agent.name)}, ${shown(address)})`,
     inputSchema,
+    ...outputSchemaOf(capability, deps),
     source: address,
     annotations: {
       readOnlyHint: effect === 'none' || effect === 'read',
@@ -193,7 +194,23 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
     // A request has a deadline of its own, and may wait for a person.
     timeoutMs: null,
     handler: async (args, context) =>
-      await callAgent(deps, { agent: address, capability: capability.id, input: inputOf(args) }, context)
+      await callAgentAsTool(deps, { agent: address, capability: capability.id, input: inputOf(args) }, context)
+  }
+}
+
+/** Clients compile it when they list the tools, and refuse the whole list for one that they cannot compile. */
+function outputSchemaOf(
+  { outputSchema }: CapabilityDescriptor,
+  { compileSchema }: Pick<MeshToolsDeps, 'compileSchema'>
+): Pick<ToolDefinition, 'outputSchema'> {
+  if (!isRecord(outputSchema) || outputSchema['type'] !== 'object') return {}
+  // Clients know one dialect, each another.
+  const { $schema: _dialect, ...schema } = outputSchema
+  try {
+    compileSchema(schema)
+    return { outputSchema: schema }
+  } catch {
+    return {}
   }
 }
 

@@ -9,6 +9,7 @@ import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { arrive, recover } from '../../../domain/reliable/request.js'
 import { readRequest, type RequestPayload } from '../../../domain/task/payloads.js'
+import { contentOf, failedWith } from '../../../domain/task/tool-content.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import type { HostOutcome } from '../../agents/agent-host.js'
@@ -245,13 +246,14 @@ export class CalleeRequests {
       response,
       changes: record === null ? [] : this.end(record, end)
     })
+    const { wantsContent = false } = payload
     const run = record !== null && record.tries > 1 ? { ...payload, run: payload.attempt + record.tries - 1 } : payload
     try {
       if (outcome.ok) {
-        const response = completedBy(run, outcome.result)
+        const response = completedBy(run, wantsContent ? contentOf(outcome) : outcome.result)
         return concluded({ status: 'completed', response }, response)
       }
-      const end = this.endOf({ record, recipient, payload }, outcome)
+      const end = this.endOf({ record, recipient, payload }, wantsContent ? failedWith(outcome) : outcome)
       const { response, changes } = concluded(end, responseOf(run, end))
       return {
         response,

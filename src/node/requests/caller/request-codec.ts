@@ -68,6 +68,8 @@ export interface Asking {
   readonly allowRepeat?: boolean
   /** Neither node records it, if its capability only reads and is repeatable, and a caller waits. */
   readonly mayGoUnrecorded?: boolean
+  /** The result is wanted in the form of MCP, where the agent has one. */
+  readonly wantsContent?: boolean
   /** Names that its caller has chosen. */
   readonly names?: { readonly requestId: string; readonly taskId: string }
   /** Set for the lease of a swarm's item. */
@@ -191,7 +193,7 @@ export type CallerOutcome =
 
 /** The payload of a request; its times are milliseconds from now: at least 1, and at most the limit of all nodes. */
 export function requestPayload(
-  { capability, description, lease, allowRepeat = false }: Asking,
+  { capability, description, lease, allowRepeat = false, wantsContent = false }: Asking,
   { requestId, attempt }: RequestNames,
   {
     timeoutMs,
@@ -220,6 +222,7 @@ export function requestPayload(
     isQuery,
     isAgain,
     isUnrecorded,
+    ...(wantsContent ? { wantsContent } : {}),
     ...leasePayload(lease)
   }
 }

@@ -32,9 +32,30 @@ test('a result is its structured content, else its text as JSON when it parses, 
 
 test('a tool error is TASK_FAILED with its text and retryAfter', (t: Assert) => {
   const outcome = outcomeOf({ isError: true, content: [text('the disk\nis full')], _meta: { retryAfter: 7 } }, MAX)
-  t.alike(outcome, { ok: false, code: 'TASK_FAILED', message: 'the disk is full', data: { retryAfter: 7 } })
+  t.alike(outcome, {
+    ok: false,
+    code: 'TASK_FAILED',
+    message: 'the disk is full',
+    data: { retryAfter: 7 },
+    content: [text('the disk\nis full')]
+  })
   const silent = outcomeOf({ isError: true, _meta: { retryAfter: 'soon' } }, MAX)
   t.alike(silent, { ok: false, code: 'TASK_FAILED', message: 'the tool failed and does not say why' })
+})
+
+test('a result in the form of MCP is kept whole beside its value, without members of the protocol', (t: Assert) => {
+  const wholeOf = (result: object): unknown => {
+    const outcome = outcomeOf(result, MAX)
+    return outcome.ok ? outcome.content : outcome
+  }
+  const given = { content: [text(' {"a": 1.0} ')], structuredContent: { a: 1 }, _meta: { cost: 3 } }
+  const meta = { ...given._meta, 'io.modelcontextprotocol/serverInfo': { name: 'demo' } }
+  t.alike(wholeOf({ ...given, _meta: meta, resultType: 'complete' }), given)
+  t.alike(wholeOf({}), { content: [] })
+  t.is(wholeOf({ content: [{ type: 'hologram', data: 'AAAA' }] }), undefined, 'an unknown kind has its value alone')
+  t.is(wholeOf({ content: [{ type: 'image', data: 'AAAA' }] }), undefined, 'as has one without a needed member')
+  const twice = { content: [text('x'.repeat(MAX - 100))], structuredContent: { text: 'x'.repeat(MAX - 100) } }
+  t.is(wholeOf(twice), undefined, 'and one that is too large with both')
 })
 
 test('results are bounded in bytes and depth', (t: Assert) => {

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { mcpContent } from '../../../../src/adapters/mcp/server/tool-result.js'
+import { mcpContent } from '../../../../src/adapters/mcp/tools/mcp-content.js'
 import type { InvocationRecord } from '../../../../src/ports/tool-calls.js'
 import { NodeError } from '../../../../src/kit/errors.js'
 import { ANYTHING, call, McpScene, payloadOf, request, type RawClient } from '../../../support/mcp.js'
