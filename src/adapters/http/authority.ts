@@ -124,13 +124,22 @@ export function bracketed(address: string): string {
   return plain.includes(':') && !plain.startsWith('[') ? `[${plain}]` : plain
 }
 
-/** The path and the query (without `?`) of a request's target. Anything but an absolute path or URL has the path ''. */
+/**
+ * The path and the query (without `?`) of a request's target. Anything but an absolute path or URL has the path ''.
+ * Slashes at the end, and several in a row, mean the same as one: clients join URLs in all these ways.
+ */
 export function targetOf(url: string): { readonly path: string; readonly query: string } {
   const rest = url.startsWith('/') ? url : url.replace(ABSOLUTE, '')
   const target = rest.length < url.length && !rest.startsWith('/') ? `/${rest}` : rest
   const mark = target.indexOf('?')
   if (!target.startsWith('/')) return { path: '', query: '' }
-  return mark === -1 ? { path: target, query: '' } : { path: target.slice(0, mark), query: target.slice(mark + 1) }
+  if (mark === -1) return { path: plainPath(target), query: '' }
+  return { path: plainPath(target.slice(0, mark)), query: target.slice(mark + 1) }
+}
+
+function plainPath(path: string): string {
+  const single = path.includes('//') ? path.replaceAll(/\/{2,}/g, '/') : path
+  return single.length > 1 && single.endsWith('/') ? single.slice(0, -1) : single
 }
 
 /** With the port, which URLs leave out when it is the default one. */

@@ -7,6 +7,7 @@ import { answerStream } from './event-stream.js'
 import { A2AFault, faultOf } from './fault.js'
 import { callRpc, parsedBody, rpcJson, rpcOperation } from './json-rpc.js'
 import { atTenant, type Caller, type OperationInput, type Operation } from './operations.js'
+import { withFieldNames } from './proto-names.js'
 import { pathVersion, restCall } from './rest.js'
 import {
   activatedExtensions,
@@ -106,8 +107,9 @@ export class GatewayRoute {
     }
   }
 
-  /** Resolves the tenant, checks the extensions that its agent requires, then runs the operation. */
-  #perform({ operation, params, response, source }: Performance, given: Caller): Promise<OperationInput> {
+  /** Reads both forms of field names, resolves the tenant, checks the extensions that its agent requires, then runs the operation. */
+  #perform({ operation, params: sent, response, source }: Performance, given: Caller): Promise<OperationInput> {
+    const params = withFieldNames(sent)
     const caller = atTenant(given, params)
     const offered = this.#deps.extensions(caller.agent)
     const activated = activatedExtensions(source, offered)

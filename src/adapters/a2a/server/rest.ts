@@ -1,6 +1,7 @@
 import { pathIdFrom } from '../cards/card-interfaces.js'
 import { A2AFault } from './fault.js'
 import { type Operation, REST } from './operations.js'
+import { fieldName } from './proto-names.js'
 import type { PushOperations } from '../push/push-operations.js'
 import { isServiceParam, type ProtocolVersion } from './service-params.js'
 
@@ -90,7 +91,8 @@ function nothingThere(): A2AFault {
 
 function paramsOf(query: string): Record<string, unknown> {
   const params: Record<string, unknown> = {}
-  for (const [key, value] of new URLSearchParams(query)) {
+  for (const [name, value] of new URLSearchParams(query)) {
+    const key = fieldName(name)
     if (key === '__proto__' || isServiceParam(key)) continue
     params[key] = NUMBERS.has(key) ? numberOf(value) : FLAGS.has(key) ? flagOf(value) : value
   }
