@@ -19,6 +19,7 @@ export function settingsOf({ node, network, tasks, ledger, swarm, routing, polic
     maxStateBytes: tools.maxStateBytes,
     labels: [...new Set(node.labels)],
     provider: a2a.provider,
+    defaultAgent: a2a.default,
     rules: {
       tierRules: DEFAULT_TIER_RULES,
       sandbox: { enforced: true, crossSandboxAllowList: [] },

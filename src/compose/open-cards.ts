@@ -19,6 +19,7 @@ export function openCards(
   const host = {
     base,
     ...(options.config.a2a.mesh ? { meshNode: membership.nodeId } : {}),
+    meshInterface: options.config.a2a.meshInterface,
     pushNotifications: true,
     version: VERSION,
     clock,

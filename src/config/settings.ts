@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { type AgentProvider, ORGANIZATION_MAX, PROVIDER_FORM, PROVIDER_URL_MAX } from '../kit/names/provider.js'
 import { nameFault, nameRule, NODE_NAME } from '../kit/names/rule.js'
 import { type A2AAgentSetting, a2aAgentsSchema, MAX_A2A_AGENTS, shownAgents } from './a2a-agents.js'
 import { type AgentImportSetting, agentImportsSchema, MAX_AGENT_IMPORTS } from './agent-imports.js'
@@ -20,7 +19,7 @@ import { type LlmProviderSetting, llmProvidersSchema, MAX_LLM_PROVIDERS, shownPr
 import { MAX_OAUTH_SCOPES, OAUTH, type OAuthSetting, oauthSchema } from './oauth.js'
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
 import { NOTIFY } from './notify.js'
-import { providerSettingSchema } from './provider.js'
+import { PROVIDER } from './provider.js'
 import { PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
 
 /**
@@ -333,15 +332,17 @@ export const SETTINGS = {
       true,
       'Take A2A calls of members over their links: the same tasks and rules as over HTTP, for agents of this node alone.'
     ),
-    provider: define<AgentProvider | null>({
-      schema: providerSettingSchema,
+    meshInterface: flag(false, 'Name the interface over the mesh on cards over HTTP, which strict clients refuse.'),
+    default: define<string | null>({
+      schema: z.string().min(1).max(256).nullable(),
       fallback: null,
-      form: 'mapping',
+      form: 'text',
       unit: null,
-      allowed: `a mapping of ${PROVIDER_FORM}: a line of at most ${ORGANIZATION_MAX} characters, and an http or https URL of at most ${PROVIDER_URL_MAX}; in the config file only`,
+      allowed: 'the name of an agent, of another node as agent@node',
       about:
-        'The organization that offers this node and its agents, on their A2A cards; a2a.provider of an agent file goes before it.'
+        'Agent for messages to the node that name neither agent nor skill, and its card at the root. null: the only agent besides the starters, else the only one with the tag general.'
     }),
+    provider: PROVIDER,
     guardrails: define<GuardrailSettings>({
       schema: guardrailsSchema,
       fallback: GUARDRAILS,

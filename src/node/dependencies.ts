@@ -44,6 +44,8 @@ export interface NodeSettings {
   readonly labels: readonly string[]
   /** Provider of this node's agents that name none. Default null: none. */
   readonly provider: AgentProvider | null
+  /** Name of the agent for messages to the node without agent and skill. Default null: as `rootAgent` says. */
+  readonly defaultAgent: string | null
   readonly rules: RoutingRules
 }
 

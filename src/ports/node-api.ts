@@ -59,6 +59,8 @@ export interface NodeInfo {
   readonly socket: string
   /** `http://127.0.0.1:7420`; null when it serves no HTTP. */
   readonly http: string | null
+  /** The agent that takes messages to the node which name neither agent nor skill; null or absent: none. */
+  readonly defaultAgent?: string | null
 }
 
 /** A fault and its next step. */

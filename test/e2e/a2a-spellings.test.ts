@@ -1,6 +1,8 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
 import test from 'brittle'
-import { ask, gatewayNode } from '../support/a2a.js'
-import { localMesh, untilAgent } from '../support/nodes.js'
+import { ask, type GatewayNode, gatewayNode } from '../support/a2a.js'
+import { localMesh, untilAgent, untilTrue } from '../support/nodes.js'
 
 /** Forms of a path that clients join from a URL with and without a slash at its end. */
 const FORMS: readonly ((path: string) => string)[] = [
@@ -86,4 +88,49 @@ test('fields are read by the names of JSON and by those of the proto file, in th
     error?: { code: number; message: string }
   }
   t.alike([error?.code, error?.message], [-32602, 'message.message_id: is given as messageId too'])
+})
+
+test('the card at the root offers only skills that a message there reaches, with one agent, several, and a2a.default', async (t) => {
+  const mesh = await localMesh(t)
+  const node = await gatewayNode(mesh, 'a')
+  const message = (id: string) => ({ message: { messageId: id, role: 'ROLE_USER', parts: [{ text: 'hi' }] } })
+  const card = async (at: GatewayNode) => {
+    const { body } = await ask(at, '/.well-known/agent-card.json', { headers: { 'a2a-version': '1.0' } })
+    return body as { name: string; skills: { id: string }[]; supportedInterfaces: { url: string }[] }
+  }
+  const own = await card(node)
+  t.alike([own.name, own.skills[0]?.id, own.supportedInterfaces[0]?.url], ['talk', 'talk.say', `${node.url}/a2a`])
+  for (const path of ['/a2a/message:send', '/a2a']) {
+    const json =
+      path === '/a2a' ? { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: message('r2') } : message('r1')
+    const { status, body } = await ask(node, path, { json })
+    t.ok(status === 200 && JSON.stringify(body).includes('you said hi'), JSON.stringify(body))
+  }
+
+  const agents = path.join(node.dir, 'agents')
+  const talk = await fs.readFile(path.join(agents, 'talk.md'), 'utf8')
+  await fs.writeFile(
+    path.join(agents, 'other.md'),
+    talk.replace('name: talk', 'name: other').replaceAll('talk.s', 'other.s').replaceAll('talk.o', 'other.o')
+  )
+  await untilAgent(node.node, 'other@a')
+  const { status, body } = await ask(node, '/a2a/message:send', { json: message('r3') })
+  const text = JSON.stringify(body)
+  t.ok(
+    status === 400 && text.includes('metadata.skillId') && text.includes('other.say') && text.includes('talk.say'),
+    text
+  )
+  await untilTrue(
+    async () => (await card(node)).skills.some(({ id }) => id === 'other/other.say'),
+    'the card of the node'
+  )
+
+  const { code } = await node.node.json<{ code: string }>(['invite', '--mine'])
+  const b = await mesh.start('b', { join: code, args: ['--http', '0'], env: { A2A_NODE_A2A_DEFAULT: 'talk@a' } })
+  const { token } = await b.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L1'])
+  await untilAgent(b, 'talk@a')
+  const other = { ...node, node: b, url: b.info.http ?? '', token }
+  const hop = await ask(other, '/a2a/message:send', { json: message('r4') })
+  t.ok(hop.status === 200 && JSON.stringify(hop.body).includes('you said hi'), JSON.stringify(hop.body))
+  await untilTrue(async () => (await card(other)).name === 'talk', 'its card')
 })

@@ -325,8 +325,7 @@ async function restFaults(t: Assert, node: GatewayNode): Promise<void> {
     ['/agents/talk/message:send', { method: 'POST', body: '{' }, 400, 'INVALID_ARGUMENT'],
     ['/agents/talk/tasks?pageSize=1e9', {}, 400, 'INVALID_ARGUMENT'],
     ['/agents/talk/tasks?pageToken=..', {}, 400, 'INVALID_ARGUMENT'],
-    ['/agents/talk/tasks/x/pushNotificationConfigs', {}, 404, 'NOT_FOUND'],
-    ['/a2a/message:send', { method: 'POST', body: JSON.stringify(v1('a')) }, 400, 'INVALID_ARGUMENT']
+    ['/agents/talk/tasks/x/pushNotificationConfigs', {}, 404, 'NOT_FOUND']
   ]
   for (const [place, init, status, name] of cases) {
     const { body, ...answer } = await ask(node, place, init)

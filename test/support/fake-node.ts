@@ -53,6 +53,7 @@ export const SETTINGS: NodeSettings = {
   maxStateBytes: 262_144,
   labels: [],
   provider: null,
+  defaultAgent: null,
   rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
 }
 

@@ -61,6 +61,7 @@ import { DOCUMENT_CALLS, DOCUMENT_WATCHES } from './documents.js'
 import type { DocumentApiCaller } from './named-document.js'
 import type { NodeCore } from '../node.js'
 import { agentProblems, withLogProblem } from '../agents/health.js'
+import { rootAgent } from '../gateway/root-agent.js'
 
 type Scope = Principal['scopes'][number]
 
@@ -99,7 +100,8 @@ export function nodeInfo({ node, http }: Pick<ApiHost, 'node' | 'http'>): NodeIn
     mesh: { id: membership.meshId, name: safeName(membership.meshName, NODE_NAME) },
     pid: facts.pid,
     socket: facts.socket,
-    http: http()
+    http: http(),
+    defaultAgent: rootAgent(node.deps.settings.defaultAgent, node.agents.definitions())
   }
 }
 

@@ -8,7 +8,7 @@ import {
   parseAddress
 } from '../../domain/card/card.js'
 import { checkModes, inputOf, justificationIn, justificationOf } from '../../domain/gateway/content.js'
-import type { RegisteredCard } from '../../domain/card/registry.js'
+import type { AgentRegistry, RegisteredCard } from '../../domain/card/registry.js'
 import type { GatewaySend } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import { powerOf } from './caller.js'
@@ -24,6 +24,7 @@ import type { Tier } from '../../domain/routing/tier.js'
 import type { AccessControl, Refusal } from '../policy/access-control.js'
 import { type Message, saysTheSame } from '../../domain/gateway/message.js'
 import { ASKING_STATES, type GatewayTask } from '../../domain/gateway/task.js'
+import { rootAgent } from './root-agent.js'
 import type { TaskLog } from './task-log.js'
 import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './turn-runner.js'
 
@@ -31,13 +32,18 @@ import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './turn-runner.js'
 interface AgentResolverDeps extends NameDeps {
   readonly self: NodeId
   readonly selector: AgentSelector
+  readonly registry: AgentRegistry
   readonly agents: AgentHost
   readonly clock: NodeDeps['clock']
   readonly toAgentJson: NodeDeps['toAgentJson']
   readonly visibility: Visibility
   readonly accessControl: AccessControl
   readonly checkShare: CheckShare
+  readonly settings: Pick<NodeDeps['settings'], 'defaultAgent'>
 }
+
+/** Skills that an error names, at most. */
+const MAX_LISTED_SKILLS = 20
 
 /** The agent and capability of a message. */
 export interface GatewayTarget {
@@ -100,7 +106,12 @@ export class AgentResolver {
    * @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; the errors of the rules
    */
   target(by: Principal, asked: TargetAsking): GatewayTarget | Promise<GatewayTarget> {
-    const found = asked.agent === null ? this.#capableAgent(by, asked) : this.agent(by, asked.agent)
+    const found =
+      asked.agent !== null
+        ? this.agent(by, asked.agent)
+        : asked.skill === null
+          ? this.#rootAgent(by)
+          : this.#capableAgent(by, { skill: asked.skill, message: asked.message })
     return found instanceof Promise
       ? found.then((address) => this.#targetAt(by, { address, asked }))
       : this.#targetAt(by, { address: found, asked })
@@ -127,9 +138,28 @@ export class AgentResolver {
     return { address, capability }
   }
 
+  /** The agent for messages that name neither agent nor skill. @throws NodeError INVALID_INPUT, AGENT_NOT_FOUND */
+  #rootAgent(by: Principal): AgentAddress | Promise<AgentAddress> {
+    const { settings, agents, registry } = this.#deps
+    const name = rootAgent(settings.defaultAgent, agents.definitions())
+    if (name !== null) return this.agent(by, name)
+    const skills = registry
+      .listAll()
+      .filter((card) => card.id !== OPERATOR && this.#sees(by, card))
+      .flatMap((card) => card.capabilities.map(({ id }) => `${card.address} ${id}`))
+    const listed = skills.slice(0, MAX_LISTED_SKILLS).join(', ')
+    const more = skills.length > MAX_LISTED_SKILLS ? ', ...' : ''
+    throw new NodeError(
+      'INVALID_INPUT',
+      `the message names neither an agent nor a skill, and several agents are here: send it to the URL of an agent, or name a skill in metadata.skillId (${listed}${more})`
+    )
+  }
+
   /** An agent with the skill. @throws NodeError as {@link AgentSelector.pick} */
-  #capableAgent(by: Principal, { skill, message }: Pick<GatewaySend, 'skill' | 'message'>): AgentAddress {
-    if (skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
+  #capableAgent(
+    by: Principal,
+    { skill, message }: Pick<GatewaySend, 'message'> & { readonly skill: string }
+  ): AgentAddress {
     return this.#deps.selector.pick({
       sender: { agentId: OPERATOR, nodeId: this.#deps.self },
       type: 'request',

@@ -7,7 +7,7 @@ import { answerDocument, answerFresh, prepare, type PreparedDocument } from './c
 import type { CardStore, CardEntry } from './card-store.js'
 import { pathIdFrom } from './card-interfaces.js'
 import type { CardSigner } from './card-signature.js'
-import { agentSubject, type CardHost, nodeSubject } from './card-subject.js'
+import { agentSubject, type CardHost, rootSubject } from './card-subject.js'
 import { type CallerLimits, USAGE_MAX_TASKS, usageExtension } from './card-usage.js'
 import { gatewayFault } from '../server/gateway-target.js'
 import { type ListenerError, restError } from '../server/listener-fault.js'
@@ -164,7 +164,7 @@ async function entryOf(store: CardStore, pathId: string | null): Promise<CardEnt
 }
 
 async function extendedCard(
-  { store, signer, apiFor, limits, ...host }: CardRouteDeps,
+  { store, signer, apiFor, limits, ...common }: CardRouteDeps,
   {
     pathId,
     form,
@@ -172,7 +172,9 @@ async function extendedCard(
   }: { readonly pathId: string | null; readonly form: CardForm; readonly principal: Principal }
 ): Promise<CardV1 | HybridCard> {
   const { agent: known, original } = await entryOf(store, pathId)
-  // A peer must ask the node of the agent directly.
+  // A peer reads the card over the mesh.
+  const host = principal.kind === 'peer' ? { ...common, meshInterface: true } : common
+  // It must ask the node of the agent directly.
   if (principal.kind === 'peer' && known !== null && known.node.id !== host.meshNode) throw unknownAgent(pathId ?? '')
   const api = apiFor(principal)
   const [tasks, agent] = await Promise.all([
@@ -184,16 +186,16 @@ async function extendedCard(
   return signer.cards({ ...subject, extensions })[form]
 }
 
-/** The card content of the node with the agents visible to this caller. */
+/** The card content at the root, with the agents visible to this caller. */
 async function nodeOf(
   api: NodeApi,
   host: CardHost & { readonly version: string }
-): Promise<ReturnType<typeof nodeSubject>> {
+): Promise<ReturnType<typeof rootSubject>> {
   const [info, { agents }] = await Promise.all([api.call('node.info', {}), api.call('agents.list', {})])
   const details = await Promise.all(
     agents.map(({ id, node }) => api.call('agents.show', { agent: `${id}@${node.id}` }))
   )
-  return nodeSubject(info, details, host)
+  return rootSubject(info, details, host)
 }
 
 /** Runs it and answers known errors in the form of the protocol. */

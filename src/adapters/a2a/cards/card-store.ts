@@ -7,7 +7,7 @@ import type { AgentDetail, AgentInfo, NodeApi } from '../../../ports/node-api.js
 import { type PreparedDocument, prepare } from './card-answer.js'
 import { pathIdOf } from './card-interfaces.js'
 import type { CardSigner } from './card-signature.js'
-import { agentSubject, type CardHost, type CardSubject, nodeSubject } from './card-subject.js'
+import { agentSubject, type CardHost, type CardSubject, rootSubject } from './card-subject.js'
 import type { OfferedExtension } from '../server/service-params.js'
 
 /** Wait before a broken watch is opened again, in milliseconds. */
@@ -180,7 +180,7 @@ export class CardStore {
 
   async #rootOf(agents: readonly AgentDetail[]): Promise<CardEntry> {
     const { api } = this.#deps
-    const subject = nodeSubject(await api.call('node.info', {}), agents, this.#deps)
+    const subject = rootSubject(await api.call('node.info', {}), agents, this.#deps)
     return { agent: null, original: null, ...this.#prepared(subject, this.#cards?.root) }
   }
 

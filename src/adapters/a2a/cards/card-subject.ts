@@ -2,7 +2,7 @@ import type { AgentProvider } from '../../../kit/names/provider.js'
 import type { CapabilityDescriptor } from '../../../domain/card/card.js'
 import type { SignedCard } from '../../../domain/membership/types.js'
 import type { AgentDetail, NodeInfo } from '../../../ports/node-api.js'
-import { type CardInterface, interfacesOf, pathIdOf, type Reached, segmentOf } from './card-interfaces.js'
+import { type CardInterface, interfacesOf, isNamed, pathIdOf, type Reached, segmentOf } from './card-interfaces.js'
 
 /** URI of the extension whose params are the mesh data of an agent or node. */
 export const MESH_EXTENSION = 'urn:a2a-node:extension:mesh:1'
@@ -56,6 +56,8 @@ export interface CardOAuth {
 
 /** Addresses and features of a node for its cards. */
 export interface CardHost extends Reached {
+  /** Do cards name the interface over the mesh (`meshNode`)? Strict clients refuse cards with a binding of others. */
+  readonly meshInterface?: boolean
   readonly pushNotifications: boolean
   /** Provider of the node. Absent: none. */
   readonly provider?: AgentProvider
@@ -67,7 +69,7 @@ export interface CardHost extends Reached {
 export function agentSubject(
   detail: AgentDetail,
   original: SignedCard | null,
-  { base, meshNode, pushNotifications, oauth }: CardHost
+  { base, meshNode, meshInterface, pushNotifications, oauth }: CardHost
 ): CardSubject {
   const { id, name, description, version, node, tier, sandboxId, revision, provider } = detail
   const claims = {
@@ -83,7 +85,10 @@ export function agentSubject(
     description: filled(description, name),
     version,
     // The mesh binding reaches an agent at its own node only.
-    interfaces: interfacesOf(node.id === meshNode ? { base, meshNode } : { base }, pathIdOf(detail)),
+    interfaces: interfacesOf(
+      meshInterface === true && node.id === meshNode ? { base, meshNode } : { base },
+      pathIdOf(detail)
+    ),
     skills: detail.capabilities.map((capability) => skillOf(capability, [id])),
     pushNotifications,
     ...(provider === undefined ? {} : { provider }),
@@ -94,12 +99,29 @@ export function agentSubject(
   }
 }
 
+/** The content of the card at the root: that of the agent that answers there, else that of the whole node. */
+export function rootSubject(
+  info: Pick<NodeInfo, 'node' | 'defaultAgent'>,
+  agents: readonly AgentDetail[],
+  host: CardHost & { readonly version: string }
+): CardSubject {
+  const { defaultAgent: name = null } = info
+  const agent = name === null ? undefined : agents.find((one) => isNamed(one, name))
+  if (agent === undefined) return nodeSubject(info, agents, host)
+  return { ...agentSubject(agent, null, host), interfaces: interfacesOf(reachedOf(host), null) }
+}
+
+function reachedOf({ base, meshNode, meshInterface }: CardHost): Reached {
+  return meshInterface === true && meshNode !== undefined ? { base, meshNode } : { base }
+}
+
 /** The content of the card of a whole node: the capabilities of its agents and of the known agents of other nodes. */
 export function nodeSubject(
   { node }: Pick<NodeInfo, 'node'>,
   agents: readonly AgentDetail[],
-  { pushNotifications, provider, oauth, version, ...reached }: CardHost & { readonly version: string }
+  host: CardHost & { readonly version: string }
 ): CardSubject {
+  const { pushNotifications, provider, oauth, version } = host
   const all = agents.flatMap((agent) => {
     const segment = segmentOf(pathIdOf(agent))
     return agent.capabilities.map((capability) => ({
@@ -115,7 +137,7 @@ export function nodeSubject(
     name: node.name,
     description: `The agents that the node ${node.name} offers, its own and those of its mesh. Each has a card of its own.`,
     version,
-    interfaces: interfacesOf(reached, null),
+    interfaces: interfacesOf(reachedOf(host), null),
     skills,
     pushNotifications,
     ...(provider === undefined ? {} : { provider }),

@@ -33,7 +33,7 @@ interface Given {
 /** The owner's node with an agent `text`, its cards served on the loopback. */
 async function serving(t: Assert, { origins = [], change = (api) => api }: Given = {}): Promise<Scene> {
   const world = new World(t)
-  const node = await world.owner({ agents: [echo('text')] })
+  const node = await world.owner({ agents: [echo('text'), echo('other')] })
   const routes: HttpRoute[] = []
   const { listener } = await listening(t, routes, { origins })
   const base = listener.url

@@ -46,6 +46,7 @@ async function until(world: World, isThere: () => boolean): Promise<void> {
 }
 
 interface ReadCard {
+  readonly supportedInterfaces: readonly { readonly url: string }[]
   readonly name: string
   readonly version: string
   readonly skills: readonly { readonly id: string }[]
@@ -87,9 +88,29 @@ test('cards are made once and swapped when an agent changes, comes or goes; the 
   t.alike(faults, [])
 })
 
-test('agents of other nodes are listed with the card that their node signed, once the log has it', async (t: Assert) => {
+test('the card at the root is that of the only agent, and lists the skills of all when there are several', async (t: Assert) => {
   const world = new World(t)
   const a = await world.owner({ agents: [echo('text')] })
+  const { book } = bookOf(t, world, a)
+  await until(world, () => book.find('text') !== null)
+  const [root, text] = [cardOf(book.find(null)), cardOf(book.find('text'))]
+  t.alike([root.name, root.skills, root.version], [text.name, text.skills, text.version])
+  const path = ({ supportedInterfaces: [first] }: typeof root): string => new URL(first?.url ?? '').pathname
+  t.alike([path(root), path(text)], ['/a2a', '/agents/text'])
+  a.source.set([echo('text'), echo('other')])
+  await until(world, () => book.find('other') !== null)
+  t.alike(
+    cardOf(book.find(null)).skills.map(({ id }) => id),
+    ['other/other.do', 'text/text.do']
+  )
+  a.source.set([])
+  await until(world, () => book.find('text') === null)
+  t.is(cardOf(book.find(null)).name, 'owner')
+})
+
+test('agents of other nodes are listed with the card that their node signed, once the log has it', async (t: Assert) => {
+  const world = new World(t)
+  const a = await world.owner({ agents: [echo('text'), echo('other')] })
   world.log.isWritable = false
   const b = await world.member('b', { agents: [echo('text')] })
   await world.link(a, b)
@@ -112,7 +133,7 @@ test('agents of other nodes are listed with the card that their node signed, onc
   t.not(book.find('text'), book.find('text@b'))
   t.alike(
     cardOf(book.find(null)).skills.map(({ id }) => id),
-    ['text/text.do', 'text@b/text.do']
+    ['other/other.do', 'text/text.do', 'text@b/text.do']
   )
 })
 

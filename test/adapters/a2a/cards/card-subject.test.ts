@@ -95,6 +95,18 @@ test('the card for both versions has the members of each', (t: Assert) => {
   t.is(card.supportedInterfaces.length, 4)
 })
 
+test('a card names the interface over the mesh by the setting only, and that of an agent of another node never', (t: Assert) => {
+  const detail = detailOf()
+  const mesh = (card: { readonly interfaces: readonly { readonly url: string }[] }) =>
+    card.interfaces.filter(({ url }) => url.startsWith('a2a-mesh:')).length
+  const host = { ...HOST, meshNode: detail.node.id, version: '1.0.0' }
+  const node = { ...detail.node, tier: 'L0' as const }
+  t.alike([mesh(agentSubject(detail, null, host)), mesh(nodeSubject({ node }, [], host))], [0, 0])
+  const named = { ...host, meshInterface: true }
+  t.alike([mesh(agentSubject(detail, null, named)), mesh(nodeSubject({ node }, [], named))], [2, 2])
+  t.is(mesh(agentSubject(detail, null, { ...named, meshNode: 'other' })), 0)
+})
+
 test('an agent of another node keeps what that node signed', (t: Assert) => {
   const b = actor('b')
   const { capabilities } = detailOf()

@@ -286,7 +286,7 @@ test('unknown agents, methods and paths have that error shape, too', async (t: A
     const { status, body, headers } = await ask(path, { method, ...(method === 'POST' ? { body: '{}' } : {}) })
     t.alike([status, body['error'], headers.get('allow')], [405, 'method_not_allowed', allow], `${method} ${path}`)
   }
-  for (const path of ['/v1/agents/', '/v1/agents/echo/other', '/v1/agents/echo/run/more'])
+  for (const path of ['/v1/agents/echo/other', '/v1/agents/echo/run/more'])
     t.alike([(await ask(path)).status, (await ask(path)).body['error']], [404, 'not_found'], path)
   for (const path of [
     '/agents/echo/message:send',

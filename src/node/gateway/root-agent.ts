@@ -1,0 +1,19 @@
+import type { AgentDefinition } from '../../ports/agent-runtime.js'
+
+/** The tag of a capability by which an agent takes messages that name no skill. */
+const GENERAL = 'general'
+
+/**
+ * The name of the agent that takes messages at the URL of the node which name neither agent nor skill: the configured
+ * one (`a2a.default`), else the only agent besides the starters, else the only one with the tag `general`. null: none.
+ */
+export function rootAgent(
+  configured: string | null,
+  definitions: readonly Pick<AgentDefinition, 'id' | 'runtime' | 'isReserved' | 'capabilities'>[]
+): string | null {
+  if (configured !== null) return configured
+  const own = definitions.filter(({ runtime, isReserved }) => runtime !== 'starter' && isReserved !== true)
+  const general = own.filter(({ capabilities }) => capabilities.some(({ tags = [] }) => tags.includes(GENERAL)))
+  const [only, ...others] = own.length === 1 ? own : general
+  return only === undefined || others.length > 0 ? null : only.id
+}
