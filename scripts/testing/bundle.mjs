@@ -1,5 +1,5 @@
 // Bundles build/src/ into dist/: the entries of the package and the chunks that they share, all in one directory.
-// Reasons: docs/decisions/0027-bundle-the-program.md.
+// Reasons: docs/decisions/0028-bundle-the-program.md.
 import fs from 'node:fs'
 import path from 'node:path'
 import { rolldown } from 'rolldown'
