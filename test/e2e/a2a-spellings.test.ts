@@ -1,5 +1,5 @@
 import fs from 'node:fs/promises'
-import path from 'node:path'
+import { join } from 'node:path'
 import test from 'brittle'
 import { ask, type GatewayNode, gatewayNode } from '../support/a2a.js'
 import { localMesh, untilAgent, untilTrue } from '../support/nodes.js'
@@ -107,10 +107,10 @@ test('the card at the root offers only skills that a message there reaches, with
     t.ok(status === 200 && JSON.stringify(body).includes('you said hi'), JSON.stringify(body))
   }
 
-  const agents = path.join(node.dir, 'agents')
-  const talk = await fs.readFile(path.join(agents, 'talk.md'), 'utf8')
+  const agents = join(node.dir, 'agents')
+  const talk = await fs.readFile(join(agents, 'talk.md'), 'utf8')
   await fs.writeFile(
-    path.join(agents, 'other.md'),
+    join(agents, 'other.md'),
     talk.replace('name: talk', 'name: other').replaceAll('talk.s', 'other.s').replaceAll('talk.o', 'other.o')
   )
   await untilAgent(node.node, 'other@a')

@@ -64,7 +64,7 @@ test('names of the proto file are read as lowerCamelCase names, and data of the 
 })
 
 test('a field in both forms is refused with its place', (t) => {
-  t.exception(
+  void t.exception(
     () => withFieldNames({ message: { messageId: 'a', message_id: 'a' } }),
     /message\.message_id: is given as messageId too/
   )
