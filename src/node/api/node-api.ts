@@ -61,7 +61,7 @@ import { DOCUMENT_CALLS, DOCUMENT_WATCHES } from './documents.js'
 import type { DocumentApiCaller } from './named-document.js'
 import type { NodeCore } from '../node.js'
 import { agentProblems, withLogProblem } from '../agents/health.js'
-import { rootAgent } from '../gateway/root-agent.js'
+import { rootAgent } from '../../domain/gateway/root-agent.js'
 
 type Scope = Principal['scopes'][number]
 

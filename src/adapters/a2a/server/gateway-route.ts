@@ -107,7 +107,10 @@ export class GatewayRoute {
     }
   }
 
-  /** Reads both forms of field names, resolves the tenant, checks the extensions that its agent requires, then runs the operation. */
+  /**
+   * Reads both forms of field names, resolves the tenant, checks the extensions that its agent requires, then runs the
+   * operation.
+   */
   #perform({ operation, params: sent, response, source }: Performance, given: Caller): Promise<OperationInput> {
     const params = withFieldNames(sent)
     const caller = atTenant(given, params)

@@ -1,12 +1,12 @@
 import test from 'brittle'
-import { rootAgent } from '../../../src/node/gateway/root-agent.js'
+import { rootAgent } from '../../../src/domain/gateway/root-agent.js'
 
 type Definition = Parameters<typeof rootAgent>[1][number]
 
 const agent = (id: string, tags: readonly string[] = [], more: Partial<Definition> = {}): Definition => ({
   id,
   runtime: 'command',
-  capabilities: [{ id: `${id}.do`, name: id, description: '', tags }] as unknown as Definition['capabilities'],
+  capabilities: [{ tags }],
   ...more
 })
 const starter = agent('text', ['general'], { runtime: 'starter' })
