@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { FIRST_RULES } from '../../src/adapters/storage/policy/policy-file.js'
-import { type LocalNode, localMesh, testMesh, until, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
+import { type LocalNode, localMesh, until, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
 /** An agent with a capability of each side effect. */
 const AGENT = (effect: string): string => `---
@@ -186,9 +186,9 @@ test('an invite of a guest and a change of trust name the documents that guests 
   await b.stop()
 })
 
-/** Processes of three homes: the owner a, the second machine b of its person and the guest g; b and g have agents. */
+/** Nodes of three homes: the owner a, the second machine b of its person and the guest g; b and g have agents. */
 async function threeHomes(t: Assert): Promise<Record<'a' | 'b' | 'g', LocalNode>> {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const dir = await mesh.dir()
   for (const name of ['b', 'g']) await agentsIn(path.join(dir, name))
   const a = await mesh.start('a')

@@ -10,11 +10,9 @@ import { given, isSet, type Options, sinceOption, textOption } from '../options.
 import { type NodeNames, nodeNames } from '../node-names.js'
 import { MIN_ID_CHARACTERS } from '../../kit/resolve-id.js'
 import type { Output, Style } from '../terminal/output.js'
+import { logLine } from '../terminal/log-line.js'
 import { plural } from '../terminal/render.js'
-import { timeText } from '../words.js'
 
-/** Longest line, where no terminal says how wide it is. */
-const LINE_MAX = 500
 const CANDIDATES_MAX = 20
 const HINT_MAX = 10_000
 
@@ -202,10 +200,11 @@ function textOf(output: Output, line: ReadLine, names: NodeNames): string {
     line.reason ?? null,
     count > 1 ? `(${count} times)` : null
   ].filter((part) => part !== null)
-  const time = timeText(at)
-  const [what, name] = [kind.padEnd(10), shown(code, 40).padEnd(18)]
-  const left = Math.max(20, (output.width ?? LINE_MAX) - time.length - what.length - name.length - 6)
-  return `${output.paint('dim', time)}  ${output.paint(STYLES[kind] ?? null, what)}  ${name}  ${shown(parts.join('  '), left)}`
+  const columns = [
+    { text: kind, width: 10, style: STYLES[kind] ?? null },
+    { text: code, width: 18 }
+  ]
+  return logLine(output, { at, columns, text: parts.join('  ') })
 }
 
 /** The other node. For a decision of a person with its key, since names may look alike. */

@@ -8,10 +8,9 @@ import { EXIT } from '../exit-codes.js'
 import { idsIn, type NodeNames, nodeNames, withNames } from '../node-names.js'
 import { countOption, given, isSet, type Options, sinceOption, textOption } from '../options.js'
 import { jsonLine, type Output } from '../terminal/output.js'
-import { rttText, timeText } from '../words.js'
+import { logLine } from '../terminal/log-line.js'
+import { rttText } from '../words.js'
 
-/** Longest line, where no terminal says how wide it is. */
-const LINE_MAX = 500
 const VALUE_MAX = 80
 
 /** `events`: recent ones; with `--follow` those to come too. */
@@ -77,11 +76,9 @@ function hinted(output: Output, message: string): string {
 }
 
 function eventLine(output: Output, event: EventInfo, names: NodeNames): string {
-  const time = timeText(event.at)
-  const type = shown(event.type, 40).padEnd(18)
-  const left = Math.max(20, (output.width ?? LINE_MAX) - time.length - type.length - 4)
   const message = hinted(output, withNames(event.message, names))
-  return `${output.paint('dim', time)}  ${type}  ${shown([message, ...fieldTexts(event, names)].join('  '), left)}`
+  const text = [message, ...fieldTexts(event, names)].join('  ')
+  return logLine(output, { at: event.at, columns: [{ text: event.type, width: 18 }], text })
 }
 
 /** `key=value` of each field that adds to the message. Payloads are left out of a line. */

@@ -34,6 +34,19 @@ export interface ServicePlan {
   readonly isActive: ServiceCommand
 }
 
+/** The directories for files of services: of the user, and of the machine. */
+export interface ServiceDirs {
+  readonly user: string
+  readonly system: string
+}
+
+/** The directories for files of services, by the platform. */
+export function serviceDirs({ platform, userHome, configHome }: ServiceHost): ServiceDirs {
+  return platform === 'darwin'
+    ? { user: path.join(userHome, 'Library', 'LaunchAgents'), system: '/Library/LaunchDaemons' }
+    : { user: path.join(configHome, 'systemd', 'user'), system: '/etc/systemd/system' }
+}
+
 /**
  * The plan of a service on a machine.
  * @throws NodeError CONFLICT where neither systemd nor launchd runs; USAGE for a control character in a path
@@ -53,7 +66,7 @@ export function servicePlan(spec: ServiceSpec, host: ServiceHost): ServicePlan {
   })
 }
 
-function systemd(spec: ServiceSpec, { configHome }: ServiceHost): ServicePlan {
+function systemd(spec: ServiceSpec, host: ServiceHost): ServicePlan {
   // Of the words of a command, systemd takes no quotes in the first one.
   if (/["'\\$]/.test(spec.program))
     throw new NodeError(
@@ -67,7 +80,7 @@ function systemd(spec: ServiceSpec, { configHome }: ServiceHost): ServicePlan {
   const unit = `${spec.name}.service`
   const scope = isSystem ? [] : ['--user']
   const control = (...words: readonly string[]): ServiceCommand => ['systemctl', ...scope, ...words]
-  const dir = isSystem ? '/etc/systemd/system' : path.join(configHome, 'systemd', 'user')
+  const dir = serviceDirs(host)[isSystem ? 'system' : 'user']
   return {
     manager: 'systemd',
     file: path.join(dir, unit),
@@ -81,13 +94,10 @@ function systemd(spec: ServiceSpec, { configHome }: ServiceHost): ServicePlan {
   }
 }
 
-function launchd(spec: ServiceSpec, { userHome, uid }: ServiceHost): ServicePlan {
+function launchd(spec: ServiceSpec, host: ServiceHost): ServicePlan {
   const isSystem = spec.account !== null
-  const file = path.join(
-    isSystem ? '/Library/LaunchDaemons' : path.join(userHome, 'Library', 'LaunchAgents'),
-    `${spec.name}.plist`
-  )
-  const domain = isSystem ? 'system' : `gui/${uid}`
+  const file = path.join(serviceDirs(host)[isSystem ? 'system' : 'user'], `${spec.name}.plist`)
+  const domain = isSystem ? 'system' : `gui/${host.uid}`
   return {
     manager: 'launchd',
     file,

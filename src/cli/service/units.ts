@@ -110,6 +110,14 @@ export function isOurUnit(text: string): boolean {
   return text.split('\n', 2).some((line) => line === `# ${MARK}` || line === `<!-- ${MARK} -->`)
 }
 
+/** The home in a file that this program wrote; null: the default one, or unreadable. */
+export function homeOfUnit(text: string): string | null {
+  const [, unit] = /"--home" "((?:[^"\\]|\\.)*)"/.exec(text) ?? []
+  if (unit !== undefined) return unit.replaceAll(/\\(.)/g, '$1').replaceAll('$$', '$').replaceAll('%%', '%')
+  const [, plist] = /<string>--home<\/string>\s*<string>([^<]*)<\/string>/.exec(text) ?? []
+  return plist === undefined ? null : plist.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+}
+
 /** The node bounds its log file and reads its config again at SIGHUP, as a detached one. */
 function serviceWords({ program, home }: ServiceSpec): readonly string[] {
   return [program, 'start', '--report-ready', ...(home === null ? [] : ['--home', home])]

@@ -22,7 +22,7 @@ export type SwarmsDeps = HeadDeps &
   SurveyDeps &
   ParticipantDeps &
   Pick<JoiningDeps, 'ledgerName' | 'ledgerQuota'> &
-  Pick<SwarmLifecycleDeps, 'events' | 'tasks'> & {
+  Pick<SwarmLifecycleDeps, 'audit' | 'events' | 'tasks'> & {
     readonly swarmStore: SwarmStore
     readonly limits: { readonly leaseMs: number }
   }

@@ -1,3 +1,5 @@
+import { shown } from '../../kit/text.js'
+import type { Audit } from '../../ports/audit.js'
 import type { NodeEvents } from '../observe/events.js'
 import { recordedSwarmTask, swarmOutcome } from '../tasks/from-record.js'
 import type { TaskTable } from '../tasks/task-table.js'
@@ -6,9 +8,13 @@ import type { SwarmObserver } from './finished-swarm.js'
 import { coordinatorOf, type SwarmHere, type SwarmMemory } from './memory.js'
 import type { SwarmHead } from './store.js'
 
+/** Characters of the name of a caller in the audit log. */
+const MAX_CALLER = 256
+
 /** Dependencies of the lifecycle. */
 export interface SwarmLifecycleDeps {
   readonly tasks: TaskTable
+  readonly audit: Audit
   readonly events: NodeEvents
   readonly memory: Pick<SwarmMemory, 'evict' | 'running'>
   readonly eligibility: Pick<Eligibility, 'end'>
@@ -59,9 +65,18 @@ export class SwarmLifecycle implements SwarmObserver<SwarmHere> {
     eligibility.end(id)
     const { counts, status } = swarm.info()
     events.add('swarm', 'a swarm ended', { swarm: id, status, ...counts })
+    this.#recordCancellation(swarm)
     const outcome = swarmOutcome({ status, counts, error: swarm.end?.error ?? null })
     if (outcome.type === 'result') tasks.complete(taskId, outcome.result)
     else tasks.fail(taskId, outcome.error)
     memory.evict()
+  }
+
+  /** On every node of the swarm. The caller is known to its node, and to all when that coordinated the swarm. */
+  #recordCancellation({ head: { id }, end }: SwarmHere): void {
+    const { canceledBy: { node, caller } = {} } = end ?? {}
+    if (node === undefined) return
+    const reason = caller == null ? id : `${id} by ${shown(caller, MAX_CALLER)}`
+    this.#deps.audit.append({ kind: 'control', code: 'swarm-canceled', reason, by: node, ref: `canceled ${id}` })
   }
 }

@@ -1,7 +1,15 @@
 import { NodeError } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
 import type { SwarmRetry } from '../../ports/swarm-api.js'
+import type { Directory } from '../cards/directory.js'
 import type { SwarmPlan } from './launcher.js'
 import type { SwarmHead, SwarmRow, SwarmStore } from './store.js'
+
+/** Dependencies of {@link retryRequest}. */
+export interface RetryDeps {
+  readonly swarmStore: Pick<SwarmStore, 'get' | 'results' | 'input'>
+  readonly directory: Pick<Directory, 'ref'>
+}
 
 /** Indexes of items with inputs that stay after the end: failed and unknown ones of a map, at its launcher. */
 export function retryable(
@@ -20,7 +28,7 @@ export function retryable(
  * another strategy than `map`; STORE_DAMAGED
  */
 export async function retryRequest(
-  store: Pick<SwarmStore, 'get' | 'results' | 'input'>,
+  { swarmStore: store, directory }: RetryDeps,
   id: string,
   { failed, unknown = false }: Omit<SwarmRetry, 'id'>
 ): Promise<SwarmPlan> {
@@ -39,13 +47,21 @@ export async function retryRequest(
   const items = await Promise.all(
     chosen.map(async ({ index, row }) => ({ item: row.item, input: await store.input(id, index) }))
   )
-  if (items.some(({ input }) => input === undefined))
-    throw new NodeError('CONFLICT', `the inputs of swarm ${id} are not here: only its launcher keeps them`, {
-      next: [`a2a-node swarm results ${id}`]
-    })
+  if (items.some(({ input }) => input === undefined)) throw notHere(head, directory)
   const { round: _round, ...request } = head.request
   const [, ...furtherCapabilities] = head.capabilities
   return { ...request, furtherCapabilities, items }
+}
+
+/** The error at a node that has the results of a swarm, but not its inputs. */
+function notHere({ id, voters }: SwarmHead, directory: RetryDeps['directory']): NodeError {
+  const [launcher] = voters ?? []
+  const name = launcher === undefined ? null : shown(directory.ref(launcher).name, 64)
+  const next = name === null ? `a2a-node swarm results ${id}` : `a2a-node swarm retry ${id}   # on ${name}`
+  const keeper = name === null ? 'its launcher' : `its launcher ${name}`
+  return new NodeError('CONFLICT', `the inputs of swarm ${id} are not here: only ${keeper} keeps them`, {
+    next: [next]
+  })
 }
 
 function noItem(

@@ -103,9 +103,8 @@ export class SwarmTable {
     onBehalfOf?: CertifiedPower,
     onRun?: (run: SwarmHere) => void
   ): Promise<string> {
-    const { launcher, swarmStore } = this.#deps
-    const request = 'id' in plan ? await retryRequest(swarmStore, plan.id, plan) : plan
-    return await launcher.launch(request, onBehalfOf, onRun)
+    const request = 'id' in plan ? await retryRequest(this.#deps, plan.id, plan) : plan
+    return await this.#deps.launcher.launch(request, onBehalfOf, onRun)
   }
 
   /** The effects of a launch, and the agents that would be left out. Nothing is recorded. @throws NodeError USAGE */

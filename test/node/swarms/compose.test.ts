@@ -7,6 +7,7 @@ import { VoteStore } from '../../../src/node/swarms/consensus/vote-store.js'
 import { type SwarmHead, SwarmStore } from '../../../src/node/swarms/store.js'
 import { TaskTable } from '../../../src/node/tasks/task-table.js'
 import { countingIds } from '../../support/counting-ids.js'
+import { FakeAudit } from '../../support/fake-node.js'
 import { ManualClock } from '../../support/manual-clock.js'
 import { actor, hash } from '../../support/membership.js'
 import { createMemoryLedger } from '../../support/memory-ledger.js'
@@ -41,7 +42,7 @@ test('swarms of this node alone and of several participants share memory, tasks 
   const [swarmStore, swarmVotes] = [new SwarmStore(ledger, hash), new VoteStore(ledger, hash)]
   const [tasks, events] = [new TaskTable({ clock, ids, telemetry }), new NodeEvents(clock, telemetry)]
   const deps = {
-    ...{ clock, ids, self, hash, telemetry, tasks, events, swarmStore, swarmVotes },
+    ...{ clock, ids, self, hash, telemetry, tasks, audit: new FakeAudit(), events, swarmStore, swarmVotes },
     commit: ledger.commit.bind(ledger),
     tell: () => {},
     ledgerName: () => 'own ledger',

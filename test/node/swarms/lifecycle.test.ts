@@ -6,6 +6,7 @@ import type { SwarmHere } from '../../../src/node/swarms/memory.js'
 import type { SwarmHead } from '../../../src/node/swarms/store.js'
 import { TaskTable } from '../../../src/node/tasks/task-table.js'
 import { countingIds } from '../../support/counting-ids.js'
+import { FakeAudit } from '../../support/fake-node.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
 const head = {
@@ -26,6 +27,7 @@ interface FakeSwarm {
 function scene(): {
   lifecycle: SwarmLifecycle
   tasks: TaskTable
+  audit: FakeAudit
   events: NodeEvents
   /** Swarms that run. */
   running: FakeSwarm[]
@@ -40,8 +42,10 @@ function scene(): {
   const running: FakeSwarm[] = []
   const calls: string[] = []
   const memory = { running: () => running as unknown as SwarmHere[], evict: () => calls.push('evict') }
+  const audit = new FakeAudit()
   const lifecycle = new SwarmLifecycle({
     tasks,
+    audit,
     events,
     memory,
     eligibility: { end: (id) => void calls.push(`end ${id}`) }
@@ -51,7 +55,7 @@ function scene(): {
       ...{ head, status, awaitsApproval: false, end: null },
       info: () => ({ status, counts: { total: 2, completed: 2, failed: 0 } })
     }) as unknown as FakeSwarm & SwarmHere
-  return { lifecycle, tasks, events, running, calls, swarm }
+  return { lifecycle, tasks, audit, events, running, calls, swarm }
 }
 
 test('a launch opens a task and adds an event', (t) => {
@@ -106,4 +110,16 @@ test('a swarm that stalls, and one that goes on, is an event', (t) => {
     events.recent().map(({ message }) => message),
     ['a swarm has nobody who could go on', 'a swarm goes on']
   )
+})
+
+test('the end of a canceled swarm is one control line of the audit log with node and caller; other ends are none', (t) => {
+  const { lifecycle, audit, swarm } = scene()
+  lifecycle.onEnd(swarm('completed'))
+  t.alike(audit.all, [])
+  const canceledBy = { node: 'n1', caller: 'token ci\u001b[31m', at: 5 }
+  lifecycle.onEnd({ ...swarm('canceled'), end: { canceledBy, error: null } } as unknown as SwarmHere)
+  const { id } = head
+  t.alike(audit.all, [
+    { kind: 'control', code: 'swarm-canceled', reason: `${id} by token ci[31m`, by: 'n1', ref: `canceled ${id}` }
+  ])
 })

@@ -1,6 +1,7 @@
 import test from 'brittle'
 import type { SwarmRequest, SwarmRetry } from '../../../src/ports/swarm-api.js'
 import { NodeError } from '../../../src/kit/errors.js'
+import type { NodeId } from '../../../src/kit/ids.js'
 import type { SwarmPlan } from '../../../src/node/swarms/launcher.js'
 import { retryable, retryRequest } from '../../../src/node/swarms/retry.js'
 import { SwarmStore, type SwarmEnd, type SwarmHead, type SwarmRow } from '../../../src/node/swarms/store.js'
@@ -52,8 +53,10 @@ async function ended(statuses: readonly Status[], changes: Partial<SwarmHead> = 
   await ledger.commit(swarms.launched(head, items))
   await ledger.commit(rows.map((row) => swarms.settled(head.id, row)))
   await ledger.commit(swarms.ended(head, { end: END, expiresAt: 3, kept: retryable(head, rows) }))
+  const directory = { ref: (node: NodeId) => ({ id: node, name: 'laptop' }) }
   const kept = await Promise.all(statuses.map((_, index) => swarms.input(head.id, index)))
-  const retry = (which: Omit<SwarmRetry, 'id'> = {}): Promise<SwarmPlan> => retryRequest(swarms, head.id, which)
+  const retry = (which: Omit<SwarmRetry, 'id'> = {}): Promise<SwarmPlan> =>
+    retryRequest({ swarmStore: swarms, directory }, head.id, which)
   return { kept, retry }
 }
 

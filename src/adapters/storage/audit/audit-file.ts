@@ -154,17 +154,17 @@ class AuditFile implements Audit {
   }
 
   #writeLater(): void {
-    this.#write().catch(() => {
-      if (!this.#closed) this.#schedule(RETRY_MS)
-    })
+    this.#write().catch(() => {})
   }
 
   #write(): Promise<void> {
     this.#deps.clock.clear(this.#writeTimer)
     this.#writeTimer = null
-    // One after the other; a failed one must not fail the next.
+    // One after the other; a failed one, also of a flush, must not fail the next.
     const result = this.#writing.then(() => this.#writeWaiting())
-    this.#writing = result.catch(() => {})
+    this.#writing = result.catch(() => {
+      if (!this.#closed) this.#schedule(RETRY_MS)
+    })
     return result
   }
 

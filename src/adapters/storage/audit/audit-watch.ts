@@ -35,13 +35,13 @@ export class AuditWatch {
     this.#running = this.#running.then(() => this.#check())
   }
 
-  /** The chains that the last check found broken, each with a next step. */
+  /** The chains that the last check found broken, as one problem: one removal may break several. */
   problems(): Problem[] {
-    return this.#broken.map((one) => ({
-      code: 'STORE_DAMAGED',
-      message: `the audit log is broken: ${brokenText(one)}`,
-      next: 'a2a-node audit --verify'
-    }))
+    const [first, ...others] = this.#broken
+    if (first === undefined) return []
+    const more = others.length === 0 ? '' : `; further broken chains: ${others.map(({ chain }) => chain).join(', ')}`
+    const message = `the audit log is broken: ${brokenText(first)}${more}`
+    return [{ code: 'STORE_DAMAGED', message, next: 'a2a-node audit --verify' }]
   }
 
   /** Ends a check that is under way, and begins no further one. */

@@ -109,7 +109,7 @@ export function ownService(context: CommandContext): ServicePlan | null {
 }
 
 /** This machine, for plans of services. */
-function thisHost(env: CommandContext['env']): ServiceHost {
+export function thisHost(env: CommandContext['env']): ServiceHost {
   const home = userHome(env)
   const configHome = env['XDG_CONFIG_HOME'] ?? ''
   return {

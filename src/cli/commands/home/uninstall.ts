@@ -7,10 +7,11 @@ import type { Action, CommandContext } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
 import { isSet, type Options } from '../../options.js'
 import { commandText, runCommand, serviceFile, uninstallService } from '../../service/service.js'
-import type { ServicePlan } from '../../service/service-plan.js'
+import { type InstalledService, installedServices, removeStep } from '../../service/installed.js'
+import { serviceDirs, type ServicePlan } from '../../service/service-plan.js'
 import type { Output } from '../../terminal/output.js'
 import { agreed } from '../../terminal/agreed.js'
-import { ownService } from './service.js'
+import { ownService, thisHost } from './service.js'
 
 /** An entry of this program in the file of a client. */
 interface OwnEntry {
@@ -22,6 +23,8 @@ interface OwnEntry {
 interface Outside {
   readonly entries: readonly OwnEntry[]
   readonly service: ServicePlan | null
+  /** Services of other homes, and of the machine: they stay. */
+  readonly others: readonly InstalledService[]
   /** Reasons for which files of clients, or that of the service, cannot be read. */
   readonly unread: readonly string[]
 }
@@ -30,7 +33,7 @@ interface Outside {
 export const uninstall: Action = async (context, _args, options) => {
   const { output } = context
   const outside = await outsideOf(context, options)
-  const { entries, service, unread } = outside
+  const { entries, service, others, unread } = outside
   const { home } = context.paths()
   const files = [...entries.map(({ plan }) => plan.place.file), ...(service === null ? [] : [service.file])]
   if (!output.json) printOutside(output, outside)
@@ -38,9 +41,13 @@ export const uninstall: Action = async (context, _args, options) => {
   if (isDone && !(await agreed(output, options, { question: 'remove them?' })))
     throw new NodeError('CANCELED', 'nothing was removed', { next: ['a2a-node uninstall --dry-run'] })
   if (isDone) await removeAll(outside)
-  if (output.json) output.object('uninstall@1', { files, unread, home, removed: isDone })
+  if (output.json) output.object('uninstall@1', { files, unread, others, home, removed: isDone })
   else {
     output.print(isDone ? 'removed' : files.length === 0 ? 'nothing outside the home' : 'nothing was removed')
+    for (const other of others) {
+      output.print(`Another service stays: ${shown(other.file, 4096)}`)
+      output.print(`  try: ${removeStep(other)}`)
+    }
     output.print(`The home stays: ${shown(home, 4096)}`)
     output.print(`  try: ${output.hint('a2a-node reset --dry-run')}`)
     output.print('  try: npm uninstall --global a2a-node')
@@ -65,7 +72,8 @@ async function outsideOf(context: CommandContext, options: Options): Promise<Out
     unread.push(asNodeError(error).message)
     return null
   })
-  return { entries, unread, service }
+  const installed = await installedServices(serviceDirs(thisHost(context.env)))
+  return { entries, unread, service, others: installed.filter(({ file }) => file !== service?.file) }
 }
 
 async function foundService(context: CommandContext): Promise<ServicePlan | null> {

@@ -1,5 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import test from 'brittle'
 import type { Assert } from 'brittle'
 import { AUDIT_CHAINS } from '../../../../src/adapters/storage/audit/audit-chains.js'
@@ -295,6 +296,38 @@ test('lines go to a file that was emptied or removed under a running node, witho
     t.ok((await fs.readFile(file, 'utf8')).startsWith('{"seq":2,'))
     t.is((await verifyAudit(dir)).broken.length, 1)
   }
+})
+
+test('lines of a failed flush are written without a further event, also after a second failure', async (t) => {
+  const dir = path.join(await tempDir(t), 'audit')
+  const clock = new ManualClock()
+  let report: (state: string) => void = () => {}
+  const chain = chainNamed('changes')
+  const audit = await openAuditFile({
+    dir,
+    chain,
+    clock,
+    onError: () => report('failed'),
+    onRecovered: () => report('works'),
+    opening: { chains: [chain.name], isLost: false }
+  })
+  t.teardown(() => audit.close())
+  const blocked = path.join(dir, 'changes.head.tmp')
+  await fs.mkdir(blocked)
+  audit.append({ kind: 'membership', code: 'during' })
+  await t.exception(audit.flush())
+  for (const expected of ['failed', 'works']) {
+    if (expected === 'works') await fs.rmdir(blocked)
+    const reported = new Promise<string>((resolve) => (report = resolve))
+    clock.advance(1000)
+    t.is(await reported, expected)
+    // The next try is planned after the report of the last one.
+    await setImmediate()
+  }
+  t.alike(
+    (await linesOf(dir, 'changes.ndjson')).map(({ code }) => code),
+    ['during']
+  )
 })
 
 test('the last lines of a node are on disk though their file was removed before', async (t) => {

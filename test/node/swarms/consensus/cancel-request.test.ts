@@ -46,7 +46,13 @@ test('every participant says which node canceled a swarm, that node also which c
     return [by?.node.id, by?.caller, Date.parse(by?.at ?? '') > 0]
   }
   const expected = (member: Member): unknown[] => [c.node.id, member === c ? 'token ci' : null, true]
-  for (const member of scene.members) t.alike(await canceledBy(member), expected(member))
+  for (const member of scene.members) {
+    t.alike(await canceledBy(member), expected(member))
+    t.alike(
+      member.node.audit.of('control').map(({ code, reason, by }) => [code, reason, by]),
+      [['swarm-canceled', member === c ? `${id} by token ci` : id, c.node.id]]
+    )
+  }
   for (const member of scene.members) await scene.kill(member)
   for (const member of scene.members) await scene.restart(member)
   for (const member of scene.members) t.alike(await canceledBy(member), expected(member), 'after a restart')
