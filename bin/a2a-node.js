@@ -19,7 +19,8 @@ if (version[0] < 20 || (version[0] === 20 && version[1] < 19)) {
   if (module.enableCompileCache && cache !== null) module.enableCompileCache(cache)
   // A client waits for this command each time that it starts.
   var isServe = process.argv[2] === 'mcp' && process.argv[3] === 'serve'
-  import(isServe ? '../dist/cli/mcp/main.js' : '../dist/cli/main.js').then(
+  var entry = isServe ? import('../dist/cli/mcp/main.js') : import('../dist/cli/main.js')
+  entry.then(
     function (cli) {
       return cli.main(process.argv.slice(2))
     },
