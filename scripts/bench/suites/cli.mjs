@@ -32,18 +32,8 @@ export async function figures({ runs }) {
         note: `median of \`node -e 0\`: ${bare} ms`
       },
       { name: '`a2a-node peers`', unit: 'ms', goal: null, samples: pairs.map(({ ours }) => ours) },
-      {
-        name: 'first answer of `mcp serve`, with a node',
-        unit: 'ms',
-        goal: 150,
-        samples: await answers(runs, () => node.home)
-      },
-      {
-        name: 'first answer of `mcp serve`, without',
-        unit: 'ms',
-        goal: 1500,
-        samples: await answers(runs, () => lab.dir())
-      }
+      await answers('with a node', 150, { runs, homeOf: () => node.home }),
+      await answers('without', 1500, { runs, homeOf: () => lab.dir() })
     ]
   } finally {
     await lab.close()
@@ -58,11 +48,11 @@ function timeOf(args) {
 }
 
 /** From the start of the process to the answer to its handshake, as many times as there are pairs. */
-async function answers(runs, homeOf) {
+async function answers(where, goal, { runs, homeOf }) {
   const samples = []
   for (let run = 0; run <= runs * PAIRS; run++) samples.push(await answerMs(homeOf()))
   // The first one fills the caches.
-  return samples.slice(1)
+  return { name: `first answer of \`mcp serve\`, ${where}`, unit: 'ms', goal, samples: samples.slice(1) }
 }
 
 async function answerMs(home) {
