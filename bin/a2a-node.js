@@ -17,7 +17,10 @@ if (version[0] < 20 || (version[0] === 20 && version[1] < 19)) {
   var module = process.getBuiltinModule('module')
   var cache = process.env.NODE_DISABLE_COMPILE_CACHE ? null : cacheDirectory()
   if (module.enableCompileCache && cache !== null) module.enableCompileCache(cache)
-  import('../dist/main.js').then(
+  // A client waits for this command each time that it starts.
+  var isServe = process.argv[2] === 'mcp' && process.argv[3] === 'serve'
+  var entry = isServe ? import('../dist/mcp-serve.js') : import('../dist/main.js')
+  entry.then(
     function (cli) {
       return cli.main(process.argv.slice(2))
     },

@@ -13,15 +13,16 @@ export const PROGRAM = 'dist'
  * What is loaded by its name: by users of the package, by bin/, and as a process of its own. A file that starts one
  * finds it beside itself, in build/src/ and in dist/ alike.
  */
-const ENTRIES = [
-  'index.js',
-  'client.js',
-  'agent.js',
-  'testing.js',
-  'cli/main.js',
-  'adapters/agents/process/guard-main.js',
-  'adapters/agents/module/module-main.js'
-]
+const ENTRIES = {
+  index: 'index.js',
+  client: 'client.js',
+  agent: 'agent.js',
+  testing: 'testing.js',
+  main: 'cli/main.js',
+  'mcp-serve': 'cli/mcp/main.js',
+  'guard-main': 'adapters/agents/process/guard-main.js',
+  'module-main': 'adapters/agents/module/module-main.js'
+}
 /** Packages stay outside: npm installs them. */
 const isPackage = /^[^./]/
 
@@ -41,7 +42,7 @@ export async function bundle() {
 /** The names of the files. */
 async function write() {
   const root = path.resolve(OUT, 'src')
-  const input = Object.fromEntries(ENTRIES.map((entry) => [path.basename(entry, '.js'), path.join(root, entry)]))
+  const input = Object.fromEntries(Object.entries(ENTRIES).map(([name, file]) => [name, path.join(root, file)]))
   const build = await rolldown({
     input,
     platform: 'node',

@@ -1,8 +1,6 @@
 import { tierFromText, type Tier } from '../adapters/control/terms.js'
 import { NodeError } from '../kit/errors.js'
 import { jsonFault, type JsonLimits, jsonSyntaxReason, SIZED_LIMITS } from '../kit/json.js'
-import { refuseName } from '../kit/names/refuse-name.js'
-import { NODE_NAME } from '../kit/names/rule.js'
 import { formatDuration, parseDuration } from '../kit/units.js'
 import type { TokenScope } from '../ports/token-api.js'
 
@@ -100,12 +98,6 @@ export function sandboxArgument(text: string, label: string): string {
   if (SANDBOX_ID.test(text)) return text
   const allowed = '1 to 64 letters, digits, dots, underscores and hyphens, a letter or digit first'
   throw new NodeError('USAGE', `${label} takes ${allowed}, not ${JSON.stringify(text)}`)
-}
-
-/** The name of a node. @throws NodeError USAGE */
-export function nameArgument(text: string): string {
-  refuseName(text, NODE_NAME, { code: 'USAGE', label: '<name>' })
-  return text
 }
 
 /** Scopes of a token, comma-separated. @throws NodeError USAGE */

@@ -181,7 +181,7 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   await node.start()
   await onUp()
   if (code !== null) await mesh.settled()
-  return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), http, agents })
+  return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), http, agents, documents })
 }
 
 /** Finds the problems of the node: the steady ones, and the present ones of its parts. */

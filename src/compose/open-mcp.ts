@@ -3,11 +3,13 @@ import { messageOf } from '../kit/errors.js'
 import type { ToolChooser } from '../ports/agent-tools.js'
 import type { ImportedTools } from '../ports/imported-tools.js'
 import type { NodeApi, Principal } from '../ports/node-api.js'
+import type { NodeStore } from '../ports/storage.js'
 import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
 import { createSchemaCompiler } from '../adapters/agents/schemas/compile-schema.js'
 import { HttpError } from '../adapters/http/http-error.js'
 import type { HttpRoute } from '../adapters/http/route.js'
 import { maxMessageBytes } from '../adapters/mcp/server/message-bytes.js'
+import type { KeptSessions } from '../adapters/mcp/http/kept-sessions.js'
 import type { McpService, McpServiceDeps } from '../adapters/mcp/server/service.js'
 import { readAudit } from '../adapters/storage/audit/audit-read.js'
 import type { A2AObservability } from '../node/observe/observability.js'
@@ -25,7 +27,12 @@ export interface McpOpening {
   readonly toolCalls: ToolCalls
   readonly imported: ImportedTools
   readonly chooser: ToolChooser
+  /** Keeps HTTP sessions. */
+  readonly documents: NodeStore
 }
+
+/** Name of the stored document with the HTTP sessions. */
+const SESSIONS = 'http-sessions'
 
 /** Endpoints of MCP: streams of the control socket, and HTTP. */
 export interface McpPlaces {
@@ -69,14 +76,15 @@ export function openMcp(deps: StartDeps, opening: McpOpening): McpPlaces {
 }
 
 async function loadMcp(deps: StartDeps, opening: McpOpening): Promise<McpService> {
-  const [{ McpService: Service }, { invocationEvent }, access] = await Promise.all([
+  const [{ McpService: Service }, { invocationEvent }, access, sessions] = await Promise.all([
     import('../adapters/mcp/server/service.js'),
     import('../adapters/mcp/server/tool-record.js'),
-    guardedAccess(deps, opening)
+    guardedAccess(deps, opening),
+    keptSessions(deps, opening)
   ])
   const { options, clock, telemetry } = deps
   const { config, home } = options
-  return new Service({
+  const serviceDeps: McpServiceDeps = {
     version: VERSION,
     settings: config,
     clock,
@@ -91,7 +99,24 @@ async function loadMcp(deps: StartDeps, opening: McpOpening): Promise<McpService
       const event = invocationEvent(record)
       if (event !== null) opening.observability.emit(event)
     }
-  })
+  }
+  return new Service(serviceDeps, sessions)
+}
+
+/** The HTTP sessions of the last process of the node, where HTTP is served. */
+async function keptSessions(
+  { options: { config }, clock, telemetry }: StartDeps,
+  { documents }: McpOpening
+): Promise<KeptSessions | undefined> {
+  if (config.http.listen === null) return undefined
+  const { KeptSessions: Kept } = await import('../adapters/mcp/http/kept-sessions.js')
+  const store = {
+    read: () => documents.read(SESSIONS),
+    write: async (value: unknown) => await documents.write(SESSIONS, value)
+  }
+  const note = (reason: unknown): void =>
+    telemetry.log('warn', 'MCP sessions over HTTP are not kept', { reason: messageOf(reason) })
+  return await Kept.open({ store, clock, note })
 }
 
 /** The access of MCP clients. Guardrails apply to clients with a token, as at all other URLs, not to the operator. */

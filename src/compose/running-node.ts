@@ -9,6 +9,7 @@ import type { CardService } from '../adapters/a2a/cards/card-routes.js'
 import type { HttpListener } from '../adapters/http/listener.js'
 import type { HttpRoute } from '../adapters/http/route.js'
 import type { Mesh } from '../adapters/mesh/network/mesh-node.js'
+import type { NodeStore } from '../ports/storage.js'
 import { createApi, nodeInfo } from '../node/api/node-api.js'
 import type { ApiHost } from '../node/api/node-api.js'
 import type { AttachedAgent, AttachOptions } from '../node/agents/in-process-agents.js'
@@ -60,6 +61,7 @@ export interface Served {
   readonly backup: ApiHost['backup']
   readonly http: HttpListener | null
   readonly agents: OpenedAgents
+  readonly documents: NodeStore
 }
 
 /** Opens the control API, MCP and the A2A gateway of a node that is up. */
@@ -73,7 +75,8 @@ export async function serveNode(deps: StartDeps, served: Served): Promise<Runnin
     observability: node.observability,
     toolCalls: node.toolCalls,
     imported: served.agents.tools,
-    chooser: served.agents.chooser
+    chooser: served.agents.chooser,
+    documents: served.documents
   })
   const server = await startControlServer({
     path: deps.options.home.socket,

@@ -26,8 +26,15 @@ function packagesIn(place: string, files: readonly string[]): string[] {
 }
 
 test('the bundled program loads no more at once than its sources', (t: Assert) => {
-  for (const entry of ['cli/main', 'client', 'agent', 'index', 'adapters/agents/process/guard-main'])
-    t.alike(packagesIn('dist', [`${path.basename(entry)}.js`]), packagesOf(`${entry}.js`), entry)
+  for (const [entry, source] of [
+    ['main', 'cli/main'],
+    ['mcp-serve', 'cli/mcp/main'],
+    ['client', 'client'],
+    ['agent', 'agent'],
+    ['index', 'index'],
+    ['guard-main', 'adapters/agents/process/guard-main']
+  ] as const)
+    t.alike(packagesIn('dist', [`${entry}.js`]), packagesOf(`${source}.js`), entry)
 })
 
 test('before a command runs nothing is loaded but the parser', (t: Assert) => {

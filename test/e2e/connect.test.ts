@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, realpathSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -56,8 +57,25 @@ const FILES: readonly (readonly [client: string, ...file: string[]])[] = [
   ['codex', '.codex', 'config.toml'],
   ['gemini', '.gemini', 'settings.json'],
   ['cursor', '.cursor', 'mcp.json'],
-  ['vscode', ...APPS, 'Code', 'User', 'mcp.json']
+  ['vscode', ...APPS, 'Code', 'User', 'mcp.json'],
+  ['windsurf', '.codeium', 'windsurf', 'mcp_config.json'],
+  ['zed', '.config', 'zed', 'settings.json'],
+  ['qwen', '.qwen', 'settings.json'],
+  ['amp', '.config', 'amp', 'settings.json']
 ]
+/** The object of the servers in a file, where it is not `mcpServers`. */
+const CONTAINERS: Readonly<Record<string, string>> = {
+  vscode: 'servers',
+  zed: 'context_servers',
+  amp: 'amp.mcpServers'
+}
+
+/** Files of a person, where they are no JSON with comments and trailing commas. */
+const OWN_TEXTS: Readonly<Record<string, string>> = {
+  claude: '{\n  "a": [1,2]\n}\n',
+  'claude-desktop': '{"a": [1,2]}',
+  codex: 'model = "x" # mine\r\n'
+}
 
 test('connect finds the clients of a machine, connects each, is idempotent, and takes itself out again', {
   timeout: 120_000
@@ -65,7 +83,7 @@ test('connect finds the clients of a machine, connects each, is idempotent, and 
   const { run, told, at } = await person(t)
   for (const [client, ...file] of FILES) {
     await fs.mkdir(path.dirname(at(...file)), { recursive: true })
-    const text = client === 'codex' ? 'model = "x" # mine\r\n' : '{\n  // mine\n  "a": [1,2],\n}\n'
+    const text = OWN_TEXTS[client] ?? '{\n  // mine\n  "a": [1,2],\n}\n'
     await fs.writeFile(at(...file), text)
     const added = await told(client, '--yes')
     t.alike(
@@ -90,11 +108,7 @@ test('connect finds the clients of a machine, connects each, is idempotent, and 
   for (const [client, ...file] of FILES) {
     const removed = await told(client, '--remove', '--yes')
     t.is(removed.action, 'removed')
-    t.is(
-      await fs.readFile(at(...file), 'utf8'),
-      client === 'codex' ? 'model = "x" # mine\r\n' : '{\n  // mine\n  "a": [1,2],\n}\n',
-      client
-    )
+    t.is(await fs.readFile(at(...file), 'utf8'), OWN_TEXTS[client] ?? '{\n  // mine\n  "a": [1,2],\n}\n', client)
     t.is((await told(client, '--remove', '--yes')).action, 'none')
   }
 })
@@ -114,7 +128,7 @@ test('each client reads the files that connect writes', async (t: Assert) => {
         text,
         `[mcp_servers.mesh]\ncommand = ${JSON.stringify(NODE)}\nargs = ${JSON.stringify(started('codex').args).replaceAll(',', ', ')}\n`
       )
-    } else t.alike(JSON.parse(text), { [client === 'vscode' ? 'servers' : 'mcpServers']: { mesh: typed } }, client)
+    } else t.alike(JSON.parse(text), { [CONTAINERS[client] ?? 'mcpServers']: { mesh: typed } }, client)
   }
   const named = await run('connect', 'cursor', '--yes', '--home', 'my node', '--portable')
   t.is(named.code, 0)
@@ -156,19 +170,31 @@ test('at a terminal connect asks; anything but yes writes nothing', async (t: As
     return t.comment('no script(1) here to make a terminal')
   const { at, home } = await person(t)
   await fs.mkdir(at('.cursor'))
-  const answer = (line: string) =>
-    spawnSync('script', ['-qec', `${process.execPath} ${BIN} connect cursor`, '/dev/null'], {
-      input: `${line}\n`,
-      env: { HOME: home, PATH: process.env['PATH'], TERM: 'xterm' },
-      encoding: 'utf8',
-      timeout: 20_000
+  /** Answers each question when it is there; the first one is whether the client starts the node. */
+  const answer = async (...lines: readonly string[]): Promise<{ status: number | null; stdout: string }> => {
+    const child = spawn('script', ['-qec', `${process.execPath} ${BIN} connect cursor`, '/dev/null'], {
+      env: { HOME: home, PATH: process.env['PATH'], TERM: 'xterm' }
     })
-  const no = answer('n')
-  t.ok(no.stdout.includes('[y/N]') && no.stdout.includes('CANCELED'), no.stdout)
-  t.is(no.status, 1)
+    let stdout = ''
+    let asked = 0
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+      const questions = stdout.match(/\[Y\/n\]|\[y\/N\]/g)?.length ?? 0
+      while (asked < questions) child.stdin.write(lines[asked++] ?? '\u0004')
+    })
+    const [status] = (await once(child, 'close')) as [number | null]
+    return { status, stdout }
+  }
+  for (const last of ['n\n', '\n', '\u0004']) {
+    const no = await answer('\n', last)
+    t.ok(no.stdout.includes('[y/N]') && no.stdout.includes('CANCELED'), no.stdout)
+    t.is(no.status, 1)
+    t.absent(no.stdout.includes('"--no-start"'), 'without an answer it starts the node')
+  }
   t.alike(await fs.readdir(at('.cursor')), [])
-  const yes = answer('y')
+  const yes = await answer('n\n', 'y\n')
   t.is(yes.status, 0, yes.stdout)
+  t.ok((await fs.readFile(at('.cursor', 'mcp.json'), 'utf8')).includes('"--no-start"'))
   t.alike(await fs.readdir(at('.cursor')), ['mcp.json'])
 })
 
@@ -247,4 +273,55 @@ test('a client gets rights of its own, which flags change; an entry of an earlie
     ['--agents', 'a b']
   ])
     t.is((await run('connect', 'cursor', '--dry-run', ...wrong)).code, 2, wrong.join(' '))
+})
+
+test('a file that its client cannot read is named, one that is read-only is left alone, and an own file goes whole', async (t: Assert) => {
+  const { run, told, at } = await person(t)
+  await fs.mkdir(at('.claude'))
+  for (const text of ['{ "a": 1, }', '{\n  // mine\n  "a": 1\n}', '/* mine */ {}']) {
+    await fs.writeFile(at('.claude.json'), text)
+    const { code, stderr } = await run('connect', 'claude', '--yes')
+    t.is(code, 78, text)
+    t.ok(stderr.includes('comment or a trailing comma'), stderr)
+    t.is(await fs.readFile(at('.claude.json'), 'utf8'), text)
+  }
+  await fs.rm(at('.claude.json'))
+
+  for (const [client, ...file] of FILES.filter(([one]) => one === 'codex' || one === 'gemini')) {
+    await fs.mkdir(path.dirname(at(...file)), { recursive: true })
+    await told(client, '--yes')
+    await fs.chmod(at(...file), 0o400)
+    const text = await fs.readFile(at(...file), 'utf8')
+    const left = await run('connect', client, '--remove', '--yes')
+    t.alike([left.code, left.stderr.includes('is read-only, and was left alone')], [78, true], left.stderr)
+    t.is(await fs.readFile(at(...file), 'utf8'), text)
+    await fs.chmod(at(...file), 0o600)
+    t.is((await told(client, '--remove', '--yes')).action, 'removed')
+    t.absent(existsSync(at(...file)), `${client}: the file was made for the entry`)
+    // With a key of the user it is the user's file.
+    await told(client, '--yes')
+    const made = await fs.readFile(at(...file), 'utf8')
+    const mine =
+      client === 'codex'
+        ? `${made}startup_timeout_sec = 20\n`
+        : made.replace('"command"', '"timeout": 20,\n      "command"')
+    await fs.writeFile(at(...file), mine)
+    await told(client, '--yes', '--tier', 'L2')
+    t.ok(/timeout/.test(await fs.readFile(at(...file), 'utf8')), `${client}: a key of the user stays`)
+    await told(client, '--remove', '--yes')
+    t.ok(existsSync(at(...file)), client)
+  }
+})
+
+test('a choice to start no node stays when an entry is written again, and is no difference', async (t: Assert) => {
+  const { run, told, at } = await person(t)
+  await fs.mkdir(at('.gemini'))
+  await told('gemini', '--yes', '--no-start')
+  const words = async (): Promise<boolean> =>
+    (await fs.readFile(at('.gemini', 'settings.json'), 'utf8')).includes('"--no-start"')
+  t.ok(await words())
+  t.ok(/^gemini +Gemini CLI +yes +yes /m.test((await run('connect')).stdout))
+  t.is((await told('gemini', '--yes', '--tier', 'L2')).action, 'changed')
+  t.ok(await words())
+  t.ok((await run('connect', 'gemini', '--yes')).stderr.includes('does not trust'))
 })

@@ -1,9 +1,10 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { Client } from '@modelcontextprotocol/client'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport as OldStdioTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { StreamableHTTPClientTransport as OldHttpTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import test, { type Assert } from 'brittle'
 import { connect } from '../../src/client.js'
 import { payloadOf } from '../support/mcp.js'
@@ -150,6 +151,34 @@ test('no node is started where the config or the command says so', async (t: Ass
     t.is(String(message).includes('mcp.startNode'), config !== '')
     t.absent((await fs.readdir(home)).includes('store'))
   }
+})
+
+test('clients over HTTP go on after a kill and a restart of the node, without another handshake', async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const home = path.join(await mesh.dir(), 'a')
+  const first = await mesh.start('a', { home, args: ['--http', '0'] })
+  const { token } = await first.json<{ token: string }>(['a2a', 'token', 'create'])
+  const url = new URL('/mcp', first.info.http ?? '')
+  const headers = { authorization: `Bearer ${token}` }
+  const old = new OldClient({ name: 'old', version: '1.0.0' })
+  const clients = [
+    new Client({ name: 'handshake', version: '1.0.0' }, { versionNegotiation: { mode: 'legacy' } }),
+    new Client({ name: 'claims', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } })
+  ]
+  t.teardown(() => Promise.all([old, ...clients].map((client) => client.close())), { order: -1 })
+  await old.connect(new OldHttpTransport(url, { requestInit: { headers } }))
+  for (const client of clients)
+    await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }))
+  const stats = { name: 'text__stats', arguments: { text: 'one two' } }
+  const words = async (): Promise<unknown[]> => {
+    const results = await Promise.all([old.callTool(stats), ...clients.map((client) => client.callTool(stats))])
+    return results.map((result) => payloadOf({ result })['words'])
+  }
+  t.alike(await words(), [2, 2, 2])
+  first.kill('SIGKILL')
+  await first.exited
+  await mesh.start('a', { home, args: ['--http', url.port] })
+  t.alike(await words(), [2, 2, 2])
 })
 
 function isAlive(pid: number): boolean {

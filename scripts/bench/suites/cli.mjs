@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { BIN, openLab } from '../lab.mjs'
 import { median } from '../figures.mjs'
 import { localMesh } from '../nodes.mjs'
@@ -6,7 +7,7 @@ import { localMesh } from '../nodes.mjs'
 /** Pairs for each run: one takes 0.2 s. */
 const PAIRS = 4
 
-/** `a2a-node peers` against the start of Node itself, in pairs. */
+/** `a2a-node peers` against the start of Node itself, in pairs; the first answer of `mcp serve` to a new client. */
 export async function figures({ runs }) {
   const lab = openLab()
   try {
@@ -30,7 +31,9 @@ export async function figures({ runs }) {
         samples: ratios,
         note: `median of \`node -e 0\`: ${bare} ms`
       },
-      { name: '`a2a-node peers`', unit: 'ms', goal: null, samples: pairs.map(({ ours }) => ours) }
+      { name: '`a2a-node peers`', unit: 'ms', goal: null, samples: pairs.map(({ ours }) => ours) },
+      await answers('with a node', 150, { runs, homeOf: () => node.home }),
+      await answers('without', 1500, { runs, homeOf: () => lab.dir() })
     ]
   } finally {
     await lab.close()
@@ -42,4 +45,27 @@ function timeOf(args) {
   const { status, stderr } = spawnSync(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   if (status !== 0) throw new Error(`node ${args.join(' ')} exited with ${String(status)}: ${stderr.toString()}`)
   return performance.now() - start
+}
+
+/** From the start of the process to the answer to its handshake, as many times as there are pairs. */
+async function answers(where, goal, { runs, homeOf }) {
+  const samples = []
+  for (let run = 0; run <= runs * PAIRS; run++) samples.push(await answerMs(homeOf()))
+  // The first one fills the caches.
+  return { name: `first answer of \`mcp serve\`, ${where}`, unit: 'ms', goal, samples: samples.slice(1) }
+}
+
+async function answerMs(home) {
+  const start = performance.now()
+  const child = spawn(process.execPath, [BIN, 'mcp', 'serve', '--home', home, '--no-start'], {
+    stdio: ['pipe', 'pipe', 'inherit']
+  })
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'bench', version: '1' } }
+  child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })}\n`)
+  await once(child.stdout, 'data')
+  const ms = performance.now() - start
+  const ended = once(child, 'exit')
+  child.stdin.end()
+  await ended
+  return ms
 }

@@ -7,7 +7,7 @@ import { fileReason } from '../../kit/file-reason.js'
 import { shellWord } from '../../kit/text.js'
 
 /** Largest file that is edited, in bytes. */
-export const CLIENT_FILE_MAX_BYTES = 16 * 1024 * 1024
+export const CLIENT_FILE_MAX_BYTES = 64 * 1024 * 1024
 const BOM = '\ufeff'
 /** A client's file may hold keys of other services. */
 const NEW_FILE_MODE = 0o600
@@ -24,7 +24,7 @@ export interface ClientFile {
 
 /**
  * Reads a client's file; a link is followed.
- * @throws NodeError CONFIG_INVALID unless it is a regular file of at most 16 MiB in UTF-8; NO_PERMISSION
+ * @throws NodeError CONFIG_INVALID unless it is a regular file of at most 64 MiB in UTF-8; NO_PERMISSION
  */
 export async function readClientFile(file: string): Promise<ClientFile> {
   try {
@@ -45,15 +45,41 @@ export interface WriteOptions {
   readonly again?: string
 }
 
+/** @throws NodeError NO_PERMISSION for a file that its owner made read-only: that is on purpose */
+export function checkWritable({ file, read }: ClientFile): void {
+  if (read === null || (read.stats.mode & 0o222) !== 0) return
+  throw new NodeError('NO_PERMISSION', `${file} is read-only, and was left alone`, {
+    next: [`chmod u+w ${shellWord(file)}`]
+  })
+}
+
+/**
+ * Removes a client's file, but not one behind a link.
+ * @returns false for a link: nothing was removed
+ * @throws NodeError CONFLICT when the file has changed since; NO_PERMISSION
+ */
+export async function removeClientFile(before: ClientFile, again = 'a2a-node connect'): Promise<boolean> {
+  checkWritable(before)
+  try {
+    if (await isLink(before.file)) return false
+    await checkUnchanged(before, again)
+    await fs.rm(before.file)
+    return true
+  } catch (error) {
+    throw reported(before.file, error)
+  }
+}
+
 /**
  * Replaces the content of a client's file atomically: a new file with the same mode and owner takes its name. Of a
  * link, the target is replaced.
  * @returns the path of the copy of the old file; null for none
- * @throws NodeError CONFLICT when the file has changed since; NO_PERMISSION, DISK_FULL
+ * @throws NodeError CONFLICT when the file has changed since; NO_PERMISSION, also for a read-only one; DISK_FULL
  */
 export async function writeClientFile(before: ClientFile, text: string, options: WriteOptions): Promise<string | null> {
   const { now, isPrivate = false, again = 'a2a-node connect' } = options
   const { file, read } = before
+  checkWritable(before)
   const bytes = Buffer.from(read?.bytes.subarray(0, 3).toString() === BOM ? BOM + text : text)
   const target = read?.target ?? file
   const fresh = path.join(path.dirname(target), `.${path.basename(target)}.${randomBytes(6).toString('hex')}.tmp`)

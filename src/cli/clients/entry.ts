@@ -21,7 +21,7 @@ export interface EntrySources {
   readonly bin: string
   /** The node's directory where one was named; absolute. */
   readonly home: string | null
-  /** Options of `mcp serve` with the rights of the client. */
+  /** Options of `mcp serve` with the rights of the client, and whether it may start a node. */
   readonly caller: readonly string[]
   /** Name the command `a2a-node` only, to be found in the PATH of the client. */
   readonly isPortable: boolean
@@ -91,7 +91,7 @@ export function stateOf(found: unknown, wanted: ServerEntry): EntryState {
   return Object.entries(wanted).every(([key, value]) => isDeepStrictEqual(values[key], value)) ? 'same' : 'outdated'
 }
 
-/** Does an entry of ours start the same, whatever rights it gives its client? */
+/** Does an entry of ours connect to the same node, whatever rights it gives its client, or lets it start? */
 export function isSameButRights(found: unknown, wanted: ServerEntry): boolean {
   const args = (found as { args?: unknown } | undefined)?.args
   if (!Array.isArray(args) || !args.includes('--as')) return false
@@ -99,10 +99,12 @@ export function isSameButRights(found: unknown, wanted: ServerEntry): boolean {
   return stateOf({ ...(found as EntryValues), args: withoutRights(args) }, plain) === 'same'
 }
 
+/** The word of an entry whose client starts no node. */
+export const NO_START = '--no-start'
 const RIGHTS: ReadonlySet<unknown> = new Set(['--tier', '--sandbox', '--agents'])
 
 function withoutRights<T>(words: readonly T[]): T[] {
-  return words.filter((word, i) => !RIGHTS.has(word) && !(i > 0 && RIGHTS.has(words[i - 1])))
+  return words.filter((word, i) => word !== NO_START && !RIGHTS.has(word) && !(i > 0 && RIGHTS.has(words[i - 1])))
 }
 
 /** Warnings for a person before relying on an entry. `install`: the command that installs the program for good. */

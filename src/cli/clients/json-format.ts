@@ -11,19 +11,19 @@ import {
 } from './entry.js'
 import { added, type TextEdit, edited, type Indent, lineIndent, removed, styleOf, type TextStyle } from './json-text.js'
 
-/**
- * Comments and trailing commas are read for every client: what its own reader refuses is not ours to find fault with.
- */
+/** As most clients read. */
 const LENIENT = { allowTrailingComma: true, disallowComments: false, allowEmptyContent: true }
+const STRICT = { allowTrailingComma: false, disallowComments: true, allowEmptyContent: true }
 
 /**
  * Servers in an object of a JSON file, edited as text: comments, indents, order, trailing commas and line breaks stay.
- * A file without a value is one with `{}`.
+ * A file without a value is one with `{}`. `isStrict`: its client reads no comments and no trailing commas.
  */
-export function jsonFormat(container: string): ServerFormat {
+export function jsonFormat(container: string, isStrict = false): ServerFormat {
   return {
     find(text, name) {
       const property = entryOf(rootOf(text), container, name)
+      if (isStrict) checkStrict(text)
       return property === null ? undefined : valueOf(property)
     },
     put: (text, name, entry) => put(text, { container, name, entry }),
@@ -135,6 +135,16 @@ function entryOf(root: Node | null, container: string, name: string): Node | nul
   if (servers === undefined) return null
   if (servers.type !== 'object') throw notUnderstood(`${container} is no object`)
   return propertyOf(servers, name)
+}
+
+/** @throws NodeError CONFIG_INVALID for a text that only others would read */
+function checkStrict(text: string): void {
+  const errors: ParseError[] = []
+  parsed(() => parseTree(text, errors, STRICT))
+  const [error] = errors
+  if (error === undefined) return
+  const line = text.slice(0, error.offset).split('\n').length
+  throw notUnderstood(`line ${line} has a comment or a trailing comma, so its client cannot read this file at all`)
 }
 
 /** The object of a text; null when there is no value in it at all. @throws NodeError CONFIG_INVALID */

@@ -1,7 +1,17 @@
 import path from 'node:path'
 
 /** An MCP client that this command line knows. */
-export type ClientId = 'claude' | 'claude-desktop' | 'codex' | 'gemini' | 'cursor' | 'vscode'
+export type ClientId =
+  | 'claude'
+  | 'claude-desktop'
+  | 'codex'
+  | 'gemini'
+  | 'cursor'
+  | 'vscode'
+  | 'windsurf'
+  | 'zed'
+  | 'qwen'
+  | 'amp'
 
 /** A client, as far as its configuration of MCP servers goes. */
 export interface CodingClient {
@@ -10,7 +20,9 @@ export interface CodingClient {
   /** How its file is written; JSON is read with comments and trailing commas. */
   readonly format: 'json' | 'toml'
   /** The object or table of the file that holds the servers by name. */
-  readonly container: 'mcpServers' | 'servers' | 'mcp_servers'
+  readonly container: 'mcpServers' | 'servers' | 'mcp_servers' | 'context_servers' | 'amp.mcpServers'
+  /** Its reader takes no comments and no trailing commas, and leaves the whole file out. Default: it does. */
+  readonly isStrict?: true
   /** Must an entry name its transport, stdio? */
   readonly isTyped: boolean
   /** The step after which the client sees the change. */
@@ -40,6 +52,7 @@ export const CLIENTS: readonly CodingClient[] = [
     title: 'Claude Code',
     format: 'json',
     container: 'mcpServers',
+    isStrict: true,
     isTyped: true,
     after: 'A new session of Claude Code sees it: /mcp'
   },
@@ -48,6 +61,7 @@ export const CLIENTS: readonly CodingClient[] = [
     title: 'Claude Desktop',
     format: 'json',
     container: 'mcpServers',
+    isStrict: true,
     isTyped: false,
     after: 'Quit Claude Desktop and start it again.'
   },
@@ -65,7 +79,8 @@ export const CLIENTS: readonly CodingClient[] = [
     format: 'json',
     container: 'mcpServers',
     isTyped: false,
-    after: 'A new session of Gemini CLI sees it: /mcp'
+    after:
+      'A new session of Gemini CLI sees it: /mcp. In a folder that it does not trust it starts no MCP server: /permissions'
   },
   { id: 'cursor', title: 'Cursor', format: 'json', container: 'mcpServers', isTyped: true, after: 'Restart Cursor.' },
   {
@@ -75,7 +90,32 @@ export const CLIENTS: readonly CodingClient[] = [
     container: 'servers',
     isTyped: true,
     after: 'In VS Code: "MCP: List Servers", then start it.'
-  }
+  },
+  {
+    id: 'windsurf',
+    title: 'Windsurf',
+    format: 'json',
+    container: 'mcpServers',
+    isTyped: false,
+    after: 'In Windsurf: refresh the MCP servers of Cascade.'
+  },
+  {
+    id: 'zed',
+    title: 'Zed',
+    format: 'json',
+    container: 'context_servers',
+    isTyped: false,
+    after: 'Zed starts it at once; its Agent Panel lists it.'
+  },
+  {
+    id: 'qwen',
+    title: 'Qwen Code',
+    format: 'json',
+    container: 'mcpServers',
+    isTyped: false,
+    after: 'A new session of Qwen Code sees it: /mcp'
+  },
+  { id: 'amp', title: 'Amp', format: 'json', container: 'amp.mcpServers', isTyped: false, after: 'Restart Amp.' }
 ]
 
 /**
@@ -90,6 +130,11 @@ export const CLIENTS: readonly CodingClient[] = [
  * - Gemini CLI: `~/.gemini/settings.json`; GEMINI_CLI_HOME takes the place of the home directory
  *   (geminicli.com/docs/reference/configuration).
  * - Cursor: `~/.cursor/mcp.json` (cursor.com/docs/mcp).
+ * - Windsurf: `~/.codeium/windsurf/mcp_config.json` (docs.windsurf.com/windsurf/cascade/mcp).
+ * - Zed: `settings.json` in `~/.config/zed`, on Windows in `Zed` of the application data (zed.dev/docs/ai/mcp,
+ *   /configuring-zed).
+ * - Qwen Code: `~/.qwen/settings.json` (qwenlm.github.io/qwen-code-docs/en/users/features/mcp).
+ * - Amp: `~/.config/amp/settings.json` (ampcode.com/manual).
  * - VS Code: `mcp.json` beside the user's settings, for the default profile
  *   (code.visualstudio.com/docs/copilot/reference/mcp-configuration, code.visualstudio.com/docs/configure/settings).
  */
@@ -114,7 +159,23 @@ export function clientPlace(id: ClientId, sources: PlaceSources): ClientPlace {
       return inside(join(home, '.cursor'), 'mcp.json')
     case 'vscode':
       return inside(join(appData(sources), 'Code', 'User'), 'mcp.json')
+    case 'windsurf':
+      return inside(join(home, '.codeium', 'windsurf'), 'mcp_config.json')
+    case 'zed':
+      return inside(zedDirectory(sources), 'settings.json')
+    case 'qwen':
+      return inside(join(home, '.qwen'), 'settings.json')
+    case 'amp':
+      return inside(join(home, '.config', 'amp'), 'settings.json')
   }
+}
+
+/** On macOS the same as on Linux without variables. */
+function zedDirectory(sources: PlaceSources): string {
+  const { platform } = sources
+  if (platform === 'win32') return path.win32.join(appData(sources), 'Zed')
+  if (platform === 'darwin') return path.posix.join(homeOf(sources), '.config', 'zed')
+  return path.posix.join(appData(sources), 'zed')
 }
 
 /** Where programs with a window keep what is the user's. */

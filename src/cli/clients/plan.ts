@@ -5,14 +5,15 @@ import type { CallerTerms } from '../../adapters/control/caller-terms.js'
 import { NodeError } from '../../kit/errors.js'
 import { shellWord } from '../../kit/text.js'
 import type { CommandContext } from '../context.js'
-import { isSet, type Options, textOption } from '../options.js'
-import { type ClientFile, readClientFile } from './client-file.js'
+import { isForgotten, isSet, type Options, textOption } from '../options.js'
+import { type ClientFile, readClientFile, removeClientFile, writeClientFile } from './client-file.js'
 import { callerTerms, callerWords } from './caller.js'
 import {
   type EntryState,
   type ServerEntry,
   type ServerFormat,
   isSameButRights,
+  NO_START,
   serverEntry,
   serverName,
   stableProgram,
@@ -38,6 +39,10 @@ export interface FoundEntry {
   readonly file: ClientFile
   readonly format: ServerFormat
   readonly state: EntryState
+  /** The entry is ours and starts no node. */
+  readonly isWithoutStart: boolean
+  /** The file has nothing but the entry, as this program writes it. */
+  readonly isMadeHere: boolean
   /** The entry starts what is wanted, whatever rights it gives. */
   readonly isConnected: boolean
 }
@@ -49,7 +54,7 @@ export function clientPlan(context: CommandContext, options: Options, client: Co
   const sources = {
     execPath: stableProgram(process.execPath, realpath),
     bin: ownProgram(),
-    caller: callerWords(rights),
+    caller: [...callerWords(rights), ...(isForgotten(options, 'start') ? [NO_START] : [])],
     // The client runs in a directory of its own.
     home: named === '' ? null : path.resolve(named),
     isPortable: isSet(options, 'portable')
@@ -73,7 +78,21 @@ export async function findEntry({ client, place, name, entry }: ClientPlan): Pro
   const file = await readClientFile(place.file)
   const format = await formatOf(client)
   const found = inFile(place, () => format.find(file.text ?? '', name))
-  return { file, format, state: stateOf(found, entry), isConnected: isSameButRights(found, entry) }
+  const state = stateOf(found, entry)
+  const isOurs = state === 'same' || state === 'outdated'
+  return {
+    file,
+    format,
+    state,
+    isWithoutStart: isOurs && (found as ServerEntry).args.includes(NO_START),
+    isMadeHere: isOurs && isPlain(found as object) && format.put('', name, found as ServerEntry) === file.text,
+    isConnected: isSameButRights(found, entry)
+  }
+}
+
+/** Has an entry of ours no keys of the user? */
+function isPlain(found: object): boolean {
+  return Object.keys(found).every((key) => key === 'type' || key === 'command' || key === 'args')
 }
 
 /**
@@ -88,12 +107,26 @@ export function editedText({ client, place, name, entry }: ClientPlan, found: Fo
       next: [`a2a-node connect ${client.id} --dry-run`, `$EDITOR ${shellWord(place.file)}`]
     })
   }
-  return inFile(place, () => found.format.remove(text, name))
+  return found.isMadeHere ? '' : inFile(place, () => found.format.remove(text, name))
 }
 
-async function formatOf({ format, container }: CodingClient): Promise<ServerFormat> {
+/**
+ * Writes the text of {@link editedText}; a file that this program made goes with its entry.
+ * @returns the path of a copy of the old file; null for none
+ * @throws NodeError CONFLICT, NO_PERMISSION, DISK_FULL
+ */
+export async function writeEdit(
+  { file, isMadeHere }: FoundEntry,
+  text: string,
+  again?: string
+): Promise<string | null> {
+  if (isMadeHere && text === '' && (await removeClientFile(file, again))) return null
+  return await writeClientFile(file, text, { now: Date.now(), ...(again === undefined ? {} : { again }) })
+}
+
+async function formatOf({ format, container, isStrict }: CodingClient): Promise<ServerFormat> {
   if (format === 'toml') return (await import('./toml-format.js')).tomlFormat(container)
-  return (await import('./json-format.js')).jsonFormat(container)
+  return (await import('./json-format.js')).jsonFormat(container, isStrict)
 }
 
 /** Says of a fault in which file it is. */

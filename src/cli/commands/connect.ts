@@ -2,15 +2,24 @@ import { tierText } from '../../adapters/control/terms.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import { rightsText } from '../clients/caller.js'
-import { writeClientFile } from '../clients/client-file.js'
+import { checkWritable } from '../clients/client-file.js'
 import { unifiedDiff } from '../clients/diff.js'
 import { type EntryState, warningsOf } from '../clients/entry.js'
-import { type ClientPlan, editedText, findEntry, type FoundEntry, isThere, clientPlan } from '../clients/plan.js'
+import {
+  type ClientPlan,
+  editedText,
+  findEntry,
+  type FoundEntry,
+  isThere,
+  clientPlan,
+  writeEdit
+} from '../clients/plan.js'
 import { CLIENTS, type CodingClient } from '../clients/places.js'
 import { agreed } from '../terminal/agreed.js'
+import { askLine, canAsk } from '../terminal/confirm.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { isSet, type Options } from '../options.js'
+import { isForgotten, isSet, type Options } from '../options.js'
 import { installation } from '../start/install.js'
 import type { Output, Style } from '../terminal/output.js'
 import { type Cell, printTable } from '../terminal/render.js'
@@ -75,22 +84,34 @@ async function listed(plan: ClientPlan) {
 /** `connect <client>`: shows the change of the client's file, asks, writes; with `--remove` the other way round. */
 export function connectClient(client: CodingClient): Action {
   return async (context, _args, options) => {
-    const plan = clientPlan(context, options, client)
     const [isRemoval, isDryRun] = [isSet(options, 'remove'), isSet(options, 'dryRun')]
-    if (!isThere(plan)) {
-      if (isRemoval) return tell(context, plan, { action: 'none', diff: '', backup: null, isRemoval, isDryRun })
-      throw notThere(plan)
+    const asked = clientPlan(context, options, client)
+    if (!isThere(asked)) {
+      if (isRemoval) return tell(context, asked, { action: 'none', diff: '', backup: null, isRemoval, isDryRun })
+      throw notThere(asked)
     }
+    const plan = clientPlan(context, await withStart(context, options, await findEntry(asked)), client)
     const found = await findEntry(plan)
     const text = editedText(plan, found, isRemoval)
     const diff = unifiedDiff(plan.place.file, found.file.text, text)
     const action = diff === '' ? 'none' : isRemoval ? 'removed' : found.state === 'absent' ? 'added' : 'changed'
     if (!context.output.json) printDiff(context.output, diff)
     const isWritten = action !== 'none' && !isDryRun
+    if (isWritten) checkWritable(found.file)
     if (isWritten) await agree(context, options, { plan, found })
-    const backup = isWritten ? await writeClientFile(found.file, text, { now: Date.now() }) : null
+    const backup = isWritten ? await writeEdit(found, text) : null
     return tell(context, plan, { action, diff, backup, isRemoval, isDryRun })
   }
+}
+
+/** The options with the choice of a person, or of the entry that is there, whether the client starts the node. */
+async function withStart({ output }: CommandContext, options: Options, found: FoundEntry): Promise<Options> {
+  if (found.isWithoutStart) return { ...options, start: false }
+  const isNew = found.state === 'absent' || found.state === 'foreign'
+  const isSilent = ['remove', 'dryRun', 'yes'].some((one) => isSet(options, one)) || output.json
+  if (!isNew || isSilent || isForgotten(options, 'start') || !canAsk(output)) return options
+  const answer = await askLine('start the node with the client when none runs? [Y/n] ')
+  return /^no?$/i.test(answer.trim()) ? { ...options, start: false } : options
 }
 
 function notThere({ client, place }: ClientPlan): NodeError {

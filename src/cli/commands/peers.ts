@@ -1,5 +1,7 @@
 import { shortId } from '../../kit/ids.js'
 import { NodeError } from '../../kit/errors.js'
+import { refuseName } from '../../kit/names/refuse-name.js'
+import { NODE_NAME } from '../../kit/names/rule.js'
 import { TRUST_WORDS } from '../../kit/names/trust.js'
 import { shellWord, shown } from '../../kit/text.js'
 import type { Calls, Problem } from '../../ports/node-api.js'
@@ -9,7 +11,7 @@ import { EXIT } from '../exit-codes.js'
 import { emptyText, hinted, hintedAll, noteProblems, problemLines } from '../terminal/banner.js'
 import { noteOwnWriters } from '../documents/facts.js'
 import { showWatch } from '../terminal/live.js'
-import { isSet, nameArgument, textOption, tierArgument } from '../options.js'
+import { isSet, textOption, tierArgument } from '../options.js'
 import type { Output } from '../terminal/output.js'
 import { type Cell, plural, printFacts, tableLines } from '../terminal/render.js'
 import { agoText, bytesText, rttText, timeText } from '../words.js'
@@ -183,4 +185,10 @@ function printChanged(output: Output, detail: PeerDetail, text: string): number 
   if (output.json) output.object('peer@1', detail)
   else output.print(text)
   return EXIT.ok
+}
+
+/** The name of a node. @throws NodeError USAGE */
+function nameArgument(text: string): string {
+  refuseName(text, NODE_NAME, { code: 'USAGE', label: '<name>' })
+  return text
 }

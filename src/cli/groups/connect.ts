@@ -9,7 +9,8 @@ const SERVER_NAME: OptionSpec = {
 const OPTIONS: readonly OptionSpec[] = [
   SERVER_NAME,
   ...CALLER_OPTIONS,
-  { flags: '--remove', about: 'take the entry out again' },
+  { flags: '--no-start', about: 'the client starts no node when none runs' },
+  { flags: '--remove', about: 'take the entry out again, and a file that was made for it' },
   { flags: '--dry-run', about: 'show the change only' },
   { flags: '--yes', about: 'write without asking' },
   { flags: '--portable', about: 'write the command a2a-node without its path; the client must find it in its PATH' }

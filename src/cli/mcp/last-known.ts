@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { isRecord } from '../../kit/json.js'
-import { isClaimed, type RpcMessage, paramsOf } from './messages.js'
+import { isClaimed, type RpcMessage, paramsOf } from '../../kit/mcp/rpc-message.js'
 
 /** Bytes of the file of one kind of client; a larger state is not kept. */
 export const MAX_KNOWN_BYTES = 8_388_608

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
 import { LineSplitter, type LongLine } from '../../kit/lines.js'
-import type { RpcMessage } from './messages.js'
+import type { RpcMessage } from '../../kit/mcp/rpc-message.js'
 
 const EDGE_BYTES = 512
 const NEWLINE = Buffer.from('\n')

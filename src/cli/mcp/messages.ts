@@ -1,10 +1,5 @@
 import { isRecord } from '../../kit/json.js'
-
-/** A message of JSON-RPC as it came; only its being an object is known. */
-export type RpcMessage = Readonly<Record<string, unknown>>
-
-/** The id of a request. */
-export type MessageId = string | number
+import { type MessageId, metaOf, type RpcMessage } from '../../kit/mcp/rpc-message.js'
 
 /** The error of a request that no node answers: a code of JSON-RPC, and the code and next steps of this program. */
 export interface Unanswered {
@@ -13,9 +8,6 @@ export interface Unanswered {
 }
 
 const INTERNAL_ERROR = -32_603
-const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
-/** Member of `_meta` of a notification for one `subscriptions/listen`. */
-export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId'
 
 /** The message in a line; null when it is no JSON object. */
 export function messageIn(line: Uint8Array): RpcMessage | null {
@@ -25,27 +17,6 @@ export function messageIn(line: Uint8Array): RpcMessage | null {
   } catch {
     return null
   }
-}
-
-/** May it be the id of a request? */
-export function isMessageId(id: unknown): id is MessageId {
-  return typeof id === 'string' || typeof id === 'number'
-}
-
-/** The parameters of a message; an empty object for any other value. */
-export function paramsOf({ params }: RpcMessage): RpcMessage {
-  return isRecord(params) ? params : {}
-}
-
-/** The members of `_meta` of a message. */
-export function metaOf(message: RpcMessage): RpcMessage {
-  const { _meta: meta } = paramsOf(message)
-  return isRecord(meta) ? meta : {}
-}
-
-/** Does it claim its version of the protocol itself (MCP 2026-07-28), so that it needs no handshake? */
-export function isClaimed(message: RpcMessage): boolean {
-  return Object.hasOwn(metaOf(message), PROTOCOL_VERSION)
 }
 
 /** The answer to a request. */

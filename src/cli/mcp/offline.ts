@@ -1,4 +1,4 @@
-import { isClaimed, type RpcMessage, paramsOf } from './messages.js'
+import { isClaimed, type RpcMessage, paramsOf } from '../../kit/mcp/rpc-message.js'
 
 /** Versions of the protocol with a handshake, the newest first. A node serves the same. */
 export const HANDSHAKE_VERSIONS: readonly unknown[] = [

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.js'
-import type { RpcMessage, MessageId } from './messages.js'
+import type { RpcMessage, MessageId } from '../../kit/mcp/rpc-message.js'
 
 /** Milliseconds for an answer. */
 const ANSWER_MS = 10_000

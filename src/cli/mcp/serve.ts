@@ -4,16 +4,22 @@ import path from 'node:path'
 import type { CallerTerms } from '../../adapters/control/caller-terms.js'
 import { openControl } from '../../adapters/control/client.js'
 import { NodeError } from '../../kit/errors.js'
-import { shown } from '../../kit/text.js'
-import type { CommandContext } from '../context.js'
+import { shellWord, shown } from '../../kit/text.js'
+import type { HomePaths } from '../../config/paths.js'
 import { EXIT } from '../exit-codes.js'
 import { stopSignals } from '../signals.js'
+import { ownRoot } from '../start/own-package.js'
 import { LastKnown } from './last-known.js'
 import type { NodeLinkDeps } from './node-link.js'
 import { Shim } from './shim.js'
 
 /** A client that is served. */
 export interface ServedClient {
+  readonly paths: HomePaths
+  /** `--home` as it was typed. */
+  readonly home: string | null
+  /** Prints a line for people. */
+  note(line: string): void
   /** Its rights; null: the operator's. */
   readonly terms: CallerTerms | null
   /** Milliseconds for an answer of the node to a new connection. Default: 10,000. */
@@ -33,21 +39,19 @@ const CLOCK: NodeLinkDeps['clock'] = {
  * node may end and come again meanwhile. @returns the exit code
  * @throws NodeError USAGE, NO_PERMISSION when the node can never be reached this way
  */
-export async function serveClient(context: CommandContext, served: ServedClient): Promise<number> {
-  const { terms, start, limitMs } = served
-  const { socket, home } = context.paths()
-  const { output } = context
+export async function serveClient(served: ServedClient): Promise<number> {
+  const { terms, start, limitMs, paths } = served
   const signals = stopSignals()
   const opening = { terms, ...(limitMs === undefined ? {} : { limitMs }) }
   const shim = new Shim({
     clock: CLOCK,
     client: { input: process.stdin, output: process.stdout },
-    known: new LastKnown(path.join(home, 'mcp-clients', `${digest(terms)}.json`)),
+    known: new LastKnown(path.join(paths.home, 'mcp-clients', `${digest(terms)}.json`)),
     version,
-    startCommand: output.hint('a2a-node start --detach'),
-    connect: async () => await openControl(socket, 'mcp', opening).catch(olderBuild),
-    hasCrashed: () => existsSync(socket),
-    note: (text) => output.note(shown(text, 1000)),
+    startCommand: `a2a-node ${served.home === null ? '' : `--home ${shellWord(served.home)} `}start --detach`,
+    connect: async () => await openControl(paths.socket, 'mcp', opening).catch(olderBuild),
+    hasCrashed: () => existsSync(paths.socket),
+    note: (text) => served.note(shown(text, 1000)),
     ...(start === undefined ? {} : { start })
   })
   try {
@@ -65,7 +69,7 @@ function digest(terms: CallerTerms | null): string {
 }
 
 function version(): string {
-  const file = new URL('../../../package.json', import.meta.url)
+  const file = path.join(ownRoot(), 'package.json')
   return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version
 }
 

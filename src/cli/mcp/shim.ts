@@ -6,22 +6,17 @@ import { isKept, type LastKnown } from './last-known.js'
 import { lineOf, longLine, readLines, wholeLine, writeLine } from './lines.js'
 import {
   isMessageId,
-  malformed,
   type RpcMessage,
   type MessageId,
-  messageIn,
   metaOf,
-  notInitialized,
   paramsOf,
-  resultOf,
-  SUBSCRIPTION_ID,
-  type Unanswered,
-  unansweredOf
-} from './messages.js'
+  SUBSCRIPTION_ID
+} from '../../kit/mcp/rpc-message.js'
+import { malformed, messageIn, notInitialized, resultOf, type Unanswered, unansweredOf } from './messages.js'
 import { NodeLink, type NodeLinkDeps } from './node-link.js'
 import { atOnce, withoutKnowledge } from './offline.js'
 import { OwnRequests } from './own-requests.js'
-import { changeNotices, LISTEN, SessionState } from './session.js'
+import { changeNotices, LISTEN, SessionState } from '../../kit/mcp/session-state.js'
 import { type SentRequest, WaitingRequests } from './waiting.js'
 
 /** Bytes of a line of the client: above the largest message that a node can be set to take. */

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../kit/clock.js'
-import type { RpcMessage, MessageId } from './messages.js'
+import type { RpcMessage, MessageId } from '../../kit/mcp/rpc-message.js'
 
 /** Requests that wait at once, and their bytes. */
 const MAX_WAITING = 1024

@@ -13,11 +13,12 @@ export async function confirm(question: string): Promise<boolean> {
   return /^y(?:es)?$/i.test((await askLine(`${question} [y/N] `)).trim())
 }
 
-/** Asks a person at the terminal for one line. '' when the input ends. */
+/** Asks a person at the terminal for one line. '' when the input ends, also by Ctrl-D or Ctrl-C. */
 export async function askLine(question: string): Promise<string> {
   const prompt = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    return await Promise.race([prompt.question(terminalText(question)), once(prompt, 'close').then(() => '')])
+    const answer = prompt.question(terminalText(question)).catch(() => '')
+    return await Promise.race([answer, once(prompt, 'close').then(() => '')])
   } finally {
     prompt.close()
   }

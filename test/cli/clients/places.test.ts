@@ -29,6 +29,22 @@ const USUAL: Readonly<Record<ClientId, readonly [linux: string, macos: string, w
     '/home/ada/.config/Code/User/mcp.json',
     `${MAC_APPS}/Code/User/mcp.json`,
     `${WINDOWS_APPS}\\Code\\User\\mcp.json`
+  ],
+  windsurf: [
+    '/home/ada/.codeium/windsurf/mcp_config.json',
+    '/Users/ada/.codeium/windsurf/mcp_config.json',
+    'C:\\Users\\ada\\.codeium\\windsurf\\mcp_config.json'
+  ],
+  zed: [
+    '/home/ada/.config/zed/settings.json',
+    '/Users/ada/.config/zed/settings.json',
+    `${WINDOWS_APPS}\\Zed\\settings.json`
+  ],
+  qwen: ['/home/ada/.qwen/settings.json', '/Users/ada/.qwen/settings.json', 'C:\\Users\\ada\\.qwen\\settings.json'],
+  amp: [
+    '/home/ada/.config/amp/settings.json',
+    '/Users/ada/.config/amp/settings.json',
+    'C:\\Users\\ada\\.config\\amp\\settings.json'
   ]
 }
 

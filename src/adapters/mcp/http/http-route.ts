@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { classifyInboundRequest, type RequestId } from '@modelcontextprotocol/server'
 import type { Clock } from '../../../kit/clock.js'
 import { isRecord } from '../../../kit/json.js'
+import { changeNotices } from '../../../kit/mcp/session-state.js'
 import { clientMessage } from '../../../kit/schema/nulls.js'
 import type { Principal } from '../../../ports/node-api.js'
 import { skippedBody, type SkipLimits } from './body-edges.js'
@@ -9,6 +10,7 @@ import { HttpAnswer } from './http-answer.js'
 import type { HttpConnection } from './http-connection.js'
 import { decodedHeader, standardHeadersFault } from './http-headers.js'
 import { HttpSessions, type SessionCaller } from './http-sessions.js'
+import type { KeptSessions } from './kept-sessions.js'
 import { correlationIdOf, errorResponse, inFlightFault, type JsonRpcFault } from '../server/json-rpc.js'
 import { idOfEdges } from '../server/line-reader.js'
 import { oversizedResult, toolOfEdges } from '../server/oversized-call.js'
@@ -26,6 +28,8 @@ export interface McpHttpDeps {
   readonly clock: Clock
   /** Makes ids of sessions and correlation ids. */
   readonly newId: () => string
+  /** Sessions that continue after a restart of the node. */
+  readonly kept?: KeptSessions
   /** A connection of a caller to a server of its own. */
   connect(principal: Principal): HttpConnection
   /** Counts a call of a tool whose body was too large to be read. Never rejects. */
@@ -151,7 +155,8 @@ export class McpHttp {
       const session = this.#sessions.open(call)
       if (session === null) return this.#full(response, body)
       // Its client does not learn of a session that was refused.
-      const onError = (): void => void this.#sessions.end(session.id, call.principal)
+      this.#sessions.took(session.id, call, body)
+      const onError = (): void => void this.#sessions.end(session.id, call)
       return this.#deliver(session.connection, body, { ...posted, headers: { [SESSION]: session.id }, onError })
     }
     const id = request.headers[SESSION]
@@ -167,8 +172,9 @@ export class McpHttp {
         body
       })
     }
-    const connection = this.#sessions.find(id, call.principal)
+    const connection = this.#sessions.find(id, call)
     if (connection === null) return this.#noSession(response, body)
+    this.#sessions.took(id, call, body)
     const named = typeof body['method'] === 'string' ? idOf(body) : null
     if (named !== null && connection.isInFlight(named))
       return this.#refuse(response, { status: 400, ...inFlightFault(named), body })
@@ -222,12 +228,12 @@ export class McpHttp {
   }
 
   /** Opens the stream for a session's notifications. */
-  #listen(request: IncomingMessage, response: ServerResponse, { principal }: McpHttpCall): void {
+  #listen(request: IncomingMessage, response: ServerResponse, call: McpHttpCall): void {
     if (!/text\/event-stream|\*\/\*/i.test(request.headers.accept ?? '')) {
       return this.#refuse(response, { status: 406, message: 'accept text/event-stream' })
     }
     const id = request.headers[SESSION]
-    const connection = typeof id === 'string' ? this.#sessions.find(id, principal) : null
+    const connection = typeof id === 'string' ? this.#sessions.find(id, call) : null
     if (connection === null) return this.#noSession(response)
     if (connection.isListenedTo)
       return this.#refuse(response, { status: 409, message: 'the session has a stream already' })
@@ -235,12 +241,14 @@ export class McpHttp {
     const answer = new HttpAnswer(response, { mayStream: true, keepAliveMs })
     answer.open()
     connection.listen(answer)
+    // Lists may be others in another process of the node.
+    if (this.#sessions.isNewlyRenewed(connection)) for (const notice of changeNotices(true, [])) answer.note(notice)
     response.once('close', () => connection.listen(null))
   }
 
-  #end(request: IncomingMessage, response: ServerResponse, { principal }: McpHttpCall): void {
+  #end(request: IncomingMessage, response: ServerResponse, call: McpHttpCall): void {
     const id = request.headers[SESSION]
-    if (typeof id !== 'string' || !this.#sessions.end(id, principal)) return this.#noSession(response)
+    if (typeof id !== 'string' || !this.#sessions.end(id, call)) return this.#noSession(response)
     response.writeHead(204).end()
   }
 

@@ -1,7 +1,10 @@
 import type { Clock, Timer } from '../../../kit/clock.js'
 import type { Unsubscribe } from '../../../kit/events.js'
 import type { Principal } from '../../../ports/node-api.js'
+import type { RpcMessage } from '../../../kit/mcp/rpc-message.js'
+import type { SessionState } from '../../../kit/mcp/session-state.js'
 import type { HttpConnection } from './http-connection.js'
+import type { KeptSessions } from './kept-sessions.js'
 
 /**
  * Sessions at once, of all callers. A new one replaces the session idle longest of the caller with the most sessions.
@@ -20,6 +23,8 @@ const SHARED = 'shared '
 export interface HttpSessionsDeps {
   readonly clock: Clock
   readonly newId: () => string
+  /** Sessions that continue after a restart of the node. Absent: all end with it. */
+  readonly kept?: KeptSessions
   connect(principal: Principal): HttpConnection
 }
 
@@ -29,6 +34,9 @@ export interface SessionCaller {
   /** Calls back once when its token ends; at once when it has. */
   onTokenEnd(run: () => void): Unsubscribe
 }
+
+/** The client has the answers to renewed requests already. */
+const ANSWERED = { note: () => true, answer: () => {}, end: () => {} }
 
 interface McpSession {
   readonly connection: HttpConnection
@@ -45,6 +53,8 @@ interface McpSession {
 export class HttpSessions {
   readonly #deps: HttpSessionsDeps
   readonly #sessions = new Map<string, McpSession>()
+  /** Sessions of the last process of the node, whose clients have not been notified of changes. */
+  readonly #renewed = new WeakSet<HttpConnection>()
   #sweeper: Timer | null = null
 
   constructor(deps: HttpSessionsDeps) {
@@ -71,9 +81,36 @@ export class HttpSessions {
     return this.#open(id, caller)
   }
 
-  /** The connection of a session of this caller; null when there is none. */
-  find(id: string, principal: Principal): HttpConnection | null {
-    return id.startsWith(SHARED) ? null : this.#used(id, principal)
+  /** The connection of a session of this caller, also of one from before a restart; null when there is none. */
+  find(id: string, caller: SessionCaller): HttpConnection | null {
+    if (id.startsWith(SHARED)) return null
+    const { principal } = caller
+    const connection = this.#used(id, principal)
+    if (connection !== null || this.#sessions.has(id)) return connection
+    const state = this.#deps.kept?.find(id, principal) ?? null
+    return state === null ? null : this.#renew(id, caller, state)
+  }
+
+  /** A session takes a message of its client. */
+  took(id: string, { principal }: SessionCaller, message: RpcMessage): void {
+    this.#deps.kept?.took(id, principal, message)
+  }
+
+  /** Is it a session from before a restart, whose client must be notified of changed lists? True once. */
+  isNewlyRenewed(connection: HttpConnection): boolean {
+    return this.#renewed.delete(connection)
+  }
+
+  /** Brings a new connection to the state of a session of the last process. */
+  #renew(id: string, caller: SessionCaller, state: SessionState): HttpConnection | null {
+    const connection = this.#open(id, caller)
+    if (connection === null || connection.isClosed) return null
+    for (const [at, request] of state.requests().entries()) {
+      connection.request({ ...request, id: `renewed ${at}` }, ANSWERED)
+      if (at === 0 && state.isInitialized) connection.notify({ jsonrpc: '2.0', method: 'notifications/initialized' })
+    }
+    this.#renewed.add(connection)
+    return connection
   }
 
   #open(id: string, caller: SessionCaller): HttpConnection | null {
@@ -97,8 +134,8 @@ export class HttpSessions {
   }
 
   /** Ends a session of this caller; false when there is none. */
-  end(id: string, principal: Principal): boolean {
-    const session = this.find(id, principal) === null ? undefined : this.#sessions.get(id)
+  end(id: string, caller: SessionCaller): boolean {
+    const session = this.find(id, caller) === null ? undefined : this.#sessions.get(id)
     if (session === undefined) return false
     this.#drop(id, session)
     return true
@@ -112,6 +149,7 @@ export class HttpSessions {
     this.#sessions.clear()
     for (const { release } of all) release()
     await Promise.all(all.map(({ connection }) => connection.close()))
+    await this.#deps.kept?.close()
   }
 
   #sweep(): void {
@@ -141,6 +179,7 @@ export class HttpSessions {
 
   #drop(id: string, { connection, release }: McpSession): void {
     this.#sessions.delete(id)
+    this.#deps.kept?.ended(id)
     release()
     void connection.close()
   }

@@ -18,6 +18,7 @@ import { HttpConnection } from '../http/http-connection.js'
 import { maxMessageBytes } from './message-bytes.js'
 import { refuseOversized } from './oversized-call.js'
 import { McpHttp, type McpHttpCall } from '../http/http-route.js'
+import type { KeptSessions } from '../http/kept-sessions.js'
 import type { LineStreams } from './line-transport.js'
 import { callAgent, sendToAgent } from '../tools/mesh-call.js'
 import { MeshResources } from '../resources/mesh-resources.js'
@@ -108,7 +109,8 @@ export class McpService {
   readonly #stateKey = randomBytes(32)
   #isClosed = false
 
-  constructor(deps: McpServiceDeps) {
+  /** `kept`: HTTP sessions that continue after a restart of the node. Absent: all end with it. */
+  constructor(deps: McpServiceDeps, kept?: KeptSessions) {
     const { settings, clock } = deps
     this.#deps = deps
     this.#meter = startProcessMeter(clock)
@@ -121,6 +123,7 @@ export class McpService {
     )
     this.#http = new McpHttp({
       clock,
+      ...(kept === undefined ? {} : { kept }),
       newId: () => this.#ids.connectionCorrelationId(),
       connect: (principal) => this.#connect(principal),
       refuseOversized: (tool, principal) => this.#refuseOversized(tool, principal)

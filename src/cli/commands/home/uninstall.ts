@@ -1,8 +1,15 @@
 import { asNodeError, NodeError } from '../../../kit/errors.js'
 import { shown } from '../../../kit/text.js'
-import { writeClientFile } from '../../clients/client-file.js'
 import { CLIENTS } from '../../clients/places.js'
-import { type ClientPlan, clientPlan, editedText, findEntry, type FoundEntry, isThere } from '../../clients/plan.js'
+import {
+  type ClientPlan,
+  clientPlan,
+  editedText,
+  findEntry,
+  type FoundEntry,
+  isThere,
+  writeEdit
+} from '../../clients/plan.js'
 import type { Action, CommandContext } from '../../context.js'
 import { EXIT } from '../../exit-codes.js'
 import { isSet, type Options } from '../../options.js'
@@ -84,8 +91,7 @@ async function foundService(context: CommandContext): Promise<ServicePlan | null
 
 /** Edits each file of a client as `connect --remove` does, with a copy beside it. */
 async function removeAll({ entries, service }: Outside): Promise<void> {
-  for (const { plan, found } of entries)
-    await writeClientFile(found.file, editedText(plan, found, true), { now: Date.now(), again: 'a2a-node uninstall' })
+  for (const { plan, found } of entries) await writeEdit(found, editedText(plan, found, true), 'a2a-node uninstall')
   if (service !== null) await uninstallService(service, runCommand)
 }
 

@@ -237,7 +237,11 @@ test('callers are forgotten once they are idle, and there are never more than fi
   const first = sessions.shared(caller('first'))
   t.is(sessions.shared(caller('first')), first)
   const { principal } = caller('first')
-  t.is(sessions.find(`shared ${JSON.stringify(principal)}`, principal), null, 'it is no session')
+  t.is(
+    sessions.find(`shared ${JSON.stringify(principal)}`, { principal, onTokenEnd: () => () => {} }),
+    null,
+    'it is no session'
+  )
   for (let at = 0; at < MAX_SESSIONS; at++) {
     clock.advance(1)
     t.ok(sessions.shared(caller(`${at}`)) !== null)

@@ -1,5 +1,5 @@
-import { isRecord } from '../../kit/json.js'
-import { isClaimed, type MessageId, paramsOf, type RpcMessage, SUBSCRIPTION_ID } from './messages.js'
+import { isRecord } from '../json.js'
+import { isClaimed, type MessageId, paramsOf, type RpcMessage, SUBSCRIPTION_ID } from './rpc-message.js'
 
 /** Subscriptions of a client that are renewed; a node takes as many. */
 const MAX_SUBSCRIPTIONS = 1024
