@@ -68,6 +68,8 @@ export interface ToolSource {
   list(): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]>
   /** By canonical or published name. */
   get(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined>
+  /** By another name of it, which no tool of any source has as canonical or published one. */
+  alias?(name: string): Promise<RegisteredTool | undefined>
   /** Calls back when `list` changes; returns the function that ends it. */
   onChange?(changed: () => void): () => void
 }

@@ -48,6 +48,10 @@ export class ExposedTools implements ToolSource {
     return this.#meta.get(name) ?? this.#deps.source.get(name)
   }
 
+  async alias(name: string): Promise<RegisteredTool | undefined> {
+    return await this.#deps.source.alias?.(name)
+  }
+
   onChange(changed: () => void): () => void {
     return this.#deps.source.onChange?.(changed) ?? (() => {})
   }
@@ -102,7 +106,7 @@ function definitionOf({ definition }: RegisteredTool): ToolDefinition {
 }
 
 async function toolOf(source: ToolSource, { name }: ExposedArgs): Promise<RegisteredTool> {
-  const tool = await source.get(String(name))
+  const tool = (await source.get(String(name))) ?? (await source.alias?.(String(name)))
   if (tool !== undefined) return tool
   const near = nearest(
     String(name),

@@ -10,6 +10,7 @@ import { capabilityPrefix } from '../imported/imported-card.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
 import { callAgent } from './mesh-call.js'
 import { PublishedNames } from './published-names.js'
+import { ToolAliases } from './tool-aliases.js'
 import type { ToolSchema, RegisteredTool, ToolDefinition, ToolSource } from '../server/tool.js'
 
 /** Dependencies of {@link MeshTools}. */
@@ -32,7 +33,13 @@ export interface MeshTool extends RegisteredTool {
 /** The tools of one agent, as its card was when they were made. */
 interface MeshAgentTools {
   readonly revision: number
-  readonly tools: readonly RegisteredTool[]
+  readonly tools: readonly MeshTool[]
+}
+
+/** A tool of the list and its agent. */
+interface ListedTool {
+  readonly tool: MeshTool
+  readonly agent: AgentInfo
 }
 
 /** Name of the argument that holds the input of a capability whose input is no object. */
@@ -48,10 +55,12 @@ export class MeshTools implements ToolSource {
   readonly #deps: MeshToolsDeps
   readonly #agents = new Map<string, MeshAgentTools>()
   readonly #changes: SharedChanges<void>
-  #byName = new Map<string, RegisteredTool>()
+  #byName = new Map<string, ListedTool>()
   #published = new PublishedNames()
-  /** Agents changed since they were looked at. */
-  #isStale = false
+  /** Made when a name is neither canonical nor published. */
+  #aliases: ToolAliases | null = null
+  /** Agents changed since they were looked at, or nobody has looked yet. */
+  #isStale = true
 
   constructor(deps: MeshToolsDeps) {
     this.#deps = deps
@@ -60,7 +69,7 @@ export class MeshTools implements ToolSource {
 
   async list(): Promise<readonly ToolDefinition[]> {
     await this.#refresh()
-    return [...this.#byName.values()].map(({ definition }) => definition)
+    return [...this.#byName.values()].map(({ tool }) => tool.definition)
   }
 
   /** A tool that is not known, or may have changed, is looked for once more: its agent may have come a moment ago. */
@@ -73,7 +82,19 @@ export class MeshTools implements ToolSource {
 
   #known(name: string): RegisteredTool | undefined {
     const canonical = this.#published.resolve(name)
-    return canonical === undefined ? undefined : this.#byName.get(canonical)
+    return canonical === undefined ? undefined : this.#byName.get(canonical)?.tool
+  }
+
+  async alias(name: string): Promise<RegisteredTool | undefined> {
+    if (this.#isStale) await this.#refresh()
+    this.#aliases ??= new ToolAliases(
+      [...this.#byName.values()].map(({ tool, agent }) => ({
+        name: tool.definition.name,
+        capability: tool.capability,
+        agent
+      }))
+    )
+    return this.#byName.get(this.#aliases.resolve(name) ?? '')?.tool
   }
 
   onChange(changed: () => void): () => void {
@@ -86,18 +107,19 @@ export class MeshTools implements ToolSource {
   async #refresh(): Promise<void> {
     this.#isStale = false
     const online = await this.#online()
-    const [byName, published] = [new Map<string, RegisteredTool>(), new PublishedNames()]
+    const [byName, published] = [new Map<string, ListedTool>(), new PublishedNames()]
     const kept = new Set<string>()
     for (const agent of online) {
       kept.add(agent.address)
       for (const tool of await this.#toolsOf(agent)) {
-        byName.set(tool.definition.name, tool)
+        byName.set(tool.definition.name, { tool, agent })
         published.add(tool.definition.name)
       }
     }
     for (const address of this.#agents.keys()) if (!kept.has(address)) this.#agents.delete(address)
     this.#byName = byName
     this.#published = published
+    this.#aliases = null
   }
 
   /** Empty for a caller that may call agents but not list them: it has the tools that take an address. */
@@ -112,7 +134,7 @@ export class MeshTools implements ToolSource {
     }
   }
 
-  async #toolsOf({ address, revision }: AgentInfo): Promise<readonly RegisteredTool[]> {
+  async #toolsOf({ address, revision }: AgentInfo): Promise<readonly MeshTool[]> {
     const known = this.#agents.get(address)
     if (known?.revision === revision) return known.tools
     try {

@@ -2,6 +2,8 @@ import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
 import { MeshResources } from '../../../../src/adapters/mcp/resources/mesh-resources.js'
 import { MeshTools } from '../../../../src/adapters/mcp/tools/mesh-tools.js'
+import { ToolCatalog } from '../../../../src/adapters/mcp/server/tool-catalog.js'
+import { ToolRegistry } from '../../../../src/adapters/mcp/server/tool-registry.js'
 import { structuredErrorOf } from '../../../../src/adapters/mcp/server/structured-error.js'
 import type { RegisteredTool } from '../../../../src/adapters/mcp/server/tool.js'
 import type { Principal } from '../../../../src/ports/node-api.js'
@@ -74,6 +76,45 @@ test('a tool is called by its canonical or its published name, and gives what it
   t.alike(await far, { b: 2 })
   t.alike([here.tasks.length, there.tasks.length], [2, 1])
   t.is(await tools.get('text.nothing'), undefined)
+})
+
+test('a tool is called by its capability, and by its address as a2a_list_agents prints it, on this node too', async (t: Assert) => {
+  const { world, owner } = await scene(t)
+  const tools = toolsOn(owner, world)
+  const named = async (alias: string): Promise<string | undefined> => (await tools.alias(alias))?.definition.name
+  t.is(await named('text@owner.text.stats'), 'text.stats')
+  t.is(await named('text.text.stats'), 'text.stats', 'the same without the node')
+  t.is(await named('stats'), 'text.stats')
+  t.is(await named('text@gpu-box.text.do'), 'text@gpu-box.do')
+  t.is(await named('text@gpu-box.text.stats'), undefined, 'no such capability there')
+  t.is(await named('mcp-tool@gpu-box.run'), 'mcp-tool@gpu-box.mcp_mcp-tool_run')
+  t.is(await named('mcp-tool_at_gpu-box__mcp_mcp-tool_run'), 'mcp-tool@gpu-box.mcp_mcp-tool_run', 'an earlier name')
+  t.is(await named('run'), 'mcp-tool@gpu-box.mcp_mcp-tool_run')
+})
+
+test('an alias of tools of several agents is that of this node, and else of none', async (t: Assert) => {
+  const world = new World(t)
+  const [here, other] = [echo('text', { capabilities: [capability('text.do')] }), echo('more')]
+  const owner = await world.owner({ agents: [here] })
+  for (const name of ['b', 'c']) await world.link(owner, await world.member(name, { agents: [echo('text'), other] }))
+  const tools = toolsOn(owner, world)
+  t.is((await tools.alias('text.do'))?.definition.name, 'text.do')
+  t.is((await tools.alias('do'))?.definition.name, 'text.do')
+  t.is(await tools.alias('more.do'), undefined)
+  t.is((await tools.alias('more@c.do'))?.definition.name, 'more@c.do')
+})
+
+test('an alias never takes the name of a tool of the node', async (t: Assert) => {
+  const { world, owner } = await scene(t)
+  owner.source.set([echo('evil', { capabilities: [capability('admin__registerTool'), capability('health')] })])
+  await world.pass(2000)
+  const own = new ToolRegistry(createSchemaCompiler())
+  for (const name of ['admin/registerTool', 'health'])
+    own.register({ name, description: '', inputSchema: { type: 'object' } }, () => Promise.resolve(null))
+  const catalog = new ToolCatalog([own, toolsOn(owner, world)])
+  t.is((await catalog.find('admin__registerTool'))?.definition.name, 'admin/registerTool')
+  t.is((await catalog.find('health'))?.definition.name, 'health')
+  t.is((await catalog.find('evil@owner.health'))?.definition.name, 'evil.health')
 })
 
 test('a new agent appears in the list, an offline one disappears, and both changes are reported', async (t: Assert) => {
