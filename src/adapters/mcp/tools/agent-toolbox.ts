@@ -12,6 +12,7 @@ import { type MeshTool, toolsOf } from './mesh-tools.js'
 import type { InvocationRecord } from '../../../ports/tool-calls.js'
 import { type InvocationEvent, invocationEvent } from '../server/tool-record.js'
 import { publishedAs, PublishedNames } from './published-names.js'
+import { publishedSchema } from './published-schema.js'
 
 /** Dependencies of {@link openToolbox}. */
 export interface AgentToolboxDeps {
@@ -93,7 +94,7 @@ function toolbox(deps: CallDeps, offered: ReadonlyMap<string, Offered>, left: nu
   const tools = [...offered.values()].map(({ tool: { definition } }) => ({
     name: names.published(definition.name),
     description: definition.description,
-    inputSchema: definition.inputSchema
+    inputSchema: publishedSchema(definition.inputSchema)
   }))
   return {
     tools,
