@@ -17,6 +17,10 @@ export interface ToolDefinition {
   readonly annotations?: Readonly<Record<string, unknown>>
   /** The agent that offers it, as `id@node`; absent for tools of the server itself. */
   readonly source?: string
+  /** The description without the agent that offers it. */
+  readonly purpose?: string
+  /** Labels of the node of that agent. */
+  readonly labels?: readonly string[]
 }
 
 /**

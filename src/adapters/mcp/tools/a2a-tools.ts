@@ -36,13 +36,10 @@ const TIMEOUT = {
   type: 'integer',
   minimum: 1,
   maximum: 86_400,
-  description: 'how long to wait for the answer, in seconds (default 30)'
+  description: 'wait for the answer (default 30)'
 }
-const JUSTIFICATION = text(
-  'why, in a sentence: needed to reach an agent of a more powerful tier (L0, L1) from L2 or L3',
-  1024
-)
-const NO_WAIT = { type: 'boolean', description: 'false: do not wait; gives a task id for a2a_task (default true)' }
+const JUSTIFICATION = text('why: needed to reach a more powerful tier (L0, L1) from L2 or L3', 1024)
+const NO_WAIT = { type: 'boolean', description: 'false: gives a task id for a2a_task at once (default true)' }
 const READ_ONLY = { readOnlyHint: true }
 
 const ROWS: Readonly<Record<string, A2AToolRow>> = {
@@ -129,6 +126,9 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
     run: (args, deps) => async (context) => await runSwarm(args, { deps, context })
   }
 }
+
+/** Names of {@link a2aTools}. */
+export const A2A_TOOLS: ReadonlySet<string> = new Set(Object.keys(ROWS))
 
 /** The tools that work the mesh: `a2a_list_agents`, `a2a_send`, `a2a_call`, `a2a_task`, `a2a_swarm`. */
 export function a2aTools(deps: A2AToolsDeps): readonly RegisteredTool[] {

@@ -26,7 +26,10 @@ interface Merging {
   count: number
 }
 
-/** The object that a schema describes, with `$ref`, `allOf`, `anyOf`, `oneOf`, `then` and `else` merged into it. `open`: references that are left out. */
+/**
+ * The object that a schema describes, with `$ref`, `allOf`, `anyOf`, `oneOf`, `then` and `else` merged into it. `open`:
+ * references that are left out.
+ */
 export function flatObject(
   schema: Readonly<Record<string, unknown>>,
   root: Readonly<Record<string, unknown>>,

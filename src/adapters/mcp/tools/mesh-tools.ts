@@ -9,9 +9,10 @@ import { shown } from '../../../kit/text.js'
 import { capabilityPrefix } from '../imported/imported-card.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
 import { callAgent } from './mesh-call.js'
+import type { MeshSource } from './exposed-tools.js'
 import { PublishedNames } from './published-names.js'
 import { ToolAliases } from './tool-aliases.js'
-import type { ToolSchema, RegisteredTool, ToolDefinition, ToolSource } from '../server/tool.js'
+import type { ToolSchema, RegisteredTool, ToolDefinition } from '../server/tool.js'
 
 /** Dependencies of {@link MeshTools}. */
 export interface MeshToolsDeps {
@@ -51,7 +52,7 @@ const MAX_DESCRIPTION = 4096
  * The capabilities of all agents that the caller sees, as tools: `agent.tool` for an agent of this node,
  * `agent@node.tool` for one of another. Agents that are offline offer none. Cards are read once a revision.
  */
-export class MeshTools implements ToolSource {
+export class MeshTools implements MeshSource {
   readonly #deps: MeshToolsDeps
   readonly #agents = new Map<string, MeshAgentTools>()
   readonly #changes: SharedChanges<void>
@@ -70,6 +71,10 @@ export class MeshTools implements ToolSource {
   async list(): Promise<readonly ToolDefinition[]> {
     await this.#refresh()
     return [...this.#byName.values()].map(({ tool }) => tool.definition)
+  }
+
+  async count(): Promise<number> {
+    return (await this.#visible()).reduce((sum, { capabilities }) => sum + capabilities.length, 0)
   }
 
   /** A tool that is not known, or may have changed, is looked for once more: its agent may have come a moment ago. */
@@ -106,7 +111,7 @@ export class MeshTools implements ToolSource {
 
   async #refresh(): Promise<void> {
     this.#isStale = false
-    const online = await this.#online()
+    const online = (await this.#visible()).filter(({ status }) => status !== 'offline')
     const [byName, published] = [new Map<string, ListedTool>(), new PublishedNames()]
     const kept = new Set<string>()
     for (const agent of online) {
@@ -123,10 +128,10 @@ export class MeshTools implements ToolSource {
   }
 
   /** Empty for a caller that may call agents but not list them: it has the tools that take an address. */
-  async #online(): Promise<readonly AgentInfo[]> {
+  async #visible(): Promise<readonly AgentInfo[]> {
     try {
       const { agents } = await this.#deps.api.call('agents.list', {})
-      return agents.filter(({ status }) => status !== 'offline')
+      return agents
     } catch (error) {
       if (asNodeError(error).code === 'FORBIDDEN') return []
       this.#isStale = true
@@ -189,11 +194,14 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
   }
   const inputOf: MeshTool['inputOf'] = (args) => (root === null ? args[INPUT] : args)
   const effect = capability.sideEffect ?? 'exec'
+  const purpose = shown(capability.description || capability.name, MAX_DESCRIPTION)
   const definition: ToolDefinition = {
     name,
-    description: `${shown(capability.description || capability.name, MAX_DESCRIPTION)} (${shown(agent.name)}, ${shown(address)})`,
+    description: `${purpose} (${shown(agent.name)}, ${shown(address)})`,
+    purpose,
     inputSchema,
     source: address,
+    labels: agent.labels,
     annotations: {
       readOnlyHint: effect === 'none' || effect === 'read',
       idempotentHint: capability.idempotent === true,

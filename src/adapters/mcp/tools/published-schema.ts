@@ -40,13 +40,13 @@ export function publishedSchema(schema: ToolSchema): ToolSchema {
   return made
 }
 
-type Part = Readonly<Record<string, unknown>>
+type SchemaPart = Readonly<Record<string, unknown>>
 
 class Publishing {
   readonly #root: ToolSchema
   /** Published definitions by their pointer in the schema. */
   readonly #names = new Map<string, string>()
-  readonly #definitions = new Map<string, Part>()
+  readonly #definitions = new Map<string, SchemaPart>()
   /** Pointers whose schemas are being merged into the one at hand: a second time would have no end. */
   readonly #open = new Set(['#'])
   #left = MAX_PARTS
@@ -62,7 +62,7 @@ class Publishing {
     return { ...shape, properties: shape['properties'] ?? {}, ...definitions }
   }
 
-  #object({ properties, required, additional, notes }: Omit<Flat, 'merged'>): Part {
+  #object({ properties, required, additional, notes }: Omit<Flat, 'merged'>): SchemaPart {
     const names = [...properties.keys()]
     const shown = names.filter((name) => PROPERTY.test(name) && properties.get(name) !== false)
     const hidden = names.filter((name) => !PROPERTY.test(name))
@@ -79,14 +79,14 @@ class Publishing {
     }
   }
 
-  #additional(additional: unknown): Part {
+  #additional(additional: unknown): SchemaPart {
     if (additional === false) return { additionalProperties: false }
     const isAny = !isRecord(additional) || Object.keys(additional).length === 0
     return isAny ? {} : { additionalProperties: this.#part(additional) }
   }
 
   /** A schema below the root. `name`: that of its property. */
-  #part(schema: unknown, name = ''): Part {
+  #part(schema: unknown, name = ''): SchemaPart {
     if (this.#left-- <= 0) return { type: 'object' }
     if (!isRecord(schema)) return ANY_VALUE
     const description = descriptionOf(schema, name)
@@ -98,7 +98,7 @@ class Publishing {
     return described(this.#typed(schema, typesOf(schema)), description, fallback)
   }
 
-  #choice(variants: readonly unknown[]): Part {
+  #choice(variants: readonly unknown[]): SchemaPart {
     const parts = variants.filter((one) => one !== false).map((one) => this.#part(one))
     const different = new Map(parts.map((part) => [JSON.stringify(part), part]))
     const [only, ...others] = different.values()
@@ -106,13 +106,13 @@ class Publishing {
     return others.length === 0 ? only : { anyOf: [only, ...others].flatMap(unfolded) }
   }
 
-  #typed(schema: Part, types: readonly string[]): Part {
+  #typed(schema: SchemaPart, types: readonly string[]): SchemaPart {
     const [only, ...others] = types
     if (only === undefined) return ANY_VALUE
     return others.length === 0 ? this.#one(schema, only) : { anyOf: types.map((type) => this.#one(schema, type)) }
   }
 
-  #one(schema: Part, type: string): Part {
+  #one(schema: SchemaPart, type: string): SchemaPart {
     if (type === 'object') return this.#merged(schema)
     const kept = (KEYWORDS[type] ?? []).filter((key) => schema[key] !== undefined)
     return {
@@ -124,7 +124,7 @@ class Publishing {
     }
   }
 
-  #merged(schema: Part): Part {
+  #merged(schema: SchemaPart): SchemaPart {
     const { notes, merged, ...flat } = flatObject(schema, this.#root, this.#open)
     for (const pointer of merged) this.#open.add(pointer)
     const own = typeof schema['description'] === 'string' ? 1 : 0
@@ -134,7 +134,7 @@ class Publishing {
   }
 
   /** One schema for all items, also of a list with one for each place. */
-  #items({ items, prefixItems }: Part): Part {
+  #items({ items, prefixItems }: SchemaPart): SchemaPart {
     const places = [
       ...(Array.isArray(prefixItems) ? prefixItems : []),
       ...(Array.isArray(items) ? items : [])
@@ -144,7 +144,7 @@ class Publishing {
     return made === ANY_VALUE ? { anyOf: SCALARS } : made
   }
 
-  #reference(pointer: string): Part {
+  #reference(pointer: string): SchemaPart {
     const target = this.#followed(pointer)
     if (target === null) return ANY_VALUE
     const known = this.#names.get(target)
@@ -190,7 +190,7 @@ function quoted(name: string): string {
 }
 
 /** A part with texts beside it. A reference stands alone: clients refuse one with other keywords. */
-function described(part: Part, description: string | null, fallback: Part = {}): Part {
+function described(part: SchemaPart, description: string | null, fallback: SchemaPart = {}): SchemaPart {
   const texts = { ...(description === null ? {} : { description }), ...fallback }
   if (Object.keys(texts).length === 0) return part
   if (part['$ref'] !== undefined) return { ...texts, anyOf: [part] }
@@ -200,14 +200,14 @@ function described(part: Part, description: string | null, fallback: Part = {}):
 }
 
 /** The variants of a choice without texts and without further choices are variants themselves. */
-function unfolded(part: Part): readonly Part[] {
+function unfolded(part: SchemaPart): readonly SchemaPart[] {
   const { anyOf, ...rest } = part
-  return Array.isArray(anyOf) && Object.keys(rest).length === 0 ? (anyOf as Part[]) : [part]
+  return Array.isArray(anyOf) && Object.keys(rest).length === 0 ? (anyOf as SchemaPart[]) : [part]
 }
 
 /** Descriptions stay; a title counts where there is none and it says more than the name. */
 function descriptionOf(
-  { description, title, exclusiveMinimum, enum: values, const: only }: Part,
+  { description, title, exclusiveMinimum, enum: values, const: only }: SchemaPart,
   name: string
 ): string | null {
   const letters = (text: string): string => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
@@ -233,7 +233,7 @@ function descriptionOf(
 }
 
 /** The pointer of a schema that is a reference, alone or as the only part of `allOf`; null: it is none. */
-function referenceOf({ $ref, allOf, properties, anyOf, oneOf }: Part): string | null {
+function referenceOf({ $ref, allOf, properties, anyOf, oneOf }: SchemaPart): string | null {
   if (properties !== undefined || anyOf !== undefined || oneOf !== undefined) return null
   if (typeof $ref === 'string') return $ref
   const [only, ...others] = Array.isArray(allOf) ? (allOf as unknown[]) : []
@@ -241,7 +241,7 @@ function referenceOf({ $ref, allOf, properties, anyOf, oneOf }: Part): string | 
 }
 
 /** The variants of a choice of whole schemas; null: it is none, or belongs to an object. */
-function variantsOf(schema: Part): readonly unknown[] | null {
+function variantsOf(schema: SchemaPart): readonly unknown[] | null {
   const { anyOf, oneOf, type, properties } = schema
   if (type === 'object' || properties !== undefined) return null
   const variants = [anyOf, oneOf].find((one) => Array.isArray(one) && one.length > 0) as unknown[] | undefined
@@ -251,7 +251,7 @@ function variantsOf(schema: Part): readonly unknown[] | null {
 }
 
 /** The types of a schema, guessed by its keywords where it names none. */
-function typesOf(schema: Part): readonly string[] {
+function typesOf(schema: SchemaPart): readonly string[] {
   const { type, enum: values, const: only } = schema
   const named = (Array.isArray(type) ? (type as unknown[]) : [type]).filter(
     (one): one is string => typeof one === 'string' && Object.hasOwn(KEYWORDS, one)
@@ -272,7 +272,7 @@ function typeOf(value: unknown): string {
 }
 
 /** Some clients take only texts as values, and no empty one; the others are in the description. */
-function textRules({ enum: values, const: only, pattern }: Part): Part {
+function textRules({ enum: values, const: only, pattern }: SchemaPart): SchemaPart {
   const all = Array.isArray(values) ? (values as unknown[]) : only === undefined ? [] : [only]
   const texts = [...new Set(all.filter((one) => typeof one === 'string' && one !== ''))]
   const isWhole = texts.length > 0 && !all.includes('')
@@ -288,7 +288,7 @@ function isPlainPattern(pattern: unknown): boolean {
   }
 }
 
-function integerBounds({ exclusiveMinimum, exclusiveMaximum }: Part): Part {
+function integerBounds({ exclusiveMinimum, exclusiveMaximum }: SchemaPart): SchemaPart {
   return {
     ...(Number.isSafeInteger(exclusiveMinimum) ? { minimum: (exclusiveMinimum as number) + 1 } : {}),
     ...(Number.isSafeInteger(exclusiveMaximum) ? { maximum: (exclusiveMaximum as number) - 1 } : {})

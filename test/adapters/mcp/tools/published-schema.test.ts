@@ -180,7 +180,7 @@ test('the table of refusals refuses each of its rows', (t: Assert) => {
   t.alike(refusalsOf({ name: 'x'.repeat(50), inputSchema: { type: 'object', properties: {} } }), ['all: its name'])
 })
 
-test('Claude, OpenAI and Gemini take every published tool, whatever its schema', (t: Assert) => {
+test('Claude, OpenAI and Gemini take a published tool of any schema', (t: Assert) => {
   for (const [title, schema] of Object.entries(AWKWARD)) {
     t.alike(refusalsOf(sent({ type: 'object', ...schema })), [], title)
     for (const tool of published([
@@ -252,7 +252,7 @@ test('variants at the root become members, and the description says which of the
   })
 })
 
-test('what a client refuses is told in words where it matters to a model', (t: Assert) => {
+test('a description names keywords that clients refuse and models need', (t: Assert) => {
   const { description } = publishedSchema(AWKWARD['foreign names'] ?? {})
   t.is(description, 'Also takes "file name", "größe".')
   const properties = publishedSchema(AWKWARD['numbers as values'] ?? {})['properties'] as Record<string, Schema>

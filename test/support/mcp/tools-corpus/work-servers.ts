@@ -1,5 +1,5 @@
 /**
- * Tools of servers for software and office work, one a line: name, description, and parameters. A parameter is its name,
+ * Tools of servers for software and office work, one a line: name, description and parameters. A parameter is its name,
  * `*` when it is required, its type when it is no text, and its description.
  */
 export const WORK_SERVERS: Readonly<Record<string, string>> = {
