@@ -8,10 +8,10 @@ import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { capabilityPrefix } from '../imported/imported-card.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
+import { absentTool } from './absent-tool.js'
 import { callAgent } from './mesh-call.js'
 import type { MeshSource } from './exposed-tools.js'
-import { PublishedNames } from './published-names.js'
-import { ToolAliases } from './tool-aliases.js'
+import { type AgentTool, NamedTools } from './named-tools.js'
 import type { ToolSchema, RegisteredTool, ToolDefinition } from '../server/tool.js'
 
 /** Dependencies of {@link MeshTools}. */
@@ -37,12 +37,6 @@ interface MeshAgentTools {
   readonly tools: readonly MeshTool[]
 }
 
-/** A tool of the list and its agent. */
-interface ListedTool {
-  readonly tool: MeshTool
-  readonly agent: AgentInfo
-}
-
 /** Name of the argument that holds the input of a capability whose input is no object. */
 const INPUT = 'input'
 /** Characters of a capability's description for a client. */
@@ -50,16 +44,15 @@ const MAX_DESCRIPTION = 4096
 
 /**
  * The capabilities of all agents that the caller sees, as tools: `agent.tool` for an agent of this node,
- * `agent@node.tool` for one of another. Agents that are offline offer none. Cards are read once a revision.
+ * `agent@node.tool` for one of another. Those of agents that are offline are not listed, and their calls fail. Cards are read once a revision.
  */
 export class MeshTools implements MeshSource {
   readonly #deps: MeshToolsDeps
   readonly #agents = new Map<string, MeshAgentTools>()
   readonly #changes: SharedChanges<void>
-  #byName = new Map<string, ListedTool>()
-  #published = new PublishedNames()
-  /** Made when a name is neither canonical nor published. */
-  #aliases: ToolAliases | null = null
+  #present = new NamedTools()
+  /** Tools of agents whose node is offline: not listed, but known to errors. */
+  #absent = new NamedTools()
   /** Agents changed since they were looked at, or nobody has looked yet. */
   #isStale = true
 
@@ -70,7 +63,7 @@ export class MeshTools implements MeshSource {
 
   async list(): Promise<readonly ToolDefinition[]> {
     await this.#refresh()
-    return [...this.#byName.values()].map(({ tool }) => tool.definition)
+    return this.#present.all().map(({ tool }) => tool.definition)
   }
 
   async count(): Promise<number> {
@@ -79,27 +72,19 @@ export class MeshTools implements MeshSource {
 
   /** A tool that is not known, or may have changed, is looked for once more: its agent may have come a moment ago. */
   async get(name: string): Promise<RegisteredTool | undefined> {
-    const known = this.#known(name)
-    if (known !== undefined && !this.#isStale) return known
+    const known = this.#present.get(name)
+    if (known !== undefined && !this.#isStale) return known.tool
     await this.#refresh()
-    return this.#known(name)
-  }
-
-  #known(name: string): RegisteredTool | undefined {
-    const canonical = this.#published.resolve(name)
-    return canonical === undefined ? undefined : this.#byName.get(canonical)?.tool
+    return this.#present.get(name)?.tool ?? this.#absentTool(this.#absent.get(name))
   }
 
   async alias(name: string): Promise<RegisteredTool | undefined> {
     if (this.#isStale) await this.#refresh()
-    this.#aliases ??= new ToolAliases(
-      [...this.#byName.values()].map(({ tool, agent }) => ({
-        name: tool.definition.name,
-        capability: tool.capability,
-        agent
-      }))
-    )
-    return this.#byName.get(this.#aliases.resolve(name) ?? '')?.tool
+    return this.#present.alias(name)?.tool ?? this.#absentTool(this.#absent.alias(name))
+  }
+
+  #absentTool(one: AgentTool | undefined): RegisteredTool | undefined {
+    return one === undefined ? undefined : absentTool(one, this.#present, this.#deps.api)
   }
 
   onChange(changed: () => void): () => void {
@@ -111,20 +96,16 @@ export class MeshTools implements MeshSource {
 
   async #refresh(): Promise<void> {
     this.#isStale = false
-    const online = (await this.#visible()).filter(({ status }) => status !== 'offline')
-    const [byName, published] = [new Map<string, ListedTool>(), new PublishedNames()]
-    const kept = new Set<string>()
-    for (const agent of online) {
-      kept.add(agent.address)
-      for (const tool of await this.#toolsOf(agent)) {
-        byName.set(tool.definition.name, { tool, agent })
-        published.add(tool.definition.name)
-      }
+    const agents = await this.#visible()
+    const [present, absent] = [new NamedTools(), new NamedTools()]
+    for (const agent of agents) {
+      const named = agent.status === 'offline' ? absent : present
+      for (const tool of await this.#toolsOf(agent)) named.add({ tool, agent })
     }
-    for (const address of this.#agents.keys()) if (!kept.has(address)) this.#agents.delete(address)
-    this.#byName = byName
-    this.#published = published
-    this.#aliases = null
+    const visible = new Set(agents.map(({ address }) => address))
+    for (const address of this.#agents.keys()) if (!visible.has(address)) this.#agents.delete(address)
+    this.#present = present
+    this.#absent = absent
   }
 
   /** Empty for a caller that may call agents but not list them: it has the tools that take an address. */

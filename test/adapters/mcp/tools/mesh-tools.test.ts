@@ -136,6 +136,42 @@ test('a new agent appears in the list, an offline one disappears, and both chang
   await world.settle()
 })
 
+test('a call of a tool of an absent node fails at once, says since when, and names tools for the same work', async (t: Assert) => {
+  const { world, owner, peer } = await scene(t)
+  const other = await world.member('nas', { agents: [echo('words', { capabilities: [capability('text.do')] })] })
+  await world.link(owner, other)
+  const tools = toolsOn(owner, world)
+  const stop = tools.onChange(() => {})
+  world.net.disconnect(owner.id, peer.id)
+  await world.pass(120_000, 1000)
+  const { peers } = await owner.api().call('peers.list', {})
+  const since = peers.find(({ name }) => name === 'gpu-box')?.lastSeenAt ?? null
+  t.ok(since !== null)
+  const errorOf = async (found: RegisteredTool | undefined): Promise<ReturnType<typeof structuredErrorOf> | null> =>
+    found === undefined
+      ? null
+      : await found.handler({}, toolContext()).then(
+          () => null,
+          (error: unknown) => structuredErrorOf(error)
+        )
+  for (const found of [
+    await tools.get('text@gpu-box.do'),
+    await tools.get('text_at_gpu-box__do'),
+    await tools.alias('text@gpu-box.text.do')
+  ]) {
+    const error = await errorOf(found)
+    t.is(error?.code, 'PEER_OFFLINE')
+    t.is(error?.message, `gpu-box, the node of text@gpu-box, is offline since ${since}; call words_at_nas__text__do`)
+    t.alike(error?.details?.['data'], { node: 'gpu-box', since, alternatives: ['words_at_nas__text__do'] })
+  }
+  const alone = await errorOf(await tools.get('mcp-tool@gpu-box.mcp_mcp-tool_run'))
+  t.ok(alone?.message.endsWith('; no other agent offers this now'), alone?.message)
+  const blind = await errorOf(await toolsOn(owner, world, { kind: 'mcp', agents: ['mcp-*'] }).get('run@gpu-box.do'))
+  t.is(blind, null, 'a caller that does not see the agent learns nothing')
+  stop()
+  await world.settle()
+})
+
 test('a call is checked by the schema that the capability has now, though nobody listed the tools again', async (t: Assert) => {
   const { world, owner } = await scene(t)
   const takes = (key: string): FakeAgent => {
