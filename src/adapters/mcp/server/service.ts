@@ -24,6 +24,7 @@ import type { LineStreams } from './line-transport.js'
 import { callAgent, sendToAgent } from '../tools/mesh-call.js'
 import { MeshResources } from '../resources/mesh-resources.js'
 import { MeshTools } from '../tools/mesh-tools.js'
+import { knownDefinitions } from '../tools/whole-definitions.js'
 import { ParamHeaders } from '../http/param-headers.js'
 import { startProcessMeter } from './process-meter.js'
 import { joinPrompts, type PromptSource } from '../resources/prompt-source.js'
@@ -109,6 +110,7 @@ export class McpService {
   readonly #ids = uuidRunIds()
   /** Seals the states of handlers, which clients carry. */
   readonly #stateKey = randomBytes(32)
+  readonly #definitions = knownDefinitions()
   /** For each caller, whether its list has become `search`: it stays so over its connections. */
   readonly #modes = new BoundedMap<string, ListMode>(MAX_MODES)
   #isClosed = false
@@ -216,18 +218,12 @@ export class McpService {
   }
 
   #offer(principal: Principal, caller: AdminCaller, mode: ListMode): Pick<Offer, 'deps' | 'catalog'> {
-    const { apiFor, clock, compileSchema, toJson, settings, version } = this.#deps
+    const { apiFor, clock, compileSchema, toJson, settings } = this.#deps
     const more = this.#deps.more === undefined ? [] : [this.#deps.more]
     const isRemote = caller.transport === 'http'
     const api = isRemote ? withoutCommands(apiFor(principal)) : apiFor(principal)
-    const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
-    const { maxConcurrentExecutions } = settings.resources
-    const health = healthTool({
-      name: 'a2a-node',
-      version,
-      limits: this.#limits,
-      settings: { ...limits, maxConcurrentExecutions }
-    })
+    const { adminRegistrationEnabled, adminPolicy } = settings.tools
+    const health = this.#health()
     const own = this.#ownTools(api, principal)
     own.register(health.definition, health.handler, HEALTH_OPTIONS)
     // A tool that a caller registers acts as that caller: no other caller sees it.
@@ -259,10 +255,22 @@ export class McpService {
     return { deps: { tools: catalog, resources, prompts, isRemote, instructions }, catalog }
   }
 
+  #health(): ReturnType<typeof healthTool> {
+    const { version, settings } = this.#deps
+    const { adminRegistrationEnabled: _enabled, adminPolicy: _policy, ...limits } = settings.tools
+    const { maxConcurrentExecutions } = settings.resources
+    return healthTool({
+      name: 'a2a-node',
+      version,
+      limits: this.#limits,
+      settings: { ...limits, maxConcurrentExecutions }
+    })
+  }
+
   #exposed(api: NodeApi, own: ToolSource, mode: ListMode): ExposedTools {
     const { clock, compileSchema, settings, toJson } = this.#deps
     const { expose, maxListedTools, maxListedTokens } = settings.mcp
-    const mesh = new MeshTools({ api, clock, compileSchema, toJson })
+    const mesh = new MeshTools({ api, clock, compileSchema, toJson, known: this.#definitions })
     const limits: ListLimits = { tools: maxListedTools, tokens: maxListedTokens }
     return new ExposedTools({ own, essential: A2A_TOOLS, mesh, expose, limits, mode, compileSchema })
   }

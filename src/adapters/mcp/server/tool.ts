@@ -19,6 +19,8 @@ export interface ToolDefinition {
   readonly source?: string
   /** The description without the agent that offers it. */
   readonly purpose?: string
+  /** Hash of the whole definition, where this one has only the outline of the input schema. Never shown to a model. */
+  readonly outlineOf?: string
   /** Labels of the node of that agent. */
   readonly labels?: readonly string[]
 }

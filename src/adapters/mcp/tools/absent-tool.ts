@@ -2,18 +2,18 @@ import { asNodeError, NodeError } from '../../../kit/errors.js'
 import { shown } from '../../../kit/text.js'
 import type { NodeApi } from '../../../ports/node-api.js'
 import type { RegisteredTool } from '../server/tool.js'
-import type { AgentTool, NamedTools } from './named-tools.js'
+import type { ToolOfAgent, NamedTools } from './named-tools.js'
 import { publishedName } from './published-names.js'
 
 /** Tools for the same work that an error names. */
 const MAX_ALTERNATIVES = 5
 
 /** A tool whose node is offline: its call fails at once, and names other tools of the same capability. */
-export function absentTool(absent: AgentTool, present: NamedTools, api: NodeApi): RegisteredTool {
+export function absentTool(absent: ToolOfAgent, present: NamedTools, api: NodeApi): RegisteredTool {
   const { tool, agent } = absent
   return {
     ...tool,
-    // Whatever the arguments are: the node is away.
+    // No arguments help: the node is away.
     validator: () => [],
     handler: async () => {
       const since = await lastSeen(api, agent.node.id)

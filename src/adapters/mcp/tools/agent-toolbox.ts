@@ -13,6 +13,7 @@ import type { InvocationRecord } from '../../../ports/tool-calls.js'
 import { type InvocationEvent, invocationEvent } from '../server/tool-record.js'
 import { publishedAs, PublishedNames } from './published-names.js'
 import { publishedSchema } from './published-schema.js'
+import { knownDefinitions, wholeDefinitions } from './whole-definitions.js'
 
 /** Dependencies of {@link openToolbox}. */
 export interface AgentToolboxDeps {
@@ -58,6 +59,11 @@ export async function openToolbox(
       if (offered.size < choice.max) offered.set(one.tool.definition.name, one)
       else left++
     }
+  }
+  const definitions = [...offered.values()].map(({ tool }) => tool.definition)
+  for (const definition of await wholeDefinitions({ ...deps, known: knownDefinitions() }, definitions)) {
+    const one = offered.get(definition.name)
+    if (one !== undefined) offered.set(definition.name, { ...one, tool: { ...one.tool, definition } })
   }
   return toolbox({ ...deps, timeoutMs: choice.timeoutMs }, offered, left)
 }

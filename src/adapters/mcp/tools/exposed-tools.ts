@@ -33,6 +33,8 @@ export interface ListMode {
 export interface MeshSource extends ToolSource {
   /** Number of tools, those of agents that are offline now included. Cheaper than the list. */
   count(): Promise<number>
+  /** The definitions with whole schemas, where the list has outlines. */
+  whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]>
 }
 
 /** Dependencies of {@link ExposedTools}. */
@@ -71,7 +73,7 @@ export class ExposedTools implements ToolSource {
     const ofNode = await own.list()
     const isLong = await this.#isSearch()
     if (isLong) return [...ofNode.filter(({ name }) => essential.has(name)), ...always]
-    return [...ofNode, ...always, ...(await mesh.list())]
+    return [...ofNode, ...always, ...(await mesh.whole(await mesh.list()))]
   }
 
   /** Is the list that of `search` now? */
@@ -135,13 +137,20 @@ function metaTools({ mesh, compileSchema }: ExposedToolsDeps): readonly Register
           description: 'the task in plain words, e.g. "count the lines of a text"; names of machines count too'
         }
       },
-      async ({ query }) => await foundTools(mesh, await search.find(String(query), await mesh.list()))
+      async ({ query }) => {
+        const hits = await search.find(String(query), await mesh.list())
+        return await foundTools(mesh, await mesh.whole(hits))
+      }
     ],
     [
       'a2a_describe_tool',
       'Tells all of one tool: what it does and the schemas of its input and result.',
       { name },
-      async (args) => describedTool((await toolOf(mesh, args)).definition)
+      async (args) => {
+        const { definition } = await toolOf(mesh, args)
+        const [whole = definition] = await mesh.whole([definition])
+        return describedTool(whole)
+      }
     ],
     [
       'a2a_call_tool',
@@ -198,8 +207,9 @@ async function nameOf(mesh: MeshSource, { name }: ToolDefinition): Promise<strin
   return (await mesh.get(published))?.definition.name === name ? published : name
 }
 
-function describedTool({ purpose, labels, ...definition }: ToolDefinition): unknown {
-  return { ...definition, inputSchema: publishedSchema(definition.inputSchema) }
+function describedTool({ name, description, inputSchema, outputSchema, annotations, source }: ToolDefinition): unknown {
+  const schemas = { inputSchema: publishedSchema(inputSchema), ...(outputSchema === undefined ? {} : { outputSchema }) }
+  return { name, description, ...schemas, annotations, source }
 }
 
 function tokensOf(value: unknown): number {

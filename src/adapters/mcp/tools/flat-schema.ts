@@ -96,7 +96,7 @@ function choose(into: Flat, variants: readonly Flat[], isOne: boolean): void {
   for (const name of common) into.required.add(name)
   // A variant may allow members that another one refuses.
   if (variants.some(({ properties }) => properties.size > 0) && into.additional === undefined)
-    into.additional = variants.every(({ additional }) => additional === false) ? false : true
+    into.additional = !variants.every(({ additional }) => additional === false)
   const texts = new Set(needs.filter((names) => names.length > 0).map((names) => names.join(' and ')))
   if (texts.size > 1) into.notes.push(`Needs ${isOne ? 'exactly one' : 'one'} of: ${[...texts].join('; ')}.`)
 }

@@ -7,11 +7,13 @@ import { asNodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { capabilityPrefix } from '../imported/imported-card.js'
+import { givesDefinitions, hashOf } from '../imported/tool-definition.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
 import { absentTool } from './absent-tool.js'
 import { callAgent } from './mesh-call.js'
 import type { MeshSource } from './exposed-tools.js'
-import { type AgentTool, NamedTools } from './named-tools.js'
+import { type ToolOfAgent, NamedTools } from './named-tools.js'
+import { type KnownDefinitions, wholeDefinitions } from './whole-definitions.js'
 import type { ToolSchema, RegisteredTool, ToolDefinition } from '../server/tool.js'
 
 /** Dependencies of {@link MeshTools}. */
@@ -22,6 +24,7 @@ export interface MeshToolsDeps {
   readonly compileSchema: CompileSchema
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
+  readonly known: KnownDefinitions
 }
 
 /** A capability of an agent as a tool. */
@@ -44,7 +47,8 @@ const MAX_DESCRIPTION = 4096
 
 /**
  * The capabilities of all agents that the caller sees, as tools: `agent.tool` for an agent of this node,
- * `agent@node.tool` for one of another. Those of agents that are offline are not listed, and their calls fail. Cards are read once a revision.
+ * `agent@node.tool` for one of another. Tools of agents that are offline are not listed, and their calls fail. Cards
+ * are read once a revision.
  */
 export class MeshTools implements MeshSource {
   readonly #deps: MeshToolsDeps
@@ -66,6 +70,10 @@ export class MeshTools implements MeshSource {
     return this.#present.all().map(({ tool }) => tool.definition)
   }
 
+  async whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]> {
+    return await wholeDefinitions(this.#deps, definitions)
+  }
+
   async count(): Promise<number> {
     return (await this.#visible()).reduce((sum, { capabilities }) => sum + capabilities.length, 0)
   }
@@ -83,7 +91,7 @@ export class MeshTools implements MeshSource {
     return this.#present.alias(name)?.tool ?? this.#absentTool(this.#absent.alias(name))
   }
 
-  #absentTool(one: AgentTool | undefined): RegisteredTool | undefined {
+  #absentTool(one: ToolOfAgent | undefined): RegisteredTool | undefined {
     return one === undefined ? undefined : absentTool(one, this.#present, this.#deps.api)
   }
 
@@ -136,9 +144,10 @@ export class MeshTools implements MeshSource {
 }
 
 /** Every capability of an agent as a tool. */
-export function toolsOf(agent: AgentDetail, deps: MeshToolsDeps): readonly MeshTool[] {
-  const short = agent.capabilities.map(({ id }) => shortName(agent.id, id))
-  return agent.capabilities.map((capability, at) => {
+export function toolsOf(agent: AgentDetail, deps: Omit<MeshToolsDeps, 'known'>): readonly MeshTool[] {
+  const capabilities = agent.capabilities.filter((one) => !givesDefinitions(agent.id, one))
+  const short = capabilities.map(({ id }) => shortName(agent.id, id))
+  return capabilities.map((capability, at) => {
     const name = short[at] ?? capability.id
     const isTaken = short.indexOf(name) !== short.lastIndexOf(name)
     return toolOf(agent, { capability, name: toolName(agent, isTaken ? capability.id : name), deps })
@@ -161,7 +170,7 @@ function toolName({ id, origin, node }: AgentDetail, tool: string): string {
 interface ToolMaking {
   readonly capability: CapabilityDescriptor
   readonly name: string
-  readonly deps: MeshToolsDeps
+  readonly deps: Omit<MeshToolsDeps, 'known'>
 }
 
 function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): MeshTool {
@@ -174,23 +183,8 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
     additionalProperties: false
   }
   const inputOf: MeshTool['inputOf'] = (args) => (root === null ? args[INPUT] : args)
-  const effect = capability.sideEffect ?? 'exec'
-  const purpose = shown(capability.description || capability.name, MAX_DESCRIPTION)
-  const definition: ToolDefinition = {
-    name,
-    description: `${purpose} (${shown(agent.name)}, ${shown(address)})`,
-    purpose,
-    inputSchema,
-    source: address,
-    labels: agent.labels,
-    annotations: {
-      readOnlyHint: effect === 'none' || effect === 'read',
-      idempotentHint: capability.idempotent === true,
-      openWorldHint: effect === 'exec'
-    }
-  }
   return {
-    definition,
+    definition: { name, inputSchema, ...describedBy(agent, capability) },
     capability: capability.id,
     inputOf,
     // A pattern in another node's schema could block this node. That node checks the arguments itself and reports
@@ -205,6 +199,27 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
     timeoutMs: null,
     handler: async (args, context) =>
       await callAgent(deps, { agent: address, capability: capability.id, input: inputOf(args) }, context)
+  }
+}
+
+function describedBy(
+  { address, name, labels }: AgentDetail,
+  capability: CapabilityDescriptor
+): Omit<ToolDefinition, 'name' | 'inputSchema'> {
+  const effect = capability.sideEffect ?? 'exec'
+  const hash = hashOf(capability)
+  const purpose = shown(capability.description || capability.name, MAX_DESCRIPTION)
+  return {
+    description: `${purpose} (${shown(name)}, ${shown(address)})`,
+    purpose,
+    source: address,
+    labels,
+    ...(hash === null ? {} : { outlineOf: hash }),
+    annotations: {
+      readOnlyHint: effect === 'none' || effect === 'read',
+      idempotentHint: capability.idempotent === true,
+      openWorldHint: effect === 'exec'
+    }
   }
 }
 

@@ -7,7 +7,7 @@ import {
   type ListMode,
   type MeshSource
 } from '../../../../src/adapters/mcp/tools/exposed-tools.js'
-import type { RegisteredTool } from '../../../../src/adapters/mcp/server/tool.js'
+import type { RegisteredTool, ToolDefinition } from '../../../../src/adapters/mcp/server/tool.js'
 import { ToolCatalog } from '../../../../src/adapters/mcp/server/tool-catalog.js'
 import { ToolRegistry } from '../../../../src/adapters/mcp/server/tool-registry.js'
 import { publishedName } from '../../../../src/adapters/mcp/tools/published-names.js'
@@ -43,6 +43,10 @@ class FakeMesh implements MeshSource {
 
   count(): Promise<number> {
     return Promise.resolve(this.tools.length)
+  }
+
+  whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]> {
+    return Promise.resolve(definitions)
   }
 
   get(name: string): RegisteredTool | undefined {

@@ -6,6 +6,7 @@ import { ToolCatalog } from '../../../../src/adapters/mcp/server/tool-catalog.js
 import { ToolRegistry } from '../../../../src/adapters/mcp/server/tool-registry.js'
 import { structuredErrorOf } from '../../../../src/adapters/mcp/server/structured-error.js'
 import type { RegisteredTool } from '../../../../src/adapters/mcp/server/tool.js'
+import { knownDefinitions } from '../../../../src/adapters/mcp/tools/whole-definitions.js'
 import type { Principal } from '../../../../src/ports/node-api.js'
 import { approvalScene, firstWaiting } from '../../../support/approval-scene.js'
 import { failsWith } from '../../../support/fails.js'
@@ -18,7 +19,8 @@ function toolsOn(node: FakeNode, world: World, principal: Partial<Principal> = {
     api: node.api(principal),
     clock: world.clock,
     compileSchema: createSchemaCompiler(),
-    toJson: (value) => value
+    toJson: (value) => value,
+    known: knownDefinitions()
   })
 }
 

@@ -21,6 +21,7 @@ function corpusTools(): ExposedTools {
   const mesh: MeshSource = {
     list: () => tools.map(({ definition }) => definition),
     count: () => Promise.resolve(tools.length),
+    whole: (definitions) => Promise.resolve(definitions),
     get: (name) => byName.get(name)
   }
   const limits = { tools: 30, tokens: 6000 }
