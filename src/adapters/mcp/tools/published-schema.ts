@@ -12,7 +12,9 @@ const FOREIGN_PATTERN = /\(\?(?!:)|\\[pPkK]/
 
 const SCALARS = [{ type: 'string' }, { type: 'number' }, { type: 'boolean' }, { type: 'object' }] as const
 /** Any value, for clients that refuse a schema without a type. */
-const ANY_VALUE = { anyOf: [...SCALARS, { type: 'array', items: { anyOf: SCALARS } }] } as const
+const ANY_VALUE = {
+  anyOf: [...SCALARS, { type: 'array', items: { anyOf: [{ type: 'string' }, { type: 'object' }] } }]
+} as const
 
 /** Keywords that are published as they are, by the type that they belong to. */
 const KEYWORDS: Readonly<Record<string, readonly string[]>> = {

@@ -1,7 +1,10 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
-import { A2A_TOOLS } from '../../../../src/adapters/mcp/tools/a2a-tools.js'
+import { A2A_TOOLS, a2aTools } from '../../../../src/adapters/mcp/tools/a2a-tools.js'
 import { ExposedTools, type MeshSource } from '../../../../src/adapters/mcp/tools/exposed-tools.js'
+import { meshInstructions } from '../../../../src/adapters/mcp/tools/instructions.js'
+import { publishedTools } from '../../../../src/adapters/mcp/tools/published-tools.js'
+import { ToolCatalog } from '../../../../src/adapters/mcp/server/tool-catalog.js'
 import { toolsOf } from '../../../../src/adapters/mcp/tools/mesh-tools.js'
 import { publishedName } from '../../../../src/adapters/mcp/tools/published-names.js'
 import { stemOf } from '../../../../src/adapters/mcp/tools/search-words.js'
@@ -26,6 +29,7 @@ function corpusTools(): ExposedTools {
   }
   const limits = { tools: 30, tokens: 6000 }
   const own = new ToolRegistry(compileSchema)
+  for (const tool of a2aTools(deps)) own.register(tool.definition, tool.handler, tool)
   return new ExposedTools({
     own,
     essential: A2A_TOOLS,
@@ -78,6 +82,20 @@ test('of 20 further questions, by which nothing was tuned, at least 17 find the 
   const { right, tokens } = await score(t, HELD_BACK)
   t.ok(right >= 17, `${right} of 20`)
   t.ok(tokens <= 700, `${Math.round(tokens)} tokens`)
+})
+
+test('a mesh with 391 tools costs a model less than 1,500 tokens', async (t: Assert) => {
+  const list = await publishedTools(new ToolCatalog([corpusTools()]))()
+  const sent = list.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+  const agents = corpusAgents().map(({ capabilities, ...agent }) => ({
+    ...agent,
+    capabilities: capabilities.map(({ id }) => id)
+  }))
+  const api = { call: () => Promise.resolve({ agents, problems: [] }) } as unknown as NodeApi
+  const instructions = await meshInstructions(api, true)
+  const tokens = (JSON.stringify(sent).length + instructions.length) / 4
+  t.comment(`${Math.round(tokens)} tokens: ${list.length} tools and ${instructions.length} characters of instructions`)
+  t.ok(tokens < 1500, `${Math.round(tokens)}`)
 })
 
 test('names of machines and their labels find the tools there', async (t: Assert) => {
