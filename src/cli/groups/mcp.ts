@@ -16,7 +16,7 @@ export const MCP_COMMANDS: readonly CommandRow[] = [
           { flags: '--embed', about: 'run a node for as long as the client stays, when none runs' },
           {
             flags: '--as <name>',
-            about: 'a caller of this name that reads and sends (default without the next three: the operator)'
+            about: 'a caller of this name that reads and sends (default without the next four: the operator)'
           },
           ...CALLER_OPTIONS,
           ...NETWORK_OPTIONS

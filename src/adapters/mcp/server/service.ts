@@ -97,6 +97,13 @@ interface Offer {
   users: number
 }
 
+interface Exposing {
+  readonly own: ToolSource
+  readonly mode: ListMode
+  /** Globs of the tools in the caller's list; null: all. */
+  readonly chosen: readonly string[] | null
+}
+
 const OVER_HTTP: AdminCaller = { transport: 'http', hasToken: true }
 
 /** The MCP server of a node: each connection offers only its caller's tools and data. All share slots and telemetry. */
@@ -242,7 +249,7 @@ export class McpService {
       sendMessage: (agent, message, context) =>
         sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
     })
-    const exposed = this.#exposed(api, own, mode)
+    const exposed = this.#exposed(api, { own, mode, chosen: principal.tools ?? null })
     const catalog: ToolCatalog = new ToolCatalog([exposed, admin, registered, ...more.map((one) => one.tools)])
     const resources = joinResources([
       this.#auditFor(principal),
@@ -267,10 +274,10 @@ export class McpService {
     })
   }
 
-  #exposed(api: NodeApi, own: ToolSource, mode: ListMode): ExposedTools {
+  #exposed(api: NodeApi, { own, mode, chosen }: Exposing): ExposedTools {
     const { clock, compileSchema, settings, toJson } = this.#deps
     const { expose, maxListedTools, maxListedTokens } = settings.mcp
-    const mesh = new MeshTools({ api, clock, compileSchema, toJson, known: this.#definitions })
+    const mesh = new MeshTools({ api, clock, compileSchema, toJson, known: this.#definitions, chosen })
     const limits: ListLimits = { tools: maxListedTools, tokens: maxListedTokens }
     return new ExposedTools({ own, essential: A2A_TOOLS, mesh, expose, limits, mode, compileSchema })
   }

@@ -1,6 +1,7 @@
 import type { NodeApi, AgentDetail, AgentInfo } from '../../../ports/node-api.js'
 import type { CapabilityDescriptor } from '../../../domain/card/card.js'
 import type { Clock } from '../../../kit/clock.js'
+import { allowedNames } from '../../../kit/glob.js'
 import { boundedCheck, placeBelow, type SchemaPlace } from '../../../kit/schema/cost.js'
 import type { CompileSchema, SchemaFault } from '../../../kit/sign.js'
 import { asNodeError } from '../../../kit/errors.js'
@@ -13,6 +14,7 @@ import { absentTool } from './absent-tool.js'
 import { callAgent } from './mesh-call.js'
 import type { MeshSource } from './exposed-tools.js'
 import { type ToolOfAgent, NamedTools } from './named-tools.js'
+import { type NamedTool, namesOf } from './tool-aliases.js'
 import { type KnownDefinitions, wholeDefinitions } from './whole-definitions.js'
 import type { ToolSchema, RegisteredTool, ToolDefinition } from '../server/tool.js'
 
@@ -25,7 +27,12 @@ export interface MeshToolsDeps {
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
   readonly known: KnownDefinitions
+  /** Globs of the only tools, by any of their names; null: all. */
+  readonly chosen: readonly string[] | null
 }
+
+/** Dependencies of single tools. */
+type ToolDeps = Pick<MeshToolsDeps, 'api' | 'compileSchema' | 'toJson'>
 
 /** A capability of an agent as a tool. */
 export interface MeshTool extends RegisteredTool {
@@ -54,6 +61,7 @@ export class MeshTools implements MeshSource {
   readonly #deps: MeshToolsDeps
   readonly #agents = new Map<string, MeshAgentTools>()
   readonly #changes: SharedChanges<void>
+  readonly #fits: (name: string) => boolean
   #present = new NamedTools()
   /** Tools of agents whose node is offline: not listed, but known to errors. */
   #absent = new NamedTools()
@@ -63,6 +71,7 @@ export class MeshTools implements MeshSource {
   constructor(deps: MeshToolsDeps) {
     this.#deps = deps
     this.#changes = agentChanges(deps, {})
+    this.#fits = allowedNames(deps.chosen)
   }
 
   async list(): Promise<readonly ToolDefinition[]> {
@@ -75,7 +84,13 @@ export class MeshTools implements MeshSource {
   }
 
   async count(): Promise<number> {
-    return (await this.#visible()).reduce((sum, { capabilities }) => sum + capabilities.length, 0)
+    const isCounted = (agent: AgentInfo) => (capability: string) =>
+      this.#isChosen({ name: capability, capability, agent })
+    return (await this.#visible()).reduce((sum, one) => sum + one.capabilities.filter(isCounted(one)).length, 0)
+  }
+
+  #isChosen(tool: NamedTool): boolean {
+    return this.#deps.chosen === null || namesOf(tool).some(this.#fits)
   }
 
   /** A tool that is not known, or may have changed, is looked for once more: its agent may have come a moment ago. */
@@ -108,7 +123,9 @@ export class MeshTools implements MeshSource {
     const [present, absent] = [new NamedTools(), new NamedTools()]
     for (const agent of agents) {
       const named = agent.status === 'offline' ? absent : present
-      for (const tool of await this.#toolsOf(agent)) named.add({ tool, agent })
+      for (const tool of await this.#toolsOf(agent))
+        if (this.#isChosen({ name: tool.definition.name, capability: tool.capability, agent }))
+          named.add({ tool, agent })
     }
     const visible = new Set(agents.map(({ address }) => address))
     for (const address of this.#agents.keys()) if (!visible.has(address)) this.#agents.delete(address)
@@ -144,7 +161,7 @@ export class MeshTools implements MeshSource {
 }
 
 /** Every capability of an agent as a tool. */
-export function toolsOf(agent: AgentDetail, deps: Omit<MeshToolsDeps, 'known'>): readonly MeshTool[] {
+export function toolsOf(agent: AgentDetail, deps: ToolDeps): readonly MeshTool[] {
   const capabilities = agent.capabilities.filter((one) => !givesDefinitions(agent.id, one))
   const short = capabilities.map(({ id }) => shortName(agent.id, id))
   return capabilities.map((capability, at) => {
@@ -170,7 +187,7 @@ function toolName({ id, origin, node }: AgentDetail, tool: string): string {
 interface ToolMaking {
   readonly capability: CapabilityDescriptor
   readonly name: string
-  readonly deps: Omit<MeshToolsDeps, 'known'>
+  readonly deps: ToolDeps
 }
 
 function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): MeshTool {

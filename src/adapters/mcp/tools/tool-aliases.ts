@@ -36,7 +36,12 @@ export class ToolAliases {
   }
 }
 
-function aliasesOf({ capability, agent: { id, node } }: NamedTool): string[] {
+/** The canonical and all other names of a tool. */
+export function namesOf(tool: NamedTool): readonly string[] {
+  return [tool.name, nameLetters(tool.name), ...aliasesOf(tool)]
+}
+
+function aliasesOf({ capability, agent: { id, node } }: Omit<NamedTool, 'name'>): string[] {
   const prefixes = ['', `${id}.`, capabilityPrefix(id)]
   const tools = prefixes.flatMap((prefix) =>
     capability.startsWith(prefix) && capability.length > prefix.length ? [capability.slice(prefix.length)] : []

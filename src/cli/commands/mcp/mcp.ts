@@ -34,7 +34,7 @@ export const serveMcp: Action = async (context, _args, options) => {
 
 /** The rights of the client; null for the operator's: entries of earlier builds name none. @throws NodeError USAGE */
 function callerIn(options: Options): CallerTerms | null {
-  const isNamed = ['as', 'tier', 'sandbox', 'agents'].some((one) => textOption(options, one) !== undefined)
+  const isNamed = ['as', 'tier', 'sandbox', 'agents', 'tools'].some((one) => textOption(options, one) !== undefined)
   return isNamed ? callerTerms(options, 'mcp') : null
 }
 

@@ -14,13 +14,19 @@ import { capability, echo, FakeAgent, agentDefinition } from '../../../support/f
 import { type FakeNode, World } from '../../../support/fake-node.js'
 import { toolContext } from '../../../support/tool-context.js'
 
-function toolsOn(node: FakeNode, world: World, principal: Partial<Principal> = {}): MeshTools {
+function toolsOn(
+  node: FakeNode,
+  world: World,
+  principal: Partial<Principal> = {},
+  chosen: readonly string[] | null = null
+): MeshTools {
   return new MeshTools({
     api: node.api(principal),
     clock: world.clock,
     compileSchema: createSchemaCompiler(),
     toJson: (value) => value,
-    known: knownDefinitions()
+    known: knownDefinitions(),
+    chosen
   })
 }
 
@@ -104,6 +110,19 @@ test('an alias of tools of several agents is that of this node, and else of none
   t.is((await tools.alias('do'))?.definition.name, 'text.do')
   t.is(await tools.alias('more.do'), undefined)
   t.is((await tools.alias('more@c.do'))?.definition.name, 'more@c.do')
+})
+
+test('a toolset chooses tools by any of their names, in lists, calls and counts', async (t: Assert) => {
+  const { world, owner } = await scene(t)
+  const chosen = async (...globs: readonly string[]): Promise<string[]> => await names(toolsOn(owner, world, {}, globs))
+  t.alike(await chosen('text.*'), ['text.count', 'text.stats', 'text.text.count', 'text@gpu-box.do'])
+  t.alike(await chosen('*@gpu-box.*'), ['mcp-tool@gpu-box.mcp_mcp-tool_run', 'text@gpu-box.do'])
+  t.alike(await chosen('mcp-tool@gpu-box.run', 'stats'), ['mcp-tool@gpu-box.mcp_mcp-tool_run', 'text.stats'])
+  t.alike(await chosen('nothing'), [])
+  const tools = toolsOn(owner, world, {}, ['text@owner.*'])
+  t.is(await tools.count(), 3)
+  t.is(await tools.get('text@gpu-box.do'), undefined)
+  t.ok(await tools.get('text.stats'))
 })
 
 test('an alias never takes the name of a tool of the node', async (t: Assert) => {

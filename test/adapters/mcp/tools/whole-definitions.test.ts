@@ -54,7 +54,14 @@ function treesAgent(
 
 function toolsOn(node: FakeNode, world: World): MeshTools {
   const [compileSchema, known] = [createSchemaCompiler(), knownDefinitions()]
-  return new MeshTools({ api: node.api(), clock: world.clock, compileSchema, toJson: (value) => value, known })
+  return new MeshTools({
+    api: node.api(),
+    clock: world.clock,
+    compileSchema,
+    toJson: (value) => value,
+    known,
+    chosen: null
+  })
 }
 
 async function wholeList(world: World, tools: MeshTools): Promise<readonly ToolDefinition[]> {
