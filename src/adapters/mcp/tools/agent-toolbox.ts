@@ -77,7 +77,7 @@ async function wantedOf(
   try {
     const tools = toolsOf(await deps.api.call('agents.show', { agent: address }), deps)
     return tools
-      .filter((tool) => isWanted(tool.capability) || isWanted(tool.definition.name))
+      .filter((tool) => !tool.isRefused && (isWanted(tool.capability) || isWanted(tool.definition.name)))
       .map((tool) => ({ tool, address }))
   } catch {
     // It went away in between.

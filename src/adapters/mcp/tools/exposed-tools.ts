@@ -31,7 +31,7 @@ export interface ListMode {
 
 /** Agents and their tools. */
 export interface MeshSource extends ToolSource {
-  /** Number of tools, those of agents that are offline now included. Cheaper than the list. */
+  /** Number of tools, those of agents that are offline now included. */
   count(): Promise<number>
   /** The definitions with whole schemas, where the list has outlines. */
   whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]>

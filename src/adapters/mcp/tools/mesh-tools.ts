@@ -1,5 +1,5 @@
 import type { NodeApi, AgentDetail, AgentInfo } from '../../../ports/node-api.js'
-import type { CapabilityDescriptor } from '../../../domain/card/card.js'
+import { type CapabilityDescriptor, NOT_GRANTED } from '../../../domain/card/card.js'
 import type { Clock } from '../../../kit/clock.js'
 import { allowedNames } from '../../../kit/glob.js'
 import { boundedCheck, placeBelow, type SchemaPlace } from '../../../kit/schema/cost.js'
@@ -37,6 +37,8 @@ type ToolDeps = Pick<MeshToolsDeps, 'api' | 'compileSchema' | 'toJson'>
 /** A capability of an agent as a tool. */
 export interface MeshTool extends RegisteredTool {
   readonly capability: string
+  /** Its agent refuses each call: it is not listed. */
+  readonly isRefused: boolean
   /** The input of the capability for the arguments of the tool. */
   inputOf(args: Readonly<Record<string, unknown>>): unknown
 }
@@ -76,7 +78,7 @@ export class MeshTools implements MeshSource {
 
   async list(): Promise<readonly ToolDefinition[]> {
     await this.#refresh()
-    return this.#present.all().map(({ tool }) => tool.definition)
+    return this.#present.all().flatMap(({ tool }) => (tool.isRefused ? [] : [tool.definition]))
   }
 
   async whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]> {
@@ -84,9 +86,8 @@ export class MeshTools implements MeshSource {
   }
 
   async count(): Promise<number> {
-    const isCounted = (agent: AgentInfo) => (capability: string) =>
-      this.#isChosen({ name: capability, capability, agent })
-    return (await this.#visible()).reduce((sum, one) => sum + one.capabilities.filter(isCounted(one)).length, 0)
+    await this.#refresh()
+    return [...this.#present.all(), ...this.#absent.all()].filter(({ tool }) => !tool.isRefused).length
   }
 
   #isChosen(tool: NamedTool): boolean {
@@ -203,6 +204,7 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
   return {
     definition: { name, inputSchema, ...describedBy(agent, capability) },
     capability: capability.id,
+    isRefused: capability.tags?.includes(NOT_GRANTED) === true,
     inputOf,
     // A pattern in another node's schema could block this node. That node checks the arguments itself and reports
     // faults.

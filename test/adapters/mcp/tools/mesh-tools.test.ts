@@ -1,5 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
+import { createStarters } from '../../../../src/adapters/agents/starters/starters.js'
+import { NOT_GRANTED } from '../../../../src/domain/card/card.js'
 import { MeshResources } from '../../../../src/adapters/mcp/resources/mesh-resources.js'
 import { MeshTools } from '../../../../src/adapters/mcp/tools/mesh-tools.js'
 import { ToolCatalog } from '../../../../src/adapters/mcp/server/tool-catalog.js'
@@ -123,6 +125,29 @@ test('a toolset chooses tools by any of their names, in lists, calls and counts'
   t.is(await tools.count(), 3)
   t.is(await tools.get('text@gpu-box.do'), undefined)
   t.ok(await tools.get('text.stats'))
+})
+
+test('a capability without a grant is not listed or counted, and a call says what is missing', async (t: Assert) => {
+  const world = new World(t)
+  const capabilities = [capability('files.read', { tags: ['files', NOT_GRANTED] }), capability('files.list')]
+  const files = new FakeAgent(agentDefinition('files', { capabilities }), () => ({
+    ok: false,
+    code: 'TASK_FAILED',
+    message: 'nothing is granted'
+  }))
+  const tools = toolsOn(await world.owner({ agents: [files] }), world)
+  t.alike(await names(tools), ['files.list'])
+  t.is(await tools.count(), 1)
+  await failsWith(t, 'TASK_FAILED', async () => await (await tool(tools, 'files.read')).handler({}, toolContext()))
+  const listed = (grants: readonly string[], writeGrants: readonly string[]): string[] =>
+    createStarters({ grants, writeGrants, clock: world.clock })
+      .flatMap(({ definition }) => definition.capabilities)
+      .filter(({ tags = [] }) => !tags.includes(NOT_GRANTED))
+      .map(({ id }) => id)
+  t.alike(listed([], []), ['host.report', 'text.stats'])
+  t.absent(listed(['/a'], []).includes('files.write'))
+  t.ok(listed([], ['/a']).includes('files.append'))
+  t.absent(listed([], ['/a']).includes('files.read'))
 })
 
 test('an alias never takes the name of a tool of the node', async (t: Assert) => {
