@@ -43,6 +43,8 @@ export interface Principal {
   readonly capabilities?: readonly string[]
   /** It sees and asks agents of these ids alone, as globs with `*`, sees their tasks, no swarm; absent: any agent. */
   readonly agents?: readonly string[]
+  /** Its MCP list has these tools alone, as globs with `*`: a choice of the caller, no right. Absent: all. */
+  readonly tools?: readonly string[]
 }
 
 /** Names of a node for people and scripts. */

@@ -268,9 +268,9 @@ test('an MCP client calls an imported tool by its name, here and from another no
   const b = await join(mesh, a)
   await Promise.all([untilAgent(a, 'demo@a'), untilAgent(b, 'demo@a')])
   const [here, there] = [await mcpClient(t, mesh, a), await mcpClient(t, mesh, b)]
-  await untilTrue(async () => (await here.tools()).includes('mcp_demo_echo'), 'the tool is listed')
-  const own = await here.call('mcp_demo_echo', { text: 'hello' })
-  const far = await there.call('demo_at_a__mcp_demo_echo', { text: 'hello' })
+  await untilTrue(async () => (await here.tools()).includes('demo__echo'), 'the tool is listed')
+  const own = await here.call('demo__echo', { text: 'hello' })
+  const far = await there.call('demo_at_a__echo', { text: 'hello' })
   t.absent(own.isError || far.isError)
   t.alike(far.value, own.value)
   t.ok(JSON.stringify(own.value).includes('hello'))

@@ -19,7 +19,13 @@ const MODERN = '2026-07-28'
 
 /** Our MCP runtime beside the SDK's own servers, with the same clients, in turns. */
 export async function figures({ runs }) {
-  return [...(await inProcess(runs)), await overHttp(runs), ...(await overNodes(runs)), ...(await manyTools())]
+  return [
+    ...(await inProcess(runs)),
+    await overHttp(runs),
+    ...(await overNodes(runs)),
+    ...(await manyTools()),
+    ...(await search(runs))
+  ]
 }
 
 async function client(transport) {
@@ -239,5 +245,69 @@ async function manyTools() {
   return [
     { name: `registering ${TOOLS} tools of ${SCHEMAS} schemas`, unit: 'ms', goal: 500, samples: [registering] },
     { name: 'tools/list of them, the first', unit: 'ms', goal: 50, samples: [listing] }
+  ]
+}
+
+const WORDS = 'file image report invoice song pod ticket light route query branch contact sensor page'.split(' ')
+const VERBS = 'read create delete list send merge start stop resize export'.split(' ')
+
+/** Agents with many tools, as far as a list and a search need them. */
+function manyOnMesh() {
+  const inputSchema = { type: 'object', properties: { path: { type: 'string' }, limit: { type: 'integer' } } }
+  const definitions = Array.from({ length: TOOLS }, (_, at) => {
+    const [verb, word] = [VERBS[at % VERBS.length], WORDS[at % WORDS.length]]
+    const purpose = `${verb} the ${word} number ${at}`
+    return { name: `agent${at % 50}@node.${verb}_${word}_${at}`, description: purpose, purpose, inputSchema }
+  })
+  const get = (name) => definitions.find((one) => one.name === name)
+  const count = () => Promise.resolve(TOOLS)
+  return {
+    list: () => definitions,
+    get: (name) => ({ definition: get(name) }),
+    count,
+    whole: (some) => Promise.resolve(some)
+  }
+}
+
+/** A list of few tools in front of many, and a search among them. */
+async function search(runs) {
+  const dist = (file) => import(new URL(`../../../dist/adapters/${file}`, import.meta.url).href)
+  const [{ serveMcp }, { ToolCatalog }, { ToolRegistry }, { ExposedTools }, { createSchemaCompiler }] =
+    await Promise.all(
+      ['mcp/server/serve.js', 'mcp/server/tool-catalog.js', 'mcp/server/tool-registry.js', 'mcp/tools/exposed-tools.js']
+        .concat('agents/schemas/compile-schema.js')
+        .map(dist)
+    )
+  const compileSchema = createSchemaCompiler()
+  const mesh = manyOnMesh()
+  const [lists, searches] = [[], []]
+  await times(runs, async () => {
+    const limits = { tools: 30, tokens: 6000 }
+    const own = new ToolRegistry(compileSchema)
+    const mode = { isSearch: false }
+    const exposed = new ExposedTools({ own, essential: new Set(), mesh, expose: 'auto', limits, mode, compileSchema })
+    const [clientEnd, serverEnd] = InMemoryTransport.createLinkedPair()
+    serveMcp(serverEnd, { ...(await ourParts()), tools: new ToolCatalog([exposed]) })
+    const one = await client(clientEnd)
+    const asked = performance.now()
+    const { tools } = await one.listTools()
+    lists.push(performance.now() - asked)
+    if (tools.length > 10) throw new Error(`${tools.length} tools were listed`)
+    const find = (query) => one.callTool({ name: 'a2a_find_tools', arguments: { query } })
+    await find('warm up')
+    const start = performance.now()
+    for (const word of WORDS) await find(`how do I resize a ${word}`)
+    searches.push((performance.now() - start) / WORDS.length)
+    await one.close()
+  })
+  return [
+    { name: `tools/list in search mode over ${TOOLS} tools`, unit: 'ms', goal: 5, samples: lists },
+    {
+      name: `a2a_find_tools over ${TOOLS} tools`,
+      unit: 'ms',
+      goal: null,
+      samples: searches,
+      note: 'the index is made before'
+    }
   ]
 }

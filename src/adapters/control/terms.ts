@@ -16,5 +16,7 @@ export const TOKEN_TTL_MAX_MS = 31_622_400_000
 export const CALLER_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 /** Form of a glob of ids of agents that such a program may use. */
 export const CALLER_GLOB = /^[A-Za-z0-9._*-]{1,128}$/
+/** Form of a glob of tools that the lists of such a program have. */
+export const TOOL_GLOB = /^[A-Za-z0-9._@/*-]{1,256}$/
 /** The most globs of one program. */
 export const CALLER_GLOBS_MAX = 64

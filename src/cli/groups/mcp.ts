@@ -20,7 +20,7 @@ export const MCP_COMMANDS: readonly CommandRow[] = [
           { flags: '--embed', about: 'start a node also where mcp.startNode of the config is off' },
           {
             flags: '--as <name>',
-            about: 'a caller of this name that reads and sends (default without the next three: the operator)'
+            about: 'a caller of this name that reads and sends (default without the next four: the operator)'
           },
           ...CALLER_OPTIONS,
           ...NETWORK_OPTIONS

@@ -3,7 +3,7 @@ import { callerTerms } from '../clients/caller.js'
 import { type Options, textOption } from '../options.js'
 
 /** Options with a value in an entry that `connect` writes. */
-const VALUES: ReadonlySet<string> = new Set(['--as', '--tier', '--sandbox', '--agents', '--home'])
+const VALUES: ReadonlySet<string> = new Set(['--as', '--tier', '--sandbox', '--agents', '--tools', '--home'])
 
 /**
  * The options of `mcp serve` in words as `connect` writes them; null for any other words, which the parser of the
@@ -27,6 +27,6 @@ export function quickOptions(words: readonly string[]): Options | null {
 
 /** The rights of a client; null for the operator's: entries of earlier builds name none. @throws NodeError USAGE */
 export function callerIn(options: Options): CallerTerms | null {
-  const isNamed = ['as', 'tier', 'sandbox', 'agents'].some((one) => textOption(options, one) !== undefined)
+  const isNamed = ['as', 'tier', 'sandbox', 'agents', 'tools'].some((one) => textOption(options, one) !== undefined)
   return isNamed ? callerTerms(options, 'mcp') : null
 }

@@ -17,6 +17,9 @@ export const SIDE_EFFECTS = ['none', 'read', 'write', 'exec'] as const
 /** One of {@link SIDE_EFFECTS}. */
 export type SideEffect = (typeof SIDE_EFFECTS)[number]
 
+/** Tag of a capability that its agent refuses for certain, since its owner granted nothing for it. */
+export const NOT_GRANTED = 'not granted'
+
 /** One thing an agent can do. The A2A gateway calls it a skill. */
 export interface CapabilityDescriptor {
   /** e.g. `text.stats`; at most 128 characters. */

@@ -77,12 +77,23 @@ export function schemaCost(root: Readonly<Record<string, unknown>>): number {
   return visit(root, 'schema')
 }
 
-/**
- * Follows only pointers into the same schema, to values that were stripped as schemas. The compiler would also take
- * data or a member of names for one. Any other reference is the root, which is circular.
- */
+/** The schema that a reference leads to. Any other reference is the root, which is circular. */
 function targetOf(root: unknown, ref: string): unknown {
-  if (ref !== '#' && !ref.startsWith('#/')) return root
+  const found = targetAt(root, ref)
+  return found === null ? root : found.value
+}
+
+/** The schema at a reference, if it is a pointer to one in the same schema; else undefined. */
+export function schemaTarget(root: unknown, ref: string): unknown {
+  return targetAt(root, ref)?.value
+}
+
+/**
+ * Follows only pointers into the same schema, to values that were stripped as schemas: null for others. The compiler
+ * would also take data or a member of names for one.
+ */
+function targetAt(root: unknown, ref: string): { readonly value: unknown } | null {
+  if (ref !== '#' && !ref.startsWith('#/')) return null
   let at: unknown = root
   let place: SchemaPlace = 'schema'
   for (const step of ref.split('/').slice(1)) {
@@ -93,7 +104,7 @@ function targetOf(root: unknown, ref: string): unknown {
         ? (at as Record<string, unknown>)[name]
         : undefined
   }
-  return place === 'schema' ? at : root
+  return place === 'schema' ? { value: at } : null
 }
 
 function decodeStep(step: string): string {

@@ -126,12 +126,14 @@ test('a web page opens no stream', async (t: Assert) => {
 test('a stream with terms is of a program that reads and sends, never above the operator', async (t: Assert) => {
   const { socket, principals } = await serve(t)
   const terms = { name: 'claude', tier: 0, sandboxId: 'ci', agents: ['text'] } as const
-  for (const one of [terms, { ...terms, tier: 3, sandboxId: null, agents: null } as const])
+  const weak = { ...terms, tier: 3, sandboxId: null, agents: null } as const
+  for (const one of [terms, weak, { ...weak, tools: ['text.*', 'git@beta.*'] } as const])
     (await openControl(socket, 'echo', { terms: one })).destroy()
   const common = { kind: 'mcp', name: 'program claude', scopes: ['read', 'send'] }
   t.alike(principals, [
     { ...common, tier: 1, sandboxId: 'ci', agents: ['text'] },
-    { ...common, tier: 3, sandboxId: null }
+    { ...common, tier: 3, sandboxId: null },
+    { ...common, tier: 3, sandboxId: null, tools: ['text.*', 'git@beta.*'] }
   ])
 })
 
@@ -151,7 +153,9 @@ test('malformed terms open no stream, and never one of the operator', async (t: 
     { ...terms, scopes: ['admin'] },
     { ...terms, name: 'a b' },
     { ...terms, sandboxId: '../x' },
-    { ...terms, agents: 'text' }
+    { ...terms, agents: 'text' },
+    { ...terms, tools: [] },
+    { ...terms, tools: ['a b'] }
   ]
   for (const text of [...wrong, ...more.map((one) => JSON.stringify(one))]) {
     const request = upgrade(['connection: upgrade', 'upgrade: echo']).replace(

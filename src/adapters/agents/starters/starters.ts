@@ -1,4 +1,4 @@
-import type { CapabilityDescriptor } from '../../../domain/card/card.js'
+import { type CapabilityDescriptor, NOT_GRANTED } from '../../../domain/card/card.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { AgentDefinition, AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import { AGENT_PROTOCOLS } from '../files/agent-file.js'
@@ -13,6 +13,9 @@ export const BUILT_IN = 'built-in'
 
 /** Ids of the agents that ship with the node. */
 export const STARTER_IDS = ['host', 'text', 'files'] as const
+
+/** Capabilities of `files` that need `agents.writeGrants`. */
+const WRITES: ReadonlySet<string> = new Set(['files.write', 'files.append'])
 
 /** Dependencies of {@link createStarters}. */
 export interface StarterDeps {
@@ -44,7 +47,10 @@ export function createStarters({ grants, writeGrants = [], clock }: StarterDeps)
     starter({
       id: 'files',
       description: 'Searches, reads and writes files in the directories that the config of this node grants.',
-      capabilities: FILES_CAPABILITIES,
+      capabilities: FILES_CAPABILITIES.map((one) => {
+        const needed = WRITES.has(one.id) ? writeGrants : grants
+        return needed.length > 0 ? one : { ...one, tags: [...(one.tags ?? []), NOT_GRANTED] }
+      }),
       clock,
       work: (task, signal) => files.run(task, signal)
     })

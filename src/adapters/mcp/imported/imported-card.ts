@@ -5,10 +5,13 @@ import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
 import type { AgentDefinition } from '../../../ports/agent-runtime.js'
 import type { ImportOffer } from '../../../ports/imports.js'
 import type { ImportedTool } from './imported-list.js'
-import { ANY_OBJECT, outlineOf, safeSchema } from './imported-schema.js'
+import { ANY_OBJECT, outlineOf, safeSchema, withoutCostly } from './imported-schema.js'
+import { definitionHash, definitionsCapability, definitionTag, hashOf } from './tool-definition.js'
 
 /** Bytes of the capabilities of one card; the rest of its 64 KiB is for its other fields. */
 export const MAX_CAPABILITIES_BYTES = 61_440
+/** The part of them for the capability that gives definitions. */
+const DEFINITIONS_BYTES = 512
 /** Capabilities of one card. */
 const MAX_CAPABILITIES = 512
 /** Characters of a capability's id. */
@@ -36,6 +39,8 @@ export interface ImportedCardSpec {
 
 /** The agent of a server. */
 export interface ImportedCard extends ImportOffer {
+  /** By the hashes of the card. */
+  readonly definitions: ReadonlyMap<string, ImportedTool>
   /** The tool of each capability. */
   readonly tools: ReadonlyMap<string, ImportedTool>
 }
@@ -61,12 +66,14 @@ export function capabilityId(server: string, tool: string): string {
 
 /**
  * Makes the agent of a server: one capability a tool, fitted into a card. Long schemas go first, then descriptions,
- * then tools.
+ * then tools. A capability whose tool is not whole on the card has the hash of its definition, and another capability
+ * gives that.
  */
 export function importedCard(spec: ImportedCardSpec, tools: readonly ImportedTool[]): ImportedCard {
   const byId = new Map(tools.map((tool) => [capabilityId(spec.name, tool.name), tool]))
-  const whole = [...byId].map(([id, tool]) => capabilityOf(spec, id, tool))
-  const capabilities = fitted(whole)
+  const tooled = fitted([...byId].map(([id, tool]) => ({ capability: capabilityOf(spec, id, tool), tool })))
+  const hasIndex = tooled.some((one) => hashOf(one) !== null)
+  const capabilities = [...tooled, ...(hasIndex ? [definitionsCapability(spec.name)] : [])]
   const kept = new Map(
     capabilities.flatMap(({ id }) => (byId.has(id) ? [[id, byId.get(id) as ImportedTool] as const] : []))
   )
@@ -85,7 +92,13 @@ export function importedCard(spec: ImportedCardSpec, tools: readonly ImportedToo
     source
   }
   const isKept = new Set([...kept.values()].map((tool) => tool.name))
-  return { definition, tools: kept, leftOut: tools.flatMap((tool) => (isKept.has(tool.name) ? [] : [tool.name])) }
+  const definitions = new Map([...kept.values()].map((tool) => [definitionHash(tool), tool]))
+  return {
+    definition,
+    definitions,
+    tools: kept,
+    leftOut: tools.flatMap((tool) => (isKept.has(tool.name) ? [] : [tool.name]))
+  }
 }
 
 /**
@@ -121,42 +134,64 @@ function fitsCard(schema: unknown): boolean {
   return fault === null && bytesOf(schema) <= MAX_CARD_SCHEMA_BYTES
 }
 
-function fitted(capabilities: readonly CapabilityDescriptor[]): readonly CapabilityDescriptor[] {
-  const variants = [
-    (one: CapabilityDescriptor) => one,
-    (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description) }),
-    (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description), outputSchema: {} }),
-    (one: CapabilityDescriptor) => ({
-      ...one,
-      description: shorter(one.description),
-      inputSchema: outlined(one),
-      outputSchema: {}
-    }),
-    (one: CapabilityDescriptor) => ({
-      ...one,
-      description: shorter(one.description),
-      inputSchema: ANY_OBJECT,
-      outputSchema: {}
-    })
-  ]
-  for (const variant of variants) {
-    const some = capabilities.slice(0, MAX_CAPABILITIES).map(variant)
-    if (sum(some) <= MAX_CAPABILITIES_BYTES) return some
+/** Forms of a capability, from whole to short. */
+const FORMS: readonly ((one: CapabilityDescriptor) => CapabilityDescriptor)[] = [
+  (one) => one,
+  (one) => ({ ...one, description: shorter(one.description) }),
+  (one) => ({ ...one, description: shorter(one.description), outputSchema: {} }),
+  (one) => ({
+    ...one,
+    description: shorter(one.description),
+    inputSchema: outlined(one),
+    outputSchema: {}
+  }),
+  (one) => ({
+    ...one,
+    description: shorter(one.description),
+    inputSchema: ANY_OBJECT,
+    outputSchema: {}
+  })
+]
+
+interface Fitting {
+  readonly capability: CapabilityDescriptor
+  readonly tool: ImportedTool
+}
+
+function fitted(all: readonly Fitting[]): readonly CapabilityDescriptor[] {
+  // One is the capability that gives definitions.
+  const most = all.slice(0, MAX_CAPABILITIES - 1)
+  for (const form of FORMS) {
+    const some = most.map((one) => marked(form(one.capability), one.tool))
+    if (sum(some) <= MAX_CAPABILITIES_BYTES - DEFINITIONS_BYTES) return some
   }
   const kept: CapabilityDescriptor[] = []
   let bytes = 0
-  for (const one of capabilities.slice(0, MAX_CAPABILITIES)) {
+  for (const { capability, tool } of most) {
+    const { idempotent, ...rest } = capability
+    const description = shorter(capability.description).slice(0, 80)
     const bare = {
-      ...one,
-      description: shorter(one.description).slice(0, 80),
+      ...rest,
+      ...(idempotent === true ? { idempotent } : {}),
+      description,
       inputSchema: ANY_OBJECT,
       outputSchema: {}
     }
-    bytes += bytesOf(bare) + 1
-    if (bytes > MAX_CAPABILITIES_BYTES) break
-    kept.push(bare)
+    const one = marked(bare, tool)
+    bytes += bytesOf(one) + 1
+    if (bytes > MAX_CAPABILITIES_BYTES - DEFINITIONS_BYTES) break
+    kept.push(one)
   }
   return kept
+}
+
+/** With the hash of the definition where the card does not have all of it that a caller needs. */
+function marked(capability: CapabilityDescriptor, tool: ImportedTool): CapabilityDescriptor {
+  const isWhole =
+    capability.description === tool.description &&
+    canonicalJson(capability.inputSchema) === canonicalJson(withoutCostly(tool.inputSchema))
+  if (isWhole) return capability
+  return { ...capability, tags: [...(capability.tags ?? []), definitionTag(definitionHash(tool))] }
 }
 
 function outlined({ inputSchema }: CapabilityDescriptor): unknown {

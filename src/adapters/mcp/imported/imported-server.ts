@@ -13,6 +13,7 @@ import { failedCall, ImportedFault } from './imported-fault.js'
 import { changeOf, type ImportedList, type ImportedTool, listHash, readList } from './imported-list.js'
 import { outcomeOf } from './imported-result.js'
 import { safeSchema } from './imported-schema.js'
+import { definitionsId, givenDefinitions } from './tool-definition.js'
 
 /** How long a call waits for a server that comes up, in milliseconds. */
 export const READY_WAIT_MS = 10_000
@@ -156,6 +157,8 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
     run: ToolRun,
     { offer, link }: { readonly offer: ImportedCard | null; readonly link: ImportCalls<ServerConnection> }
   ): Promise<AgentOutcome> {
+    if (offer !== null && task.capability === definitionsId(this.spec.name))
+      return { ok: true, result: givenDefinitions(task.input, offer.definitions) }
     const tool = offer?.tools.get(task.capability)
     if (tool === undefined)
       return { ok: false, code: 'TASK_FAILED', message: `the MCP server ${this.spec.name} offers no such tool now` }

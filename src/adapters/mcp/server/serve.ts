@@ -11,7 +11,9 @@ import { tellRecord } from './tool-record.js'
 import { createMcpServer, type McpDeps } from './server.js'
 
 /** Dependencies of a connection, beside the dependencies of its server. */
-export interface ServeDeps extends McpDeps {
+export interface ServeDeps extends Omit<McpDeps, 'instructions'> {
+  /** Made when a client begins. */
+  readonly instructions?: () => Promise<string>
   /** `mcp.eras`. */
   readonly eras: Eras
   /** `tools.maxPayloadBytes`. */
@@ -52,21 +54,31 @@ interface FirstMessage {
  */
 function begin(gate: GatedTransport, { deps, onerror }: FirstMessage): ServedConnection {
   const begun = new BegunTransport(gate)
-  const factory = ({ era }: { readonly era: 'legacy' | 'modern' }): Server =>
-    createMcpServer(deps, era, () => gate.waiting('subscriptions/listen'))
-  const { eras } = deps
+  let isClosed = false
   let isFirst = true
+  const serve = async (isHandshake: boolean): Promise<void> => {
+    const { eras, instructions: made, ...rest } = deps
+    const instructions = await made?.()
+    // The client may be gone meanwhile.
+    if (isClosed) return
+    const whole: McpDeps = { ...rest, ...(instructions === undefined ? {} : { instructions }) }
+    const factory = ({ era }: { readonly era: 'legacy' | 'modern' }): Server =>
+      createMcpServer(whole, era, () => gate.waiting('subscriptions/listen'))
+    if (isHandshake) await createMcpServer(whole, 'legacy').connect(begun)
+    else serveStdio(factory, { transport: begun, legacy: eras === 'modern' ? 'reject' : 'serve', onerror })
+  }
   gate.onmessage = (message, extra) => {
     begun.take(message, extra)
     if (!isFirst) return
     isFirst = false
-    const isHandshake = eras !== 'modern' && 'method' in message && versionClaim(message.params ?? {}) === undefined
-    if (isHandshake) createMcpServer(deps, 'legacy').connect(begun).catch(onerror)
-    else serveStdio(factory, { transport: begun, legacy: eras === 'modern' ? 'reject' : 'serve', onerror })
+    const isHandshake =
+      deps.eras !== 'modern' && 'method' in message && versionClaim(message.params ?? {}) === undefined
+    serve(isHandshake).catch(onerror)
   }
   gate.onerror = (error) => (begun.onerror ?? onerror)(error)
   const closed = new Promise<void>((resolve) => {
     gate.onclose = () => {
+      isClosed = true
       begun.onclose?.()
       resolve()
     }

@@ -1,18 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { BoundedMap } from '../../../kit/bounded.js'
 import type { Clock } from '../../../kit/clock.js'
 import { asNodeError, type ErrorBody } from '../../../kit/errors.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { ToolChooser } from '../../../ports/agent-tools.js'
 import type { ImportedTools } from '../../../ports/imported-tools.js'
 import type { NodeApi, Principal } from '../../../ports/node-api.js'
-import { a2aTools } from '../tools/a2a-tools.js'
+import { A2A_TOOLS, a2aTools } from '../tools/a2a-tools.js'
 import { type AdminCaller, type AdminPolicy, adminTools } from '../tools/admin-tools.js'
 import { AgentPrompts } from '../resources/agent-prompts.js'
 import { mcpClientTool } from '../tools/client-tool.js'
-import { type Expose, ExposedTools } from '../tools/exposed-tools.js'
+import { type Expose, ExposedTools, type ListLimits, type ListMode } from '../tools/exposed-tools.js'
 import type { Eras } from './gated-transport.js'
+import { meshInstructions } from '../tools/instructions.js'
 import { HEALTH_OPTIONS, healthTool } from '../tools/health-tool.js'
 import { HttpConnection } from '../http/http-connection.js'
 import { maxMessageBytes } from './message-bytes.js'
@@ -23,6 +25,7 @@ import type { LineStreams } from './line-transport.js'
 import { callAgent, sendToAgent } from '../tools/mesh-call.js'
 import { MeshResources } from '../resources/mesh-resources.js'
 import { MeshTools } from '../tools/mesh-tools.js'
+import { knownDefinitions } from '../tools/whole-definitions.js'
 import { ParamHeaders } from '../http/param-headers.js'
 import { startProcessMeter } from './process-meter.js'
 import { joinPrompts, type PromptSource } from '../resources/prompt-source.js'
@@ -32,26 +35,27 @@ import type { ResourceSource } from '../resources/resource-source.js'
 import { RequestStates } from '../http/request-states.js'
 import { withoutCommands } from './remote-client.js'
 import { uuidRunIds } from './run-ids.js'
-import { type ServedConnection, serveMcp } from './serve.js'
-import type { McpDeps } from './server.js'
+import { type ServeDeps, type ServedConnection, serveMcp } from './serve.js'
 import type { ToolLog, ToolSource } from './tool.js'
 import { ToolCatalog } from './tool-catalog.js'
 import type { OnCompleted } from './tool-record.js'
 import type { StructuredError } from './structured-error.js'
 import { ToolRegistry } from './tool-registry.js'
 
-/** Instructions for each client. */
-const INSTRUCTIONS =
-  'This server is a node of an a2a-node mesh: a group of machines whose agents work for each other. a2a_list_agents shows them; ' +
-  'each capability of an agent is a tool (agent.tool here, agent@node.tool on another machine); a2a_swarm spreads work over all of them. ' +
-  'A call may wait for a person to allow it. When a call ends as TIMEOUT, its work may go on: a2a_task tells what became of it.'
+/** Callers whose kind of list is remembered. */
+const MAX_MODES = 1024
 
 /** Only a caller with all rights on this node reads it: it names all refused callers. */
 const AUDIT = { uri: 'a2a://audit', name: 'newest lines of the audit log', mimeType: 'application/json' }
 
 /** Settings of the MCP server, as the config names them. */
 export interface McpSettings {
-  readonly mcp: { readonly eras: Eras; readonly expose: Expose }
+  readonly mcp: {
+    readonly eras: Eras
+    readonly expose: Expose
+    readonly maxListedTools: number
+    readonly maxListedTokens: number
+  }
   readonly tools: {
     readonly defaultTimeoutMs: number
     readonly maxPayloadBytes: number
@@ -89,9 +93,16 @@ export interface McpServiceDeps {
 interface Offer {
   /** Identifies the caller. */
   readonly key: string
-  readonly deps: Pick<McpDeps, 'tools' | 'resources' | 'prompts' | 'isRemote'>
+  readonly deps: Pick<ServeDeps, 'tools' | 'resources' | 'prompts' | 'isRemote' | 'instructions'>
   readonly catalog: ToolCatalog
   users: number
+}
+
+interface Exposing {
+  readonly own: ToolSource
+  readonly mode: ListMode
+  /** Globs of the tools in the caller's list; null: all. */
+  readonly chosen: readonly string[] | null
 }
 
 const OVER_HTTP: AdminCaller = { transport: 'http', hasToken: true }
@@ -107,6 +118,9 @@ export class McpService {
   readonly #ids = uuidRunIds()
   /** Seals the states of handlers, which clients carry. */
   readonly #stateKey = randomBytes(32)
+  readonly #definitions = knownDefinitions()
+  /** For each caller, whether its list has become `search`: it stays so over its connections. */
+  readonly #modes = new BoundedMap<string, ListMode>(MAX_MODES)
   #isClosed = false
 
   /** `kept`: HTTP sessions that continue after a restart of the node. Absent: all end with it. */
@@ -163,7 +177,7 @@ export class McpService {
 
   #offerTo(principal: Principal, caller: AdminCaller): Offer {
     const key = JSON.stringify([principal, caller])
-    const offer = this.#offers.get(key) ?? { ...this.#offer(principal, caller), key, users: 0 }
+    const offer = this.#offers.get(key) ?? { ...this.#offer(principal, caller, this.#modeOf(key)), key, users: 0 }
     this.#offers.set(key, offer)
     return offer
   }
@@ -174,7 +188,6 @@ export class McpService {
     const connection = serveMcp(over, {
       name: 'a2a-node',
       version,
-      instructions: INSTRUCTIONS,
       clock,
       ids: this.#ids,
       log,
@@ -208,19 +221,19 @@ export class McpService {
     this.#meter.close()
   }
 
-  #offer(principal: Principal, caller: AdminCaller): Pick<Offer, 'deps' | 'catalog'> {
-    const { apiFor, clock, compileSchema, toJson, settings, version } = this.#deps
+  #modeOf(key: string): ListMode {
+    const mode = this.#modes.get(key) ?? { isSearch: false }
+    this.#modes.setNewest(key, mode)
+    return mode
+  }
+
+  #offer(principal: Principal, caller: AdminCaller, mode: ListMode): Pick<Offer, 'deps' | 'catalog'> {
+    const { apiFor, clock, compileSchema, toJson, settings } = this.#deps
     const more = this.#deps.more === undefined ? [] : [this.#deps.more]
     const isRemote = caller.transport === 'http'
     const api = isRemote ? withoutCommands(apiFor(principal)) : apiFor(principal)
-    const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
-    const { maxConcurrentExecutions } = settings.resources
-    const health = healthTool({
-      name: 'a2a-node',
-      version,
-      limits: this.#limits,
-      settings: { ...limits, maxConcurrentExecutions }
-    })
+    const { adminRegistrationEnabled, adminPolicy } = settings.tools
+    const health = this.#health()
     const own = this.#ownTools(api, principal)
     own.register(health.definition, health.handler, HEALTH_OPTIONS)
     // A tool that a caller registers acts as that caller: no other caller sees it.
@@ -239,21 +252,37 @@ export class McpService {
       sendMessage: (agent, message, context) =>
         sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
     })
-    const mesh = this.#meshTools(api)
-    const catalog: ToolCatalog = new ToolCatalog([own, admin, registered, mesh, ...more.map((one) => one.tools)])
+    const exposed = this.#exposed(api, { own, mode, chosen: principal.tools ?? null })
+    const catalog: ToolCatalog = new ToolCatalog([exposed, admin, registered, ...more.map((one) => one.tools)])
     const resources = joinResources([
       this.#auditFor(principal),
       new MeshResources({ api, clock, toJson }),
       ...more.map((one) => one.resources)
     ])
     const prompts = joinPrompts([new AgentPrompts({ api, clock }), ...more.map((one) => one.prompts)])
-    return { deps: { tools: catalog, resources, prompts, isRemote }, catalog }
+    const isSearch = (): Promise<boolean> => exposed.isSearch().catch(() => false)
+    const instructions = async (): Promise<string> => await meshInstructions(api, await isSearch())
+    return { deps: { tools: catalog, resources, prompts, isRemote, instructions }, catalog }
   }
 
-  #meshTools(api: NodeApi): ExposedTools {
+  #health(): ReturnType<typeof healthTool> {
+    const { version, settings } = this.#deps
+    const { adminRegistrationEnabled: _enabled, adminPolicy: _policy, ...limits } = settings.tools
+    const { maxConcurrentExecutions } = settings.resources
+    return healthTool({
+      name: 'a2a-node',
+      version,
+      limits: this.#limits,
+      settings: { ...limits, maxConcurrentExecutions }
+    })
+  }
+
+  #exposed(api: NodeApi, { own, mode, chosen }: Exposing): ExposedTools {
     const { clock, compileSchema, settings, toJson } = this.#deps
-    const source = new MeshTools({ api, clock, compileSchema, toJson })
-    return new ExposedTools({ source, expose: settings.mcp.expose, compileSchema })
+    const { expose, maxListedTools, maxListedTokens } = settings.mcp
+    const mesh = new MeshTools({ api, clock, compileSchema, toJson, known: this.#definitions, chosen })
+    const limits: ListLimits = { tools: maxListedTools, tokens: maxListedTokens }
+    return new ExposedTools({ own, essential: A2A_TOOLS, mesh, expose, limits, mode, compileSchema })
   }
 
   /** The tools that work the mesh. The client tool names all servers, also those that a sandbox may not see. */

@@ -1,7 +1,10 @@
 import { type ToolChoiceCode, ToolExecutionError } from '../tools/client-tool.js'
 import { asNodeError, isErrorCode, NodeError, type ErrorBody, type ErrorCode } from '../../../kit/errors.js'
 
-/** Codes of errors of tools and of the state of a connection (spec mcp-runtime, ErrorCode). */
+/**
+ * Codes of errors of tools and of the state of a connection (spec mcp-runtime, ErrorCode). Codes of the node that say
+ * more to a model than INTERNAL are passed on.
+ */
 export type StructuredErrorCode =
   | 'INVALID_ARGUMENT'
   | 'NOT_FOUND'
@@ -10,6 +13,10 @@ export type StructuredErrorCode =
   | 'INTERNAL'
   | 'UNAUTHORIZED'
   | 'NOT_INITIALIZED'
+  | 'PEER_OFFLINE'
+  | 'TASK_FAILED'
+  | 'INVALID_OUTPUT'
+  | 'CANCELED'
 
 /** An error as a caller of a tool reads it (spec mcp-runtime, StructuredError). */
 export interface StructuredError {
@@ -72,9 +79,9 @@ const OF_NODE_ERROR: Readonly<Record<ErrorCode, StructuredErrorCode>> = {
   NETWORK_OFFLINE: 'INTERNAL',
   BOOTSTRAP_OFFLINE: 'INTERNAL',
   BOOTSTRAP_MISSING: 'INTERNAL',
-  PEER_OFFLINE: 'INTERNAL',
-  DELIVERY_FAILED: 'INTERNAL',
-  CHANNEL_CLOSED: 'INTERNAL',
+  PEER_OFFLINE: 'PEER_OFFLINE',
+  DELIVERY_FAILED: 'PEER_OFFLINE',
+  CHANNEL_CLOSED: 'PEER_OFFLINE',
   ALREADY_RUNNING: 'INTERNAL',
   ALREADY_IN_MESH: 'INTERNAL',
   STORE_LOCKED: 'INTERNAL',
@@ -89,7 +96,7 @@ const OF_NODE_ERROR: Readonly<Record<ErrorCode, StructuredErrorCode>> = {
   AGENT_FILE_INVALID: 'INVALID_ARGUMENT',
   USAGE: 'INVALID_ARGUMENT',
   INVALID_INPUT: 'INVALID_ARGUMENT',
-  INVALID_OUTPUT: 'INTERNAL',
+  INVALID_OUTPUT: 'INVALID_OUTPUT',
   INVALID_CARD: 'INVALID_ARGUMENT',
   INVALID_ENVELOPE: 'INVALID_ARGUMENT',
   SCHEMA_VERSION_MISMATCH: 'INTERNAL',
@@ -97,8 +104,8 @@ const OF_NODE_ERROR: Readonly<Record<ErrorCode, StructuredErrorCode>> = {
   CRDT_DESERIALIZATION_FAILED: 'INTERNAL',
   OVERLOADED: 'RESOURCE_EXHAUSTED',
   LLM_INIT_FAILED: 'INTERNAL',
-  TASK_FAILED: 'INTERNAL',
-  CANCELED: 'INTERNAL',
+  TASK_FAILED: 'TASK_FAILED',
+  CANCELED: 'CANCELED',
   FORBIDDEN: 'UNAUTHORIZED',
   INTERNAL: 'INTERNAL'
 }

@@ -40,8 +40,8 @@ export class ToolCatalog {
   }
 
   /**
-   * By canonical or published name; undefined also for a published name that two sources' tools would share without a
-   * suffix.
+   * By canonical or published name, else by an alias; undefined also for a published name that two sources' tools would
+   * share without a suffix.
    */
   find(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined> {
     const [first] = this.#sources
@@ -59,7 +59,12 @@ export class ToolCatalog {
       if (tool.definition.name === name) return tool
       if (found.every((one) => one.definition.name !== tool.definition.name)) found.push(tool)
     }
-    return found.length === 1 ? found[0] : undefined
+    if (found.length > 0) return found.length === 1 ? found[0] : undefined
+    for (const source of this.#sources) {
+      const tool = await source.alias?.(name)
+      if (tool !== undefined) return tool
+    }
+    return undefined
   }
 
   /** Does a tool have that name, or one that clients would see as the same? */

@@ -17,6 +17,12 @@ export interface ToolDefinition {
   readonly annotations?: Readonly<Record<string, unknown>>
   /** The agent that offers it, as `id@node`; absent for tools of the server itself. */
   readonly source?: string
+  /** The description without the agent that offers it. */
+  readonly purpose?: string
+  /** Hash of the whole definition, where this one has only the outline of the input schema. Never shown to a model. */
+  readonly outlineOf?: string
+  /** Labels of the node of that agent. */
+  readonly labels?: readonly string[]
 }
 
 /**
@@ -68,6 +74,8 @@ export interface ToolSource {
   list(): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]>
   /** By canonical or published name. */
   get(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined>
+  /** By another name of it, which no tool of any source has as canonical or published one. */
+  alias?(name: string): Promise<RegisteredTool | undefined>
   /** Calls back when `list` changes; returns the function that ends it. */
   onChange?(changed: () => void): () => void
 }

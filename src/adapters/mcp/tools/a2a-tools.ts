@@ -36,22 +36,18 @@ const TIMEOUT = {
   type: 'integer',
   minimum: 1,
   maximum: 86_400,
-  description: 'how long to wait for the answer, in seconds (default 30)'
+  description: 'wait for the answer (default 30)'
 }
-const JUSTIFICATION = text(
-  'why, in a sentence: needed to reach an agent of a more powerful tier (L0, L1) from L2 or L3',
-  1024
-)
-const NO_WAIT = { type: 'boolean', description: 'false: do not wait; gives a task id for a2a_task (default true)' }
+const JUSTIFICATION = text('why: needed to reach a more powerful tier (L0, L1) from L2 or L3', 1024)
+const NO_WAIT = { type: 'boolean', description: 'false: gives a task id for a2a_task at once (default true)' }
 const READ_ONLY = { readOnlyHint: true }
 
 const ROWS: Readonly<Record<string, A2AToolRow>> = {
   a2a_list_agents: {
-    description:
-      'Lists the agents of the mesh that can be reached from here: address (id@node), tier, status and what each can do. Call it first.',
+    description: 'Lists the agents of the mesh: address (id@node), tier, status and capabilities.',
     properties: {
       capability: text('only those that offer this capability', 128),
-      origin: { enum: ['local', 'remote'], description: 'only agents of this node, or of others' }
+      origin: { enum: ['local', 'remote'] }
     },
     annotations: READ_ONLY,
     run: (args, deps) => async () => await listAgents(args, deps)
@@ -60,12 +56,12 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
     description:
       "Sends a text (or a JSON object as text) to an agent's default capability and gives its answer; to * it goes to all agents without side effects.",
     properties: {
-      agent: text('address of the agent: id@node, a bare id when only one node has it, or *'),
+      agent: text('id@node, a bare id when only one node has it, or *'),
       text: text('what to say', 1_048_576),
       justification: JUSTIFICATION,
       timeoutSeconds: TIMEOUT,
       wait: NO_WAIT,
-      all: { type: 'boolean', description: 'with *: also agents whose capability has side effects (default false)' }
+      all: { type: 'boolean', description: 'with *: also agents with side effects (default false)' }
     },
     required: ['agent', 'text'],
     timeoutMs: null,
@@ -77,7 +73,7 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
     properties: {
       capability: text('id of the capability, e.g. text.stats', 128),
       input: { description: 'its input, as its schema says (default {})' },
-      agent: text('address of the agent: id@node, or a bare id'),
+      agent: text('id@node, or a bare id'),
       justification: JUSTIFICATION,
       timeoutSeconds: TIMEOUT,
       wait: NO_WAIT
@@ -90,8 +86,7 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
     }
   },
   a2a_task: {
-    description:
-      'Tells where a task (state, result, error, what happened to it) or a swarm (status, counts, every result) stands, or cancels it.',
+    description: 'Gives state, result and events of a task, or status and results of a swarm; or cancels it.',
     properties: {
       id: text('id of the task or swarm'),
       cancel: { type: 'boolean', description: 'true: cancel it (default false)' }
@@ -119,7 +114,7 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
         type: 'integer',
         minimum: 1,
         maximum: 86_400,
-        description: 'when it must have ended (default 600)'
+        description: 'default 600'
       },
       justification: JUSTIFICATION,
       wait: NO_WAIT
@@ -129,6 +124,9 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
     run: (args, deps) => async (context) => await runSwarm(args, { deps, context })
   }
 }
+
+/** Names of {@link a2aTools}. */
+export const A2A_TOOLS: ReadonlySet<string> = new Set(Object.keys(ROWS))
 
 /** The tools that work the mesh: `a2a_list_agents`, `a2a_send`, `a2a_call`, `a2a_task`, `a2a_swarm`. */
 export function a2aTools(deps: A2AToolsDeps): readonly RegisteredTool[] {

@@ -12,6 +12,8 @@ import { type MeshTool, toolsOf } from './mesh-tools.js'
 import type { InvocationRecord } from '../../../ports/tool-calls.js'
 import { type InvocationEvent, invocationEvent } from '../server/tool-record.js'
 import { publishedAs, PublishedNames } from './published-names.js'
+import { publishedSchema } from './published-schema.js'
+import { knownDefinitions, wholeDefinitions } from './whole-definitions.js'
 
 /** Dependencies of {@link openToolbox}. */
 export interface AgentToolboxDeps {
@@ -58,6 +60,11 @@ export async function openToolbox(
       else left++
     }
   }
+  const definitions = [...offered.values()].map(({ tool }) => tool.definition)
+  for (const definition of await wholeDefinitions({ ...deps, known: knownDefinitions() }, definitions)) {
+    const one = offered.get(definition.name)
+    if (one !== undefined) offered.set(definition.name, { ...one, tool: { ...one.tool, definition } })
+  }
   return toolbox({ ...deps, timeoutMs: choice.timeoutMs }, offered, left)
 }
 
@@ -70,7 +77,7 @@ async function wantedOf(
   try {
     const tools = toolsOf(await deps.api.call('agents.show', { agent: address }), deps)
     return tools
-      .filter((tool) => isWanted(tool.capability) || isWanted(tool.definition.name))
+      .filter((tool) => !tool.isRefused && (isWanted(tool.capability) || isWanted(tool.definition.name)))
       .map((tool) => ({ tool, address }))
   } catch {
     // It went away in between.
@@ -93,7 +100,7 @@ function toolbox(deps: CallDeps, offered: ReadonlyMap<string, Offered>, left: nu
   const tools = [...offered.values()].map(({ tool: { definition } }) => ({
     name: names.published(definition.name),
     description: definition.description,
-    inputSchema: definition.inputSchema
+    inputSchema: publishedSchema(definition.inputSchema)
   }))
   return {
     tools,

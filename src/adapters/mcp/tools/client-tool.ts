@@ -9,6 +9,7 @@ import type { ImportedServerInfo } from '../../../ports/imported-tools.js'
 import type { RegisteredTool, ToolContext, ToolSchema } from '../server/tool.js'
 import { objectRoot } from './mesh-tools.js'
 import { PublishedNames } from './published-names.js'
+import { publishedSchema } from './published-schema.js'
 
 /** Tools that an error names. */
 const NAMED = 50
@@ -221,7 +222,7 @@ async function chosenWork(
   const tools = [...offered.values()].map(({ tool: { name, description }, inputSchema }) => ({
     name: names.published(name),
     description: shown(`${name}: ${description}`, MAX_DESCRIPTION),
-    inputSchema
+    inputSchema: publishedSchema(inputSchema)
   }))
   const choice = await deps.chooser.choose({ prompt: String(args['prompt']), tools }, context.abortSignal)
   if (context.abortSignal.aborted) throw new ToolExecutionError('CANCELED', 'canceled while a model chose the tool')

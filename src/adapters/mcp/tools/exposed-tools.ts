@@ -1,30 +1,60 @@
 import { NodeError } from '../../../kit/errors.js'
-import { byWords, nearest, wordsOf } from '../../../kit/text.js'
+import { nearest } from '../../../kit/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { ToolSchema, RegisteredTool, ToolContext, ToolDefinition, ToolSource } from '../server/tool.js'
+import { publishedName } from './published-names.js'
+import { publishedSchema } from './published-schema.js'
+import { ToolSearch } from './tool-search.js'
 
 /**
- * Tools in a client's list. `all`: every tool; `search`: the three to find others; `auto`: at most {@link LISTED_MAX},
- * else `search`.
+ * Tools in a client's list. `all`: every tool; `search`: a fixed few, two of them to find and call the others; `auto`:
+ * every tool while they are few, else `search`.
  */
 export type Expose = 'auto' | 'all' | 'search'
 
-/** Most tools that `auto` lists. */
-export const LISTED_MAX = 100
-/** Most tools in the result of a search. */
-const FOUND_MAX = 20
+/** From which size of the list on `auto` is `search`. */
+export interface ListLimits {
+  readonly tools: number
+  /** Estimated: a quarter of the characters of their JSON. */
+  readonly tokens: number
+}
+
+/** Characters of JSON that cost a model about one token. */
+const CHARACTERS_A_TOKEN = 4
+/** Estimated tokens of a search's result after its first hit, at most. */
+const FOUND_TOKENS = 700
+
+/** The kind of a caller's list. One that once was long enough stays `search`, also when tools disappear. */
+export interface ListMode {
+  isSearch: boolean
+}
+
+/** Agents and their tools. */
+export interface MeshSource extends ToolSource {
+  /** Number of tools, those of agents that are offline now included. */
+  count(): Promise<number>
+  /** The definitions with whole schemas, where the list has outlines. */
+  whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]>
+}
 
 /** Dependencies of {@link ExposedTools}. */
 export interface ExposedToolsDeps {
-  /** The tools to find, describe and call: those of the mesh. */
-  readonly source: ToolSource
+  /** The node's own tools. */
+  readonly own: ToolSource
+  /** Names of own tools that `search` lists. */
+  readonly essential: ReadonlySet<string>
+  /** The tools to find, describe and call. */
+  readonly mesh: MeshSource
   readonly expose: Expose
+  readonly limits: ListLimits
+  /** Shared by all lists of a caller. */
+  readonly mode: ListMode
   readonly compileSchema: CompileSchema
 }
 
 /**
- * The tools of a source, and three to find, describe and call them, so that a long list costs a model nothing. Under
- * `search`, and under `auto` beyond {@link LISTED_MAX} tools, only these three are listed; every tool can be called all
+ * The tools of the node and of the mesh, and three to find, describe and call those of the mesh. Under `search` a list
+ * is the same whatever agents come and go, so that a client's prompt cache stays valid; every tool can be called all
  * the same.
  */
 export class ExposedTools implements ToolSource {
@@ -34,79 +64,164 @@ export class ExposedTools implements ToolSource {
   constructor(deps: ExposedToolsDeps) {
     this.#deps = deps
     this.#meta = new Map(metaTools(deps).map((tool) => [tool.definition.name, tool]))
+    if (deps.expose === 'search') deps.mode.isSearch = true
   }
 
   async list(): Promise<readonly ToolDefinition[]> {
-    const { source, expose } = this.#deps
-    const meta = [...this.#meta.values()].map(({ definition }) => definition)
-    if (expose === 'search') return meta
-    const all = await source.list()
-    return expose === 'auto' && all.length > LISTED_MAX ? meta : [...meta, ...all]
+    const { own, essential, mesh } = this.#deps
+    const always = LISTED_META.flatMap((name) => this.#meta.get(name)?.definition ?? [])
+    const ofNode = await own.list()
+    const isLong = await this.#isSearch()
+    if (isLong) return [...ofNode.filter(({ name }) => essential.has(name)), ...always]
+    return [...ofNode, ...always, ...(await mesh.whole(await mesh.list()))]
+  }
+
+  /** Is the list that of `search` now? */
+  async isSearch(): Promise<boolean> {
+    return await this.#isSearch()
   }
 
   get(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined> {
-    return this.#meta.get(name) ?? this.#deps.source.get(name)
+    return this.#meta.get(name) ?? this.#deps.own.get(name) ?? this.#deps.mesh.get(name)
+  }
+
+  async alias(name: string): Promise<RegisteredTool | undefined> {
+    return await this.#deps.mesh.alias?.(name)
   }
 
   onChange(changed: () => void): () => void {
-    return this.#deps.source.onChange?.(changed) ?? (() => {})
+    const { own, mesh, mode } = this.#deps
+    const ends = [
+      own.onChange?.(changed),
+      mesh.onChange?.(() => {
+        if (!mode.isSearch) changed()
+      })
+    ]
+    return () => {
+      for (const end of ends) end?.()
+    }
+  }
+
+  async #isSearch(): Promise<boolean> {
+    const { mode, expose, mesh, limits } = this.#deps
+    if (mode.isSearch || expose !== 'auto') return mode.isSearch
+    mode.isSearch =
+      (await mesh.count()) >= limits.tools || tokensOf((await mesh.list()).map(shownTool)) >= limits.tokens
+    return mode.isSearch
   }
 }
 
-type ExposedArgs = Readonly<Record<string, unknown>>
+/** Meta tools that every list has. The other one can be called: a search gives the same. */
+const LISTED_META = ['a2a_find_tools', 'a2a_call_tool']
 
-function metaTools({ source, compileSchema }: ExposedToolsDeps): readonly RegisteredTool[] {
+type ExposedArgs = Readonly<Record<string, unknown>>
+type MetaRow = readonly [
+  name: string,
+  description: string,
+  properties: ToolSchema,
+  handler: (args: ExposedArgs, context: ToolContext) => Promise<unknown>
+]
+
+function metaTools({ mesh, compileSchema }: ExposedToolsDeps): readonly RegisteredTool[] {
   const name = { type: 'string', minLength: 1, maxLength: 256, description: 'name of the tool' }
-  const rows: readonly [string, string, ToolSchema, (args: ExposedArgs, context: ToolContext) => Promise<unknown>][] = [
+  const search = new ToolSearch()
+  const rows: readonly MetaRow[] = [
     [
       'a2a_find_tools',
-      'Finds tools of the mesh by words of their names and descriptions. Use it when the list does not show what you need.',
-      { query: { type: 'string', minLength: 1, maxLength: 256, description: 'words, e.g. "count lines of a text"' } },
-      async ({ query }) => ({ tools: found(String(query), await source.list()) })
+      'Finds tools of all machines of the mesh for a task. Gives the best few with their input schemas; call them with a2a_call_tool.',
+      {
+        query: {
+          type: 'string',
+          minLength: 1,
+          maxLength: 256,
+          description: 'the task in plain words, e.g. "count the lines of a text"; names of machines count too'
+        }
+      },
+      async ({ query }) => {
+        const hits = await search.find(String(query), await mesh.list())
+        return await foundTools(mesh, await mesh.whole(hits))
+      }
     ],
     [
       'a2a_describe_tool',
       'Tells all of one tool: what it does and the schemas of its input and result.',
       { name },
-      async (args) => definitionOf(await toolOf(source, args))
+      async (args) => {
+        const { definition } = await toolOf(mesh, args)
+        const [whole = definition] = await mesh.whole([definition])
+        return describedTool(whole)
+      }
     ],
     [
       'a2a_call_tool',
-      'Calls a tool of the mesh by its name, as if it were listed.',
+      'Calls a tool that a2a_find_tools found.',
       { name, arguments: { type: 'object', description: 'its arguments, as its schema says (default {})' } },
       async (args, context) =>
-        await callTool(await toolOf(source, args), (args['arguments'] ?? {}) as ExposedArgs, context)
+        await callTool(await toolOf(mesh, args), (args['arguments'] ?? {}) as ExposedArgs, context)
     ]
   ]
-  return rows.map(([toolName, description, properties, handler]) => {
-    const [required = ''] = Object.keys(properties)
-    const inputSchema = { type: 'object', properties, required: [required], additionalProperties: false }
-    const isCall = toolName === 'a2a_call_tool'
-    return {
-      definition: {
-        name: toolName,
-        description,
-        inputSchema,
-        ...(isCall ? {} : { annotations: { readOnlyHint: true } })
-      },
-      validator: compileSchema(inputSchema),
-      handler,
-      // The tool that is called has its own deadline.
-      ...(isCall ? { timeoutMs: null } : {})
-    }
-  })
+  return rows.map((row) => metaTool(row, compileSchema))
 }
 
-function definitionOf({ definition }: RegisteredTool): ToolDefinition {
-  return definition
+function metaTool([name, description, properties, handler]: MetaRow, compileSchema: CompileSchema): RegisteredTool {
+  const [required = ''] = Object.keys(properties)
+  const inputSchema = { type: 'object', properties, required: [required], additionalProperties: false }
+  const isCall = name === 'a2a_call_tool'
+  return {
+    definition: { name, description, inputSchema, ...(isCall ? {} : { annotations: { readOnlyHint: true } }) },
+    validator: compileSchema(inputSchema),
+    handler,
+    // The tool that is called has its own deadline.
+    ...(isCall ? { timeoutMs: null } : {})
+  }
 }
 
-async function toolOf(source: ToolSource, { name }: ExposedArgs): Promise<RegisteredTool> {
-  const tool = await source.get(String(name))
+/** A tool as a model reads it. */
+function shownTool({ name, description, purpose, inputSchema }: ToolDefinition): {
+  readonly name: string
+  readonly description: string
+  readonly inputSchema: ToolSchema
+} {
+  return { name: publishedName(name), description: purpose ?? description, inputSchema: publishedSchema(inputSchema) }
+}
+
+/** Hits with their whole schemas, as far as there is room; `more` names the others. */
+async function foundTools(mesh: MeshSource, hits: readonly ToolDefinition[]): Promise<unknown> {
+  if (hits.length === 0)
+    return { tools: [], next: 'try other words; a2a_list_agents shows the agents of the mesh and what they can do' }
+  const tools: unknown[] = []
+  const more: string[] = []
+  let tokens = 0
+  for (const hit of hits) {
+    const shown = { ...shownTool(hit), name: await nameOf(mesh, hit) }
+    if (tools.length > 0) tokens += tokensOf(shown)
+    if (tokens > FOUND_TOKENS) more.push(shown.name)
+    else tools.push(shown)
+  }
+  return more.length === 0 ? { tools } : { tools, more, next: 'a2a_describe_tool gives the schema of one of `more`' }
+}
+
+/** The published name, or the canonical one where another tool would look the same. */
+async function nameOf(mesh: MeshSource, { name }: ToolDefinition): Promise<string> {
+  const published = publishedName(name)
+  return (await mesh.get(published))?.definition.name === name ? published : name
+}
+
+function describedTool({ name, description, inputSchema, outputSchema, annotations, source }: ToolDefinition): unknown {
+  const schemas = { inputSchema: publishedSchema(inputSchema), ...(outputSchema === undefined ? {} : { outputSchema }) }
+  return { name, description, ...schemas, annotations, source }
+}
+
+function tokensOf(value: unknown): number {
+  return JSON.stringify(value).length / CHARACTERS_A_TOKEN
+}
+
+async function toolOf(mesh: ToolSource, { name }: ExposedArgs): Promise<RegisteredTool> {
+  const tool = (await mesh.get(String(name))) ?? (await mesh.alias?.(String(name)))
   if (tool !== undefined) return tool
   const near = nearest(
     String(name),
-    (await source.list()).map((one) => one.name)
+    (await mesh.list()).map((one) => one.name)
   )
   throw new NodeError(
     'CAPABILITY_NOT_FOUND',
@@ -125,12 +240,4 @@ async function callTool(
     throw new NodeError('INVALID_INPUT', `the arguments: ${printed}`, { data: { faults } })
   }
   return await handler(args, context)
-}
-
-function found(
-  query: string,
-  all: readonly ToolDefinition[]
-): readonly { readonly name: string; readonly description: string }[] {
-  const hits = byWords(wordsOf(query), all).slice(0, FOUND_MAX)
-  return hits.map(({ name, description }) => ({ name, description }))
 }

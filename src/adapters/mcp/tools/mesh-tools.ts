@@ -1,16 +1,22 @@
 import type { NodeApi, AgentDetail, AgentInfo } from '../../../ports/node-api.js'
-import type { CapabilityDescriptor } from '../../../domain/card/card.js'
+import { type CapabilityDescriptor, NOT_GRANTED } from '../../../domain/card/card.js'
 import type { Clock } from '../../../kit/clock.js'
+import { allowedNames } from '../../../kit/glob.js'
 import { boundedCheck, placeBelow, type SchemaPlace } from '../../../kit/schema/cost.js'
 import type { CompileSchema, SchemaFault } from '../../../kit/sign.js'
 import { asNodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { capabilityPrefix } from '../imported/imported-card.js'
+import { givesDefinitions, hashOf } from '../imported/tool-definition.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
+import { absentTool } from './absent-tool.js'
 import { callAgentAsTool } from './mesh-call.js'
-import { PublishedNames } from './published-names.js'
-import type { ToolSchema, RegisteredTool, ToolDefinition, ToolSource } from '../server/tool.js'
+import type { MeshSource } from './exposed-tools.js'
+import { type ToolOfAgent, NamedTools } from './named-tools.js'
+import { type NamedTool, namesOf } from './tool-aliases.js'
+import { type KnownDefinitions, wholeDefinitions } from './whole-definitions.js'
+import type { ToolSchema, RegisteredTool, ToolDefinition } from '../server/tool.js'
 
 /** Dependencies of {@link MeshTools}. */
 export interface MeshToolsDeps {
@@ -20,11 +26,19 @@ export interface MeshToolsDeps {
   readonly compileSchema: CompileSchema
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
+  readonly known: KnownDefinitions
+  /** Globs of the only tools, by any of their names; null: all. */
+  readonly chosen: readonly string[] | null
 }
+
+/** Dependencies of single tools. */
+type ToolDeps = Pick<MeshToolsDeps, 'api' | 'compileSchema' | 'toJson'>
 
 /** A capability of an agent as a tool. */
 export interface MeshTool extends RegisteredTool {
   readonly capability: string
+  /** Its agent refuses each call: it is not listed. */
+  readonly isRefused: boolean
   /** The input of the capability for the arguments of the tool. */
   inputOf(args: Readonly<Record<string, unknown>>): unknown
 }
@@ -32,7 +46,7 @@ export interface MeshTool extends RegisteredTool {
 /** The tools of one agent, as its card was when they were made. */
 interface MeshAgentTools {
   readonly revision: number
-  readonly tools: readonly RegisteredTool[]
+  readonly tools: readonly MeshTool[]
 }
 
 /** Name of the argument that holds the input of a capability whose input is no object. */
@@ -42,38 +56,59 @@ const MAX_DESCRIPTION = 4096
 
 /**
  * The capabilities of all agents that the caller sees, as tools: `agent.tool` for an agent of this node,
- * `agent@node.tool` for one of another. Agents that are offline offer none. Cards are read once a revision.
+ * `agent@node.tool` for one of another. Tools of agents that are offline are not listed, and their calls fail. Cards
+ * are read once a revision.
  */
-export class MeshTools implements ToolSource {
+export class MeshTools implements MeshSource {
   readonly #deps: MeshToolsDeps
   readonly #agents = new Map<string, MeshAgentTools>()
   readonly #changes: SharedChanges<void>
-  #byName = new Map<string, RegisteredTool>()
-  #published = new PublishedNames()
-  /** Agents changed since they were looked at. */
-  #isStale = false
+  readonly #fits: (name: string) => boolean
+  #present = new NamedTools()
+  /** Tools of agents whose node is offline: not listed, but known to errors. */
+  #absent = new NamedTools()
+  /** Agents changed since they were looked at, or nobody has looked yet. */
+  #isStale = true
 
   constructor(deps: MeshToolsDeps) {
     this.#deps = deps
     this.#changes = agentChanges(deps, {})
+    this.#fits = allowedNames(deps.chosen)
   }
 
   async list(): Promise<readonly ToolDefinition[]> {
     await this.#refresh()
-    return [...this.#byName.values()].map(({ definition }) => definition)
+    return this.#present.all().flatMap(({ tool }) => (tool.isRefused ? [] : [tool.definition]))
+  }
+
+  async whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]> {
+    return await wholeDefinitions(this.#deps, definitions)
+  }
+
+  async count(): Promise<number> {
+    await this.#refresh()
+    return [...this.#present.all(), ...this.#absent.all()].filter(({ tool }) => !tool.isRefused).length
+  }
+
+  #isChosen(tool: NamedTool): boolean {
+    return this.#deps.chosen === null || namesOf(tool).some(this.#fits)
   }
 
   /** A tool that is not known, or may have changed, is looked for once more: its agent may have come a moment ago. */
   async get(name: string): Promise<RegisteredTool | undefined> {
-    const known = this.#known(name)
-    if (known !== undefined && !this.#isStale) return known
+    const known = this.#present.get(name)
+    if (known !== undefined && !this.#isStale) return known.tool
     await this.#refresh()
-    return this.#known(name)
+    return this.#present.get(name)?.tool ?? this.#absentTool(this.#absent.get(name))
   }
 
-  #known(name: string): RegisteredTool | undefined {
-    const canonical = this.#published.resolve(name)
-    return canonical === undefined ? undefined : this.#byName.get(canonical)
+  async alias(name: string): Promise<RegisteredTool | undefined> {
+    if (this.#isStale) await this.#refresh()
+    return this.#present.alias(name)?.tool ?? this.#absentTool(this.#absent.alias(name))
+  }
+
+  #absentTool(one: ToolOfAgent | undefined): RegisteredTool | undefined {
+    return one === undefined ? undefined : absentTool(one, this.#present, this.#deps.api)
   }
 
   onChange(changed: () => void): () => void {
@@ -85,26 +120,25 @@ export class MeshTools implements ToolSource {
 
   async #refresh(): Promise<void> {
     this.#isStale = false
-    const online = await this.#online()
-    const [byName, published] = [new Map<string, RegisteredTool>(), new PublishedNames()]
-    const kept = new Set<string>()
-    for (const agent of online) {
-      kept.add(agent.address)
-      for (const tool of await this.#toolsOf(agent)) {
-        byName.set(tool.definition.name, tool)
-        published.add(tool.definition.name)
-      }
+    const agents = await this.#visible()
+    const [present, absent] = [new NamedTools(), new NamedTools()]
+    for (const agent of agents) {
+      const named = agent.status === 'offline' ? absent : present
+      for (const tool of await this.#toolsOf(agent))
+        if (this.#isChosen({ name: tool.definition.name, capability: tool.capability, agent }))
+          named.add({ tool, agent })
     }
-    for (const address of this.#agents.keys()) if (!kept.has(address)) this.#agents.delete(address)
-    this.#byName = byName
-    this.#published = published
+    const visible = new Set(agents.map(({ address }) => address))
+    for (const address of this.#agents.keys()) if (!visible.has(address)) this.#agents.delete(address)
+    this.#present = present
+    this.#absent = absent
   }
 
   /** Empty for a caller that may call agents but not list them: it has the tools that take an address. */
-  async #online(): Promise<readonly AgentInfo[]> {
+  async #visible(): Promise<readonly AgentInfo[]> {
     try {
       const { agents } = await this.#deps.api.call('agents.list', {})
-      return agents.filter(({ status }) => status !== 'offline')
+      return agents
     } catch (error) {
       if (asNodeError(error).code === 'FORBIDDEN') return []
       this.#isStale = true
@@ -112,7 +146,7 @@ export class MeshTools implements ToolSource {
     }
   }
 
-  async #toolsOf({ address, revision }: AgentInfo): Promise<readonly RegisteredTool[]> {
+  async #toolsOf({ address, revision }: AgentInfo): Promise<readonly MeshTool[]> {
     const known = this.#agents.get(address)
     if (known?.revision === revision) return known.tools
     try {
@@ -128,9 +162,10 @@ export class MeshTools implements ToolSource {
 }
 
 /** Every capability of an agent as a tool. */
-export function toolsOf(agent: AgentDetail, deps: MeshToolsDeps): readonly MeshTool[] {
-  const short = agent.capabilities.map(({ id }) => shortName(agent.id, id))
-  return agent.capabilities.map((capability, at) => {
+export function toolsOf(agent: AgentDetail, deps: ToolDeps): readonly MeshTool[] {
+  const capabilities = agent.capabilities.filter((one) => !givesDefinitions(agent.id, one))
+  const short = capabilities.map(({ id }) => shortName(agent.id, id))
+  return capabilities.map((capability, at) => {
     const name = short[at] ?? capability.id
     const isTaken = short.indexOf(name) !== short.lastIndexOf(name)
     return toolOf(agent, { capability, name: toolName(agent, isTaken ? capability.id : name), deps })
@@ -153,7 +188,7 @@ function toolName({ id, origin, node }: AgentDetail, tool: string): string {
 interface ToolMaking {
   readonly capability: CapabilityDescriptor
   readonly name: string
-  readonly deps: MeshToolsDeps
+  readonly deps: ToolDeps
 }
 
 function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): MeshTool {
@@ -166,22 +201,10 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
     additionalProperties: false
   }
   const inputOf: MeshTool['inputOf'] = (args) => (root === null ? args[INPUT] : args)
-  const effect = capability.sideEffect ?? 'exec'
-  const definition: ToolDefinition = {
-    name,
-    description: `${shown(capability.description || capability.name, MAX_DESCRIPTION)} (${shown(agent.name)}, ${shown(address)})`,
-    inputSchema,
-    ...outputSchemaOf(capability, deps),
-    source: address,
-    annotations: {
-      readOnlyHint: effect === 'none' || effect === 'read',
-      idempotentHint: capability.idempotent === true,
-      openWorldHint: effect === 'exec'
-    }
-  }
   return {
-    definition,
+    definition: { name, inputSchema, ...outputSchemaOf(capability, deps), ...describedBy(agent, capability) },
     capability: capability.id,
+    isRefused: capability.tags?.includes(NOT_GRANTED) === true,
     inputOf,
     // A pattern in another node's schema could block this node. That node checks the arguments itself and reports
     // faults.
@@ -211,6 +234,27 @@ function outputSchemaOf(
     return { outputSchema: schema }
   } catch {
     return {}
+  }
+}
+
+function describedBy(
+  { address, name, labels }: AgentDetail,
+  capability: CapabilityDescriptor
+): Omit<ToolDefinition, 'name' | 'inputSchema'> {
+  const effect = capability.sideEffect ?? 'exec'
+  const hash = hashOf(capability)
+  const purpose = shown(capability.description || capability.name, MAX_DESCRIPTION)
+  return {
+    description: `${purpose} (${shown(name)}, ${shown(address)})`,
+    purpose,
+    source: address,
+    labels,
+    ...(hash === null ? {} : { outlineOf: hash }),
+    annotations: {
+      readOnlyHint: effect === 'none' || effect === 'read',
+      idempotentHint: capability.idempotent === true,
+      openWorldHint: effect === 'exec'
+    }
   }
 }
 

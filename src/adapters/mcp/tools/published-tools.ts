@@ -1,6 +1,7 @@
 import type { Tool, ToolAnnotations } from '@modelcontextprotocol/server'
 import type { ToolSchema, ToolDefinition } from '../server/tool.js'
 import type { PublishedTool, ToolCatalog } from '../server/tool-catalog.js'
+import { publishedSchema } from './published-schema.js'
 
 /** Hints that clients know; a wrong one would make them refuse the whole list. */
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
@@ -30,7 +31,7 @@ function wireTool(
   return {
     name,
     description,
-    inputSchema: inputSchema as Tool['inputSchema'],
+    inputSchema: publishedSchema(inputSchema) as Tool['inputSchema'],
     // Clients of the old era refuse a list with any other root.
     ...(isObject(outputSchema) ? { outputSchema } : {}),
     ...hints,

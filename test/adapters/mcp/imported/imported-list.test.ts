@@ -15,6 +15,13 @@ import {
   readList
 } from '../../../../src/adapters/mcp/imported/imported-list.js'
 import { ANY_OBJECT, outlineOf, safeSchema } from '../../../../src/adapters/mcp/imported/imported-schema.js'
+import {
+  definitionHash,
+  givesDefinitions,
+  givenDefinitions,
+  hashOf,
+  readDefinitions
+} from '../../../../src/adapters/mcp/imported/tool-definition.js'
 import { cardBytes, validateCard } from '../../../../src/domain/card/schema.js'
 import { holds } from '../../../support/holds.js'
 
@@ -308,7 +315,8 @@ test('the card of any tools of a server is valid and holds them or names the omi
       return (
         checked.ok &&
         made.tools.size + made.leftOut.length === many.length &&
-        made.definition.capabilities.length === made.tools.size
+        made.definition.capabilities.filter((capability) => !givesDefinitions('demo', capability)).length ===
+          made.tools.size
       )
     }),
     100
@@ -316,6 +324,77 @@ test('the card of any tools of a server is valid and holds them or names the omi
   const large = Array.from({ length: 2000 }, (_, i) => tool(`tool_${i}`, { description: 'd'.repeat(500) }))
   t.ok((cardBytes(fullCard(large) as never) ?? 0) <= 65_536)
   t.ok(importedCard(SPEC, large).leftOut.length > 0)
+})
+
+/** A schema of a tree, which refers to itself. */
+const TREE = {
+  type: 'object',
+  properties: { root: { $ref: '#/$defs/node' } },
+  $defs: { node: { type: 'object', properties: { at: { type: 'array', items: { $ref: '#/$defs/node' } } } } }
+}
+
+test('a capability that is not whole on its card has the hash of its definition, and another capability gives that', async (t: Assert) => {
+  const wide = Object.fromEntries(
+    Array.from({ length: 60 }, (_, at) => [
+      `p${at}`,
+      { type: 'string', format: 'uri', description: 'Its long description' }
+    ])
+  )
+  const tools = [
+    tool('small', {
+      description: 'Small.',
+      inputSchema: { type: 'object', properties: { a: { type: 'string', pattern: '^a' } } }
+    }),
+    tool('tree', { description: 'A tree.', inputSchema: TREE }),
+    tool('wide', { description: 'Wide.', inputSchema: { type: 'object', properties: wide } })
+  ]
+  const { definition, definitions } = importedCard(SPEC, tools)
+  const [small, tree, other, gives] = definition.capabilities
+  if (small === undefined || tree === undefined || other === undefined || gives === undefined)
+    throw new Error('4 capabilities')
+  t.is(hashOf(small), null)
+  t.alike([gives.id, gives.sideEffect, givesDefinitions('demo', gives)], ['demo.definitions', 'none', true])
+  const hashes = [tree, other].map(hashOf)
+  const read = readDefinitions(
+    JSON.parse(JSON.stringify(givenDefinitions({ hashes: [...hashes, 'unknown'] }, definitions)))
+  )
+  t.alike([...read.keys()], hashes)
+  t.alike(
+    [...read.values()].map(({ inputSchema }) => inputSchema),
+    tools.slice(1).map(({ inputSchema }) => inputSchema)
+  )
+  t.alike(
+    importedCard(SPEC, tools.slice(0, 1)).definition.capabilities.length,
+    1,
+    'whole cards have no such capability'
+  )
+  t.ok(validateCard(fullCard(tools)).ok)
+})
+
+test('answers that are no definitions are left out, and changed ones have another hash', (t: Assert) => {
+  const given = { name: 'a', description: 'b', inputSchema: { type: 'object' }, outputSchema: null }
+  const hash = definitionHash(given)
+  t.alike([...readDefinitions({ definitions: [given] }).keys()], [hash])
+  t.absent(readDefinitions({ definitions: [{ ...given, description: 'c' }] }).has(hash))
+  for (const answer of [
+    null,
+    'text',
+    {},
+    { definitions: 7 },
+    { definitions: [null, [], { ...given, name: 7 }, { ...given, inputSchema: [] }] }
+  ])
+    t.is(readDefinitions(answer).size, 0)
+  for (const input of [null, {}, { hashes: 'x' }, { hashes: [7, null] }])
+    t.alike(givenDefinitions(input, new Map()), { definitions: [] })
+})
+
+test('a card with 200 large tools keeps them all', (t: Assert) => {
+  const large = Array.from({ length: 200 }, (_, at) =>
+    tool(`tool_number_${at}`, { description: 'd'.repeat(500), inputSchema: TREE })
+  )
+  const made = importedCard(SPEC, large)
+  t.alike([made.leftOut.length, made.tools.size], [0, 200])
+  t.ok(validateCard(fullCard(large)).ok)
 })
 
 test('claims of a server about its tools decide nothing: policy treats them as exec unless the config says otherwise', (t: Assert) => {

@@ -1,10 +1,11 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import { hashOf } from '../../../../src/adapters/mcp/imported/tool-definition.js'
 import type { HealthFinding } from '../../../../src/ports/agent-runtime.js'
 import { eventually, isRunning } from '../../../support/agents/eventually.js'
 import { FakeStore } from '../../../support/fake-store.js'
-import { recordedRun } from '../../../support/agents/task.js'
+import { recordedRun, taskOf } from '../../../support/agents/task.js'
 import { failureOf, type ImportedScene, importedScene, toolsOf } from '../../../support/mcp/imported-scene.js'
 import { ROOT } from '../../../support/nodes.js'
 
@@ -19,6 +20,22 @@ async function isUnharmed(t: Assert, scene: ImportedScene): Promise<void> {
 
 const callsOf = (scene: ImportedScene, server: string): number =>
   scene.notes(server).filter((line) => line.startsWith('call ')).length
+
+test('the agent of a server gives definitions that its card lacks, also while the server is away', async (t: Assert) => {
+  const tree = { type: 'object', properties: { next: { $ref: '#' } } }
+  const scene = await importedScene(t, [
+    { name: 'demo', plan: { tools: [{ name: 'tree', description: 'A tree.', inputSchema: tree }] } }
+  ])
+  await scene.ready('demo')
+  const [agent] = scene.agents()
+  const [capability, gives] = agent?.definition.capabilities ?? []
+  const hash = hashOf(capability ?? {})
+  t.alike([capability?.id, gives?.id, hash === null], ['mcp_demo_tree', 'demo.definitions', false])
+  process.kill(scene.pid('demo'), 'SIGKILL')
+  const given = await agent?.run(taskOf('demo.definitions', { hashes: [hash] }), recordedRun())
+  const definition = { name: 'tree', description: 'A tree.', inputSchema: tree, outputSchema: null }
+  t.alike(given, { ok: true, result: { definitions: [definition] } })
+})
 
 test('each tool of a server is a capability of its agent, with its schemas, and runs', async (t: Assert) => {
   const add = {

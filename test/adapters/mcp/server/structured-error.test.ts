@@ -2,7 +2,11 @@ import test, { type Assert } from 'brittle'
 import { createError, structuredErrorOf } from '../../../../src/adapters/mcp/server/structured-error.js'
 import { ERROR_CODES, NodeError, type ErrorCode } from '../../../../src/kit/errors.js'
 
-const KNOWN = new Set(['INVALID_ARGUMENT', 'NOT_FOUND', 'TIMEOUT', 'RESOURCE_EXHAUSTED', 'INTERNAL', 'UNAUTHORIZED'])
+const KNOWN = new Set(
+  'INVALID_ARGUMENT NOT_FOUND TIMEOUT RESOURCE_EXHAUSTED INTERNAL UNAUTHORIZED PEER_OFFLINE TASK_FAILED INVALID_OUTPUT CANCELED'.split(
+    ' '
+  )
+)
 
 test('every error of the node is one of the codes of tools, and keeps its own in the details', (t: Assert) => {
   for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) {
@@ -15,7 +19,12 @@ test('every error of the node is one of the codes of tools, and keeps its own in
     ['TIMEOUT', 'TIMEOUT'],
     ['OVERLOADED', 'RESOURCE_EXHAUSTED'],
     ['TIER_VIOLATION', 'UNAUTHORIZED'],
-    ['TASK_FAILED', 'INTERNAL']
+    ['TASK_FAILED', 'TASK_FAILED'],
+    ['INVALID_OUTPUT', 'INVALID_OUTPUT'],
+    ['PEER_OFFLINE', 'PEER_OFFLINE'],
+    ['CHANNEL_CLOSED', 'PEER_OFFLINE'],
+    ['CANCELED', 'CANCELED'],
+    ['STORE_DAMAGED', 'INTERNAL']
   ]
   for (const [code, structured] of rows) t.is(structuredErrorOf(new NodeError(code, 'x')).code, structured, code)
 })

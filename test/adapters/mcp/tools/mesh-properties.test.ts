@@ -14,9 +14,16 @@ import { arbJson, call, McpScene, payloadOf, request, type RawClient } from '../
 
 const compile = createSchemaCompiler()
 const arbPart = fc.stringMatching(/^[a-z][a-z0-9-]{0,11}$/)
-const arbType = fc.constantFrom('string', 'integer', 'boolean', 'array', 'object')
+// Other schemas are listed in the form that every client takes: see published-schema.test.ts.
+const arbMember = fc.constantFrom(
+  { type: 'string' },
+  { type: 'integer' },
+  { type: 'boolean' },
+  { type: 'array', items: { type: 'string' } },
+  { type: 'object' }
+)
 const arbSchema = fc
-  .dictionary(arbPart, fc.record({ type: arbType }, { noNullPrototype: true }), { maxKeys: 3, noNullPrototype: true })
+  .dictionary(arbPart, arbMember, { maxKeys: 3, noNullPrototype: true })
   .map((properties) => ({ type: 'object', properties }))
 const arbTool = fc.record({
   agent: arbPart,

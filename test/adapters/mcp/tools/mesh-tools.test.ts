@@ -1,9 +1,14 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
+import { createStarters } from '../../../../src/adapters/agents/starters/starters.js'
+import { NOT_GRANTED } from '../../../../src/domain/card/card.js'
 import { MeshResources } from '../../../../src/adapters/mcp/resources/mesh-resources.js'
 import { MeshTools } from '../../../../src/adapters/mcp/tools/mesh-tools.js'
+import { ToolCatalog } from '../../../../src/adapters/mcp/server/tool-catalog.js'
+import { ToolRegistry } from '../../../../src/adapters/mcp/server/tool-registry.js'
 import { structuredErrorOf } from '../../../../src/adapters/mcp/server/structured-error.js'
 import type { RegisteredTool } from '../../../../src/adapters/mcp/server/tool.js'
+import { knownDefinitions } from '../../../../src/adapters/mcp/tools/whole-definitions.js'
 import type { Principal } from '../../../../src/ports/node-api.js'
 import { approvalScene, firstWaiting } from '../../../support/approval-scene.js'
 import { failsWith } from '../../../support/fails.js'
@@ -11,12 +16,19 @@ import { capability, echo, FakeAgent, agentDefinition } from '../../../support/f
 import { type FakeNode, World } from '../../../support/fake-node.js'
 import { toolContext } from '../../../support/tool-context.js'
 
-function toolsOn(node: FakeNode, world: World, principal: Partial<Principal> = {}): MeshTools {
+function toolsOn(
+  node: FakeNode,
+  world: World,
+  principal: Partial<Principal> = {},
+  chosen: readonly string[] | null = null
+): MeshTools {
   return new MeshTools({
     api: node.api(principal),
     clock: world.clock,
     compileSchema: createSchemaCompiler(),
-    toJson: (value) => value
+    toJson: (value) => value,
+    known: knownDefinitions(),
+    chosen
   })
 }
 
@@ -76,6 +88,81 @@ test('a tool is called by its canonical or its published name, and gives what it
   t.is(await tools.get('text.nothing'), undefined)
 })
 
+test('a tool is called by its capability, and by its address as a2a_list_agents prints it, on this node too', async (t: Assert) => {
+  const { world, owner } = await scene(t)
+  const tools = toolsOn(owner, world)
+  const named = async (alias: string): Promise<string | undefined> => (await tools.alias(alias))?.definition.name
+  t.is(await named('text@owner.text.stats'), 'text.stats')
+  t.is(await named('text.text.stats'), 'text.stats', 'the same without the node')
+  t.is(await named('stats'), 'text.stats')
+  t.is(await named('text@gpu-box.text.do'), 'text@gpu-box.do')
+  t.is(await named('text@gpu-box.text.stats'), undefined, 'no such capability there')
+  t.is(await named('mcp-tool@gpu-box.run'), 'mcp-tool@gpu-box.mcp_mcp-tool_run')
+  t.is(await named('mcp-tool_at_gpu-box__mcp_mcp-tool_run'), 'mcp-tool@gpu-box.mcp_mcp-tool_run', 'an earlier name')
+  t.is(await named('run'), 'mcp-tool@gpu-box.mcp_mcp-tool_run')
+})
+
+test('an alias of tools of several agents is that of this node, and else of none', async (t: Assert) => {
+  const world = new World(t)
+  const [here, other] = [echo('text', { capabilities: [capability('text.do')] }), echo('more')]
+  const owner = await world.owner({ agents: [here] })
+  for (const name of ['b', 'c']) await world.link(owner, await world.member(name, { agents: [echo('text'), other] }))
+  const tools = toolsOn(owner, world)
+  t.is((await tools.alias('text.do'))?.definition.name, 'text.do')
+  t.is((await tools.alias('do'))?.definition.name, 'text.do')
+  t.is(await tools.alias('more.do'), undefined)
+  t.is((await tools.alias('more@c.do'))?.definition.name, 'more@c.do')
+})
+
+test('a toolset chooses tools by any of their names, in lists, calls and counts', async (t: Assert) => {
+  const { world, owner } = await scene(t)
+  const chosen = async (...globs: readonly string[]): Promise<string[]> => await names(toolsOn(owner, world, {}, globs))
+  t.alike(await chosen('text.*'), ['text.count', 'text.stats', 'text.text.count', 'text@gpu-box.do'])
+  t.alike(await chosen('*@gpu-box.*'), ['mcp-tool@gpu-box.mcp_mcp-tool_run', 'text@gpu-box.do'])
+  t.alike(await chosen('mcp-tool@gpu-box.run', 'stats'), ['mcp-tool@gpu-box.mcp_mcp-tool_run', 'text.stats'])
+  t.alike(await chosen('nothing'), [])
+  const tools = toolsOn(owner, world, {}, ['text@owner.*'])
+  t.is(await tools.count(), 3)
+  t.is(await tools.get('text@gpu-box.do'), undefined)
+  t.ok(await tools.get('text.stats'))
+})
+
+test('a capability without a grant is not listed or counted, and a call says what is missing', async (t: Assert) => {
+  const world = new World(t)
+  const capabilities = [capability('files.read', { tags: ['files', NOT_GRANTED] }), capability('files.list')]
+  const files = new FakeAgent(agentDefinition('files', { capabilities }), () => ({
+    ok: false,
+    code: 'TASK_FAILED',
+    message: 'nothing is granted'
+  }))
+  const tools = toolsOn(await world.owner({ agents: [files] }), world)
+  t.alike(await names(tools), ['files.list'])
+  t.is(await tools.count(), 1)
+  await failsWith(t, 'TASK_FAILED', async () => await (await tool(tools, 'files.read')).handler({}, toolContext()))
+  const listed = (grants: readonly string[], writeGrants: readonly string[]): string[] =>
+    createStarters({ grants, writeGrants, clock: world.clock })
+      .flatMap(({ definition }) => definition.capabilities)
+      .filter(({ tags = [] }) => !tags.includes(NOT_GRANTED))
+      .map(({ id }) => id)
+  t.alike(listed([], []), ['host.report', 'text.stats'])
+  t.absent(listed(['/a'], []).includes('files.write'))
+  t.ok(listed([], ['/a']).includes('files.append'))
+  t.absent(listed([], ['/a']).includes('files.read'))
+})
+
+test('an alias never takes the name of a tool of the node', async (t: Assert) => {
+  const { world, owner } = await scene(t)
+  owner.source.set([echo('evil', { capabilities: [capability('admin__registerTool'), capability('health')] })])
+  await world.pass(2000)
+  const own = new ToolRegistry(createSchemaCompiler())
+  for (const name of ['admin/registerTool', 'health'])
+    own.register({ name, description: '', inputSchema: { type: 'object' } }, () => Promise.resolve(null))
+  const catalog = new ToolCatalog([own, toolsOn(owner, world)])
+  t.is((await catalog.find('admin__registerTool'))?.definition.name, 'admin/registerTool')
+  t.is((await catalog.find('health'))?.definition.name, 'health')
+  t.is((await catalog.find('evil@owner.health'))?.definition.name, 'evil.health')
+})
+
 test('a new agent appears in the list, an offline one disappears, and both changes are reported', async (t: Assert) => {
   const { world, owner, peer } = await scene(t)
   const tools = toolsOn(owner, world)
@@ -91,6 +178,42 @@ test('a new agent appears in the list, an offline one disappears, and both chang
   await world.pass(120_000, 1000)
   t.alike(await names(tools), ['late.do'])
   t.ok(changes > 1)
+  stop()
+  await world.settle()
+})
+
+test('a call of a tool of an absent node fails at once, says since when, and names tools for the same work', async (t: Assert) => {
+  const { world, owner, peer } = await scene(t)
+  const other = await world.member('nas', { agents: [echo('words', { capabilities: [capability('text.do')] })] })
+  await world.link(owner, other)
+  const tools = toolsOn(owner, world)
+  const stop = tools.onChange(() => {})
+  world.net.disconnect(owner.id, peer.id)
+  await world.pass(120_000, 1000)
+  const { peers } = await owner.api().call('peers.list', {})
+  const since = peers.find(({ name }) => name === 'gpu-box')?.lastSeenAt ?? null
+  t.ok(since !== null)
+  const errorOf = async (found: RegisteredTool | undefined): Promise<ReturnType<typeof structuredErrorOf> | null> =>
+    found === undefined
+      ? null
+      : await found.handler({}, toolContext()).then(
+          () => null,
+          (error: unknown) => structuredErrorOf(error)
+        )
+  for (const found of [
+    await tools.get('text@gpu-box.do'),
+    await tools.get('text_at_gpu-box__do'),
+    await tools.alias('text@gpu-box.text.do')
+  ]) {
+    const error = await errorOf(found)
+    t.is(error?.code, 'PEER_OFFLINE')
+    t.is(error?.message, `gpu-box, the node of text@gpu-box, is offline since ${since}; call words_at_nas__text__do`)
+    t.alike(error?.details?.['data'], { node: 'gpu-box', since, alternatives: ['words_at_nas__text__do'] })
+  }
+  const alone = await errorOf(await tools.get('mcp-tool@gpu-box.mcp_mcp-tool_run'))
+  t.ok(alone?.message.endsWith('; no other agent offers this now'), alone?.message)
+  const blind = await errorOf(await toolsOn(owner, world, { kind: 'mcp', agents: ['mcp-*'] }).get('run@gpu-box.do'))
+  t.is(blind, null, 'a caller that does not see the agent learns nothing')
   stop()
   await world.settle()
 })

@@ -11,14 +11,28 @@ test('names are published as the protocol decisions say', (t: Assert) => {
   t.is(publishedName('text.stats'), 'text__stats')
   t.is(publishedName('text@gpu-box.stats'), 'text_at_gpu-box__stats')
   t.is(publishedName('admin/registerTool'), 'admin__registerTool')
-  t.is(publishedName('mcp_files_read'), 'mcp_files_read')
   t.is(publishedName('a b:ü😀'), 'a_b___')
-  t.is(publishedName('x'.repeat(56)), 'x'.repeat(56))
-  t.ok(/^x{56}_[A-Za-z0-9_-]{7}$/.test(publishedName('x'.repeat(57))))
+  t.is(publishedName('x'.repeat(49)), 'x'.repeat(49))
+  t.ok(/^x{41}_[A-Za-z0-9_-]{7}$/.test(publishedName('x'.repeat(50))))
+})
+
+test('the published name of an imported tool has its server once', (t: Assert) => {
+  t.is(publishedName('mcp_files_read'), 'files__read')
+  t.is(publishedName('mcp_git_git_log'), 'git__git_log')
+  t.is(publishedName('git@beta.mcp_git_git_log'), 'git_at_beta__git_log')
+  t.is(publishedName('my_git@beta.mcp_my-git_log'), 'my_git_at_beta__log')
+  t.is(publishedName('text@beta.mcp_git_log'), 'text_at_beta__mcp_git_log', 'not a tool of that server')
+  t.is(publishedName('mcp_client'), 'mcp_client')
+})
+
+test('a long published name keeps the end that says what the tool does', (t: Assert) => {
+  const name = publishedName('documentation@workstation-in-the-laboratory.resolve_library')
+  t.ok(/^documentation_at_worksta__resolve_library_[A-Za-z0-9_-]{7}$/.test(name), name)
+  t.is(name.length, 49)
 })
 
 /** Names that look alike once they are published. */
-const arbName = fc.array(fc.constantFrom('a', 'b', '.', '/', '@', '_', '__', '_at_', 'ü', 'x'.repeat(54)), {
+const arbName = fc.array(fc.constantFrom('a', 'b', '.', '/', '@', '_', '__', '_at_', 'ü', 'x'.repeat(39)), {
   minLength: 1,
   maxLength: 6
 })
@@ -35,7 +49,7 @@ test('in any list distinct names stay distinct, fit clients, and lead back, afte
     for (const name of gone) if (!names.delete(name) || names.delete(name) || names.resolve(name) === name) return false
     const left = all.filter((name) => !gone.has(name))
     const published = left.map((name) => names.published(name))
-    const isFit = published.every((name) => /^[A-Za-z0-9_-]{1,64}$/.test(name))
+    const isFit = published.every((name) => /^[A-Za-z0-9_-]{1,49}$/.test(name))
     const leadsBack = left.every((name, i) => names.resolve(name) === name && names.resolve(published[i]) === name)
     return isFit && leadsBack && new Set(published).size === left.length
   })
