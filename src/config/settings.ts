@@ -21,6 +21,7 @@ import { MAX_OAUTH_SCOPES, OAUTH, type OAuthSetting, oauthSchema } from './oauth
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
 import { NOTIFY } from './notify.js'
 import { providerSettingSchema } from './provider.js'
+import { RESULT_TOKENS } from './result-tokens.js'
 import { PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
 
 /**
@@ -317,6 +318,7 @@ export const SETTINGS = {
       'auto',
       'Tools of the mesh in tools/list: every tool, or tools to find and call them; auto changes to those above 100 tools.'
     ),
+    maxResultTokens: RESULT_TOKENS,
     servers: define<Readonly<Record<string, McpServerSetting>>>({
       schema: mcpServersSchema,
       fallback: {},

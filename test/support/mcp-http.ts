@@ -10,7 +10,7 @@ import type { FakeNode, World } from './fake-node.js'
 
 /** Settings of its MCP server, as shipped. */
 export const MCP_SETTINGS = {
-  mcp: { eras: 'both', expose: 'auto' },
+  mcp: { eras: 'both', expose: 'auto', maxResultTokens: { default: 10_000 } },
   tools: {
     defaultTimeoutMs: 30_000,
     maxPayloadBytes: 1_048_576,

@@ -24,6 +24,7 @@ import { MeshResources } from '../resources/mesh-resources.js'
 import { MeshTools } from '../tools/mesh-tools.js'
 import { ParamHeaders } from '../http/param-headers.js'
 import { startProcessMeter } from './process-meter.js'
+import { LargeResults, type ResultTokens } from '../resources/large-results.js'
 import { joinPrompts, type PromptSource } from '../resources/prompt-source.js'
 import { ResourceManager } from '../resources/resource-limits.js'
 import { joinResources, ResourceRegistry } from '../resources/resource-registry.js'
@@ -50,7 +51,7 @@ const AUDIT = { uri: 'a2a://audit', name: 'newest lines of the audit log', mimeT
 
 /** Settings of the MCP server, as the config names them. */
 export interface McpSettings {
-  readonly mcp: { readonly eras: Eras; readonly expose: Expose }
+  readonly mcp: { readonly eras: Eras; readonly expose: Expose; readonly maxResultTokens: ResultTokens }
   readonly tools: {
     readonly defaultTimeoutMs: number
     readonly maxPayloadBytes: number
@@ -88,7 +89,7 @@ export interface McpServiceDeps {
 interface Offer {
   /** Identifies the caller. */
   readonly key: string
-  readonly deps: Pick<McpDeps, 'tools' | 'resources' | 'prompts' | 'isRemote'>
+  readonly deps: Pick<McpDeps, 'tools' | 'resources' | 'prompts' | 'isRemote' | 'fit'>
   readonly catalog: ToolCatalog
   users: number
 }
@@ -106,6 +107,8 @@ export class McpService {
   readonly #ids = uuidRunIds()
   /** Seals the states of handlers, which clients carry. */
   readonly #stateKey = randomBytes(32)
+  /** Shared, since a client may read a result over a later connection. */
+  readonly #results = new LargeResults(() => randomBytes(12).toString('base64url'))
   #isClosed = false
 
   constructor(deps: McpServiceDeps) {
@@ -160,7 +163,7 @@ export class McpService {
 
   #offerTo(principal: Principal, caller: AdminCaller): Offer {
     const key = JSON.stringify([principal, caller])
-    const offer = this.#offers.get(key) ?? { ...this.#offer(principal, caller), key, users: 0 }
+    const offer = this.#offers.get(key) ?? { ...this.#offer(principal, caller, key), key, users: 0 }
     this.#offers.set(key, offer)
     return offer
   }
@@ -205,19 +208,13 @@ export class McpService {
     this.#meter.close()
   }
 
-  #offer(principal: Principal, caller: AdminCaller): Pick<Offer, 'deps' | 'catalog'> {
-    const { apiFor, clock, compileSchema, toJson, settings, version } = this.#deps
+  #offer(principal: Principal, caller: AdminCaller, key: string): Pick<Offer, 'deps' | 'catalog'> {
+    const { apiFor, clock, compileSchema, toJson, settings } = this.#deps
     const more = this.#deps.more === undefined ? [] : [this.#deps.more]
     const isRemote = caller.transport === 'http'
     const api = isRemote ? withoutCommands(apiFor(principal)) : apiFor(principal)
-    const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
-    const { maxConcurrentExecutions } = settings.resources
-    const health = healthTool({
-      name: 'a2a-node',
-      version,
-      limits: this.#limits,
-      settings: { ...limits, maxConcurrentExecutions }
-    })
+    const { adminRegistrationEnabled, adminPolicy } = settings.tools
+    const health = this.#healthTool()
     const own = this.#ownTools(api, principal)
     own.register(health.definition, health.handler, HEALTH_OPTIONS)
     // A tool that a caller registers acts as that caller: no other caller sees it.
@@ -238,13 +235,28 @@ export class McpService {
     })
     const mesh = this.#meshTools(api)
     const catalog: ToolCatalog = new ToolCatalog([own, admin, registered, mesh, ...more.map((one) => one.tools)])
+    const results = this.#results.of(key)
     const resources = joinResources([
+      results,
       this.#auditFor(principal),
       new MeshResources({ api, clock, toJson }),
       ...more.map((one) => one.resources)
     ])
     const prompts = joinPrompts([new AgentPrompts({ api, clock }), ...more.map((one) => one.prompts)])
-    return { deps: { tools: catalog, resources, prompts, isRemote }, catalog }
+    const fit = results.fitter(settings.mcp.maxResultTokens)
+    return { deps: { tools: catalog, resources, prompts, isRemote, fit }, catalog }
+  }
+
+  #healthTool(): ReturnType<typeof healthTool> {
+    const { settings, version } = this.#deps
+    const { adminRegistrationEnabled: _enabled, adminPolicy: _policy, ...limits } = settings.tools
+    const { maxConcurrentExecutions } = settings.resources
+    return healthTool({
+      name: 'a2a-node',
+      version,
+      limits: this.#limits,
+      settings: { ...limits, maxConcurrentExecutions }
+    })
   }
 
   #meshTools(api: NodeApi): ExposedTools {
