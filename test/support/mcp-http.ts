@@ -26,7 +26,7 @@ export const MCP_SETTINGS = {
 export function mcpServiceOf(
   world: World,
   node: FakeNode,
-  given: Partial<Pick<McpServiceDeps, 'more' | 'onCompleted' | 'settings'>> = {}
+  given: Partial<Pick<McpServiceDeps, 'onCompleted' | 'settings'>> = {}
 ): McpService {
   return new McpService({
     version: '0.0.0',

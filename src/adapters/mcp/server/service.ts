@@ -25,16 +25,14 @@ import { MeshTools } from '../tools/mesh-tools.js'
 import { ParamHeaders } from '../http/param-headers.js'
 import { startProcessMeter } from './process-meter.js'
 import { LargeResults, type ResultTokens } from '../resources/large-results.js'
-import { joinPrompts, type PromptSource } from '../resources/prompt-source.js'
 import { ResourceManager } from '../resources/resource-limits.js'
 import { joinResources, ResourceRegistry } from '../resources/resource-registry.js'
-import type { ResourceSource } from '../resources/resource-source.js'
 import { RequestStates } from '../http/request-states.js'
 import { withoutCommands } from './remote-client.js'
 import { uuidRunIds } from './run-ids.js'
 import { type ServedConnection, serveMcp } from './serve.js'
 import type { McpDeps } from './server.js'
-import type { ToolLog, ToolSource } from './tool.js'
+import type { ToolLog } from './tool.js'
 import { ToolCatalog } from './tool-catalog.js'
 import type { OnCompleted } from './tool-record.js'
 import type { StructuredError } from './structured-error.js'
@@ -81,8 +79,6 @@ export interface McpServiceDeps {
   chooserFor(principal: Principal): ToolChooser | null
   /** Called with the record of each ended tool call. */
   readonly onCompleted: OnCompleted
-  /** Offered to every caller beside the node's own. */
-  readonly more?: { readonly tools: ToolSource; readonly resources: ResourceSource; readonly prompts: PromptSource }
 }
 
 /** The offer to one caller, and its number of connections. */
@@ -210,7 +206,6 @@ export class McpService {
 
   #offer(principal: Principal, caller: AdminCaller, key: string): Pick<Offer, 'deps' | 'catalog'> {
     const { apiFor, clock, compileSchema, toJson, settings } = this.#deps
-    const more = this.#deps.more === undefined ? [] : [this.#deps.more]
     const isRemote = caller.transport === 'http'
     const api = isRemote ? withoutCommands(apiFor(principal)) : apiFor(principal)
     const { adminRegistrationEnabled, adminPolicy } = settings.tools
@@ -234,15 +229,10 @@ export class McpService {
         sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
     })
     const mesh = this.#meshTools(api)
-    const catalog: ToolCatalog = new ToolCatalog([own, admin, registered, mesh, ...more.map((one) => one.tools)])
+    const catalog: ToolCatalog = new ToolCatalog([own, admin, registered, mesh])
     const results = this.#results.of(key)
-    const resources = joinResources([
-      results,
-      this.#auditFor(principal),
-      new MeshResources({ api, clock, toJson }),
-      ...more.map((one) => one.resources)
-    ])
-    const prompts = joinPrompts([new AgentPrompts({ api, clock }), ...more.map((one) => one.prompts)])
+    const resources = joinResources([results, this.#auditFor(principal), new MeshResources({ api, clock, toJson })])
+    const prompts = new AgentPrompts({ api, clock })
     const fit = results.fitter(settings.mcp.maxResultTokens)
     return { deps: { tools: catalog, resources, prompts, isRemote, fit }, catalog }
   }
