@@ -204,8 +204,10 @@ test('reports of an agent go to the follower of the call: a few at once, then th
       await world.settle()
     }
     await world.pass(1000)
-    run.run.progress({ step: 'ninth\n' })
-    await world.settle()
+    for (const data of [{ step: 'ninth\n' }, 'b', 'c', 'd']) {
+      run.run.progress(data)
+      await world.settle()
+    }
     run.run.progress('the last')
     run.end({ ok: true, result: 'done' })
     await world.settle()
@@ -220,6 +222,9 @@ test('reports of an agent go to the follower of the call: a few at once, then th
         [4, 10, null],
         [8, 10, null],
         [null, null, '{"step":"ninth\\n"}'],
+        [null, null, 'b'],
+        [null, null, 'c'],
+        [null, null, 'd'],
         [null, null, 'the last']
       ],
       at
