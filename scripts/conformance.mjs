@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Lets the official MCP conformance runner loose on our HTTP endpoint: `npm run conformance [-- --verbose]`. It needs
-// Node 22, and the package registry; without Node 22 it says so and ends with 0. Exit code 1 when something fails that
-// is not expected to (test/conformance/expected-failures.yml), or passes that is.
+// Runs the official MCP conformance runner: `npm run conformance [-- --verbose]`. First on a server of fixtures by the
+// MCP runtime, then on a node that imports it, and on a node one hop away, both with a token. It needs Node 22, and the
+// package registry; without Node 22 it says so and ends with 0. Exit code 1 when something fails that is not expected
+// to (test/conformance/expected-*.yml), or passes that is.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
@@ -10,7 +11,15 @@ import { parseArgs } from 'node:util'
 import { fetchRunner, nodeForRunner, RUNS } from './conformance/runner.mjs'
 import { compileTests } from './testing/compile.mjs'
 
-const EXPECTED = path.resolve('test/conformance/expected-failures.yml')
+const SERVER = path.resolve('test/conformance/expected-failures.yml')
+const SHIPPED = path.resolve('test/conformance/expected-shipped.yml')
+
+/** The endpoints of one run: the server itself and both ways to it. */
+const PLACES = [
+  { place: 'direct', about: 'the server', expected: SERVER },
+  { place: 'here', about: 'imported here', expected: SHIPPED },
+  { place: 'hop', about: 'imported one hop away', expected: SHIPPED }
+]
 
 /** Runs the runner. Resolves with its exit code and what it printed. */
 function run(node, args, cwd) {
@@ -27,28 +36,28 @@ function run(node, args, cwd) {
   })
 }
 
-/** One run, against an endpoint of its own. Prints its summary; true when all went as expected. */
-async function conforms({ node, program, serve, dir, isVerbose }, { version, args }) {
-  const endpoint = await serve()
+/** One run of one place. Prints its summary; true when all went as expected. */
+async function conforms({ node, program, dir, isVerbose }, { version, args }, { url, about, expected }) {
+  const results = path.join(dir, 'results')
+  const all = ['server', '--url', url.href, ...args, '--expected-failures', expected, '--output-dir', results]
+  const { code, output } = await run(node, [program, ...all], dir)
+  const at = output.indexOf('=== SUMMARY ===')
+  console.log(`\nconformance ${version} ${args.join(' ')}, ${about}: exit code ${code}`)
+  console.log(isVerbose || at === -1 ? output : output.slice(at).trim())
+  return code === 0
+}
+
+/** All places of one run, with nodes of their own. The number of places that went otherwise than expected. */
+async function failures(running, one) {
+  const ends = []
   try {
-    const results = path.join(dir, 'results')
-    const all = [
-      'server',
-      '--url',
-      endpoint.url.href,
-      ...args,
-      '--expected-failures',
-      EXPECTED,
-      '--output-dir',
-      results
-    ]
-    const { code, output } = await run(node, [program, ...all], dir)
-    const at = output.indexOf('=== SUMMARY ===')
-    console.log(`\nconformance ${version} ${args.join(' ')}: exit code ${code}`)
-    console.log(isVerbose || at === -1 ? output : output.slice(at).trim())
-    return code === 0
+    const urls = await running.serve({ teardown: (end) => ends.unshift(end) })
+    let failed = 0
+    for (const { place, ...rest } of PLACES)
+      if (!(await conforms(running, one, { url: urls[place], ...rest }))) failed++
+    return failed
   } finally {
-    await endpoint.close()
+    for (const end of ends) await end()
   }
 }
 
@@ -60,21 +69,17 @@ async function main() {
     env: process.env
   })
   if (skipped !== undefined) return console.log(`skipped: ${skipped}`)
-  const { serveConformance: serve } = await compileTests('test/conformance/endpoint.js')
+  const { serveShipped: serve } = await compileTests('test/conformance/shipped.js')
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'a2a-conformance-'))
   process.on('exit', () => fs.rmSync(dir, { recursive: true, force: true }))
   const programs = new Map(
     [...new Set(RUNS.map(({ version }) => version))].map((version) => [version, fetchRunner(version, dir)])
   )
   let failed = 0
-  for (const one of RUNS) {
-    const isGood = await conforms(
-      { node, program: programs.get(one.version), serve, dir, isVerbose: values.verbose },
-      one
-    )
-    if (!isGood) failed++
-  }
-  console.log(`\n${RUNS.length - failed} of ${RUNS.length} runs as expected`)
+  for (const one of RUNS)
+    failed += await failures({ node, program: programs.get(one.version), serve, dir, isVerbose: values.verbose }, one)
+  const count = RUNS.length * PLACES.length
+  console.log(`\n${count - failed} of ${count} runs as expected`)
   process.exitCode = failed === 0 ? 0 : 1
 }
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { isRecord } from '../kit/json.js'
 import { agentUrl, httpUrl, shownUrl, text } from './entry-values.js'
 import { bounds, pin, power, serverName } from './mcp-servers.js'
+import type { Setting } from './settings.js'
 
 /** Remote A2A agents of one config. */
 export const MAX_A2A_AGENTS = 32
@@ -103,4 +104,15 @@ export function shownAgents(value: unknown): unknown {
       { ...one, card: shownUrl(one.card), url: one.url === null ? null : shownUrl(one.url) }
     ])
   )
+}
+
+/** The setting `a2a.agents`. */
+export const A2A_AGENTS: Setting<Readonly<Record<string, A2AAgentSetting>>> = {
+  schema: a2aAgentsSchema,
+  fallback: {},
+  form: 'servers',
+  unit: null,
+  allowed: `a mapping of at most ${MAX_A2A_AGENTS} names, each with the URL of a card; in the config file only`,
+  about: 'A2A agents elsewhere that this node offers, each as an agent of that name.',
+  show: shownAgents
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { nameFault, nameRule, NODE_NAME } from '../kit/names/rule.js'
-import { type A2AAgentSetting, a2aAgentsSchema, MAX_A2A_AGENTS, shownAgents } from './a2a-agents.js'
+import { A2A_AGENTS } from './a2a-agents.js'
 import { type AgentImportSetting, agentImportsSchema, MAX_AGENT_IMPORTS } from './agent-imports.js'
 import {
   GUARDRAILS,
@@ -20,6 +20,7 @@ import { MAX_OAUTH_SCOPES, OAUTH, type OAuthSetting, oauthSchema } from './oauth
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
 import { NOTIFY } from './notify.js'
 import { PROVIDER } from './provider.js'
+import { RESULT_TOKENS } from './result-tokens.js'
 import { PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
 
 /**
@@ -319,6 +320,7 @@ export const SETTINGS = {
     startNode: flag(true, 'MCP clients of this machine start the node when none runs; it ends after the last one.'),
     maxListedTools: count(30, [1, 20_000], 'Tools of the mesh from which on auto lists tools to find and call them.'),
     maxListedTokens: count(6000, [1, 1_000_000], 'The same by the estimated tokens of their definitions.'),
+    maxResultTokens: RESULT_TOKENS,
     servers: define<Readonly<Record<string, McpServerSetting>>>({
       schema: mcpServersSchema,
       fallback: {},
@@ -374,15 +376,7 @@ export const SETTINGS = {
       about:
         'Hosts of this machine or its own networks that A2A agents and push notifications may reach; all others must be public.'
     }),
-    agents: define<Readonly<Record<string, A2AAgentSetting>>>({
-      schema: a2aAgentsSchema,
-      fallback: {},
-      form: 'servers',
-      unit: null,
-      allowed: `a mapping of at most ${MAX_A2A_AGENTS} names, each with the URL of a card; in the config file only`,
-      about: 'A2A agents elsewhere that this node offers, each as an agent of that name.',
-      show: shownAgents
-    })
+    agents: A2A_AGENTS
   },
   llm: {
     providers: define<Readonly<Record<string, LlmProviderSetting>>>({

@@ -1,3 +1,6 @@
+/** Bytes of text (UTF-8) that count as one token of a language model, where the model does not say. */
+export const BYTES_PER_TOKEN = 4
+
 /** Rough cost of a number, a key or an object beside its text, in bytes. */
 const NODE_BYTES = 16
 

@@ -43,6 +43,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'mcp.eras': 'both',
   'mcp.expose': 'auto',
   'mcp.startNode': true,
+  'mcp.maxResultTokens': { default: 10_000 },
   'mcp.servers': {},
   'a2a.oauth': { enabled: false, issuer: null, accessTokenSeconds: 600, refreshTokenDays: 30, keyDays: 90, scopes: {} },
   'a2a.allowPrivate': [],

@@ -1,10 +1,20 @@
+import { randomBytes } from 'node:crypto'
+import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-schema.js'
 import type { HttpRoute } from '../../src/adapters/http/route.js'
-import { type HttpListener, startHttpListener } from '../../src/adapters/http/listener.js'
-import type { McpService } from '../../src/adapters/mcp/server/service.js'
+import { startHttpListener } from '../../src/adapters/http/listener.js'
+import { HttpConnection } from '../../src/adapters/mcp/http/http-connection.js'
+import { McpHttp } from '../../src/adapters/mcp/http/http-route.js'
+import { ParamHeaders } from '../../src/adapters/mcp/http/param-headers.js'
+import { RequestStates } from '../../src/adapters/mcp/http/request-states.js'
+import { ResourceManager } from '../../src/adapters/mcp/resources/resource-limits.js'
+import { maxMessageBytes } from '../../src/adapters/mcp/server/message-bytes.js'
+import { refuseOversized } from '../../src/adapters/mcp/server/oversized-call.js'
+import { startProcessMeter } from '../../src/adapters/mcp/server/process-meter.js'
+import { uuidRunIds } from '../../src/adapters/mcp/server/run-ids.js'
+import { serveMcp } from '../../src/adapters/mcp/server/serve.js'
+import { ToolCatalog } from '../../src/adapters/mcp/server/tool-catalog.js'
 import type { Principal } from '../../src/ports/node-api.js'
-import { World } from '../support/fake-node.js'
-import { echo } from '../support/fake-agents.js'
-import { mcpServiceOf } from '../support/mcp-http.js'
+import { realClock } from '../support/agents/real-clock.js'
 import { conformanceFixtures } from './fixtures.js'
 
 /** An endpoint that serves the fixtures. */
@@ -13,7 +23,7 @@ export interface ConformanceEndpoint {
   close(): Promise<void>
 }
 
-/** Whom the endpoint takes every caller for. */
+/** The caller of every request. */
 const CALLER: Principal = {
   kind: 'token',
   name: 'conformance',
@@ -21,43 +31,73 @@ const CALLER: Principal = {
   sandboxId: null,
   scopes: ['read', 'send', 'admin']
 }
+const MAX_PAYLOAD_BYTES = 1_048_576
 
 /**
- * Serves the fixtures beside the tools of a node of a world: the node's own HTTP listener with its checks of Host and
- * Origin, its MCP service behind it. Without a token, since the official runner has none to send.
+ * Serves the fixtures by the MCP runtime of a node, without a node: its HTTP listener with the checks of Host and
+ * Origin. Without a token, since the official runner has none to send.
  */
 export async function serveConformance(): Promise<ConformanceEndpoint> {
-  const ends: (() => unknown)[] = []
-  const world = new World({ teardown: (end) => void ends.unshift(end) })
-  const node = await world.owner({ agents: [echo('text')] })
-  const service = mcpServiceOf(world, node, { more: conformanceFixtures() })
+  const meter = startProcessMeter(realClock)
+  const http = fixtureHttp(
+    new ResourceManager({ maxConcurrentExecutions: 10, maxPayloadBytes: MAX_PAYLOAD_BYTES }, meter)
+  )
   const listener = await startHttpListener({ host: '127.0.0.1', port: 0, hosts: [], origins: [] })
   listener.open({
-    routes: [routeOf(service)],
+    routes: [routeOf(http)],
     admit: () => null,
     onRefusal: () => {},
     onFault: (error) => console.error(error)
   })
-  return { url: new URL('/mcp', listener.url), close: () => close(listener, service, ends) }
+  return {
+    url: new URL('/mcp', listener.url),
+    close: async () => {
+      await http.close()
+      await listener.close()
+      meter.close()
+    }
+  }
 }
 
-function routeOf(service: McpService): HttpRoute {
+function fixtureHttp(limits: ResourceManager): McpHttp {
+  const { tools, resources, prompts } = conformanceFixtures(createSchemaCompiler())
+  const catalog = new ToolCatalog([tools])
+  const ids = uuidRunIds()
+  const common = { clock: realClock, ids, log: () => {}, limits, tools: catalog, isRemote: true }
+  const states = new RequestStates({ key: randomBytes(32), clock: realClock, caller: 'conformance' })
+  return new McpHttp({
+    clock: realClock,
+    newId: () => ids.connectionCorrelationId(),
+    connect: () => {
+      const connection = new HttpConnection(new ParamHeaders(catalog))
+      serveMcp(connection, {
+        ...common,
+        name: 'fixtures',
+        version: '1.0.0',
+        states,
+        resources,
+        prompts,
+        defaultTimeoutMs: 30_000,
+        maxPayloadBytes: MAX_PAYLOAD_BYTES,
+        eras: 'both'
+      })
+      return connection
+    },
+    refuseOversized: (tool) => refuseOversized(common, tool, maxMessageBytes(MAX_PAYLOAD_BYTES))
+  })
+}
+
+function routeOf(http: McpHttp): HttpRoute {
   return {
     path: '/mcp',
     methods: ['POST', 'GET', 'DELETE'],
     isPublic: true,
     handle: (request, response, call) =>
-      service.handle(request, response, {
+      http.handle(request, response, {
         principal: CALLER,
         onAbort: (run) => call.onAbort(run),
         onTokenEnd: () => () => {},
         readBody: () => call.readBody()
       })
   }
-}
-
-async function close(listener: HttpListener, service: McpService, ends: readonly (() => unknown)[]): Promise<void> {
-  await service.close()
-  await listener.close()
-  for (const end of ends) await end()
 }

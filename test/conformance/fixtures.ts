@@ -1,13 +1,21 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-schema.js'
-import type { McpServiceDeps } from '../../src/adapters/mcp/server/service.js'
-import type { ToolHandler } from '../../src/adapters/mcp/server/tool.js'
+import type { PromptSource } from '../../src/adapters/mcp/resources/prompt-source.js'
+import type { ResourceSource } from '../../src/adapters/mcp/resources/resource-source.js'
+import type { ToolHandler, ToolSource } from '../../src/adapters/mcp/server/tool.js'
 import { ToolRegistry } from '../../src/adapters/mcp/server/tool-registry.js'
 import { mcpContent } from '../../src/adapters/mcp/tools/mcp-content.js'
+import type { CompileSchema } from '../../src/kit/sign.js'
 import { askingTools } from './asking.js'
 import { fixturePrompts } from './prompts.js'
 import { fixtureResources } from './resources.js'
 import { PIXEL, SILENCE } from './media.js'
+
+/** The parts of the server that the official runner tests. */
+export interface ConformanceFixtures {
+  readonly tools: ToolSource
+  readonly resources: ResourceSource
+  readonly prompts: PromptSource
+}
 
 /** What the official runner expects of the schema of this tool to come through whole. */
 const SCHEMA_2020_12 = {
@@ -92,8 +100,8 @@ const withLogLines: ToolHandler = (_args, { log }) => {
  * What the official conformance runner looks for on a server: tools, resources and prompts under the runner's names,
  * through the registries that the node uses itself.
  */
-export function conformanceFixtures(): NonNullable<McpServiceDeps['more']> {
-  const tools = new ToolRegistry(createSchemaCompiler())
+export function conformanceFixtures(compileSchema: CompileSchema): ConformanceFixtures {
+  const tools = new ToolRegistry(compileSchema)
   const register = (
     name: string,
     handler: ToolHandler,

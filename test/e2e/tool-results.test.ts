@@ -75,7 +75,7 @@ interface Scene {
 async function scene(t: Assert): Promise<Scene> {
   const mesh = await localMesh(t)
   const home = await mesh.dir()
-  const tools = [...Object.keys(RESULTS), 'steps', 'ticks'].map((name) => ({
+  const tools = [...Object.keys(RESULTS), 'steps', 'ticks', 'huge'].map((name) => ({
     name,
     inputSchema: { type: 'object' },
     ...(name === 'structured' ? { outputSchema: SUM } : {})
@@ -176,5 +176,21 @@ test('the last report of progress comes before the answer, and at least ten come
     await call('ticks', { count: 200, everyMs: 10 })
     t.alike(reported.at(-1), [200, 200], where)
     t.ok(reported.length >= 20, `${where}: ${reported.length} reports in 2 s`)
+  }
+})
+
+test('a result of an imported server beyond 10,000 tokens is a link that its client reads in pages', async (t: Assert) => {
+  const { clients } = await scene(t)
+  for (const { where, client, nameOf } of clients) {
+    const { content } = await client.callTool({ name: nameOf('huge'), arguments: { bytes: 100_000 } })
+    t.ok(JSON.stringify(content).length < 5000, `${where}: few tokens`)
+    const link = content.find(({ type }) => type === 'resource_link')
+    let read = ''
+    for (let uri = link?.type === 'resource_link' ? link.uri : undefined; uri !== undefined; ) {
+      const [page, next]: readonly { uri: string; text?: string }[] = (await client.readResource({ uri })).contents
+      read += page?.text ?? ''
+      uri = next?.uri
+    }
+    t.is(read, 'x'.repeat(100_000), where)
   }
 })

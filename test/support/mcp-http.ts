@@ -10,7 +10,13 @@ import type { FakeNode, World } from './fake-node.js'
 
 /** Settings of its MCP server, as shipped. */
 export const MCP_SETTINGS = {
-  mcp: { eras: 'both', expose: 'auto', maxListedTools: 30, maxListedTokens: 6000 },
+  mcp: {
+    eras: 'both',
+    expose: 'auto',
+    maxListedTools: 30,
+    maxListedTokens: 6000,
+    maxResultTokens: { default: 10_000 }
+  },
   tools: {
     defaultTimeoutMs: 30_000,
     maxPayloadBytes: 1_048_576,
@@ -26,7 +32,7 @@ export const MCP_SETTINGS = {
 export function mcpServiceOf(
   world: World,
   node: FakeNode,
-  given: Partial<Pick<McpServiceDeps, 'more' | 'onCompleted' | 'settings'>> = {}
+  given: Partial<Pick<McpServiceDeps, 'onCompleted' | 'settings'>> = {}
 ): McpService {
   return new McpService({
     version: '0.0.0',

@@ -11,6 +11,7 @@ import type { MessageEvent, ProgressReport } from '../../ports/policy-api.js'
 import { Abort } from '../../kit/abort.js'
 import type { Asked } from '../requests/caller/requests.js'
 import { isRecord } from '../../kit/json.js'
+import { type RateLimit, TokenBucket } from '../../kit/rate.js'
 import { shown } from '../../kit/text.js'
 import { previewOf } from '../../kit/preview.js'
 import { tokenOf } from '../../domain/gateway/content.js'
@@ -166,8 +167,8 @@ export function watchEvents(
   return () => {}
 }
 
-/** The shortest time between two reports of an agent, in milliseconds, so that a slow reader does not fall behind. */
-const REPORT_MS = 50
+/** Reports of an agent to a follower: a slow reader must not fall behind, and a few quick ones are all passed on. */
+const REPORT_RATE: RateLimit = { perSecond: 20, burst: 4 }
 
 /** Hooks by which a sender follows its request, and ends it. */
 export interface MessageHooks {
@@ -214,6 +215,7 @@ class TaskFollower {
   readonly #taskId: string
   readonly #push: (event: MessageEvent<Reply>) => void
   readonly #spoken = new SpokenText()
+  readonly #pace: TokenBucket
   #agent = ''
   #waiting: Task['waitingFor'] = null
   /** The newest progress, not reported yet. */
@@ -225,6 +227,7 @@ class TaskFollower {
     this.#node = node
     this.#taskId = taskId
     this.#push = push
+    this.#pace = new TokenBucket(REPORT_RATE, node.deps.clock)
     const stopListening = node.tasks.follow(taskId, (task) => this.#changed(task))
     this.stop = () => {
       stopListening()
@@ -263,8 +266,8 @@ class TaskFollower {
 
   #report(): void {
     if (this.#timer !== null || this.#newest === null) return
-    this.flush()
-    this.#timer = this.#node.deps.clock.after(REPORT_MS, () => {
+    if (this.#pace.take()) return this.flush()
+    this.#timer = this.#node.deps.clock.after(this.#pace.waitMs(1), () => {
       this.#timer = null
       this.#report()
     })

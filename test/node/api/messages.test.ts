@@ -183,7 +183,7 @@ function followed(node: FakeNode, agent: string): MessageEvent<Reply>[] {
   return told
 }
 
-test('reports of an agent go to the follower of the call: the newest, 20 times a second at most, and the last one before the end', async (t) => {
+test('reports of an agent go to the follower of the call: a few at once, then the newest, 20 times a second at most, and the last one before the end', async (t) => {
   for (const [name, at] of [
     ['slow@peer', 'there'],
     ['near@owner', 'here']
@@ -199,11 +199,15 @@ test('reports of an agent go to the follower of the call: the newest, 20 times a
     if (run === undefined) throw new Error('it does not run')
     run.run.progress({ progress: 1, total: 10, message: 'first' })
     await world.settle()
-    for (let n = 2; n < 9; n++) run.run.progress({ progress: n, total: 10 })
-    await world.settle()
+    for (let n = 2; n < 9; n++) {
+      run.run.progress({ progress: n, total: 10 })
+      await world.settle()
+    }
     await world.pass(1000)
-    run.run.progress({ step: 'ninth\n' })
-    await world.settle()
+    for (const data of [{ step: 'ninth\n' }, 'b', 'c', 'd']) {
+      run.run.progress(data)
+      await world.settle()
+    }
     run.run.progress('the last')
     run.end({ ok: true, result: 'done' })
     await world.settle()
@@ -213,8 +217,14 @@ test('reports of an agent go to the follower of the call: the newest, 20 times a
       reports.map(({ progress, total, message }) => [progress, total, message]),
       [
         [1, 10, 'first'],
+        [2, 10, null],
+        [3, 10, null],
+        [4, 10, null],
         [8, 10, null],
         [null, null, '{"step":"ninth\\n"}'],
+        [null, null, 'b'],
+        [null, null, 'c'],
+        [null, null, 'd'],
         [null, null, 'the last']
       ],
       at

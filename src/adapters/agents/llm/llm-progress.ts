@@ -1,3 +1,5 @@
+import { BYTES_PER_TOKEN } from '../../../kit/size.js'
+
 /** Tokens of one or more questions to a model and its answers. */
 export interface TokenCounts {
   readonly input: number
@@ -38,8 +40,6 @@ export interface MovedBytes {
   readonly received: number
 }
 
-/** Bytes of text that count as one token where the server does not say. */
-const BYTES_PER_TOKEN = 4
 /** No model uses more; a server that reports more for one turn has used up any budget. */
 const MOST_TOKENS = 1_000_000_000_000
 

@@ -1,6 +1,6 @@
 import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
 import type { ClientAsk, ClientSide } from '../tools/client-ask.js'
-import { type Complete, joinComplete } from './completing.js'
+import type { Complete } from './completing.js'
 
 /** Context of filling in a prompt, beside its arguments. */
 export interface PromptContext {
@@ -25,30 +25,4 @@ export interface PromptSource {
   readonly complete?: Complete
   /** Calls back when `list` changes; returns the function that ends it. */
   onChange?(changed: () => void): () => void
-}
-
-/** Several sources as one. Of two prompts with the same name the earlier source's counts. */
-export function joinPrompts(sources: readonly PromptSource[]): PromptSource {
-  return {
-    list: async () => {
-      const all = new Map<string, Prompt>()
-      for (const source of sources)
-        for (const one of await source.list()) if (!all.has(one.name)) all.set(one.name, one)
-      return [...all.values()]
-    },
-    get: async (name, args, context) => {
-      for (const source of sources) {
-        const prompt = await source.get(name, args, context)
-        if (prompt !== undefined) return prompt
-      }
-      return undefined
-    },
-    ...joinComplete(sources),
-    onChange: (changed) => {
-      const ends = sources.map((source) => source.onChange?.(changed))
-      return () => {
-        for (const end of ends) end?.()
-      }
-    }
-  }
 }

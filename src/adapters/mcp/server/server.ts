@@ -1,4 +1,10 @@
-import { ProtocolError, ResourceNotFoundError, Server, type ServerContext } from '@modelcontextprotocol/server'
+import {
+  type CallToolResult,
+  ProtocolError,
+  ResourceNotFoundError,
+  Server,
+  type ServerContext
+} from '@modelcontextprotocol/server'
 import type { Clock } from '../../../kit/clock.js'
 import { asNodeError } from '../../../kit/errors.js'
 import { ASKING, type Elicited, Elicitation } from '../tools/elicitation.js'
@@ -13,6 +19,7 @@ import { progressTo } from './progress.js'
 import { publishedTools } from '../tools/published-tools.js'
 import type { RequestStates } from '../http/request-states.js'
 import type { ResourceManager } from '../resources/resource-limits.js'
+import type { SizedResult } from '../resources/large-results.js'
 import { nameOf, type ResourceSource } from '../resources/resource-source.js'
 import type { RunIds } from './run-ids.js'
 import { errorFor } from './remote-client.js'
@@ -41,6 +48,8 @@ export interface McpDeps {
   readonly limits: ResourceManager
   /** Seals the states of handlers while their client is asked. */
   readonly states: RequestStates
+  /** Bounds a result for its client, named as the client does; absent: results stay as they are. */
+  readonly fit?: (sized: SizedResult) => CallToolResult
   /** `tools.defaultTimeoutMs`. */
   readonly defaultTimeoutMs: number
   /** The client has no command line of this node. Default false. */
@@ -118,7 +127,14 @@ function serveTools(
     })
     const pending = progress.beforeAnswer()
     if (pending !== null) await pending
-    return answer instanceof ClientAsk ? asking.ask(answer, about) : answer
+    if (answer instanceof ClientAsk) return asking.ask(answer, about)
+    if (deps.fit === undefined) return answer
+    const tool = await deps.tools.find(name)
+    return deps.fit({
+      result: answer,
+      client: asking.clientName(context),
+      hasSchema: tool?.definition.outputSchema !== undefined
+    })
   })
 }
 

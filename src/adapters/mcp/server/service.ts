@@ -28,10 +28,9 @@ import { MeshTools } from '../tools/mesh-tools.js'
 import { knownDefinitions } from '../tools/whole-definitions.js'
 import { ParamHeaders } from '../http/param-headers.js'
 import { startProcessMeter } from './process-meter.js'
-import { joinPrompts, type PromptSource } from '../resources/prompt-source.js'
+import { LargeResults, type ResultTokens } from '../resources/large-results.js'
 import { ResourceManager } from '../resources/resource-limits.js'
 import { joinResources, ResourceRegistry } from '../resources/resource-registry.js'
-import type { ResourceSource } from '../resources/resource-source.js'
 import { RequestStates } from '../http/request-states.js'
 import { withoutCommands } from './remote-client.js'
 import { uuidRunIds } from './run-ids.js'
@@ -55,6 +54,7 @@ export interface McpSettings {
     readonly expose: Expose
     readonly maxListedTools: number
     readonly maxListedTokens: number
+    readonly maxResultTokens: ResultTokens
   }
   readonly tools: {
     readonly defaultTimeoutMs: number
@@ -85,15 +85,13 @@ export interface McpServiceDeps {
   chooserFor(principal: Principal): ToolChooser | null
   /** Called with the record of each ended tool call. */
   readonly onCompleted: OnCompleted
-  /** Offered to every caller beside the node's own. */
-  readonly more?: { readonly tools: ToolSource; readonly resources: ResourceSource; readonly prompts: PromptSource }
 }
 
 /** The offer to one caller, and its number of connections. */
 interface Offer {
   /** Identifies the caller. */
   readonly key: string
-  readonly deps: Pick<ServeDeps, 'tools' | 'resources' | 'prompts' | 'isRemote' | 'instructions'>
+  readonly deps: Pick<ServeDeps, 'tools' | 'resources' | 'prompts' | 'isRemote' | 'instructions' | 'fit'>
   readonly catalog: ToolCatalog
   users: number
 }
@@ -121,6 +119,8 @@ export class McpService {
   readonly #definitions = knownDefinitions()
   /** For each caller, whether its list has become `search`: it stays so over its connections. */
   readonly #modes = new BoundedMap<string, ListMode>(MAX_MODES)
+  /** Shared, since a client may read a result over a later connection. */
+  readonly #results = new LargeResults(() => randomBytes(12).toString('base64url'))
   #isClosed = false
 
   /** `kept`: HTTP sessions that continue after a restart of the node. Absent: all end with it. */
@@ -177,7 +177,7 @@ export class McpService {
 
   #offerTo(principal: Principal, caller: AdminCaller): Offer {
     const key = JSON.stringify([principal, caller])
-    const offer = this.#offers.get(key) ?? { ...this.#offer(principal, caller, this.#modeOf(key)), key, users: 0 }
+    const offer = this.#offers.get(key) ?? { ...this.#offer(principal, caller, key), key, users: 0 }
     this.#offers.set(key, offer)
     return offer
   }
@@ -227,9 +227,8 @@ export class McpService {
     return mode
   }
 
-  #offer(principal: Principal, caller: AdminCaller, mode: ListMode): Pick<Offer, 'deps' | 'catalog'> {
+  #offer(principal: Principal, caller: AdminCaller, key: string): Pick<Offer, 'deps' | 'catalog'> {
     const { apiFor, clock, compileSchema, toJson, settings } = this.#deps
-    const more = this.#deps.more === undefined ? [] : [this.#deps.more]
     const isRemote = caller.transport === 'http'
     const api = isRemote ? withoutCommands(apiFor(principal)) : apiFor(principal)
     const { adminRegistrationEnabled, adminPolicy } = settings.tools
@@ -252,17 +251,15 @@ export class McpService {
       sendMessage: (agent, message, context) =>
         sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
     })
-    const exposed = this.#exposed(api, { own, mode, chosen: principal.tools ?? null })
-    const catalog: ToolCatalog = new ToolCatalog([exposed, admin, registered, ...more.map((one) => one.tools)])
-    const resources = joinResources([
-      this.#auditFor(principal),
-      new MeshResources({ api, clock, toJson }),
-      ...more.map((one) => one.resources)
-    ])
-    const prompts = joinPrompts([new AgentPrompts({ api, clock }), ...more.map((one) => one.prompts)])
+    const exposed = this.#exposed(api, { own, mode: this.#modeOf(key), chosen: principal.tools ?? null })
+    const catalog: ToolCatalog = new ToolCatalog([exposed, admin, registered])
+    const results = this.#results.of(key)
+    const resources = joinResources([results, this.#auditFor(principal), new MeshResources({ api, clock, toJson })])
+    const prompts = new AgentPrompts({ api, clock })
+    const fit = results.fitter(settings.mcp.maxResultTokens)
     const isSearch = (): Promise<boolean> => exposed.isSearch().catch(() => false)
     const instructions = async (): Promise<string> => await meshInstructions(api, await isSearch())
-    return { deps: { tools: catalog, resources, prompts, isRemote, instructions }, catalog }
+    return { deps: { tools: catalog, resources, prompts, isRemote, instructions, fit }, catalog }
   }
 
   #health(): ReturnType<typeof healthTool> {

@@ -1,6 +1,8 @@
 import {
   CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
   type ClientCapabilities,
+  type Implementation,
   inputRequired,
   type InputRequiredResult,
   ProtocolError,
@@ -41,6 +43,13 @@ export class Elicitation {
     const carried: unknown = mcpReq.requestState()
     const state = carried === undefined ? undefined : this.#opened(about, carried)
     return clientSide(this.#declared(mcpReq.envelope), { answers: mcpReq.inputResponses, state })
+  }
+
+  /** The name that the client of this request gave itself. */
+  clientName({ mcpReq }: ServerContext): string | undefined {
+    if (this.#era === 'legacy') return this.#server.getClientVersion()?.name
+    const envelope: Readonly<Record<string, unknown>> | undefined = mcpReq.envelope
+    return (envelope?.[CLIENT_INFO_META_KEY] as Implementation | undefined)?.name
   }
 
   /** Questions in the form of the protocol. */

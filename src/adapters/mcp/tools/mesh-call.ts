@@ -102,10 +102,11 @@ async function follow(
 
 /** Numbers of progress: the agent's while they rise, as the protocol requires, else a little more than the last one. */
 class Rising {
-  #last = 0
+  #last: number | null = null
 
   next(wanted: number | null): number {
-    this.#last = wanted !== null && wanted > this.#last && wanted < LARGEST ? wanted : this.#last + SMALL_STEP
+    const isRising = wanted !== null && wanted >= 0 && (this.#last === null || wanted > this.#last)
+    this.#last = isRising && wanted < LARGEST ? wanted : (this.#last ?? 0) + SMALL_STEP
     return this.#last
   }
 }

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { MeshResources } from '../../../../src/adapters/mcp/resources/mesh-resources.js'
-import { joinPrompts, type PromptSource } from '../../../../src/adapters/mcp/resources/prompt-source.js'
+import type { PromptSource } from '../../../../src/adapters/mcp/resources/prompt-source.js'
 import { joinResources } from '../../../../src/adapters/mcp/resources/resource-registry.js'
 import type { ResourceSource } from '../../../../src/adapters/mcp/resources/resource-source.js'
 import { NodeError } from '../../../../src/kit/errors.js'
@@ -11,9 +11,8 @@ import { CLAIM, McpScene, request } from '../../../support/mcp.js'
 const MANY = Array.from({ length: 150 }, (_, at) => `many-${at}`)
 
 function prompts(): PromptSource {
-  const silent: PromptSource = { list: () => [{ name: 'silent' }], get: () => Promise.resolve(undefined) }
-  const filled: PromptSource = {
-    list: () => [{ name: 'greet' }],
+  return {
+    list: () => [{ name: 'silent' }, { name: 'greet' }],
     get: () => Promise.resolve(undefined),
     complete: (name, { argument, given }) => {
       if (name !== 'greet') return Promise.resolve(undefined)
@@ -22,7 +21,6 @@ function prompts(): PromptSource {
       return Promise.resolve(given['language'] === 'de' ? ['Berta', 'Bernd'] : ['Ada', 'Alan', 'Ada', 'Bob'])
     }
   }
-  return joinPrompts([silent, filled])
 }
 
 for (const mode of ['legacy', 'auto'] as const) {
