@@ -14,7 +14,7 @@ import { parsePrometheus } from '../support/prometheus.js'
 const CALLS = [
   { name: 'calc__ok', args: { n: 1 }, tool: 'calc.ok', code: null },
   { name: 'calc.ok', args: { n: 2, text: '"quoted" \\ \n\u2028' }, tool: 'calc.ok', code: null },
-  { name: 'calc__fails', args: {}, tool: 'calc.fails', code: 'INTERNAL' },
+  { name: 'calc__fails', args: {}, tool: 'calc.fails', code: 'TASK_FAILED' },
   { name: 'calc__ok', args: { n: 'no number' }, tool: 'calc.ok', code: 'INVALID_ARGUMENT' },
   { name: 'health', args: {}, tool: 'health', code: null },
   { name: 'no__such_tool', args: {}, tool: 'unknown', code: 'NOT_FOUND' }

@@ -278,8 +278,7 @@ async function search(runs) {
         .concat('agents/schemas/compile-schema.js')
         .map(dist)
     )
-  const compileSchema = createSchemaCompiler()
-  const mesh = manyOnMesh()
+  const [compileSchema, mesh] = [createSchemaCompiler(), manyOnMesh()]
   const [lists, searches] = [[], []]
   await times(runs, async () => {
     const limits = { tools: 30, tokens: 6000 }
