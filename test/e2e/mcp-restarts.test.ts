@@ -134,7 +134,7 @@ test('two clients that start before any node share one, which ends after the las
   t.is((await mesh.run(['--home', home, 'start', '--detach'])).code, 0)
   await third.sdk.close()
   const kept = await api.call('node.info', {})
-  t.absent((await fs.readdir(path.join(home, 'run'))).includes('ends-with-clients'))
+  t.ok((await fs.readdir(path.join(home, 'run'))).includes('stays-after-clients'))
   t.ok(isAlive(kept.pid))
 })
 
