@@ -104,6 +104,8 @@ test('clients over stdio go on after a kill and a restart of the node, with 8 ca
     await client.ping()
     t.is((await client.call('text__stats', { text: 'a' }))['words'], 1)
   }
+  const many = Array.from({ length: 200 }, (_, i) => clients[0]?.call('text__stats', { text: 'a '.repeat(i) }))
+  for (const [words, answer] of (await Promise.all(many)).entries()) if (answer?.['words'] !== words) t.fail(`${words}`)
 })
 
 test('two clients that start before any node share one, which ends after the last of them', async (t: Assert) => {
@@ -132,7 +134,7 @@ test('two clients that start before any node share one, which ends after the las
   t.is((await mesh.run(['--home', home, 'start', '--detach'])).code, 0)
   await third.sdk.close()
   const kept = await api.call('node.info', {})
-  t.absent((await fs.readdir(path.join(home, 'run'))).includes('ends-with-clients'))
+  t.ok((await fs.readdir(path.join(home, 'run'))).includes('stays-after-clients'))
   t.ok(isAlive(kept.pid))
 })
 

@@ -24,6 +24,8 @@ export class ShimScene {
   /** Starts a node; undefined where nobody may. */
   start: (() => Promise<void>) | undefined = undefined
   connections = 0
+  /** Is each connection closed as soon as it is open? */
+  endsAtOnce = false
 
   private constructor(file: string) {
     this.#file = file
@@ -94,6 +96,7 @@ export class ShimScene {
       theirs.destroy()
     })
     serveMcp({ input: theirs, output: theirs }, node.parts)
+    if (this.endsAtOnce) setImmediate(() => ours.destroy())
     return Promise.resolve(ours)
   }
 }

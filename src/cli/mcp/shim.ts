@@ -16,6 +16,7 @@ import { malformed, messageIn, notInitialized, resultOf, type Unanswered, unansw
 import { NodeLink, type NodeLinkDeps } from './node-link.js'
 import { atOnce, withoutKnowledge } from './offline.js'
 import { OwnRequests } from './own-requests.js'
+import { Questions } from './questions.js'
 import { changeNotices, LISTEN, SessionState } from '../../kit/mcp/session-state.js'
 import { type SentRequest, WaitingRequests } from './waiting.js'
 
@@ -82,8 +83,7 @@ export class Shim {
   /** Sent to the node, by id. */
   readonly #open = new Map<MessageId, OpenRequest>()
   readonly #waiting: WaitingRequests
-  /** Questions of the node to the client. */
-  readonly #asked = new Set<MessageId>()
+  readonly #questions = new Questions()
   readonly #own: OwnRequests
   /** Acknowledgements of renewed `subscriptions/listen` that the client has already. */
   readonly #acknowledged = new Set<unknown>()
@@ -137,11 +137,12 @@ export class Shim {
     if (message !== null && typeof message['method'] === 'string' && isMessageId(message['id']))
       return this.#request({ id: message['id'], message, line: wholeLine(line) })
     if (message !== null && 'method' in message && !('id' in message)) return this.#notification(message, line)
-    // Only the node that asked takes an answer; another one may have asked under the same id.
-    const isAnswer = message !== null && !('method' in message) && isMessageId(message['id'])
-    if (isAnswer && !this.#asked.delete(message['id'] as MessageId)) return
-    if (this.#node?.isReady === true) this.#toNode(wholeLine(line))
-    else if (!isAnswer && line.some((byte) => byte > 0x20)) this.#toClient(malformed('a line is one message as JSON'))
+    const isReady = this.#node?.isReady === true
+    if (message !== null && !('method' in message) && isMessageId(message['id'])) {
+      const answer = this.#questions.answered(message)
+      if (answer !== null && isReady) this.#toNode(lineOf(answer))
+    } else if (isReady) this.#toNode(wholeLine(line))
+    else if (line.some((byte) => byte > 0x20)) this.#toClient(malformed('a line is one message as JSON'))
   }
 
   /** The node refuses it: it gets the edges, in which it finds the id, and a line that is too long for it as well. */
@@ -265,8 +266,8 @@ export class Shim {
     if (method === undefined) {
       if (this.#own.take(message)) return
       if (isMessageId(id)) this.#responded(id, message)
-    } else if (isMessageId(id)) this.#asked.add(id)
-    else if (method === 'notifications/cancelled') this.#asked.delete(paramsOf(message)['requestId'] as MessageId)
+    } else if (isMessageId(id)) return this.#toClient(this.#questions.asked(message, id))
+    else if (method === 'notifications/cancelled') return this.#toClient(this.#questions.canceled(message) ?? message)
     else if (this.#isRepeated(message)) return
     writeLine(this.#deps.client.output, wholeLine(line), stream)
   }
@@ -291,13 +292,12 @@ export class Shim {
     this.#node = null
     this.#hasFailed = true
     this.#own.end()
-    for (const id of this.#asked)
+    for (const id of this.#questions.end())
       this.#toClient({
         jsonrpc: '2.0',
         method: 'notifications/cancelled',
         params: { requestId: id, reason: 'the node that asked has ended' }
       })
-    this.#asked.clear()
     this.#acknowledged.clear()
     const open = [...this.#open.values()]
     this.#open.clear()

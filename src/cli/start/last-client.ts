@@ -7,17 +7,14 @@ const UNUSED_MS = 3000
 /** The same for the first client. */
 const FIRST_MS = 60_000
 
-/** The file that is there while a node ends with its clients. */
+/** The file that is there while a node stays after its clients. */
 function markOf({ run }: HomePaths): string {
-  return path.join(run, 'ends-with-clients')
+  return path.join(run, 'stays-after-clients')
 }
 
-/** Lets a running node stay after its last client: a person started it, too. True when it would have ended. */
-export function keepAfterClients(home: HomePaths): boolean {
-  const mark = markOf(home)
-  const isThere = existsSync(mark)
-  rmSync(mark, { force: true })
-  return isThere
+/** Lets a running node stay after its last client: a person started it, too. */
+export function keepAfterClients(home: HomePaths): void {
+  writeFileSync(markOf(home), '', { mode: 0o600 })
 }
 
 /** Notices when the last MCP client of a node that such a client started has gone. */
@@ -41,7 +38,8 @@ export class LastClient {
   /** The node is up. */
   begin(): void {
     this.#hasBegun = true
-    writeFileSync(this.#mark, '', { mode: 0o600 })
+    // It was for an earlier process.
+    rmSync(this.#mark, { force: true })
     if (this.#count === 0) this.#wait(FIRST_MS)
   }
 
@@ -61,7 +59,7 @@ export class LastClient {
 
   #wait(ms: number): void {
     this.#timer = setTimeout(() => {
-      if (existsSync(this.#mark)) this.#isGone()
+      if (!existsSync(this.#mark)) this.#isGone()
     }, ms)
   }
 }

@@ -21,7 +21,7 @@ const DAMAGED = /\.damaged-\d/
  * Files of a node in `run`, but for the lock of the home, which this process holds. Other files may be anybody's where
  * `run` is a link.
  */
-const OF_A_RUN = /^(?:agent-\d+\.json|backup|control\.sock|ends-with-clients|fault)$/
+const OF_A_RUN = /^(?:agent-\d+\.json|backup|control\.sock|fault|stays-after-clients)$/
 /** A file of a document, or one that an interrupted write left. */
 const DOCUMENT = /^([a-z0-9]+(?:-[a-z0-9]+)*)\.json(\.copy)?(\.tmp)?$/
 /** Documents with accepted definitions of imported tool servers and agents. */
