@@ -350,11 +350,12 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     writeFault: () => fullDisk(options.home.store, home.ledger)
   }
   // The admin of a join may know this key from now on.
-  home.fresh.keep()
+  if (options.join !== null) home.fresh.keep()
   const mesh = await foundOrJoin(home, meshParts)
   unwind.add('mesh', () => mesh.close())
   await documents.write(NODE, state === null ? { ...record, epoch: record.epoch + 1 } : record)
   await documents.write(MESH, mesh.state())
+  home.fresh.keep()
   keepMark(mesh, home)
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
