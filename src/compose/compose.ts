@@ -324,8 +324,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { serveBootstrap } = options.config.network
   const { network: kind, bootstrap, localPort } = record
   const { network, learn } = await openHomeNetwork(home)
-  const reached =
-    serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
+  const own = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? [] : [serveBootstrap]
   const care = await openCare(home, home)
   const meshParts: MeshDeps = {
     care,
@@ -333,7 +332,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     network,
     codeNetwork: {
       network: kind,
-      bootstrap: kind === 'private' ? reached : [],
+      bootstrap: kind === 'private' ? [...bootstrap, ...own] : [],
       localPort: kind === 'local' ? localPort : null
     },
     keyPair: await home.store.createKeyPair('a2a-node/node'),
