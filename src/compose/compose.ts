@@ -324,8 +324,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
   const { serveBootstrap } = options.config.network
   const { network: kind, bootstrap, localPort } = record
   const { network, learn } = await openHomeNetwork(home)
-  const reached =
-    serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
+  const own = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? [] : [serveBootstrap]
   const care = await openCare(home, home)
   const meshParts: MeshDeps = {
     care,
@@ -333,7 +332,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     network,
     codeNetwork: {
       network: kind,
-      bootstrap: kind === 'private' ? reached : [],
+      bootstrap: kind === 'private' ? [...bootstrap, ...own] : [],
       localPort: kind === 'local' ? localPort : null
     },
     keyPair: await home.store.createKeyPair('a2a-node/node'),
@@ -350,11 +349,12 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
     writeFault: () => fullDisk(options.home.store, home.ledger)
   }
   // The admin of a join may know this key from now on.
-  home.fresh.keep()
+  if (options.join !== null) home.fresh.keep()
   const mesh = await foundOrJoin(home, meshParts)
   unwind.add('mesh', () => mesh.close())
   await documents.write(NODE, state === null ? { ...record, epoch: record.epoch + 1 } : record)
   await documents.write(MESH, mesh.state())
+  home.fresh.keep()
   keepMark(mesh, home)
   keepState(mesh, home)
   const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))

@@ -4,7 +4,7 @@ import path from 'node:path'
 import type Corestore from 'corestore'
 import type { Clock } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
-import { NodeError, REPAIR_STEPS } from '../kit/errors.js'
+import { type ErrorCode, NodeError, REPAIR_STEPS } from '../kit/errors.js'
 import { keyFromText, keyToText } from '../kit/ids.js'
 import type { PolicySource } from '../ports/policy.js'
 import type { Ledger } from '../ports/ledger.js'
@@ -146,6 +146,9 @@ export async function claimHome(
   await assertIdentityWhole(home.home)
 }
 
+/** Errors of a home that another process has. */
+const LOCKED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['ALREADY_RUNNING', 'STORE_LOCKED'])
+
 /**
  * Claims a home as {@link claimHome}. When the start fails before `keep`, a home that held nothing before is removed
  * again.
@@ -155,7 +158,11 @@ export async function claimForStart(deps: StartDeps, startedAt: number): Promise
   const inside = [store, audit, agents].filter((dir) => !path.relative(home, dir).startsWith('..'))
   const fresh = await FreshHome.before({ home, run, logFile, dirs: inside })
   deps.unwind.add('directories of the home', () => fresh.removeDirectories())
-  await claimHome(deps, startedAt)
+  await claimHome(deps, startedAt).catch((error: unknown) => {
+    // Another process has the home.
+    if (error instanceof NodeError && LOCKED.has(error.code)) fresh.keep()
+    throw error
+  })
   await fresh.look()
   deps.unwind.add('content of the home', () => fresh.removeContent())
   return fresh

@@ -3,9 +3,12 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import test from 'brittle'
+import { startNode } from '../../src/compose/compose.js'
+import { resolveHome } from '../../src/config/paths.js'
 import { failsWith } from '../support/fails.js'
 import type { Start } from '../support/local-nodes.js'
 import { localNodes } from '../support/local-nodes.js'
+import { smallDisk } from '../support/small-disk.js'
 import { type ErrorCode, NodeError } from '../../src/kit/errors.js'
 
 /** Addresses that no machine of a test has (RFC 5737). */
@@ -67,6 +70,28 @@ test('a failed start keeps a home with anything of its owner, and one of a node'
   t.is(again.info.node.id, node.info.node.id)
   await fails('node', 'ALREADY_RUNNING')
   t.ok(await fs.stat(homeOf('node').socket), 'nor that of a running node')
+})
+
+test('a first start on a full disk leaves no home behind, and the next one with space works', async (t) => {
+  const disk = await smallDisk(t, 8)
+  if (typeof disk === 'string') return t.comment(`skipped: ${disk}`)
+  const { optionsOf } = await localNodes(t)
+  const options = {
+    ...(await optionsOf('full', {})),
+    home: resolveHome({ home: path.join(disk.dir, 'home'), env: {} })
+  }
+  await disk.fill()
+  // Enough for the first files, and for different ones.
+  for (const kib of [0, 40, 100, 300]) {
+    await disk.leave(kib * 1024)
+    await failsWith(t, 'DISK_FULL', () => startNode(options))
+    t.is(await fs.readdir(options.home.home).catch(() => null), null, `with ${kib} KiB`)
+    await disk.fill()
+  }
+  await disk.free()
+  const node = await startNode(options)
+  t.is(node.info.mesh.name, 'home')
+  await node.close()
 })
 
 test('a detached start that is refused leaves its log alone', async (t) => {

@@ -19,7 +19,7 @@ export interface LogColumn {
 }
 
 /** The parts of a line of a log. `at`: an ISO time. */
-export interface LogLine {
+export interface LogLineParts {
   readonly at: string
   readonly columns: readonly LogColumn[]
   readonly text: string
@@ -29,7 +29,7 @@ export interface LogLine {
  * One line: time, columns, and the text, cut to fit the terminal. A narrow terminal gets the time without its year, the
  * last column without padding, and the text. The texts are made safe to show.
  */
-export function logLine(output: Output, { at, columns, text }: LogLine): string {
+export function logLine(output: Output, { at, columns, text }: LogLineParts): string {
   const max = output.width ?? LINE_MAX
   const wide = [timeText(at), ...columns.map((one) => shown(one.text, 40).padEnd(one.width))]
   const left = max - wide.join(GAP).length - GAP.length
@@ -39,7 +39,7 @@ export function logLine(output: Output, { at, columns, text }: LogLine): string 
   return [output.paint('dim', time), ...painted, shown(text, left)].join(GAP)
 }
 
-function narrowLine(output: Output, { at, columns, text }: LogLine, max: number): string {
+function narrowLine(output: Output, { at, columns, text }: LogLineParts, max: number): string {
   const time = fitted(timeText(at).slice(YEAR), max)
   const last = fitted(columns.at(-1)?.text ?? '', Math.min(40, max - time.length - GAP.length))
   const left = max - [time, last].join(GAP).length - GAP.length

@@ -74,9 +74,10 @@ export class SwarmLifecycle implements SwarmObserver<SwarmHere> {
 
   /** On every node of the swarm. The caller is known to its node, and to all when that coordinated the swarm. */
   #recordCancellation({ head: { id }, end }: SwarmHere): void {
-    const { canceledBy: { node, caller } = {} } = end ?? {}
-    if (node === undefined) return
-    const reason = caller == null ? id : `${id} by ${shown(caller, MAX_CALLER)}`
+    const canceledBy = end?.canceledBy
+    if (canceledBy === undefined) return
+    const { node, caller } = canceledBy
+    const reason = caller === null ? id : `${id} by ${shown(caller, MAX_CALLER)}`
     this.#deps.audit.append({ kind: 'control', code: 'swarm-canceled', reason, by: node, ref: `canceled ${id}` })
   }
 }

@@ -12,9 +12,9 @@ function specOf(home: string | null, account: string | null = null): ServiceSpec
   return { name: 'a2a-node', program: '/bin/a2a-node.js', home, path: '/bin', logFile: '/log', account }
 }
 
-test('a file of a service gives its home back, with any characters', (t) => {
+test('a file of a service gives its home back, with any characters', async (t) => {
   const arbHome = fc.string({ unit: 'grapheme', minLength: 1 }).filter((one) => !/\p{Cc}/u.test(one))
-  holds(
+  await holds(
     t,
     fc.property(fc.oneof(arbHome, fc.constantFrom('/a "b" \\c %h $HOME', '<&>')), fc.boolean(), (home, isSystem) => {
       const spec = specOf(home, isSystem ? 'me' : null)

@@ -28,10 +28,10 @@ test('a line of a log keeps time, event and text on a narrow terminal and leaves
   t.is(logLine(plain(20), LINE), `${time.slice(5)}  adm…`)
 })
 
-test('no line of a log is wider than the terminal', (t) => {
+test('no line of a log is wider than the terminal', async (t) => {
   const arbColumn = fc.record({ text: fc.string({ maxLength: 60 }), width: fc.nat(20) })
   const arbLine = fc.record({ at: fc.constantFrom(AT, 'x'), columns: fc.array(arbColumn), text: fc.string() })
-  holds(
+  await holds(
     t,
     fc.property(arbLine, fc.integer({ min: 1, max: 120 }), (line, width) => logLine(plain(width), line).length <= width)
   )

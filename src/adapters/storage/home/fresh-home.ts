@@ -18,6 +18,7 @@ export class FreshHome {
   readonly #paths: FreshHomePaths
   readonly #wasThere: boolean
   #isFresh = false
+  #isKept = false
 
   private constructor(paths: FreshHomePaths, wasThere: boolean) {
     this.#paths = paths
@@ -41,6 +42,7 @@ export class FreshHome {
   /** The home has something to keep from now on. */
   keep(): void {
     this.#isFresh = false
+    this.#isKept = true
   }
 
   /** Removes the content of a fresh home. Call it while the home is locked, after all files are closed. */
@@ -50,11 +52,11 @@ export class FreshHome {
       await fs.rm(path.join(this.#paths.home, name), { recursive: true, force: true })
   }
 
-  /** Removes the directories of a fresh home, if they are empty: another start may use them by now. */
+  /** Removes the directories of a start that failed, if they are empty: another start may use them by now. */
   async removeDirectories(): Promise<void> {
-    if (!this.#isFresh) return
-    const { home, run } = this.#paths
-    for (const dir of this.#wasThere ? [run] : [run, home]) await fs.rmdir(dir).catch(() => {})
+    if (this.#isKept || (this.#wasThere && !this.#isFresh)) return
+    const { home, run, dirs } = this.#paths
+    for (const dir of [...dirs, run, ...(this.#wasThere ? [] : [home])]) await fs.rmdir(dir).catch(() => {})
   }
 
   /** Names in the home, without lock and log. */

@@ -33,7 +33,8 @@ export async function takeProcessLock(place: string, record: PidRecord): Promise
     await writePidFile(pidFile, record)
     return { isAfterKill, release: () => release(fd, { lockFile, pidFile }) }
   } catch (error) {
-    await closeFile(fd)
+    // A pid file of the process before stays: the next holder learns of its kill by it.
+    await release(fd, { lockFile, pidFile: null })
     throw error
   }
 }
@@ -68,11 +69,11 @@ async function lockedError(lockFile: string, pidFile: string): Promise<NodeError
 /** Removed before it is unlocked: who locks it afterwards sees that it is not the file of that name any more. */
 async function release(
   fd: number,
-  { lockFile, pidFile }: { readonly lockFile: string; readonly pidFile: string }
+  { lockFile, pidFile }: { readonly lockFile: string; readonly pidFile: string | null }
 ): Promise<void> {
   try {
     if (!(await isAt(fd, lockFile))) return
-    await removePidFile(pidFile)
+    if (pidFile !== null) await removePidFile(pidFile)
     await fs.rm(lockFile, { force: true })
   } finally {
     await closeFile(fd)
