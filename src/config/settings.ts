@@ -317,6 +317,7 @@ export const SETTINGS = {
       'auto',
       'Tools of the mesh in tools/list: every tool, or tools to find and call them; auto changes to those for a long list.'
     ),
+    schemas: choice(['fitted', 'whole'], 'fitted', 'Listed input schemas: fitted to every model API, or whole.'),
     startNode: flag(true, 'MCP clients of this machine start the node when none runs; it ends after the last one.'),
     maxListedTools: count(30, [1, 20_000], 'Tools of the mesh from which on auto lists tools to find and call them.'),
     maxListedTokens: count(6000, [1, 1_000_000], 'The same by the estimated tokens of their definitions.'),

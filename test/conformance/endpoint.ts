@@ -71,6 +71,7 @@ function fixtureHttp(limits: ResourceManager): McpHttp {
     connect: () => {
       const connection = new HttpConnection(new ParamHeaders(catalog))
       serveMcp(connection, {
+        schemas: 'whole',
         ...common,
         name: 'fixtures',
         version: '1.0.0',

@@ -29,9 +29,11 @@ export async function serveShipped(t: Teardown): Promise<ShippedPath> {
   t.teardown(() => server.close())
   const home = await mesh.dir()
   fs.writeFileSync(path.join(home, 'config.yaml'), `mcp:\n  servers:\n    demo:\n      url: ${server.url.href}\n`)
-  const a = await mesh.start('a', { home, args: ['--http', '0'] })
+  // The runner asks for tools by their names, not for a task in words, and for whole schemas.
+  const env = { A2A_NODE_MCP_EXPOSE: 'all', A2A_NODE_MCP_SCHEMAS: 'whole' }
+  const a = await mesh.start('a', { home, env, args: ['--http', '0'] })
   const { code } = await a.api.call('invite.create', { trust: 'mine' })
-  const b = await mesh.start('b', { join: code, args: ['--http', '0'] })
+  const b = await mesh.start('b', { join: code, env, args: ['--http', '0'] })
   await Promise.all([untilOnline(a, 1), untilOnline(b, 1), untilAgent(a, 'demo@a'), untilAgent(b, 'demo@a')])
   const [here, hop] = [await frontOf(a), await frontOf(b)]
   for (const front of [here, hop]) t.teardown(() => front.close(), { order: -1 })
@@ -67,7 +69,7 @@ async function namesAt(url: URL, authorization: string): Promise<ReadonlyMap<str
   await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers: { authorization } } }))
   await untilTrue(async () => {
     for (const { name } of (await client.listTools()).tools) {
-      const own = /mcp_demo_(\w+)$/.exec(name)?.[1]
+      const own = /^demo(?:_at_a)?__(\w+)$/.exec(name)?.[1]
       if (own !== undefined) found.set(own, name)
     }
     return found.size > 0

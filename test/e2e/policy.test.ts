@@ -82,11 +82,12 @@ test('a call waits for approval, says so, and completes once it is allowed', asy
   t.is(code, 0, stderr)
   t.is((JSON.parse(stdout) as { words: number }).words, 2)
   t.ok(stderr.includes('waiting for approval of text on b\n'), stderr)
+  const none = { approvals: [], more: 0, error: null }
   t.alike(await b.json(['approvals', 'ls']), {
     schema: 'a2a-node/approvals@1',
     approvals: [],
     elsewhere: [],
-    machines: []
+    machines: [{ node: { id: a.info.node.id, name: 'a' }, ...none }]
   })
   await untilTrue(
     async () => (await auditText(b)).includes('"kind":"approval","code":"ALLOWED"'),

@@ -165,7 +165,7 @@ test('a remembered port that another program took is an error whose next step st
   ).error
   t.is(code, 'PORT_IN_USE')
   t.ok(
-    next.some((step) => step.endsWith('start --no-http')),
+    next.some((step) => step.endsWith('start --no-http --detach')),
     next.join('\n')
   )
   t.alike(await node.kept(), { '--http': [taken] }, 'a start that failed forgets nothing')

@@ -93,8 +93,8 @@ async function scene(t: Assert): Promise<Scene> {
   await untilAgent(b, 'demo@a')
   const [here, there] = [await mcpClient(t, mesh, a), await mcpClient(t, mesh, b)]
   const clients = [
-    { where: 'here', client: here.sdk, nameOf: (tool: string) => `mcp_demo_${tool}` },
-    { where: 'one hop away', client: there.sdk, nameOf: (tool: string) => `demo_at_a__mcp_demo_${tool}` }
+    { where: 'here', client: here.sdk, nameOf: (tool: string) => `demo__${tool}` },
+    { where: 'one hop away', client: there.sdk, nameOf: (tool: string) => `demo_at_a__${tool}` }
   ]
   return { a, b, clients }
 }

@@ -13,6 +13,7 @@ export const MCP_SETTINGS = {
   mcp: {
     eras: 'both',
     expose: 'auto',
+    schemas: 'fitted',
     maxListedTools: 30,
     maxListedTokens: 6000,
     maxResultTokens: { default: 10_000 }

@@ -139,7 +139,8 @@ test('a home that is a file is refused in plain words, in the foreground, in the
   for (const args of [['start'], ['start', '--detach']]) {
     const ran = await run(args, { home: file })
     t.is(ran.code, 78)
-    t.is(ran.stderr, `error: ${file} is not a directory  [CONFIG_INVALID]\n  try: a2a-node start --home <directory>\n`)
+    const next = `a2a-node start --home <directory>${args.includes('--detach') ? ' --detach' : ''}`
+    t.is(ran.stderr, `error: ${file} is not a directory  [CONFIG_INVALID]\n  try: ${next}\n`)
   }
   const { stdout } = await run(['doctor'], { home: file })
   t.ok(

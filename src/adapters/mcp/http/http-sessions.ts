@@ -107,7 +107,7 @@ export class HttpSessions {
     if (connection === null || connection.isClosed) return null
     for (const [at, request] of state.requests().entries()) {
       connection.request({ ...request, id: `renewed ${at}` }, ANSWERED)
-      if (at === 0 && state.isInitialized) connection.notify({ jsonrpc: '2.0', method: 'notifications/initialized' })
+      if (at === 0) connection.notify({ jsonrpc: '2.0', method: 'notifications/initialized' })
     }
     this.#renewed.add(connection)
     return connection

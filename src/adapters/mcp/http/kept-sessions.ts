@@ -115,7 +115,7 @@ export class KeptSessions {
 
   #value(): unknown {
     const sessions = [...this.#sessions].map(([id, { owner, usedAt, state }]) => {
-      return { id, owner, usedAt, isInitialized: state.isInitialized, requests: state.requests() }
+      return { id, owner, usedAt, requests: state.requests() }
     })
     return { sessions: sessions.filter((one) => JSON.stringify(one).length <= MAX_KEPT_CHARS) }
   }
@@ -138,12 +138,13 @@ function sessionsIn(value: unknown): Map<string, KeptSession> {
   const { sessions } = isRecord(value) ? value : {}
   const found = new Map<string, KeptSession>()
   for (const one of Array.isArray(sessions) ? (sessions as unknown[]).slice(0, MAX_KEPT) : []) {
-    const { id, owner, usedAt, isInitialized, requests } = isRecord(one) ? one : {}
+    const { id, owner, usedAt, requests } = isRecord(one) ? one : {}
     if (typeof id !== 'string' || typeof owner !== 'string' || typeof usedAt !== 'number') continue
     const state = new SessionState()
     for (const request of Array.isArray(requests) ? (requests as unknown[]) : [])
       if (isRecord(request)) state.answered(request)
-    if (isInitialized === true) state.notified({ method: 'notifications/initialized' })
+    // A kill may come before the end of the handshake is on disk, and its client does not repeat it.
+    state.notified({ method: 'notifications/initialized' })
     found.set(id, { owner, usedAt, state })
   }
   return found

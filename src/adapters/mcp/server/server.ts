@@ -16,7 +16,7 @@ import { ListenedResources } from '../resources/listened-resources.js'
 import { pageOf } from './pages.js'
 import type { PromptSource } from '../resources/prompt-source.js'
 import { progressTo } from './progress.js'
-import { publishedTools } from '../tools/published-tools.js'
+import { publishedTools, type SchemaForm } from '../tools/published-tools.js'
 import type { RequestStates } from '../http/request-states.js'
 import type { ResourceManager } from '../resources/resource-limits.js'
 import type { SizedResult } from '../resources/large-results.js'
@@ -50,6 +50,8 @@ export interface McpDeps {
   readonly states: RequestStates
   /** Bounds a result for its client, named as the client does; absent: results stay as they are. */
   readonly fit?: (sized: SizedResult) => CallToolResult
+  /** `mcp.schemas`. Default fitted. */
+  readonly schemas?: SchemaForm
   /** `tools.defaultTimeoutMs`. */
   readonly defaultTimeoutMs: number
   /** The client has no command line of this node. Default false. */
@@ -107,7 +109,7 @@ function serveTools(
   { asking, log }: { readonly asking: Elicitation; readonly log: ClientLog }
 ): void {
   const pipeline = new ToolPipeline(deps)
-  const published = publishedTools(deps.tools)
+  const published = publishedTools(deps.tools, deps.schemas ?? 'fitted')
   server.setRequestHandler('tools/list', async ({ params }) => {
     const { items, nextCursor } = pageOf(await published(), params?.cursor)
     return nextCursor === undefined ? { tools: items } : { tools: items, nextCursor }

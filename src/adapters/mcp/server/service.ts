@@ -25,6 +25,7 @@ import type { LineStreams } from './line-transport.js'
 import { callAgent, sendToAgent } from '../tools/mesh-call.js'
 import { MeshResources } from '../resources/mesh-resources.js'
 import { MeshTools } from '../tools/mesh-tools.js'
+import type { SchemaForm } from '../tools/published-tools.js'
 import { knownDefinitions } from '../tools/whole-definitions.js'
 import { ParamHeaders } from '../http/param-headers.js'
 import { startProcessMeter } from './process-meter.js'
@@ -52,6 +53,7 @@ export interface McpSettings {
   readonly mcp: {
     readonly eras: Eras
     readonly expose: Expose
+    readonly schemas: SchemaForm
     readonly maxListedTools: number
     readonly maxListedTokens: number
     readonly maxResultTokens: ResultTokens
@@ -91,7 +93,7 @@ export interface McpServiceDeps {
 interface Offer {
   /** Identifies the caller. */
   readonly key: string
-  readonly deps: Pick<ServeDeps, 'tools' | 'resources' | 'prompts' | 'isRemote' | 'instructions' | 'fit'>
+  readonly deps: Pick<ServeDeps, 'tools' | 'resources' | 'prompts' | 'isRemote' | 'instructions' | 'fit' | 'schemas'>
   readonly catalog: ToolCatalog
   users: number
 }
@@ -259,7 +261,10 @@ export class McpService {
     const fit = results.fitter(settings.mcp.maxResultTokens)
     const isSearch = (): Promise<boolean> => exposed.isSearch().catch(() => false)
     const instructions = async (): Promise<string> => await meshInstructions(api, await isSearch())
-    return { deps: { tools: catalog, resources, prompts, isRemote, instructions, fit }, catalog }
+    return {
+      deps: { tools: catalog, resources, prompts, isRemote, instructions, fit, schemas: settings.mcp.schemas },
+      catalog
+    }
   }
 
   #health(): ReturnType<typeof healthTool> {

@@ -6,8 +6,11 @@ import { publishedSchema } from './published-schema.js'
 /** Hints that clients know; a wrong one would make them refuse the whole list. */
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
+/** Input schemas in lists: in the form that every model API accepts, or as they are. */
+export type SchemaForm = 'fitted' | 'whole'
+
 /** The tools of a catalogue as `tools/list` gives them; rebuilt only when the catalogue's list changes. */
-export function publishedTools(catalog: ToolCatalog): () => Promise<readonly Tool[]> {
+export function publishedTools(catalog: ToolCatalog, form: SchemaForm): () => Promise<readonly Tool[]> {
   let of: readonly PublishedTool[] | null = null
   let tools: readonly Tool[] = []
   return async () => {
@@ -15,7 +18,7 @@ export function publishedTools(catalog: ToolCatalog): () => Promise<readonly Too
     if (listed !== of) {
       of = listed
       tools = listed.flatMap(({ name, definition }) =>
-        isObject(definition.inputSchema) ? [wireTool(name, definition)] : []
+        isObject(definition.inputSchema) ? [wireTool(name, definition, form)] : []
       )
     }
     return tools
@@ -24,14 +27,15 @@ export function publishedTools(catalog: ToolCatalog): () => Promise<readonly Too
 
 function wireTool(
   name: string,
-  { name: canonical, description, inputSchema, outputSchema, version, annotations, source }: ToolDefinition
+  { name: canonical, description, inputSchema, outputSchema, version, annotations, source }: ToolDefinition,
+  form: SchemaForm
 ): Tool {
   const meta = { 'a2a-node/name': canonical, ...(source === undefined ? {} : { 'a2a-node/source': source }) }
   const hints = annotations === undefined ? {} : { annotations: hintsOf(annotations) }
   return {
     name,
     description,
-    inputSchema: publishedSchema(inputSchema) as Tool['inputSchema'],
+    inputSchema: (form === 'whole' ? inputSchema : publishedSchema(inputSchema)) as Tool['inputSchema'],
     // Clients of the old era refuse a list with any other root.
     ...(isObject(outputSchema) ? { outputSchema } : {}),
     ...hints,

@@ -98,13 +98,7 @@ const RUNNING: readonly Row[] = [
   { what: 'a cursor that nobody gave', line: request(1, 'tools/list', { cursor: 'x' }), code: -32_602, id: 1 },
   { what: 'a cursor that is no text', line: request(1, 'tools/list', { cursor: 1 }), code: -32_602, id: 1 },
   { what: 'ping with _meta that is no object', line: request(1, 'ping', { _meta: 1 }), code: -32_602, id: 1 },
-  { what: 'initialize without its params', line: request(1, 'initialize', {}), code: -32_602, id: 1 },
-  {
-    what: 'initialize of a client without a name',
-    line: request(1, 'initialize', { protocolVersion: 'x', capabilities: {}, clientInfo: {} }),
-    code: -32_602,
-    id: 1
-  }
+  { what: 'a second initialize', line: initialize(1), code: -32_600, id: 1 }
 ]
 
 /** Refused before the handshake is done. */
@@ -183,7 +177,8 @@ test('every request before the handshake is NOT_INITIALIZED with the correlation
 
 test('an initialize that is refused leaves the connection where it was', async (t: Assert) => {
   const client = withEcho().connect(t)
-  t.is((await client.ask(request(1, 'initialize', {}))).error?.code, -32_602)
+  for (const params of [{}, { protocolVersion: 'x', capabilities: {}, clientInfo: {} }])
+    t.is((await client.ask(request(1, 'initialize', params))).error?.code, -32_602)
   client.write({ jsonrpc: '2.0', method: 'notifications/initialized' })
   t.is((await client.ask(request(2, 'tools/list'))).error?.code, -32_002)
   await client.open()

@@ -124,12 +124,16 @@ test('a list that once was long changes no byte and notifies nobody, while agent
   const catalog = new ToolCatalog([exposed(mesh, { mode })])
   let changes = 0
   catalog.onChange(() => changes++)
-  const list = publishedTools(catalog)
+  const list = publishedTools(catalog, 'fitted')
   const before = JSON.stringify(await list())
   for (const tools of [many(2), [], many(50)]) {
     mesh.change(tools)
     t.is(JSON.stringify(await list()), before)
-    t.is(JSON.stringify(await publishedTools(new ToolCatalog([exposed(mesh, { mode })]))()), before, 'a new connection')
+    t.is(
+      JSON.stringify(await publishedTools(new ToolCatalog([exposed(mesh, { mode })]), 'fitted')()),
+      before,
+      'a new connection'
+    )
   }
   t.is(changes, 0)
   const short = new ToolCatalog([exposed(mesh, { expose: 'all' })])

@@ -85,7 +85,7 @@ test('of 20 further questions, by which nothing was tuned, at least 17 find the 
 })
 
 test('a mesh with 391 tools costs a model less than 1,500 tokens', async (t: Assert) => {
-  const list = await publishedTools(new ToolCatalog([corpusTools()]))()
+  const list = await publishedTools(new ToolCatalog([corpusTools()]), 'fitted')()
   const sent = list.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
   const agents = corpusAgents().map(({ capabilities, ...agent }) => ({
     ...agent,
