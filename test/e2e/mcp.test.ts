@@ -6,7 +6,7 @@ import test from 'brittle'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { mcpClient, oldMcpClient } from '../support/mcp-clients.js'
 import { modern } from '../support/mcp-http-scene.js'
-import { ROOT, localMesh, type LocalNode, until, untilAgent, untilTrue } from '../support/nodes.js'
+import { ROOT, localMesh, type LocalNode, testMesh, until, untilAgent, untilTrue } from '../support/nodes.js'
 
 const JSON_HEADERS = {
   'content-type': 'application/json',
@@ -258,4 +258,23 @@ test('guardrails and the limit of calls bind a client with a token at /mcp, and 
   t.alike([status, (JSON.parse(body) as { id: number }).id, Number(retryAfter) > 0], [429, 7, true], body)
   const own = await mcpClient(t, mesh, a)
   t.is((await own.call('text__stats', { text: `my secret ${'x'.repeat(60)}` })).isError, false)
+})
+
+test('requests that a script pipes into mcp serve at once are answered before it ends', async (t) => {
+  const mesh = await testMesh(t)
+  const node = await mesh.start('a')
+  const lines = [
+    {
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'script', version: '1' } }
+    },
+    { method: 'notifications/initialized' },
+    { id: 2, method: 'tools/call', params: { name: 'text__stats', arguments: { text: 'one two' } } }
+  ].map((message) => `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+  const { code, stdout } = await node.cli(['mcp', 'serve'], lines.join(''))
+  const [shaken, called, ...others] = stdout.trim().split('\n')
+  t.alike([code, others], [0, []])
+  t.ok(shaken?.includes('"protocolVersion":"2025-06-18"'), shaken)
+  t.ok(called?.includes('"id":2') && called.includes('"isError":true') === false && called.includes('words'), called)
 })

@@ -28,6 +28,8 @@ export interface ServedClient {
   readonly start?: () => Promise<void>
 }
 
+const MAX_TIMER_MS = 2 ** 31 - 1
+
 const CLOCK: NodeLinkDeps['clock'] = {
   monotonic: () => performance.now(),
   after: (delayMs, run) => setTimeout(run, delayMs).unref(),
@@ -54,10 +56,13 @@ export async function serveClient(served: ServedClient): Promise<number> {
     note: (text) => served.note(shown(text, 1000)),
     ...(start === undefined ? {} : { start })
   })
+  // Timers of the shim keep no process alive, and a script's input may have ended.
+  const alive = setInterval(() => {}, MAX_TIMER_MS)
   try {
     const code = await Promise.race([shim.run(), signals.first])
     return typeof code === 'number' ? code : EXIT.ok
   } finally {
+    clearInterval(alive)
     shim.close()
     signals.release()
   }

@@ -1,3 +1,4 @@
+import { InputEnd } from './input-end.js'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { Timer } from '../../kit/clock.js'
 import type { NodeError } from '../../kit/errors.js'
@@ -36,6 +37,7 @@ const LISTEN_MS = 2 ** 31 - 1
 /** Milliseconds after which a new answer is kept on disk. */
 const KEEP_MS = 1000
 
+const INITIALIZED: RpcMessage = { jsonrpc: '2.0', method: 'notifications/initialized' }
 /** Requests that may be sent twice: none does work. */
 const REPEATABLE: ReadonlySet<unknown> = new Set([
   'initialize',
@@ -79,6 +81,7 @@ interface OpenRequest extends Omit<SentRequest, 'line'> {
 export class Shim {
   readonly #deps: ShimDeps
   readonly #link: NodeLink
+  readonly #end: InputEnd
   readonly #session = new SessionState()
   /** Sent to the node, by id. */
   readonly #open = new Map<MessageId, OpenRequest>()
@@ -97,26 +100,20 @@ export class Shim {
     this.#deps = deps
     this.#waiting = new WaitingRequests(deps.clock)
     this.#own = new OwnRequests(deps.clock)
+    const isListen = ({ message }: Pick<SentRequest, 'message'>): boolean => message['method'] === LISTEN
+    const isAnswered = (): boolean => [...this.#open.values(), ...this.#waiting.all()].every(isListen)
+    this.#end = new InputEnd({ ...deps, isAnswered })
     this.#link = new NodeLink(deps, {
       opened: (stream) => void this.#opened(stream),
       failed: (error) => this.#failed(error)
     })
   }
 
-  /** Serves the client until its input ends. @throws NodeError as {@link NodeLink.run} */
+  /** Serves the client until its input ends and its requests are answered. @throws NodeError as {@link NodeLink.run} */
   async run(): Promise<void> {
-    const { input, output } = this.#deps.client
-    const ended = new Promise<void>((resolve) => {
-      input
-        .once('end', resolve)
-        .once('close', resolve)
-        .once('error', () => resolve())
-      // A client that is gone reads nothing any more: that is its end.
-      output.once('error', () => resolve())
-    })
-    readLines(input, MAX_LINE_BYTES, (line) => this.#fromClient(line))
+    readLines(this.#deps.client.input, MAX_LINE_BYTES, (line) => this.#fromClient(line))
     try {
-      await Promise.race([ended, this.#link.run()])
+      await Promise.race([this.#end.reached, this.#link.run()])
     } finally {
       this.close()
     }
@@ -238,7 +235,10 @@ export class Shim {
     node.isReady = true
     this.#hasFailed = false
     this.#lastError = null
-    for (const request of this.#waiting.takeAll()) this.#request(request)
+    for (const request of this.#waiting.takeAll()) {
+      this.#request(request)
+      if (request.message['method'] === 'initialize' && this.#session.isAhead) this.#toNode(lineOf(INITIALIZED))
+    }
     if (!isRenewal) return
     for (const notice of changeNotices(this.#session.isInitialized, this.#open.values())) this.#toClient(notice)
   }
@@ -248,7 +248,7 @@ export class Shim {
     const [handshake, ...others] = this.#session.requests()
     if (handshake === undefined) return true
     if (!(await this.#ask(handshake))) return false
-    if (this.#session.isInitialized) this.#toNode(lineOf({ jsonrpc: '2.0', method: 'notifications/initialized' }))
+    if (this.#session.isInitialized) this.#toNode(lineOf(INITIALIZED))
     // A resource may be gone: all others are renewed nevertheless.
     await Promise.all(others.map((request) => this.#ask(request)))
     return true
@@ -270,6 +270,7 @@ export class Shim {
     else if (method === 'notifications/cancelled') return this.#toClient(this.#questions.canceled(message) ?? message)
     else if (this.#isRepeated(message)) return
     writeLine(this.#deps.client.output, wholeLine(line), stream)
+    this.#end.check()
   }
 
   #isRepeated(message: RpcMessage): boolean {
@@ -319,5 +320,6 @@ export class Shim {
 
   #toClient(message: RpcMessage): void {
     writeLine(this.#deps.client.output, lineOf(message), this.#node?.stream ?? null)
+    this.#end.check()
   }
 }

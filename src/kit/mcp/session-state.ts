@@ -16,7 +16,12 @@ export class SessionState {
 
   /** Has the client ended its handshake? It takes notifications of changes then. */
   get isInitialized(): boolean {
-    return this.#isInitialized
+    return this.#isInitialized && this.#initialize !== null
+  }
+
+  /** Did it end the handshake before it had the answer, as scripts do? */
+  get isAhead(): boolean {
+    return this.#isInitialized && this.#initialize === null
   }
 
   /** May a request be answered in this state? Before the handshake only those that need none. */
@@ -40,7 +45,7 @@ export class SessionState {
 
   /** The client sent a notification. */
   notified({ method }: RpcMessage): void {
-    if (method === 'notifications/initialized' && this.#initialize !== null) this.#isInitialized = true
+    if (method === 'notifications/initialized') this.#isInitialized = true
   }
 
   /** The requests that bring a new connection to this state, in order; the handshake is the first. */
