@@ -276,5 +276,5 @@ test('requests that a script pipes into mcp serve at once are answered before it
   const [shaken, called, ...others] = stdout.trim().split('\n')
   t.alike([code, others], [0, []])
   t.ok(shaken?.includes('"protocolVersion":"2025-06-18"'), shaken)
-  t.ok(called?.includes('"id":2') && called.includes('"isError":true') === false && called.includes('words'), called)
+  t.ok(called?.includes('"id":2') && !called.includes('"isError":true') && called.includes('words'), called)
 })
