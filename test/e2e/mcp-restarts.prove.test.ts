@@ -7,6 +7,7 @@ import { StdioClientTransport as OldStdioTransport } from '@modelcontextprotocol
 import { StreamableHTTPClientTransport as OldHttpTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import test, { type Assert } from 'brittle'
 import { connect } from '../../src/client.js'
+import { isRunning } from '../support/agents/eventually.js'
 import { payloadOf } from '../support/mcp.js'
 import { BIN, testMesh, type TestMesh, untilAgent, untilTrue } from '../support/nodes.js'
 
@@ -126,7 +127,7 @@ test('two clients that start before any node share one, which ends after the las
   t.is((await other?.call('text__stats', { text: 'a' }))?.['words'], 1)
   t.is((await api.call('node.info', {})).pid, pid)
   await other?.sdk.close()
-  await untilTrue(() => !isAlive(pid), 'the node ends')
+  await untilTrue(() => !isRunning(pid), 'the node ends')
 
   // A person who starts it, too, keeps it.
   const third = await newClient(t, mesh, { home, args: ['--network', 'local'] })
@@ -135,7 +136,7 @@ test('two clients that start before any node share one, which ends after the las
   await third.sdk.close()
   const kept = await api.call('node.info', {})
   t.ok((await fs.readdir(path.join(home, 'run'))).includes('stays-after-clients'))
-  t.ok(isAlive(kept.pid))
+  t.ok(isRunning(kept.pid))
 })
 
 test('no node is started where the config or the command says so', async (t: Assert) => {
@@ -182,12 +183,3 @@ test('clients over HTTP go on after a kill and a restart of the node, without an
   await mesh.start('a', { home, args: ['--http', url.port] })
   t.alike(await words(), [2, 2, 2])
 })
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}

@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { isRunning } from '../support/agents/eventually.js'
 import { mcpClient, oldMcpClient } from '../support/mcp-clients.js'
 import { modern } from '../support/mcp-http-scene.js'
 import { ROOT, localMesh, type LocalNode, testMesh, until, untilAgent, untilTrue } from '../support/nodes.js'
@@ -105,7 +106,7 @@ test('a call from a client passes the rules of the node it reaches: refused by t
   const pid = Number(await fs.readFile(file, 'utf8'))
   gone.abort()
   t.ok((await sleeping) instanceof Error)
-  await untilTrue(() => !isAlive(pid), 'the agent was ended')
+  await untilTrue(() => !isRunning(pid), 'the agent was ended')
 
   const { prompts } = await here.sdk.listPrompts()
   t.alike(
@@ -181,15 +182,6 @@ test('mcp serve ends with its client, also without a node, and with --embed star
   t.alike([answer.error.code, answer.error.data.code], [-32002, 'NOT_INITIALIZED'])
   t.ok(answer.error.data.correlationId.length > 0)
 })
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}
 
 test('an official client works over HTTP with a token, as far as its token goes', async (t) => {
   const mesh = await localMesh(t)

@@ -4,7 +4,7 @@ import test from 'brittle'
 
 /** Static and dynamic imports of what is compiled: the names, and the file. */
 const IMPORTS =
-  /(?:import|const)\s*\{([^}]*)\}\s*(?:from|=\s*await import\()\s*(?:new URL\()?['"`]([^'"`]*(?:dist|build)\/[^'"`]+\.js)['"`]/g
+  /(?:import|const)\s*\{([^}]*)\}\s*(?:from|=\s*await import\()\s*(?:new URL\()?['"`]([^'"`]*build\/[^'"`]+\.js)['"`]/g
 
 function scripts(): string[] {
   return fs
@@ -15,9 +15,13 @@ function scripts(): string[] {
 
 /** The source of a compiled file. */
 function sourceOf(compiled: string): string {
-  const inside = compiled.slice(compiled.search(/(?:dist|build)\//)).replace(/\.js$/, '.ts')
-  return inside.startsWith('dist/') ? inside.replace('dist/', 'src/') : inside.replace('build/', '')
+  return compiled.slice(compiled.indexOf('build/') + 'build/'.length).replace(/\.js$/, '.ts')
 }
+
+test('no script names a file below dist, which has bundles only', (t) => {
+  for (const script of scripts())
+    t.alike(fs.readFileSync(script, 'utf8').match(/[^\s'"`]*\bdist\/(?!types\b)[\w$]+\/[^\s'"`]*/g) ?? [], [], script)
+})
 
 test('every name that a script imports of the compiled sources is exported there', (t) => {
   let count = 0

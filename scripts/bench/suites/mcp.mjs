@@ -271,12 +271,12 @@ function manyOnMesh() {
 
 /** A list of few tools in front of many, and a search among them. */
 async function search(runs) {
-  const dist = (file) => import(new URL(`../../../dist/adapters/${file}`, import.meta.url).href)
+  const compiled = (file) => import(new URL(`../../../build/src/adapters/${file}`, import.meta.url).href)
   const [{ serveMcp }, { ToolCatalog }, { ToolRegistry }, { ExposedTools }, { createSchemaCompiler }] =
     await Promise.all(
       ['mcp/server/serve.js', 'mcp/server/tool-catalog.js', 'mcp/server/tool-registry.js', 'mcp/tools/exposed-tools.js']
         .concat('agents/schemas/compile-schema.js')
-        .map(dist)
+        .map(compiled)
     )
   const [compileSchema, mesh] = [createSchemaCompiler(), manyOnMesh()]
   const [lists, searches] = [[], []]
