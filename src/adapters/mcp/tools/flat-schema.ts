@@ -4,7 +4,7 @@ import { schemaTarget } from '../../../kit/schema/cost.js'
 /** Levels of combinators and references that are merged. */
 const MAX_LEVELS = 8
 /** Schemas that are merged into one. */
-const MAX_MERGED = 512
+const MAX_MERGED = 128
 
 /** The schema of an object without combinators. It may allow more than the schema that it comes from. */
 export interface Flat {
@@ -13,7 +13,7 @@ export interface Flat {
   /** `additionalProperties`. */
   additional: unknown
   /** Sentences: its description first, then the members that its variants need. */
-  readonly notes: string[]
+  readonly notes: Set<string>
   /** Pointers of the references that were followed. */
   readonly merged: Set<string>
 }
@@ -40,7 +40,13 @@ export function flatObject(
 
 function flat(schema: unknown, merging: Merging, level: number): Flat {
   const { root, open, followed } = merging
-  const made: Flat = { properties: new Map(), required: new Set(), additional: undefined, notes: [], merged: followed }
+  const made: Flat = {
+    properties: new Map(),
+    required: new Set(),
+    additional: undefined,
+    notes: new Set(),
+    merged: followed
+  }
   if (!isRecord(schema) || level > MAX_LEVELS || merging.count++ > MAX_MERGED) return made
   own(schema, made)
   const { $ref, allOf, if: condition, then, else: other } = schema
@@ -61,7 +67,7 @@ function own(
   { properties, required, additionalProperties, patternProperties, description }: Readonly<Record<string, unknown>>,
   into: Flat
 ): void {
-  if (typeof description === 'string') into.notes.push(description)
+  if (typeof description === 'string') into.notes.add(description)
   if (isRecord(properties)) for (const [name, one] of Object.entries(properties)) into.properties.set(name, one)
   for (const name of listOf(required)) if (typeof name === 'string') into.required.add(name)
   // Names of a pattern must not be refused.
@@ -76,7 +82,7 @@ function join(into: Flat, from: Flat, isSure: boolean): void {
     else if (!isSure) into.properties.set(name, either(known, one))
   }
   if (isSure) for (const name of from.required) into.required.add(name)
-  into.notes.push(...(isSure ? from.notes : []))
+  if (isSure) for (const note of from.notes) into.notes.add(note)
   if (from.additional !== undefined) into.additional = into.additional === undefined ? from.additional : true
 }
 
@@ -98,7 +104,7 @@ function choose(into: Flat, variants: readonly Flat[], isOne: boolean): void {
   if (variants.some(({ properties }) => properties.size > 0) && into.additional === undefined)
     into.additional = !variants.every(({ additional }) => additional === false)
   const texts = new Set(needs.filter((names) => names.length > 0).map((names) => names.join(' and ')))
-  if (texts.size > 1) into.notes.push(`Needs ${isOne ? 'exactly one' : 'one'} of: ${[...texts].join('; ')}.`)
+  if (texts.size > 1) into.notes.add(`Needs ${isOne ? 'exactly one' : 'one'} of: ${[...texts].join('; ')}.`)
 }
 
 function either(a: unknown, b: unknown): unknown {

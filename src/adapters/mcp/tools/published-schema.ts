@@ -5,6 +5,10 @@ import { type Flat, flatObject } from './flat-schema.js'
 
 /** Parts of a published schema, at most; further ones are objects of any members. */
 const MAX_PARTS = 3000
+/** Levels of parts and references; deeper ones are objects of any members. */
+const MAX_LEVELS = 64
+/** UTF-16 units of descriptions that come from merged schemas: each reference repeats that of its target. */
+const MAX_MERGED_TEXT = 65_536
 /** Names of properties that every client takes. */
 const PROPERTY = /^[A-Za-z0-9_.-]{1,64}$/
 /** Groups beyond plain ones, and classes of Unicode: not every client can read them. */
@@ -52,6 +56,8 @@ class Publishing {
   /** Pointers whose schemas are being merged into the one at hand: a second time would have no end. */
   readonly #open = new Set(['#'])
   #left = MAX_PARTS
+  #level = 0
+  #text = MAX_MERGED_TEXT
 
   constructor(root: ToolSchema) {
     this.#root = root
@@ -68,11 +74,13 @@ class Publishing {
     const names = [...properties.keys()]
     const shown = names.filter((name) => PROPERTY.test(name) && properties.get(name) !== false)
     const hidden = names.filter((name) => !PROPERTY.test(name))
-    const description = [...notes, ...(hidden.length === 0 ? [] : [`Also takes ${hidden.map(quoted).join(', ')}.`])]
+    const texts = [...notes, ...(hidden.length === 0 ? [] : [`Also takes ${hidden.map(quoted).join(', ')}.`])]
+    const description = texts.join(' ').slice(0, this.#text)
+    this.#text -= description.length
     const needed = shown.filter((name) => required.has(name))
     return {
       type: 'object',
-      ...(description.length === 0 ? {} : { description: description.join(' ') }),
+      ...(description === '' ? {} : { description }),
       ...(shown.length === 0
         ? {}
         : { properties: Object.fromEntries(shown.map((name) => [name, this.#part(properties.get(name), name)])) }),
@@ -89,8 +97,15 @@ class Publishing {
 
   /** A schema below the root. `name`: that of its property. */
   #part(schema: unknown, name = ''): SchemaPart {
-    if (this.#left-- <= 0) return { type: 'object' }
+    if (this.#left-- <= 0 || this.#level >= MAX_LEVELS) return { type: 'object' }
     if (!isRecord(schema)) return ANY_VALUE
+    this.#level++
+    const part = this.#described(schema, name)
+    this.#level--
+    return part
+  }
+
+  #described(schema: SchemaPart, name: string): SchemaPart {
     const description = descriptionOf(schema, name)
     const reference = referenceOf(schema)
     const variants = variantsOf(schema)
@@ -130,7 +145,7 @@ class Publishing {
     const { notes, merged, ...flat } = flatObject(schema, this.#root, this.#open)
     for (const pointer of merged) this.#open.add(pointer)
     const own = typeof schema['description'] === 'string' ? 1 : 0
-    const made = this.#object({ ...flat, notes: notes.slice(own) })
+    const made = this.#object({ ...flat, notes: new Set([...notes].slice(own)) })
     for (const pointer of merged) this.#open.delete(pointer)
     return made
   }

@@ -311,3 +311,27 @@ test('a schema that merges into itself many times is published without much work
   ])
     t.alike(refusalsOf(sent(schema)), [])
 })
+
+test('a schema of long chains, repeated texts or many variants is published within bounds', (t: Assert) => {
+  const chain = Object.fromEntries(
+    Array.from({ length: 20_000 }, (_, at) => [
+      `d${at}`,
+      { type: 'object', properties: { next: { $ref: `#/$defs/d${at + 1}` } } }
+    ])
+  )
+  const texts = { type: 'object', description: 'x'.repeat(64_000), properties: { a: { type: 'string' } } }
+  const repeats = Array.from({ length: 500 }, (_, at) => [`p${at}`, { allOf: [{ $ref: '#/$defs/long' }] }])
+  const variants = Array.from({ length: 500 }, (_, at) => ({
+    properties: { [`v${at}`]: { type: 'string' } },
+    required: [`v${at}`]
+  }))
+  for (const schema of [
+    { type: 'object', properties: { first: { $ref: '#/$defs/d0' } }, $defs: chain },
+    { type: 'object', properties: Object.fromEntries(repeats), $defs: { long: texts } },
+    { type: 'object', anyOf: variants }
+  ]) {
+    const publication = sent(schema)
+    t.alike(refusalsOf(publication), [])
+    t.ok(JSON.stringify(publication).length < 200_000)
+  }
+})
