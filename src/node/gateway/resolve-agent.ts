@@ -138,20 +138,29 @@ export class AgentResolver {
     return { address, capability }
   }
 
-  /** The agent for messages that name neither agent nor skill. @throws NodeError INVALID_INPUT, AGENT_NOT_FOUND */
-  #rootAgent(by: Principal): AgentAddress | Promise<AgentAddress> {
-    const { settings, agents, registry } = this.#deps
+  /** The agent for messages that name neither agent nor skill. @throws NodeError INVALID_INPUT: the caller sees none */
+  async #rootAgent(by: Principal): Promise<AgentAddress> {
+    const { settings, agents } = this.#deps
     const name = rootAgent(settings.defaultAgent, agents.definitions())
-    if (name !== null) return this.agent(by, name)
-    const skills = registry
+    if (name === null) throw this.#noRootAgent(by)
+    try {
+      return await this.agent(by, name)
+    } catch {
+      // Its name is not for callers that do not see it.
+      throw this.#noRootAgent(by)
+    }
+  }
+
+  #noRootAgent(by: Principal): NodeError {
+    const skills = this.#deps.registry
       .listAll()
       .filter((card) => card.id !== OPERATOR && this.#sees(by, card))
       .flatMap((card) => card.capabilities.map(({ id }) => `${card.address} ${id}`))
     const listed = skills.slice(0, MAX_LISTED_SKILLS).join(', ')
     const more = skills.length > MAX_LISTED_SKILLS ? ', ...' : ''
-    throw new NodeError(
+    return new NodeError(
       'INVALID_INPUT',
-      `the message names neither an agent nor a skill, and several agents are here: send it to the URL of an agent, or name a skill in metadata.skillId (${listed}${more})`
+      `the message names neither an agent nor a skill, and no agent here takes such messages: send it to the URL of an agent, or name a skill in metadata.skillId (${listed}${more})`
     )
   }
 

@@ -2,6 +2,7 @@ import { ManualClock } from '../../support/manual-clock.js'
 import test, { type Assert } from 'brittle'
 import { beginTask } from '../../../src/adapters/a2a/server/operations.js'
 import { memberPrincipal } from '../../../src/node/gateway/resolve-agent.js'
+import type { AgentOutcome } from '../../../src/ports/agent-runtime.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { failsWith } from '../../support/fails.js'
 import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
@@ -85,6 +86,20 @@ test('no caller of the gateway finds an agent that works for the operator alone,
       gateway.send(by, { ...ASKED, agent: null, skill: 'any.do', message })
     )
   }
+})
+
+test('a message without agent and skill names no agent to a caller that does not see the only one', async (t: Assert) => {
+  const world = new World(t)
+  const answer = (): AgentOutcome => ({ ok: true, result: 'done' })
+  const owner = await world.owner({ agents: [new FakeAgent(agentDefinition('hidden', { sandboxId: 'box' }), answer)] })
+  const gateway = await gatewayOf(t, owner)
+  const asked = { ...ASKED, agent: null, skill: null }
+  const send = (by: Principal, messageId: string): Promise<unknown> =>
+    gateway.send(by, { ...asked, message: { messageId, role: 'user', parts: [{ text: 'x' }] } })
+  await t.execution(send(ALICE, 'seen'))
+  const client: Principal = { ...ALICE, kind: 'client', id: 'c', sandboxId: 'other' }
+  const { message } = await failsWith(t, 'INVALID_INPUT', () => send(client, 'unseen'))
+  t.absent(message.includes('hidden'), message)
 })
 
 test('an agent of another node without a known card is looked up by its whole name', async (t: Assert) => {

@@ -1,9 +1,8 @@
 import type { CallToolResult, ReadResourceResult, ResourceTemplateType } from '@modelcontextprotocol/server'
 import { BYTES_PER_TOKEN } from '../../../kit/size.js'
-import { BoundedMap } from '../../../kit/bounded.js'
 import type { ResourceSource } from './resource-source.js'
 
-/** Results that are kept for reading; the oldest goes first. */
+/** Results that are kept for reading. Beyond it the caller with the most loses its oldest. */
 const MAX_STORED = 256
 /** Their bytes in all. */
 const MAX_STORED_BYTES = 67_108_864
@@ -36,9 +35,8 @@ export interface SizedResult {
 
 /** Stores texts of results that are too large for their client: it reads pages of `a2a://results/<id>`. */
 export class LargeResults {
-  readonly #stored = new BoundedMap<string, StoredResult>(MAX_STORED)
+  readonly #stored = new Map<string, StoredResult>()
   readonly #newId: () => string
-  #bytes = 0
 
   constructor(newId: () => string) {
     this.#newId = newId
@@ -51,17 +49,28 @@ export class LargeResults {
 
   /** Stores a text; its URI. */
   store(caller: string, text: string, mimeType: string): string {
-    const bytes = Buffer.byteLength(text)
     const id = this.#newId()
-    this.#bytes += bytes
-    this.#stored.set(id, { caller, text, mimeType, bytes })
-    this.#bytes = [...this.#stored.values()].reduce((sum, one) => sum + one.bytes, 0)
-    for (const [old, one] of this.#stored) {
-      if (this.#bytes <= MAX_STORED_BYTES || old === id) break
-      this.#stored.delete(old)
-      this.#bytes -= one.bytes
-    }
+    this.#stored.set(id, { caller, text, mimeType, bytes: Buffer.byteLength(text) })
+    while (this.#stored.size > MAX_STORED) this.#dropOldest(() => 1)
+    while (this.#stored.size > 1 && this.#sum(({ bytes }) => bytes) > MAX_STORED_BYTES)
+      this.#dropOldest(({ bytes }) => bytes)
     return `${PREFIX}${id}`
+  }
+
+  /** Drops the oldest result of the caller with the most, so that no caller drops the results of others. */
+  #dropOldest(sizeOf: (one: StoredResult) => number): void {
+    const sizes = new Map<string, number>()
+    for (const one of this.#stored.values()) sizes.set(one.caller, (sizes.get(one.caller) ?? 0) + sizeOf(one))
+    const most = Math.max(...sizes.values())
+    for (const [id, { caller }] of this.#stored) {
+      if (sizes.get(caller) !== most) continue
+      this.#stored.delete(id)
+      return
+    }
+  }
+
+  #sum(sizeOf: (one: StoredResult) => number): number {
+    return [...this.#stored.values()].reduce((sum, one) => sum + sizeOf(one), 0)
   }
 
   /** The stored text of a caller; undefined: none, or no longer. */

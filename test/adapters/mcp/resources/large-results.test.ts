@@ -88,3 +88,19 @@ test('a caller reads only its own results, of pages that exist, and the oldest a
     results.fit({ result: textResult('y'.repeat(1_048_576)), client: 'other', hasSchema: false }, LIMITS)
   t.is(await results.read(link ?? ''), undefined)
 })
+
+test('a caller with many or large results loses its own oldest one, and no other caller loses any', async (t: Assert) => {
+  for (const [count, size] of [
+    [300, 50_000],
+    [70, 1_048_576]
+  ] as const) {
+    const all = scene()
+    const keep = (caller: string, text: string): string =>
+      linkOf(all.of(caller).fit({ result: textResult(text), client: 'other', hasSchema: false }, LIMITS)) ?? ''
+    const quiet = keep('quiet', 'x'.repeat(50_000))
+    const links = Array.from({ length: count }, () => keep('busy', 'y'.repeat(size)))
+    t.ok(await all.of('quiet').read(quiet), `${count} results`)
+    t.absent(await all.of('busy').read(links[0] ?? ''))
+    t.ok(await all.of('busy').read(links.at(-1) ?? ''))
+  }
+})
