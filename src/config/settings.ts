@@ -17,10 +17,10 @@ import {
 } from './guardrails.js'
 import { type LlmProviderSetting, llmProvidersSchema, MAX_LLM_PROVIDERS, shownProviders } from './llm-providers.js'
 import { MAX_OAUTH_SCOPES, OAUTH, type OAuthSetting, oauthSchema } from './oauth.js'
+import { FAVORITES, RESULT_TOKENS } from './mcp-tools.js'
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
 import { NOTIFY } from './notify.js'
 import { PROVIDER } from './provider.js'
-import { RESULT_TOKENS } from './result-tokens.js'
 import { PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
 
 /**
@@ -322,6 +322,7 @@ export const SETTINGS = {
     maxListedTools: count(30, [1, 20_000], 'Tools of the mesh from which on auto lists tools to find and call them.'),
     maxListedTokens: count(6000, [1, 1_000_000], 'The same by the estimated tokens of their definitions.'),
     maxResultTokens: RESULT_TOKENS,
+    favorites: FAVORITES,
     servers: define<Readonly<Record<string, McpServerSetting>>>({
       schema: mcpServersSchema,
       fallback: {},

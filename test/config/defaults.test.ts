@@ -44,6 +44,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'mcp.expose': 'auto',
   'mcp.startNode': true,
   'mcp.schemas': 'fitted',
+  'mcp.favorites': [],
   'mcp.maxListedTools': 30,
   'mcp.maxListedTokens': 6000,
   'mcp.maxResultTokens': { default: 10_000 },

@@ -43,8 +43,12 @@ test('official clients of both SDKs list and call the tools of their node and of
   const newest = await mcpClient(t, mesh, a)
   for (const client of [newest, await oldMcpClient(t, mesh, a)]) {
     const tools = await client.tools()
-    for (const name of ['text__stats', 'text_at_b__stats', 'host_at_c__report', 'a2a_swarm', 'health'])
-      t.ok(tools.includes(name), name)
+    for (const name of ['text__stats', 'host__report', 'a2a_swarm', 'health']) t.ok(tools.includes(name), name)
+    t.absent(tools.includes('text_at_b__stats'), 'the machines of one version are one tool')
+    const there = await client.call('text__stats', { text: 'one two', node: 'c' })
+    t.alike([there.isError, (there.value as { words: number }).words], [false, 2])
+    const nowhere = await client.call('host__report', { node: 'z' })
+    t.alike([nowhere.isError, (nowhere.value as { message: string }).message], [true, '"node" is none of a, b, c'])
     for (const name of ['text__stats', 'text_at_b__stats', 'text@c.stats']) {
       const { isError, value } = await client.call(name, { text: 'one two\nthree' })
       t.absent(isError)

@@ -16,7 +16,8 @@ export const MCP_SETTINGS = {
     schemas: 'fitted',
     maxListedTools: 30,
     maxListedTokens: 6000,
-    maxResultTokens: { default: 10_000 }
+    maxResultTokens: { default: 10_000 },
+    favorites: []
   },
   tools: {
     defaultTimeoutMs: 30_000,

@@ -57,6 +57,7 @@ export interface McpSettings {
     readonly maxListedTools: number
     readonly maxListedTokens: number
     readonly maxResultTokens: ResultTokens
+    readonly favorites: readonly string[]
   }
   readonly tools: {
     readonly defaultTimeoutMs: number
@@ -281,8 +282,8 @@ export class McpService {
 
   #exposed(api: NodeApi, { own, mode, chosen }: Exposing): ExposedTools {
     const { clock, compileSchema, settings, toJson } = this.#deps
-    const { expose, maxListedTools, maxListedTokens } = settings.mcp
-    const mesh = new MeshTools({ api, clock, compileSchema, toJson, known: this.#definitions, chosen })
+    const { expose, maxListedTools, maxListedTokens, favorites } = settings.mcp
+    const mesh = new MeshTools({ api, clock, compileSchema, toJson, known: this.#definitions, chosen, favorites })
     const limits: ListLimits = { tools: maxListedTools, tokens: maxListedTokens }
     return new ExposedTools({ own, essential: A2A_TOOLS, mesh, expose, limits, mode, compileSchema })
   }

@@ -21,6 +21,8 @@ export interface ToolDefinition {
   readonly purpose?: string
   /** Hash of the whole definition, where this one has only the outline of the input schema. Never shown to a model. */
   readonly outlineOf?: string
+  /** Its argument `node`, which names one of the machines that offer the tool. Absent: one machine offers it. */
+  readonly nodeArgument?: { readonly schema: ToolSchema; readonly isRequired: boolean }
   /** Labels of the node of that agent. */
   readonly labels?: readonly string[]
 }

@@ -33,6 +33,10 @@ export interface ListMode {
 export interface MeshSource extends ToolSource {
   /** Number of tools, those of agents that are offline now included. */
   count(): Promise<number>
+  /** Tools that a list of `search` has, too: those of the setting, also of agents that are offline. */
+  favorites(): Promise<readonly ToolDefinition[]>
+  /** May there be any? */
+  readonly hasFavorites: boolean
   /** The definitions with whole schemas, where the list has outlines. */
   whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]>
 }
@@ -54,8 +58,8 @@ export interface ExposedToolsDeps {
 
 /**
  * The tools of the node and of the mesh, and three to find, describe and call those of the mesh. Under `search` a list
- * is the same whatever agents come and go, so that a client's prompt cache stays valid; every tool can be called all
- * the same.
+ * is the same whatever agents come and go, so that a client's prompt cache stays valid, with the favorites of the
+ * config; every tool can be called all the same.
  */
 export class ExposedTools implements ToolSource {
   readonly #deps: ExposedToolsDeps
@@ -72,8 +76,8 @@ export class ExposedTools implements ToolSource {
     const always = LISTED_META.flatMap((name) => this.#meta.get(name)?.definition ?? [])
     const ofNode = await own.list()
     const isLong = await this.#isSearch()
-    if (isLong) return [...ofNode.filter(({ name }) => essential.has(name)), ...always]
-    return [...ofNode, ...always, ...(await mesh.whole(await mesh.list()))]
+    const ofMesh = await mesh.whole(await (isLong ? mesh.favorites() : mesh.list()))
+    return [...ofNode.filter(({ name }) => !isLong || essential.has(name)), ...always, ...ofMesh]
   }
 
   /** Is the list that of `search` now? */
@@ -94,7 +98,7 @@ export class ExposedTools implements ToolSource {
     const ends = [
       own.onChange?.(changed),
       mesh.onChange?.(() => {
-        if (!mode.isSearch) changed()
+        if (!mode.isSearch || mesh.hasFavorites) changed()
       })
     ]
     return () => {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { NodeApi, AgentDetail, AgentInfo } from '../../../ports/node-api.js'
 import { type CapabilityDescriptor, NOT_GRANTED } from '../../../domain/card/card.js'
 import type { Clock } from '../../../kit/clock.js'
@@ -5,7 +6,7 @@ import { allowedNames } from '../../../kit/glob.js'
 import { boundedCheck, placeBelow, type SchemaPlace } from '../../../kit/schema/cost.js'
 import type { CompileSchema, SchemaFault } from '../../../kit/sign.js'
 import { asNodeError } from '../../../kit/errors.js'
-import { isRecord } from '../../../kit/json.js'
+import { canonicalJson, isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { capabilityPrefix } from '../imported/imported-card.js'
 import { givesDefinitions, hashOf } from '../imported/tool-definition.js'
@@ -14,6 +15,7 @@ import { absentTool } from './absent-tool.js'
 import { callAgentAsTool } from './mesh-call.js'
 import type { MeshSource } from './exposed-tools.js'
 import { type ToolOfAgent, NamedTools } from './named-tools.js'
+import { listedTools, NODE, withNode } from './node-choice.js'
 import { type NamedTool, namesOf } from './tool-aliases.js'
 import { type KnownDefinitions, wholeDefinitions } from './whole-definitions.js'
 import type { ToolSchema, RegisteredTool, ToolDefinition } from '../server/tool.js'
@@ -29,6 +31,8 @@ export interface MeshToolsDeps {
   readonly known: KnownDefinitions
   /** Globs of the only tools, by any of their names; null: all. */
   readonly chosen: readonly string[] | null
+  /** Globs of the tools of {@link MeshTools.favorites}. */
+  readonly favorites: readonly string[]
 }
 
 /** Dependencies of single tools. */
@@ -39,6 +43,12 @@ export interface MeshTool extends RegisteredTool {
   readonly capability: string
   /** Its agent refuses each call: it is not listed. */
   readonly isRefused: boolean
+  /** The same for tools of one version on several machines; null: it has an argument `node` of its own. */
+  readonly sameAs: string | null
+  /** The name of such a tool on this machine. */
+  readonly localName: string
+  /** It has no effects and reads nothing of its machine. */
+  readonly isAnywhere: boolean
   /** The input of the capability for the arguments of the tool. */
   inputOf(args: Readonly<Record<string, unknown>>): unknown
 }
@@ -51,6 +61,8 @@ interface MeshAgentTools {
 
 /** Name of the argument that holds the input of a capability whose input is no object. */
 const INPUT = 'input'
+/** Favorite tools in a list, at most. */
+const MAX_FAVORITES = 64
 /** Characters of a capability's description for a client. */
 const MAX_DESCRIPTION = 4096
 
@@ -64,6 +76,9 @@ export class MeshTools implements MeshSource {
   readonly #agents = new Map<string, MeshAgentTools>()
   readonly #changes: SharedChanges<void>
   readonly #fits: (name: string) => boolean
+  readonly hasFavorites: boolean
+  /** Tools that are listed: see {@link listedTools}. */
+  #listed = new NamedTools()
   #present = new NamedTools()
   /** Tools of agents whose node is offline: not listed, but known to errors. */
   #absent = new NamedTools()
@@ -74,20 +89,37 @@ export class MeshTools implements MeshSource {
     this.#deps = deps
     this.#changes = agentChanges(deps, {})
     this.#fits = allowedNames(deps.chosen)
+    this.hasFavorites = deps.favorites.length > 0
   }
 
   async list(): Promise<readonly ToolDefinition[]> {
     await this.#refresh()
-    return this.#present.all().flatMap(({ tool }) => (tool.isRefused ? [] : [tool.definition]))
+    return this.#listed.all().flatMap(({ tool }) => (tool.isRefused ? [] : [tool.definition]))
   }
 
   async whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]> {
-    return await wholeDefinitions(this.#deps, definitions)
+    return (await wholeDefinitions(this.#deps, definitions)).map(withNode)
   }
 
   async count(): Promise<number> {
+    const listed = await this.list()
+    const shared = new Set(this.#listed.all().map(({ tool }) => tool.sameAs))
+    return listed.length + this.#absent.all().filter(({ tool }) => !tool.isRefused && !shared.has(tool.sameAs)).length
+  }
+
+  async favorites(): Promise<readonly ToolDefinition[]> {
+    if (!this.hasFavorites) return []
     await this.#refresh()
-    return [...this.#present.all(), ...this.#absent.all()].filter(({ tool }) => !tool.isRefused).length
+    const fits = allowedNames(this.#deps.favorites)
+    const found = new Map<string, ToolDefinition>()
+    // A tool of several machines stands for that of each, unless a favorite is the tool of one machine.
+    for (const { tool, agent } of [...this.#listed.all(), ...this.#present.all(), ...this.#absent.all()]) {
+      const { definition, capability, isRefused } = tool
+      const key = tool.sameAs ?? definition.name
+      if (isRefused || found.has(key) || found.size >= MAX_FAVORITES) continue
+      if (namesOf({ name: definition.name, capability, agent }).some(fits)) found.set(key, definition)
+    }
+    return [...found.values()]
   }
 
   #isChosen(tool: NamedTool): boolean {
@@ -96,15 +128,20 @@ export class MeshTools implements MeshSource {
 
   /** A tool that is not known, or may have changed, is looked for once more: its agent may have come a moment ago. */
   async get(name: string): Promise<RegisteredTool | undefined> {
-    const known = this.#present.get(name)
+    const known = this.#named(name)
     if (known !== undefined && !this.#isStale) return known.tool
     await this.#refresh()
-    return this.#present.get(name)?.tool ?? this.#absentTool(this.#absent.get(name))
+    return this.#named(name)?.tool ?? this.#absentTool(this.#absent.get(name))
   }
 
   async alias(name: string): Promise<RegisteredTool | undefined> {
     if (this.#isStale) await this.#refresh()
-    return this.#present.alias(name)?.tool ?? this.#absentTool(this.#absent.alias(name))
+    const known = this.#present.alias(name) ?? this.#listed.alias(name)
+    return known?.tool ?? this.#absentTool(this.#absent.alias(name))
+  }
+
+  #named(name: string): ToolOfAgent | undefined {
+    return this.#listed.get(name) ?? this.#present.get(name)
   }
 
   #absentTool(one: ToolOfAgent | undefined): RegisteredTool | undefined {
@@ -132,6 +169,9 @@ export class MeshTools implements MeshSource {
     for (const address of this.#agents.keys()) if (!visible.has(address)) this.#agents.delete(address)
     this.#present = present
     this.#absent = absent
+    this.#listed = new NamedTools()
+    const asAbsent = (one: ToolOfAgent): RegisteredTool => absentTool(one, present, this.#deps.api)
+    for (const one of listedTools({ present: present.all(), absent: absent.all(), asAbsent })) this.#listed.add(one)
   }
 
   /** Empty for a caller that may call agents but not list them: it has the tools that take an address. */
@@ -168,7 +208,7 @@ export function toolsOf(agent: AgentDetail, deps: ToolDeps): readonly MeshTool[]
   return capabilities.map((capability, at) => {
     const name = short[at] ?? capability.id
     const isTaken = short.indexOf(name) !== short.lastIndexOf(name)
-    return toolOf(agent, { capability, name: toolName(agent, isTaken ? capability.id : name), deps })
+    return toolOf(agent, { capability, tool: isTaken ? capability.id : name, deps })
   })
 }
 
@@ -179,20 +219,22 @@ function shortName(agentId: string, capability: string): string {
     : capability
 }
 
-function toolName({ id, origin, node }: AgentDetail, tool: string): string {
-  // A tool of an imported server has the server's name in its own already.
-  if (origin === 'local') return tool.startsWith(capabilityPrefix(id)) ? tool : `${id}.${tool}`
-  return `${id}@${node.name}.${tool}`
+/** A tool of an imported server has the server's name in its own already. */
+function localToolName({ id }: AgentDetail, tool: string): string {
+  return tool.startsWith(capabilityPrefix(id)) ? tool : `${id}.${tool}`
 }
 
 interface ToolMaking {
   readonly capability: CapabilityDescriptor
-  readonly name: string
+  /** Its name behind that of its agent. */
+  readonly tool: string
   readonly deps: ToolDeps
 }
 
-function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): MeshTool {
+function toolOf(agent: AgentDetail, { capability, tool, deps }: ToolMaking): MeshTool {
   const { address } = agent
+  const localName = localToolName(agent, tool)
+  const name = agent.origin === 'local' ? localName : `${agent.id}@${agent.node.name}.${tool}`
   const root = objectRoot(capability.inputSchema)
   const inputSchema: ToolSchema = root ?? {
     type: 'object',
@@ -205,6 +247,9 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
     definition: { name, inputSchema, ...outputSchemaOf(capability, deps), ...describedBy(agent, capability) },
     capability: capability.id,
     isRefused: capability.tags?.includes(NOT_GRANTED) === true,
+    sameAs: versionKey(agent, capability, inputSchema),
+    localName,
+    isAnywhere: capability.sideEffect === 'none',
     inputOf,
     // A pattern in another node's schema could block this node. That node checks the arguments itself and reports
     // faults.
@@ -219,6 +264,21 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
     handler: async (args, context) =>
       await callAgentAsTool(deps, { agent: address, capability: capability.id, input: inputOf(args) }, context)
   }
+}
+
+/** The key of {@link MeshTool.sameAs}. Tags are of the machine, except for the hash of a whole definition. */
+function versionKey(
+  { id, version }: AgentDetail,
+  { tags = [], ...capability }: CapabilityDescriptor,
+  { properties }: ToolSchema
+): string | null {
+  const hash = hashOf({ tags })
+  const names = isRecord(properties) ? Object.keys(properties) : []
+  // An outline without names may leave out an argument of that name.
+  if (names.includes(NODE) || (hash !== null && names.length === 0)) return null
+  return createHash('sha256')
+    .update(canonicalJson([id, version, capability, hash]))
+    .digest('base64url')
 }
 
 /** Clients compile it when they list the tools, and refuse the whole list for one that they cannot compile. */

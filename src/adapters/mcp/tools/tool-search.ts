@@ -81,14 +81,16 @@ async function newIndex(): Promise<MiniSearch<Indexed>> {
   })
 }
 
-function indexed({ name, description, purpose, inputSchema, source = '', labels = [] }: ToolDefinition): Indexed {
+function indexed(definition: ToolDefinition): Indexed {
+  const { name, description, purpose, inputSchema, source = '', labels = [], nodeArgument } = definition
   const { properties } = inputSchema
+  const nodes = Array.isArray(nodeArgument?.schema['enum']) ? nodeArgument.schema['enum'] : []
   return {
     id: name,
     name: name.slice(name.lastIndexOf('.') + 1),
     description: purpose ?? description,
     parameters: isRecord(properties) ? Object.keys(properties).join(' ') : '',
-    agent: source,
+    agent: [source, ...nodes].join(' '),
     labels: labels.join(' ')
   }
 }

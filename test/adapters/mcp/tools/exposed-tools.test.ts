@@ -45,6 +45,12 @@ class FakeMesh implements MeshSource {
     return Promise.resolve(this.tools.length)
   }
 
+  hasFavorites = false
+
+  favorites(): Promise<readonly ToolDefinition[]> {
+    return Promise.resolve(this.hasFavorites ? this.tools.slice(0, 1).map(({ definition }) => definition) : [])
+  }
+
   whole(definitions: readonly ToolDefinition[]): Promise<readonly ToolDefinition[]> {
     return Promise.resolve(definitions)
   }
@@ -140,6 +146,18 @@ test('a list that once was long changes no byte and notifies nobody, while agent
   short.onChange(() => changes++)
   mesh.change([])
   t.is(changes, 1, 'a whole list reports changes')
+})
+
+test('a fixed list has the favorites, too, and reports their changes', async (t: Assert) => {
+  const mesh = new FakeMesh(many(40))
+  mesh.hasFavorites = true
+  const tools = exposed(mesh)
+  t.alike(await names(tools), ['a.t0', ...META, 'a2a_send'])
+  let changes = 0
+  const stop = tools.onChange(() => changes++)
+  mesh.change(many(40, 'other'))
+  t.is(changes, 1)
+  stop()
 })
 
 test('a tool is found by words with its whole schema, described, and called by name', async (t: Assert) => {

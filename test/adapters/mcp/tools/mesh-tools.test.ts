@@ -3,7 +3,7 @@ import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/co
 import { createStarters } from '../../../../src/adapters/agents/starters/starters.js'
 import { NOT_GRANTED } from '../../../../src/domain/card/card.js'
 import { MeshResources } from '../../../../src/adapters/mcp/resources/mesh-resources.js'
-import { MeshTools } from '../../../../src/adapters/mcp/tools/mesh-tools.js'
+import { MeshTools, type MeshToolsDeps } from '../../../../src/adapters/mcp/tools/mesh-tools.js'
 import { ToolCatalog } from '../../../../src/adapters/mcp/server/tool-catalog.js'
 import { ToolRegistry } from '../../../../src/adapters/mcp/server/tool-registry.js'
 import { structuredErrorOf } from '../../../../src/adapters/mcp/server/structured-error.js'
@@ -20,7 +20,7 @@ function toolsOn(
   node: FakeNode,
   world: World,
   principal: Partial<Principal> = {},
-  chosen: readonly string[] | null = null
+  { chosen = null, favorites = [] }: Partial<Pick<MeshToolsDeps, 'chosen' | 'favorites'>> = {}
 ): MeshTools {
   return new MeshTools({
     api: node.api(principal),
@@ -28,7 +28,8 @@ function toolsOn(
     compileSchema: createSchemaCompiler(),
     toJson: (value) => value,
     known: knownDefinitions(),
-    chosen
+    chosen,
+    favorites
   })
 }
 
@@ -104,9 +105,12 @@ test('a tool is called by its capability, and by its address as a2a_list_agents 
 
 test('an alias of tools of several agents is that of this node, and else of none', async (t: Assert) => {
   const world = new World(t)
-  const [here, other] = [echo('text', { capabilities: [capability('text.do')] }), echo('more')]
+  const here = echo('text', { capabilities: [capability('text.do')] })
   const owner = await world.owner({ agents: [here] })
-  for (const name of ['b', 'c']) await world.link(owner, await world.member(name, { agents: [echo('text'), other] }))
+  for (const name of ['b', 'c']) {
+    const other = echo('more', { capabilities: [capability('more.do', { description: `of ${name}` })] })
+    await world.link(owner, await world.member(name, { agents: [echo('text'), other] }))
+  }
   const tools = toolsOn(owner, world)
   t.is((await tools.alias('text.do'))?.definition.name, 'text.do')
   t.is((await tools.alias('do'))?.definition.name, 'text.do')
@@ -116,15 +120,27 @@ test('an alias of tools of several agents is that of this node, and else of none
 
 test('a toolset chooses tools by any of their names, in lists, calls and counts', async (t: Assert) => {
   const { world, owner } = await scene(t)
-  const chosen = async (...globs: readonly string[]): Promise<string[]> => await names(toolsOn(owner, world, {}, globs))
+  const chosen = async (...globs: readonly string[]): Promise<string[]> =>
+    await names(toolsOn(owner, world, {}, { chosen: globs }))
   t.alike(await chosen('text.*'), ['text.count', 'text.stats', 'text.text.count', 'text@gpu-box.do'])
   t.alike(await chosen('*@gpu-box.*'), ['mcp-tool@gpu-box.mcp_mcp-tool_run', 'text@gpu-box.do'])
   t.alike(await chosen('mcp-tool@gpu-box.run', 'stats'), ['mcp-tool@gpu-box.mcp_mcp-tool_run', 'text.stats'])
   t.alike(await chosen('nothing'), [])
-  const tools = toolsOn(owner, world, {}, ['text@owner.*'])
+  const tools = toolsOn(owner, world, {}, { chosen: ['text@owner.*'] })
   t.is(await tools.count(), 3)
   t.is(await tools.get('text@gpu-box.do'), undefined)
   t.ok(await tools.get('text.stats'))
+})
+
+test('favorites are tools by any of their names, offline ones too', async (t: Assert) => {
+  const { world, owner, peer } = await scene(t)
+  const chosen = async (...favorites: readonly string[]): Promise<string[]> =>
+    (await toolsOn(owner, world, {}, { favorites }).favorites()).map(({ name }) => name).sort()
+  t.alike(await chosen(), [])
+  t.alike(await chosen('stats', 'mcp-tool@gpu-box.*'), ['mcp-tool@gpu-box.mcp_mcp-tool_run', 'text.stats'])
+  world.net.disconnect(owner.id, peer.id)
+  await world.pass(120_000, 1000)
+  t.alike(await chosen('stats', 'mcp-tool@gpu-box.*'), ['mcp-tool@gpu-box.mcp_mcp-tool_run', 'text.stats'])
 })
 
 test('a capability without a grant is not listed or counted, and a call says what is missing', async (t: Assert) => {

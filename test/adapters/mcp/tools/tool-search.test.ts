@@ -25,6 +25,8 @@ function corpusTools(): ExposedTools {
     list: () => tools.map(({ definition }) => definition),
     count: () => Promise.resolve(tools.length),
     whole: (definitions) => Promise.resolve(definitions),
+    hasFavorites: false,
+    favorites: () => Promise.resolve([]),
     get: (name) => byName.get(name)
   }
   const limits = { tools: 30, tokens: 6000 }

@@ -60,7 +60,8 @@ function toolsOn(node: FakeNode, world: World): MeshTools {
     compileSchema,
     toJson: (value) => value,
     known,
-    chosen: null
+    chosen: null,
+    favorites: []
   })
 }
 

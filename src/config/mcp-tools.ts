@@ -25,3 +25,16 @@ export const RESULT_TOKENS = {
     'a whole number up to 100000000 (0: no limit), or a mapping of MCP clients and default to numbers; in the config file only',
   about: 'Tokens of text in a tool result; a larger text becomes a link that the client reads in pages.'
 } as const
+
+/** Most patterns of favorites. */
+const MAX_FAVORITES = 32
+
+/** The setting `mcp.favorites`. */
+export const FAVORITES = {
+  schema: z.array(z.string().min(1).max(256)).max(MAX_FAVORITES),
+  fallback: [] as readonly string[],
+  form: 'list',
+  unit: null,
+  allowed: `a list of names of tools, * for any text, at most ${MAX_FAVORITES}`,
+  about: 'Tools of the mesh that a list of tools to find and call others has, too.'
+} as const
