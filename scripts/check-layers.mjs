@@ -16,7 +16,7 @@ export const LAYERS = {
   cli: {
     layers: ['kit', 'ports', 'config', 'adapters/control'],
     types: ['domain'],
-    npm: ['commander', 'jsonc-parser', 'smol-toml', 'string-width', 'uqr'],
+    npm: ['commander', 'jsonc-parser', 'smol-toml', 'string-width', 'uqr', 'yaml'],
     node: true
   },
   types: { layers: [], npm: '*', node: false }, // ambient declarations; they name the packages they describe

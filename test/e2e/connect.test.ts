@@ -4,6 +4,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import { parse } from 'yaml'
 import { stableProgram } from '../../src/cli/clients/entry.js'
 import { type Ran, REPOSITORY, run as runIn } from '../cli/command-line.js'
 import { tempDir } from '../support/tmp.js'
@@ -61,7 +62,11 @@ const FILES: readonly (readonly [client: string, ...file: string[]])[] = [
   ['windsurf', '.codeium', 'windsurf', 'mcp_config.json'],
   ['zed', '.config', 'zed', 'settings.json'],
   ['qwen', '.qwen', 'settings.json'],
-  ['amp', '.config', 'amp', 'settings.json']
+  ['amp', '.config', 'amp', 'settings.json'],
+  ['opencode', '.config', 'opencode', 'opencode.json'],
+  ['cline', ...APPS, 'Code', 'User', 'globalStorage', 'saoudrizwan.claude-dev', 'settings', 'cline_mcp_settings.json'],
+  ['goose', '.config', 'goose', 'config.yaml'],
+  ['junie', '.junie', 'mcp', 'mcp.json']
 ]
 /** The object of the servers in a file, where it is not `mcpServers`. */
 const CONTAINERS: Readonly<Record<string, string>> = {
@@ -74,6 +79,9 @@ const CONTAINERS: Readonly<Record<string, string>> = {
 const OWN_TEXTS: Readonly<Record<string, string>> = {
   claude: '{\n  "a": [1,2]\n}\n',
   'claude-desktop': '{"a": [1,2]}',
+  cline: '{"a": [1,2]}',
+  junie: '{"a": [1,2]}',
+  goose: '# mine\nGOOSE_MODEL: x\nextensions:\n    # more\n    memory: { type: builtin, enabled: true }\n',
   codex: 'model = "x" # mine\r\n'
 }
 
@@ -128,6 +136,12 @@ test('each client reads the files that connect writes', async (t: Assert) => {
         text,
         `[mcp_servers.mesh]\ncommand = ${JSON.stringify(NODE)}\nargs = ${JSON.stringify(started('codex').args).replaceAll(',', ', ')}\n`
       )
+    } else if (client === 'goose') {
+      const { command: cmd, args } = started(client)
+      t.alike(parse(text), { extensions: { mesh: { enabled: true, type: 'stdio', name: 'mesh', cmd, args } } })
+    } else if (client === 'opencode') {
+      const { command, args } = started(client)
+      t.alike(JSON.parse(text), { mcp: { mesh: { type: 'local', command: [command, ...args] } } })
     } else t.alike(JSON.parse(text), { [CONTAINERS[client] ?? 'mcpServers']: { mesh: typed } }, client)
   }
   const named = await run('connect', 'cursor', '--yes', '--home', 'my node', '--portable')

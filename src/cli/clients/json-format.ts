@@ -1,14 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { getNodeValue, type Node, parse, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
-import {
-  checkEdit,
-  type EditCheck,
-  notUnderstood,
-  type ServerEntry,
-  type ServerFormat,
-  stateOf,
-  type EntryValues
-} from './entry.js'
+import { checkEdit, type EditCheck, notUnderstood, type ServerFormat, stateOf, type EntryValues } from './entry.js'
+import { type EntryShape, USUAL_SHAPE } from './shapes.js'
 import { added, type TextEdit, edited, type Indent, lineIndent, removed, styleOf, type TextStyle } from './json-text.js'
 
 /** As most clients read. */
@@ -19,14 +12,21 @@ const STRICT = { allowTrailingComma: false, disallowComments: true, allowEmptyCo
  * Servers in an object of a JSON file, edited as text: comments, indents, order, trailing commas and line breaks stay.
  * A file without a value is one with `{}`. `isStrict`: its client reads no comments and no trailing commas.
  */
-export function jsonFormat(container: string, isStrict = false): ServerFormat {
+export function jsonFormat(
+  container: string,
+  { isStrict = false, shape = USUAL_SHAPE }: { readonly isStrict?: boolean; readonly shape?: EntryShape } = {}
+): ServerFormat {
   return {
     find(text, name) {
       const property = entryOf(rootOf(text), container, name)
       if (isStrict) checkStrict(text)
-      return property === null ? undefined : valueOf(property)
+      return property === null ? undefined : shape.read(valueOf(property))
     },
-    put: (text, name, entry) => put(text, { container, name, entry }),
+    put(text, name, entry) {
+      const found = shape.read(entryValue(text, container, name))
+      const isOurs = found !== undefined && stateOf(found, entry) !== 'foreign'
+      return put(text, { container, name, entry: shape.write(entry, name) }, isOurs)
+    },
     remove: (text, name) => remove(text, container, name)
   }
 }
@@ -34,17 +34,16 @@ export function jsonFormat(container: string, isStrict = false): ServerFormat {
 interface WantedFormat {
   readonly container: string
   readonly name: string
-  readonly entry: ServerEntry
+  readonly entry: EntryValues
 }
 
-function put(text: string, wanted: WantedFormat): string {
+function put(text: string, wanted: WantedFormat, isOurs: boolean): string {
   const { container, name, entry } = wanted
   const root = rootOf(text)
   if (root === null) return checked(text, text + newFile(text, wanted), { container, name, entry })
   const property = entryOf(root, container, name)
   if (property === null) return checked(text, edited(text, addition(text, root, wanted)), { container, name, entry })
-  const found = valueOf(property)
-  if (stateOf(found, entry) !== 'foreign') return updated(text, wanted, found as EntryValues)
+  if (isOurs) return updated(text, wanted, valueOf(property) as EntryValues)
   const node = property.children?.[1] as Node
   const indent = hasBreak(text, node) ? lineIndent(text, property.offset) : null
   const result = edited(text, [replacement(node, rendered(entry, indent, styleOf(text, root)))])
@@ -166,6 +165,11 @@ function propertyOf(object: Node, key: string): Node | null {
   // Which one a client takes is its own affair.
   if (found.length > 1) throw notUnderstood(`${key} is there ${found.length} times`)
   return found[0] ?? null
+}
+
+function entryValue(text: string, container: string, name: string): unknown {
+  const property = entryOf(rootOf(text), container, name)
+  return property === null ? undefined : valueOf(property)
 }
 
 function valueOf(property: Node): unknown {

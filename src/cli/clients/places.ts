@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { type EntryShape, GOOSE_SHAPE, OPENCODE_SHAPE } from './shapes.js'
 
 /** An MCP client that this command line knows. */
 export type ClientId =
@@ -12,17 +13,30 @@ export type ClientId =
   | 'zed'
   | 'qwen'
   | 'amp'
+  | 'opencode'
+  | 'cline'
+  | 'goose'
+  | 'junie'
 
 /** A client, as far as its configuration of MCP servers goes. */
 export interface CodingClient {
   readonly id: ClientId
   readonly title: string
   /** How its file is written; JSON is read with comments and trailing commas. */
-  readonly format: 'json' | 'toml'
+  readonly format: 'json' | 'toml' | 'yaml'
   /** The object or table of the file that holds the servers by name. */
-  readonly container: 'mcpServers' | 'servers' | 'mcp_servers' | 'context_servers' | 'amp.mcpServers'
+  readonly container:
+    | 'mcpServers'
+    | 'servers'
+    | 'mcp_servers'
+    | 'context_servers'
+    | 'amp.mcpServers'
+    | 'mcp'
+    | 'extensions'
   /** Its reader takes no comments and no trailing commas, and leaves the whole file out. Default: it does. */
   readonly isStrict?: true
+  /** How it writes an entry. Default: `command` and `args`. */
+  readonly shape?: EntryShape
   /** Must an entry name its transport, stdio? */
   readonly isTyped: boolean
   /** The step after which the client sees the change. */
@@ -115,7 +129,43 @@ export const CLIENTS: readonly CodingClient[] = [
     isTyped: false,
     after: 'A new session of Qwen Code sees it: /mcp'
   },
-  { id: 'amp', title: 'Amp', format: 'json', container: 'amp.mcpServers', isTyped: false, after: 'Restart Amp.' }
+  { id: 'amp', title: 'Amp', format: 'json', container: 'amp.mcpServers', isTyped: false, after: 'Restart Amp.' },
+  {
+    id: 'opencode',
+    title: 'OpenCode',
+    format: 'json',
+    container: 'mcp',
+    shape: OPENCODE_SHAPE,
+    isTyped: false,
+    after: 'A new session of OpenCode sees it: opencode mcp list'
+  },
+  {
+    id: 'cline',
+    title: 'Cline',
+    format: 'json',
+    container: 'mcpServers',
+    isStrict: true,
+    isTyped: false,
+    after: 'In VS Code: the MCP Servers panel of Cline lists it.'
+  },
+  {
+    id: 'goose',
+    title: 'Goose',
+    format: 'yaml',
+    container: 'extensions',
+    shape: GOOSE_SHAPE,
+    isTyped: false,
+    after: 'A new session of Goose has it as an extension.'
+  },
+  {
+    id: 'junie',
+    title: 'JetBrains Junie',
+    format: 'json',
+    container: 'mcpServers',
+    isStrict: true,
+    isTyped: false,
+    after: 'In the IDE: Settings, Tools, Junie, MCP Settings lists it.'
+  }
 ]
 
 /**
@@ -135,47 +185,68 @@ export const CLIENTS: readonly CodingClient[] = [
  *   /configuring-zed).
  * - Qwen Code: `~/.qwen/settings.json` (qwenlm.github.io/qwen-code-docs/en/users/features/mcp).
  * - Amp: `~/.config/amp/settings.json` (ampcode.com/manual).
+ * - OpenCode: `~/.config/opencode/opencode.json`, key `mcp` (opencode.ai/docs/mcp-servers, /config).
+ * - Cline: `cline_mcp_settings.json` in its storage of VS Code (docs.cline.bot/mcp/configuring-mcp-servers).
+ * - Goose: `~/.config/goose/config.yaml`, on Windows below `Block` of the application data
+ *   (block.github.io/goose/docs/guides/config-files).
+ * - JetBrains Junie: `~/.junie/mcp/mcp.json` (jetbrains.com/help/junie/model-context-protocol-mcp.html).
  * - VS Code: `mcp.json` beside the user's settings, for the default profile
  *   (code.visualstudio.com/docs/copilot/reference/mcp-configuration, code.visualstudio.com/docs/configure/settings).
  */
 export function clientPlace(id: ClientId, sources: PlaceSources): ClientPlace {
   const { join } = sources.platform === 'win32' ? path.win32 : path.posix
-  const home = homeOf(sources)
-  const inside = (dir: string, file: string): ClientPlace => ({ file: join(dir, file), marks: [dir] })
-  switch (id) {
-    case 'claude': {
-      const dir = given(sources, 'CLAUDE_CONFIG_DIR')
-      if (dir !== null) return inside(dir, '.claude.json')
-      const file = join(home, '.claude.json')
-      return { file, marks: [file, join(home, '.claude')] }
-    }
-    case 'claude-desktop':
-      return inside(join(appData(sources), 'Claude'), 'claude_desktop_config.json')
-    case 'codex':
-      return inside(given(sources, 'CODEX_HOME') ?? join(home, '.codex'), 'config.toml')
-    case 'gemini':
-      return inside(join(given(sources, 'GEMINI_CLI_HOME') ?? home, '.gemini'), 'settings.json')
-    case 'cursor':
-      return inside(join(home, '.cursor'), 'mcp.json')
-    case 'vscode':
-      return inside(join(appData(sources), 'Code', 'User'), 'mcp.json')
-    case 'windsurf':
-      return inside(join(home, '.codeium', 'windsurf'), 'mcp_config.json')
-    case 'zed':
-      return inside(zedDirectory(sources), 'settings.json')
-    case 'qwen':
-      return inside(join(home, '.qwen'), 'settings.json')
-    case 'amp':
-      return inside(join(home, '.config', 'amp'), 'settings.json')
-  }
+  return PLACES[id]({ sources, join, home: homeOf(sources), apps: appData(sources) })
 }
 
-/** On macOS the same as on Linux without variables. */
-function zedDirectory(sources: PlaceSources): string {
+interface Directories {
+  readonly sources: PlaceSources
+  join(...parts: readonly string[]): string
+  readonly home: string
+  /** {@link appData} */
+  readonly apps: string
+}
+
+const PLACES: Readonly<Record<ClientId, (at: Directories) => ClientPlace>> = {
+  claude: ({ sources, join, home }) => {
+    const dir = given(sources, 'CLAUDE_CONFIG_DIR')
+    if (dir !== null) return { file: join(dir, '.claude.json'), marks: [dir] }
+    const file = join(home, '.claude.json')
+    return { file, marks: [file, join(home, '.claude')] }
+  },
+  'claude-desktop': ({ join, apps }) => inside(join, [apps, 'Claude'], 'claude_desktop_config.json'),
+  codex: ({ sources, join, home }) =>
+    inside(join, [given(sources, 'CODEX_HOME') ?? join(home, '.codex')], 'config.toml'),
+  gemini: ({ sources, join, home }) =>
+    inside(join, [given(sources, 'GEMINI_CLI_HOME') ?? home, '.gemini'], 'settings.json'),
+  cursor: ({ join, home }) => inside(join, [home, '.cursor'], 'mcp.json'),
+  vscode: ({ join, apps }) => inside(join, [apps, 'Code', 'User'], 'mcp.json'),
+  windsurf: ({ join, home }) => inside(join, [home, '.codeium', 'windsurf'], 'mcp_config.json'),
+  zed: ({ sources, join, apps }) => inside(join, [unixConfig(sources, 'zed') ?? join(apps, 'Zed')], 'settings.json'),
+  qwen: ({ join, home }) => inside(join, [home, '.qwen'], 'settings.json'),
+  amp: ({ join, home }) => inside(join, [home, '.config', 'amp'], 'settings.json'),
+  opencode: ({ sources, join, home }) =>
+    inside(join, [unixConfig(sources, 'opencode') ?? join(home, '.config', 'opencode')], 'opencode.json'),
+  cline: ({ join, apps }) => {
+    const dir = join(apps, 'Code', 'User', 'globalStorage', 'saoudrizwan.claude-dev')
+    return { file: join(dir, 'settings', 'cline_mcp_settings.json'), marks: [dir] }
+  },
+  goose: ({ sources, join, apps }) =>
+    inside(join, [unixConfig(sources, 'goose') ?? join(apps, 'Block', 'goose', 'config')], 'config.yaml'),
+  junie: ({ join, home }) => ({ file: join(home, '.junie', 'mcp', 'mcp.json'), marks: [join(home, '.junie')] })
+}
+
+/** A file in a directory by which its client is found. */
+function inside(join: Directories['join'], parts: readonly string[], file: string): ClientPlace {
+  const dir = join(...parts)
+  return { file: join(dir, file), marks: [dir] }
+}
+
+/** A directory of the XDG config; on macOS that of Linux without variables. null: Windows has none. */
+function unixConfig(sources: PlaceSources, name: string): string | null {
   const { platform } = sources
-  if (platform === 'win32') return path.win32.join(appData(sources), 'Zed')
-  if (platform === 'darwin') return path.posix.join(homeOf(sources), '.config', 'zed')
-  return path.posix.join(appData(sources), 'zed')
+  if (platform === 'win32') return null
+  if (platform === 'darwin') return path.posix.join(homeOf(sources), '.config', name)
+  return path.posix.join(appData(sources), name)
 }
 
 /** Where programs with a window keep what is the user's. */

@@ -21,6 +21,7 @@ import {
 } from './entry.js'
 import { ownProgram } from '../start/own-package.js'
 import { type CodingClient, type ClientPlace, clientPlace } from './places.js'
+import { USUAL_SHAPE } from './shapes.js'
 
 const USUAL_NAME = 'a2a-node'
 
@@ -124,9 +125,10 @@ export async function writeEdit(
   return await writeClientFile(file, text, { now: Date.now(), ...(again === undefined ? {} : { again }) })
 }
 
-async function formatOf({ format, container, isStrict }: CodingClient): Promise<ServerFormat> {
+async function formatOf({ format, container, isStrict, shape = USUAL_SHAPE }: CodingClient): Promise<ServerFormat> {
   if (format === 'toml') return (await import('./toml-format.js')).tomlFormat(container)
-  return (await import('./json-format.js')).jsonFormat(container, isStrict)
+  if (format === 'yaml') return (await import('./yaml-format.js')).yamlFormat(container, shape)
+  return (await import('./json-format.js')).jsonFormat(container, { isStrict: isStrict === true, shape })
 }
 
 /** Says of a fault in which file it is. */

@@ -45,7 +45,23 @@ const USUAL: Readonly<Record<ClientId, readonly [linux: string, macos: string, w
     '/home/ada/.config/amp/settings.json',
     '/Users/ada/.config/amp/settings.json',
     'C:\\Users\\ada\\.config\\amp\\settings.json'
-  ]
+  ],
+  opencode: [
+    '/home/ada/.config/opencode/opencode.json',
+    '/Users/ada/.config/opencode/opencode.json',
+    'C:\\Users\\ada\\.config\\opencode\\opencode.json'
+  ],
+  cline: [
+    '/home/ada/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json',
+    `${MAC_APPS}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json`,
+    `${WINDOWS_APPS}\\Code\\User\\globalStorage\\saoudrizwan.claude-dev\\settings\\cline_mcp_settings.json`
+  ],
+  goose: [
+    '/home/ada/.config/goose/config.yaml',
+    '/Users/ada/.config/goose/config.yaml',
+    `${WINDOWS_APPS}\\Block\\goose\\config\\config.yaml`
+  ],
+  junie: ['/home/ada/.junie/mcp/mcp.json', '/Users/ada/.junie/mcp/mcp.json', 'C:\\Users\\ada\\.junie\\mcp\\mcp.json']
 }
 
 test('every client has its file where its documentation says, on Linux, macOS and Windows', (t: Assert) => {
