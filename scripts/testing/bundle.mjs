@@ -26,6 +26,19 @@ const ENTRIES = {
 /** Packages stay outside: npm installs them. */
 const isPackage = /^[^./]/
 
+/** Node.js keeps the source of a file in memory: two bytes for each character of a file with any beyond Latin-1. */
+const ASCII = {
+  name: 'ascii',
+  generateBundle(_options, files) {
+    for (const file of Object.values(files))
+      if (file.type === 'chunk')
+        file.code = file.code.replaceAll(
+          /[^\0-\x7f]/g,
+          (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+        )
+  }
+}
+
 /** Writes dist/ anew from the compiled sources; files of an earlier bundle go. False on an error, which it prints. */
 export async function bundle() {
   try {
@@ -47,6 +60,7 @@ async function write() {
     input,
     platform: 'node',
     external: isPackage,
+    plugins: [ASCII],
     // A file may be imported for its effects.
     treeshake: false,
     // Several modules have one lazily and others at once: it is then in the chunk of the others.
@@ -54,6 +68,7 @@ async function write() {
   })
   const { output } = await build.write({
     dir: PROGRAM,
+    comments: false,
     entryFileNames: '[name].js',
     chunkFileNames: '[name]-[hash].js'
   })

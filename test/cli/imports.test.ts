@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { REPOSITORY } from './command-line.js'
@@ -35,6 +35,12 @@ test('the bundled program loads no more at once than its sources', (t: Assert) =
     ['guard-main', 'adapters/agents/process/guard-main']
   ] as const)
     t.alike(packagesIn('dist', [`${entry}.js`]), packagesOf(`${source}.js`), entry)
+})
+
+test('the bundled program is ASCII, so that its source takes one byte a character in memory', (t: Assert) => {
+  const files = readdirSync(path.join(REPOSITORY, 'dist')).filter((name) => name.endsWith('.js'))
+  t.ok(files.includes('main.js'))
+  for (const name of files) t.absent(/[^\0-\x7f]/.test(readFileSync(path.join(REPOSITORY, 'dist', name), 'utf8')), name)
 })
 
 test('before a command runs nothing is loaded but the parser', (t: Assert) => {
