@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { open } from 'node:fs/promises'
+import { open, readdir, rm, rmdir } from 'node:fs/promises'
 import path from 'node:path'
 import { makePrivateDirectory } from '../adapters/control/private-directory.js'
 import type { HomePaths } from '../config/paths.js'
@@ -29,6 +29,7 @@ export async function startDetached(
   more: readonly string[] = []
 ): Promise<NodeInfo> {
   const paths = context.paths()
+  const before = await namesIn(paths.home)
   const log = await openLog(paths)
   try {
     const child = spawn(
@@ -49,9 +50,25 @@ export async function startDetached(
     child.stdin?.on('error', () => {})
     child.stdin?.end(flags.join ?? '')
     return await untilReady(child, paths.logFile, (line) => context.output.note(line))
+  } catch (error) {
+    await removeNewLog(paths, before)
+    throw error
   } finally {
     await log.close()
   }
+}
+
+/** Names in a directory; null: there is none. */
+async function namesIn(dir: string): Promise<readonly string[] | null> {
+  return await readdir(dir).catch(() => null)
+}
+
+/** Removes the log of a refused start from a home without anything else, and a home that was not there before. */
+async function removeNewLog({ home, logFile }: HomePaths, before: readonly string[] | null): Promise<void> {
+  const now = await namesIn(home)
+  if ((before ?? []).length > 0 || now?.length !== 1 || now[0] !== path.basename(logFile)) return
+  await rm(logFile, { force: true })
+  if (before === null) await rmdir(home).catch(() => {})
 }
 
 async function openLog(paths: HomePaths): ReturnType<typeof open> {
@@ -99,9 +116,16 @@ function untilReady(child: ChildProcess, logFile: string, onProgress: (line: str
     process.on('SIGINT', forward).on('SIGTERM', forward)
     child.on('message', (report: ReadyReport | ProgressLine) => {
       if ('progress' in report) return onProgress(report.progress)
-      done()
-      if ('ready' in report) resolve(report.ready)
-      else reject(NodeError.fromBody(report.error))
+      if ('ready' in report) {
+        done()
+        return resolve(report.ready)
+      }
+      const { error } = report
+      // It takes back what it made of the home before it ends.
+      child.removeAllListeners('exit').once('exit', () => {
+        done()
+        reject(NodeError.fromBody(error))
+      })
     })
     child.once('error', (error) => {
       done()

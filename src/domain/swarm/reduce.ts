@@ -16,8 +16,8 @@ export function isReducer(name: string): name is Reducer {
 
 /**
  * Reduces the results of a swarm to one, in the order of its items. `concat`: texts become one, a line each; else a
- * list, with the members of lists. `merge`: objects become one, later ones count; other values are left out. `count`:
- * their number. `first`: the first; undefined for none.
+ * list, with the members of lists. `merge`: objects become one, later ones count, and other values are left out; results
+ * without any object are those of `concat`. `count`: their number. `first`: the first; undefined for none.
  */
 export function reduceResults(reducer: Reducer, results: readonly unknown[]): unknown {
   switch (reducer) {
@@ -25,8 +25,11 @@ export function reduceResults(reducer: Reducer, results: readonly unknown[]): un
       return results.length > 0 && results.every((one) => typeof one === 'string')
         ? results.join('\n')
         : results.flat(1)
-    case 'merge':
-      return results.filter(isRecord).reduce((merged, one) => merge(merged, one, MERGE_DEPTH), {})
+    case 'merge': {
+      const objects = results.filter(isRecord)
+      if (objects.length === 0 && results.length > 0) return reduceResults('concat', results)
+      return objects.reduce((merged, one) => merge(merged, one, MERGE_DEPTH), {})
+    }
     case 'count':
       return results.length
     case 'first':

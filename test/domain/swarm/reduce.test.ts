@@ -21,6 +21,12 @@ test('objects are merged in order, at every level, by own members alone', (t) =>
   t.is((merged as { evil?: unknown }).evil, undefined)
 })
 
+test('results without an object are not lost by a merge', (t) => {
+  t.is(reduceResults('merge', ['a', 'b']), 'a\nb')
+  t.alike(reduceResults('merge', [[1], 2]), [1, 2])
+  t.alike(reduceResults('merge', []), {})
+})
+
 test('count says how many there are, first gives the first; only these names are reducers', (t) => {
   t.is(reduceResults('count', [null, 1]), 2)
   t.is(reduceResults('first', ['a', 'b']), 'a')
