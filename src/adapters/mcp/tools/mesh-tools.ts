@@ -7,6 +7,7 @@ import type { CompileSchema, SchemaFault } from '../../../kit/sign.js'
 import { asNodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
+import { servedContext } from '../imported/context-capability.js'
 import { capabilityPrefix } from '../imported/imported-card.js'
 import { givesDefinitions, hashOf } from '../imported/tool-definition.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
@@ -163,7 +164,9 @@ export class MeshTools implements MeshSource {
 
 /** Every capability of an agent as a tool. */
 export function toolsOf(agent: AgentDetail, deps: ToolDeps): readonly MeshTool[] {
-  const capabilities = agent.capabilities.filter((one) => !givesDefinitions(agent.id, one))
+  const isForNodes = (one: CapabilityDescriptor): boolean =>
+    givesDefinitions(agent.id, one) || servedContext(agent.id, one) !== null
+  const capabilities = agent.capabilities.filter((one) => !isForNodes(one))
   const short = capabilities.map(({ id }) => shortName(agent.id, id))
   return capabilities.map((capability, at) => {
     const name = short[at] ?? capability.id
