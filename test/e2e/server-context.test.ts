@@ -119,3 +119,52 @@ test('resources, prompts and completions of an imported server reach an MCP clie
       )
   }
 })
+
+test('changed lists and subscribed resources of an imported server are reported here and one hop away, and no other change is', async (t: Assert) => {
+  const { clients, replan } = await scene(t)
+  const heard = clients.map(({ client }) => {
+    const notes: string[] = []
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => void notes.push(params.uri))
+    client.setNotificationHandler('notifications/resources/list_changed', () => void notes.push('resources'))
+    client.setNotificationHandler('notifications/prompts/list_changed', () => void notes.push('prompts'))
+    return notes
+  })
+  const one = 'a2a://resources/demo%40a/notes://one'
+  for (const { where, client } of clients) {
+    await client.subscribeResource({ uri: one })
+    await client.subscribeResource({ uri: 'notes://picture' })
+    await t.exception(client.subscribeResource({ uri: `${one}/none` }), /does not report changes/, where)
+  }
+  const changed = { ...PLAN, contents: { ...PLAN.contents, 'notes://one': [{ ...NOTE, text: 'changed' }] } }
+  replan(changed)
+  for (const [at, { where, client }] of clients.entries()) {
+    await untilTrue(() => Promise.resolve(heard[at]?.includes(one) === true), `${where}: the update is reported`)
+    t.alike(heard[at], [one], `${where}: once, and nothing else`)
+    t.alike((await client.readResource({ uri: one })).contents, [{ ...NOTE, uri: one, text: 'changed' }])
+    await client.unsubscribeResource({ uri: one })
+  }
+  replan({ ...changed, resources: PLAN.resources.slice(1), prompts: PLAN.prompts.slice(1) })
+  for (const [at, { where, client, prefix }] of clients.entries()) {
+    const isNoted = (): Promise<boolean> =>
+      Promise.resolve(heard[at]?.includes('resources') === true && heard[at]?.includes('prompts') === true)
+    await untilTrue(isNoted, `${where}: the changed lists are reported`)
+    t.alike([...(heard[at] ?? [])].sort(), [one, 'prompts', 'resources'], `${where}: each once`)
+    t.alike(
+      (await ofServer(client)).map(({ name }) => name),
+      ['picture', 'odd'],
+      `${where}: the new list`
+    )
+    t.absent((await client.listPrompts()).prompts.some(({ name }) => name === `${prefix}greet`))
+  }
+})
+
+test('the instructions of an imported server reach an MCP client in those of the node, and whole as a resource', async (t: Assert) => {
+  const { clients } = await scene(t)
+  for (const { where, client } of clients) {
+    t.ok(client.getInstructions()?.includes('- demo@a: Read notes before you write one.\n'), where)
+    const { contents } = await client.readResource({ uri: 'a2a://instructions/demo%40a' })
+    t.alike(contents, [
+      { uri: 'a2a://instructions/demo%40a', mimeType: 'text/plain', text: 'Read notes before you write one.' }
+    ])
+  }
+})

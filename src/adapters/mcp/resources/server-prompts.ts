@@ -5,7 +5,7 @@ import { addressed, type ContextItem } from '../imported/context-index.js'
 import { PublishedNames } from '../tools/published-names.js'
 import { ToolAliases } from '../tools/tool-aliases.js'
 import { type Complete, completionIn } from './completing.js'
-import { ContextChanges } from './context-changes.js'
+import { ListChanges } from './list-changes.js'
 import type { MeshContext, ServerAgent } from './mesh-context.js'
 import type { PromptContext, PromptSource } from './prompt-source.js'
 
@@ -23,11 +23,11 @@ interface ServerPrompt {
 /** Prompts of the MCP servers that nodes import, under names and aliases like those of tools. */
 export class ServerPrompts implements PromptSource {
   readonly #context: MeshContext
-  readonly #changes: ContextChanges
+  readonly #changes: ListChanges
 
   constructor(context: MeshContext) {
     this.#context = context
-    this.#changes = new ContextChanges(context, () => this.list())
+    this.#changes = new ListChanges(context, () => this.list())
   }
 
   onChange(changed: () => void): () => void {

@@ -5,7 +5,7 @@ import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { addressed, type ContextItem } from '../imported/context-index.js'
 import { type Complete, completionIn } from './completing.js'
-import { ContextChanges } from './context-changes.js'
+import { ListChanges } from './list-changes.js'
 import type { MeshContext, ServerAgent } from './mesh-context.js'
 import { mayFit, originOf, publishedTemplate, publishedUri, type ResourceOrigin } from './resource-uri.js'
 import type { ResourceSource } from './resource-source.js'
@@ -22,12 +22,12 @@ const NEVER = new AbortController().signal
 export class ServerResources implements ResourceSource {
   readonly #context: MeshContext
   readonly #watched: WatchedResources
-  readonly #changes: ContextChanges
+  readonly #changes: ListChanges
 
   constructor(context: MeshContext, clock: Clock) {
     this.#context = context
     this.#watched = new WatchedResources({ context, clock, nameOf: (uri) => this.#nameOf(uri) })
-    this.#changes = new ContextChanges(context, async () => [await this.list(), await this.templates()])
+    this.#changes = new ListChanges(context, async () => [await this.list(), await this.templates()])
   }
 
   async list(): Promise<readonly Resource[]> {

@@ -1,22 +1,26 @@
 import { createHash } from 'node:crypto'
 import type { Unsubscribe } from '../../../kit/events.js'
 import { SharedChanges } from './followed-watch.js'
-import type { MeshContext } from './mesh-context.js'
 
-/** Changes of one list of the servers' resources or prompts: agents that change otherwise are none. */
-export class ContextChanges extends SharedChanges<void> {
+/** Calls back when something changed, the list perhaps. */
+interface ChangingSource {
+  onChange(changed: () => void): Unsubscribe
+}
+
+/** Changes of one list, for any number of listeners: other changes of the source are none. */
+export class ListChanges extends SharedChanges<void> {
   /** `read`: the list as clients see it. */
-  constructor(context: Pick<MeshContext, 'onChange'>, read: () => Promise<unknown>) {
-    super((tell) => follow(context, read, tell))
+  constructor(source: ChangingSource, read: () => Promise<unknown>) {
+    super((tell) => follow(source, read, tell))
   }
 }
 
-function follow(context: Pick<MeshContext, 'onChange'>, read: () => Promise<unknown>, tell: () => void): Unsubscribe {
+function follow(source: ChangingSource, read: () => Promise<unknown>, tell: () => void): Unsubscribe {
   let last: string | null = null
   let isLooking = false
   let isDue = false
   let isEnded = false
-  const end = context.onChange(() => void look())
+  const end = source.onChange(() => void look())
   void look()
   return () => {
     isEnded = true
