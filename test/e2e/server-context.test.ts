@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
-import type { Client } from '@modelcontextprotocol/client'
+import type { Client, ClientOptions } from '@modelcontextprotocol/client'
 import { mcpClient } from '../support/mcp-clients.js'
 import { localMesh, type LocalNode, ROOT, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
@@ -44,7 +44,7 @@ interface Scene {
 }
 
 /** A node that imports the scripted server, another one, and an official client at each. */
-async function scene(t: Assert): Promise<Scene> {
+async function scene(t: Assert, options: ClientOptions = {}): Promise<Scene> {
   const mesh = await localMesh(t)
   const home = await mesh.dir()
   const file = path.join(home, 'plan')
@@ -61,7 +61,7 @@ async function scene(t: Assert): Promise<Scene> {
   const b = await mesh.start('b', { join: code })
   await Promise.all([untilOnline(a, 1), untilOnline(b, 1)])
   await untilAgent(b, 'demo@a')
-  const [here, there] = [await mcpClient(t, mesh, a), await mcpClient(t, mesh, b)]
+  const [here, there] = [await mcpClient(t, mesh, a, options), await mcpClient(t, mesh, b, options)]
   const clients = [
     { where: 'here', client: here.sdk, prefix: 'demo__' },
     { where: 'one hop away', client: there.sdk, prefix: 'demo_at_a__' }
@@ -75,7 +75,7 @@ async function ofServer(client: Client): Promise<readonly { readonly uri: string
   return (await client.listResources()).resources.filter(({ uri }) => uri.startsWith('a2a://resources/demo%40a/'))
 }
 
-test('resources, prompts and completions of an imported server reach an MCP client here and one hop away', async (t: Assert) => {
+test('resources, prompts, completions and instructions of an imported server reach an MCP client here and one hop away', async (t: Assert) => {
   const { clients } = await scene(t)
   for (const { where, client, prefix } of clients) {
     const listed = await ofServer(client)
@@ -117,6 +117,11 @@ test('resources, prompts and completions of an imported server reach an MCP clie
         ['anna', 'hanna'],
         `${where}: completion of ${ref.type}`
       )
+
+    t.ok(client.getInstructions()?.includes('- demo@a: Read notes before you write one.\n'), `${where}: instructions`)
+    const uri = 'a2a://instructions/demo%40a'
+    const text = { uri, mimeType: 'text/plain', text: PLAN.instructions }
+    t.alike((await client.readResource({ uri })).contents, [text], `${where}: whole instructions`)
   }
 })
 
@@ -138,7 +143,7 @@ test('changed lists and subscribed resources of an imported server are reported 
   const changed = { ...PLAN, contents: { ...PLAN.contents, 'notes://one': [{ ...NOTE, text: 'changed' }] } }
   replan(changed)
   for (const [at, { where, client }] of clients.entries()) {
-    await untilTrue(() => Promise.resolve(heard[at]?.includes(one) === true), `${where}: the update is reported`)
+    await untilTrue(() => Promise.resolve(heard[at]?.includes(one) ?? false), `${where}: the update is reported`)
     t.alike(heard[at], [one], `${where}: once, and nothing else`)
     t.alike((await client.readResource({ uri: one })).contents, [{ ...NOTE, uri: one, text: 'changed' }])
     await client.unsubscribeResource({ uri: one })
@@ -146,7 +151,7 @@ test('changed lists and subscribed resources of an imported server are reported 
   replan({ ...changed, resources: PLAN.resources.slice(1), prompts: PLAN.prompts.slice(1) })
   for (const [at, { where, client, prefix }] of clients.entries()) {
     const isNoted = (): Promise<boolean> =>
-      Promise.resolve(heard[at]?.includes('resources') === true && heard[at]?.includes('prompts') === true)
+      Promise.resolve(['resources', 'prompts'].every((note) => heard[at]?.includes(note) ?? false))
     await untilTrue(isNoted, `${where}: the changed lists are reported`)
     t.alike([...(heard[at] ?? [])].sort(), [one, 'prompts', 'resources'], `${where}: each once`)
     t.alike(
@@ -158,13 +163,25 @@ test('changed lists and subscribed resources of an imported server are reported 
   }
 })
 
-test('the instructions of an imported server reach an MCP client in those of the node, and whole as a resource', async (t: Assert) => {
-  const { clients } = await scene(t)
-  for (const { where, client } of clients) {
-    t.ok(client.getInstructions()?.includes('- demo@a: Read notes before you write one.\n'), where)
-    const { contents } = await client.readResource({ uri: 'a2a://instructions/demo%40a' })
-    t.alike(contents, [
-      { uri: 'a2a://instructions/demo%40a', mimeType: 'text/plain', text: 'Read notes before you write one.' }
-    ])
+test('a client of the newer protocol listens to resources of an imported server here and one hop away', async (t: Assert) => {
+  const { clients, replan } = await scene(t, { versionNegotiation: { mode: 'auto' } })
+  const heard = await Promise.all(
+    clients.map(async ({ where, client }) => {
+      const notes: string[] = []
+      t.is(client.getProtocolEra(), 'modern', where)
+      client.setNotificationHandler('notifications/resources/updated', ({ params }) => void notes.push(params.uri))
+      await client.listen({ resourceSubscriptions: ['notes://one'] })
+      return { where, notes }
+    })
+  )
+  let version = 0
+  for (const { where, notes } of heard) {
+    // The first question for a resource begins to follow it: changes before it are not seen.
+    await untilTrue(() => {
+      const text = `version ${++version}`
+      replan({ ...PLAN, contents: { ...PLAN.contents, 'notes://one': [{ ...NOTE, text }] } })
+      return Promise.resolve(notes.length > 0)
+    }, `${where}: a change is reported`)
+    t.alike([...new Set(notes)], ['notes://one'], `${where}: by the URI that the client gave`)
   }
 })

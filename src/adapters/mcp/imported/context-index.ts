@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
+import { metaOf } from './imported-result.js'
 
 /** Resources, templates and prompts of one server, each at most; the rest is left out. */
 export const MAX_LISTED = { resources: 2000, templates: 256, prompts: 512 } as const
@@ -124,7 +125,7 @@ function itemOf(given: Readonly<Record<string, unknown>>, kind: ContextKind): Co
     ...basic,
     ...(isRecord(annotations) ? { annotations } : {}),
     ...(Array.isArray(icons) ? { icons } : {}),
-    ...(isRecord(_meta) ? { _meta } : {})
+    ...metaOf(_meta)
   }
   return [whole, basic].find((one) => jsonFault(one) === null && bytesOf(one) <= MAX_ITEM_BYTES) ?? null
 }

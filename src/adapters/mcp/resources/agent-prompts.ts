@@ -15,7 +15,9 @@ export class AgentPrompts implements PromptSource {
   constructor(deps: FollowDeps) {
     this.#api = deps.api
     const agents = agentChanges(deps, { origin: 'local' })
-    this.#changes = new ListChanges({ onChange: (changed) => agents.on(changed) }, async () => [...(await this.#read()).prompts])
+    this.#changes = new ListChanges({ onChange: (changed) => agents.on(changed) }, async () => [
+      ...(await this.#read()).prompts
+    ])
   }
 
   onChange(changed: () => void): () => void {

@@ -101,6 +101,11 @@ export class MeshContext {
     return await this.#looking
   }
 
+  /** Is it the address of a server's agent, online or not, as of the last look? */
+  isServer(address: string): boolean {
+    return (this.#known.get(address)?.hash ?? null) !== null
+  }
+
   /** Asks a server for content of MCP. @throws NodeError of the refused or failed call */
   async content({ address, method, params, signal }: ContextQuestion): Promise<CallToolResult> {
     const answer = await callAgentAsTool(this.#deps, callOf({ address, method, params }), {

@@ -91,9 +91,9 @@ export class ServerPrompts implements PromptSource {
     const [prompts, names] = [new Map<string, ServerPrompt>(), new PublishedNames()]
     for (const { agent, index } of servers) {
       for (const item of index.prompts) {
-        if (prompts.size >= MAX_PROMPTS) break
         const of = agent.origin === 'local' ? agent.id : `${agent.id}@${agent.node.name}`
         const name = `${of}.${String(item['name'])}`
+        if (prompts.size >= MAX_PROMPTS || prompts.has(name)) continue
         prompts.set(name, { name, agent, item })
         names.add(name)
       }

@@ -7,6 +7,7 @@ import { addressed, type ContextItem } from '../imported/context-index.js'
 import { type Complete, completionIn } from './completing.js'
 import { ListChanges } from './list-changes.js'
 import type { MeshContext, ServerAgent } from './mesh-context.js'
+import type { SeenLinks } from './seen-links.js'
 import { mayFit, originOf, publishedTemplate, publishedUri, type ResourceOrigin } from './resource-uri.js'
 import type { ResourceSource } from './resource-source.js'
 import { WatchedResources } from './watched-resources.js'
@@ -15,18 +16,30 @@ import { WatchedResources } from './watched-resources.js'
 const MAX_RESOURCES = 20_000
 /** The server's own URI of a resource, in `_meta`. */
 export const ORIGINAL_URI = 'a2a-node/uri'
+/** Start of the URIs of this node's resources. */
+const OWN = 'a2a://'
 const INSTRUCTIONS = 'a2a://instructions/'
 const NEVER = new AbortController().signal
+
+/** Dependencies of {@link ServerResources}. */
+export interface ServerResourcesDeps {
+  readonly context: MeshContext
+  /** Links in tool results of the same caller. */
+  readonly links: Pick<SeenLinks, 'addressOf'>
+  readonly clock: Clock
+}
 
 /** Resources of the MCP servers that nodes import, as `a2a://resources/<id@node>/<uri>`; a clear bare URI works too. */
 export class ServerResources implements ResourceSource {
   readonly #context: MeshContext
+  readonly #links: Pick<SeenLinks, 'addressOf'>
   readonly #watched: WatchedResources
   readonly #changes: ListChanges
 
-  constructor(context: MeshContext, clock: Clock) {
+  constructor({ context, links, clock }: ServerResourcesDeps) {
     this.#context = context
-    this.#watched = new WatchedResources({ context, clock, nameOf: (uri) => this.#nameOf(uri) })
+    this.#links = links
+    this.#watched = new WatchedResources({ context, clock, namesOf: (uris) => this.#namesOf(uris) })
     this.#changes = new ListChanges(context, async () => [await this.list(), await this.templates()])
   }
 
@@ -104,9 +117,17 @@ export class ServerResources implements ResourceSource {
     }
   }
 
-  async #nameOf(uri: string): Promise<string | null> {
-    const origin = await this.#originOf(uri)
-    return origin === null ? null : publishedUri(origin)
+  async #namesOf(uris: readonly string[]): Promise<readonly string[]> {
+    const servers = await this.#context.servers()
+    return uris.flatMap((uri) => {
+      try {
+        const origin = this.#originIn(servers, uri)
+        return origin === null ? [] : [publishedUri(origin)]
+      } catch {
+        // Several servers have it: it means none.
+        return []
+      }
+    })
   }
 
   async #instructions(uri: string): Promise<string | undefined> {
@@ -116,22 +137,31 @@ export class ServerResources implements ResourceSource {
       ?.index.instructions
   }
 
-  /** Of a published URI, or of a bare one that only one server lists; of this node's servers first. */
   async #originOf(uri: string): Promise<ResourceOrigin | null> {
+    return uri.startsWith(OWN) && originOf(uri) === null ? null : this.#originIn(await this.#context.servers(), uri)
+  }
+
+  /**
+   * Of a published URI, or of a bare one that only one server lists; of this node's servers first. Agents that serve no
+   * resources are not called, whatever a URI says.
+   */
+  #originIn(servers: readonly ServerAgent[], uri: string): ResourceOrigin | null {
     const published = originOf(uri)
-    if (published !== null) return published
-    if (uri.startsWith('a2a://')) return null
-    const servers = await this.#context.servers()
+    if (published !== null) return this.#context.isServer(published.address) ? published : null
+    if (uri.startsWith(OWN) || !uri.isWellFormed()) return null
     const lists = ({ index }: ServerAgent): boolean => index.resources.some((item) => item['uri'] === uri)
     const fits = ({ index }: ServerAgent): boolean =>
       index.templates.some((item) => mayFit(textOf(item, 'uriTemplate'), uri))
-    return onlyOne(servers.filter(lists), uri) ?? onlyOne(servers.filter(fits), uri)
+    const listed = onlyOne(servers.filter(lists), uri) ?? onlyOne(servers.filter(fits), uri)
+    const address = this.#links.addressOf(uri)
+    if (listed !== null || address === undefined) return listed
+    return this.#context.isServer(address) ? { address, uri } : null
   }
 
   async #templateOf(pattern: string): Promise<ResourceOrigin | null> {
-    const published = originOf(pattern)
-    if (published !== null) return published
     const servers = await this.#context.servers()
+    const published = originOf(pattern)
+    if (published !== null) return this.#context.isServer(published.address) ? published : null
     const has = ({ index }: ServerAgent): boolean => index.templates.some((item) => item['uriTemplate'] === pattern)
     return onlyOne(servers.filter(has), pattern)
   }

@@ -2,7 +2,7 @@ import { type Clock, wait } from '../../../kit/clock.js'
 import { isRecord } from '../../../kit/json.js'
 import { MAX_WATCH_URIS } from '../imported/context-capability.js'
 import type { MeshContext } from './mesh-context.js'
-import { originOf } from './resource-uri.js'
+import { originOf, RESOURCES } from './resource-uri.js'
 
 /** How often servers are asked for the revisions of resources that clients follow, in milliseconds. */
 export const WATCH_MS = 3000
@@ -23,8 +23,8 @@ export interface ResourceListener {
 export interface WatchedResourcesDeps {
   readonly context: Pick<MeshContext, 'value'>
   readonly clock: Clock
-  /** The published URI of a resource by any of its URIs; null: no server has it. */
-  nameOf(uri: string): Promise<string | null>
+  /** The published URIs of the resources among these URIs; others have none. */
+  namesOf(uris: readonly string[]): Promise<readonly string[]>
 }
 
 /**
@@ -34,17 +34,16 @@ export interface WatchedResourcesDeps {
 export class WatchedResources {
   readonly #context: WatchedResourcesDeps['context']
   readonly #clock: Clock
-  /** The published URI of a resource by any of its URIs; null: none of a server. */
-  readonly #nameOf: (uri: string) => Promise<string | null>
+  readonly #namesOf: WatchedResourcesDeps['namesOf']
   readonly #listeners = new Set<ResourceListener>()
   /** The last revision of each followed resource, by its published URI; null: its server reports none. */
   readonly #revisions = new Map<string, string | null>()
   #ended = new AbortController()
 
-  constructor({ context, clock, nameOf }: WatchedResourcesDeps) {
+  constructor({ context, clock, namesOf }: WatchedResourcesDeps) {
     this.#context = context
     this.#clock = clock
-    this.#nameOf = nameOf
+    this.#namesOf = namesOf
   }
 
   /** Follows what a listener names until the returned function is called. */
@@ -82,14 +81,10 @@ export class WatchedResources {
   }
 
   async #followed(): Promise<ReadonlySet<string>> {
-    const names = new Set<string>()
-    for (const { watched } of this.#listeners) {
-      for (const uri of watched()) {
-        const name = names.size < MAX_FOLLOWED ? await this.#nameOf(uri).catch(() => null) : null
-        if (name !== null) names.add(name)
-      }
-    }
-    return names
+    const uris = new Set<string>()
+    for (const { watched } of this.#listeners)
+      for (const uri of watched()) if (uris.size < MAX_FOLLOWED && mayBeOfServer(uri)) uris.add(uri)
+    return new Set(uris.size === 0 ? [] : await this.#namesOf([...uris]).catch(() => []))
   }
 
   /** A server that cannot be asked now is asked again: its revisions are others if something changed meanwhile. */
@@ -114,6 +109,10 @@ export class WatchedResources {
   #tell(name: string): void {
     for (const listener of this.#listeners) listener.changed(name)
   }
+}
+
+function mayBeOfServer(uri: string): boolean {
+  return uri.startsWith(RESOURCES) || !uri.startsWith('a2a://')
 }
 
 function byAddress(names: Iterable<string>): ReadonlyMap<string, readonly string[]> {

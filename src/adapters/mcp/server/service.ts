@@ -34,6 +34,7 @@ import { LargeResults, type ResultTokens } from '../resources/large-results.js'
 import { ResourceManager } from '../resources/resource-limits.js'
 import { joinResources, ResourceRegistry } from '../resources/resource-registry.js'
 import { joinPrompts, ServerPrompts } from '../resources/server-prompts.js'
+import { SeenLinks } from '../resources/seen-links.js'
 import { ServerResources } from '../resources/server-resources.js'
 import { RequestStates } from '../http/request-states.js'
 import { withoutCommands } from './remote-client.js'
@@ -106,6 +107,7 @@ interface Exposing {
   readonly mode: ListMode
   /** Globs of the tools in the caller's list; null: all. */
   readonly chosen: readonly string[] | null
+  readonly links: SeenLinks
 }
 
 const OVER_HTTP: AdminCaller = { transport: 'http', hasToken: true }
@@ -256,11 +258,12 @@ export class McpService {
       sendMessage: (agent, message, context) =>
         sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
     })
-    const exposed = this.#exposed(api, { own, mode: this.#modeOf(key), chosen: principal.tools ?? null })
+    const links = new SeenLinks()
+    const exposed = this.#exposed(api, { own, mode: this.#modeOf(key), chosen: principal.tools ?? null, links })
     const catalog: ToolCatalog = new ToolCatalog([exposed, admin, registered])
     const results = this.#results.of(key)
     const context = new MeshContext({ api, clock, toJson })
-    const ofServers = new ServerResources(context, clock)
+    const ofServers = new ServerResources({ context, links, clock })
     const ofMesh = new MeshResources({ api, clock, toJson })
     const resources = joinResources([results, this.#auditFor(principal), ofMesh, ofServers])
     const prompts = joinPrompts([new AgentPrompts({ api, clock }), new ServerPrompts(context)])
@@ -285,10 +288,11 @@ export class McpService {
     })
   }
 
-  #exposed(api: NodeApi, { own, mode, chosen }: Exposing): ExposedTools {
+  #exposed(api: NodeApi, { own, mode, chosen, links }: Exposing): ExposedTools {
     const { clock, compileSchema, settings, toJson } = this.#deps
     const { expose, maxListedTools, maxListedTokens } = settings.mcp
-    const mesh = new MeshTools({ api, clock, compileSchema, toJson, known: this.#definitions, chosen })
+    const onContent = links.note.bind(links)
+    const mesh = new MeshTools({ api, clock, compileSchema, toJson, known: this.#definitions, chosen, onContent })
     const limits: ListLimits = { tools: maxListedTools, tokens: maxListedTokens }
     return new ExposedTools({ own, essential: A2A_TOOLS, mesh, expose, limits, mode, compileSchema })
   }

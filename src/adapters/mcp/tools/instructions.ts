@@ -56,8 +56,7 @@ async function agentsOf(api: NodeApi): Promise<readonly AgentInfo[]> {
 /** Begins of the instructions that imported MCP servers give; the whole ones are resources. */
 async function quotes(api: NodeApi, agents: readonly AgentInfo[]): Promise<string> {
   const isServer = ({ id, status, capabilities }: AgentInfo): boolean =>
-    status !== 'offline' &&
-    capabilities.some((one) => one === contextId(id) || one.startsWith(capabilityPrefix(id)))
+    status !== 'offline' && capabilities.some((one) => one === contextId(id) || one.startsWith(capabilityPrefix(id)))
   const lines = await Promise.all(
     agents
       .filter(isServer)

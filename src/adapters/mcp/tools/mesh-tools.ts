@@ -12,7 +12,7 @@ import { capabilityPrefix } from '../imported/imported-card.js'
 import { givesDefinitions, hashOf } from '../imported/tool-definition.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
 import { absentTool } from './absent-tool.js'
-import { callAgentAsTool } from './mesh-call.js'
+import { callAgentAsTool, type MeshCallDeps } from './mesh-call.js'
 import type { MeshSource } from './exposed-tools.js'
 import { type ToolOfAgent, NamedTools } from './named-tools.js'
 import { type NamedTool, namesOf } from './tool-aliases.js'
@@ -20,7 +20,7 @@ import { type KnownDefinitions, wholeDefinitions } from './whole-definitions.js'
 import type { ToolSchema, RegisteredTool, ToolDefinition } from '../server/tool.js'
 
 /** Dependencies of {@link MeshTools}. */
-export interface MeshToolsDeps {
+export interface MeshToolsDeps extends Pick<MeshCallDeps, 'onContent'> {
   /** The API of the caller of the tools: it shows only agents that the caller may see. */
   readonly api: NodeApi
   readonly clock: Clock
@@ -33,7 +33,7 @@ export interface MeshToolsDeps {
 }
 
 /** Dependencies of single tools. */
-type ToolDeps = Pick<MeshToolsDeps, 'api' | 'compileSchema' | 'toJson'>
+type ToolDeps = Pick<MeshToolsDeps, 'api' | 'compileSchema' | 'toJson' | 'onContent'>
 
 /** A capability of an agent as a tool. */
 export interface MeshTool extends RegisteredTool {

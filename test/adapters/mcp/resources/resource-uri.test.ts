@@ -55,8 +55,7 @@ test('texts of any kind are read without an error', async (t: Assert) => {
 })
 
 test('a template keeps its expressions, and one that gives no URIs is not published', (t: Assert) => {
-  const address = 'demo@a'
-  const of = (uri: string): string | null => publishedTemplate({ address, uri })
+  const of = (uri: string): string | null => publishedTemplate({ address: 'demo@a', uri })
   t.is(of('test://by/{id}/data{?page,size}'), 'a2a://resources/demo%40a/test://by/{id}/data{?page,size}')
   t.is(of('file:///{+path}'), 'a2a://resources/demo%40a/file:///{+path}')
   for (const one of [
