@@ -15,12 +15,9 @@ const SPEC: Omit<ImportedCardSpec, 'name'> = {
   source: '/config.yaml'
 }
 
-/** The answers of a server's agent by method; a method that is absent is not answered. */
-export type ServerAnswers = Readonly<Record<string, unknown>>
-
 /**
- * An agent of an MCP server without tools. Its `list` gives the index unless `answers` has another. `content` marks an
- * answer in the form of MCP.
+ * An agent of an MCP server without tools. `answers` gives the result of a method, or a whole outcome; undefined: the
+ * index for `list`, else no answer at all.
  */
 export function serverAgent(
   name: string,

@@ -15,7 +15,7 @@ import { WatchedResources } from './watched-resources.js'
 /** Resources and templates of one list, at most. */
 const MAX_RESOURCES = 20_000
 /** The server's own URI of a resource, in `_meta`. */
-export const ORIGINAL_URI = 'a2a-node/uri'
+const ORIGINAL_URI = 'a2a-node/uri'
 /** Start of the URIs of this node's resources. */
 const OWN = 'a2a://'
 const INSTRUCTIONS = 'a2a://instructions/'

@@ -4,13 +4,14 @@ import { MAX_WATCH_URIS } from '../imported/context-capability.js'
 import type { MeshContext } from './mesh-context.js'
 import { originOf, RESOURCES } from './resource-uri.js'
 
-/** How often servers are asked for the revisions of resources that clients follow, in milliseconds. */
+/** Shortest time between two questions for the revision of a followed resource, in milliseconds. */
 export const WATCH_MS = 3000
+/** Longest time, as a multiple of it: for a resource that has not changed for long. */
+const MAX_TURNS = 10
+/** Unchanged answers after which the time grows by one {@link WATCH_MS}. */
+const IDLE_ANSWERS = 2
 /** Resources of servers that one caller follows; further ones are refused. */
 export const MAX_FOLLOWED = 256
-
-/** A resource whose server reports no changes is asked for again at each such question. */
-const AGAIN_EVERY = 20
 
 /** Follows resources for one client. */
 export interface ResourceListener {
@@ -27,17 +28,29 @@ export interface WatchedResourcesDeps {
   namesOf(uris: readonly string[]): Promise<readonly string[]>
 }
 
+/** A followed resource. */
+interface FollowedResource {
+  /** null: its server reports no changes of it. */
+  revision: string | null
+  /** Unchanged answers since the last change. */
+  idle: number
+  /** The turn of the next question. */
+  due: number
+}
+
 /**
  * Changes of resources of imported servers: while clients follow some, their agents are asked for revisions again and
- * again. Questions need no open channel, so they work over relays, and end with their last client.
+ * again, less often while nothing changes: each question is a task. Questions need no open channel, so they work over
+ * relays, and end with their last client.
  */
 export class WatchedResources {
   readonly #context: WatchedResourcesDeps['context']
   readonly #clock: Clock
   readonly #namesOf: WatchedResourcesDeps['namesOf']
   readonly #listeners = new Set<ResourceListener>()
-  /** The last revision of each followed resource, by its published URI; null: its server reports none. */
-  readonly #revisions = new Map<string, string | null>()
+  /** By published URIs. */
+  readonly #followed = new Map<string, FollowedResource>()
+  #turn = 0
   #ended = new AbortController()
 
   constructor({ context, clock, namesOf }: WatchedResourcesDeps) {
@@ -60,27 +73,32 @@ export class WatchedResources {
 
   /** Begins to follow a resource by its published URI; false when its server does not report its changes. */
   async begin(name: string): Promise<boolean> {
-    if ((this.#revisions.get(name) ?? null) !== null) return true
-    if (this.#revisions.size >= MAX_FOLLOWED) return false
-    const address = originOf(name)?.address ?? ''
-    await this.#ask(address, [name], this.#ended.signal)
-    return (this.#revisions.get(name) ?? null) !== null
+    if (this.#isReported(name)) return true
+    if (this.#followed.size >= MAX_FOLLOWED) return false
+    await this.#ask(originOf(name)?.address ?? '', [name], this.#ended.signal)
+    return this.#isReported(name)
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    for (let turn = 1; ; turn++) {
-      const before = new Set(this.#revisions.keys())
+    for (;;) {
+      const before = new Set(this.#followed.keys())
       await wait(this.#clock, WATCH_MS, signal)
       if (signal.aborted) return
-      const names = await this.#followed()
+      this.#turn++
+      const names = await this.#wanted()
       // One that came during the wait may not be named yet.
-      for (const name of before) if (!names.has(name)) this.#revisions.delete(name)
-      const asked = [...names].filter((name) => turn % AGAIN_EVERY === 0 || this.#revisions.get(name) !== null)
-      await Promise.all([...byAddress(asked)].map(([address, of]) => this.#askAll(address, of, signal)))
+      for (const name of before) if (!names.has(name)) this.#followed.delete(name)
+      const due = [...names].filter((name) => (this.#followed.get(name)?.due ?? 0) <= this.#turn)
+      // Not awaited: a slow server must not delay questions to others.
+      for (const [address, of] of byAddress(due)) void this.#askAll(address, of, signal)
     }
   }
 
-  async #followed(): Promise<ReadonlySet<string>> {
+  #isReported(name: string): boolean {
+    return (this.#followed.get(name)?.revision ?? null) !== null
+  }
+
+  async #wanted(): Promise<ReadonlySet<string>> {
     const uris = new Set<string>()
     for (const { watched } of this.#listeners)
       for (const uri of watched()) if (uris.size < MAX_FOLLOWED && mayBeOfServer(uri)) uris.add(uri)
@@ -89,6 +107,10 @@ export class WatchedResources {
 
   /** A server that cannot be asked now is asked again: its revisions are others if something changed meanwhile. */
   async #askAll(address: string, names: readonly string[], signal: AbortSignal): Promise<void> {
+    for (const name of names) {
+      const { revision, idle } = this.#followed.get(name) ?? { revision: null, idle: 0 }
+      this.#followed.set(name, { revision, idle, due: this.#turn + MAX_TURNS })
+    }
     for (let at = 0; at < names.length; at += MAX_WATCH_URIS)
       await this.#ask(address, names.slice(at, at + MAX_WATCH_URIS), signal).catch(() => {})
   }
@@ -99,11 +121,16 @@ export class WatchedResources {
     const revisions: unknown = isRecord(answer) ? answer['revisions'] : null
     names.forEach((name, at) => {
       const given: unknown = Array.isArray(revisions) ? (revisions as readonly unknown[])[at] : null
-      const revision = typeof given === 'string' ? given.slice(0, 64) : null
-      const last = this.#revisions.get(name) ?? null
-      this.#revisions.set(name, revision)
-      if (last !== null && revision !== null && revision !== last) this.#tell(name)
+      this.#answered(name, typeof given === 'string' ? given.slice(0, 64) : null)
     })
+  }
+
+  #answered(name: string, revision: string | null): void {
+    const { revision: last, idle } = this.#followed.get(name) ?? { revision: null, idle: 0 }
+    const isChanged = last !== null && revision !== null && revision !== last
+    const turns = revision === null ? MAX_TURNS : Math.min(MAX_TURNS, 1 + Math.floor(idle / IDLE_ANSWERS))
+    this.#followed.set(name, { revision, idle: isChanged ? 0 : idle + 1, due: this.#turn + (isChanged ? 1 : turns) })
+    if (isChanged) this.#tell(name)
   }
 
   #tell(name: string): void {

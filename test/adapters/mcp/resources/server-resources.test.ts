@@ -192,12 +192,23 @@ test('followed resources are asked for while clients follow them, and changes be
   revision += 2
   await world.pass(10_000, 500)
   t.alike(changed, [name])
-  followed.delete(name)
-  await world.pass(10_000, 500)
-  const asked = methodsOf(notes).length
+  const before = methodsOf(notes).length
+  await world.pass(600_000, 3000)
+  const idle = methodsOf(notes).length - before
+  t.ok(idle >= 20 && idle <= 40, `an idle resource is asked for less often: ${idle} times in ten minutes`)
   revision++
+  await world.pass(33_000, 3000)
+  t.alike(changed, [name, name], 'but is still followed')
+  followed.add(`${name}/none`)
+  const asked = methodsOf(notes).length
+  await world.pass(60_000, 3000)
+  t.ok(methodsOf(notes).length - asked <= 25, 'one whose changes are not reported costs little')
+  followed.clear()
   await world.pass(10_000, 500)
-  t.alike([changed, methodsOf(notes).length], [[name], asked], 'and nothing when it is followed no more')
+  const last = methodsOf(notes).length
+  revision++
+  await world.pass(40_000, 500)
+  t.alike([changed.length, methodsOf(notes).length], [2, last], 'and nothing when it is followed no more')
   end()
 })
 
