@@ -4,7 +4,7 @@ import { NodeError } from '../../../kit/errors.js'
 import type { AgentInfo } from '../../../ports/node-api.js'
 import { contextId, type ContextMethod, servedContext } from '../imported/context-capability.js'
 import { type ContextIndex, readIndex } from '../imported/context-index.js'
-import { callAgent, callAgentAsTool, type MeshCallDeps } from '../tools/mesh-call.js'
+import { APPROVAL_WAIT, callAgent, callAgentAsTool, type MeshCallDeps } from '../tools/mesh-call.js'
 import { McpContent } from '../tools/mcp-content.js'
 import { agentChanges, type FollowDeps, SharedChanges } from './followed-watch.js'
 
@@ -48,6 +48,9 @@ interface KnownIndex {
   retryAt: number
   failures: number
 }
+
+/** In place of a list that a person would have to allow. */
+const ASKS_PERSON = Symbol('asks a person')
 
 const UNKNOWN: KnownIndex = {
   revision: -1,
@@ -170,11 +173,35 @@ export class MeshContext {
     const { hash } = known
     const { refused } = await this.#deps.api.call('message.judge', { agent: address, capabilities: [contextId(id)] })
     if (refused.length > 0) return void Object.assign(known, { index: null, fetched: null, bytes: 0 })
-    const index = readIndex(await this.value({ address, method: 'list', params: {}, signal }))
+    const answer = await this.#listed(address, signal)
+    // A list is no reason to ask a person again and again: it is asked for when the card names another.
+    if (answer === ASKS_PERSON) return void Object.assign(known, { index: null, fetched: hash, bytes: 0 })
+    const index = readIndex(answer)
     const bytes = Buffer.byteLength(JSON.stringify(index))
     const others = [...this.#known.values()].reduce((sum, one) => sum + (one === known ? 0 : one.bytes), 0)
     const isFit = others + bytes <= MAX_INDEXES_BYTES
     Object.assign(known, { fetched: hash, failures: 0, ...(isFit ? { index, bytes } : { index: null, bytes: 0 }) })
+  }
+
+  async #listed(address: string, signal: AbortSignalLike): Promise<unknown> {
+    const stop = new AbortController()
+    let isAsked = false
+    const abort = (): void => stop.abort()
+    signal.addEventListener('abort', abort)
+    const progress = ({ message = '' }: { readonly message?: string }): void => {
+      if (!message.startsWith(APPROVAL_WAIT)) return
+      isAsked = true
+      abort()
+    }
+    try {
+      const call = callOf({ address, method: 'list', params: {} })
+      return await callAgent(this.#deps, call, { abortSignal: stop.signal, progress })
+    } catch (error) {
+      if (isAsked) return ASKS_PERSON
+      throw error
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
   }
 
   #failed(known: KnownIndex): void {

@@ -21,9 +21,12 @@ export interface CallContext extends Pick<ToolContext, 'progress'> {
   readonly abortSignal: AbortSignalLike
 }
 
+/** Beginning of the progress message of a call that a person must allow. */
+export const APPROVAL_WAIT = 'waiting for approval: a person of its node decides'
+
 /** Progress messages while a call waits. */
 const WAITING = {
-  approval: 'waiting for approval: a person of its node decides',
+  approval: APPROVAL_WAIT,
   slot: 'waiting for a free slot at the agent',
   peer: 'waiting for its node to be reached',
   ack: 'waiting for its node to confirm it'

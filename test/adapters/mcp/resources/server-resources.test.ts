@@ -105,6 +105,23 @@ test('rules of the caller or of the server forbid resources as they do tools, an
   )
 })
 
+test('a list that a person would have to allow is not shown, and asks no person twice', async (t: Assert) => {
+  const world = new World(t)
+  const notes = serverAgent('notes', { resources: [ONE] })
+  const owner = await world.owner()
+  const peer = await world.member('peer', { agents: [notes], policy: DENY.replace('deny', 'ask') })
+  await world.link(owner, peer)
+  const { resources } = sourcesOf(owner, world)
+  const end = resources.onChange(() => {})
+  t.alike(await meanwhile(world, resources.list()), [])
+  await world.pass(1_200_000, 10_000)
+  t.alike(await meanwhile(world, resources.list()), [])
+  const asked = peer.audit.of('approval').length
+  t.ok(asked <= 2, `one approval and its end at most: ${asked}`)
+  t.is(notes.tasks.length, 0)
+  end()
+})
+
 test('a peer that lies about lists or contents is found out, and hides no other server', async (t: Assert) => {
   const world = new World(t)
   const owner = await world.owner({ agents: [serverAgent('good', { resources: [{ uri: 'good://one', name: 'g' }] })] })
