@@ -184,7 +184,7 @@ function serversOf(
       fetch,
       onNote
     })
-    return new ImportedServer({ spec, open, compileSchema })
+    return new ImportedServer({ spec, open, compileSchema, clock })
   })
 }
 

@@ -116,6 +116,8 @@ export interface ImportAdapter<
   capability(name: string): string
   /** Its agent with the items of these names. */
   offer(value: T, names: ReadonlySet<string>): O
+  /** Its agent while nothing is pinned, by the value seen last; null: none. */
+  unpinned?(seen: T | null): O | null
   /** Runs one capability. Never rejects. `offer`: null while nothing is in force. */
   call(
     task: AgentTask,

@@ -1,5 +1,5 @@
 import type { Assert } from 'brittle'
-import { Client } from '@modelcontextprotocol/client'
+import { Client, type ClientOptions } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport as OldStdioTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
@@ -28,9 +28,10 @@ export interface McpClient {
 export async function mcpClient(
   t: Assert,
   mesh: Pick<TestMesh, 'env'>,
-  node: LocalNode
+  node: LocalNode,
+  options: ClientOptions = {}
 ): Promise<McpClient & { readonly sdk: Client }> {
-  const client = new Client({ name: 'test', version: '1.0.0' })
+  const client = new Client({ name: 'test', version: '1.0.0' }, options)
   await client.connect(new StdioClientTransport(serving(mesh, node)))
   t.teardown(() => client.close(), { order: -1 })
   return {

@@ -16,8 +16,8 @@ export function isReducer(name: string): name is Reducer {
 
 /**
  * Reduces the results of a swarm to one, in the order of its items. `concat`: texts become one, a line each; else a
- * list, with the members of lists. `merge`: objects become one, later ones count, and other values are left out; results
- * without any object are those of `concat`. `count`: their number. `first`: the first; undefined for none.
+ * list, with the members of lists. `merge`: objects become one, later ones count, and other values are left out;
+ * without any object it is `concat`. `count`: their number. `first`: the first; undefined for none.
  */
 export function reduceResults(reducer: Reducer, results: readonly unknown[]): unknown {
   switch (reducer) {

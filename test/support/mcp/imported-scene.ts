@@ -97,7 +97,7 @@ export async function importedScene(
         onNote: (note: string) => void logged.push(`${name}: ${note}`)
       }
       const open = connectionsTo({ ...parts, address: () => address ?? { kind: 'stdio', program } })
-      return new ImportedServer({ spec: full, open, compileSchema: createSchemaCompiler() })
+      return new ImportedServer({ spec: full, open, compileSchema: createSchemaCompiler(), clock: realClock })
     }),
     store,
     clock: realClock,

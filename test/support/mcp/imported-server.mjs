@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 // A small MCP server on stdio for tests: its tools and its manners come from a JSON file that the test writes anew at
 // will.
-// {"tools": [...], "results": {...}, "era": "legacy"|"modern", "manners": {...}}. Arguments: the file, then a file to
-// which each call is noted.
+// {"tools": [...], "results": {...}, "era": "legacy"|"modern", "manners": {...}}. Beside tools: "instructions",
+// "resources", "templates", "prompts" (lists), "contents" (by URI), "messages" (by prompt), "values" (of completions).
+// Arguments: the file, then a file to which each call is noted.
 import fs from 'node:fs'
 import readline from 'node:readline'
 
@@ -20,8 +21,19 @@ if (plan().exit !== undefined) {
 if (plan().garbage !== undefined)
   for (let i = 0; i < plan().garbage; i++) process.stdout.write(`loading part ${i} ...\n`)
 
+const subscribed = new Set()
+let last = plan()
 const watcher = fs.watchFile(file, { interval: 20 }, () => {
-  if (plan().announce !== false) send({ method: 'notifications/tools/list_changed' })
+  const [before, now] = [last, plan()]
+  last = now
+  if (now.announce === false) return
+  const differs = (member) => JSON.stringify(before[member]) !== JSON.stringify(now[member])
+  if (differs('resources') || differs('templates')) send({ method: 'notifications/resources/list_changed' })
+  if (differs('prompts')) send({ method: 'notifications/prompts/list_changed' })
+  for (const uri of subscribed)
+    if (JSON.stringify(before.contents?.[uri]) !== JSON.stringify(now.contents?.[uri]))
+      send({ method: 'notifications/resources/updated', params: { uri } })
+  send({ method: 'notifications/tools/list_changed' })
 })
 watcher.unref()
 
@@ -101,6 +113,39 @@ const calls = {
   }
 }
 
+/** What is answered for resources and prompts; null: the method is another. */
+function contextAnswer(method, params) {
+  const { resources, templates = [], prompts, contents = {}, messages = {}, values, endlessPages } = plan()
+  const next = endlessPages === true ? { nextCursor: String(Math.random()) } : {}
+  const missing = { error: { code: -32_002, message: 'no such thing' } }
+  if (method === 'resources/list' && resources !== undefined) {
+    note('list resources')
+    return { result: { resources, ...next } }
+  }
+  if (method === 'resources/templates/list') return { result: { resourceTemplates: templates } }
+  if (method === 'prompts/list' && prompts !== undefined) return { result: { prompts, ...next } }
+  if (method === 'resources/read') {
+    note(`read ${params.uri}`)
+    const found = contents[params.uri]
+    return found === undefined ? missing : { result: { contents: found } }
+  }
+  if (method === 'prompts/get') {
+    const found = messages[params.name]
+    const text = JSON.stringify(found ?? null).replaceAll(/\$(\w+)/g, (_, name) => params.arguments?.[name] ?? '')
+    return found === undefined ? missing : { result: { description: 'filled in', messages: JSON.parse(text) } }
+  }
+  if (method === 'completion/complete' && values !== undefined)
+    return { result: { completion: { values: values.filter((one) => one.includes(params.argument.value)) } } }
+  if (method === 'resources/subscribe' || method === 'resources/unsubscribe') {
+    note(`${method} ${params.uri}`)
+    if (contents[params.uri] === undefined) return missing
+    if (method === 'resources/subscribe') subscribed.add(params.uri)
+    else subscribed.delete(params.uri)
+    return { result: {} }
+  }
+  return null
+}
+
 function handle(message) {
   const { id, method, params } = message
   if (id === undefined) return note(`${method}`)
@@ -110,8 +155,14 @@ function handle(message) {
       id,
       result: {
         protocolVersion: params.protocolVersion,
-        capabilities: { tools: { listChanged: true } },
-        serverInfo: { name: 'test', version: '1.0.0' }
+        capabilities: {
+          tools: { listChanged: true },
+          ...(plan().resources === undefined ? {} : { resources: { listChanged: true, subscribe: true } }),
+          ...(plan().prompts === undefined ? {} : { prompts: { listChanged: true } }),
+          ...(plan().values === undefined ? {} : { completions: {} })
+        },
+        serverInfo: { name: 'test', version: '1.0.0' },
+        instructions: plan().instructions
       }
     })
   if (method === 'ping') return send({ id, result: {} })
@@ -135,6 +186,8 @@ function handle(message) {
     )
     return result === null ? undefined : send({ id, result })
   }
+  const answer = contextAnswer(method, params)
+  if (answer !== null) return send({ id, ...answer })
   if (plan().diesOnUnknown === true) process.exit(9)
   return send({ id, error: { code: -32_601, message: 'Method not found' } })
 }

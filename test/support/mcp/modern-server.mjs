@@ -4,11 +4,13 @@ import { McpServer } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import * as z from 'zod'
 
+let version = 1
+
 serveStdio(
   () => {
     const server = new McpServer(
       { name: 'modern', version: '1.0.0' },
-      { capabilities: { tools: { listChanged: true } } }
+      { capabilities: { tools: { listChanged: true }, resources: { subscribe: true, listChanged: true } } }
     )
     const word = z.object({ text: z.string() })
     server.registerTool(
@@ -24,6 +26,14 @@ serveStdio(
         content: [{ type: 'text', text: text.toLowerCase() }]
       }))
       return { content: [{ type: 'text', text: 'grown' }] }
+    })
+    server.registerResource('one', 'notes://one', {}, async () => ({
+      contents: [{ uri: 'notes://one', text: `version ${version}` }]
+    }))
+    server.registerTool('write', { description: 'Writes a note.', inputSchema: z.object({}) }, async () => {
+      version++
+      await server.server.sendResourceUpdated({ uri: 'notes://one' })
+      return { content: [] }
     })
     return server
   },

@@ -242,9 +242,9 @@ export class PinnedImport {
   }
 
   async #reoffer(): Promise<void> {
-    const { accepted } = this.#pinned
+    const { accepted, seen } = this.#pinned
     const offered = namesInForce(this.adapter, this.#pinned)
-    const next = accepted === null ? null : this.adapter.offer(accepted, offered)
+    const next = accepted === null ? (this.adapter.unpinned?.(seen) ?? null) : this.adapter.offer(accepted, offered)
     const isSame = JSON.stringify(next?.definition) === JSON.stringify(this.#offer?.definition)
     this.#offer =
       next === null || this.#offer === null || !isSame ? next : { ...next, definition: this.#offer.definition }

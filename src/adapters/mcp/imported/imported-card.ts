@@ -4,6 +4,9 @@ import type { Tier } from '../../../domain/routing/tier.js'
 import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
 import type { AgentDefinition } from '../../../ports/agent-runtime.js'
 import type { ImportOffer } from '../../../ports/imports.js'
+import { shown } from '../../../kit/text.js'
+import { contextCapability } from './context-capability.js'
+import type { ContextIndex } from './context-index.js'
 import type { ImportedTool } from './imported-list.js'
 import { ANY_OBJECT, outlineOf, safeSchema, withoutCostly } from './imported-schema.js'
 import { definitionHash, definitionsCapability, definitionTag, hashOf } from './tool-definition.js'
@@ -12,6 +15,10 @@ import { definitionHash, definitionsCapability, definitionTag, hashOf } from './
 export const MAX_CAPABILITIES_BYTES = 61_440
 /** The part of them for the capability that gives definitions. */
 const DEFINITIONS_BYTES = 512
+/** The part of them for the capability that serves resources and prompts. */
+const CONTEXT_BYTES = 768
+/** Characters of the instructions of a server on its card. */
+export const CARD_INSTRUCTIONS = 240
 /** Capabilities of one card. */
 const MAX_CAPABILITIES = 512
 /** Characters of a capability's id. */
@@ -20,6 +27,8 @@ const MAX_ID = 128
 const MAX_CARD_DEPTH = 18
 /** A schema with more bytes is left off the card: the node checks by it all the same. */
 const MAX_CARD_SCHEMA_BYTES = 2048
+/** Start of the description of a server's agent. */
+const TOOLS_OF = 'Tools of the MCP server'
 /** Characters of a description where the card has no room for whole ones. */
 const SHORT_DESCRIPTION = 200
 
@@ -43,6 +52,22 @@ export interface ImportedCard extends ImportOffer {
   readonly definitions: ReadonlyMap<string, ImportedTool>
   /** The tool of each capability. */
   readonly tools: ReadonlyMap<string, ImportedTool>
+  /** Its resources and prompts; null: none. */
+  readonly context: OfferedContext | null
+}
+
+/** Resources and prompts of a server as they are offered. */
+export interface OfferedContext {
+  readonly index: ContextIndex
+  /** Of the index. */
+  readonly hash: string
+}
+
+/** Content of a card beside tools. */
+export interface BesideTools {
+  /** How the server is used; '' for none. */
+  readonly instructions: string
+  readonly context: OfferedContext | null
 }
 
 /**
@@ -69,11 +94,15 @@ export function capabilityId(server: string, tool: string): string {
  * then tools. A capability whose tool is not whole on the card has the hash of its definition, and another capability
  * gives that.
  */
-export function importedCard(spec: ImportedCardSpec, tools: readonly ImportedTool[]): ImportedCard {
+export function importedCard(
+  spec: ImportedCardSpec,
+  tools: readonly ImportedTool[],
+  { instructions, context }: BesideTools = { instructions: '', context: null }
+): ImportedCard {
   const byId = new Map(tools.map((tool) => [capabilityId(spec.name, tool.name), tool]))
-  const tooled = fitted([...byId].map(([id, tool]) => ({ capability: capabilityOf(spec, id, tool), tool })))
-  const hasIndex = tooled.some((one) => hashOf(one) !== null)
-  const capabilities = [...tooled, ...(hasIndex ? [definitionsCapability(spec.name)] : [])]
+  const all = [...byId].map(([id, tool]) => ({ capability: capabilityOf(spec, id, tool), tool }))
+  const tooled = fitted(all, toolLimits(context))
+  const capabilities = [...tooled, ...forNodes(spec.name, tooled, context)]
   const kept = new Map(
     capabilities.flatMap(({ id }) => (byId.has(id) ? [[id, byId.get(id) as ImportedTool] as const] : []))
   )
@@ -82,7 +111,7 @@ export function importedCard(spec: ImportedCardSpec, tools: readonly ImportedToo
     id: name,
     name,
     version: '1.0.0',
-    description: `Tools of the MCP server ${name}.`,
+    description: cardDescription(name, instructions),
     tier,
     sandboxId: sandbox,
     protocols: [],
@@ -97,8 +126,47 @@ export function importedCard(spec: ImportedCardSpec, tools: readonly ImportedToo
     definition,
     definitions,
     tools: kept,
+    context,
     leftOut: tools.flatMap((tool) => (isKept.has(tool.name) ? [] : [tool.name]))
   }
+}
+
+/** The capabilities that nodes call, not models. */
+function forNodes(
+  server: string,
+  tooled: readonly CapabilityDescriptor[],
+  context: OfferedContext | null
+): readonly CapabilityDescriptor[] {
+  const hasIndex = tooled.some((one) => hashOf(one) !== null)
+  return [
+    ...(hasIndex ? [definitionsCapability(server)] : []),
+    ...(context === null ? [] : [contextCapability(server, context.hash)])
+  ]
+}
+
+/** The description of a server's agent: with the beginning of the instructions, if any. */
+function cardDescription(server: string, instructions: string): string {
+  return [`${TOOLS_OF} ${server}.`, shown(instructions, CARD_INSTRUCTIONS)].join(' ').trimEnd()
+}
+
+/** The instructions in the description of an agent; '' for none, and for an agent that is no server's. */
+export function instructionsIn(agentId: string, description: string): string {
+  const start = `${TOOLS_OF} ${agentId}. `
+  return description.startsWith(start) ? description.slice(start.length) : ''
+}
+
+/** Bytes and number of the capabilities of tools. */
+interface ToolLimits {
+  readonly bytes: number
+  readonly count: number
+}
+
+/** One is the capability that gives definitions. */
+function toolLimits(context: OfferedContext | null): ToolLimits {
+  const bytes = MAX_CAPABILITIES_BYTES - DEFINITIONS_BYTES
+  return context === null
+    ? { bytes, count: MAX_CAPABILITIES - 1 }
+    : { bytes: bytes - CONTEXT_BYTES, count: MAX_CAPABILITIES - 2 }
 }
 
 /**
@@ -158,12 +226,11 @@ interface Fitting {
   readonly tool: ImportedTool
 }
 
-function fitted(all: readonly Fitting[]): readonly CapabilityDescriptor[] {
-  // One is the capability that gives definitions.
-  const most = all.slice(0, MAX_CAPABILITIES - 1)
+function fitted(all: readonly Fitting[], limits: ToolLimits): readonly CapabilityDescriptor[] {
+  const most = all.slice(0, limits.count)
   for (const form of FORMS) {
     const some = most.map((one) => marked(form(one.capability), one.tool))
-    if (sum(some) <= MAX_CAPABILITIES_BYTES - DEFINITIONS_BYTES) return some
+    if (sum(some) <= limits.bytes) return some
   }
   const kept: CapabilityDescriptor[] = []
   let bytes = 0
@@ -179,7 +246,7 @@ function fitted(all: readonly Fitting[]): readonly CapabilityDescriptor[] {
     }
     const one = marked(bare, tool)
     bytes += bytesOf(one) + 1
-    if (bytes > MAX_CAPABILITIES_BYTES - DEFINITIONS_BYTES) break
+    if (bytes > limits.bytes) break
     kept.push(one)
   }
   return kept

@@ -5,6 +5,7 @@ import { TokenBucket } from '../../../kit/rate.js'
 import { shown } from '../../../kit/text.js'
 import type { ProgramSpec, ProgramStarter } from '../../../ports/programs.js'
 import type { ImportConnection, ImportEvents } from '../../../ports/imports.js'
+import { ContextConnection } from './context-connection.js'
 import { boundAnswers } from './imported-answers.js'
 import { type FaultScene, ImportedFault, faultOf } from './imported-fault.js'
 import { importedFetch, type ListTags } from './imported-http.js'
@@ -24,6 +25,9 @@ const MIN_STREAM_RETRY_MS = 1000
 const MAX_STREAM_RETRY_MS = 30_000
 /** Longest time of the library's own timers; the node has its own deadlines. */
 const NEVER_MS = 2_147_483_647
+/** Changes of lists are reported as they come; the node reads them itself. */
+const AT_ONCE = { autoRefresh: false, debounceMs: 0 } as const
+
 /** Where a server is. */
 export type ImportedAddress =
   | { readonly kind: 'stdio'; readonly program: ProgramSpec }
@@ -31,6 +35,8 @@ export type ImportedAddress =
 
 /** An open connection to a server, with its tools as the server writes them. Failures are {@link ImportedFault}. */
 export interface Connection<T = readonly unknown[]> extends ImportConnection<T> {
+  /** Its resources and prompts. */
+  readonly context: ContextConnection
   /** Asks once, and never again by itself. */
   call(tool: ImportedTool, input: Readonly<Record<string, unknown>>, run: ToolRun): Promise<unknown>
 }
@@ -73,7 +79,11 @@ export function connectionsTo(deps: ConnectionDeps): OpenConnection {
         versionNegotiation: memory.isLegacy
           ? { mode: 'legacy' }
           : { mode: 'auto', probe: { timeoutMs: PROBE_TIMEOUT_MS } },
-        listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: () => events.onChanged() } }
+        listChanged: {
+          tools: { ...AT_ONCE, onChanged: () => events.onChanged() },
+          resources: { ...AT_ONCE, onChanged: () => opening.context.changed() },
+          prompts: { ...AT_ONCE, onChanged: () => opening.context.changed() }
+        }
       }
     )
     const abort = (): void => void opening.transport.close().catch(() => {})
@@ -100,6 +110,7 @@ type McpLibrary = typeof import('@modelcontextprotocol/client')
 class ConnectionOpening implements Connection {
   readonly transport: Transport
   readonly #deps: ConnectionDeps
+  #context: ContextConnection | null = null
   readonly #events: ImportEvents
   readonly #stdio: StdioTransport | null = null
   readonly #goodbye: () => Promise<void> = () => Promise.resolve()
@@ -148,8 +159,17 @@ class ConnectionOpening implements Connection {
     return { hasSession: this.transport.sessionId !== undefined }
   }
 
+  /** There is none before {@link connect}. @throws ImportedFault */
+  get context(): ContextConnection {
+    if (this.#context === null) throw new ImportedFault('unsent', 'the connection is not open')
+    return this.#context
+  }
+
   async connect(client: Client): Promise<Connection> {
     this.#client = client
+    const { clock, onNote } = this.#deps
+    const ask = <T>(answer: Promise<T>): Promise<T> => this.#ask(answer)
+    this.#context = new ContextConnection({ client, clock, ask, onNote, onChanged: () => this.#events.onChanged() })
     // Lines that are no messages and broken streams are reported here; the relevant ones end the connection or a call.
     Object.assign(client, { onerror: () => {} })
     await client.connect(this.transport, { timeout: CONNECT_TIMEOUT_MS })
@@ -161,16 +181,15 @@ class ConnectionOpening implements Connection {
   async list(signal: AbortSignal): Promise<readonly unknown[]> {
     const client = this.#open()
     if (client.getServerCapabilities()?.tools === undefined) return []
-    const { tools, note } = await readPages((cursor) =>
-      this.#ask(
-        client.request({ method: 'tools/list', params: cursor === null ? {} : { cursor } }, toolPage, {
-          signal,
-          timeout: NEVER_MS
-        })
+    const { items, note } = await readPages(async (cursor) => {
+      const params = cursor === null ? {} : { cursor }
+      const page = await this.#ask(
+        client.request({ method: 'tools/list', params }, toolPage, { signal, timeout: NEVER_MS })
       )
-    )
+      return { items: page.tools, nextCursor: page.nextCursor }
+    })
     if (note !== null) this.#noted(note)
-    return tools
+    return items
   }
 
   async call(

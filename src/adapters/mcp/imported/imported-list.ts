@@ -40,6 +40,8 @@ export interface ImportedList {
   readonly tools: readonly ImportedTool[]
   /** Tools that cannot be offered, with the reason. */
   readonly faults: readonly { readonly name: string; readonly reason: string }[]
+  /** How the server is used, '' for none; outside of the hash. Absent: unknown. */
+  readonly instructions?: string
 }
 
 /**

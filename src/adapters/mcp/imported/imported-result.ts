@@ -37,8 +37,8 @@ function wholeOf({ content, structuredContent, _meta: meta }: Readonly<Record<st
   }
 }
 
-/** Without the protocol's own members, which belong to one connection. */
-function metaOf(meta: unknown): Pick<ToolContent, '_meta'> {
+/** `_meta` without the protocol's own members, which belong to one connection; nothing when it has no others. */
+export function metaOf(meta: unknown): Pick<ToolContent, '_meta'> {
   const own = isRecord(meta) ? Object.entries(meta).filter(([key]) => !key.startsWith(RESERVED)) : []
   return own.length === 0 ? {} : { _meta: Object.fromEntries(own) }
 }

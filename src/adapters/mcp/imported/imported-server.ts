@@ -7,6 +7,10 @@ import type { Check, CompileSchema } from '../../../kit/sign.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { ToolListChange } from '../../../ports/imported-tools.js'
 import type { ImportAdapter, ImportCalls, ImportEvents, ImportItem, ImportWords } from '../../../ports/imports.js'
+import type { Clock } from '../../../kit/clock.js'
+import { contextId } from './context-capability.js'
+import { ImportedContext } from './imported-context.js'
+import { instructionsOf } from './context-index.js'
 import { capabilityId, cardSchema, type ImportedCard, type ImportedCardSpec, importedCard } from './imported-card.js'
 import type { Connection, OpenConnection, ToolRun } from './imported-connection.js'
 import { failedCall, ImportedFault } from './imported-fault.js'
@@ -50,6 +54,7 @@ export interface ImportedServerDeps {
   readonly spec: ImportedServerSpec
   readonly open: OpenConnection
   readonly compileSchema: CompileSchema
+  readonly clock: Clock
 }
 
 type ServerConnection = Connection<ImportedList>
@@ -69,19 +74,22 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
   readonly address: string | null
   readonly isAllowed: (name: string) => boolean
   readonly #deps: ImportedServerDeps
+  readonly #context: ImportedContext
 
   constructor(deps: ImportedServerDeps) {
     this.spec = deps.spec
     this.transport = deps.spec.transport
     this.address = deps.spec.url
     this.#deps = deps
+    this.#context = new ImportedContext({ ...deps.spec, clock: deps.clock })
     this.isAllowed = allowedNames(deps.spec.tools)
   }
 
   async open(events: ImportEvents, signal: AbortSignal): Promise<ServerConnection> {
     const connection = await this.#deps.open(events, signal)
     return {
-      list: async (stop: AbortSignal) => await readList(await connection.list(stop), this.#deps.compileSchema),
+      context: connection.context,
+      list: (stop: AbortSignal) => this.#list(connection, stop),
       call: (tool, input, run) => connection.call(tool, input, run),
       close: () => connection.close()
     }
@@ -95,11 +103,16 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
     return tools.length === 0
   }
 
-  encode({ tools }: ImportedList): Readonly<Record<string, unknown>> {
-    return { hash: listHash(tools), tools }
+  /** Instructions are in force as they were seen with the list that is. */
+  completed(accepted: ImportedList, { instructions }: ImportedList): ImportedList | null {
+    return accepted.instructions === undefined && instructions !== undefined ? { ...accepted, instructions } : null
   }
 
-  async decode({ hash, tools }: Readonly<Record<string, unknown>>): Promise<ImportedList | null> {
+  encode({ tools, instructions }: ImportedList): Readonly<Record<string, unknown>> {
+    return { hash: listHash(tools), tools, ...(instructions === undefined ? {} : { instructions }) }
+  }
+
+  async decode({ hash, tools, instructions }: Readonly<Record<string, unknown>>): Promise<ImportedList | null> {
     if (!Array.isArray(tools)) return null
     const given = tools.map((tool: unknown) =>
       isRecord(tool)
@@ -111,7 +124,8 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
         : tool
     )
     const list = await readList(given, this.#deps.compileSchema)
-    return list.faults.length === 0 && listHash(list.tools) === hash ? list : null
+    if (list.faults.length > 0 || listHash(list.tools) !== hash) return null
+    return typeof instructions === 'string' ? { ...list, instructions: instructionsOf(instructions) } : list
   }
 
   change(before: ImportedList | null, after: ImportedList): ToolListChange | null {
@@ -144,21 +158,27 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
     return capabilityId(this.spec.name, name)
   }
 
-  offer({ tools }: ImportedList, names: ReadonlySet<string>): ImportedCard {
-    return importedCard(
-      this.spec,
-      tools.filter(({ name }) => names.has(name))
-    )
+  offer({ tools, instructions = '' }: ImportedList, names: ReadonlySet<string>): ImportedCard {
+    const offered = tools.filter(({ name }) => names.has(name))
+    return importedCard(this.spec, offered, { instructions, context: this.#context.offered(instructions) })
+  }
+
+  /** Resources and prompts are not pinned: a server without tools offers them. */
+  unpinned(seen: ImportedList | null): ImportedCard | null {
+    const context = seen?.tools.length === 0 ? this.#context.offered(seen.instructions ?? '') : null
+    return context === null ? null : importedCard(this.spec, [], { instructions: context.index.instructions, context })
   }
 
   /** Runs one tool. A call that may have run is repeated only when the config allows it, and then once. */
   async call(
-    task: Pick<AgentTask, 'capability' | 'input'>,
+    task: Pick<AgentTask, 'capability' | 'input' | 'peer'>,
     run: ToolRun,
     { offer, link }: { readonly offer: ImportedCard | null; readonly link: ImportCalls<ServerConnection> }
   ): Promise<AgentOutcome> {
     if (offer !== null && task.capability === definitionsId(this.spec.name))
       return { ok: true, result: givenDefinitions(task.input, offer.definitions) }
+    if (offer?.context !== undefined && offer.context !== null && task.capability === contextId(this.spec.name))
+      return await this.#context.call(task, { link, signal: run.signal }, offer.context.index)
     const tool = offer?.tools.get(task.capability)
     if (tool === undefined)
       return { ok: false, code: 'TASK_FAILED', message: `the MCP server ${this.spec.name} offers no such tool now` }
@@ -173,6 +193,12 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
         outcome.kind === 'session' || (outcome.kind === 'unknown' && this.spec.idempotent.includes(tool.name))
       if (!mayRepeat || tries > 1 || run.signal.aborted) return failedCall(this.spec.name, outcome)
     }
+  }
+
+  async #list(connection: Connection, stop: AbortSignal): Promise<ImportedList> {
+    const [tools, index] = await Promise.all([connection.list(stop), connection.context.index(stop)])
+    this.#context.take(index)
+    return { ...(await readList(tools, this.#deps.compileSchema)), instructions: index.instructions }
   }
 
   #allowed(tools: readonly ImportedTool[]): readonly ImportedTool[] {

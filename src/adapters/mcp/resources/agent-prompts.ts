@@ -2,18 +2,22 @@ import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
 import { NodeError } from '../../../kit/errors.js'
 import type { AgentPrompt } from '../../../ports/agent-runtime.js'
 import type { NodeApi } from '../../../ports/node-api.js'
-import { agentChanges, type FollowDeps, type SharedChanges } from './followed-watch.js'
+import { agentChanges, type FollowDeps } from './followed-watch.js'
+import { ListChanges } from './list-changes.js'
 import type { PromptSource } from './prompt-source.js'
 import { PublishedNames } from '../tools/published-names.js'
 
 /** The prompts in the files of this node's agents: `agent.prompt`, published as tools are. */
 export class AgentPrompts implements PromptSource {
   readonly #api: NodeApi
-  readonly #changes: SharedChanges<void>
+  readonly #changes: ListChanges
 
   constructor(deps: FollowDeps) {
     this.#api = deps.api
-    this.#changes = agentChanges(deps, { origin: 'local' })
+    const agents = agentChanges(deps, { origin: 'local' })
+    this.#changes = new ListChanges({ onChange: (changed) => agents.on(changed) }, async () => [
+      ...(await this.#read()).prompts
+    ])
   }
 
   onChange(changed: () => void): () => void {

@@ -1,3 +1,11 @@
+import type { CompleteResult } from '@modelcontextprotocol/server'
+import { isRecord } from '../../../kit/json.js'
+
+/** Values of one completion, as the protocol has it. */
+export const MAX_VALUES = 100
+/** Characters of a value of another server; a longer one is left out. */
+const MAX_VALUE = 4096
+
 /** An unfinished argument of a prompt or of a URI pattern. */
 export interface Completing {
   readonly argument: string
@@ -7,11 +15,27 @@ export interface Completing {
   readonly given: Readonly<Record<string, string>>
 }
 
+/** A completion that a server made. */
+export type Completion = CompleteResult['completion']
+
 /**
- * All values that an argument may have, in the order to show; undefined when there is no such prompt or pattern here,
- * or nothing known.
+ * All values that an argument may have, in the order to show, or a finished completion; undefined when there is no such
+ * prompt or pattern here, or nothing known.
  */
-export type Complete = (name: string, completing: Completing) => Promise<readonly string[] | undefined>
+export type Complete = (name: string, completing: Completing) => Promise<readonly string[] | Completion | undefined>
+
+/** The completion in an answer of a server or peer, bounded; one without values for anything else. */
+export function completionIn(answer: unknown): Completion {
+  const { values, total, hasMore } = isRecord(answer) ? answer : {}
+  const texts = (Array.isArray(values) ? (values as readonly unknown[]) : []).filter(
+    (one): one is string => typeof one === 'string' && one.length <= MAX_VALUE
+  )
+  return {
+    values: texts.slice(0, MAX_VALUES),
+    ...(typeof total === 'number' ? { total } : {}),
+    ...(typeof hasMore === 'boolean' ? { hasMore } : {})
+  }
+}
 
 /** Several sources' as one: the first that knows the name. undefined when none completes anything. */
 export function joinComplete(sources: readonly { readonly complete?: Complete }[]): { readonly complete?: Complete } {

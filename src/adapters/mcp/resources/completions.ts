@@ -1,11 +1,8 @@
 import { type CompleteResult, ProtocolError, type Server } from '@modelcontextprotocol/server'
-import type { Completing } from './completing.js'
+import { type Completing, type Completion, MAX_VALUES } from './completing.js'
 import type { PromptSource } from './prompt-source.js'
 import type { ResourceSource } from './resource-source.js'
 import { JSON_RPC } from '../server/structured-error.js'
-
-/** Values of one completion, as the protocol has it. */
-const MAX_VALUES = 100
 
 /** Dependencies of {@link serveCompletions}. */
 export interface CompletionDeps {
@@ -29,6 +26,7 @@ export function serveCompletions(server: Server, deps: CompletionDeps): void {
       const values = await deps.complete(
         ref.type === 'ref/prompt' ? ofPrompt(deps, ref.name, completing) : ofResource(deps, ref.uri, completing)
       )
+      if (!isList(values)) return { completion: values }
       const fitting = [...new Set(values)].filter((one) => one.startsWith(argument.value))
       return {
         completion: {
@@ -41,7 +39,11 @@ export function serveCompletions(server: Server, deps: CompletionDeps): void {
   )
 }
 
-async function ofPrompt({ prompts }: CompletionDeps, name: string, completing: Completing): Promise<readonly string[]> {
+async function ofPrompt(
+  { prompts }: CompletionDeps,
+  name: string,
+  completing: Completing
+): Promise<readonly string[] | Completion> {
   const values = await prompts?.complete?.(name, completing)
   if (values !== undefined) return values
   const known = (await prompts?.list()) ?? []
@@ -53,10 +55,14 @@ async function ofResource(
   { resources }: CompletionDeps,
   uri: string,
   completing: Completing
-): Promise<readonly string[]> {
+): Promise<readonly string[] | Completion> {
   const values = await resources?.complete?.(uri, completing)
   if (values !== undefined) return values
   const known = (await resources?.templates?.()) ?? []
   if (known.some((one) => one.uriTemplate === uri)) return []
   throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there are no resources ${JSON.stringify(uri)}`)
+}
+
+function isList(values: readonly string[] | Completion): values is readonly string[] {
+  return Array.isArray(values)
 }

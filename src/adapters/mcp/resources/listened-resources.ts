@@ -33,14 +33,15 @@ export class ListenedResources {
     tell(name)
     const last = this.#names
     this.#names = new Map()
-    for (const uri of this.#uris()) {
+    for (const uri of this.uris()) {
       const found = last.get(uri) ?? this.#nameOf(uri)
       this.#names.set(uri, found)
       if (uri !== name) void found.then((one) => one === name && tell(uri))
     }
   }
 
-  #uris(): ReadonlySet<string> {
+  /** The URIs that clients gave. */
+  uris(): ReadonlySet<string> {
     const uris = new Set<string>()
     for (const { notifications } of this.#listens()) {
       const given: unknown = isRecord(notifications) ? notifications['resourceSubscriptions'] : undefined

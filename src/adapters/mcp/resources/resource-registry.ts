@@ -88,8 +88,8 @@ export function joinResources(sources: readonly ResourceSource[]): ResourceSourc
       }
       return undefined
     },
-    onChange: (changed) => {
-      const ends = sources.map((source) => source.onChange?.(changed))
+    onChange: (changed, watched) => {
+      const ends = sources.map((source) => source.onChange?.(changed, watched))
       return () => {
         for (const end of ends) end?.()
       }

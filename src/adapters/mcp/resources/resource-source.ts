@@ -18,8 +18,9 @@ export interface ResourceSource {
   nameOf?(uri: string, signal: AbortSignal): string | undefined | Promise<string | undefined>
   /**
    * Calls back with null when `list` changes, with a URI when its content changes; returns the function that ends it.
+   * `watched`: URIs that the client follows now, for sources that must ask for changes.
    */
-  onChange?(changed: (uri: string | null) => void): () => void
+  onChange?(changed: (uri: string | null) => void, watched?: () => Iterable<string>): () => void
 }
 
 /** The URI by which a source names changes of a resource; undefined when there is none. An error goes to the client. */

@@ -210,17 +210,8 @@ function protocolErrors(client: Pick<McpDeps, 'isRemote'>): ProtocolGuard {
 }
 
 /** Sends changes to the client, at most once a turn for each list, once it is ready for them. */
-function tellChanges(
-  server: Server,
-  { tools, resources, prompts, log }: McpDeps,
-  {
-    era,
-    subscribed,
-    listens
-  }: { readonly era: 'legacy' | 'modern'; readonly subscribed: ReadonlyMap<string, string>; readonly listens: Listens }
-): void {
-  let isReady = era === 'modern'
-  const listened = resources === undefined ? null : new ListenedResources(resources, listens)
+function tellChanges(server: Server, { tools, resources, prompts, log }: McpDeps, followed: FollowedResources): void {
+  let isReady = followed.era === 'modern'
   const due = new Set<string>()
   const tell = (key: string, send: () => Promise<void>): void => {
     if (!isReady || due.has(key)) return
@@ -234,19 +225,44 @@ function tellChanges(
   server.oninitialized = () => {
     isReady = true
   }
-  const updated = (uri: string): void => tell(`resource ${uri}`, () => server.sendResourceUpdated({ uri }))
   const ends = [
     tools.onChange(() => tell('tools', () => server.sendToolListChanged())),
     prompts?.onChange?.(() => tell('prompts', () => server.sendPromptListChanged())),
-    resources?.onChange?.((name) => {
-      if (name === null) {
-        listened?.forget()
-        tell('resources', () => server.sendResourceListChanged())
-      } else if (era === 'modern') listened?.changed(name, updated)
-      else for (const [uri, of] of subscribed) if (of === name) updated(uri)
-    })
+    resources === undefined
+      ? undefined
+      : followResources(resources, followed, {
+          listChanged: () => tell('resources', () => server.sendResourceListChanged()),
+          updated: (uri) => tell(`resource ${uri}`, () => server.sendResourceUpdated({ uri }))
+        })
   ]
   server.onclose = () => {
     for (const end of ends) end?.()
   }
+}
+
+/** The resources that a client follows. */
+interface FollowedResources {
+  readonly era: 'legacy' | 'modern'
+  /** The source's URI of each subscribed resource, by the URI that the client gave. */
+  readonly subscribed: ReadonlyMap<string, string>
+  readonly listens: Listens
+}
+
+/** Reports changes of resources by the URIs that the client gave. */
+function followResources(
+  resources: ResourceSource,
+  { era, subscribed, listens }: FollowedResources,
+  { listChanged, updated }: { listChanged(): void; updated(uri: string): void }
+): (() => void) | undefined {
+  const listened = new ListenedResources(resources, listens)
+  return resources.onChange?.(
+    (name) => {
+      if (name === null) {
+        listened.forget()
+        listChanged()
+      } else if (era === 'modern') listened.changed(name, updated)
+      else for (const [uri, of] of subscribed) if (of === name) updated(uri)
+    },
+    () => (era === 'modern' ? listened.uris() : subscribed.values())
+  )
 }

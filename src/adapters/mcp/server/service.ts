@@ -23,6 +23,7 @@ import { McpHttp, type McpHttpCall } from '../http/http-route.js'
 import type { KeptSessions } from '../http/kept-sessions.js'
 import type { LineStreams } from './line-transport.js'
 import { callAgent, sendToAgent } from '../tools/mesh-call.js'
+import { MeshContext } from '../resources/mesh-context.js'
 import { MeshResources } from '../resources/mesh-resources.js'
 import { MeshTools } from '../tools/mesh-tools.js'
 import type { SchemaForm } from '../tools/published-tools.js'
@@ -32,6 +33,9 @@ import { startProcessMeter } from './process-meter.js'
 import { LargeResults, type ResultTokens } from '../resources/large-results.js'
 import { ResourceManager } from '../resources/resource-limits.js'
 import { joinResources, ResourceRegistry } from '../resources/resource-registry.js'
+import { joinPrompts, ServerPrompts } from '../resources/server-prompts.js'
+import { SeenLinks } from '../resources/seen-links.js'
+import { ServerResources } from '../resources/server-resources.js'
 import { RequestStates } from '../http/request-states.js'
 import { withoutCommands } from './remote-client.js'
 import { uuidRunIds } from './run-ids.js'
@@ -104,6 +108,7 @@ interface Exposing {
   readonly mode: ListMode
   /** Globs of the tools in the caller's list; null: all. */
   readonly chosen: readonly string[] | null
+  readonly links: SeenLinks
 }
 
 const OVER_HTTP: AdminCaller = { transport: 'http', hasToken: true }
@@ -254,11 +259,15 @@ export class McpService {
       sendMessage: (agent, message, context) =>
         sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
     })
-    const exposed = this.#exposed(api, { own, mode: this.#modeOf(key), chosen: principal.tools ?? null })
+    const links = new SeenLinks()
+    const exposed = this.#exposed(api, { own, mode: this.#modeOf(key), chosen: principal.tools ?? null, links })
     const catalog: ToolCatalog = new ToolCatalog([exposed, admin, registered])
     const results = this.#results.of(key)
-    const resources = joinResources([results, this.#auditFor(principal), new MeshResources({ api, clock, toJson })])
-    const prompts = new AgentPrompts({ api, clock })
+    const context = new MeshContext({ api, clock, toJson })
+    const ofServers = new ServerResources({ context, links, clock })
+    const ofMesh = new MeshResources({ api, clock, toJson })
+    const resources = joinResources([results, this.#auditFor(principal), ofMesh, ofServers])
+    const prompts = joinPrompts([new AgentPrompts({ api, clock }), new ServerPrompts(context)])
     const fit = results.fitter(settings.mcp.maxResultTokens)
     const isSearch = (): Promise<boolean> => exposed.isSearch().catch(() => false)
     const instructions = async (): Promise<string> => await meshInstructions(api, await isSearch())
@@ -280,10 +289,12 @@ export class McpService {
     })
   }
 
-  #exposed(api: NodeApi, { own, mode, chosen }: Exposing): ExposedTools {
+  #exposed(api: NodeApi, { own, mode, chosen, links }: Exposing): ExposedTools {
     const { clock, compileSchema, settings, toJson } = this.#deps
     const { expose, maxListedTools, maxListedTokens, favorites } = settings.mcp
-    const mesh = new MeshTools({ api, clock, compileSchema, toJson, known: this.#definitions, chosen, favorites })
+    const onContent = links.note.bind(links)
+    const shown = { known: this.#definitions, chosen, favorites, onContent }
+    const mesh = new MeshTools({ api, clock, compileSchema, toJson, ...shown })
     const limits: ListLimits = { tools: maxListedTools, tokens: maxListedTokens }
     return new ExposedTools({ own, essential: A2A_TOOLS, mesh, expose, limits, mode, compileSchema })
   }

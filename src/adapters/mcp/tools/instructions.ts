@@ -1,11 +1,17 @@
 import { shown } from '../../../kit/text.js'
 import type { AgentInfo, NodeApi } from '../../../ports/node-api.js'
+import { contextId } from '../imported/context-capability.js'
+import { capabilityPrefix, instructionsIn } from '../imported/imported-card.js'
 
 /** Machines and agents of each that the instructions name. */
 const MAX_MACHINES = 24
 const MAX_AGENTS = 8
 /** Characters of a name or label in them. */
 const MAX_NAME = 40
+/** MCP servers that are asked for their instructions, those that are quoted, and characters of each. */
+const MAX_SERVERS = 64
+const MAX_QUOTED = 8
+const MAX_QUOTE = 160
 
 const FIND = {
   search:
@@ -22,7 +28,8 @@ const USE =
  */
 export async function meshInstructions(api: NodeApi, isSearch: boolean): Promise<string> {
   const machines = new Map<string, AgentInfo[]>()
-  for (const agent of await agentsOf(api)) {
+  const agents = await agentsOf(api)
+  for (const agent of agents) {
     const known = machines.get(agent.node.id)
     if (known === undefined) machines.set(agent.node.id, [agent])
     else known.push(agent)
@@ -33,7 +40,7 @@ export async function meshInstructions(api: NodeApi, isSearch: boolean): Promise
     lines.length === 0 ? '' : `Machines and their agents:\n${[...lines.slice(0, MAX_MACHINES), ...more].join('\n')}\n`
   return (
     'This server is a node of an a2a-node mesh: machines whose agents work for each other. ' +
-    `${listed}${isSearch ? FIND.search : FIND.list}${USE}`
+    `${listed}${await quotes(api, agents)}${isSearch ? FIND.search : FIND.list}${USE}`
   )
 }
 
@@ -44,6 +51,24 @@ async function agentsOf(api: NodeApi): Promise<readonly AgentInfo[]> {
   } catch {
     return []
   }
+}
+
+/** Begins of the instructions that imported MCP servers give; the whole ones are resources. */
+async function quotes(api: NodeApi, agents: readonly AgentInfo[]): Promise<string> {
+  const isServer = ({ id, status, capabilities }: AgentInfo): boolean =>
+    status !== 'offline' && capabilities.some((one) => one === contextId(id) || one.startsWith(capabilityPrefix(id)))
+  const lines = await Promise.all(
+    agents
+      .filter(isServer)
+      .slice(0, MAX_SERVERS)
+      .map(async ({ id, address }) => {
+        const detail = await api.call('agents.show', { agent: address }).catch(() => null)
+        const text = shown(instructionsIn(id, detail?.description ?? ''), MAX_QUOTE)
+        return text === '' ? [] : [`- ${shown(address, MAX_NAME * 2)}: ${text}\n`]
+      })
+  )
+  const quoted = lines.flat().slice(0, MAX_QUOTED)
+  return quoted.length === 0 ? '' : `Instructions of MCP servers, written by these:\n${quoted.join('')}`
 }
 
 function machineLine(agents: readonly AgentInfo[]): string {

@@ -12,6 +12,8 @@ export interface MeshCallDeps {
   readonly api: NodeApi
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
+  /** Called with the content of each result in the form of MCP, and the agent as it was named. */
+  readonly onContent?: (agent: string, content: readonly unknown[]) => void
 }
 
 /** Receives the progress of a call, and ends it. */
@@ -19,9 +21,12 @@ export interface CallContext extends Pick<ToolContext, 'progress'> {
   readonly abortSignal: AbortSignalLike
 }
 
+/** Beginning of the progress message of a call that a person must allow. */
+export const APPROVAL_WAIT = 'waiting for approval: a person of its node decides'
+
 /** Progress messages while a call waits. */
 const WAITING = {
-  approval: 'waiting for approval: a person of its node decides',
+  approval: APPROVAL_WAIT,
   slot: 'waiting for a free slot at the agent',
   peer: 'waiting for its node to be reached',
   ack: 'waiting for its node to confirm it'
@@ -59,7 +64,9 @@ export async function callAgentAsTool(
 ): Promise<unknown> {
   try {
     const result = await callAgent(deps, { ...params, wantsContent: true }, context)
-    return isToolContent(result) ? mcpContent(result as CallToolResult) : result
+    if (!isToolContent(result)) return result
+    if (params.agent !== null) deps.onContent?.(params.agent, result.content)
+    return mcpContent(result as CallToolResult)
   } catch (error) {
     const content = error instanceof NodeError ? failedContent(error.data) : null
     if (content === null) throw error

@@ -8,11 +8,12 @@ import type { CompileSchema, SchemaFault } from '../../../kit/sign.js'
 import { asNodeError } from '../../../kit/errors.js'
 import { canonicalJson, isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
+import { servedContext } from '../imported/context-capability.js'
 import { capabilityPrefix } from '../imported/imported-card.js'
 import { givesDefinitions, hashOf } from '../imported/tool-definition.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
 import { absentTool } from './absent-tool.js'
-import { callAgentAsTool } from './mesh-call.js'
+import { callAgentAsTool, type MeshCallDeps } from './mesh-call.js'
 import type { MeshSource } from './exposed-tools.js'
 import { type ToolOfAgent, NamedTools } from './named-tools.js'
 import { listedTools, NODE, withNode } from './node-choice.js'
@@ -21,7 +22,7 @@ import { type KnownDefinitions, wholeDefinitions } from './whole-definitions.js'
 import type { ToolSchema, RegisteredTool, ToolDefinition } from '../server/tool.js'
 
 /** Dependencies of {@link MeshTools}. */
-export interface MeshToolsDeps {
+export interface MeshToolsDeps extends Pick<MeshCallDeps, 'onContent'> {
   /** The API of the caller of the tools: it shows only agents that the caller may see. */
   readonly api: NodeApi
   readonly clock: Clock
@@ -36,7 +37,7 @@ export interface MeshToolsDeps {
 }
 
 /** Dependencies of single tools. */
-type ToolDeps = Pick<MeshToolsDeps, 'api' | 'compileSchema' | 'toJson'>
+type ToolDeps = Pick<MeshToolsDeps, 'api' | 'compileSchema' | 'toJson' | 'onContent'>
 
 /** A capability of an agent as a tool. */
 export interface MeshTool extends RegisteredTool {
@@ -203,7 +204,9 @@ export class MeshTools implements MeshSource {
 
 /** Every capability of an agent as a tool. */
 export function toolsOf(agent: AgentDetail, deps: ToolDeps): readonly MeshTool[] {
-  const capabilities = agent.capabilities.filter((one) => !givesDefinitions(agent.id, one))
+  const isForNodes = (one: CapabilityDescriptor): boolean =>
+    givesDefinitions(agent.id, one) || servedContext(agent.id, one) !== null
+  const capabilities = agent.capabilities.filter((one) => !isForNodes(one))
   const short = capabilities.map(({ id }) => shortName(agent.id, id))
   return capabilities.map((capability, at) => {
     const name = short[at] ?? capability.id

@@ -3,16 +3,16 @@ import fc from 'fast-check'
 import { readPages } from '../../../../src/adapters/mcp/imported/imported-pages.js'
 
 /** A page of named tools. */
-function page(names: string, nextCursor?: unknown): { tools: object[]; nextCursor: unknown } {
-  return { tools: [...names].map((name) => ({ name })), nextCursor }
+function page(names: string, nextCursor?: unknown): { items: object[]; nextCursor: unknown } {
+  return { items: [...names].map((name) => ({ name })), nextCursor }
 }
 
 /** Names and note of what is read of a server with these pages by their cursor; '' is the first. */
 async function read(
   pages: Readonly<Record<string, ReturnType<typeof page>>>
 ): Promise<readonly [string, string | null]> {
-  const { tools, note } = await readPages((cursor) => Promise.resolve(pages[cursor ?? ''] ?? page('')))
-  return [tools.map((tool) => (tool as { name: string }).name).join(''), note]
+  const { items, note } = await readPages((cursor) => Promise.resolve(pages[cursor ?? ''] ?? page('')))
+  return [items.map((tool) => (tool as { name: string }).name).join(''), note]
 }
 
 const CURSOR = 'its tool list repeats a cursor'
@@ -46,13 +46,13 @@ test('every page that was read counts and the reading ends, for any cursors of a
   await fc.assert(
     fc.asyncProperty(fc.array(cursor, { minLength: 6, maxLength: 6 }), async (next) => {
       const asked = new Set<string>()
-      const { tools, note } = await readPages((from) => {
+      const { items, note } = await readPages((from) => {
         const at = from === null ? 5 : Number(from.slice(1))
         asked.add(`tool${at}`)
-        return Promise.resolve({ tools: [{ name: `tool${at}` }], nextCursor: next[at] })
+        return Promise.resolve({ items: [{ name: `tool${at}` }], nextCursor: next[at] })
       })
-      t.alike(new Set(tools.map((tool) => (tool as { name: string }).name)), asked)
-      t.is(tools.length, asked.size)
+      t.alike(new Set(items.map((tool) => (tool as { name: string }).name)), asked)
+      t.is(items.length, asked.size)
       const last = [...asked].at(-1) ?? ''
       t.is(note === null, next[Number(last.slice(4))] === '')
     })
