@@ -354,3 +354,18 @@ test('a syntax error fails the run, and each further run until it is mended', as
   await fs.writeFile(file, 'export const a = [1, 2]\n')
   t.is(await compiles(), true)
 })
+
+test('temporary directories are in memory where programs may run there and 2 GiB are free', async (t) => {
+  interface Scratch {
+    scratchPlace(system: { readonly mounts: string; readonly freeBytes: number }): string
+  }
+  const { scratchPlace } = await load<Scratch>('scratch.mjs')
+  const shm = (options: string, type = 'tmpfs'): string =>
+    `/dev/vda / ext4 rw 0 0\n${type} /dev/shm ${type} ${options} 0 0\n`
+  const room = 2 * 1024 ** 3
+  t.is(scratchPlace({ mounts: shm('rw,nosuid'), freeBytes: room }), '/dev/shm')
+  t.not(scratchPlace({ mounts: shm('rw,noexec'), freeBytes: room }), '/dev/shm')
+  t.not(scratchPlace({ mounts: shm('rw', 'ext4'), freeBytes: room }), '/dev/shm')
+  t.not(scratchPlace({ mounts: shm('rw'), freeBytes: room - 1 }), '/dev/shm')
+  t.not(scratchPlace({ mounts: '', freeBytes: room }), '/dev/shm')
+})
