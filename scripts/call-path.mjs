@@ -12,7 +12,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort, openLab } from './bench/lab.mjs'
 import { localEnv } from './bench/nodes.mjs'
-import { instrumenter } from './call-path/instrument.mjs'
+import { instrument } from './call-path/instrument.mjs'
 import { askChild } from './bench/peers.mjs'
 import { transpile } from './testing/compile.mjs'
 
@@ -29,10 +29,8 @@ function build(dir) {
   for (const [number, file] of files.entries()) {
     const output = path.join(dir, 'src', file.replace(/\.ts$/, '.js'))
     fs.mkdirSync(path.dirname(output), { recursive: true })
-    const { text } = transpile(path.join('src', file), fs.readFileSync(path.join('src', file), 'utf8'), {
-      transformers: { before: [instrumenter(number)] }
-    })
-    fs.writeFileSync(output, text)
+    const source = path.join('src', file)
+    fs.writeFileSync(output, instrument(transpile(source, fs.readFileSync(source, 'utf8')).text, number))
   }
   for (const name of ['node_modules', 'package.json']) fs.symlinkSync(path.resolve(name), path.join(dir, name))
   return files
