@@ -264,6 +264,15 @@ async function planOf(t: Assert, names: readonly string[]) {
     groupsOf(root, { filters, isProof }).map((group) => group.map((file) => path.relative(root, file)))
 }
 
+test('places whose files take longest start first, and fewer of their files share a process', async (t) => {
+  const mesh = Array.from({ length: 13 }, (_, number) => `adapters/mesh/${String(number).padStart(2, '0')}.test.js`)
+  const plan = await planOf(t, ['adapters/a2a/a.test.js', ...mesh, 'kit/k.test.js', 'e2e/e.test.js'])
+  const [first, second, third, ...others] = plan([])
+  t.alike(first, ['e2e/e.test.js'])
+  t.alike([second, third], [mesh.slice(0, 12), mesh.slice(12)])
+  t.alike(others.flat().toSorted(), ['adapters/a2a/a.test.js', 'kit/k.test.js'])
+})
+
 test('slow proofs are a tier of their own; a filter finds the files of both', async (t) => {
   const names = [
     'e2e/a.test.js',
