@@ -22,7 +22,8 @@ function mutated({ name, file, find, put }) {
 async function failureOf({ test, title }, dir) {
   const file = path.join(OUT, 'test', `${test}.test.js`)
   const text = fs.readFileSync(file, 'utf8')
-  const call = `test('${title.replaceAll("'", String.raw`\'`)}`
+  // As the compiler quotes it; the title may go on.
+  const call = `test(${JSON.stringify(title).slice(0, -1)}`
   if (text.split(call).length !== 2) throw new Error(`${file} has not one test whose title begins "${title}"`)
   const alone = file.replace(/\.test\.js$/, '.alone.test.js')
   fs.writeFileSync(alone, text.replace(call, call.replace('test(', 'test.solo(')))

@@ -14,6 +14,7 @@ import { bundle } from './testing/bundle.mjs'
 import { compile, OUT } from './testing/compile.mjs'
 import { groupsOf } from './testing/plan.mjs'
 import { killAll, runFiles } from './testing/run-file.mjs'
+import { scratchPlace } from './testing/scratch.mjs'
 import { withoutPassing } from './testing/tap.mjs'
 
 /** Files that are shown as the slowest. */
@@ -91,8 +92,7 @@ async function main() {
     console.error('no test file has that name')
     return finish({ passed: 0, failed: 1 })
   }
-  // Short, since unix sockets made below it may have paths of at most 103 bytes.
-  const root = fs.mkdtempSync(path.join(fs.existsSync('/tmp') ? '/tmp' : os.tmpdir(), 'a2at-'))
+  const root = fs.mkdtempSync(path.join(scratchPlace(), 'a2at-'))
   process.on('exit', () => {
     const fault = removed(root)
     if (fault !== null) console.error(fault)

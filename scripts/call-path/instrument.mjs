@@ -88,10 +88,18 @@ const isPause = (node) =>
   (ts.isForOfStatement(node) && node.awaitModifier !== undefined)
 
 /**
- * A transformer for `ts.transpileModule`, run before types go. `file` is the number that the functions of the source
- * enter with. Default values of parameters and of fields, and the code of the module itself, note nothing.
+ * The instrumented module of a source in JavaScript. `file` is the number that its functions enter with. Default values
+ * of parameters and of fields, and the code of the module itself, note nothing.
  */
-export function instrumenter(file) {
+export function instrument(source, file) {
+  const { ESNext } = ts.ScriptTarget
+  return ts.transpileModule(source, {
+    compilerOptions: { target: ESNext, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true },
+    transformers: { before: [instrumenter(file)] }
+  }).outputText
+}
+
+function instrumenter(file) {
   return (context) => (source) => {
     const visit = (isInside) => (node) => {
       const isBody = ts.isFunctionLike(node) && node.body !== undefined

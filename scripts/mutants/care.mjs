@@ -84,7 +84,7 @@ export const CARE_MUTANTS = [
   {
     name: 'a small file has no copy',
     file: 'src/adapters/storage/home/node-store.ts',
-    find: 'await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))',
+    find: 'await putInPlace(copy, text).catch(() => fs.rm(copy, { force: true }))',
     put: 'void copy',
     test: 'adapters/storage/home/node-store',
     title: ONE_DAMAGED
@@ -92,8 +92,8 @@ export const CARE_MUTANTS = [
   {
     name: 'a copy that could not be replaced stays',
     file: 'src/adapters/storage/home/node-store.ts',
-    find: 'await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))',
-    put: 'await replaceFile(copy, text).catch(() => undefined)',
+    find: 'await putInPlace(copy, text).catch(() => fs.rm(copy, { force: true }))',
+    put: 'await putInPlace(copy, text).catch(() => undefined)',
     test: 'adapters/storage/home/node-store',
     title: 'a copy that the disk refuses is gone'
   },

@@ -1,9 +1,9 @@
 // Compiles src/ and test/ into build/, file by file and without a check of types, which `npm run check` makes.
-import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import ts from 'typescript'
+import { VERSION } from 'rolldown'
+import { transformSync } from 'rolldown/utils'
 
 /** Where compiled tests stand. */
 export const OUT = 'build'
@@ -15,25 +15,25 @@ const KEY = path.join(OUT, '.options')
 /** Milliseconds that a time loses when it is set on a file. */
 const CLOCK_MS = 1
 
-/** Options of a file alone. The target and the style of imports are those of the build. */
+/** Options of a file alone: the target and the style of imports of the build. */
 function optionsOfFile() {
-  const { config } = ts.readConfigFile('tsconfig.json', ts.sys.readFile)
-  const { target, verbatimModuleSyntax } = config.compilerOptions
-  return ts.convertCompilerOptionsFromJson({ target, verbatimModuleSyntax, module: 'ESNext' }, '.').options
+  const { target, verbatimModuleSyntax } = JSON.parse(fs.readFileSync('tsconfig.json', 'utf8')).compilerOptions
+  return {
+    target: target.toLowerCase(),
+    typescript: { onlyRemoveTypeImports: verbatimModuleSyntax },
+    // Any `tsconfig.json` in reach is read otherwise, for each file.
+    tsconfig: false
+  }
 }
 
 /** Compiles the files of `roots` that changed. False on a syntax error. */
 export function compile(roots = SOURCES) {
-  const compilerOptions = optionsOfFile()
-  dropOthers(
-    createHash('sha256')
-      .update(JSON.stringify([ts.version, compilerOptions]))
-      .digest('hex')
-  )
+  const options = optionsOfFile()
+  dropOthers(JSON.stringify([VERSION, options]))
   const files = roots.flatMap((root) => below(root)).filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
   const outputs = new Set(files.map(outputOf))
   for (const root of roots) for (const file of below(path.join(OUT, root))) if (!outputs.has(file)) fs.rmSync(file)
-  const bad = files.filter((file) => !isCurrent(file) && !compileFile(file, compilerOptions))
+  const bad = files.filter((file) => !isCurrent(file) && !compileFile(file, options))
   return bad.length === 0
 }
 
@@ -67,8 +67,8 @@ function isCurrent(file) {
   return output !== undefined && Math.abs(output.mtimeMs - fs.statSync(file).mtimeMs) <= CLOCK_MS
 }
 
-function compileFile(file, compilerOptions) {
-  const { text, faults } = transpile(file, fs.readFileSync(file, 'utf8'), { compilerOptions })
+function compileFile(file, options) {
+  const { text, faults } = transpile(file, fs.readFileSync(file, 'utf8'), options)
   // Without an output the next run tries again, and fails again.
   if (faults !== '') {
     console.error(faults)
@@ -83,20 +83,10 @@ function compileFile(file, compilerOptions) {
 }
 
 /**
- * The ES module of one TypeScript file. `transformers`: those of `ts.transpileModule`.
+ * The ES module of one TypeScript file.
  * @returns {{ text: string, faults: string }} `faults` lists syntax errors, or is empty
  */
-export function transpile(fileName, source, { compilerOptions = optionsOfFile(), transformers } = {}) {
-  const { outputText, diagnostics } = ts.transpileModule(source, {
-    compilerOptions,
-    fileName,
-    reportDiagnostics: true,
-    transformers
-  })
-  const host = {
-    getCanonicalFileName: (name) => name,
-    getCurrentDirectory: () => process.cwd(),
-    getNewLine: () => '\n'
-  }
-  return { text: outputText, faults: ts.formatDiagnostics(diagnostics, host) }
+export function transpile(file, source, options = optionsOfFile()) {
+  const { code, errors } = transformSync(file, source, options)
+  return { text: code, faults: errors.map(({ message, codeframe }) => codeframe ?? `${file}: ${message}`).join('\n') }
 }

@@ -2,15 +2,24 @@
 import fs from 'node:fs'
 import path from 'node:path'
 
-/** Folders of test/ whose files take longest, in the order to start them. */
-const SLOW = ['e2e', 'simulation', 'contracts']
 /**
- * Files of one folder of test/ that share a process, at most: each process starts Node, imports the program and
- * compiles its code, which takes a second. Files of `e2e` are long: few share a process, so that the last process does
- * not run alone.
+ * Places in test/ whose files take longest, in the order to start them: a process that starts late runs alone at the
+ * end. With each the most files that share a process; each process starts Node, imports the program and compiles its
+ * code, which takes a second.
  */
-const SHARING = { e2e: 6, simulation: 1 }
-const SHARING_ELSEWHERE = 30
+const SLOW = new Map([
+  ['e2e', 6],
+  ['adapters/mesh', 12],
+  ['simulation', 1],
+  ['compliance', 30],
+  ['compose', 30],
+  ['scripts', 30],
+  ['conformance', 30],
+  ['maintenance', 30],
+  ['contracts', 30]
+])
+/** The same elsewhere, for files of one folder of test/. */
+const SHARING = 30
 /** Ending of the slow proofs: `npm run prove` runs them, `npm test` does not. Each has a process of its own. */
 const PROOF = '.prove.test.js'
 
@@ -46,7 +55,7 @@ function groupsByProcess(root, files) {
   for (const file of files) {
     const folder = folderOf(root, file)
     const group = open.get(folder)
-    if (!file.endsWith(PROOF) && group !== undefined && group.length < (SHARING[folder] ?? SHARING_ELSEWHERE)) {
+    if (!file.endsWith(PROOF) && group !== undefined && group.length < (SLOW.get(folder) ?? SHARING)) {
       group.push(file)
       continue
     }
@@ -56,13 +65,14 @@ function groupsByProcess(root, files) {
   return groups
 }
 
-/** The folder of test/ that a file is in; '' for a file of test/ itself. */
+/** The slow place that a file is in, else the folder of test/; '' for a file of test/ itself. */
 function folderOf(root, file) {
-  const folder = path.dirname(path.relative(root, file)).split(path.sep)[0]
-  return folder === '.' ? '' : folder
+  const folder = path.dirname(path.relative(root, file)).split(path.sep).join('/')
+  for (const place of SLOW.keys()) if (`${folder}/`.startsWith(`${place}/`)) return place
+  return folder === '.' ? '' : folder.split('/')[0]
 }
 
 function rankOf(root, file) {
-  const rank = SLOW.indexOf(folderOf(root, file))
-  return rank === -1 ? SLOW.length : rank
+  const rank = [...SLOW.keys()].indexOf(folderOf(root, file))
+  return rank === -1 ? SLOW.size : rank
 }

@@ -6,7 +6,7 @@ import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { parse } from 'yaml'
 import { stableProgram } from '../../src/cli/clients/entry.js'
-import { type Ran, REPOSITORY, run as runIn } from '../cli/command-line.js'
+import { type Ran, REPOSITORY, run as runIn, spawned } from '../cli/command-line.js'
 import { tempDir } from '../support/tmp.js'
 
 const BIN = path.join(REPOSITORY, 'bin', 'a2a-node.js')
@@ -31,16 +31,24 @@ interface Told {
 interface Person {
   readonly home: string
   run(...args: readonly string[]): Promise<Ran>
+  /** The same in a process whose directory is the home. */
+  runThere(...args: readonly string[]): Promise<Ran>
   told(...args: readonly string[]): Promise<Told>
   at(...parts: readonly string[]): string
 }
 
 async function person(t: Assert, env: Readonly<Record<string, string>> = {}): Promise<Person> {
   const home = await tempDir(t)
-  const run = (...args: readonly string[]): Promise<Ran> => runIn(args, { env: { HOME: home, ...env }, cwd: home })
+  const before = process.env['HOME']
+  process.env['HOME'] = home
+  t.teardown(() => {
+    process.env['HOME'] = before
+  })
+  const run = (...args: readonly string[]): Promise<Ran> => runIn(args, { env: { HOME: home, ...env } })
   return {
     home,
     run,
+    runThere: (...args) => spawned(args, { env: { HOME: home, ...env }, cwd: home }),
     at: (...parts) => path.join(home, ...parts),
     async told(...args) {
       const { code, stdout, stderr } = await run('connect', ...args, '--json')
@@ -122,7 +130,7 @@ test('connect finds the clients of a machine, connects each, is idempotent, and 
 })
 
 test('each client reads the files that connect writes', async (t: Assert) => {
-  const { told, at, run } = await person(t)
+  const { told, at, runThere } = await person(t)
   for (const [client, ...file] of FILES) {
     await fs.mkdir(path.dirname(at(...file)), { recursive: true })
     if (client === 'claude') await fs.mkdir(at('.claude'))
@@ -144,7 +152,7 @@ test('each client reads the files that connect writes', async (t: Assert) => {
       t.alike(JSON.parse(text), { mcp: { mesh: { type: 'local', command: [command, ...args] } } })
     } else t.alike(JSON.parse(text), { [CONTAINERS[client] ?? 'mcpServers']: { mesh: typed } }, client)
   }
-  const named = await run('connect', 'cursor', '--yes', '--home', 'my node', '--portable')
+  const named = await runThere('connect', 'cursor', '--yes', '--home', 'my node', '--portable')
   t.is(named.code, 0)
   const { mcpServers } = JSON.parse(await fs.readFile(at('.cursor', 'mcp.json'), 'utf8')) as {
     mcpServers: Record<string, unknown>

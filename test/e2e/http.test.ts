@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import type { StatusInfo } from '../../src/ports/node-api.js'
-import { localMesh, testMesh, untilTrue } from '../support/nodes.js'
+import { localMesh, untilTrue } from '../support/nodes.js'
 
 interface Made {
   readonly schema: string
@@ -33,7 +33,7 @@ async function takenPort(t: Assert): Promise<number> {
 }
 
 test('start --http 0 serves on a free port that it names; a token opens it until it is revoked, and refusals are on record', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0'] })
   const url = a.info.http ?? ''
   t.ok(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/.test(url), url)
@@ -64,7 +64,7 @@ test('start --http 0 serves on a free port that it names; a token opens it until
   t.ok(lines.length <= 12, `a flood of refusals is ${lines.length} lines`)
   t.absent((await fs.readFile(audit, 'utf8')).includes(made.token.slice(4)))
   t.absent(a.errors().includes(made.token.slice(4)))
-  t.is((await a.cli(['stop'])).code, 0)
+  await a.stop()
   await t.exception.all(get(`${url}/health`))
 })
 

@@ -7,7 +7,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { isRunning } from '../support/agents/eventually.js'
 import { mcpClient, oldMcpClient } from '../support/mcp-clients.js'
 import { modern } from '../support/mcp-http-scene.js'
-import { ROOT, localMesh, type LocalNode, testMesh, until, untilAgent, untilTrue } from '../support/nodes.js'
+import { ROOT, localMesh, type LocalNode, until, untilAgent, untilTrue } from '../support/nodes.js'
 
 const JSON_HEADERS = {
   'content-type': 'application/json',
@@ -257,7 +257,7 @@ test('guardrails and the limit of calls bind a client with a token at /mcp, and 
 })
 
 test('requests that a script pipes into mcp serve at once are answered before it ends', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const node = await mesh.start('a')
   const lines = [
     {

@@ -2,11 +2,13 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import type { SwarmEvent } from '../../src/ports/swarm-api.js'
-import { testMesh, untilAgent } from '../support/nodes.js'
+import { localMesh, untilAgent } from '../support/nodes.js'
 
 test('large attachments travel as bytes, whole and unchanged, also binary ones', async (t) => {
-  const mesh = await testMesh(t, { commandsHere: true })
-  const [a, b] = await mesh.meshOf('a', 'b')
+  const mesh = await localMesh(t)
+  const a = await mesh.start('a')
+  const { code } = await a.api.call('invite.create', { trust: 'mine' })
+  const b = await mesh.start('b', { join: code, env: { A2A_NODE_NODE_LABELS: 'far' } })
   await untilAgent(a, 'text@b')
   const dir = await mesh.dir()
   const bytes = Buffer.alloc(1024 * 1024, 0)
@@ -22,6 +24,8 @@ test('large attachments travel as bytes, whole and unchanged, also binary ones',
     '--items',
     `${dir}/*`,
     '--attach',
+    '--label',
+    'far',
     '--json'
   ])
   t.is(run.code, 0, run.stderr)
@@ -39,7 +43,11 @@ test('large attachments travel as bytes, whole and unchanged, also binary ones',
       path.basename(one.item)
     )
   }
-  t.is(new Set(items.map((one) => one.agent)).size, 2, 'one of them crossed the network')
+  t.alike(
+    items.map((one) => one.agent),
+    ['text@b', 'text@b'],
+    'both crossed the network'
+  )
   await fs.writeFile(path.join(dir, 'too-large.bin'), Buffer.alloc(15 * 1024 * 1024 + 1))
   const tooLarge = await b.cli([
     'swarm',

@@ -8,7 +8,6 @@ import {
   type LocalMesh,
   type LocalNode,
   localMesh,
-  testMesh,
   until,
   untilAgent,
   untilOnline,
@@ -304,7 +303,7 @@ test('outgoing messages never wait for approval: a later deny refuses them, and 
 })
 
 test('a request waits at the laptop of the owner, and the desktop of the owner decides it; the asking guest cannot', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'laptop')
   await fs.mkdir(home, { recursive: true, mode: 0o700 })
   await fs.writeFile(path.join(home, 'policy.yaml'), ASK)

@@ -1,20 +1,20 @@
 import test from 'brittle'
 import { NodeError } from '../../src/kit/errors.js'
-import { testMesh, type TestNode, untilAgent } from '../support/nodes.js'
+import { localMesh, type LocalNode, untilAgent } from '../support/nodes.js'
 
 /** Calls that are under way at once. */
 const LANES = 6
 const CHANGES = ['L2', 'L1', 'L3', 'L2', 'L1', 'L3', 'L1'] as const
 
 test('messages that flow while the tier of their node changes all arrive: nothing is forbidden, and no member gets a strike', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   await Promise.all([untilAgent(a, 'text@b'), untilAgent(b, 'text@a')])
   const outcomes = new Map<string, number>()
   let isOver = false
   let onOutcome = (): void => {}
   const count = (): number => [...outcomes.values()].reduce((sum, one) => sum + one, 0)
-  const lane = async (node: TestNode, agent: string): Promise<void> => {
+  const lane = async (node: LocalNode, agent: string): Promise<void> => {
     for (let n = 0; !isOver; n++) {
       // An L2 or L3 opens to an L0 with a justification only.
       const call = { agent, capability: 'text.stats', input: { text: `x${n}` }, justification: 'a test' }

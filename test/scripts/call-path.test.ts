@@ -26,15 +26,11 @@ async function script<T>(name: string): Promise<T> {
  * move) or `<file`.
  */
 async function changesOf(t: Teardown, sources: readonly string[]): Promise<readonly string[]> {
-  const { instrumenter } = await script<{ instrumenter(file: number): unknown }>('call-path/instrument.mjs')
+  const { instrument } = await script<{ instrument(source: string, file: number): string }>('call-path/instrument.mjs')
   const { Recorder } = await script<{ Recorder: new () => Recorder }>('call-path/recorder.mjs')
-  const { transpile } = await script<{ transpile(file: string, text: string, options: object): { text: string } }>(
-    'testing/compile.mjs'
-  )
   const dir = await tempDir(t)
   for (const [file, source] of sources.entries()) {
-    const { text } = transpile(`${file}.ts`, source, { transformers: { before: [instrumenter(file)] } })
-    await fs.writeFile(path.join(dir, `${file}.mjs`), text)
+    await fs.writeFile(path.join(dir, `${file}.mjs`), instrument(source, file))
   }
   const recorder = new Recorder()
   Object.assign(globalThis, { $recorder: recorder })

@@ -264,6 +264,15 @@ async function planOf(t: Assert, names: readonly string[]) {
     groupsOf(root, { filters, isProof }).map((group) => group.map((file) => path.relative(root, file)))
 }
 
+test('places whose files take longest start first, and fewer of their files share a process', async (t) => {
+  const mesh = Array.from({ length: 13 }, (_, number) => `adapters/mesh/${String(number).padStart(2, '0')}.test.js`)
+  const plan = await planOf(t, ['adapters/a2a/a.test.js', ...mesh, 'kit/k.test.js', 'e2e/e.test.js'])
+  const [first, second, third, ...others] = plan([])
+  t.alike(first, ['e2e/e.test.js'])
+  t.alike([second, third], [mesh.slice(0, 12), mesh.slice(12)])
+  t.alike(others.flat().toSorted(), ['adapters/a2a/a.test.js', 'kit/k.test.js'])
+})
+
 test('slow proofs are a tier of their own; a filter finds the files of both', async (t) => {
   const names = [
     'e2e/a.test.js',
@@ -353,4 +362,19 @@ test('a syntax error fails the run, and each further run until it is mended', as
   t.is(await compiles(), false, 'nothing changed')
   await fs.writeFile(file, 'export const a = [1, 2]\n')
   t.is(await compiles(), true)
+})
+
+test('temporary directories are in memory where programs may run there and 2 GiB are free', async (t) => {
+  interface Scratch {
+    scratchPlace(system: { readonly mounts: string; readonly freeBytes: number }): string
+  }
+  const { scratchPlace } = await load<Scratch>('scratch.mjs')
+  const shm = (options: string, type = 'tmpfs'): string =>
+    `/dev/vda / ext4 rw 0 0\n${type} /dev/shm ${type} ${options} 0 0\n`
+  const room = 2 * 1024 ** 3
+  t.is(scratchPlace({ mounts: shm('rw,nosuid'), freeBytes: room }), '/dev/shm')
+  t.not(scratchPlace({ mounts: shm('rw,noexec'), freeBytes: room }), '/dev/shm')
+  t.not(scratchPlace({ mounts: shm('rw', 'ext4'), freeBytes: room }), '/dev/shm')
+  t.not(scratchPlace({ mounts: shm('rw'), freeBytes: room - 1 }), '/dev/shm')
+  t.not(scratchPlace({ mounts: '', freeBytes: room }), '/dev/shm')
 })

@@ -1,7 +1,9 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Assert } from 'brittle'
-import { type RunningNode } from '../../src/compose/compose.js'
+import { commitsBehind, journalFiles } from '../../src/adapters/storage/ledger/ledger-journal.js'
+import { type RunningNode, type StartOptions } from '../../src/compose/compose.js'
+import { ledgerMark } from '../../src/compose/open-home.js'
 import { type Repair } from '../../src/maintenance/doctor-documents.js'
 import { repairHome } from '../../src/maintenance/doctor-stores.js'
 import { type DoctorCheck } from '../../src/maintenance/doctor-check.js'
@@ -90,6 +92,7 @@ export async function damageScene(t: Ends): Promise<DamageScene> {
     async () => (await streamsMarked(homeOf('node').home)) === 2,
     'the edits of the member have their mark'
   )
+  await untilTrue(() => isLedgerMarked(homeOf('node')), 'the ledger has its mark')
   // Of what the node writes itself the mark is there at once.
   await edit(node, TEXT)
   const killed = path.join(await tempDir(t), 'killed')
@@ -120,6 +123,12 @@ async function streamsMarked(home: string): Promise<number> {
     .read<StoredMarks>(DOCUMENT_MARKS)
     .catch(() => null)
   return Object.keys(marks?.['notes'] ?? {}).length
+}
+
+/** Is every commit of the ledger of a new home on record beside it? */
+async function isLedgerMarked({ home, ledger }: StartOptions['home']): Promise<boolean> {
+  const commits = await commitsBehind(await journalFiles(ledger), 0)
+  return (await ledgerMark(openNodeStore(home)).read()) >= commits.length
 }
 
 async function edit(node: RunningNode, text: string): Promise<void> {

@@ -74,8 +74,8 @@ export interface IncomingLaneDeps extends Pick<TidyLedger, 'commit'> {
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'get'>
   readonly telemetry: Telemetry
-  /** May a lane begin that the ledger does not know? */
-  mayBegin(lane: string): boolean
+  /** May this lane begin, which the ledger does not know? */
+  mayBegin(): boolean
   /** Returns the changes of a message. */
   admit(message: LaneMessage): Promise<Admission>
   /** Tells the lane's sender the last durable number. */
@@ -169,7 +169,7 @@ class IncomingLane {
   async #open(): Promise<void> {
     try {
       const bytes = await this.#deps.ledger.get(this.#key)
-      if (bytes === null && !this.#deps.mayBegin(this.#text)) return this.#refuse()
+      if (bytes === null && !this.#deps.mayBegin()) return this.#refuse()
       this.#state = openReceiver<Content>(bytes === null ? { contig: 0, lastId: null } : receiverRecord.decode(bytes))
     } catch (error) {
       this.#note('a lane could not be read', error)
@@ -304,7 +304,7 @@ export class IncomingLanes {
     const lane = { source: { agentId: source, nodeId: peer }, target: { agentId: target, nodeId: this.#deps.self } }
     const ofPeer = this.#lanes.get(peer) ?? new Map<string, IncomingLane>()
     this.#lanes.set(peer, ofPeer)
-    const text = laneText(lane)
+    const text = agentsOf(lane)
     const known = ofPeer.get(text)
     if (known !== undefined) return known
     if (ofPeer.size >= MAX_OPEN && !closeIdle(ofPeer)) return null
@@ -320,6 +320,11 @@ export class IncomingLanes {
     this.#begun.set(peer, begun)
     return begun.has(text) || (begun.size < MAX_BEGUN && begun.add(text).has(text))
   }
+}
+
+/** The two agents of a lane as text: its key among the lanes between this node and one other in one direction. */
+export function agentsOf({ source, target }: Lane): string {
+  return `${source.agentId}>${target.agentId}`
 }
 
 /** Closes an idle lane; false when all are in use. */
@@ -360,14 +365,14 @@ export class LaneControl {
   /** Asks the receiver of a lane for its state; `base`: the lowest number that still comes. */
   greet(lane: Lane, base: number): void {
     const { source, target } = lane
-    this.#gather(target.nodeId).greets.set(laneText(lane), { source: source.agentId, target: target.agentId, base })
+    this.#gather(target.nodeId).greets.set(agentsOf(lane), { source: source.agentId, target: target.agentId, base })
   }
 
   /** Tells the sender of a lane the state here. */
   acknowledge(lane: Lane, at: Omit<Ack, 'source' | 'target' | 'isAnswer'> & { readonly isAnswer: boolean }): void {
     const { source, target } = lane
     const { acks } = this.#gather(source.nodeId)
-    const text = laneText(lane)
+    const text = agentsOf(lane)
     const before = acks.get(text)
     // An answer to a greeting stays one, whatever else became durable in the same turn.
     const isAnswer = at.isAnswer || (before !== undefined && before.isAnswer !== false)

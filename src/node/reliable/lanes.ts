@@ -3,13 +3,13 @@ import { messageOf, NodeError, type ErrorCode } from '../../kit/errors.js'
 import { fromUtf8, utf8, type IdSource, type NodeId } from '../../kit/ids.js'
 import type { ControlBody } from '../../domain/channel/control.js'
 import type { ReliableFrame } from '../../domain/reliable/frame.js'
-import { KEYS, laneText, type Lane } from '../../domain/reliable/keys.js'
+import { KEYS, type Lane } from '../../domain/reliable/keys.js'
 import { firstNumber } from '../../domain/reliable/lane-sender.js'
 import { MAX_AGE_MS } from '../../domain/routing/replays.js'
 import type { Ledger, LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { storedLanes } from './lane-messages.js'
-import { LaneControl, IncomingLanes, type IncomingLaneDeps } from './lane-receiver.js'
+import { agentsOf, LaneControl, IncomingLanes, type IncomingLaneDeps } from './lane-receiver.js'
 import { OutgoingLane, type GivenUp, type Outgoing } from './lane-sender.js'
 import { TidyLedger } from './tidy-ledger.js'
 import type { RefusedFrame, NextHop } from '../relay/next-hop.js'
@@ -314,13 +314,13 @@ class LaneTable {
   }
 
   find(lane: Lane): OutgoingLane | undefined {
-    return this.#byPeer.get(lane.target.nodeId)?.get(laneText(lane))
+    return this.#byPeer.get(lane.target.nodeId)?.get(agentsOf(lane))
   }
 
   add(out: OutgoingLane): void {
     const { nodeId } = out.lane.target
     const ofPeer = this.#byPeer.get(nodeId) ?? new Map<string, OutgoingLane>()
-    this.#byPeer.set(nodeId, ofPeer.set(laneText(out.lane), out))
+    this.#byPeer.set(nodeId, ofPeer.set(agentsOf(out.lane), out))
   }
 
   delete(peer: NodeId): void {

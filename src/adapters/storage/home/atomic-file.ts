@@ -7,6 +7,12 @@ import { codeOf } from './store-errors.js'
  * fsyncs the directory. The file is 0600. One writer a file at a time.
  */
 export async function replaceFile(file: string, text: string): Promise<void> {
+  await putInPlace(file, text)
+  await syncDir(path.dirname(file))
+}
+
+/** As {@link replaceFile}, but the new content survives a power cut only after a {@link syncDir} of the directory. */
+export async function putInPlace(file: string, text: string): Promise<void> {
   const aside = `${file}.tmp`
   try {
     const handle = await fs.open(aside, 'w', 0o600)
@@ -22,7 +28,6 @@ export async function replaceFile(file: string, text: string): Promise<void> {
     await fs.rm(aside, { force: true }).catch(() => {})
     throw error
   }
-  await syncDir(path.dirname(file))
 }
 
 /**

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { NodeError } from '../../../kit/errors.js'
 import { canonicalJson, isRecord } from '../../../kit/json.js'
 import type { NodeStore } from '../../../ports/storage.js'
-import { readIfThere, replaceFile, syncDir } from './atomic-file.js'
+import { putInPlace, readIfThere, replaceFile, syncDir } from './atomic-file.js'
 import { storeError } from './store-errors.js'
 import type { FailedWrite } from './write-faults.js'
 
@@ -74,9 +74,10 @@ export function openNodeStore(dir: string, onWrite: OnWrite = () => {}): NodeSto
         const [first, copy] = filesOf(dir, name)
         // It may have been moved aside since.
         if (damaged.has(name)) await readWhole(name)
-        await replaceFile(first, text)
+        await putInPlace(first, text)
         // An old copy must not return in the place of the current file; the next write or start makes a new one.
-        await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))
+        await putInPlace(copy, text).catch(() => fs.rm(copy, { force: true }))
+        await syncDir(dir)
       })
     },
     remove: (name) => inOrder(name, async () => await removeFiles(dir, name))

@@ -293,11 +293,11 @@ export class CalleeRequests {
     return requestStore.changes(record, next, 'response' in outcome ? { result: encodePayload(outcome.response) } : {})
   }
 
-  #fresh({ peer, sender, recipient, header }: InboundMessage, payload: RequestPayload): RequestRecord {
+  #fresh({ peer, recipient, header }: InboundMessage, payload: RequestPayload): RequestRecord {
     const { clock, ids } = this.#deps
     const now = clock.now()
     const { requestId, attempt } = payload
-    const origin = { source: addressText(sender), target: addressText(recipient), requestId, attempt }
+    const origin = { source: header.sender, target: header.recipient, requestId, attempt }
     return {
       role: 'callee',
       ...origin,

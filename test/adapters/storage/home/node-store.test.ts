@@ -27,6 +27,25 @@ test('documents are for this user alone and leave nothing beside them', async (t
   t.alike(await fs.readdir(dir), ['identity.json', 'identity.json.copy'])
 })
 
+test('a write syncs each of its files and then their directory once, before it resolves', async (t) => {
+  const dir = await tempDir(t)
+  const store = openNodeStore(dir)
+  const { open } = fs
+  t.teardown(() => void (fs.open = open))
+  const synced: string[] = []
+  fs.open = async (...args) => {
+    const handle = await open(...args)
+    const { sync } = handle
+    handle.sync = async () => {
+      await sync.call(handle)
+      synced.push(path.relative(dir, String(args[0])))
+    }
+    return handle
+  }
+  await store.write('mesh', { epoch: 1 })
+  t.alike(synced, ['mesh.json.tmp', 'mesh.json.copy.tmp', ''])
+})
+
 test('a document of which one file is damaged, cut or gone is read of the other one, and both are whole after mending', async (t) => {
   const dir = await tempDir(t)
   const value = { name: 'laptop', epoch: 2 }
