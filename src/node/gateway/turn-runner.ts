@@ -12,7 +12,7 @@ import {
   failurePart,
   statedBy
 } from '../../domain/gateway/content.js'
-import { type Message, type Part, readArtifact } from '../../domain/gateway/message.js'
+import { type Part, readArtifact } from '../../domain/gateway/message.js'
 import {
   ENDED_STATES,
   type GatewayEvent,
@@ -27,9 +27,11 @@ import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
 import type { Asking } from '../requests/caller/request-codec.js'
-import type { DirectAnswers, DirectPath } from './direct-answer.js'
+import type { DirectAnswers, DirectPath, DirectWork } from './direct-answer.js'
 import { statedEnd } from '../../domain/task/stated.js'
 import { isNeverLearned } from '../../domain/task/outcome.js'
+import type { Conversation } from '../../domain/gateway/conversation.js'
+import type { Conversations } from './conversations.js'
 import type { TaskLog } from './task-log.js'
 import { isViolation, OutputGuard } from './output-guard.js'
 import type { Directory } from '../cards/directory.js'
@@ -77,35 +79,40 @@ export interface TurnRunnerDeps {
   readonly requestStore: RequestStore
 }
 
+/** Options of {@link TurnRunner}. */
+interface TurnRunnerOptions {
+  taskOf(id: string): GatewayTask | undefined
+  readonly rules: OutputRules | null
+  readonly conversations: Pick<Conversations, 'of'>
+}
+
 /** The turns of gateway tasks. Each turn is a request of the node, and its events become events of the task. */
 export class TurnRunner {
   readonly #node: TurnRunnerDeps
   readonly #log: TaskLog
   readonly #taskOf: (id: string) => GatewayTask | undefined
   readonly #rules: OutputRules | null
+  readonly #conversations: Pick<Conversations, 'of'>
   /** By the node's task of the run. */
   readonly #open = new TransientMap<string, FollowedTurn>()
 
   /** `rules`: for the output of agents; null for none. */
-  constructor(
-    node: TurnRunnerDeps,
-    log: TaskLog,
-    { taskOf, rules }: { taskOf(id: string): GatewayTask | undefined; readonly rules: OutputRules | null }
-  ) {
+  constructor(node: TurnRunnerDeps, log: TaskLog, { taskOf, rules, conversations }: TurnRunnerOptions) {
     this.#node = node
     this.#log = log
     this.#taskOf = taskOf
     this.#rules = rules
+    this.#conversations = conversations
   }
 
   /** Begins a new task's turn directly, without a wait. False: it must be asked as a request ({@link ask}). */
-  begin(task: GatewayTask, status: Pick<Message, 'parts'>, path: DirectPath): boolean {
+  begin(task: GatewayTask, conversation: Conversation, path: DirectPath): boolean {
     const { id, run: names } = task
     if (names === null) return false
     this.#watch(id, names, [])
     // The task's own log is record enough: repeatable work is requested again after a crash.
     try {
-      if (this.#node.direct.begin(path, { input: inputOf(status.parts), names }) !== null) return true
+      if (this.#node.direct.begin(path, workOf(conversation, names)) !== null) return true
       this.#close(task)
       return false
     } catch (error) {
@@ -129,7 +136,7 @@ export class TurnRunner {
   }
 
   /** Asks the agent of a task; a refusal ends the task. Never rejects. */
-  async ask(task: GatewayTask, status: Pick<Message, 'parts' | 'metadata'>): Promise<void> {
+  async ask(task: GatewayTask, conversation: Conversation): Promise<void> {
     const { requests, direct, deps: node, self } = this.#node
     const target = parseAddress(task.agent)
     try {
@@ -140,11 +147,11 @@ export class TurnRunner {
       const { capability, by, run: names } = task
       if (names === null) return
       this.#watch(task.id, names, before)
-      const justification = justificationIn(status)
+      const justification = justificationIn(conversation.message)
       const path = direct.path({ target, capability, by, justification })
-      if (path !== null && direct.begin(path, { input: inputOf(status.parts), names }) !== null) return
+      if (path !== null && direct.begin(path, workOf(conversation, names)) !== null) return
       await requests.ask({
-        ...askingOf({ self, target, capability, by, justification }, status.parts),
+        ...askingOf({ self, target, capability, by, justification }, conversation),
         timeoutMs: node.settings.defaultTtlMs,
         mayQueue: true,
         names
@@ -174,8 +181,9 @@ export class TurnRunner {
     const live = this.#node.tasks.get(taskId) ?? (await this.#recorded(taskId))
     if (live === undefined && isAttended === true) return this.#leave(task)
     if (live === undefined) {
-      const status = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
-      return await this.ask(task, status ?? { parts: [] })
+      const message = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
+      if (message === undefined) return this.giveUp(task)
+      return await this.ask(task, await this.#conversations.of(task, message))
     }
     // Events from before the start are gone; the present ones are of a run that began again, none of them reported yet.
     this.#watch(task.id, run, before)
@@ -439,6 +447,10 @@ export interface TurnHead {
   readonly justification?: string | undefined
 }
 
+function workOf(conversation: Conversation, names: GatewayRun): DirectWork {
+  return { input: inputOf(conversation.message.parts), conversation, names }
+}
+
 /** An error with advice for a client of the gateway. */
 export function asClientError(error: unknown): NodeError {
   const known = asNodeError(error)
@@ -449,13 +461,14 @@ export function asClientError(error: unknown): NodeError {
 /** A turn as a request of the node. */
 export function askingOf(
   { self, target, capability, by, justification }: TurnHead,
-  parts: readonly Part[]
-): Pick<Asking, 'sender' | 'target' | 'capability' | 'input' | 'description' | 'onBehalfOf' | 'justification'> {
+  conversation: Conversation
+): Omit<Asking, 'timeoutMs' | 'mayQueue'> {
   const asking = {
     sender: { agentId: OPERATOR, nodeId: self },
     target,
     capability,
-    input: inputOf(parts),
+    input: inputOf(conversation.message.parts),
+    conversation,
     description: '',
     onBehalfOf: by
   }
