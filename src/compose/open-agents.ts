@@ -17,6 +17,7 @@ import type { LlmDeps } from '../adapters/agents/llm/llm-parts.js'
 import { ProcessGroups } from '../adapters/agents/process/process-groups.js'
 import { programStarter } from '../adapters/agents/starters/program-starter.js'
 import { RemoteAgent } from '../adapters/a2a/remote/remote-agent.js'
+import { RemoteContexts } from '../adapters/a2a/remote/remote-contexts.js'
 import type { RemoteNet } from '../adapters/a2a/remote/remote-connect.js'
 import {
   CALLER_CAPABILITY,
@@ -83,9 +84,12 @@ export function openAgents(
   reload.live(['agents.dirs', 'agents.imports', 'llm.providers'], (next) => files.follow(directoriesOf(options, next)))
   const net: RemoteNet = { clock, mesh, policy: addressPolicy(config) }
   const servers = serversOf(options, { env, groups, clock, compileSchema, log })
+  const onFault = (error: unknown): void =>
+    log('warn', 'contexts at A2A agents could not be kept', { reason: messageOf(error) })
+  const contexts = new RemoteContexts({ store, onFault })
   let taken: readonly HostedAgent[] = []
   const tools = new ImportedAgents({
-    adapters: [...servers, ...remotesOf(options, { env, net, log })],
+    adapters: [...servers, ...remotesOf(options, { env, net, contexts, log })],
     store,
     clock,
     chance: Math.random,
@@ -191,11 +195,16 @@ function serversOf(
 /** The A2A agents of the config. */
 function remotesOf(
   { config, home }: StartOptions,
-  { env, net, log }: { readonly env: EnvValues; readonly net: RemoteNet; readonly log: AgentLog }
+  {
+    env,
+    net,
+    contexts,
+    log
+  }: Pick<LlmNeeds, 'env' | 'log'> & { readonly net: RemoteNet; readonly contexts: RemoteContexts }
 ): readonly ImportAdapter[] {
   return Object.entries(config.a2a.agents).map(([name, setting]) => {
     const secret = setting.auth === null ? null : secretOf(name, setting.auth, env)
-    return new RemoteAgent({ spec: remoteSpec(name, setting, home.configFile), secret, net, log })
+    return new RemoteAgent({ spec: remoteSpec(name, setting, home.configFile), secret, net, contexts, log })
   })
 }
 

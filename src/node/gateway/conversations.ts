@@ -82,7 +82,9 @@ export class Conversations {
   /** The conversation of a turn. @throws NodeError STORE_DAMAGED */
   async of(task: GatewayTask, message: Message): Promise<Conversation> {
     const { owner, contextId, agent, id: taskId } = task
-    return conversationOf(task, message, await this.before({ owner, contextId, agent, taskId }, message.messageId))
+    const history = await this.before({ owner, contextId, agent, taskId }, message.messageId)
+    const conversation = conversationOf(task, message, history)
+    return task.run?.thread === undefined ? conversation : { ...conversation, thread: task.run.thread }
   }
 
   async #read(key: string, place: ConversationPlace): Promise<ConversationWindow> {

@@ -15,7 +15,7 @@ import type { AccessControl } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import type { HereRun } from '../requests/callee/in-flight.js'
 import type { Executor } from '../requests/callee/executor.js'
-import { artifactOf, inputOf, statedBy } from '../../domain/gateway/content.js'
+import { answerIn, artifactOf, inputOf, statedBy } from '../../domain/gateway/content.js'
 import type { Conversation } from '../../domain/gateway/conversation.js'
 import type { OutputRules } from '../../ports/gateway.js'
 import type { Asking } from '../requests/caller/request-codec.js'
@@ -192,7 +192,8 @@ export async function readNow(node: DirectReadDeps, head: TurnHead, reading: Dir
     throw asClientError(error)
   }
   obey(reading, result)
-  return { result, needsTask: statedBy(result) !== null || hasArtifacts(node, names.taskId) }
+  const isMore = statedBy(result) !== null || (answerIn(result)?.artifacts.length ?? 0) > 0
+  return { result, needsTask: isMore || hasArtifacts(node, names.taskId) }
 }
 
 function obey({ rules }: DirectReading, stated: unknown): void {

@@ -2,7 +2,7 @@ import type { AbortSignalLike } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import { TransientMap } from '../../kit/transient.js'
 import { addressText, type AgentAddress } from '../../domain/card/card.js'
-import { bytesMediaType, justificationIn, partsOf } from '../../domain/gateway/content.js'
+import { answerIn, bytesMediaType, justificationIn, partsOf } from '../../domain/gateway/content.js'
 import { type History, NO_HISTORY } from '../../domain/gateway/conversation.js'
 import { type Message, placed } from '../../domain/gateway/message.js'
 import {
@@ -101,7 +101,7 @@ export class TaskIntake {
         : await this.#taskOf(by, request, target)
     }
     const { contextId } = opening
-    const parts = partsOf(result, bytesMediaType(capability.outputSchema))
+    const parts = answerIn(result)?.parts ?? partsOf(result, bytesMediaType(capability.outputSchema))
     const answer: Message = { messageId: ids.next('msg'), contextId, role: 'agent', parts }
     const place = { owner: ownerOf(by), contextId, agent: addressText(address) }
     const exchange = [
@@ -262,7 +262,8 @@ export class TaskIntake {
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context', { data: { reason: 'CONTEXT' } })
     this.#deps.node.resolver.checkAnswer(by, { task: before, message })
-    const run = this.#turn(request)
+    const thread = before.run?.thread
+    const run = thread === undefined ? this.#turn(request) : { ...this.#turn(request), thread }
     const stated = placed(message, { taskId, contextId })
     const reason = this.#deps.log.add(before, { type: 'message', message: stated, run })
     if (reason !== null)

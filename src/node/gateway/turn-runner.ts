@@ -3,6 +3,8 @@ import type { NodeId } from '../../kit/ids.js'
 import { TransientMap } from '../../kit/transient.js'
 import { type AgentAddress, OPERATOR, parseAddress } from '../../domain/card/card.js'
 import {
+  answerIn,
+  type AnswerResult,
   bytesMediaType,
   inputOf,
   JUSTIFICATION_PLACE,
@@ -30,7 +32,7 @@ import type { Asking } from '../requests/caller/request-codec.js'
 import type { DirectAnswers, DirectPath, DirectWork } from './direct-answer.js'
 import { statedEnd } from '../../domain/task/stated.js'
 import { isNeverLearned } from '../../domain/task/outcome.js'
-import type { Conversation } from '../../domain/gateway/conversation.js'
+import type { AgentThread, Conversation } from '../../domain/gateway/conversation.js'
 import type { Conversations } from './conversations.js'
 import type { TaskLog } from './task-log.js'
 import { isViolation, OutputGuard } from './output-guard.js'
@@ -283,9 +285,17 @@ type TurnFailure = 'failed' | 'canceled' | 'rejected'
 function saying(
   { deps: { ids } }: Pick<TurnRunnerDeps, 'deps'>,
   { id: taskId, contextId }: GatewayTask,
-  { state, parts }: { readonly state: GatewayState; readonly parts: readonly Part[] }
+  { state, parts, thread }: Stated
 ): Extract<GatewayInput, { readonly type: 'status' }> {
-  return { type: 'status', state, message: { messageId: ids.next('msg'), role: 'agent', parts, taskId, contextId } }
+  const message = { messageId: ids.next('msg'), role: 'agent', parts, taskId, contextId } as const
+  return thread === undefined ? { type: 'status', state, message } : { type: 'status', state, message, thread }
+}
+
+/** A state and the words for it. */
+interface Stated {
+  readonly state: GatewayState
+  readonly parts: readonly Part[]
+  readonly thread?: AgentThread
 }
 
 /** Dependencies of {@link FollowedTurn}. */
@@ -339,7 +349,8 @@ class FollowedTurn {
     if (event.type !== 'state') return
     const buffered = event.waitingFor === undefined ? null : DEFERRED[event.waitingFor]
     const { state } = this.#deps.log.current(task)
-    if (buffered !== null) this.#say(task, state, [{ text: buffered, metadata: { waitingFor: event.waitingFor } }])
+    if (buffered !== null)
+      this.#say(task, { state, parts: [{ text: buffered, metadata: { waitingFor: event.waitingFor } }] })
     else if (event.state === 'working') this.#add(task, { type: 'status', state: 'working' })
   }
 
@@ -389,7 +400,7 @@ class FollowedTurn {
 
   #hold(task: GatewayTask, { words, details }: OutputViolation): void {
     this.#deps.unfollow()
-    this.#say(task, 'failed', [{ text: words, metadata: { guardrail: details } }])
+    this.#say(task, { state: 'failed', parts: [{ text: words, metadata: { guardrail: details } }] })
     this.#deps.cancel(task)
   }
 
@@ -406,7 +417,9 @@ class FollowedTurn {
       const isRefused = known !== null && REFUSALS.has(known.code) && this.#deps.log.current(task).state === 'submitted'
       return this.#deps.end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', known ?? state)
     }
-    if (stated !== null) return this.#say(task, stated.state, stated.parts)
+    if (stated !== null) return this.#say(task, stated)
+    const answer = answerIn(result)
+    if (answer !== null) return this.#answered(task, answer)
     // The result of a remote A2A agent was sent already. Artifacts of earlier turns may differ.
     const isSent = this.#output.isSent(result, task.id === id)
     if (this.#output.isSpoken(result))
@@ -421,6 +434,12 @@ class FollowedTurn {
     this.#add(task, { type: 'status', state: 'completed' })
   }
 
+  #answered(task: GatewayTask, { parts, artifacts }: AnswerResult): void {
+    for (const artifact of artifacts) this.#add(task, { type: 'artifact', artifact, append: false, lastChunk: true })
+    if (parts === null) this.#add(task, { type: 'status', state: 'completed' })
+    else this.#say(task, { state: 'completed', parts })
+  }
+
   /** Of a result that is a file: null for other results. */
   #mediaType({ agent, capability }: GatewayTask): string | null {
     const address = parseAddress(agent)
@@ -428,8 +447,8 @@ class FollowedTurn {
     return bytesMediaType(card?.capabilities.find(({ id }) => id === capability)?.outputSchema)
   }
 
-  #say(task: GatewayTask, state: GatewayState, parts: readonly Part[]): void {
-    this.#add(task, saying(this.#deps.node, task, { state, parts }))
+  #say(task: GatewayTask, stated: Stated): void {
+    this.#add(task, saying(this.#deps.node, task, stated))
   }
 
   /** Adds an event; one that does not fit came too late. */
