@@ -84,12 +84,9 @@ export function openAgents(
   reload.live(['agents.dirs', 'agents.imports', 'llm.providers'], (next) => files.follow(directoriesOf(options, next)))
   const net: RemoteNet = { clock, mesh, policy: addressPolicy(config) }
   const servers = serversOf(options, { env, groups, clock, compileSchema, log })
-  const onFault = (error: unknown): void =>
-    log('warn', 'contexts at A2A agents could not be kept', { reason: messageOf(error) })
-  const contexts = new RemoteContexts({ store, onFault })
   let taken: readonly HostedAgent[] = []
   const tools = new ImportedAgents({
-    adapters: [...servers, ...remotesOf(options, { env, net, contexts, log })],
+    adapters: [...servers, ...remotesOf(options, { env, net, store, log })],
     store,
     clock,
     chance: Math.random,
@@ -195,13 +192,11 @@ function serversOf(
 /** The A2A agents of the config. */
 function remotesOf(
   { config, home }: StartOptions,
-  {
-    env,
-    net,
-    contexts,
-    log
-  }: Pick<LlmNeeds, 'env' | 'log'> & { readonly net: RemoteNet; readonly contexts: RemoteContexts }
+  { env, net, store, log }: Pick<LlmNeeds, 'env' | 'store' | 'log'> & { readonly net: RemoteNet }
 ): readonly ImportAdapter[] {
+  const onFault = (error: unknown): void =>
+    log('warn', 'contexts at A2A agents could not be kept', { reason: messageOf(error) })
+  const contexts = new RemoteContexts({ store, onFault })
   return Object.entries(config.a2a.agents).map(([name, setting]) => {
     const secret = setting.auth === null ? null : secretOf(name, setting.auth, env)
     return new RemoteAgent({ spec: remoteSpec(name, setting, home.configFile), secret, net, contexts, log })

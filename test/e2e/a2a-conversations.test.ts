@@ -146,8 +146,8 @@ test(
     t.alike([both?.artifacts?.length, both?.status.message?.parts[0]?.text], [2, 'two'])
     const first = JSON.stringify([contextId, false, 'token', []])
     const third = [`user 1`, `agent ${first}`, 'user 2', 'agent Which?|']
-    t.alike(JSON.parse(textOf(kept[2] as TaskJson)), [contextId, false, 'token', third])
-    const sixth = JSON.parse(textOf(kept[5] as TaskJson)) as [string, boolean, string, string[]]
+    t.alike(JSON.parse(textOf(kept[2])), [contextId, false, 'token', third])
+    const sixth = JSON.parse(textOf(kept[5])) as [string, boolean, string, string[]]
     t.alike(sixth[3].slice(0, 4), third)
     t.alike(
       sixth[3].slice(4).filter((line) => line.startsWith('user')),

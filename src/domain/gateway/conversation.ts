@@ -1,5 +1,5 @@
 import { utf8 } from '../../kit/ids.js'
-import { isRecord, jsonFault, type JsonLimits, SIZED_LIMITS } from '../../kit/json.js'
+import { hasBytes, isRecord, jsonFault, type JsonLimits, SIZED_LIMITS } from '../../kit/json.js'
 import { MAX_CLIENT_ID, type Message, type Part, readMessage } from './message.js'
 
 /** Most earlier messages of a conversation that its agent gets. */
@@ -115,7 +115,8 @@ export function packConversation(conversation: Conversation, input: unknown): Pa
 
 /** Reads the conversation beside an input as a peer sent it; null for an invalid one. Total. */
 export function unpackConversation(value: unknown, input: unknown): Conversation | null {
-  if (!isRecord(value)) return null
+  // Bytes have no place in it, and would take many times their size as JSON.
+  if (!isRecord(value) || hasBytes(value)) return null
   const { message, history, isCut, caller } = value
   const [contextId, taskId] = [idOf(value['contextId']), idOf(value['taskId'])]
   if (contextId === null || taskId === null || !isRecord(message) || !Array.isArray(history) || !isRecord(caller))
@@ -200,7 +201,7 @@ function unpackParts(packed: unknown, input: unknown): unknown {
     const { in: place, ...about } = part
     const [where, which] = place as unknown[]
     const number = typeof which === 'number' && Number.isSafeInteger(which) && which >= 0 ? which : 0
-    if (where === 'input') return { ...about, data: input }
+    if (where === 'input') return hasBytes(input) ? {} : { ...about, data: input }
     if (where === 'text') {
       const from = at
       at += number + 1
@@ -208,7 +209,7 @@ function unpackParts(packed: unknown, input: unknown): unknown {
     }
     const list = where === 'data' || where === 'files' ? values[where] : null
     const item: unknown = Array.isArray(list) ? list[number] : undefined
-    if (where === 'data') return { ...about, data: item }
+    if (where === 'data') return hasBytes(item) ? {} : { ...about, data: item }
     const { bytes: raw, url } = isRecord(item) ? item : {}
     return raw === undefined ? { ...about, url } : { ...about, raw }
   })

@@ -145,8 +145,8 @@ export function readArtifact(value: unknown): MessageRead<Artifact> {
 
 /** Reads parts as an agent gives them; null for invalid ones. Total. */
 export function readAgentParts(value: unknown): readonly Part[] | null {
-  const read = readArtifact({ artifactId: 'parts', parts: value })
-  return read.ok ? read.value.parts : null
+  const artifact = readArtifact({ artifactId: 'parts', parts: value })
+  return artifact.ok ? artifact.value.parts : null
 }
 
 function read<T>(value: unknown, members: MessageMembers, name: string): MessageRead<T> {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { ERROR_CODES, isErrorCode } from '../../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
 import { type Conversation, unpackConversation } from '../gateway/conversation.js'
+import { hasBytes } from '../../kit/json.js'
 import { TaskAcceptPayloadSchema } from './negotiation.js'
 
 const id = z.string().min(1).max(128)
@@ -12,17 +13,6 @@ export const MAX_TTL_MS = 60 * 86_400_000
 /** Default time of a request in milliseconds. */
 const TTL_MS = 86_400_000
 const text = z.string().max(16_384)
-
-/** Does it contain bytes? Errors are stored and displayed as JSON, in which a byte takes many characters. */
-function hasBytes(value: unknown): boolean {
-  const stack = [value]
-  while (stack.length > 0) {
-    const top = stack.pop()
-    if (top instanceof Uint8Array) return true
-    if (typeof top === 'object' && top !== null) for (const child of Object.values(top)) stack.push(child)
-  }
-  return false
-}
 
 /**
  * An error in a payload: bounded, unknown codes become INTERNAL, and data with bytes is left out. Next steps come from
@@ -40,6 +30,7 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
     const known: ErrorCode = isErrorCode(code) ? code : 'INTERNAL'
     // For an unknown code the meaning of "retryable" is unknown, too.
     const retryable = known === code ? stated : ERROR_CODES[known].retryable
+    // Errors are stored and displayed as JSON, in which a byte takes many characters.
     const body = {
       code: known,
       message,

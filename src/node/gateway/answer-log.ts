@@ -89,8 +89,11 @@ export class AnswerLog {
     const bytes = sizeOf(exchange)
     this.#fresh.set(context, { owner, exchange, bytes })
     this.#freshBytes += bytes
+    if (this.#fresh.size <= MAX_FRESH && this.#freshBytes <= MAX_FRESH_BYTES) return
+    // Many at once: each walk from the oldest on steps over all those that are gone.
+    let left = MAX_FRESH / 8
     for (const oldest of this.#fresh.keys()) {
-      if (this.#fresh.size <= MAX_FRESH && this.#freshBytes <= MAX_FRESH_BYTES) return
+      if (left-- <= 0 && this.#freshBytes <= MAX_FRESH_BYTES) return
       this.#forget(oldest)
     }
   }

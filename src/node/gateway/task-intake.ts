@@ -162,6 +162,7 @@ export class TaskIntake {
       (agent === null || this.#deps.node.resolver.isCalled(task.agent, agent)) &&
       (skill === null || skill === task.capability)
     await isDuplicate(this.#deps.log, { task, message, isSame })
+    await this.#addPush(by, request, task)
     return task
   }
 
@@ -248,14 +249,23 @@ export class TaskIntake {
     return isAttended === true ? { ...names, isAttended } : names
   }
 
+  /** Adds the push config of a message to its task, unless the task has it, or has ended. */
+  async #addPush(by: Principal, { push: request }: GatewaySend, { id, state }: GatewayTask): Promise<void> {
+    const { push } = this.#deps
+    if (request === undefined || push === null || ENDED_STATES.has(state)) return
+    const { url, id: name } = request.target
+    // Without an id, each repetition of a message would add one more.
+    const isKnown = name === undefined && (await push.list(by, id)).some((hook) => hook.url === url)
+    if (!isKnown) await push.set(by, id, request)
+  }
+
   async #goOn(by: Principal, request: GatewaySend, taskId: string): Promise<GatewayTask> {
-    const { message, push, skill } = request
+    const { message, skill } = request
     checkSkill(this.#deps.index.find(ownerOf(by), taskId), skill)
-    if (await isDuplicate(this.#deps.log, { task: this.#deps.index.find(ownerOf(by), taskId), message }))
-      return this.#deps.index.find(ownerOf(by), taskId)
+    const isKnown = await isDuplicate(this.#deps.log, { task: this.#deps.index.find(ownerOf(by), taskId), message })
     // The hook gets all events from the answer on.
-    if (push !== undefined && !ENDED_STATES.has(this.#deps.index.find(ownerOf(by), taskId).state))
-      await this.#deps.push?.set(by, taskId, push)
+    await this.#addPush(by, request, this.#deps.index.find(ownerOf(by), taskId))
+    if (isKnown) return this.#deps.index.find(ownerOf(by), taskId)
     const before = this.#deps.log.current(this.#deps.index.find(ownerOf(by), taskId))
     const { id, contextId } = before
     refuseWeaker(by, before)
