@@ -75,7 +75,7 @@ async function refusing(t: Assert, version: '1.0' | '0.3', status: number): Prom
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** A gateway and a node of its mesh, which has the agent `talk` and these external agents, each a place for messages. */
+/** A gateway and a node of its mesh, which has the agent `talk` and these external agents. */
 async function scene(t: Assert, external: Readonly<Record<string, string>>) {
   const mesh = await localMesh(t)
   const near = await gatewayNode(mesh, 'near')
@@ -108,7 +108,7 @@ const errorOf = (body: Record<string, unknown>) =>
   body['error'] as { code: number; message: string; data: { metadata?: Record<string, string> }[] }
 
 test(
-  'faults of requests have the numbers and the form of the official servers, at the node of the agent and a hop before it',
+  'faults of requests have the numbers and the form of the official servers, also one hop before their agent',
   TIMEOUT,
   async (t: Assert) => {
     const { near, far } = await scene(t, {})

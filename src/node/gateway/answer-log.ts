@@ -2,6 +2,7 @@ import { messageOf } from '../../kit/errors.js'
 import { fromUtf8 } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { sizeOf } from '../../kit/size.js'
+import { MAX_HISTORY } from '../../domain/gateway/conversation.js'
 import { earlier, type HistoryEntry } from '../../domain/gateway/conversation-turns.js'
 import { ANSWER_RANGE, GATEWAY_KEYS } from '../../domain/gateway/records.js'
 import type { LedgerChange } from '../../ports/ledger.js'
@@ -68,11 +69,11 @@ export class AnswerLog {
     }
   }
 
-  /** The exchanges of a context, the oldest first; now they are in the ledger. @throws NodeError STORE_DAMAGED */
+  /** The newest exchanges of a context, the oldest first; now they are in the ledger. @throws NodeError STORE_DAMAGED */
   async of(context: string): Promise<readonly AnsweredMessage[]> {
     const { ledger } = this.#deps
     const read: AnsweredMessage[] = []
-    for (const key of this.#contexts.get(context) ?? []) {
+    for (const key of [...(this.#contexts.get(context) ?? [])].slice(-MAX_HISTORY)) {
       const bytes = await ledger.get(key)
       const one = bytes === null ? null : decoded(bytes)
       if (one !== null) read.push(one.exchange)

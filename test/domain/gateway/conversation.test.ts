@@ -84,7 +84,7 @@ test('a conversation of a peer that is none is refused with its request, and byt
   fc.assert(fc.property(fc.anything(), fc.anything(), (value, input) => void unpackConversation(value, input)))
 })
 
-test('a history has the messages at rests alone, with the artifacts of each turn, whatever the pieces', (t: Assert) => {
+test('a history has the messages at rests alone, with the artifacts of each turn, in any pieces', (t: Assert) => {
   const head = { generation: 1, at: 1 }
   const piece = (text: string, append: boolean): GatewayEvent => ({
     ...head,

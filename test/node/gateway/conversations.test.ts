@@ -68,6 +68,26 @@ test('each turn of a conversation comes with the turns before: of the same task,
   t.alike(heard(lastOf(agent)), [...record, 'user: three', 'agent: re: three'])
 })
 
+test('the first answer without a task is part of the conversation, also after a stop of the gateway', async (t: Assert) => {
+  const world = new World(t)
+  const agent = talker('reader', { sideEffect: 'read' })
+  const owner = await world.owner({ agents: [agent] })
+  let gateway = await gatewayOf(t, owner)
+  const read = async (message: Message): Promise<string> => {
+    const reply = await send(world, gateway, { agent: 'reader', message, mayAnswer: true })
+    return reply.kind === 'message' ? (reply.message.contextId ?? '') : 'a task'
+  }
+  const [one, two] = [await read(says('one')), await read(says('two'))]
+  await read(says('more', { contextId: one }))
+  t.alike(heard(lastOf(agent)), ['user: one', 'agent: re: one'])
+  gateway.stop()
+  gateway = await gatewayOf(t, owner)
+  await read(says('again', { contextId: two }))
+  t.alike(heard(lastOf(agent)), ['user: two', 'agent: re: two'])
+  await read(says('last', { contextId: one }))
+  t.alike(heard(lastOf(agent)), ['user: one', 'agent: re: one', 'user: more', 'agent: re: more'])
+})
+
 test('a conversation is one of a caller, a context and an agent', async (t: Assert) => {
   const world = new World(t)
   const [agent, other] = [talker('bot'), talker('other')]

@@ -1,5 +1,5 @@
 import { GrowingArtifacts } from '../../../domain/gateway/growing-artifacts.js'
-import type { Artifact, Part } from '../../../domain/gateway/message.js'
+import { type Artifact, MAX_CLIENT_ID, type Part } from '../../../domain/gateway/message.js'
 import { ASKING_STATES, type GatewayState, RESTING_STATES } from '../../../domain/gateway/task.js'
 import { isRecord, jsonFault, RESULT_LIMITS, writtenJson } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
@@ -137,7 +137,7 @@ export class RemoteTask {
       throw new RemoteFault('answered', 'it tells of another task')
     this.#taskId = event.taskId
     if (event.type === 'artifact') return this.#chunk(event)
-    this.#contextId = event.contextId === '' ? this.#contextId : event.contextId
+    this.#placed(event.contextId)
     if (event.type === 'task') for (const artifact of event.artifacts) this.#whole(artifact)
     // Servers first send the task as it was before the message.
     const isBefore = this.#isFurther && this.#events === 1 && event.type === 'task' && ASKING.has(event.state)
@@ -168,7 +168,12 @@ export class RemoteTask {
   #answered({ message, contextId }: Extract<RemoteEvent, { type: 'answer' }>): void {
     this.#count(message.parts)
     this.#answer = message
-    if (contextId !== '') this.#contextId = contextId
+    this.#placed(contextId)
+  }
+
+  /** A context of another length is none to come back to; servers may leave it out. */
+  #placed(contextId: string | undefined): void {
+    if (contextId !== undefined && contextId !== '' && contextId.length <= MAX_CLIENT_ID) this.#contextId = contextId
   }
 
   #moved(state: RemoteState, message: RemoteReply | null): void {
