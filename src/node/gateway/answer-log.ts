@@ -69,7 +69,7 @@ export class AnswerLog {
     }
   }
 
-  /** The newest exchanges of a context, the oldest first; now they are in the ledger. @throws NodeError STORE_DAMAGED */
+  /** The newest exchanges of a context, the oldest first; all are on record now. @throws NodeError STORE_DAMAGED */
   async of(context: string): Promise<readonly AnsweredMessage[]> {
     const { ledger } = this.#deps
     const read: AnsweredMessage[] = []
