@@ -17,6 +17,7 @@ import type { LlmDeps } from '../adapters/agents/llm/llm-parts.js'
 import { ProcessGroups } from '../adapters/agents/process/process-groups.js'
 import { programStarter } from '../adapters/agents/starters/program-starter.js'
 import { RemoteAgent } from '../adapters/a2a/remote/remote-agent.js'
+import { RemoteContexts } from '../adapters/a2a/remote/remote-contexts.js'
 import type { RemoteNet } from '../adapters/a2a/remote/remote-connect.js'
 import {
   CALLER_CAPABILITY,
@@ -85,7 +86,7 @@ export function openAgents(
   const servers = serversOf(options, { env, groups, clock, compileSchema, log })
   let taken: readonly HostedAgent[] = []
   const tools = new ImportedAgents({
-    adapters: [...servers, ...remotesOf(options, { env, net, log })],
+    adapters: [...servers, ...remotesOf(options, { env, net, store, log })],
     store,
     clock,
     chance: Math.random,
@@ -191,11 +192,14 @@ function serversOf(
 /** The A2A agents of the config. */
 function remotesOf(
   { config, home }: StartOptions,
-  { env, net, log }: { readonly env: EnvValues; readonly net: RemoteNet; readonly log: AgentLog }
+  { env, net, store, log }: Pick<LlmNeeds, 'env' | 'store' | 'log'> & { readonly net: RemoteNet }
 ): readonly ImportAdapter[] {
+  const onFault = (error: unknown): void =>
+    log('warn', 'contexts at A2A agents could not be kept', { reason: messageOf(error) })
+  const contexts = new RemoteContexts({ store, onFault })
   return Object.entries(config.a2a.agents).map(([name, setting]) => {
     const secret = setting.auth === null ? null : secretOf(name, setting.auth, env)
-    return new RemoteAgent({ spec: remoteSpec(name, setting, home.configFile), secret, net, log })
+    return new RemoteAgent({ spec: remoteSpec(name, setting, home.configFile), secret, net, contexts, log })
   })
 }
 

@@ -182,6 +182,17 @@ function copiedObject(record: Record<string, unknown>, within: object[]): Record
   return copy
 }
 
+/** Does a value contain byte arrays? */
+export function hasBytes(value: unknown): boolean {
+  const stack = [value]
+  while (stack.length > 0) {
+    const top = stack.pop()
+    if (top instanceof Uint8Array) return true
+    if (typeof top === 'object' && top !== null) for (const child of Object.values(top)) stack.push(child)
+  }
+  return false
+}
+
 /** Is it a plain object (not null, not an array, not bytes)? */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)

@@ -2,6 +2,7 @@ import type { AbortSignalLike } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
 import type { AgentProvider } from '../kit/names/provider.js'
 import type { CapabilityDescriptor, CardBody } from '../domain/card/card.js'
+import type { Conversation } from '../domain/gateway/conversation.js'
 import type { ToolContent } from '../domain/task/tool-content.js'
 import type { Tier } from '../domain/routing/tier.js'
 
@@ -22,6 +23,8 @@ export interface AgentTask {
   readonly peer?: NodeId
   /** Why a caller of a weaker tier asks, at most 1 KiB; absent when it gave no reason. */
   readonly justification?: string
+  /** Of a client of the A2A gateway: the conversation that it is one turn of; absent for all other work. */
+  readonly conversation?: Conversation
 }
 
 /**

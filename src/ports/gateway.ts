@@ -96,8 +96,8 @@ export interface Gateway {
   readonly push: PushConfigs | null
   /**
    * Begins a task, or continues the task that the message names. The same message of one caller runs once.
-   * @throws NodeError TASK_NOT_FOUND, CONFLICT (the task expects no message, or another message had this id),
-   * AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, OVERLOADED, and refusals of the rules
+   * @throws NodeError TASK_NOT_FOUND, CONFLICT (the task expects no message), INVALID_INPUT (another message had its
+   * id), AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, OVERLOADED, and refusals of the rules
    */
   send(by: Principal, request: GatewaySend): Promise<GatewayReply>
   /** @throws NodeError TASK_NOT_FOUND */

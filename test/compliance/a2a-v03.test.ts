@@ -144,7 +144,8 @@ async function streams(group: Assert, s: Subject): Promise<void> {
       [at(behind.at(-1), 'data', 'result', 'status', 'state'), at(behind.at(-1), 'data', 'result', 'final')],
       ['input-required', true]
     )
-    isRpcFault(t, await s.rpc('tasks/resubscribe', { id: 'task_none' }), -32_001, 'TASK_NOT_FOUND')
+    const none = await s.events('/agents/talk', { json: { ...json, params: { id: 'task_none' } } })
+    t.alike([none.length, at(none[0], 'data', 'error', 'code')], [1, -32_001], 'an error is the only event')
   })
 }
 

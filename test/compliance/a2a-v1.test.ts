@@ -63,7 +63,7 @@ async function sending(group: Assert, s: Subject): Promise<void> {
     const [one, two] = [await s.rpc('SendMessage', params), await s.rpc('SendMessage', params)]
     t.is(taskOf(one)['id'], taskOf(two)['id'])
     const other = { message: { ...params.message, parts: [{ text: 'other' }] } }
-    isRpcFault(t, await s.rpc('SendMessage', other), -32_004, 'UNSUPPORTED_OPERATION')
+    isRpcFault(t, await s.rpc('SendMessage', other), -32_602, 'INVALID_PARAMS')
   })
 }
 

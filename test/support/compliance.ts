@@ -89,7 +89,9 @@ export async function subject(t: Assert): Promise<Subject> {
 export async function read(response: Response): Promise<WireAnswer> {
   const text = await response.text()
   const [type = ''] = (response.headers.get('content-type') ?? '').split(';')
-  return { status: response.status, type, headers: response.headers, body: JSON.parse(text) as Json }
+  // An error of a stream of 0.3 is its only event.
+  const json = type === 'text/event-stream' ? text.replace(/^data: /, '') : text
+  return { status: response.status, type, headers: response.headers, body: JSON.parse(json) as Json }
 }
 
 /** All of a stream. */

@@ -3,7 +3,8 @@ import { isRecord, parseJson, SIZED_LIMITS } from '../../kit/json.js'
 import { type ErrorBody, NodeError } from '../../kit/errors.js'
 import type { CapabilityDescriptor } from '../card/card.js'
 import { isEnd, statedState, type StatedState } from '../task/stated.js'
-import { type Artifact, MAX_MEDIA_TYPE, type Message, type Part } from './message.js'
+import { type AgentThread, readThread } from './conversation.js'
+import { type Artifact, MAX_MEDIA_TYPE, type Message, type Part, readAgentParts, readArtifact } from './message.js'
 
 /**
  * A result of an agent that is none, but the state of its task: a question to its client, or an end without a result,
@@ -13,7 +14,19 @@ import { type Artifact, MAX_MEDIA_TYPE, type Message, type Part } from './messag
 export interface StatedResult {
   readonly state: StatedState['state']
   readonly parts: readonly Part[]
+  /** Ids that the agent wants back with the answer to its question. */
+  readonly thread?: AgentThread
 }
+
+/** A result of an agent in the words of A2A. */
+export interface AnswerResult {
+  /** Its message; null for none. */
+  readonly parts: readonly Part[] | null
+  readonly artifacts: readonly Artifact[]
+}
+
+/** Media type of the schema of an answer to a question. */
+const SCHEMA_TYPE = 'application/schema+json'
 
 /** The member of a result, or of a report of progress, that speaks of the task itself. */
 const ABOUT = 'a2a'
@@ -97,10 +110,31 @@ export function statedBy(result: unknown): StatedResult | null {
   const stated = statedState(result)
   if (stated === null) return null
   const { state, message } = stated
-  return {
-    state,
-    parts: message === undefined ? [{ text: isEnd(stated) ? state : 'more is needed to go on' }] : partsOf(message)
-  }
+  const about = aboutOf(result) ?? {}
+  const words = message === undefined ? [{ text: isEnd(stated) ? state : 'more is needed to go on' }] : partsOf(message)
+  const parts = readAgentParts(about['parts']) ?? words
+  if (isEnd(stated)) return { state, parts }
+  const [thread, schema] = [readThread(about), about['schema']]
+  const asked = isRecord(schema) ? [...parts, { data: schema, mediaType: SCHEMA_TYPE }] : parts
+  return thread === null ? { state, parts: asked } : { state, parts: asked, thread }
+}
+
+/**
+ * A result in the words of A2A: `{"a2a": {"message"?, "parts"?: [...], "artifacts"?: [...]}}`; null for any other. A
+ * message of that form is one, and no artifact.
+ */
+export function answerIn(result: unknown): AnswerResult | null {
+  const about = aboutOf(result)
+  if (about === null || Object.keys(result as object).length !== 1 || statedState(result) !== null) return null
+  const { message, parts: given, artifacts: listed = [] } = about
+  if (!Array.isArray(listed)) return null
+  const artifacts = listed.flatMap((one: unknown) => {
+    const read = readArtifact(one)
+    return read.ok ? [read.value] : []
+  })
+  const parts = given === undefined ? (message === undefined ? null : partsOf(message)) : readAgentParts(given)
+  if (artifacts.length < listed.length || (given !== undefined && parts === null)) return null
+  return parts === null && artifacts.length === 0 ? null : { parts, artifacts }
 }
 
 /** The words of a failure of the node, with its code as `metadata.code`. An agent cannot give its words such a code. */

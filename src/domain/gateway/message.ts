@@ -143,6 +143,12 @@ export function readArtifact(value: unknown): MessageRead<Artifact> {
     : { ok: false, faults: [{ path: 'artifact', message: fault }] }
 }
 
+/** Reads parts as an agent gives them; null for invalid ones. Total. */
+export function readAgentParts(value: unknown): readonly Part[] | null {
+  const artifact = readArtifact({ artifactId: 'parts', parts: value })
+  return artifact.ok ? artifact.value.parts : null
+}
+
 function read<T>(value: unknown, members: MessageMembers, name: string): MessageRead<T> {
   if (!isRecord(value)) return { ok: false, faults: [{ path: name, message: 'must be an object' }] }
   const faults: MessageFault[] = []

@@ -4,12 +4,20 @@ import type { DeadLetter, PushHook, PushNotice } from './push.js'
 /** Digits of a generation in a key, so that keys are in the order of the numbers. */
 const DIGITS = 8
 
+/** The same of the number of an answer. */
+const ANSWER_DIGITS = 16
+
 /** Keys of the records of the A2A gateway in a ledger. */
 export const GATEWAY_KEYS = {
   task: (id: string): string => `a2a-task/${id}`,
   /** Events of a task's log that came with one commit, under the generation of the last one. */
-  events: (id: string, generation: number): string => `a2a-event/${id}/${String(generation).padStart(DIGITS, '0')}`
+  events: (id: string, generation: number): string => `a2a-event/${id}/${String(generation).padStart(DIGITS, '0')}`,
+  /** A message that was answered without a task; numbers rise by one. */
+  answer: (number: number): string => `a2a-answer/${String(number).padStart(ANSWER_DIGITS, '0')}`
 } as const
+
+/** The range of all messages that were answered without a task. */
+export const ANSWER_RANGE = { from: 'a2a-answer/', to: 'a2a-answer0' } as const
 
 /** The range of all tasks. */
 export const TASK_RANGE = { from: 'a2a-task/', to: 'a2a-task0' } as const

@@ -1,3 +1,4 @@
+import type { AgentThread } from './conversation.js'
 import type { TaskState } from '../task/task.js'
 import type { CallerAuthority } from '../routing/effective.js'
 import { leadsTo } from '../task/machine.js'
@@ -36,6 +37,8 @@ export interface GatewayRun {
   readonly taskId: string
   /** It ends with its client: after a restart it is not resumed. */
   readonly isAttended?: true
+  /** The ids that the agent gave with its last question. */
+  readonly thread?: AgentThread
 }
 
 /** A task of the A2A gateway without its contents, as in lists. Times are unix milliseconds. */
@@ -68,7 +71,13 @@ export type GatewayInput =
   /** Its client says more: the next turn, by this run. */
   | { readonly type: 'message'; readonly message: Message; readonly run?: GatewayRun }
   /** The same state with a message is news, without one it is none. */
-  | { readonly type: 'status'; readonly state: GatewayState; readonly message?: Message }
+  | {
+      readonly type: 'status'
+      readonly state: GatewayState
+      readonly message?: Message
+      /** Ids of an agent with its question; kept with the run of the task. */
+      readonly thread?: AgentThread
+    }
   | { readonly type: 'artifact'; readonly artifact: Artifact; readonly append: boolean; readonly lastChunk: boolean }
 
 /** An event of a task's log. Generations rise by one from 1 on. */
@@ -86,7 +95,10 @@ export function applyGateway(task: GatewayTask, input: GatewayInput, now: number
   // Clocks jump; a list in the order of changes must not.
   const at = Math.max(now, task.updatedAt)
   const event = eventOf(input, task.generation + 1, at)
-  return { ok: true, task: taskAfter(task, event), event }
+  const next = taskAfter(task, event)
+  const thread = input.type === 'status' ? input.thread : undefined
+  if (thread === undefined || next.run === null) return { ok: true, task: next, event }
+  return { ok: true, task: { ...next, run: { ...next.run, thread } }, event }
 }
 
 /** Literal members: there are several events for each call of a client, and object spread costs many times as much. */

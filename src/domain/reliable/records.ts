@@ -78,6 +78,8 @@ export interface AskingRecord {
   readonly mayQueue: boolean
   /** It may be run again, though its capability says that it may not. */
   readonly allowRepeat?: boolean
+  /** Is its stored input `{input, conversation}`? */
+  readonly hasConversation?: true
   /** At the callee: the digest of the nodes that may query the lease beside its caller. */
   readonly voters?: string
   /** At the node that is asked: ends of the node that cut a run of it short, from 1; absent for none. */

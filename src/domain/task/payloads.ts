@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { ERROR_CODES, isErrorCode } from '../../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
+import { type Conversation, unpackConversation } from '../gateway/conversation.js'
+import { hasBytes } from '../../kit/json.js'
 import { TaskAcceptPayloadSchema } from './negotiation.js'
 
 const id = z.string().min(1).max(128)
@@ -11,17 +13,6 @@ export const MAX_TTL_MS = 60 * 86_400_000
 /** Default time of a request in milliseconds. */
 const TTL_MS = 86_400_000
 const text = z.string().max(16_384)
-
-/** Does it contain bytes? Errors are stored and displayed as JSON, in which a byte takes many characters. */
-function hasBytes(value: unknown): boolean {
-  const stack = [value]
-  while (stack.length > 0) {
-    const top = stack.pop()
-    if (top instanceof Uint8Array) return true
-    if (typeof top === 'object' && top !== null) for (const child of Object.values(top)) stack.push(child)
-  }
-  return false
-}
 
 /**
  * An error in a payload: bounded, unknown codes become INTERNAL, and data with bytes is left out. Next steps come from
@@ -39,6 +30,7 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
     const known: ErrorCode = isErrorCode(code) ? code : 'INTERNAL'
     // For an unknown code the meaning of "retryable" is unknown, too.
     const retryable = known === code ? stated : ERROR_CODES[known].retryable
+    // Errors are stored and displayed as JSON, in which a byte takes many characters.
     const body = {
       code: known,
       message,
@@ -49,7 +41,7 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
     return data === undefined || hasBytes(data) ? body : { ...body, data }
   })
 
-/** Payload of a `request`. */
+/** Payload of a `request`, without its conversation. */
 export const requestPayloadSchema = z.object({
   requestId: requestIdText,
   /** 1 for the first try. */
@@ -93,23 +85,32 @@ export const requestPayloadSchema = z.object({
 })
 
 /** The payload of a `request`. */
-export type RequestPayload = z.infer<typeof requestPayloadSchema>
+export type RequestPayload = z.infer<typeof requestPayloadSchema> & {
+  /** Of a client of the A2A gateway: the conversation of which it is one turn. */
+  readonly conversation?: Conversation
+}
 
 /** Reads each payload once: it is looked at by several on its way, and not changed once it was read. */
-function readerOf<T>(schema: z.ZodType<T>): (payload: unknown) => T | null {
+function readerOf<T>(read: (payload: object) => T | null): (payload: unknown) => T | null {
   const known = new WeakMap<object, T | null>()
   return (payload) => {
     if (typeof payload !== 'object' || payload === null) return null
     const before = known.get(payload)
     if (before !== undefined) return before
-    const read = schema.safeParse(payload).data ?? null
-    known.set(payload, read)
-    return read
+    const value = read(payload)
+    known.set(payload, value)
+    return value
   }
 }
 
 /** Decodes the payload of a `request`; null for an invalid one. A decoded payload is not changed. */
-export const readRequest = readerOf(requestPayloadSchema)
+export const readRequest = readerOf((payload): RequestPayload | null => {
+  const read = requestPayloadSchema.safeParse(payload).data ?? null
+  const { conversation: packed } = payload as { readonly conversation?: unknown }
+  if (read === null || packed === undefined) return read
+  const conversation = unpackConversation(packed, read.input)
+  return conversation === null ? null : { ...read, conversation }
+})
 
 /** Payload of a `response` to a request. */
 export const responsePayloadSchema = z.object({
@@ -124,7 +125,7 @@ export const responsePayloadSchema = z.object({
 })
 
 /** Decodes the payload of a `response`; null for an invalid one. A decoded payload is not changed. */
-export const readResponse = readerOf(responsePayloadSchema)
+export const readResponse = readerOf((payload) => responsePayloadSchema.safeParse(payload).data ?? null)
 
 /** One run of one request, as heartbeats and cancellations name it: `requestId#attempt`. */
 export function workKey(requestId: string, attempt: number): string {

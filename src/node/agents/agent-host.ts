@@ -1,4 +1,5 @@
 import { OPERATOR } from '../../domain/card/card.js'
+import { answerIn } from '../../domain/gateway/content.js'
 import { statedFailure, statedState } from '../../domain/task/stated.js'
 import { isToolContent, plainValue, toolFailure } from '../../domain/task/tool-content.js'
 import type { AbortSignalLike, Clock } from '../../kit/clock.js'
@@ -387,8 +388,8 @@ function judgedOutcome(outcome: AgentOutcome, output: Check, capability: string)
   const { result } = outcome
   const isContent = outcome.content === undefined && hasContent(result) && isToolContent(result)
   if (isContent && result.isError === true) return toolFailure(result)
-  // A question or a stated end is no result, so no schema of results applies to it.
-  const faults = stated === null ? output(isContent ? plainValue(result) : result) : []
+  // No schema of results applies to a question, a stated end, or a result in the words of A2A.
+  const faults = stated === null && answerIn(result) === null ? output(isContent ? plainValue(result) : result) : []
   if (faults.length === 0) return outcome
   return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${capability}: ${faultText(faults)}` }
 }

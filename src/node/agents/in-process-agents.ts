@@ -288,10 +288,7 @@ function hostedOf(options: AttachOptions): HostedAgent {
 async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
   try {
     // Copies, so that later changes of the input or the result by the program have no effect.
-    const given = options.run?.(
-      { ...task, input: jsonCopy(task.input) },
-      { signal: run.signal, progress: (data) => reported(run, data) }
-    )
+    const given = options.run?.(copyOf(task), { signal: run.signal, progress: (data) => reported(run, data) })
     // A synchronous result waits for no turn.
     const result = jsonCopy((isThenable(given) ? await given : given) ?? null)
     if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
@@ -299,6 +296,21 @@ async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Pr
     return { ok: true, result }
   } catch (error) {
     return { ok: false, code: run.signal.aborted ? 'CANCELED' : 'TASK_FAILED', message: messageOf(error) }
+  }
+}
+
+/** The conversation is copied when the program looks at it: most do not. */
+function copyOf(task: AgentTask): AgentTask {
+  const { conversation, ...rest } = task
+  const input = jsonCopy(task.input)
+  if (conversation === undefined) return { ...rest, input }
+  let copy: AgentTask['conversation']
+  return {
+    ...rest,
+    input,
+    get conversation() {
+      return (copy ??= jsonCopy(conversation) as typeof conversation)
+    }
   }
 }
 

@@ -15,8 +15,8 @@ import type { AccessControl } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import type { HereRun } from '../requests/callee/in-flight.js'
 import type { Executor } from '../requests/callee/executor.js'
-import { artifactOf, inputOf, statedBy } from '../../domain/gateway/content.js'
-import type { Part } from '../../domain/gateway/message.js'
+import { answerIn, artifactOf, inputOf, statedBy } from '../../domain/gateway/content.js'
+import type { Conversation } from '../../domain/gateway/conversation.js'
 import type { OutputRules } from '../../ports/gateway.js'
 import type { Asking } from '../requests/caller/request-codec.js'
 import { endedBy } from '../../domain/task/outcome.js'
@@ -50,6 +50,7 @@ export interface DirectQuestion {
 /** The input of an agent, and the ids of its work. */
 export interface DirectWork {
   readonly input: unknown
+  readonly conversation?: Conversation
   readonly names: { readonly requestId: string; readonly taskId: string }
 }
 
@@ -89,13 +90,17 @@ export class DirectAnswers {
   }
 
   /** Begins the work. null: it must go as a request after all, for example because of its input. */
-  begin({ target, capability, question, rule, since, at }: DirectPath, { input, names }: DirectWork): HereRun | null {
+  begin(
+    { target, capability, question, rule, since, at }: DirectPath,
+    { input, conversation, names }: DirectWork
+  ): HereRun | null {
     const { accessControl, traffic, executor } = this.#deps
     const run = executor.here({
       recipient: target,
       capability,
       input,
       justification: question.justification ?? undefined,
+      conversation,
       names
     })
     if (run instanceof NodeError) return null
@@ -152,9 +157,9 @@ export interface DirectReadDeps {
   readonly tasks: Pick<TaskTable, 'get' | 'events'>
 }
 
-/** The parts for an agent that only reads, and the signal that ends the wait for its result. */
+/** The conversation with an agent that only reads, and the signal that ends the wait for its result. */
 interface DirectReading {
-  readonly parts: readonly Part[]
+  readonly conversation: Conversation
   /** The ids of its request, and of the node's task for it. */
   readonly names: { readonly requestId: string; readonly taskId: string }
   readonly signal: AbortSignalLike | undefined
@@ -187,7 +192,8 @@ export async function readNow(node: DirectReadDeps, head: TurnHead, reading: Dir
     throw asClientError(error)
   }
   obey(reading, result)
-  return { result, needsTask: statedBy(result) !== null || hasArtifacts(node, names.taskId) }
+  const isMore = statedBy(result) !== null || (answerIn(result)?.artifacts.length ?? 0) > 0
+  return { result, needsTask: isMore || hasArtifacts(node, names.taskId) }
 }
 
 function obey({ rules }: DirectReading, stated: unknown): void {
@@ -201,12 +207,17 @@ function hasArtifacts({ tasks }: Pick<DirectReadDeps, 'tasks'>, taskId: string):
   return tasks.events(taskId).some((event) => event.type === 'progress' && artifactOf(event.data) !== null)
 }
 
-function resultOf(node: DirectReadDeps, head: TurnHead, { parts, names, signal }: DirectReading): Promise<unknown> {
+function resultOf(
+  node: DirectReadDeps,
+  head: TurnHead,
+  { conversation, names, signal }: DirectReading
+): Promise<unknown> {
   const { target, capability, by, justification } = head
   const path = node.direct.path({ target, capability, by, justification })
-  const run = path === null ? null : node.direct.begin(path, { input: inputOf(parts), names })
+  const run =
+    path === null ? null : node.direct.begin(path, { input: inputOf(conversation.message.parts), conversation, names })
   return run === null
-    ? requestResult(node, { ...askingOf(head, parts), names }, signal)
+    ? requestResult(node, { ...askingOf(head, conversation), names }, signal)
     : directResult(node, run, signal)
 }
 

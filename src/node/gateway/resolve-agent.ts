@@ -305,7 +305,7 @@ interface DuplicateMessage {
 
 /**
  * True when a task has the message already.
- * @throws NodeError CONFLICT for another one with its id, and for a new one in a full task
+ * @throws NodeError INVALID_INPUT for another one with its id, CONFLICT for a new one in a full task
  */
 export async function isDuplicate(
   log: Pick<TaskLog, 'recordMessage'>,
@@ -317,7 +317,7 @@ export async function isDuplicate(
       data: { state: task.state }
     })
   if (kept === null || (isSame && saysTheSame(kept, message))) return kept !== null
-  throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', {
+  throw new NodeError('INVALID_INPUT', 'message.messageId: another message had it: give each its own', {
     data: { reason: 'MESSAGE_ID_REUSED' }
   })
 }

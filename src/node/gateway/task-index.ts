@@ -8,6 +8,7 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { letGo } from '../../domain/gateway/shares.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { TaskLog } from './task-log.js'
+import type { AnswerLog } from './answer-log.js'
 import type { PushService } from './push/push-service.js'
 import type { TurnRunner } from './turn-runner.js'
 
@@ -22,6 +23,8 @@ interface OwnedTask {
   readonly order: TaskOrder
   /** Task ids by the message that began each, including tasks that are not durable yet. */
   readonly begun: Map<string, string>
+  /** Task ids by context, in the order in which they became durable; most contexts have one. */
+  readonly contexts: Map<string, string | string[]>
   /** The rights of the task that began last. */
   power: CallerAuthority | null
   /** The number of tasks that do not rest, including beginning ones. */
@@ -86,7 +89,21 @@ export class TaskIndex {
     owned.active += weightOf(task)
     this.#byId.set(task.id, task)
     owned.order.put(task)
+    const others = owned.contexts.get(task.contextId)
+    if (Array.isArray(others)) others.push(task.id)
+    else owned.contexts.set(task.contextId, others === undefined ? task.id : [others, task.id])
     this.#run(undefined, task)
+  }
+
+  /** The newest tasks of an owner in a context, the newest first; `isCut`: there are more than `most`. */
+  inContext(
+    owner: string,
+    contextId: string,
+    most: number
+  ): { readonly tasks: GatewayTask[]; readonly isCut: boolean } {
+    const ids = [this.#owners.get(owner)?.contexts.get(contextId) ?? []].flat()
+    const tasks = ids.slice(-most).flatMap((id) => this.#byId.get(id) ?? [])
+    return { tasks: tasks.reverse(), isCut: ids.length > most }
   }
 
   /** Forgets a task. */
@@ -97,6 +114,9 @@ export class TaskIndex {
     owned.active -= weightOf(known)
     this.#byId.delete(known.id)
     owned.order.remove(known)
+    const others = owned.contexts.get(known.contextId)
+    if (Array.isArray(others) && others.length > 1) others.splice(others.indexOf(known.id), 1)
+    else owned.contexts.delete(known.contextId)
     this.#run(known, undefined)
     this.#forget(owned, known)
   }
@@ -138,7 +158,13 @@ export class TaskIndex {
   #of(owner: string): OwnedTask {
     const known = this.#owners.get(owner)
     if (known !== undefined) return known
-    const owned = { order: new TaskOrder(), begun: new Map<string, string>(), power: null, active: 0 }
+    const owned = {
+      order: new TaskOrder(),
+      begun: new Map<string, string>(),
+      contexts: new Map(),
+      power: null,
+      active: 0
+    }
     this.#owners.set(this.shared(owner), owned)
     return owned
   }
@@ -242,6 +268,7 @@ interface RetentionDeps {
   readonly log: TaskLog
   readonly runs: Pick<TurnRunner, 'giveUp'>
   readonly push: PushService | null
+  readonly answers: Pick<AnswerLog, 'sweep'>
 }
 
 /** Removes A2A tasks that are expired, and resting ones when the node has no room for more. */
@@ -276,7 +303,7 @@ export class Retention {
   }
 
   async #letGo(newcomer: string | null): Promise<number> {
-    const { node, index, push, runs } = this.#deps
+    const { node, index, push, runs, answers } = this.#deps
     const { clock, settings, telemetry } = node
     const over = Math.max(0, index.size - MAX_TASKS + (this.isFull ? MAX_TASKS / 100 : 0))
     const old = [...index.all()].filter(
@@ -286,6 +313,7 @@ export class Retention {
     try {
       for (const task of past) await this.#remove(task)
       await push?.sweep()
+      await answers.sweep(clock.now() - RETENTION_MS)
       for (const task of index.all())
         if (!RESTING_STATES.has(task.state) && task.updatedAt < clock.now() - 2 * settings.defaultTtlMs)
           runs.giveUp(task)

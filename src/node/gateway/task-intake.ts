@@ -1,8 +1,9 @@
 import type { AbortSignalLike } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import { TransientMap } from '../../kit/transient.js'
-import { addressText } from '../../domain/card/card.js'
-import { bytesMediaType, justificationIn, partsOf } from '../../domain/gateway/content.js'
+import { addressText, type AgentAddress } from '../../domain/card/card.js'
+import { answerIn, bytesMediaType, justificationIn, partsOf } from '../../domain/gateway/content.js'
+import { type History, NO_HISTORY } from '../../domain/gateway/conversation.js'
 import { type Message, placed } from '../../domain/gateway/message.js'
 import {
   ENDED_STATES,
@@ -16,6 +17,7 @@ import type { Principal } from '../../ports/node-api.js'
 import type { NodeDeps } from '../dependencies.js'
 import { ownerOf, powerOf, refuseWeaker } from './caller.js'
 import { type DirectReadDeps, onlyReads, readNow } from './direct-answer.js'
+import { conversationOf, type Conversations } from './conversations.js'
 import type { PushService } from './push/push-service.js'
 import { checkSkill, type GatewayTarget, isDuplicate, type AgentResolver } from './resolve-agent.js'
 import type { Retention, TaskIndex } from './task-index.js'
@@ -35,6 +37,7 @@ export interface TaskIntakeDeps {
   readonly index: TaskIndex
   readonly log: TaskLog
   readonly runs: TurnRunner
+  readonly conversations: Conversations
   readonly retention: Retention
   readonly states: TaskStates
   readonly push: PushService | null
@@ -73,7 +76,8 @@ export class TaskIntake {
   async #answer(by: Principal, request: GatewaySend, target: GatewayTarget): Promise<Message | GatewayTask> {
     const { message, signal } = request
     const { address, capability } = target
-    const { ids } = this.#deps.node.deps
+    const { ids, clock } = this.#deps.node.deps
+    const since = clock.now()
     const names = this.#turn(request)
     const justification = justificationIn(message)
     const head = {
@@ -83,22 +87,30 @@ export class TaskIntake {
       by: powerOf(by),
       justification
     }
+    const opening = await this.#opening(by, message, address)
+    const conversation = conversationOf({ ...opening, id: names.taskId, owner: ownerOf(by) }, message, opening.history)
     this.#deps.index.requestMade(names.requestId, ownerOf(by))
-    const reading = readNow(this.#deps.node, head, { parts: message.parts, names, rules: this.#deps.rules, signal })
+    const reading = readNow(this.#deps.node, head, { conversation, names, rules: this.#deps.rules, signal })
     const { result, needsTask } = await reading.finally(() => this.#deps.index.requestEnded(names.requestId))
     if (needsTask) {
       if (this.#deps.retention.isFull) await this.#deps.retention.make(ownerOf(by))
       const isFirst = this.#deps.index.begunBy(ownerOf(by), message.messageId) === undefined
       const over = this.#deps.runs.isKnown(names) ? names : null
-      return isFirst ? await this.#begin(by, request, { ...target, over }) : await this.#taskOf(by, request, target)
+      return isFirst
+        ? await this.#begin(by, request, { ...target, ...opening, over })
+        : await this.#taskOf(by, request, target)
     }
-    const contextId = message.contextId ?? ids.next('ctx')
-    return {
-      messageId: ids.next('msg'),
-      contextId,
-      role: 'agent',
-      parts: partsOf(result, bytesMediaType(capability.outputSchema))
-    }
+    const { contextId } = opening
+    const parts = answerIn(result)?.parts ?? partsOf(result, bytesMediaType(capability.outputSchema))
+    const answer: Message = { messageId: ids.next('msg'), contextId, role: 'agent', parts }
+    const place = { owner: ownerOf(by), contextId, agent: addressText(address) }
+    const exchange = [
+      { at: since, message },
+      { at: clock.now(), message: answer }
+    ] as const
+    const kept = this.#deps.conversations.answered(place, exchange, message.contextId === undefined)
+    if (message.contextId !== undefined) await kept
+    return answer
   }
 
   /** The task of a message: for a repeated message, the task that it began before. */
@@ -111,18 +123,30 @@ export class TaskIntake {
     }
     const begun = this.#deps.index.begunBy(ownerOf(by), messageId)
     if (begun !== undefined) return this.#begunBefore(by, request, begun)
-    return target === null || this.#deps.retention.isFull
+    return target === null || this.#deps.retention.isFull || request.message.contextId !== undefined
       ? this.#beginLater(by, request, target)
-      : this.#begin(by, request, target)
+      : this.#begin(by, request, { ...target, contextId: this.#newContext(), history: NO_HISTORY })
+  }
+
+  /** The context of a message that continues no task, and its history. @throws NodeError STORE_DAMAGED */
+  async #opening(by: Principal, { contextId, messageId }: Message, address: AgentAddress): Promise<Opening> {
+    if (contextId === undefined) return { contextId: this.#newContext(), history: NO_HISTORY }
+    const place = { owner: ownerOf(by), contextId, agent: addressText(address) }
+    return { contextId, history: await this.#deps.conversations.before(place, messageId) }
+  }
+
+  #newContext(): string {
+    return this.#deps.node.deps.ids.next('ctx')
   }
 
   /** Begins a task once its agent is found and there is room for it. */
   async #beginLater(by: Principal, request: GatewaySend, known: GatewayTarget | null): Promise<GatewayTask> {
     const target = known ?? (await this.#deps.node.resolver.target(by, request))
+    const opening = await this.#opening(by, request.message, target.address)
     if (this.#deps.retention.isFull) await this.#deps.retention.make(ownerOf(by))
     // Meanwhile the same message may have begun a task.
     const isFirst = this.#deps.index.begunBy(ownerOf(by), request.message.messageId) === undefined
-    return isFirst ? await this.#begin(by, request, target) : await this.#taskOf(by, request, target)
+    return isFirst ? await this.#begin(by, request, { ...target, ...opening }) : await this.#taskOf(by, request, target)
   }
 
   /** The task that the same message began, once durable. @throws NodeError CONFLICT for a different message */
@@ -138,6 +162,7 @@ export class TaskIntake {
       (agent === null || this.#deps.node.resolver.isCalled(task.agent, agent)) &&
       (skill === null || skill === task.capability)
     await isDuplicate(this.#deps.log, { task, message, isSame })
+    await this.#addPush(by, request, task)
     return task
   }
 
@@ -158,18 +183,19 @@ export class TaskIntake {
   async #begin(
     by: Principal,
     request: GatewaySend,
-    { address, capability, over = null }: GatewayTarget & Over
+    { address, capability, contextId, history, over = null }: GatewayTarget & Opening & Over
   ): Promise<GatewayTask> {
     if (by.kind === 'peer' && this.#deps.index.active(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
-    const fresh = this.#fresh(by, request, { address, capability, run: over ?? this.#turn(request) })
-    const { id, contextId } = fresh
+    const fresh = this.#fresh(by, request, { address, capability, contextId, run: over ?? this.#turn(request) })
+    const { id } = fresh
     const stated = placed(request.message, { taskId: id, contextId })
     const push = this.#deps.push?.begin(fresh, request.push) ?? []
     // Most tasks run at once: if nobody follows each step, the same commit records that they work.
     const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(stated) }
     const path =
       over === null && request.wait && request.push === undefined ? this.#deps.node.direct.path(asking) : null
+    const conversation = conversationOf(fresh, stated, history)
     const begun: GatewayInput = { type: 'message', message: stated }
     const inputs: readonly GatewayInput[] =
       path === null && over === null ? [begun] : [begun, { type: 'status', state: 'working' }]
@@ -177,7 +203,9 @@ export class TaskIntake {
     const { task, durable } = this.#deps.log.begin(fresh, inputs, push)
     // Direct work may be repeated, so it need not wait for the commit. It may even end before it.
     const isBegun =
-      over === null ? path !== null && this.#deps.runs.begin(task, stated, path) : this.#deps.runs.retell(task, over)
+      over === null
+        ? path !== null && this.#deps.runs.begin(task, conversation, path)
+        : this.#deps.runs.retell(task, over)
     try {
       await durable
     } catch (error) {
@@ -186,7 +214,7 @@ export class TaskIntake {
       if (isBegun) this.#deps.runs.drop(task)
       throw error
     }
-    if (!isBegun) await this.#deps.runs.ask(task, stated)
+    if (!isBegun) await this.#deps.runs.ask(task, conversation)
     return task
   }
 
@@ -194,13 +222,12 @@ export class TaskIntake {
   #fresh(
     by: Principal,
     request: GatewaySend,
-    { address, capability, run }: GatewayTarget & { readonly run: GatewayRun }
+    { address, capability, contextId, run }: GatewayTarget & { readonly contextId: string; readonly run: GatewayRun }
   ): GatewayTask {
-    const { ids, clock } = this.#deps.node.deps
-    const now = clock.now()
+    const now = this.#deps.node.deps.clock.now()
     return {
       id: run.taskId,
-      contextId: request.message.contextId ?? ids.next('ctx'),
+      contextId,
       owner: this.#deps.index.shared(ownerOf(by)),
       messageId: request.message.messageId,
       agent: this.#deps.index.shared(addressText(address)),
@@ -222,29 +249,40 @@ export class TaskIntake {
     return isAttended === true ? { ...names, isAttended } : names
   }
 
+  /** Adds the push config of a message to its task, unless the task has it, or has ended. */
+  async #addPush(by: Principal, { push: request }: GatewaySend, { id, state }: GatewayTask): Promise<void> {
+    const { push } = this.#deps
+    if (request === undefined || push === null || ENDED_STATES.has(state)) return
+    const { url, id: name } = request.target
+    // Without an id, each repetition of a message would add one more.
+    const isKnown = name === undefined && (await push.list(by, id)).some((hook) => hook.url === url)
+    if (!isKnown) await push.set(by, id, request)
+  }
+
   async #goOn(by: Principal, request: GatewaySend, taskId: string): Promise<GatewayTask> {
-    const { message, push, skill } = request
+    const { message, skill } = request
     checkSkill(this.#deps.index.find(ownerOf(by), taskId), skill)
-    if (await isDuplicate(this.#deps.log, { task: this.#deps.index.find(ownerOf(by), taskId), message }))
-      return this.#deps.index.find(ownerOf(by), taskId)
+    const isKnown = await isDuplicate(this.#deps.log, { task: this.#deps.index.find(ownerOf(by), taskId), message })
     // The hook gets all events from the answer on.
-    if (push !== undefined && !ENDED_STATES.has(this.#deps.index.find(ownerOf(by), taskId).state))
-      await this.#deps.push?.set(by, taskId, push)
+    await this.#addPush(by, request, this.#deps.index.find(ownerOf(by), taskId))
+    if (isKnown) return this.#deps.index.find(ownerOf(by), taskId)
     const before = this.#deps.log.current(this.#deps.index.find(ownerOf(by), taskId))
     const { id, contextId } = before
     refuseWeaker(by, before)
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context', { data: { reason: 'CONTEXT' } })
     this.#deps.node.resolver.checkAnswer(by, { task: before, message })
-    const run = this.#turn(request)
-    const reason = this.#deps.log.add(before, { type: 'message', message: { ...message, contextId }, run })
+    const thread = before.run?.thread
+    const run = thread === undefined ? this.#turn(request) : { ...this.#turn(request), thread }
+    const stated = placed(message, { taskId, contextId })
+    const reason = this.#deps.log.add(before, { type: 'message', message: stated, run })
     if (reason !== null)
       throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
     this.#deps.log.add(before, { type: 'status', state: 'working' })
     // A cancel may be in the same commit.
     await this.#deps.states.until(id, GOING_ON)
     const task = this.#deps.index.get(id) ?? before
-    await this.#deps.runs.ask(task, message)
+    await this.#deps.runs.ask(task, await this.#deps.conversations.of(task, stated))
     return task
   }
 }
@@ -279,6 +317,12 @@ export class TaskStates {
       }
     })
   }
+}
+
+/** The context of a message that continues no task. */
+interface Opening {
+  readonly contextId: string
+  readonly history: History
 }
 
 /** The finished run of a task. */

@@ -26,6 +26,8 @@ import { TaskIndex, Retention } from './task-index.js'
 import { TaskIntake, TaskStates } from './task-intake.js'
 import type { CheckShare } from '../agents/check-share.js'
 import { TaskLog, type TaskLogDeps, type TaskUpdate } from './task-log.js'
+import { AnswerLog } from './answer-log.js'
+import { Conversations } from './conversations.js'
 import { PushService, type PushServiceDeps } from './push/push-service.js'
 import type { DirectReadDeps } from './direct-answer.js'
 import { TurnRunner, type TurnRunnerDeps } from './turn-runner.js'
@@ -60,6 +62,7 @@ export class TaskService implements Gateway {
   readonly #node: TaskServiceDeps
   readonly #index = new TaskIndex()
   readonly #log: TaskLog
+  readonly #answers: AnswerLog
   readonly #runs: TurnRunner
   readonly #retention: Retention
   readonly #intake: TaskIntake
@@ -68,6 +71,7 @@ export class TaskService implements Gateway {
 
   constructor(node: TaskServiceDeps, { push = null, rules = null }: GatewayOptions = {}) {
     this.#node = node
+    this.#answers = new AnswerLog(node.deps)
     this.#log = new TaskLog(
       node.deps,
       (task, isFirst) => {
@@ -83,12 +87,14 @@ export class TaskService implements Gateway {
     }
     const deps = { node: node.deps, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
     this.push = push === null ? null : new PushService({ ...deps, ...push })
+    const conversations = new Conversations({ index: this.#index, log: this.#log, answers: this.#answers })
     this.#runs = new TurnRunner(node, this.#log, {
       taskOf: (id) => this.#log.changing(id) ?? this.#index.get(id),
-      rules
+      rules,
+      conversations
     })
-    const shared = { index: this.#index, log: this.#log, runs: this.#runs, push: this.push }
-    this.#retention = new Retention({ ...shared, node: node.deps })
+    const shared = { index: this.#index, log: this.#log, runs: this.#runs, push: this.push, conversations }
+    this.#retention = new Retention({ ...shared, node: node.deps, answers: this.#answers })
     this.#states = new TaskStates(this.#index, this.#log)
     this.#intake = new TaskIntake({ ...shared, node, rules, retention: this.#retention, states: this.#states })
   }
@@ -99,6 +105,7 @@ export class TaskService implements Gateway {
     for await (const task of this.#log.tasks()) read.push(task)
     read.sort((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1))
     for (const task of read) this.#index.put(this.#index.sharing(task))
+    await this.#answers.start()
     this.#node.checkShare.payers = this.#index
     const all = [...this.#index.all()]
     await this.push?.start(all)
@@ -111,6 +118,7 @@ export class TaskService implements Gateway {
     this.#node.deps.clock.clear(this.#timer)
     this.#runs.close()
     this.push?.stop()
+    this.#answers.stop()
     this.#log.stop()
   }
 

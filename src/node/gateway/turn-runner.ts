@@ -3,6 +3,8 @@ import type { NodeId } from '../../kit/ids.js'
 import { TransientMap } from '../../kit/transient.js'
 import { type AgentAddress, OPERATOR, parseAddress } from '../../domain/card/card.js'
 import {
+  answerIn,
+  type AnswerResult,
   bytesMediaType,
   inputOf,
   JUSTIFICATION_PLACE,
@@ -12,7 +14,7 @@ import {
   failurePart,
   statedBy
 } from '../../domain/gateway/content.js'
-import { type Message, type Part, readArtifact } from '../../domain/gateway/message.js'
+import { type Part, readArtifact } from '../../domain/gateway/message.js'
 import {
   ENDED_STATES,
   type GatewayEvent,
@@ -27,9 +29,11 @@ import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
 import type { Asking } from '../requests/caller/request-codec.js'
-import type { DirectAnswers, DirectPath } from './direct-answer.js'
+import type { DirectAnswers, DirectPath, DirectWork } from './direct-answer.js'
 import { statedEnd } from '../../domain/task/stated.js'
 import { isNeverLearned } from '../../domain/task/outcome.js'
+import type { AgentThread, Conversation } from '../../domain/gateway/conversation.js'
+import type { Conversations } from './conversations.js'
 import type { TaskLog } from './task-log.js'
 import { isViolation, OutputGuard } from './output-guard.js'
 import type { Directory } from '../cards/directory.js'
@@ -77,35 +81,40 @@ export interface TurnRunnerDeps {
   readonly requestStore: RequestStore
 }
 
+/** Options of {@link TurnRunner}. */
+interface TurnRunnerOptions {
+  taskOf(id: string): GatewayTask | undefined
+  readonly rules: OutputRules | null
+  readonly conversations: Pick<Conversations, 'of'>
+}
+
 /** The turns of gateway tasks. Each turn is a request of the node, and its events become events of the task. */
 export class TurnRunner {
   readonly #node: TurnRunnerDeps
   readonly #log: TaskLog
   readonly #taskOf: (id: string) => GatewayTask | undefined
   readonly #rules: OutputRules | null
+  readonly #conversations: Pick<Conversations, 'of'>
   /** By the node's task of the run. */
   readonly #open = new TransientMap<string, FollowedTurn>()
 
   /** `rules`: for the output of agents; null for none. */
-  constructor(
-    node: TurnRunnerDeps,
-    log: TaskLog,
-    { taskOf, rules }: { taskOf(id: string): GatewayTask | undefined; readonly rules: OutputRules | null }
-  ) {
+  constructor(node: TurnRunnerDeps, log: TaskLog, { taskOf, rules, conversations }: TurnRunnerOptions) {
     this.#node = node
     this.#log = log
     this.#taskOf = taskOf
     this.#rules = rules
+    this.#conversations = conversations
   }
 
   /** Begins a new task's turn directly, without a wait. False: it must be asked as a request ({@link ask}). */
-  begin(task: GatewayTask, status: Pick<Message, 'parts'>, path: DirectPath): boolean {
+  begin(task: GatewayTask, conversation: Conversation, path: DirectPath): boolean {
     const { id, run: names } = task
     if (names === null) return false
     this.#watch(id, names, [])
     // The task's own log is record enough: repeatable work is requested again after a crash.
     try {
-      if (this.#node.direct.begin(path, { input: inputOf(status.parts), names }) !== null) return true
+      if (this.#node.direct.begin(path, workOf(conversation, names)) !== null) return true
       this.#close(task)
       return false
     } catch (error) {
@@ -129,7 +138,7 @@ export class TurnRunner {
   }
 
   /** Asks the agent of a task; a refusal ends the task. Never rejects. */
-  async ask(task: GatewayTask, status: Pick<Message, 'parts' | 'metadata'>): Promise<void> {
+  async ask(task: GatewayTask, conversation: Conversation): Promise<void> {
     const { requests, direct, deps: node, self } = this.#node
     const target = parseAddress(task.agent)
     try {
@@ -140,11 +149,11 @@ export class TurnRunner {
       const { capability, by, run: names } = task
       if (names === null) return
       this.#watch(task.id, names, before)
-      const justification = justificationIn(status)
+      const justification = justificationIn(conversation.message)
       const path = direct.path({ target, capability, by, justification })
-      if (path !== null && direct.begin(path, { input: inputOf(status.parts), names }) !== null) return
+      if (path !== null && direct.begin(path, workOf(conversation, names)) !== null) return
       await requests.ask({
-        ...askingOf({ self, target, capability, by, justification }, status.parts),
+        ...askingOf({ self, target, capability, by, justification }, conversation),
         timeoutMs: node.settings.defaultTtlMs,
         mayQueue: true,
         names
@@ -174,8 +183,9 @@ export class TurnRunner {
     const live = this.#node.tasks.get(taskId) ?? (await this.#recorded(taskId))
     if (live === undefined && isAttended === true) return this.#leave(task)
     if (live === undefined) {
-      const status = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
-      return await this.ask(task, status ?? { parts: [] })
+      const message = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
+      if (message === undefined) return this.giveUp(task)
+      return await this.ask(task, await this.#conversations.of(task, message))
     }
     // Events from before the start are gone; the present ones are of a run that began again, none of them reported yet.
     this.#watch(task.id, run, before)
@@ -275,9 +285,17 @@ type TurnFailure = 'failed' | 'canceled' | 'rejected'
 function saying(
   { deps: { ids } }: Pick<TurnRunnerDeps, 'deps'>,
   { id: taskId, contextId }: GatewayTask,
-  { state, parts }: { readonly state: GatewayState; readonly parts: readonly Part[] }
+  { state, parts, thread }: Stated
 ): Extract<GatewayInput, { readonly type: 'status' }> {
-  return { type: 'status', state, message: { messageId: ids.next('msg'), role: 'agent', parts, taskId, contextId } }
+  const message = { messageId: ids.next('msg'), role: 'agent', parts, taskId, contextId } as const
+  return thread === undefined ? { type: 'status', state, message } : { type: 'status', state, message, thread }
+}
+
+/** A state and the words for it. */
+interface Stated {
+  readonly state: GatewayState
+  readonly parts: readonly Part[]
+  readonly thread?: AgentThread
 }
 
 /** Dependencies of {@link FollowedTurn}. */
@@ -331,7 +349,8 @@ class FollowedTurn {
     if (event.type !== 'state') return
     const buffered = event.waitingFor === undefined ? null : DEFERRED[event.waitingFor]
     const { state } = this.#deps.log.current(task)
-    if (buffered !== null) this.#say(task, state, [{ text: buffered, metadata: { waitingFor: event.waitingFor } }])
+    if (buffered !== null)
+      this.#say(task, { state, parts: [{ text: buffered, metadata: { waitingFor: event.waitingFor } }] })
     else if (event.state === 'working') this.#add(task, { type: 'status', state: 'working' })
   }
 
@@ -381,7 +400,7 @@ class FollowedTurn {
 
   #hold(task: GatewayTask, { words, details }: OutputViolation): void {
     this.#deps.unfollow()
-    this.#say(task, 'failed', [{ text: words, metadata: { guardrail: details } }])
+    this.#say(task, { state: 'failed', parts: [{ text: words, metadata: { guardrail: details } }] })
     this.#deps.cancel(task)
   }
 
@@ -398,7 +417,9 @@ class FollowedTurn {
       const isRefused = known !== null && REFUSALS.has(known.code) && this.#deps.log.current(task).state === 'submitted'
       return this.#deps.end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', known ?? state)
     }
-    if (stated !== null) return this.#say(task, stated.state, stated.parts)
+    if (stated !== null) return this.#say(task, stated)
+    const answer = answerIn(result)
+    if (answer !== null) return this.#answered(task, answer)
     // The result of a remote A2A agent was sent already. Artifacts of earlier turns may differ.
     const isSent = this.#output.isSent(result, task.id === id)
     if (this.#output.isSpoken(result))
@@ -413,6 +434,12 @@ class FollowedTurn {
     this.#add(task, { type: 'status', state: 'completed' })
   }
 
+  #answered(task: GatewayTask, { parts, artifacts }: AnswerResult): void {
+    for (const artifact of artifacts) this.#add(task, { type: 'artifact', artifact, append: false, lastChunk: true })
+    if (parts === null) this.#add(task, { type: 'status', state: 'completed' })
+    else this.#say(task, { state: 'completed', parts })
+  }
+
   /** Of a result that is a file: null for other results. */
   #mediaType({ agent, capability }: GatewayTask): string | null {
     const address = parseAddress(agent)
@@ -420,8 +447,8 @@ class FollowedTurn {
     return bytesMediaType(card?.capabilities.find(({ id }) => id === capability)?.outputSchema)
   }
 
-  #say(task: GatewayTask, state: GatewayState, parts: readonly Part[]): void {
-    this.#add(task, saying(this.#deps.node, task, { state, parts }))
+  #say(task: GatewayTask, stated: Stated): void {
+    this.#add(task, saying(this.#deps.node, task, stated))
   }
 
   /** Adds an event; one that does not fit came too late. */
@@ -439,6 +466,10 @@ export interface TurnHead {
   readonly justification?: string | undefined
 }
 
+function workOf(conversation: Conversation, names: GatewayRun): DirectWork {
+  return { input: inputOf(conversation.message.parts), conversation, names }
+}
+
 /** An error with advice for a client of the gateway. */
 export function asClientError(error: unknown): NodeError {
   const known = asNodeError(error)
@@ -449,13 +480,14 @@ export function asClientError(error: unknown): NodeError {
 /** A turn as a request of the node. */
 export function askingOf(
   { self, target, capability, by, justification }: TurnHead,
-  parts: readonly Part[]
-): Pick<Asking, 'sender' | 'target' | 'capability' | 'input' | 'description' | 'onBehalfOf' | 'justification'> {
+  conversation: Conversation
+): Omit<Asking, 'timeoutMs' | 'mayQueue'> {
   const asking = {
     sender: { agentId: OPERATOR, nodeId: self },
     target,
     capability,
-    input: inputOf(parts),
+    input: inputOf(conversation.message.parts),
+    conversation,
     description: '',
     onBehalfOf: by
   }

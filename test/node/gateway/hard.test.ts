@@ -145,7 +145,7 @@ test('a read that asks its client back, or reports artifacts, is a task; of any 
   )
   // What began a task is no read any more.
   const other = { ...says({ kind: 'other' }), messageId: told.history[0]?.messageId ?? '' }
-  await failsWith(t, 'CONFLICT', () => send('other', { message: other }))
+  await failsWith(t, 'INVALID_INPUT', () => send('other', { message: other }))
 })
 
 test('the same read sent twice at once is one task, and one with more output than is stored is done again', async (t: Assert) => {

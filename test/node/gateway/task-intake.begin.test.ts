@@ -132,7 +132,7 @@ test('the same message means the task that it began, also after a start and for 
       { message: { ...asked.message, contextId: 'another' } },
       { agent: 'slow' }
     ]
-    for (const other of others) await failsWith(t, 'CONFLICT', () => by.send(ALICE, { ...asked, ...other }))
+    for (const other of others) await failsWith(t, 'INVALID_INPUT', () => by.send(ALICE, { ...asked, ...other }))
     t.not(idOf(await by.send({ ...ALICE, id: 'tok_b' }, asked)), id, 'the messages of another client are its own')
     t.is((await by.list(ALICE, {}, ALL)).total, 1)
   }
@@ -175,6 +175,6 @@ test('a further message that comes again, also at once, is one turn of its task;
       { ...further.message, parts: [{ text: 'something else' }] },
       { ...further.message, messageId: first.message.messageId }
     ])
-      await failsWith(t, 'CONFLICT', () => by.send(ALICE, { ...further, message }))
+      await failsWith(t, 'INVALID_INPUT', () => by.send(ALICE, { ...further, message }))
   }
 })

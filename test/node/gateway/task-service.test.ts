@@ -115,7 +115,7 @@ test('the same message twice is one task; another one with its id is refused', a
   t.is(taskOf(one).task.id, taskOf(two).task.id)
   t.is(taskOf(await gateway.send(ALICE, request(message))).task.id, taskOf(one).task.id)
   t.is(slow.tasks.length, 1)
-  await failsWith(t, 'CONFLICT', () => gateway.send(ALICE, request({ ...message, parts: [{ text: 'other' }] })))
+  await failsWith(t, 'INVALID_INPUT', () => gateway.send(ALICE, request({ ...message, parts: [{ text: 'other' }] })))
   t.not(
     taskOf(await gateway.send(BOB, request(message))).task.id,
     taskOf(one).task.id,

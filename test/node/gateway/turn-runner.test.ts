@@ -49,7 +49,11 @@ test('a task fails when the result of its turn cannot be recorded: its client do
     []
   )
   await durable
-  const runner = new TurnRunner(node, log, { taskOf: () => log.current(task), rules: null })
+  const runner = new TurnRunner(node, log, {
+    taskOf: () => log.current(task),
+    rules: null,
+    conversations: { of: () => Promise.reject(new Error('not asked')) }
+  })
   tasks.open(
     { kind: 'request', role: 'callee', agent: TASK.agent, capability: TASK.capability, description: '' },
     RUN.taskId

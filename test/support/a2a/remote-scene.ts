@@ -2,6 +2,7 @@ import type { Assert } from 'brittle'
 import { ImportedAgents } from '../../../src/adapters/agents/imports/imported-agents.js'
 import { allowedHost } from '../../../src/adapters/a2a/net/address-guard.js'
 import { RemoteAgent } from '../../../src/adapters/a2a/remote/remote-agent.js'
+import { RemoteContexts } from '../../../src/adapters/a2a/remote/remote-contexts.js'
 import type { RemoteSecret } from '../../../src/adapters/a2a/remote/remote-connect.js'
 import type { RemoteSpec } from '../../../src/adapters/a2a/remote/remote-skills.js'
 import type { Resolve } from '../../../src/adapters/a2a/net/ssrf-fetch.js'
@@ -73,7 +74,7 @@ export async function remoteScene(
     ...(resolve === undefined ? {} : { resolve })
   }
   const remotes = new ImportedAgents({
-    adapters: [new RemoteAgent({ spec, secret, net, log })],
+    adapters: [new RemoteAgent({ spec, secret, net, contexts: new RemoteContexts({ store, onFault: () => {} }), log })],
     store,
     clock,
     chance: () => 0.5,

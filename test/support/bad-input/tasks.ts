@@ -9,7 +9,7 @@ const NOT_FOUND = kinds('-32001 TASK_NOT_FOUND', 'NOT_FOUND TASK_NOT_FOUND', 404
 const INVALID = kinds('-32602 INVALID_PARAMS', 'INVALID_ARGUMENT INVALID_PARAMS', 400)
 const NO_VERSION = kinds('-32009 VERSION_NOT_SUPPORTED', 'FAILED_PRECONDITION VERSION_NOT_SUPPORTED', 400)
 const NO_EXTENSION = kinds('-32008 EXTENSION_SUPPORT_REQUIRED', 'FAILED_PRECONDITION EXTENSION_SUPPORT_REQUIRED', 400)
-const REUSED = kinds('-32004 UNSUPPORTED_OPERATION', 'FAILED_PRECONDITION UNSUPPORTED_OPERATION', 400)
+const ENDED = kinds('-32004 UNSUPPORTED_OPERATION', 'FAILED_PRECONDITION UNSUPPORTED_OPERATION', 400)
 
 /** How each wire says the same: by the number of JSON-RPC, or by the name of the status. */
 function kinds(number: string, name: string, status: number): Readonly<Record<A2AWire, string>> {
@@ -243,7 +243,7 @@ export const cursors: Row = {
     await it.ask(cancel)
     t.is(
       told(wire, await it.ask(after(''))),
-      wire.endsWith('1.0') ? REUSED[wire] : 'done',
+      wire.endsWith('1.0') ? ENDED[wire] : 'done',
       'a client without a version was not there before'
     )
     t.is(
@@ -373,7 +373,7 @@ export const replays: Row = {
       it.ask({ ...saying(wire, text, { id: `again ${wire}` }), by })
     const [one, two] = [idIn((await send('x')).text), idIn((await send('x')).text)]
     t.alike([two, it.talk.tasks.length], [one, before + 1], 'it was done once')
-    t.is(told(wire, await send('y')), REUSED[wire], 'another one under its id is refused')
+    t.is(told(wire, await send('y')), INVALID[wire], 'another one under its id is refused')
     t.not(idIn((await send('x', 'bob')).text), one, 'ids of messages are of their caller')
   }),
   facade: 'its requests have no ids: two runs that ask the same are two runs',
@@ -384,7 +384,7 @@ export const replays: Row = {
       it.ask({ place: '/agents/talk/agui', body: run('thread-again', [{ id: 'again', role: 'user', content: text }]) })
     const [one, two] = [idIn((await send('x')).text), idIn((await send('x')).text)]
     t.alike([two, it.talk.tasks.length], [one, before + 1], 'it was done once')
-    t.is(told('AG-UI', await send('y')), '400 FAILED_PRECONDITION UNSUPPORTED_OPERATION')
+    t.is(told('AG-UI', await send('y')), '400 INVALID_ARGUMENT INVALID_PARAMS')
   },
   mesh: async (t, { mesh }) => {
     const it = await mesh()
@@ -392,7 +392,7 @@ export const replays: Row = {
       it.call(callOf({ ...saying('JSON-RPC 1.0', text, { id: 'again' }), by }))
     const one = idIn(JSON.stringify(await send('x')))
     t.is(idIn(JSON.stringify(await send('x'))), one)
-    t.is(toldOfCall(await send('y')), '-32004 UNSUPPORTED_OPERATION')
+    t.is(toldOfCall(await send('y')), '-32602 INVALID_PARAMS')
     t.not(idIn(JSON.stringify(await send('x', 'bob'))), one)
   }
 }

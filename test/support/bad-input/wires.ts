@@ -91,6 +91,8 @@ export function told(
   wire: HttpWire,
   { status, type, text }: { readonly status: number; readonly type: string; readonly text: string }
 ): string {
+  const error03 = wire === 'JSON-RPC 0.3' && type === 'text/event-stream' ? onlyError(text) : null
+  if (error03 !== null) return told(wire, { status, type: 'application/json', text: error03 })
   if (status === 200 && type === 'text/event-stream') return toldOfStream(text)
   const json = type.startsWith('application/') ? parsed(text) : null
   if (json === null) return `no JSON: ${status} ${type} ${text.slice(0, 300)}`
@@ -129,6 +131,11 @@ function reasonIn(details: unknown): string {
   return info?.['@type'] === 'type.googleapis.com/google.rpc.ErrorInfo' && info['domain'] === 'a2a-protocol.org'
     ? String(info['reason'])
     : 'no reason'
+}
+
+/** The data of a stream whose only event is an error, as 0.3 answers; null for another one. */
+function onlyError(text: string): string | null {
+  return /^data: ({.*"error":.*})\n\n$/.exec(text)?.[1] ?? null
 }
 
 /** A stream is done when it ended; one that broke off says so in its last event. */

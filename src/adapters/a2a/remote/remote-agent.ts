@@ -1,4 +1,5 @@
 import { foreignProvider } from '../../../domain/card/provider.js'
+import type { Conversation } from '../../../domain/gateway/conversation.js'
 import { allowedNames } from '../../../kit/glob.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { ToolListChange } from '../../../ports/imported-tools.js'
@@ -10,9 +11,10 @@ import type {
   ImportItem,
   ImportWords
 } from '../../../ports/imports.js'
-import { callRemote, type RemoteRun } from './remote-call.js'
+import { callRemote, type RemoteCallDeps, type RemoteRun } from './remote-call.js'
 import { CARD_ITSELF, cardChange, cardHash, keptCard, type RemoteCard } from './remote-card.js'
-import type { RemoteLink } from './remote-client.js'
+import type { RemoteLink, RemoteMessage } from './remote-client.js'
+import type { RemoteContexts } from './remote-contexts.js'
 import {
   CARD_TIMEOUT_MS,
   connectRemote,
@@ -21,8 +23,8 @@ import {
   type RemotePlace,
   type RemoteSecret
 } from './remote-connect.js'
-import { failedRemote, type RemoteFault, remoteFaultOf } from './remote-fault.js'
-import { remoteInput } from './remote-parts.js'
+import { failedRemote, isRefusal, type RemoteFault, remoteFaultOf } from './remote-fault.js'
+import { conversationInput, remoteInput } from './remote-parts.js'
 import { type RemoteOffer, remoteOffer, type RemoteSpec, skillCapability } from './remote-skills.js'
 
 const WORDS: ImportWords = {
@@ -43,9 +45,13 @@ export interface RemoteAgentDeps {
   readonly spec: RemoteSpec
   readonly secret: RemoteSecret | null
   readonly net: RemoteNet
+  readonly contexts: RemoteContexts
   /** Logs events for operators. */
   readonly log: (level: 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void
 }
+
+/** A message beside its content. */
+type RemoteAbout = Pick<RemoteMessage, 'skill' | 'messageId' | 'justification'>
 
 /** The pinned data of a remote agent. */
 interface PinnedCard {
@@ -156,17 +162,37 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
     const onFault = (fault: RemoteFault): void => this.#note(fault, link)
     try {
       const why = passJustification && task.justification !== undefined ? { justification: task.justification } : {}
-      const message = { ...remoteInput(task.input), ...why, skill, messageId: `msg-${task.requestId}` }
-      return await callRemote(
-        { agent: name, link: await this.#linkOf(offer.card), clock, maxOutputBytes, onFault },
-        message,
-        run
-      )
+      const about = { ...why, skill, messageId: `msg-${task.requestId}` }
+      const deps = { agent: name, link: await this.#linkOf(offer.card), clock, maxOutputBytes, onFault }
+      const { conversation } = task
+      if (conversation === undefined) return await callRemote(deps, { ...remoteInput(task.input), ...about }, run)
+      return await this.#converse(deps, { conversation, about }, run)
     } catch (error) {
       const fault = remoteFaultOf(error)
       onFault(fault)
       return failedRemote(name, fault)
     }
+  }
+
+  /** One turn of a conversation: in its context at the agent, and in the task there that asked. */
+  async #converse(
+    deps: RemoteCallDeps,
+    { conversation, about }: { readonly conversation: Conversation; readonly about: RemoteAbout },
+    run: RemoteRun
+  ): Promise<AgentOutcome> {
+    const { contexts } = this.#deps
+    const { name } = this.spec
+    const known = conversation.thread?.contextId ?? (await contexts.of(name, conversation))
+    const message = { ...conversationInput(conversation, known), ...about }
+    let fault: RemoteFault | null = null
+    const contextOf = { ...deps, onContext: (id: string) => contexts.put(name, conversation, id) }
+    const first = { ...contextOf, onFault: (one: RemoteFault) => void (fault = one) }
+    const outcome = await callRemote(first, message, run)
+    // An agent may have forgotten a context, and then has done nothing: the conversation goes on in another one.
+    if (known !== null && message.taskId === null && fault !== null && isRefusal(fault))
+      return await callRemote(contextOf, { ...message, contextId: null }, run)
+    if (fault !== null) deps.onFault?.(fault)
+    return outcome
   }
 
   /** Logs addresses for this node only. The card of an unreached agent is fetched again soon. */

@@ -25,6 +25,8 @@ export interface RemoteCallDeps {
   readonly maxOutputBytes: number
   /** Called with the full reason of a failure, which callers do not see. */
   onFault?(fault: RemoteFault): void
+  /** Called with the context that the agent gave the message, before the outcome. */
+  onContext?(contextId: string): Promise<void>
 }
 
 /** Abort signal and progress of one call. */
@@ -75,13 +77,29 @@ class RemoteCall {
     if (!this.#task.isOver && taskId === null)
       return this.#failed(fault ?? new RemoteFault('unknown', 'it ended its answer without one'))
     const lost = this.#task.isOver || taskId === null || isFinal(fault) ? fault : await this.#follow(taskId)
-    if (this.#task.isOver) return this.#task.outcome(agent)
+    const { contextId } = this.#task
+    if (contextId !== null) await this.#deps.onContext?.(contextId)
+    if (this.#task.isOver) return await this.#compared(agent)
     if (taskId !== null) await this.#cancel(taskId)
     if (isFinal(lost)) return this.#failed(lost as RemoteFault)
     // The agent has the task: a lost connection leaves the outcome unknown.
     return this.#failed(
       new RemoteFault('unknown', lost?.message ?? 'it was given up', lost === null ? {} : { printed: lost.printed })
     )
+  }
+
+  /** The outcome. A stream may have lost pieces of artifacts: the task at its end says so. */
+  async #compared(agent: string): Promise<AgentOutcome> {
+    const { taskId, hasPieces } = this.#task
+    if (taskId !== null && hasPieces && !this.#stop.signal.aborted) {
+      try {
+        this.#task.compare(await this.#deps.link.get(taskId, this.#stop.signal))
+      } catch (error) {
+        const { message } = remoteFaultOf(error)
+        this.#deps.onFault?.(new RemoteFault('answered', `its task could not be compared with its stream: ${message}`))
+      }
+    }
+    return this.#task.outcome(agent)
   }
 
   /** Follows the task until it rests; returns why it can no longer be followed, else null. */

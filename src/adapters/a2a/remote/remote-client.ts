@@ -123,9 +123,10 @@ function sdkMessage(message: RemoteMessage): SdkMessage {
   }
 }
 
-function aboutMessage(message: RemoteMessage): Record<string, string> | undefined {
-  const { justification } = message
-  return justification === undefined ? aboutSkill(message) : { ...aboutSkill(message), justification }
+function aboutMessage(message: RemoteMessage): Record<string, unknown> | undefined {
+  const { justification, metadata } = message
+  if (justification === undefined && metadata === undefined) return aboutSkill(message)
+  return { ...metadata, ...aboutSkill(message), ...(justification === undefined ? {} : { justification }) }
 }
 
 function aboutSkill({ skill }: RemoteMessage): { skillId: string } | undefined {
@@ -156,7 +157,7 @@ function* eventsOf({ payload }: StreamResponse): Generator<RemoteEvent> {
 }
 
 function answerOf(message: SdkMessage): RemoteEvent {
-  return { type: 'answer', message: messageOf(message) }
+  return { type: 'answer', message: messageOf(message), contextId: message.contextId }
 }
 
 function taskEvent({ id, contextId, status, artifacts }: SdkTask): RemoteEvent {

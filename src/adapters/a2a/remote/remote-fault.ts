@@ -57,6 +57,13 @@ const NOT_BEGUN = new Set([
   'INVALID_PARAMS'
 ])
 
+const DENIED = 'CREDENTIALS'
+
+/** The fault of an agent that wants other credentials. */
+export function deniedFault(status: number): RemoteFault {
+  return new RemoteFault('refused', `it wants other credentials (HTTP ${status})`, { reason: DENIED })
+}
+
 /** Reads an error of the client library; `unknown` when the agent may have taken the message. */
 export function remoteFaultOf(error: unknown): RemoteFault {
   for (let one: unknown = error, depth = 0; one instanceof Error && depth < 5; one = one.cause, depth++) {
@@ -67,10 +74,15 @@ export function remoteFaultOf(error: unknown): RemoteFault {
   }
   const message = messageOf(error)
   const status = Number(/\b(?:[Ss]tatus|stream for \S+): (\d{3})\b/.exec(message)?.[1] ?? Number.NaN)
-  if (status === 401 || status === 403) return new RemoteFault('refused', `it wants other credentials (HTTP ${status})`)
+  if (status === 401 || status === 403) return deniedFault(status)
   if (status === 429) return new RemoteFault('busy', 'it has too much to do (HTTP 429)')
   if (status >= 400 && status < 500) return new RemoteFault('refused', message)
   return new RemoteFault('unknown', message)
+}
+
+/** Did the agent refuse the message itself, and not its sender? */
+export function isRefusal({ kind, reason }: Pick<RemoteFault, 'kind' | 'reason'>): boolean {
+  return kind === 'refused' && reason !== DENIED
 }
 
 /** The outcome of a failed call. */

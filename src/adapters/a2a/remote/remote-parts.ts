@@ -1,5 +1,6 @@
 import type { Part as SdkPart } from '@a2a-js/sdk'
 import { inputOf } from '../../../domain/gateway/content.js'
+import type { Conversation } from '../../../domain/gateway/conversation.js'
 import { MAX_PARTS, type Part } from '../../../domain/gateway/message.js'
 import { isRecord } from '../../../kit/json.js'
 
@@ -12,6 +13,19 @@ export interface RemoteInput {
   /** The task that the message continues; null: a new task. */
   readonly taskId: string | null
   readonly contextId: string | null
+  /** Further metadata of the message. */
+  readonly metadata?: Readonly<Record<string, unknown>>
+}
+
+/** Members of the metadata of a client that are for the nodes between. */
+const OWN_METADATA: ReadonlySet<string> = new Set(['skillId', 'skill', 'justification'])
+
+/** The message of a conversation as it came, for its context at the agent (null: a new one). */
+export function conversationInput({ message, thread }: Conversation, contextId: string | null): RemoteInput {
+  const { parts, metadata = {} } = message
+  const kept = Object.entries(metadata).filter(([name]) => !OWN_METADATA.has(name))
+  const about = kept.length === 0 ? {} : { metadata: Object.fromEntries(kept) }
+  return { parts, taskId: thread?.taskId ?? null, contextId, ...about }
 }
 
 /**

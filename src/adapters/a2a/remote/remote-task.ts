@@ -1,5 +1,5 @@
 import { GrowingArtifacts } from '../../../domain/gateway/growing-artifacts.js'
-import type { Artifact, Part } from '../../../domain/gateway/message.js'
+import { type Artifact, MAX_CLIENT_ID, type Part } from '../../../domain/gateway/message.js'
 import { ASKING_STATES, type GatewayState, RESTING_STATES } from '../../../domain/gateway/task.js'
 import { isRecord, jsonFault, RESULT_LIMITS, writtenJson } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
@@ -20,6 +20,9 @@ export type RemoteState = GatewayState | 'unknown'
 /** States in which a task waits for an action or has ended. */
 const RESTING: ReadonlySet<RemoteState> = RESTING_STATES
 
+/** Ends without a result. */
+const UNFINISHED: ReadonlySet<RemoteState> = new Set(['failed', 'rejected', 'canceled'])
+
 /** States in which a task waits for its client. */
 const ASKING: ReadonlySet<RemoteState> = ASKING_STATES
 
@@ -31,7 +34,7 @@ export interface RemoteReply {
 
 /** An event of a message at its remote agent, in one form for both versions. */
 export type RemoteEvent =
-  | { readonly type: 'answer'; readonly message: RemoteReply }
+  | { readonly type: 'answer'; readonly message: RemoteReply; readonly contextId: string }
   | {
       readonly type: 'task'
       readonly taskId: string
@@ -71,6 +74,7 @@ export class RemoteTask {
   #reported = ''
   #bytes = 0
   #events = 0
+  #hasPieces = false
 
   /** `isFurther`: the message continues a resting task. */
   constructor({
@@ -92,6 +96,22 @@ export class RemoteTask {
     return this.#taskId
   }
 
+  /** Context at the agent; null: not known. */
+  get contextId(): string | null {
+    return this.#contextId
+  }
+
+  /** Did an artifact come in several pieces? */
+  get hasPieces(): boolean {
+    return this.#hasPieces
+  }
+
+  /** Takes the artifacts of the task at its end. @throws RemoteFault as {@link take} */
+  compare(event: RemoteEvent): void {
+    if (event.type === 'task' && event.taskId === this.#taskId)
+      for (const artifact of event.artifacts) this.#whole(artifact)
+  }
+
   /** Has the message an answer, or does its task rest? */
   get isOver(): boolean {
     return this.#answer !== null || RESTING.has(this.#state)
@@ -111,13 +131,13 @@ export class RemoteTask {
     if (this.isOver) return
     if (++this.#events > MAX_REMOTE_EVENTS)
       throw new RemoteFault('answered', `it tells of more than ${MAX_REMOTE_EVENTS} things`)
-    if (event.type === 'answer') return this.#answered(event.message)
+    if (event.type === 'answer') return this.#answered(event)
     if (event.taskId === '' || event.taskId.length > 256) throw new RemoteFault('answered', 'it names no task')
     if (this.#taskId !== null && event.taskId !== this.#taskId)
       throw new RemoteFault('answered', 'it tells of another task')
     this.#taskId = event.taskId
     if (event.type === 'artifact') return this.#chunk(event)
-    this.#contextId = event.contextId === '' ? this.#contextId : event.contextId
+    this.#placed(event.contextId)
     if (event.type === 'task') for (const artifact of event.artifacts) this.#whole(artifact)
     // Servers first send the task as it was before the message.
     const isBefore = this.#isFurther && this.#events === 1 && event.type === 'task' && ASKING.has(event.state)
@@ -145,13 +165,21 @@ export class RemoteTask {
     }
   }
 
-  #answered(message: RemoteReply): void {
+  #answered({ message, contextId }: Extract<RemoteEvent, { type: 'answer' }>): void {
     this.#count(message.parts)
     this.#answer = message
+    this.#placed(contextId)
+  }
+
+  /** A context of another length is none to come back to; servers may leave it out. */
+  #placed(contextId: string | undefined): void {
+    if (contextId !== undefined && contextId !== '' && contextId.length <= MAX_CLIENT_ID) this.#contextId = contextId
   }
 
   #moved(state: RemoteState, message: RemoteReply | null): void {
     if (state !== 'unknown') this.#state = state
+    // Earlier words are no reason for an end without any.
+    if (UNFINISHED.has(this.#state)) this.#message = null
     if (message === null) return
     this.#count(message.parts)
     this.#message = message
@@ -164,7 +192,9 @@ export class RemoteTask {
 
   #chunk({ artifact, append, lastChunk }: Extract<RemoteEvent, { type: 'artifact' }>): void {
     this.#count(artifact.parts)
-    const isMore = append && this.#artifacts.parts(artifact.artifactId) !== null
+    const isKnown = this.#artifacts.parts(artifact.artifactId) !== null
+    const isMore = append && isKnown
+    this.#hasPieces ||= isKnown
     this.#artifacts.take(artifact, isMore)
     this.#state = this.#state === 'submitted' ? 'working' : this.#state
     this.#tell({ a2a: { artifact, append: isMore, lastChunk } })
@@ -178,6 +208,9 @@ export class RemoteTask {
       before.length <= artifact.parts.length &&
       before.every((part, at) => writtenJson(part) === writtenJson(artifact.parts[at]))
     if (isLonger && before.length === artifact.parts.length) return
+    // Servers may join texts.
+    if (before !== null && writtenJson(valueOfParts(before, '')) === writtenJson(valueOfParts(artifact.parts, '')))
+      return
     const parts = isLonger ? artifact.parts.slice(before.length) : artifact.parts
     this.#count(parts)
     this.#artifacts.take(artifact, false)
@@ -203,7 +236,10 @@ export class RemoteTask {
   #question(state: RemoteState): unknown {
     const message = this.#message === null ? undefined : valueOfParts(this.#message.parts, '\n')
     const ids = { taskId: this.#taskId, ...(this.#contextId === null ? {} : { contextId: this.#contextId }) }
-    return { a2a: { state, ...(message === undefined || message === null ? {} : { message }), ...ids } }
+    const parts = this.#message?.parts ?? []
+    const isPlain = parts.every((part) => part.text !== undefined)
+    const words = message === undefined || message === null ? {} : { message }
+    return { a2a: { state, ...words, ...(isPlain ? {} : { parts }), ...ids } }
   }
 
   #result(value: unknown): AgentOutcome {

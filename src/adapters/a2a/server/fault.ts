@@ -72,6 +72,9 @@ const SPEC_NAMES: Readonly<Partial<Record<ErrorCode | FaultKind, string>>> = {
   INVALID_PARAMS: 'INVALID_MESSAGE'
 }
 
+/** Reason of a node for a message whose id another message had. */
+const MESSAGE_ID_REUSED = 'MESSAGE_ID_REUSED'
+
 const INFO_TYPE = 'type.googleapis.com/google.rpc.ErrorInfo'
 const BAD_REQUEST_TYPE = 'type.googleapis.com/google.rpc.BadRequest'
 const DOMAIN = 'a2a-protocol.org'
@@ -172,5 +175,6 @@ function isMeant({ code }: NodeError): boolean {
 function metadataOf({ code, data }: NodeError): Record<string, string> {
   const isContext = isRecord(data) && data['reason'] === 'CONTEXT'
   const name = isContext ? 'CONTEXT_NOT_FOUND' : (SPEC_NAMES[code] ?? SPEC_NAMES[OF_NODE[code] ?? 'INTERNAL'])
-  return { code, ...(name === undefined ? {} : { name }) }
+  const reason = isRecord(data) && data['reason'] === MESSAGE_ID_REUSED ? { reason: MESSAGE_ID_REUSED } : {}
+  return { code, ...(name === undefined ? {} : { name }), ...reason }
 }

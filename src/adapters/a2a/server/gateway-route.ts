@@ -5,7 +5,7 @@ import type { Gateway } from '../../../ports/gateway.js'
 import type { Principal } from '../../../ports/node-api.js'
 import { answerStream } from './event-stream.js'
 import { A2AFault, faultOf } from './fault.js'
-import { callRpc, parsedBody, rpcJson, rpcOperation } from './json-rpc.js'
+import { callRpc, isOldStream, parsedBody, rpcJson, rpcOperation } from './json-rpc.js'
 import { atTenant, type Caller, type OperationInput, type Operation } from './operations.js'
 import { withFieldNames } from './proto-names.js'
 import { pathVersion, restCall } from './rest.js'
@@ -74,12 +74,14 @@ export class GatewayRoute {
       const fault = faultOf(error)
       return answerJson(response, fault.status, rpcJson(null, { fault }))
     }
+    let isStream = false
     const { id, given } = await callRpc(body ?? Buffer.alloc(0), (method, params) => {
+      isStream = isOldStream(method)
       const operation = rpcOperation(method, requestedVersion(source))
       return this.#perform({ operation, params, response, source }, caller)
     })
-    if (!('items' in given)) return answerJson(response, 200, rpcJson(id, given))
-    await answerStream(response, given.items, {
+    if (!('items' in given) && !(isStream && 'fault' in given)) return answerJson(response, 200, rpcJson(id, given))
+    await answerStream(response, 'items' in given ? given.items : failing(given.fault), {
       clock: this.#deps.clock,
       encode: (value) => rpcJson(id, { value }),
       encodeFault: (error) => rpcJson(id, { fault: faultOf(error) })
@@ -125,6 +127,12 @@ export class GatewayRoute {
     const { gateway, extendedCard } = this.#deps
     return { gateway, by: principal, agent, signal, lastEventId: request.headers['last-event-id'], extendedCard }
   }
+}
+
+/** A stream that fails at once. */
+// eslint-disable-next-line require-yield -- it only fails
+async function* failing(fault: A2AFault): AsyncGenerator<never> {
+  await Promise.reject(fault)
 }
 
 /** A received request. */

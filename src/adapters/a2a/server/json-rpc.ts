@@ -24,13 +24,19 @@ export function callRpc(
   try {
     const request = jsonIn(body)
     // Before the limits, since clients drop answers without the id of their request.
-    if (isRecord(request)) id = idOf(request)
+    const isNameless = isRecord(request) && (request['id'] ?? null) === null
+    if (isRecord(request) && !isNameless) id = idOf(request)
     checkLimits(request)
     if (Array.isArray(request)) throw new A2AFault('INVALID_REQUEST', 'the protocol has no batches: send one request')
     if (!isRecord(request)) throw new A2AFault('INVALID_REQUEST', 'a request is an object')
     const { jsonrpc, method, params } = request
     if (jsonrpc !== '2.0') throw new A2AFault('INVALID_REQUEST', 'jsonrpc: must be "2.0"')
     if (typeof method !== 'string') throw new A2AFault('INVALID_REQUEST', 'method: must be a text')
+    // A request without an id is judged by its method first, as the official servers do.
+    if (isNameless) {
+      rpcOperation(method, null)
+      idOf(request)
+    }
     return perform(method, withoutNulls(params ?? {}, A2A_NULLS)).then((given) => ({ id, given }), failed)
   } catch (error) {
     return Promise.resolve(failed(error))
@@ -49,6 +55,14 @@ export function rpcOperation(method: string, asked: ProtocolVersion | null): Ope
   if (asked !== null && asked !== version)
     throw new A2AFault('METHOD_NOT_FOUND', `${method} is a method of A2A ${version}, and the request is of ${asked}`)
   return operation
+}
+
+/** Methods of 0.3 whose answers are streams; the official servers of 0.3 send their errors as events, too. */
+const OLD_STREAMS: ReadonlySet<string> = new Set(['message/stream', 'tasks/resubscribe', 'tasks/subscribe'])
+
+/** Is the answer to a method a stream of events in any case, also when it is an error? */
+export function isOldStream(method: string): boolean {
+  return OLD_STREAMS.has(method)
 }
 
 /** Parses a body as JSON within the limits. @throws A2AFault PARSE_ERROR, INVALID_REQUEST */

@@ -116,7 +116,9 @@ function readMessage(value: unknown): unknown {
 
 function readPart(value: unknown): unknown {
   if (!isRecord(value)) return value
-  const { kind, text, data, file, metadata } = value
+  const { text, data, file, metadata } = value
+  // Clients leave the kind out where a member tells it.
+  const kind = value['kind'] ?? (text !== undefined ? 'text' : data !== undefined ? 'data' : 'file')
   if (kind === 'text') return present({ text, metadata })
   if (kind === 'data') return present({ data, metadata })
   if (kind !== 'file' || !isRecord(file)) return {}

@@ -1,5 +1,6 @@
 import { isRecord, parseJson, RESULT_LIMITS } from '../../../kit/json.js'
 import type { CapabilityDescriptor } from '../../../domain/card/card.js'
+import type { Part } from '../../../domain/gateway/message.js'
 import type { AgentDefinition, AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import { failure } from '../files/hosted-agent.js'
 
@@ -24,6 +25,38 @@ export function systemPrompt(definition: AgentDefinition, instructions: string, 
  */
 export function userPrompt({ description, input }: Pick<AgentTask, 'description' | 'input'>): string {
   return [description, inputText(input)].filter((part) => part !== '').join('\n\n')
+}
+
+/** A message for a model. */
+interface PromptMessage {
+  readonly role: 'user' | 'assistant'
+  readonly content: string
+}
+
+/**
+ * The question of a task and, before it, what its client and the agent said: the newest within `maxBytes` (UTF-8). The
+ * first is of the user, and two in a row never have one role: many models demand that.
+ */
+export function promptMessages(task: AgentTask, maxBytes: number): readonly PromptMessage[] {
+  const messages: PromptMessage[] = [{ role: 'user', content: userPrompt(task) }]
+  let left = maxBytes
+  for (const { role: speaker, parts } of [...(task.conversation?.history ?? [])].reverse()) {
+    const content = parts.map(partText).join('\n')
+    left -= Buffer.byteLength(content)
+    if (left < 0) break
+    const role = speaker === 'user' ? 'user' : 'assistant'
+    const [next] = messages
+    if (next?.role === role) messages[0] = { role, content: `${content}\n\n${next.content}` }
+    else messages.unshift({ role, content })
+  }
+  return messages[0]?.role === 'assistant' ? messages.slice(1) : messages
+}
+
+/** A part as text. Of a file a model gets the name alone. */
+function partText({ text, data, url, filename, mediaType }: Part): string {
+  if (text !== undefined && text !== '') return text
+  if (data !== undefined) return JSON.stringify(data)
+  return `[file ${filename ?? url ?? ''} ${mediaType ?? ''}]`.replaceAll(/ +(?=\])/g, '')
 }
 
 function inputText(input: unknown): string {

@@ -1,5 +1,6 @@
 import type { ModelMessage } from 'ai'
 import { asNodeError, messageOf } from '../../../kit/errors.js'
+import { BYTES_PER_TOKEN } from '../../../kit/size.js'
 import { shown } from '../../../kit/text.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { AgentToolbox } from '../../../ports/agent-tools.js'
@@ -7,7 +8,7 @@ import { failure, type RuntimeContext } from '../files/hosted-agent.js'
 import { afterTurn, type RunProgress, PROGRESS_START, nextTurn, type NextTurn, sumOf } from './llm-progress.js'
 import { faultOutcome } from './llm-fault.js'
 import { type LlmDeps, type LlmProvider, MAX_TOOLS } from './llm-parts.js'
-import { answerOf, systemPrompt, userPrompt } from './llm-prompt.js'
+import { answerOf, promptMessages, systemPrompt } from './llm-prompt.js'
 import { usableProvider } from './llm-provider.js'
 import type { LlmRuntimeDeps } from './llm-runtime.js'
 import { TokenReports } from './llm-token-reports.js'
@@ -17,6 +18,9 @@ import { askModel, type Turn, type TurnCall, type TurnDeps } from './llm-turn.js
 const MAX_CALLS = 16
 /** Characters of a tool's result that a model is given; the rest is cut off. */
 const MAX_RESULT = 32_768
+
+/** A history takes at most one of this number of parts of the tokens of a run, which pays for it in each turn. */
+const HISTORY_SHARE = 4
 
 const NO_TOOLS: AgentToolbox = { tools: [], left: 0, call: () => Promise.reject(new Error('there are no tools')) }
 
@@ -71,7 +75,7 @@ class LlmRun {
     this.#deps = deps
     this.#opening = opening
     this.#reports = new TokenReports(deps.clock, (data) => opening.context.progress(data))
-    this.#messages = [{ role: 'user', content: userPrompt(opening.task) }]
+    this.#messages = [...promptMessages(opening.task, (deps.spec.budget.run * BYTES_PER_TOKEN) / HISTORY_SHARE)]
   }
 
   async go(): Promise<AgentOutcome> {

@@ -6,6 +6,8 @@ export interface AgentContext {
   readonly signal: AbortSignal
   /** Reports progress: any JSON value, at most 64 KiB as text. Reports arrive in order, before the result. */
   progress(data: unknown): void
+  /** The conversation of the client, as in the task; null for work of nobody at the A2A gateway. */
+  readonly conversation: AgentTask['conversation'] | null
   /** Writes a line to the node's log, cut at 1,024 characters. */
   log(message: string): void
 }

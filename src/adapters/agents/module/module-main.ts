@@ -83,7 +83,7 @@ function isAgent(value: unknown): value is Agent {
 async function run(id: number, task: AgentTask): Promise<void> {
   const abort = new AbortController()
   aborts.set(id, abort)
-  const outcome = await outcomeOf(task, contextOf(id, abort.signal))
+  const outcome = await outcomeOf(task, contextOf(id, task, abort.signal))
   aborts.delete(id)
   tell({ type: 'done', run: id, outcome })
 }
@@ -119,9 +119,10 @@ function jsonOf(result: unknown): ChildOutcome {
   return { ok: false, code: 'PAYLOAD_TOO_LARGE', message: outputTooLarge(maxOutputBytes).message }
 }
 
-function contextOf(id: number, signal: AbortSignal): AgentContext {
+function contextOf(id: number, { conversation }: AgentTask, signal: AbortSignal): AgentContext {
   return {
     signal,
+    conversation: conversation ?? null,
     progress: (data) => {
       const json = progressJson(data)
       if (json !== null && aborts.has(id)) tell({ type: 'progress', run: id, data: JSON.parse(json) as unknown })

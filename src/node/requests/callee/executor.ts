@@ -198,12 +198,12 @@ export class Executor {
    * outcome.
    * Returns the refusal instead.
    */
-  here({ recipient, capability, input, justification, names }: HereWork): HereRun | NodeError {
+  here({ recipient, capability, input, justification, conversation, names }: HereWork): HereRun | NodeError {
     const { self } = this.#deps
     if (this.#isStopping) return new NodeError('PEER_OFFLINE', 'this node stops')
     const payload = this.#deps.admissions.check(
       { peer: self, recipient },
-      notificationPayload(names.requestId, input, capability)
+      notificationPayload(names.requestId, input, { capability, conversation })
     )
     if (payload instanceof NodeError) return payload
     const key = `here ${names.requestId}`

@@ -4,6 +4,7 @@ import type { NodeId } from '../../../kit/ids.js'
 import { TransientMap } from '../../../kit/transient.js'
 import { addressText, defaultCapability } from '../../../domain/card/card.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
+import { type Conversation, historyBytes } from '../../../domain/gateway/conversation.js'
 import { workKey, type RequestPayload, requestPayloadSchema } from '../../../domain/task/payloads.js'
 import type { AgentTask } from '../../../ports/agent-runtime.js'
 import type { Abort } from '../../../kit/abort.js'
@@ -64,6 +65,7 @@ export interface HereWork {
   readonly input: unknown
   /** Why its caller asks. */
   readonly justification?: string | undefined
+  readonly conversation?: Conversation | undefined
   readonly names: { readonly requestId: string; readonly taskId: string }
 }
 
@@ -208,7 +210,7 @@ export function keyOf(
 
 /** The task for its agent. */
 export function taskOf({ taskId, payload, record, peer, justification }: Execution): AgentTask {
-  const { requestId, attempt, capability, description, swarm, input } = payload
+  const { requestId, attempt, capability, description, swarm, input, conversation } = payload
   // Each run after one that ended with its node is a further attempt.
   const tries = record?.tries ?? 0
   return {
@@ -220,8 +222,14 @@ export function taskOf({ taskId, payload, record, peer, justification }: Executi
     swarm,
     input,
     peer,
-    ...(justification === undefined ? {} : { justification })
+    ...(justification === undefined ? {} : { justification }),
+    ...(conversation === undefined ? {} : { conversation: askedAt(conversation, peer) })
   }
+}
+
+/** A conversation as its agent gets it. Only the sender of a request is known for sure. */
+function askedAt({ caller, ...rest }: Conversation, node: NodeId): Conversation {
+  return { ...rest, caller: { ...caller, node } }
 }
 
 /** Ends work without a waiting caller: it is stopped and not answered. */
@@ -355,11 +363,14 @@ export function notificationRequest({ header, payload }: Pick<InboundMessage, 'h
 export function notificationPayload(
   requestId: string,
   input: unknown,
-  capability: string | null = null
+  {
+    capability = null,
+    conversation
+  }: { readonly capability?: string | null; readonly conversation?: Conversation | undefined } = {}
 ): RequestPayload {
   // Member by member: a spread makes an object of another hidden class each time, and every call makes one.
   const { attempt, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded } = NOTIFICATION
-  return {
+  const payload = {
     requestId,
     attempt,
     capability,
@@ -373,6 +384,15 @@ export function notificationPayload(
     isAgain,
     isUnrecorded
   }
+  return conversation === undefined ? payload : { ...payload, conversation }
+}
+
+/** Bytes of the input of a request and its conversation, about. */
+export function bytesOfRequest({ input, conversation }: RequestPayload): number {
+  return (
+    sizeOf(input) +
+    (conversation === undefined ? 0 : sizeOf(conversation.message.parts) + historyBytes(conversation.history))
+  )
 }
 
 /** Admits work when there is room and its agent accepts the input. */
@@ -391,7 +411,7 @@ export class Admissions {
     const { agents, checkShare, directory, isPast, toAgentJson } = this.#deps
     if (payload.swarm !== null && payload.epoch !== undefined && isPast(peer, payload.swarm, payload.epoch))
       return new NodeError('CONFLICT', 'another node coordinates the swarm now')
-    if (!this.#hasCapacity(peer, sizeOf(payload.input)))
+    if (!this.#hasCapacity(peer, bytesOfRequest(payload)))
       return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
     const { agentId } = recipient
     const card = directory.card(recipient)

@@ -1,14 +1,13 @@
 import { calleeTaskId, type CalleeTaskIdDeps } from '../../tasks/callee-task-id.js'
 import { Abort } from '../../../kit/abort.js'
 import { messageOf, type ErrorBody } from '../../../kit/errors.js'
-import { sizeOf } from '../../../kit/size.js'
 import { addressText, type AgentAddress } from '../../../domain/card/card.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { ENDINGS, notBegun, responseOf, type ReportedFailure } from '../../../domain/task/outcome.js'
 import type { AgentHost, HostOutcome } from '../../agents/agent-host.js'
 import type { InboundMessage, Thread } from '../../messaging/inbound-message.js'
 import type { TaskTable } from '../../tasks/task-table.js'
-import { taskOf, type Execution, type InFlight } from './in-flight.js'
+import { bytesOfRequest, taskOf, type Execution, type InFlight } from './in-flight.js'
 import type { Replies, RepliesDeps, ResponseParts } from './replies.js'
 
 /** Dependencies of the runner. */
@@ -58,7 +57,7 @@ export class Runner {
       payload,
       ...(justification === undefined ? {} : { justification }),
       taskId,
-      bytes: sizeOf(payload.input),
+      bytes: bytesOfRequest(payload),
       isNotification,
       isRunning: false,
       hasEnded: false,

@@ -6,7 +6,7 @@ import type { IdSource } from '../../../kit/ids.js'
 import { shellWord } from '../../../kit/text.js'
 import { addressText, parseAddress } from '../../../domain/card/card.js'
 import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
-import type { RequestRecord } from '../../../domain/reliable/records.js'
+import type { AskingRecord, RequestRecord } from '../../../domain/reliable/records.js'
 import { retryAfterMs } from '../../../domain/reliable/repeat.js'
 import { isDue, SETTLED, stepCaller } from '../../../domain/reliable/request.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
@@ -171,21 +171,26 @@ export class CallerRecord {
 }
 
 /** Ledger changes for a request on its way: its record, or the lease that it carries. */
-export function changesOfSending(
-  { lease, input }: Asking,
-  record: CallerRecord | null,
-  now: number
-): readonly LedgerChange[] {
-  if (record === null) return lease?.changes() ?? []
-  return record.isSettled ? [] : record.sent(now, () => input)
+export function changesOfSending(asking: Asking, record: CallerRecord | null, now: number): readonly LedgerChange[] {
+  if (record === null) return asking.lease?.changes() ?? []
+  return record.isSettled ? [] : record.sent(now, () => storedForm(asking))
 }
 
-/** The input of a request from the ledger. @throws NodeError STORE_DAMAGED when it is missing */
-export async function storedInput(record: CallerRecord | null): Promise<unknown> {
+/** The input of a request as the ledger keeps it: with its conversation, if it is of one. */
+export function storedForm({ input, conversation }: Asking): unknown {
+  return conversation === undefined ? input : { input, conversation }
+}
+
+/**
+ * The input of a request from the ledger, and the conversation that it is of.
+ * @throws NodeError STORE_DAMAGED when it is missing
+ */
+export async function storedInput(record: CallerRecord | null): Promise<Pick<Asking, 'input' | 'conversation'>> {
   const bytes = (await record?.storedInput()) ?? null
   const read = bytes === null ? null : decodePayload(bytes)
   if (read?.ok !== true) throw new NodeError('STORE_DAMAGED', 'the input of the request is no longer there')
-  return read.value
+  if (record?.current.asking?.hasConversation !== true) return { input: read.value }
+  return read.value as Pick<Asking, 'input' | 'conversation'>
 }
 
 /**
@@ -299,12 +304,12 @@ export function storedRequest(requestStore: RequestStore, record: RequestRecord)
 
 /** The record of a new request. */
 function freshRecord(
-  { sender, target, capability, description, justification, onBehalfOf, mayQueue, timeoutMs, allowRepeat }: Asking,
+  asking: Asking,
   names: RequestNames,
   { now, ttlMs, isRepeatable }: { readonly now: number; readonly ttlMs: number; readonly isRepeatable: boolean }
 ): RequestRecord {
+  const { sender, target, capability, description, timeoutMs } = asking
   const { requestId, attempt, correlationId, taskId } = names
-  const by = { ...(onBehalfOf === undefined ? {} : { onBehalfOf }), ...(allowRepeat === true ? { allowRepeat } : {}) }
   return {
     role: 'caller',
     requestId,
@@ -325,6 +330,16 @@ function freshRecord(
     retryAt: null,
     expiresAt: now + timeoutMs + ttlMs,
     error: null,
-    asking: { ...(justification === undefined ? {} : { justification }), ...by, mayQueue }
+    asking: askingRecord(asking)
+  }
+}
+
+function askingRecord({ justification, onBehalfOf, mayQueue, allowRepeat, conversation }: Asking): AskingRecord {
+  return {
+    ...(justification === undefined ? {} : { justification }),
+    ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+    ...(allowRepeat === true ? { allowRepeat } : {}),
+    ...(conversation === undefined ? {} : { hasConversation: true }),
+    mayQueue
   }
 }

@@ -6,6 +6,7 @@ import type { Admission } from '../../reliable/lane-receiver.js'
 import type { RequestOutcome } from './outcome.js'
 import { isByNeighbour, isOfOneCopy, leftMs, outcomeOf, readReply } from './request-codec.js'
 import type { Answer, Ended, RequestDeps, RequestMaking } from './request-codec.js'
+import { storedForm } from './record.js'
 import type { RequestSending } from './sending.js'
 
 /** Dependencies of the reply reader. */
@@ -45,7 +46,7 @@ export class ReplyReader {
     const now = this.#clock.now()
     if (this.#isOneOfCopies(answer) && !this.#parts.sending.copies.isLast) return []
     // Its peer has dropped it: after a crash it must be sent again.
-    if (this.#repeats(answer)) return record.waiting(now, () => asking.input, answer.error)
+    if (this.#repeats(answer)) return record.waiting(now, () => storedForm(asking), answer.error)
     return record.ended(outcomeOf(answer), now)
   }
 

@@ -3,6 +3,7 @@ import { isRecord } from '../../../kit/json.js'
 import { addressText, type AgentAddress } from '../../../domain/card/card.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { EnvelopeHeader } from '../../../domain/envelope/codec.js'
+import { type Conversation, type PackedConversation, packConversation } from '../../../domain/gateway/conversation.js'
 import { isForgotten } from '../../../domain/reliable/repeat.js'
 import { REQUEST_POLICY } from '../../../domain/reliable/request.js'
 import { retryDelay } from '../../../domain/reliable/retry-policy.js'
@@ -70,6 +71,8 @@ export interface Asking {
   readonly mayGoUnrecorded?: boolean
   /** The result is wanted in the form of MCP, where the agent has one. */
   readonly wantsContent?: boolean
+  /** Of a client of the A2A gateway: the conversation that it is one turn of. */
+  readonly conversation?: Conversation
   /** Names that its caller has chosen. */
   readonly names?: { readonly requestId: string; readonly taskId: string }
   /** Set for the lease of a swarm's item. */
@@ -191,6 +194,9 @@ export type CallerOutcome =
   | { readonly status: 'failed'; readonly error: ErrorBody; readonly run?: number }
   | { readonly status: 'unknown'; readonly error: ErrorBody; readonly retryAt: number | null }
 
+/** The payload of a request as it is sent. */
+type WirePayload = Omit<RequestPayload, 'conversation'> & { readonly conversation?: PackedConversation }
+
 /** The payload of a request; its times are milliseconds from now: at least 1, and at most the limit of all nodes. */
 export function requestPayload(
   { capability, description, lease, allowRepeat = false, wantsContent = false }: Asking,
@@ -202,11 +208,13 @@ export function requestPayload(
     isQuery,
     isAgain,
     isUnrecorded,
-    input
+    input,
+    conversation
   }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'isAgain' | 'isUnrecorded' | 'input'> & {
     readonly approvalMs?: number | undefined
+    readonly conversation?: Conversation | undefined
   }
-): RequestPayload {
+): WirePayload {
   const whole = (ms: number): number => Math.min(MAX_TTL_MS, Math.max(1, Math.round(ms)))
   return {
     requestId,
@@ -223,6 +231,7 @@ export function requestPayload(
     isAgain,
     isUnrecorded,
     ...(wantsContent ? { wantsContent } : {}),
+    ...(conversation === undefined ? {} : { conversation: packConversation(conversation, input) }),
     ...leasePayload(lease)
   }
 }

@@ -5,7 +5,7 @@ import { mayRunAgain } from '../../../domain/reliable/repeat.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
 import { CallerTimers } from './approval-wait.js'
 import { RequestOutcome } from './outcome.js'
-import type { CallerRecord } from './record.js'
+import { type CallerRecord, storedForm } from './record.js'
 import type { QueuedRequest } from './peer-queue.js'
 import { ReplyReader } from './reply-reader.js'
 import { ReportedRequest } from './reports.js'
@@ -206,7 +206,10 @@ export class OutgoingRequest implements QueuedRequest {
     if (this.sending.isSent) this.outcome.note((tasks, id) => tasks.lost(id))
     this.sending.refused(error)
     this.reported.liveness.forget()
-    void record(this.#record?.waiting(clock.now(), () => this.#making.asking.input, error) ?? [], this.names.requestId)
+    void record(
+      this.#record?.waiting(clock.now(), () => storedForm(this.#making.asking), error) ?? [],
+      this.names.requestId
+    )
     this.outcome.note((tasks, id) => tasks.waitFor(id, error.code === 'PEER_OFFLINE' ? 'peer' : 'slot'))
     onFull(this)
   }

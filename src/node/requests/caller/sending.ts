@@ -9,9 +9,9 @@ import type { Thread } from '../../messaging/inbound-message.js'
 import { DeliveryAttempts } from './delivery.js'
 import type { ApprovalWait } from './approval-wait.js'
 import type { RequestOutcome } from './outcome.js'
-import { changesOfSending, storedInput } from './record.js'
+import { changesOfSending, storedForm, storedInput } from './record.js'
 import { headOf, hasNoRecord, lateMs, leftMs, PATIENCE, requestPayload, STORED } from './request-codec.js'
-import type { RequestDeps, RequestMaking } from './request-codec.js'
+import type { Asking, RequestDeps, RequestMaking } from './request-codec.js'
 
 /** The messages of one request: sends them, and tracks the copies at its peer and the peer's refusals. */
 export class RequestSending {
@@ -95,7 +95,7 @@ export class RequestSending {
   /** Makes it durable as a waiting request. @throws NodeError the ledger's error. */
   async keep(): Promise<void> {
     const { record, asking } = this.#making
-    await this.#deps.lanes.commit(record?.waiting(this.#deps.clock.now(), () => asking.input, null) ?? [])
+    await this.#deps.lanes.commit(record?.waiting(this.#deps.clock.now(), () => storedForm(asking), null) ?? [])
   }
 
   /** Replies to messages from before this start may come. */
@@ -110,8 +110,8 @@ export class RequestSending {
   async post(isQuery: boolean, changes = (): readonly LedgerChange[] => this.#changes()): Promise<boolean> {
     const { asking, names, record } = this.#making
     const refusals = this.#refusals
-    const input = isQuery ? null : asking.input
-    const payload = this.#payload(isQuery, input === STORED ? await storedInput(record) : input)
+    const asked = isQuery ? { input: null } : asking.input === STORED ? await storedInput(record) : asking
+    const payload = this.#payload(isQuery, asked)
     const ttlMs = this.#outcome.hasGivenUp ? this.#deps.limits.leaseMs : Math.max(1, this.#leftMs)
     const kept = payload.isUnrecorded
       ? {}
@@ -182,7 +182,10 @@ export class RequestSending {
     return this.#outcome.hasGivenUp ? [] : changesOfSending(asking, record, this.#deps.clock.now())
   }
 
-  #payload(isQuery: boolean, input: unknown): ReturnType<typeof requestPayload> {
+  #payload(
+    isQuery: boolean,
+    { input, conversation }: Pick<Asking, 'input' | 'conversation'>
+  ): ReturnType<typeof requestPayload> {
     const { asking, names } = this.#making
     const timeoutMs = this.#outcome.hasGivenUp ? asking.timeoutMs : this.#leftMs
     return requestPayload(asking, names, {
@@ -193,7 +196,8 @@ export class RequestSending {
       isQuery,
       isUnrecorded: hasNoRecord(this.#making),
       isAgain: this.copies.isOut || this.#refusal?.code === 'PEER_OFFLINE',
-      input
+      input,
+      conversation
     })
   }
 

@@ -4,12 +4,14 @@ import type { MeshReach } from '../../../../src/adapters/a2a/mesh-binding/mesh-c
 import { MAX_REMOTE_CARD_BYTES } from '../../../../src/adapters/a2a/remote/remote-card.js'
 import { CARD_TIMEOUT_MS, type RemoteNet } from '../../../../src/adapters/a2a/remote/remote-connect.js'
 import { RemoteAgent } from '../../../../src/adapters/a2a/remote/remote-agent.js'
+import { RemoteContexts } from '../../../../src/adapters/a2a/remote/remote-contexts.js'
 import { RemoteFault } from '../../../../src/adapters/a2a/remote/remote-fault.js'
 import { ImportLink } from '../../../../src/adapters/agents/imports/import-link.js'
 import { type NodeId, utf8 } from '../../../../src/kit/ids.js'
 import type { CallPiece } from '../../../../src/ports/member-calls.js'
 import { remoteSpec } from '../../../support/a2a/remote-scene.js'
 import { eventually } from '../../../support/agents/eventually.js'
+import { FakeStore } from '../../../support/fake-store.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
 const URL = 'a2a-mesh://far/agents/talk'
@@ -50,7 +52,8 @@ test('an agent of a member that never gives its card has failed after a time', a
     yield* []
   }
   const net: RemoteNet = { clock, policy: { allowed: [] }, mesh: reachOf(clock, silent) }
-  const adapter = new RemoteAgent({ spec: remoteSpec(URL), secret: null, net, log: () => {} })
+  const contexts = new RemoteContexts({ store: new FakeStore(), onFault: () => {} })
+  const adapter = new RemoteAgent({ spec: remoteSpec(URL), secret: null, net, contexts, log: () => {} })
   const link = new ImportLink({
     adapter,
     clock,

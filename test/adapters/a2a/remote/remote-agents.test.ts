@@ -326,7 +326,7 @@ test('the secret goes to the origin of the card and to those of the config, and 
   const named = await remoteScene(t, remoteSpec(server.cardUrl), { secret: { headers, origins: [other.url] } })
   await named.settled()
   await named.call('talk', 'x')
-  t.is(other.requests[1]?.headers.authorization, 'Bearer s3cret')
+  t.is(other.requests.at(-1)?.headers.authorization, 'Bearer s3cret')
   const unset = await remoteScene(t, remoteSpec(server.cardUrl), {
     secret: {
       headers: () => {

@@ -1,5 +1,7 @@
 import test from 'brittle'
-import { answerOf, systemPrompt, userPrompt } from '../../../../src/adapters/agents/llm/llm-prompt.js'
+import { answerOf, promptMessages, systemPrompt, userPrompt } from '../../../../src/adapters/agents/llm/llm-prompt.js'
+import type { Message, Part } from '../../../../src/domain/gateway/message.js'
+import type { AgentTask } from '../../../../src/ports/agent-runtime.js'
 import { definitionOf } from '../../../support/agents/definition.js'
 
 const TEXT = { id: 'a.text', name: 'Text', description: 'Writes.', inputSchema: {}, outputSchema: {} }
@@ -14,6 +16,35 @@ test('text and prompt are asked as they are, anything else as JSON, behind the g
   t.is(asked({ text: 1 }), '{"text":1}')
   t.is(asked(null), 'null')
   t.is(asked({ text: 'hi' }, 'Greet.'), 'Greet.\n\nhi')
+})
+
+test('a model gets the conversation before its question: the newest part that fits, from a message of the user on', (t) => {
+  const said = (role: 'user' | 'agent', ...parts: Part[]): Message => ({ messageId: 'm', role, parts })
+  const history = [
+    said('user', { text: 'one' }),
+    said('agent', { text: 'first' }, { data: { n: 1 } }),
+    said('user', { text: 'two' }),
+    said('user', { raw: 'aGk=', filename: 'a.txt', mediaType: 'text/plain' }),
+    said('agent', { text: 'second' })
+  ]
+  const [message, caller] = [said('user', { text: 'three' }), { kind: 'token', id: 'tok_a' }]
+  const conversation = { contextId: 'c', taskId: 't', message, history, isCut: false, caller }
+  const task: AgentTask = {
+    taskId: 't',
+    requestId: 'r',
+    attempt: 1,
+    capability: 'a.text',
+    description: '',
+    swarm: null,
+    input: { text: 'three' }
+  }
+  const asked = (maxBytes: number): string[] =>
+    promptMessages({ ...task, conversation }, maxBytes).map(({ role, content }) => `${role}: ${content}`)
+  const tail = ['user: two\n\n[file a.txt text/plain]', 'assistant: second', 'user: three']
+  t.alike(asked(1000), ['user: one', 'assistant: first\n{"n":1}', ...tail])
+  t.alike(asked('second[file a.txt text/plain]twofirst{"n":1}.'.length), tail, 'it begins with a message of the user')
+  t.alike(asked(0), ['user: three'])
+  t.alike(promptMessages(task, 1000), [{ role: 'user', content: 'three' }])
 })
 
 test('the text of the file is the system prompt; of several capabilities the one that is asked for is named', (t) => {
