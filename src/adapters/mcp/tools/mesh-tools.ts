@@ -11,6 +11,7 @@ import { capabilityPrefix } from '../imported/imported-card.js'
 import { givesDefinitions, hashOf } from '../imported/tool-definition.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
 import { absentTool } from './absent-tool.js'
+import type { RunAsking } from './asking-calls.js'
 import { callAgentAsTool } from './mesh-call.js'
 import type { MeshSource } from './exposed-tools.js'
 import { type ToolOfAgent, NamedTools } from './named-tools.js'
@@ -26,13 +27,15 @@ export interface MeshToolsDeps {
   readonly compileSchema: CompileSchema
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
+  /** Runs calls whose agents may ask the client. */
+  readonly asking?: RunAsking
   readonly known: KnownDefinitions
   /** Globs of the only tools, by any of their names; null: all. */
   readonly chosen: readonly string[] | null
 }
 
 /** Dependencies of single tools. */
-type ToolDeps = Pick<MeshToolsDeps, 'api' | 'compileSchema' | 'toJson'>
+type ToolDeps = Pick<MeshToolsDeps, 'api' | 'asking' | 'compileSchema' | 'toJson'>
 
 /** A capability of an agent as a tool. */
 export interface MeshTool extends RegisteredTool {

@@ -23,6 +23,7 @@ import type { Lanes } from '../../reliable/lanes.js'
 import type { OutgoingRequest } from './request.js'
 import type { TaskTable } from '../../tasks/task-table.js'
 import type { CallerRecord } from './record.js'
+import type { QuestionListener, SendAnswer } from './questions.js'
 import { refusedThere } from '../../messaging/error-hints.js'
 import type { DraftHead, Outbound } from '../../messaging/outbound.js'
 
@@ -70,6 +71,8 @@ export interface Asking {
   readonly mayGoUnrecorded?: boolean
   /** The result is wanted in the form of MCP, where the agent has one. */
   readonly wantsContent?: boolean
+  /** Answers the agent's questions during the request. Absent: it cannot ask. */
+  readonly questions?: QuestionListener
   /** Names that its caller has chosen. */
   readonly names?: { readonly requestId: string; readonly taskId: string }
   /** Set for the lease of a swarm's item. */
@@ -125,6 +128,7 @@ export interface RequestDeps {
   readonly outbound: Outbound
   readonly exchanges: ExchangeTable
   readonly cancellations: CancelQueue
+  readonly sendAnswer: SendAnswer
   readonly tasks: TaskTable
   readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'holds'>
   /** Commits the state of a request. False: the ledger refused it. Never rejects. */
@@ -138,10 +142,11 @@ export interface RequestDeps {
    * `defaultTtlMs`.
    */
   readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number; readonly defaultTtlMs: number }
-  /** Its peer had no room for it; it may wait until {@link OutgoingRequest.dueAt}. */
-  onFull(request: OutgoingRequest): void
-  /** It has ended for good. */
-  onEnd(request: OutgoingRequest): void
+  /**
+   * `wait`: its peer had no room for it; it may wait until {@link OutgoingRequest.dueAt}. `ended`: it has ended for
+   * good.
+   */
+  readonly dispatcher: { wait(request: OutgoingRequest): void; ended(request: OutgoingRequest): void }
 }
 
 /** Parts of a request. */
@@ -193,7 +198,7 @@ export type CallerOutcome =
 
 /** The payload of a request; its times are milliseconds from now: at least 1, and at most the limit of all nodes. */
 export function requestPayload(
-  { capability, description, lease, allowRepeat = false, wantsContent = false }: Asking,
+  { capability, description, lease, allowRepeat = false, wantsContent = false, questions }: Asking,
   { requestId, attempt }: RequestNames,
   {
     timeoutMs,
@@ -223,8 +228,15 @@ export function requestPayload(
     isAgain,
     isUnrecorded,
     ...(wantsContent ? { wantsContent } : {}),
+    ...abilitiesOf(questions),
     ...leasePayload(lease)
   }
+}
+
+function abilitiesOf(questions: QuestionListener | undefined): Pick<RequestPayload, 'takes' | 'logLevel'> {
+  if (questions === undefined) return {}
+  const { takes, logLevel } = questions
+  return { takes: [...takes], ...(logLevel === null ? {} : { logLevel }) }
 }
 
 function leasePayload(
@@ -240,7 +252,10 @@ function leasePayload(
 }
 
 /** A reply before the answer. */
-type Word = { readonly progress: unknown }
+type Word =
+  | { readonly progress: unknown }
+  | { readonly question: Readonly<Record<string, unknown>> & { readonly id: number } }
+  | { readonly log: unknown }
 
 /** Parses a reply: an outcome, progress, or null when it does not count. */
 export function readReply(
@@ -254,7 +269,11 @@ export function readReply(
   }
   if (header.type === 'stream-data') {
     const data = progressPayloadSchema.safeParse(payload)
-    return data.success ? { progress: data.data.progress } : null
+    if (!data.success) return null
+    const { progress, question, log } = data.data
+    if (question !== undefined) return { question }
+    if (log !== undefined) return { log }
+    return progress === undefined ? null : { progress }
   }
   if (header.type !== 'response') return null
   const response = readResponse(payload)
