@@ -27,6 +27,8 @@ const METHODS = ['elicitation/create', 'sampling/createMessage', 'roots/list'] a
 
 /** A question of an agent to its caller, in the form of MCP. */
 export interface Question {
+  /** The agent's name of it, for clients that get questions by name. */
+  readonly name?: string
   readonly method: (typeof METHODS)[number]
   readonly params: Readonly<Record<string, unknown>>
 }
@@ -90,9 +92,12 @@ export function readQuestion(value: unknown): Question | null {
   const kind = kindOf({ method, params })
   const read = PARAMS[kind].safeParse(params)
   if (!read.success) return null
-  const { _meta, ...known } = read.data as Record<string, unknown>
+  // Context of other servers is no matter of an agent.
+  const { _meta, includeContext: _context, ...known } = read.data as Record<string, unknown>
   const mode = kind === 'form' || kind === 'url' ? { mode: kind } : {}
-  return { method, params: { ...mode, ...known } }
+  const { name } = value
+  const isNamed = typeof name === 'string' && /^[\w.-]{1,64}$/.test(name)
+  return { method, params: { ...mode, ...known }, ...(isNamed ? { name } : {}) }
 }
 
 /** Reads the answer of a caller to a question of that kind; one of another form is none. */

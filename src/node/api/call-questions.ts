@@ -103,11 +103,12 @@ export class CallQuestions implements QuestionListener {
 }
 
 /** The question with a text that is safe to show and names the agent. */
-function namedQuestion({ method, params }: Question, agent: string): Question {
+function namedQuestion(question: Question, agent: string): Question {
+  const { params } = question
   const { message } = params
-  if (typeof message !== 'string') return { method, params }
+  if (typeof message !== 'string') return question
   const lines = message.split(/\r?\n/).map((line) => shown(line, MAX_LINE))
-  return { method, params: { ...params, message: `${agent}: ${lines.join('\n')}` } }
+  return { ...question, params: { ...params, message: `${agent}: ${lines.join('\n')}` } }
 }
 
 /** `message.answer`. @throws NodeError APPROVAL_NOT_FOUND for a question that does not wait for this caller */

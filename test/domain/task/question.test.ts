@@ -22,10 +22,11 @@ test('a question is read with the members of its kind', (t: Assert) => {
     ['roots', { method: 'roots/list', params: {} }]
   ] as const
   for (const [kind, value] of cases) {
-    const question = readQuestion({ ...value, id: 1, jsonrpc: '2.0' })
+    const question = readQuestion({ ...value, id: 1, jsonrpc: '2.0', name: 'a name' })
     t.alike(question, value)
     t.is(question === null ? null : kindOf(question), kind)
   }
+  t.is(readQuestion({ method: 'roots/list', name: 'folders' })?.name, 'folders')
   const bare = { method: 'elicitation/create', params: { message: 'm', requestedSchema: FORM, _meta: { a: 1 } } }
   t.alike(readQuestion(bare)?.params, { mode: 'form', message: 'm', requestedSchema: FORM })
 })

@@ -128,7 +128,7 @@ export class CallerRequests {
  */
 export async function answerOf(
   caller: RunCaller | undefined,
-  asked: { readonly method: unknown; readonly params?: unknown }
+  asked: { readonly method: unknown; readonly params?: unknown; readonly name?: string }
 ): Promise<Readonly<Record<string, unknown>>> {
   const question = readQuestion(asked)
   if (question === null) throw refused('the request has an unknown form, or is too large')
@@ -175,7 +175,10 @@ export async function answersTo(
 ): Promise<Readonly<Record<string, unknown>>> {
   const answers = Object.entries(requests).map(async ([name, asked]) => [
     name,
-    await answerOf(caller, isRecord(asked) ? { method: asked['method'], params: asked['params'] } : { method: null })
+    await answerOf(
+      caller,
+      isRecord(asked) ? { method: asked['method'], params: asked['params'], name } : { method: null }
+    )
   ])
   try {
     return Object.fromEntries(await Promise.all(answers)) as Readonly<Record<string, unknown>>

@@ -12,6 +12,9 @@ import { askClient, type ClientAnswer, type ClientAsk, type ClientRequest } from
 const MAX_PARKED = 256
 const MAX_PARKED_OF_CALLER = 16
 
+/** Milliseconds in which questions that an agent asks at once are gathered for one result. */
+const BATCH_MS = 50
+
 /** How a call in the mesh is followed. */
 export interface CallContext extends Pick<ToolContext, 'progress'> {
   readonly abortSignal: AbortSignalLike
@@ -75,7 +78,14 @@ export class AskingCalls {
     const { ask, kinds } = client
     if (kinds.length === 0) return await start({ ...followed(context), ...level })
     if (ask === undefined)
-      return await new ParkedCall({ api, caller, start, context, park: (call) => this.#park(call) }).round(context)
+      return await new ParkedCall({
+        ...this.#deps,
+        api,
+        caller,
+        start,
+        context,
+        park: (call) => this.#park(call)
+      }).round(context)
     return await start({
       ...followed(context),
       ...level,
@@ -116,6 +126,7 @@ export class AskingCalls {
 
 /** Dependencies of {@link ParkedCall}. */
 interface ParkedCallDeps extends AskingCall {
+  readonly clock: Clock
   readonly start: StartCall
   park(call: ParkedCall): { readonly call: string } | null
 }
@@ -126,6 +137,7 @@ class ParkedCall {
   timer: Timer | null = null
   readonly #deps: ParkedCallDeps
   readonly #abort = new AbortController()
+  /** By the names that the client gets. */
   readonly #open = new Map<string, CallQuestion>()
   readonly #end: Promise<unknown>
   #context: AskingContext
@@ -142,8 +154,9 @@ class ParkedCall {
       abortSignal: this.#abort.signal,
       takes: client.kinds,
       onQuestion: (question) => {
-        this.#open.set(question.id, question)
-        this.#wake()
+        const { name, id } = question
+        this.#open.set(name === undefined || this.#open.has(name) ? id : name, question)
+        this.#deps.clock.after(BATCH_MS, () => this.#wake())
       },
       ...(lines === null
         ? {}
@@ -168,7 +181,7 @@ class ParkedCall {
     if (context.abortSignal.aborted) abort()
     context.abortSignal.addEventListener('abort', abort)
     try {
-      for (const question of [...this.#open.values()]) await this.#give(question)
+      for (const [name, question] of [...this.#open]) await this.#give(name, question)
       for (;;) {
         if (this.#isOver) return await this.#end
         if (this.#open.size > 0) {
@@ -183,10 +196,10 @@ class ParkedCall {
     }
   }
 
-  async #give(question: CallQuestion): Promise<void> {
-    const given = this.#context.client.answer(question.id)
+  async #give(name: string, question: CallQuestion): Promise<void> {
+    const given = this.#context.client.answer(name)
     if (given === undefined) return
-    this.#open.delete(question.id)
+    this.#open.delete(name)
     await answerBy(this.#deps.api, question, Promise.resolve(resultOf(given)))
   }
 
@@ -194,7 +207,8 @@ class ParkedCall {
   #ask(): ClientAsk | null {
     const state = this.#deps.park(this)
     const questions = [...this.#open.values()]
-    if (state !== null) return askClient(Object.fromEntries(questions.map((one) => [one.id, requestOf(one)])), state)
+    if (state !== null)
+      return askClient(Object.fromEntries([...this.#open].map(([name, one]) => [name, requestOf(one)])), state)
     this.#open.clear()
     const refused = Promise.reject<Readonly<Record<string, unknown>>>(
       new Error('too many calls wait for their clients')
@@ -223,7 +237,11 @@ async function answerBy(
     (result) => ({ ok: true, result }),
     (error: unknown) => ({ ok: false, message: messageOf(error).slice(0, 1024) })
   )
-  await api.call('message.answer', { id, answer }).catch(() => {})
+  const refused = { ok: false, message: 'the node of the caller refused the answer' } as const
+  await api
+    .call('message.answer', { id, answer })
+    .catch(() => api.call('message.answer', { id, answer: refused }))
+    .catch(() => {})
 }
 
 function resultOf(view: ClientAnswer): Readonly<Record<string, unknown>> {

@@ -8,6 +8,7 @@ import {
   kindOf,
   type Severity,
   type AgentLogLine,
+  MAX_OPEN_QUESTIONS,
   MAX_QUESTIONS,
   type Question,
   type QuestionAnswer,
@@ -58,13 +59,21 @@ export function answerSender({ telemetry, nextHop, self, answerHere }: AnswerSen
   return send
 }
 
+/** A question of a request, as its caller keeps it. */
+interface KeptQuestion {
+  /** Its content: after a restart of its node, a number may stand for another question. */
+  readonly text: string
+  /** null: it is not answered yet. */
+  answer: QuestionAnswer | null
+}
+
 /** The questions and log lines that come for one request. Each question is passed on once, and each answer is kept. */
 export class CallerQuestions {
   readonly #listener: QuestionListener | undefined
   readonly #send: (body: Pick<ControlBody<'answer'>, 'id' | 'answer'>) => void
   readonly #lines: TokenBucket
-  /** By id; null: it is not answered yet. */
-  readonly #answers = new Map<number, QuestionAnswer | null>()
+  readonly #kept = new Map<number, KeptQuestion>()
+  #count = 0
 
   constructor(
     clock: Clock,
@@ -77,26 +86,27 @@ export class CallerQuestions {
   }
 
   /** A question of the agent, as its node sent it; `isAwaited`: a caller still waits for the request. */
-  ask(asked: Readonly<Record<string, unknown>> & { readonly id: number }, isAwaited: boolean): void {
-    const { id } = asked
-    const answer = this.#answers.get(id)
-    if (answer !== undefined) return answer === null ? undefined : this.#send({ id, answer })
-    if (this.#answers.size >= MAX_QUESTIONS) return
+  ask({ id, ...asked }: Readonly<Record<string, unknown>> & { readonly id: number }, isAwaited: boolean): void {
     const question = readQuestion(asked)
+    const text = JSON.stringify(question)
+    const known = this.#kept.get(id)
+    if (known?.text === text) return known.answer === null ? undefined : this.#send({ id, answer: known.answer })
     const listener = this.#listener
-    const reason =
-      question === null
-        ? 'the caller cannot read the question'
-        : listener === undefined || !isAwaited || !listener.takes.includes(kindOf(question))
-          ? 'no caller answers it now'
-          : null
-    this.#answers.set(id, reason === null ? null : refusal(reason))
-    if (reason !== null || question === null || listener === undefined)
-      return this.#send({ id, answer: this.#answers.get(id) })
-    void listener.onQuestion(question).then((given) => {
-      this.#answers.set(id, given)
-      this.#send({ id, answer: given })
+    const isTaken = isAwaited && question !== null && listener?.takes.includes(kindOf(question)) === true
+    if (!isTaken || this.#isFull()) return this.#send({ id, answer: refusal('no caller answers the question now') })
+    this.#count++
+    const kept: KeptQuestion = { text, answer: null }
+    this.#kept.set(id, kept)
+    void listener.onQuestion(question).then((answer) => {
+      kept.answer = answer
+      if (this.#kept.get(id) === kept) this.#send({ id, answer })
     })
+  }
+
+  /** The agent's node bounds the questions too, but is not trusted with it. */
+  #isFull(): boolean {
+    const open = [...this.#kept.values()].filter(({ answer }) => answer === null).length
+    return this.#count >= MAX_QUESTIONS || open >= MAX_OPEN_QUESTIONS
   }
 
   /** A log line of the agent, as its node sent it. */

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import type { AgentLogLine, Question, QuestionAnswer } from '../../../../src/domain/task/question.js'
 import type { RunCaller } from '../../../../src/ports/agent-runtime.js'
-import type { QuestionListener } from '../../../../src/node/requests/caller/questions.js'
+import { CallerQuestions, type QuestionListener } from '../../../../src/node/requests/caller/questions.js'
 import type { FakeAgent } from '../../../support/fake-agents.js'
 import { requestScene } from '../../../support/request-scene.js'
 
@@ -132,4 +132,20 @@ test('log lines of an agent reach a caller that wants their level, within a rate
   for (let i = 0; i < 500; i++) caller.log({ level: 'info', data: i })
   await world.settle()
   t.ok(listener.lines.length <= 101, `${listener.lines.length} lines`)
+})
+
+test('a node that asks too much, or gives a number to another question, gets a refusal or a new answer', async (t: Assert) => {
+  const { world, here } = await requestScene(t, { timeoutMs: 10_000 })
+  const listener = new Listener()
+  const sent: { readonly id: number }[] = []
+  const answers = new CallerQuestions(here.core.deps.clock, listener, (body) => void sent.push(body))
+  for (let id = 1; id <= 20; id++) answers.ask({ id, ...FORM }, true)
+  t.is(listener.asked.length, 8, 'eight wait')
+  t.is(sent.length, 12, 'the others are refused at once')
+  for (let i = 0; i < 8; i++) listener.answer()
+  await world.settle()
+  answers.ask({ id: 1, ...FORM }, true)
+  t.is(listener.asked.length, 8, 'a repeated question is answered from memory')
+  answers.ask({ id: 1, ...FORM, params: { ...FORM.params, message: 'Another?' } }, true)
+  t.is(listener.asked.length, 9, 'another question of that number is asked')
 })
