@@ -8,9 +8,12 @@ import { STATE_TTL_MS } from '../http/request-states.js'
 import type { ToolContext } from '../server/tool.js'
 import { askClient, type ClientAnswer, type ClientAsk, type ClientRequest } from './client-ask.js'
 
-/** Calls whose client is asked between two of its requests: in all, and of one caller. */
+/**
+ * Calls whose client is asked between two of its requests: in all, and of one caller. Each holds a slot of its agent,
+ * so a further call of the caller ends its oldest.
+ */
 const MAX_PARKED = 256
-const MAX_PARKED_OF_CALLER = 16
+const MAX_PARKED_OF_CALLER = 3
 
 /** Milliseconds in which questions that an agent asks at once are gathered for one result. */
 const BATCH_MS = 50
@@ -111,9 +114,15 @@ export class AskingCalls {
 
   /** The state by which its client comes back to a call; null: there is no room. */
   #park(call: ParkedCall): { readonly call: string } | null {
-    const ofCaller = [...this.#parked.values()].filter(({ caller }) => caller === call.caller).length
-    if (this.#parked.size >= MAX_PARKED || ofCaller >= MAX_PARKED_OF_CALLER) return null
     const { clock, newId } = this.#deps
+    const ofCaller = [...this.#parked].filter(([, { caller }]) => caller === call.caller)
+    const [oldest] = ofCaller
+    if (oldest !== undefined && ofCaller.length >= MAX_PARKED_OF_CALLER) {
+      this.#parked.delete(oldest[0])
+      clock.clear(oldest[1].timer)
+      oldest[1].abandon()
+    }
+    if (this.#parked.size >= MAX_PARKED) return null
     const id = newId()
     this.#parked.set(id, call)
     call.timer = clock.after(STATE_TTL_MS, () => {
