@@ -1,4 +1,5 @@
 import { NodeError } from '../kit/errors.js'
+import { shown } from '../kit/text.js'
 import type { Calls, Reply, WatchName } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
 import { MessageProgress, type ProgressLevel } from './terminal/message-progress.js'
@@ -29,6 +30,8 @@ export async function followCall<N extends MessageCall>(
     for await (const event of api().watch<MessageCall>(name, params, { signal })) {
       if (event.type === 'reply') return event.reply
       if (event.type === 'failed') throw NodeError.fromBody(event.error)
+      if (event.type === 'asks-owner')
+        output.note(`${shown(event.agent)} asks: ${output.hint(`a2a-node approvals show ${shown(event.id)}`)}`)
       // A newer node may report more.
       if (event.type !== 'waiting' && event.type !== 'progress') continue
       onTask?.(event.taskId)

@@ -45,7 +45,14 @@ interface PeerDispatchDeps {
 }
 
 /** Relayed control messages: those of lanes and of requests, between the two nodes concerned. */
-const RELAYED_CONTROLS: ReadonlySet<ControlName> = new Set(['greet', 'ack', 'heartbeat', 'approval', 'cancel'])
+const RELAYED_CONTROLS: ReadonlySet<ControlName> = new Set([
+  'greet',
+  'ack',
+  'heartbeat',
+  'approval',
+  'cancel',
+  'answer'
+])
 
 /** Passes the events and messages of peers to their receivers. */
 export class PeerDispatch implements PeerHandlers {

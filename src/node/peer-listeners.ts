@@ -89,6 +89,7 @@ export function controlHandlers(parts: Services & Pipelines): ControlHandlers {
       approvals.onCancel(peer, body.requestId)
       executor.onCancel(peer, body.requestId)
     },
+    answer: (peer, { body }) => executor.onAnswer(peer, body),
     lookup: (peer, { body }) => agentLookup.onLookup(peer, body),
     found: (peer, { body }) => agentLookup.onFound(peer, body),
     way: (peer, { body }) => routes.onRouteRequest(peer, body),

@@ -34,6 +34,8 @@ import { VoteStore } from './swarms/consensus/vote-store.js'
 import type { Services } from './services.js'
 import { Executor } from './requests/callee/executor.js'
 import { Admissions, Heartbeats, InFlight } from './requests/callee/in-flight.js'
+import { CalleeQuestions } from './requests/callee/questions.js'
+import { answerSender } from './requests/caller/questions.js'
 import { Replies } from './requests/callee/replies.js'
 import { Runner } from './requests/callee/runner.js'
 import type { LedgerChange } from '../ports/ledger.js'
@@ -150,7 +152,9 @@ function createExecutor(
     ...shared,
     isPast: (peer, swarm, epoch) => later().swarms.participants.isPast(peer, swarm, epoch)
   })
-  return new Executor({ ...shared, replies, heartbeats, admissions, runner: new Runner({ ...shared, replies }) })
+  const questions = new CalleeQuestions({ ...shared, replies })
+  const runner = new Runner({ ...shared, replies, questions })
+  return new Executor({ ...shared, replies, heartbeats, admissions, runner, questions })
 }
 
 function createOutbound(common: Common, lanes: Lanes, inbound: Inbound): Outbound {
@@ -184,9 +188,10 @@ function createRequests(
     ...common,
     cancelHere: (key) => [later().approvals, later().executor].forEach((part) => part.onCancel(self, key))
   })
+  const sendAnswer = answerSender({ ...common, answerHere: (body) => later().executor.onAnswer(self, body) })
   const strays = new StrayRuns({ ...shared, cancel: (peer, key) => cancellations.cancel(peer, key) })
   const ends = new CommitQueue({ ...common, commit: (changes) => lanes.commit(changes) })
-  const parts = { ...shared, cancellations, strays, ends, dispatcher: new Dispatcher(common) }
+  const parts = { ...shared, cancellations, sendAnswer, strays, ends, dispatcher: new Dispatcher(common) }
   return new Requests({ ...parts, open: requestFactory(parts), make: (asking) => makeRequest(shared, asking) })
 }
 

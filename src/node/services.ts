@@ -26,6 +26,7 @@ import { RemoteCards } from './cards/remote-cards.js'
 import { PeerTable } from './peers/peer-table.js'
 import { Guests } from './policy/guests.js'
 import { PeerTrust } from './policy/peer-trust.js'
+import { PendingQuestions } from './policy/pending-questions.js'
 import { PolicyStore } from './policy/policy-store.js'
 import { Presence } from './peers/presence.js'
 import { RequestStore } from './requests/store.js'
@@ -61,6 +62,7 @@ export interface Services {
   readonly accessControl: AccessControl
   readonly observability: A2AObservability
   readonly toolCalls: ToolCalls
+  readonly questions: PendingQuestions
   readonly traffic: Traffic
   readonly policy: PolicyStore
   readonly trust: PeerTrust
@@ -146,10 +148,15 @@ function createCards(
 }
 
 /** The state that ends with the process and depends on no other. */
-function createTables({ clock, ids, telemetry }: NodeDeps): Pick<Services, 'tasks' | 'toolCalls' | 'subscriptions'> {
+function createTables({
+  clock,
+  ids,
+  telemetry
+}: NodeDeps): Pick<Services, 'tasks' | 'toolCalls' | 'questions' | 'subscriptions'> {
   return {
     tasks: new TaskTable({ clock, ids, telemetry }),
     toolCalls: new ToolCalls(),
+    questions: new PendingQuestions({ clock, ids, telemetry }),
     subscriptions: new Subscriptions(telemetry)
   }
 }

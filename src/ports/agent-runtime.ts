@@ -3,6 +3,7 @@ import type { NodeId } from '../kit/ids.js'
 import type { AgentProvider } from '../kit/names/provider.js'
 import type { CapabilityDescriptor, CardBody } from '../domain/card/card.js'
 import type { Conversation } from '../domain/gateway/conversation.js'
+import type { Severity, AgentLogLine, Question, QuestionAnswer, QuestionKind } from '../domain/task/question.js'
 import type { ToolContent } from '../domain/task/tool-content.js'
 import type { Tier } from '../domain/routing/tier.js'
 
@@ -65,12 +66,25 @@ export type AgentOutcome =
       readonly content?: ToolContent['content']
     }
 
+/** The caller of a run, as far as it answers questions and takes log lines. */
+export interface RunCaller {
+  readonly takes: readonly QuestionKind[]
+  /** Least level of the log lines that it wants; null: none. */
+  readonly logLevel: Severity | null
+  /** Asks it. Never rejects; the end of the run ends its questions. */
+  ask(question: Question): Promise<QuestionAnswer>
+  /** Sends it a line, if it wants lines of the level and is not flooded. */
+  log(line: AgentLogLine): void
+}
+
 /** Context of one run of an agent. */
 export interface AgentRun {
   /** Abort ends the run: the process group is killed (SIGTERM, then SIGKILL). */
   readonly signal: AbortSignalLike
   /** Called for each progress report, in order, before the outcome. */
   progress(data: unknown): void
+  /** Absent: it takes neither questions nor log lines. */
+  readonly caller?: RunCaller | undefined
 }
 
 /** Could an agent take work now? `degraded`: maybe not all of it. */

@@ -5,6 +5,7 @@ import type { AgentProvider } from '../kit/names/provider.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { NodeEventType, TrafficEventType } from '../kit/names/event-types.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
+import type { Severity, QuestionAnswer, QuestionKind } from '../domain/task/question.js'
 import type { AgentPrompt, HealthFinding } from './agent-runtime.js'
 import type { DocumentCalls, DocumentWatches } from './document-api.js'
 import type { PeerCalls, PeerList } from './peer-api.js'
@@ -272,6 +273,14 @@ export interface BackupInfo {
   readonly mesh: { readonly id: string; readonly name: string }
 }
 
+/** Abilities of the client that follows a call. Without them, or a watch, the owner of the node answers forms. */
+export interface CallAbilities {
+  /** Kinds of the agent's questions that it answers by `message.answer`. Default: none. */
+  readonly takes?: readonly QuestionKind[]
+  /** Least level of the agent's log lines. Absent: none. */
+  readonly logLevel?: Severity
+}
+
 /**
  * Every call with its parameters and result. Parameters that name a node or agent take ids, names and unique prefixes.
  */
@@ -316,7 +325,7 @@ export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls
       readonly allowRepeat?: boolean
       /** Of `*`: also agents whose default capability has side effects (`write`, `exec`). Default false. */
       readonly all?: boolean
-    }
+    } & CallAbilities
     result: Reply
   }
   /**
@@ -347,8 +356,13 @@ export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls
        * agent has one. Default false: its plain value.
        */
       readonly wantsContent?: boolean
-    }
+    } & CallAbilities
     result: Reply
+  }
+  /** Answers a question of a call that this caller follows. Another form of answer counts as a refusal. */
+  'message.answer': {
+    params: { readonly id: string; readonly answer: QuestionAnswer }
+    result: { readonly id: string }
   }
   'swarm.start': { params: SwarmRequest; result: { readonly id: string } }
   'swarm.preview': { params: SwarmRequest; result: SwarmPreview }
@@ -377,7 +391,11 @@ export interface Calls extends PeerCalls, DocumentCalls, TokenCalls, RemoteCalls
   'approvals.list': { params: { readonly machines?: boolean }; result: ApprovalList }
   'approvals.show': { params: { readonly id: string }; result: ApprovalDetail }
   /** `remember` writes a rule for this sender, agent and capability into the policy file. */
-  'approvals.allow': { params: { readonly id: string; readonly remember?: boolean }; result: ApprovalResult }
+  'approvals.allow': {
+    /** `content`: of a form that an agent asks for. */
+    params: { readonly id: string; readonly remember?: boolean; readonly content?: unknown }
+    result: ApprovalResult
+  }
   'approvals.deny': { params: { readonly id: string; readonly remember?: boolean }; result: ApprovalResult }
 }
 

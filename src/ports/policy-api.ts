@@ -3,6 +3,7 @@ import type { SideEffect } from '../domain/card/card.js'
 import type { MessageType } from '../domain/envelope/envelope.js'
 import type { PartyCriteria, PolicyDecision, PolicyRule } from '../domain/policy/rule.js'
 import type { TierText } from '../domain/routing/tier.js'
+import type { AgentLogLine, Question } from '../domain/task/question.js'
 import type { WaitingFor } from '../domain/task/task.js'
 import type { NodeRef } from './node-api.js'
 import type { PolicyFault } from './policy.js'
@@ -194,6 +195,8 @@ export interface ApprovalInfo {
   readonly expiresAt: string
   /** The limit that ends it: the wait of this node, or the timeout of the caller. */
   readonly endsBy: 'node' | 'caller'
+  /** Set for a question of an agent to a call of this node: it is answered by content, or by a visit of its URL. */
+  readonly question?: 'form' | 'url'
 }
 
 /** A request of this node that waits for the approval of a person at its agent's node. */
@@ -282,6 +285,14 @@ export interface ProgressReport {
   readonly text?: string
 }
 
+/** A question of an agent to the client of a call. */
+export interface CallQuestion extends Question {
+  /** For `message.answer`. */
+  readonly id: string
+  /** The agent, whose name is also in the message of the question. */
+  readonly agent: string
+}
+
 /** An event of a `send` or `call` under way. */
 export type MessageEvent<R> =
   /** Something holds it up: see the states of tasks; null: nothing any more. */
@@ -293,6 +304,12 @@ export type MessageEvent<R> =
     }
   /** Its agent reports progress; of several reports in a quarter of a second the newest, and the text of all. */
   | ({ readonly type: 'progress'; readonly agent: string; readonly taskId: string } & ProgressReport)
+  /** Its agent asks the client a question of a kind that the client takes. */
+  | { readonly type: 'question'; readonly question: CallQuestion }
+  /** Its agent asks, and the owner of this node answers: `approvals` has the question. */
+  | { readonly type: 'asks-owner'; readonly agent: string; readonly id: string }
+  /** A log line of its agent, of a level that the client wants. */
+  | { readonly type: 'log'; readonly agent: string; readonly line: AgentLogLine }
   /** The last one: the result of the call of the same name. */
   | { readonly type: 'reply'; readonly reply: R }
   /** The last one: the error of the call of the same name. */

@@ -63,7 +63,8 @@ export async function oldMcpClient(t: Assert, mesh: Pick<TestMesh, 'env'>, node:
   }
 }
 
-function serving(
+/** Starts `mcp serve` of a node. */
+export function serving(
   { env }: Pick<TestMesh, 'env'>,
   { home }: LocalNode
 ): { command: string; args: string[]; env: Record<string, string>; stderr: 'ignore' } {

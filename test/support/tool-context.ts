@@ -16,6 +16,7 @@ export function toolContext(): RecordedContext {
     correlationId: 'correlation',
     log: () => {},
     client: NO_CLIENT,
+    lines: null,
     abortSignal: abort.signal,
     progress: ({ message = '' }) => told.push(message),
     told,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { MESSAGE_TYPES } from '../../domain/envelope/envelope.js'
+import { LOG_LEVELS, QUESTION_KINDS } from '../../domain/task/question.js'
 import { EVENT_TYPES } from '../../kit/names/event-types.js'
 import { NodeError } from '../../kit/errors.js'
 import { jsonFault, SIZED_LIMITS } from '../../kit/json.js'
@@ -109,7 +110,15 @@ const swarmRequest: z.ZodType<SwarmRequest> = z.strictObject({
 
 const trust = z.enum(['mine', 'guest'])
 
-const approval = z.strictObject({ id: ref, remember: z.boolean().exactOptional() })
+const approval = z.strictObject({
+  id: ref,
+  remember: z.boolean().exactOptional(),
+  content: z.unknown().optional()
+})
+const abilities = {
+  takes: z.array(z.enum(QUESTION_KINDS)).max(QUESTION_KINDS.length).exactOptional(),
+  logLevel: z.enum(LOG_LEVELS).exactOptional()
+}
 
 /** The parameters of every call: bounded, checked, unknown members refused. */
 export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } = {
@@ -196,7 +205,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     timeoutMs: duration.exactOptional(),
     wait: z.boolean().exactOptional(),
     allowRepeat: z.boolean().exactOptional(),
-    all: z.boolean().exactOptional()
+    all: z.boolean().exactOptional(),
+    ...abilities
   }),
   'message.call': z.strictObject({
     agent: ref.nullable(),
@@ -207,7 +217,15 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     wait: z.boolean().exactOptional(),
     allowRepeat: z.boolean().exactOptional(),
     record: z.boolean().exactOptional(),
-    wantsContent: z.boolean().exactOptional()
+    wantsContent: z.boolean().exactOptional(),
+    ...abilities
+  }),
+  'message.answer': z.strictObject({
+    id: ref,
+    answer: z.union([
+      z.strictObject({ ok: z.literal(true), result: z.record(z.string(), z.unknown()) }),
+      z.strictObject({ ok: z.literal(false), message: z.string().max(1024) })
+    ])
   }),
   'message.judge': z.strictObject({ agent: ref, capabilities: z.array(capability).max(10_000) }),
   'a2a.find': z.strictObject({ card: z.string().min(1).max(2048), skill: z.string().min(1).max(256).exactOptional() }),

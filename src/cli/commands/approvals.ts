@@ -12,7 +12,7 @@ import type {
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { showWatch } from '../terminal/live.js'
-import { isSet } from '../options.js'
+import { isSet, jsonArgument, textOption } from '../options.js'
 import { jsonText, type Output } from '../terminal/output.js'
 import { type Cell, printFacts, tableLines } from '../terminal/render.js'
 import { agoText } from '../words.js'
@@ -159,17 +159,24 @@ function printApproval(output: Output, one: ApprovalDetail): void {
   stated.forEach(([label, text], at) => {
     if (text !== null || at === 0) output.print(`  ${output.paint('dim', label)}\n${jsonText(text)}`)
   })
-  for (const verb of ['allow', 'deny'])
-    output.note(`  ${verb}: ${output.hint(`a2a-node approvals ${verb} ${shown(id)}`)}`)
+  for (const verb of ['allow', 'deny']) {
+    const content = verb === 'allow' && one.question === 'form' ? " --content '<json>'" : ''
+    output.note(`  ${verb}: ${output.hint(`a2a-node approvals ${verb} ${shown(id)}${content}`)}`)
+  }
 }
 
 /** `approvals allow <id>`. */
 export const allowApproval: Action = async ({ output, api }, [id = ''], options) =>
-  decided(output, await api().call('approvals.allow', { id, ...remembered(options) }), 'allowed')
+  decided(output, await api().call('approvals.allow', { id, ...remembered(options), ...contentOf(options) }), 'allowed')
 
 /** `approvals deny <id>`. */
 export const denyApproval: Action = async ({ output, api }, [id = ''], options) =>
   decided(output, await api().call('approvals.deny', { id, ...remembered(options) }), 'denied')
+
+function contentOf(options: Parameters<Action>[2]): { content?: unknown } {
+  const text = textOption(options, 'content')
+  return text === undefined ? {} : { content: jsonArgument(text, '--content') }
+}
 
 function remembered(options: Parameters<Action>[2]): { remember?: true } {
   return isSet(options, 'remember') ? { remember: true } : {}
@@ -178,6 +185,10 @@ function remembered(options: Parameters<Action>[2]): { remember?: true } {
 function decided(output: Output, one: ApprovalResult, outcome: 'allowed' | 'denied'): number {
   if (output.json) {
     output.object('approval@1', { ...one, outcome })
+    return EXIT.ok
+  }
+  if (one.question !== undefined) {
+    output.print(`${shown(one.id)} is ${outcome === 'allowed' ? 'answered' : 'declined'}: ${shown(fromText(one))}`)
     return EXIT.ok
   }
   const line = (info: ApprovalInfo, what: string): string =>

@@ -297,8 +297,8 @@ const TRUST: readonly CommandRow[] = [
       {
         name: 'allow',
         args: '<id>',
-        about: 'allow a message',
-        options: [REMEMBER],
+        about: 'allow a message, or answer a question of an agent',
+        options: [REMEMBER, { flags: '--content <json>', about: 'answer of a question: the object of its form' }],
         load: async () => (await import('../commands/approvals.js')).allowApproval
       },
       {

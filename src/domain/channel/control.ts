@@ -5,6 +5,7 @@ import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 import { approvalIdSchema } from '../policy/approval-call.js'
 import { MAX_TTL_MS } from '../task/payloads.js'
+import { MAX_QUESTIONS } from '../task/question.js'
 import { COORDINATION_SCHEMA } from '../swarm/coordination-message.js'
 import { PARTICIPANT_SCHEMA } from '../swarm/participant-message.js'
 
@@ -83,6 +84,8 @@ export const CONTROL_SCHEMAS = {
   }),
   /** Asks to stop the work on a request of the sender. */
   cancel: z.object({ requestId: RunKey }),
+  /** The answer to a question of the receiver's work for a request of the sender. */
+  answer: z.object({ requestId: RunKey, id: z.int().min(1).max(MAX_QUESTIONS), answer: z.unknown() }),
   /** Asks for cards by agent id or by capability. */
   lookup: z.object({ id: Id, agentId: AgentId.nullable(), capability: z.string().min(1).max(128).nullable() }),
   /** The signed cards found for a `lookup`. */

@@ -4,6 +4,7 @@ import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
 import { type Conversation, unpackConversation } from '../gateway/conversation.js'
 import { hasBytes } from '../../kit/json.js'
 import { TaskAcceptPayloadSchema } from './negotiation.js'
+import { MAX_QUESTIONS } from './question.js'
 
 const id = z.string().min(1).max(128)
 /** With its attempt it must fit the keys of heartbeats and cancellations. */
@@ -81,7 +82,11 @@ export const requestPayloadSchema = z.object({
   /** Its caller keeps no record of it; nor need its node, if it only reads and may be repeated. */
   isUnrecorded: z.boolean().default(false),
   /** Its caller takes the result in the form of MCP, where the agent has one. */
-  wantsContent: z.boolean().exactOptional()
+  wantsContent: z.boolean().exactOptional(),
+  /** Kinds of questions that its caller answers during the request; unknown ones are ignored. */
+  takes: z.array(z.string().max(32)).max(16).exactOptional(),
+  /** Least level of the agent's log lines for its caller. */
+  logLevel: z.string().max(16).exactOptional()
 })
 
 /** The payload of a `request`. */
@@ -132,11 +137,13 @@ export function workKey(requestId: string, attempt: number): string {
   return `${requestId}#${attempt}`
 }
 
-/** Payload of `stream-data` on the thread of a request. */
+/** Payload of `stream-data` on the thread of a request: progress, or a question or log line for its caller. */
 export const progressPayloadSchema = z.object({
   requestId: requestIdText,
   attempt: z.number().int().min(1),
-  progress: z.unknown()
+  progress: z.unknown().optional(),
+  question: z.looseObject({ id: z.int().min(1).max(MAX_QUESTIONS) }).exactOptional(),
+  log: z.unknown().optional()
 })
 
 /**

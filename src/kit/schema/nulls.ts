@@ -76,11 +76,14 @@ export function withoutNullsText(text: string, rules: NullRules): string {
  */
 export class NullFreeEvents {
   readonly #rules: NullRules
+  readonly #edit: (json: string) => string
   /** The pieces of the line that has not ended. */
   #open: string[] = []
 
-  constructor(rules: NullRules) {
+  /** `edit` changes the JSON of an event. */
+  constructor(rules: NullRules, edit: (json: string) => string = (json) => json) {
     this.#rules = rules
+    this.#edit = edit
   }
 
   /** Takes text and returns the lines that it ends. */
@@ -103,7 +106,7 @@ export class NullFreeEvents {
   #line(rest: string): string {
     const line = this.#open.length === 0 ? rest : this.#open.join('') + rest
     this.#open = []
-    return line.startsWith('data:') ? `data:${withoutNullsText(line.slice(5), this.#rules)}` : line
+    return line.startsWith('data:') ? `data:${this.#edit(withoutNullsText(line.slice(5), this.#rules))}` : line
   }
 }
 

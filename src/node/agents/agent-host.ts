@@ -14,7 +14,8 @@ import type {
   AgentOutcome,
   AgentSource,
   AgentTask,
-  HostedAgent
+  HostedAgent,
+  RunCaller
 } from '../../ports/agent-runtime.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { type AgentMeasured, RUN_BOUNDS } from '../../kit/prometheus.js'
@@ -44,6 +45,8 @@ export interface RunOptions {
   /** The agent has a free place. It begins when this returns or resolves; an error or rejection is why it does not. */
   onStart(): void | Promise<void>
   onProgress(data: unknown): void
+  /** The caller, for questions and log lines. */
+  readonly caller?: RunCaller | undefined
 }
 
 /** How a run ended, or why it did not begin. */
@@ -244,10 +247,8 @@ export class AgentHost {
       if (starting !== undefined) await starting
       // A cancel may have come while the start was recorded.
       if (options.signal.aborted) return noTurn(agentId, 'aborted')
-      const outcome = await hosting.agent.run(task, {
-        signal: options.signal,
-        progress: (data) => options.onProgress(data)
-      })
+      const { signal, caller } = options
+      const outcome = await hosting.agent.run(task, { signal, caller, progress: (data) => options.onProgress(data) })
       const judged = judgedOutcome(outcome, output, task.capability)
       this.#spent(hosting, this.#deps.clock.monotonic() - from, judged.ok)
       return judged

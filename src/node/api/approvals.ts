@@ -2,7 +2,6 @@ import type { Unsubscribe } from '../../kit/events.js'
 import { shown, SHOWN_MAX } from '../../kit/text.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type { Calls } from '../../ports/node-api.js'
-import type { NodeId } from '../../kit/ids.js'
 import type {
   ApprovalDetail,
   ApprovalElsewhere,
@@ -13,6 +12,7 @@ import type {
 } from '../../ports/policy-api.js'
 import type { AwaitedApproval } from '../requests/caller/approval-wait.js'
 import type { Directory } from '../cards/directory.js'
+import { type CallQuestionsDeps, questionInfo } from './call-questions.js'
 import type { ApprovalChoice, ApprovalDecision } from '../policy/approvals.js'
 import type { Pipelines } from '../pipelines.js'
 import type { Services } from '../services.js'
@@ -23,8 +23,7 @@ import type { PendingApproval } from '../policy/pending-approvals.js'
 const INPUT_SHOWN = 1024
 
 /** Dependencies of the calls about approvals. */
-export type ApprovalsApiDeps = Pick<Services, 'directory' | 'policy'> &
-  Pick<Pipelines, 'approvals' | 'requests'> & { readonly self: NodeId }
+export type ApprovalsApiDeps = CallQuestionsDeps & Pick<Services, 'policy'> & Pick<Pipelines, 'approvals' | 'requests'>
 
 /** Formats agents and nodes for people. */
 interface Namer {
@@ -42,7 +41,10 @@ export function listApprovals(node: ApprovalsApiDeps): Required<Omit<ApprovalLis
   // Requests to this node are among its own approvals.
   const elsewhere = node.requests.reports.awaitingApproval().filter(({ target }) => target.nodeId !== node.self)
   return {
-    approvals: node.approvals.list().map((one) => approvalInfo(one, namer)),
+    approvals: [
+      ...node.approvals.list().map((one) => approvalInfo(one, namer)),
+      ...node.questions.list().map((one) => questionInfo(node, one))
+    ],
     elsewhere: elsewhere.map((one) => elsewhereInfo(one, namer))
   }
 }
@@ -57,7 +59,8 @@ export function onNewApproval(node: ApprovalsApiDeps, listener: (approval: Appro
     for (const one of approvals) if (!before.has(one.id)) listener(one)
   }
   look()
-  return node.approvals.onChange(look)
+  const stops = [node.approvals.onChange(look), node.questions.onChange(look)]
+  return () => stops.forEach((stop) => stop())
 }
 
 function elsewhereInfo(one: AwaitedApproval, { address, ref }: Namer): ApprovalElsewhere {

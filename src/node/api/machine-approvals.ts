@@ -19,10 +19,11 @@ import {
 import { mayDecide } from '../../domain/policy/approval-deciders.js'
 import { effectiveParty } from '../../domain/routing/effective.js'
 import type { CallHandler } from '../../ports/member-calls.js'
-import type { Principal } from '../../ports/node-api.js'
+import type { Calls, Principal } from '../../ports/node-api.js'
 import type { ApprovalDetail, ApprovalResult, MachineApprovals } from '../../ports/policy-api.js'
 import type { NodeCore } from '../node.js'
 import type { PendingApproval } from '../policy/pending-approvals.js'
+import { answerQuestion, showQuestion } from './call-questions.js'
 import { decideApproval, listApprovals, showApproval } from './approvals.js'
 import { beyondAuthority } from './call-rights.js'
 
@@ -36,7 +37,18 @@ const MAX_ID = 64
 /** Dependencies of approvals at machines of one person. */
 export type MachineApprovalsDeps = Pick<
   NodeCore,
-  'approvals' | 'deps' | 'directory' | 'inbound' | 'memberCalls' | 'policy' | 'presence' | 'requests' | 'self' | 'trust'
+  | 'approvals'
+  | 'deps'
+  | 'directory'
+  | 'guests'
+  | 'inbound'
+  | 'memberCalls'
+  | 'policy'
+  | 'presence'
+  | 'questions'
+  | 'requests'
+  | 'self'
+  | 'trust'
 >
 
 /** Answers calls of the other machines of this node's owner about the approvals of this node. */
@@ -180,6 +192,7 @@ export async function listMachines(node: MachineApprovalsDeps, caller: Principal
 
 /** One approval of this node, or of another machine of its owner. @throws NodeError as {@link ask} */
 export async function showAnywhere(node: MachineApprovalsDeps, id: string, caller: Principal): Promise<ApprovalDetail> {
+  if (node.questions.isId(id)) return showQuestion(node, id)
   const found = await findElsewhere(node, id, caller)
   if (found === null) return showApproval(node, id)
   const { peer, by } = found
@@ -187,14 +200,15 @@ export async function showAnywhere(node: MachineApprovalsDeps, id: string, calle
 }
 
 /**
- * Decides an approval of this node, or else of another machine of its owner.
+ * Decides an approval of this node, or else of another machine of its owner; answers a question of this node.
  * @throws NodeError the errors of `Approvals` and {@link ask}; USAGE to remember a decision of another machine
  */
 export async function decideAnywhere(
   node: MachineApprovalsDeps,
   decision: 'allow' | 'deny',
-  { id, remember = false, caller }: { readonly id: string; readonly remember?: boolean; readonly caller: Principal }
+  { id, remember = false, caller, ...rest }: Calls['approvals.allow']['params'] & { readonly caller: Principal }
 ): Promise<ApprovalResult> {
+  if (node.questions.isId(id)) return answerQuestion(node, decision, { id, remember, ...rest })
   const found = await findElsewhere(node, id, caller)
   if (found === null) return await decideApproval(node, decision, { id, remember, by: caller.name })
   const { peer, by } = found

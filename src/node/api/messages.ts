@@ -9,10 +9,12 @@ import { barText, broadcastBar } from '../../domain/policy/requested-work.js'
 import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
 import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText } from '../../domain/routing/tier.js'
+import type { Severity, QuestionKind } from '../../domain/task/question.js'
 import type { AgentHealth } from '../../ports/agent-runtime.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../../ports/node-api.js'
 import type { Task } from '../../domain/task/task.js'
 import { broadcastError, type MessageOutcome, refusingRule } from './broadcast-outcome.js'
+import { CallQuestions, type CallQuestionsDeps } from './call-questions.js'
 import type { MessageHooks } from './watches.js'
 import type { Asked } from '../requests/caller/requests.js'
 import { refusal, stepsFor } from '../messaging/error-hints.js'
@@ -39,6 +41,7 @@ export interface MessagesApiDeps
       | 'self'
       | 'visibility'
     >,
+    CallQuestionsDeps,
     Pick<Pipelines, 'outbound' | 'requests' | 'selector'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'logState' | 'membership' | 'settings'>
 }
@@ -118,22 +121,22 @@ function healthOf({ agents, remoteCards }: MessagesApiDeps, card: RegisteredCard
 export async function sendText(
   node: MessagesApiDeps,
   params: Calls['message.send']['params'],
-  { by, as, onAsked, signal }: ApiCaller
+  { by, as, ...followed }: ApiCaller
 ): Promise<Reply> {
   const { agent, text, type, all = false, ...rest } = params
-  const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, as, signal }
+  const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, as, signal: followed.signal }
   if (agent === '*') return broadcast(node, type ?? 'request', { ...question, isForAll: all })
   const target = await agentFor(node, agent, { by, head: headOf(node, type ?? 'request', question) })
   return type === 'notification'
     ? notify(node, question, target)
-    : ask(node, question, { target, onBehalfOf: by, as, signal, onAsked })
+    : ask(node, question, { target, onBehalfOf: by, as, signal: undefined, ...followed })
 }
 
 /** `call`: a capability of a named agent, or of any agent with it. */
 export async function callCapability(
   node: MessagesApiDeps,
   params: Calls['message.call']['params'],
-  { by, as, onAsked, signal }: ApiCaller
+  { by, as, ...followed }: ApiCaller
 ): Promise<Reply> {
   const { agent, justification } = params
   const sees = (one: RegisteredCard): boolean => node.visibility.toCaller(one, by)
@@ -158,7 +161,7 @@ export async function callCapability(
       }
     )
   }
-  return ask(node, params, { target, onBehalfOf: by, as, signal, onAsked })
+  return ask(node, params, { target, onBehalfOf: by, as, signal: undefined, ...followed })
 }
 
 /** `message.judge`: the verdicts of this node's rules on calls of an agent, without a message or a record. */
@@ -239,6 +242,8 @@ interface ApiCaller extends MessageHooks {
   readonly by: CallerAuthority
   /** The agent of this node that calls; undefined: the caller acts for the operator. */
   readonly as?: string | undefined
+  /** Names the caller in questions to it; absent: it is asked nothing. */
+  readonly owner?: string
 }
 
 /** The content of a message. */
@@ -252,6 +257,8 @@ interface Matter {
   readonly allowRepeat?: boolean
   readonly record?: boolean
   readonly wantsContent?: boolean
+  readonly takes?: readonly QuestionKind[]
+  readonly logLevel?: Severity
 }
 
 /** The caller of a message. */
@@ -266,7 +273,7 @@ type MessageQuery = Matter & Client
 async function ask(
   node: MessagesApiDeps,
   question: Matter,
-  to: Client & { readonly target: AgentAddress; readonly onAsked?: ApiCaller['onAsked'] | undefined }
+  to: Client & Pick<ApiCaller, 'client' | 'onAsked' | 'owner'> & { readonly target: AgentAddress }
 ): Promise<Reply> {
   const { target, onBehalfOf, as, signal, onAsked } = to
   const { clock, settings } = node.deps
@@ -287,11 +294,21 @@ async function ask(
     wantsContent: question.wantsContent ?? false,
     ...(question.justification === undefined ? {} : { justification: question.justification })
   }
-  const asked = await node.requests.ask(asking).catch((error: unknown) => refusedAsking(node, target, error))
+  const { owner, client: hooks } = to
+  // Nobody follows a call that does not wait.
+  const questions =
+    owner === undefined || !isWaiting
+      ? null
+      : new CallQuestions(node, { ...question, ...(hooks === undefined ? {} : { hooks }) }, { ...asking, owner })
+  const asked = await node.requests
+    .ask(questions === null ? asking : { ...asking, questions })
+    .catch((error: unknown) => refusedAsking(node, target, error))
   onAsked?.(asked)
   const { requestId, correlationId, taskId } = asked
   const agent = node.directory.shownAddress(target)
-  const { outcome, payload, error } = isWaiting ? answered(node, target, await untilAnswered(asked, signal)) : QUEUED
+  const ended = isWaiting ? await untilAnswered(asked, signal) : null
+  questions?.close()
+  const { outcome, payload, error } = ended === null ? QUEUED : answered(node, target, ended)
   return { requestId, correlationId, agent, taskId, outcome, payload, error, latencyMs: elapsed(node, from) }
 }
 

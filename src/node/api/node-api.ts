@@ -27,6 +27,8 @@ import { beyondAuthority, refuseBeyondAuthority } from './call-rights.js'
 import { callCapability, judgeCalls, listAgents, sendText, showAgent } from './messages.js'
 import { listApprovals } from './approvals.js'
 import { decideAnywhere, listMachines, showAnywhere } from './machine-approvals.js'
+import { answerCall } from './call-questions.js'
+import { callerName, certified, ownerOf, powerIn } from './principal.js'
 import { policyInfo, testPolicy } from './policy.js'
 import {
   amendPeer,
@@ -209,11 +211,6 @@ const SWARM_CALLS: Pick<CallTable, SwarmCall> = {
   ]
 }
 
-/** Kind and name of a caller, as records name it: `operator`, `token ci`. */
-function callerName({ kind, name }: Principal): string {
-  return kind === name ? kind : `${kind} ${name}`
-}
-
 /** For the operator alone: a client that could create or approve clients would have the operator's rights. */
 const OAUTH_CALLS: Pick<CallTable, keyof OAuthCalls> = {
   'oauth.client.create': ['admin', (caller, params) => oauthAdmin(caller)['oauth.client.create'](params)],
@@ -325,12 +322,15 @@ const CALLS: CallTable = {
   'agents.show': ['read', ({ node, by }, { agent }) => showAgent(node, agent, by)],
   'message.send': [
     'send',
-    ({ node, principal, by }, params, signal) => sendText(node, params, { by, as: principal.agentId, signal })
+    ({ node, principal, by }, params, signal) =>
+      sendText(node, params, { by, as: principal.agentId, signal, owner: ownerOf(principal) })
   ],
   'message.call': [
     'send',
-    ({ node, principal, by }, params, signal) => callCapability(node, params, { by, as: principal.agentId, signal })
+    ({ node, principal, by }, params, signal) =>
+      callCapability(node, params, { by, as: principal.agentId, signal, owner: ownerOf(principal) })
   ],
+  'message.answer': ['send', ({ node, principal }, params) => answerCall(node, params, principal)],
   'message.judge': [
     'send',
     ({ node, principal, by }, params) => judgeCalls(node, params, { by, as: principal.agentId })
@@ -356,18 +356,6 @@ function metricsOf(
 ): Calls['node.metrics']['result'] {
   const own = { ...deps.telemetry.snapshot(), agents: agents.measured() }
   return sandboxId === null ? { ...own, a2a: observability.getMetrics() } : own
-}
-
-/** Work for a caller in the operator's name has the caller's rights. */
-function powerIn(principal: Principal): CallerAuthority {
-  if (principal.kind === 'operator') return { ...certified(principal), isOperator: true }
-  const { agents } = principal
-  return agents === undefined ? certified(principal) : { ...certified(principal), agents }
-}
-
-/** The same for other nodes, which have no operator of this node. */
-function certified({ tier, sandboxId }: Principal): Required<CertifiedPower> {
-  return { maxTier: tier, sandboxId }
 }
 
 /** Finds an agent by any URL. @throws NodeError FORBIDDEN, and the errors of the search */
@@ -427,14 +415,22 @@ const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
   'approvals.list': ['read', ({ node }, _params, { push }) => watchApprovals(node, push), 'newest'],
   'message.send': [
     'send',
-    ({ node, principal: { agentId: as }, by }, params, to) =>
-      followMessage(node, (hooks) => sendText(node, params, { by, as, ...hooks }), to),
+    ({ node, principal, by }, params, to) =>
+      followMessage(
+        node,
+        (hooks) => sendText(node, params, { by, as: principal.agentId, owner: ownerOf(principal), ...hooks }),
+        to
+      ),
     'all'
   ],
   'message.call': [
     'send',
-    ({ node, principal: { agentId: as }, by }, params, to) =>
-      followMessage(node, (hooks) => callCapability(node, params, { by, as, ...hooks }), to),
+    ({ node, principal, by }, params, to) =>
+      followMessage(
+        node,
+        (hooks) => callCapability(node, params, { by, as: principal.agentId, owner: ownerOf(principal), ...hooks }),
+        to
+      ),
     'all'
   ],
   ...DOCUMENT_WATCHES,

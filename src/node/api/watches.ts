@@ -9,6 +9,7 @@ import { asNodeError, type NodeError } from '../../kit/errors.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.js'
 import type { MessageEvent, ProgressReport } from '../../ports/policy-api.js'
 import { Abort } from '../../kit/abort.js'
+import type { CallClient } from './call-questions.js'
 import type { Asked } from '../requests/caller/requests.js'
 import { isRecord } from '../../kit/json.js'
 import { type RateLimit, TokenBucket } from '../../kit/rate.js'
@@ -150,7 +151,7 @@ export function watchApprovals(
     if (isNew) waiting.add(id)
     if (isNew || (waitingFor !== 'approval' && waiting.delete(id))) tell()
   }
-  const stops = [node.approvals.onChange(tell), node.tasks.onChange(onTask)]
+  const stops = [node.approvals.onChange(tell), node.questions.onChange(tell), node.tasks.onChange(onTask)]
   return () => stops.forEach((stop) => stop())
 }
 
@@ -176,6 +177,8 @@ export interface MessageHooks {
   readonly onAsked?: (asked: Asked) => void
   /** Aborted when the sender hangs up: then the work whose answer it awaited is canceled. */
   readonly signal?: AbortSignalLike | undefined
+  /** Takes the questions and log lines of the agent. */
+  readonly client?: CallClient['hooks']
 }
 
 /**
@@ -198,7 +201,12 @@ export function followMessage(
   const onAsked = ({ taskId }: Asked): void => {
     if (taskId !== null) followed = new TaskFollower(node, taskId, push)
   }
-  run({ onAsked, signal: gone }).then(
+  const client: CallClient['hooks'] = {
+    onQuestion: (question) => push({ type: 'question', question }),
+    onLog: (line, agent) => push({ type: 'log', agent, line }),
+    onOwner: (id, agent) => push({ type: 'asks-owner', id, agent })
+  }
+  run({ onAsked, signal: gone, client }).then(
     (reply) => finish({ type: 'reply', reply }),
     (error: unknown) => finish({ type: 'failed', error: asNodeError(error).toBody() })
   )

@@ -151,9 +151,11 @@ function keyOf({ peer, sender, recipient, header }: InboundMessage, request: Req
   return `${peer} ${addressText(sender)} ${recipient.agentId} ${header.type} ${what}`
 }
 
-/** A payload without its time limits, which differ when it is sent again. */
+/** A payload without time limits and the caller's abilities, which differ when it is sent again after a restart. */
 function untimed(payload: unknown): unknown {
-  return isRecord(payload) ? { ...payload, timeoutMs: null, approvalMs: null, ttlMs: null, isAgain: null } : payload
+  return isRecord(payload)
+    ? { ...payload, timeoutMs: null, approvalMs: null, ttlMs: null, isAgain: null, takes: null, logLevel: null }
+    : payload
 }
 
 /** True for equal payloads of JSON values and bytes. */

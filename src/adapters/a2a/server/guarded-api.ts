@@ -25,6 +25,7 @@ type ItemTable = { readonly [N in WatchName]?: (item: Watches[N]['item'], rules:
 const INPUTS: InputTable = {
   'message.call': ({ input, justification }) => [input, justification],
   'message.send': ({ justification }) => [justification],
+  'message.answer': ({ answer }) => [answer],
   'swarm.start': swarmInputs,
   'swarm.preview': swarmInputs
 }
@@ -133,6 +134,15 @@ function guardedTarget(target: BroadcastTarget, rules: Guardrails): BroadcastTar
 function guardedMessage(event: MessageEvent<Reply>, rules: Guardrails): MessageEvent<Reply> {
   if (event.type === 'reply') return { ...event, reply: guardedReply(event.reply, rules) }
   if (event.type === 'failed') return { ...event, error: guardedError(event.error, rules) }
+  if (event.type === 'question') {
+    const refusal = outputRefusal([event.question.params], rules)
+    return refusal === null ? event : { type: 'failed', error: refusal }
+  }
+  if (event.type === 'log') {
+    return outputRefusal([event.line.data], rules) === null
+      ? event
+      : { ...event, line: { level: event.line.level, data: 'withheld by a guardrail' } }
+  }
   if (event.type !== 'progress') return event
   // A pattern may be split over several reports, so with patterns no text of them is passed on.
   const { text, ...rest } = event

@@ -9,7 +9,8 @@ import type {
   AgentTask,
   FailureCode,
   HealthFinding,
-  HostedAgent
+  HostedAgent,
+  RunCaller
 } from '../../../ports/agent-runtime.js'
 
 /** Most progress reports of one run; later ones are dropped. */
@@ -20,6 +21,8 @@ export interface RuntimeContext {
   /** Aborted at the timeout, on cancellation and on close; the reason for the caller is not the runtime's worry. */
   readonly signal: AbortSignal
   progress(data: unknown): void
+  /** Absent: it takes neither questions nor log lines. */
+  readonly caller?: RunCaller | undefined
 }
 
 /** Runs an agent; timeout, cancellation and closing are handled outside. */
@@ -100,7 +103,11 @@ class Host implements LocalAgent {
     const late = { ok: false, code: 'TIMEOUT', message, data: { limitMs: timeoutMs } } as const
     const timer = this.#clock.after(timeoutMs, () => stopAs(late))
     run.signal.addEventListener('abort', onAbort)
-    const work = this.#work(task, { signal: stop.signal, progress: boundedProgress(run) })
+    const work = this.#work(task, {
+      signal: stop.signal,
+      progress: boundedProgress(run),
+      caller: run.caller
+    })
     this.#runs.set(work, () => stopAs(failure('CANCELED', 'the agent was closed')))
     const outcome = await work
     this.#runs.delete(work)

@@ -8,8 +8,14 @@ export interface AgentContext {
   progress(data: unknown): void
   /** The conversation of the client, as in the task; null for work of nobody at the A2A gateway. */
   readonly conversation: AgentTask['conversation'] | null
-  /** Writes a line to the node's log, cut at 1,024 characters. */
+  /** Writes a line to the node's log, cut at 1,024 characters; callers that want log lines get it too. */
   log(message: string): void
+  /**
+   * Asks the person of the caller by a form: a JSON Schema of an object of plain values. Resolves with the content, or
+   * null when the person declines. Rejects when nobody can be asked, and at the end of the task. At most 8 questions at
+   * once, and 64 in a task.
+   */
+  ask(message: string, schema: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>> | null>
 }
 
 /**

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as pause } from 'node:timers/promises'
-import { parseJson, RESULT_LIMITS } from '../../../kit/json.js'
+import { isRecord, parseJson, RESULT_LIMITS } from '../../../kit/json.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import { agentEnvironment, type Environment } from '../files/environment.js'
 import { failure, outputTooLarge, type RuntimeContext } from '../files/hosted-agent.js'
@@ -213,9 +213,22 @@ export class ModuleChild {
     if (message === null) return
     if (message.type === 'ready') this.#onReady()
     else if (message.type === 'load-failed') this.#loadFault = message.message
-    else if (message.type === 'log') this.#deps.log(message.message)
+    else if (message.type === 'log') this.#log(message)
+    else if (message.type === 'ask') void this.#ask(message)
     else if (message.type === 'progress') this.#runs.get(message.run)?.context.progress(message.data)
     else this.#runs.get(message.run)?.settle(this.#outcome(message.outcome))
+  }
+
+  #log({ run, message }: Extract<FromChild, { type: 'log' }>): void {
+    this.#deps.log(message)
+    this.#runs.get(run)?.context.caller?.log({ level: 'info', data: message })
+  }
+
+  async #ask({ run, id, params }: Extract<FromChild, { type: 'ask' }>): Promise<void> {
+    const caller = this.#runs.get(run)?.context.caller
+    const question = { method: 'elicitation/create', params: isRecord(params) ? params : {} } as const
+    const answer = (await caller?.ask(question)) ?? { ok: false, message: 'the caller of the task cannot be asked' }
+    this.#send({ type: 'answer', run, id, answer })
   }
 
   #onReady(): void {

@@ -1,6 +1,7 @@
 // Child process of one `module` agent: loads the module once, runs its tasks, and ends when its channel closes.
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { messageOf } from '../../../kit/errors.js'
+import type { QuestionAnswer } from '../../../domain/task/question.js'
 import type { AgentTask } from '../../../ports/agent-runtime.js'
 import { agentJsonText } from '../schemas/agent-json.js'
 import { outputTooLarge } from '../files/hosted-agent.js'
@@ -20,6 +21,9 @@ if (channel === undefined) throw new Error('this program is started by a node, n
 delete process.send
 
 const aborts = new Map<number, AbortController>()
+/** Questions that wait, by their ids. */
+const answers = new Map<number, { readonly run: number; readonly resolve: (answer: QuestionAnswer) => void }>()
+let lastQuestion = 0
 let maxOutputBytes = 0
 let loaded: (agent: Agent) => void = () => {}
 /** Never settles when the module cannot be loaded: the process ends. */
@@ -39,6 +43,7 @@ process.once('disconnect', () => {
 process.on('message', (message: ToChild) => {
   if (message.type === 'load') void load(message.path, message.maxOutputBytes)
   else if (message.type === 'run') void run(message.run, message.task)
+  else if (message.type === 'answer') answered(message.id, message.answer)
   else aborts.get(message.run)?.abort()
 })
 
@@ -85,6 +90,8 @@ async function run(id: number, task: AgentTask): Promise<void> {
   aborts.set(id, abort)
   const outcome = await outcomeOf(task, contextOf(id, task, abort.signal))
   aborts.delete(id)
+  for (const [question, { run: of }] of answers)
+    if (of === id) answered(question, { ok: false, message: 'the task has ended' })
   tell({ type: 'done', run: id, outcome })
 }
 
@@ -127,8 +134,27 @@ function contextOf(id: number, { conversation }: AgentTask, signal: AbortSignal)
       const json = progressJson(data)
       if (json !== null && aborts.has(id)) tell({ type: 'progress', run: id, data: JSON.parse(json) as unknown })
     },
-    log: (message: unknown) => tell({ type: 'log', message: String(message).slice(0, MAX_LOG_LINE) })
+    log: (message: unknown) => tell({ type: 'log', run: id, message: String(message).slice(0, MAX_LOG_LINE) }),
+    ask: async (message, schema) => await asked(id, { mode: 'form', message, requestedSchema: schema })
   }
+}
+
+async function asked(task: number, params: unknown): Promise<Readonly<Record<string, unknown>> | null> {
+  if (!aborts.has(task)) throw new Error('the task has ended')
+  const id = ++lastQuestion
+  const json = agentJsonText(params)
+  const answer = await new Promise<QuestionAnswer>((resolve) => {
+    answers.set(id, { run: task, resolve })
+    tell({ type: 'ask', run: task, id, params: json === undefined ? null : (JSON.parse(json) as unknown) })
+  })
+  if (!answer.ok) throw new Error(answer.message)
+  const { action, content } = answer.result
+  return action === 'accept' ? ((content ?? {}) as Readonly<Record<string, unknown>>) : null
+}
+
+function answered(id: number, answer: QuestionAnswer): void {
+  answers.get(id)?.resolve(answer)
+  answers.delete(id)
 }
 
 function progressJson(data: unknown): string | null {

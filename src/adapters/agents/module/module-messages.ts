@@ -1,4 +1,5 @@
 import { isRecord } from '../../../kit/json.js'
+import type { QuestionAnswer } from '../../../domain/task/question.js'
 import type { AgentTask } from '../../../ports/agent-runtime.js'
 
 /** Messages from the node to the child of a `module` agent. */
@@ -6,6 +7,7 @@ export type ToChild =
   | { readonly type: 'load'; readonly path: string; readonly maxOutputBytes: number }
   | { readonly type: 'run'; readonly run: number; readonly task: AgentTask }
   | { readonly type: 'abort'; readonly run: number }
+  | { readonly type: 'answer'; readonly run: number; readonly id: number; readonly answer: QuestionAnswer }
 
 /** How a run inside the child ended. `json` is the result as JSON text. */
 export type ChildOutcome =
@@ -21,7 +23,8 @@ export type FromChild =
   | { readonly type: 'ready' }
   | { readonly type: 'load-failed'; readonly message: string }
   | { readonly type: 'progress'; readonly run: number; readonly data: unknown }
-  | { readonly type: 'log'; readonly message: string }
+  | { readonly type: 'log'; readonly run: number; readonly message: string }
+  | { readonly type: 'ask'; readonly run: number; readonly id: number; readonly params: unknown }
   | { readonly type: 'done'; readonly run: number; readonly outcome: ChildOutcome }
 
 /** Largest progress report, as JSON text. */
@@ -34,11 +37,14 @@ export const MAX_FAILURE_MESSAGE = 4096
 /** Checks a message of the channel: an agent's module shares the process, so it could have written anything. */
 export function readFromChild(value: unknown): FromChild | null {
   if (!isRecord(value)) return null
-  const { type, run, message, data, outcome } = value
+  const { type, run, id, message, data, outcome } = value
   if (type === 'ready') return { type }
-  if ((type === 'load-failed' || type === 'log') && typeof message === 'string')
+  if (type === 'load-failed' && typeof message === 'string')
     return { type, message: message.slice(0, MAX_FAILURE_MESSAGE) }
   if (typeof run !== 'number') return null
+  if (type === 'log' && typeof message === 'string')
+    return { type, run, message: message.slice(0, MAX_FAILURE_MESSAGE) }
+  if (type === 'ask' && typeof id === 'number') return { type, run, id, params: value['params'] }
   if (type === 'progress') return { type, run, data }
   const checked = type === 'done' ? readOutcome(outcome) : null
   return checked === null ? null : { type: 'done', run, outcome: checked }

@@ -3,8 +3,10 @@ import type { Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { TokenBucket } from '../../../kit/rate.js'
 import { shown } from '../../../kit/text.js'
+import type { RunCaller } from '../../../ports/agent-runtime.js'
 import type { ProgramSpec, ProgramStarter } from '../../../ports/programs.js'
 import type { ImportConnection, ImportEvents } from '../../../ports/imports.js'
+import { answersTo, CALLER_CAPABILITIES, callerMeta, CallerRequests, openRequests } from './caller-requests.js'
 import { ContextConnection } from './context-connection.js'
 import { boundAnswers } from './imported-answers.js'
 import { type FaultScene, ImportedFault, faultOf } from './imported-fault.js'
@@ -23,6 +25,8 @@ const GOODBYE_MS = 1000
 const MIN_STREAM_RETRY_MS = 1000
 /** Longest, in milliseconds. */
 const MAX_STREAM_RETRY_MS = 30_000
+/** Results of one call that need answers of its caller, at most. */
+const MAX_ROUNDS = 16
 /** Longest time of the library's own timers; the node has its own deadlines. */
 const NEVER_MS = 2_147_483_647
 /** Changes of lists are reported as they come; the node reads them itself. */
@@ -45,6 +49,7 @@ export interface Connection<T = readonly unknown[]> extends ImportConnection<T> 
 export interface ToolRun {
   readonly signal: AbortSignal
   progress(data: unknown): void
+  readonly caller?: RunCaller | undefined
 }
 
 /** Opens a connection; rejects with ImportedFault, then nothing of it is left. An abort ends the opening. */
@@ -74,7 +79,7 @@ export function connectionsTo(deps: ConnectionDeps): OpenConnection {
     const client = new library.Client(
       { name: 'a2a-node', version: deps.version },
       {
-        capabilities: {},
+        capabilities: CALLER_CAPABILITIES,
         inputRequired: { autoFulfill: false },
         versionNegotiation: memory.isLegacy
           ? { mode: 'legacy' }
@@ -86,6 +91,7 @@ export function connectionsTo(deps: ConnectionDeps): OpenConnection {
         }
       }
     )
+    opening.requests.serve(client)
     const abort = (): void => void opening.transport.close().catch(() => {})
     signal.addEventListener('abort', abort)
     try {
@@ -109,6 +115,7 @@ type McpLibrary = typeof import('@modelcontextprotocol/client')
 /** One connection from its beginning. */
 class ConnectionOpening implements Connection {
   readonly transport: Transport
+  readonly requests = new CallerRequests()
   readonly #deps: ConnectionDeps
   #context: ContextConnection | null = null
   readonly #events: ImportEvents
@@ -128,6 +135,7 @@ class ConnectionOpening implements Connection {
       this.#stdio = new StdioTransport({ ...deps, program: address.program })
       this.transport = this.#stdio
       boundAnswers(this.transport, (reason) => this.#stdio?.cut(reason))
+      this.requests.watch(this.transport)
       return
     }
     const http = new library.StreamableHTTPClientTransport(new URL(address.url), {
@@ -147,6 +155,7 @@ class ConnectionOpening implements Connection {
     })
     this.transport = http
     boundAnswers(http, (reason) => this.#cut(reason))
+    this.requests.watch(http)
     this.#goodbye = () => http.terminateSession()
   }
 
@@ -192,18 +201,35 @@ class ConnectionOpening implements Connection {
     return items
   }
 
-  async call(
+  async call(tool: ImportedTool, input: Readonly<Record<string, unknown>>, run: ToolRun): Promise<unknown> {
+    const client = this.#open()
+    const isModern = client.getProtocolEra() === 'modern'
+    if (!isModern) await this.requests.wantLog(client, run.caller?.logLevel ?? null)
+    let answers: Readonly<Record<string, unknown>> = {}
+    for (let round = 0; round <= MAX_ROUNDS; round++) {
+      const args = { ...input }
+      const params = { ...answers, arguments: args, ...(isModern ? { _meta: callerMeta(run.caller) } : {}) }
+      const result = await this.requests.during(args, run, () => this.#callTool(tool, params, run))
+      const open = openRequests(result)
+      if (open === null) return result
+      const { requests, ...state } = open
+      answers = { ...state, inputResponses: await answersTo(requests, run.caller, run.signal) }
+    }
+    throw new ImportedFault('answered', `it asked for answers ${MAX_ROUNDS + 1} times`)
+  }
+
+  async #callTool(
     { name, inputSchema }: ImportedTool,
-    input: Readonly<Record<string, unknown>>,
+    params: Readonly<Record<string, unknown>>,
     { signal, progress }: ToolRun
   ): Promise<unknown> {
-    const client = this.#open()
     return await this.#ask(
-      client.callTool(
-        { name, arguments: { ...input } },
+      this.#open().callTool(
+        { name, ...params },
         {
           signal,
           timeout: NEVER_MS,
+          allowInputRequired: true,
           // Without the output schema: the node checks results, by a check that no server can make hang.
           toolDefinition: { name, inputSchema: { ...inputSchema, type: 'object' } },
           onprogress: ({ progress: done, total, message }) =>

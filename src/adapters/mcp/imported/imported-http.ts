@@ -1,5 +1,6 @@
 import { isRecord } from '../../../kit/json.js'
 import { MCP_NULLS, NullFreeEvents, withoutNullsText } from '../../../kit/schema/nulls.js'
+import { originEdit } from './caller-requests.js'
 import { ImportedFault, retryAfterText } from './imported-fault.js'
 
 /** Room of a body beside the result in it: JSON writes some characters as six, and events have lines of their own. */
@@ -70,7 +71,7 @@ export function importedFetch(deps: ImportedFetchDeps): ImportedFetch {
       const body = { jsonrpc: '2.0', id: asked.id, result: deps.tags.resultOf(asked.page) }
       return new Response(JSON.stringify(body), { headers: { 'content-type': 'application/json' } })
     }
-    const bounded = await nullFree(boundedBody(response, deps))
+    const bounded = await nullFree(boundedBody(response, deps), originEdit(init))
     return asked === null ? bounded : await noteTag(bounded, asked.page, deps.tags)
   }
 }
@@ -143,17 +144,20 @@ function boundedBody(response: Response, { maxOutputBytes, takeEvent, cut }: Imp
 }
 
 /** The body without members that are null, which the library refuses. Other bodies than JSON and events stay. */
-async function nullFree(response: Response): Promise<Response> {
+async function nullFree(response: Response, edit?: (json: string) => string): Promise<Response> {
   const { body, status, statusText, headers } = response
   const type = headers.get('content-type') ?? ''
   const isStream = type.includes('text/event-stream')
   if (body === null || (!isStream && !type.includes('application/json'))) return response
-  const clean = isStream ? eventsOf(body) : withoutNullsText(await response.text(), MCP_NULLS)
+  const clean = isStream ? eventsOf(body, edit) : withoutNullsText(await response.text(), MCP_NULLS)
   return new Response(clean, { status, statusText, headers })
 }
 
-function eventsOf(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
-  const lines = new NullFreeEvents(MCP_NULLS)
+function eventsOf(
+  body: ReadableStream<Uint8Array>,
+  edit: ((json: string) => string) | undefined
+): ReadableStream<Uint8Array> {
+  const lines = new NullFreeEvents(MCP_NULLS, edit)
   const clean = new TransformStream<string, string>({
     transform: (text, controller) => controller.enqueue(lines.push(text)),
     flush: (controller) => controller.enqueue(lines.end())

@@ -4,7 +4,7 @@ import { NodeError } from '../../../kit/errors.js'
 import type { AgentInfo } from '../../../ports/node-api.js'
 import { contextId, type ContextMethod, servedContext } from '../imported/context-capability.js'
 import { type ContextIndex, readIndex } from '../imported/context-index.js'
-import { APPROVAL_WAIT, callAgent, callAgentAsTool, type MeshCallDeps } from '../tools/mesh-call.js'
+import { APPROVAL_WAIT, callAgent, callForContent, type MeshCallDeps } from '../tools/mesh-call.js'
 import { McpContent } from '../tools/mcp-content.js'
 import { agentChanges, type FollowDeps, SharedChanges } from './followed-watch.js'
 
@@ -111,7 +111,7 @@ export class MeshContext {
 
   /** Asks a server for content of MCP. @throws NodeError of the refused or failed call */
   async content({ address, method, params, signal }: ContextQuestion): Promise<CallToolResult> {
-    const answer = await callAgentAsTool(this.#deps, callOf({ address, method, params }), {
+    const answer = await callForContent(this.#deps, callOf({ address, method, params }), {
       abortSignal: signal,
       progress: () => {}
     })

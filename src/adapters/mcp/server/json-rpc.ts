@@ -1,5 +1,6 @@
 import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/server'
 import { PROTOCOL_VERSION_META_KEY } from '@modelcontextprotocol/server'
+import { LOG_LEVELS } from '../../../domain/task/question.js'
 import { isRecord, jsonFault, SIZED_LIMITS } from '../../../kit/json.js'
 import { JSON_RPC } from './structured-error.js'
 
@@ -133,9 +134,6 @@ export function correlationIdOf(meta: unknown): string | null {
   const id = isRecord(meta) ? meta['correlationId'] : undefined
   return typeof id === 'string' && id.length > 0 && id.length <= MAX_CORRELATION_ID ? id : null
 }
-
-/** Levels of log lines, the least first. */
-export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
 
 type Shape = 'text' | 'object' | 'texts' | 'info' | 'level' | 'ref' | 'argument' | 'given'
 

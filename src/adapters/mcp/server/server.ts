@@ -124,7 +124,7 @@ function serveTools(
       correlationId: correlationIdOf(meta),
       signal,
       progress: progress.report,
-      tell: log.of(context),
+      lines: log.of(context),
       client: asking.client(context, about)
     })
     const pending = progress.beforeAnswer()

@@ -10,6 +10,7 @@ import type { ImportedTools } from '../../../ports/imported-tools.js'
 import type { NodeApi, Principal } from '../../../ports/node-api.js'
 import { A2A_TOOLS, a2aTools } from '../tools/a2a-tools.js'
 import { type AdminCaller, type AdminPolicy, adminTools } from '../tools/admin-tools.js'
+import { AskingCalls, type RunAsking } from '../tools/asking-calls.js'
 import { AgentPrompts } from '../resources/agent-prompts.js'
 import { mcpClientTool } from '../tools/client-tool.js'
 import { type Expose, ExposedTools, type ListLimits, type ListMode } from '../tools/exposed-tools.js'
@@ -104,6 +105,7 @@ interface Offer {
 }
 
 interface Exposing {
+  readonly asking: RunAsking
   readonly own: ToolSource
   readonly mode: ListMode
   /** Globs of the tools in the caller's list; null: all. */
@@ -129,6 +131,8 @@ export class McpService {
   readonly #modes = new BoundedMap<string, ListMode>(MAX_MODES)
   /** Shared, since a client may read a result over a later connection. */
   readonly #results = new LargeResults(() => randomBytes(12).toString('base64url'))
+  /** Shared, since a client may come back over a later connection. */
+  readonly #asking: AskingCalls
   #isClosed = false
 
   /** `kept`: HTTP sessions that continue after a restart of the node. Absent: all end with it. */
@@ -136,6 +140,7 @@ export class McpService {
     const { settings, clock } = deps
     this.#deps = deps
     this.#meter = startProcessMeter(clock)
+    this.#asking = new AskingCalls({ clock, newId: () => randomBytes(18).toString('base64url') })
     this.#limits = new ResourceManager(
       {
         maxConcurrentExecutions: settings.resources.maxConcurrentExecutions,
@@ -224,6 +229,7 @@ export class McpService {
   /** Ends every connection and signals their calls to stop. */
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#asking.close()
     await this.#http.close()
     await Promise.all([...this.#connections].map((connection) => connection.close()))
     this.#meter.close()
@@ -236,12 +242,13 @@ export class McpService {
   }
 
   #offer(principal: Principal, caller: AdminCaller, key: string): Pick<Offer, 'deps' | 'catalog'> {
-    const { apiFor, clock, compileSchema, toJson, settings } = this.#deps
+    const { apiFor, compileSchema, toJson, settings } = this.#deps
     const isRemote = caller.transport === 'http'
     const api = isRemote ? withoutCommands(apiFor(principal)) : apiFor(principal)
     const { adminRegistrationEnabled, adminPolicy } = settings.tools
     const health = this.#health()
-    const own = this.#ownTools(api, principal)
+    const asking = this.#asking.of(key)
+    const own = this.#ownTools(api, principal, asking)
     own.register(health.definition, health.handler, HEALTH_OPTIONS)
     // A tool that a caller registers acts as that caller: no other caller sees it.
     const registered = new ToolRegistry(compileSchema)
@@ -260,20 +267,29 @@ export class McpService {
         sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
     })
     const links = new SeenLinks()
-    const exposed = this.#exposed(api, { own, mode: this.#modeOf(key), chosen: principal.tools ?? null, links })
+    const shown = { own, asking, mode: this.#modeOf(key), chosen: principal.tools ?? null, links }
+    const exposed = this.#exposed(api, shown)
     const catalog: ToolCatalog = new ToolCatalog([exposed, admin, registered])
+    const isSearch = (): Promise<boolean> => exposed.isSearch().catch(() => false)
+    const instructions = async (): Promise<string> => await meshInstructions(api, await isSearch())
+    const { schemas } = settings.mcp
+    const offered = this.#resources(api, { principal, key, links })
+    return { deps: { tools: catalog, isRemote, instructions, schemas, ...offered }, catalog }
+  }
+
+  #resources(
+    api: NodeApi,
+    { principal, key, links }: { readonly principal: Principal; readonly key: string; readonly links: SeenLinks }
+  ): Pick<ServeDeps, 'resources' | 'prompts' | 'fit'> {
+    const { clock, toJson, settings } = this.#deps
     const results = this.#results.of(key)
     const context = new MeshContext({ api, clock, toJson })
     const ofServers = new ServerResources({ context, links, clock })
     const ofMesh = new MeshResources({ api, clock, toJson })
-    const resources = joinResources([results, this.#auditFor(principal), ofMesh, ofServers])
-    const prompts = joinPrompts([new AgentPrompts({ api, clock }), new ServerPrompts(context)])
-    const fit = results.fitter(settings.mcp.maxResultTokens)
-    const isSearch = (): Promise<boolean> => exposed.isSearch().catch(() => false)
-    const instructions = async (): Promise<string> => await meshInstructions(api, await isSearch())
     return {
-      deps: { tools: catalog, resources, prompts, isRemote, instructions, fit, schemas: settings.mcp.schemas },
-      catalog
+      resources: joinResources([results, this.#auditFor(principal), ofMesh, ofServers]),
+      prompts: joinPrompts([new AgentPrompts({ api, clock }), new ServerPrompts(context)]),
+      fit: results.fitter(settings.mcp.maxResultTokens)
     }
   }
 
@@ -289,21 +305,22 @@ export class McpService {
     })
   }
 
-  #exposed(api: NodeApi, { own, mode, chosen, links }: Exposing): ExposedTools {
+  #exposed(api: NodeApi, { own, asking, mode, chosen, links }: Exposing): ExposedTools {
     const { clock, compileSchema, settings, toJson } = this.#deps
     const { expose, maxListedTools, maxListedTokens, favorites } = settings.mcp
     const onContent = links.note.bind(links)
-    const shown = { known: this.#definitions, chosen, favorites, onContent }
+    const shown = { asking, known: this.#definitions, chosen, favorites, onContent }
     const mesh = new MeshTools({ api, clock, compileSchema, toJson, ...shown })
     const limits: ListLimits = { tools: maxListedTools, tokens: maxListedTokens }
     return new ExposedTools({ own, essential: A2A_TOOLS, mesh, expose, limits, mode, compileSchema })
   }
 
   /** The tools that work the mesh. The client tool names all servers, also those that a sandbox may not see. */
-  #ownTools(api: NodeApi, principal: Principal): ToolRegistry {
+  #ownTools(api: NodeApi, principal: Principal, asking: RunAsking): ToolRegistry {
     const { compileSchema, toJson, imported } = this.#deps
     const own = new ToolRegistry(compileSchema)
-    for (const tool of a2aTools({ api, compileSchema, toJson })) own.register(tool.definition, tool.handler, tool)
+    for (const tool of a2aTools({ api, asking, compileSchema, toJson }))
+      own.register(tool.definition, tool.handler, tool)
     if (imported.list().length === 0 || principal.sandboxId !== null) return own
     const client = mcpClientTool({
       serverOf: (text) => imported.named(text),

@@ -12,7 +12,8 @@ import { errorFor } from './remote-client.js'
 import type { RunIds } from './run-ids.js'
 import { RunSignal } from './run-signal.js'
 import { refusalOf, structuredErrorOf, type StructuredError } from './structured-error.js'
-import type { RegisteredTool, ToolContext, ToolLog } from './tool.js'
+import type { Severity, AgentLogLine } from '../../../domain/task/question.js'
+import type { ClientLines, RegisteredTool, ToolContext, ToolLog } from './tool.js'
 import type { ToolCatalog } from './tool-catalog.js'
 import { type OnCompleted, recordOf, tellRecord } from './tool-record.js'
 import { wrapError, wrapResult, type WrappedResult } from './tool-result.js'
@@ -28,8 +29,8 @@ export interface ToolCall {
   /** Aborts when the client cancels and when the connection ends: the result is then unused. */
   readonly signal: AbortSignal
   readonly progress: ToolContext['progress']
-  /** Sends the client lines of the handler's log; absent when it asked for none. */
-  readonly tell?: ClientTell | undefined
+  /** Takes log lines for the client; absent or null when it asked for none. */
+  readonly lines?: ClientLines | null
   /** Access of the handler to its client; absent: it cannot ask. */
   readonly client?: ClientSide
 }
@@ -37,8 +38,10 @@ export interface ToolCall {
 /** How a call is answered: at last, or with questions to its client. */
 export type ToolAnswer = CallToolResult | ClientAsk
 
-/** Sends a client one line of a log. */
-export type ClientTell = (level: Parameters<ToolLog>[0], message: string) => void
+/** Levels of the protocol. */
+const LEVEL_OF = { debug: 'debug', info: 'info', warn: 'warning', error: 'error' } as const satisfies Readonly<
+  Record<Parameters<ToolLog>[0], Severity>
+>
 
 /** Dependencies of {@link ToolPipeline}. */
 export interface PipelineDeps {
@@ -195,6 +198,9 @@ export class ToolPipeline {
 
   #contextOf(run: ToolRunner, own: RunSignal, isOpen: () => boolean): ToolContext {
     const { runId, correlationId, call } = run
+    const given = call.lines ?? null
+    const lines =
+      given === null ? null : { ...given, send: (line: AgentLogLine) => (isOpen() ? given.send(line) : undefined) }
     return {
       runId,
       correlationId,
@@ -202,9 +208,10 @@ export class ToolPipeline {
         return own.signal
       },
       client: call.client ?? NO_CLIENT,
+      lines,
       log: (level, message, fields) => {
         this.#deps.log(level, message, { ...fields, tool: run.tool ?? shown(call.name), runId, correlationId })
-        if (isOpen()) call.tell?.(level, message)
+        lines?.send({ level: LEVEL_OF[level], data: message })
       },
       progress: (report) => {
         if (isOpen()) call.progress(report)

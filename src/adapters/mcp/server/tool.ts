@@ -1,3 +1,4 @@
+import type { Severity, AgentLogLine } from '../../../domain/task/question.js'
 import type { ClientSide } from '../tools/client-ask.js'
 
 /** A JSON Schema whose root is an object. */
@@ -37,6 +38,14 @@ export type ToolLog = (
   fields?: Readonly<Record<string, unknown>>
 ) => void
 
+/** The log lines of a call for a client that asked for them. */
+export interface ClientLines {
+  /** The least level that it wants. */
+  readonly least: Severity
+  /** Sends a line, if its level is wanted. */
+  send(line: AgentLogLine): void
+}
+
 /** Context of a handler (spec mcp-runtime, ToolContext). */
 export interface ToolContext {
   readonly runId: string
@@ -48,6 +57,8 @@ export interface ToolContext {
   progress(report: { readonly progress: number; readonly total?: number; readonly message?: string }): void
   /** The client's abilities and its answers so far. To ask it something, return `askClient(...)`. */
   readonly client: ClientSide
+  /** Takes log lines of others for the client; null when it wants none. Lines of `log` go there by themselves. */
+  readonly lines: ClientLines | null
 }
 
 /** Runs a tool. A thrown error becomes a tool error; its result must be JSON, `undefined` counts as null. */

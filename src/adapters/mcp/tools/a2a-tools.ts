@@ -2,7 +2,8 @@ import { NodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { Calls, NodeApi, SwarmResults } from '../../../ports/node-api.js'
-import { callAgentAsTool, sendToAgent } from './mesh-call.js'
+import { callAgentAsTool, sendAsTool } from './mesh-call.js'
+import type { RunAsking } from './asking-calls.js'
 import type { ToolSchema, RegisteredTool, ToolContext, ToolHandler } from '../server/tool.js'
 
 /** Dependencies of {@link a2aTools}. */
@@ -11,6 +12,8 @@ export interface A2AToolsDeps {
   readonly compileSchema: CompileSchema
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
+  /** Runs calls whose agents may ask the client. */
+  readonly asking?: RunAsking
 }
 
 /** A tool of the node, as a row of the table below. */
@@ -65,7 +68,7 @@ const ROWS: Readonly<Record<string, A2AToolRow>> = {
     },
     required: ['agent', 'text'],
     timeoutMs: null,
-    run: (args, deps) => async (context) => await sendToAgent(deps, messageOf<'message.send'>(args), context)
+    run: (args, deps) => async (context) => await sendAsTool(deps, messageOf<'message.send'>(args), context)
   },
   a2a_call: {
     description:

@@ -4,6 +4,7 @@ import {
   type InputRequest,
   type InputResponseView
 } from '@modelcontextprotocol/server'
+import { kindOf, QUESTION_KINDS, type QuestionKind } from '../../../domain/task/question.js'
 import { NodeError } from '../../../kit/errors.js'
 
 /** Questions of one {@link askClient}. */
@@ -26,6 +27,10 @@ export interface ClientSide {
   takes(request: ClientRequest): boolean
   /** Its answer to the question of this name; undefined when there is none yet, or none of a valid form. */
   answer(name: string): ClientAnswer | undefined
+  /** Kinds of questions that it takes. */
+  readonly kinds: readonly QuestionKind[]
+  /** Asks it during this request; absent for one that is asked by a result. Rejects without an answer. */
+  readonly ask?: (request: ClientRequest) => Promise<Readonly<Record<string, unknown>>>
   /** The `state` given to {@link askClient}, unchanged; undefined in the first round. */
   readonly state: unknown
 }
@@ -61,34 +66,40 @@ export function askClient(requests: Readonly<Record<string, ClientRequest>>, sta
 }
 
 /** A client that takes no question. */
-export const NO_CLIENT: ClientSide = { takes: () => false, answer: () => undefined, state: undefined }
+export const NO_CLIENT: ClientSide = { takes: () => false, kinds: [], answer: () => undefined, state: undefined }
 
 /** The client with its declared capabilities and its answers of this round. */
 export function clientSide(
   declared: ClientCapabilities | undefined,
-  { answers, state }: { readonly answers: Readonly<Record<string, unknown>> | undefined; readonly state: unknown }
+  {
+    answers,
+    state,
+    ask
+  }: Pick<ClientSide, 'ask' | 'state'> & { readonly answers: Readonly<Record<string, unknown>> | undefined }
 ): ClientSide {
+  const kinds = kindsOf(declared)
   return {
-    takes: (request) => takes(declared, request),
+    takes: ({ method, params = {} }) => kinds.includes(kindOf({ method, params: { ...params } })),
+    kinds,
     answer: (name) => {
       if (answers === undefined || !Object.hasOwn(answers, name)) return undefined
       const view = inputResponse(answers, name)
       return view.kind === 'missing' ? undefined : view
     },
+    ...(ask === undefined ? {} : { ask }),
     state
   }
 }
 
-function takes(declared: ClientCapabilities | undefined, { method, params }: ClientRequest): boolean {
-  if (method === 'roots/list') return declared?.roots !== undefined
-  if (method === 'sampling/createMessage') {
-    const needsTools = params.tools !== undefined || params.toolChoice !== undefined
-    return declared?.sampling !== undefined && (!needsTools || declared.sampling.tools !== undefined)
-  }
-  const { elicitation } = declared ?? {}
-  if (elicitation === undefined) return false
+function kindsOf({ elicitation, sampling, roots }: ClientCapabilities = {}): readonly QuestionKind[] {
   // Declared without modes it means forms, as before there were others.
-  return params.mode === 'url'
-    ? elicitation.url !== undefined
-    : elicitation.form !== undefined || elicitation.url === undefined
+  const isForm = elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined)
+  const has: Readonly<Record<QuestionKind, boolean>> = {
+    form: isForm,
+    url: elicitation?.url !== undefined,
+    sampling: sampling !== undefined,
+    tools: sampling?.tools !== undefined,
+    roots: roots !== undefined
+  }
+  return QUESTION_KINDS.filter((kind) => has[kind])
 }

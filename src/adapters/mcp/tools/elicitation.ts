@@ -42,7 +42,12 @@ export class Elicitation {
   client({ mcpReq }: ServerContext, about: Elicited): ClientSide {
     const carried: unknown = mcpReq.requestState()
     const state = carried === undefined ? undefined : this.#opened(about, carried)
-    return clientSide(this.#declared(mcpReq.envelope), { answers: mcpReq.inputResponses, state })
+    const given = { answers: mcpReq.inputResponses, state }
+    if (this.#era === 'modern') return clientSide(this.#declared(mcpReq.envelope), given)
+    return clientSide(this.#declared(mcpReq.envelope), {
+      ...given,
+      ask: async (request) => await mcpReq.send(request as never, { timeout: ANSWER_MS, signal: mcpReq.signal })
+    })
   }
 
   /** The name that the client of this request gave itself. */

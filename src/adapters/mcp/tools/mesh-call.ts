@@ -1,10 +1,10 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import { failedContent, isToolContent } from '../../../domain/task/tool-content.js'
-import type { AbortSignalLike } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
-import type { Calls, NodeApi, Reply } from '../../../ports/node-api.js'
+import type { CallAbilities, Calls, NodeApi, Reply } from '../../../ports/node-api.js'
 import type { MessageEvent } from '../../../ports/policy-api.js'
 import type { ToolContext } from '../server/tool.js'
+import type { CallContext, RunAsking } from './asking-calls.js'
 import { mcpContent } from './mcp-content.js'
 
 /** Dependencies of {@link callAgent}. */
@@ -16,9 +16,10 @@ export interface MeshCallDeps {
   readonly onContent?: (agent: string, content: readonly unknown[]) => void
 }
 
-/** Receives the progress of a call, and ends it. */
-export interface CallContext extends Pick<ToolContext, 'progress'> {
-  readonly abortSignal: AbortSignalLike
+/** The same for tools whose client may be asked. */
+export interface ToolCallDeps extends MeshCallDeps {
+  /** Absent: the owner of the node answers questions. */
+  readonly asking?: RunAsking
 }
 
 /** Beginning of the progress message of a call that a person must allow. */
@@ -49,15 +50,15 @@ export async function callAgent(
   context: CallContext
 ): Promise<unknown> {
   // Its client waits for it: a call that changes nothing need not outlive the client.
-  const call = { ...params, record: false }
+  const call = { ...params, ...abilitiesOf(context), record: false }
   return resultOf(await follow(deps.api.watch('message.call', call, { signal: context.abortSignal }), context), deps)
 }
 
 /**
- * The same for a tool of an MCP client: content of MCP stays so, with the error of the tool where its result is one.
+ * The same for an MCP client: content of MCP stays so, with the error of the tool where its result is one.
  * @throws NodeError of the refused or failed call whose agent gave no content; TIMEOUT
  */
-export async function callAgentAsTool(
+export async function callForContent(
   deps: MeshCallDeps,
   params: Calls['message.call']['params'],
   context: CallContext
@@ -74,19 +75,48 @@ export async function callAgentAsTool(
   }
 }
 
+/** The same for a tool of an MCP client, which may be asked. @throws NodeError as {@link callForContent} */
+export async function callAgentAsTool(
+  deps: ToolCallDeps,
+  params: Calls['message.call']['params'],
+  context: ToolContext
+): Promise<unknown> {
+  return await withClient(deps, context, (followed) => callForContent(deps, params, followed))
+}
+
 /** The same for a text to an agent's default capability, or to everybody (`*`), whose targets are in the result. */
+export async function sendAsTool(
+  deps: ToolCallDeps,
+  params: Calls['message.send']['params'],
+  context: ToolContext
+): Promise<unknown> {
+  return await withClient(deps, context, (followed) => sendToAgent(deps, params, followed))
+}
+
+/** Sends a text to an agent, and resolves with its result as JSON. @throws NodeError as {@link callAgent} */
 export async function sendToAgent(
   deps: MeshCallDeps,
   params: Calls['message.send']['params'],
   context: CallContext
 ): Promise<unknown> {
-  return resultOf(await follow(deps.api.watch('message.send', params, { signal: context.abortSignal }), context), deps)
+  const call = { ...params, ...abilitiesOf(context) }
+  return resultOf(await follow(deps.api.watch('message.send', call, { signal: context.abortSignal }), context), deps)
 }
 
-async function follow(
-  events: AsyncIterable<MessageEvent<Reply>>,
-  { abortSignal, progress }: CallContext
-): Promise<Reply> {
+async function withClient(
+  { api, asking }: ToolCallDeps,
+  context: ToolContext,
+  start: (followed: CallContext) => Promise<unknown>
+): Promise<unknown> {
+  return await (asking === undefined ? start(context) : asking(api, context, start))
+}
+
+function abilitiesOf({ takes, logLevel }: CallContext): CallAbilities {
+  return { ...(takes === undefined ? {} : { takes }), ...(logLevel === undefined ? {} : { logLevel }) }
+}
+
+async function follow(events: AsyncIterable<MessageEvent<Reply>>, context: CallContext): Promise<Reply> {
+  const { abortSignal, progress } = context
   const rising = new Rising()
   for await (const event of events) {
     if (event.type === 'reply') return event.reply
@@ -94,6 +124,11 @@ async function follow(
     if (event.type === 'waiting') {
       const { waitingFor, agent, taskId } = event
       const message = `${waitingFor === null ? 'under way' : WAITING[waitingFor]} (${agent}, task ${taskId})`
+      progress({ progress: rising.next(null), message })
+    } else if (event.type === 'question') context.onQuestion?.(event.question)
+    else if (event.type === 'log') context.onLog?.(event.line)
+    else if (event.type === 'asks-owner') {
+      const message = `${event.agent} asks: the owner of this node answers by a2a-node approvals allow ${event.id}`
       progress({ progress: rising.next(null), message })
     } else if (event.type === 'progress') {
       const { total, message } = event

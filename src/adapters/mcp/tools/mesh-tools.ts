@@ -13,6 +13,7 @@ import { capabilityPrefix } from '../imported/imported-card.js'
 import { givesDefinitions, hashOf } from '../imported/tool-definition.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
 import { absentTool } from './absent-tool.js'
+import type { RunAsking } from './asking-calls.js'
 import { callAgentAsTool, type MeshCallDeps } from './mesh-call.js'
 import type { MeshSource } from './exposed-tools.js'
 import { type ToolOfAgent, NamedTools } from './named-tools.js'
@@ -29,6 +30,8 @@ export interface MeshToolsDeps extends Pick<MeshCallDeps, 'onContent'> {
   readonly compileSchema: CompileSchema
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
+  /** Runs calls whose agents may ask the client. */
+  readonly asking?: RunAsking
   readonly known: KnownDefinitions
   /** Globs of the only tools, by any of their names; null: all. */
   readonly chosen: readonly string[] | null
@@ -37,7 +40,7 @@ export interface MeshToolsDeps extends Pick<MeshCallDeps, 'onContent'> {
 }
 
 /** Dependencies of single tools. */
-type ToolDeps = Pick<MeshToolsDeps, 'api' | 'compileSchema' | 'toJson' | 'onContent'>
+type ToolDeps = Pick<MeshToolsDeps, 'api' | 'asking' | 'compileSchema' | 'toJson' | 'onContent'>
 
 /** A capability of an agent as a tool. */
 export interface MeshTool extends RegisteredTool {

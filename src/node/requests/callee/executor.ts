@@ -13,6 +13,8 @@ import { threadOf, type InboundMessage, type Thread } from '../../messaging/inbo
 import { ENDINGS, responseOf, type Ending } from '../../../domain/task/outcome.js'
 import type { RecordedTask } from '../../tasks/from-record.js'
 import type { TaskTable } from '../../tasks/task-table.js'
+import type { ControlBody } from '../../../domain/channel/control.js'
+import type { CalleeQuestions } from './questions.js'
 import type { Replies } from './replies.js'
 import type { Runner } from './runner.js'
 
@@ -27,6 +29,7 @@ interface ExecutorDeps {
   readonly inFlight: InFlight
   readonly admissions: Admissions
   readonly runner: Runner
+  readonly questions: Pick<CalleeQuestions, 'onAnswer' | 'onOnline'>
   readonly replies: Replies
   readonly heartbeats: Heartbeats
 }
@@ -224,6 +227,11 @@ export class Executor {
     if (pieces.length === 0) this.#canceled.add(peer, key)
   }
 
+  /** A peer answers a question of its request. */
+  onAnswer(peer: NodeId, body: ControlBody<'answer'>): void {
+    this.#deps.questions.onAnswer(peer, body)
+  }
+
   /** Cancels by the task of a request at this node; its caller is told. */
   cancelTask(taskId: string): boolean {
     const piece = this.#inFlight.all().find((one) => one.taskId === taskId)
@@ -241,6 +249,7 @@ export class Executor {
   /** A peer is back. */
   onOnline(peer: NodeId): void {
     for (const piece of this.#inFlight.ofPeer(peer)) piece.lostAt = null
+    this.#deps.questions.onOnline(peer)
   }
 
   /** A peer was removed from the mesh: its work here ends. */

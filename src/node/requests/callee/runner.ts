@@ -8,6 +8,7 @@ import type { AgentHost, HostOutcome } from '../../agents/agent-host.js'
 import type { InboundMessage, Thread } from '../../messaging/inbound-message.js'
 import type { TaskTable } from '../../tasks/task-table.js'
 import { bytesOfRequest, taskOf, type Execution, type InFlight } from './in-flight.js'
+import type { CalleeQuestions } from './questions.js'
 import type { Replies, RepliesDeps, ResponseParts } from './replies.js'
 
 /** Dependencies of the runner. */
@@ -18,6 +19,7 @@ export interface RunnerDeps
   readonly tasks: TaskTable
   readonly replies: Replies
   readonly inFlight: InFlight
+  readonly questions: Pick<CalleeQuestions, 'callerOf' | 'end'>
 }
 
 /** The message of a run. */
@@ -111,7 +113,7 @@ export class Runner {
 
   /** Runs the agent. Resolves when the end is on record. */
   async run(piece: Execution): Promise<HostOutcome> {
-    const { agents, tasks, telemetry } = this.#deps
+    const { agents, tasks, telemetry, questions } = this.#deps
     const task = taskOf(piece)
     const outcome = await agents.run(piece.recipient.agentId, task, {
       signal: piece.abort,
@@ -121,9 +123,11 @@ export class Runner {
         if (record === null) return this.#started(piece)
         return this.#begin(piece, record).then(() => this.#started(piece))
       },
-      onProgress: (data) => this.#progress(piece, data)
+      onProgress: (data) => this.#progress(piece, data),
+      caller: questions.callerOf(piece)
     })
     piece.hasEnded = true
+    questions.end(piece)
     telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
     // An end that is not durable may change after a crash, so it is not shown before.
     const ending = this.#finish(piece, outcome)

@@ -6,6 +6,7 @@ import type { Admission } from '../../reliable/lane-receiver.js'
 import type { RequestOutcome } from './outcome.js'
 import { isByNeighbour, isOfOneCopy, leftMs, outcomeOf, readReply } from './request-codec.js'
 import type { Answer, Ended, RequestDeps, RequestMaking } from './request-codec.js'
+import { CallerQuestions } from './questions.js'
 import { storedForm } from './record.js'
 import type { RequestSending } from './sending.js'
 
@@ -24,13 +25,22 @@ export class ReplyReader {
   readonly #clock: RequestDeps['clock']
   readonly #making: RequestMaking
   readonly #parts: ReplyReaderParts
+  readonly #questions: CallerQuestions
   /** The last error of its peer for a single copy. */
   #ofOneCopy: ErrorBody | null = null
 
-  constructor({ clock }: Pick<RequestDeps, 'clock'>, making: RequestMaking, parts: ReplyReaderParts) {
+  constructor(
+    { clock, sendAnswer }: Pick<RequestDeps, 'clock' | 'sendAnswer'>,
+    making: RequestMaking,
+    parts: ReplyReaderParts
+  ) {
+    const { target, questions } = making.asking
     this.#clock = clock
     this.#making = making
     this.#parts = parts
+    this.#questions = new CallerQuestions(clock, questions, (body) =>
+      sendAnswer(target.nodeId, { requestId: parts.sending.key, ...body })
+    )
   }
 
   /** The ledger changes of a reply over a lane, for the commit that acknowledges it. */
@@ -58,6 +68,8 @@ export class ReplyReader {
     if (this.#isStale(answer)) return sending.stale()
     if ('run' in answer) outcome.note((tasks, id) => tasks.attempt(id, answer.run ?? 1))
     if ('progress' in answer) outcome.note((tasks, id) => tasks.progress(id, answer.progress))
+    else if ('question' in answer) this.#questions.ask(answer.question, outcome.isAwaited)
+    else if ('log' in answer) this.#questions.log(answer.log)
     else if (answer.outcome === 'UNKNOWN') outcome.unknown(answer.error, null)
     // Another copy may still be under way, with an answer of its own.
     else if (isOfOneCopy(answer) && !sending.copies.denied() && this.#isOneOfCopies(answer))

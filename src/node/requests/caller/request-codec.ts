@@ -24,6 +24,7 @@ import type { Lanes } from '../../reliable/lanes.js'
 import type { OutgoingRequest } from './request.js'
 import type { TaskTable } from '../../tasks/task-table.js'
 import type { CallerRecord } from './record.js'
+import type { QuestionListener, SendAnswer } from './questions.js'
 import { refusedThere } from '../../messaging/error-hints.js'
 import type { DraftHead, Outbound } from '../../messaging/outbound.js'
 
@@ -73,6 +74,8 @@ export interface Asking {
   readonly wantsContent?: boolean
   /** Of a client of the A2A gateway: the conversation that it is one turn of. */
   readonly conversation?: Conversation
+  /** Answers the agent's questions during the request. Absent: it cannot ask. */
+  readonly questions?: QuestionListener
   /** Names that its caller has chosen. */
   readonly names?: { readonly requestId: string; readonly taskId: string }
   /** Set for the lease of a swarm's item. */
@@ -128,6 +131,7 @@ export interface RequestDeps {
   readonly outbound: Outbound
   readonly exchanges: ExchangeTable
   readonly cancellations: CancelQueue
+  readonly sendAnswer: SendAnswer
   readonly tasks: TaskTable
   readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'holds'>
   /** Commits the state of a request. False: the ledger refused it. Never rejects. */
@@ -141,10 +145,11 @@ export interface RequestDeps {
    * `defaultTtlMs`.
    */
   readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number; readonly defaultTtlMs: number }
-  /** Its peer had no room for it; it may wait until {@link OutgoingRequest.dueAt}. */
-  onFull(request: OutgoingRequest): void
-  /** It has ended for good. */
-  onEnd(request: OutgoingRequest): void
+  /**
+   * `wait`: its peer had no room for it; it may wait until {@link OutgoingRequest.dueAt}. `ended`: it has ended for
+   * good.
+   */
+  readonly dispatcher: { wait(request: OutgoingRequest): void; ended(request: OutgoingRequest): void }
 }
 
 /** Parts of a request. */
@@ -199,7 +204,7 @@ type WirePayload = Omit<RequestPayload, 'conversation'> & { readonly conversatio
 
 /** The payload of a request; its times are milliseconds from now: at least 1, and at most the limit of all nodes. */
 export function requestPayload(
-  { capability, description, lease, allowRepeat = false, wantsContent = false }: Asking,
+  { capability, description, lease, allowRepeat = false, wantsContent = false, questions }: Asking,
   { requestId, attempt }: RequestNames,
   {
     timeoutMs,
@@ -232,8 +237,15 @@ export function requestPayload(
     isUnrecorded,
     ...(wantsContent ? { wantsContent } : {}),
     ...(conversation === undefined ? {} : { conversation: packConversation(conversation, input) }),
+    ...abilitiesOf(questions),
     ...leasePayload(lease)
   }
+}
+
+function abilitiesOf(questions: QuestionListener | undefined): Pick<RequestPayload, 'takes' | 'logLevel'> {
+  if (questions === undefined) return {}
+  const { takes, logLevel } = questions
+  return { takes: [...takes], ...(logLevel === null ? {} : { logLevel }) }
 }
 
 function leasePayload(
@@ -249,7 +261,10 @@ function leasePayload(
 }
 
 /** A reply before the answer. */
-type Word = { readonly progress: unknown }
+type Word =
+  | { readonly progress: unknown }
+  | { readonly question: Readonly<Record<string, unknown>> & { readonly id: number } }
+  | { readonly log: unknown }
 
 /** Parses a reply: an outcome, progress, or null when it does not count. */
 export function readReply(
@@ -263,7 +278,11 @@ export function readReply(
   }
   if (header.type === 'stream-data') {
     const data = progressPayloadSchema.safeParse(payload)
-    return data.success ? { progress: data.data.progress } : null
+    if (!data.success) return null
+    const { progress, question, log } = data.data
+    if (question !== undefined) return { question }
+    if (log !== undefined) return { log }
+    return progress === undefined ? null : { progress }
   }
   if (header.type !== 'response') return null
   const response = readResponse(payload)

@@ -202,7 +202,7 @@ export class OutgoingRequest implements QueuedRequest {
   refuse(error: ErrorBody): void {
     // Its end came in the same commit, and is about to be reported.
     if (this.outcome.isSettled) return
-    const { clock, record, onFull } = this.#deps
+    const { clock, record, dispatcher } = this.#deps
     if (this.sending.isSent) this.outcome.note((tasks, id) => tasks.lost(id))
     this.sending.refused(error)
     this.reported.liveness.forget()
@@ -211,7 +211,7 @@ export class OutgoingRequest implements QueuedRequest {
       this.names.requestId
     )
     this.outcome.note((tasks, id) => tasks.waitFor(id, error.code === 'PEER_OFFLINE' ? 'peer' : 'slot'))
-    onFull(this)
+    dispatcher.wait(this)
   }
 
   /** A reply was not recorded: it comes again, unless the request was to end meanwhile. */
@@ -247,7 +247,7 @@ export class OutgoingRequest implements QueuedRequest {
   #ended(): void {
     this.#timers.stop()
     this.sending.end()
-    this.#deps.onEnd(this)
+    this.#deps.dispatcher.ended(this)
   }
 }
 

@@ -227,19 +227,13 @@ export class Requests {
 }
 
 /** Dependencies of {@link requestFactory}. */
-interface RequestFactoryDeps extends Omit<RequestDeps, 'onEnd' | 'onFull' | 'record'> {
-  readonly dispatcher: Dispatcher
+interface RequestFactoryDeps extends Omit<RequestDeps, 'record'> {
   readonly telemetry: Telemetry
 }
 
 /** A function that makes the objects of requests. */
 export function requestFactory(deps: RequestFactoryDeps): (making: RequestMaking) => OutgoingRequest {
-  const ofRequest: RequestDeps = {
-    ...deps,
-    record: (changes, requestId) => isRecorded(deps, changes, requestId),
-    onFull: (request) => deps.dispatcher.wait(request),
-    onEnd: (request) => deps.dispatcher.ended(request)
-  }
+  const ofRequest: RequestDeps = { ...deps, record: (changes, requestId) => isRecorded(deps, changes, requestId) }
   return (making) => new OutgoingRequest(ofRequest, making)
 }
 

@@ -97,6 +97,7 @@ async function scene(
     correlationId: 'thread',
     log: (_level, text) => void log.push(text),
     client: NO_CLIENT,
+    lines: null,
     abortSignal,
     progress: () => {}
   })

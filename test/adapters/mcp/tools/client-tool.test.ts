@@ -17,6 +17,7 @@ const CONTEXT: ToolContext = {
   correlationId: 'thread',
   log: () => {},
   client: NO_CLIENT,
+  lines: null,
   abortSignal: new AbortController().signal,
   progress: () => {}
 }

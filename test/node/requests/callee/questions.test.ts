@@ -1,0 +1,151 @@
+import test, { type Assert } from 'brittle'
+import type { AgentLogLine, Question, QuestionAnswer } from '../../../../src/domain/task/question.js'
+import type { RunCaller } from '../../../../src/ports/agent-runtime.js'
+import { CallerQuestions, type QuestionListener } from '../../../../src/node/requests/caller/questions.js'
+import type { FakeAgent } from '../../../support/fake-agents.js'
+import { requestScene } from '../../../support/request-scene.js'
+
+const FORM: Question = {
+  method: 'elicitation/create',
+  params: {
+    mode: 'form',
+    message: 'Which?',
+    requestedSchema: { type: 'object', properties: { a: { type: 'string' } } }
+  }
+}
+const ACCEPTED: QuestionAnswer = { ok: true, result: { action: 'accept', content: { a: 'x' } } }
+
+/** A caller that keeps questions and log lines, and answers when the test does. */
+class Listener implements QuestionListener {
+  readonly takes = ['form', 'roots'] as const
+  readonly logLevel = 'info'
+  readonly asked: Question[] = []
+  readonly lines: AgentLogLine[] = []
+  readonly #answers: ((answer: QuestionAnswer) => void)[] = []
+
+  onQuestion(question: Question): Promise<QuestionAnswer> {
+    this.asked.push(question)
+    return new Promise((resolve) => this.#answers.push(resolve))
+  }
+
+  onLog(line: AgentLogLine): void {
+    this.lines.push(line)
+  }
+
+  answer(answer = ACCEPTED): void {
+    this.#answers.shift()?.(answer)
+  }
+}
+
+function callerOf(agent: FakeAgent): RunCaller {
+  const caller = agent.open[0]?.run.caller
+  if (caller === undefined) throw new Error('the run has no caller')
+  return caller
+}
+
+test('a question of an agent reaches its caller once over a link that breaks, and the answer comes back', async (t: Assert) => {
+  const { world, here, peer, agent, ask } = await requestScene(t, { timeoutMs: 600_000 })
+  const listener = new Listener()
+  await ask({ questions: listener })
+  await world.settle()
+  const caller = callerOf(agent)
+  t.alike(caller.takes, ['form', 'roots'])
+  world.net.disconnect(here.id, peer.id)
+  const answer = caller.ask(FORM)
+  await world.settle()
+  t.is(listener.asked.length, 0, 'it is lost')
+  await world.link(here, peer)
+  await world.pass(20_000, 1000)
+  t.alike(listener.asked, [FORM], 'it is repeated, and passed on once')
+  world.net.disconnect(here.id, peer.id)
+  listener.answer()
+  await world.settle()
+  await world.link(here, peer)
+  await world.pass(70_000, 1000)
+  t.alike(await answer, ACCEPTED, 'a lost answer is sent again')
+  t.is(listener.asked.length, 1)
+})
+
+test('a caller is asked nothing that it does not answer, and an earlier build nothing at all', async (t: Assert) => {
+  const { world, agent, ask } = await requestScene(t, { timeoutMs: 10_000 })
+  const listener = new Listener()
+  await ask({ questions: listener })
+  await world.settle()
+  const url = {
+    method: 'elicitation/create',
+    params: { mode: 'url', message: 'Go', url: 'https://example.org/' }
+  } as const
+  t.absent((await callerOf(agent).ask(url)).ok)
+  t.absent((await callerOf(agent).ask({ ...FORM, params: { message: 'x'.repeat(70_000) } })).ok)
+  t.is(listener.asked.length, 0)
+  agent.finish()
+  await world.settle()
+  await ask()
+  await world.settle()
+  t.is(agent.open[0]?.run.caller, undefined)
+})
+
+test('questions of one request are bounded, and end with it', async (t: Assert) => {
+  const { world, agent, ask } = await requestScene(t, { timeoutMs: 10_000 })
+  const listener = new Listener()
+  const asked = await ask({ questions: listener })
+  await world.settle()
+  const caller = callerOf(agent)
+  const answers = Array.from({ length: 20 }, async () => await caller.ask(FORM))
+  await world.settle()
+  t.is(listener.asked.length, 8)
+  t.is((await Promise.all(answers.slice(8))).filter(({ ok }) => ok).length, 0)
+  agent.finish()
+  await asked.answer
+  t.is((await Promise.all(answers)).filter(({ ok }) => ok).length, 0, 'none waits after the end')
+  listener.answer()
+  await world.settle()
+  t.is(agent.open.length, 0, 'an answer after the end does nothing')
+})
+
+test('at most 64 questions of a request reach its caller', async (t: Assert) => {
+  const { world, agent, ask } = await requestScene(t, { timeoutMs: 10_000 })
+  const listener = new Listener()
+  await ask({ questions: listener })
+  await world.settle()
+  let answered = 0
+  for (let i = 0; i < 70; i++) {
+    const answer = callerOf(agent).ask(FORM)
+    await world.settle()
+    listener.answer()
+    if ((await answer).ok) answered++
+  }
+  t.alike([listener.asked.length, answered], [64, 64])
+})
+
+test('log lines of an agent reach a caller that wants their level, within a rate', async (t: Assert) => {
+  const { world, agent, ask } = await requestScene(t, { timeoutMs: 10_000 })
+  const listener = new Listener()
+  await ask({ questions: listener })
+  await world.settle()
+  const caller = callerOf(agent)
+  caller.log({ level: 'debug', data: 'small' })
+  caller.log({ level: 'warning', data: { disk: 'full' }, logger: 'fs' })
+  caller.log({ level: 'error', data: 'x'.repeat(9000) })
+  await world.settle()
+  t.alike(listener.lines, [{ level: 'warning', data: { disk: 'full' }, logger: 'fs' }])
+  for (let i = 0; i < 500; i++) caller.log({ level: 'info', data: i })
+  await world.settle()
+  t.ok(listener.lines.length <= 101, `${listener.lines.length} lines`)
+})
+
+test('a node that asks too much, or gives a number to another question, gets a refusal or a new answer', async (t: Assert) => {
+  const { world, here } = await requestScene(t, { timeoutMs: 10_000 })
+  const listener = new Listener()
+  const sent: { readonly id: number }[] = []
+  const answers = new CallerQuestions(here.core.deps.clock, listener, (body) => void sent.push(body))
+  for (let id = 1; id <= 20; id++) answers.ask({ id, ...FORM }, true)
+  t.is(listener.asked.length, 8, 'eight wait')
+  t.is(sent.length, 12, 'the others are refused at once')
+  for (let i = 0; i < 8; i++) listener.answer()
+  await world.settle()
+  answers.ask({ id: 1, ...FORM }, true)
+  t.is(listener.asked.length, 8, 'a repeated question is answered from memory')
+  answers.ask({ id: 1, ...FORM, params: { ...FORM.params, message: 'Another?' } }, true)
+  t.is(listener.asked.length, 9, 'another question of that number is asked')
+})
