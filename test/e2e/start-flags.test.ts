@@ -189,17 +189,3 @@ test('a backup has the remembered flags, and a home with a new identity has none
   t.is(renewed.code, 0, renewed.stderr)
   await t.exception(node.kept(), 'a new node must not serve the addresses of the former one')
 })
-
-test('a first start in the background that is refused leaves no home and no log behind', async (t) => {
-  const { home, start } = await detachedHome(t)
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as net.AddressInfo
-  for (const isThere of [false, true]) {
-    if (isThere) await mkdir(home, { mode: 0o700 })
-    const { code, stderr } = await start(['--http', `127.0.0.1:${port}`])
-    t.alike([code === 0, (JSON.parse(stderr) as { error: { code: string } }).error.code], [false, 'PORT_IN_USE'])
-    t.alike(await readdir(home).catch(() => null), isThere ? [] : null)
-  }
-})

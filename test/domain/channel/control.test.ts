@@ -16,6 +16,7 @@ const good: ControlMessage[] = [
   { name: 'cards-removed', body: { agents: [{ id: 'host', revision: 3 }] } },
   { name: 'heartbeat', body: { requests: ['r1', 'r2'], waiting: [] } },
   { name: 'cancel', body: { requestId: 'r1' } },
+  { name: 'answer', body: { requestId: 'r1', id: 1, answer: { action: 'decline' } } },
   { name: 'approval', body: { requests: ['r1#1'] } },
   { name: 'lookup', body: { id: 'l1', agentId: null, capability: 'text.stats' } },
   { name: 'found', body: { id: 'l1', cards: [] } },
@@ -42,6 +43,7 @@ test('a body that misses a member or breaks a bound is refused', (t) => {
   for (const one of good) t.is(decodeControl(one.name, {}).ok, false, one.name)
   t.is(decodeControl('heartbeat', { requests: Array.from({ length: 1001 }, () => 'r') }).ok, false)
   t.is(decodeControl('cancel', { requestId: 'r'.repeat(141) }).ok, false)
+  for (const id of [0, 65, 1.5, '1']) t.is(decodeControl('answer', { requestId: 'r1', id, answer: null }).ok, false)
   t.is(decodeControl('cards-removed', { agents: [{ id: 'a', revision: -1 }] }).ok, false)
   t.is(decodeControl('way', { id: 'w1', to: 'no key', isFurther: true }).ok, false)
   t.is(decodeControl('way-found', { id: 'w1', further: 8 }).ok, false)
