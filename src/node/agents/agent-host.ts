@@ -383,21 +383,21 @@ class CapabilityChecks {
 /** The outcome of a run: a result that states a failure, or does not fit its capability, fails it. */
 function judgedOutcome(outcome: AgentOutcome, output: Check, capability: string): AgentOutcome {
   if (!outcome.ok) return outcome
-  const stated = statedState(outcome.result)
+  const stated = hasMember(outcome.result, 'a2a') ? statedState(outcome.result) : null
   const ended = stated === null ? null : statedFailure(stated)
   if (ended !== null) return { ok: false, ...ended }
   const { result } = outcome
-  const isContent = outcome.content === undefined && hasContent(result) && isToolContent(result)
+  const isContent = outcome.content === undefined && hasMember(result, 'content') && isToolContent(result)
   if (isContent && result.isError === true) return toolFailure(result)
+  const faults = stated === null ? output(isContent ? plainValue(result) : result) : []
   // No schema of results applies to a question, a stated end, or a result in the words of A2A.
-  const faults = stated === null && answerIn(result) === null ? output(isContent ? plainValue(result) : result) : []
-  if (faults.length === 0) return outcome
+  if (faults.length === 0 || answerIn(result) !== null) return outcome
   return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${capability}: ${faultText(faults)}` }
 }
 
 /** Cheap, for the many results without. */
-function hasContent(result: unknown): boolean {
-  return typeof result === 'object' && result !== null && 'content' in result
+function hasMember(result: unknown, name: string): boolean {
+  return typeof result === 'object' && result !== null && name in result
 }
 
 function noTurn(agentId: string, turn: Exclude<QueueTurn, 'held'>): HostOutcome {

@@ -45,14 +45,16 @@ export class CalleeQuestions {
     const { takes, logLevel: level } = piece.payload
     if (piece.isNotification || (takes === undefined && level === undefined)) return undefined
     const logLevel = LOG_LEVELS.find((one) => one === level) ?? null
-    const lines = new TokenBucket(LOG_RATE, this.#deps.clock)
+    let lines: TokenBucket | null = null
     return {
       takes: QUESTION_KINDS.filter((kind) => takes?.includes(kind)),
       logLevel,
       ask: (question) => this.#ask(piece, question),
       log: (line) => {
         const given = isWanted(line.level, logLevel) ? readLogLine(line) : null
-        if (given !== null && lines.take()) this.#send(piece, { log: given })
+        if (given === null) return
+        lines ??= new TokenBucket(LOG_RATE, this.#deps.clock)
+        if (lines.take()) this.#send(piece, { log: given })
       }
     }
   }

@@ -115,6 +115,8 @@ export class Runner {
   async run(piece: Execution): Promise<HostOutcome> {
     const { agents, tasks, telemetry, questions } = this.#deps
     const task = taskOf(piece)
+    const { takes, logLevel } = piece.payload
+    const caller = takes === undefined && logLevel === undefined ? undefined : questions.callerOf(piece)
     const outcome = await agents.run(piece.recipient.agentId, task, {
       signal: piece.abort,
       onStart: () => {
@@ -124,10 +126,10 @@ export class Runner {
         return this.#begin(piece, record).then(() => this.#started(piece))
       },
       onProgress: (data) => this.#progress(piece, data),
-      caller: questions.callerOf(piece)
+      caller
     })
     piece.hasEnded = true
-    questions.end(piece)
+    if (caller !== undefined) questions.end(piece)
     telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
     // An end that is not durable may change after a crash, so it is not shown before.
     const ending = this.#finish(piece, outcome)
