@@ -1,6 +1,6 @@
 import { utf8 } from '../../kit/ids.js'
 import { hasBytes, isRecord, jsonFault, type JsonLimits, SIZED_LIMITS } from '../../kit/json.js'
-import { MAX_CLIENT_ID, type Message, type Part, readMessage } from './message.js'
+import { MAX_CLIENT_ID, MAX_PARTS, type Message, type Part, readMessage } from './message.js'
 
 /** Most earlier messages of a conversation that its agent gets. */
 export const MAX_HISTORY = 64
@@ -166,19 +166,21 @@ interface PackedPart extends Part {
 
 /**
  * The parts with the places of their contents in the input, which was made of them. Of a long text that is a JSON
- * object the input has the value alone: it becomes that.
+ * object, in one part or several, the input has the value alone: they become that.
  */
 function packParts(parts: readonly Part[], input: unknown, details: Details): readonly PackedPart[] {
   const texts = parts.flatMap(({ text }) => (text === undefined ? [] : [text]))
   const isText = isRecord(input) && input['text'] === texts.join('\n')
-  const isWhole = parts.length === 1 && isRecord(parts[0]?.data)
+  const isLong = !isText && texts.some((text) => text.length > LONG_TEXT)
+  const isWhole = isLong || (parts.length === 1 && isRecord(parts[0]?.data))
   let [file, item] = [0, 0]
   const placeOf = ({ text, data }: Part): ContentPlace | null => {
-    if (text !== undefined) return isText ? ['text', text.length] : text.length > LONG_TEXT ? ['input'] : null
-    if (data !== undefined) return isWhole ? ['input'] : ['data', item++]
+    if (isWhole) return ['input']
+    if (text !== undefined) return isText ? ['text', text.length] : null
+    if (data !== undefined) return ['data', item++]
     return ['files', file++]
   }
-  return parts.map((part): PackedPart => {
+  return (isWhole ? parts.slice(0, 1) : parts).map((part): PackedPart => {
     const place = placeOf(part)
     const { text, filename, mediaType, metadata } = part
     const about = {
@@ -190,24 +192,29 @@ function packParts(parts: readonly Part[], input: unknown, details: Details): re
   })
 }
 
-/** The parts with their contents. A place that is none leaves a part without content, which no message has. */
+/**
+ * The parts with their contents. A place that is none leaves a part without content, which no message has; so does a
+ * place that another part had, or a few bytes would name the same content many times.
+ */
 function unpackParts(packed: unknown, input: unknown): unknown {
-  if (!Array.isArray(packed)) return null
+  if (!Array.isArray(packed) || packed.length > MAX_PARTS) return null
   const values = isRecord(input) ? input : {}
   const text = typeof values['text'] === 'string' ? values['text'] : ''
+  const next = { data: 0, files: 0 }
   let at = 0
   return packed.map((part: unknown) => {
     if (!isRecord(part) || !Array.isArray(part['in'])) return part
     const { in: place, ...about } = part
     const [where, which] = place as unknown[]
     const number = typeof which === 'number' && Number.isSafeInteger(which) && which >= 0 ? which : 0
-    if (where === 'input') return hasBytes(input) ? {} : { ...about, data: input }
+    if (where === 'input') return packed.length > 1 || hasBytes(input) ? {} : { ...about, data: input }
     if (where === 'text') {
       const from = at
       at += number + 1
       return { ...about, text: text.slice(from, from + number) }
     }
-    const list = where === 'data' || where === 'files' ? values[where] : null
+    if ((where !== 'data' && where !== 'files') || number !== next[where]++) return {}
+    const list = values[where]
     const item: unknown = Array.isArray(list) ? list[number] : undefined
     if (where === 'data') return hasBytes(item) ? {} : { ...about, data: item }
     const { bytes: raw, url } = isRecord(item) ? item : {}

@@ -51,6 +51,30 @@ test('a conversation beside its input comes back as it was, and repeats no conte
   t.ok(JSON.stringify(packConversation(conversationOf(says(large)), inputOf(large))).length < 1000)
 })
 
+test('a content of the input is the content of one part, however often a peer names it', (t: Assert) => {
+  const input = { text: 'a', data: [{ big: 'x' }], files: [{ bytes: 'AAAA' }] }
+  const good = packConversation(conversationOf(says([{ text: 'a' }, { data: { big: 'x' } }, { raw: 'AAAA' }])), input)
+  const { parts: once } = good.message as { readonly parts: readonly unknown[] }
+  const read = (parts: readonly unknown[]) =>
+    unpackConversation({ ...good, message: { ...good.message, parts } }, input)
+  t.ok(read(once))
+  for (const place of [['data', 0], ['files', 0], ['input']]) t.is(read([{ in: place }, { in: place }]), null)
+  const items = { data: [Array.from({ length: 20_000 }, () => 0)] }
+  const many = { ...good.message, parts: Array.from({ length: 20_000 }, () => ({ in: ['data', 0] })) }
+  const start = performance.now()
+  t.is(unpackConversation({ ...good, message: many }, items), null)
+  t.ok(performance.now() - start < 1000, 'its time does not grow with their product')
+})
+
+test('a JSON object in several long texts is one content', (t: Assert) => {
+  const text = JSON.stringify({ list: Array.from({ length: 8000 }, (_, at) => at) })
+  const half = text.indexOf(',', text.length / 2)
+  const own = [{ text: text.slice(0, half) }, { text: text.slice(half) }]
+  const input = inputOf(own)
+  const packed = packConversation(conversationOf(says(own)), input)
+  t.alike(unpackConversation(sent(packed), sent(input))?.message.parts, [{ data: JSON.parse(text) as unknown }])
+})
+
 test('a conversation leaves the space of its input, and large metadata, out of the envelope', (t: Assert) => {
   const history = Array.from({ length: 60 }, () => says([{ text: 'x'.repeat(4000) }]))
   const packed = (input: unknown) => packConversation(conversationOf(says([{ data: input }]), history), input)
