@@ -104,11 +104,12 @@ export type PackedConversation = Omit<Conversation, 'message'> & { readonly mess
 /** The conversation beside an input, bounded so that both fit one envelope. */
 export function packConversation(conversation: Conversation, input: unknown): PackedConversation {
   const { message, history, isCut, ...rest } = conversation
-  const details = new Details()
+  const inputBytes = jsonBytes(input)
+  const details = new Details(Math.min(MAX_DETAIL_BYTES, MAX_SENT_BYTES - inputBytes))
   const { parts, metadata, ...head } = message
   const packed = packParts(parts, input, details)
   const about = details.kept('metadata', metadata)
-  const left = MAX_SENT_BYTES - jsonBytes(input) - jsonBytes(packed) - jsonBytes(about)
+  const left = MAX_SENT_BYTES - inputBytes - jsonBytes(packed) - jsonBytes(about)
   const bounded = boundedHistory({ messages: history, isCut }, Math.min(MAX_HISTORY_BYTES, Math.max(0, left)))
   return { ...rest, message: { ...head, parts: packed, ...about }, history: bounded.messages, isCut: bounded.isCut }
 }
@@ -145,7 +146,11 @@ export function unpackConversation(value: unknown, input: unknown): Conversation
 
 /** Details beside the content of a message, as far as they fit. */
 class Details {
-  #left = MAX_DETAIL_BYTES
+  #left: number
+
+  constructor(left: number) {
+    this.#left = left
+  }
 
   kept(name: string, value: unknown): Readonly<Record<string, unknown>> {
     if (value === undefined || jsonFault(value, DETAIL_LIMITS) !== null) return {}
