@@ -89,6 +89,20 @@ test('the first answer without a task is part of the conversation, also after a 
   t.alike(heard(lastOf(agent)), ['user: one', 'agent: re: one', 'user: more', 'agent: re: more'])
 })
 
+test('an answer goes with the ids of the question that it answers, and with none of an earlier one', async (t: Assert) => {
+  const world = new World(t)
+  const agent = new FakeAgent(agentDefinition('bot', { capabilities: [capability('bot.do')] }), ({ input }) => {
+    const { text = '' } = input as { readonly text?: string }
+    return { ok: true, result: { a2a: { state: 'input-required', ...(text === 'one' ? { taskId: 'far' } : {}) } } }
+  })
+  const gateway = await gatewayOf(t, await world.owner({ agents: [agent] }))
+  const { id } = taskOf(await send(world, gateway, { agent: 'bot', message: says('one') })).task
+  await send(world, gateway, { agent: 'bot', message: says('two', { taskId: id }) })
+  t.alike(lastOf(agent).conversation?.thread, { taskId: 'far' })
+  await send(world, gateway, { agent: 'bot', message: says('three', { taskId: id }) })
+  t.absent(lastOf(agent).conversation?.thread)
+})
+
 test('a conversation is one of a caller, a context and an agent', async (t: Assert) => {
   const world = new World(t)
   const [agent, other] = [talker('bot'), talker('other')]
